@@ -1,0 +1,161 @@
+package errs
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The sentinels. Test for them with errors.Is.
+var (
+	ErrNotFound       = errors.New("not found")
+	ErrConflict       = errors.New("conflict: it was changed meanwhile")
+	ErrClosed         = errors.New("the store is closed")
+	ErrReadOnly       = errors.New("the store is read-only")
+	ErrDiskFull       = errors.New("disk full")
+	ErrPermission     = errors.New("permission denied")
+	ErrLocked         = errors.New("locked by another process")
+	ErrTooLarge       = errors.New("too large")
+	ErrBatchTooLarge  = errors.New("batch too large")
+	ErrInvalid        = errors.New("invalid")
+	ErrNoStore        = errors.New("no store here")
+	ErrNewerFormat    = errors.New("written by a newer version")
+	ErrSyncFailed     = errors.New("the disk did not accept a sync; writes wait until it does")
+	ErrOutcomeUnknown = errors.New("outcome unknown: the write may or may not have happened")
+	ErrTruncated      = errors.New("no longer in the log")
+	ErrLimit          = errors.New("limit reached")
+	ErrSession        = errors.New("belongs to another session")
+	ErrCorrupt        = errors.New("corrupt")
+)
+
+// CorruptionError says where damage was found. It matches ErrCorrupt.
+type CorruptionError struct {
+	Path    string // file, relative to the store
+	Segment uint64 // segment number, 0 when the file is not a segment
+	Offset  int64  // byte offset in the file, -1 when it is the file as a whole
+	LSN     uint64 // position in the log, 0 when unknown
+	Err     error  // what is wrong
+}
+
+func (e *CorruptionError) Error() string {
+	s := "damaged: " + e.Path
+	if e.Offset >= 0 {
+		s += fmt.Sprintf(" at byte %d", e.Offset)
+	}
+	if e.LSN != 0 {
+		s += fmt.Sprintf(" (LSN %d)", e.LSN)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *CorruptionError) Unwrap() []error { return appendErr([]error{ErrCorrupt}, e.Err) }
+
+// FieldError says which member of the input was refused, and why. It matches
+// ErrInvalid, or ErrTooLarge when Err does.
+type FieldError struct {
+	Field string // the member as JSON names it, "id", "embedding[3]"
+	Value string // the offending value, shortened
+	Limit string // the limit that was passed, "" when there is none
+	Err   error  // why
+}
+
+func (e *FieldError) Error() string {
+	s := e.Field
+	if e.Value != "" {
+		s += " " + e.Value
+	}
+	s += ": " + e.Err.Error()
+	if e.Limit != "" {
+		s += " (limit: " + e.Limit + ")"
+	}
+	return s
+}
+
+func (e *FieldError) Unwrap() []error { return appendErr([]error{ErrInvalid}, e.Err) }
+
+// Holder is a process that holds a lock.
+type Holder struct {
+	PID          int
+	Command      string
+	Host         string
+	PIDNamespace string    // as the system names it, "" where there is none
+	Since        time.Time // zero when unknown
+}
+
+func (h Holder) String() string {
+	if h.PID == 0 {
+		return "an unknown process"
+	}
+	s := fmt.Sprintf("process %d", h.PID)
+	if h.Command != "" {
+		s += " (" + h.Command + ")"
+	}
+	if h.Host != "" {
+		s += " on " + h.Host
+	}
+	if h.PIDNamespace != "" {
+		s += " in " + h.PIDNamespace
+	}
+	if !h.Since.IsZero() {
+		s += " since " + h.Since.UTC().Format(time.RFC3339)
+	}
+	return s
+}
+
+// LockError says which lock could not be had and who holds it. It matches ErrLocked.
+type LockError struct {
+	Path   string
+	Holder Holder
+	Err    error // what ended the wait, a context's error or nil
+}
+
+func (e *LockError) Error() string {
+	s := fmt.Sprintf("%s is locked by %s", e.Path, e.Holder)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *LockError) Unwrap() []error { return appendErr([]error{ErrLocked}, e.Err) }
+
+// BatchError says which operation of a batch was refused.
+type BatchError struct {
+	Index int    // of the operation, from 0
+	Key   string // its id
+	Err   error
+}
+
+func (e *BatchError) Error() string {
+	return fmt.Sprintf("operation %d (%s): %v", e.Index, Quote(e.Key), e.Err)
+}
+
+func (e *BatchError) Unwrap() error { return e.Err }
+
+// TruncatedError says how far back the log still reaches. It matches ErrTruncated.
+type TruncatedError struct{ Oldest uint64 }
+
+func (e *TruncatedError) Error() string {
+	return fmt.Sprintf("%v: the oldest position is %d", ErrTruncated, e.Oldest)
+}
+
+func (e *TruncatedError) Unwrap() error { return ErrTruncated }
+
+// Quote shortens and quotes an id or a value for a message.
+func Quote(s string) string {
+	const limit = 60
+	if len(s) > limit {
+		return fmt.Sprintf("%q… (%d bytes)", s[:limit], len(s))
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+func appendErr(list []error, err error) []error {
+	if err != nil {
+		list = append(list, err)
+	}
+	return list
+}

@@ -1,0 +1,190 @@
+package varve_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/varve-db/varve"
+
+// order lists the packages from the ground up. A package imports only what
+// stands above it here; a package below an entry belongs to that entry.
+var order = []string{
+	"internal/errs",
+	"internal/vfs",
+	"internal/docfile",
+	"internal/record",
+	"segment",
+	"wal",
+	"index",
+	"memstore",
+	"assembly",
+	"vector",
+	"working",
+	"internal/state",
+	"repair",
+	"", // the root
+	"importer",
+	"fswatch",
+	"mcpserver",
+	"cmd/memctl",
+	"fuzz",
+}
+
+// coreModules is all that the core may link besides the standard library.
+var coreModules = []string{
+	module,
+	"github.com/gofrs/flock",
+	"github.com/klauspost/compress",
+	"github.com/google/uuid",
+	"github.com/cespare/xxhash/v2",
+	"github.com/go-json-experiment/json",
+	"github.com/maypok86/otter/v2",
+	"golang.org/x/sys",
+	"golang.org/x/sync",
+}
+
+var systems = []string{"linux", "darwin", "windows"}
+
+type listed struct {
+	ImportPath string
+	Dir        string
+	Standard   bool
+	GoFiles    []string
+	Imports    []string
+	DepOnly    bool
+	Module     *struct{ Path string }
+}
+
+// TestCoreLinksNothingElse holds the root and all that it imports to
+// coreModules.
+func TestCoreLinksNothingElse(t *testing.T) {
+	for _, goos := range systems {
+		for _, p := range list(t, goos, "-deps", ".") {
+			if p.Standard || p.Module == nil {
+				continue
+			}
+			if !slices.Contains(coreModules, p.Module.Path) {
+				t.Errorf("%s: the core links %s of %s", goos, p.ImportPath, p.Module.Path)
+			}
+		}
+	}
+}
+
+// TestImportsPointUp holds every package to its place in order.
+func TestImportsPointUp(t *testing.T) {
+	unknown := map[string]bool{}
+	for _, goos := range systems {
+		for _, p := range list(t, goos, "./...") {
+			at, ok := rank(p.ImportPath)
+			if !ok {
+				unknown[p.ImportPath] = true
+				continue
+			}
+			for _, imp := range p.Imports {
+				if imp != module && !strings.HasPrefix(imp, module+"/") {
+					continue
+				}
+				if up, ok := rank(imp); ok && up > at {
+					t.Errorf("%s: %s imports %s, which stands below it", goos, p.ImportPath, imp)
+				}
+			}
+		}
+	}
+	for path := range unknown {
+		t.Errorf("%s has no place: add it to the order", path)
+	}
+}
+
+// rank is the place in order of the entry that the package is or lies below.
+// The root has no packages below it but those of the list.
+func rank(path string) (int, bool) {
+	if path == module {
+		return slices.Index(order, ""), true
+	}
+	for rel := strings.TrimPrefix(path, module+"/"); rel != "." && rel != ""; rel = filepath.ToSlash(filepath.Dir(rel)) {
+		if i := slices.Index(order, rel); i >= 0 {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// TestEveryPackageHasDoc wants doc.go with the package comment in it.
+func TestEveryPackageHasDoc(t *testing.T) {
+	for _, p := range list(t, "linux", "./...") {
+		if len(p.GoFiles) == 0 {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(p.Dir, "doc.go"))
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", p.ImportPath, err)
+		case !bytes.HasPrefix(text, []byte("// Package ")) && !bytes.HasPrefix(text, []byte("// Command ")) &&
+			!bytes.HasPrefix(text, []byte("/*\n")):
+			t.Errorf("%s: doc.go does not begin with the package comment", p.ImportPath)
+		}
+	}
+}
+
+// TestFilesAreSmall: one idea each.
+func TestFilesAreSmall(t *testing.T) {
+	const most = 500
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); name == "testdata" || name == ".git" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if n := bytes.Count(text, []byte("\n")); n > most {
+			t.Errorf("%s has %d lines, more than %d: split it", path, n, most)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// list is what go list says of the packages as goos builds them, tests not
+// counted. cgo is off, as the core has none.
+func list(t *testing.T, goos string, args ...string) []listed {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-e", "-json=ImportPath,Dir,Standard,GoFiles,Imports,DepOnly,Module"}, args...)...)
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list for %s: %v\n%s", goos, err, stderr.Bytes())
+	}
+	var all []listed
+	for dec := json.NewDecoder(bufio.NewReader(bytes.NewReader(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(fmt.Errorf("go list for %s: %w", goos, err))
+		}
+		all = append(all, p)
+	}
+}
