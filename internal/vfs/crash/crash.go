@@ -1,0 +1,185 @@
+package crash
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// Crash cuts the power and returns what the next boot finds: the durable state
+// and what the pattern kept of the rest, another boot id, no locks, no
+// processes. The same disk, pattern and random numbers give the same result.
+// The disk itself goes on as if nothing had happened.
+func (d *Disk) Crash(p Pattern, rng *rand.Rand) *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	// Nobody owns the pages of before any more, not even this disk.
+	d.gen = new(generation)
+	next := newDisk(d.boot + 1)
+	next.capacity, next.clock, next.seq = d.capacity, d.clock, d.seq
+	next.nextIno, next.nextPID = d.nextIno, d.nextPID
+	next.ghosts = slices.Clone(d.ghosts)
+	loss := p.loss(d, rng)
+	b := booter{
+		d: d, next: next, loss: loss, rng: rng,
+		entries: map[*inode]map[string]*inode{},
+		done:    map[*inode]*inode{d.root: next.root},
+	}
+	b.steps()
+	b.folder(d.root, next.root)
+	return next
+}
+
+type booter struct {
+	d, next *Disk
+	loss    loss
+	rng     *rand.Rand
+	entries map[*inode]map[string]*inode // of folders that kept pending steps
+	done    map[*inode]*inode
+}
+
+// steps decides which changes of names survive.
+func (b *booter) steps() {
+	kept := map[*step]bool{}
+	for _, s := range b.d.pending {
+		if s.settled || !b.loss.step(s.seq) {
+			continue
+		}
+		if slices.ContainsFunc(s.follows, func(f *step) bool { return !f.settled && !kept[f] }) {
+			continue
+		}
+		kept[s] = true
+		for _, e := range s.entries {
+			m := b.entries[e.dir]
+			if m == nil {
+				m = maps.Clone(e.dir.durable)
+				b.entries[e.dir] = m
+			}
+			apply(m, e)
+		}
+	}
+}
+
+// folder copies what a folder holds; in the order of names, so that the random
+// numbers fall the same way each time.
+func (b *booter) folder(from, to *inode) {
+	entries := b.entries[from]
+	if entries == nil {
+		entries = from.durable
+	}
+	to.cache.mtime, to.disk.mtime = from.disk.mtime, from.disk.mtime
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		child := b.inode(entries[name])
+		child.nlink++
+		to.entries[name], to.durable[name] = child, child
+	}
+}
+
+func (b *booter) inode(from *inode) *inode {
+	if to := b.done[from]; to != nil {
+		return to
+	}
+	to := b.next.newInode(from.mode)
+	b.done[from] = to
+	if from.ino != 0 { // it may have been given away since the removal that did not survive
+		to.ino = from.ino
+	}
+	b.next.used += inodeCost
+	if from.entries != nil {
+		b.folder(from, to)
+		return to
+	}
+	to.disk = b.content(from)
+	to.cache = to.disk
+	to.cache.pages = slices.Clone(to.disk.pages)
+	for _, p := range to.cache.pages {
+		if p != nil {
+			b.next.used += pageSize
+		}
+	}
+	return to
+}
+
+// content decides what a file holds.
+func (b *booter) content(in *inode) content {
+	out := content{pages: slices.Clone(in.disk.pages), size: in.disk.size, mtime: in.disk.mtime}
+	b.failedSync(in, &out)
+	if len(in.pending) == 0 {
+		return out
+	}
+	var seqs []uint64
+	versions := map[int][]uint64{}
+	for _, c := range in.pending {
+		seqs = append(seqs, c.seq)
+		if len(c.data) > 0 {
+			first, last := sectors(c.off, len(c.data))
+			for s := first; s <= last; s++ {
+				versions[s] = append(versions[s], c.seq)
+			}
+		}
+	}
+	attr := b.loss.attr(seqs)
+	upTo := make(map[int]uint64, len(versions))
+	for _, s := range slices.Sorted(maps.Keys(versions)) {
+		upTo[s] = b.loss.sector(versions[s])
+	}
+	for _, c := range in.pending {
+		if c.seq <= attr {
+			out.size, out.mtime = c.size, c.mtime
+			if c.cut {
+				out.cut(c.size, b.next.gen, nil)
+			}
+		}
+		if len(c.data) == 0 {
+			continue
+		}
+		first, last := sectors(c.off, len(c.data))
+		for s := first; s <= last; s++ {
+			if c.seq <= upTo[s] {
+				piece, at := part(c.data, c.off, s)
+				out.write(piece, at, b.next.gen, nil)
+			}
+		}
+	}
+	if b.loss.old {
+		b.haunt(in, &out, upTo, versions)
+	}
+	out.cut(out.size, b.next.gen, nil)
+	return out
+}
+
+// failedSync lets sectors that a failed sync lost reach the disk after all, by
+// the pattern's leave.
+func (b *booter) failedSync(in *inode, out *content) {
+	for _, i := range slices.Sorted(maps.Keys(in.lost)) {
+		for s := range perPage {
+			if in.lost[i]&(1<<s) == 0 || !b.loss.failed() {
+				continue
+			}
+			var image [sectorSize]byte
+			at := int64(i)*pageSize + int64(s)*sectorSize
+			in.cache.read(image[:], at)
+			out.write(image[:], at, b.next.gen, nil)
+		}
+	}
+}
+
+// haunt fills what the size covers, and no surviving version, with the content
+// of removed files.
+func (b *booter) haunt(in *inode, out *content, upTo map[int]uint64, versions map[int][]uint64) {
+	if len(b.d.ghosts) == 0 {
+		return
+	}
+	for _, s := range slices.Sorted(maps.Keys(versions)) {
+		at := int64(s) * sectorSize
+		if at < in.disk.size || at >= out.size || upTo[s] >= versions[s][0] {
+			continue
+		}
+		g := b.d.ghosts[b.rng.IntN(len(b.d.ghosts))]
+		old := g.b[at%pageSize:][:sectorSize]
+		if [sectorSize]byte(old) == ([sectorSize]byte{}) { // rather the start of a small file than nothing
+			old = g.b[:sectorSize]
+		}
+		out.write(old, at, b.next.gen, nil)
+	}
+}

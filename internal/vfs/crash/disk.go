@@ -1,0 +1,189 @@
+package crash
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// inodeCost is what a file counts against the capacity beside its pages.
+const inodeCost = 512
+
+// ErrWouldBlock is what a process gets, where it would have to wait, when it
+// was made with NonBlocking.
+var ErrWouldBlock = errors.New("crash: would block")
+
+// errKilled is what operations of a process get after it was killed.
+var errKilled = errors.New("crash: the process was killed or the machine went down")
+
+// Disk is one boot of a machine.
+type Disk struct {
+	mu       sync.Mutex
+	changed  *sync.Cond // a lock or a lease was let go
+	boot     uint64
+	gen      *generation
+	seq      uint64 // of changes
+	ids      uint64 // of inodes
+	root     *inode
+	pending  []*step // of names, in order
+	settled  int     // how many of them are durable by now
+	wakes    uint64  // how often something changed that a waiter waits for
+	dirty    map[*inode]struct{}
+	freeInos []uint64
+	nextIno  uint64
+	ghosts   []*page // pages of removed files, the newest last
+	used     int64
+	capacity int64
+	procs    map[int]*Process
+	nextPID  int
+	clock    func() time.Time
+	failSync func(op, name string) error
+}
+
+// New makes an empty disk with a root folder. It has no limit of its size.
+func New() *Disk { return newDisk(1) }
+
+func newDisk(boot uint64) *Disk {
+	d := &Disk{
+		boot: boot, gen: new(generation), nextIno: 2, nextPID: 100,
+		dirty: map[*inode]struct{}{}, procs: map[int]*Process{},
+	}
+	d.changed = sync.NewCond(&d.mu)
+	d.root = d.newInode(fs.ModeDir | 0o755)
+	d.root.nlink = 1
+	return d
+}
+
+// SetCapacity limits the disk to a number of bytes; 0 is no limit. Each file
+// counts 512 bytes and its pages of 4 KiB.
+func (d *Disk) SetCapacity(bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.capacity = bytes
+}
+
+// Used is what counts against the capacity.
+func (d *Disk) Used() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.used
+}
+
+// SetClock sets where modification times come from. Without it each change is a
+// microsecond later than the one before.
+func (d *Disk) SetClock(now func() time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clock = now
+}
+
+// FailSync sets a function that may fail a sync: op is "sync", "datasync",
+// "syncdir" or "barrier". The data that the sync was about is then lost in the
+// way the package comment says. nil takes it off again. A failing "syncdir"
+// leaves the entries pending. The function must not use the disk.
+func (d *Disk) FailSync(f func(op, name string) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failSync = f
+}
+
+// DropCaches forgets what is clean: after it, what a failed sync lost is gone
+// from view too.
+func (d *Disk) DropCaches() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for in := range d.dirty {
+		in.dropLost(d)
+	}
+}
+
+// Kill ends a process: its locks, leases, files and mappings go, what it wrote
+// stays in the cache.
+func (d *Disk) Kill(p *Process) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.kill(p)
+}
+
+func (d *Disk) kill(p *Process) {
+	p.dead = true
+	delete(d.procs, p.pid)
+	for _, h := range p.locks {
+		h.drop()
+	}
+	for len(p.files) > 0 {
+		d.forget(p.files[len(p.files)-1])
+	}
+	p.locks = nil
+	d.wake()
+}
+
+// Held says who holds which lock, for a report of a deadlock.
+type Held struct {
+	Path string
+	PID  int
+	Name string // of the process
+	Mode string
+}
+
+// Locks lists the locks that are held, sorted by path and process.
+func (d *Disk) Locks() []Held {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []Held
+	for _, p := range d.procs {
+		for _, h := range p.locks {
+			if h.on != nil {
+				list = append(list, Held{h.name, p.pid, p.name, modeName(h.mode)})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Held) int {
+		if a.Path != b.Path {
+			if a.Path < b.Path {
+				return -1
+			}
+			return 1
+		}
+		return a.PID - b.PID
+	})
+	return list
+}
+
+func (d *Disk) tick() uint64 {
+	d.seq++
+	return d.seq
+}
+
+func (d *Disk) now() time.Time {
+	if d.clock != nil {
+		return d.clock()
+	}
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(d.seq) * time.Microsecond)
+}
+
+// charge takes bytes of the capacity.
+func (d *Disk) charge(n int64) error {
+	if d.capacity > 0 && d.used+n > d.capacity {
+		return syscall.ENOSPC
+	}
+	d.used += n
+	return nil
+}
+
+// wake lets waiters look again: a lock or a lease was let go.
+func (d *Disk) wake() {
+	d.wakes++
+	d.changed.Broadcast()
+}
+
+// Wakes counts the moments at which an operation that got ErrWouldBlock may
+// succeed. While it stands still, trying again is useless.
+func (d *Disk) Wakes() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.wakes
+}

@@ -1,0 +1,118 @@
+package crash
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// Pattern says what of the unsynced a loss of power leaves.
+type Pattern int
+
+// The patterns.
+const (
+	// LoseAll: nothing unsynced survives.
+	LoseAll Pattern = iota
+	// KeepAll: everything survives.
+	KeepAll
+	// KeepPrefix: everything up to a random moment survives.
+	KeepPrefix
+	// KeepRandom: each sector ends as any of its versions, each step of names
+	// and each size on its own.
+	KeepRandom
+	// KeepLate: writes survive or not at random, later ones rather than earlier
+	// ones, torn between their sectors; names and sizes survive.
+	KeepLate
+	// KeepData: content survives, names and sizes do not.
+	KeepData
+	// KeepNames: names survive, sizes and content do not: empty files.
+	KeepNames
+	// LoseDataZero: names and sizes survive, the content is zero.
+	LoseDataZero
+	// LoseDataOld: names and sizes survive, where content is missing stands what
+	// some removed file held.
+	LoseDataOld
+)
+
+// Patterns are all of them.
+func Patterns() []Pattern {
+	return []Pattern{LoseAll, KeepAll, KeepPrefix, KeepRandom, KeepLate, KeepData, KeepNames, LoseDataZero, LoseDataOld}
+}
+
+func (p Pattern) String() string {
+	return [...]string{
+		"lose-all", "keep-all", "keep-prefix", "keep-random", "keep-late",
+		"keep-data", "keep-names", "lose-data-zero", "lose-data-old",
+	}[p]
+}
+
+// loss is a pattern at work: what survives is everything up to a change's
+// sequence number, asked for each sector, each file and each step on its own.
+type loss struct {
+	step   func(seq uint64) bool
+	attr   func(seqs []uint64) uint64 // of the size and time changes of a file
+	sector func(seqs []uint64) uint64 // of the versions of a sector
+	failed func() bool                // did a sector that a failed sync lost reach the disk?
+	old    bool                       // fill with old content
+}
+
+func none([]uint64) uint64             { return 0 }
+func all([]uint64) uint64              { return ^uint64(0) }
+func every(yes bool) func(uint64) bool { return func(uint64) bool { return yes } }
+
+func (p Pattern) loss(d *Disk, rng *rand.Rand) loss {
+	never := func() bool { return false }
+	l := loss{step: every(false), attr: none, sector: none, failed: never}
+	switch p {
+	case KeepAll:
+		l.step, l.attr, l.sector = every(true), all, all
+	case KeepPrefix:
+		last := d.moment(rng)
+		upTo := func([]uint64) uint64 { return last }
+		l.step, l.attr, l.sector = func(seq uint64) bool { return seq <= last }, upTo, upTo
+	case KeepRandom:
+		odds := []float64{0.1, 0.5, 0.9}[rng.IntN(3)]
+		l.step = func(uint64) bool { return rng.Float64() < odds }
+		version := func(seqs []uint64) uint64 {
+			if k := rng.IntN(len(seqs) + 1); k > 0 {
+				return seqs[k-1]
+			}
+			return 0
+		}
+		l.attr, l.sector = version, version
+		l.failed = func() bool { return rng.IntN(2) == 0 }
+	case KeepLate:
+		l.step, l.attr = every(true), all
+		start := d.moment(rng)
+		l.sector = func(seqs []uint64) uint64 {
+			newest := seqs[len(seqs)-1]
+			if newest >= start && rng.IntN(8) > 0 || rng.IntN(8) == 0 {
+				return newest
+			}
+			return 0
+		}
+	case KeepData:
+		l.sector = all
+	case KeepNames:
+		l.step = every(true)
+	case LoseDataZero, LoseDataOld:
+		l.step, l.attr, l.old = every(true), all, p == LoseDataOld
+	}
+	return l
+}
+
+// moment picks one of the pending changes.
+func (d *Disk) moment(rng *rand.Rand) uint64 {
+	seqs := []uint64{0}
+	for _, s := range d.pending {
+		if !s.settled {
+			seqs = append(seqs, s.seq)
+		}
+	}
+	for in := range d.dirty {
+		for _, c := range in.pending {
+			seqs = append(seqs, c.seq)
+		}
+	}
+	slices.Sort(seqs)
+	return seqs[rng.IntN(len(seqs))]
+}

@@ -1,0 +1,149 @@
+package crash
+
+import (
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// step is one pending change of names: it happens as a whole or not at all, and
+// not before the steps it follows.
+type step struct {
+	seq     uint64
+	entries []entry
+	follows []*step // earlier ones on the same names
+	settled bool
+}
+
+type entry struct {
+	dir  *inode
+	name string
+	to   *inode // nil: the name goes
+}
+
+// change makes a step visible, and pending.
+func (d *Disk) change(entries ...entry) {
+	s := &step{seq: d.tick(), entries: entries}
+	for i, e := range entries {
+		if e.to == nil {
+			delete(e.dir.entries, e.name)
+		} else {
+			e.dir.entries[e.name] = e.to
+		}
+		if prev := e.dir.last[e.name]; prev != nil && !prev.settled {
+			s.follows = append(s.follows, prev)
+		}
+		e.dir.last[e.name] = s
+		e.dir.cache.mtime = d.now()
+		if i == 0 || entries[0].dir != e.dir {
+			e.dir.steps = append(e.dir.steps, s)
+		}
+	}
+	d.pending = append(d.pending, s)
+}
+
+// settle makes a step durable, after those it follows.
+func (s *step) settle(d *Disk) {
+	if s.settled {
+		return
+	}
+	s.settled = true // no cycles: steps follow earlier ones only
+	d.settled++
+	for _, f := range s.follows {
+		f.settle(d)
+	}
+	for _, e := range s.entries {
+		apply(e.dir.durable, e)
+		if e.dir.last[e.name] == s {
+			delete(e.dir.last, e.name)
+		}
+	}
+	s.follows = nil
+}
+
+func apply(m map[string]*inode, e entry) {
+	if e.to == nil {
+		delete(m, e.name)
+	} else {
+		m[e.name] = e.to
+	}
+}
+
+func (d *Disk) syncDir(in *inode) {
+	for _, s := range in.steps {
+		s.settle(d)
+	}
+	in.steps = nil
+	in.disk.mtime = in.cache.mtime
+	d.compact()
+}
+
+// compact forgets settled steps, once they are the greater part.
+func (d *Disk) compact() {
+	if d.settled*2 < len(d.pending) || d.settled < 64 {
+		return
+	}
+	rest := d.pending[:0]
+	for _, s := range d.pending {
+		if !s.settled {
+			rest = append(rest, s)
+		}
+	}
+	clear(d.pending[len(rest):])
+	d.pending, d.settled = rest, 0
+}
+
+// clean gives a path the form that lookup walks: slashes, from the root.
+func clean(name string) string {
+	name = filepath.ToSlash(name)
+	if vol := filepath.VolumeName(name); vol != "" {
+		name = name[len(vol):]
+	}
+	return path.Clean("/" + name)
+}
+
+// lookup finds what a name leads to; nil without an error when nothing stands
+// there but the folder does.
+func (d *Disk) lookup(name string) (dir *inode, base string, in *inode, err error) {
+	if name == "" {
+		return nil, "", nil, syscall.ENOENT
+	}
+	p := clean(name)
+	if p == "/" {
+		return d.root, "", d.root, nil
+	}
+	dir, p = d.root, p[1:]
+	for {
+		first, rest, more := strings.Cut(p, "/")
+		next := dir.entries[first]
+		if !more {
+			return dir, first, next, nil
+		}
+		switch {
+		case next == nil:
+			return nil, "", nil, syscall.ENOENT
+		case next.entries == nil:
+			return nil, "", nil, syscall.ENOTDIR
+		}
+		dir, p = next, rest
+	}
+}
+
+// must is lookup for what has to be there.
+func (d *Disk) must(name string) (dir *inode, base string, in *inode, err error) {
+	dir, base, in, err = d.lookup(name)
+	if err == nil && in == nil {
+		err = syscall.ENOENT
+	}
+	return dir, base, in, err
+}
+
+// folder is must for a folder.
+func (d *Disk) folder(name string) (*inode, error) {
+	_, _, in, err := d.must(name)
+	if err == nil && in.entries == nil {
+		err = syscall.ENOTDIR
+	}
+	return in, err
+}

@@ -1,0 +1,92 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// MkdirAll makes a folder and those above it that are missing, each durable in
+// the folder above. One that is there already is not synced again.
+func MkdirAll(fsys FS, name string, perm fs.FileMode) error {
+	st, err := fsys.Stat(name)
+	switch {
+	case err == nil && st.Mode.IsDir():
+		return nil
+	case err == nil && st.Mode&fs.ModeSymlink != 0:
+		_, err := fsys.ReadDir(name) // a link to a folder will do
+		return err
+	case err == nil:
+		return pathError("mkdir", name, fs.ErrExist)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	parent := filepath.Dir(name)
+	if parent != name {
+		if err := MkdirAll(fsys, parent, perm); err != nil {
+			return err
+		}
+	}
+	if err := fsys.Mkdir(name, perm); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return fsys.SyncDir(parent) // also when somebody else was faster
+}
+
+// ReadFile reads a regular file of at most limit bytes.
+func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
+	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode.IsRegular() {
+		return nil, pathError("read", name, fmt.Errorf("%w: not a regular file", errs.ErrInvalid))
+	}
+	if st.Size > limit {
+		return nil, pathError("read", name, fmt.Errorf("%w: %d bytes, limit %d", errs.ErrTooLarge, st.Size, limit))
+	}
+	b := make([]byte, st.Size)
+	n, err := f.ReadAt(b, 0)
+	if err == io.EOF { // cut short since
+		err = nil
+	}
+	return b[:n], err
+}
+
+// WriteDurable puts a file in place in one step, through tmp, and makes it
+// durable. When it fails, either the old file or the new one stands at name.
+func WriteDurable(fsys FS, tmp, name string, data []byte, perm fs.FileMode) error {
+	// Not O_TRUNC: what a crash left at tmp may be open or linked elsewhere.
+	if err := fsys.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := fsys.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = fsys.Rename(tmp, name)
+	}
+	if err != nil {
+		fsys.Remove(tmp) // if it stays, the next write to tmp removes it
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(name))
+}

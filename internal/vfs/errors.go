@@ -1,0 +1,28 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// IsDiskFull: no space, or no quota, is left.
+func IsDiskFull(err error) bool {
+	return errors.Is(err, errs.ErrDiskFull) || isAny(err, diskFull)
+}
+
+// IsPermission: we may not, or nobody may because it is mounted read-only.
+func IsPermission(err error) bool {
+	return errors.Is(err, errs.ErrPermission) || errors.Is(err, fs.ErrPermission) || isAny(err, refused)
+}
+
+func isAny(err error, list []syscall.Errno) bool {
+	for _, e := range list {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,32 @@
+package vfs
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Guard runs f, which reads mapped memory. When the file behind the mapping was
+// cut short the read faults, and Guard returns an error that matches
+// errs.ErrCorrupt. Any other panic goes on.
+func Guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		// The runtime gives a fault its address, and no other panic.
+		fault, ok := r.(interface {
+			runtime.Error
+			Addr() uintptr
+		})
+		if !ok {
+			panic(r)
+		}
+		err = fmt.Errorf("%w: a mapped file was cut short while it was read: %v", errs.ErrCorrupt, fault)
+	}()
+	return f()
+}

@@ -1,0 +1,261 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+)
+
+// flock is the Lock of the operating system; the package comment has its design.
+type flock struct {
+	name string
+	perm fs.FileMode
+	turn chan struct{} // taken by whoever holds the lock or is after it
+
+	mu      sync.Mutex
+	fd      *lockFile // nil until needed and after Close
+	spare   *lockFile // not locked; for the next wait, nil until there was one
+	held    bool
+	closed  bool
+	waiters [2]*waiter // by mode: goroutines in a blocking flock
+}
+
+// waiter is one blocking flock. wanted and granted are guarded by flock.mu.
+type waiter struct {
+	fd      *lockFile
+	wanted  bool          // somebody waits for it
+	granted bool          // it was handed over
+	err     error         // of flock
+	done    chan struct{} // made anew by each who starts to wait, closed when granted or failed
+}
+
+func openLock(name string, perm fs.FileMode) (Lock, error) {
+	l := &flock{name: name, perm: perm, turn: make(chan struct{}, 1)}
+	fd, err := openLockFile(name, perm)
+	if err != nil {
+		return nil, err
+	}
+	l.fd = fd
+	return l, nil
+}
+
+func (l *flock) Lock(ctx context.Context, mode Mode) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := l.lock(ctx, mode)
+	if err != nil {
+		<-l.turn
+	}
+	return err
+}
+
+func (l *flock) lock(ctx context.Context, mode Mode) error {
+	for {
+		ok, err := l.try(mode)
+		if ok || err != nil {
+			return err
+		}
+		w, err := l.startWaiting(mode)
+		if err != nil {
+			return err
+		}
+		if err := l.wait(ctx, w); err != nil {
+			return err
+		}
+		if ok, err := l.adopt(w); ok || err != nil {
+			return err
+		}
+	}
+}
+
+func (l *flock) TryLock(mode Mode) (bool, error) {
+	select {
+	case l.turn <- struct{}{}:
+	default:
+		return false, nil
+	}
+	ok, err := l.try(mode)
+	if !ok {
+		<-l.turn
+	}
+	return ok, err
+}
+
+// try locks without waiting. The caller has the turn.
+func (l *flock) try(mode Mode) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		if l.closed {
+			return false, l.errClosed()
+		}
+		if l.fd == nil {
+			fd, err := openLockFile(l.name, l.perm)
+			if err != nil {
+				return false, err
+			}
+			l.fd = fd
+		}
+		ok, err := l.fd.tryLock(mode)
+		if err != nil {
+			return false, pathError("lock", l.name, err)
+		}
+		// Refused or not, what counts is the file that the path names.
+		if l.stale() {
+			continue
+		}
+		l.held = ok
+		return ok, nil
+	}
+}
+
+// stale drops the descriptor when the path names another file by now.
+func (l *flock) stale() bool {
+	if l.fd.isNamed(l.name) {
+		return false
+	}
+	l.fd.Close() // and with it a lock on the wrong file
+	l.fd = nil
+	return true
+}
+
+// startWaiting joins the goroutine that waits in this mode, or starts one.
+func (l *flock) startWaiting(mode Mode) (*waiter, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, l.errClosed()
+	}
+	w := l.waiters[mode]
+	if w == nil {
+		fd := l.spare
+		l.spare = nil
+		if fd == nil {
+			var err error
+			if fd, err = openLockFile(l.name, l.perm); err != nil {
+				return nil, err
+			}
+		}
+		w = &waiter{fd: fd}
+		l.waiters[mode] = w
+		go l.block(w, mode)
+	}
+	w.wanted = true
+	w.done = make(chan struct{})
+	return w, nil
+}
+
+// block waits in flock and hands the lock to whoever wants it by then.
+func (l *flock) block(w *waiter, mode Mode) {
+	err := w.fd.lock(mode)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiters[mode] = nil
+	if !w.wanted || l.closed || err != nil {
+		w.fd.Close() // which lets go of the lock
+	} else {
+		w.granted = true
+	}
+	if w.wanted {
+		w.err = err
+		close(w.done)
+	}
+}
+
+func (l *flock) wait(ctx context.Context, w *waiter) error {
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		w.wanted = false
+		if w.granted { // it came in the same moment
+			w.fd.Close()
+		}
+		return ctx.Err()
+	}
+	if w.err != nil {
+		return pathError("lock", l.name, w.err)
+	}
+	return nil
+}
+
+// adopt makes the descriptor of a granted wait the handle's own. False: the
+// file was replaced meanwhile, the lock is worth nothing.
+func (l *flock) adopt(w *waiter) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		w.fd.Close()
+		return false, l.errClosed()
+	}
+	old := l.fd
+	l.fd = w.fd
+	if l.stale() {
+		l.fd = old // to be found stale as well
+		return false, nil
+	}
+	if l.spare != nil {
+		l.spare.Close()
+	}
+	l.spare = old // the same file, or found out after the wait
+	l.held = true
+	return true, nil
+}
+
+func (l *flock) Unlock() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.held {
+		return pathError("unlock", l.name, errNotHeld)
+	}
+	err := l.fd.unlock()
+	if err != nil {
+		l.fd.Close() // lets go for certain
+		l.fd = nil
+	}
+	l.held = false
+	<-l.turn
+	return pathError("unlock", l.name, err)
+}
+
+// Close lets go of the lock. It does not wait for a goroutine that is still in
+// flock; that one ends when its flock returns. A caller in Lock gets an error.
+func (l *flock) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return l.errClosed()
+	}
+	l.closed = true
+	for _, w := range l.waiters {
+		if w != nil && w.wanted {
+			w.wanted, w.err = false, fs.ErrClosed
+			close(w.done)
+		}
+	}
+	var err error
+	for _, fd := range []*lockFile{l.fd, l.spare} {
+		if fd != nil {
+			err = errors.Join(err, fd.Close())
+		}
+	}
+	l.fd, l.spare = nil, nil
+	if l.held {
+		l.held = false
+		<-l.turn
+	}
+	return err
+}
+
+func (l *flock) errClosed() error { return pathError("lock", l.name, os.ErrClosed) }
+
+var errNotHeld = errors.New("the lock is not held")

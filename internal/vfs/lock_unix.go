@@ -1,0 +1,64 @@
+//go:build linux || darwin
+
+package vfs
+
+import (
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockFile is a bare descriptor: flock blocks a thread, and os.File would only
+// add to the cost. Its owner sees to it that it is not used after Close.
+type lockFile struct {
+	fd       int
+	dev, ino uint64
+}
+
+func openLockFile(name string, perm fs.FileMode) (*lockFile, error) {
+	fd, err := openFD(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm)
+	if err == unix.EROFS || err == unix.EACCES { // who only reads the store must lock it too
+		if ro, roErr := openFD(name, unix.O_RDONLY|unix.O_NONBLOCK, 0); roErr == nil {
+			fd, err = ro, nil
+		}
+	}
+	if err != nil {
+		return nil, pathError("open", name, err)
+	}
+	var st unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		unix.Close(fd)
+		return nil, pathError("stat", name, err)
+	}
+	return &lockFile{fd: fd, dev: uint64(st.Dev), ino: st.Ino}, nil
+}
+
+func (f *lockFile) tryLock(mode Mode) (bool, error) {
+	err := f.flock(how(mode) | unix.LOCK_NB)
+	if err == unix.EWOULDBLOCK {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (f *lockFile) lock(mode Mode) error { return f.flock(how(mode)) }
+func (f *lockFile) unlock() error        { return f.flock(unix.LOCK_UN) }
+func (f *lockFile) Close() error         { return unix.Close(f.fd) }
+
+func (f *lockFile) flock(op int) error {
+	return retry(func() error { return unix.Flock(f.fd, op) })
+}
+
+// isNamed: does name still lead to this file?
+func (f *lockFile) isNamed(name string) bool {
+	var st unix.Stat_t
+	err := retry(func() error { return unix.Lstat(name, &st) })
+	return err == nil && st.Ino == f.ino && uint64(st.Dev) == f.dev
+}
+
+func how(mode Mode) int {
+	if mode == ModeExclusive {
+		return unix.LOCK_EX
+	}
+	return unix.LOCK_SH
+}

@@ -1,0 +1,49 @@
+package vfs
+
+import (
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// lockFile is opened without FILE_SHARE_DELETE: nobody can put another file in
+// its place while we have it.
+type lockFile struct{ f *os.File }
+
+func openLockFile(name string, perm fs.FileMode) (*lockFile, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, perm)
+	if err != nil {
+		return nil, err
+	}
+	return &lockFile{f}, nil
+}
+
+func (f *lockFile) tryLock(mode Mode) (bool, error) {
+	err := f.lockEx(flags(mode) | windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if err == windows.ERROR_LOCK_VIOLATION || err == windows.ERROR_IO_PENDING {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (f *lockFile) lock(mode Mode) error { return f.lockEx(flags(mode)) }
+
+func (f *lockFile) lockEx(flags uint32) error {
+	return windows.LockFileEx(windows.Handle(f.f.Fd()), flags, 0, 1, 0, &windows.Overlapped{})
+}
+
+func (f *lockFile) unlock() error {
+	return windows.UnlockFileEx(windows.Handle(f.f.Fd()), 0, 1, 0, &windows.Overlapped{})
+}
+
+func (f *lockFile) Close() error { return f.f.Close() }
+
+func (f *lockFile) isNamed(string) bool { return true }
+
+func flags(mode Mode) uint32 {
+	if mode == ModeExclusive {
+		return windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
+	return 0
+}

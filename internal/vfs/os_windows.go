@@ -1,0 +1,142 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// openFile shares deletion, which os.OpenFile does not: without it a file could
+// not be replaced while anybody reads it.
+func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	access := uint32(windows.GENERIC_READ)
+	switch flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR) {
+	case os.O_WRONLY:
+		access = windows.GENERIC_WRITE
+	case os.O_RDWR:
+		access = windows.GENERIC_READ | windows.GENERIC_WRITE
+	}
+	mode := uint32(windows.OPEN_EXISTING)
+	switch {
+	case flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL:
+		mode = windows.CREATE_NEW
+	case flag&os.O_CREATE != 0:
+		mode = windows.OPEN_ALWAYS
+	}
+	path, err := windows.UTF16PtrFromString(name)
+	if err != nil {
+		return nil, pathError("open", name, err)
+	}
+	h, err := windows.CreateFile(path, access,
+		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, nil, mode,
+		windows.FILE_ATTRIBUTE_NORMAL|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
+	if err != nil {
+		return nil, pathError("open", name, err)
+	}
+	f := os.NewFile(uintptr(h), name)
+	if flag&os.O_TRUNC != 0 {
+		if err := f.Truncate(0); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return f, nil
+}
+
+func rename(old, new string) error {
+	return linkError("rename", old, new, move(old, new, windows.MOVEFILE_REPLACE_EXISTING))
+}
+
+func renameNew(old, new string) error { return move(old, new, 0) }
+
+func move(old, new string, flags uint32) error {
+	from, err := windows.UTF16PtrFromString(old)
+	if err != nil {
+		return err
+	}
+	to, err := windows.UTF16PtrFromString(new)
+	if err != nil {
+		return err
+	}
+	return windows.MoveFileEx(from, to, flags|windows.MOVEFILE_WRITE_THROUGH)
+}
+
+func exchange(_, _ string) error { return errors.ErrUnsupported }
+
+func link(old, new string) error {
+	err := os.Link(old, new)
+	if errors.Is(err, windows.ERROR_INVALID_FUNCTION) || errors.Is(err, windows.ERROR_NOT_SUPPORTED) {
+		return errors.ErrUnsupported
+	}
+	var le *os.LinkError
+	if errors.As(err, &le) {
+		return le.Err
+	}
+	return err
+}
+
+func lstat(name string) (Info, error) {
+	st, err := os.Lstat(name)
+	if err != nil {
+		return Info{}, err
+	}
+	path, err := windows.UTF16PtrFromString(name)
+	if err != nil {
+		return Info{}, pathError("lstat", name, err)
+	}
+	h, err := windows.CreateFile(path, windows.FILE_READ_ATTRIBUTES,
+		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, nil, windows.OPEN_EXISTING,
+		windows.FILE_FLAG_BACKUP_SEMANTICS|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
+	if err != nil {
+		return Info{}, pathError("lstat", name, err)
+	}
+	defer windows.CloseHandle(h)
+	return info(st, h)
+}
+
+func fstat(f *os.File) (Info, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return Info{}, err
+	}
+	var out Info
+	err = control(f, func(fd uintptr) (err error) {
+		out, err = info(st, windows.Handle(fd))
+		return err
+	})
+	return out, err
+}
+
+func info(st fs.FileInfo, h windows.Handle) (Info, error) {
+	var d windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(h, &d); err != nil {
+		return Info{}, pathError("stat", st.Name(), err)
+	}
+	return Info{
+		Size:  st.Size(),
+		Mtime: st.ModTime(),
+		Mode:  st.Mode(),
+		Ino:   uint64(d.FileIndexHigh)<<32 | uint64(d.FileIndexLow),
+		Dev:   uint64(d.VolumeSerialNumber),
+		Nlink: uint64(d.NumberOfLinks),
+	}, nil
+}
+
+// syncDir: NTFS keeps its folders in a journal of its own and opens none for a flush.
+func syncDir(string) error { return nil }
+
+func datasync(f *os.File) error {
+	return control(f, func(fd uintptr) error { return windows.FlushFileBuffers(windows.Handle(fd)) })
+}
+
+func setMtime(f *os.File, t time.Time) error {
+	ft := windows.NsecToFiletime(t.UnixNano())
+	return control(f, func(fd uintptr) error {
+		return windows.SetFileTime(windows.Handle(fd), nil, nil, &ft)
+	})
+}
+
+func lease(*os.File) (bool, error) { return false, errors.ErrUnsupported }
+func unlease(*os.File) error       { return errors.ErrUnsupported }

@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+// Place is a call site and what it does.
+type Place struct {
+	Site string // "segment/file.go:120"
+	Kind wrap.Kind
+}
+
+// Coverage counts what happened where: "" is an operation, "switch", "stop" and
+// "kill" what was done to a process there, "cut lose-all" and the like how the
+// power went.
+type Coverage map[Place]map[string]int
+
+func (c Coverage) count(op *wrap.Op, what string) {
+	at := Place{op.Site(), op.Kind}
+	m := c[at]
+	if m == nil {
+		m = map[string]int{}
+		c[at] = m
+	}
+	m[what]++
+}
+
+// Add puts another run's coverage into c.
+func (c Coverage) Add(other Coverage) {
+	for at, m := range other {
+		if c[at] == nil {
+			c[at] = map[string]int{}
+		}
+		for what, n := range m {
+			c[at][what] += n
+		}
+	}
+}
+
+// Missing lists the places that change the disk at which something never happened.
+func (c Coverage) Missing(what string) []Place {
+	var list []Place
+	for at, m := range c {
+		if at.Kind.Changes() && m[what] == 0 {
+			list = append(list, at)
+		}
+	}
+	sortPlaces(list)
+	return list
+}
+
+// String is a table, one place a line.
+func (c Coverage) String() string {
+	places := slices.Collect(maps.Keys(c))
+	sortPlaces(places)
+	var b strings.Builder
+	for _, at := range places {
+		fmt.Fprintf(&b, "%s %s %d", at.Site, at.Kind, c[at][""])
+		for _, what := range slices.Sorted(maps.Keys(c[at])) {
+			if what != "" {
+				fmt.Fprintf(&b, ", %s %d", what, c[at][what])
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func sortPlaces(list []Place) {
+	slices.SortFunc(list, func(a, b Place) int {
+		return cmp.Or(strings.Compare(a.Site, b.Site), cmp.Compare(a.Kind, b.Kind))
+	})
+}

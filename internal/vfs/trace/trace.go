@@ -1,0 +1,98 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+// Op is one operation, of the kinds of package wrap.
+type Op = wrap.Op
+
+// Changing is a filter for New: what a reader of a golden file wants to see of
+// who changes, syncs, locks and publishes; no reads, no closes.
+func Changing(op *Op) bool {
+	switch op.Kind {
+	case wrap.Lock, wrap.TryLock, wrap.Unlock, wrap.Lease:
+		return true
+	}
+	return op.Kind.Changes()
+}
+
+// New wraps a file system. Every operation that keep accepts (nil: all) is
+// written to line after it was carried out.
+func New(inner vfs.FS, root string, keep func(*Op) bool, line func(string)) vfs.FS {
+	return wrap.New(inner, func(op *Op, call func() error) error {
+		err := call()
+		if keep == nil || keep(op) {
+			line(Format(op, root, err))
+		}
+		return err
+	})
+}
+
+// Format is the line for an operation that ended with err.
+func Format(op *Op, root string, err error) string {
+	var b strings.Builder
+	path, to := op.Relative(root)
+	b.WriteString(op.Kind.String())
+	b.WriteByte(' ')
+	b.WriteString(path)
+	switch op.Kind {
+	case wrap.Rename, wrap.RenameNew, wrap.Exchange, wrap.Link:
+		b.WriteString(" " + to)
+	case wrap.Read, wrap.Write:
+		fmt.Fprintf(&b, " off=%d size=%d", op.Off, op.Size)
+	case wrap.Truncate:
+		fmt.Fprintf(&b, " size=%d", op.Length)
+	case wrap.Create:
+		if op.Flag&os.O_EXCL != 0 {
+			b.WriteString(" excl")
+		}
+		if op.Flag&os.O_TRUNC != 0 {
+			b.WriteString(" trunc")
+		}
+	case wrap.OpenShared:
+		if op.Flag&os.O_CREATE != 0 {
+			b.WriteString(" create")
+		}
+	case wrap.Lock, wrap.TryLock:
+		if op.Mode == vfs.ModeExclusive {
+			b.WriteString(" exclusive")
+		} else {
+			b.WriteString(" shared")
+		}
+	case wrap.Load:
+		fmt.Fprintf(&b, " word=%d", op.Word)
+	case wrap.Store, wrap.CompareAndSwap:
+		fmt.Fprintf(&b, " word=%d value=%d", op.Word, op.Value)
+	}
+	if err != nil {
+		b.WriteString(": " + reason(err))
+	}
+	return b.String()
+}
+
+// reason is an error in words that are the same on every system.
+func reason(err error) string {
+	for _, known := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrClosed, errors.ErrUnsupported, io.EOF} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	var pe *fs.PathError
+	var le *os.LinkError
+	switch {
+	case errors.As(err, &pe):
+		err = pe.Err
+	case errors.As(err, &le):
+		err = le.Err
+	}
+	return err.Error()
+}

@@ -1,0 +1,139 @@
+package wrap
+
+import (
+	"context"
+	"io/fs"
+	"strings"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Kind is what an operation does.
+type Kind int
+
+// The kinds.
+const (
+	Open   Kind = iota // without making or emptying a file
+	Create             // OpenFile with O_CREATE or O_TRUNC
+	Mkdir
+	Remove
+	Rename
+	RenameNew
+	Exchange
+	Link
+	Stat
+	ReadDir
+	SyncDir
+	OpenLock
+	OpenShared
+	OpenBarrier
+	Volume
+	Read
+	Write
+	Truncate
+	Sync
+	Datasync
+	SetMtime
+	Lease
+	Unlease
+	Map
+	Close
+	Lock
+	TryLock
+	Unlock
+	Load
+	Store
+	CompareAndSwap
+	Barrier
+	kinds
+)
+
+func (k Kind) String() string {
+	return [kinds]string{
+		"open", "create", "mkdir", "remove", "rename", "renamenew", "exchange", "link", "stat", "readdir", "syncdir",
+		"openlock", "openshared", "openbarrier", "volume", "read", "write", "truncate", "sync", "datasync", "setmtime",
+		"lease", "unlease", "map", "close", "lock", "trylock", "unlock", "load", "store", "cas", "barrier",
+	}[k]
+}
+
+// Changes reports whether an operation can change what a later boot finds.
+func (k Kind) Changes() bool {
+	switch k {
+	case Create, Mkdir, Remove, Rename, RenameNew, Exchange, Link, OpenLock, OpenShared,
+		Write, Truncate, SetMtime, Store, CompareAndSwap:
+		return true
+	}
+	return k.Syncs()
+}
+
+// Syncs reports whether an operation makes something durable.
+func (k Kind) Syncs() bool {
+	switch k {
+	case SyncDir, Sync, Datasync, Barrier:
+		return true
+	}
+	return false
+}
+
+// Op is one operation.
+type Op struct {
+	Kind   Kind
+	Seq    int    // from 1, of this FS
+	Path   string // as the caller gave it
+	To     string // the second name of Rename, RenameNew, Exchange, Link
+	Off    int64
+	Size   int // of a read or write; a hook may lower it
+	Length int64
+	Flag   int
+	Perm   fs.FileMode
+	Mode   vfs.Mode
+	Word   int
+	Value  uint64
+	Ctx    context.Context // of Lock
+
+	wrapper *FS
+	site    string
+	failer  any // the file or barrier, for FailSync
+}
+
+// Site is the place in the source, outside the vfs packages, that this
+// operation was called from: "segment/file.go:120".
+func (o *Op) Site() string {
+	if o.site == "" {
+		o.site = o.wrapper.sites.caller()
+	}
+	return o.site
+}
+
+// FailSync makes a Sync, Datasync or Barrier fail with err, so that a file
+// system that can (vfs/crash) loses what was unsynced. On others it is err alone.
+func (o *Op) FailSync(err error) error {
+	if f, ok := o.failer.(interface{ FailSync(error) error }); ok {
+		return f.FailSync(err)
+	}
+	return err
+}
+
+// Hook runs an operation; call carries it out.
+type Hook func(op *Op, call func() error) error
+
+// relative takes root off a path.
+func relative(name, root string) string {
+	if rest, ok := strings.CutPrefix(name, root); ok {
+		if rest = strings.TrimLeft(rest, `/\`); rest != "" {
+			return rest
+		}
+		return "."
+	}
+	return name
+}
+
+// Relative gives Path and To without root, with slashes.
+func (o *Op) Relative(root string) (path, to string) {
+	slash := func(s string) string { return strings.ReplaceAll(relative(s, root), `\`, "/") }
+	path = slash(o.Path)
+	if o.To != "" {
+		to = slash(o.To)
+	}
+	return path, to
+}
