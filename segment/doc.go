@@ -1,0 +1,60 @@
+// Package segment owns the bytes of the log: frames, and the files that hold them.
+//
+// # Positions
+//
+// The log is one endless line of bytes, cut into segments of one size. Segment
+// number n (from 1) is the file wal/<n as 8 digits>.wal and holds the positions
+// n×size … (n+1)×size-1. An LSN is the position at which a frame begins, so it
+// gives file and offset, grows with every frame, and is never 0. Positions may
+// be skipped: a frame never straddles two segments.
+//
+// # Frame
+//
+// A frame is a header of 64 bytes and a payload, padded with zeros to a multiple
+// of 8 bytes. Numbers are little-endian.
+//
+//	 0  uint32  length     bytes of payload, without padding
+//	 4  uint32  inflated   bytes of the payload once all in it is inflated
+//	 8  uint8   kind       1 start of a segment; others belong to the writer
+//	 9  uint8   flags      1 more: the batch goes on in the next frame
+//	                       2 delete: the key is absent after this frame
+//	10  uint16  key        bytes of the key, with which the payload begins
+//	12  uint32  nonce      random, one for each append
+//	16  uint64  LSN        the frame's own position
+//	24  uint64  durable    the writer knew everything before this to be durable
+//	32  int64   time       of the commit, microseconds since 1970, growing strictly
+//	40  uint64  payload    xxhash64 of the payload
+//	48  uint64  previous   checksum of the frame before this one
+//	56  uint64  checksum   xxhash64 of store UUID, segment number and bytes 0…55
+//
+// The checksum is seeded with the UUID and the number of the segment, so a frame
+// that an earlier life of a recycled file left behind, or one of another store,
+// does not verify. A frame whose previous does not name the frame before it is
+// not in the log: what a killed writer left behind stays behind, also where it
+// happens to lie at the right place, for the nonce makes two appends of the same
+// entry at the same position differ.
+//
+// A header of zeros marks the end. Every append writes one behind its last frame
+// in the same write.
+//
+// # Start of a segment
+//
+// The first frame of a segment has kind 1, no key, and this payload, in plain,
+// so that a file can be read by somebody who has nothing else:
+//
+//	 0  8 bytes "VARVELOG"
+//	 8  uint32  format version, 1
+//	12  uint32  0
+//	16  16 bytes UUID of the store
+//	32  uint64  size of every segment
+//	40  uint64  number of this one
+//	48  uint64  end of the predecessor: the position behind its last frame
+//	56  uint64  checksum of the predecessor's last frame
+//
+// In the first segment of a log the last two are 0.
+//
+// # Invariants
+//
+// A length is believed only after its header has verified. Nothing is allocated
+// beyond Limit, on writing and on reading alike.
+package segment

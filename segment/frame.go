@@ -1,0 +1,146 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// HeaderSize is the length of a frame's header.
+const HeaderSize = 64
+
+// MaxKey is the longest key.
+const MaxKey = 1<<16 - 1
+
+// KindStart is the kind of a segment's first frame.
+const KindStart = 1
+
+// The flags of a frame.
+const (
+	FlagMore   = 1 << iota // the batch goes on in the next frame
+	FlagDelete             // the key is absent after this frame
+)
+
+// Why there is no frame at a position.
+var (
+	ErrEnd     = errors.New("end of the log")           // a header of zeros
+	ErrHeader  = errors.New("no valid frame header")    // anything else that does not verify
+	ErrPayload = errors.New("frame payload is damaged") // header verifies, payload does not
+)
+
+// Header is what a frame says of itself.
+type Header struct {
+	Length   uint32
+	Inflated uint32
+	Kind     uint8
+	Flags    uint8
+	KeyLen   uint16
+	Nonce    uint32
+	LSN      LSN
+	Durable  LSN
+	Time     int64
+	Payload  uint64
+	Previous uint64
+	Sum      uint64
+}
+
+// Size is the length of the whole frame.
+func (h *Header) Size() uint64 { return FrameSize(uint64(h.Length)) }
+
+// End is the position behind the frame.
+func (h *Header) End() LSN { return h.LSN + h.Size() }
+
+// More says that the batch goes on.
+func (h *Header) More() bool { return h.Flags&FlagMore != 0 }
+
+// FrameSize is the length of a frame with a payload of n bytes.
+func FrameSize(n uint64) uint64 { return HeaderSize + (n+7)&^7 }
+
+// AppendFrame appends a frame with the payload key+value. It sets Length,
+// KeyLen, Payload and Sum of h.
+func (g Geometry) AppendFrame(dst []byte, h *Header, key string, value []byte) []byte {
+	h.Length = uint32(len(key) + len(value))
+	h.KeyLen = uint16(len(key))
+	at := len(dst)
+	dst = append(dst, zeros[:HeaderSize]...)
+	dst = append(dst, key...)
+	dst = append(dst, value...)
+	h.Payload = xxhash.Sum64(dst[at+HeaderSize:])
+	dst = append(dst, zeros[:h.Size()-HeaderSize-uint64(h.Length)]...)
+	g.putHeader(dst[at:], h)
+	return dst
+}
+
+var zeros [HeaderSize]byte
+
+func (g Geometry) putHeader(b []byte, h *Header) {
+	le := binary.LittleEndian
+	le.PutUint32(b[0:], h.Length)
+	le.PutUint32(b[4:], h.Inflated)
+	b[8], b[9] = h.Kind, h.Flags
+	le.PutUint16(b[10:], h.KeyLen)
+	le.PutUint32(b[12:], h.Nonce)
+	le.PutUint64(b[16:], h.LSN)
+	le.PutUint64(b[24:], h.Durable)
+	le.PutUint64(b[32:], uint64(h.Time))
+	le.PutUint64(b[40:], h.Payload)
+	le.PutUint64(b[48:], h.Previous)
+	h.Sum = g.sum(b, g.Number(h.LSN))
+	le.PutUint64(b[56:], h.Sum)
+}
+
+// sum is the seeded checksum of a header's first 56 bytes.
+func (g Geometry) sum(b []byte, number uint64) uint64 {
+	var s [16 + 8 + 56]byte
+	copy(s[:16], g.UUID[:])
+	binary.LittleEndian.PutUint64(s[16:], number)
+	copy(s[24:], b[:56])
+	return xxhash.Sum64(s[:])
+}
+
+// ParseHeader reads the header of the frame at a position. The error is ErrEnd
+// for zeros, else ErrHeader with the reason.
+func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
+	if len(b) < HeaderSize {
+		return Header{}, ErrEnd
+	}
+	le := binary.LittleEndian
+	h := Header{
+		Length: le.Uint32(b[0:]), Inflated: le.Uint32(b[4:]),
+		Kind: b[8], Flags: b[9],
+		KeyLen: le.Uint16(b[10:]), Nonce: le.Uint32(b[12:]),
+		LSN: le.Uint64(b[16:]), Durable: le.Uint64(b[24:]), Time: int64(le.Uint64(b[32:])),
+		Payload: le.Uint64(b[40:]), Previous: le.Uint64(b[48:]), Sum: le.Uint64(b[56:]),
+	}
+	if h.Sum != g.sum(b, g.Number(at)) {
+		if [HeaderSize]byte(b) == zeros {
+			return Header{}, ErrEnd
+		}
+		return Header{}, fmt.Errorf("%w: checksum does not match", ErrHeader)
+	}
+	switch {
+	case h.LSN != at:
+		return Header{}, fmt.Errorf("%w: it is of position %d", ErrHeader, h.LSN)
+	case uint64(h.Length) > g.Limit() || uint64(h.KeyLen) > uint64(h.Length):
+		return Header{}, fmt.Errorf("%w: length %d, key %d", ErrHeader, h.Length, h.KeyLen)
+	case h.End() > g.End(g.Number(at)):
+		return Header{}, fmt.Errorf("%w: it reaches beyond its segment", ErrHeader)
+	}
+	return h, nil
+}
+
+// Check verifies a payload against its header and parts it.
+func (h *Header) Check(payload []byte) (key, value []byte, err error) {
+	if len(payload) != int(h.Length) || xxhash.Sum64(payload) != h.Payload {
+		return nil, nil, ErrPayload
+	}
+	return payload[:h.KeyLen], payload[h.KeyLen:], nil
+}
+
+// MayBeHeader is a cheap test for whether the header of a position could stand
+// here, for those who search.
+func MayBeHeader(b []byte, at LSN) bool {
+	return binary.LittleEndian.Uint64(b[16:]) == at
+}

@@ -1,0 +1,52 @@
+package segment
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The sizes of a segment, in bytes.
+const (
+	DefaultSize = 64 << 20
+	MinSize     = 64 << 10
+	MaxSize     = 1 << 30
+)
+
+// LSN is a position in the log; see the package comment.
+type LSN = uint64
+
+// Geometry is what turns positions into places, and seeds the checksums.
+type Geometry struct {
+	UUID [16]byte
+	Size uint64
+}
+
+// Number is the segment in which a position lies.
+func (g Geometry) Number(at LSN) uint64 { return at / g.Size }
+
+// Offset is the place of a position in its file.
+func (g Geometry) Offset(at LSN) int64 { return int64(at % g.Size) }
+
+// Start is the first position of a segment, End the one behind its last.
+func (g Geometry) Start(number uint64) LSN { return number * g.Size }
+
+// End is the position behind a segment.
+func (g Geometry) End(number uint64) LSN { return (number + 1) * g.Size }
+
+// Limit is the greatest payload: with everything around it a batch takes at
+// most half a segment.
+func (g Geometry) Limit() uint64 { return g.Size / 2 }
+
+// Name is the file name of a segment.
+func Name(number uint64) string { return fmt.Sprintf("%08d.wal", number) }
+
+// ParseName is the number in a segment's file name, or false.
+func ParseName(name string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, ".wal")
+	if !ok || len(digits) < 8 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil && n > 0 && Name(n) == name
+}

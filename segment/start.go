@@ -1,0 +1,77 @@
+package segment
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Version is the format version that this package writes, and the highest that it reads.
+const Version = 1
+
+const magic = "VARVELOG"
+
+// startSize is the payload of a start frame.
+const startSize = 64
+
+// StartSize is the length of a segment's first frame.
+const StartSize = HeaderSize + startSize
+
+// Start is what the first frame of a segment says.
+type Start struct {
+	Geometry
+	Number  uint64
+	PrevEnd LSN    // position behind the predecessor's last frame, 0 in a log's first segment
+	PrevSum uint64 // checksum of that frame
+}
+
+// AppendStart appends the first frame of segment s.Number. It sets h's LSN,
+// kind and previous; durable, time and nonce are the caller's.
+func AppendStart(dst []byte, s Start, h *Header) []byte {
+	var p [startSize]byte
+	le := binary.LittleEndian
+	copy(p[:], magic)
+	le.PutUint32(p[8:], Version)
+	copy(p[16:], s.UUID[:])
+	le.PutUint64(p[32:], s.Size)
+	le.PutUint64(p[40:], s.Number)
+	le.PutUint64(p[48:], s.PrevEnd)
+	le.PutUint64(p[56:], s.PrevSum)
+	h.Kind, h.Flags, h.Inflated = KindStart, 0, startSize
+	h.LSN, h.Previous = s.Geometry.Start(s.Number), s.PrevSum
+	return s.AppendFrame(dst, h, "", p[:])
+}
+
+// ParseStart reads the first frame of a segment from a file's first bytes,
+// knowing nothing else. ErrEnd means that the file has not been started.
+func ParseStart(b []byte) (Start, Header, error) {
+	if len(b) < StartSize || [HeaderSize]byte(b) == zeros {
+		return Start{}, Header{}, ErrEnd
+	}
+	le := binary.LittleEndian
+	p := b[HeaderSize:StartSize]
+	if string(p[:8]) != magic {
+		return Start{}, Header{}, fmt.Errorf("%w: no segment start", ErrHeader)
+	}
+	s := Start{Number: le.Uint64(p[40:]), PrevEnd: le.Uint64(p[48:]), PrevSum: le.Uint64(p[56:])}
+	copy(s.UUID[:], p[16:32])
+	s.Size = le.Uint64(p[32:])
+	if s.Size < MinSize || s.Size > MaxSize || s.Size%4096 != 0 || s.Number == 0 || s.Number > 1<<63/s.Size {
+		return Start{}, Header{}, fmt.Errorf("%w: segment %d of size %d", ErrHeader, s.Number, s.Size)
+	}
+	h, err := s.ParseHeader(b, s.Geometry.Start(s.Number))
+	if err != nil {
+		return Start{}, Header{}, err
+	}
+	if _, _, err := h.Check(p[:min(int(h.Length), len(p))]); err != nil || h.Kind != KindStart {
+		return Start{}, Header{}, fmt.Errorf("%w: no segment start", ErrHeader)
+	}
+	if v := le.Uint32(p[8:]); v > Version {
+		return Start{}, Header{}, fmt.Errorf("%w: log format %d, this program reads up to %d: use a newer one", errs.ErrNewerFormat, v, Version)
+	}
+	if h.Previous != s.PrevSum {
+		return Start{}, Header{}, fmt.Errorf("%w: start does not agree with its header", ErrHeader)
+	}
+	return s, h, nil
+}

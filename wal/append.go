@@ -1,0 +1,286 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/segment"
+)
+
+// A group of batches is written at once: at most groupLimit bytes, or one batch.
+const groupLimit = 8 << 20
+
+// queueLimit is how many bytes Enqueue lets wait before it blocks.
+const queueLimit = 64 << 20
+
+// request is a batch on its way.
+type request struct {
+	batch   *Batch
+	size    uint64 // in the log
+	deletes bool   // nothing but deletes: may use the last of the space
+	since   time.Time
+
+	// Written by the leader that took the request, read after wake says done.
+	end  LSN // to be durable before the answer is given; 0: nothing to wait for
+	err  error
+	wake chan wake
+}
+
+// wake is what a waiting goroutine is told.
+type wake int8
+
+const (
+	wakeDone wake = iota // the answer is there
+	wakeLead             // write the next group
+	wakeSync             // it is written; see to it yourself that it becomes durable
+)
+
+// queue is where goroutines wait for the one among them that writes.
+type queue struct {
+	mu      sync.Mutex
+	waiting []*request
+	leading bool
+	closed  bool
+	bytes   int           // queued by Enqueue
+	room    chan struct{} // closed when bytes has shrunk
+}
+
+// Append implements Log.
+func (l *FileLog) Append(ctx context.Context, b *Batch) (LSN, error) {
+	r, err := l.request(b)
+	if err != nil {
+		return 0, err
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	lead, err := l.q.add(r)
+	if err != nil {
+		return 0, err
+	}
+	return l.await(ctx, r, lead)
+}
+
+// Pending is a batch that Enqueue has accepted.
+type Pending struct {
+	done chan struct{}
+	lsn  LSN
+	err  error
+}
+
+// Wait returns what Append would have. When ctx ends first the outcome is unknown.
+func (p *Pending) Wait(ctx context.Context) (LSN, error) {
+	select {
+	case <-p.done:
+		return p.lsn, p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return p.lsn, p.err
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%w: %w", errs.ErrOutcomeUnknown, ctx.Err())
+	}
+}
+
+// Enqueue hands over a batch and returns; it blocks while too much is waiting.
+// Batches are written in the order in which one goroutine enqueues them.
+func (l *FileLog) Enqueue(ctx context.Context, b *Batch) (*Pending, error) {
+	r, err := l.request(b)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pending{done: make(chan struct{})}
+	if l.o.Inline {
+		p.lsn, p.err = l.Append(ctx, b)
+		close(p.done)
+		return p, nil
+	}
+	if err := l.q.reserve(ctx, int(r.size)); err != nil {
+		return nil, err
+	}
+	lead, err := l.q.add(r)
+	if err != nil {
+		l.q.unreserve(int(r.size))
+		return nil, err
+	}
+	l.async.Go(func() {
+		p.lsn, p.err = l.await(context.WithoutCancel(ctx), r, lead)
+		l.q.unreserve(int(r.size))
+		close(p.done)
+	})
+	return p, nil
+}
+
+func (l *FileLog) request(b *Batch) (*request, error) {
+	if d := l.Damage(); d != nil {
+		return nil, fmt.Errorf("%w: %w", errs.ErrReadOnly, d)
+	}
+	if l.o.ReadOnly {
+		return nil, errs.ErrReadOnly
+	}
+	r := &request{batch: b, deletes: true, since: l.o.Clock(), wake: make(chan wake, 1)}
+	for i := range b.Entries {
+		e := &b.Entries[i]
+		if len(e.Key) == 0 || len(e.Key) > segment.MaxKey || e.Kind < kindUser {
+			return nil, fmt.Errorf("entry %d: %w key or kind", i, errs.ErrInvalid)
+		}
+		r.size += segment.FrameSize(uint64(len(e.Key) + len(e.Value)))
+		r.deletes = r.deletes && e.Delete
+		if limit := l.Limit(); r.size > limit || uint64(e.Inflated) > limit {
+			err := errs.ErrBatchTooLarge
+			if len(b.Entries) == 1 {
+				err = errs.ErrTooLarge
+			}
+			return nil, fmt.Errorf("%w: it takes more than the %d bytes that one commit may have in this log (half a segment): write it in parts", err, limit)
+		}
+	}
+	return r, nil
+}
+
+// add queues a request; lead says that its goroutine is to write.
+func (q *queue) add(r *request) (lead bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false, errs.ErrClosed
+	}
+	q.waiting = append(q.waiting, r)
+	lead = !q.leading
+	q.leading = true
+	return lead, nil
+}
+
+// remove takes a request back that no leader has taken yet.
+func (q *queue) remove(r *request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, w := range q.waiting {
+		if w == r {
+			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// take hands the leader what is waiting, at most a group.
+func (q *queue) take() []*request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, size := 0, uint64(0)
+	for n < len(q.waiting) && (n == 0 || size+q.waiting[n].size <= groupLimit) {
+		size += q.waiting[n].size
+		n++
+	}
+	taken := append([]*request(nil), q.waiting[:n]...)
+	q.waiting = append(q.waiting[:0], q.waiting[n:]...)
+	return taken
+}
+
+// giveBack puts what the leader did not write back at the head of the queue.
+func (q *queue) giveBack(r []*request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(append([]*request(nil), r...), q.waiting...)
+}
+
+// pass hands the lead to the next in the queue.
+func (q *queue) pass() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) > 0 {
+		q.waiting[0].wake <- wakeLead
+		return
+	}
+	q.leading = false
+}
+
+func (q *queue) reserve(ctx context.Context, n int) error {
+	for {
+		q.mu.Lock()
+		if q.bytes == 0 || q.bytes+n <= queueLimit {
+			q.bytes += n
+			q.mu.Unlock()
+			return nil
+		}
+		if q.room == nil {
+			q.room = make(chan struct{})
+		}
+		room := q.room
+		q.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (q *queue) unreserve(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.bytes -= n
+	if q.room != nil {
+		close(q.room)
+		q.room = nil
+	}
+}
+
+// await leads or waits until the request has its answer.
+func (l *FileLog) await(ctx context.Context, r *request, lead bool) (LSN, error) {
+	if lead {
+		l.lead(ctx, r)
+		return r.answer()
+	}
+	select {
+	case w := <-r.wake:
+		return l.woken(ctx, r, w)
+	case <-ctx.Done():
+	}
+	if l.q.remove(r) {
+		// Nobody has touched it; but the lead may have been passed to us meanwhile.
+		select {
+		case <-r.wake:
+			l.q.pass()
+		default:
+		}
+		return 0, ctx.Err()
+	}
+	select {
+	case w := <-r.wake:
+		return l.woken(ctx, r, w)
+	default:
+		return 0, fmt.Errorf("%w: %w", errs.ErrOutcomeUnknown, ctx.Err())
+	}
+}
+
+func (l *FileLog) woken(ctx context.Context, r *request, w wake) (LSN, error) {
+	switch w {
+	case wakeLead:
+		l.lead(ctx, r)
+	case wakeSync:
+		l.settle(ctx, r)
+	}
+	return r.answer()
+}
+
+func (r *request) answer() (LSN, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	if n := len(r.batch.Entries); n > 0 {
+		return r.batch.Entries[n-1].LSN, nil
+	}
+	return r.end, nil
+}
+
+// close lets nobody in any more and waits for those that are in.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+}

@@ -1,0 +1,134 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sort"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// An archived segment is wal/archive/<number>.zst:
+//
+//	0   8 bytes "VARVEZST"
+//	8   uint32 version 1, uint32 block size (1 MiB)
+//	16  uint64 number
+//	24  blocks: uint32 length, uint32 plain length, uint64 xxhash64 of the plain bytes, then zstd
+//
+// Blocks stand on their own, so a damaged one costs itself only.
+const (
+	archiveMagic = "VARVEZST"
+	archiveBlock = 1 << 20
+)
+
+func archiveName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
+
+// archive copies a released segment into archive/ and makes the copy durable.
+// On a full disk, or without a budget, the gap is recorded instead: history has
+// a hole, memories have none.
+func (l *FileLog) archive(number uint64) error {
+	if l.o.ArchiveSize < 0 {
+		return nil
+	}
+	if _, err := l.o.FS.Stat(l.o.wal(archiveName(number))); err == nil {
+		return nil
+	}
+	err := l.writeArchive(number)
+	if err != nil {
+		_ = l.o.FS.Remove(l.o.wal(archiveName(number)) + ".new")
+		if !vfs.IsDiskFull(err) && !errors.Is(err, fs.ErrNotExist) {
+			return l.ioError("archiving", l.o.wal(segment.Name(number)), err)
+		}
+		if err := l.shrinkArchive(l.o.ArchiveSize / 2); err != nil {
+			return err
+		}
+		l.o.Event(Event{Kind: EventArchiveGap, Path: "wal/" + segment.Name(number), Err: err})
+		return nil
+	}
+	return l.shrinkArchive(l.o.ArchiveSize)
+}
+
+func (l *FileLog) writeArchive(number uint64) error {
+	in, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	name := l.o.wal(archiveName(number))
+	out, err := l.o.FS.OpenFile(name+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		return err
+	}
+	defer enc.Close()
+	le := binary.LittleEndian
+	b := append(make([]byte, 0, 2*archiveBlock), archiveMagic...)
+	b = le.AppendUint32(b, 1)
+	b = le.AppendUint32(b, archiveBlock)
+	b = le.AppendUint64(b, number)
+	plain := make([]byte, archiveBlock)
+	var at, end int64
+	for {
+		n, err := readFull(in, plain, at)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		at += int64(n)
+		head := len(b)
+		b = append(b, make([]byte, 16)...)
+		b = enc.EncodeAll(plain[:n], b)
+		le.PutUint32(b[head:], uint32(len(b)-head-16))
+		le.PutUint32(b[head+4:], uint32(n))
+		le.PutUint64(b[head+8:], xxhash.Sum64(plain[:n]))
+		if _, err := out.WriteAt(b, end); err != nil {
+			return err
+		}
+		end += int64(len(b))
+		b = b[:0]
+	}
+	if err := out.Sync(); err != nil {
+		return err
+	}
+	if err := l.o.FS.Rename(name+".new", name); err != nil {
+		return err
+	}
+	return l.o.FS.SyncDir(l.o.wal("archive"))
+}
+
+// shrinkArchive removes the oldest copies until the rest fits a budget.
+func (l *FileLog) shrinkArchive(budget int64) error {
+	names, err := l.o.FS.ReadDir(l.o.wal("archive"))
+	if err != nil {
+		return l.ioError("reading", l.o.wal("archive"), err)
+	}
+	sort.Sort(sort.Reverse(sort.StringSlice(names)))
+	var total int64
+	for _, name := range names {
+		path := l.o.wal("archive/" + name)
+		info, err := l.o.FS.Stat(path)
+		if err != nil || !strings.HasSuffix(name, ".zst") {
+			continue
+		}
+		if total += info.Size; total > budget {
+			if err := l.o.FS.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return l.ioError("removing", path, err)
+			}
+		}
+	}
+	return nil
+}

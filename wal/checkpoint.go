@@ -1,0 +1,150 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Mark is a position and the chain hash there: the checksum of the last frame
+// before it. Two logs that agree in a mark agree in everything before it.
+type Mark struct {
+	LSN LSN
+	Sum uint64
+}
+
+// Folders is how many folders have their modification time in a checkpoint.
+const Folders = 4
+
+// Checkpoint is what a node knows of its own files. It is never in the log.
+type Checkpoint struct {
+	Sequence    uint64
+	UUID        [16]byte
+	SegmentSize uint64
+	Flushed     Mark           // below it the JSON files are the truth
+	Spilled     Mark           // below it the index is
+	Attested    Mark           // below it the log was durable: what does not verify there is damage
+	Mtimes      [Folders]int64 // of the folders, Unix nanoseconds, after the last change of ours
+}
+
+const (
+	checkpointMagic = "VARVECHK"
+	slotSize        = 4096
+	slotUsed        = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8
+)
+
+func (c *Checkpoint) encode() []byte {
+	b := make([]byte, 0, slotSize)
+	le := binary.LittleEndian
+	b = append(b, checkpointMagic...)
+	b = le.AppendUint32(b, 1)
+	b = le.AppendUint32(b, 0)
+	b = le.AppendUint64(b, c.Sequence)
+	b = append(b, c.UUID[:]...)
+	b = le.AppendUint64(b, c.SegmentSize)
+	for _, m := range []Mark{c.Flushed, c.Spilled, c.Attested} {
+		b = le.AppendUint64(b, m.LSN)
+		b = le.AppendUint64(b, m.Sum)
+	}
+	for _, t := range c.Mtimes {
+		b = le.AppendUint64(b, uint64(t))
+	}
+	b = le.AppendUint64(b, xxhash.Sum64(b))
+	return b[:slotSize]
+}
+
+var errSlot = errors.New("no valid checkpoint")
+
+func decodeCheckpoint(b []byte) (Checkpoint, error) {
+	le := binary.LittleEndian
+	if len(b) < slotUsed+8 || string(b[:8]) != checkpointMagic || xxhash.Sum64(b[:slotUsed]) != le.Uint64(b[slotUsed:]) {
+		return Checkpoint{}, errSlot
+	}
+	if v := le.Uint32(b[8:]); v > 1 {
+		return Checkpoint{}, fmt.Errorf("%w: checkpoint format %d", errs.ErrNewerFormat, v)
+	}
+	c := Checkpoint{Sequence: le.Uint64(b[16:]), SegmentSize: le.Uint64(b[40:])}
+	copy(c.UUID[:], b[24:40])
+	at := 48
+	for _, m := range []*Mark{&c.Flushed, &c.Spilled, &c.Attested} {
+		m.LSN, m.Sum = le.Uint64(b[at:]), le.Uint64(b[at+8:])
+		at += 16
+	}
+	for i := range c.Mtimes {
+		c.Mtimes[i] = int64(le.Uint64(b[at:]))
+		at += 8
+	}
+	return c, nil
+}
+
+// ReadCheckpoint returns a store's newest checkpoint, for those who have not opened its log.
+func ReadCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) { return readCheckpoint(fsys, dir) }
+
+// readCheckpoint returns the newer of the two slots, or errSlot when neither verifies.
+func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
+	f, err := fsys.OpenFile(filepath.Join(dir, "checkpoint"), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Checkpoint{}, errSlot
+	}
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	defer f.Close()
+	best, found := Checkpoint{}, false
+	b := make([]byte, 2*slotSize)
+	n, err := readFull(f, b, 0)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	for at := 0; at+slotSize <= n; at += slotSize {
+		c, err := decodeCheckpoint(b[at : at+slotSize])
+		if errors.Is(err, errs.ErrNewerFormat) {
+			return Checkpoint{}, err
+		}
+		if err == nil && (!found || c.Sequence > best.Sequence) {
+			best, found = c, true
+		}
+	}
+	if !found {
+		return Checkpoint{}, errSlot
+	}
+	return best, nil
+}
+
+// writeCheckpoint writes the next slot and syncs it. The slot that holds is
+// never touched: its number's parity is the other one.
+func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) error {
+	path := filepath.Join(dir, "checkpoint")
+	f, err := fsys.OpenFile(path, os.O_RDWR, mode)
+	created := errors.Is(err, fs.ErrNotExist)
+	if created {
+		f, err = fsys.OpenFile(path, os.O_RDWR|os.O_CREATE, mode)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if created {
+		if _, err := f.WriteAt(make([]byte, 2*slotSize), 0); err != nil {
+			return err
+		}
+	}
+	if _, err := f.WriteAt(c.encode(), int64(c.Sequence%2)*slotSize); err != nil {
+		return err
+	}
+	if created {
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		return fsys.SyncDir(dir)
+	}
+	return f.Datasync()
+}

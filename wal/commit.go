@@ -1,0 +1,328 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// The commit. One goroutine of a process leads: it takes what is queued as a
+// group, writes it under append.lock in one write, makes it durable under
+// sync.lock, and wakes the others. append.lock is never let go before the write
+// has returned, and the tail is published only after it: whatever lies behind
+// the tail belongs to nobody, and the next writer writes over it.
+//
+// A leader whose own ctx ends passes the work on; nobody's request fails
+// because of another one's ctx.
+
+// group is what one write carries.
+type group struct {
+	requests []*request // accepted and refused, in order
+	buf      []byte
+	at       LSN // where buf goes
+	end      Mark
+	entries  []Entry // as they are in the log, with control frames
+	marks    []Mark
+	latest   map[string]LSN // what the group itself does to a key; 0: absent
+	need     LSN            // to be durable before anybody is answered
+	clock    int64          // of the next frame
+}
+
+// lead writes one group, of which own is the first, and passes the lead on.
+func (l *FileLog) lead(ctx context.Context, own *request) {
+	g, err := l.write(ctx, own)
+	if err != nil {
+		// Nothing was taken from the queue: only this one gives up.
+		l.q.remove(own)
+		own.err = err
+		l.q.pass()
+		return
+	}
+	err = l.syncTo(ctx, g.need)
+	if err == nil {
+		err = l.CatchUp(ctx)
+		if err != nil {
+			// It is durable; that this process cannot apply it is not the writer's matter.
+			l.o.Logger.Error("catching up after a commit", "err", err)
+			err = nil
+		}
+	}
+	l.q.pass()
+	for _, r := range g.requests {
+		switch {
+		case r == own && err != nil:
+			l.unsettled(r, err)
+		case r == own:
+		case err != nil:
+			r.wake <- wakeSync
+		default:
+			r.wake <- wakeDone
+		}
+	}
+}
+
+// settle makes a request that was written durable, for one whose leader could not.
+func (l *FileLog) settle(ctx context.Context, r *request) {
+	if err := l.syncTo(ctx, r.end); err != nil {
+		l.unsettled(r, err)
+		return
+	}
+	if err := l.CatchUp(ctx); err != nil {
+		l.o.Logger.Error("catching up after a commit", "err", err)
+	}
+}
+
+// unsettled answers a request that was written, or refused because of something
+// that was, and cannot be made durable.
+func (l *FileLog) unsettled(r *request, err error) {
+	if r.end == 0 {
+		return
+	}
+	if r.err == nil && len(r.batch.Entries) > 0 {
+		r.err = fmt.Errorf("%w: %w", errs.ErrOutcomeUnknown, err)
+	} else {
+		r.err = err
+	}
+}
+
+// write takes a group from the queue and writes it. An error means that nothing
+// was taken.
+func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
+	if err := l.CatchUp(ctx); err != nil { // most of the reading, before the lock
+		return nil, err
+	}
+	if err := l.lockSince(ctx, roleAppend, own.since); err != nil {
+		return nil, err
+	}
+	defer l.unlock(roleAppend)
+	if err := l.stillOurs(); err != nil {
+		return nil, err
+	}
+	if err := l.appendable(ctx); err != nil {
+		return nil, err
+	}
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	tail := l.shared.tail()
+	if err := l.advance(ctx, tail, l.shared.durable()); err != nil {
+		return nil, err
+	}
+	if l.state.w.at.LSN != tail {
+		return nil, fmt.Errorf("the log's tail is at %d, its frames end at %d", tail, l.state.w.at.LSN)
+	}
+	g := l.gather()
+	if len(g.buf) == 0 {
+		return g, nil
+	}
+	err := l.put(g)
+	if err != nil {
+		for _, r := range g.requests {
+			if r.end > tail { // written, or judged by something in this write
+				r.err, r.end = err, 0
+			}
+		}
+		g.need = min(g.need, tail)
+	}
+	return g, nil
+}
+
+// appendable says whether the log takes entries. After a failed sync it takes
+// none until a sync has succeeded, which this call tries.
+func (l *FileLog) appendable(ctx context.Context) error {
+	switch l.shared.Load(wordPoison) {
+	case poisonNone:
+		return nil
+	case poisonDamaged:
+		return fmt.Errorf("%w: the log is damaged: run memctl verify", errs.ErrReadOnly)
+	}
+	if err := l.lock(ctx, roleSync, vfs.ModeExclusive); err != nil {
+		return err
+	}
+	defer l.unlock(roleSync)
+	if l.shared.Load(wordPoison) == poisonNone {
+		return nil
+	}
+	return l.syncLocked()
+}
+
+// put writes the group at the tail and publishes it.
+func (l *FileLog) put(g *group) error {
+	f, err := l.segment(l.geo.Number(g.at))
+	if err == nil {
+		_, err = f.WriteAt(g.buf, l.geo.Offset(g.at))
+	}
+	if err != nil {
+		// What was written of it may hold whole frames, which a recovery would
+		// accept: a header of zeros at the tail puts them out of the log.
+		if f != nil {
+			var zero [segment.HeaderSize]byte
+			_, _ = f.WriteAt(zero[:], l.geo.Offset(g.at))
+		}
+		if vfs.IsDiskFull(err) {
+			l.o.Event(Event{Kind: EventDiskFull, Path: "wal", Err: err})
+		}
+		return l.ioError("writing", l.o.wal(segment.Name(l.geo.Number(g.at))), err)
+	}
+	s := &l.state
+	for i := range g.entries {
+		s.push(g.entries[i], g.marks[i])
+		s.await(&g.entries[i])
+	}
+	s.owned = len(s.ahead)
+	s.w.at, s.w.linked = g.end, true
+	l.shared.Store(wordTail, g.end.LSN)
+	l.kickPrepare(g.end.LSN)
+	return nil
+}
+
+// gather judges what is queued and builds the write; append.lock and mu are held.
+func (l *FileLog) gather() *group {
+	s := &l.state
+	g := &group{at: s.w.at.LSN, end: s.w.at, latest: map[string]LSN{}, clock: l.o.Clock().UnixMicro()}
+	g.clock = max(g.clock, s.lastTime+1)
+	nonce := l.o.Nonce()
+	requests := l.q.take()
+	for i, r := range requests {
+		waits, err := l.judge(g, r)
+		if err == nil && len(r.batch.Entries) > 0 {
+			var fits bool
+			if fits, err = l.fit(g, r, nonce); err == nil && !fits {
+				l.q.giveBack(requests[i:])
+				break
+			}
+		}
+		g.requests = append(g.requests, r)
+		switch {
+		case err == nil && len(r.batch.Entries) > 0:
+			l.encode(g, r, nonce)
+			r.end = g.end.LSN
+		case waits:
+			r.end = g.end.LSN
+		}
+		r.err = err
+		g.need = max(g.need, r.end)
+	}
+	if len(g.buf) > 0 {
+		rest := l.geo.End(l.geo.Number(g.at)) - g.end.LSN
+		g.buf = append(g.buf, make([]byte, min(rest, segment.HeaderSize))...)
+	}
+	return g
+}
+
+// judge asks whether a request's preconditions hold behind everything before it.
+// waits says that the answer rests on something that is not durable yet.
+func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
+	for i, p := range r.batch.Preconditions {
+		if p.Key == "" {
+			if last := max(l.state.lastEntry, g.last()); last >= p.LSN && last > 0 {
+				return true, &ConflictError{Index: i, Precondition: p, Found: last}
+			}
+			continue
+		}
+		at, pending := g.latest[p.Key]
+		if !pending {
+			if at, pending, err = l.current(p.Key); err != nil {
+				return false, err
+			}
+		}
+		waits = waits || pending
+		if at != p.LSN {
+			return pending, &ConflictError{Index: i, Precondition: p, Found: at}
+		}
+	}
+	return waits, nil
+}
+
+func (g *group) last() LSN {
+	for i := len(g.entries) - 1; i >= 0; i-- {
+		if g.entries[i].Kind >= kindUser {
+			return g.entries[i].LSN
+		}
+	}
+	return 0
+}
+
+// fit finds the request a place in the group's write: behind what is there,
+// in the next segment if it opens the group, or not in this group.
+func (l *FileLog) fit(g *group, r *request, nonce uint32) (bool, error) {
+	number := l.geo.Number(g.at)
+	inside := l.geo.Offset(g.at) != 0 || len(g.buf) > 0
+	if inside && g.end.LSN+r.size <= l.geo.End(number) {
+		if len(g.buf) > 0 && len(g.buf)+int(r.size) > groupLimit {
+			return false, nil
+		}
+		return true, l.room(g.end.LSN+r.size, r.deletes)
+	}
+	if len(g.buf) > 0 {
+		return false, nil
+	}
+	if inside {
+		number++
+	}
+	if err := l.enter(number); err != nil {
+		return false, err
+	}
+	h := segment.Header{Nonce: nonce, Durable: l.shared.durable(), Time: g.clock}
+	start := segment.Start{Geometry: l.geo, Number: number, PrevEnd: g.end.LSN, PrevSum: g.end.Sum}
+	g.buf = segment.AppendStart(g.buf, start, &h)
+	g.clock++
+	g.at, g.end = l.geo.Start(number), Mark{h.End(), h.Sum}
+	g.entries = append(g.entries, entryOf(&h, "", nil))
+	g.marks = append(g.marks, g.end)
+	return true, l.room(g.end.LSN+r.size, r.deletes)
+}
+
+// encode appends the frames of an accepted request.
+func (l *FileLog) encode(g *group, r *request, nonce uint32) {
+	durable := l.shared.durable()
+	for i := range r.batch.Entries {
+		e := &r.batch.Entries[i]
+		h := segment.Header{
+			Kind: e.Kind, Nonce: nonce, LSN: g.end.LSN, Durable: durable,
+			Time: g.clock, Previous: g.end.Sum, Inflated: e.Inflated,
+		}
+		if e.Inflated == 0 {
+			h.Inflated = uint32(min(len(e.Key)+len(e.Value), math.MaxUint32))
+		}
+		if e.Delete {
+			h.Flags |= segment.FlagDelete
+		}
+		e.More = i < len(r.batch.Entries)-1
+		if e.More {
+			h.Flags |= segment.FlagMore
+		}
+		g.buf = l.geo.AppendFrame(g.buf, &h, e.Key, e.Value)
+		g.end = Mark{h.End(), h.Sum}
+		e.LSN, e.Time = h.LSN, time.UnixMicro(g.clock).UTC()
+		g.clock++
+		g.entries = append(g.entries, *e)
+		g.marks = append(g.marks, g.end)
+		if e.Delete {
+			g.latest[e.Key] = 0
+		} else {
+			g.latest[e.Key] = e.LSN
+		}
+	}
+}
+
+// lockSince takes a lock for one who has been waiting for a while already.
+func (l *FileLog) lockSince(ctx context.Context, role int, since time.Time) error {
+	ok, err := l.locks[role].TryLock(vfs.ModeExclusive)
+	if ok && err == nil {
+		l.shared.holder(role, l.host.PID, l.o.Clock())
+		return nil
+	}
+	left := l.o.LockWait - l.o.Clock().Sub(since)
+	if left <= 0 && err == nil {
+		return &errs.LockError{Path: l.o.wal(roleNames[role]), Holder: l.holder(role)}
+	}
+	return l.lock(ctx, role, vfs.ModeExclusive)
+}
+
+var errRewrite = errors.New("what was written before the failed sync cannot be verified")

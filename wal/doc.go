@@ -1,0 +1,93 @@
+// Package wal is the log: an ordered list of entries, durable when acknowledged,
+// that several processes on one machine write and read at once. Log is the
+// interface; FileLog, in the folder wal/ of a store, is its implementation. The
+// bytes of frames and segments belong to package segment.
+//
+// # The folder
+//
+//	wal/00000017.wal   segments; written out in zeros ahead of the tail, recycled when released
+//	wal/shared         a mapped page of words: where the log stands
+//	wal/owner          boot id and heartbeat of those who use it
+//	wal/*.lock         open attach flush append sync hold, taken in this order
+//	wal/archive/*.zst  copies of released segments
+//	checkpoint         two slots, written in turn: what a node's files cover
+//
+// # shared
+//
+// 512 words of 8 bytes; each is written in one step.
+//
+//	0       "vvshare1"
+//	1, 2    boot id; the page counts only within this boot
+//	3       recovered: the generation, 0 while it is being recovered; it is set last
+//	4       tail: everything before it is written
+//	5       durable: everything before it is synced
+//	6       syncing: 1 from before a sync until it has succeeded
+//	7       poison: 1 a sync failed, 2 the log is damaged
+//	8, 9    flushed and spilled, as in checkpoint
+//	10      prepared: the newest segment is written out up to here
+//	11      1 from an unclean recovery until all files above flushed were written again
+//	16–21   who took each lock last: process id and Unix seconds; for messages, flock is the truth
+//	64–319  process ids of those attached; for people
+//
+// # checkpoint
+//
+// Two slots of 4 KiB; the one with the higher sequence whose checksum holds is
+// valid, the other one is written next.
+//
+//	 0  "VARVECHK", 8 uint32 version 1, 12 uint32 0, 16 uint64 sequence
+//	24  16 bytes store UUID, 40 uint64 segment size
+//	48  flushed, 64 spilled, 80 attested: uint64 LSN, uint64 chain hash there
+//	96  4 × int64 modification times of folders, Unix nanoseconds
+//	128 uint64 xxhash64 of everything before
+//
+// A mark names a position and the checksum of the last frame before it: since
+// every frame names its predecessor's, two logs that agree in a mark agree in
+// everything before it.
+//
+// # Commit
+//
+// Goroutines queue; the first leads. Under append.lock it reads what others have
+// written, judges preconditions, writes its group at the tail in one write with
+// a header of zeros behind it, and publishes the tail. Under sync.lock it syncs,
+// unless somebody else's sync has covered it. Then it applies.
+//
+// Readers see what is durable. Between durable and tail only preconditions look;
+// a refusal that rests on something there is answered once that is durable.
+//
+// # Invariants
+//
+//   - Nobody writes before the tail but to write the same bytes again. Whoever
+//     has append.lock writes behind it.
+//   - durable, flushed and spilled only move up, within one generation.
+//   - tail and durable stand at ends of batches.
+//   - A frame is in the log when it links to the one before it. What a killed
+//     writer left behind the tail is not, whatever it says.
+//   - syncing is set before every sync. Who finds it set writes the frames from
+//     durable to tail again before he syncs: pages of a failed sync look clean.
+//   - Nothing is served after a recovery that was not synced in it.
+//   - A segment goes when a checkpoint that releases it is durable, and one more
+//     round after it.
+//
+// # Torn tail or damage
+//
+// A place without a valid frame is the torn tail if nothing attests that it was
+// durable: not the checkpoint, not the shared page of this boot, not a frame
+// behind it. Then it is put aside and cut. Otherwise it is damage; the log opens
+// read-only, and nothing behind it is thrown away.
+//
+// # Choices
+//
+// A waiter whose sync keeps failing is answered after Options.LockWait, also
+// when its ctx has no end: waiting without a word for a disk that has died helps
+// nobody. The outcome is then unknown.
+//
+// Commit times grow strictly, by a microsecond at least, over the whole log:
+// they become the files' mtimes, and so two versions never share one.
+//
+// gofrs/flock is not used; see package vfs for what it costs.
+//
+// # Assumed
+//
+// Rewriting a sector spares its neighbours. sync means sync. Stores into a
+// mapped page are seen by all processes of the machine in order.
+package wal

@@ -1,0 +1,195 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// FileLog is the log in the files of wal/.
+type FileLog struct {
+	o    Options
+	host vfs.Host
+	geo  segment.Geometry
+
+	locks      [roles]vfs.Lock
+	shared     page
+	generation uint64
+	slot       int
+	report     Report
+	private    bool // read-only on a log that nobody has recovered: the end is what we find
+
+	damage atomic.Pointer[errs.CorruptionError]
+
+	q     queue
+	state state
+	files files
+	prep  preparer
+	free  freer
+	async sync.WaitGroup
+}
+
+// Report is what Open found and did.
+type Report struct {
+	Created   bool  // a new log
+	Recovered bool  // nobody was there: the log was read, and its end made durable again
+	Clean     bool  // it ended where it was last attested
+	Replayed  int   // entries
+	Bytes     int64 // of log replayed
+	TornTail  *TornTail
+	Damage    *errs.CorruptionError // the log is damaged below what was durable: it is read-only
+	Flushed   LSN                   // where flushed stood; everything above is to be written to files again
+	Mtimes    [Folders]int64
+}
+
+// TornTail is what recovery cut off behind the last whole batch.
+type TornTail struct {
+	At    LSN
+	Bytes int64
+	Path  string // where the bytes were put aside
+	Err   error  // what stood there
+}
+
+// Report says what Open found.
+func (l *FileLog) Report() Report { return l.report }
+
+// UUID is the store's.
+func (l *FileLog) UUID() [16]byte { return l.geo.UUID }
+
+// SegmentSize in bytes.
+func (l *FileLog) SegmentSize() uint64 { return l.geo.Size }
+
+// Limit is the most that one batch may take in the log, headers included.
+func (l *FileLog) Limit() uint64 { return l.geo.Limit() - segment.StartSize }
+
+// Damage is the damage that made the log read-only, or nil.
+func (l *FileLog) Damage() *errs.CorruptionError { return l.damage.Load() }
+
+// Applied is up to where Apply has been told.
+func (l *FileLog) Applied() LSN { return l.state.appliedAt.Load() }
+
+// AppliedMark is Applied with the chain hash there.
+func (l *FileLog) AppliedMark() Mark {
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	return l.state.applied
+}
+
+// Durable is how far the log is durable, in whatever process.
+func (l *FileLog) Durable() LSN {
+	if l.private {
+		return l.Applied()
+	}
+	return l.shared.durable()
+}
+
+// Flushed is the mark below which the JSON files are the truth.
+func (l *FileLog) Flushed() LSN {
+	if l.private {
+		return l.report.Flushed
+	}
+	return l.shared.Load(wordFlushed)
+}
+
+// Spilled is the mark below which the index is.
+func (l *FileLog) Spilled() LSN {
+	if l.private {
+		return l.state.from
+	}
+	return l.shared.Load(wordSpilled)
+}
+
+// Backlog is how many bytes of log a replay would have to read.
+func (l *FileLog) Backlog() int64 {
+	if l.private {
+		return int64(l.Applied() - l.state.from)
+	}
+	return int64(l.shared.tail() - l.shared.Load(wordSpilled))
+}
+
+// Processes are the ids of the processes that are attached, as they said themselves.
+func (l *FileLog) Processes() []int {
+	var pids []int
+	if l.shared.Shared == nil {
+		return nil
+	}
+	for i := range maxPIDs {
+		if pid := l.shared.Load(wordPIDs + i); pid != 0 {
+			pids = append(pids, int(pid))
+		}
+	}
+	return pids
+}
+
+// Poisoned says that a sync has failed and none has succeeded since.
+func (l *FileLog) Poisoned() bool {
+	return l.shared.Shared != nil && l.shared.Load(wordPoison) == poisonSync
+}
+
+// files are the open segments.
+type files struct {
+	mu   sync.Mutex
+	open map[uint64]vfs.File
+}
+
+var errNoSegment = errors.New("no such segment")
+
+// segment returns the open file of a segment. A missing one is errNoSegment.
+func (l *FileLog) segment(number uint64) (vfs.File, error) {
+	l.files.mu.Lock()
+	defer l.files.mu.Unlock()
+	if f := l.files.open[number]; f != nil {
+		return f, nil
+	}
+	flag := os.O_RDWR
+	if l.o.ReadOnly {
+		flag = os.O_RDONLY
+	}
+	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), flag, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("segment %d: %w", number, errNoSegment)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening a segment: %w", err)
+	}
+	l.files.open[number] = f
+	return f, nil
+}
+
+// forgetFile closes a segment that was recycled; a reader that still has it in
+// hand finds frames that fail their seed.
+func (l *FileLog) forgetFiles(below uint64) {
+	l.files.mu.Lock()
+	defer l.files.mu.Unlock()
+	for n, f := range l.files.open {
+		if n < below {
+			f.Close()
+			delete(l.files.open, n)
+		}
+	}
+}
+
+func (l *FileLog) closeFiles() {
+	l.forgetFiles(1 << 63)
+}
+
+// ioError puts words and a sentinel to an error of the system.
+func (l *FileLog) ioError(doing, path string, err error) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case vfs.IsDiskFull(err):
+		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrDiskFull, err)
+	case vfs.IsPermission(err):
+		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrPermission, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, path, err)
+}

@@ -1,0 +1,79 @@
+package wal
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/segment"
+)
+
+// LSN is a position in the log. Marks (durable, flushed, spilled) are
+// exclusive: everything with an LSN below the mark is covered.
+type LSN = segment.LSN
+
+// Entry is one change of one key.
+type Entry struct {
+	LSN      LSN       // where it stands; set by Append and by reading
+	Time     time.Time // of the commit, whole microseconds, different for every entry; set likewise
+	Key      string    // whose change it is
+	Kind     uint8     // what the value is, 16…255; the log does not look into it
+	Delete   bool      // the key is absent after this
+	More     bool      // the batch goes on; set by reading
+	Inflated uint32    // bytes of Value once all in it is inflated; 0 means len(Value)
+	Value    []byte
+}
+
+// Precondition holds when the newest entry of Key has this LSN; LSN 0 when the
+// key is absent. The empty key stands for the log as a whole: nothing may have
+// been committed at or behind LSN.
+type Precondition struct {
+	Key string
+	LSN LSN
+}
+
+// Batch is written as a whole or not at all. Preconditions are judged at the
+// moment of writing, after everything that comes before it in the log.
+type Batch struct {
+	Entries       []Entry
+	Preconditions []Precondition
+}
+
+// ConflictError says which precondition did not hold. It matches errs.ErrConflict.
+type ConflictError struct {
+	Index int // of the precondition
+	Precondition
+	Found LSN // what the newest entry was; 0 when the key was absent
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%v: expected version %d, found %d", errs.ErrConflict, e.LSN, e.Found)
+}
+
+// Unwrap makes the error match errs.ErrConflict.
+func (e *ConflictError) Unwrap() error { return errs.ErrConflict }
+
+// Log is an ordered, durable list of entries that several processes share.
+// What is applied, read or waited for is durable, and no entry appears later
+// below one that has been seen.
+type Log interface {
+	// Append returns when the batch is durable, with the LSN of its last entry.
+	// It sets LSN and Time of the entries. When ctx ends after the write the
+	// error is errs.ErrOutcomeUnknown.
+	Append(ctx context.Context, b *Batch) (LSN, error)
+	// CatchUp applies everything that is durable by now.
+	CatchUp(ctx context.Context) error
+	// ReadAt reads the entry at an LSN that was seen before. The error is
+	// errs.ErrTruncated when the log no longer reaches back so far.
+	ReadAt(ctx context.Context, at LSN) (Entry, error)
+	// Scan reads the durable entries from an LSN on, in order.
+	Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error]
+	// Wait returns once the log is durable beyond an LSN, with how far it is.
+	Wait(ctx context.Context, beyond LSN) (LSN, error)
+	// Forget allows everything below an LSN to be dropped, as far as this named
+	// holder is concerned; the lowest of all holders wins.
+	Forget(holder string, below LSN) error
+	Close() error
+}

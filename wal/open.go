@@ -1,0 +1,200 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Open opens the log of a store.
+//
+// Under open.lock it asks whether anybody else is attached, by trying for
+// attach.lock exclusively. Nobody: the log is recovered. Somebody: the shared
+// page tells where the log stands; when it does not, that is an error, for to
+// make it anew under somebody's feet would lose what he writes. A read-only
+// handle attaches to nothing and changes nothing.
+func Open(ctx context.Context, o Options) (*FileLog, error) {
+	o.fill()
+	l := &FileLog{o: o, host: o.FS.Host(), slot: -1}
+	l.files.open = map[uint64]vfs.File{}
+	l.prep.kick, l.prep.stop = make(chan struct{}, 1), make(chan struct{})
+	var err error
+	if o.ReadOnly {
+		err = l.openReadOnly(ctx)
+	} else {
+		err = l.openShared(ctx)
+	}
+	if err == nil {
+		err = l.Heartbeat()
+	}
+	if err != nil {
+		l.closeAll()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *FileLog) openShared(ctx context.Context) error {
+	if err := l.folders(); err != nil {
+		return err
+	}
+	for role := range l.locks {
+		k, err := l.o.FS.OpenLock(l.o.wal(roleNames[role]), l.o.FileMode)
+		if err != nil {
+			return l.ioError("opening", l.o.wal(roleNames[role]), err)
+		}
+		l.locks[role] = k
+	}
+	volume, err := l.o.FS.Volume(l.o.Dir)
+	if err != nil {
+		return err
+	}
+	// A page that is there already names the holders, if the locks are not free.
+	if p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode); err == nil {
+		l.shared = page{p}
+	}
+	if err := l.lock(ctx, roleOpen, vfs.ModeExclusive); err != nil {
+		return err
+	}
+	defer l.unlock(roleOpen)
+	if err := l.otherKernel(ctx); err != nil {
+		return err
+	}
+	alone, err := l.locks[roleAttach].TryLock(vfs.ModeExclusive)
+	if err != nil {
+		return l.ioError("locking", l.o.wal("attach.lock"), err)
+	}
+	if !alone {
+		if !volume.Coherent {
+			return &errs.LockError{Path: l.o.Dir, Err: fmt.Errorf("on %s only one process can use a store at a time", volume.Type)}
+		}
+		return l.join(ctx)
+	}
+	if err := l.recover(ctx); err != nil {
+		return err
+	}
+	l.slot = l.shared.claim(l.host.PID)
+	if !volume.Coherent {
+		return nil // attach.lock stays exclusive
+	}
+	// Never converted: a refused conversion drops the lock that was held. Nobody
+	// can come between, for we have open.lock.
+	if err := l.locks[roleAttach].Unlock(); err != nil {
+		return err
+	}
+	ok, err := l.locks[roleAttach].TryLock(vfs.ModeShared)
+	if err == nil && !ok {
+		err = errors.New("somebody holds it without having opened the store")
+	}
+	if err != nil {
+		return fmt.Errorf("locking %s: %w", l.o.wal("attach.lock"), err)
+	}
+	return nil
+}
+
+// join uses what those who are there have recovered.
+func (l *FileLog) join(ctx context.Context) error {
+	if ok, err := l.locks[roleAttach].TryLock(vfs.ModeShared); err != nil || !ok {
+		return &errs.LockError{Path: l.o.wal("attach.lock"), Holder: l.holder(roleOpen), Err: err}
+	}
+	if l.shared.Shared == nil {
+		p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode)
+		if err != nil {
+			return fmt.Errorf("others have this store open, but %s is missing: close them, then open it again: %w", l.o.wal("shared"), err)
+		}
+		l.shared = page{p}
+	}
+	if !l.shared.valid(l.host) {
+		return fmt.Errorf("%w: others have this store open, but %s is not of this boot: close them, then open it again", errs.ErrLocked, l.o.wal("shared"))
+	}
+	l.generation = l.shared.generation()
+	l.slot = l.shared.claim(l.host.PID)
+	if l.shared.Load(wordPoison) == poisonDamaged {
+		l.damage.Store(&errs.CorruptionError{Path: "wal", Offset: -1, Err: errors.New("the log is damaged: run memctl verify")})
+		l.report.Damage = l.Damage()
+	}
+	return l.follow(ctx)
+}
+
+// follow begins behind what the checkpoint says and applies what is durable.
+func (l *FileLog) follow(ctx context.Context) error {
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	var err error
+	for range 10 {
+		var c Checkpoint
+		if c, err = readCheckpoint(l.o.FS, l.o.Dir); err != nil {
+			return fmt.Errorf("reading %s/checkpoint: %w", l.o.Dir, err)
+		}
+		l.geo.UUID, l.geo.Size = c.UUID, c.SegmentSize
+		l.report.Flushed, l.report.Mtimes = c.Flushed.LSN, c.Mtimes
+		if err = l.begin(ctx, c.Spilled, Start{}); err != nil {
+			return err
+		}
+		durable := l.shared.durable()
+		if err = l.readTo(durable, durable); !errors.Is(err, errs.ErrTruncated) {
+			break
+		}
+	}
+	return err
+}
+
+func (l *FileLog) folders() error {
+	for _, dir := range []string{l.o.walDir(), l.o.wal("archive")} {
+		info, err := l.o.FS.Stat(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			if dir == l.o.walDir() && !l.o.Create {
+				return fmt.Errorf("%s: %w", l.o.Dir, errs.ErrNoStore)
+			}
+			if err = l.o.FS.Mkdir(dir, l.o.DirMode); errors.Is(err, fs.ErrExist) {
+				err = nil
+			}
+			if err != nil {
+				return l.ioError("making", dir, err)
+			}
+			if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
+				return l.ioError("syncing", l.o.Dir, err)
+			}
+			continue
+		}
+		if err != nil {
+			return l.ioError("looking at", dir, err)
+		}
+		if !info.Mode.IsDir() {
+			return fmt.Errorf("%s is not a folder (%s): %w", dir, info.Mode, errs.ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// Close detaches. Whoever wants a clean end flushes and attests before.
+func (l *FileLog) Close() error {
+	l.q.close()
+	l.async.Wait()
+	close(l.prep.stop)
+	l.prep.stopped.Wait()
+	return l.closeAll()
+}
+
+func (l *FileLog) closeAll() error {
+	if l.shared.Shared != nil {
+		if !l.o.ReadOnly {
+			l.shared.release(l.slot)
+		}
+		_ = l.shared.Close()
+	}
+	var first error
+	for _, k := range l.locks {
+		if k != nil {
+			if err := k.Close(); err != nil && first == nil {
+				first = err
+			}
+		}
+	}
+	l.closeFiles()
+	return first
+}

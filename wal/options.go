@@ -1,0 +1,118 @@
+package wal
+
+import (
+	"context"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// Options is what a file log is opened with.
+type Options struct {
+	FS  vfs.FS
+	Dir string // the store's folder, which exists; the log has wal/, checkpoint and parts of quarantine/ in it
+
+	SegmentSize uint64        // for a new log; segment.DefaultSize when 0
+	NewAbove    LSN           // a new log starts above this: the highest LSN found in any view
+	UUID        [16]byte      // for a new log
+	Create      bool          // make a log where there is none
+	ReadOnly    bool          // change nothing, hold nothing
+	LockWait    time.Duration // how long a lock is waited for; 30 s when 0
+	Inline      bool          // start no goroutines: prepare space in the caller's
+	FileMode    fs.FileMode   // 0600 when 0
+	DirMode     fs.FileMode   // 0700 when 0
+	ArchiveSize int64         // budget of archive/ in bytes; 256 MiB when 0, none when negative
+
+	Clock  func() time.Time
+	Nonce  func() uint32
+	Sleep  func(context.Context, time.Duration) error // time.Sleep that ends with ctx
+	Logger *slog.Logger
+	Event  func(Event)
+
+	// Begin loads the views, before the first entry is applied. It is called
+	// again when this process's place in the log was released meanwhile. Entries
+	// are applied from start.Spilled on.
+	Begin func(ctx context.Context, start Start) error
+	// Current is the LSN of the newest applied entry of a key, 0 when it is absent.
+	Current func(key string) (LSN, error)
+	// Apply is told every durable entry once, in order, by one goroutine at a
+	// time. The values are valid during the call only.
+	Apply func(entries []Entry) error
+}
+
+// Event is something that a host may want to hear about.
+type Event struct {
+	Kind  EventKind
+	Path  string
+	LSN   LSN
+	Err   error
+	Note  string
+	Took  time.Duration
+	Bytes int64
+}
+
+// EventKind is what happened.
+type EventKind string
+
+// The kinds of events of the log.
+const (
+	EventTornTail   EventKind = "torn tail cut"
+	EventCorruption EventKind = "corruption found"
+	EventSyncFailed EventKind = "sync failed"
+	EventSyncHealed EventKind = "sync works again"
+	EventLockWait   EventKind = "waited for a lock"
+	EventRecovered  EventKind = "recovered"
+	EventDiskFull   EventKind = "disk full"
+	EventArchiveGap EventKind = "segment not archived"
+)
+
+// Start is where the replay begins.
+type Start struct {
+	UUID    [16]byte
+	Spilled LSN  // the views must cover everything below
+	New     bool // the log was just made: views of another life count for nothing
+	Fresh   bool // nothing was ever spilled
+	Alone   bool // nobody else has the store open, and open.lock is held
+}
+
+func (o *Options) fill() {
+	if o.SegmentSize == 0 {
+		o.SegmentSize = segment.DefaultSize
+	}
+	if o.LockWait == 0 {
+		o.LockWait = 30 * time.Second
+	}
+	if o.FileMode == 0 {
+		o.FileMode = 0o600
+	}
+	if o.DirMode == 0 {
+		o.DirMode = 0o700
+	}
+	if o.ArchiveSize == 0 {
+		o.ArchiveSize = 256 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Nonce == nil {
+		o.Nonce = rand.Uint32
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	if o.Event == nil {
+		o.Event = func(Event) {}
+	}
+}
+
+func (o *Options) walDir() string { return filepath.Join(o.Dir, "wal") }
+
+func (o *Options) wal(name string) string { return filepath.Join(o.Dir, "wal", name) }

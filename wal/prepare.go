@@ -1,0 +1,241 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// Space is written out ahead of the tail: a commit that makes a file grow costs
+// the file system's journal as well. It is written out in zeros, never sparse,
+// in steps, so that a small store stays small; and since puts must leave the
+// reserve behind them, a full disk refuses puts while deletes still have space.
+//
+// The zeros of a step are written under append.lock, so nobody appends where
+// they go; they are synced outside it. A file descriptor of its own is used for
+// that sync: an error of the device is told to each descriptor once, and the
+// one that commits must not miss it.
+
+// preparer is the goroutine that does so in the background.
+type preparer struct {
+	once    sync.Once
+	kick    chan struct{}
+	stop    chan struct{}
+	stopped sync.WaitGroup
+	made    atomic.Uint64 // temp files, for their names
+}
+
+// reserve is the space that only deletes and the log's own frames may enter.
+func (l *FileLog) reserve() uint64 { return min(256<<10, l.geo.Size/8) }
+
+// step is how much is written out at once: as much as the segment already
+// holds, within bounds.
+func (l *FileLog) step(at LSN) uint64 {
+	return max(min(1<<20, l.geo.Size/8), min(8<<20, uint64(l.geo.Offset(at))))
+}
+
+// room makes sure that the segment is written out to an end, and beyond it by
+// the reserve; append.lock is held. A refusal matches errs.ErrDiskFull.
+func (l *FileLog) room(end LSN, deletes bool) error {
+	number := l.geo.Number(end - 1)
+	prepared, err := l.prepared(number)
+	if err != nil {
+		return err
+	}
+	last := l.geo.End(number)
+	if want := min(end+l.reserve(), last); prepared < want {
+		err := l.writeOut(number, min(max(want, prepared+l.step(end)), last))
+		if err != nil && !(vfs.IsDiskFull(err) && deletes && end <= prepared) {
+			return l.full(err)
+		}
+	}
+	if end+l.reserve() > last {
+		if err := l.ensureSegment(number + 1); err != nil && !(vfs.IsDiskFull(err) && deletes) {
+			return l.full(err)
+		}
+	}
+	return nil
+}
+
+// prepared is up to where a segment is written out. The shared word is about
+// the newest segment that somebody has entered.
+func (l *FileLog) prepared(number uint64) (LSN, error) {
+	at := l.shared.Load(wordPrepared)
+	if at > l.geo.Start(number) && at <= l.geo.End(number) {
+		return at, nil
+	}
+	f, err := l.segment(number)
+	if err != nil {
+		return 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return l.geo.Start(number) + min(uint64(info.Size), l.geo.Size), nil
+}
+
+func (l *FileLog) full(err error) error {
+	if vfs.IsDiskFull(err) {
+		l.o.Event(Event{Kind: EventDiskFull, Path: "wal", Err: err})
+		return fmt.Errorf("%w: no space to prepare the log in %s: free space or delete memories; deletes still work: %w", errs.ErrDiskFull, l.o.walDir(), err)
+	}
+	return l.ioError("preparing space in", l.o.walDir(), err)
+}
+
+// writeOut extends the zeros of a segment to an end; append.lock is held.
+func (l *FileLog) writeOut(number uint64, end LSN) error {
+	f, err := l.segment(number)
+	if err != nil {
+		return err
+	}
+	from, err := l.prepared(number)
+	if err != nil {
+		return err
+	}
+	if tail := l.shared.tail(); l.geo.Number(tail-1) == number {
+		from = max(from, tail)
+	}
+	for from < end {
+		n := min(end-from, uint64(len(zeroStep)))
+		if _, err := f.WriteAt(zeroStep[:n], int64(from-l.geo.Start(number))); err != nil {
+			return fmt.Errorf("writing out %s: %w", segment.Name(number), err)
+		}
+		from += n
+		l.shared.Store(wordPrepared, from)
+	}
+	return nil
+}
+
+var zeroStep [1 << 20]byte
+
+// ensureSegment makes the file of a segment if it is not there: written out for
+// its first step, synced, and its name durable before anything is in it.
+func (l *FileLog) ensureSegment(number uint64) error {
+	name := l.o.wal(segment.Name(number))
+	if _, err := l.o.FS.Stat(name); err == nil {
+		return nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	tmp := fmt.Sprintf("%s.%d-%d.new", name, l.host.PID, l.prep.made.Add(1))
+	f, err := l.o.FS.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(zeroStep[:l.step(l.geo.Start(number))], 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err2 := f.Close(); err == nil {
+		err = err2
+	}
+	if err == nil {
+		err = l.o.FS.RenameNew(tmp, name)
+	}
+	if err != nil {
+		_ = l.o.FS.Remove(tmp)
+		if errors.Is(err, fs.ErrExist) {
+			return nil // somebody else was faster
+		}
+		return err
+	}
+	return l.o.FS.SyncDir(l.o.walDir())
+}
+
+// enter begins to use a segment; append.lock is held. Whoever made the file may
+// have been killed before its name was durable.
+func (l *FileLog) enter(number uint64) error {
+	if err := l.ensureSegment(number); err != nil {
+		return l.full(err)
+	}
+	if err := l.o.FS.SyncDir(l.o.walDir()); err != nil {
+		return l.ioError("syncing", l.o.walDir(), err)
+	}
+	f, err := l.segment(number)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := min(uint64(info.Size), l.geo.Size)
+	l.shared.Store(wordPrepared, l.geo.Start(number)+size)
+	return nil
+}
+
+// kickPrepare has space prepared when there is little left.
+func (l *FileLog) kickPrepare(tail LSN) {
+	if !l.wantsPrepare(tail) {
+		return
+	}
+	if l.o.Inline {
+		return // room does it, when it is needed
+	}
+	l.prep.once.Do(func() {
+		l.prep.stopped.Go(l.prepareLoop)
+	})
+	select {
+	case l.prep.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (l *FileLog) wantsPrepare(tail LSN) bool {
+	number := l.geo.Number(tail - 1)
+	prepared, last := l.shared.Load(wordPrepared), l.geo.End(number)
+	if prepared < last {
+		return tail+l.reserve()+l.step(tail)/2 > prepared
+	}
+	return tail > last-l.geo.Size/4
+}
+
+func (l *FileLog) prepareLoop() {
+	for {
+		select {
+		case <-l.prep.stop:
+			return
+		case <-l.prep.kick:
+		}
+		if err := l.prepare(context.Background()); err != nil {
+			l.o.Logger.Debug("preparing space", "err", err)
+		}
+	}
+}
+
+// prepare writes out the next step, or makes the next segment.
+func (l *FileLog) prepare(ctx context.Context) error {
+	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
+		return err
+	}
+	tail := l.shared.tail()
+	number := l.geo.Number(tail - 1)
+	var err error
+	if wants := l.wantsPrepare(tail) && l.stillOurs() == nil; wants && l.shared.Load(wordPrepared) < l.geo.End(number) {
+		err = l.writeOut(number, min(l.shared.Load(wordPrepared)+l.step(tail), l.geo.End(number)))
+	}
+	l.unlock(roleAppend)
+	if err != nil {
+		return err
+	}
+	if tail > l.geo.End(number)-l.geo.Size/4 {
+		if err := l.ensureSegment(number + 1); err != nil {
+			return err
+		}
+	}
+	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}

@@ -1,0 +1,115 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/segment"
+)
+
+// readGuess is how much of a frame is read at once: most are smaller.
+const readGuess = 4096
+
+// ReadAt implements Log.
+func (l *FileLog) ReadAt(_ context.Context, at LSN) (Entry, error) {
+	e, err := l.readAt(at)
+	if err == nil {
+		return e, nil
+	}
+	// Recycled or renamed under our handle, or damage: the spilled mark tells.
+	if isNoFrame(err) {
+		if !l.private && at < l.shared.Load(wordSpilled) {
+			l.forgetFiles(l.geo.Number(at) + 1)
+			return Entry{}, &errs.TruncatedError{Oldest: l.shared.Load(wordSpilled)}
+		}
+		return Entry{}, l.corruption(&errNoFrame{at: at, here: err})
+	}
+	return Entry{}, err
+}
+
+func (l *FileLog) readAt(at LSN) (Entry, error) {
+	number := l.geo.Number(at)
+	f, err := l.segment(number)
+	if err != nil {
+		return Entry{}, err
+	}
+	b := make([]byte, min(readGuess, l.geo.End(number)-at))
+	n, err := readFull(f, b, l.geo.Offset(at))
+	if err != nil {
+		return Entry{}, err
+	}
+	h, err := l.geo.ParseHeader(b[:n], at)
+	if err != nil {
+		return Entry{}, err
+	}
+	if size := segment.HeaderSize + int(h.Length); size > n {
+		whole := make([]byte, size)
+		copy(whole, b[:n])
+		if m, err := readFull(f, whole[n:], l.geo.Offset(at)+int64(n)); err != nil || n+m < size {
+			return Entry{}, errors.Join(segment.ErrPayload, err)
+		}
+		b = whole
+	}
+	key, value, err := h.Check(b[segment.HeaderSize : segment.HeaderSize+int(h.Length)])
+	if err != nil {
+		return Entry{}, err
+	}
+	return entryOf(&h, string(key), value), nil
+}
+
+// Scan implements Log.
+func (l *FileLog) Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		to := l.Durable()
+		w := walker{geo: l.geo, open: l.segment, at: Mark{LSN: from}}
+		for w.at.LSN < to {
+			if err := ctx.Err(); err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			h, payload, err := w.next(to)
+			if err != nil {
+				var none *errNoFrame
+				if errors.As(err, &none) {
+					err = l.missing(none)
+				}
+				yield(Entry{}, err)
+				return
+			}
+			if h.Kind < kindUser {
+				continue
+			}
+			e := entryOf(&h, string(payload[:h.KeyLen]), append([]byte(nil), payload[h.KeyLen:]...))
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// The pauses of Wait between two looks at what other processes have done.
+const (
+	waitFirst = time.Millisecond
+	waitMost  = 50 * time.Millisecond
+)
+
+// Wait implements Log.
+func (l *FileLog) Wait(ctx context.Context, beyond LSN) (LSN, error) {
+	for pause := waitFirst; ; pause = min(2*pause, waitMost) {
+		if l.private {
+			if err := l.CatchUp(ctx); err != nil {
+				return 0, err
+			}
+		}
+		if d := l.Durable(); d > beyond {
+			return d, nil
+		}
+		if err := l.o.Sleep(ctx, pause); err != nil {
+			return 0, fmt.Errorf("waiting for the log: %w", err)
+		}
+	}
+}

@@ -1,0 +1,381 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// recover reads the log's end when nobody is attached; open.lock is held, and
+// attach.lock exclusively. In this order: recovered is cleared; the frames from
+// spilled on are followed to the end; what stands above the attested mark, which
+// may be in the page cache only, is written again in place and synced, so that
+// nothing is served that a power cut could still take back; marks are set;
+// recovered, the new generation, comes last.
+func (l *FileLog) recover(ctx context.Context) error {
+	was, err := l.takePage()
+	if err != nil {
+		return err
+	}
+	c, err := readCheckpoint(l.o.FS, l.o.Dir)
+	if err != nil && !errors.Is(err, errSlot) {
+		return l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
+	}
+	haveCheckpoint := err == nil
+	segments, err := l.list()
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(segments) == 0:
+		return l.create(ctx)
+	case haveCheckpoint:
+		l.geo = segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
+	default:
+		newest := segments[len(segments)-1].start
+		l.geo = newest.Geometry
+		oldest := oldestChain(segments, l.geo)
+		c = Checkpoint{Flushed: oldest, Spilled: oldest, Attested: oldest}
+	}
+	if l.o.NewAbove > c.Attested.LSN && !haveCheckpoint {
+		// The views know of a log beyond this one: judged by what the replay finds.
+		l.o.Logger.Warn("the checkpoint is missing", "views reach", l.o.NewAbove)
+	}
+	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
+	attested := c.Attested
+	if was.durable > attested.LSN {
+		attested = Mark{LSN: was.durable}
+	}
+	if err := l.begin(ctx, c.Spilled, Start{Alone: true}); err != nil {
+		return err
+	}
+	end, err := l.replay(ctx, attested, c.Attested)
+	if err != nil {
+		return err
+	}
+	if d := l.Damage(); d != nil {
+		return l.openDamaged(end)
+	}
+	if err := l.settleEnd(ctx, c.Attested, end); err != nil {
+		return err
+	}
+	l.report.Clean = end.LSN == c.Attested.LSN && l.report.TornTail == nil
+	c.Attested = end
+	if err := l.putCheckpoint(c); err != nil {
+		return err
+	}
+	l.o.Event(Event{Kind: EventRecovered, LSN: end.LSN, Bytes: l.report.Bytes})
+	return l.publish(end, c, poisonNone)
+}
+
+// before is what the shared page of this boot still knew.
+type before struct{ durable LSN }
+
+// takePage maps the shared page, made anew where it is missing or unusable, and
+// clears recovered: from here on it counts for nothing until publish.
+func (l *FileLog) takePage() (before, error) {
+	var was before
+	name := l.o.wal("shared")
+	if l.shared.Shared == nil {
+		p, err := l.o.FS.OpenShared(name, true, l.o.FileMode)
+		if err != nil {
+			return was, l.ioError("making", name, err)
+		}
+		l.shared = page{p}
+	}
+	if l.shared.valid(l.host) {
+		was.durable = l.shared.durable()
+	}
+	l.generation = max(l.shared.generation()+1, uint64(l.o.Clock().UnixMicro()))
+	l.shared.Store(wordRecovered, 0)
+	for w := range vfs.Words {
+		if w != wordHolders+roleOpen {
+			l.shared.Store(w, 0)
+		}
+	}
+	return was, nil
+}
+
+// publish sets the marks and, last, the generation.
+func (l *FileLog) publish(end Mark, c Checkpoint, poison uint64) error {
+	p := l.shared
+	p.Store(wordMagic, sharedMagic)
+	p.Store(wordBoot0, l.host.Boot[0])
+	p.Store(wordBoot1, l.host.Boot[1])
+	p.Store(wordTail, end.LSN)
+	p.Store(wordDurable, end.LSN)
+	p.Store(wordFlushed, c.Flushed.LSN)
+	p.Store(wordSpilled, c.Spilled.LSN)
+	p.Store(wordPoison, poison)
+	if !l.report.Clean {
+		p.Store(wordDistrust, 1)
+	}
+	if f, err := l.segment(l.geo.Number(end.LSN - 1)); err == nil {
+		if info, err := f.Stat(); err == nil {
+			p.Store(wordPrepared, l.geo.Start(l.geo.Number(end.LSN-1))+min(uint64(info.Size), l.geo.Size))
+		}
+	}
+	p.Store(wordRecovered, l.generation)
+	return nil
+}
+
+// found is a segment file that begins with a valid start frame.
+type found struct {
+	start segment.Start
+	end   Mark // of the start frame
+}
+
+// list finds the started segments, in order, and removes what a killed process
+// left of preparing one.
+func (l *FileLog) list() ([]found, error) {
+	names, err := l.o.FS.ReadDir(l.o.walDir())
+	if err != nil {
+		return nil, l.ioError("reading", l.o.walDir(), err)
+	}
+	sort.Strings(names)
+	var all []found
+	for _, name := range names {
+		if strings.HasSuffix(name, ".new") && !l.o.ReadOnly {
+			_ = l.o.FS.Remove(l.o.wal(name))
+		}
+		number, ok := segment.ParseName(name)
+		if !ok {
+			continue
+		}
+		f, err := l.segment(number)
+		if err != nil {
+			return nil, err
+		}
+		s, h, err := readStart(f)
+		switch {
+		case errors.Is(err, errs.ErrNewerFormat):
+			return nil, err
+		case err == nil && s.Number == number:
+			all = append(all, found{s, Mark{h.End(), h.Sum}})
+		case err != nil && !isNoFrame(err):
+			return nil, err
+		}
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].start.Number < all[j].start.Number })
+	return all, nil
+}
+
+// oldestChain is where the unbroken row of segments begins that ends in the newest.
+func oldestChain(all []found, geo segment.Geometry) Mark {
+	i := len(all) - 1
+	for i > 0 && all[i-1].start.Geometry == geo && all[i-1].start.Number+1 == all[i].start.Number {
+		i--
+	}
+	return all[i].end
+}
+
+// replay follows and applies the frames to the end of the log and decides what
+// an end is: below what was durable it is damage.
+func (l *FileLog) replay(ctx context.Context, attested, chain Mark) (Mark, error) {
+	s := &l.state
+	end := s.w.at // behind the last whole batch
+	passed := s.w.at.LSN >= chain.LSN
+	wrong := s.w.at.LSN == chain.LSN && s.w.linked && s.w.at.Sum != chain.Sum
+	var none *errNoFrame
+	for none == nil && !wrong {
+		for n := 0; n == 0 || s.w.buffered(); n++ {
+			h, payload, err := s.w.next(1 << 63)
+			if errors.As(err, &none) {
+				break
+			}
+			if err != nil {
+				return end, err
+			}
+			if !passed && h.End() >= chain.LSN {
+				passed = true
+				if wrong = h.End() != chain.LSN || h.Sum != chain.Sum; wrong {
+					none = &errNoFrame{at: h.LSN, here: errors.New("it is not the frame that the checkpoint attests here")}
+					break
+				}
+			}
+			l.push(&h, payload)
+			l.report.Bytes += int64(h.Size())
+			if h.Kind >= kindUser {
+				l.report.Replayed++
+			}
+			if !h.More() {
+				end = s.w.at
+			}
+		}
+		if err := l.applyTo(end.LSN); err != nil {
+			return end, err
+		}
+		s.own()
+		if err := ctx.Err(); err != nil {
+			return end, err
+		}
+	}
+	if wrong && none == nil {
+		none = &errNoFrame{at: s.w.at.LSN, here: errors.New("the checkpoint's marks contradict each other")}
+	}
+	// What is left is the beginning of a batch without its end.
+	s.drop(len(s.ahead))
+	s.lastEntry = min(s.lastEntry, end.LSN)
+	s.w = walker{geo: l.geo, open: l.segment, at: end, linked: true}
+	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
+	if wrong || end.LSN < attested.LSN || l.attestedBehind(none.at) {
+		c := l.corruption(none)
+		l.damage.Store(c)
+		l.report.Damage = c
+		l.o.Logger.Error("the log is damaged", "at", none.at, "err", none)
+		l.o.Event(Event{Kind: EventCorruption, Path: c.Path, LSN: none.at, Err: c})
+		return end, nil
+	}
+	if !errors.Is(none.here, segment.ErrEnd) || none.at != end.LSN {
+		l.report.TornTail = &TornTail{At: end.LSN, Err: none.here}
+	}
+	return end, nil
+}
+
+// attestedBehind looks for a frame behind a bad place whose writer knew that
+// place to be durable: then it is damage, not the torn end. Such a frame stands
+// in the write that follows the bad place's own, so the search need not go
+// further than a write is long.
+func (l *FileLog) attestedBehind(bad LSN) bool {
+	number := l.geo.Number(bad)
+	window := min(bad+max(groupLimit, l.geo.Limit())+walkChunk, l.geo.End(number))
+	return l.attests(number, bad+8, window, bad) ||
+		l.attests(number+1, l.geo.Start(number+1), l.geo.Start(number+1)+segment.StartSize, bad)
+}
+
+func (l *FileLog) attests(number uint64, from, to, bad LSN) bool {
+	f, err := l.segment(number)
+	if err != nil {
+		return false
+	}
+	buf := make([]byte, walkChunk+segment.HeaderSize)
+	for at := (from + 7) &^ 7; at < to; at += walkChunk {
+		n, err := readFull(f, buf, int64(at-l.geo.Start(number)))
+		if err != nil {
+			return false
+		}
+		for i := 0; i+segment.HeaderSize <= n; i += 8 {
+			if !segment.MayBeHeader(buf[i:], at+uint64(i)) {
+				continue
+			}
+			if h, err := l.geo.ParseHeader(buf[i:n], at+uint64(i)); err == nil && h.Durable > bad {
+				return true
+			}
+		}
+		if n < len(buf) {
+			return false
+		}
+	}
+	return false
+}
+
+// openDamaged makes the log usable for reading up to the damage.
+func (l *FileLog) openDamaged(end Mark) error {
+	return l.publish(end, Checkpoint{Flushed: Mark{LSN: min(l.report.Flushed, end.LSN)}, Spilled: Mark{LSN: l.state.from}}, poisonDamaged)
+}
+
+// settleEnd makes the end durable: puts a torn tail aside, writes what is above
+// the attested mark again, with a header of zeros behind it, and syncs.
+func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
+	if t := l.report.TornTail; t != nil {
+		if err := l.putAside(t); err != nil {
+			return err
+		}
+		l.o.Logger.Warn("a torn tail was cut", "at", t.At, "bytes", t.Bytes, "kept in", t.Path)
+		l.o.Event(Event{Kind: EventTornTail, LSN: t.At, Path: t.Path, Err: t.Err, Bytes: t.Bytes})
+	}
+	if err := l.rewrite(min(attested.LSN, end.LSN), end.LSN); err != nil {
+		return l.ioError("writing the end of the log again in", l.o.walDir(), err)
+	}
+	number := l.geo.Number(end.LSN - 1)
+	if l.geo.Offset(end.LSN) != 0 {
+		f, err := l.segment(number)
+		if err != nil {
+			return err
+		}
+		n := min(l.geo.End(number)-end.LSN, segment.HeaderSize)
+		if _, err := f.WriteAt(make([]byte, n), l.geo.Offset(end.LSN)); err != nil {
+			return l.ioError("ending", f.Name(), err)
+		}
+	}
+	for n := l.geo.Number(attested.LSN); n <= number; n++ {
+		f, err := l.segment(n)
+		if errors.Is(err, errNoSegment) && n < number {
+			continue
+		}
+		if err == nil {
+			err = f.Sync()
+		}
+		if err != nil {
+			return l.ioError("syncing", l.o.wal(segment.Name(n)), err)
+		}
+	}
+	return l.dropBehind(number)
+}
+
+// dropBehind takes the start off the segments behind the end: they were never
+// acknowledged, and must not link to what is written now.
+func (l *FileLog) dropBehind(number uint64) error {
+	for n := number + 1; ; n++ {
+		f, err := l.segment(n)
+		if errors.Is(err, errNoSegment) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, _, err := readStart(f); errors.Is(err, segment.ErrEnd) {
+			continue
+		}
+		if _, err := f.WriteAt(make([]byte, 4096), 0); err != nil {
+			return l.ioError("clearing", f.Name(), err)
+		}
+		if err := f.Sync(); err != nil {
+			return l.ioError("syncing", f.Name(), err)
+		}
+	}
+}
+
+// create begins a new log: above everything that any view knows, so that no
+// position means two things.
+func (l *FileLog) create(ctx context.Context) error {
+	if !l.o.Create {
+		return fmt.Errorf("%s holds no segments: %w", l.o.walDir(), errs.ErrNoStore)
+	}
+	l.geo = segment.Geometry{UUID: l.o.UUID, Size: l.o.SegmentSize}
+	number := l.geo.Number(l.o.NewAbove) + 1
+	if err := l.ensureSegment(number); err != nil {
+		return l.full(err)
+	}
+	f, err := l.segment(number)
+	if err != nil {
+		return err
+	}
+	h := segment.Header{Nonce: l.o.Nonce(), Time: l.o.Clock().UnixMicro()}
+	b := segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number}, &h)
+	end := Mark{h.End(), h.Sum}
+	b = append(b, make([]byte, segment.HeaderSize)...)
+	if _, err := f.WriteAt(b, 0); err != nil {
+		return l.ioError("writing", f.Name(), err)
+	}
+	if err := f.Sync(); err != nil {
+		return l.ioError("syncing", f.Name(), err)
+	}
+	c := Checkpoint{Flushed: end, Spilled: end, Attested: end}
+	if err := l.putCheckpoint(c); err != nil {
+		return err
+	}
+	if err := l.begin(ctx, end, Start{New: true, Alone: true}); err != nil {
+		return err
+	}
+	l.state.w.linked = true
+	l.report.Created, l.report.Clean, l.report.Flushed = true, true, end.LSN
+	return l.publish(end, c, poisonNone)
+}

@@ -1,0 +1,136 @@
+package wal
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"sync"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// freer remembers what may go. A segment goes one call after it was released,
+// so that a barrier lies between: the files and the index that stand for it are
+// then known to be durable by a sync that came after the mark was written down.
+type freer struct {
+	mu      sync.Mutex
+	holders map[string]LSN
+	ripe    LSN // released by the call before
+}
+
+// Forget implements Log. flush.lock must be held: it is the flusher's work. The
+// holders of other processes speak through the spilled mark and hold.lock.
+func (l *FileLog) Forget(holder string, below LSN) error {
+	l.free.mu.Lock()
+	if l.free.holders == nil {
+		l.free.holders = map[string]LSN{}
+	}
+	l.free.holders[holder] = below
+	lowest := LSN(math.MaxUint64)
+	for _, at := range l.free.holders {
+		lowest = min(lowest, at)
+	}
+	ripe := min(l.free.ripe, lowest)
+	l.free.ripe = min(lowest, l.shared.Load(wordSpilled))
+	l.free.mu.Unlock()
+	if ripe == 0 {
+		return nil
+	}
+	return l.release(ripe)
+}
+
+// Release takes a holder's name off the list.
+func (l *FileLog) Release(holder string) {
+	l.free.mu.Lock()
+	defer l.free.mu.Unlock()
+	delete(l.free.holders, holder)
+}
+
+// release archives and recycles the segments that lie wholly below a mark.
+func (l *FileLog) release(below LSN) error {
+	oldest, err := l.oldest()
+	if err != nil || oldest >= l.geo.Number(below) {
+		return err
+	}
+	// A backup is copying: nothing goes while it does.
+	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
+	if err != nil || !ok {
+		return err
+	}
+	defer l.unlock(roleHold)
+	for n := oldest; n < l.geo.Number(below); n++ {
+		if _, err := l.o.FS.Stat(l.o.wal(segment.Name(n))); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := l.archive(n); err != nil {
+			return err
+		}
+		if err := l.recycle(n); err != nil {
+			return err
+		}
+	}
+	l.forgetFiles(l.geo.Number(below))
+	return nil
+}
+
+func (l *FileLog) oldest() (uint64, error) {
+	names, err := l.o.FS.ReadDir(l.o.walDir())
+	if err != nil {
+		return 0, l.ioError("reading", l.o.walDir(), err)
+	}
+	oldest := uint64(math.MaxUint64)
+	for _, name := range names {
+		if n, ok := segment.ParseName(name); ok {
+			oldest = min(oldest, n)
+		}
+	}
+	return oldest, nil
+}
+
+// recycle gives a segment's file the number of the next one that will be
+// needed, or removes it. Its first block is zeroed and synced before the rename,
+// so under the new number there is no start; the frames behind it fail their
+// seed. Who still reads it by the old number finds that they do, too.
+func (l *FileLog) recycle(number uint64) error {
+	name := l.o.wal(segment.Name(number))
+	info, err := l.o.FS.Stat(name)
+	if err != nil {
+		return err
+	}
+	next := l.geo.Number(l.shared.tail()-1) + 1
+	_, err = l.o.FS.Stat(l.o.wal(segment.Name(next)))
+	if uint64(info.Size) < l.geo.Size || !errors.Is(err, fs.ErrNotExist) {
+		return l.remove(name)
+	}
+	f, err := l.o.FS.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return l.ioError("opening", name, err)
+	}
+	_, err = f.WriteAt(make([]byte, 4096), 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err2 := f.Close(); err == nil {
+		err = err2
+	}
+	if err != nil {
+		return l.ioError("recycling", name, err)
+	}
+	err = l.o.FS.RenameNew(name, l.o.wal(segment.Name(next)))
+	if errors.Is(err, fs.ErrExist) {
+		return l.remove(name)
+	}
+	if err != nil {
+		return l.ioError("recycling", name, err)
+	}
+	return l.o.FS.SyncDir(l.o.walDir())
+}
+
+func (l *FileLog) remove(name string) error {
+	if err := l.o.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return l.ioError("removing", name, err)
+	}
+	return l.o.FS.SyncDir(l.o.walDir())
+}

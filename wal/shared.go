@@ -1,0 +1,84 @@
+package wal
+
+import (
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// The words of the shared page; drawn in the package comment.
+const (
+	wordMagic = iota
+	wordBoot0
+	wordBoot1
+	wordRecovered
+	wordTail
+	wordDurable
+	wordSyncing
+	wordPoison
+	wordFlushed
+	wordSpilled
+	wordPrepared
+	wordDistrust // 1 from an unclean recovery until every file above flushed was written again
+
+	wordHolders = 16 // one for each lock role
+	wordPIDs    = 64 // attached processes, up to maxPIDs
+	maxPIDs     = 256
+)
+
+const sharedMagic = 0x3165726168737676 // "vvshare1"
+
+// The values of wordPoison.
+const (
+	poisonNone    = 0
+	poisonSync    = 1 // a sync failed: appends wait until one has succeeded
+	poisonDamaged = 2 // the log is damaged below what was durable: read-only
+)
+
+// page gives the words of the shared page their names.
+type page struct{ vfs.Shared }
+
+// valid says whether the page is of this boot and somebody has recovered it.
+func (p page) valid(h vfs.Host) bool {
+	return p.Load(wordMagic) == sharedMagic &&
+		p.Load(wordBoot0) == h.Boot[0] && p.Load(wordBoot1) == h.Boot[1] &&
+		p.Load(wordRecovered) != 0
+}
+
+func (p page) generation() uint64 { return p.Load(wordRecovered) }
+func (p page) tail() LSN          { return p.Load(wordTail) }
+func (p page) durable() LSN       { return p.Load(wordDurable) }
+
+// raise moves a mark up, never down.
+func (p page) raise(word int, to uint64) {
+	for {
+		v := p.Load(word)
+		if v >= to || p.CompareAndSwap(word, v, to) {
+			return
+		}
+	}
+}
+
+// claim writes down that a process is attached, and returns its slot, -1 when
+// all are taken: the list is for people, locks are the truth.
+func (p page) claim(pid int) int {
+	for i := range maxPIDs {
+		if p.CompareAndSwap(wordPIDs+i, 0, uint64(pid)) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (p page) release(slot int) {
+	if slot >= 0 {
+		p.Store(wordPIDs+slot, 0)
+	}
+}
+
+// holder notes who has a lock, for the message of one who waits in vain.
+func (p page) holder(role, pid int, now time.Time) {
+	p.Store(wordHolders+role, uint64(pid)<<32|uint64(uint32(now.Unix())))
+}
+
+func (p page) unhold(role int) { p.Store(wordHolders+role, 0) }

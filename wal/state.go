@@ -1,0 +1,242 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/segment"
+)
+
+// state is how far this process has read and applied the log. Entries between
+// the two, which may not be durable yet, wait in ahead; only preconditions
+// look at them.
+type state struct {
+	mu        sync.Mutex
+	w         walker // w.at is how far we have read
+	applied   Mark
+	appliedAt atomic.Uint64
+	from      LSN // the mark at which this process began to apply
+
+	ahead     []Entry // entries and control frames in order
+	marks     []Mark  // the end of each
+	owned     int     // how many of them no longer lie in the walker's buffer
+	pending   map[string]LSN
+	deleted   map[string]bool
+	lastEntry LSN   // the newest entry read
+	lastTime  int64 // of the newest frame read, Unix microseconds
+}
+
+const kindUser = 16 // kinds below are the log's own
+
+// CatchUp applies everything that is durable by now.
+func (l *FileLog) CatchUp(ctx context.Context) error {
+	if l.private {
+		return l.catchUpPrivate()
+	}
+	durable := l.shared.durable()
+	if l.state.appliedAt.Load() >= durable {
+		return nil
+	}
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	return l.advance(ctx, durable, durable)
+}
+
+// advance reads to a position and applies what is durable of it; mu is held.
+// When the place of this process is no longer in the log, it starts again from
+// the newest views.
+func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
+	err := l.readTo(read, durable)
+	for tries := 0; errors.Is(err, errs.ErrTruncated) && tries < 10; tries++ {
+		if err = l.restart(ctx); err != nil {
+			continue
+		}
+		durable = l.shared.durable()
+		err = l.readTo(max(read, durable), durable)
+	}
+	return err
+}
+
+// readTo reads frames up to limit and applies those that are durable.
+func (l *FileLog) readTo(limit, durable LSN) error {
+	s := &l.state
+	for s.w.at.LSN < limit {
+		// One buffer full at a time: the payloads lie in it.
+		for n := 0; s.w.at.LSN < limit && (n == 0 || s.w.buffered()); n++ {
+			h, payload, err := s.w.next(limit)
+			var none *errNoFrame
+			if errors.As(err, &none) {
+				return l.missing(none)
+			}
+			if err != nil {
+				return err
+			}
+			l.push(&h, payload)
+		}
+		if err := l.applyTo(durable); err != nil {
+			return err
+		}
+		s.own()
+	}
+	return l.applyTo(durable)
+}
+
+// push appends a frame that was read to ahead.
+func (l *FileLog) push(h *segment.Header, payload []byte) {
+	key, value := payload[:h.KeyLen], payload[h.KeyLen:]
+	l.state.push(entryOf(h, unsafeString(key), value), Mark{h.End(), h.Sum})
+}
+
+func entryOf(h *segment.Header, key string, value []byte) Entry {
+	return Entry{
+		LSN: h.LSN, Time: time.UnixMicro(h.Time).UTC(), Key: key, Kind: h.Kind,
+		Delete: h.Flags&segment.FlagDelete != 0, More: h.More(), Inflated: h.Inflated, Value: value,
+	}
+}
+
+func (s *state) push(e Entry, end Mark) {
+	s.ahead = append(s.ahead, e)
+	s.marks = append(s.marks, end)
+	s.lastTime = max(s.lastTime, e.Time.UnixMicro())
+	if e.Kind >= kindUser {
+		s.lastEntry = e.LSN
+	}
+}
+
+// applyTo applies what is durable of ahead. When Apply fails the entries stay.
+func (l *FileLog) applyTo(durable LSN) error {
+	s := &l.state
+	n := 0
+	for n < len(s.ahead) && s.marks[n].LSN <= durable {
+		n++
+	}
+	// Never a part of a batch: durable stands at ends of batches only, so this
+	// holds by itself unless the shared page lies.
+	for n > 0 && s.ahead[n-1].More {
+		n--
+	}
+	if n == 0 {
+		return nil
+	}
+	for from := 0; from < n; {
+		to := from
+		for to < n && s.ahead[to].Kind >= kindUser {
+			to++
+		}
+		if to > from {
+			if err := l.o.Apply(s.ahead[from:to]); err != nil {
+				return err
+			}
+		}
+		for to < n && s.ahead[to].Kind < kindUser {
+			to++
+		}
+		from = to
+	}
+	s.applied = s.marks[n-1]
+	s.appliedAt.Store(s.applied.LSN)
+	s.drop(n)
+	return nil
+}
+
+// drop takes the first n entries out of ahead and of pending.
+func (s *state) drop(n int) {
+	if len(s.pending) > 0 {
+		for _, e := range s.ahead[:n] {
+			if s.pending[e.Key] == e.LSN {
+				delete(s.pending, e.Key)
+				delete(s.deleted, e.Key)
+			}
+		}
+	}
+	rest := copy(s.ahead, s.ahead[n:])
+	clear(s.ahead[rest:])
+	s.ahead = s.ahead[:rest]
+	s.marks = s.marks[:copy(s.marks, s.marks[n:])]
+	s.owned = max(0, s.owned-n)
+}
+
+// own copies what is left in ahead out of the walker's buffer, which is about
+// to be used again, and makes it visible to preconditions.
+func (s *state) own() {
+	for i := s.owned; i < len(s.ahead); i++ {
+		e := &s.ahead[i]
+		e.Key, e.Value = strings.Clone(e.Key), append([]byte(nil), e.Value...)
+		s.await(e)
+	}
+	s.owned = len(s.ahead)
+}
+
+// await lays an entry over what is applied, for preconditions.
+func (s *state) await(e *Entry) {
+	if e.Kind < kindUser {
+		return
+	}
+	s.pending[e.Key] = e.LSN
+	if e.Delete {
+		s.deleted[e.Key] = true
+	} else {
+		delete(s.deleted, e.Key)
+	}
+}
+
+// current is the version of a key by everything read; waits says that it is not durable yet.
+func (l *FileLog) current(key string) (at LSN, waits bool, err error) {
+	if at, ok := l.state.pending[key]; ok {
+		if l.state.deleted[key] {
+			at = 0
+		}
+		return at, true, nil
+	}
+	at, err = l.o.Current(key)
+	return at, false, err
+}
+
+// missing judges a place within the log where no frame is: this process was
+// left behind by the log's release, or the log is damaged.
+func (l *FileLog) missing(none *errNoFrame) error {
+	if !l.private && none.at < l.shared.Load(wordSpilled) {
+		return &errs.TruncatedError{Oldest: l.shared.Load(wordSpilled)}
+	}
+	return l.corruption(none)
+}
+
+func (l *FileLog) corruption(none *errNoFrame) *errs.CorruptionError {
+	number := l.geo.Number(none.at)
+	return &errs.CorruptionError{
+		Path: "wal/" + segment.Name(number), Segment: number, Offset: l.geo.Offset(none.at), LSN: none.at, Err: none,
+	}
+}
+
+// restart begins again from the newest views, after this process has lost its
+// place in the log; mu is held.
+func (l *FileLog) restart(ctx context.Context) error {
+	l.forgetFiles(l.geo.Number(l.shared.Load(wordSpilled)))
+	c, err := readCheckpoint(l.o.FS, l.o.Dir)
+	if err != nil {
+		return fmt.Errorf("starting again behind the log's release: %w", err)
+	}
+	return l.begin(ctx, c.Spilled, Start{})
+}
+
+// begin loads the views and sets the place from which entries are applied.
+func (l *FileLog) begin(ctx context.Context, spilled Mark, start Start) error {
+	start.UUID, start.Spilled = l.geo.UUID, spilled.LSN
+	start.Fresh = l.geo.Offset(spilled.LSN) == segment.StartSize // no other mark stands there
+	if err := l.o.Begin(ctx, start); err != nil {
+		return err
+	}
+	s := &l.state
+	s.w = walker{geo: l.geo, open: l.segment, at: spilled, linked: true, buf: s.w.buf[:0]}
+	s.applied, s.from = spilled, spilled.LSN
+	s.appliedAt.Store(spilled.LSN)
+	s.ahead, s.marks, s.owned = nil, nil, 0
+	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
+	return nil
+}

@@ -1,0 +1,142 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// After a sync that failed, the kernel marks the pages clean although they were
+// not written: the next sync returns 0 and the data is gone once the cache drops
+// them. So syncing is set before every sync and cleared after one that
+// succeeded; whoever takes sync.lock and finds it set (the one before failed, or
+// was killed before he could know) reads the frames from durable to the tail,
+// checks them, writes the same bytes again in place, and only then syncs.
+
+// backoff is how long a waiter pauses between two tries to sync.
+const (
+	backoffFirst = 10 * time.Millisecond
+	backoffMost  = time.Second
+)
+
+// syncTo returns once everything below a position is durable. One process's
+// sync serves the others.
+func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
+	pause := backoffFirst
+	began := l.o.Clock()
+	for l.shared.durable() < end {
+		if err := l.lock(ctx, roleSync, vfs.ModeExclusive); err != nil {
+			return err
+		}
+		err := l.stillOurs()
+		if err == nil && l.shared.durable() < end {
+			err = l.syncLocked()
+		}
+		l.unlock(roleSync)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, errs.ErrSyncFailed) || errors.Is(err, errRewrite) ||
+			ctx.Err() != nil || l.o.Clock().Sub(began) > l.o.LockWait {
+			return err
+		}
+		if err2 := l.o.Sleep(ctx, pause); err2 != nil {
+			return errors.Join(err, err2)
+		}
+		pause = min(2*pause, backoffMost)
+	}
+	return nil
+}
+
+// syncLocked makes durable what is written by now; sync.lock is held.
+func (l *FileLog) syncLocked() error {
+	from, to := l.shared.durable(), l.shared.tail()
+	again := l.shared.Load(wordSyncing) != 0
+	if again {
+		if err := l.rewrite(from, to); err != nil {
+			l.shared.Store(wordPoison, poisonSync)
+			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
+		}
+	}
+	l.shared.Store(wordSyncing, 1)
+	for n := l.geo.Number(from); n <= l.geo.Number(to-1); n++ {
+		f, err := l.segment(n)
+		if errors.Is(err, errNoSegment) && n == l.geo.Number(from) && l.geo.Number(to-1) > n {
+			continue // durable stands at the end of a segment that has been released
+		}
+		if err == nil {
+			err = f.Datasync()
+		}
+		if err != nil {
+			l.shared.Store(wordPoison, poisonSync)
+			l.o.Logger.Error("sync failed", "segment", n, "err", err)
+			l.o.Event(Event{Kind: EventSyncFailed, Path: "wal/" + segment.Name(n), Err: err})
+			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
+		}
+	}
+	l.shared.raise(wordDurable, to)
+	l.shared.Store(wordSyncing, 0)
+	if l.shared.Load(wordPoison) == poisonSync {
+		l.shared.Store(wordPoison, poisonNone)
+		l.o.Event(Event{Kind: EventSyncHealed, Path: "wal"})
+	}
+	return nil
+}
+
+// rewrite writes the frames between two marks again, byte for byte. Appenders
+// may go on behind them meanwhile.
+func (l *FileLog) rewrite(from, to LSN) error {
+	w := walker{geo: l.geo, open: l.segment, at: Mark{LSN: from}}
+	for w.at.LSN < to {
+		n := w.at.LSN
+		h, payload, err := w.next(to)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errRewrite, err)
+		}
+		if l.geo.Number(h.LSN) != l.geo.Number(n) || h.Kind == segment.KindStart {
+			// The walker has moved on over a start frame, which it does not hand out.
+			if payload, err = l.startBytes(h.LSN); err != nil {
+				return fmt.Errorf("%w: %w", errRewrite, err)
+			}
+		}
+		frame := l.geo.AppendFrame(nil, &h, string(payload[:h.KeyLen]), payload[h.KeyLen:])
+		f, err := l.segment(l.geo.Number(h.LSN))
+		if err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(frame, l.geo.Offset(h.LSN)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startBytes reads the payload of a segment's first frame.
+func (l *FileLog) startBytes(at LSN) ([]byte, error) {
+	f, err := l.segment(l.geo.Number(at))
+	if err != nil {
+		return nil, err
+	}
+	var b [segment.StartSize]byte
+	if _, err := readFull(f, b[:], 0); err != nil {
+		return nil, err
+	}
+	return b[segment.HeaderSize:], nil
+}
+
+// sleep is Options.Sleep where none is given.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

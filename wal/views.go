@@ -1,0 +1,149 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// What those who keep views of the log (files, index) write down here.
+
+// LockFlush takes flush.lock: only its holder puts files in place, writes the
+// index and releases the log.
+func (l *FileLog) LockFlush(ctx context.Context) error {
+	if l.o.ReadOnly {
+		return errs.ErrReadOnly
+	}
+	if err := l.lock(ctx, roleFlush, vfs.ModeExclusive); err != nil {
+		return err
+	}
+	if err := l.stillOurs(); err != nil {
+		l.unlock(roleFlush)
+		return err
+	}
+	return nil
+}
+
+// TryLockFlush takes flush.lock if nobody has it.
+func (l *FileLog) TryLockFlush() (bool, error) {
+	if l.o.ReadOnly {
+		return false, errs.ErrReadOnly
+	}
+	ok, err := l.locks[roleFlush].TryLock(vfs.ModeExclusive)
+	if err != nil || !ok {
+		return false, err
+	}
+	l.shared.holder(roleFlush, l.host.PID, l.o.Clock())
+	if err := l.stillOurs(); err != nil {
+		l.unlock(roleFlush)
+		return false, err
+	}
+	return true, nil
+}
+
+// UnlockFlush lets flush.lock go.
+func (l *FileLog) UnlockFlush() { l.unlock(roleFlush) }
+
+// Checkpoint reads what was written last.
+func (l *FileLog) Checkpoint() (Checkpoint, error) {
+	c, err := readCheckpoint(l.o.FS, l.o.Dir)
+	if err != nil {
+		return c, l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
+	}
+	return c, nil
+}
+
+// SetCheckpoint makes new marks durable and then known; flush.lock is held. The
+// attested mark is where this process has applied to: it is durable.
+func (l *FileLog) SetCheckpoint(flushed, spilled Mark, mtimes [Folders]int64) error {
+	attested := l.AppliedMark()
+	if attested.LSN < flushed.LSN || attested.LSN < spilled.LSN {
+		return fmt.Errorf("checkpoint: flushed %d and spilled %d beyond what is applied, %d", flushed.LSN, spilled.LSN, attested.LSN)
+	}
+	if err := l.putCheckpoint(Checkpoint{Flushed: flushed, Spilled: spilled, Attested: attested, Mtimes: mtimes}); err != nil {
+		return err
+	}
+	l.shared.raise(wordFlushed, flushed.LSN)
+	l.shared.raise(wordSpilled, spilled.LSN)
+	return nil
+}
+
+// putCheckpoint writes the next slot.
+func (l *FileLog) putCheckpoint(c Checkpoint) error {
+	last, err := readCheckpoint(l.o.FS, l.o.Dir)
+	if err != nil && !errors.Is(err, errSlot) {
+		return l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
+	}
+	c.Sequence, c.UUID, c.SegmentSize = last.Sequence+1, l.geo.UUID, l.geo.Size
+	if err := writeCheckpoint(l.o.FS, l.o.Dir, c, l.o.FileMode); err != nil {
+		return l.ioError("writing", filepath.Join(l.o.Dir, "checkpoint"), err)
+	}
+	return nil
+}
+
+// putAside copies a torn tail into quarantine/ before it is cut.
+func (l *FileLog) putAside(t *TornTail) error {
+	number := l.geo.Number(t.At)
+	f, err := l.segment(number)
+	if errors.Is(err, errNoSegment) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b := make([]byte, min(tornKept, l.geo.End(number)-t.At))
+	n, err := readFull(f, b, l.geo.Offset(t.At))
+	if err != nil {
+		return err
+	}
+	for n > 0 && b[n-1] == 0 {
+		n--
+	}
+	if n == 0 {
+		return nil
+	}
+	dir := filepath.Join(l.o.Dir, "quarantine")
+	if err := vfs.MkdirAll(l.o.FS, dir, l.o.DirMode); err != nil {
+		return l.ioError("making", dir, err)
+	}
+	t.Bytes = int64(n)
+	t.Path = filepath.Join("quarantine", fmt.Sprintf("torn-tail-%d.bin", t.At))
+	g, err := l.o.FS.OpenFile(filepath.Join(l.o.Dir, t.Path), os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
+	if err != nil {
+		return l.ioError("making", t.Path, err)
+	}
+	_, err = g.WriteAt(b[:n], 0)
+	if err == nil {
+		err = g.Sync()
+	}
+	if err2 := g.Close(); err == nil {
+		err = err2
+	}
+	if err == nil {
+		err = l.o.FS.SyncDir(dir)
+	}
+	if err != nil {
+		return l.ioError("writing", t.Path, err)
+	}
+	return nil
+}
+
+// tornKept is how much of a torn tail is put aside: behind its first frames a
+// recycled file holds nothing but what it held in an earlier life.
+const tornKept = 8<<20 + segment.HeaderSize
+
+// Distrusted says that the log was recovered after an unclean end and that the
+// files above flushed have not been written again since: what stands in their
+// places may be anything.
+func (l *FileLog) Distrusted() bool {
+	return l.shared.Shared != nil && l.shared.Load(wordDistrust) != 0
+}
+
+// Trust says that they have been; flush.lock is held.
+func (l *FileLog) Trust() { l.shared.Store(wordDistrust, 0) }

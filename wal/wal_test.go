@@ -1,0 +1,292 @@
+package wal
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// model is a process's state above a log: the newest version of each key.
+type model struct {
+	mu   sync.Mutex
+	at   map[string]LSN
+	val  map[string]string
+	seen []LSN
+}
+
+func (m *model) options(dir string) Options {
+	return Options{
+		FS: vfs.OS(), Dir: dir, SegmentSize: 64 << 10, Create: true, UUID: [16]byte{1, 2, 3},
+		Begin: func(context.Context, Start) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.at == nil {
+				m.at, m.val = map[string]LSN{}, map[string]string{}
+			}
+			return nil
+		},
+		Current: func(key string) (LSN, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.at[key], nil
+		},
+		Apply: func(entries []Entry) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for _, e := range entries {
+				m.seen = append(m.seen, e.LSN)
+				key := string([]byte(e.Key))
+				if e.Delete {
+					delete(m.at, key)
+					delete(m.val, key)
+					continue
+				}
+				m.at[key], m.val[key] = e.LSN, string(e.Value)
+			}
+			return nil
+		},
+	}
+}
+
+func open(t testing.TB, dir string, change ...func(*Options)) (*FileLog, *model) {
+	t.Helper()
+	m := &model{}
+	o := m.options(dir)
+	for _, c := range change {
+		c(&o)
+	}
+	l, err := Open(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, m
+}
+
+func put(key, value string) *Batch {
+	return &Batch{Entries: []Entry{{Key: key, Kind: 16, Value: []byte(value)}}}
+}
+
+func mustAppend(t testing.TB, l *FileLog, b *Batch) LSN {
+	t.Helper()
+	lsn, err := l.Append(context.Background(), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lsn
+}
+
+func TestAppendAndReopen(t *testing.T) {
+	dir := t.TempDir()
+	l, m := open(t, dir)
+	if !l.Report().Created {
+		t.Fatalf("report: %+v", l.Report())
+	}
+	want := map[string]string{}
+	for i := range 3000 { // several segments
+		k, v := fmt.Sprintf("mkey%d", i%700), fmt.Sprintf("value %d", i)
+		mustAppend(t, l, put(k, v))
+		want[k] = v
+	}
+	mustAppend(t, l, &Batch{Entries: []Entry{{Key: "mkey1", Kind: 17, Delete: true}}})
+	delete(want, "mkey1")
+	check := func(m *model) {
+		t.Helper()
+		if len(m.val) != len(want) {
+			t.Fatalf("%d keys, want %d", len(m.val), len(want))
+		}
+		for k, v := range want {
+			if m.val[k] != v {
+				t.Fatalf("%s is %q, want %q", k, m.val[k], v)
+			}
+		}
+	}
+	check(m)
+	e, err := l.ReadAt(context.Background(), m.at["mkey7"])
+	if err != nil || string(e.Value) != want["mkey7"] || e.Key != "mkey7" {
+		t.Fatalf("ReadAt: %+v, %v", e, err)
+	}
+	n := 0
+	for e, err := range l.Scan(context.Background(), l.state.from) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.LSN != m.seen[n] {
+			t.Fatalf("Scan: entry %d is %d, applied was %d", n, e.LSN, m.seen[n])
+		}
+		n++
+	}
+	if n != 3001 {
+		t.Fatalf("Scan: %d entries", n)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, m = open(t, dir)
+	defer l.Close()
+	if r := l.Report(); !r.Recovered || r.Created || r.TornTail != nil || r.Damage != nil {
+		t.Fatalf("report: %+v", r)
+	}
+	check(m)
+}
+
+func TestPreconditions(t *testing.T) {
+	l, _ := open(t, t.TempDir())
+	defer l.Close()
+	ctx := context.Background()
+	v1 := mustAppend(t, l, put("mk", "1"))
+	b := put("mk", "2")
+	b.Preconditions = []Precondition{{Key: "mk", LSN: 0}}
+	var conflict *ConflictError
+	if _, err := l.Append(ctx, b); !errors.As(err, &conflict) || !errors.Is(err, errs.ErrConflict) || conflict.Found != v1 {
+		t.Fatalf("absent: %v", err)
+	}
+	b.Preconditions[0].LSN = v1
+	v2 := mustAppend(t, l, b)
+	if _, err := l.Append(ctx, b); !errors.As(err, &conflict) || conflict.Found != v2 {
+		t.Fatalf("stale: %v", err)
+	}
+	b.Preconditions = []Precondition{{LSN: v2}}
+	if _, err := l.Append(ctx, b); !errors.Is(err, errs.ErrConflict) {
+		t.Fatalf("log position: %v", err)
+	}
+	b.Preconditions[0].LSN = l.Applied()
+	mustAppend(t, l, b)
+}
+
+// Several handles are several processes: each has its own locks.
+func TestHandlesTogether(t *testing.T) {
+	dir := t.TempDir()
+	const handles, each = 4, 200
+	var wg sync.WaitGroup
+	logs := make([]*FileLog, handles)
+	models := make([]*model, handles)
+	for i := range logs {
+		logs[i], models[i] = open(t, dir)
+		defer logs[i].Close()
+	}
+	for i, l := range logs {
+		for g := range 4 {
+			wg.Go(func() {
+				for n := range each {
+					key := "mcounter"
+					for {
+						m := models[i]
+						if err := l.CatchUp(context.Background()); err != nil {
+							t.Error(err)
+							return
+						}
+						m.mu.Lock()
+						at, val := m.at[key], m.val[key]
+						m.mu.Unlock()
+						var v uint64
+						if val != "" {
+							v = binary.BigEndian.Uint64([]byte(val))
+						}
+						b := put(key, string(binary.BigEndian.AppendUint64(nil, v+1)))
+						b.Preconditions = []Precondition{{key, at}}
+						_, err := l.Append(context.Background(), b)
+						if err == nil {
+							break
+						}
+						if !errors.Is(err, errs.ErrConflict) {
+							t.Error(err)
+							return
+						}
+					}
+					mustAppend(t, l, put(fmt.Sprintf("mh%dg%dn%d", i, g, n), "x"))
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for i, l := range logs {
+		if err := l.CatchUp(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if got := binary.BigEndian.Uint64([]byte(models[i].val["mcounter"])); got != handles*4*each {
+			t.Fatalf("handle %d: counter %d, want %d", i, got, handles*4*each)
+		}
+		if len(models[i].val) != handles*4*each+1 {
+			t.Fatalf("handle %d: %d keys", i, len(models[i].val))
+		}
+		for j, lsn := range models[i].seen {
+			if lsn != models[0].seen[j] {
+				t.Fatalf("handle %d applied another order", i)
+			}
+		}
+	}
+}
+
+func TestReadOnlyFollows(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	mustAppend(t, l, put("ma", "1"))
+	ro, m := open(t, dir, func(o *Options) { o.ReadOnly = true })
+	defer ro.Close()
+	if m.val["ma"] != "1" {
+		t.Fatalf("read-only handle has %v", m.val)
+	}
+	mustAppend(t, l, put("mb", "2"))
+	if err := ro.CatchUp(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if m.val["mb"] != "2" {
+		t.Fatalf("read-only handle has %v", m.val)
+	}
+	if _, err := ro.Append(context.Background(), put("mc", "3")); !errors.Is(err, errs.ErrReadOnly) {
+		t.Fatalf("append: %v", err)
+	}
+	l.Close()
+}
+
+func TestBatchTooLarge(t *testing.T) {
+	l, m := open(t, t.TempDir())
+	defer l.Close()
+	big := string(make([]byte, 33<<10))
+	if _, err := l.Append(context.Background(), put("mk", big)); !errors.Is(err, errs.ErrTooLarge) {
+		t.Fatalf("one: %v", err)
+	}
+	b := &Batch{}
+	for i := range 40 {
+		b.Entries = append(b.Entries, Entry{Key: fmt.Sprint("m", i), Kind: 16, Value: make([]byte, 1000)})
+	}
+	if _, err := l.Append(context.Background(), b); !errors.Is(err, errs.ErrBatchTooLarge) {
+		t.Fatalf("many: %v", err)
+	}
+	b.Entries = b.Entries[:29]
+	mustAppend(t, l, b)
+	if len(m.val) != 29 {
+		t.Fatalf("%d keys", len(m.val))
+	}
+}
+
+func BenchmarkAppend1(b *testing.B) {
+	l, _ := open(b, b.TempDir(), func(o *Options) { o.SegmentSize = 64 << 20 })
+	defer l.Close()
+	v := string(make([]byte, 1000))
+	for b.Loop() {
+		mustAppend(b, l, put("mkey", v))
+	}
+}
+
+func BenchmarkAppend64(b *testing.B) {
+	l, _ := open(b, b.TempDir(), func(o *Options) { o.SegmentSize = 64 << 20 })
+	defer l.Close()
+	v := string(make([]byte, 1000))
+	b.SetParallelism(32)
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			mustAppend(b, l, put("mkey", v))
+		}
+	})
+}
