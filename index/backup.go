@@ -1,0 +1,110 @@
+package index
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Backup is an older base in backups/.
+type Backup struct {
+	Name string // relative to the store, with slashes
+	LSN  uint64
+}
+
+const (
+	backupHead = "memory_index."
+	backupTail = ".json"
+)
+
+func backupName(lsn uint64) string {
+	return backupHead + strconv.FormatUint(lsn, 10) + backupTail
+}
+
+// Backups lists the older bases, the newest first.
+func Backups(fsys vfs.FS, dir string) ([]Backup, error) {
+	names, err := fsys.ReadDir(filepath.Join(dir, BackupsDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []Backup
+	for _, name := range names {
+		mid, ok1 := strings.CutPrefix(name, backupHead)
+		mid, ok2 := strings.CutSuffix(mid, backupTail)
+		lsn, err := strconv.ParseUint(mid, 10, 64)
+		if ok1 && ok2 && err == nil && name == backupName(lsn) { // anything else is not ours
+			list = append(list, Backup{Name: BackupsDir + "/" + name, LSN: lsn})
+		}
+	}
+	slices.SortFunc(list, func(a, b Backup) int { return cmp.Compare(b.LSN, a.LSN) })
+	return list, nil
+}
+
+// OpenBackup maps an older base as a set. Whether the log still reaches back to
+// its LSN is for the caller to judge.
+func OpenBackup(fsys vfs.FS, dir string, b Backup, store string) (*Set, error) {
+	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
+	if err != nil {
+		return nil, err
+	}
+	if m := t.Meta(); m.Store != store || m.LSN != b.LSN {
+		err := fmt.Errorf("%s %w: it says %s up to %d, this is %s", b.Name, table.ErrForeign, m.Store, m.LSN, store)
+		return nil, errors.Join(err, t.Release())
+	}
+	return table.Of(t), nil
+}
+
+// backUp gives the base a second name, or copies it where names cannot be given.
+// A base is never changed in place, so both stay what they are.
+func backUp(to Target, base *table.Table) (string, error) {
+	folder := filepath.Join(to.Dir, BackupsDir)
+	if err := vfs.MkdirAll(to.FS, folder, 0o700); err != nil {
+		return "", err
+	}
+	name := backupName(base.Meta().LSN)
+	path := filepath.Join(folder, name)
+	err := to.FS.Link(filepath.Join(to.Dir, BaseName), path)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return BackupsDir + "/" + name, nil
+	case errors.Is(err, errors.ErrUnsupported):
+		perm := to.Perm
+		if perm == 0 {
+			perm = 0o600
+		}
+		err = base.View(func(b []byte) error {
+			return vfs.WriteDurable(to.FS, to.Temp+".backup", path, b, perm)
+		})
+	case err == nil:
+		err = to.FS.SyncDir(folder)
+	}
+	if err != nil {
+		return "", fmt.Errorf("back up %s: %w", BaseName, err)
+	}
+	return BackupsDir + "/" + name, nil
+}
+
+// prune keeps the newest keep backups.
+func prune(fsys vfs.FS, dir string, keep int) error {
+	list, err := Backups(fsys, dir)
+	if err != nil || len(list) <= keep {
+		return err
+	}
+	for _, b := range list[keep:] {
+		if err := fsys.Remove(filepath.Join(dir, filepath.FromSlash(b.Name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return fsys.SyncDir(filepath.Join(dir, BackupsDir))
+}

@@ -1,0 +1,154 @@
+package index
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Entry is a line of the index.
+type Entry struct {
+	Filepath    string // relative to the store, with slashes
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	Score       float64  // quickrecal_score; memories only
+	MemberCount int64    // assemblies only
+	ContentHash [32]byte // sha256 of the file's exact bytes
+	Size        int64    // of the file
+	Mtime       int64    // of the file, unix microseconds; 0 before the line enters a table
+	Version     uint64   // 0 before the line enters a table
+	SessionID   string   // "" for none; memories only
+	ExpiresAt   time.Time
+	Deleted     bool // a tombstone: it has only Version
+}
+
+var (
+	errNotFinite = errors.New("JSON has no NaN and no infinity")
+	errNotUTF8   = errors.New("not valid UTF-8")
+	errYear      = errors.New("RFC 3339 has only the years 0 to 9999")
+)
+
+// AppendMemory appends the line of a memory. Without a Version neither mtime
+// nor version is written: the form in which a record carries it.
+func (e *Entry) AppendMemory(dst []byte) ([]byte, error) {
+	if math.IsNaN(e.Score) || math.IsInf(e.Score, 0) {
+		return dst, &errs.FieldError{Field: "quickrecal_score", Err: errNotFinite}
+	}
+	if err := e.check(); err != nil {
+		return dst, err
+	}
+	dst = e.appendHead(dst)
+	dst = append(dst, `,"quickrecal_score":`...)
+	dst = appendFloat(dst, e.Score)
+	dst = e.appendFile(dst)
+	if e.SessionID != "" {
+		dst = append(dst, `,"session_id":"`...)
+		dst = table.AppendEscaped(dst, e.SessionID)
+		dst = append(dst, '"')
+	}
+	if !e.ExpiresAt.IsZero() {
+		dst = append(dst, `,"expires_at":"`...)
+		dst = appendTime(dst, e.ExpiresAt)
+		dst = append(dst, '"')
+	}
+	return append(dst, '}'), nil
+}
+
+// AppendAssembly appends the line of an assembly; see AppendMemory.
+func (e *Entry) AppendAssembly(dst []byte) ([]byte, error) {
+	if err := e.check(); err != nil {
+		return dst, err
+	}
+	dst = e.appendHead(dst)
+	dst = append(dst, `,"member_count":`...)
+	dst = strconv.AppendInt(dst, e.MemberCount, 10)
+	return append(e.appendFile(dst), '}'), nil
+}
+
+// AppendTombstone appends the line that says: gone, by this version.
+func AppendTombstone(dst []byte, version uint64) []byte {
+	dst = append(dst, tombstoneHead...)
+	dst = strconv.AppendUint(dst, version, 10)
+	return append(dst, '}')
+}
+
+func (e *Entry) check() error {
+	for _, s := range []struct{ name, value string }{{"filepath", e.Filepath}, {"session_id", e.SessionID}} {
+		if !utf8.ValidString(s.value) {
+			return &errs.FieldError{Field: s.name, Value: errs.Quote(s.value), Err: errNotUTF8}
+		}
+	}
+	for _, t := range []struct {
+		name string
+		at   time.Time
+	}{{"created_at", e.CreatedAt}, {"updated_at", e.UpdatedAt}, {"expires_at", e.ExpiresAt}} {
+		if y := t.at.UTC().Year(); y < 0 || y > 9999 {
+			return &errs.FieldError{Field: t.name, Value: t.at.String(), Err: errYear}
+		}
+	}
+	return nil
+}
+
+func (e *Entry) appendHead(dst []byte) []byte {
+	dst = append(dst, `{"filepath":"`...)
+	dst = table.AppendEscaped(dst, e.Filepath)
+	dst = append(dst, `","created_at":"`...)
+	dst = appendTime(dst, e.CreatedAt)
+	dst = append(dst, `","updated_at":"`...)
+	dst = appendTime(dst, e.UpdatedAt)
+	return append(dst, '"')
+}
+
+func (e *Entry) appendFile(dst []byte) []byte {
+	dst = append(dst, `,"content_hash":"sha256:`...)
+	dst = hex.AppendEncode(dst, e.ContentHash[:])
+	dst = append(dst, `","size":`...)
+	dst = strconv.AppendInt(dst, e.Size, 10)
+	if e.Version != 0 {
+		dst = appendStamp(dst, e.Version, e.Mtime)
+	}
+	return dst
+}
+
+func appendStamp(dst []byte, version uint64, mtime int64) []byte {
+	dst = append(dst, `,"mtime":`...)
+	dst = strconv.AppendInt(dst, mtime, 10)
+	dst = append(dst, `,"version":`...)
+	return strconv.AppendUint(dst, version, 10)
+}
+
+// appendTime writes six digits of a second, nine when six would lose something.
+func appendTime(dst []byte, t time.Time) []byte {
+	t = t.UTC()
+	if t.Nanosecond()%1000 != 0 {
+		return t.AppendFormat(dst, nanoForm)
+	}
+	return t.AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
+}
+
+// nanoForm has a fixed width, so that times sort as text.
+const nanoForm = "2006-01-02T15:04:05.000000000Z"
+
+// appendFloat writes a number as RFC 8785 (and ECMAScript) does.
+func appendFloat(dst []byte, f float64) []byte {
+	if f == 0 {
+		return append(dst, '0') // also for -0
+	}
+	if a := math.Abs(f); a >= 1e-6 && a < 1e21 {
+		return strconv.AppendFloat(dst, f, 'f', -1, 64)
+	}
+	n := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
+	// Go writes at least two digits of the exponent, ECMAScript as few as needed.
+	if k := len(dst); k-n >= 4 && dst[k-2] == '0' && (dst[k-3] == '-' || dst[k-3] == '+') {
+		dst[k-2] = dst[k-1]
+		dst = dst[:k-1]
+	}
+	return dst
+}

@@ -1,0 +1,33 @@
+package index
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+var errLine = errors.New("not a line of the index")
+
+var sizeMember = []byte(`,"size":`)
+
+// Finish appends the line of a record to dst with mtime (unix microseconds) and
+// version where they belong, behind size. The line itself is not read again:
+// it came out of a verified record. Inside a JSON string every quote has a
+// backslash before it, so ,"size": can only be the member.
+func Finish(dst, line []byte, version uint64, mtime int64) ([]byte, error) {
+	at := bytes.Index(line, sizeMember)
+	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' || bytes.IndexByte(line, '\n') >= 0 {
+		return dst, fmt.Errorf("%w: %.60q", errLine, line)
+	}
+	digits := at + len(sizeMember)
+	end := digits
+	for line[end] >= '0' && line[end] <= '9' { // '}' ends it at the latest
+		end++
+	}
+	if end == digits || line[end] != ',' && end != len(line)-1 || bytes.HasPrefix(line[end:], []byte(`,"mtime":`)) {
+		return dst, fmt.Errorf("%w: the size is not followed by the session, the expiry or the end: %.60q", errLine, line)
+	}
+	dst = append(dst, line[:end]...)
+	dst = appendStamp(dst, version, mtime)
+	return append(dst, line[end:]...), nil
+}

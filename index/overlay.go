@@ -1,0 +1,230 @@
+package index
+
+import (
+	"hash/maphash"
+	"iter"
+	"sort"
+	"sync"
+)
+
+// Overlay knows where the newest version of each key lies that changed since
+// the files were written. It holds two 64-bit hashes of a key instead of the
+// key: who follows a position compares the key found there. One goroutine puts
+// and drops, any number gets.
+//
+//	changes, in LSN order       chunk 0: [entry … ] chunk 1: [entry … ] …
+//	  entry, 24 bytes           first hash │ second hash │ position and two flags
+//	lookup, 256 open tables     slots of 4 bytes: the sequence number of a key's
+//	                            newest entry; 0 is free
+//
+// A newer version is a new entry at the end; the one before is flagged and
+// skipped, and swept out when such entries outnumber the others. Tables grow one
+// by one, so that no Put moves more than 1/256 of the slots.
+type Overlay struct {
+	mu     sync.RWMutex
+	hash   func(kind byte, id string) (uint64, uint64)
+	chunks []*overlayChunk
+	first  uint32 // sequence number of chunks[0][0]; wraps
+	head   int    // entries of chunks[0] that are gone
+	n      int    // entries in the chunks, with those that are gone
+	live   int    // keys
+	last   uint64 // the highest position put
+	tables [overlayTables]slotTable
+}
+
+const (
+	overlayTables = 256
+	chunkLen      = 1024
+
+	flagDeleted    = 1 << 63
+	flagSuperseded = 1 << 62
+	posMask        = flagSuperseded - 1
+)
+
+type overlayEntry struct{ h1, h2, pos uint64 }
+
+type overlayChunk [chunkLen]overlayEntry
+
+// NewOverlay makes an empty overlay. Its hashes are seeded at random, so that
+// nobody can choose ids that collide.
+func NewOverlay() *Overlay {
+	s1, s2 := maphash.MakeSeed(), maphash.MakeSeed()
+	return newOverlay(func(kind byte, id string) (uint64, uint64) {
+		k := uint64(kind) * 0x9e3779b97f4a7c15
+		return maphash.String(s1, id) ^ k, maphash.String(s2, id) + k
+	})
+}
+
+func newOverlay(hash func(byte, string) (uint64, uint64)) *Overlay {
+	return &Overlay{hash: hash, first: 1}
+}
+
+// Put says that the newest version of a key lies at pos, below 1<<62. Positions
+// come in rising order; one that is not above the last is a repetition, as
+// replay makes them, and changes nothing (false).
+func (o *Overlay) Put(kind byte, id string, pos uint64, deleted bool) bool {
+	h1, h2 := o.hash(kind, id)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if pos <= o.last || pos > posMask {
+		return false
+	}
+	o.last = pos
+	if deleted {
+		pos |= flagDeleted
+	}
+	seq := o.append(overlayEntry{h1, h2, pos})
+	t := &o.tables[h1>>56]
+	if at := t.find(o, h1, h2); at >= 0 {
+		o.at(t.slots[at]).pos |= flagSuperseded
+		t.slots[at] = seq
+	} else {
+		t.insert(o, h1, seq)
+		o.live++
+	}
+	if o.n-o.head > 2*o.live+chunkLen {
+		o.sweep()
+	}
+	return true
+}
+
+// Get finds the newest version of a key.
+func (o *Overlay) Get(kind byte, id string) (pos uint64, deleted, ok bool) {
+	h1, h2 := o.hash(kind, id)
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	t := &o.tables[h1>>56]
+	at := t.find(o, h1, h2)
+	if at < 0 {
+		return 0, false, false
+	}
+	p := o.at(t.slots[at]).pos
+	return p & posMask, p&flagDeleted != 0, true
+}
+
+// DropBelow forgets the versions below spilled, which the files hold now. Load
+// and swap the set first: readers go on meanwhile.
+func (o *Overlay) DropBelow(spilled uint64) {
+	for o.dropSome(spilled) {
+	}
+}
+
+// dropSome forgets up to a chunk, so that readers never wait for long.
+func (o *Overlay) dropSome(spilled uint64) (more bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for range chunkLen {
+		if o.head == o.n || o.entry(o.head).pos&posMask >= spilled {
+			break
+		}
+		e := o.entry(o.head)
+		if e.pos&flagSuperseded == 0 {
+			o.tables[e.h1>>56].remove(o, e.h1, e.h2)
+			o.live--
+		}
+		if o.head++; o.head == chunkLen {
+			o.chunks[0] = nil
+			o.chunks = o.chunks[1:]
+			o.first += chunkLen
+			o.head = 0
+			o.n -= chunkLen
+		}
+	}
+	if o.live == 0 { // give the memory back; what is left has been superseded by what went
+		o.chunks, o.head, o.n, o.first = nil, 0, 0, 1
+		o.tables = [overlayTables]slotTable{}
+	}
+	return o.head < o.n && o.entry(o.head).pos&posMask < spilled
+}
+
+// Len is the number of keys.
+func (o *Overlay) Len() int {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.live
+}
+
+// At is one change of an overlay.
+type At struct {
+	Pos     uint64
+	Deleted bool
+}
+
+// Changes yields, in LSN order, the newest versions that lie in [from, to). A
+// key whose newest version is at to or above is left out: that one will come.
+// The cost is that of the changes since from. Changes made meanwhile by Put are
+// seen or not; DropBelow must not run meanwhile.
+func (o *Overlay) Changes(from, to uint64) iter.Seq[At] {
+	return func(yield func(At) bool) {
+		var batch [256]At
+		for {
+			n := o.collect(batch[:], from, to)
+			for _, a := range batch[:n] {
+				if !yield(a) {
+					return
+				}
+			}
+			if n < len(batch) {
+				return
+			}
+			from = batch[n-1].Pos + 1
+		}
+	}
+}
+
+// collect copies changes, so that no lock is held while the caller works.
+func (o *Overlay) collect(dst []At, from, to uint64) (n int) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	at := o.head + sort.Search(o.n-o.head, func(i int) bool { return o.entry(o.head+i).pos&posMask >= from })
+	for ; at < o.n && n < len(dst); at++ {
+		p := o.entry(at).pos
+		if p&posMask >= to {
+			break
+		}
+		if p&flagSuperseded == 0 {
+			dst[n] = At{Pos: p & posMask, Deleted: p&flagDeleted != 0}
+			n++
+		}
+	}
+	return n
+}
+
+// append adds an entry and returns its sequence number, which is never 0.
+func (o *Overlay) append(e overlayEntry) uint32 {
+	if o.first+uint32(o.n) == 0 { // once in four billion
+		o.push(overlayEntry{pos: e.pos | flagSuperseded})
+	}
+	seq := o.first + uint32(o.n)
+	o.push(e)
+	return seq
+}
+
+func (o *Overlay) push(e overlayEntry) {
+	if o.n == len(o.chunks)*chunkLen {
+		o.chunks = append(o.chunks, new(overlayChunk))
+	}
+	*o.entry(o.n) = e
+	o.n++
+}
+
+func (o *Overlay) entry(i int) *overlayEntry { return &o.chunks[i/chunkLen][i%chunkLen] }
+
+func (o *Overlay) at(seq uint32) *overlayEntry { return o.entry(int(seq - o.first)) }
+
+// sweep takes the superseded entries out.
+func (o *Overlay) sweep() {
+	old, head, n := o.chunks, o.head, o.n
+	o.chunks, o.head, o.n, o.first = nil, 0, 0, 1
+	o.tables = [overlayTables]slotTable{}
+	for i := head; i < n; i++ {
+		e := old[i/chunkLen][i%chunkLen]
+		if e.pos&flagSuperseded == 0 {
+			seq := o.append(e)
+			o.tables[e.h1>>56].insert(o, e.h1, seq)
+		}
+		if i%chunkLen == chunkLen-1 {
+			old[i/chunkLen] = nil
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package index
+
+import (
+	"fmt"
+	"time"
+)
+
+// ParseLine reads a line, finished or not, or a tombstone. It is strict: no
+// white space, no member twice, numbers and strings as JSON has them. Members
+// that it does not know are skipped.
+func ParseLine(line []byte) (Entry, error) {
+	var e Entry
+	s := scanner{b: line}
+	seen := s.object(&e)
+	if s.bad != "" || s.i != len(line) {
+		if s.bad == "" {
+			s.bad = "more text after it"
+		}
+		return Entry{}, fmt.Errorf("%w: %s at byte %d of it", errLine, s.bad, s.i)
+	}
+	switch {
+	case e.Deleted && seen == hasDeleted|hasVersion && e.Version != 0:
+	case !e.Deleted && seen&needed == needed && seen&hasDeleted == 0:
+	default:
+		return Entry{}, fmt.Errorf("%w: members are missing", errLine)
+	}
+	return e, nil
+}
+
+// The members of a line.
+const (
+	hasFilepath = 1 << iota
+	hasCreated
+	hasUpdated
+	hasScore
+	hasMembers
+	hasHash
+	hasSize
+	hasMtime
+	hasVersion
+	hasSession
+	hasExpires
+	hasDeleted
+
+	needed = hasFilepath | hasHash | hasSize
+)
+
+// object reads the members and says which there were.
+func (s *scanner) object(e *Entry) (seen int) {
+	s.need('{')
+	if s.take('}') {
+		return 0
+	}
+	for s.bad == "" {
+		name := s.str()
+		s.need(':')
+		if s.bad != "" {
+			break
+		}
+		bit := s.member(e, name)
+		if seen&bit != 0 {
+			s.fail("a member stands twice")
+		}
+		seen |= bit
+		if s.take('}') {
+			break
+		}
+		s.need(',')
+	}
+	return seen
+}
+
+// member reads one value. Unknown members have no bit.
+func (s *scanner) member(e *Entry, name []byte) int {
+	switch string(name) {
+	case "filepath":
+		e.Filepath = string(s.str())
+		return hasFilepath
+	case "created_at":
+		e.CreatedAt = s.time()
+		return hasCreated
+	case "updated_at":
+		e.UpdatedAt = s.time()
+		return hasUpdated
+	case "quickrecal_score":
+		e.Score = s.float()
+		return hasScore
+	case "member_count":
+		e.MemberCount = s.integer()
+		return hasMembers
+	case "content_hash":
+		s.hash(&e.ContentHash)
+		return hasHash
+	case "size":
+		e.Size = s.integer()
+		return hasSize
+	case "mtime":
+		e.Mtime = s.integer()
+		return hasMtime
+	case "version":
+		e.Version = s.unsigned()
+		return hasVersion
+	case "session_id":
+		e.SessionID = string(s.str())
+		return hasSession
+	case "expires_at":
+		e.ExpiresAt = s.time()
+		return hasExpires
+	case "deleted":
+		if s.i+4 <= len(s.b) && string(s.b[s.i:s.i+4]) == "true" {
+			e.Deleted = true
+		}
+		s.skip(0)
+		return hasDeleted
+	}
+	s.skip(0)
+	return 0
+}
+
+func (s *scanner) hash(h *[32]byte) {
+	const head = "sha256:"
+	b := s.str()
+	if len(b) != len(head)+64 || string(b[:len(head)]) != head {
+		s.fail("not a sha256")
+		return
+	}
+	for i := range h {
+		hi, lo := unhex(b[len(head)+2*i]), unhex(b[len(head)+2*i+1])
+		if hi|lo > 15 {
+			s.fail("not a sha256")
+			return
+		}
+		h[i] = hi<<4 | lo
+	}
+}
+
+func unhex(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 255
+}
+
+func (s *scanner) time() time.Time {
+	b := s.str()
+	if s.bad != "" {
+		return time.Time{}
+	}
+	var t time.Time
+	if err := t.UnmarshalText(b); err != nil { // strict RFC 3339
+		s.fail("not a time of RFC 3339")
+	}
+	return t.UTC()
+}

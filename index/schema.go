@@ -1,0 +1,84 @@
+package index
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// The sections of memory_index.json.
+const (
+	Memories = iota
+	Assemblies
+	BySession
+	ByExpiry
+)
+
+// Names in a store's folder.
+const (
+	BaseName   = "memory_index.json"
+	DeltaName  = "memory_index.delta.json"
+	BackupsDir = "backups"
+)
+
+// The types of package table that callers of this package hold.
+type (
+	Set     = table.Set     // base and delta, immutable, counted references
+	Current = table.Current // the set that readers use now
+	Want    = table.Want    // what Load has to find
+	Span    = table.Span    // which keys of a section are wanted
+	Item    = table.Item    // one live entry
+	Result  = table.Result  // what was written
+)
+
+// Schema is the layout of memory_index.json.
+func Schema() *table.Schema {
+	return &table.Schema{Name: "memory_index", Sections: []table.Section{
+		{Name: "memories", Count: "memory_count", Dead: IsTombstone, Valid: validLine},
+		{Name: "assemblies", Count: "assembly_count", Dead: IsTombstone, Valid: validLine},
+		{Name: "by_session", Dead: isDeadPair, Valid: validPair},
+		{Name: "by_expiry", Dead: isDeadPair, Valid: validPair},
+	}}
+}
+
+// Load maps the index of a store; see table.Load. prev may be nil.
+func Load(fsys vfs.FS, dir string, want Want, prev *Set) (*Set, error) {
+	return table.Load(fsys, dir, Schema(), want, prev)
+}
+
+// Empty is the index of a store that has spilled nothing yet.
+func Empty(lsn uint64) *Set { return table.Empty(Schema(), lsn) }
+
+const tombstoneHead = `{"deleted":true,"version":`
+
+// IsTombstone reports whether a line of a delta says that the thing is gone.
+func IsTombstone(line []byte) bool { return bytes.HasPrefix(line, []byte(tombstoneHead)) }
+
+var (
+	livePair, deadPair = []byte("1"), []byte("0")
+
+	errPair = errors.New("the value of a pair is 1, in a delta also 0")
+)
+
+func isDeadPair(value []byte) bool { return len(value) == 1 && value[0] == '0' }
+
+func validPair(value []byte) error {
+	if len(value) != 1 || value[0] != '0' && value[0] != '1' {
+		return errPair
+	}
+	return nil
+}
+
+func validLine(value []byte) error {
+	e, err := ParseLine(value)
+	if err != nil {
+		return err
+	}
+	if e.Version == 0 {
+		return fmt.Errorf("%w: no version", errLine)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package table
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+var (
+	errBlock = errors.New("the block does not match its checksum")
+	errLine  = errors.New("not a line of a table")
+)
+
+// touch makes sure that block b is what was written, once for each open table.
+func (t *Table) touch(b int) error {
+	bit := uint64(1) << (b & 63)
+	if t.seen[b>>6].Load()&bit != 0 {
+		return nil
+	}
+	if err := t.verifyBlock(b); err != nil {
+		return err
+	}
+	t.seen[b>>6].Or(bit)
+	return nil
+}
+
+// verifyBlock compares block b with its hash.
+func (t *Table) verifyBlock(b int) error {
+	lo := b * blockSize
+	hi := min(lo+blockSize, t.body)
+	want, ok := parseHash(t.blocks[b*hashWidth:])
+	if !ok || xxhash.Sum64(t.data[lo:hi]) != want {
+		return t.damaged(int64(lo), errBlock)
+	}
+	return nil
+}
+
+// line finds the line that contains byte at, which lies in [lo, hi), the bounds
+// of whole lines. All its blocks have been checked.
+func (t *Table) line(at, lo, hi int) (start, end int, err error) {
+	b := at / blockSize
+	if err = t.touch(b); err != nil {
+		return 0, 0, err
+	}
+	for start = at; ; b-- {
+		from := max(lo, b*blockSize)
+		if i := lastNewline(t.data[from:start]); i >= 0 {
+			start = from + i + 1
+			break
+		}
+		if start = from; start == lo {
+			break
+		}
+		if err = t.touch(b - 1); err != nil {
+			return 0, 0, err
+		}
+	}
+	end, err = t.lineEnd(start, at, hi)
+	return start, end, err
+}
+
+// lineEnd finds the end of the line at start, behind its newline, knowing that
+// [start, from) has none. It wants at least `"":0` in it.
+func (t *Table) lineEnd(start, from, hi int) (int, error) {
+	for b := from / blockSize; from < hi; b++ {
+		if err := t.touch(b); err != nil {
+			return 0, err
+		}
+		to := min(hi, (b+1)*blockSize)
+		if i := bytes.IndexByte(t.data[from:to], '\n'); i >= 0 {
+			end := from + i + 1
+			if end-start < minLine || t.data[start] != '"' {
+				return 0, t.damaged(int64(start), errLine)
+			}
+			return end, nil
+		}
+		from = to
+	}
+	return 0, t.damaged(int64(start), errLine)
+}
+
+// lastNewline is bytes.LastIndexByte(b, '\n'), eight bytes at a time.
+func lastNewline(b []byte) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	n := len(b)
+	for n >= 8 {
+		x := binary.LittleEndian.Uint64(b[n-8:]) ^ ones*'\n'
+		// Exact for the highest zero byte only without a borrow from below, so
+		// this form, which has none, instead of (x-ones)&^x&tops.
+		if z := ^((x&^uint64(tops) + ^uint64(tops)) | x) & tops; z != 0 {
+			return n - 1 - bits.LeadingZeros64(z)>>3
+		}
+		n -= 8
+	}
+	for n--; n >= 0 && b[n] != '\n'; n-- {
+	}
+	return n
+}

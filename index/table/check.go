@@ -1,0 +1,185 @@
+package table
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Check reads everything and yields every fault: the metadata, each block, the
+// heads of the sections, each line, the order and the counts. What an earlier
+// look-up believed is read again.
+func (t *Table) Check() iter.Seq[error] {
+	return func(yield func(error) bool) {
+		c := checker{t: t}
+		c.steps = append(c.steps, c.end)
+		for b := 0; b*blockSize < t.body; b++ {
+			c.steps = append(c.steps, func() error { return t.verifyBlock(b) })
+		}
+		for sec := range t.sections {
+			c.steps = append(c.steps, func() error { return c.head(sec) })
+		}
+		c.steps = append(c.steps, c.foot)
+		for _, step := range c.steps {
+			if err := t.guard(step); err != nil {
+				c.bad = true
+				if !yield(err) {
+					return
+				}
+			}
+		}
+		if c.bad {
+			return // lines of damaged blocks would only repeat it
+		}
+		for sec := range t.sections {
+			l := lineCheck{t: t, sec: sec, at: int(t.sections[sec].start)}
+			for !l.done {
+				if err := t.guard(l.some); err != nil {
+					l.faults = append(l.faults, err)
+					l.done = true
+				}
+				for _, err := range l.faults {
+					if !yield(err) {
+						return
+					}
+				}
+				l.faults = l.faults[:0]
+			}
+		}
+	}
+}
+
+type checker struct {
+	t     *Table
+	steps []func() error
+	bad   bool
+}
+
+func (c *checker) end() error {
+	t := c.t
+	last := t.data[len(t.data)-endWidth:]
+	off, hash, ok := parseEnd(last)
+	if !ok || int(off) != t.body || xxhash.Sum64(t.data[t.body:len(t.data)-endWidth]) != hash {
+		return t.damaged(int64(t.body), errors.New("the metadata do not match their checksum"))
+	}
+	return nil
+}
+
+func (c *checker) head(sec int) error {
+	t, want := c.t, c.t.sch.head(sec)
+	end := t.sections[sec].start
+	if at := end - int64(len(want)); string(t.data[at:end]) != want {
+		return t.damaged(at, fmt.Errorf("section %q does not begin here", t.sch.Sections[sec].Name))
+	}
+	return nil
+}
+
+func (c *checker) foot() error {
+	t := c.t
+	at := t.body - len(foot)
+	if string(t.data[at:t.body]) != foot {
+		return t.damaged(int64(at), errors.New("the sections do not end here"))
+	}
+	return nil
+}
+
+// lineCheck checks the lines of a section, some at a time.
+type lineCheck struct {
+	t      *Table
+	sec    int
+	at     int
+	lines  int64
+	live   int64
+	prev   []byte // of the mapping
+	key    []byte
+	faults []error
+	done   bool
+}
+
+const checkLines = 4096 // under one guard
+
+func (l *lineCheck) some() error {
+	t, s := l.t, l.t.sections[l.sec]
+	for range checkLines {
+		if l.at == int(s.end) {
+			l.done = true
+			l.count()
+			return nil
+		}
+		n := bytes.IndexByte(t.data[l.at:s.end], '\n')
+		if n < 0 {
+			l.fault(errors.New("the last line has no end"))
+			l.done = true
+			return nil
+		}
+		next := l.at + n + 1
+		l.one(t.data[l.at:next], next == int(s.end))
+		l.at = next
+		l.lines++
+	}
+	return nil
+}
+
+func (l *lineCheck) fault(err error) {
+	l.faults = append(l.faults, l.t.damaged(int64(l.at), err))
+}
+
+// one checks a line with its newline.
+func (l *lineCheck) one(line []byte, last bool) {
+	n := -1
+	if line[0] == '"' {
+		n = keyEnd(line[1:])
+	}
+	if n < 0 {
+		l.fault(errLine)
+		return
+	}
+	enc := line[1 : 1+n]
+	var ok bool
+	if l.key, ok = appendDecoded(l.key[:0], enc); ok {
+		again, err := EncodeKey(string(l.key))
+		ok = err == nil && again == string(enc)
+	}
+	if !ok {
+		l.fault(fmt.Errorf("the key %s is not written as RFC 8785 says", enc))
+	}
+	if l.prev != nil && bytes.Compare(l.prev, enc) >= 0 {
+		l.fault(fmt.Errorf("the key %s is out of order", enc))
+	}
+	l.prev = enc
+	rest := line[1+n+1 : len(line)-1]
+	hasComma := len(rest) > 0 && rest[len(rest)-1] == ','
+	if hasComma == last || len(rest) < 2 || rest[0] != ':' {
+		l.fault(errLine)
+		return
+	}
+	if hasComma {
+		rest = rest[:len(rest)-1]
+	}
+	sec := &l.t.sch.Sections[l.sec]
+	if sec.Dead == nil || !sec.Dead(rest[1:]) {
+		l.live++
+	} else if l.t.name != l.t.sch.Delta() {
+		l.fault(fmt.Errorf("%s is dead, which only a delta may say", enc))
+	}
+	if sec.Valid != nil {
+		if err := sec.Valid(rest[1:]); err != nil {
+			l.fault(fmt.Errorf("%s: %w", enc, err))
+		}
+	}
+}
+
+// count compares the section's numbers with what was seen.
+func (l *lineCheck) count() {
+	s := l.t.sections[l.sec]
+	name := l.t.sch.Sections[l.sec].Name
+	if l.lines != s.lines {
+		l.fault(fmt.Errorf("%q has %d lines, the metadata say %d", name, l.lines, s.lines))
+	}
+	if l.t.name != l.t.sch.Delta() && l.live != s.live {
+		l.fault(fmt.Errorf("%q has %d entries, the metadata say %d", name, l.live, s.live))
+	}
+}

@@ -1,0 +1,182 @@
+package table
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/bits"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+const hexDigits = "0123456789abcdef"
+
+var errKeyText = errors.New("the key is not valid UTF-8")
+
+// EncodeKey returns key as it stands between its quotes, key itself when
+// nothing in it needs an escape. Tables are sorted by the bytes of this form.
+func EncodeKey(key string) (string, error) {
+	clean, ascii := true, true
+	for i := 0; i < len(key); i++ {
+		c := key[i]
+		if c < 0x20 || c == '"' || c == '\\' {
+			clean = false
+		}
+		if c >= utf8.RuneSelf {
+			ascii = false
+		}
+	}
+	if !ascii && !utf8.ValidString(key) {
+		return "", &errs.FieldError{Field: "id", Value: errs.Quote(key), Err: errKeyText}
+	}
+	if clean {
+		return key, nil
+	}
+	return string(AppendEscaped(make([]byte, 0, len(key)+16), key)), nil
+}
+
+// AppendEscaped appends s with the escapes of RFC 8785, without quotes. s is valid UTF-8.
+func AppendEscaped(dst []byte, s string) []byte {
+	from := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+	}
+	return append(dst, s[from:]...)
+}
+
+// appendDecoded appends the key whose written form is enc. ok is false when enc
+// is not what EncodeKey writes.
+func appendDecoded(dst, enc []byte) (_ []byte, ok bool) {
+	for i := 0; i < len(enc); i++ {
+		c := enc[i]
+		if c != '\\' {
+			if c < 0x20 || c == '"' {
+				return dst, false
+			}
+			dst = append(dst, c)
+			continue
+		}
+		if i++; i == len(enc) {
+			return dst, false
+		}
+		switch c = enc[i]; c {
+		case '"', '\\':
+		case 'b':
+			c = '\b'
+		case 't':
+			c = '\t'
+		case 'n':
+			c = '\n'
+		case 'f':
+			c = '\f'
+		case 'r':
+			c = '\r'
+		case 'u':
+			if i+4 >= len(enc) || enc[i+1] != '0' || enc[i+2] != '0' {
+				return dst, false
+			}
+			hi, lo := hexValue(enc[i+3]), hexValue(enc[i+4])
+			c = hi<<4 | lo
+			if hi > 1 || lo > 15 || c == '\b' || c == '\t' || c == '\n' || c == '\f' || c == '\r' {
+				return dst, false
+			}
+			i += 4
+		default:
+			return dst, false
+		}
+		dst = append(dst, c)
+	}
+	return dst, true
+}
+
+// hexValue is the value of a lower-case hex digit, 255 for anything else.
+func hexValue(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 255
+}
+
+// keyEnd finds the quote that ends the written key at the start of b, -1 if there is none.
+func keyEnd(b []byte) int {
+	for i := 0; ; {
+		j := bytes.IndexByte(b[i:], '"')
+		if j < 0 {
+			return -1
+		}
+		i += j
+		if !escaped(b[:i]) {
+			return i
+		}
+		i++
+	}
+}
+
+// escaped reports whether the byte after b stands behind an odd number of backslashes.
+func escaped(b []byte) bool {
+	n := 0
+	for n < len(b) && b[len(b)-1-n] == '\\' {
+		n++
+	}
+	return n&1 == 1
+}
+
+// commonPrefix is the length of the common prefix of a and b.
+func commonPrefix(a, b []byte) int {
+	n, i := min(len(a), len(b)), 0
+	for ; i+8 <= n; i += 8 {
+		if x := binary.LittleEndian.Uint64(a[i:]) ^ binary.LittleEndian.Uint64(b[i:]); x != 0 {
+			return i + bits.TrailingZeros64(x)>>3
+		}
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+// compareLine compares the written key at the start of line (behind its opening
+// quote) with k and also returns how many bytes they share.
+func compareLine(line, k []byte) (order, shared int) {
+	p := commonPrefix(line, k)
+	switch {
+	case p == len(line):
+		return -1, p // no closing quote: the caller finds that the line is cut
+	case p == len(k):
+		if line[p] == '"' {
+			return 0, p
+		}
+		return 1, p
+	// A closing quote ends a shorter key, which sorts first, although ' ' and '!' are smaller than it.
+	case line[p] == '"' && !escaped(k[:p]):
+		return -1, p
+	case line[p] < k[p]:
+		return -1, p
+	}
+	return 1, p
+}

@@ -1,0 +1,191 @@
+package table
+
+import "bytes"
+
+// Edits yields the changes of one section in the order of their written keys,
+// each key once. value is a live value or one that the section calls Dead; it
+// need only last until the next call.
+type Edits interface {
+	Next() (key, value []byte, ok bool, err error)
+}
+
+// Plan is what a rewrite applies to a set.
+type Plan struct {
+	// Edits is asked once for each section, in order, when the one before is written.
+	Edits func(sec int) (Edits, error)
+	// Changed hears of each edit: the value that lived before and the one that
+	// lives now, nil for none. The bytes last only for the call. May be nil.
+	Changed func(sec int, key, before, after []byte) error
+}
+
+// merge writes the set with the plan's edits: as a base (delta folded in, dead
+// entries gone) or as a delta against the set's base (everything but the base).
+type merge struct {
+	s       *Set
+	w       *Writer
+	plan    Plan
+	asDelta bool
+	live    []int64
+	// the base's blocks below this one have been compared again
+	verified int
+}
+
+// all writes every section and returns the counts of live entries.
+func (m *merge) all() ([]int64, error) {
+	m.live = make([]int64, len(m.s.sch.Sections))
+	for sec := range m.s.sch.Sections {
+		if err := m.w.Section(); err != nil {
+			return nil, err
+		}
+		m.live[sec] = m.s.Count(sec)
+		e, err := m.plan.Edits(sec)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.section(sec, e); err != nil {
+			return nil, err
+		}
+	}
+	return m.live, nil
+}
+
+func (m *merge) section(sec int, e Edits) error {
+	base, delta := newCursor(m.s.base, sec), newCursor(m.s.delta, sec)
+	lines := int64(0)
+	if m.s.base != nil && !m.asDelta {
+		lines = m.s.base.Lines(sec)
+	}
+	hasD, err := delta.step()
+	if err != nil {
+		return err
+	}
+	key, value, hasE, err := e.Next()
+	for hasD || hasE {
+		if err != nil {
+			return err
+		}
+		order := 0
+		switch {
+		case !hasD:
+			order = 1
+		case !hasE:
+			order = -1
+		default:
+			order = bytes.Compare(delta.key, key)
+		}
+		ch := change{key: key, value: value, edited: order >= 0}
+		if order < 0 {
+			ch.key, ch.value = delta.key, delta.value
+		}
+		if order <= 0 {
+			ch.delta = delta.value
+		}
+		n, err := m.apply(sec, base, ch)
+		if err != nil {
+			return err
+		}
+		lines += n
+		if order <= 0 {
+			if hasD, err = delta.step(); err != nil {
+				return err
+			}
+		}
+		if order >= 0 {
+			if key, value, hasE, err = e.Next(); err != nil {
+				return err
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if !m.asDelta {
+		if err := m.copyTo(base, base.hi); err != nil {
+			return err
+		}
+	}
+	m.w.sections[m.w.open].lines = lines
+	return nil
+}
+
+// change is one key that does not stand in the new file as it does in the base.
+type change struct {
+	key, value []byte
+	delta      []byte // what the delta says of it, nil for nothing
+	edited     bool   // by the plan; else it is the delta's own
+}
+
+// apply writes one change and returns by how much the number of lines changes.
+func (m *merge) apply(sec int, base *cursor, ch change) (lines int64, err error) {
+	dead := m.s.sch.Sections[sec].Dead
+	inBase := false
+	if base.t != nil && (ch.edited || !m.asDelta) {
+		from := base.next
+		if inBase, err = base.seek(ch.key); err != nil {
+			return 0, err
+		}
+		if !m.asDelta {
+			if err := m.copyRun(base.t, from, base.at); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if ch.edited {
+		var before, after []byte
+		switch {
+		case ch.delta != nil && !dead(ch.delta):
+			before = ch.delta
+		case ch.delta == nil && inBase:
+			before = base.value
+		}
+		if !dead(ch.value) {
+			after = ch.value
+		}
+		if before == nil && after != nil {
+			m.live[sec]++
+		}
+		if before != nil && after == nil {
+			m.live[sec]--
+		}
+		if m.plan.Changed != nil {
+			if err := m.plan.Changed(sec, ch.key, before, after); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if inBase && !m.asDelta {
+		lines--
+	}
+	if m.asDelta || !dead(ch.value) {
+		lines++
+		err = m.w.Entry(ch.key, ch.value)
+	}
+	return lines, err
+}
+
+// copyTo copies the base's lines from where the cursor will go next.
+func (m *merge) copyTo(base *cursor, to int) error {
+	if base.t == nil {
+		return nil
+	}
+	return m.copyRun(base.t, base.next, to)
+}
+
+// copyRun copies whole lines. The blocks are compared with their hashes once
+// more, whenever they were first touched: what has rotted since must not get a
+// new, right checksum.
+func (m *merge) copyRun(t *Table, from, to int) error {
+	if from >= to {
+		return nil
+	}
+	for b := from / blockSize; b*blockSize < to; b++ {
+		if b < m.verified {
+			continue
+		}
+		if err := t.verifyBlock(b); err != nil {
+			return err
+		}
+		m.verified = b + 1
+	}
+	return m.w.run(t.data[from:to])
+}

@@ -1,0 +1,224 @@
+package table
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+const (
+	blockSize = 64 << 10
+	hashWidth = 16 // hex digits of a block's hash
+
+	formatVersion = 1
+	endHead       = `,"end":"`
+	endTail       = `"}` + "\n"
+	endWidth      = len(endHead) + 16 + 1 + 16 + len(endTail)
+
+	timeForm = "2006-01-02T15:04:05.000000Z"
+)
+
+// Meta says whose a table is and what it covers.
+type Meta struct {
+	Store   string    // the store's UUID
+	From    uint64    // a delta: the lsn of the base that it was made against
+	LSN     uint64    // everything below it is in the table
+	Updated time.Time // when it was written, kept in microseconds
+	Extra   []byte    // a JSON object of the owner's own, nil for none
+}
+
+// span is where a section lies.
+type span struct {
+	start, end  int64 // of its lines
+	lines, live int64
+}
+
+// appendMeta writes everything of the metadata line before the hashes.
+func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
+	dst = append(dst, `,"metadata": {"version":"`...)
+	dst = strconv.AppendInt(dst, formatVersion, 10)
+	dst = append(dst, `","last_updated":"`...)
+	dst = m.Updated.UTC().AppendFormat(dst, timeForm)
+	dst = append(dst, '"')
+	for i, s := range sch.Sections {
+		if s.Count != "" {
+			dst = append(dst, `,"`...)
+			dst = append(dst, s.Count...)
+			dst = append(dst, `":`...)
+			dst = strconv.AppendInt(dst, sections[i].live, 10)
+		}
+	}
+	dst = append(dst, `,"store":"`...)
+	dst = AppendEscaped(dst, m.Store)
+	dst = append(dst, `","from":`...)
+	dst = strconv.AppendUint(dst, m.From, 10)
+	dst = append(dst, `,"lsn":`...)
+	dst = strconv.AppendUint(dst, m.LSN, 10)
+	if len(m.Extra) > 0 {
+		dst = append(dst, `,"extra":`...)
+		dst = append(dst, m.Extra...)
+	}
+	for i, s := range sch.Sections {
+		if i == 0 {
+			dst = append(dst, `,"sections":{"`...)
+		} else {
+			dst = append(dst, `],"`...)
+		}
+		dst = append(dst, s.Name...)
+		dst = append(dst, `":[`...)
+		v := sections[i]
+		dst = strconv.AppendInt(dst, v.start, 10)
+		for _, n := range []int64{v.end, v.lines, v.live} {
+			dst = append(dst, ',')
+			dst = strconv.AppendInt(dst, n, 10)
+		}
+	}
+	return append(dst, `]},"blocks":"`...)
+}
+
+// blocksTail ends the metadata line.
+const blocksTail = `"}` + "\n"
+
+// parseMeta reads the metadata line, whose checksum is right. blocks lies in line.
+func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte, err error) {
+	p := metaParser{rest: line}
+	p.expect(`,"metadata": {"version":"`)
+	if v := p.number(); p.err == nil && v != formatVersion {
+		return m, nil, nil, fmt.Errorf("%w: format %d, this is format %d", errs.ErrNewerFormat, v, formatVersion)
+	}
+	p.expect(`","last_updated":"`)
+	m.Updated = p.time()
+	p.expect(`"`)
+	counts := make([]uint64, len(sch.Sections))
+	for i, s := range sch.Sections {
+		if s.Count != "" {
+			p.expect(`,"` + s.Count + `":`)
+			counts[i] = p.number()
+		}
+	}
+	p.expect(`,"store":"`)
+	m.Store = p.text()
+	p.expect(`","from":`)
+	m.From = p.number()
+	p.expect(`,"lsn":`)
+	m.LSN = p.number()
+	m.Extra = p.extra()
+	sections = make([]span, len(sch.Sections))
+	for i, s := range sch.Sections {
+		if i == 0 {
+			p.expect(`,"sections":{"` + s.Name + `":[`)
+		} else {
+			p.expect(`],"` + s.Name + `":[`)
+		}
+		sections[i] = p.span()
+		if s.Count != "" && int64(counts[i]) != sections[i].live {
+			p.fail(s.Count + " is not the count of its section")
+		}
+	}
+	p.expect(`]},"blocks":"`)
+	if p.err == nil && !bytes.HasSuffix(p.rest, []byte(blocksTail)) {
+		p.fail("the metadata has no end")
+	}
+	if p.err != nil {
+		return m, nil, nil, p.err
+	}
+	return m, sections, p.rest[:len(p.rest)-len(blocksTail)], nil
+}
+
+// metaParser takes the metadata apart. After the first fault it yields zeros.
+type metaParser struct {
+	rest []byte
+	err  error
+}
+
+func (p *metaParser) fail(what string) {
+	if p.err == nil {
+		p.err = errors.New(what)
+	}
+}
+
+func (p *metaParser) expect(s string) {
+	if p.err != nil {
+		return
+	}
+	if len(p.rest) < len(s) || string(p.rest[:len(s)]) != s {
+		p.fail("the metadata lacks " + s)
+		return
+	}
+	p.rest = p.rest[len(s):]
+}
+
+func (p *metaParser) number() uint64 {
+	n := 0
+	for n < len(p.rest) && n < 20 && p.rest[n] >= '0' && p.rest[n] <= '9' {
+		n++
+	}
+	v, err := strconv.ParseUint(string(p.rest[:n]), 10, 64)
+	if err != nil {
+		p.fail("the metadata lacks a number")
+		return 0
+	}
+	p.rest = p.rest[n:]
+	return v
+}
+
+func (p *metaParser) span() span {
+	var v [4]int64
+	for i := range v {
+		if i > 0 {
+			p.expect(",")
+		}
+		if v[i] = int64(p.number()); v[i] < 0 {
+			p.fail("a number in the metadata is too large")
+		}
+	}
+	return span{v[0], v[1], v[2], v[3]}
+}
+
+func (p *metaParser) time() time.Time {
+	if len(p.rest) < len(timeForm) {
+		p.fail("the metadata lacks a time")
+		return time.Time{}
+	}
+	t, err := time.Parse(timeForm, string(p.rest[:len(timeForm)]))
+	if err != nil {
+		p.fail("the metadata lacks a time")
+		return time.Time{}
+	}
+	p.rest = p.rest[len(timeForm):]
+	return t
+}
+
+func (p *metaParser) text() string {
+	n := keyEnd(p.rest)
+	if p.err != nil || n < 0 {
+		p.fail("the metadata lacks a string")
+		return ""
+	}
+	s, ok := appendDecoded(nil, p.rest[:n])
+	if !ok {
+		p.fail("a string in the metadata is not canonical")
+	}
+	p.rest = p.rest[n:]
+	return string(s)
+}
+
+// extra takes the owner's object, which ends where the sections begin.
+func (p *metaParser) extra() []byte {
+	const head = `,"extra":`
+	if p.err != nil || !bytes.HasPrefix(p.rest, []byte(head)) {
+		return nil
+	}
+	n := bytes.Index(p.rest, []byte(`,"sections":{`))
+	if n < 0 {
+		p.fail("the metadata lacks its sections")
+		return nil
+	}
+	x := bytes.Clone(p.rest[len(head):n])
+	p.rest = p.rest[n:]
+	return x
+}

@@ -1,0 +1,34 @@
+package table
+
+// Schema says what a table is called and which sections it has.
+type Schema struct {
+	Name     string // "memory_index": the base is Name.json, the delta Name.delta.json
+	Sections []Section
+}
+
+// Section is one sorted object of a table.
+type Section struct {
+	Name  string // the member that holds it
+	Count string // the metadata member with its number of live entries; "" for none
+	// Dead reports whether a value of a delta hides the base's entry.
+	Dead func(value []byte) bool
+	// Valid says what is wrong with a value, for Check. nil checks nothing.
+	Valid func(value []byte) error
+}
+
+// Base is the name of the base file.
+func (s *Schema) Base() string { return s.Name + ".json" }
+
+// Delta is the name of the delta file.
+func (s *Schema) Delta() string { return s.Name + ".delta.json" }
+
+// head is the text that opens section i, and closes the one before it.
+func (s *Schema) head(i int) string {
+	if i == 0 {
+		return `{"` + s.Sections[0].Name + `": {` + "\n"
+	}
+	return `},"` + s.Sections[i].Name + `": {` + "\n"
+}
+
+// foot closes the last section.
+const foot = "}\n"

@@ -1,0 +1,249 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// The errors of Load that are not damage.
+var (
+	// ErrForeign: a file belongs to another store.
+	ErrForeign = errors.New("belongs to another store")
+	// ErrBehind: the files cover less than the log was released up to.
+	ErrBehind = errors.New("covers less than was released from the log")
+
+	errReleased = errors.New("the set was released by its last user")
+)
+
+// Set is a base with a delta over it. It never changes. Get and Range may be
+// called from several goroutines, each of which holds a reference.
+type Set struct {
+	sch         *Schema
+	base, delta *Table // either may be nil, the delta only with the base
+	lsn         uint64
+	refs        atomic.Int64
+}
+
+// Want is what Load has to find.
+type Want struct {
+	Store   string // the store's UUID
+	Spilled uint64 // what the log was released up to: base and delta must cover it
+	Start   uint64 // where the log began; nothing needs to be there when Spilled is not beyond it
+}
+
+// loadTries bounds how often Load starts over. Files are renamed into place
+// before spilled moves, so one more look is enough for each round that ends meanwhile.
+const loadTries = 8
+
+// Load maps what the folder holds. The delta comes first: whoever merges puts
+// the new base in place before the delta goes, so a missing delta means that
+// the base is the new one. A file that is torn, foreign or too old is an error
+// that names it; it is never taken for an empty table. Tables that prev has
+// open are shared with it. The caller owns one reference.
+func Load(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set, error) {
+	var err error
+	for range loadTries {
+		var s *Set
+		if s, err = loadOnce(fsys, dir, sch, want, prev); err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, ErrBehind) {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+func loadOnce(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set, error) {
+	var had [2]*Table
+	if prev != nil {
+		had = [2]*Table{prev.base, prev.delta}
+	}
+	delta, err := openShared(fsys, dir, sch.Delta(), sch, want.Store, had[1])
+	if err != nil {
+		return nil, err
+	}
+	base, err := openShared(fsys, dir, sch.Base(), sch, want.Store, had[0])
+	if err != nil {
+		release(delta)
+		return nil, err
+	}
+	if base == nil {
+		release(delta)
+		if delta == nil && want.Spilled <= want.Start {
+			return Empty(sch, want.Spilled), nil
+		}
+		return nil, fmt.Errorf("%s is missing: %w (%d)", sch.Base(), ErrBehind, want.Spilled)
+	}
+	if delta != nil && (delta.meta.From > base.meta.LSN || delta.meta.LSN <= base.meta.LSN) {
+		release(delta)
+		delta = nil
+	}
+	s := newSet(sch, base, delta)
+	if s.lsn < want.Spilled {
+		err := fmt.Errorf("%s up to %d: %w (%d)", sch.Base(), s.lsn, ErrBehind, want.Spilled)
+		_ = s.Release()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openShared opens a table, or takes another reference to the one we had when
+// that is what the file holds. A missing file is nil.
+func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *Table) (*Table, error) {
+	if had != nil && had.is(fsys, dir) && had.Retain() {
+		return had, nil
+	}
+	t, err := Open(fsys, dir, name, sch)
+	if missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.meta.Store != store {
+		got := t.meta.Store
+		release(t)
+		return nil, fmt.Errorf("%s %w: it says %s, this is %s", name, ErrForeign, got, store)
+	}
+	return t, nil
+}
+
+// is reports whether the file of this name ends as t does. The last line holds
+// the hash of the metadata, and these the hashes of everything else.
+func (t *Table) is(fsys vfs.FS, dir string) bool {
+	f, err := fsys.OpenFile(filepath.Join(dir, t.name), os.O_RDONLY, 0)
+	if err != nil {
+		return false
+	}
+	var last [endWidth]byte
+	info, err := f.Stat()
+	if err == nil && info.Size == int64(len(t.data)) {
+		_, err = f.ReadAt(last[:], info.Size-int64(endWidth))
+	}
+	cerr := f.Close()
+	return err == nil && cerr == nil && last == t.end
+}
+
+// Empty is a set without files, covering everything below lsn.
+func Empty(sch *Schema, lsn uint64) *Set {
+	s := &Set{sch: sch, lsn: lsn}
+	s.refs.Store(1)
+	return s
+}
+
+// Of makes a set of one table. The set owns the caller's reference.
+func Of(t *Table) *Set { return newSet(t.sch, t, nil) }
+
+func newSet(sch *Schema, base, delta *Table) *Set {
+	s := &Set{sch: sch, base: base, delta: delta, lsn: base.meta.LSN}
+	if delta != nil {
+		s.lsn = delta.meta.LSN
+	}
+	s.refs.Store(1)
+	return s
+}
+
+func release(t *Table) {
+	if t != nil {
+		_ = t.Release()
+	}
+}
+
+// LSN is the position up to which the set covers everything.
+func (s *Set) LSN() uint64 { return s.lsn }
+
+// Base and Delta are the levels, nil where there is none. They live as long as the set.
+func (s *Set) Base() *Table { return s.base }
+
+// Delta: see Base.
+func (s *Set) Delta() *Table { return s.delta }
+
+// Count is the number of live entries in a section.
+func (s *Set) Count(sec int) int64 {
+	switch {
+	case s.delta != nil:
+		return s.delta.Live(sec)
+	case s.base != nil:
+		return s.base.Live(sec)
+	}
+	return 0
+}
+
+// Retain takes another reference. It fails when the last one is gone.
+func (s *Set) Retain() bool {
+	for {
+		n := s.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if s.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Release gives a reference back; the last one unmaps the files.
+func (s *Set) Release() error {
+	if s.refs.Add(-1) != 0 {
+		return nil
+	}
+	var err error
+	for _, t := range []*Table{s.base, s.delta} {
+		if t != nil {
+			err = errors.Join(err, t.Release())
+		}
+	}
+	return err
+}
+
+// Get appends the value of a live key to dst.
+func (s *Set) Get(dst []byte, sec int, key string) (_ []byte, ok bool, err error) {
+	enc, err := EncodeKey(key)
+	if err != nil {
+		return dst, false, err
+	}
+	n := len(dst)
+	if s.delta != nil {
+		if dst, ok, err = s.delta.get(dst, sec, enc); err != nil {
+			return dst[:n], false, err
+		}
+		if ok {
+			if s.sch.Sections[sec].Dead(dst[n:]) {
+				return dst[:n], false, nil
+			}
+			return dst, true, nil
+		}
+	}
+	if s.base == nil {
+		return dst, false, nil
+	}
+	return s.base.get(dst, sec, enc)
+}
+
+// Current is the set that readers use now.
+type Current struct{ p atomic.Pointer[Set] }
+
+// Acquire returns the newest set with a reference for the caller, nil before the first Swap.
+func (c *Current) Acquire() *Set {
+	for {
+		s := c.p.Load()
+		if s == nil || s.Retain() {
+			return s
+		}
+	}
+}
+
+// Swap makes s the current set and takes over the caller's reference. The old
+// set's reference is given back.
+func (c *Current) Swap(s *Set) error {
+	if old := c.p.Swap(s); old != nil {
+		return old.Release()
+	}
+	return nil
+}

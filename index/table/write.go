@@ -1,0 +1,137 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Target says where a rewrite goes.
+type Target struct {
+	FS   vfs.FS
+	Dir  string
+	Temp string      // path of a file on the same file system that nobody else uses
+	Perm fs.FileMode // 0 is 0600
+	Meta Meta        // From is set by the writer
+	// Keep is called before a new base takes the place of the old one. May be nil.
+	Keep func() error
+}
+
+// Result is what was written.
+type Result struct {
+	Name  string
+	Size  int64
+	From  uint64
+	LSN   uint64
+	Lines []int64 // by section, in this file
+	Live  []int64 // by section, with the base below
+}
+
+// ErrNoBase: a delta needs a base to lie over.
+var ErrNoBase = errors.New("no base to make a delta against")
+
+// WriteBase writes the set with the plan's changes as the new base, makes it
+// durable, and then removes the delta. Killed at any point it leaves the old
+// pair, the new base under the old delta (which no longer counts), or the new base.
+func WriteBase(s *Set, to Target, p Plan) (Result, error) {
+	to.Meta.From = 0
+	r, err := write(s, to, p, s.sch.Base(), false)
+	if err != nil {
+		return r, err
+	}
+	err = to.FS.Remove(filepath.Join(to.Dir, s.sch.Delta()))
+	if missing(err) {
+		return r, nil
+	}
+	if err == nil {
+		err = to.FS.SyncDir(to.Dir)
+	}
+	if err != nil {
+		return r, fmt.Errorf("remove %s, which the new base holds: %w", s.sch.Delta(), err)
+	}
+	return r, nil
+}
+
+// WriteDelta writes the set's delta with the plan's changes as the new delta.
+func WriteDelta(s *Set, to Target, p Plan) (Result, error) {
+	if s.base == nil {
+		return Result{}, ErrNoBase
+	}
+	to.Meta.From, to.Keep = s.base.meta.LSN, nil
+	if to.Meta.LSN <= s.base.meta.LSN {
+		return Result{}, fmt.Errorf("%s up to %d would add nothing to the base up to %d", s.sch.Delta(), to.Meta.LSN, s.base.meta.LSN)
+	}
+	return write(s, to, p, s.sch.Delta(), true)
+}
+
+func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error) {
+	r := Result{Name: name, From: to.Meta.From, LSN: to.Meta.LSN}
+	if to.Meta.LSN < s.lsn {
+		return r, fmt.Errorf("write %s up to %d: what stands reaches %d", name, to.Meta.LSN, s.lsn)
+	}
+	if err := fill(s, to, p, asDelta, &r); err != nil {
+		return r, fmt.Errorf("write %s: %w", name, err)
+	}
+	if to.Keep != nil {
+		if err := to.Keep(); err != nil {
+			return r, fmt.Errorf("keep the old %s: %w", name, err)
+		}
+	}
+	if err := to.FS.Rename(to.Temp, filepath.Join(to.Dir, name)); err != nil {
+		return r, fmt.Errorf("put %s in place: %w", name, err)
+	}
+	if err := to.FS.SyncDir(to.Dir); err != nil {
+		return r, fmt.Errorf("make %s durable: %w", name, err)
+	}
+	return r, nil
+}
+
+// fill writes the temp file and syncs it. One that failed is removed, so that a
+// full disk gets its space back.
+func fill(s *Set, to Target, p Plan, asDelta bool, r *Result) error {
+	perm := to.Perm
+	if perm == 0 {
+		perm = 0o600
+	}
+	// Not O_TRUNC: what a crash left here may be open or linked elsewhere.
+	if err := to.FS.Remove(to.Temp); err != nil && !missing(err) {
+		return err
+	}
+	f, err := to.FS.OpenFile(to.Temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	w := NewWriter(f, s.sch)
+	m := merge{s: s, w: w, plan: p, asDelta: asDelta}
+	body := func() error {
+		live, err := m.all()
+		if err != nil {
+			return err
+		}
+		r.Live = live
+		r.Size, err = w.Finish(to.Meta, live)
+		return err
+	}
+	if s.base != nil {
+		err = s.base.guard(body)
+	} else {
+		err = body()
+	}
+	for _, v := range w.sections {
+		r.Lines = append(r.Lines, v.lines)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return errors.Join(err, to.FS.Remove(to.Temp))
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package table
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// bufferSize is how much is written at once, in whole blocks.
+const bufferSize = 8 * blockSize
+
+var errValue = errors.New("a value must be one line of text")
+
+// Writer writes a table from its first byte to its last into a file. Heap: one
+// buffer and the hashes. Keys come in order; that is the caller's promise.
+type Writer struct {
+	f        vfs.File
+	sch      *Schema
+	buf      []byte
+	off      int64  // of buf in the file
+	hashes   []byte // of the blocks written, hex
+	sections []span
+	open     int // the section being written, -1 before the first
+}
+
+// NewWriter writes into f from offset 0.
+func NewWriter(f vfs.File, sch *Schema) *Writer {
+	return &Writer{
+		f: f, sch: sch, open: -1,
+		buf:      make([]byte, 0, bufferSize),
+		sections: make([]span, len(sch.Sections)),
+	}
+}
+
+// Section begins the next section.
+func (w *Writer) Section() error {
+	if w.open >= 0 {
+		if err := w.endSection(); err != nil {
+			return err
+		}
+	}
+	w.open++
+	if err := w.write([]byte(w.sch.head(w.open))); err != nil {
+		return err
+	}
+	w.sections[w.open].start = w.at()
+	return nil
+}
+
+// endSection ends the last line. Where nothing was written there is none.
+func (w *Writer) endSection() error {
+	s := &w.sections[w.open]
+	if s.lines > 0 {
+		if err := w.write(newline); err != nil {
+			return err
+		}
+	}
+	s.end = w.at()
+	return nil
+}
+
+var newline, comma = []byte("\n"), []byte(",\n")
+
+// Entry writes one line. key is in its written form.
+func (w *Writer) Entry(key, value []byte) error {
+	if len(value) == 0 || bytes.IndexByte(value, '\n') >= 0 {
+		return fmt.Errorf("entry %q: %w", key, errValue)
+	}
+	s := &w.sections[w.open]
+	if s.lines > 0 {
+		if err := w.write(comma); err != nil {
+			return err
+		}
+	}
+	s.lines++
+	if cap(w.buf)-len(w.buf) > len(key)+len(value)+3 {
+		w.buf = append(w.buf, '"')
+		w.buf = append(w.buf, key...)
+		w.buf = append(w.buf, '"', ':')
+		w.buf = append(w.buf, value...)
+		return nil
+	}
+	for _, b := range [][]byte{{'"'}, key, {'"', ':'}, value} {
+		if err := w.write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run copies whole lines of another table, n of them (the caller corrects the
+// number later when it does not know it yet).
+func (w *Writer) run(lines []byte) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	s := &w.sections[w.open]
+	if s.lines > 0 {
+		if err := w.write(comma); err != nil {
+			return err
+		}
+	}
+	s.lines++ // not empty any more; setLines puts it right
+	lines = lines[:len(lines)-1]
+	if lines[len(lines)-1] == ',' {
+		lines = lines[:len(lines)-1]
+	}
+	return w.write(lines)
+}
+
+// at is the offset of the next byte.
+func (w *Writer) at() int64 { return w.off + int64(len(w.buf)) }
+
+func (w *Writer) write(b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), cap(w.buf)-len(w.buf))
+		w.buf = append(w.buf, b[:n]...)
+		b = b[n:]
+		if len(w.buf) == cap(w.buf) {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush writes the buffer and hashes its blocks.
+func (w *Writer) flush() error {
+	for b := w.buf; len(b) > 0; {
+		n := min(len(b), blockSize)
+		w.hashes = appendHash(w.hashes, xxhash.Sum64(b[:n]))
+		b = b[n:]
+	}
+	return w.raw(w.buf)
+}
+
+func (w *Writer) raw(b []byte) error {
+	if _, err := w.f.WriteAt(b, w.off); err != nil {
+		return err
+	}
+	w.off += int64(len(b))
+	w.buf = w.buf[:0]
+	return nil
+}
+
+// Finish ends the last section and writes the metadata and the last line. It
+// does not sync. live has the number of live entries of each section; nil says
+// that all lines are live. It returns the length of the file.
+func (w *Writer) Finish(m Meta, live []int64) (int64, error) {
+	if w.open != len(w.sections)-1 {
+		return 0, fmt.Errorf("%d of %d sections written", w.open+1, len(w.sections))
+	}
+	if err := w.endSection(); err != nil {
+		return 0, err
+	}
+	if err := w.write([]byte(foot)); err != nil {
+		return 0, err
+	}
+	if err := w.flush(); err != nil {
+		return 0, err
+	}
+	if bytes.IndexByte(m.Extra, '\n') >= 0 || bytes.Contains(m.Extra, []byte(`,"sections":{`)) {
+		return 0, errors.New("the extra metadata must be one line without a member \"sections\"")
+	}
+	for i := range w.sections {
+		s := &w.sections[i]
+		s.live = s.lines
+		if live != nil {
+			s.live = live[i]
+		}
+	}
+	body := w.off
+	line := appendMeta(make([]byte, 0, 512+len(w.hashes)+endWidth), w.sch, &m, w.sections)
+	line = append(line, w.hashes...)
+	line = append(line, blocksTail...)
+	hash := xxhash.Sum64(line)
+	line = append(line, endHead...)
+	line = appendHash(line, uint64(body))
+	line = append(line, ' ')
+	line = appendHash(line, hash)
+	line = append(line, endTail...)
+	return body + int64(len(line)), w.raw(line)
+}

@@ -1,0 +1,121 @@
+package index
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Verify reads the whole set and yields every fault of its files, and then,
+// when these are sound, whether the sections agree with each other: the counts,
+// a pair for each session and expiry, and no pair without its memory.
+func Verify(s *Set) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		sound := true
+		for _, t := range []*table.Table{s.Base(), s.Delta()} {
+			if t == nil {
+				continue
+			}
+			for err := range t.Check() {
+				sound = false
+				if !yield(err) {
+					return
+				}
+			}
+		}
+		if !sound {
+			return
+		}
+		v := verifier{s: s, yield: yield}
+		v.sections()
+	}
+}
+
+type verifier struct {
+	s     *Set
+	yield func(error) bool
+	buf   []byte
+}
+
+// fault reports what no single line is guilty of. false means that the caller has seen enough.
+func (v *verifier) fault(format string, args ...any) bool {
+	name := BaseName
+	if v.s.Delta() != nil {
+		name = DeltaName
+	}
+	return v.yield(&errs.CorruptionError{Path: name, Offset: -1, Err: fmt.Errorf(format, args...)})
+}
+
+func (v *verifier) sections() {
+	for sec, agrees := range []func(Item) bool{v.memory, nil, v.session, v.expiry} {
+		n := int64(0)
+		for it, err := range v.s.Range(sec, Span{}) {
+			if err != nil {
+				v.yield(err)
+				return
+			}
+			n++
+			if agrees != nil && !agrees(it) {
+				return
+			}
+		}
+		if n != v.s.Count(sec) && !v.fault("section %d has %d entries, the metadata say %d", sec, n, v.s.Count(sec)) {
+			return
+		}
+	}
+}
+
+// memory looks up the pairs of a memory.
+func (v *verifier) memory(it Item) bool {
+	e, err := ParseLine(it.Value)
+	if err != nil {
+		return v.fault("%q: %w", it.Key, err)
+	}
+	id := string(it.Key)
+	if e.SessionID != "" && !v.has(BySession, SessionKey(e.SessionID, id)) && !v.fault("%q is missing in by_session", id) {
+		return false
+	}
+	if !e.ExpiresAt.IsZero() && !v.has(ByExpiry, ExpiryKey(e.ExpiresAt, id)) && !v.fault("%q is missing in by_expiry", id) {
+		return false
+	}
+	return true
+}
+
+func (v *verifier) has(sec int, key string) bool {
+	_, ok, err := v.s.Get(nil, sec, key)
+	return ok && err == nil
+}
+
+func (v *verifier) session(it Item) bool {
+	session, id, ok := SplitSessionKey(string(it.Key))
+	if !ok {
+		return v.fault("by_session has %q, which is no pair", it.Key)
+	}
+	if e, ok := v.entry(id); !ok || e.SessionID != session {
+		return v.fault("by_session says that %q belongs to session %q, its line does not", id, session)
+	}
+	return true
+}
+
+func (v *verifier) expiry(it Item) bool {
+	at, id, ok := SplitExpiryKey(string(it.Key))
+	if !ok {
+		return v.fault("by_expiry has %q, which is no pair", it.Key)
+	}
+	if e, ok := v.entry(id); !ok || !e.ExpiresAt.Equal(at) {
+		return v.fault("by_expiry says that %q expires at %s, its line does not", id, at.Format(nanoForm))
+	}
+	return true
+}
+
+func (v *verifier) entry(id string) (Entry, bool) {
+	var ok bool
+	var err error
+	if v.buf, ok, err = v.s.Get(v.buf[:0], Memories, id); !ok || err != nil {
+		return Entry{}, false
+	}
+	e, err := ParseLine(v.buf)
+	return e, err == nil
+}

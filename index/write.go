@@ -1,0 +1,160 @@
+package index
+
+import (
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Target says where a rewrite goes and what it will cover.
+type Target struct {
+	FS   vfs.FS
+	Dir  string      // the store
+	Temp string      // path of the temp file, on the same file system; nobody else uses it
+	Perm fs.FileMode // of the file, 0 is 0600
+
+	Store string    // the store's UUID
+	LSN   uint64    // the set with the changes covers everything below it
+	Now   time.Time // what last_updated will say
+
+	// For WriteBase. Backup links the old base into backups/; afterwards the
+	// newest Backups stay there. 0 or less keeps none and touches none.
+	Backup  bool
+	Backups int
+}
+
+// Written is what a rewrite did. A backup that failed does not fail the rewrite.
+type Written struct {
+	Result
+	Backup    string // what the old base is called now, "" for none
+	BackupErr error
+}
+
+// WriteDelta writes the changes, over those of the set's delta, as the new
+// delta. The set stays as it is; Load finds the new one.
+func WriteDelta(s *Set, to Target, ch Changes) (Written, error) {
+	p := newPairs(&ch)
+	r, err := table.WriteDelta(s, to.table(nil), p.plan())
+	return Written{Result: r}, err
+}
+
+// WriteBase merges the set and the changes into a new base and removes the delta.
+func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
+	var w Written
+	p := newPairs(&ch)
+	keep := func() error {
+		if to.Backup && to.Backups > 0 && s.Base() != nil {
+			w.Backup, w.BackupErr = backUp(to, s.Base())
+		}
+		return nil
+	}
+	var err error
+	if w.Result, err = table.WriteBase(s, to.table(keep), p.plan()); err != nil {
+		return w, err
+	}
+	if to.Backup && to.Backups > 0 && w.BackupErr == nil {
+		w.BackupErr = prune(to.FS, to.Dir, to.Backups)
+	}
+	return w, nil
+}
+
+func (to *Target) table(keep func() error) table.Target {
+	return table.Target{
+		FS: to.FS, Dir: to.Dir, Temp: to.Temp, Perm: to.Perm, Keep: keep,
+		Meta: table.Meta{Store: to.Store, LSN: to.LSN, Updated: to.Now},
+	}
+}
+
+const (
+	smallBase  = 256 << 10 // below it every round merges
+	deltaShare = 8         // a delta larger than this part of the base is merged
+)
+
+// MergeDue says whether the next round should write a base: there is none, it
+// is small, or the delta has grown to an eighth of it.
+func MergeDue(s *Set) bool {
+	if s.Base() == nil || s.Base().Size() < smallBase {
+		return true
+	}
+	return s.Delta() != nil && s.Delta().Size() > s.Base().Size()/deltaShare
+}
+
+// pairs derives by_session and by_expiry from the lines that come and go.
+type pairs struct {
+	ch       *Changes
+	sessions []pairEdit
+	expiries []pairEdit
+}
+
+func newPairs(ch *Changes) *pairs { return &pairs{ch: ch} }
+
+func (p *pairs) plan() table.Plan {
+	return table.Plan{Edits: p.edits, Changed: p.changed}
+}
+
+func (p *pairs) edits(sec int) (table.Edits, error) {
+	switch sec {
+	case BySession:
+		return newPairEdits(p.sessions), nil
+	case ByExpiry:
+		return newPairEdits(p.expiries), nil
+	}
+	return newLineEdits(p.ch, sec)
+}
+
+func (p *pairs) changed(sec int, key, before, after []byte) error {
+	if sec != Memories {
+		return nil
+	}
+	old, err := pairsOf(before)
+	if err != nil {
+		return fmt.Errorf("the old line of %s: %w", key, err)
+	}
+	now, err := pairsOf(after)
+	if err != nil {
+		return fmt.Errorf("the new line of %s: %w", key, err)
+	}
+	p.sessions = swapPair(p.sessions, old.session, now.session, key)
+	p.expiries = swapPair(p.expiries, old.expiry, now.expiry, key)
+	return nil
+}
+
+// linePairs has the written prefixes of a memory's keys, "" for none.
+type linePairs struct{ session, expiry string }
+
+func pairsOf(line []byte) (lp linePairs, err error) {
+	if line == nil {
+		return lp, nil
+	}
+	e, err := ParseLine(line)
+	if err != nil {
+		return lp, err
+	}
+	if e.SessionID != "" {
+		lp.session = escape(SessionPrefix(e.SessionID))
+	}
+	if !e.ExpiresAt.IsZero() {
+		lp.expiry = escape(ExpiryKey(e.ExpiresAt, ""))
+	}
+	return lp, nil
+}
+
+func escape(s string) string { return string(table.AppendEscaped(nil, s)) }
+
+// swapPair adds the edits that replace a pair. key is written already, and
+// escapes stand for themselves, so the parts can be joined.
+func swapPair(list []pairEdit, old, now string, key []byte) []pairEdit {
+	if old == now {
+		return list
+	}
+	if old != "" {
+		list = append(list, pairEdit{enc: old + string(key)})
+	}
+	if now != "" {
+		list = append(list, pairEdit{enc: now + string(key), live: true})
+	}
+	return list
+}
