@@ -1,0 +1,170 @@
+package docfile
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// judge says whether the open file is ours, and so surplus once it is displaced.
+func (w *worker) judge(c *Change, f vfs.File, info vfs.Info, data []byte) bool {
+	if info.Size == 0 || info.Mtime.Equal(surplusTime) {
+		return true // nothing to lose; or a temp file of ours that a power loss left in the place
+	}
+	read := func() ([]byte, error) { return readAll(f, info.Size, w.f.o.Limit) }
+	if c.Before.matches(info) {
+		if c.Before.Hash == "" {
+			return true
+		}
+		if got, err := read(); err == nil && contentHash(got) == c.Before.Hash {
+			return true
+		}
+	}
+	if info.Size == int64(len(data)) && info.Mtime.Equal(c.Mtime) {
+		if got, err := read(); err == nil && bytes.Equal(got, data) {
+			return true // a round is being repeated
+		}
+	}
+	return c.Ours != nil && c.Ours(info, read)
+}
+
+func contentHash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// setAside gives an edit that stands in its place a second name in quarantine.
+// It returns the inodes that are safe there. Where there are no links the edit
+// is left to inspect.
+func (w *worker) setAside(i int, c *Change, path string, data []byte) ([]inode, error) {
+	f, err := w.f.o.FS.OpenFile(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, failure("open", c.Folder.rel(c.Name), err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, failure("look at", c.Folder.rel(c.Name), err)
+	}
+	if !info.Mode.IsRegular() || w.judge(c, f, info, data) {
+		return nil, nil
+	}
+	k, err := w.f.quarantine.keep(f, path, c.note(), true)
+	if err != nil || k.state != keptLinked {
+		return nil, ignoreMissing(err)
+	}
+	w.r.edit(Edit{Change: i, Folder: c.Folder.name, Name: c.Name, Where: k.where, Info: k.info})
+	return []inode{inodeOf(k.info)}, nil
+}
+
+// inspect looks at what was displaced to path and finds it its place: next temp
+// file, removed, parked, or quarantine. plain is false, and nothing was done, if
+// it is no plain file.
+func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []inode) (plain bool, err error) {
+	f, writable, err := openDisplaced(w.f.o.FS, path)
+	if err != nil {
+		if st, serr := w.f.o.FS.Stat(path); serr == nil && !st.Mode.IsRegular() {
+			return false, nil
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			return true, w.toQuarantine(i, c, nil, path, false)
+		}
+		return true, w.postpone(c, path, failure("open", w.f.o.rel(path), err))
+	}
+	defer func() {
+		if f != nil {
+			_ = f.Close()
+		}
+	}()
+	granted := leased(f)
+	info, err := f.Stat()
+	if err != nil {
+		return true, w.postpone(c, path, failure("look at", w.f.o.rel(path), err))
+	}
+	switch {
+	case !info.Mode.IsRegular():
+		return false, nil
+	case slices.Contains(aside, inodeOf(info)): // has its name in quarantine
+		return true, ignoreMissing(w.f.o.FS.Remove(path))
+	case !w.judge(c, f, info, data):
+		return true, w.toQuarantine(i, c, f, path, granted)
+	case !granted:
+		return true, w.f.parked.add(path, believed{c.Folder.name, c.Name, info.Size, info.Mtime})
+	case w.f.fresh || !writable || !w.reusable(info):
+		// Under the lease, or without one if a backup's hard link keeps the bytes.
+		return true, ignoreMissing(w.f.o.FS.Remove(path))
+	}
+	t := &temp{path: path, file: f, size: info.Size}
+	f = nil // stays open, and leased, until it is written again
+	return true, w.keep(t)
+}
+
+// openDisplaced opens for writing, which a file that is used again needs, or
+// for reading if that is all we may.
+func openDisplaced(fsys vfs.FS, path string) (f vfs.File, writable bool, err error) {
+	f, err = fsys.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		f, err = fsys.OpenFile(path, os.O_RDONLY, 0)
+		return f, false, err
+	}
+	return f, true, err
+}
+
+// leased reports whether nobody else has f open. When in doubt, somebody has.
+func leased(f vfs.File) bool {
+	granted, err := f.Lease()
+	return err == nil && granted
+}
+
+// toQuarantine moves a displaced edit away and reports it. If that fails it is
+// parked under a belief that it cannot meet, so that a later round moves it.
+func (w *worker) toQuarantine(i int, c *Change, f vfs.File, path string, granted bool) error {
+	k, err := w.f.quarantine.take(f, path, c.note(), granted)
+	if err != nil {
+		return w.postpone(c, path, err)
+	}
+	w.r.edit(Edit{Change: i, Folder: c.Folder.name, Name: c.Name, Where: k.where, Info: k.info})
+	return nil
+}
+
+// postpone parks what could not be looked at now, and returns err.
+func (w *worker) postpone(c *Change, path string, err error) error {
+	b := believed{folder: c.Folder.name, name: c.Name, size: -1}
+	if c.Before.Exists && c.Before.Hash == "" {
+		b.size, b.mtime = c.Before.Size, c.Before.Mtime
+	}
+	return errors.Join(err, w.f.parked.add(path, b))
+}
+
+func (c *Change) note() Note {
+	n := Note{
+		Why:     "it is not what was written here, and matches no known version: it was made or saved by hand, or it is damaged",
+		From:    c.Folder.rel(c.Name),
+		ID:      c.ID,
+		Version: c.Version,
+		Known:   c.Known,
+	}
+	if c.Before.Exists {
+		n.Expected = &Expected{Size: c.Before.Size, Mtime: c.Before.Mtime.UTC(), Hash: c.Before.Hash}
+	}
+	if c.Delete {
+		n.Why = "it was to be deleted, but " + n.Why
+	}
+	return n
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

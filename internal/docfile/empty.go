@@ -1,0 +1,108 @@
+package docfile
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// tempDepth is how deep tmp/ is looked through: tmp/<token>/<worker>/<file>.
+const tempDepth = 3
+
+// EmptyTemp removes what processes left in tmp/, of all tokens, and returns the
+// edits it found there. For the holder of flush.lock, after an unclean open or
+// when the last holder died; engines that live tolerate that their pool is gone.
+//
+// A file that is not marked as surplus is asked about: surplus gets its path in
+// the store, and says whether these bytes are known or worth nothing (a temp file
+// of another package). nil: none are. What is neither goes to quarantine.
+// What somebody has open is parked.
+func (f *Flusher) EmptyTemp(surplus func(path string, info vfs.Info, data func() ([]byte, error)) bool) ([]Edit, error) {
+	for _, w := range f.workers {
+		if w.cur != nil {
+			_ = w.cur.file.Close()
+		}
+		w.cur, w.spare = nil, nil
+	}
+	f.ready = false
+	e := emptying{f: f, surplus: surplus}
+	e.folder(f.o.path(tempFolder), 1)
+	f.parked.mu.Lock()
+	f.parked.loaded = false
+	f.parked.mu.Unlock()
+	err := f.parked.retry(func(x Edit) { e.edits = append(e.edits, x) })
+	return e.edits, errors.Join(append(e.fails, err, f.parked.sync())...)
+}
+
+type emptying struct {
+	f       *Flusher
+	surplus func(string, vfs.Info, func() ([]byte, error)) bool
+	edits   []Edit
+	fails   []error
+}
+
+func (e *emptying) fail(doing, path string, err error) {
+	if ignoreMissing(err) != nil {
+		e.fails = append(e.fails, failure(doing, e.f.o.rel(path), err))
+	}
+}
+
+func (e *emptying) folder(dir string, depth int) {
+	if err := e.f.o.checkFolder(dir); err != nil {
+		e.fail("empty", dir, err)
+		return
+	}
+	names, err := e.f.o.FS.ReadDir(dir)
+	if err != nil {
+		e.fail("list", dir, err)
+		return
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		info, err := e.f.o.FS.Stat(path)
+		switch {
+		case err != nil:
+			e.fail("look at", path, err)
+		case info.Mode.IsRegular():
+			e.file(path)
+		case info.Mode.IsDir() && depth < tempDepth && !(depth == 1 && name == parkedFolder):
+			e.folder(path, depth+1)
+			_ = e.f.o.FS.Remove(path) // stays if anything does
+		}
+		// Links and special files are not ours, hold nothing, and stay.
+	}
+}
+
+func (e *emptying) file(path string) {
+	f, _, err := openDisplaced(e.f.o.FS, path)
+	if err != nil {
+		e.fail("open", path, err)
+		return
+	}
+	defer func() { _ = f.Close() }()
+	granted := leased(f)
+	info, err := f.Stat()
+	if err != nil {
+		e.fail("look at", path, err)
+		return
+	}
+	rel := e.f.o.rel(path)
+	read := func() ([]byte, error) { return readAll(f, info.Size, e.f.o.Limit) }
+	switch {
+	case info.Size != 0 && !info.Mtime.Equal(surplusTime) && (e.surplus == nil || !e.surplus(rel, info, read)):
+		n := Note{Why: "it was left in tmp/ by a process that died: an edit that had just been displaced, or a half-written temp file", From: rel}
+		k, err := e.f.quarantine.take(f, path, n, granted)
+		if err != nil {
+			e.fail("set aside", path, err)
+			return
+		}
+		e.edits = append(e.edits, Edit{Change: -1, Where: k.where, Info: k.info})
+	case granted:
+		e.fail("remove", path, e.f.o.FS.Remove(path))
+	default:
+		e.fail("park", path, e.f.parked.add(path, believed{folder: tempFolder, name: filepath.Base(path), size: info.Size, mtime: info.Mtime}))
+	}
+}

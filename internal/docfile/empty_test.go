@@ -1,0 +1,102 @@
+package docfile
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What processes that died have left: the pool goes, edits go to quarantine,
+// what somebody has open stays.
+func TestEmptyTemp(t *testing.T) {
+	b := newBed(t, nil)
+	skipWithoutLeases(t, b)
+	b.put(b.change("a.json", 0, 1), b.change("b.json", 0, 1), b.change("c.json", 0, 1))
+	e, err := os.Open(b.folder.Path("c.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	b.put(b.change("c.json", 1, 2), b.change("a.json", 1, 2), b.change("b.json", 1, 0))
+	if n := len(b.files("tmp")); n != 3 {
+		t.Fatalf("%d files in tmp, want 2 in the pool and 1 parked", n)
+	}
+	b.write(b.path("tmp", "tok", "0", "77"), "an edit, displaced a moment before the kill")
+	old := b.path("tmp", "tok", "0", "78")
+	b.write(old, doc("a.json", 2)) // written, not yet put in place
+	if err := os.Chtimes(old, b.mtime(2), b.mtime(2)); err != nil {
+		t.Fatal(err)
+	}
+	b.write(b.path("tmp", "tok", "0", "79"), "")
+
+	other := b.flusher("other", nil)
+	edits, err := other.EmptyTemp(b.surplus)
+	if err != nil || len(edits) != 1 {
+		t.Fatalf("%+v %v", edits, err)
+	}
+	b.wantSetAside("an edit, displaced a moment before the kill")
+	left := b.files("tmp")
+	if len(left) != 1 {
+		t.Fatalf("left: %v", left)
+	}
+	for p := range left {
+		if !strings.HasPrefix(p, "parked/memories@c.json@") {
+			t.Fatal(p)
+		}
+	}
+	// The engine whose pool is gone goes on.
+	b.put(b.change("a.json", 2, 3), b.change("d.json", 0, 1))
+	b.want("a.json", 3)
+	e.Close()
+	if edits, err := other.EmptyTemp(nil); err != nil || len(edits) != 0 {
+		t.Fatalf("%+v %v", edits, err)
+	}
+	if left := b.files("tmp"); len(left) != 0 {
+		t.Fatalf("left: %v", left)
+	}
+}
+
+func TestWipe(t *testing.T) {
+	b := newBed(t, nil)
+	skipWithoutLeases(t, b)
+	b.put(b.change("a.json", 0, 1))
+	b.put(b.change("a.json", 1, 0))
+	pool := b.files("tmp")
+	if len(pool) != 1 {
+		t.Fatal(pool)
+	}
+	// A second name, to see what is in the file once it has lost its first.
+	held := b.path("second name")
+	for p := range pool {
+		b.fs.on = func(op, name string) error {
+			if op == "sync" {
+				return os.Link(b.path("tmp", p), held)
+			}
+			return nil
+		}
+	}
+	if err := b.fl.Wipe(); err != nil {
+		t.Fatal(err)
+	}
+	b.fs.on = nil
+	data, err := os.ReadFile(held)
+	wiped := string(data)
+	if err != nil || strings.Trim(wiped, "\x00") != "" || len(wiped) != len(doc("a.json", 1)) {
+		t.Fatalf("%q %v", wiped, err)
+	}
+	if left := b.files("tmp"); len(left) != 0 {
+		t.Fatal(left)
+	}
+}
+
+func TestParkedName(t *testing.T) {
+	b := believed{"memories", "a~b.json", 17, time.Unix(5, 6000)}
+	got, since, ok := parseParked(b.parkedName(time.Unix(9, 0), "tok-en", 3))
+	if !ok || got.folder != b.folder || got.name != b.name || got.size != 17 || !got.mtime.Equal(b.mtime) || since.Unix() != 9 {
+		t.Fatal(got, since, ok)
+	}
+	if _, _, ok := parseParked("x@y"); ok {
+		t.Fatal("accepted")
+	}
+}

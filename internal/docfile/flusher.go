@@ -1,0 +1,131 @@
+package docfile
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Options says how a Flusher works. Zero values are right except where noted.
+type Options struct {
+	Layout        // required
+	Token  string // required: unique for each engine, also of different processes; [A-Za-z0-9_-]{1,40}
+
+	Clock   func() time.Time // required: for notes, and for how long files are parked where there are no leases
+	Workers int              // goroutines of a round; 0 and 1: inline in the caller's, in order
+	Direct  int              // a round of up to so many files syncs each; 0 means 64, negative: all rounds do
+	Pool    int              // displaced files that a worker keeps between rounds; 0 means 64
+	Limit   int64            // largest file that is read to be judged; 0 means 64 MiB
+}
+
+func (o *Options) setDefaults() error {
+	if o.FS == nil || o.Root == "" || o.Clock == nil {
+		return fmt.Errorf("docfile: FS, Root and Clock must be given: %w", errs.ErrInvalid)
+	}
+	plain := func(r rune) bool {
+		return r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+	}
+	if o.Token == "" || len(o.Token) > 40 || o.Token == parkedFolder ||
+		strings.ContainsFunc(o.Token, func(r rune) bool { return !plain(r) }) {
+		return &errs.FieldError{Field: "token", Value: errs.Quote(o.Token), Limit: "[A-Za-z0-9_-]{1,40}",
+			Err: errors.New("names a folder in tmp/")}
+	}
+	if o.Workers < 1 {
+		o.Workers = 1
+	}
+	if o.Direct == 0 {
+		o.Direct = 64
+	}
+	if o.Pool <= 0 {
+		o.Pool = 64
+	}
+	if o.Limit <= 0 {
+		o.Limit = 64 << 20
+	}
+	return nil
+}
+
+// Flusher puts documents into their files. Its methods are for the holder of
+// flush.lock, one at a time; between two of them another process may hold that
+// lock and empty tmp/.
+type Flusher struct {
+	o          Options
+	quarantine *Quarantine
+	workers    []*worker
+	parked     parkedList
+	ready      bool // the folders are there
+	fresh      bool // no inode may be used again in this round
+	distrust   bool // a round failed: each file of the next one is synced by itself
+}
+
+// NewFlusher touches nothing on disk.
+func NewFlusher(o Options) (*Flusher, error) {
+	if err := o.setDefaults(); err != nil {
+		return nil, err
+	}
+	f := &Flusher{o: o, quarantine: NewQuarantine(o.Layout, o.Clock)}
+	f.parked.f = f
+	for i := range o.Workers {
+		dir := o.path(tempFolder, o.Token, strconv.Itoa(i))
+		f.workers = append(f.workers, &worker{f: f, dir: dir + string(filepath.Separator)})
+	}
+	return f, nil
+}
+
+// Distrust keeps the next round from using any inode twice. Call it before the
+// first round after an unclean open: what places hold may not be what was
+// written last. A failed round does it by itself.
+func (f *Flusher) Distrust() { f.fresh = true }
+
+// prepare makes the folders. They are durable, so that what is displaced into
+// them does not go with them. Each time: somebody else may have emptied tmp/.
+func (f *Flusher) prepare() error {
+	for i := range f.workers {
+		if err := f.o.makeFolder(tempFolder, f.o.Token, strconv.Itoa(i)); err != nil {
+			return err
+		}
+	}
+	f.ready = true
+	return nil
+}
+
+// Wipe overwrites this engine's pool, durably, and removes it: a purge leaves no
+// old bytes behind where the file system writes in place.
+func (f *Flusher) Wipe() error {
+	var all []error
+	for _, w := range f.workers {
+		for _, path := range w.spare {
+			t, err := w.reopen(path)
+			if t != nil {
+				_, err = t.file.WriteAt(make([]byte, t.size), 0)
+				all = append(all, err, t.file.Sync(), w.drop(t))
+				continue
+			}
+			all = append(all, err)
+		}
+		w.spare = nil
+	}
+	return errors.Join(all...)
+}
+
+// Close removes this engine's pool. Parked files stay for whoever comes next.
+func (f *Flusher) Close() error {
+	var all []error
+	for i, w := range f.workers {
+		all = append(all, w.empty())
+		if f.ready {
+			// Not empty when something waits in it to be looked at; then it stays.
+			_ = f.o.FS.Remove(f.o.path(tempFolder, f.o.Token, strconv.Itoa(i)))
+		}
+	}
+	if f.ready {
+		_ = f.o.FS.Remove(f.o.path(tempFolder, f.o.Token))
+	}
+	f.ready = false
+	return errors.Join(all...)
+}

@@ -1,0 +1,147 @@
+package docfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// readTries bounds how often Read starts over because the file was replaced
+// while it was being opened. Each turn needs another replace within microseconds.
+const readTries = 100
+
+// Folder is one folder of documents, such as memories/. All methods may be
+// called from several goroutines.
+type Folder struct {
+	l    Layout
+	name string
+	dir  string // path, with the separator behind it
+}
+
+// Folder names a folder of documents below the root; nothing is touched.
+func (l Layout) Folder(name string) *Folder {
+	return &Folder{l: l, name: name, dir: l.path(name) + string(filepath.Separator)}
+}
+
+// Name is the folder's own name.
+func (f *Folder) Name() string { return f.name }
+
+// Make makes the folder durable where it is missing. It refuses a symbolic link.
+func (f *Folder) Make() error {
+	if err := checkName(f.name); err != nil {
+		return err
+	}
+	return f.l.makeFolder(f.name)
+}
+
+// Check returns an error if the folder is missing or is something else.
+func (f *Folder) Check() error { return f.l.checkFolder(filepath.Clean(f.dir)) }
+
+// Path is the path of a document in the file system.
+func (f *Folder) Path(name string) string { return f.dir + name }
+
+// rel is the path of a document in the store.
+func (f *Folder) rel(name string) string { return f.name + "/" + name }
+
+// Stat looks at a document's place without opening or following what stands there.
+func (f *Folder) Stat(name string) (vfs.Info, error) {
+	if err := checkName(name); err != nil {
+		return vfs.Info{}, err
+	}
+	info, err := f.l.FS.Stat(f.Path(name))
+	if err != nil {
+		return info, failure("look at", f.rel(name), err)
+	}
+	return info, nil
+}
+
+// Read returns a document's bytes, at most limit (0: no limit), and what is
+// known of the file they come from. An absent one matches fs.ErrNotExist and
+// nothing else does: an empty one is damage.
+//
+// The bytes are those of one file that stood in this place while it was open,
+// whoever replaces and recycles files meanwhile; a save in place by somebody
+// else may still tear them, which the content hash tells.
+func (f *Folder) Read(name string, limit int64) ([]byte, vfs.Info, error) {
+	if err := checkName(name); err != nil {
+		return nil, vfs.Info{}, err
+	}
+	for range readTries {
+		data, info, again, err := f.readOnce(name, limit)
+		if !again {
+			return data, info, err
+		}
+	}
+	return nil, vfs.Info{}, fmt.Errorf("read %s: it was replaced %d times while it was being opened", f.rel(name), readTries)
+}
+
+func (f *Folder) readOnce(name string, limit int64) (_ []byte, info vfs.Info, again bool, err error) {
+	path := f.Path(name)
+	file, err := f.l.FS.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		if st, serr := f.l.FS.Stat(path); serr == nil && !st.Mode.IsRegular() {
+			return nil, st, false, f.regular(name, st)
+		}
+		return nil, info, false, failure("open", f.rel(name), err)
+	}
+	defer func() { _ = file.Close() }()
+	if info, err = file.Stat(); err != nil {
+		return nil, info, false, failure("look at", f.rel(name), err)
+	}
+	if err := f.regular(name, info); err != nil {
+		return nil, info, false, err
+	}
+	// An open that had found the inode, and then waited for the lease of a
+	// flusher, has another document in its hands by now. As long as the inode
+	// stands in its place while we have it open, no lease on it is granted any more.
+	switch now, err := f.l.FS.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, info, true, nil
+	case err != nil:
+		return nil, info, false, failure("look at", f.rel(name), err)
+	case now.Ino != info.Ino || now.Dev != info.Dev:
+		return nil, info, true, nil
+	}
+	data, err := readAll(file, info.Size, limit)
+	if err != nil {
+		return nil, info, false, failure("read", f.rel(name), err)
+	}
+	after, err := file.Stat()
+	if err != nil {
+		return nil, info, false, failure("look at", f.rel(name), err)
+	}
+	if after.Size != info.Size || !after.Mtime.Equal(info.Mtime) {
+		return nil, info, true, nil // saved in place meanwhile
+	}
+	if len(data) == 0 {
+		return nil, info, false, &errs.CorruptionError{Path: f.rel(name), Offset: -1, Err: errors.New("the file is empty")}
+	}
+	return data, info, false, nil
+}
+
+// regular refuses what is no plain file.
+func (f *Folder) regular(name string, info vfs.Info) error {
+	if info.Mode.IsRegular() {
+		return nil
+	}
+	return fmt.Errorf("%s is %s; it is neither followed nor replaced, move it away: %w", f.rel(name), kindOf(info.Mode), errs.ErrInvalid)
+}
+
+// readAll reads size bytes from the start.
+func readAll(r io.ReaderAt, size, limit int64) ([]byte, error) {
+	if limit > 0 && size > limit {
+		return nil, fmt.Errorf("%w: %d bytes (limit: %d)", errs.ErrTooLarge, size, limit)
+	}
+	data := make([]byte, size)
+	n, err := r.ReadAt(data, 0)
+	if err == io.EOF || n == len(data) {
+		err = nil
+	}
+	return data[:n], err
+}

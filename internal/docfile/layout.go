@@ -1,0 +1,133 @@
+package docfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// The folders of a store that this package owns.
+const (
+	tempFolder       = "tmp"
+	parkedFolder     = "parked" // in tmp
+	quarantineFolder = "quarantine"
+)
+
+// Layout says where a store lies and how its files are made.
+type Layout struct {
+	FS         vfs.FS
+	Root       string      // the store's folder
+	FileMode   fs.FileMode // 0 means 0600
+	FolderMode fs.FileMode // 0 means 0700
+}
+
+func (l Layout) fileMode() fs.FileMode {
+	if l.FileMode == 0 {
+		return 0o600
+	}
+	return l.FileMode
+}
+
+func (l Layout) folderMode() fs.FileMode {
+	if l.FolderMode == 0 {
+		return 0o700
+	}
+	return l.FolderMode
+}
+
+func (l Layout) path(elem ...string) string {
+	return filepath.Join(append([]string{l.Root}, elem...)...)
+}
+
+// rel is a path as messages and notes name it: inside the store, with slashes.
+func (l Layout) rel(path string) string {
+	r, err := filepath.Rel(l.Root, path)
+	if err != nil {
+		return path
+	}
+	return filepath.ToSlash(r)
+}
+
+// makeFolder makes a folder and its missing parents below the root durable.
+// A symbolic link in its place is refused: what is written there would leave the store.
+func (l Layout) makeFolder(elem ...string) error {
+	for i := range elem {
+		dir := l.path(elem[:i+1]...)
+		err := l.checkFolder(dir)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := l.FS.Mkdir(dir, l.folderMode()); err != nil && !errors.Is(err, fs.ErrExist) {
+			return failure("make the folder", l.rel(dir), err)
+		}
+		if err := l.checkFolder(dir); err != nil {
+			return err
+		}
+		if err := l.FS.SyncDir(filepath.Dir(dir)); err != nil {
+			return syncFailure(l.rel(filepath.Dir(dir)), err)
+		}
+	}
+	return nil
+}
+
+func (l Layout) checkFolder(dir string) error {
+	info, err := l.FS.Stat(dir)
+	if err != nil {
+		return failure("look at the folder", l.rel(dir), err)
+	}
+	if !info.Mode.IsDir() {
+		return fmt.Errorf("%s is %s, not a folder; the store does not follow it, put a real folder there: %w",
+			l.rel(dir), kindOf(info.Mode), errs.ErrInvalid)
+	}
+	return nil
+}
+
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsRegular():
+		return "a file"
+	case m&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case m.IsDir():
+		return "a folder"
+	}
+	return "a special file"
+}
+
+// checkName refuses what is not one plain element of a path.
+func checkName(name string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") {
+		return &errs.FieldError{Field: "file name", Value: errs.Quote(name), Err: errors.New("must be one element of a path")}
+	}
+	return nil
+}
+
+// failure says what was being done to which file and adds the sentinel a caller decides on.
+func failure(doing, what string, err error) error {
+	var also error
+	switch {
+	case vfs.IsDiskFull(err):
+		also = errs.ErrDiskFull
+	case errors.Is(err, syscall.EROFS):
+		also = errs.ErrReadOnly
+	case vfs.IsPermission(err):
+		also = errs.ErrPermission
+	}
+	if also != nil && !errors.Is(err, also) {
+		return fmt.Errorf("%s %s: %w: %w", doing, what, also, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, what, err)
+}
+
+func syncFailure(what string, err error) error {
+	return fmt.Errorf("%w: %w", errs.ErrSyncFailed, failure("sync", what, err))
+}

@@ -1,0 +1,168 @@
+package docfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// parkedFor is how long a parked file waits where there are no leases.
+const parkedFor = time.Minute
+
+// believed is what was known of a displaced file when it was parked.
+type believed struct {
+	folder, name string
+	size         int64 // -1: whatever it is, it is not ours
+	mtime        time.Time
+}
+
+// parkedName and parseParked: see the package comment.
+func (b believed) parkedName(since time.Time, token string, n uint64) string {
+	mtime := int64(0)
+	if b.size >= 0 {
+		mtime = b.mtime.UnixNano()
+	}
+	return fmt.Sprintf("%s@%s@%d@%d@%d@%s-%d", b.folder, b.name, b.size, mtime, since.Unix(), token, n)
+}
+
+func parseParked(s string) (b believed, since time.Time, ok bool) {
+	parts := strings.Split(s, "@")
+	if len(parts) != 6 {
+		return b, since, false
+	}
+	size, err1 := strconv.ParseInt(parts[2], 10, 64)
+	mtime, err2 := strconv.ParseInt(parts[3], 10, 64)
+	sec, err3 := strconv.ParseInt(parts[4], 10, 64)
+	b = believed{folder: parts[0], name: parts[1], size: size, mtime: time.Unix(0, mtime)}
+	return b, time.Unix(sec, 0), err1 == nil && err2 == nil && err3 == nil
+}
+
+// parkedList is the displaced files that somebody may have open. It is read
+// from the disk once, so that also those of processes that died are looked after.
+type parkedList struct {
+	f      *Flusher
+	mu     sync.Mutex
+	names  []string
+	loaded bool
+	seq    uint64
+	dirty  bool // the folder has entries that are not durable
+}
+
+func (p *parkedList) dir() string { return p.f.o.path(tempFolder, parkedFolder) }
+
+// add parks the file at path.
+func (p *parkedList) add(path string, b believed) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.load(); err != nil {
+		return err
+	}
+	if err := p.f.o.makeFolder(tempFolder, parkedFolder); err != nil {
+		return err
+	}
+	for {
+		p.seq++
+		name := b.parkedName(p.f.o.Clock(), p.f.o.Token, p.seq)
+		err := p.f.o.FS.RenameNew(path, filepath.Join(p.dir(), name))
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return failure("park", p.f.o.rel(path), err)
+		}
+		p.names = append(p.names, name)
+		p.dirty = true
+		return nil
+	}
+}
+
+func (p *parkedList) load() error {
+	if p.loaded {
+		return nil
+	}
+	names, err := p.f.o.FS.ReadDir(p.dir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return failure("list", p.f.o.rel(p.dir()), err)
+	}
+	slices.Sort(names)
+	p.names, p.loaded = names, true
+	return nil
+}
+
+// sync makes what was parked durable: an editor may have told its user that it
+// saved into one of them.
+func (p *parkedList) sync() error {
+	if !p.dirty {
+		return nil
+	}
+	if err := p.f.o.FS.SyncDir(p.dir()); err != nil {
+		return syncFailure(p.f.o.rel(p.dir()), err)
+	}
+	p.dirty = false
+	return nil
+}
+
+// retry looks at each parked file again. What cannot be dealt with now, for
+// whatever reason, waits for the next round: nothing depends on it.
+func (p *parkedList) retry(report func(Edit)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.load(); err != nil {
+		return err
+	}
+	p.names = slices.DeleteFunc(p.names, func(name string) bool { return p.retryOne(name, report) })
+	return nil
+}
+
+func (p *parkedList) retryOne(name string, report func(Edit)) (gone bool) {
+	b, since, known := parseParked(name)
+	if !known {
+		b = believed{name: name, size: -1}
+	}
+	path := filepath.Join(p.dir(), name)
+	f, _, err := openDisplaced(p.f.o.FS, path)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	defer func() { _ = f.Close() }()
+	granted, err := f.Lease()
+	noLeases := errors.Is(err, errors.ErrUnsupported)
+	if err != nil && !noLeases {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode.IsRegular() {
+		return false
+	}
+	if info.Size != 0 && (info.Size != b.size || !info.Mtime.Equal(b.mtime)) {
+		k, err := p.f.quarantine.take(f, path, b.note(), granted)
+		if err != nil {
+			return false
+		}
+		report(Edit{Change: -1, Folder: b.folder, Name: b.name, Where: k.where, Info: k.info})
+		return true
+	}
+	// A clock that was put back does not keep the file for ever.
+	age := p.f.o.Clock().Sub(since)
+	if granted || noLeases && (age >= parkedFor || age < 0) {
+		return ignoreMissing(p.f.o.FS.Remove(path)) == nil
+	}
+	return false
+}
+
+func (b believed) note() Note {
+	n := Note{Why: "it was saved into after a newer version had taken its place, or was never looked at", From: b.name}
+	if b.folder != "" {
+		n.From = b.folder + "/" + b.name
+	}
+	if b.size >= 0 {
+		n.Expected = &Expected{Size: b.size, Mtime: b.mtime.UTC()}
+	}
+	return n
+}

@@ -1,0 +1,176 @@
+package docfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// surplusTime marks a file in tmp/ that was looked at and is nobody's work. A
+// whole, even second, so that every file system can hold it; any save moves it.
+var surplusTime = time.Date(1985, 10, 26, 1, 20, 0, 0, time.UTC)
+
+// temp is a file in this worker's temp folder that is nobody's work.
+type temp struct {
+	path string
+	file vfs.File // open and, when it was used before, leased; nil once closed
+	size int64
+}
+
+// newName is a name in the worker's folder at which nothing stands that we know of.
+func (w *worker) newName() string {
+	w.seq++
+	return w.dir + strconv.FormatUint(w.seq, 10)
+}
+
+// take returns a temp file to write to: the one just displaced, one from the
+// pool, or a new one.
+func (w *worker) take() (*temp, error) {
+	if t := w.cur; t != nil {
+		w.cur = nil
+		return t, nil
+	}
+	for len(w.spare) > 0 && !w.f.fresh {
+		path := w.spare[len(w.spare)-1]
+		w.spare = w.spare[:len(w.spare)-1]
+		t, err := w.reopen(path)
+		if t != nil || err != nil {
+			return t, err
+		}
+	}
+	return w.create()
+}
+
+// reopen takes a file out of the pool; nil if it is not there or not as it was.
+// What somebody did to it is left for EmptyTemp to judge.
+func (w *worker) reopen(path string) (*temp, error) {
+	file, err := w.f.o.FS.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // emptied by another holder of flush.lock
+	}
+	if err != nil {
+		return nil, failure("open", w.f.o.rel(path), err)
+	}
+	granted, err := file.Lease()
+	if err == nil && granted {
+		var info vfs.Info
+		if info, err = file.Stat(); err == nil && w.reusable(info) && info.Mtime.Equal(surplusTime) {
+			return &temp{path: path, file: file, size: info.Size}, nil
+		}
+	}
+	return nil, file.Close()
+}
+
+func (w *worker) create() (*temp, error) {
+	for {
+		path := w.newName()
+		file, err := w.f.o.FS.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, w.f.o.fileMode())
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, failure("make", w.f.o.rel(path), err)
+		}
+		if w.like.Ino == 0 {
+			if w.like, err = file.Stat(); err != nil {
+				_ = file.Close()
+				return nil, failure("look at", w.f.o.rel(path), err)
+			}
+		}
+		return &temp{path: path, file: file}, nil
+	}
+}
+
+// reusable: the file has one name, and looks like one that we would make anew.
+func (w *worker) reusable(info vfs.Info) bool {
+	return info.Mode.IsRegular() && info.Nlink == 1 && w.like.Ino != 0 &&
+		info.Mode == w.like.Mode && info.UID == w.like.UID && info.GID == w.like.GID
+}
+
+// write fills the file and closes it. Never truncated to zero first: the blocks
+// it has are what makes using it again cheap.
+func (t *temp) write(data []byte, mtime time.Time, sync bool) error {
+	_, err := t.file.WriteAt(data, 0)
+	if err == nil && t.size > int64(len(data)) {
+		err = t.file.Truncate(int64(len(data)))
+	}
+	if err == nil {
+		err = t.file.SetMtime(mtime)
+	}
+	if err == nil && sync {
+		if serr := t.file.Sync(); serr != nil {
+			err = syncFailure("a temp file", serr)
+		}
+	}
+	cerr := t.file.Close()
+	t.file = nil
+	if err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// drop removes a temp file that was not put in place.
+func (w *worker) drop(t *temp) error {
+	err := w.f.o.FS.Remove(t.path)
+	if t.file != nil {
+		_ = t.file.Close() // after the removal: the lease keeps others out until it has no name
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// keep makes t the next temp file; the one that was to be next goes to the pool.
+func (w *worker) keep(t *temp) error {
+	err := w.rest()
+	w.cur = t
+	return err
+}
+
+// rest marks the current temp file as surplus and puts it into the pool.
+func (w *worker) rest() error {
+	t := w.cur
+	if t == nil {
+		return nil
+	}
+	w.cur = nil
+	if len(w.spare) >= w.f.o.Pool {
+		if err := w.drop(t); err != nil {
+			return failure("remove", w.f.o.rel(t.path), err)
+		}
+		return nil
+	}
+	err := t.file.SetMtime(surplusTime)
+	if cerr := t.file.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return failure("put aside", w.f.o.rel(t.path), err)
+	}
+	w.spare = append(w.spare, t.path)
+	return nil
+}
+
+// empty removes the pool.
+func (w *worker) empty() error {
+	var all []error
+	if t := w.cur; t != nil {
+		w.cur = nil
+		all = append(all, w.drop(t))
+	}
+	for _, path := range w.spare {
+		t, err := w.reopen(path)
+		if t != nil {
+			err = w.drop(t)
+		}
+		all = append(all, err)
+	}
+	w.spare = nil
+	return errors.Join(all...)
+}

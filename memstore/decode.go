@@ -1,0 +1,179 @@
+package memstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// DecodeOptions says how a document is to be read; the zero value is right for
+// a file of the store.
+type DecodeOptions struct {
+	Limits     Limits
+	Location   *time.Location // of times without a zone; nil: UTC
+	ID         string         // the id that the document must have; "": any
+	IDOptional bool           // it may have none, and gets one when it is stored
+	Owned      bool           // data is the Memory's from now on and need not be copied
+}
+
+// Decode reads one memory in any of the forms that the package's comment lists.
+// The result shares nothing with data, unless opts.Owned.
+//
+// A text that is not JSON gives a *docfile.SyntaxError with its offset, a member
+// that cannot be read a *errs.FieldError; both match errs.ErrInvalid.
+func Decode(data []byte, opts DecodeOptions) (*Memory, error) {
+	lim := opts.Limits.orDefault()
+	if err := lim.checkSize(len(data)); err != nil {
+		return nil, err
+	}
+	if !opts.Owned {
+		data = bytes.Clone(data)
+	}
+	source, err := parse(data, lim)
+	if err != nil {
+		return nil, err
+	}
+	m := &Memory{source: source}
+	for _, member := range source.Members() {
+		if err := m.decodeMember(member.Name, member.Value, lim, opts.Location); err != nil {
+			return nil, docfile.InField(member.Name, err)
+		}
+	}
+	if err := m.checkID(lim, opts); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// parse gives the document under the present names.
+func parse(data []byte, lim Limits) (*docfile.Object, error) {
+	o, err := docfile.Parse(data, lim.Depth)
+	if err != nil {
+		return nil, err
+	}
+	older := false
+	for _, name := range olderNames() {
+		older = o.Rename(name[0], name[1]) || older
+	}
+	if older {
+		o.Arrange(memberOrder())
+	}
+	return o, nil
+}
+
+func (m *Memory) checkID(lim Limits, opts DecodeOptions) error {
+	if m.ID == "" && opts.IDOptional && opts.ID == "" {
+		return nil
+	}
+	if opts.ID != "" && m.ID != opts.ID {
+		return &errs.FieldError{Field: memberID, Value: errs.Quote(m.ID), Err: fmt.Errorf("the document should be that of %s", errs.Quote(opts.ID))}
+	}
+	return docfile.CheckID(memberID, m.ID, lim.IDBytes)
+}
+
+func (m *Memory) decodeMember(name string, raw []byte, lim Limits, loc *time.Location) (err error) {
+	switch name {
+	case memberID:
+		m.ID, err = decodeText(raw)
+	case memberContent:
+		m.Content, err = decodeText(raw)
+	case memberEmbedding:
+		m.Embedding, err = docfile.DecodeFloats(raw, lim.EmbeddingDim)
+	case memberTimestamp:
+		m.Timestamp, err = docfile.DecodeTime(raw, loc)
+	case memberScore:
+		m.QuickRecalScore, err = decodeScore(raw)
+	case memberScoreUpdated:
+		m.QuickRecalUpdated, err = docfile.DecodeTime(raw, loc)
+	case memberMetadata:
+		m.Metadata, err = decodeMetadata(raw)
+	case memberAccessCount:
+		m.AccessCount, err = decodeCount(raw)
+	case memberLastAccess:
+		m.LastAccessTime, err = docfile.DecodeTime(raw, loc)
+	case memberHyperbolic:
+		m.HyperbolicEmbedding, err = docfile.DecodeFloats(raw, lim.EmbeddingDim)
+	case memberCreatedAt:
+		m.CreatedAt, err = docfile.DecodeTime(raw, loc)
+	case memberUpdatedAt:
+		m.UpdatedAt, err = docfile.DecodeTime(raw, loc)
+	case memberExpiresAt:
+		m.ExpiresAt, err = docfile.DecodeTime(raw, loc)
+	}
+	return err
+}
+
+func refuse(raw []byte, why string) error {
+	return &errs.FieldError{Value: errs.Quote(string(raw)), Err: errors.New(why)}
+}
+
+// In all of these null is the zero value, as for a member that is absent.
+
+func decodeText(raw []byte) (string, error) {
+	if raw[0] == 'n' {
+		return "", nil
+	}
+	s, ok := docfile.DecodeString(raw)
+	if !ok {
+		return "", refuse(raw, "it is not a string")
+	}
+	return s, nil
+}
+
+func decodeScore(raw []byte) (float64, error) {
+	if raw[0] == 'n' {
+		return 0, nil
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || math.IsInf(f, 0) {
+		return 0, refuse(raw, "it is not a number that float64 can hold")
+	}
+	return f, nil
+}
+
+// decodeCount takes 3.0 for 3, as languages write it that know no integers.
+func decodeCount(raw []byte) (int64, error) {
+	if raw[0] == 'n' {
+		return 0, nil
+	}
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, refuse(raw, "it is not a whole number")
+	}
+	return int64(f), nil
+}
+
+func decodeMetadata(raw []byte) (map[string]any, error) {
+	if raw[0] == 'n' {
+		return nil, nil
+	}
+	if raw[0] != '{' {
+		return nil, refuse(raw, "it is not an object")
+	}
+	v, err := docfile.DecodeValue(raw)
+	if err != nil {
+		return nil, err
+	}
+	return v.(map[string]any), nil
+}
+
+// UnmarshalJSON reads m as Decode does with default options; the id may be
+// missing. Version stays as it is.
+func (m *Memory) UnmarshalJSON(data []byte) error {
+	d, err := Decode(data, DecodeOptions{IDOptional: true})
+	if err != nil {
+		return err
+	}
+	d.Version = m.Version
+	*m = *d
+	return nil
+}

@@ -1,0 +1,60 @@
+// Package memstore holds the type Memory: its JSON, what may be stored, and the
+// line that the index keeps of it. It opens no file.
+//
+// # The document
+//
+// One memory is one JSON object in UTF-8, indent 2, a line feed at the end:
+//
+//	{
+//	  "id": "0198c5a1-…",                               any UTF-8, 1 to 1,024 bytes
+//	  "content": "prefers short answers",
+//	  "embedding": [                                    float32; absent or null: none
+//	    0.25,
+//	    -0.5
+//	  ],
+//	  "timestamp": "2026-01-02T03:04:05.000006Z",       when it happened
+//	  "quickrecal_score": 0.85,                         its worth, finite
+//	  "quickrecal_updated": "…",                        absent: never
+//	  "metadata": {
+//	    "session_id": "s1"                              session_id, category, key are read from here
+//	  },
+//	  "access_count": 3,
+//	  "last_access_time": "…",                          absent: never
+//	  "hyperbolic_embedding": [ … ],                    absent or null: none
+//	  "created_at": "…", "updated_at": "…",             set by the store
+//	  "expires_at": "…"                                 absent: never
+//	}
+//
+// Members of other names are kept where they stand. Numbers are written as in
+// RFC 8785, times in RFC 3339, UTC, six digits (nine where there are nanoseconds).
+//
+// # What is read
+//
+// The names of older systems: text (content), significance (quickrecal_score),
+// last_access (last_access_time); they count only where the present name is
+// missing, and are written back under it. The six named times in the forms of
+// docfile.DecodeTime; embeddings in those of docfile.DecodeFloats.
+//
+// # What is kept
+//
+// A Memory that was decoded remembers its text. Encoding compares each field
+// with the text that it came from; a field that says the same leaves the text
+// alone, byte for byte: 1.0 stays 1.0, null stays null, absent stays absent, a
+// printed vector stays a string. A change within metadata leaves the rest of
+// metadata alone. The named times are the exception: they are normalised to the
+// same instant. A Memory that was not decoded costs nothing of this.
+//
+// The remembered text is shared by copies and never written to; nothing of it is
+// reachable through a field.
+//
+// # The index line
+//
+// What the log carries for the index, without the members mtime and version,
+// which are added behind size when the line enters a table:
+//
+//	{"filepath":"memories/<name>.json","created_at":"…","updated_at":"…","quickrecal_score":0.85,
+//	 "content_hash":"sha256:<hex of the document>","size":1043,"session_id":"s1","expires_at":"…"}
+//
+// in one line, without the space; its times have exactly six digits, so that
+// they sort as strings; session_id and expires_at only where there are any.
+package memstore

@@ -1,0 +1,59 @@
+package memstore
+
+import (
+	"fmt"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Limits bounds one memory. They hold alike for writing and reading. A zero
+// field means its default.
+type Limits struct {
+	MemoryBytes  int // of the encoded document: 16 MiB
+	IDBytes      int // of the id, and of metadata.session_id: 1,024
+	Depth        int // of nesting, the document being 1: 100, at most 10,000
+	EmbeddingDim int // numbers in embedding and in hyperbolic_embedding: 65,536
+}
+
+// DefaultLimits gives the limits of a store whose config sets none.
+func DefaultLimits() Limits {
+	return Limits{MemoryBytes: 16 << 20, IDBytes: docfile.MaxID, Depth: docfile.MaxDepth, EmbeddingDim: 1 << 16}
+}
+
+// maxDepth is where jsontext stops, whatever the limit.
+const maxDepth = 10000
+
+func (l Limits) orDefault() Limits {
+	d := DefaultLimits()
+	if l.MemoryBytes <= 0 {
+		l.MemoryBytes = d.MemoryBytes
+	}
+	if l.IDBytes <= 0 {
+		l.IDBytes = d.IDBytes
+	}
+	if l.Depth <= 0 {
+		l.Depth = d.Depth
+	}
+	if l.EmbeddingDim <= 0 {
+		l.EmbeddingDim = d.EmbeddingDim
+	}
+	l.Depth = min(l.Depth, maxDepth)
+	return l
+}
+
+func (l Limits) checkSize(n int) error {
+	if n <= l.MemoryBytes {
+		return nil
+	}
+	return &errs.FieldError{Field: "memory", Value: fmt.Sprintf("of %d bytes", n), Limit: fmt.Sprintf("%d bytes of JSON", l.MemoryBytes),
+		Err: errs.ErrTooLarge}
+}
+
+func (l Limits) checkDim(field string, n int) error {
+	if n <= l.EmbeddingDim {
+		return nil
+	}
+	return &errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", n), Limit: fmt.Sprintf("%d dimensions", l.EmbeddingDim),
+		Err: errs.ErrTooLarge}
+}

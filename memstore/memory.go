@@ -1,0 +1,165 @@
+package memstore
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+)
+
+// Memory is one memory. It may be copied; a copy shares the slices and maps,
+// Clone does not. The zero time means that there is none.
+type Memory struct {
+	ID                  string
+	Content             string
+	Embedding           []float32 // nil: none
+	Timestamp           time.Time // when it happened
+	QuickRecalScore     float64
+	QuickRecalUpdated   time.Time
+	Metadata            map[string]any // JSON values; a json.Number where float64 would lose digits
+	AccessCount         int64
+	LastAccessTime      time.Time
+	HyperbolicEmbedding []float32 // see Hyperbolic; nil: none
+	CreatedAt           time.Time // set by the store, kept over all versions
+	UpdatedAt           time.Time // set by the store
+	ExpiresAt           time.Time
+
+	// Version is the LSN of the write that this is the state of; 0 when it was
+	// not read from a store.
+	Version uint64
+
+	// source is what this was decoded from, nil if it was not. Copies share it:
+	// nobody writes to it.
+	source *docfile.Object
+}
+
+// The members of the document.
+const (
+	memberID            = "id"
+	memberContent       = "content"
+	memberEmbedding     = "embedding"
+	memberTimestamp     = "timestamp"
+	memberScore         = "quickrecal_score"
+	memberScoreUpdated  = "quickrecal_updated"
+	memberMetadata      = "metadata"
+	memberAccessCount   = "access_count"
+	memberLastAccess    = "last_access_time"
+	memberHyperbolic    = "hyperbolic_embedding"
+	memberCreatedAt     = "created_at"
+	memberUpdatedAt     = "updated_at"
+	memberExpiresAt     = "expires_at"
+	metadataSessionID   = "session_id"
+	metadataCategory    = "category"
+	metadataKey         = "key"
+	metadataSessionPath = memberMetadata + "." + metadataSessionID
+)
+
+// memberOrder is the order in which they are written.
+func memberOrder() []string {
+	return []string{memberID, memberContent, memberEmbedding, memberTimestamp, memberScore, memberScoreUpdated, memberMetadata,
+		memberAccessCount, memberLastAccess, memberHyperbolic, memberCreatedAt, memberUpdatedAt, memberExpiresAt}
+}
+
+// olderNames gives the names that other systems used: old, present.
+func olderNames() [3][2]string {
+	return [3][2]string{{"text", memberContent}, {"significance", memberScore}, {"last_access", memberLastAccess}}
+}
+
+// Session is metadata.session_id, "" when there is none.
+func (m *Memory) Session() string { return m.metadataString(metadataSessionID) }
+
+// Category is metadata.category, "" when there is none.
+func (m *Memory) Category() string { return m.metadataString(metadataCategory) }
+
+// Key is metadata.key, "" when there is none.
+func (m *Memory) Key() string { return m.metadataString(metadataKey) }
+
+func (m *Memory) metadataString(name string) string {
+	s, _ := m.Metadata[name].(string)
+	return s
+}
+
+// Expired says whether the memory's time is over at now.
+func (m *Memory) Expired(now time.Time) bool {
+	return !m.ExpiresAt.IsZero() && !now.Before(m.ExpiresAt)
+}
+
+// Clone gives a copy that shares no slice and no map with m. What pointers and
+// structs in Metadata hold is shared; Decode makes none.
+func (m *Memory) Clone() *Memory {
+	c := *m
+	c.Embedding = slices.Clone(m.Embedding)
+	c.HyperbolicEmbedding = slices.Clone(m.HyperbolicEmbedding)
+	if m.Metadata != nil {
+		c.Metadata = cloneMap(m.Metadata, maxDepth)
+	}
+	return &c
+}
+
+// cloneMap stops at a depth that no document has: a map that contains itself is
+// left to Prepare, which refuses it.
+func cloneMap(m map[string]any, depth int) map[string]any {
+	c := make(map[string]any, len(m))
+	for k, v := range m {
+		c[k] = cloneValue(v, depth-1)
+	}
+	return c
+}
+
+func cloneValue(v any, depth int) any {
+	if depth <= 0 {
+		return v
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if v == nil {
+			return v
+		}
+		return cloneMap(v, depth)
+	case []any:
+		if v == nil {
+			return v
+		}
+		c := make([]any, len(v))
+		for i := range v {
+			c[i] = cloneValue(v[i], depth-1)
+		}
+		return c
+	case nil, string, bool, float64:
+		return v
+	}
+	return cloneOther(reflect.ValueOf(v)).Interface()
+}
+
+// cloneOther copies lists and maps of types that Decode does not make, []string
+// and map[string]int for example.
+func cloneOther(v reflect.Value) reflect.Value {
+	switch {
+	case v.Kind() == reflect.Slice && !v.IsNil():
+		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(c, v)
+		return c
+	case v.Kind() == reflect.Map && !v.IsNil():
+		c := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for it := v.MapRange(); it.Next(); {
+			c.SetMapIndex(it.Key(), it.Value())
+		}
+		return c
+	}
+	return v
+}
+
+// Equal says whether the fields of both say the same; what they were decoded
+// from and Version do not count.
+func (m *Memory) Equal(o *Memory) bool {
+	return m.ID == o.ID && m.Content == o.Content && m.QuickRecalScore == o.QuickRecalScore && m.AccessCount == o.AccessCount &&
+		m.Timestamp.Equal(o.Timestamp) && m.QuickRecalUpdated.Equal(o.QuickRecalUpdated) && m.LastAccessTime.Equal(o.LastAccessTime) &&
+		m.CreatedAt.Equal(o.CreatedAt) && m.UpdatedAt.Equal(o.UpdatedAt) && m.ExpiresAt.Equal(o.ExpiresAt) &&
+		slices.Equal(m.Embedding, o.Embedding) && slices.Equal(m.HyperbolicEmbedding, o.HyperbolicEmbedding) &&
+		(len(m.Metadata) == 0 && len(o.Metadata) == 0 || reflect.DeepEqual(m.Metadata, o.Metadata))
+}
+
+// Decoded says that m remembers a document: what it does not know of a document
+// it leaves as it was there.
+func (m *Memory) Decoded() bool { return m.source != nil }

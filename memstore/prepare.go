@@ -1,0 +1,136 @@
+package memstore
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Previous is what a write needs to know of the version that it replaces.
+type Previous struct {
+	CreatedAt time.Time
+	// Document is its text, when at hand. A Memory that was not decoded takes over
+	// the members that it does not know, and the text of those that it leaves as
+	// they are. A text that cannot be read is passed over: a damaged version must
+	// not stand in the way of a good one.
+	Document []byte
+}
+
+// PrepareOptions is what the store has decided. The zero value is right.
+type PrepareOptions struct {
+	Limits Limits
+	Rand   io.Reader // for ids; nil: crypto/rand
+}
+
+// Prepare completes m and gives what the log is to carry: the document and the
+// index line (see the package's comment). old is nil for a new memory.
+//
+//	ID          a UUIDv7 if there is none
+//	CreatedAt   old's; else m's; else now
+//	UpdatedAt   now
+//	Timestamp   now if there is none
+//
+// now counts in whole microseconds; all times become UTC. Nothing is kept of m,
+// and m is changed only when err is nil; its slices and maps are not written to.
+// What may not be stored gives a *errs.FieldError that names member, value, limit.
+func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc, line []byte, err error) {
+	lim := opts.Limits.orDefault()
+	now = now.UTC().Truncate(time.Microsecond)
+	n := *m
+	if n.ID == "" {
+		if n.ID, err = NewID(now, opts.Rand); err != nil {
+			return nil, nil, fmt.Errorf("make an id: %w", err)
+		}
+	} else if err := docfile.CheckID(memberID, n.ID, lim.IDBytes); err != nil {
+		return nil, nil, err
+	}
+	n.UpdatedAt = now
+	if old != nil && !old.CreatedAt.IsZero() {
+		n.CreatedAt = old.CreatedAt
+	} else if n.CreatedAt.IsZero() {
+		n.CreatedAt = now
+	}
+	if n.Timestamp.IsZero() {
+		n.Timestamp = now
+	}
+	for _, t := range n.times() {
+		*t.value = t.value.Round(0).UTC()
+	}
+	if err := n.checkSession(lim); err != nil {
+		return nil, nil, err
+	}
+	base := n
+	if base.source == nil && old != nil && old.Document != nil {
+		// Not the limits of today: the old text was stored under those of its day.
+		base.source, _ = parse(old.Document, Limits{Depth: maxDepth})
+	}
+	if doc, err = base.Encode(lim); err != nil {
+		return nil, nil, err
+	}
+	if line, err = n.Line(doc); err != nil {
+		return nil, nil, err
+	}
+	*m = n
+	return doc, line, nil
+}
+
+// checkSession refuses a session that the index could not file: by_session's
+// keys are <session> NUL <id>, so a NUL in the first would let two pairs meet.
+func (m *Memory) checkSession(lim Limits) error {
+	v := m.Metadata[metadataSessionID]
+	s, ok := v.(string)
+	switch {
+	case v == nil:
+		return nil
+	case !ok:
+		return &errs.FieldError{Field: metadataSessionPath, Value: errs.Quote(fmt.Sprint(v)), Err: fmt.Errorf("it is a %T, not a string", v)}
+	case len(s) > lim.IDBytes:
+		return &errs.FieldError{Field: metadataSessionPath, Value: errs.Quote(s), Limit: fmt.Sprintf("%d bytes", lim.IDBytes), Err: errs.ErrTooLarge}
+	}
+	for i := range len(s) {
+		if s[i] == 0 {
+			return &errs.FieldError{Field: metadataSessionPath, Value: errs.Quote(s), Err: errors.New("it contains NUL")}
+		}
+	}
+	return nil
+}
+
+// Line is the index line of m with this document; see the package's comment.
+func (m *Memory) Line(doc []byte) ([]byte, error) {
+	sum := sha256.Sum256(doc)
+	session := m.Session()
+	dst := make([]byte, 0, 384+2*len(session))
+	dst = append(dst, `{"filepath":"memories/`...)
+	dst = append(dst, docfile.FileName(m.ID)...) // lower-case ASCII, nothing to escape
+	dst = append(dst, `","created_at":`...)
+	dst = docfile.AppendTime(dst, m.CreatedAt.Truncate(time.Microsecond))
+	dst = append(dst, `,"updated_at":`...)
+	dst = docfile.AppendTime(dst, m.UpdatedAt)
+	dst = append(dst, `,"quickrecal_score":`...)
+	dst, err := docfile.AppendFloat(dst, m.QuickRecalScore, 64)
+	if err != nil {
+		return nil, docfile.InField(memberScore, err)
+	}
+	dst = append(dst, `,"content_hash":"sha256:`...)
+	dst = hex.AppendEncode(dst, sum[:])
+	dst = append(dst, `","size":`...)
+	dst = strconv.AppendInt(dst, int64(len(doc)), 10)
+	if session != "" {
+		dst = append(dst, `,"session_id":`...)
+		if dst, err = docfile.AppendString(dst, session); err != nil {
+			return nil, docfile.InField(metadataSessionPath, err)
+		}
+	}
+	if !m.ExpiresAt.IsZero() {
+		dst = append(dst, `,"expires_at":`...)
+		dst = docfile.AppendTime(dst, m.ExpiresAt.Truncate(time.Microsecond))
+	}
+	return append(dst, '}'), nil
+}
