@@ -1,0 +1,127 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Kinds of entries in the log.
+const (
+	KindPut    = 16
+	KindDelete = 17
+)
+
+// Key namespaces: the first byte of a key in the log.
+const (
+	Memory   = 'm'
+	Assembly = 'a'
+	Working  = 'w'
+)
+
+// Record is what one entry tells.
+type Record struct {
+	Previous uint64
+	Line     []byte
+	Vector   []float32
+	Doc      []byte // plain when encoding; when decoded see View
+}
+
+const (
+	version   = 1
+	flagZstd  = 1
+	headSize  = 24
+	zstdAbove = 4 << 10
+)
+
+// Encode appends a record's value and returns it with the bytes that it has
+// once inflated.
+func (c *Codec) Encode(dst []byte, r *Record) ([]byte, uint32) {
+	at := len(dst)
+	var head [headSize]byte
+	le := binary.LittleEndian
+	head[0] = version
+	le.PutUint32(head[4:], uint32(len(r.Line)))
+	le.PutUint64(head[8:], r.Previous)
+	le.PutUint32(head[16:], uint32(len(r.Vector)))
+	le.PutUint32(head[20:], uint32(len(r.Doc)))
+	dst = append(dst, head[:]...)
+	dst = append(dst, r.Line...)
+	for _, f := range r.Vector {
+		dst = le.AppendUint32(dst, math.Float32bits(f))
+	}
+	inflated := uint32(len(dst) - at + len(r.Doc))
+	if len(r.Doc) >= zstdAbove {
+		doc := len(dst)
+		if z := c.compress(dst, r.Doc); len(z)-doc < len(r.Doc) {
+			z[at+1] |= flagZstd
+			return z, inflated
+		}
+	}
+	return append(dst, r.Doc...), inflated
+}
+
+// View is a record as it lies in an entry's value. It aliases the value.
+type View struct {
+	Previous uint64
+	Line     []byte
+	vector   []byte
+	doc      []byte
+	size     int
+	zstd     bool
+}
+
+var errRecord = errors.New("not a record")
+
+// Parse reads a value. Nothing is inflated.
+func Parse(value []byte) (View, error) {
+	if len(value) < headSize {
+		return View{}, fmt.Errorf("%w: %d bytes", errRecord, len(value))
+	}
+	if value[0] != version {
+		return View{}, fmt.Errorf("%w: record version %d", errs.ErrNewerFormat, value[0])
+	}
+	le := binary.LittleEndian
+	line, dims := uint64(le.Uint32(value[4:])), uint64(le.Uint32(value[16:]))
+	rest := value[headSize:]
+	if line+4*dims > uint64(len(rest)) {
+		return View{}, fmt.Errorf("%w: line and vector beyond its end", errRecord)
+	}
+	v := View{
+		Previous: le.Uint64(value[8:]), Line: rest[:line:line],
+		vector: rest[line : line+4*dims], doc: rest[line+4*dims:],
+		size: int(le.Uint32(value[20:])), zstd: value[1]&flagZstd != 0,
+	}
+	if !v.zstd && v.size != len(v.doc) {
+		return View{}, fmt.Errorf("%w: document of %d bytes, not %d", errRecord, len(v.doc), v.size)
+	}
+	return v, nil
+}
+
+// Dims is the vector's number of dimensions.
+func (v *View) Dims() int { return len(v.vector) / 4 }
+
+// Vector appends the vector.
+func (v *View) Vector(dst []float32) []float32 {
+	for b := v.vector; len(b) > 0; b = b[4:] {
+		dst = append(dst, math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	}
+	return dst
+}
+
+// Size is the length of the document.
+func (v *View) Size() int { return v.size }
+
+// Doc returns the document, in memory of its own. limit bounds what is inflated.
+func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
+	if !v.zstd {
+		return append(make([]byte, 0, len(v.doc)), v.doc...), nil
+	}
+	if v.size > limit {
+		return nil, fmt.Errorf("%w: document of %d bytes, the limit is %d", errRecord, v.size, limit)
+	}
+	return c.inflate(v.doc, v.size)
+}

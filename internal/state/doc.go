@@ -1,0 +1,15 @@
+// Package state is what the log's entries add up to: where the newest version
+// of everything is. It applies records to the overlay over the index; the
+// vectors and the working memory will be applied here as well, so that there is
+// one replay, for the store and for repair.
+//
+// A look-up asks the overlay, then the set of base and delta, in this order:
+// whoever moves a version from the one to the other swaps the set first and
+// drops from the overlay after, so no order of the two looks misses it.
+//
+// A set is the state exactly as of its lsn. A key that changed again since is
+// taken with the version that it had then, found along the chain of previous
+// versions. So the number of live things is the set's count plus what the
+// entries behind it say of themselves: one more where previous is 0, one less
+// for a deletion.
+package state

@@ -1,0 +1,211 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// State is the newest version of everything, as of the applied position.
+type State struct {
+	mu      sync.Mutex // put, drop and swap; readers take no lock
+	sets    index.Current
+	overlay atomic.Pointer[index.Overlay]
+	from    atomic.Uint64 // lsn of the current set
+	inexact bool          // the set was made from files: it may know things that were created behind its lsn
+	swaps   atomic.Uint64 // how often the set was replaced
+	live    [256]int64    // by kind of thing
+	applied uint64        // the newest position applied
+}
+
+// Place is where the newest version of a key is.
+type Place struct {
+	Version uint64
+	InLog   bool        // in the overlay: its frame is at Version
+	Entry   index.Entry // the line of the index, when it is not in the log
+}
+
+// Begin starts anew from a set, whose reference it takes over. inexact says that
+// it was made from the files and not by a spill.
+func (s *State) Begin(set *index.Set, inexact bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live = [256]int64{}
+	s.count(set)
+	s.from.Store(set.LSN())
+	s.inexact = inexact
+	s.applied = 0
+	// First the set, then an empty overlay: a reader between the two finds old
+	// positions, and these are gone from the log or still right.
+	err := s.sets.Swap(set)
+	s.overlay.Store(index.NewOverlay())
+	s.swaps.Add(1)
+	return err
+}
+
+func (s *State) count(set *index.Set) {
+	s.live[record.Memory] = set.Count(index.Memories)
+	s.live[record.Assembly] = set.Count(index.Assemblies)
+}
+
+// Apply takes durable entries in. Those that the set covers change nothing.
+func (s *State) Apply(entries []wal.Entry) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	overlay := s.overlay.Load()
+	for i := range entries {
+		e := &entries[i]
+		if e.LSN < s.from.Load() || e.LSN <= s.applied {
+			continue
+		}
+		v, err := record.Parse(e.Value)
+		if err != nil {
+			return fmt.Errorf("entry %d: %w", e.LSN, err)
+		}
+		kind := e.Key[0]
+		created := v.Previous == 0
+		if s.inexact {
+			if created, err = s.creates(kind, e.Key[1:]); err != nil {
+				return err
+			}
+		}
+		overlay.Put(kind, e.Key[1:], e.LSN, e.Delete)
+		switch {
+		case e.Delete && !(s.inexact && created):
+			s.live[kind]--
+		case created && !e.Delete:
+			s.live[kind]++
+		}
+		s.applied = e.LSN
+	}
+	return nil
+}
+
+func (s *State) creates(kind byte, id string) (bool, error) {
+	_, err := s.Find(kind, id)
+	if errors.Is(err, errs.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}
+
+// Current is wal.Options.Current.
+func (s *State) Current(key string) (wal.LSN, error) {
+	p, err := s.Find(key[0], key[1:])
+	if errors.Is(err, errs.ErrNotFound) {
+		return 0, nil
+	}
+	return p.Version, err
+}
+
+// Find says where the newest version of a key is; errs.ErrNotFound if there is none.
+func (s *State) Find(kind byte, id string) (Place, error) {
+	if pos, deleted, ok := s.overlay.Load().Get(kind, id); ok {
+		if deleted {
+			return Place{}, errs.ErrNotFound
+		}
+		return Place{Version: pos, InLog: true}, nil
+	}
+	e, err := s.Line(kind, id)
+	if err != nil {
+		return Place{}, err
+	}
+	return Place{Version: e.Version, Entry: e}, nil
+}
+
+// Line is what the set says of a key, whatever the overlay knows.
+func (s *State) Line(kind byte, id string) (index.Entry, error) {
+	set := s.sets.Acquire()
+	if set == nil {
+		return index.Entry{}, errs.ErrClosed
+	}
+	defer set.Release()
+	line, ok, err := set.Get(make([]byte, 0, 512), section(kind), id)
+	if err != nil {
+		return index.Entry{}, err
+	}
+	if !ok {
+		return index.Entry{}, errs.ErrNotFound
+	}
+	e, err := index.ParseLine(line)
+	if err != nil {
+		return e, fmt.Errorf("index line of %s: %w", errs.Quote(id), err)
+	}
+	return e, nil
+}
+
+// Changed says whether a key whose newest version was known when the swap
+// counter stood at since may have another one now.
+func (s *State) Changed(kind byte, id string, version, since uint64) bool {
+	if pos, deleted, ok := s.overlay.Load().Get(kind, id); ok {
+		return deleted || pos != version
+	}
+	return s.swaps.Load() != since
+}
+
+// Swaps counts how often the set was replaced.
+func (s *State) Swaps() uint64 { return s.swaps.Load() }
+
+// Live is the number of things of a kind.
+func (s *State) Live(kind byte) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live[kind]
+}
+
+// Set is the current set with a reference for the caller.
+func (s *State) Set() *index.Set { return s.sets.Acquire() }
+
+// Overlay is the current overlay.
+func (s *State) Overlay() *index.Overlay { return s.overlay.Load() }
+
+// From is up to where the current set covers the log.
+func (s *State) From() uint64 {
+	return s.from.Load()
+}
+
+// Swap puts a newer set in place and forgets the positions that it covers.
+func (s *State) Swap(set *index.Set) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if set.LSN() < s.from.Load() {
+		return set.Release()
+	}
+	s.from.Store(set.LSN())
+	s.inexact = false
+	if s.applied < set.LSN() {
+		s.count(set) // another process was ahead of us
+	}
+	err := s.sets.Swap(set)
+	s.swaps.Add(1)
+	s.overlay.Load().DropBelow(set.LSN())
+	return err
+}
+
+// Changes are the newest versions that lie in [from, to), in the order of the
+// log, taken in one moment.
+func (s *State) Changes(from, to uint64) []index.At {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []index.At
+	for at := range s.overlay.Load().Changes(from, to) {
+		list = append(list, at)
+	}
+	return list
+}
+
+// Close gives the set back.
+func (s *State) Close() error { return s.sets.Swap(nil) }
+
+func section(kind byte) int {
+	if kind == record.Assembly {
+		return index.Assemblies
+	}
+	return index.Memories
+}
