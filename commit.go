@@ -1,0 +1,186 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// op is one operation of a commit.
+type op struct {
+	id      string
+	memory  *Memory // nil: a deletion
+	conds   conditions
+	must    bool // a deletion of what is not there is ErrNotFound
+	written bool // by the commit: not overtaken by a later one of the same id, not a no-op
+	newest  wal.LSN
+}
+
+// reads are the versions that a transaction has seen, by id.
+type reads map[string]wal.LSN
+
+// commit prepares the operations, each from the version that is newest now, and
+// appends them as one batch on the condition that these versions still are.
+// When one is not, it prepares again; what the caller demanded is judged anew
+// each time and ends it. It returns the memories as written, by operation.
+func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LSN) error {
+	for {
+		if err := st.pressure(ctx); err != nil {
+			return err
+		}
+		b, err := st.prepare(ctx, ops, seen, listed)
+		if err != nil {
+			return err
+		}
+		if len(b.Entries) == 0 && len(b.Preconditions) == 0 {
+			return nil
+		}
+		_, err = st.log.Append(ctx, b)
+		var conflict *wal.ConflictError
+		if errors.As(err, &conflict) {
+			if st.tx(conflict, seen, listed) {
+				return err
+			}
+			st.o.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		st.wrote(ops, b)
+		return nil
+	}
+}
+
+// tx says whether a conflict is about something that a transaction has read.
+func (st *Store) tx(c *wal.ConflictError, seen reads, listed wal.LSN) bool {
+	if c.Key == "" {
+		return true
+	}
+	_, ok := seen[c.Key[1:]]
+	return ok
+}
+
+// wrote gives the memories their versions and wakes the flusher.
+func (st *Store) wrote(ops []op, b *wal.Batch) {
+	n := 0
+	for i := range ops {
+		if !ops[i].written {
+			continue
+		}
+		if m := ops[i].memory; m != nil {
+			m.Version = b.Entries[n].LSN
+		}
+		n++
+	}
+	st.flusher.changed(st, len(b.Entries))
+}
+
+// prepare builds the batch. Of several operations on one id the last counts.
+func (st *Store) prepare(ctx context.Context, ops []op, seen reads, listed wal.LSN) (*wal.Batch, error) {
+	b := &wal.Batch{Entries: make([]wal.Entry, 0, len(ops)), Preconditions: make([]wal.Precondition, 0, len(ops)+len(seen))}
+	for id, v := range seen {
+		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(id), LSN: v})
+	}
+	if listed != 0 {
+		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: listed})
+	}
+	last := map[string]int{}
+	if len(ops) > 1 {
+		for i := range ops {
+			if ops[i].memory == nil || ops[i].memory.ID != "" {
+				last[ops[i].id] = i
+			}
+		}
+	}
+	for i := range ops {
+		ops[i].written = false
+		if j, ok := last[ops[i].id]; ok && j != i && ops[i].id != "" {
+			if ops[j].conds.any() {
+				return nil, &BatchError{Index: j, Key: ops[j].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", ErrInvalid)}
+			}
+			if ops[i].conds.any() {
+				ops[j].conds, ops[i].conds = ops[i].conds, conditions{}
+			}
+			continue
+		}
+		if err := st.prepareOne(ctx, &ops[i], b); err != nil {
+			if len(ops) > 1 {
+				err = &BatchError{Index: i, Key: ops[i].id, Err: err}
+			} else {
+				err = fmt.Errorf("memory %s: %w", quote(ops[i].id), err)
+			}
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+func key(id string) string { return string(rune(record.Memory)) + id }
+
+func (st *Store) prepareOne(ctx context.Context, o *op, b *wal.Batch) error {
+	now := st.o.Clock()
+	old, err := version{}, error(ErrNotFound)
+	if o.id != "" {
+		old, err = st.find(ctx, o.id, false)
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	found := err == nil
+	visible := old.lsn
+	if found && old.expired(now) {
+		visible = 0
+	}
+	if err := o.conds.holds(visible, old.line.UpdatedAt); err != nil {
+		return err
+	}
+	if o.memory == nil {
+		if visible == 0 && o.must {
+			return ErrNotFound
+		}
+		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(o.id), LSN: old.lsn})
+		if !found {
+			return nil
+		}
+		value, inflated := st.codec.Encode(nil, &record.Record{Previous: old.lsn})
+		b.Entries = append(b.Entries, wal.Entry{Key: key(o.id), Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated})
+		o.written = true
+		return nil
+	}
+	m := *o.memory
+	var prev *memstore.Previous
+	if found {
+		prev = &memstore.Previous{CreatedAt: old.line.CreatedAt}
+		if visible == 0 {
+			prev.CreatedAt = time.Time{} // its time was over: this is another one
+		} else if !m.Decoded() {
+			// What cannot be read must not stand in the way of what can be written.
+			if v, err := st.load(ctx, o.id); err == nil && v.lsn == old.lsn {
+				prev.Document = v.doc
+			}
+		}
+	}
+	doc, line, err := memstore.Prepare(&m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.o.System.Rand})
+	if err != nil {
+		return err
+	}
+	value, inflated := st.codec.Encode(make([]byte, 0, 64+len(line)+len(doc)+4*len(m.Embedding)),
+		&record.Record{Previous: old.lsn, Line: line, Vector: m.Embedding, Doc: doc})
+	b.Entries = append(b.Entries, wal.Entry{Key: key(m.ID), Kind: record.KindPut, Value: value, Inflated: inflated})
+	b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(m.ID), LSN: old.lsn})
+	*o.memory = m
+	o.written = true
+	return nil
+}
+
+func (st *Store) limits() memstore.Limits {
+	st.config.mu.Lock()
+	defer st.config.mu.Unlock()
+	return st.config.c.limits()
+}

@@ -1,0 +1,54 @@
+package varve
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/varve-db/varve/wal"
+)
+
+// Cond is a condition on a write. When it does not hold, nothing is written and
+// the error is ErrConflict.
+type Cond func(*conditions)
+
+type conditions struct {
+	version  *wal.LSN
+	absent   bool
+	modified *time.Time
+}
+
+// IfVersion holds when the newest version of the memory is this one: the
+// Version of a Memory that was read before. 0 is the same as IfAbsent.
+func IfVersion(v uint64) Cond { return func(c *conditions) { c.version = &v } }
+
+// IfAbsent holds when there is no such memory.
+func IfAbsent() Cond { return func(c *conditions) { c.absent = true } }
+
+// IfUnmodifiedSince holds when the memory was not written after this time.
+func IfUnmodifiedSince(t time.Time) Cond { return func(c *conditions) { c.modified = &t } }
+
+func conditionsOf(list []Cond) conditions {
+	var c conditions
+	for _, f := range list {
+		f(&c)
+	}
+	return c
+}
+
+func (c *conditions) any() bool { return c.version != nil || c.absent || c.modified != nil }
+
+// holds judges the conditions against the newest version, 0 when there is none
+// (or one whose time is over).
+func (c *conditions) holds(v wal.LSN, updated time.Time) error {
+	switch {
+	case c.absent && v != 0:
+		return fmt.Errorf("%w: it exists, as version %d", ErrConflict, v)
+	case c.version != nil && *c.version != v && v == 0:
+		return fmt.Errorf("%w: expected version %d, but it is gone", ErrConflict, *c.version)
+	case c.version != nil && *c.version != v:
+		return fmt.Errorf("%w: expected version %d, it is %d by now", ErrConflict, *c.version, v)
+	case c.modified != nil && v != 0 && updated.After(*c.modified):
+		return fmt.Errorf("%w: it was written at %s", ErrConflict, updated.UTC().Format(time.RFC3339Nano))
+	}
+	return nil
+}

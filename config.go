@@ -1,0 +1,190 @@
+package varve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/memstore"
+)
+
+// Config is what belongs to the store and not to a process: config.json. Zero
+// fields mean the default. Nothing that is needed to decode the store is in it.
+type Config struct {
+	// Format marks a folder as a store; the member is called "varve".
+	Format int `json:"varve"`
+
+	IndexBackupCount *int  `json:"index_backup_count,omitempty"` // older indexes that are kept: 3
+	AutoRepair       *bool `json:"auto_repair,omitempty"`        // heal at open what costs little: true
+	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups: 3600
+	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
+
+	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB
+	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // 1,024
+	MaxDepth         int `json:"max_depth,omitempty"`          // of nesting: 100
+	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // 65,536
+}
+
+const (
+	configName   = "config.json"
+	configFormat = 1
+	configLimit  = 1 << 20
+)
+
+func (c *Config) backups() int {
+	if c.IndexBackupCount == nil {
+		return 3
+	}
+	return *c.IndexBackupCount
+}
+
+func (c *Config) autoRepair() bool { return c.AutoRepair == nil || *c.AutoRepair }
+
+func (c *Config) backupInterval() time.Duration {
+	if c.BackupInterval == nil {
+		return time.Hour
+	}
+	return time.Duration(*c.BackupInterval) * time.Second
+}
+
+func (c *Config) flushThreshold() int {
+	if c.FlushThreshold == nil {
+		return 20
+	}
+	return *c.FlushThreshold
+}
+
+func (c *Config) limits() memstore.Limits {
+	return memstore.Limits{
+		MemoryBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims,
+	}
+}
+
+// Validate says what is wrong, as a *FieldError.
+func (c *Config) Validate() error {
+	bad := func(field string, v int, limit string) error {
+		return &FieldError{Field: configName + " " + field, Value: fmt.Sprint(v), Limit: limit, Err: ErrInvalid}
+	}
+	for _, f := range []struct {
+		name     string
+		v        *int
+		low, top int
+	}{
+		{"index_backup_count", c.IndexBackupCount, 0, 1000},
+		{"backup_interval", c.BackupInterval, 0, 1 << 30},
+		{"flush_threshold", c.FlushThreshold, 1, 1 << 30},
+		{"max_memory_bytes", &c.MaxMemoryBytes, 0, 256 << 20},
+		{"max_id_bytes", &c.MaxIDBytes, 0, 1024},
+		{"max_depth", &c.MaxDepth, 0, 1000},
+		{"max_embedding_dims", &c.MaxEmbeddingDims, 0, 1 << 20},
+	} {
+		if f.v != nil && (*f.v < f.low || *f.v > f.top) {
+			return bad(f.name, *f.v, fmt.Sprintf("%d to %d", f.low, f.top))
+		}
+	}
+	if c.Format > configFormat {
+		return fmt.Errorf("%s: format %d, this program reads up to %d: %w", configName, c.Format, configFormat, ErrNewerFormat)
+	}
+	return nil
+}
+
+var errNoMember = errors.New(`it has no member "varve", so this folder is somebody else's`)
+
+// readConfig reads config.json. A file of somebody else is errNoMember, a
+// missing one fs.ErrNotExist.
+func readConfig(fsys vfs.FS, dir string) (*Config, vfs.Info, error) {
+	name := filepath.Join(dir, configName)
+	info, err := fsys.Stat(name)
+	if err != nil {
+		return nil, info, err
+	}
+	b, err := vfs.ReadFile(fsys, name, configLimit)
+	if err != nil {
+		return nil, info, err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(b, &members); err != nil {
+		return nil, info, fmt.Errorf("%s: %w: %w", name, ErrInvalid, err)
+	}
+	if _, ok := members["varve"]; !ok {
+		return nil, info, fmt.Errorf("%s: %w", name, errNoMember)
+	}
+	c := new(Config)
+	if err := json.Unmarshal(b, c); err != nil {
+		return nil, info, fmt.Errorf("%s: %w: %w", name, ErrInvalid, err)
+	}
+	return c, info, c.Validate()
+}
+
+// writeConfig makes config.json durable. Members that this program does not
+// know stay as they are.
+func writeConfig(fsys vfs.FS, dir string, c *Config, mode fs.FileMode) error {
+	name := filepath.Join(dir, configName)
+	members := map[string]json.RawMessage{}
+	if b, err := vfs.ReadFile(fsys, name, configLimit); err == nil {
+		if err := json.Unmarshal(b, &members); err != nil {
+			return fmt.Errorf("%s: %w: %w", name, ErrInvalid, err)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, &members); err != nil {
+		return err
+	}
+	if b, err = json.MarshalIndent(members, "", "  "); err != nil {
+		return err
+	}
+	return vfs.WriteDurable(fsys, name+".new", name, append(b, '\n'), mode)
+}
+
+// Config is the store's configuration as last read. It is read again when the
+// file's size or time changes; an invalid one is reported and the last good one
+// holds.
+func (st *Store) Config() Config {
+	st.config.mu.Lock()
+	defer st.config.mu.Unlock()
+	return *st.config.c
+}
+
+// SetConfig writes config.json. Other processes read it within a second.
+func (st *Store) SetConfig(c Config) error {
+	if st.o.ReadOnly {
+		return ErrReadOnly
+	}
+	c.Format = configFormat
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if err := writeConfig(st.fs, st.dir, &c, st.o.FileMode); err != nil {
+		return st.ioError("writing", filepath.Join(st.dir, configName), err)
+	}
+	st.rereadConfig()
+	return nil
+}
+
+// rereadConfig looks whether config.json has changed.
+func (st *Store) rereadConfig() {
+	info, err := st.fs.Stat(filepath.Join(st.dir, configName))
+	st.config.mu.Lock()
+	defer st.config.mu.Unlock()
+	if err != nil || info.Size == st.config.info.Size && info.Mtime.Equal(st.config.info.Mtime) {
+		return
+	}
+	c, info, err := readConfig(st.fs, st.dir)
+	st.config.info = info
+	st.config.err = err
+	if err != nil {
+		st.o.Logger.Warn("config.json is not valid; the last good one holds", "err", err)
+		st.event(Event{Kind: EventConfig, Path: configName, Err: err})
+		return
+	}
+	st.config.c = c
+}

@@ -1,0 +1,45 @@
+// Package varve keeps the memory of AI agents as plain JSON files, with the
+// durability of a database.
+//
+// # Basics
+//
+//	st, err := varve.Open(ctx, "./storage", nil)
+//	defer st.Close()
+//	m, err := st.Put(ctx, varve.Memory{Content: "prefers short answers"})
+//	m, err = st.Get(ctx, m.ID)
+//
+// When Put has returned nil, the memory survives kill -9, a crash of the system
+// and the loss of power: it is in the write-ahead log. Within a second it is a
+// file, memories/<name>.json, that any program can read, and a line in
+// memory_index.json. Any number of processes and goroutines may use one store at
+// once; on one machine their operations are linearizable. A batch is written as
+// a whole or not at all.
+//
+// A memory's Version is the place of its newest write in the log; it is never
+// used twice. IfVersion makes a write conditional on it. Update and Transact
+// read, change and write, and run again when somebody else was faster.
+//
+// # Where things are
+//
+// A look-up asks the overlay (what changed since the index was written, on the
+// heap), then the index (mapped, searched where it lies), then reads the
+// document from the log or, once flushed, from its file. See package state for
+// the first two, wal for the log, index for the index, docfile for the files.
+//
+// # Edits by hand
+//
+// The files are yours. A file that was edited is found when it is next read past
+// the cache, replaced, or verified. A valid edit is adopted as a new version; one
+// that meets a newer version is put aside in quarantine/ with a note; one that
+// is not valid stays where it is and reading it is an error that says why.
+//
+// # Caveats
+//
+// Get is served from a cache of documents: an edit by hand of a cached memory is
+// seen once it leaves the cache or another process reads it.
+//
+// Times that a memory names without a zone are UTC; see Options.NaiveTimes.
+//
+// On file systems where locks and shared mappings are not known to work between
+// processes (NFS, SMB, FUSE), one process at a time may have a store open.
+package varve

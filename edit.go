@@ -1,0 +1,164 @@
+package varve
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+func hash(b []byte) [32]byte { return sha256.Sum256(b) }
+
+// judge decides about a file that is not what the index names, also after
+// another look. Under flush.lock nobody of ours changes files, so it is
+// somebody's edit, or damage.
+//
+// A valid edit is adopted: it goes through the log like every change. What
+// cannot be adopted stays where it is, and is an error that says why; while the
+// log still has the version, that is served instead.
+func (st *Store) judge(ctx context.Context, id string) (version, error) {
+	if err := st.writable(); err != nil {
+		return st.unread(ctx, id)
+	}
+	if err := st.log.LockFlush(ctx); err != nil {
+		return version{}, err
+	}
+	v, err := st.judgeLocked(ctx, id)
+	st.log.UnlockFlush()
+	if errors.Is(err, ErrConflict) || errors.Is(err, errMoved) {
+		return st.find(ctx, id, true) // somebody wrote it meanwhile
+	}
+	return v, err
+}
+
+// unread is judge's answer where nothing may be changed.
+func (st *Store) unread(ctx context.Context, id string) (version, error) {
+	place, err := st.state.Find(record.Memory, id)
+	if err != nil {
+		return version{}, err
+	}
+	if v, ok := st.fromLog(ctx, id, place.Version); ok {
+		return v, nil
+	}
+	return version{}, &CorruptionError{Path: "memories/" + docfile.FileName(id), Offset: -1, LSN: place.Version, Err: errMismatch}
+}
+
+func (st *Store) judgeLocked(ctx context.Context, id string) (version, error) {
+	if err := st.sight(ctx); err != nil {
+		return version{}, err
+	}
+	place, err := st.state.Find(record.Memory, id)
+	if err != nil {
+		return version{}, err
+	}
+	v, err := st.read(ctx, id, place, true)
+	if !errors.Is(err, errMismatch) {
+		return v, err
+	}
+	name := docfile.FileName(id)
+	data, info, rerr := st.memories.Read(name, fileLimit)
+	old := version{lsn: place.Version, line: place.Entry}
+	if place.InLog {
+		if old, _, err = st.frame(ctx, record.Memory, id, place.Version); err != nil {
+			return version{}, err
+		}
+	}
+	switch {
+	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, ErrCorrupt):
+		return st.restore(ctx, id, old, rerr)
+	case rerr != nil:
+		return version{}, st.ioError("reading", st.memories.Path(name), rerr)
+	case matches(&old.line, info) && hash(data) != old.line.ContentHash:
+		// Nobody edits without moving the time: rot.
+		return st.restore(ctx, id, old, errors.New("its bytes have changed and its time has not"))
+	case hash(data) == old.line.ContentHash:
+		// Only the time was moved, by a copy or a checkout.
+		old.doc = data
+		return old, nil
+	}
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: storedLimits, Location: st.o.NaiveTimes, ID: id})
+	if err != nil {
+		if v, ok := st.fromLog(ctx, id, old.lsn); ok {
+			st.event(Event{Kind: EventDrift, ID: id, Path: "memories/" + name, Err: err, Note: "edited by hand, and not valid; the version before it is served"})
+			return v, nil
+		}
+		return version{}, &CorruptionError{Path: "memories/" + name, Offset: -1, LSN: old.lsn,
+			Err: fmt.Errorf("it was edited by hand and is not valid: correct it, or run memctl verify: %w", err)}
+	}
+	return st.adopt(ctx, m, data, old, info.Mtime.UnixMicro())
+}
+
+// adopt takes the bytes of an edited file into the log as a new version.
+func (st *Store) adopt(ctx context.Context, m *Memory, data []byte, old version, mtime int64) (version, error) {
+	if m.CreatedAt.IsZero() {
+		m.CreatedAt = old.line.CreatedAt
+	}
+	if m.UpdatedAt.IsZero() || m.UpdatedAt.Equal(old.line.UpdatedAt) {
+		m.UpdatedAt = st.o.Clock().UTC()
+	}
+	line, err := m.Line(data)
+	if err != nil {
+		return version{}, err
+	}
+	value, inflated := st.codec.Encode(nil, &record.Record{Previous: old.lsn, Line: line, Vector: m.Embedding, Doc: data})
+	b := &wal.Batch{
+		Entries:       []wal.Entry{{Key: key(m.ID), Kind: record.KindPut, Value: value, Inflated: inflated}},
+		Preconditions: []wal.Precondition{{Key: key(m.ID), LSN: old.lsn}},
+	}
+	if _, err := st.log.Append(ctx, b); err != nil {
+		return version{}, err
+	}
+	st.flusher.changed(st, 1)
+	st.health.edit()
+	st.event(Event{Kind: EventAdopted, ID: m.ID, LSN: b.Entries[0].LSN, Path: "memories/" + docfile.FileName(m.ID)})
+	v, _, err := st.frame(ctx, record.Memory, m.ID, b.Entries[0].LSN)
+	v.doc = data
+	return v, err
+}
+
+// fromLog reads a version from the log, if it still reaches back so far.
+func (st *Store) fromLog(ctx context.Context, id string, at wal.LSN) (version, bool) {
+	v, view, err := st.frame(ctx, record.Memory, id, at)
+	if err != nil || v.line.Deleted {
+		return version{}, false
+	}
+	v.doc, err = st.codec.Doc(&view, fileLimit)
+	return v, err == nil
+}
+
+// restore puts a file back that is gone or rotten, from the log; flush.lock is
+// held. What stood there is set aside by the round, for it is not ours.
+func (st *Store) restore(ctx context.Context, id string, old version, why error) (version, error) {
+	name := docfile.FileName(id)
+	v, ok := st.fromLog(ctx, id, old.lsn)
+	if !ok {
+		return version{}, &CorruptionError{Path: "memories/" + name, Offset: -1, LSN: old.lsn,
+			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
+	}
+	st.event(Event{Kind: EventCorruption, ID: id, Path: "memories/" + name, Err: why})
+	if !st.autoRepair() {
+		return v, nil
+	}
+	c := docfile.Change{
+		Folder: st.memories, Name: name, Mtime: timeOf(&v.line), ID: id, Version: old.lsn,
+		Data: func() ([]byte, error) { return v.doc, nil },
+	}
+	result, err := st.flusher.files.Round(ctx, []docfile.Change{c})
+	st.edited(ctx, result.Edits)
+	if err != nil {
+		st.o.Logger.Error("putting a damaged file back", "id", id, "err", err)
+	}
+	return v, nil
+}
+
+func (st *Store) autoRepair() bool {
+	st.config.mu.Lock()
+	defer st.config.mu.Unlock()
+	return st.config.c.autoRepair()
+}

@@ -1,0 +1,163 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// folders are those of a store, besides wal/, which the log makes.
+var folders = []string{"memories", "assemblies", "tmp", "backups", "quarantine"}
+
+// enter finds out what the folder is, and makes a store of it where it may.
+func (st *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c, info, err := readConfig(st.fs, st.dir)
+	switch {
+	case err == nil:
+		st.config.c, st.config.info = c, info
+		if st.o.ReadOnly {
+			return nil
+		}
+		return st.makeFolders()
+	case errors.Is(err, ErrNewerFormat):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, errNoMember):
+		return fmt.Errorf("%w: %w: choose another folder", ErrNoStore, err)
+	case errors.Is(err, ErrInvalid) && st.looksLikeStore():
+		// A slip of the pen in config.json must not keep anybody from his memories.
+		st.o.Logger.Warn("config.json is not valid; defaults hold", "err", err)
+		st.config.c, st.config.info, st.config.err = &Config{Format: configFormat}, info, err
+		st.report.Problems = append(st.report.Problems, err)
+		return nil
+	default:
+		return st.ioError("reading", filepath.Join(st.dir, configName), err)
+	}
+	if err := st.foreign(); err != nil {
+		return err
+	}
+	if st.o.ReadOnly || st.o.MustExist {
+		if !st.looksLikeStore() {
+			return ErrNoStore
+		}
+		if st.o.ReadOnly {
+			st.config.c = &Config{Format: configFormat}
+			return nil
+		}
+	}
+	return st.makeStore()
+}
+
+// looksLikeStore says whether a folder without a readable config.json is one of
+// ours all the same: a rescued copy.
+func (st *Store) looksLikeStore() bool {
+	if _, err := st.fs.Stat(filepath.Join(st.dir, "wal", "open.lock")); err == nil {
+		return true
+	}
+	names, err := st.fs.ReadDir(filepath.Join(st.dir, "memories"))
+	return err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".json") })
+}
+
+// foreign refuses a folder that holds another system's memories.
+func (st *Store) foreign() error {
+	names, err := st.fs.ReadDir(st.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return st.ioError("reading", st.dir, err)
+	}
+	hint := func(format string) error {
+		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", ErrNoStore, format, st.dir)
+	}
+	for _, name := range names {
+		switch {
+		case strings.HasPrefix(name, "session_") && strings.HasSuffix(name, ".json"):
+			return hint("vizor")
+		case strings.HasPrefix(name, "mem_") && strings.HasSuffix(name, ".json"),
+			strings.HasPrefix(name, "faiss_index.bin"), name == "id_to_index_mapping.json":
+			return hint("synthians")
+		case name == index.BaseName:
+			b, err := vfs.ReadFile(st.fs, filepath.Join(st.dir, name), 1<<30)
+			if err == nil && !strings.Contains(string(b[max(0, len(b)-64):]), `,"end":"`) {
+				return hint("synthians")
+			}
+		}
+	}
+	return nil
+}
+
+func (st *Store) makeStore() error {
+	if err := vfs.MkdirAll(st.fs, st.dir, st.o.FolderMode); err != nil {
+		return st.ioError("making", st.dir, err)
+	}
+	if err := st.makeFolders(); err != nil {
+		return err
+	}
+	ignore := filepath.Join(st.dir, ".gitignore")
+	if _, err := st.fs.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
+		if err := vfs.WriteDurable(st.fs, ignore+".new", ignore, []byte(gitignore), st.o.FileMode); err != nil {
+			return st.ioError("writing", ignore, err)
+		}
+	}
+	c := &Config{Format: configFormat}
+	if err := writeConfig(st.fs, st.dir, c.withDefaults(), st.o.FileMode); err != nil {
+		return st.ioError("writing", filepath.Join(st.dir, configName), err)
+	}
+	var err error
+	st.config.c, st.config.info, err = readConfig(st.fs, st.dir)
+	return err
+}
+
+// withDefaults spells out what a user may want to change.
+func (c *Config) withDefaults() *Config {
+	d := *c
+	backups, repair, interval, threshold := c.backups(), c.autoRepair(), int(c.backupInterval().Seconds()), c.flushThreshold()
+	d.IndexBackupCount, d.AutoRepair, d.BackupInterval, d.FlushThreshold = &backups, &repair, &interval, &threshold
+	return &d
+}
+
+const gitignore = `wal/
+tmp/
+backups/
+vector_index/
+checkpoint
+memory_index*.json
+`
+
+// makeFolders makes what is missing, and refuses a link where a folder of the
+// store should be: it could lead anywhere.
+func (st *Store) makeFolders() error {
+	made := false
+	for _, name := range folders {
+		path := filepath.Join(st.dir, name)
+		info, err := st.fs.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := st.fs.Mkdir(path, st.o.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
+				return st.ioError("making", path, err)
+			}
+			made = true
+		case err != nil:
+			return st.ioError("looking at", path, err)
+		case !info.Mode.IsDir():
+			return fmt.Errorf("%s is not a folder (%s): %w: a store does not follow links", path, info.Mode, ErrInvalid)
+		}
+	}
+	if made {
+		if err := st.fs.SyncDir(st.dir); err != nil {
+			return st.ioError("syncing", st.dir, err)
+		}
+	}
+	return nil
+}

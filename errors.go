@@ -1,0 +1,38 @@
+package varve
+
+import (
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/wal"
+)
+
+// The errors of the store; test for them with errors.Is.
+var (
+	ErrNotFound       = errs.ErrNotFound       // no such memory
+	ErrConflict       = errs.ErrConflict       // a condition did not hold: it was changed meanwhile
+	ErrClosed         = errs.ErrClosed         // the store was closed
+	ErrReadOnly       = errs.ErrReadOnly       // opened read-only, or damaged below what was durable
+	ErrDiskFull       = errs.ErrDiskFull       // deletes still work; service returns by itself
+	ErrPermission     = errs.ErrPermission     // the system refuses; the message has path, mode and owner
+	ErrLocked         = errs.ErrLocked         // see LockError
+	ErrTooLarge       = errs.ErrTooLarge       // one memory passes a limit
+	ErrBatchTooLarge  = errs.ErrBatchTooLarge  // a batch passes half a segment
+	ErrInvalid        = errs.ErrInvalid        // see FieldError
+	ErrNoStore        = errs.ErrNoStore        // the folder holds no store
+	ErrNewerFormat    = errs.ErrNewerFormat    // written by a newer version of this library
+	ErrSyncFailed     = errs.ErrSyncFailed     // the disk refuses to sync; reads go on
+	ErrOutcomeUnknown = errs.ErrOutcomeUnknown // the write may or may not have happened
+	ErrTruncated      = errs.ErrTruncated      // the log no longer reaches back so far
+	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
+	ErrSession        = errs.ErrSession        // it belongs to another session
+	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError
+)
+
+// The error types of the store; reach them with errors.As.
+type (
+	CorruptionError = errs.CorruptionError
+	FieldError      = errs.FieldError
+	LockError       = errs.LockError
+	BatchError      = errs.BatchError
+	TruncatedError  = errs.TruncatedError
+	ConflictError   = wal.ConflictError
+)

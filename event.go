@@ -1,0 +1,51 @@
+package varve
+
+import (
+	"time"
+
+	"github.com/varve-db/varve/wal"
+)
+
+// Event is something that a host may want to know of: see Options.Listener.
+type Event struct {
+	Kind  EventKind
+	Path  string        // relative to the store
+	ID    string        // of the memory, if it is about one
+	LSN   uint64        // position in the log, if it is about one
+	Note  string        // what a person should know
+	Count int           // of what it is about
+	Bytes int64         // likewise
+	Took  time.Duration // likewise
+	Err   error
+}
+
+// EventKind is what happened.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventTornTail   EventKind = "torn tail cut"                  // unacknowledged bytes behind the last commit
+	EventCorruption EventKind = "corruption found"               //
+	EventSyncFailed EventKind = "sync failed"                    // writes wait until one succeeds
+	EventSyncHealed EventKind = "sync works again"               //
+	EventLockWait   EventKind = "waited for a lock"              // Note names the holder
+	EventRecovered  EventKind = "recovered"                      // the log was read after an end without Close
+	EventDiskFull   EventKind = "disk full"                      //
+	EventArchiveGap EventKind = "segment not archived"           // history has a hole; memories have none
+	EventFlush      EventKind = "flushed"                        // Count files became durable
+	EventFlushError EventKind = "flush failed"                   // it is tried again
+	EventIndex      EventKind = "index written"                  //
+	EventRebuilt    EventKind = "index rebuilt"                  // from a backup or from the files; Note says why
+	EventEdit       EventKind = "edited file set aside"          // Path is in quarantine/
+	EventAdopted    EventKind = "edited file adopted"            //
+	EventDrift      EventKind = "files and index do not agree"   //
+	EventConfig     EventKind = "config.json is not valid"       // the last good one holds
+	EventBackupFail EventKind = "index backup could not be made" //
+)
+
+func (st *Store) event(e Event) { st.o.Listener(e) }
+
+// logEvent passes an event of the log on.
+func (st *Store) logEvent(e wal.Event) {
+	st.event(Event{Kind: EventKind(e.Kind), Path: e.Path, LSN: e.LSN, Note: e.Note, Bytes: e.Bytes, Took: e.Took, Err: e.Err})
+}

@@ -1,0 +1,73 @@
+package varve
+
+import (
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/index"
+)
+
+// Filter chooses memories. Several filters all have to pass.
+type Filter func(*filters)
+
+type filters struct {
+	session  *string
+	since    time.Time
+	until    time.Time
+	prefix   string
+	after    string
+	category *string
+}
+
+// InSession passes the memories of one session.
+func InSession(id string) Filter { return func(f *filters) { f.session = &id } }
+
+// Since passes what was written at this time or later.
+func Since(t time.Time) Filter { return func(f *filters) { f.since = t } }
+
+// Until passes what was written before this time.
+func Until(t time.Time) Filter { return func(f *filters) { f.until = t } }
+
+// WithPrefix passes ids that begin with this.
+func WithPrefix(p string) Filter { return func(f *filters) { f.prefix = p } }
+
+// After passes ids behind this one, in the order in which they are listed: to
+// go on where a listing was left.
+func After(id string) Filter { return func(f *filters) { f.after = id } }
+
+// InCategory passes the memories whose metadata has this category. Unlike the
+// other filters it reads the documents.
+func InCategory(c string) Filter { return func(f *filters) { f.category = &c } }
+
+func filtersOf(list []Filter) filters {
+	var f filters
+	for _, g := range list {
+		g(&f)
+	}
+	return f
+}
+
+// line judges what the index knows.
+func (f *filters) line(id string, e *index.Entry, now time.Time) bool {
+	switch {
+	case !e.ExpiresAt.IsZero() && !now.Before(e.ExpiresAt):
+		return false
+	case f.session != nil && (e.SessionID != *f.session || *f.session == ""):
+		return false
+	case !f.since.IsZero() && e.UpdatedAt.Before(f.since):
+		return false
+	case !f.until.IsZero() && !e.UpdatedAt.Before(f.until):
+		return false
+	}
+	return strings.HasPrefix(id, f.prefix)
+}
+
+// all says that every live memory passes.
+func (f *filters) all() bool {
+	return f.session == nil && f.since.IsZero() && f.until.IsZero() && f.prefix == "" && f.after == "" && f.category == nil
+}
+
+// memory judges what only the document knows.
+func (f *filters) memory(m *Memory) bool {
+	return f.category == nil || m.Category() == *f.category
+}

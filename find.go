@@ -1,0 +1,153 @@
+package varve
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// version is one version of a memory: its line, and its document once read.
+type version struct {
+	lsn  wal.LSN
+	line index.Entry
+	doc  []byte
+}
+
+func (v *version) expired(now time.Time) bool {
+	return !v.line.ExpiresAt.IsZero() && !now.Before(v.line.ExpiresAt)
+}
+
+// findTries bounds how often a look-up starts again because what it found was
+// replaced, flushed or released meanwhile. Each time it is somebody's progress.
+const findTries = 100
+
+// find returns the newest durable version of a memory, with its document if
+// that is wanted. errs.ErrNotFound if there is none.
+func (st *Store) find(ctx context.Context, id string, doc bool) (version, error) {
+	var last error
+	for range findTries {
+		if err := st.sight(ctx); err != nil {
+			return version{}, err
+		}
+		place, err := st.state.Find(record.Memory, id)
+		if err != nil {
+			return version{}, err
+		}
+		v, err := st.read(ctx, id, place, doc)
+		switch {
+		case err == nil:
+			return v, nil
+		case errors.Is(err, ErrTruncated), errors.Is(err, errMoved):
+			st.refresh()
+		case errors.Is(err, errMismatch):
+			if !st.changed(id, place) {
+				return st.judge(ctx, id)
+			}
+		default:
+			return version{}, err
+		}
+		last = err
+	}
+	return version{}, fmt.Errorf("reading %s: it changes faster than it can be read: %w", quote(id), last)
+}
+
+func (st *Store) changed(id string, was state.Place) bool {
+	if err := st.log.CatchUp(context.Background()); err != nil {
+		return false
+	}
+	now, err := st.state.Find(record.Memory, id)
+	return err != nil || now.Version != was.Version
+}
+
+// What read finds instead of what it was sent for.
+var (
+	errMismatch = errors.New("the file is not the version that the index names")
+	errMoved    = errors.New("another key lies at this position")
+)
+
+// read reads the version at a place.
+func (st *Store) read(ctx context.Context, id string, place state.Place, doc bool) (version, error) {
+	if place.InLog {
+		return st.readLog(ctx, id, place.Version, doc)
+	}
+	v := version{lsn: place.Version, line: place.Entry}
+	if !doc {
+		return v, nil
+	}
+	data, info, err := st.memories.Read(docfile.FileName(id), fileLimit)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrCorrupt) {
+			return v, fmt.Errorf("%w: %w", errMismatch, err)
+		}
+		return v, st.ioError("reading", st.memories.Path(docfile.FileName(id)), err)
+	}
+	if !matches(&v.line, info) || sha256.Sum256(data) != v.line.ContentHash {
+		return v, errMismatch
+	}
+	v.doc = data
+	return v, nil
+}
+
+// matches compares a file's size and time with a line's. They are a filter only.
+func matches(line *index.Entry, info vfs.Info) bool {
+	return info.Size == line.Size && sameTime(info.Mtime, time.UnixMicro(line.Mtime))
+}
+
+// sameTime compares in microseconds, which all file systems with sub-second
+// times keep.
+func sameTime(a, b time.Time) bool { return a.UnixMicro() == b.UnixMicro() }
+
+// readLog reads a version from its frame. Below flushed the file must agree: a
+// size or time that does not is somebody's edit.
+func (st *Store) readLog(ctx context.Context, id string, at wal.LSN, doc bool) (version, error) {
+	v, view, err := st.frame(ctx, record.Memory, id, at)
+	if err != nil || !doc {
+		return v, err
+	}
+	if at < st.log.Flushed() {
+		info, err := st.memories.Stat(docfile.FileName(id))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return v, st.ioError("looking at", st.memories.Path(docfile.FileName(id)), err)
+		}
+		if err != nil || !matches(&v.line, info) {
+			return v, errMismatch
+		}
+	}
+	v.doc, err = st.codec.Doc(&view, fileLimit)
+	return v, err
+}
+
+// frame reads the record of a version and its line.
+func (st *Store) frame(ctx context.Context, kind byte, id string, at wal.LSN) (version, record.View, error) {
+	e, err := st.log.ReadAt(ctx, at)
+	if err != nil {
+		return version{}, record.View{}, err
+	}
+	if len(e.Key) == 0 || e.Key[0] != kind || e.Key[1:] != id {
+		return version{}, record.View{}, errMoved
+	}
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return version{}, view, err
+	}
+	v := version{lsn: at}
+	if e.Delete {
+		v.line.Deleted = true
+		return v, view, nil
+	}
+	if v.line, err = index.ParseLine(view.Line); err != nil {
+		return v, view, fmt.Errorf("line of entry %d: %w", at, err)
+	}
+	v.line.Version, v.line.Mtime = at, e.Time.UnixMicro()
+	return v, view, nil
+}

@@ -1,0 +1,361 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// flusher turns what is durable in the log into files and index. Any process
+// may do it for all; the holder of flush.lock does.
+type flusher struct {
+	files      *docfile.Flusher
+	kick       chan struct{}
+	unflushed  atomic.Int64 // changes of this process since the last round
+	refreshing sync.Mutex
+	async      limiter
+
+	// Under flush.lock.
+	backupAt time.Time // of the newest index backup
+	failed   int       // rounds in a row
+}
+
+// flushWorkers is how many goroutines put files in place: more than two gained
+// nothing on any file system that was tried.
+const flushWorkers = 2
+
+func (f *flusher) init(st *Store) error {
+	workers := flushWorkers
+	if st.o.System.Inline {
+		workers = 1
+	}
+	f.kick = make(chan struct{}, 1)
+	f.async.init()
+	var err error
+	f.files, err = docfile.NewFlusher(docfile.Options{
+		Layout: st.layout, Token: st.token, Clock: st.o.Clock, Workers: workers, Limit: fileLimit,
+	})
+	return err
+}
+
+func (f *flusher) close() error {
+	if f.files == nil {
+		return nil
+	}
+	return f.files.Close()
+}
+
+// changed counts changes and starts a round when there are enough.
+func (f *flusher) changed(st *Store, n int) {
+	before := f.unflushed.Add(int64(n)) - int64(n)
+	threshold := int64(st.flushThreshold())
+	if before < threshold && before+int64(n) >= threshold {
+		select {
+		case f.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (st *Store) flushThreshold() int {
+	st.config.mu.Lock()
+	defer st.config.mu.Unlock()
+	return st.config.c.flushThreshold()
+}
+
+// Flush makes the files and the index durable up to what was committed before
+// the call, by whatever process.
+func (st *Store) Flush(ctx context.Context) error {
+	if err := st.begun(); err != nil {
+		return err
+	}
+	defer st.ended()
+	if err := st.writable(); err != nil {
+		return err
+	}
+	return st.flush(ctx, mergeAlways)
+}
+
+// merge says when a round writes the index.
+type merge int
+
+const (
+	mergeWhenDue merge = iota
+	mergeAlways        // all of it into a new base
+	mergeClosing       // so that the next open has little to replay
+)
+
+// closingSpill is how many entries a clean close leaves to the next replay.
+const closingSpill = 1000
+
+func (st *Store) flushClosing(ctx context.Context) error {
+	if err := st.sight(ctx); err != nil {
+		return err
+	}
+	if st.log.Flushed() >= st.log.Durable() && st.state.Overlay().Len() <= closingSpill && !st.log.Distrusted() {
+		c, err := st.log.Checkpoint()
+		if err == nil && c.Attested.LSN == st.log.Durable() {
+			return nil
+		}
+	}
+	return st.flush(ctx, mergeClosing)
+}
+
+func (st *Store) flush(ctx context.Context, m merge) error {
+	if err := st.log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer st.log.UnlockFlush()
+	return st.flushLocked(ctx, m)
+}
+
+// flushLocked is a round: what changed since flushed is put into files, these
+// are made durable, then the index if it is due, and only then the marks move.
+func (st *Store) flushLocked(ctx context.Context, m merge) error {
+	began := st.o.Clock()
+	st.flusher.unflushed.Store(0)
+	n, spilled, err := st.round(ctx, m)
+	st.health.flushed(st.o.Clock(), err)
+	if err != nil {
+		st.flusher.failed++
+		st.o.Logger.Error("flush failed; it will be tried again", "err", err)
+		st.event(Event{Kind: EventFlushError, Err: err})
+		return err
+	}
+	st.flusher.failed = 0
+	if n > 0 || spilled {
+		st.event(Event{Kind: EventFlush, Count: n, LSN: st.log.Flushed(), Took: st.o.Clock().Sub(began)})
+	}
+	return nil
+}
+
+func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err error) {
+	if err := st.sight(ctx); err != nil {
+		return 0, false, err
+	}
+	st.rereadConfig()
+	c, err := st.log.Checkpoint()
+	if err != nil {
+		return 0, false, err
+	}
+	distrusted := st.log.Distrusted()
+	if distrusted {
+		if err := st.emptyTemp(ctx); err != nil {
+			return 0, false, err
+		}
+		st.flusher.files.Distrust()
+	}
+	to := st.log.AppliedMark()
+	list := st.state.Changes(c.Flushed.LSN, to.LSN)
+	if err := st.putFiles(ctx, list, c.Flushed.LSN); err != nil {
+		return 0, false, err
+	}
+	c.Flushed = to
+	if st.spillDue(m, c) {
+		if err := st.spill(ctx, to, m == mergeAlways); err != nil {
+			return len(list), false, err
+		}
+		c.Spilled, spilled = to, true
+	}
+	if err := st.log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
+		return len(list), false, err
+	}
+	if distrusted {
+		st.log.Trust()
+	}
+	if spilled {
+		st.refresh()
+		if err := st.log.Forget("index", st.log.Spilled()); err != nil {
+			// The log keeps what it could not let go; nothing else depends on it.
+			st.o.Logger.Warn("releasing the log", "err", err)
+		}
+	}
+	return len(list), spilled, nil
+}
+
+// folderTimes are the modification times of the folders after our own last change.
+func (st *Store) folderTimes() [wal.Folders]int64 {
+	var t [wal.Folders]int64
+	for i, name := range []string{"memories", "assemblies"} {
+		if info, err := st.fs.Stat(filepath.Join(st.dir, name)); err == nil {
+			t[i] = info.Mtime.UnixNano()
+		}
+	}
+	return t
+}
+
+// putFiles puts the newest versions in place, in rounds of bounded memory.
+func (st *Store) putFiles(ctx context.Context, list []index.At, flushed wal.LSN) error {
+	for len(list) > 0 {
+		changes, n, err := st.changesFor(ctx, list, flushed)
+		if err != nil {
+			return err
+		}
+		list = list[n:]
+		result, err := st.flusher.files.Round(ctx, changes)
+		st.edited(ctx, result.Edits)
+		if err != nil {
+			return fmt.Errorf("putting files in place: %w", err)
+		}
+		if err := st.unblock(ctx, changes, result.Blocked); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changesFor reads the frames of as many changes as one round takes.
+func (st *Store) changesFor(ctx context.Context, list []index.At, flushed wal.LSN) ([]docfile.Change, int, error) {
+	var changes []docfile.Change
+	var bytes int64
+	for i, at := range list {
+		e, err := st.log.ReadAt(ctx, at.Pos)
+		if err != nil {
+			return nil, 0, err
+		}
+		if e.Key[0] != record.Memory {
+			continue
+		}
+		if bytes += int64(max(len(e.Value), int(e.Inflated))); bytes > st.o.System.RoundBytes && len(changes) > 0 {
+			return changes, i, nil
+		}
+		c, err := st.changeFor(ctx, e, flushed)
+		if err != nil {
+			return nil, 0, err
+		}
+		changes = append(changes, c)
+	}
+	return changes, len(list), nil
+}
+
+func (st *Store) changeFor(ctx context.Context, e wal.Entry, flushed wal.LSN) (docfile.Change, error) {
+	id := e.Key[1:]
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return docfile.Change{}, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	c := docfile.Change{
+		Folder: st.memories, Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
+		Data: func() ([]byte, error) { return st.codec.Doc(&view, fileLimit) },
+		Ours: func(info vfs.Info, data func() ([]byte, error)) bool { return st.ours(ctx, id, e.LSN, info, data) },
+	}
+	before, err := st.standing(ctx, id, view.Previous, flushed)
+	if err != nil {
+		return c, err
+	}
+	if before.lsn != 0 && !before.line.Deleted {
+		c.Before = docfile.Before{Exists: true, Size: before.line.Size, Mtime: time.UnixMicro(before.line.Mtime)}
+	}
+	return c, nil
+}
+
+// standing is the version of a memory that should stand in its file: the newest
+// below flushed, found along the chain of previous versions; zero if none.
+func (st *Store) standing(ctx context.Context, id string, previous, flushed wal.LSN) (version, error) {
+	for previous != 0 {
+		if previous < st.state.From() {
+			line, err := st.state.Line(record.Memory, id)
+			if errors.Is(err, ErrNotFound) {
+				return version{}, nil
+			}
+			return version{lsn: line.Version, line: line}, err
+		}
+		v, view, err := st.frame(ctx, record.Memory, id, previous)
+		if err != nil {
+			return v, err
+		}
+		if previous < flushed {
+			return v, nil
+		}
+		previous = view.Previous
+	}
+	return version{}, nil
+}
+
+// ours says whether a file holds a version of this memory that we know: one of
+// the chain, or the one that the index names.
+func (st *Store) ours(ctx context.Context, id string, newest wal.LSN, info vfs.Info, data func() ([]byte, error)) bool {
+	var content []byte
+	same := func(line *index.Entry) bool {
+		if line.Size != info.Size {
+			return false
+		}
+		if content == nil {
+			var err error
+			if content, err = data(); err != nil {
+				return false
+			}
+		}
+		return hash(content) == line.ContentHash
+	}
+	for at := newest; at != 0 && at >= st.state.From(); {
+		v, view, err := st.frame(ctx, record.Memory, id, at)
+		if err != nil {
+			break
+		}
+		if !v.line.Deleted && same(&v.line) {
+			return true
+		}
+		at = view.Previous
+	}
+	line, err := st.state.Line(record.Memory, id)
+	return err == nil && same(&line)
+}
+
+// unblock moves what has taken the place of a document aside, whatever it is,
+// and tries once more: nothing of it is lost, and the document is due.
+func (st *Store) unblock(ctx context.Context, changes []docfile.Change, blocked []docfile.Blocked) error {
+	if len(blocked) == 0 {
+		return nil
+	}
+	var again []docfile.Change
+	for _, b := range blocked {
+		c := changes[b.Change]
+		where := filepath.Join("quarantine", fmt.Sprintf("%d-%s", c.Version, c.Name))
+		if err := st.fs.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.dir, where)); err != nil {
+			return fmt.Errorf("memories/%s is in the way: %w; it could not be put aside: %w", c.Name, b.Err, err)
+		}
+		st.o.Logger.Warn("something in the place of a memory was put aside", "what", b.Err, "where", where)
+		st.event(Event{Kind: EventEdit, ID: c.ID, Path: where, Err: b.Err})
+		again = append(again, c)
+	}
+	result, err := st.flusher.files.Round(ctx, again)
+	st.edited(ctx, result.Edits)
+	if err == nil && len(result.Blocked) > 0 {
+		err = result.Blocked[0].Err
+	}
+	return err
+}
+
+// emptyTemp removes what killed processes left in tmp/.
+func (st *Store) emptyTemp(ctx context.Context) error {
+	edits, err := st.flusher.files.EmptyTemp(func(path string, _ vfs.Info, _ func() ([]byte, error)) bool {
+		// A half-written index is worth nothing, nor is one of ours that lives.
+		return filepath.Dir(path) == "tmp" && len(filepath.Base(path)) > 6 && filepath.Base(path)[:6] == "index."
+	})
+	st.edited(ctx, edits)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// edited reports files that were not ours.
+func (st *Store) edited(_ context.Context, edits []docfile.Edit) {
+	for _, e := range edits {
+		st.o.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
+		st.health.edit()
+		st.event(Event{Kind: EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
+	}
+}

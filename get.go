@@ -1,0 +1,114 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// cached is a document in the cache. It counts as long as nothing was applied
+// to its key and the index was not replaced since; else the index is asked.
+type cached struct {
+	lsn     wal.LSN
+	doc     []byte
+	expires time.Time
+	swaps   uint64
+}
+
+// Get returns a memory, or ErrNotFound. It never writes; see Touch.
+func (st *Store) Get(ctx context.Context, id string) (Memory, error) {
+	v, err := st.get(ctx, id)
+	if err != nil {
+		return Memory{}, err
+	}
+	return st.decode(id, v)
+}
+
+// GetRaw returns the exact bytes of a memory's file, or what they will be once
+// it is flushed.
+func (st *Store) GetRaw(ctx context.Context, id string) ([]byte, error) {
+	v, err := st.get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Clone(v.doc), nil
+}
+
+// GetMany returns several memories in the order of their ids. The errors of
+// those that cannot be had are *BatchError, joined; the others are there.
+func (st *Store) GetMany(ctx context.Context, ids ...string) ([]Memory, error) {
+	all := make([]Memory, len(ids))
+	var errs []error
+	for i, id := range ids {
+		m, err := st.Get(ctx, id)
+		if err != nil {
+			if errors.Is(err, ErrClosed) || ctx.Err() != nil {
+				return nil, err
+			}
+			errs = append(errs, &BatchError{Index: i, Key: id, Err: err})
+			continue
+		}
+		all[i] = m
+	}
+	return all, errors.Join(errs...)
+}
+
+func (st *Store) get(ctx context.Context, id string) (version, error) {
+	if err := st.begun(); err != nil {
+		return version{}, err
+	}
+	defer st.ended()
+	if err := ctx.Err(); err != nil {
+		return version{}, err
+	}
+	v, err := st.load(ctx, id)
+	if err == nil && v.expired(st.o.Clock()) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return v, fmt.Errorf("memory %s: %w", quote(id), err)
+	}
+	return v, nil
+}
+
+// load returns the newest version with its document, from the cache if it is there.
+// The document is shared and not to be changed.
+func (st *Store) load(ctx context.Context, id string) (version, error) {
+	if st.cache == nil {
+		return st.find(ctx, id, true)
+	}
+	if c, ok := st.cache.GetIfPresent(id); ok {
+		if err := st.sight(ctx); err != nil {
+			return version{}, err
+		}
+		if !st.state.Changed(record.Memory, id, c.lsn, c.swaps) {
+			v := version{lsn: c.lsn, doc: c.doc}
+			v.line.ExpiresAt = c.expires
+			return v, nil
+		}
+	}
+	swaps := st.state.Swaps()
+	v, err := st.find(ctx, id, true)
+	if err != nil {
+		return v, err
+	}
+	if int64(len(v.doc)) < st.o.CacheBytes/4 {
+		st.cache.Set(id, &cached{lsn: v.lsn, doc: v.doc, expires: v.line.ExpiresAt, swaps: swaps})
+	}
+	return v, nil
+}
+
+func (st *Store) decode(id string, v version) (Memory, error) {
+	m, err := memstore.Decode(v.doc, memstore.DecodeOptions{Limits: storedLimits, Location: st.o.NaiveTimes, ID: id})
+	if err != nil {
+		return Memory{}, fmt.Errorf("memory %s, version %d: %w", quote(id), v.lsn, err)
+	}
+	m.Version = v.lsn
+	return *m, nil
+}

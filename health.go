@@ -1,0 +1,127 @@
+package varve
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/internal/record"
+)
+
+// health is what the flusher has to say.
+type health struct {
+	mu    sync.Mutex
+	at    time.Time
+	err   error
+	edits int
+}
+
+func (h *health) flushed(at time.Time, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at, h.err = at, err
+}
+
+func (h *health) edit() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.edits++
+}
+
+// Health is whether the store does what it should.
+type Health struct {
+	OK       bool
+	Writable bool
+	Problems []error // what is wrong, the gravest first
+}
+
+// Health looks for what keeps the store from doing its work.
+func (st *Store) Health(ctx context.Context) Health {
+	h := Health{Writable: true}
+	bad := func(err error, writable bool) {
+		h.Problems = append(h.Problems, err)
+		h.Writable = h.Writable && writable
+	}
+	if err := st.begun(); err != nil {
+		return Health{Problems: []error{err}}
+	}
+	defer st.ended()
+	if d := st.log.Damage(); d != nil {
+		bad(d, false)
+	}
+	if st.o.ReadOnly {
+		h.Writable = false
+	}
+	if st.log.Poisoned() {
+		bad(ErrSyncFailed, false)
+	}
+	if err := st.sight(ctx); err != nil {
+		bad(err, true)
+	}
+	st.health.mu.Lock()
+	if st.health.err != nil {
+		bad(fmt.Errorf("the last flush failed: %w", st.health.err), true)
+	}
+	st.health.mu.Unlock()
+	st.config.mu.Lock()
+	if st.config.err != nil {
+		bad(st.config.err, true)
+	}
+	st.config.mu.Unlock()
+	if v, err := st.fs.Volume(st.dir); err == nil && v.Free < lowSpace && v.Total > 0 {
+		bad(fmt.Errorf("%w soon: %d MiB are left for %s", ErrDiskFull, v.Free>>20, st.dir), true)
+	}
+	h.OK = len(h.Problems) == 0
+	return h
+}
+
+// lowSpace is the free space below which Health warns.
+const lowSpace = 256 << 20
+
+// Stats are the numbers of a store.
+type Stats struct {
+	Dir       string
+	UUID      string
+	Memories  int64
+	Durable   uint64 // how far the log is durable
+	Flushed   uint64 // below it the files are the truth
+	Spilled   uint64 // below it the index is
+	Backlog   int64  // bytes of log that an open would read
+	Unflushed int64  // bytes of log that are not in files yet
+	Overlay   int    // keys that changed since the index was written
+	IndexSize int64  // bytes of base and delta
+	Processes []int  // that have it open to write
+	LastFlush time.Time
+	Edits     int // edited files met by this process
+}
+
+// Stats are the numbers of the store as they are now.
+func (st *Store) Stats() Stats {
+	if st.begun() != nil {
+		return Stats{Dir: st.dir}
+	}
+	defer st.ended()
+	_ = st.sight(context.Background()) // the numbers of a moment ago are numbers too
+	s := Stats{
+		Dir: st.dir, UUID: uuid.UUID(st.log.UUID()).String(), Memories: st.state.Live(record.Memory),
+		Durable: st.log.Durable(), Flushed: st.log.Flushed(), Spilled: st.log.Spilled(), Backlog: st.log.Backlog(),
+		Overlay: st.state.Overlay().Len(), Processes: st.log.Processes(),
+	}
+	s.Unflushed = int64(s.Durable - min(s.Durable, s.Flushed))
+	if set := st.state.Set(); set != nil {
+		defer set.Release()
+		if set.Base() != nil {
+			s.IndexSize += set.Base().Size()
+		}
+		if set.Delta() != nil {
+			s.IndexSize += set.Delta().Size()
+		}
+	}
+	st.health.mu.Lock()
+	s.LastFlush, s.Edits = st.health.at, st.health.edits
+	st.health.mu.Unlock()
+	return s
+}

@@ -1,0 +1,318 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// Memories yields the memories that pass the filters, by id as JSON writes it.
+// One that cannot be read yields its error and the rest goes on. What is
+// written meanwhile is seen or not.
+func (st *Store) Memories(ctx context.Context, filters ...Filter) iter.Seq2[Memory, error] {
+	return func(yield func(Memory, error) bool) {
+		if err := st.begun(); err != nil {
+			yield(Memory{}, err)
+			return
+		}
+		defer st.ended()
+		if err := st.sight(ctx); err != nil {
+			yield(Memory{}, err)
+			return
+		}
+		st.each(ctx, filtersOf(filters), yield)
+	}
+}
+
+// each yields decoded memories.
+func (st *Store) each(ctx context.Context, f filters, yield func(Memory, error) bool) {
+	for id, err := range st.ids(ctx, f) {
+		if err != nil {
+			if !yield(Memory{}, err) {
+				return
+			}
+			continue
+		}
+		v, err := st.load(ctx, id)
+		if errors.Is(err, ErrNotFound) || err == nil && v.expired(st.o.Clock()) {
+			continue // gone since
+		}
+		var m Memory
+		if err == nil {
+			m, err = st.decode(id, v)
+		} else {
+			err = fmt.Errorf("memory %s: %w", quote(id), err)
+		}
+		if err == nil && !f.memory(&m) {
+			continue
+		}
+		if !yield(m, err) || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// Count is the number of memories that pass the filters.
+func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
+	if err := st.begun(); err != nil {
+		return 0, err
+	}
+	defer st.ended()
+	if err := st.sight(ctx); err != nil {
+		return 0, err
+	}
+	f := filtersOf(filters)
+	if f.all() && !st.anyExpiry(ctx) {
+		return st.state.Live(record.Memory), nil
+	}
+	var n int64
+	if f.category != nil {
+		var first error
+		st.each(ctx, f, func(_ Memory, err error) bool {
+			if err == nil {
+				n++
+			} else if first == nil {
+				first = err
+			}
+			return true
+		})
+		return n, first
+	}
+	for _, err := range st.ids(ctx, f) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// anyExpiry says whether any memory has a time to live: without one the number
+// of live memories is known.
+func (st *Store) anyExpiry(ctx context.Context) bool {
+	set := st.state.Set()
+	if set == nil {
+		return false
+	}
+	defer set.Release()
+	if set.Count(index.ByExpiry) > 0 {
+		return true
+	}
+	changed, err := st.overlay.sorted(ctx, st)
+	return err != nil || changed.expiry
+}
+
+// change is what the overlay knows of one memory, for listings.
+type change struct {
+	id, key string // key as JSON writes it
+	line    index.Entry
+	deleted bool
+}
+
+// overlayOrder keeps the overlay's memories in the order of the table, made
+// when a listing needs it and as long as nothing changes.
+type overlayOrder struct {
+	mu    sync.Mutex
+	list  *changes
+	at    wal.LSN
+	swaps uint64
+}
+
+type changes struct {
+	list   []change
+	expiry bool
+}
+
+func (o *overlayOrder) sorted(ctx context.Context, st *Store) (*changes, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var last error
+	for range findTries {
+		swaps, at := st.state.Swaps(), st.log.Applied()
+		if o.list != nil && o.at == at && o.swaps == swaps {
+			return o.list, nil
+		}
+		list, err := st.sortChanges(ctx)
+		if err == nil && swaps == st.state.Swaps() {
+			o.list, o.at, o.swaps = list, at, swaps
+			return list, nil
+		}
+		if err != nil && !errors.Is(err, ErrTruncated) && !errors.Is(err, errMoved) {
+			return nil, err
+		}
+		last = err
+		st.refresh()
+	}
+	return nil, fmt.Errorf("listing: the log is released faster than it can be read: %w", last)
+}
+
+func (st *Store) sortChanges(ctx context.Context) (*changes, error) {
+	all := new(changes)
+	for _, at := range st.state.Changes(0, 1<<62) {
+		e, err := st.log.ReadAt(ctx, at.Pos)
+		if err != nil {
+			return nil, err
+		}
+		if e.Key[0] != record.Memory {
+			continue
+		}
+		c := change{id: e.Key[1:], deleted: e.Delete}
+		if c.key, err = table.EncodeKey(c.id); err != nil {
+			return nil, err
+		}
+		if !e.Delete {
+			v, err := record.Parse(e.Value)
+			if err == nil {
+				c.line, err = index.ParseLine(v.Line)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("entry %d: %w", at.Pos, err)
+			}
+			c.line.Version = at.Pos
+			all.expiry = all.expiry || !c.line.ExpiresAt.IsZero()
+		}
+		all.list = append(all.list, c)
+	}
+	slices.SortFunc(all.list, func(a, b change) int { return strings.Compare(a.key, b.key) })
+	return all, nil
+}
+
+// ids yields the ids that pass the filters, as far as the index knows: the set
+// and the overlay, merged.
+func (st *Store) ids(ctx context.Context, f filters) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		changed, err := st.overlay.sorted(ctx, st)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		set := st.state.Set()
+		if set == nil {
+			yield("", ErrClosed)
+			return
+		}
+		defer set.Release()
+		after, err := table.EncodeKey(f.after)
+		if err != nil {
+			yield("", &FieldError{Field: "id", Value: quote(f.after), Err: err})
+			return
+		}
+		list := changed.list
+		for len(list) > 0 && f.after != "" && list[0].key <= after {
+			list = list[1:]
+		}
+		now := st.o.Clock()
+		give := func(c *change) bool {
+			return c.deleted || !f.line(c.id, &c.line, now) || yield(c.id, nil)
+		}
+		for item, err := range st.base(set, f) {
+			if err != nil {
+				if !yield("", err) {
+					return
+				}
+				continue
+			}
+			for len(list) > 0 && list[0].key < item.key {
+				if !give(&list[0]) {
+					return
+				}
+				list = list[1:]
+			}
+			if len(list) > 0 && list[0].key == item.key {
+				continue // it comes from the overlay
+			}
+			if overtaken(changed.list, item.key) {
+				continue
+			}
+			e, err := index.ParseLine(item.line)
+			if err != nil {
+				err = fmt.Errorf("index line of %s: %w", quote(item.id), err)
+			}
+			if err == nil && !f.line(item.id, &e, now) {
+				continue
+			}
+			if !yield(item.id, err) {
+				return
+			}
+		}
+		for i := range list {
+			if !give(&list[i]) {
+				return
+			}
+		}
+	}
+}
+
+// overtaken says whether the overlay knows the key.
+func overtaken(list []change, key string) bool {
+	_, ok := slices.BinarySearchFunc(list, key, func(c change, k string) int { return strings.Compare(c.key, k) })
+	return ok
+}
+
+// item is a line of the set.
+type item struct {
+	id, key string
+	line    []byte
+}
+
+// base yields the lines of the set, those of one session by by_session.
+func (st *Store) base(set *index.Set, f filters) iter.Seq2[item, error] {
+	return func(yield func(item, error) bool) {
+		section, span := index.Memories, index.Span{Prefix: f.prefix}
+		if f.session != nil {
+			section, span.Prefix = index.BySession, index.SessionKey(*f.session, f.prefix)
+		}
+		if f.after != "" {
+			span.From, span.After = f.after, true
+			if f.session != nil {
+				span.From = index.SessionKey(*f.session, f.after)
+			}
+		}
+		var line []byte
+		for e, err := range set.Range(section, span) {
+			if err != nil {
+				if !yield(item{}, err) {
+					return
+				}
+				continue
+			}
+			it := item{line: e.Value}
+			if it.id, err = decodeKey(e.Key); err == nil && f.session != nil {
+				var ok bool
+				if _, it.id, ok = index.SplitSessionKey(it.id); !ok {
+					err = fmt.Errorf("%w: by_session has the key %s", ErrCorrupt, quote(it.id))
+				} else if line, ok, err = set.Get(line[:0], index.Memories, it.id); err == nil && !ok {
+					err = fmt.Errorf("%w: by_session names %s, which is not in the index", ErrCorrupt, quote(it.id))
+				}
+				it.line = line
+			}
+			if err == nil {
+				it.key, err = table.EncodeKey(it.id)
+			}
+			if !yield(it, err) {
+				return
+			}
+		}
+	}
+}
+
+// decodeKey undoes the escapes of a key in a table.
+func decodeKey(written []byte) (string, error) {
+	if bytes.IndexByte(written, '\\') < 0 {
+		return string(written), nil
+	}
+	var key string
+	err := json.Unmarshal(append(append([]byte{'"'}, written...), '"'), &key)
+	return key, err
+}

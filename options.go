@@ -1,0 +1,102 @@
+package varve
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// Options is what belongs to this process; what belongs to the store is in its
+// config.json. The zero value is right.
+type Options struct {
+	// ReadOnly changes nothing, on disk or in memory that others share. It works
+	// in folders and on media that cannot be written.
+	ReadOnly bool
+	// MustExist refuses to make a store where there is none, with ErrNoStore.
+	MustExist bool
+	// CacheBytes bounds the cache of documents; 16 MiB when 0, none when negative.
+	CacheBytes int64
+	// LockWait is how long a lock of another process is waited for; 30 s when 0.
+	LockWait time.Duration
+	// Logger hears of conflicts, retries and waits (Debug), of low space, slow
+	// syncs and drift (Warn), of damage (Error). The library prints nothing.
+	Logger *slog.Logger
+	// Listener is told what happens, in the goroutine in which it does: it must not block.
+	Listener func(Event)
+	// Clock is time.Now when nil.
+	Clock func() time.Time
+	// NaiveTimes is the zone of times that name none; UTC when nil.
+	NaiveTimes *time.Location
+	// NoBackground leaves flushing to Flush and Close.
+	NoBackground bool
+
+	// For a store that is made: the size of its log's segments, 64 MiB when 0.
+	// One commit takes at most half of one.
+	SegmentSize int
+	// Modes of files and folders: 0600 and 0700 when 0.
+	FileMode   fs.FileMode
+	FolderMode fs.FileMode
+
+	// System replaces the machine, for the project's own tests.
+	System *vfs.System
+}
+
+// Validate says what is wrong, as a *FieldError.
+func (o *Options) Validate() error {
+	switch {
+	case o.LockWait < 0:
+		return &FieldError{Field: "LockWait", Value: o.LockWait.String(), Err: fmt.Errorf("negative: %w", ErrInvalid)}
+	case o.SegmentSize != 0 && (o.SegmentSize < segment.MinSize || o.SegmentSize > segment.MaxSize || o.SegmentSize%4096 != 0):
+		return &FieldError{Field: "SegmentSize", Value: fmt.Sprint(o.SegmentSize), Limit: fmt.Sprintf("%d to %d, a multiple of 4096", segment.MinSize, segment.MaxSize), Err: ErrInvalid}
+	case o.FileMode&^fs.ModePerm != 0 || o.FileMode != 0 && o.FileMode&0o600 != 0o600:
+		return &FieldError{Field: "FileMode", Value: o.FileMode.String(), Err: fmt.Errorf("the owner must read and write: %w", ErrInvalid)}
+	case o.FolderMode&^fs.ModePerm != 0 || o.FolderMode != 0 && o.FolderMode&0o700 != 0o700:
+		return &FieldError{Field: "FolderMode", Value: o.FolderMode.String(), Err: fmt.Errorf("the owner must read, write and search: %w", ErrInvalid)}
+	}
+	return nil
+}
+
+func (o *Options) fill() {
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 16 << 20
+	}
+	if o.LockWait == 0 {
+		o.LockWait = 30 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Listener == nil {
+		o.Listener = func(Event) {}
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.FileMode == 0 {
+		o.FileMode = 0o600
+	}
+	if o.FolderMode == 0 {
+		o.FolderMode = 0o700
+	}
+	var s vfs.System
+	if o.System != nil {
+		s = *o.System
+	}
+	if s.FS == nil {
+		s.FS = vfs.OS()
+	}
+	if s.SpillBytes == 0 {
+		s.SpillBytes = 64 << 20
+	}
+	if s.BacklogBytes == 0 {
+		s.BacklogBytes = 1 << 30
+	}
+	if s.RoundBytes == 0 {
+		s.RoundBytes = 64 << 20
+	}
+	o.System = &s
+}

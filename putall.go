@@ -1,0 +1,81 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// PutAll limits a chunk to whichever comes first.
+const (
+	putAllCount = 1000
+	putAllBytes = 4 << 20
+)
+
+// PutAll stores any number of memories in bounded memory: in chunks of at most
+// 1,000 memories or 4 MiB (or half of what one commit may take), each of them
+// all or nothing. It returns how many are stored; when there is an error, these
+// are the first ones. An error that is about one memory is a *BatchError with
+// its index; those before it in its chunk are stored.
+func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], conds ...Cond) (int64, error) {
+	limit := min(int64(putAllBytes), int64(st.log.Limit())/2)
+	var done int64
+	var size int64
+	b := st.NewBatch()
+	write := func() error {
+		if b.Len() == 0 {
+			return nil
+		}
+		n, err := st.applyChunk(ctx, b)
+		done += int64(n)
+		b, size = st.NewBatch(), 0
+		return err
+	}
+	for m := range memories {
+		n := sizeGuess(&m)
+		if b.Len() > 0 && (b.Len() >= putAllCount || size+n > limit) {
+			if err := write(); err != nil {
+				return done, err
+			}
+		}
+		b.Put(m, conds...)
+		size += n
+	}
+	return done, write()
+}
+
+// applyChunk writes a chunk. One memory that is refused does not keep those
+// before it back; a chunk whose size was guessed too low goes in two halves.
+func (st *Store) applyChunk(ctx context.Context, b *Batch) (int, error) {
+	err := st.Apply(ctx, b)
+	var be *BatchError
+	switch {
+	case err == nil:
+		return b.Len(), nil
+	case errors.Is(err, ErrBatchTooLarge) && b.Len() > 1:
+		half := b.Len() / 2
+		n, err := st.applyChunk(ctx, &Batch{ops: b.ops[:half]})
+		if err != nil {
+			return n, err
+		}
+		m, err := st.applyChunk(ctx, &Batch{ops: b.ops[half:]})
+		return n + m, err
+	case errors.As(err, &be) && be.Index > 0:
+		n, err2 := st.applyChunk(ctx, &Batch{ops: b.ops[:be.Index]})
+		if err2 != nil {
+			return n, err2
+		}
+		return n, err
+	}
+	return 0, err
+}
+
+// sizeGuess is about what a memory takes in the log.
+func sizeGuess(m *Memory) int64 {
+	n := int64(len(m.ID)+len(m.Content)) + 24*int64(len(m.Embedding)+len(m.HyperbolicEmbedding)) + 1024
+	for k, v := range m.Metadata {
+		n += int64(len(k) + len(fmt.Sprint(v)) + 16)
+	}
+	return n
+}

@@ -1,0 +1,68 @@
+package varve
+
+import (
+	"sync"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// OpenReport says what Open found and did.
+type OpenReport struct {
+	Created   bool  // a new store
+	Recovered bool  // nobody had it open: the log's end was read and made durable again
+	Clean     bool  // it had been closed, or nothing came after the last flush
+	Replayed  int   // entries of the log
+	LogBytes  int64 // that were read for it
+
+	TornTail *TornTail        // unacknowledged bytes behind the last commit were cut
+	Damage   *CorruptionError // below what was durable: the store is read-only
+	Rebuilt  *Rebuilt         // the index was made again
+
+	Problems     []error // the first of them
+	ProblemCount int
+
+	mu sync.Mutex
+}
+
+// TornTail is what was cut off the log.
+type TornTail struct {
+	LSN   uint64
+	Bytes int64
+	Path  string // where the bytes were put aside, relative to the store
+}
+
+// Rebuilt says that the index was made again from the files.
+type Rebuilt struct {
+	Why      error
+	Memories int
+}
+
+const maxProblems = 100
+
+func (st *Store) fillReport() {
+	r := st.log.Report()
+	o := &st.report
+	o.Created, o.Recovered, o.Clean = r.Created, r.Recovered, r.Clean
+	o.Replayed, o.LogBytes, o.Damage = r.Replayed, r.Bytes, r.Damage
+	if t := r.TornTail; t != nil {
+		o.TornTail = &TornTail{LSN: t.At, Bytes: t.Bytes, Path: t.Path}
+	}
+}
+
+// OpenReport says what Open found and did. Files and index are compared in the
+// background when a folder was changed by somebody else; what that finds is
+// added when it is done.
+func (st *Store) OpenReport() *OpenReport {
+	st.report.mu.Lock()
+	defer st.report.mu.Unlock()
+	r := OpenReport{
+		Created: st.report.Created, Recovered: st.report.Recovered, Clean: st.report.Clean,
+		Replayed: st.report.Replayed, LogBytes: st.report.LogBytes,
+		TornTail: st.report.TornTail, Damage: st.report.Damage, Rebuilt: st.report.Rebuilt,
+		ProblemCount: st.report.ProblemCount,
+	}
+	r.Problems = append(r.Problems, st.report.Problems...)
+	return &r
+}
+
+func quote(s string) string { return errs.Quote(s) }

@@ -1,0 +1,151 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// spillDue says whether this round writes the index: the log since the last one
+// has passed its budget, the index is small, or a flush or a close wants it.
+func (st *Store) spillDue(m merge, c wal.Checkpoint) bool {
+	set := st.state.Set()
+	if set == nil {
+		return false
+	}
+	defer set.Release()
+	if c.Flushed.LSN == c.Spilled.LSN && set.LSN() == c.Spilled.LSN {
+		return m == mergeAlways && set.Delta() != nil
+	}
+	switch m {
+	case mergeAlways:
+		return true
+	case mergeClosing:
+		return st.state.Overlay().Len() > closingSpill || small(set)
+	}
+	return small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > st.o.System.SpillBytes
+}
+
+// smallBase is up to where a base is so quickly written that every round does.
+const smallBase = 256 << 10
+
+func small(set *index.Set) bool {
+	return set.Base() == nil || set.Base().Size() < smallBase
+}
+
+// spill writes the state as of a mark as a new delta, or merged, as a new base.
+func (st *Store) spill(ctx context.Context, to wal.Mark, always bool) error {
+	set := st.state.Set()
+	if set == nil {
+		return ErrClosed
+	}
+	defer set.Release()
+	list, err := st.stateAt(ctx, set.LSN(), to.LSN)
+	if err != nil {
+		return err
+	}
+	target := st.target(to.LSN)
+	ch := index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
+		e, err := st.log.ReadAt(ctx, c.Version)
+		if err != nil {
+			return nil, err
+		}
+		view, err := record.Parse(e.Value)
+		if err != nil {
+			return nil, err
+		}
+		return index.Finish(dst, view.Line, c.Version, e.Time.UnixMicro())
+	}}
+	began := st.o.Clock()
+	var w index.Written
+	if always || index.MergeDue(set) {
+		st.backupDue(&target)
+		if w, err = index.WriteBase(set, target, ch); err == nil && target.Backup {
+			st.flusher.backupAt = target.Now
+		}
+	} else {
+		w, err = index.WriteDelta(set, target, ch)
+	}
+	if w.BackupErr != nil {
+		st.o.Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
+		st.event(Event{Kind: EventBackupFail, Err: w.BackupErr})
+	}
+	if err != nil {
+		if errors.Is(err, ErrCorrupt) {
+			// A damaged index is not carried on: whoever opens the store next makes
+			// it anew from the files, which are all durable.
+			st.event(Event{Kind: EventCorruption, Path: index.BaseName, Err: err})
+		}
+		return fmt.Errorf("writing the index: %w", st.ioError("writing", filepath.Join(st.dir, index.BaseName), err))
+	}
+	st.event(Event{Kind: EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(list), Took: st.o.Clock().Sub(began)})
+	return nil
+}
+
+// stateAt lists what changed in [from, to) as it stood at to. A key that
+// changed again since is taken with the version that it had then.
+func (st *Store) stateAt(ctx context.Context, from, to wal.LSN) ([]index.Change, error) {
+	var list []index.Change
+	for _, at := range st.state.Changes(from, 1<<62) {
+		pos := at.Pos
+		e, err := st.log.ReadAt(ctx, pos)
+		if err != nil {
+			return nil, err
+		}
+		for pos >= to {
+			view, err := record.Parse(e.Value)
+			if err != nil {
+				return nil, err
+			}
+			if pos = view.Previous; pos < from {
+				break // as the set has it
+			}
+			if e, err = st.log.ReadAt(ctx, pos); err != nil {
+				return nil, err
+			}
+		}
+		if pos < from {
+			continue
+		}
+		c := index.Change{Section: index.Memories, ID: e.Key[1:], Version: pos, Deleted: e.Delete}
+		if e.Key[0] == record.Assembly {
+			c.Section = index.Assemblies
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// backupDue has the old base kept if the interval is over.
+func (st *Store) backupDue(to *index.Target) {
+	st.config.mu.Lock()
+	keep, every := st.config.c.backups(), st.config.c.backupInterval()
+	st.config.mu.Unlock()
+	if keep == 0 {
+		return
+	}
+	if st.flusher.backupAt.IsZero() {
+		st.flusher.backupAt = st.newestBackup()
+	}
+	if to.Now.Sub(st.flusher.backupAt) >= every || to.Now.Before(st.flusher.backupAt) {
+		to.Backup, to.Backups = true, keep
+	}
+}
+
+func (st *Store) newestBackup() time.Time {
+	list, err := index.Backups(st.fs, st.dir)
+	if err != nil || len(list) == 0 {
+		return time.Time{}
+	}
+	info, err := st.fs.Stat(filepath.Join(st.dir, filepath.FromSlash(list[0].Name)))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.Mtime
+}

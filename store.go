@@ -1,0 +1,219 @@
+package varve
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// Store is an open store. All methods may be called from several goroutines.
+type Store struct {
+	dir   string
+	fs    vfs.FS
+	o     Options
+	log   *wal.FileLog
+	state state.State
+	codec record.Codec
+	cache *otter.Cache[string, *cached]
+
+	layout   docfile.Layout
+	memories *docfile.Folder
+	token    string
+	flusher  flusher
+
+	config struct {
+		mu   sync.Mutex
+		c    *Config
+		info vfs.Info
+		err  error
+	}
+
+	report  OpenReport
+	health  health
+	touched touched
+	overlay overlayOrder
+
+	closed     atomic.Bool
+	operations sync.WaitGroup // that Close waits for
+	closing    sync.RWMutex
+	stop       context.CancelFunc
+	background sync.WaitGroup
+	pending    sync.WaitGroup // of PutAsync
+}
+
+// Memory is one memory; see package memstore.
+type Memory = memstore.Memory
+
+// Open opens the store in a folder, and makes one where there is none. Any
+// number of processes may have it open. nil options are the defaults.
+func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
+	st := &Store{dir: dir}
+	if o != nil {
+		st.o = *o
+	}
+	if err := st.o.Validate(); err != nil {
+		return nil, err
+	}
+	st.o.fill()
+	st.fs = st.o.System.FS
+	if err := st.open(ctx); err != nil {
+		return nil, fmt.Errorf("opening the store %s: %w", dir, err)
+	}
+	return st, nil
+}
+
+func (st *Store) open(ctx context.Context) error {
+	if st.o.CacheBytes > 0 {
+		c, err := otter.New(&otter.Options[string, *cached]{
+			MaximumWeight: uint64(st.o.CacheBytes),
+			Weigher:       func(key string, v *cached) uint32 { return uint32(len(key) + len(v.doc) + 128) },
+			Executor:      func(fn func()) { fn() },
+		})
+		if err != nil {
+			return err
+		}
+		st.cache = c
+	}
+	if err := st.enter(ctx); err != nil {
+		return err
+	}
+	var token [8]byte
+	if err := st.random(token[:]); err != nil {
+		return err
+	}
+	st.token = hex.EncodeToString(token[:])
+	st.layout = docfile.Layout{FS: st.fs, Root: st.dir, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
+	st.memories = st.layout.Folder("memories")
+	if err := st.flusher.init(st); err != nil {
+		return err
+	}
+	above, err := st.highestKnown()
+	if err != nil {
+		return err
+	}
+	id, err := uuid.NewRandomFromReader(reader(st.random))
+	if err != nil {
+		return err
+	}
+	st.log, err = wal.Open(ctx, wal.Options{
+		FS: st.fs, Dir: st.dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: above,
+		Create: !st.o.ReadOnly, ReadOnly: st.o.ReadOnly, LockWait: st.o.LockWait, Inline: st.o.System.Inline,
+		FileMode: st.o.FileMode, DirMode: st.o.FolderMode, Clock: st.o.Clock, Nonce: st.nonce,
+		Sleep: st.o.System.Sleep, Logger: st.o.Logger, Event: st.logEvent,
+		Begin: st.begin, Current: st.state.Current, Apply: st.state.Apply,
+	})
+	if err != nil {
+		st.state.Close()
+		return st.explain(err)
+	}
+	st.fillReport()
+	if !st.o.ReadOnly && !st.o.NoBackground && !st.o.System.Inline {
+		run, stop := context.WithCancel(context.Background())
+		st.stop = stop
+		st.background.Go(func() { st.run(run) })
+	}
+	return nil
+}
+
+// Close flushes, writes what is needed for the next open to be quick, and lets
+// the store go. Operations that are under way finish first.
+func (st *Store) Close() error {
+	st.closing.Lock()
+	was := st.closed.Swap(true)
+	st.closing.Unlock()
+	if was {
+		return nil
+	}
+	st.operations.Wait()
+	if st.stop != nil {
+		st.stop()
+	}
+	st.background.Wait()
+	var err error
+	if !st.o.ReadOnly && st.log.Damage() == nil {
+		ctx := context.Background()
+		err = errors.Join(st.flushTouched(ctx), st.flushClosing(ctx))
+	}
+	err = errors.Join(err, st.flusher.close(), st.log.Close(), st.state.Close())
+	if st.cache != nil {
+		st.cache.InvalidateAll()
+		st.cache.StopAllGoroutines()
+	}
+	return err
+}
+
+// begun is called at the start of every operation; ended at its end.
+func (st *Store) begun() error {
+	st.closing.RLock()
+	defer st.closing.RUnlock()
+	if st.closed.Load() {
+		return ErrClosed
+	}
+	st.operations.Add(1)
+	return nil
+}
+
+func (st *Store) ended() { st.operations.Done() }
+
+// writable says whether this handle may write at all.
+func (st *Store) writable() error {
+	if st.o.ReadOnly {
+		return ErrReadOnly
+	}
+	if d := st.log.Damage(); d != nil {
+		return fmt.Errorf("%w: %w: run memctl verify", ErrReadOnly, d)
+	}
+	return nil
+}
+
+func (st *Store) random(b []byte) error {
+	_, err := st.rand().Read(b)
+	return err
+}
+
+type reader func([]byte) error
+
+func (r reader) Read(b []byte) (int, error) { return len(b), r(b) }
+
+// explain adds to an error of the system whose file it is and what helps.
+func (st *Store) explain(err error) error {
+	var pe *fs.PathError
+	if !errors.As(err, &pe) || !vfs.IsPermission(err) {
+		return err
+	}
+	info, serr := st.fs.Stat(pe.Path)
+	if serr != nil {
+		return err
+	}
+	return fmt.Errorf("%w (%s has mode %s and belongs to user %d; you are user %d): change the owner or the mode, or open it read-only",
+		err, pe.Path, info.Mode, info.UID, userID())
+}
+
+// ioError puts words and a sentinel to an error of the system.
+func (st *Store) ioError(doing, path string, err error) error {
+	switch {
+	case errors.Is(err, ErrDiskFull), errors.Is(err, ErrPermission):
+		err = fmt.Errorf("%s %s: %w", doing, path, err)
+	case vfs.IsDiskFull(err):
+		err = fmt.Errorf("%s %s: %w: %w", doing, path, ErrDiskFull, err)
+	case vfs.IsPermission(err):
+		err = fmt.Errorf("%s %s: %w: %w", doing, path, ErrPermission, err)
+	default:
+		return fmt.Errorf("%s %s: %w", doing, path, err)
+	}
+	return st.explain(err)
+}

@@ -1,0 +1,168 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/varve-db/varve/wal"
+)
+
+// ErrSkip, returned by the function of Update or Transact, ends it without
+// writing and without an error.
+var ErrSkip = errors.New("skip")
+
+// Tx reads several memories and writes several, in one commit. It is used in
+// the function of Transact only, by one goroutine.
+type Tx struct {
+	st     *Store
+	ctx    context.Context
+	seen   reads
+	listed wal.LSN
+	ops    []op
+	wrote  map[string]int
+}
+
+// Transact runs a function that reads and writes through tx, and commits what
+// it wrote if everything that it read is still so at that moment; otherwise the
+// function runs again. It must not do anything else that cannot be repeated.
+// Within one run, two reads may see different moments; a run that did is not
+// committed.
+func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error) error {
+	if err := st.begun(); err != nil {
+		return err
+	}
+	defer st.ended()
+	if err := st.writable(); err != nil {
+		return err
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		tx := &Tx{st: st, ctx: ctx, seen: reads{}, wrote: map[string]int{}}
+		err := f(tx)
+		if errors.Is(err, ErrSkip) || err == nil && len(tx.ops) == 0 {
+			return nil
+		}
+		if err == nil {
+			err = st.commit(ctx, tx.ops, tx.seen, tx.listed)
+		}
+		var conflict *wal.ConflictError
+		if errors.As(err, &conflict) {
+			st.o.Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			continue
+		}
+		return err
+	}
+}
+
+// Update changes one memory by a function, which may run again when somebody
+// else changes it meanwhile. ErrNotFound if there is none; ErrSkip, returned by
+// the function, writes nothing. It returns the memory as it is then.
+func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error) (Memory, error) {
+	var result Memory
+	err := st.Transact(ctx, func(tx *Tx) error {
+		m, err := tx.Get(id)
+		if err != nil {
+			return err
+		}
+		result = m
+		if err := f(&m); err != nil {
+			return err
+		}
+		if m.ID != id {
+			return &FieldError{Field: "id", Value: quote(m.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", ErrInvalid, quote(id))}
+		}
+		result = m
+		tx.put(&result)
+		return nil
+	})
+	if err != nil {
+		return Memory{}, err
+	}
+	return *result.Clone(), nil
+}
+
+// Get reads a memory, also one that the transaction has written.
+func (tx *Tx) Get(id string) (Memory, error) {
+	if i, ok := tx.wrote[id]; ok {
+		if m := tx.ops[i].memory; m != nil {
+			return *m.Clone(), nil
+		}
+		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), ErrNotFound)
+	}
+	v, err := tx.st.load(tx.ctx, id)
+	gone := errors.Is(err, ErrNotFound)
+	if err != nil && !gone {
+		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), err)
+	}
+	if err := tx.see(id, v.lsn); err != nil {
+		return Memory{}, err
+	}
+	if gone || v.expired(tx.st.o.Clock()) {
+		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), ErrNotFound)
+	}
+	return tx.st.decode(id, v)
+}
+
+// see notes what was read. A run that sees two moments is not committed.
+func (tx *Tx) see(id string, v wal.LSN) error {
+	if was, ok := tx.seen[id]; ok && was != v {
+		return &wal.ConflictError{Precondition: wal.Precondition{Key: key(id), LSN: was}, Found: v}
+	}
+	tx.seen[id] = v
+	return nil
+}
+
+// Put writes a memory; its id is set if it had none.
+func (tx *Tx) Put(m Memory) (Memory, error) {
+	m = *m.Clone()
+	if m.ID == "" {
+		id, err := tx.st.newID()
+		if err != nil {
+			return Memory{}, err
+		}
+		m.ID = id
+	}
+	tx.put(&m)
+	return m, nil
+}
+
+func (tx *Tx) put(m *Memory) { tx.add(op{id: m.ID, memory: m}) }
+
+// Delete deletes a memory; ErrNotFound if there is none.
+func (tx *Tx) Delete(id string) error {
+	if _, err := tx.Get(id); err != nil {
+		return err
+	}
+	tx.add(op{id: id})
+	return nil
+}
+
+func (tx *Tx) add(o op) {
+	if i, ok := tx.wrote[o.id]; ok {
+		tx.ops[i] = o
+		return
+	}
+	tx.wrote[o.id] = len(tx.ops)
+	tx.ops = append(tx.ops, o)
+}
+
+// List yields the memories that pass the filters, by id, without what the
+// transaction itself wrote. Whoever lists sees to it that nothing at all is
+// committed between the listing and the commit, or the function runs again: use
+// it where writers are few.
+func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
+	return func(yield func(Memory, error) bool) {
+		if err := tx.st.sight(tx.ctx); err != nil {
+			yield(Memory{}, err)
+			return
+		}
+		if tx.listed == 0 {
+			tx.listed = tx.st.log.Applied()
+		}
+		tx.st.each(tx.ctx, filtersOf(filters), yield)
+	}
+}

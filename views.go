@@ -1,0 +1,136 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/wal"
+)
+
+// begin loads the index for the log's replay. An index that cannot be trusted
+// (of another store, cut, behind what was released) is made again from the
+// files, by whoever is alone; it is never taken for an empty one.
+func (st *Store) begin(ctx context.Context, start wal.Start) error {
+	set, err := st.loadIndex(start.UUID, start.Spilled, start.Fresh)
+	if err == nil && set.Base() == nil {
+		// Nothing spilled yet, or the index is gone: the files tell.
+		var names []string
+		if names, err = st.memories.Names(); err == nil && hasDocuments(names) {
+			err = fmt.Errorf("%s: %w", index.BaseName, fs.ErrNotExist)
+		}
+		if errors.Is(err, fs.ErrNotExist) && len(names) == 0 {
+			err = nil
+		}
+	}
+	if err == nil {
+		return st.state.Begin(set, false)
+	}
+	if set != nil {
+		err = errors.Join(err, set.Release())
+	}
+	if !start.Alone || st.o.ReadOnly {
+		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be made anew from the files", err)
+	}
+	set, n, rerr := st.rebuildIndex(ctx, start)
+	if rerr != nil {
+		return errors.Join(err, rerr)
+	}
+	st.report.Rebuilt = &Rebuilt{Why: err, Memories: n}
+	st.o.Logger.Warn("the index was made again from the files", "why", err, "memories", n)
+	st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: err, Count: n})
+	return st.state.Begin(set, true)
+}
+
+// hasDocuments says whether a folder's names include a memory's.
+func hasDocuments(names []string) bool {
+	for _, n := range names {
+		if strings.HasSuffix(n, ".json") {
+			return true
+		}
+	}
+	return false
+}
+
+// loadIndex maps the index as of now.
+func (st *Store) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Set, error) {
+	want := index.Want{Store: id.String(), Spilled: spilled}
+	if fresh {
+		want.Start = spilled // nothing was spilled yet
+	}
+	prev := st.state.Set()
+	if prev != nil {
+		defer prev.Release()
+	}
+	return index.Load(st.fs, st.dir, want, prev)
+}
+
+// highestKnown is the highest position that any index names, for a log that
+// must be made new: its positions must not mean two things.
+func (st *Store) highestKnown() (wal.LSN, error) {
+	var highest wal.LSN
+	for _, name := range []string{index.BaseName, index.DeltaName} {
+		t, err := table.Open(st.fs, st.dir, name, index.Schema())
+		if err != nil {
+			continue // missing, or not to be read: then it names nothing
+		}
+		highest = max(highest, t.Meta().LSN)
+		if err := t.Release(); err != nil {
+			return 0, err
+		}
+	}
+	backups, err := index.Backups(st.fs, st.dir)
+	if err != nil {
+		return 0, st.ioError("reading", filepath.Join(st.dir, index.BackupsDir), err)
+	}
+	for _, b := range backups {
+		highest = max(highest, b.LSN)
+	}
+	if c, err := wal.ReadCheckpoint(st.fs, st.dir); err == nil {
+		highest = max(highest, c.Attested.LSN)
+	}
+	return highest, nil
+}
+
+// sight brings this process up to what every process has made durable.
+func (st *Store) sight(ctx context.Context) error {
+	if err := st.log.CatchUp(ctx); err != nil {
+		return err
+	}
+	if st.log.Spilled() > st.state.From() {
+		st.refresh()
+	}
+	return nil
+}
+
+// refresh maps the index that another process has written. When that fails the
+// old one and the overlay still say the same.
+func (st *Store) refresh() {
+	if !st.flusher.refreshing.TryLock() {
+		return
+	}
+	defer st.flusher.refreshing.Unlock()
+	set, err := st.loadIndex(st.log.UUID(), st.log.Spilled(), false)
+	if err == nil {
+		err = st.state.Swap(set)
+	}
+	if err != nil {
+		st.o.Logger.Debug("mapping a newer index", "err", err)
+	}
+}
+
+// target is where the flusher writes the index to.
+func (st *Store) target(lsn wal.LSN) index.Target {
+	id := uuid.UUID(st.log.UUID())
+	return index.Target{
+		FS: st.fs, Dir: st.dir, Temp: filepath.Join(st.dir, "tmp", "index."+st.token), Perm: st.o.FileMode,
+		Store: id.String(), LSN: lsn, Now: st.o.Clock(),
+	}
+}
