@@ -1,0 +1,136 @@
+package importer
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// samples is how many files of a folder are looked into before giving up.
+const samples = 32
+
+// Detect finds out the format of a folder or file, from names where they are
+// telling, else from the first files' contents. A store of this project is no
+// foreign format: it is refused with ErrInvalid, as is what nobody knows; an
+// empty folder, too.
+func Detect(path string) (Format, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("open what is to be imported: %w", err)
+	}
+	if !info.IsDir() {
+		return detectFile(path)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return "", fmt.Errorf("open what is to be imported: %w", err)
+	}
+	defer root.Close()
+	r := &run{Source: &Source{root: root, opts: Options{}.withDefaults()}}
+	if r.isStore() {
+		return "", fmt.Errorf("%w: %s is a Varve store already: open it, or export from it", errs.ErrInvalid, path)
+	}
+	for _, name := range append([]string{indexName}, mappingNames...) {
+		if _, err := root.Lstat(name); err == nil {
+			return Synthians, nil
+		}
+	}
+	for _, dir := range []string{".", "memories"} {
+		format, err := r.detectIn(dir)
+		if format != "" || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return format, err
+		}
+	}
+	return "", fmt.Errorf("%w: %s holds no known format: there is no %s, no session file (Vizor), no memory file with id and content, no .jsonl", errs.ErrInvalid, path, indexName)
+}
+
+// isStore looks for the member by which config.json makes a folder a store.
+func (r *run) isStore() bool {
+	raw, err := r.read("config.json")
+	if err != nil {
+		return false
+	}
+	found := false
+	_ = members(raw, func(name string, _ jsontext.Value) error {
+		found = found || name == "varve"
+		return nil
+	}, lax...)
+	return found
+}
+
+// detectIn looks into the first files of a folder until one says what it is.
+func (r *run) detectIn(dir string) (Format, error) {
+	files, _, err := r.list(dir)
+	if err != nil {
+		return "", err
+	}
+	looked, lines := 0, false
+	for _, name := range files {
+		switch filepath.Ext(name) {
+		case ".jsonl", ".ndjson":
+			lines = true
+		case ".json":
+			if looked++; looked > samples {
+				continue
+			}
+			if raw, err := r.read(name); err == nil {
+				if f := formatOf(raw); f != "" {
+					return f, nil
+				}
+			}
+		}
+	}
+	if lines {
+		return JSONL, nil
+	}
+	return "", nil
+}
+
+func formatOf(raw []byte) Format {
+	switch doc, _, err := parse(raw); {
+	case err != nil:
+		return ""
+	case doc.memories && !doc.content:
+		return Vizor
+	case doc.assembly, doc.content, doc.idText && doc.embedding:
+		return Synthians
+	}
+	return ""
+}
+
+// detectFile knows lines by the name or by a first line that is an object of
+// its own.
+func detectFile(path string) (Format, error) {
+	if slices.Contains([]string{".jsonl", ".ndjson"}, strings.ToLower(filepath.Ext(path))) {
+		return JSONL, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("open what is to be imported: %w", err)
+	}
+	defer f.Close()
+	first, err := bufio.NewReader(io.LimitReader(f, defaultMaxBytes)).ReadBytes('\n')
+	if err == nil || errors.Is(err, io.EOF) {
+		if doc, _, err := parse(first); err == nil && !doc.memories {
+			return JSONL, nil
+		}
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, defaultMaxBytes))
+	if err == nil && formatOf(raw) == Vizor {
+		return Vizor, nil
+	}
+	return "", fmt.Errorf("%w: %s is neither lines of JSON objects nor a session file (Vizor)", errs.ErrInvalid, path)
+}

@@ -1,0 +1,88 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+)
+
+// finiteReader passes JSON on with every bare NaN, Infinity and -Infinity as
+// null: Python's json module writes them, JSON has no word for them. What
+// stands in strings is left alone.
+type finiteReader struct {
+	src      io.Reader
+	err      error
+	in       []byte // read, not looked at yet
+	out      []byte // looked at, not passed on yet
+	inString bool
+	escaped  bool
+	found    int
+}
+
+// newFiniteReader leaves out a byte order mark, too.
+func newFiniteReader(src io.Reader) *finiteReader {
+	in := bufio.NewReaderSize(src, 32<<10)
+	if head, _ := in.Peek(len(bom)); string(head) == string(bom) {
+		_, _ = in.Discard(len(bom)) // they are in the buffer
+	}
+	return &finiteReader{src: in}
+}
+
+var notFinite = [][]byte{[]byte("-Infinity"), []byte("Infinity"), []byte("NaN")}
+
+const longestWord = len("-Infinity")
+
+func (f *finiteReader) Read(p []byte) (int, error) {
+	for len(f.out) == 0 && f.err == nil {
+		at := len(f.in)
+		f.in = append(f.in, make([]byte, 32<<10)...)
+		n, err := f.src.Read(f.in[at:])
+		f.in, f.err = f.in[:at+n], err
+		f.sift()
+	}
+	if len(f.out) == 0 {
+		return 0, f.err
+	}
+	n := copy(p, f.out)
+	f.out = f.out[n:]
+	return n, nil
+}
+
+// sift moves from in to out. What may be the beginning of a word waits for
+// the rest of it.
+func (f *finiteReader) sift() {
+	f.out = f.out[:0]
+	i := 0
+	for ; i < len(f.in); i++ {
+		c := f.in[i]
+		switch {
+		case f.inString:
+			f.inString = f.escaped || c != '"'
+			f.escaped = !f.escaped && c == '\\'
+		case c == '"':
+			f.inString = true
+		case c == '-' || c == 'I' || c == 'N':
+			if f.err == nil && len(f.in)-i < longestWord {
+				f.in = append(f.in[:0], f.in[i:]...)
+				return
+			}
+			if n := word(f.in[i:]); n > 0 {
+				f.found++
+				f.out = append(f.out, "null"...)
+				i += n - 1
+				continue
+			}
+		}
+		f.out = append(f.out, c)
+	}
+	f.in = f.in[:0]
+}
+
+func word(at []byte) int {
+	for _, w := range notFinite {
+		if bytes.HasPrefix(at, w) {
+			return len(w)
+		}
+	}
+	return 0
+}

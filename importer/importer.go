@@ -1,0 +1,175 @@
+package importer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Format names a way to keep memories that is not this project's own.
+type Format string
+
+// The formats, as a command line would spell them.
+const (
+	Synthians Format = "synthians" // also the older files of Lucidia
+	Vizor     Format = "vizor"
+	JSONL     Format = "jsonl"
+)
+
+// Options of Open. The zero value is right.
+type Options struct {
+	// Location is where naive times were taken; nil is UTC.
+	Location *time.Location
+	// SetAside takes from backups/, corrupted_backups/ and ltm/ the memories
+	// whose id is nowhere else. Without it they are only reported.
+	SetAside bool
+	// MaxBytes is the longest file or line that is read as one memory; 0 is 64 MiB.
+	MaxBytes int
+}
+
+const defaultMaxBytes = 64 << 20
+
+// Item is one memory.
+type Item struct {
+	ID   string
+	JSON []byte // one JSON object that has the id; the caller may keep it
+	Path string // where it came from, relative to the source; "file:12" is a line
+	Note string // what a reader would not expect, "" mostly
+}
+
+// Kind says what sort of problem it is.
+type Kind string
+
+// The kinds.
+const (
+	KindCorrupt   Kind = "corrupt"    // no JSON, or no object
+	KindUnread    Kind = "unreadable" // the file could not be read at all
+	KindTooLarge  Kind = "too large"  // longer than Options.MaxBytes
+	KindMended    Kind = "mended"     // could be read after a mend that the reason names
+	KindWrongID   Kind = "wrong id"   // the file's name says another id
+	KindUnindexed Kind = "unindexed"  // no entry of the index names the file
+	KindMissing   Kind = "missing"    // an entry of the index without its file
+	KindGhost     Kind = "ghost"      // a vector mapping's id without file and entry
+	KindDuplicate Kind = "duplicate"  // an id that was already taken from elsewhere
+	KindCopy      Kind = "copy"       // a .bak
+	KindSetAside  Kind = "set aside"  // in backups/, corrupted_backups/, ltm/
+	KindAssembly  Kind = "assembly"   // not imported yet
+	KindIndex     Kind = "index"      // the index or a mapping cannot be read to its end
+	KindNotMemory Kind = "not a memory"
+)
+
+// Problem is something that a person should hear of. It does not end the run.
+type Problem struct {
+	Path   string `json:"path,omitempty"`
+	ID     string `json:"id,omitempty"`
+	Kind   Kind   `json:"kind"`
+	Reason string `json:"reason"`
+	Taken  bool   `json:"taken"` // an item came of it all the same
+}
+
+func (p Problem) String() string {
+	s := p.Path
+	if p.ID != "" {
+		s += " (" + p.ID + ")"
+	}
+	return fmt.Sprintf("%s: %s: %s", s, p.Kind, p.Reason)
+}
+
+// Entry is one step of a run: either an item or a problem.
+type Entry struct {
+	Item    *Item
+	Problem *Problem
+}
+
+// Source is something opened to be read once or more often. It is not for
+// several goroutines at once.
+type Source struct {
+	format Format
+	opts   Options
+	root   *os.Root  // the folder
+	only   string    // the one file in it that is read, "" for all
+	stream io.Reader // instead of both: lines
+	name   string    // of the stream
+}
+
+// Open opens a folder, or a single file of Vizor's or of lines. An empty
+// format is found out.
+func Open(path string, format Format, opts Options) (*Source, error) {
+	if format == "" {
+		var err error
+		if format, err = Detect(path); err != nil {
+			return nil, err
+		}
+	}
+	if format != Synthians && format != Vizor && format != JSONL {
+		return nil, fmt.Errorf("%w: format %q is not one of %s, %s, %s", errs.ErrInvalid, format, Synthians, Vizor, JSONL)
+	}
+	s := &Source{format: format, opts: opts.withDefaults()}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open what is to be imported: %w", err)
+	}
+	dir := path
+	if !info.IsDir() {
+		if format == Synthians {
+			return nil, fmt.Errorf("%w: %s is a file; give the folder that holds memory_index.json and the memories", errs.ErrInvalid, path)
+		}
+		dir, s.only = filepath.Split(path)
+		dir = cmp.Or(dir, ".")
+	}
+	if s.root, err = os.OpenRoot(dir); err != nil {
+		return nil, fmt.Errorf("open what is to be imported: %w", err)
+	}
+	return s, nil
+}
+
+// OpenLines reads lines, JSONL, from r once; name stands for it in paths.
+func OpenLines(r io.Reader, name string, opts Options) *Source {
+	return &Source{format: JSONL, opts: opts.withDefaults(), stream: r, name: name}
+}
+
+func (o Options) withDefaults() Options {
+	if o.Location == nil {
+		o.Location = time.UTC
+	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
+	return o
+}
+
+// Format is what the source is read as.
+func (s *Source) Format() Format { return s.format }
+
+// Close lets go of the folder.
+func (s *Source) Close() error {
+	if s.root == nil {
+		return nil
+	}
+	return s.root.Close()
+}
+
+// All yields items and problems. An error is yielded last, when the source
+// itself can be read no further or ctx has ended.
+func (s *Source) All(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		r := &run{Source: s, ctx: ctx, yield: yield, seen: map[string]origin{}}
+		var err error
+		switch s.format {
+		case Synthians:
+			err = r.synthians()
+		case Vizor:
+			err = r.vizor()
+		default:
+			err = r.lines()
+		}
+		if err != nil && !r.stopped {
+			yield(Entry{}, fmt.Errorf("import %s: %w", s.format, err))
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const indexName = "memory_index.json"
+
+// index is what memory_index.json says, in whichever of its forms.
+type index struct {
+	present  bool
+	complete bool
+	files    map[string]string // memory id → path as written, "" when it has none
+	byPath   map[string]string // and back
+	asm      map[string]bool   // assembly ids
+}
+
+// members of the top level that are no entries of the flat form.
+var indexOwn = map[string]bool{
+	"metadata": true, "last_updated": true, "count": true, "version": true, "self_model": true,
+	"world_model": true, "by_session": true, "by_expiry": true, "stats": true,
+}
+
+// readIndex reads memory_index.json as a stream. What it has read until
+// something is wrong counts: it is only a hint where files are.
+func (r *run) readIndex() (*index, error) {
+	ix := &index{files: map[string]string{}, byPath: map[string]string{}, asm: map[string]bool{}}
+	f, err := r.root.Open(indexName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ix, nil
+	}
+	if err == nil {
+		defer f.Close()
+		ix.present = true
+		err = ix.decode(f)
+	}
+	if err != nil {
+		return ix, r.problem(Problem{Path: indexName, Kind: KindIndex,
+			Reason: fmt.Sprintf("%v; %d entries were read, and every memory file is taken, named there or not", clip(err), len(ix.files))})
+	}
+	ix.complete = true
+	return ix, nil
+}
+
+func (ix *index) decode(r io.Reader) error {
+	dec := jsontext.NewDecoder(newFiniteReader(r), lax...)
+	return eachMember(dec, func(name string) error {
+		switch {
+		case name == "memories":
+			return ix.section(dec, ix.memory)
+		case name == "assemblies":
+			return ix.section(dec, func(id string, _ jsontext.Value) { ix.asm[id] = true })
+		case indexOwn[name] || dec.PeekKind() != '{':
+			return dec.SkipValue()
+		}
+		val, err := dec.ReadValue()
+		if err == nil {
+			ix.flat(name, val)
+		}
+		return err
+	})
+}
+
+// section reads the entries of a form that has sections.
+func (ix *index) section(dec *jsontext.Decoder, entry func(string, jsontext.Value)) error {
+	if dec.PeekKind() != '{' {
+		return dec.SkipValue()
+	}
+	return eachMember(dec, func(id string) error {
+		val, err := dec.ReadValue()
+		if err == nil {
+			entry(id, val)
+		}
+		return err
+	})
+}
+
+func (ix *index) memory(id string, val jsontext.Value) {
+	file, kind := entryOf(val)
+	if kind == "assembly" {
+		ix.asm[id] = true
+		return
+	}
+	ix.files[id] = file
+	if file != "" {
+		ix.byPath[file] = id
+	}
+}
+
+// flat is an entry of form B; an object that names no file and no type is
+// something else.
+func (ix *index) flat(id string, val jsontext.Value) {
+	if file, kind := entryOf(val); file != "" || kind != "" {
+		ix.memory(id, val)
+	}
+}
+
+// entryOf is the path, slashes made straight, and the type of an entry: a
+// string alone is the path.
+func entryOf(val jsontext.Value) (file, kind string) {
+	switch val.Kind() {
+	case '"':
+		file = unquote(val)
+	case '{':
+		_ = members(val, func(name string, v jsontext.Value) error {
+			if v.Kind() != '"' {
+				return nil
+			}
+			switch name {
+			case "path", "filepath", "file_path":
+				file = unquote(v)
+			case "type":
+				kind = unquote(v)
+			}
+			return nil
+		}, lax...)
+	}
+	if file == "" {
+		return "", kind
+	}
+	return path.Clean(strings.ReplaceAll(file, `\`, "/")), kind
+}
+
+// eachMember walks the object that comes next; f reads or skips the value.
+func eachMember(dec *jsontext.Decoder, f func(name string) error) error {
+	tok, err := dec.ReadToken()
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w but an empty file", errNoObject)
+	} else if err != nil {
+		return err
+	}
+	if k := tok.Kind(); k != '{' {
+		return fmt.Errorf("%w but %s", errNoObject, k)
+	}
+	for {
+		tok, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		if tok.Kind() == '}' {
+			return nil
+		}
+		if err := f(tok.String()); err != nil {
+			return err
+		}
+	}
+}

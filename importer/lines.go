@@ -1,0 +1,132 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// lines reads JSONL from the stream, the one file, or every .jsonl of a folder.
+func (r *run) lines() error {
+	if r.stream != nil {
+		return r.linesOf(r.stream, r.name)
+	}
+	names := []string{r.only}
+	if r.only == "" {
+		var err error
+		if names, _, err = r.list("."); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		if ext := path.Ext(name); r.only == "" && ext != ".jsonl" && ext != ".ndjson" {
+			if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "no .jsonl"}); err != nil {
+				return err
+			}
+			continue
+		}
+		f, err := r.root.Open(name)
+		if err != nil {
+			err = r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
+		} else {
+			err = r.linesOf(f, name)
+			f.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linesOf yields a memory for each line. A bad one is reported by its number,
+// and the rest is read.
+func (r *run) linesOf(src io.Reader, name string) error {
+	in := bufio.NewReaderSize(src, 256<<10)
+	for n := 1; ; n++ {
+		line, err := r.line(in)
+		at := fmt.Sprintf("%s:%d", name, n)
+		switch {
+		case errors.Is(err, errTooLarge):
+			if err := r.problem(Problem{Path: at, Kind: KindTooLarge, Reason: fmt.Sprintf("the line has more than %d bytes", r.opts.MaxBytes)}); err != nil {
+				return err
+			}
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return r.problem(Problem{Path: at, Kind: KindUnread, Reason: err.Error()})
+		}
+		if bare := bytes.TrimSpace(bytes.TrimPrefix(line, bom)); len(bare) > 0 {
+			if err := r.oneLine(at, bare); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+// line is the next line. Of one that is too long the rest is skipped, so that
+// the next call begins at a line; io.EOF comes with the last.
+func (r *run) line(in *bufio.Reader) ([]byte, error) {
+	var long []byte
+	over := false
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(long)+len(part) > r.opts.MaxBytes+1 {
+			over, long = true, nil
+		}
+		if !over {
+			long = append(long, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case over && (err == nil || errors.Is(err, io.EOF)):
+			return nil, errTooLarge // the end of the file is seen again by the next call
+		default:
+			return long, err
+		}
+	}
+}
+
+func (r *run) oneLine(at string, line []byte) error {
+	doc, mends, err := parse(line)
+	if err != nil {
+		return r.problem(Problem{Path: at, Kind: KindCorrupt, Reason: err.Error()})
+	}
+	switch {
+	case doc.assembly:
+		return r.problem(Problem{Path: at, ID: doc.id, Kind: KindAssembly, Reason: "assemblies are not imported yet"})
+	case !doc.content && !(doc.idText && doc.embedding):
+		return r.problem(Problem{Path: at, ID: doc.id, Kind: KindNotMemory, Reason: "a JSON object without content"})
+	}
+	id, note := doc.id, ""
+	if id == "" {
+		id, note = contentID(doc.text), "it had no id; this one is made from the content"
+	}
+	taken, err := r.item(Item{ID: id, JSON: doc.withID(id), Path: at, Note: note}, line)
+	if err != nil || !taken || len(mends) == 0 {
+		return err
+	}
+	return r.problem(Problem{Path: at, ID: id, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
+}
+
+// contentID is the same for the same object, however it is spaced and its
+// members are ordered. Numbers count as they are written: through float64 two
+// integers beyond 2^53 would be one.
+func contentID(text []byte) string {
+	val := jsontext.Value(bytes.Clone(text))
+	if err := val.Format(jsontext.ReorderRawObjects(true)); err != nil {
+		val = text
+	}
+	h := sha256.Sum256(val)
+	return "jsonl-" + hex.EncodeToString(h[:16])
+}

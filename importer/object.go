@@ -1,0 +1,177 @@
+package importer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// object is a JSON object seen from outside: its text, and the few members by
+// which a file is known.
+type object struct {
+	text      []byte // the whole object
+	id        string // "" when there is none
+	idMember  bool   // there is a member "id", of whatever type
+	idText    bool   // and it is a string with something in it
+	content   bool   // content or text
+	embedding bool
+	assembly  bool // assembly_id
+	memories  bool // a member "memories" that is an object: a session
+}
+
+var errNoObject = errors.New("no JSON object")
+
+var bom = []byte("\xef\xbb\xbf")
+
+// parse reads one JSON object and nothing beside it. What strict JSON refuses
+// and Python's json module writes or reads is mended, and said.
+func parse(raw []byte) (*object, []string, error) {
+	text, isBOM := bytes.CutPrefix(raw, bom)
+	var mends []string
+	if isBOM {
+		mends = append(mends, "a byte order mark was dropped")
+	}
+	o, err := look(text)
+	if err == nil {
+		return o, mends, nil
+	}
+	mended, more := mend(text)
+	if len(more) == 0 {
+		return nil, nil, whatIsWrong(raw, err)
+	}
+	if o, again := look(mended); again == nil {
+		return o, append(mends, more...), nil
+	}
+	return nil, nil, whatIsWrong(raw, err)
+}
+
+func whatIsWrong(raw []byte, err error) error {
+	switch trimmed := bytes.TrimSpace(raw); {
+	case len(raw) == 0:
+		return errors.New("empty file")
+	case len(trimmed) == 0 || len(bytes.Trim(raw, "\x00")) == 0:
+		return fmt.Errorf("%d bytes of nothing", len(raw))
+	}
+	return err
+}
+
+// look validates the object whole and notes the members of interest.
+func look(text []byte) (*object, error) {
+	o := &object{text: text}
+	err := members(text, func(name string, val jsontext.Value) error {
+		switch name {
+		case "id":
+			o.idMember = true
+			switch val.Kind() {
+			case '"':
+				o.id, o.idText = unquote(val), len(val) > 2
+			case '0':
+				o.id = string(val)
+			}
+		case "content", "text":
+			o.content = o.content || val.Kind() == '"'
+		case "embedding":
+			o.embedding = val.Kind() != 'n'
+		case "assembly_id":
+			o.assembly = true
+		case "memories":
+			o.memories = val.Kind() == '{'
+		}
+		return nil
+	})
+	return o, err
+}
+
+// members calls f for each member of the one object that text is.
+func members(text []byte, f func(name string, val jsontext.Value) error, opts ...jsontext.Options) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text), opts...)
+	if k := dec.PeekKind(); k != '{' && k != 0 {
+		return fmt.Errorf("%w but %s", errNoObject, k)
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return clip(err)
+	}
+	for dec.PeekKind() == '"' {
+		tok, err := dec.ReadToken()
+		if err != nil {
+			return clip(err)
+		}
+		name := tok.String()
+		val, err := dec.ReadValue()
+		if err != nil {
+			return clip(err)
+		}
+		if err := f(name, val); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return clip(err)
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w alone: something stands after it at byte %d", errNoObject, dec.InputOffset())
+	}
+	return nil
+}
+
+// clip names the place and the cause without the pointer path, which can be
+// as long as the document's names are.
+func clip(err error) error {
+	var bad *jsontext.SyntacticError
+	if errors.As(err, &bad) {
+		return fmt.Errorf("no valid JSON at byte %d: %w", bad.ByteOffset, bad.Err)
+	}
+	return err
+}
+
+func unquote(val jsontext.Value) string {
+	out, err := jsontext.AppendUnquote(nil, val)
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+func quote(s string) []byte {
+	// An invalid character is replaced; the error only says that it was.
+	out, _ := jsontext.AppendQuote(nil, s)
+	return out
+}
+
+// withID is the object with this id as a string. Everything else stays byte
+// for byte.
+func (o *object) withID(id string) []byte {
+	if o.idText && o.id == id {
+		return o.text
+	}
+	head := append([]byte(`{"id":`), quote(id)...)
+	if !o.idMember {
+		rest := bytes.TrimLeft(o.text, " \t\r\n")[1:]
+		if bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte("}")) {
+			return append(head, '}')
+		}
+		return append(append(head, ','), rest...)
+	}
+	out := head
+	// look has been through it: this cannot fail.
+	_ = members(o.text, func(name string, val jsontext.Value) error {
+		if name != "id" {
+			out = member(out, name, val)
+		}
+		return nil
+	})
+	return append(out, '}')
+}
+
+// member appends a member to an object under construction.
+func member(out []byte, name string, val []byte) []byte {
+	if len(out) > 0 && out[len(out)-1] != '{' {
+		out = append(out, ',')
+	}
+	out = append(out, quote(name)...)
+	out = append(out, ':')
+	return append(out, val...)
+}

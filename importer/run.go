@@ -1,0 +1,163 @@
+package importer
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// errStop ends a run whose consumer has left the loop.
+var errStop = errors.New("stop")
+
+// run is one pass over a source.
+type run struct {
+	*Source
+	ctx     context.Context
+	yield   func(Entry, error) bool
+	stopped bool
+	seen    map[string]origin // ids yielded
+}
+
+// origin tells two copies of one memory from two memories with one id.
+type origin struct {
+	sum  [16]byte // of the bytes it was read from
+	path string
+}
+
+func sum(data []byte) [16]byte {
+	full := sha256.Sum256(data)
+	return [16]byte(full[:16])
+}
+
+func (r *run) emit(e Entry) error {
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	if !r.yield(e, nil) {
+		r.stopped = true
+		return errStop
+	}
+	return nil
+}
+
+func (r *run) problem(p Problem) error { return r.emit(Entry{Problem: &p}) }
+
+// item yields a memory unless its id was yielded already. raw is what it was
+// read from; taken says whether it went out.
+func (r *run) item(it Item, raw []byte) (taken bool, err error) {
+	here := origin{sum(raw), it.Path}
+	if was, ok := r.seen[it.ID]; ok {
+		reason := "a second copy of " + was.path + ", skipped"
+		if was.sum != here.sum {
+			reason = "another memory with the id of " + was.path + ", which was taken; give this one an id of its own to import it"
+		}
+		return false, r.problem(Problem{Path: it.Path, ID: it.ID, Kind: KindDuplicate, Reason: reason})
+	}
+	r.seen[it.ID] = here
+	return true, r.emit(Entry{Item: &it})
+}
+
+// errTooLarge is answered by read for a file beyond Options.MaxBytes.
+var errTooLarge = errors.New("too large")
+
+// read is a whole file.
+func (r *run) read(name string) ([]byte, error) {
+	f, err := r.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no regular file", name)
+	}
+	var buf bytes.Buffer
+	buf.Grow(int(min(info.Size(), int64(r.opts.MaxBytes))) + bytes.MinRead)
+	if n, err := io.Copy(&buf, io.LimitReader(f, int64(r.opts.MaxBytes)+1)); err != nil {
+		return nil, err
+	} else if n > int64(r.opts.MaxBytes) {
+		return nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, r.opts.MaxBytes)
+	}
+	return buf.Bytes(), nil
+}
+
+// document is a whole file as one JSON object, mended where that helps. A
+// file that gives none was reported, and doc is nil.
+func (r *run) document(name string) (doc *object, raw []byte, mends []string, err error) {
+	raw, err = r.read(name)
+	if err != nil {
+		return nil, nil, nil, r.problem(Problem{Path: name, Kind: readKind(err), Reason: err.Error()})
+	}
+	doc, mends, err = parse(raw)
+	if err != nil {
+		return nil, nil, nil, r.problem(Problem{Path: name, Kind: KindCorrupt, Reason: err.Error()})
+	}
+	return doc, raw, mends, nil
+}
+
+func readKind(err error) Kind {
+	if errors.Is(err, errTooLarge) {
+		return KindTooLarge
+	}
+	return KindUnread
+}
+
+// list is the names in a folder, files and folders apart, sorted. A link
+// counts as a file; whether it may be followed is seen when it is opened.
+func (r *run) list(dir string) (files, folders []string, err error) {
+	f, err := r.root.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	for {
+		entries, err := f.ReadDir(1024)
+		for _, e := range entries {
+			if name := path.Join(dir, e.Name()); e.IsDir() {
+				folders = append(folders, name)
+			} else {
+				files = append(files, name)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, nil, err
+		}
+	}
+	slices.Sort(files)
+	slices.Sort(folders)
+	return files, folders, nil
+}
+
+// tree is every file below a folder, sorted by path. What cannot be listed is
+// reported; hidden folders (.git) are left alone.
+func (r *run) tree(dir string) ([]string, error) {
+	files, folders, err := r.list(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, r.problem(Problem{Path: dir, Kind: KindUnread, Reason: err.Error()})
+	}
+	for _, sub := range folders {
+		if strings.HasPrefix(path.Base(sub), ".") {
+			continue
+		}
+		below, err := r.tree(sub)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, below...)
+	}
+	return files, r.ctx.Err()
+}

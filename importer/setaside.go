@@ -1,0 +1,71 @@
+package importer
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// stamp is what backups append to an id in a file name.
+var stamp = regexp.MustCompile(`[_.-]\d{8}[_-]?\d{6}.*$`)
+
+// setAside looks through a folder of copies. Most of what lies in
+// corrupted_backups/ is valid: it was set aside by false alarm, thousands of
+// times over. So an id that is taken from elsewhere is only counted, one that
+// is nowhere else is reported, and the newest copy of it taken by option.
+func (f *folder) setAside(dir string) error {
+	names, err := f.tree(dir)
+	if err != nil {
+		return err
+	}
+	var known, alone, broken, other int
+	told := map[string]bool{}
+	// Newest first: the stamps in the names sort.
+	slices.Reverse(names)
+	for _, name := range names {
+		if path.Ext(name) != ".json" || derived(name) {
+			other++
+			continue
+		}
+		raw, err := f.read(name)
+		var doc *object
+		var mends []string
+		if err == nil {
+			doc, mends, err = parse(raw)
+		}
+		if err != nil {
+			broken++
+			continue
+		}
+		if doc.assembly || !f.isMemory(name, doc) {
+			other++
+			continue
+		}
+		id, note := doc.id, ""
+		if !doc.idText {
+			id, note = stamp.ReplaceAllString(strings.TrimSuffix(path.Base(name), ".json"), ""), "the id is that of the file name"
+		}
+		if _, ok := f.seen[id]; ok || told[id] {
+			known++
+			continue
+		}
+		told[id] = true
+		alone++
+		p := Problem{Path: name, ID: id, Kind: KindSetAside, Reason: "a valid memory that is nowhere else", Taken: f.opts.SetAside}
+		if !f.opts.SetAside {
+			p.Reason += "; importing what was set aside takes it"
+		} else if _, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note}, raw); err != nil {
+			return err
+		} else if len(mends) > 0 {
+			p.Reason += "; " + strings.Join(mends, "; ")
+		}
+		if err := f.problem(p); err != nil {
+			return err
+		}
+	}
+	return f.problem(Problem{Path: dir, Kind: KindSetAside, Taken: f.opts.SetAside && alone > 0,
+		Reason: fmt.Sprintf("%d files: %d more copies of memories known already, %d memories that are nowhere else, %d unreadable, %d others",
+			len(names), known, alone, broken, other)})
+}

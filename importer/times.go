@@ -1,0 +1,34 @@
+package importer
+
+import (
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// layouts are Python's isoformat with its variants; a fraction is read where
+// none is named. The zoned come first.
+var layouts = []string{
+	"2006-01-02T15:04:05Z07:00",
+	"2006-01-02 15:04:05Z07:00",
+	"2006-01-02T15:04:05Z0700",
+	"2006-01-02T15:04:05",
+	"2006-01-02 15:04:05",
+	"2006-01-02T15:04",
+	"2006-01-02",
+}
+
+// readTime is the instant a JSON string names, as RFC 3339 in UTC; naive ones
+// were taken in loc.
+func readTime(val jsontext.Value, loc *time.Location) (string, bool) {
+	if val.Kind() != '"' {
+		return "", false
+	}
+	s := unquote(val)
+	for _, layout := range layouts {
+		if t, err := time.ParseInLocation(layout, s, loc); err == nil {
+			return t.UTC().Format(time.RFC3339Nano), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,169 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// vizor reads session files, one after the other, each as a stream.
+func (r *run) vizor() error {
+	names, folders := []string{r.only}, []string(nil)
+	if r.only == "" {
+		var err error
+		if names, folders, err = r.list("."); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		err := error(nil)
+		if r.only != "" || path.Ext(name) == ".json" {
+			err = r.session(name)
+		} else {
+			err = r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "no session file"})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range folders {
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: "a folder: nothing in it was read"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// session yields a file's records. The file is read twice, because the
+// session's id may stand behind them; what can be read of a damaged file is
+// yielded, and the damage reported.
+func (r *run) session(name string) error {
+	session, memories := "", false
+	// A damaged file shows its damage in the second reading, too.
+	_, _ = r.eachOf(name, func(dec *jsontext.Decoder, member string) error {
+		if member == "memories" {
+			memories = dec.PeekKind() == '{'
+		}
+		if member != "session_id" || dec.PeekKind() != '"' {
+			return dec.SkipValue()
+		}
+		val, err := dec.ReadValue()
+		session = unquote(val)
+		return err
+	})
+	note := ""
+	if session == "" {
+		session, note = strings.TrimSuffix(path.Base(name), ".json"), "the session is that of the file name"
+	}
+	bare, err := r.eachOf(name, func(dec *jsontext.Decoder, member string) error {
+		if member != "memories" || dec.PeekKind() != '{' {
+			return dec.SkipValue()
+		}
+		return eachMember(dec, func(category string) error {
+			return r.category(dec, name, session, category, note)
+		})
+	})
+	switch {
+	case errors.Is(err, errStop) || r.ctx.Err() != nil:
+		return err
+	case isSyntax(err):
+		return r.problem(Problem{Path: name, Kind: KindCorrupt, Reason: fmt.Sprintf("%v; the records before that were taken", clip(err))})
+	case err != nil:
+		return r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
+	case !memories:
+		return r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: `no session file: it has no object "memories"`})
+	case bare > 0:
+		return r.problem(Problem{Path: name, Kind: KindMended, Reason: "NaN or Infinity, which is no JSON, became null", Taken: true})
+	}
+	return nil
+}
+
+// isSyntax tells text that is wrong from a file that cannot be read.
+func isSyntax(err error) bool {
+	var bad *jsontext.SyntacticError
+	return errors.As(err, &bad) || errors.Is(err, errNoObject) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// eachOf walks the top level of a session file, and counts the numbers in it
+// that are none.
+func (r *run) eachOf(name string, f func(dec *jsontext.Decoder, member string) error) (bare int, err error) {
+	file, err := r.root.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	in := newFiniteReader(file)
+	dec := jsontext.NewDecoder(in, lax...)
+	if err := eachMember(dec, func(member string) error { return f(dec, member) }); err != nil {
+		return in.found, err
+	}
+	_, err = dec.ReadToken()
+	switch {
+	case errors.Is(err, io.EOF):
+		return in.found, nil
+	case err == nil:
+		err = fmt.Errorf("%w alone: something stands after it at byte %d", errNoObject, dec.InputOffset())
+	}
+	return in.found, err
+}
+
+func (r *run) category(dec *jsontext.Decoder, name, session, category, note string) error {
+	if dec.PeekKind() != '{' {
+		if err := r.problem(Problem{Path: name, Kind: KindNotMemory, Reason: fmt.Sprintf("category %q holds no records", category)}); err != nil {
+			return err
+		}
+		return dec.SkipValue()
+	}
+	return eachMember(dec, func(key string) error {
+		val, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		return r.record(name, session, category, key, note, val)
+	})
+}
+
+// record makes one memory of a record.
+func (r *run) record(name, session, category, key, note string, val jsontext.Value) error {
+	rec, err := r.readRecord(category, val)
+	if err != nil {
+		return err
+	}
+	id := vizorID(session, category, key)
+	at := Problem{Path: name, ID: id}
+	if rec.content == nil {
+		at.Kind, at.Reason = KindNotMemory, fmt.Sprintf("category %q, key %q: the record has no value", category, key)
+		return r.problem(at)
+	}
+	if len(val) > r.opts.MaxBytes {
+		at.Kind, at.Reason = KindTooLarge, fmt.Sprintf("category %q, key %q: more than %d bytes", category, key, r.opts.MaxBytes)
+		return r.problem(at)
+	}
+	body := rec.body(session, category, key)
+	if was, ok := r.seen[id]; ok && was.sum != sum(body) {
+		// Two files of one session that disagree: both are kept.
+		at.Kind, at.Taken = KindDuplicate, true
+		at.Reason = fmt.Sprintf("category %q, key %q has another value in %s; taken under an id of its own", category, key, was.path)
+		id = vizorID(session, category, key, string(body))
+		if _, ok := r.seen[id]; !ok {
+			if err := r.problem(at); err != nil {
+				return err
+			}
+		}
+	}
+	out := member([]byte{'{'}, "id", quote(id))
+	out = append(append(out, ','), body[1:]...)
+	taken, err := r.item(Item{ID: id, JSON: out, Path: name, Note: note}, body)
+	if err != nil || !taken || rec.odd == "" {
+		return err
+	}
+	at.ID, at.Kind, at.Reason, at.Taken = id, KindMended, fmt.Sprintf("category %q, key %q: %s", category, key, rec.odd), true
+	return r.problem(at)
+}
