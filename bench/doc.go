@@ -1,0 +1,34 @@
+// Command bench measures Varve and its peers in one run, on one disk, in the
+// same minutes, beside the limits of that disk.
+//
+//	go run -tags varve . [-quick] [-rounds 3] [-dir DIR] [-engines list] [-o RESULTS.md]
+//	go run -tags varve . -rates [-dir DIR]        op rate and settled rate by what the store holds
+//
+// It is a module of its own, so that the peers burden no user of Varve. A
+// round runs each workload on each engine before the next workload begins, in
+// an order that turns with the round: noise hits all. A workload begins with
+// an empty folder. Every number is the median of the rounds, with the least
+// and the greatest beside it.
+//
+// The workloads, with JSON documents of 1 KB under ids like UUIDs:
+//
+//	put1, put64      durable puts, each its own commit, 1 and 64 goroutines
+//	batch1000        durable batches of 1,000
+//	put4x16          durable puts of 4 processes with 16 goroutines each
+//	get1, get2       reads of 10,000 hot documents out of -n, 1 and 2 goroutines
+//	open             opening the filled store and reading one document, by the same process (warm cache)
+//	disk, heap       what the filled store takes
+//	create, replace  documents a second until all files and the index are durable, -files of them
+//
+// The limits: an fdatasync after each append of 1 KB to prepared space; the
+// system calls that create or replace a file each, made by two workers, with
+// one syncfs at the end, as the engine makes them with all its guards.
+//
+// Every engine acknowledges a put only when it is durable. Its other settings
+// are the best that its documentation or its large users know; they stand as
+// comments in the file of the engine.
+//
+// The folder must not be on tmpfs. Folders with many files are removed only
+// at the end, because ext4 without a journal does not reuse inodes within a
+// minute of their deletion, and creation then falls to a sixth.
+package main

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// Doc is one document. JSON is what most engines store; Varve makes its own
+// of ID and Content, as long.
+type Doc struct {
+	ID      string
+	Content string
+	JSON    []byte
+}
+
+// Engine is one thing that keeps documents. Put, PutBatch and Get are called
+// by several goroutines at once; a put has returned only when it is durable.
+// What Get returns belongs to the caller.
+type Engine interface {
+	Name() string
+	Open(dir string) error
+	Put(Doc) error
+	PutBatch([]Doc) error
+	Get(id string) ([]byte, error)
+	Close() error
+	// MultiProcess says whether several processes may have it open.
+	MultiProcess() bool
+}
+
+// Flusher is an engine whose files follow its acknowledgements: Flush returns
+// when they are durable.
+type Flusher interface{ Flush() error }
+
+// Filler is an engine that can be filled faster than durably.
+type Filler interface{ Fill([]Doc) error }
+
+// engines makes each of them anew; Varve is last, and is there with its build tag.
+func engines() []func() Engine {
+	peers := []func() Engine{
+		func() Engine { return &sqlite{driver: "sqlite3", name: "SQLite (mattn, C)"} },
+		func() Engine { return &sqlite{driver: "sqlite", name: "SQLite (modernc, Go)"} },
+		func() Engine { return &bolt{} },
+		func() Engine { return &pebbleDB{} },
+		func() Engine { return &badgerDB{} },
+		func() Engine { return &files{} },
+	}
+	return append(peers, varveEngine()...)
+}
+
+// chosen is the engines whose names contain one of the comma-separated words.
+func chosen(list string) ([]func() Engine, error) {
+	all := engines()
+	if list == "" {
+		return all, nil
+	}
+	var out []func() Engine
+	for word := range strings.SplitSeq(list, ",") {
+		n := len(out)
+		for _, f := range all {
+			if strings.Contains(strings.ToLower(f().Name()), strings.ToLower(word)) {
+				out = append(out, f)
+			}
+		}
+		if len(out) == n {
+			return nil, fmt.Errorf("no engine %q (Varve needs -tags varve)", word)
+		}
+	}
+	return out, nil
+}
+
+const docSize = 1024
+
+// source makes documents, the same ones for the same seed.
+type source struct{ rng *rand.Rand }
+
+func newSource(seed uint64) *source { return &source{rand.New(rand.NewPCG(seed, 0x76617276))} }
+
+const letters = "abcdefghijklmnopqrstuvwxyz      "
+
+func (s *source) next() Doc {
+	a, b := s.rng.Uint64(), s.rng.Uint64()
+	return s.under(fmt.Sprintf("%08x-%04x-7%03x-%04x-%012x", uint32(a>>32), uint16(a>>16), a&0xfff, uint16(b>>48), b&0xffffffffffff))
+}
+
+// under is other content under this id.
+func (s *source) under(id string) Doc {
+	head := `{"id":"` + id + `","content":"`
+	const tail = `","metadata":{"session_id":"s1"}}`
+	text := make([]byte, docSize-len(head)-len(tail))
+	for i := 0; i < len(text); {
+		for r, k := s.rng.Uint64(), 0; k < 12 && i < len(text); k++ {
+			text[i] = letters[r&31]
+			r >>= 5
+			i++
+		}
+	}
+	return Doc{ID: id, Content: string(text), JSON: []byte(head + string(text) + tail)}
+}
+
+func (s *source) docs(n int) []Doc {
+	out := make([]Doc, n)
+	for i := range out {
+		out[i] = s.next()
+	}
+	return out
+}

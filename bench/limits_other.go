@@ -1,0 +1,13 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"time"
+)
+
+var errLinux = errors.New("the limits are measured on Linux only")
+
+func syncLimit(string, time.Duration) (burst, error)                   { return burst{}, errLinux }
+func fileLimits(string, int, int) (create, replace float64, err error) { return 0, 0, errLinux }

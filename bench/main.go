@@ -1,0 +1,116 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// mostPuts keeps a burst within 600 MB, whoever is fast: it is to be within
+// the log budget of the one as in the memtables of the other.
+const mostPuts = 600_000
+
+type config struct {
+	rounds  int
+	seconds time.Duration // of each measured burst
+	n       int           // documents in the filled store
+	files   int           // files of the settled rates
+	dir     string
+	out     string
+	engines []func() Engine
+}
+
+func main() {
+	if err := command(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func command() error {
+	quick := flag.Bool("quick", false, "a smoke run: seconds in all, numbers that mean little, no file written unless -o is given")
+	rounds := flag.Int("rounds", 3, "`rounds`; each number is the median of them")
+	seconds := flag.Float64("seconds", 3, "length of each burst in `seconds`")
+	n := flag.Int("n", 100_000, "`documents` in the filled store")
+	files := flag.Int("files", 20_000, "`files` to settle")
+	dir := flag.String("dir", ".data", "a `folder` on the disk to measure; what is made in it is removed")
+	list := flag.String("engines", "", "comma-separated parts of engine `names`; all by default")
+	out := flag.String("o", "RESULTS.md", "`file` for the results")
+	rates := flag.Bool("rates", false, "measure how rates depend on what the store holds, of Varve or of -engines")
+	workerOf := flag.String("worker", "", "for its own use: put into this `engine`'s store in -dir")
+	seed := flag.Uint64("seed", 1, "seed of the ids")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("no arguments are taken: %q", flag.Args())
+	}
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if *quick {
+		for name, f := range map[string]func(){
+			"rounds": func() { *rounds = 1 }, "seconds": func() { *seconds = 0.3 }, "n": func() { *n = 2000 },
+			"files": func() { *files = 1000 }, "o": func() { *out = "" },
+		} {
+			if !given[name] {
+				f()
+			}
+		}
+	}
+	d := time.Duration(*seconds * float64(time.Second))
+	if *workerOf != "" {
+		return worker(*workerOf, *dir, d, *seed)
+	}
+	if *rounds < 1 || *n < 1 || *files < 1 || d <= 0 {
+		return fmt.Errorf("-rounds, -seconds, -n and -files must be above 0")
+	}
+	if *rates && *list == "" {
+		*list = "varve"
+	}
+	some, err := chosen(*list)
+	if err != nil {
+		return err
+	}
+	made := *dir
+	if err := os.MkdirAll(made, 0o700); err != nil {
+		return err
+	}
+	// A folder of its own: what else lies in -dir is not ours to remove.
+	work, err := os.MkdirTemp(made, "bench-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		os.RemoveAll(work)
+		os.Remove(made) // only if it is empty
+	}()
+	if work, err = filepath.Abs(work); err != nil {
+		return err
+	}
+	c := config{*rounds, d, *n, *files, work, *out, some}
+	if *rates {
+		if !given["o"] {
+			c.out = ""
+		}
+		return c.rates()
+	}
+	return c.all()
+}
+
+// commandLine is what a reader types to have the same.
+func commandLine() string {
+	args := "go run "
+	if len(varveEngine()) > 0 {
+		args += "-tags varve "
+	}
+	return strings.TrimSpace(args + ". " + strings.Join(os.Args[1:], " "))
+}
+
+func (c *config) write(text string) error {
+	fmt.Print("\n", text)
+	if c.out == "" {
+		return nil
+	}
+	return os.WriteFile(c.out, []byte(text), 0o644)
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// results holds, by engine and measure, one value a round.
+type results map[string]map[string][]float64
+
+func (r results) add(engine string, values map[string]float64) {
+	if r[engine] == nil {
+		r[engine] = map[string][]float64{}
+	}
+	for name, v := range values {
+		r[engine][name] = append(r[engine][name], v)
+	}
+}
+
+// median is the middle one, and whether there is any.
+func (r results) median(engine, measure string) (float64, bool) {
+	v := slices.Sorted(slices.Values(r[engine][measure]))
+	if len(v) == 0 {
+		return 0, false
+	}
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2, true
+}
+
+// cell is the median, and the spread if there were several rounds.
+func (r results) cell(engine, measure string) string {
+	m, ok := r.median(engine, measure)
+	if !ok {
+		return ""
+	}
+	all := r[engine][measure]
+	if len(all) == 1 {
+		return number(m)
+	}
+	return fmt.Sprintf("**%s** (%s–%s)", number(m), number(slices.Min(all)), number(slices.Max(all)))
+}
+
+// number has three figures or so, and thousands apart.
+func number(v float64) string {
+	switch {
+	case v < 1:
+		return fmt.Sprintf("%.3f", v)
+	case v < 100:
+		return fmt.Sprintf("%.1f", v)
+	}
+	s := fmt.Sprintf("%.0f", v)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func short(values map[string]float64) string {
+	var parts []string
+	for name, v := range values {
+		parts = append(parts, name+" "+number(v))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+type column struct{ measure, title string }
+
+// tables are the report's, each with the rows that have something in it.
+var tables = []struct {
+	title   string
+	columns []column
+}{
+	{"Durable puts", []column{
+		{"put1", "1 goroutine, /s"}, {"put1.p50", "p50 µs"}, {"put1.p99", "p99 µs"},
+		{"put64", "64 goroutines, /s"}, {"put64.p50", "p50 µs"}, {"put64.p99", "p99 µs"},
+		{"batch1000", "batches of 1,000, docs/s"}, {"put4x16", "4 processes × 16, /s"}}},
+	{"Reads, and the filled store", []column{
+		{"get1", "gets/s, 1 goroutine"}, {"get2", "gets/s, 2 goroutines"}, {"open", "open, ms"},
+		{"disk", "disk, MiB"}, {"heap", "Go heap, MiB"}}},
+	{"Settled: files and index durable", []column{{"create", "new files/s"}, {"replace", "replaced files/s"}}},
+}
+
+func (c *config) report(res results) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "# Results\n\nMade by `%s` in `bench/`.\n\n%s\n", commandLine(), machine(c.dir))
+	fmt.Fprintf(&out, "%d rounds, engines interleaved; **median** (least–greatest). Bursts of %v, documents of %d bytes, %s in the filled store, %s files settled.\n",
+		c.rounds, c.seconds, docSize, number(float64(c.n)), number(float64(c.files)))
+	for _, t := range tables {
+		fmt.Fprintf(&out, "\n## %s\n\n|", t.title)
+		for _, col := range t.columns {
+			fmt.Fprintf(&out, " | %s", col.title)
+		}
+		out.WriteString(" |\n|---" + strings.Repeat("|---:", len(t.columns)) + "|\n")
+		for _, name := range c.rows() {
+			row, any := "| "+name, false
+			for _, col := range t.columns {
+				cell := res.cell(name, col.measure)
+				any = any || cell != ""
+				if cell == "" && col.measure == "put4x16" && name != limitName {
+					cell = "refuses a second process"
+				}
+				row += " | " + cell
+			}
+			if any {
+				out.WriteString(row + " |\n")
+			}
+		}
+	}
+	out.WriteString("\n## Where it must stand\n\n" + targets(res))
+	return out.String()
+}
+
+func (c *config) rows() []string {
+	names := []string{limitName}
+	for _, e := range c.engines {
+		names = append(names, e().Name())
+	}
+	return names
+}

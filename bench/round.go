@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// limitName is the row of what the disk itself allows.
+const limitName = "the disk's limit"
+
+// all runs every round and writes the report.
+func (c *config) all() error {
+	res := results{}
+	for round := range c.rounds {
+		for w, load := range workloads {
+			if err := c.limits(res, load.name); err != nil {
+				return fmt.Errorf("limit of %s: %w", load.name, err)
+			}
+			for i := range c.engines {
+				// The order turns, so that nobody always comes after the same.
+				e := c.engines[(i+round+w)%len(c.engines)]
+				if err := c.one(res, load, e, uint64(round*100+w+1)); err != nil {
+					return fmt.Errorf("%s of %s: %w", load.name, e().Name(), err)
+				}
+			}
+		}
+	}
+	return c.write(c.report(res))
+}
+
+func (c *config) one(res results, load workload, e func() Engine, seed uint64) error {
+	name := e().Name()
+	return c.inFolder(func(dir string) error {
+		start := time.Now()
+		values, err := load.run(c, e, dir, seed)
+		fmt.Fprintf(os.Stderr, "%-10s %-22s %6.1fs %v\n", load.name, name, time.Since(start).Seconds(), short(values))
+		res.add(name, values)
+		return err
+	})
+}
+
+// limits measures what belongs beside a workload, in the same minutes.
+func (c *config) limits(res results, load string) error {
+	return c.inFolder(func(dir string) error {
+		switch load {
+		case "put1":
+			b, err := syncLimit(dir, c.seconds)
+			res.add(limitName, map[string]float64{"put1": b.rate, "put1.p50": b.p50, "put1.p99": b.p99})
+			return err
+		case "settle":
+			create, replace, err := fileLimits(dir, 0, c.files)
+			res.add(limitName, map[string]float64{"create": create, "replace": replace})
+			return err
+		}
+		return nil
+	})
+}
+
+// inFolder runs f in a new folder. One with many files stays until the end,
+// for the reason that the package comment gives.
+func (c *config) inFolder(f func(dir string) error) error {
+	dir, err := os.MkdirTemp(c.dir, "run-*")
+	if err != nil {
+		return err
+	}
+	if err := f(dir); err != nil {
+		return err
+	}
+	many := 0
+	err = filepath.WalkDir(dir, func(string, os.DirEntry, error) error {
+		if many++; many > 1000 {
+			return filepath.SkipAll
+		}
+		return nil
+	})
+	if err != nil || many > 1000 {
+		return err
+	}
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,43 @@
+//go:build varve
+
+package main
+
+import (
+	"context"
+
+	"github.com/varve-db/varve"
+)
+
+func varveEngine() []func() Engine { return []func() Engine{func() Engine { return &varveStore{} }} }
+
+// varveStore is Varve with the defaults.
+type varveStore struct{ st *varve.Store }
+
+func (v *varveStore) Name() string       { return "Varve" }
+func (v *varveStore) MultiProcess() bool { return true }
+
+func (v *varveStore) Open(dir string) (err error) {
+	v.st, err = varve.Open(context.Background(), dir, nil)
+	return err
+}
+
+func (v *varveStore) memory(d Doc) varve.Memory {
+	return varve.Memory{ID: d.ID, Content: d.Content, Metadata: map[string]any{"session_id": "s1"}}
+}
+
+func (v *varveStore) Put(d Doc) error {
+	_, err := v.st.Put(context.Background(), v.memory(d))
+	return err
+}
+
+func (v *varveStore) PutBatch(docs []Doc) error {
+	b := v.st.NewBatch()
+	for _, d := range docs {
+		b.Put(v.memory(d))
+	}
+	return v.st.Apply(context.Background(), b)
+}
+
+func (v *varveStore) Get(id string) ([]byte, error) { return v.st.GetRaw(context.Background(), id) }
+func (v *varveStore) Flush() error                  { return v.st.Flush(context.Background()) }
+func (v *varveStore) Close() error                  { return v.st.Close() }

@@ -1,0 +1,5 @@
+//go:build !varve
+
+package main
+
+func varveEngine() []func() Engine { return nil }
