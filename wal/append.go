@@ -13,6 +13,10 @@ import (
 // A group of batches is written at once: at most groupLimit bytes, or one batch.
 const groupLimit = 8 << 20
 
+// groupEnough is how many requests make a write worth while, while another sync
+// is under way.
+const groupEnough = 16
+
 // queueLimit is how many bytes Enqueue lets wait before it blocks.
 const queueLimit = 64 << 20
 
@@ -44,6 +48,8 @@ type queue struct {
 	waiting []*request
 	leading bool
 	closed  bool
+	syncs   int           // of this process under way
+	enough  chan struct{} // closed when a leader need not wait for more
 	bytes   int           // queued by Enqueue
 	room    chan struct{} // closed when bytes has shrunk
 }
@@ -149,9 +155,53 @@ func (q *queue) add(r *request) (lead bool, err error) {
 		return false, errs.ErrClosed
 	}
 	q.waiting = append(q.waiting, r)
+	if len(q.waiting) >= groupEnough {
+		q.release()
+	}
 	lead = !q.leading
 	q.leading = true
 	return lead, nil
+}
+
+// gather lets a leader wait while a sync is under way anyway, until enough are
+// queued to be worth a write of their own.
+func (q *queue) gather(ctx context.Context) error {
+	q.mu.Lock()
+	if q.syncs == 0 || len(q.waiting) >= groupEnough {
+		q.mu.Unlock()
+		return nil
+	}
+	enough := make(chan struct{})
+	q.enough = enough
+	q.mu.Unlock()
+	select {
+	case <-enough:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// release lets the leader go on; mu is held.
+func (q *queue) release() {
+	if q.enough != nil {
+		close(q.enough)
+		q.enough = nil
+	}
+}
+
+func (q *queue) syncBegins() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.syncs++
+}
+
+func (q *queue) syncEnds() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.syncs--; q.syncs == 0 {
+		q.release()
+	}
 }
 
 // remove takes a request back that no leader has taken yet.

@@ -34,9 +34,14 @@ type group struct {
 	clock    int64          // of the next frame
 }
 
-// lead writes one group, of which own is the first, and passes the lead on.
+// lead writes one group, of which own is the first, and passes the lead on: the
+// next group is written while this one is synced, and one sync may cover several.
 func (l *FileLog) lead(ctx context.Context, own *request) {
-	g, err := l.write(ctx, own)
+	err := l.q.gather(ctx)
+	var g *group
+	if err == nil {
+		g, err = l.write(ctx, own)
+	}
 	if err != nil {
 		// Nothing was taken from the queue: only this one gives up.
 		l.q.remove(own)
@@ -44,16 +49,16 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 		l.q.pass()
 		return
 	}
+	l.q.syncBegins()
+	l.q.pass()
 	err = l.syncTo(ctx, g.need)
+	l.q.syncEnds()
 	if err == nil {
-		err = l.CatchUp(ctx)
-		if err != nil {
+		if cerr := l.CatchUp(ctx); cerr != nil {
 			// It is durable; that this process cannot apply it is not the writer's matter.
-			l.o.Logger.Error("catching up after a commit", "err", err)
-			err = nil
+			l.o.Logger.Error("catching up after a commit", "err", cerr)
 		}
 	}
-	l.q.pass()
 	for _, r := range g.requests {
 		switch {
 		case r == own && err != nil:

@@ -29,12 +29,13 @@ type FileLog struct {
 
 	damage atomic.Pointer[errs.CorruptionError]
 
-	q     queue
-	state state
-	files files
-	prep  preparer
-	free  freer
-	async sync.WaitGroup
+	q       queue
+	syncing chan struct{} // one goroutine of this process at a time asks for sync.lock
+	state   state
+	files   files
+	prep    preparer
+	free    freer
+	async   sync.WaitGroup
 }
 
 // Report is what Open found and did.

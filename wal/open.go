@@ -21,6 +21,7 @@ func Open(ctx context.Context, o Options) (*FileLog, error) {
 	o.fill()
 	l := &FileLog{o: o, host: o.FS.Host(), slot: -1}
 	l.files.open = map[uint64]vfs.File{}
+	l.syncing = make(chan struct{}, 1)
 	l.prep.kick, l.prep.stop = make(chan struct{}, 1), make(chan struct{})
 	var err error
 	if o.ReadOnly {

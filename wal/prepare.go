@@ -31,16 +31,14 @@ type preparer struct {
 	stop    chan struct{}
 	stopped sync.WaitGroup
 	made    atomic.Uint64 // temp files, for their names
+	next    atomic.Uint64 // the newest segment that we know to be there
 }
 
 // reserve is the space that only deletes and the log's own frames may enter.
 func (l *FileLog) reserve() uint64 { return min(256<<10, l.geo.Size/8) }
 
-// step is how much is written out at once: as much as the segment already
-// holds, within bounds.
-func (l *FileLog) step(at LSN) uint64 {
-	return max(min(1<<20, l.geo.Size/8), min(8<<20, uint64(l.geo.Offset(at))))
-}
+// step is how much is written out at once.
+func (l *FileLog) step() uint64 { return min(512<<10, l.geo.Size/8) }
 
 // room makes sure that the segment is written out to an end, and beyond it by
 // the reserve; append.lock is held. A refusal matches errs.ErrDiskFull.
@@ -52,7 +50,7 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 	}
 	last := l.geo.End(number)
 	if want := min(end+l.reserve(), last); prepared < want {
-		err := l.writeOut(number, min(max(want, prepared+l.step(end)), last))
+		err := l.writeOut(number, min(max(want, prepared+l.step()), last))
 		if err != nil && !(vfs.IsDiskFull(err) && deletes && end <= prepared) {
 			return l.full(err)
 		}
@@ -126,25 +124,44 @@ func (l *FileLog) ensureSegment(number uint64) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	tmp := fmt.Sprintf("%s.%d-%d.new", name, l.host.PID, l.prep.made.Add(1))
-	f, err := l.o.FS.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
+	tmp, err := l.makeSegment(l.step())
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(zeroStep[:l.step(l.geo.Start(number))], 0)
+	return l.nameSegment(tmp, number)
+}
+
+// makeSegment writes a file of zeros, synced, under a name of its own.
+func (l *FileLog) makeSegment(size uint64) (string, error) {
+	tmp := l.o.wal(fmt.Sprintf("%d-%d.new", l.host.PID, l.prep.made.Add(1)))
+	f, err := l.o.FS.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
+	if err != nil {
+		return "", err
+	}
+	for at := uint64(0); at < size && err == nil; at += uint64(len(zeroStep)) {
+		_, err = f.WriteAt(zeroStep[:min(uint64(len(zeroStep)), size-at)], int64(at))
+	}
 	if err == nil {
 		err = f.Sync()
 	}
 	if err2 := f.Close(); err == nil {
 		err = err2
 	}
-	if err == nil {
-		err = l.o.FS.RenameNew(tmp, name)
+	if err != nil {
+		_ = l.o.FS.Remove(tmp)
+		return "", err
 	}
+	return tmp, nil
+}
+
+// nameSegment gives a file of zeros the number of a segment, unless somebody
+// else was faster.
+func (l *FileLog) nameSegment(tmp string, number uint64) error {
+	err := l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
 	if err != nil {
 		_ = l.o.FS.Remove(tmp)
 		if errors.Is(err, fs.ErrExist) {
-			return nil // somebody else was faster
+			return nil
 		}
 		return err
 	}
@@ -190,13 +207,22 @@ func (l *FileLog) kickPrepare(tail LSN) {
 	}
 }
 
+// wantsPrepare says whether the segment's next step is due, or the whole next
+// segment: a file of its own, so that no commit waits for its zeros.
 func (l *FileLog) wantsPrepare(tail LSN) bool {
 	number := l.geo.Number(tail - 1)
 	prepared, last := l.shared.Load(wordPrepared), l.geo.End(number)
-	if prepared < last {
-		return tail+l.reserve()+l.step(tail)/2 > prepared
+	if prepared < last && l.low(tail, prepared) {
+		return true
 	}
-	return tail > last-l.geo.Size/4
+	return l.wantsNext(tail) && l.prep.next.Load() <= number
+}
+
+// low says that less is written out than the reserve and half a step.
+func (l *FileLog) low(tail, prepared LSN) bool { return tail+l.reserve()+l.step()/2 > prepared }
+
+func (l *FileLog) wantsNext(tail LSN) bool {
+	return uint64(l.geo.Offset(tail-1)) > l.geo.Size/4
 }
 
 func (l *FileLog) prepareLoop() {
@@ -212,30 +238,27 @@ func (l *FileLog) prepareLoop() {
 	}
 }
 
-// prepare writes out the next step, or makes the next segment.
+// prepare writes out the next step, and makes the next segment.
 func (l *FileLog) prepare(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		return err
 	}
 	tail := l.shared.tail()
 	number := l.geo.Number(tail - 1)
+	prepared, last := l.shared.Load(wordPrepared), l.geo.End(number)
 	var err error
-	if wants := l.wantsPrepare(tail) && l.stillOurs() == nil; wants && l.shared.Load(wordPrepared) < l.geo.End(number) {
-		err = l.writeOut(number, min(l.shared.Load(wordPrepared)+l.step(tail), l.geo.End(number)))
+	if l.stillOurs() == nil && prepared < last && l.low(tail, prepared) {
+		err = l.writeOut(number, min(prepared+l.step(), last))
 	}
 	l.unlock(roleAppend)
 	if err != nil {
 		return err
 	}
-	if tail > l.geo.End(number)-l.geo.Size/4 {
+	if l.wantsNext(tail) && l.prep.next.Load() <= number {
 		if err := l.ensureSegment(number + 1); err != nil {
 			return err
 		}
+		l.prep.next.Store(number + 1)
 	}
-	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
+	return nil
 }

@@ -30,14 +30,17 @@ func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 	pause := backoffFirst
 	began := l.o.Clock()
 	for l.shared.durable() < end {
-		if err := l.lock(ctx, roleSync, vfs.ModeExclusive); err != nil {
-			return err
+		select {
+		case l.syncing <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-		err := l.stillOurs()
-		if err == nil && l.shared.durable() < end {
-			err = l.syncLocked()
+		if l.shared.durable() >= end {
+			<-l.syncing
+			return nil
 		}
-		l.unlock(roleSync)
+		err := l.syncOnce(ctx, end)
+		<-l.syncing
 		if err == nil {
 			continue
 		}
@@ -51,6 +54,17 @@ func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 		pause = min(2*pause, backoffMost)
 	}
 	return nil
+}
+
+func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
+	if err := l.lock(ctx, roleSync, vfs.ModeExclusive); err != nil {
+		return err
+	}
+	defer l.unlock(roleSync)
+	if err := l.stillOurs(); err != nil || l.shared.durable() >= end {
+		return err
+	}
+	return l.syncLocked()
 }
 
 // syncLocked makes durable what is written by now; sync.lock is held.

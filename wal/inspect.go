@@ -1,0 +1,381 @@
+package wal
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// What verify and repair read of a log. Nothing here changes a file or takes a
+// lock, and no file stays open: a segment may be recycled while it is read, and
+// whoever finds something wrong looks whether that is why.
+
+// SegmentFile is a file in wal/ with a segment's name.
+type SegmentFile struct {
+	Number uint64
+	Size   int64
+	Start  segment.Start // when Err is nil
+	Zero   bool          // it begins with zeros: prepared and not yet begun, or about to be recycled
+	Err    error         // why it is no segment of this log
+}
+
+// SegmentFiles lists wal/: segments by number, and what else lies there.
+func (l *FileLog) SegmentFiles() (list []SegmentFile, others []string, err error) {
+	names, err := l.o.FS.ReadDir(l.o.walDir())
+	if err != nil {
+		return nil, nil, l.ioError("reading", l.o.walDir(), err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		number, ok := segment.ParseName(name)
+		if !ok {
+			others = append(others, name)
+			continue
+		}
+		s, err := l.SegmentFile(number)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			s.Err = err
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b SegmentFile) int {
+		if a.Number < b.Number {
+			return -1
+		}
+		return 1
+	})
+	return list, others, nil
+}
+
+// SegmentFile looks at one segment as it is now.
+func (l *FileLog) SegmentFile(number uint64) (SegmentFile, error) {
+	s := SegmentFile{Number: number}
+	f, err := l.openSegment(number)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return s, err
+	}
+	s.Size = info.Size
+	var b [segment.StartSize]byte
+	n, err := readFull(f, b[:], 0)
+	if err != nil {
+		return s, err
+	}
+	s.Zero = n == len(b) && b == [segment.StartSize]byte{}
+	s.Start, _, s.Err = segment.ParseStart(b[:n])
+	switch {
+	case s.Err != nil:
+	case s.Start.UUID != l.geo.UUID:
+		s.Err = fmt.Errorf("%w: it belongs to another store", segment.ErrHeader)
+	case s.Start.Size != l.geo.Size || s.Start.Number != number:
+		s.Err = fmt.Errorf("%w: it says that it is segment %d of %d bytes", segment.ErrHeader, s.Start.Number, s.Start.Size)
+	}
+	return s, nil
+}
+
+func (l *FileLog) openSegment(number uint64) (vfs.File, error) {
+	return l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDONLY, 0)
+}
+
+// Place is the segment of a position and the byte in its file.
+func (l *FileLog) Place(at LSN) (number uint64, offset int64) {
+	return l.geo.Number(at), l.geo.Offset(at)
+}
+
+// SegmentEnd is the position behind a segment.
+func (l *FileLog) SegmentEnd(number uint64) LSN { return l.geo.End(number) }
+
+// Unsettled says that files above flushed may hold anything, until the first
+// flush after an unclean end has written them again.
+func (l *FileLog) Unsettled() bool {
+	return l.private || l.Distrusted() || l.shared.Shared != nil && !l.shared.valid(l.host)
+}
+
+// Gap is a place in a segment where a frame should be and none is. Reading goes
+// on at To; To is the end when nothing was found behind it.
+type Gap struct {
+	At, To LSN
+	Err    error
+}
+
+// WalkSegment reads the frames of a segment up to end, where one ends: from the
+// next segment's start, or durable. visit is told the end of each frame with its
+// entry, nil for the log's own; the entry is valid during the call. gap hears of
+// each place without a frame. prev is the end of the segment before, zero when
+// that is not known. It returns how far it came, zero if it did not reach end.
+func (l *FileLog) WalkSegment(ctx context.Context, number uint64, prev Mark, end LSN,
+	visit func(Mark, *Entry) error, gap func(Gap)) (Mark, error) {
+	f, err := l.openSegment(number)
+	if err != nil {
+		return Mark{}, err
+	}
+	defer f.Close()
+	w := walker{geo: l.geo, open: func(uint64) (vfs.File, error) { return f, nil }}
+	s, h, err := w.start(number)
+	switch {
+	case err == nil && prev.LSN != 0 && (s.PrevEnd != prev.LSN || s.PrevSum != prev.Sum):
+		gap(Gap{At: l.geo.Start(number), To: h.End(), Err: errUnlinked})
+		w.at, w.linked = Mark{h.End(), h.Sum}, true
+	case err == nil:
+		w.at, w.linked = Mark{h.End(), h.Sum}, true
+	case isNoFrame(err) || errors.Is(err, errs.ErrNewerFormat):
+		w.at = Mark{LSN: l.geo.Start(number) + segment.StartSize}
+		gap(Gap{At: l.geo.Start(number), To: w.at.LSN, Err: err})
+	default:
+		return Mark{}, err
+	}
+	if err == nil {
+		if err := visit(w.at, nil); err != nil {
+			return Mark{}, err
+		}
+	}
+	for n := 0; w.at.LSN < end; n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return Mark{}, ctx.Err()
+		}
+		h, payload, err := w.frame(end)
+		if err != nil && !isNoFrame(err) {
+			return Mark{}, err
+		}
+		if err == nil {
+			w.at, w.linked = Mark{h.End(), h.Sum}, true
+			if h.Kind < kindUser {
+				err = visit(w.at, nil)
+			} else {
+				e := entryOf(&h, unsafeString(payload[:h.KeyLen]), payload[h.KeyLen:])
+				err = visit(w.at, &e)
+			}
+			if err != nil {
+				return Mark{}, err
+			}
+			continue
+		}
+		from := w.at.LSN
+		if errors.Is(err, segment.ErrPayload) && h.End() <= end {
+			w.at, w.linked = Mark{h.End(), h.Sum}, true // its header is sound, the chain goes on
+		} else {
+			next, err := l.nextHeader(f, number, from+8, end)
+			if err != nil {
+				return Mark{}, err
+			}
+			w.at, w.linked = Mark{LSN: next}, false
+		}
+		gap(Gap{At: from, To: w.at.LSN, Err: err})
+	}
+	if !w.linked || w.at.LSN != end {
+		return Mark{}, nil
+	}
+	return w.at, nil
+}
+
+// nextHeader searches for the next sound header of a segment.
+func (l *FileLog) nextHeader(f vfs.File, number uint64, from, end LSN) (LSN, error) {
+	buf := make([]byte, walkChunk+segment.HeaderSize)
+	for at := (from + 7) &^ 7; at < end; at += walkChunk {
+		n, err := readFull(f, buf, int64(at-l.geo.Start(number)))
+		if err != nil {
+			return 0, err
+		}
+		for i := 0; i+segment.HeaderSize <= n && at+uint64(i) < end; i += 8 {
+			if !segment.MayBeHeader(buf[i:], at+uint64(i)) {
+				continue
+			}
+			if _, err := l.geo.ParseHeader(buf[i:n], at+uint64(i)); err == nil {
+				return at + uint64(i), nil
+			}
+		}
+		if n < len(buf) {
+			break
+		}
+	}
+	return end, nil
+}
+
+// Slot is one of the two places of a checkpoint.
+type Slot struct {
+	Checkpoint
+	Empty bool  // never written
+	Err   error // it does not verify
+}
+
+// CheckpointSlots reads both slots and the length of the file.
+func CheckpointSlots(fsys vfs.FS, dir string) (slots [2]Slot, size int64, err error) {
+	f, err := fsys.OpenFile(filepath.Join(dir, "checkpoint"), os.O_RDONLY, 0)
+	if err != nil {
+		return slots, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return slots, 0, err
+	}
+	b := make([]byte, 2*slotSize)
+	n, err := readFull(f, b, 0)
+	if err != nil {
+		return slots, info.Size, err
+	}
+	for i := range slots {
+		part := b[min(n, i*slotSize):min(n, (i+1)*slotSize)]
+		slots[i].Empty = len(part) == slotSize && len(bytes.TrimLeft(part, "\x00")) == 0
+		slots[i].Checkpoint, slots[i].Err = decodeCheckpoint(part)
+	}
+	return slots, info.Size, nil
+}
+
+// SlotSize is the length of a checkpoint's slot in its file.
+const SlotSize = slotSize
+
+// Archived lists the numbers of the archived segments, and what else lies there.
+func (l *FileLog) Archived() (numbers []uint64, others []string, err error) {
+	names, err := l.o.FS.ReadDir(l.o.wal("archive"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, l.ioError("reading", l.o.wal("archive"), err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		base, ok := strings.CutSuffix(name, ".zst")
+		number, ok2 := segment.ParseName(base + ".wal")
+		if ok && ok2 {
+			numbers = append(numbers, number)
+		} else {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, others, nil
+}
+
+// ReadArchive reads an archived segment block by block; plain bytes are valid
+// during the call, which may end the reading with false. Damage is a
+// *errs.CorruptionError; a damaged block costs itself only, so reading goes on
+// behind it where its head is sound.
+func (l *FileLog) ReadArchive(ctx context.Context, number uint64, block func(offset int64, plain []byte) bool) (damage []*errs.CorruptionError, err error) {
+	f, err := l.o.FS.OpenFile(l.o.wal(archiveName(number)), os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
+	if err != nil {
+		return nil, err
+	}
+	defer dec.Close()
+	bad := func(at int64, err error) {
+		damage = append(damage, &errs.CorruptionError{Path: "wal/" + archiveName(number), Segment: number, Offset: at, Err: err})
+	}
+	le := binary.LittleEndian
+	head := make([]byte, 24)
+	if n, err := readFull(f, head, 0); err != nil {
+		return nil, err
+	} else if n < len(head) || string(head[:8]) != archiveMagic || le.Uint32(head[8:]) != 1 ||
+		le.Uint32(head[12:]) != archiveBlock || le.Uint64(head[16:]) != number {
+		bad(0, errors.New("it does not begin as an archived segment of this number does"))
+	}
+	var packed, plain []byte
+	var offset int64
+	for at := int64(24); at < info.Size; {
+		if err := ctx.Err(); err != nil {
+			return damage, err
+		}
+		n, err := readFull(f, head[:16], at)
+		if err != nil {
+			return damage, err
+		}
+		size, full := int64(le.Uint32(head)), int64(le.Uint32(head[4:]))
+		// A length beyond what a block can be is not followed.
+		if n < 16 || size > 2*archiveBlock || full > archiveBlock || full == 0 || size > info.Size-at-16 {
+			bad(at, errors.New("no block begins here, or the file breaks off in it"))
+			return damage, nil
+		}
+		packed = append(packed[:0], make([]byte, size)...)
+		if n, err = readFull(f, packed, at+16); err != nil {
+			return damage, err
+		}
+		plain, err = dec.DecodeAll(packed[:n], plain[:0])
+		switch {
+		case err != nil:
+			bad(at, err)
+		case int64(len(plain)) != full || xxhash.Sum64(plain) != le.Uint64(head[8:]):
+			bad(at, errors.New("the block does not match its checksum"))
+		case !block(offset, plain):
+			return damage, nil
+		}
+		at += 16 + size
+		offset += full
+	}
+	return damage, nil
+}
+
+// ArchivedAt reads the entry of a position out of the archive; fs.ErrNotExist
+// when its segment is not there.
+func (l *FileLog) ArchivedAt(ctx context.Context, at LSN) (Entry, error) {
+	number, offset := l.Place(at)
+	var frame []byte
+	need := int64(segment.HeaderSize)
+	var h segment.Header
+	var herr error
+	damage, err := l.ReadArchive(ctx, number, func(base int64, plain []byte) bool {
+		from := offset + int64(len(frame)) - base
+		if from < 0 {
+			herr = segment.ErrPayload // a block before this one is damaged
+			return false
+		}
+		if from >= int64(len(plain)) {
+			return true
+		}
+		frame = append(frame, plain[from:min(int64(len(plain)), from+need-int64(len(frame)))]...)
+		if len(frame) == segment.HeaderSize && need == segment.HeaderSize {
+			if h, herr = l.geo.ParseHeader(frame, at); herr != nil {
+				return false
+			}
+			need += int64(h.Length)
+			from += segment.HeaderSize
+			frame = append(frame, plain[from:min(int64(len(plain)), from+int64(h.Length))]...)
+		}
+		return int64(len(frame)) < need
+	})
+	switch {
+	case err != nil:
+		return Entry{}, err
+	case herr != nil:
+		return Entry{}, herr
+	case h.LSN != at || int64(len(frame)) < need:
+		for _, d := range damage {
+			return Entry{}, d
+		}
+		return Entry{}, segment.ErrEnd
+	}
+	key, value, err := h.Check(frame[segment.HeaderSize:])
+	if err != nil {
+		return Entry{}, err
+	}
+	return entryOf(&h, string(key), value), nil
+}
