@@ -13,45 +13,76 @@ import (
 // flushEvery is the longest that a change waits for its file.
 const flushEvery = time.Second
 
+// restFactor is how much longer than a round the flusher lets writers have the
+// disk before the next one, while they write: files, unlike the log, can wait.
+const restFactor = 4
+
 // run flushes in the background: when enough has changed, and once a second if
 // anything has, by whatever process; and it says that this process lives.
 func (st *Store) run(ctx context.Context) {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
 	var beat time.Time
+	rest := time.NewTimer(time.Hour)
+	defer rest.Stop()
+	kick := st.flusher.kick
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-st.flusher.kick:
+		case <-kick:
+		case <-rest.C:
+			kick = st.flusher.kick
+			if !st.flusher.rest.Load() && st.flusher.unflushed.Load() < int64(st.flushThreshold()) {
+				continue
+			}
 		case <-tick.C:
 			st.rereadConfig()
 			if now := st.o.Clock(); now.Sub(beat) >= wal.HeartbeatEvery || now.Before(beat) {
 				beat = now
-				if err := st.log.Heartbeat(); err != nil {
-					st.o.Logger.Warn("heartbeat", "err", err)
-				}
-				if err := st.flushTouched(ctx); err != nil && ctx.Err() == nil {
-					st.o.Logger.Warn("counting accesses", "err", err)
-				}
+				st.beat(ctx)
+			}
+			if kick == nil {
+				continue // the rest after a round is not over
 			}
 		}
-		if st.log.Damage() != nil || st.log.Flushed() >= st.log.Durable() && !st.log.Distrusted() {
-			continue
-		}
-		ok, err := st.log.TryLockFlush()
-		if err != nil {
-			st.o.Logger.Warn("flush", "err", err)
-		}
-		if !ok {
-			continue // somebody else is at it
-		}
-		err = st.flushLocked(ctx, mergeWhenDue)
-		st.log.UnlockFlush()
-		if err != nil && !errors.Is(err, context.Canceled) {
-			st.pause(ctx)
+		took := st.flushBackground(ctx)
+		if took > 0 {
+			kick = nil
+			rest.Reset(min(restFactor*took, flushEvery))
 		}
 	}
+}
+
+func (st *Store) beat(ctx context.Context) {
+	if err := st.log.Heartbeat(); err != nil {
+		st.o.Logger.Warn("heartbeat", "err", err)
+	}
+	if err := st.flushTouched(ctx); err != nil && ctx.Err() == nil {
+		st.o.Logger.Warn("counting accesses", "err", err)
+	}
+}
+
+// flushBackground does a round if there is anything to do and nobody is at it,
+// and returns how long it took.
+func (st *Store) flushBackground(ctx context.Context) time.Duration {
+	if st.log.Damage() != nil || st.log.Flushed() >= st.log.Durable() && !st.log.Distrusted() {
+		return 0
+	}
+	began := time.Now()
+	ok, err := st.log.TryLockFlush()
+	if err != nil {
+		st.o.Logger.Warn("flush", "err", err)
+	}
+	if !ok {
+		return time.Millisecond // somebody else is at it
+	}
+	err = st.flushLocked(ctx, mergeWhenDue)
+	st.log.UnlockFlush()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		st.pause(ctx)
+	}
+	return max(time.Since(began), time.Millisecond)
 }
 
 // pause keeps a flush that fails from being tried without end.

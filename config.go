@@ -121,8 +121,8 @@ func readConfig(fsys vfs.FS, dir string) (*Config, vfs.Info, error) {
 }
 
 // writeConfig makes config.json durable. Members that this program does not
-// know stay as they are.
-func writeConfig(fsys vfs.FS, dir string, c *Config, mode fs.FileMode) error {
+// know stay as they are. temp is a name that nobody else uses.
+func writeConfig(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) error {
 	name := filepath.Join(dir, configName)
 	members := map[string]json.RawMessage{}
 	if b, err := vfs.ReadFile(fsys, name, configLimit); err == nil {
@@ -142,7 +142,7 @@ func writeConfig(fsys vfs.FS, dir string, c *Config, mode fs.FileMode) error {
 	if b, err = json.MarshalIndent(members, "", "  "); err != nil {
 		return err
 	}
-	return vfs.WriteDurable(fsys, name+".new", name, append(b, '\n'), mode)
+	return vfs.WriteDurable(fsys, temp, name, append(b, '\n'), mode)
 }
 
 // Config is the store's configuration as last read. It is read again when the
@@ -163,7 +163,11 @@ func (st *Store) SetConfig(c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	if err := writeConfig(st.fs, st.dir, &c, st.o.FileMode); err != nil {
+	temp, err := st.scratch(configName)
+	if err != nil {
+		return err
+	}
+	if err := writeConfig(st.fs, st.dir, temp, &c, st.o.FileMode); err != nil {
 		return st.ioError("writing", filepath.Join(st.dir, configName), err)
 	}
 	st.rereadConfig()

@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -106,17 +107,34 @@ func (st *Store) makeStore() error {
 	}
 	ignore := filepath.Join(st.dir, ".gitignore")
 	if _, err := st.fs.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
-		if err := vfs.WriteDurable(st.fs, ignore+".new", ignore, []byte(gitignore), st.o.FileMode); err != nil {
+		temp, err := st.scratch(".gitignore")
+		if err != nil {
+			return err
+		}
+		if err := vfs.WriteDurable(st.fs, temp, ignore, []byte(gitignore), st.o.FileMode); err != nil {
 			return st.ioError("writing", ignore, err)
 		}
 	}
 	c := &Config{Format: configFormat}
-	if err := writeConfig(st.fs, st.dir, c.withDefaults(), st.o.FileMode); err != nil {
+	temp, err := st.scratch(configName)
+	if err != nil {
+		return err
+	}
+	if err := writeConfig(st.fs, st.dir, temp, c.withDefaults(), st.o.FileMode); err != nil {
 		return st.ioError("writing", filepath.Join(st.dir, configName), err)
 	}
-	var err error
 	st.config.c, st.config.info, err = readConfig(st.fs, st.dir)
 	return err
+}
+
+// scratch is a temp name for a file of the store that nobody else uses: several
+// processes may make one store at once.
+func (st *Store) scratch(name string) (string, error) {
+	var b [6]byte
+	if err := st.random(b[:]); err != nil {
+		return "", err
+	}
+	return filepath.Join(st.dir, name+"."+hex.EncodeToString(b[:])+".new"), nil
 }
 
 // withDefaults spells out what a user may want to change.

@@ -23,6 +23,7 @@ type flusher struct {
 	files      *docfile.Flusher
 	kick       chan struct{}
 	unflushed  atomic.Int64 // changes of this process since the last round
+	rest       atomic.Bool  // the last round left something to do
 	refreshing sync.Mutex
 	async      limiter
 
@@ -156,14 +157,17 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 		}
 		st.flusher.files.Distrust()
 	}
-	to := st.log.AppliedMark()
-	list := st.state.Changes(c.Flushed.LSN, to.LSN)
+	list, to, err := st.due(ctx, m, c)
+	if err != nil {
+		return 0, false, err
+	}
 	if err := st.putFiles(ctx, list, c.Flushed.LSN); err != nil {
 		return 0, false, err
 	}
+	flushed := c.Flushed.LSN
 	c.Flushed = to
 	if st.spillDue(m, c) {
-		if err := st.spill(ctx, to, m == mergeAlways); err != nil {
+		if err := st.spill(ctx, to, flushed, m == mergeAlways); err != nil {
 			return len(list), false, err
 		}
 		c.Spilled, spilled = to, true
@@ -174,6 +178,7 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 	if distrusted {
 		st.log.Trust()
 	}
+	st.flusher.rest.Store(to.LSN < st.log.AppliedMark().LSN)
 	if spilled {
 		st.refresh()
 		if err := st.log.Forget("index", st.log.Spilled()); err != nil {
@@ -182,6 +187,22 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 		}
 	}
 	return len(list), spilled, nil
+}
+
+// paceFiles is how many files a round in the background takes at most: then the
+// writers have the disk for a while.
+const paceFiles = 2000
+
+// due lists what a round puts into files, and up to where the files are the
+// truth after it: everything, or in the background a part.
+func (st *Store) due(ctx context.Context, m merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
+	to := st.log.AppliedMark()
+	list := st.state.Changes(c.Flushed.LSN, to.LSN)
+	if m != mergeWhenDue || len(list) <= paceFiles || st.log.Distrusted() {
+		return list, to, nil
+	}
+	to, err := st.log.MarkBefore(ctx, list[paceFiles].Pos)
+	return list[:paceFiles], to, err
 }
 
 // folderTimes are the modification times of the folders after our own last change.

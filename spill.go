@@ -40,14 +40,21 @@ func small(set *index.Set) bool {
 }
 
 // spill writes the state as of a mark as a new delta, or merged, as a new base.
-func (st *Store) spill(ctx context.Context, to wal.Mark, always bool) error {
+// What it says of a memory must have been in its file at some time, or whoever
+// replaces that file next would take our own older version for an edit: so a
+// memory that was changed before the mark, and again since, is put into its file
+// first, as it is now.
+func (st *Store) spill(ctx context.Context, to wal.Mark, flushed wal.LSN, always bool) error {
 	set := st.state.Set()
 	if set == nil {
 		return ErrClosed
 	}
 	defer set.Release()
-	list, err := st.stateAt(ctx, set.LSN(), to.LSN)
+	list, overtaken, err := st.stateAt(ctx, set.LSN(), to.LSN)
 	if err != nil {
+		return err
+	}
+	if err := st.putFiles(ctx, overtaken, flushed); err != nil {
 		return err
 	}
 	target := st.target(to.LSN)
@@ -89,29 +96,32 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, always bool) error {
 }
 
 // stateAt lists what changed in [from, to) as it stood at to. A key that
-// changed again since is taken with the version that it had then.
-func (st *Store) stateAt(ctx context.Context, from, to wal.LSN) ([]index.Change, error) {
-	var list []index.Change
+// changed again since is taken with the version that it had then, and listed in
+// overtaken with its newest.
+func (st *Store) stateAt(ctx context.Context, from, to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
 	for _, at := range st.state.Changes(from, 1<<62) {
 		pos := at.Pos
 		e, err := st.log.ReadAt(ctx, pos)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for pos >= to {
 			view, err := record.Parse(e.Value)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if pos = view.Previous; pos < from {
 				break // as the set has it
 			}
 			if e, err = st.log.ReadAt(ctx, pos); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		if pos < from {
 			continue
+		}
+		if pos != at.Pos {
+			overtaken = append(overtaken, at)
 		}
 		c := index.Change{Section: index.Memories, ID: e.Key[1:], Version: pos, Deleted: e.Delete}
 		if e.Key[0] == record.Assembly {
@@ -119,7 +129,7 @@ func (st *Store) stateAt(ctx context.Context, from, to wal.LSN) ([]index.Change,
 		}
 		list = append(list, c)
 	}
-	return list, nil
+	return list, overtaken, nil
 }
 
 // backupDue has the old base kept if the interval is over.

@@ -20,33 +20,51 @@ import (
 // files, by whoever is alone; it is never taken for an empty one.
 func (st *Store) begin(ctx context.Context, start wal.Start) error {
 	set, err := st.loadIndex(start.UUID, start.Spilled, start.Fresh)
+	alone := start.Alone && !st.o.ReadOnly
 	if err == nil && set.Base() == nil {
-		// Nothing spilled yet, or the index is gone: the files tell.
+		// The index is gone, or this is a new store, which gets an empty one at once:
+		// then whoever joins in the middle of the first flush finds one.
 		var names []string
-		if names, err = st.memories.Names(); err == nil && hasDocuments(names) {
+		if names, err = st.memories.Names(); err == nil && (alone || hasDocuments(names)) {
 			err = fmt.Errorf("%s: %w", index.BaseName, fs.ErrNotExist)
 		}
-		if errors.Is(err, fs.ErrNotExist) && len(names) == 0 {
+		if errors.Is(err, fs.ErrNotExist) && len(names) == 0 && !alone {
 			err = nil
 		}
 	}
 	if err == nil {
-		return st.state.Begin(set, false)
+		return st.state.Begin(set, rebuilt(set))
 	}
 	if set != nil {
 		err = errors.Join(err, set.Release())
 	}
-	if !start.Alone || st.o.ReadOnly {
+	if !alone {
 		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be made anew from the files", err)
 	}
 	set, n, rerr := st.rebuildIndex(ctx, start)
 	if rerr != nil {
 		return errors.Join(err, rerr)
 	}
-	st.report.Rebuilt = &Rebuilt{Why: err, Memories: n}
-	st.o.Logger.Warn("the index was made again from the files", "why", err, "memories", n)
-	st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: err, Count: n})
+	if n > 0 || !start.Fresh {
+		st.report.Rebuilt = &Rebuilt{Why: err, Memories: n}
+		st.o.Logger.Warn("the index was made again from the files", "why", err, "memories", n)
+		st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: err, Count: n})
+	}
 	return st.state.Begin(set, true)
+}
+
+// rebuilt says whether a set was made from the files, by this process or by one
+// that was killed before it wrote another: it may know what came after its lsn.
+// All its lines then have the version that rebuildIndex gives, which no frame has.
+func rebuilt(set *index.Set) bool {
+	for e, err := range set.Range(index.Memories, index.Span{}) {
+		if err != nil {
+			return false
+		}
+		line, err := index.ParseLine(e.Value)
+		return err == nil && line.Version == set.LSN()-1
+	}
+	return false
 }
 
 // hasDocuments says whether a folder's names include a memory's.

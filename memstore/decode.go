@@ -57,6 +57,13 @@ func parse(data []byte, lim Limits) (*docfile.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range []string{memberEmbedding, memberHyperbolic} {
+		if raw, ok := o.Get(name); ok && raw[0] == '"' {
+			if list, err := docfile.PrintedList(raw); err == nil {
+				o.Set(name, list, nil)
+			}
+		}
+	}
 	older := false
 	for _, name := range olderNames() {
 		older = o.Rename(name[0], name[1]) || older

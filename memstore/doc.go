@@ -39,10 +39,10 @@
 //
 // A Memory that was decoded remembers its text. Encoding compares each field
 // with the text that it came from; a field that says the same leaves the text
-// alone, byte for byte: 1.0 stays 1.0, null stays null, absent stays absent, a
-// printed vector stays a string. A change within metadata leaves the rest of
-// metadata alone. The named times are the exception: they are normalised to the
-// same instant. A Memory that was not decoded costs nothing of this.
+// alone, byte for byte: 1.0 stays 1.0, null stays null, absent stays
+// absent. A change within metadata leaves the rest of metadata alone. There are
+// two exceptions: the named times are normalised to the same instant, and a
+// vector that numpy printed becomes a list, with the digits that it had. A Memory that was not decoded costs nothing of this.
 //
 // The remembered text is shared by copies and never written to; nothing of it is
 // reachable through a field.

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +57,11 @@ func checkMemory(t interface{ Fatalf(string, ...any) }, src []byte, m *Memory) {
 		t.Fatalf("%q became %q", src, doc)
 	}
 	for name, v := range was {
+		if name == memberEmbedding || name == memberHyperbolic {
+			if v[0] == '"' && samePrinted(v, is[name]) {
+				continue
+			}
+		}
 		if !bytes.Equal(v, is[name]) {
 			t.Fatalf("%s: %s became %s", name, v, is[name])
 		}
@@ -122,5 +130,20 @@ func TestAnyMemoryRoundTrips(t *testing.T) {
 		if c := back.Clone(); !reflect.DeepEqual(c, back) {
 			t.Fatalf("%+v clones as %+v", back, c)
 		}
+	})
+}
+
+// samePrinted says whether a list has exactly the numbers of a printed vector,
+// as float64.
+func samePrinted(printed, list []byte) bool {
+	var s string
+	var got []float64
+	if json.Unmarshal(printed, &s) != nil || json.Unmarshal(list, &got) != nil {
+		return false
+	}
+	want := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("[] \n\r\t,", r) })
+	return slices.EqualFunc(want, got, func(w string, g float64) bool {
+		f, err := strconv.ParseFloat(w, 64)
+		return err == nil && f == g
 	})
 }

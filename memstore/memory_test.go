@@ -134,7 +134,7 @@ const rich = `{
   "x-mid": {"k":  null},
   "access_count": 3.0,
   "last_access_time": "2025-03-06T19:27:36.5Z",
-  "hyperbolic_embedding": "[1. 2.]",
+  "hyperbolic_embedding": [1.00, 2e0],
   "created_at": "2025-03-06T19:27:36.000001Z",
   "updated_at": "2025-03-06T19:27:36.123456789Z",
   "x-after": 1e0
@@ -176,7 +176,7 @@ func TestOneChangeChangesOneMember(t *testing.T) {
 		"count":        {func(m *Memory) { m.AccessCount++ }, `3.0`, `4`},
 		"last access":  {func(m *Memory) { m.LastAccessTime = at }, `"2025-03-06T19:27:36.5Z"`, atText},
 		"no access":    {func(m *Memory) { m.LastAccessTime = time.Time{} }, "  \"last_access_time\": \"2025-03-06T19:27:36.5Z\",\n", ""},
-		"hyperbolic":   {func(m *Memory) { m.HyperbolicEmbedding = []float32{1} }, `"[1. 2.]"`, "[\n    1\n  ]"},
+		"hyperbolic":   {func(m *Memory) { m.HyperbolicEmbedding = []float32{1} }, `[1.00, 2e0]`, "[\n    1\n  ]"},
 		"created":      {func(m *Memory) { m.CreatedAt = at }, `"2025-03-06T19:27:36.000001Z"`, atText},
 		"updated":      {func(m *Memory) { m.UpdatedAt = at }, `"2025-03-06T19:27:36.123456789Z"`, atText},
 		"expires": {func(m *Memory) { m.ExpiresAt = at }, `"updated_at": "2025-03-06T19:27:36.123456789Z",`,

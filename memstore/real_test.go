@@ -87,6 +87,8 @@ func checkRealFile(t *testing.T, file string) *Memory {
 			if !sameInstant(t, raw, got) {
 				t.Errorf("%s: %s: %s became %s", file, name, raw, got)
 			}
+		} else if name == "embedding" && raw[0] == '"' && samePrinted(raw, got) {
+			// a printed vector has become a list of the same numbers
 		} else if !ok || !bytes.Equal(raw, got) {
 			t.Errorf("%s: %s: %.80s became %.80s", file, name, raw, got)
 		}

@@ -147,3 +147,21 @@ func (l *FileLog) Distrusted() bool {
 
 // Trust says that they have been; flush.lock is held.
 func (l *FileLog) Trust() { l.shared.Store(wordDistrust, 0) }
+
+// MarkBefore is the mark at which an entry begins.
+func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
+	f, err := l.segment(l.geo.Number(at))
+	if err != nil {
+		return Mark{}, err
+	}
+	var b [segment.HeaderSize]byte
+	n, err := readFull(f, b[:], l.geo.Offset(at))
+	if err != nil {
+		return Mark{}, err
+	}
+	h, err := l.geo.ParseHeader(b[:n], at)
+	if err != nil {
+		return Mark{}, l.corruption(&errNoFrame{at: at, here: err})
+	}
+	return Mark{LSN: at, Sum: h.Previous}, nil
+}

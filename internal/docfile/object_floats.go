@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -88,7 +89,7 @@ func printedFloats(s string, maxDims int) ([]float32, error) {
 		return refuse(`numpy shortened it with "...", so its numbers are lost: embed the content again, or set it to null`)
 	}
 	list := []float32{}
-	for field := range strings.FieldsFuncSeq(body, func(r rune) bool { return r == ' ' || r == '\n' || r == '\r' || r == '\t' || r == ',' }) {
+	for field := range printedFields(body) {
 		if len(list) == maxDims {
 			return nil, tooManyDims(maxDims)
 		}
@@ -101,6 +102,36 @@ func printedFloats(s string, maxDims int) ([]float32, error) {
 		}
 	}
 	return list, nil
+}
+
+// PrintedList makes a list of numbers of what numpy's str() printed of a vector,
+// with the digits that were printed: more may be in them than float32 holds.
+func PrintedList(raw []byte) ([]byte, error) {
+	s := unquote(raw)
+	if _, err := printedFloats(s, math.MaxInt); err != nil {
+		return nil, err
+	}
+	dst := []byte{'['}
+	for field := range printedFields(strings.Trim(strings.TrimSpace(s), "[]")) {
+		f, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			return nil, err
+		}
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		if dst, err = AppendFloat(AppendNewline(dst, 2), f, 64); err != nil {
+			return nil, err
+		}
+	}
+	if len(dst) == 1 {
+		return append(dst, ']'), nil
+	}
+	return append(AppendNewline(dst, 1), ']'), nil
+}
+
+func printedFields(body string) iter.Seq[string] {
+	return strings.FieldsFuncSeq(body, func(r rune) bool { return r == ' ' || r == '\n' || r == '\r' || r == '\t' || r == ',' })
 }
 
 // AppendFloats appends a vector as a list at this indent level, null when it is

@@ -177,8 +177,10 @@ func (s *State) Swap(set *index.Set) error {
 	if set.LSN() < s.from.Load() {
 		return set.Release()
 	}
+	if set.LSN() > s.from.Load() {
+		s.inexact = false
+	}
 	s.from.Store(set.LSN())
-	s.inexact = false
 	if s.applied < set.LSN() {
 		s.count(set) // another process was ahead of us
 	}

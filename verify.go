@@ -1,0 +1,40 @@
+package varve
+
+import (
+	"context"
+	"iter"
+
+	"github.com/varve-db/varve/repair"
+)
+
+// What Verify finds; see package repair.
+type (
+	Finding       = repair.Finding
+	FindingKind   = repair.Kind
+	Severity      = repair.Severity
+	VerifyOptions = repair.VerifyOptions
+	VerifySummary = repair.Summary
+)
+
+// Verify reads the whole store, or a sample of it, and yields what is not as it
+// should be: with path, offset, what is at stake and what would heal it. It
+// changes nothing and runs beside everybody who uses the store. An error ends
+// it. The store must not be closed from within the loop.
+func (st *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
+	return func(yield func(Finding, error) bool) {
+		if err := st.begun(); err != nil {
+			yield(Finding{}, err)
+			return
+		}
+		defer st.ended()
+		repair.Verify(ctx, repair.Source{
+			FS: st.fs, Dir: st.dir, Log: st.log, State: &st.state, Codec: &st.codec,
+			Sight: st.sight, Token: st.token, Inline: st.o.System.Inline,
+			FileLimit: fileLimit, Limits: storedLimits, Location: st.o.NaiveTimes,
+			Config: func() error {
+				_, _, err := readConfig(st.fs, st.dir)
+				return err
+			},
+		}, o)(yield)
+	}
+}
