@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -25,7 +24,6 @@ type flusher struct {
 	unflushed  atomic.Int64 // changes of this process since the last round
 	rest       atomic.Bool  // the last round left something to do
 	refreshing sync.Mutex
-	async      limiter
 
 	// Under flush.lock.
 	backupAt time.Time // of the newest index backup
@@ -42,7 +40,7 @@ func (f *flusher) init(st *Store) error {
 		workers = 1
 	}
 	f.kick = make(chan struct{}, 1)
-	f.async.init()
+	st.async.init()
 	var err error
 	f.files, err = docfile.NewFlusher(docfile.Options{
 		Layout: st.layout, Token: st.token, Clock: st.o.Clock, Workers: workers, Limit: fileLimit,
@@ -355,19 +353,6 @@ func (st *Store) unblock(ctx context.Context, changes []docfile.Change, blocked 
 	st.edited(ctx, result.Edits)
 	if err == nil && len(result.Blocked) > 0 {
 		err = result.Blocked[0].Err
-	}
-	return err
-}
-
-// emptyTemp removes what killed processes left in tmp/.
-func (st *Store) emptyTemp(ctx context.Context) error {
-	edits, err := st.flusher.files.EmptyTemp(func(path string, _ vfs.Info, _ func() ([]byte, error)) bool {
-		// A half-written index is worth nothing, nor is one of ours that lives.
-		return filepath.Dir(path) == "tmp" && len(filepath.Base(path)) > 6 && filepath.Base(path)[:6] == "index."
-	})
-	st.edited(ctx, edits)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
 	}
 	return err
 }

@@ -1,11 +1,6 @@
 package varve
 
-import (
-	"context"
-	"fmt"
-
-	"github.com/varve-db/varve/wal"
-)
+import "context"
 
 // Put stores a memory and returns it as stored, with its id, times and Version.
 // When it returns nil the memory survives a crash of the process, of the system
@@ -17,6 +12,10 @@ func (st *Store) Put(ctx context.Context, m Memory, conds ...Cond) (Memory, erro
 		return Memory{}, err
 	}
 	defer st.ended()
+	return st.put(ctx, m, conds)
+}
+
+func (st *Store) put(ctx context.Context, m Memory, conds []Cond) (Memory, error) {
 	if err := st.writable(); err != nil {
 		return Memory{}, err
 	}
@@ -72,56 +71,4 @@ func (st *Store) Apply(ctx context.Context, b *Batch) error {
 		return err
 	}
 	return st.commit(ctx, append([]op(nil), b.ops...), nil, 0)
-}
-
-// Pending is a Put on its way.
-type Pending struct {
-	memory Memory
-	wait   *wal.Pending
-	err    error
-	done   chan struct{}
-}
-
-// Wait returns what Put would have. When ctx ends first the outcome is
-// unknown: ErrOutcomeUnknown.
-func (p *Pending) Wait(ctx context.Context) (Memory, error) {
-	select {
-	case <-p.done:
-	default:
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-			return Memory{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
-		}
-	}
-	return p.memory, p.err
-}
-
-// PutAsync starts a Put and returns at once, or when less than 64 MiB are
-// waiting. The memory is invisible until it is durable. Puts of different ids
-// may become durable in any order; Close waits for them.
-func (st *Store) PutAsync(m Memory, conds ...Cond) *Pending {
-	p := &Pending{done: make(chan struct{})}
-	if err := st.begun(); err != nil {
-		p.err = err
-		close(p.done)
-		return p
-	}
-	size := int64(len(m.Content)) + 16*int64(len(m.Embedding)) + 1024
-	run := func() {
-		defer st.ended()
-		defer close(p.done)
-		p.memory, p.err = st.Put(context.Background(), m, conds...)
-	}
-	if st.o.System.Inline {
-		run()
-		return p
-	}
-	m = *m.Clone()
-	st.flusher.async.acquire(size)
-	st.pending.Go(func() {
-		defer st.flusher.async.release(size)
-		run()
-	})
-	return p
 }

@@ -18,6 +18,8 @@ type OpenReport struct {
 	Damage   *CorruptionError // below what was durable: the store is read-only
 	Rebuilt  *Rebuilt         // the index was made again
 
+	Drift *Drift // nil while nothing was compared: the folder is as we left it, or it is being done
+
 	Problems     []error // the first of them
 	ProblemCount int
 
@@ -58,7 +60,7 @@ func (st *Store) OpenReport() *OpenReport {
 	r := OpenReport{
 		Created: st.report.Created, Recovered: st.report.Recovered, Clean: st.report.Clean,
 		Replayed: st.report.Replayed, LogBytes: st.report.LogBytes,
-		TornTail: st.report.TornTail, Damage: st.report.Damage, Rebuilt: st.report.Rebuilt,
+		TornTail: st.report.TornTail, Damage: st.report.Damage, Rebuilt: st.report.Rebuilt, Drift: st.report.Drift,
 		ProblemCount: st.report.ProblemCount,
 	}
 	r.Problems = append(r.Problems, st.report.Problems...)

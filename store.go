@@ -52,7 +52,7 @@ type Store struct {
 	closing    sync.RWMutex
 	stop       context.CancelFunc
 	background sync.WaitGroup
-	pending    sync.WaitGroup // of PutAsync
+	async      async
 }
 
 // Memory is one memory; see package memstore.
@@ -101,16 +101,12 @@ func (st *Store) open(ctx context.Context) error {
 	if err := st.flusher.init(st); err != nil {
 		return err
 	}
-	above, err := st.highestKnown()
-	if err != nil {
-		return err
-	}
 	id, err := uuid.NewRandomFromReader(reader(st.random))
 	if err != nil {
 		return err
 	}
 	st.log, err = wal.Open(ctx, wal.Options{
-		FS: st.fs, Dir: st.dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: above,
+		FS: st.fs, Dir: st.dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.highestKnown,
 		Create: !st.o.ReadOnly, ReadOnly: st.o.ReadOnly, LockWait: st.o.LockWait, Inline: st.o.System.Inline,
 		FileMode: st.o.FileMode, DirMode: st.o.FolderMode, Clock: st.o.Clock, Nonce: st.nonce,
 		Sleep: st.o.System.Sleep, Logger: st.o.Logger, Event: st.logEvent,
@@ -125,6 +121,7 @@ func (st *Store) open(ctx context.Context) error {
 		run, stop := context.WithCancel(context.Background())
 		st.stop = stop
 		st.background.Go(func() { st.run(run) })
+		st.background.Go(func() { st.reconcile(run) })
 	}
 	return nil
 }

@@ -7,11 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func openTest(t testing.TB, dir string, o *Options) *Store {
 	t.Helper()

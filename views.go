@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/google/uuid"
 
@@ -38,6 +39,9 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 	if set != nil {
 		err = errors.Join(err, set.Release())
 	}
+	if passing(err) {
+		return st.ioError("reading", filepath.Join(st.dir, index.BaseName), err)
+	}
 	if !alone {
 		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be made anew from the files", err)
 	}
@@ -51,6 +55,13 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 		st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: err, Count: n})
 	}
 	return st.state.Begin(set, true)
+}
+
+// passing says that an index could not be read now, which is not to say that it
+// is damaged or gone: a table of open files that is full, a cable, a newer format.
+func passing(err error) bool {
+	var no syscall.Errno
+	return errors.Is(err, ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)
 }
 
 // rebuilt says whether a set was made from the files, by this process or by one

@@ -17,16 +17,16 @@ type Options struct {
 	FS  vfs.FS
 	Dir string // the store's folder, which exists; the log has wal/, checkpoint and parts of quarantine/ in it
 
-	SegmentSize uint64        // for a new log; segment.DefaultSize when 0
-	NewAbove    LSN           // a new log starts above this: the highest LSN found in any view
-	UUID        [16]byte      // for a new log
-	Create      bool          // make a log where there is none
-	ReadOnly    bool          // change nothing, hold nothing
-	LockWait    time.Duration // how long a lock is waited for; 30 s when 0
-	Inline      bool          // start no goroutines: prepare space in the caller's
-	FileMode    fs.FileMode   // 0600 when 0
-	DirMode     fs.FileMode   // 0700 when 0
-	ArchiveSize int64         // budget of archive/ in bytes; 256 MiB when 0, none when negative
+	SegmentSize uint64              // for a new log; segment.DefaultSize when 0
+	NewAbove    func() (LSN, error) // a new log starts above this: the highest LSN found in any view
+	UUID        [16]byte            // for a new log
+	Create      bool                // make a log where there is none
+	ReadOnly    bool                // change nothing, hold nothing
+	LockWait    time.Duration       // how long a lock is waited for; 30 s when 0
+	Inline      bool                // start no goroutines: prepare space in the caller's
+	FileMode    fs.FileMode         // 0600 when 0
+	DirMode     fs.FileMode         // 0700 when 0
+	ArchiveSize int64               // budget of archive/ in bytes; 256 MiB when 0, none when negative
 
 	Clock  func() time.Time
 	Nonce  func() uint32

@@ -44,10 +44,6 @@ func (l *FileLog) recover(ctx context.Context) error {
 		oldest := oldestChain(segments, l.geo)
 		c = Checkpoint{Flushed: oldest, Spilled: oldest, Attested: oldest}
 	}
-	if l.o.NewAbove > c.Attested.LSN && !haveCheckpoint {
-		// The views know of a log beyond this one: judged by what the replay finds.
-		l.o.Logger.Warn("the checkpoint is missing", "views reach", l.o.NewAbove)
-	}
 	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
 	attested := c.Attested
 	if was.durable > attested.LSN {
@@ -350,7 +346,14 @@ func (l *FileLog) create(ctx context.Context) error {
 		return fmt.Errorf("%s holds no segments: %w", l.o.walDir(), errs.ErrNoStore)
 	}
 	l.geo = segment.Geometry{UUID: l.o.UUID, Size: l.o.SegmentSize}
-	number := l.geo.Number(l.o.NewAbove) + 1
+	number := uint64(1)
+	if l.o.NewAbove != nil {
+		above, err := l.o.NewAbove()
+		if err != nil {
+			return err
+		}
+		number = l.geo.Number(above) + 1
+	}
 	if err := l.ensureSegment(number); err != nil {
 		return l.full(err)
 	}

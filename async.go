@@ -1,0 +1,100 @@
+package varve
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Pending is a Put on its way.
+type Pending struct {
+	memory Memory
+	err    error
+	done   chan struct{}
+}
+
+// Wait returns what Put would have. When ctx ends first the outcome is
+// unknown: ErrOutcomeUnknown.
+func (p *Pending) Wait(ctx context.Context) (Memory, error) {
+	select {
+	case <-p.done:
+		return p.memory, p.err
+	default:
+	}
+	select {
+	case <-p.done:
+		return p.memory, p.err
+	case <-ctx.Done():
+		return Memory{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
+	}
+}
+
+// asyncBytes is how much may be under way before PutAsync blocks.
+const asyncBytes = 64 << 20
+
+// async are the PutAsync under way.
+type async struct {
+	bytes *semaphore.Weighted
+	mu    sync.Mutex
+	last  map[string]chan struct{} // by id: closed when the newest one is done
+}
+
+func (a *async) init() {
+	a.bytes, a.last = semaphore.NewWeighted(asyncBytes), map[string]chan struct{}{}
+}
+
+// follow says what to wait for before writing an id: puts of one id keep their order.
+func (a *async) follow(id string, done chan struct{}) <-chan struct{} {
+	if id == "" {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before := a.last[id]
+	a.last[id] = done
+	return before
+}
+
+func (a *async) leave(id string, done chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last[id] == done {
+		delete(a.last, id)
+	}
+}
+
+// PutAsync starts a Put and returns at once, or when less than 64 MiB are on
+// their way. The memory is invisible until it is durable. Puts of one id keep
+// their order; those of different ids become durable in any. Close waits for all.
+func (st *Store) PutAsync(m Memory, conds ...Cond) *Pending {
+	p := &Pending{done: make(chan struct{})}
+	if err := st.begun(); err != nil {
+		p.err = err
+		close(p.done)
+		return p
+	}
+	if st.o.System.Inline {
+		p.memory, p.err = st.put(context.Background(), m, conds)
+		st.ended()
+		close(p.done)
+		return p
+	}
+	m = *m.Clone()
+	size := min(sizeGuess(&m), asyncBytes)
+	_ = st.async.bytes.Acquire(context.Background(), size) // fails only with the ctx
+	before := st.async.follow(m.ID, p.done)
+	id := m.ID
+	go func() {
+		defer st.ended() // Close waits for it
+		defer st.async.bytes.Release(size)
+		if before != nil {
+			<-before
+		}
+		p.memory, p.err = st.put(context.Background(), m, conds)
+		close(p.done)
+		st.async.leave(id, p.done)
+	}()
+	return p
+}
