@@ -7,7 +7,6 @@ import (
 	"io/fs"
 
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/segment"
 )
 
 // A read-only handle attaches to nothing and changes nothing. Where the shared
@@ -36,22 +35,12 @@ func (l *FileLog) openReadOnly(ctx context.Context) error {
 // openPrivate replays without telling anybody.
 func (l *FileLog) openPrivate(ctx context.Context) error {
 	l.private = true
-	segments, err := l.list()
+	c, fresh, err := l.whence()
 	if err != nil {
 		return err
 	}
-	c, err := readCheckpoint(l.o.FS, l.o.Dir)
-	switch {
-	case err == nil:
-		l.geo = segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
-	case !errors.Is(err, errSlot):
-		return err
-	case len(segments) == 0:
+	if fresh {
 		return fmt.Errorf("%s holds no segments: %w", l.o.walDir(), errs.ErrNoStore)
-	default:
-		l.geo = segments[len(segments)-1].start.Geometry
-		oldest := oldestChain(segments, l.geo)
-		c = Checkpoint{Flushed: oldest, Spilled: oldest, Attested: oldest}
 	}
 	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
 	l.state.mu.Lock()

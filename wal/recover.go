@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -24,25 +25,12 @@ func (l *FileLog) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := readCheckpoint(l.o.FS, l.o.Dir)
-	if err != nil && !errors.Is(err, errSlot) {
-		return l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
-	}
-	haveCheckpoint := err == nil
-	segments, err := l.list()
+	c, fresh, err := l.whence()
 	if err != nil {
 		return err
 	}
-	switch {
-	case len(segments) == 0:
+	if fresh {
 		return l.create(ctx)
-	case haveCheckpoint:
-		l.geo = segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
-	default:
-		newest := segments[len(segments)-1].start
-		l.geo = newest.Geometry
-		oldest := oldestChain(segments, l.geo)
-		c = Checkpoint{Flushed: oldest, Spilled: oldest, Attested: oldest}
 	}
 	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
 	attested := c.Attested
@@ -69,6 +57,38 @@ func (l *FileLog) recover(ctx context.Context) error {
 	}
 	l.o.Event(Event{Kind: EventRecovered, LSN: end.LSN, Bytes: l.report.Bytes})
 	return l.publish(end, c, poisonNone)
+}
+
+// whence finds out where the log is to be read from, and what log it is: by the
+// checkpoint, or by the segments themselves. fresh says that there is none.
+//
+// A checkpoint whose log is gone counts for nothing: wal/ was lost, and perhaps
+// made new by somebody who was killed before he could write that down. But a
+// segment that cannot be read is never taken for none.
+func (l *FileLog) whence() (c Checkpoint, fresh bool, err error) {
+	path := filepath.Join(l.o.Dir, "checkpoint")
+	c, err = readCheckpoint(l.o.FS, l.o.Dir)
+	if err != nil && !errors.Is(err, errSlot) {
+		return c, false, l.ioError("reading", path, err)
+	}
+	known := err == nil
+	segments, broken, err := l.list()
+	if err != nil {
+		return c, false, err
+	}
+	ours := slices.ContainsFunc(segments, func(f found) bool { return f.start.UUID == c.UUID })
+	switch {
+	case known && (ours || broken != nil):
+		l.geo = segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
+		return c, false, nil
+	case len(segments) > 0:
+		l.geo = segments[len(segments)-1].start.Geometry
+		oldest := oldestChain(segments, l.geo)
+		return Checkpoint{Flushed: oldest, Spilled: oldest, Attested: oldest}, false, nil
+	case broken != nil:
+		return c, false, broken
+	}
+	return c, true, nil
 }
 
 // before is what the shared page of this boot still knew.
@@ -128,15 +148,14 @@ type found struct {
 	end   Mark // of the start frame
 }
 
-// list finds the started segments, in order, and removes what a killed process
-// left of preparing one.
-func (l *FileLog) list() ([]found, error) {
+// list finds the started segments, in order, and one that has content but no
+// valid start. It removes what a killed process left of preparing one.
+func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
-		return nil, l.ioError("reading", l.o.walDir(), err)
+		return nil, nil, l.ioError("reading", l.o.walDir(), err)
 	}
 	sort.Strings(names)
-	var all []found
 	for _, name := range names {
 		if strings.HasSuffix(name, ".new") && !l.o.ReadOnly {
 			_ = l.o.FS.Remove(l.o.wal(name))
@@ -147,20 +166,20 @@ func (l *FileLog) list() ([]found, error) {
 		}
 		f, err := l.segment(number)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		s, h, err := readStart(f)
 		switch {
-		case errors.Is(err, errs.ErrNewerFormat):
-			return nil, err
 		case err == nil && s.Number == number:
 			all = append(all, found{s, Mark{h.End(), h.Sum}})
-		case err != nil && !isNoFrame(err):
-			return nil, err
+		case err == nil || errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrPayload):
+			broken = &errs.CorruptionError{Path: "wal/" + name, Segment: number, Err: fmt.Errorf("it does not begin as a segment: %w", errors.Join(err, segment.ErrHeader))}
+		case !errors.Is(err, segment.ErrEnd):
+			return nil, nil, err
 		}
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].start.Number < all[j].start.Number })
-	return all, nil
+	return all, broken, nil
 }
 
 // oldestChain is where the unbroken row of segments begins that ends in the newest.
