@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ type request struct {
 	size    uint64 // in the log
 	deletes bool   // nothing but deletes: may use the last of the space
 	since   time.Time
+
+	gone bool // nobody waits for it any more: under the queue's mu
 
 	// Written by the leader that took the request, read after wake says done.
 	end  LSN // to be durable before the answer is given; 0: nothing to wait for
@@ -204,10 +207,12 @@ func (q *queue) syncEnds() {
 	}
 }
 
-// remove takes a request back that no leader has taken yet.
+// remove takes a request back that no leader has taken yet. One that was taken
+// is left to the leader, who will not give the lead to it: nobody waits for it.
 func (q *queue) remove(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	r.gone = true
 	for i, w := range q.waiting {
 		if w == r {
 			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
@@ -231,11 +236,13 @@ func (q *queue) take() []*request {
 	return taken
 }
 
-// giveBack puts what the leader did not write back at the head of the queue.
-func (q *queue) giveBack(r []*request) {
+// giveBack puts what the leader did not write back at the head of the queue, but
+// for those that nobody waits for any more: they are not written.
+func (q *queue) giveBack(list []*request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = append(append([]*request(nil), r...), q.waiting...)
+	list = slices.DeleteFunc(slices.Clone(list), func(r *request) bool { return r.gone })
+	q.waiting = append(list, q.waiting...)
 }
 
 // pass hands the lead to the next in the queue.

@@ -32,13 +32,14 @@ type Checkpoint struct {
 	Flushed     Mark           // below it the JSON files are the truth
 	Spilled     Mark           // below it the index is
 	Attested    Mark           // below it the log was durable: what does not verify there is damage
+	Time        int64          // of the newest commit, Unix microseconds
 	Mtimes      [Folders]int64 // of the folders, Unix nanoseconds, after the last change of ours
 }
 
 const (
 	checkpointMagic = "VARVECHK"
 	slotSize        = 4096
-	slotUsed        = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8
+	slotUsed        = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8 + 8
 )
 
 func (c *Checkpoint) encode() []byte {
@@ -57,6 +58,7 @@ func (c *Checkpoint) encode() []byte {
 	for _, t := range c.Mtimes {
 		b = le.AppendUint64(b, uint64(t))
 	}
+	b = le.AppendUint64(b, uint64(c.Time))
 	b = le.AppendUint64(b, xxhash.Sum64(b))
 	return b[:slotSize]
 }
@@ -82,6 +84,7 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 		c.Mtimes[i] = int64(le.Uint64(b[at:]))
 		at += 8
 	}
+	c.Time = int64(le.Uint64(b[at:]))
 	return c, nil
 }
 

@@ -167,7 +167,9 @@ func (l *FileLog) put(g *group) error {
 		// accept: a header of zeros at the tail puts them out of the log.
 		if f != nil {
 			var zero [segment.HeaderSize]byte
-			_, _ = f.WriteAt(zero[:], l.geo.Offset(g.at))
+			if _, zerr := f.WriteAt(zero[:min(segment.HeaderSize, len(g.buf))], l.geo.Offset(g.at)); zerr != nil {
+				err = fmt.Errorf("%w: %w", errs.ErrOutcomeUnknown, err)
+			}
 		}
 		if vfs.IsDiskFull(err) {
 			l.o.Event(Event{Kind: EventDiskFull, Path: "wal", Err: err})

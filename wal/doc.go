@@ -25,7 +25,8 @@
 //	7       poison: 1 a sync failed, 2 the log is damaged
 //	8, 9    flushed and spilled, as in checkpoint
 //	10      prepared: the newest segment is written out up to here
-//	11      1 from an unclean recovery until all files above flushed were written again
+//	11      inode of the page's file: a page that was copied with its folder counts for nothing
+//	12      1 from an unclean recovery until all files above flushed were written again
 //	16–21   who took each lock last: process id and Unix seconds; for messages, flock is the truth
 //	64–319  process ids of those attached; for people
 //
@@ -38,7 +39,8 @@
 //	24  16 bytes store UUID, 40 uint64 segment size
 //	48  flushed, 64 spilled, 80 attested: uint64 LSN, uint64 chain hash there
 //	96  4 × int64 modification times of folders, Unix nanoseconds
-//	128 uint64 xxhash64 of everything before
+//	128 int64 time of the newest commit, Unix microseconds
+//	136 uint64 xxhash64 of everything before
 //
 // A mark names a position and the checksum of the last frame before it: since
 // every frame names its predecessor's, two logs that agree in a mark agree in
@@ -59,7 +61,8 @@
 //   - Nobody writes before the tail but to write the same bytes again. Whoever
 //     has append.lock writes behind it.
 //   - durable, flushed and spilled only move up, within one generation.
-//   - tail and durable stand at ends of batches.
+//   - tail, durable and attested stand at ends of batches. flushed and spilled may
+//     stand within one: it is durable as a whole by then.
 //   - A frame is in the log when it links to the one before it. What a killed
 //     writer left behind the tail is not, whatever it says.
 //   - syncing is set before every sync. Who finds it set writes the frames from

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -22,10 +23,11 @@ type FileLog struct {
 
 	locks      [roles]vfs.Lock
 	shared     page
-	generation uint64
+	generation atomic.Uint64
 	slot       int
 	report     Report
-	private    bool // read-only on a log that nobody has recovered: the end is what we find
+	private    atomic.Bool // read-only on a log that nobody has recovered: the end is what we find
+	looked     time.Time   // for the page, when private
 
 	damage atomic.Pointer[errs.CorruptionError]
 
@@ -46,6 +48,7 @@ type Report struct {
 	Replayed  int   // entries
 	Bytes     int64 // of log replayed
 	TornTail  *TornTail
+	Healed    *errs.CorruptionError // damage below flushed: the files had it all
 	Damage    *errs.CorruptionError // the log is damaged below what was durable: it is read-only
 	Flushed   LSN                   // where flushed stood; everything above is to be written to files again
 	Mtimes    [Folders]int64
@@ -86,7 +89,7 @@ func (l *FileLog) AppliedMark() Mark {
 
 // Durable is how far the log is durable, in whatever process.
 func (l *FileLog) Durable() LSN {
-	if l.private {
+	if l.private.Load() {
 		return l.Applied()
 	}
 	return l.shared.durable()
@@ -94,7 +97,7 @@ func (l *FileLog) Durable() LSN {
 
 // Flushed is the mark below which the JSON files are the truth.
 func (l *FileLog) Flushed() LSN {
-	if l.private {
+	if l.private.Load() {
 		return l.report.Flushed
 	}
 	return l.shared.Load(wordFlushed)
@@ -102,16 +105,16 @@ func (l *FileLog) Flushed() LSN {
 
 // Spilled is the mark below which the index is.
 func (l *FileLog) Spilled() LSN {
-	if l.private {
-		return l.state.from
+	if l.private.Load() {
+		return l.state.from.Load()
 	}
 	return l.shared.Load(wordSpilled)
 }
 
 // Backlog is how many bytes of log a replay would have to read.
 func (l *FileLog) Backlog() int64 {
-	if l.private {
-		return int64(l.Applied() - l.state.from)
+	if l.private.Load() {
+		return int64(l.Applied() - l.state.from.Load())
 	}
 	return int64(l.shared.tail() - l.shared.Load(wordSpilled))
 }

@@ -109,7 +109,7 @@ func (l *FileLog) SegmentEnd(number uint64) LSN { return l.geo.End(number) }
 // Unsettled says that files above flushed may hold anything, until the first
 // flush after an unclean end has written them again.
 func (l *FileLog) Unsettled() bool {
-	return l.private || l.Distrusted() || l.shared.Shared != nil && !l.shared.valid(l.host)
+	return l.private.Load() || l.Distrusted() || l.shared.Shared != nil && !l.shared.valid(l.host)
 }
 
 // Gap is a place in a segment where a frame should be and none is. Reading goes

@@ -88,7 +88,7 @@ func (l *FileLog) holder(role int) errs.Holder {
 // the life of the log that we joined? Otherwise somebody recovered the log
 // beside us, and nothing that we know of it can be trusted.
 func (l *FileLog) stillOurs() error {
-	if l.shared.valid(l.host) && l.shared.generation() == l.generation {
+	if l.shared.valid(l.host) && l.shared.generation() == l.generation.Load() {
 		return nil
 	}
 	return errors.Join(errs.ErrClosed, errLost)

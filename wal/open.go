@@ -112,7 +112,7 @@ func (l *FileLog) join(ctx context.Context) error {
 	if !l.shared.valid(l.host) {
 		return fmt.Errorf("%w: others have this store open, but %s is not of this boot: close them, then open it again", errs.ErrLocked, l.o.wal("shared"))
 	}
-	l.generation = l.shared.generation()
+	l.generation.Store(l.shared.generation())
 	l.slot = l.shared.claim(l.host.PID)
 	if l.shared.Load(wordPoison) == poisonDamaged {
 		l.damage.Store(&errs.CorruptionError{Path: "wal", Offset: -1, Err: errors.New("the log is damaged: run memctl verify")})
@@ -132,6 +132,7 @@ func (l *FileLog) follow(ctx context.Context) error {
 			return fmt.Errorf("reading %s/checkpoint: %w", l.o.Dir, err)
 		}
 		l.geo.UUID, l.geo.Size = c.UUID, c.SegmentSize
+		l.state.lastTime = max(l.state.lastTime, c.Time)
 		l.report.Flushed, l.report.Mtimes = c.Flushed.LSN, c.Mtimes
 		if err = l.begin(ctx, c.Spilled, Start{}); err != nil {
 			return err
@@ -178,6 +179,11 @@ func (l *FileLog) Close() error {
 	l.async.Wait()
 	close(l.prep.stop)
 	l.prep.stopped.Wait()
+	if !l.o.ReadOnly {
+		if others := l.Processes(); len(others) == 0 || len(others) == 1 && l.slot >= 0 {
+			_ = l.writeOwner(owner{beat: l.o.Clock()}) // a courtesy to the next boot
+		}
+	}
 	return l.closeAll()
 }
 

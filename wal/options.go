@@ -77,6 +77,7 @@ type Start struct {
 	Spilled LSN  // the views must cover everything below
 	New     bool // the log was just made: views of another life count for nothing
 	Fresh   bool // nothing was ever spilled
+	Rebuild bool // the index is not to be believed: make it from the files, which are the truth below Spilled
 	Alone   bool // nobody else has the store open, and open.lock is held
 }
 

@@ -16,13 +16,15 @@ import (
 
 // Two kernels on one folder (a container's and its host's, through different
 // file systems) do not see each other's locks. The file owner holds the boot id
-// of those who use the log and a heartbeat; another boot id with a young
-// heartbeat refuses the open.
+// of those who use the log and a heartbeat; another boot id whose heart beats
+// refuses the open. Whether it beats is seen by watching, for clocks differ; only
+// one that is old by any clock is not watched. The last to leave clears the file.
 //
 //	0  16 bytes boot id, 16 int64 heartbeat in Unix microseconds, 24 uint64 xxhash64 of both
 const (
-	ownerYoung     = 10 * time.Second
+	ownerOld       = time.Minute
 	HeartbeatEvery = 3 * time.Second // how often Heartbeat wants to be called
+	ownerWatch     = HeartbeatEvery + time.Second
 )
 
 type owner struct {
@@ -30,39 +32,40 @@ type owner struct {
 	beat time.Time
 }
 
-func (l *FileLog) readOwner() (owner, bool) {
+// readOwner reads the file; ok is false when it says nothing.
+func (l *FileLog) readOwner() (o owner, ok bool, err error) {
 	f, err := l.o.FS.OpenFile(l.o.wal("owner"), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return o, false, nil
+	}
 	if err != nil {
-		return owner{}, false
+		return o, false, l.ioError("opening", l.o.wal("owner"), err)
 	}
 	defer f.Close()
 	var b [32]byte
 	le := binary.LittleEndian
-	if n, err := readFull(f, b[:], 0); err != nil || n < len(b) || xxhash.Sum64(b[:24]) != le.Uint64(b[24:]) {
-		return owner{}, false
+	n, err := readFull(f, b[:], 0)
+	if err != nil || n < len(b) || xxhash.Sum64(b[:24]) != le.Uint64(b[24:]) {
+		return o, false, err
 	}
-	return owner{[2]uint64{le.Uint64(b[0:]), le.Uint64(b[8:])}, time.UnixMicro(int64(le.Uint64(b[16:])))}, true
+	o = owner{[2]uint64{le.Uint64(b[0:]), le.Uint64(b[8:])}, time.UnixMicro(int64(le.Uint64(b[16:])))}
+	return o, o.boot != [2]uint64{}, nil
 }
 
-// otherKernel waits out a young heartbeat of another boot: after a reboot
-// nobody renews it. One that is renewed refuses.
+// otherKernel refuses when another kernel's processes use the log.
 func (l *FileLog) otherKernel(ctx context.Context) error {
-	first, ok := l.readOwner()
-	for ok && first.boot != l.host.Boot {
-		age := l.o.Clock().Sub(first.beat)
-		if age < 0 || age >= ownerYoung {
-			return nil
-		}
-		if err := l.o.Sleep(ctx, min(time.Second, ownerYoung-age)); err != nil {
-			return err
-		}
-		now, still := l.readOwner()
-		if still && now != first {
-			return &errs.LockError{Path: l.o.Dir, Err: errors.New("it is in use through another kernel (a container beside its host, or another machine): locks do not work between them")}
-		}
-		ok = still
+	first, ok, err := l.readOwner()
+	if err != nil || !ok || first.boot == l.host.Boot || l.o.Clock().Sub(first.beat).Abs() > ownerOld {
+		return err
 	}
-	return nil
+	if err := l.o.Sleep(ctx, ownerWatch); err != nil {
+		return err
+	}
+	now, ok, err := l.readOwner()
+	if err == nil && ok && now != first {
+		return &errs.LockError{Path: l.o.Dir, Err: errors.New("it is in use through another kernel (a container beside its host, or another machine): locks do not work between them")}
+	}
+	return err
 }
 
 // Heartbeat says that this log is in use, unless somebody has just said so.
@@ -71,9 +74,13 @@ func (l *FileLog) Heartbeat() error {
 		return nil
 	}
 	now := l.o.Clock()
-	if o, ok := l.readOwner(); ok && o.boot == l.host.Boot && now.Sub(o.beat) < HeartbeatEvery && !now.Before(o.beat) {
+	if o, ok, err := l.readOwner(); err == nil && ok && o.boot == l.host.Boot && now.Sub(o.beat) < HeartbeatEvery && !now.Before(o.beat) {
 		return nil
 	}
+	return l.writeOwner(owner{l.host.Boot, now})
+}
+
+func (l *FileLog) writeOwner(o owner) error {
 	name := l.o.wal("owner")
 	f, err := l.o.FS.OpenFile(name, os.O_RDWR|os.O_CREATE, l.o.FileMode)
 	if err != nil {
@@ -85,9 +92,9 @@ func (l *FileLog) Heartbeat() error {
 	defer f.Close()
 	b := make([]byte, 0, 32)
 	le := binary.LittleEndian
-	b = le.AppendUint64(b, l.host.Boot[0])
-	b = le.AppendUint64(b, l.host.Boot[1])
-	b = le.AppendUint64(b, uint64(now.UnixMicro()))
+	b = le.AppendUint64(b, o.boot[0])
+	b = le.AppendUint64(b, o.boot[1])
+	b = le.AppendUint64(b, uint64(o.beat.UnixMicro()))
 	b = le.AppendUint64(b, xxhash.Sum64(b))
 	_, err = f.WriteAt(b, 0)
 	return err

@@ -22,7 +22,7 @@ func (l *FileLog) ReadAt(_ context.Context, at LSN) (Entry, error) {
 	}
 	// Recycled or renamed under our handle, or damage: the spilled mark tells.
 	if isNoFrame(err) {
-		if !l.private && at < l.shared.Load(wordSpilled) {
+		if l.left(at) {
 			l.forgetFiles(l.geo.Number(at) + 1)
 			return Entry{}, &errs.TruncatedError{Oldest: l.shared.Load(wordSpilled)}
 		}
@@ -100,7 +100,7 @@ const (
 // Wait implements Log.
 func (l *FileLog) Wait(ctx context.Context, beyond LSN) (LSN, error) {
 	for pause := waitFirst; ; pause = min(2*pause, waitMost) {
-		if l.private {
+		if l.private.Load() {
 			if err := l.CatchUp(ctx); err != nil {
 				return 0, err
 			}

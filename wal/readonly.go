@@ -13,7 +13,8 @@ import (
 // page is of this boot and recovered, it follows its durable mark like everybody
 // else; the mark holds also when the last writer has gone or was killed. Else,
 // after a reboot or on media that cannot be written, it replays privately: what
-// it reads then comes from the disk.
+// it reads then comes from the disk. Whenever the page's generation is another
+// than the one it follows, it starts again from the newest views.
 
 func (l *FileLog) openReadOnly(ctx context.Context) error {
 	if _, err := l.o.FS.Stat(l.o.walDir()); err != nil {
@@ -22,19 +23,33 @@ func (l *FileLog) openReadOnly(ctx context.Context) error {
 		}
 		return l.ioError("looking at", l.o.walDir(), err)
 	}
-	if p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode); err == nil {
-		l.shared = page{p}
-		if l.shared.valid(l.host) {
-			l.generation = l.shared.generation()
-			return l.follow(ctx)
-		}
+	if l.mapPage() && l.shared.valid(l.host) {
+		l.generation.Store(l.shared.generation())
+		return l.follow(ctx)
 	}
 	return l.openPrivate(ctx)
 }
 
+// mapPage maps the shared page if there is one.
+func (l *FileLog) mapPage() bool {
+	if l.shared.Shared == nil {
+		p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode)
+		if err != nil {
+			return false
+		}
+		info, err := l.o.FS.Stat(l.o.wal("shared"))
+		if err != nil || p.Load(wordInode) != info.Ino {
+			_ = p.Close() // a copy of another store's
+			return false
+		}
+		l.shared = page{p}
+	}
+	return true
+}
+
 // openPrivate replays without telling anybody.
 func (l *FileLog) openPrivate(ctx context.Context) error {
-	l.private = true
+	l.private.Store(true)
 	c, fresh, err := l.whence()
 	if err != nil {
 		return err
@@ -48,21 +63,39 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 	if err := l.begin(ctx, c.Spilled, Start{}); err != nil {
 		return err
 	}
-	end, err := l.replay(ctx, c.Attested, c.Attested)
-	l.report.Clean = err == nil && end == c.Attested
+	end, damage, err := l.replay(ctx, c.Attested.LSN, c.Attested)
+	if damage != nil {
+		l.damage.Store(damage)
+		l.report.Damage = damage
+	}
+	l.report.Clean = err == nil && end == c.Attested && end.LSN == c.Flushed.LSN
 	return err
 }
 
-// catchUpPrivate looks for frames behind the end found so far. Once somebody
-// has recovered the log, it follows the page instead.
-func (l *FileLog) catchUpPrivate() error {
+// watchPage looks whether the page that this handle follows is still the one,
+// or whether there is one by now.
+func (l *FileLog) watchPage(ctx context.Context) error {
+	private := l.private.Load()
+	if !private && l.stillOurs() == nil || l.Damage() != nil {
+		return nil
+	}
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
-	if l.shared.Shared != nil && l.shared.valid(l.host) && l.Damage() == nil {
-		if durable := l.shared.durable(); durable >= l.state.w.at.LSN {
-			l.private, l.generation = false, l.shared.generation()
-			return l.readTo(durable, durable)
+	if private {
+		now := l.o.Clock()
+		if l.shared.Shared == nil && now.Sub(l.looked) < waitMost && !now.Before(l.looked) {
+			return nil
 		}
+		l.looked = now
 	}
-	return nil
+	if !l.mapPage() || !l.shared.valid(l.host) {
+		return nil // being recovered, or nobody has: what is known still holds
+	}
+	l.generation.Store(l.shared.generation())
+	if err := l.restart(ctx); err != nil {
+		return err
+	}
+	l.private.Store(false)
+	durable := l.shared.durable()
+	return l.advance(ctx, durable, durable)
 }

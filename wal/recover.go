@@ -33,24 +33,34 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return l.create(ctx)
 	}
 	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
-	attested := c.Attested
-	if was.durable > attested.LSN {
-		attested = Mark{LSN: was.durable}
-	}
+	l.state.lastTime = c.Time
+	attested := max(c.Attested.LSN, was.durable)
 	if err := l.begin(ctx, c.Spilled, Start{Alone: true}); err != nil {
 		return err
 	}
-	end, err := l.replay(ctx, attested, c.Attested)
+	end, damage, err := l.replay(ctx, attested, c.Attested)
 	if err != nil {
 		return err
 	}
-	if d := l.Damage(); d != nil {
-		return l.openDamaged(end)
+	if damage != nil && damage.LSN < c.Flushed.LSN && c.Spilled.LSN < c.Flushed.LSN {
+		// Nothing is lost: below flushed the files are the truth. The index is made
+		// from them, and the log is read from there.
+		l.report.Healed = damage
+		c.Spilled = c.Flushed
+		if err := l.begin(ctx, c.Spilled, Start{Alone: true, Rebuild: true}); err != nil {
+			return err
+		}
+		if end, damage, err = l.replay(ctx, attested, c.Attested); err != nil {
+			return err
+		}
 	}
+	if damage != nil {
+		return l.openDamaged(c, end, attested, damage)
+	}
+	l.report.Clean = end.LSN == c.Attested.LSN && end.LSN == c.Flushed.LSN && l.report.TornTail == nil && l.report.Healed == nil
 	if err := l.settleEnd(ctx, c.Attested, end); err != nil {
 		return err
 	}
-	l.report.Clean = end.LSN == c.Attested.LSN && l.report.TornTail == nil
 	c.Attested = end
 	if err := l.putCheckpoint(c); err != nil {
 		return err
@@ -78,7 +88,7 @@ func (l *FileLog) whence() (c Checkpoint, fresh bool, err error) {
 	}
 	ours := slices.ContainsFunc(segments, func(f found) bool { return f.start.UUID == c.UUID })
 	switch {
-	case known && (ours || broken != nil):
+	case known && (ours || broken != nil || l.holds(c)):
 		l.geo = segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
 		return c, false, nil
 	case len(segments) > 0:
@@ -91,11 +101,23 @@ func (l *FileLog) whence() (c Checkpoint, fresh bool, err error) {
 	return c, true, nil
 }
 
+// holds says whether the segment that a checkpoint attests is there at all.
+func (l *FileLog) holds(c Checkpoint) bool {
+	if c.SegmentSize == 0 || c.Attested.LSN == 0 {
+		return false
+	}
+	_, err := l.o.FS.Stat(l.o.wal(segment.Name((c.Attested.LSN - 1) / c.SegmentSize)))
+	return err == nil
+}
+
 // before is what the shared page of this boot still knew.
 type before struct{ durable LSN }
 
 // takePage maps the shared page, made anew where it is missing or unusable, and
-// clears recovered: from here on it counts for nothing until publish.
+// clears recovered: from here on it counts for nothing until publish. What was
+// durable stays in it, so that a recovery that is killed leaves it to the next.
+// A page that was copied with its folder knows nothing of the copy: its inode
+// tells.
 func (l *FileLog) takePage() (before, error) {
 	var was before
 	name := l.o.wal("shared")
@@ -106,16 +128,25 @@ func (l *FileLog) takePage() (before, error) {
 		}
 		l.shared = page{p}
 	}
-	if l.shared.valid(l.host) {
-		was.durable = l.shared.durable()
+	info, err := l.o.FS.Stat(name)
+	if err != nil {
+		return was, l.ioError("looking at", name, err)
 	}
-	l.generation = max(l.shared.generation()+1, uint64(l.o.Clock().UnixMicro()))
-	l.shared.Store(wordRecovered, 0)
+	p := l.shared
+	if p.ofBoot(l.host) && p.Load(wordInode) == info.Ino {
+		was.durable = p.durable()
+	}
+	l.generation.Store(max(p.generation()+1, uint64(l.o.Clock().UnixMicro())))
+	p.Store(wordRecovered, 0)
 	for w := range vfs.Words {
-		if w != wordHolders+roleOpen {
-			l.shared.Store(w, 0)
+		switch w {
+		case wordHolders + roleOpen, wordMagic, wordBoot0, wordBoot1, wordInode, wordDurable:
+		default:
+			p.Store(w, 0)
 		}
 	}
+	p.Store(wordDurable, was.durable)
+	p.Store(wordInode, info.Ino)
 	return was, nil
 }
 
@@ -138,7 +169,7 @@ func (l *FileLog) publish(end Mark, c Checkpoint, poison uint64) error {
 			p.Store(wordPrepared, l.geo.Start(l.geo.Number(end.LSN-1))+min(uint64(info.Size), l.geo.Size))
 		}
 	}
-	p.Store(wordRecovered, l.generation)
+	p.Store(wordRecovered, l.generation.Load())
 	return nil
 }
 
@@ -193,11 +224,11 @@ func oldestChain(all []found, geo segment.Geometry) Mark {
 
 // replay follows and applies the frames to the end of the log and decides what
 // an end is: below what was durable it is damage.
-func (l *FileLog) replay(ctx context.Context, attested, chain Mark) (Mark, error) {
+func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
 	s := &l.state
 	end := s.w.at // behind the last whole batch
 	passed := s.w.at.LSN >= chain.LSN
-	wrong := s.w.at.LSN == chain.LSN && s.w.linked && s.w.at.Sum != chain.Sum
+	wrong := s.w.at.LSN == chain.LSN && chain.Sum != 0 && s.w.at.Sum != chain.Sum
 	var none *errNoFrame
 	for none == nil && !wrong {
 		for n := 0; n == 0 || s.w.buffered(); n++ {
@@ -206,11 +237,11 @@ func (l *FileLog) replay(ctx context.Context, attested, chain Mark) (Mark, error
 				break
 			}
 			if err != nil {
-				return end, err
+				return end, nil, err
 			}
 			if !passed && h.End() >= chain.LSN {
 				passed = true
-				if wrong = h.End() != chain.LSN || h.Sum != chain.Sum; wrong {
+				if wrong = chain.Sum != 0 && (h.End() != chain.LSN || h.Sum != chain.Sum); wrong {
 					none = &errNoFrame{at: h.LSN, here: errors.New("it is not the frame that the checkpoint attests here")}
 					break
 				}
@@ -225,11 +256,11 @@ func (l *FileLog) replay(ctx context.Context, attested, chain Mark) (Mark, error
 			}
 		}
 		if err := l.applyTo(end.LSN); err != nil {
-			return end, err
+			return end, nil, err
 		}
 		s.own()
 		if err := ctx.Err(); err != nil {
-			return end, err
+			return end, nil, err
 		}
 	}
 	if wrong && none == nil {
@@ -237,63 +268,96 @@ func (l *FileLog) replay(ctx context.Context, attested, chain Mark) (Mark, error
 	}
 	// What is left is the beginning of a batch without its end.
 	s.drop(len(s.ahead))
-	s.lastEntry = min(s.lastEntry, end.LSN)
+	if s.lastEntry >= end.LSN {
+		s.lastEntry = end.LSN - 1 // there may be one anywhere before
+	}
 	s.w = walker{geo: l.geo, open: l.segment, at: end, linked: true}
 	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
-	if wrong || end.LSN < attested.LSN || l.attestedBehind(none.at) {
+	behind := wrong || end.LSN < attested
+	if !behind {
+		var err error
+		if behind, err = l.attestedBehind(none.at); err != nil {
+			return end, nil, err // not read is not torn
+		}
+	}
+	if behind {
 		c := l.corruption(none)
-		l.damage.Store(c)
-		l.report.Damage = c
 		l.o.Logger.Error("the log is damaged", "at", none.at, "err", none)
 		l.o.Event(Event{Kind: EventCorruption, Path: c.Path, LSN: none.at, Err: c})
-		return end, nil
+		return end, c, nil
 	}
+	l.report.TornTail = nil
 	if !errors.Is(none.here, segment.ErrEnd) || none.at != end.LSN {
 		l.report.TornTail = &TornTail{At: end.LSN, Err: none.here}
 	}
-	return end, nil
+	return end, nil, nil
 }
 
 // attestedBehind looks for a frame behind a bad place whose writer knew that
-// place to be durable: then it is damage, not the torn end. Such a frame stands
-// in the write that follows the bad place's own, so the search need not go
-// further than a write is long.
-func (l *FileLog) attestedBehind(bad LSN) bool {
-	number := l.geo.Number(bad)
-	window := min(bad+max(groupLimit, l.geo.Limit())+walkChunk, l.geo.End(number))
-	return l.attests(number, bad+8, window, bad) ||
-		l.attests(number+1, l.geo.Start(number+1), l.geo.Start(number+1)+segment.StartSize, bad)
+// place to be durable: then it is damage, not the torn end. All that is behind
+// it is searched, over holes as well; an error is not an answer.
+func (l *FileLog) attestedBehind(bad LSN) (bool, error) {
+	names, err := l.o.FS.ReadDir(l.o.walDir())
+	if err != nil {
+		return false, l.ioError("reading", l.o.walDir(), err)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		number, ok := segment.ParseName(name)
+		if !ok || number < l.geo.Number(bad) {
+			continue
+		}
+		from := l.geo.Start(number)
+		if number == l.geo.Number(bad) {
+			from = bad + 8
+		}
+		if found, err := l.attests(number, from, bad); err != nil || found {
+			return found, err
+		}
+	}
+	return false, nil
 }
 
-func (l *FileLog) attests(number uint64, from, to, bad LSN) bool {
+// attests searches one segment from a position on.
+func (l *FileLog) attests(number uint64, from, bad LSN) (bool, error) {
 	f, err := l.segment(number)
 	if err != nil {
-		return false
+		return false, err
 	}
 	buf := make([]byte, walkChunk+segment.HeaderSize)
-	for at := (from + 7) &^ 7; at < to; at += walkChunk {
+	for at := (from + 7) &^ 7; at < l.geo.End(number); at += walkChunk {
 		n, err := readFull(f, buf, int64(at-l.geo.Start(number)))
 		if err != nil {
-			return false
+			return false, err
 		}
 		for i := 0; i+segment.HeaderSize <= n; i += 8 {
 			if !segment.MayBeHeader(buf[i:], at+uint64(i)) {
 				continue
 			}
 			if h, err := l.geo.ParseHeader(buf[i:n], at+uint64(i)); err == nil && h.Durable > bad {
-				return true
+				return true, nil
 			}
 		}
 		if n < len(buf) {
-			return false
+			return false, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
-// openDamaged makes the log usable for reading up to the damage.
-func (l *FileLog) openDamaged(end Mark) error {
-	return l.publish(end, Checkpoint{Flushed: Mark{LSN: min(l.report.Flushed, end.LSN)}, Spilled: Mark{LSN: l.state.from}}, poisonDamaged)
+// openDamaged makes the log usable for reading up to the damage. What was known
+// to be durable is written down, so that no later open takes it for the tail.
+func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs.CorruptionError) error {
+	l.damage.Store(damage)
+	l.report.Damage = damage
+	if attested > c.Attested.LSN {
+		c.Attested = Mark{LSN: attested} // without its hash: the frame is not readable
+		if err := l.putCheckpoint(c); err != nil {
+			return err
+		}
+	}
+	c.Flushed.LSN = min(c.Flushed.LSN, end.LSN)
+	return l.publish(end, c, poisonDamaged)
 }
 
 // settleEnd makes the end durable: puts a torn tail aside, writes what is above

@@ -20,6 +20,13 @@ type freer struct {
 	ripe    LSN // released by the call before
 }
 
+// start is where the log may be released up to when this process joins it.
+func (f *freer) start(spilled LSN) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ripe = max(f.ripe, spilled)
+}
+
 // Forget implements Log. flush.lock must be held: it is the flusher's work. The
 // holders of other processes speak through the spilled mark and hold.lock.
 func (l *FileLog) Forget(holder string, below LSN) error {
@@ -51,7 +58,10 @@ func (l *FileLog) Release(holder string) {
 // release archives and recycles the segments that lie wholly below a mark.
 func (l *FileLog) release(below LSN) error {
 	oldest, err := l.oldest()
-	if err != nil || oldest >= l.geo.Number(below) {
+	// The segment in which the last released frame lies stays: a mark at its very
+	// end is found in no other.
+	end := l.geo.Number(below - 1)
+	if err != nil || oldest >= end {
 		return err
 	}
 	// A backup is copying: nothing goes while it does.
@@ -60,7 +70,7 @@ func (l *FileLog) release(below LSN) error {
 		return err
 	}
 	defer l.unlock(roleHold)
-	for n := oldest; n < l.geo.Number(below); n++ {
+	for n := oldest; n < end; n++ {
 		if _, err := l.o.FS.Stat(l.o.wal(segment.Name(n))); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -71,7 +81,7 @@ func (l *FileLog) release(below LSN) error {
 			return err
 		}
 	}
-	l.forgetFiles(l.geo.Number(below))
+	l.forgetFiles(end)
 	return nil
 }
 

@@ -19,6 +19,7 @@ const (
 	wordFlushed
 	wordSpilled
 	wordPrepared
+	wordInode    // of the page's file: a copied page is not this one
 	wordDistrust // 1 from an unclean recovery until every file above flushed was written again
 
 	wordHolders = 16 // one for each lock role
@@ -40,9 +41,12 @@ type page struct{ vfs.Shared }
 
 // valid says whether the page is of this boot and somebody has recovered it.
 func (p page) valid(h vfs.Host) bool {
-	return p.Load(wordMagic) == sharedMagic &&
-		p.Load(wordBoot0) == h.Boot[0] && p.Load(wordBoot1) == h.Boot[1] &&
-		p.Load(wordRecovered) != 0
+	return p.ofBoot(h) && p.Load(wordRecovered) != 0
+}
+
+// ofBoot says whether the page was written in this boot.
+func (p page) ofBoot(h vfs.Host) bool {
+	return p.Load(wordMagic) == sharedMagic && p.Load(wordBoot0) == h.Boot[0] && p.Load(wordBoot1) == h.Boot[1]
 }
 
 func (p page) generation() uint64 { return p.Load(wordRecovered) }

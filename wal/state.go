@@ -21,7 +21,7 @@ type state struct {
 	w         walker // w.at is how far we have read
 	applied   Mark
 	appliedAt atomic.Uint64
-	from      LSN // the mark at which this process began to apply
+	from      atomic.Uint64 // the mark at which this process began to apply
 
 	ahead     []Entry // entries and control frames in order
 	marks     []Mark  // the end of each
@@ -36,8 +36,10 @@ const kindUser = 16 // kinds below are the log's own
 
 // CatchUp applies everything that is durable by now.
 func (l *FileLog) CatchUp(ctx context.Context) error {
-	if l.private {
-		return l.catchUpPrivate()
+	if l.o.ReadOnly {
+		if err := l.watchPage(ctx); err != nil || l.private.Load() {
+			return err
+		}
 	}
 	durable := l.shared.durable()
 	if l.state.appliedAt.Load() >= durable {
@@ -66,6 +68,9 @@ func (l *FileLog) advance(ctx context.Context, read, durable LSN) error {
 // readTo reads frames up to limit and applies those that are durable.
 func (l *FileLog) readTo(limit, durable LSN) error {
 	s := &l.state
+	if err := l.applyTo(durable); err != nil {
+		return err // what could not be applied before comes first, and nothing piles up behind it
+	}
 	for s.w.at.LSN < limit {
 		// One buffer full at a time: the payloads lie in it.
 		for n := 0; s.w.at.LSN < limit && (n == 0 || s.w.buffered()); n++ {
@@ -79,10 +84,11 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 			}
 			l.push(&h, payload)
 		}
-		if err := l.applyTo(durable); err != nil {
+		err := l.applyTo(durable)
+		s.own() // also when it failed: the buffer is used again
+		if err != nil {
 			return err
 		}
-		s.own()
 	}
 	return l.applyTo(durable)
 }
@@ -201,10 +207,18 @@ func (l *FileLog) current(key string) (at LSN, waits bool, err error) {
 // missing judges a place within the log where no frame is: this process was
 // left behind by the log's release, or the log is damaged.
 func (l *FileLog) missing(none *errNoFrame) error {
-	if !l.private && none.at < l.shared.Load(wordSpilled) {
+	if l.left(none.at) {
 		return &errs.TruncatedError{Oldest: l.shared.Load(wordSpilled)}
 	}
 	return l.corruption(none)
+}
+
+// left says that a position is no longer in the log, as far as this process can know.
+func (l *FileLog) left(at LSN) bool {
+	if l.private.Load() {
+		return false
+	}
+	return at < l.shared.Load(wordSpilled) || l.stillOurs() != nil
 }
 
 func (l *FileLog) corruption(none *errNoFrame) *errs.CorruptionError {
@@ -225,18 +239,34 @@ func (l *FileLog) restart(ctx context.Context) error {
 	return l.begin(ctx, c.Spilled, Start{})
 }
 
+// firstMark says whether a mark is the one at which the log began.
+func (l *FileLog) firstMark(at LSN) bool {
+	if l.geo.Offset(at) != segment.StartSize {
+		return false
+	}
+	f, err := l.segment(l.geo.Number(at))
+	if err != nil {
+		return false
+	}
+	s, _, err := readStart(f)
+	return err == nil && s.PrevEnd == 0
+}
+
 // begin loads the views and sets the place from which entries are applied.
 func (l *FileLog) begin(ctx context.Context, spilled Mark, start Start) error {
 	start.UUID, start.Spilled = l.geo.UUID, spilled.LSN
-	start.Fresh = l.geo.Offset(spilled.LSN) == segment.StartSize // no other mark stands there
+	start.Fresh = l.firstMark(spilled.LSN)
 	if err := l.o.Begin(ctx, start); err != nil {
 		return err
 	}
 	s := &l.state
 	s.w = walker{geo: l.geo, open: l.segment, at: spilled, linked: true, buf: s.w.buf[:0]}
-	s.applied, s.from = spilled, spilled.LSN
+	s.applied = spilled
+	s.from.Store(spilled.LSN)
 	s.appliedAt.Store(spilled.LSN)
 	s.ahead, s.marks, s.owned = nil, nil, 0
 	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
+	s.lastEntry = max(s.lastEntry, spilled.LSN-1) // there may be one anywhere before
+	l.free.start(spilled.LSN)
 	return nil
 }

@@ -74,13 +74,19 @@ func (l *FileLog) SetCheckpoint(flushed, spilled Mark, mtimes [Folders]int64) er
 	return nil
 }
 
+func (l *FileLog) lastTime() int64 {
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	return l.state.lastTime
+}
+
 // putCheckpoint writes the next slot.
 func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	last, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil && !errors.Is(err, errSlot) {
 		return l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
 	}
-	c.Sequence, c.UUID, c.SegmentSize = last.Sequence+1, l.geo.UUID, l.geo.Size
+	c.Sequence, c.UUID, c.SegmentSize, c.Time = last.Sequence+1, l.geo.UUID, l.geo.Size, max(last.Time, l.lastTime())
 	if err := writeCheckpoint(l.o.FS, l.o.Dir, c, l.o.FileMode); err != nil {
 		return l.ioError("writing", filepath.Join(l.o.Dir, "checkpoint"), err)
 	}

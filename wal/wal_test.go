@@ -116,7 +116,7 @@ func TestAppendAndReopen(t *testing.T) {
 		t.Fatalf("ReadAt: %+v, %v", e, err)
 	}
 	n := 0
-	for e, err := range l.Scan(context.Background(), l.state.from) {
+	for e, err := range l.Scan(context.Background(), l.state.from.Load()) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
@@ -179,6 +180,9 @@ func readFull(f vfs.File, b []byte, off int64) (int, error) {
 		n += m
 		if errors.Is(err, io.EOF) || m == 0 && err == nil {
 			return n, nil
+		}
+		if errors.Is(err, fs.ErrClosed) {
+			return n, fmt.Errorf("%s: %w", f.Name(), errNoSegment) // released meanwhile
 		}
 		if err != nil {
 			return n, fmt.Errorf("reading %s at byte %d: %w", f.Name(), off+int64(n), err)
