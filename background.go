@@ -54,6 +54,19 @@ func (st *Store) run(ctx context.Context) {
 	}
 }
 
+// beatInline says that this process lives, where nothing runs in the background.
+func (st *Store) beatInline() {
+	if !st.o.NoBackground && !st.o.System.Inline {
+		return
+	}
+	now := st.o.Clock().UnixNano()
+	if last := st.flusher.beat.Load(); now-last >= int64(wal.HeartbeatEvery) && st.flusher.beat.CompareAndSwap(last, now) {
+		if err := st.log.Heartbeat(); err != nil {
+			st.o.Logger.Warn("heartbeat", "err", err)
+		}
+	}
+}
+
 func (st *Store) beat(ctx context.Context) {
 	if err := st.log.Heartbeat(); err != nil {
 		st.o.Logger.Warn("heartbeat", "err", err)
@@ -66,7 +79,7 @@ func (st *Store) beat(ctx context.Context) {
 // flushBackground does a round if there is anything to do and nobody is at it,
 // and returns how long it took.
 func (st *Store) flushBackground(ctx context.Context) time.Duration {
-	if st.log.Damage() != nil || st.log.Flushed() >= st.log.Durable() && !st.log.Distrusted() {
+	if st.log.Damage() != nil || st.log.Flushed() >= st.log.Durable() && !st.log.Distrusted() && !st.flusher.rotten.Load() {
 		return 0
 	}
 	began := time.Now()
@@ -87,7 +100,7 @@ func (st *Store) flushBackground(ctx context.Context) time.Duration {
 
 // pause keeps a flush that fails from being tried without end.
 func (st *Store) pause(ctx context.Context) {
-	t := time.NewTimer(min(time.Duration(st.flusher.failed)*flushEvery, 30*time.Second))
+	t := time.NewTimer(min(time.Duration(st.flusher.failed.Load())*flushEvery, 30*time.Second))
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/varve-db/varve/internal/record"
@@ -30,8 +32,10 @@ type reads map[string]wal.LSN
 // each time and ends it. It returns the memories as written, by operation.
 func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LSN) error {
 	for {
-		if err := st.pressure(ctx); err != nil {
-			return err
+		if slices.ContainsFunc(ops, func(o op) bool { return o.memory != nil }) { // a deletion makes room
+			if err := st.pressure(ctx); err != nil {
+				return err
+			}
 		}
 		b, err := st.prepare(ctx, ops, seen, listed)
 		if err != nil {
@@ -53,6 +57,7 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 			return err
 		}
 		st.wrote(ops, b)
+		st.beatInline()
 		return nil
 	}
 }
@@ -84,8 +89,8 @@ func (st *Store) wrote(ops []op, b *wal.Batch) {
 // prepare builds the batch. Of several operations on one id the last counts.
 func (st *Store) prepare(ctx context.Context, ops []op, seen reads, listed wal.LSN) (*wal.Batch, error) {
 	b := &wal.Batch{Entries: make([]wal.Entry, 0, len(ops)), Preconditions: make([]wal.Precondition, 0, len(ops)+len(seen))}
-	for id, v := range seen {
-		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(id), LSN: v})
+	for _, id := range slices.Sorted(maps.Keys(seen)) {
+		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(id), LSN: seen[id]})
 	}
 	if listed != 0 {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: listed})
@@ -153,6 +158,10 @@ func (st *Store) prepareOne(ctx context.Context, o *op, b *wal.Batch) error {
 		o.written = true
 		return nil
 	}
+	previous := old.lsn
+	if !found {
+		previous = st.state.Deletion(record.Memory, o.id)
+	}
 	m := *o.memory
 	var prev *memstore.Previous
 	if found {
@@ -171,7 +180,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, b *wal.Batch) error {
 		return err
 	}
 	value, inflated := st.codec.Encode(make([]byte, 0, 64+len(line)+len(doc)+4*len(m.Embedding)),
-		&record.Record{Previous: old.lsn, Line: line, Vector: m.Embedding, Doc: doc})
+		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
 	b.Entries = append(b.Entries, wal.Entry{Key: key(m.ID), Kind: record.KindPut, Value: value, Inflated: inflated})
 	b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(m.ID), LSN: old.lsn})
 	*o.memory = m

@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,6 +164,11 @@ func (st *Store) SetConfig(c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
+	// Not two at a time: members that one does not know would be lost.
+	if err := st.log.LockFlush(context.Background()); err != nil {
+		return err
+	}
+	defer st.log.UnlockFlush()
 	temp, err := st.scratch(configName)
 	if err != nil {
 		return err

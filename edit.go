@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/record"
@@ -91,11 +92,31 @@ func (st *Store) judgeLocked(ctx context.Context, id string) (version, error) {
 		return version{}, &CorruptionError{Path: "memories/" + name, Offset: -1, LSN: old.lsn,
 			Err: fmt.Errorf("it was edited by hand and is not valid: correct it, or run memctl verify: %w", err)}
 	}
-	return st.adopt(ctx, m, data, old, info.Mtime.UnixMicro())
+	if !m.UpdatedAt.IsZero() && !m.UpdatedAt.Truncate(time.Microsecond).Equal(old.line.UpdatedAt.Truncate(time.Microsecond)) {
+		// It was made of another version than the one that stood here: an editor
+		// that had the file open for an hour saved over what came since.
+		if v, err := st.conflict(ctx, id, old, m); err == nil {
+			return v, nil
+		}
+	}
+	return st.adopt(ctx, m, data, old)
+}
+
+// conflict keeps the newer version where an edit was made of an older one: the
+// edit is set aside and reported. When the log no longer has the newer one, the
+// edit is all that there is.
+func (st *Store) conflict(ctx context.Context, id string, old version, m *Memory) (version, error) {
+	v, ok := st.fromLog(ctx, id, old.lsn)
+	if !ok {
+		return version{}, errMismatch
+	}
+	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", m.UpdatedAt.Format(time.RFC3339Nano), old.line.UpdatedAt.Format(time.RFC3339Nano))
+	st.event(Event{Kind: EventEdit, ID: id, Path: "memories/" + docfile.FileName(id), Err: why})
+	return v, st.putBack(ctx, id, v)
 }
 
 // adopt takes the bytes of an edited file into the log as a new version.
-func (st *Store) adopt(ctx context.Context, m *Memory, data []byte, old version, mtime int64) (version, error) {
+func (st *Store) adopt(ctx context.Context, m *Memory, data []byte, old version) (version, error) {
 	if m.CreatedAt.IsZero() {
 		m.CreatedAt = old.line.CreatedAt
 	}
@@ -145,16 +166,22 @@ func (st *Store) restore(ctx context.Context, id string, old version, why error)
 	if !st.autoRepair() {
 		return v, nil
 	}
+	if err := st.putBack(ctx, id, v); err != nil {
+		st.o.Logger.Error("putting a damaged file back", "id", id, "err", err)
+	}
+	return v, nil
+}
+
+// putBack puts a version into its file again; flush.lock is held. What stands
+// there is not ours, and the round sets it aside.
+func (st *Store) putBack(ctx context.Context, id string, v version) error {
 	c := docfile.Change{
-		Folder: st.memories, Name: name, Mtime: timeOf(&v.line), ID: id, Version: old.lsn,
+		Folder: st.memories, Name: docfile.FileName(id), Mtime: timeOf(&v.line), ID: id, Version: v.lsn,
 		Data: func() ([]byte, error) { return v.doc, nil },
 	}
 	result, err := st.flusher.files.Round(ctx, []docfile.Change{c})
 	st.edited(ctx, result.Edits)
-	if err != nil {
-		st.o.Logger.Error("putting a damaged file back", "id", id, "err", err)
-	}
-	return v, nil
+	return err
 }
 
 func (st *Store) autoRepair() bool {

@@ -39,16 +39,25 @@ func (st *Store) find(ctx context.Context, id string, doc bool) (version, error)
 		if err := st.sight(ctx); err != nil {
 			return version{}, err
 		}
+		seen := st.log.Applied()
 		place, err := st.state.Find(record.Memory, id)
+		if st.log.Applied() < seen {
+			continue // this process starts again from newer views
+		}
 		if err != nil {
-			return version{}, err
+			if errors.Is(err, ErrCorrupt) && st.flusher.rotten.CompareAndSwap(false, true) {
+				st.flusher.changed(st, st.flushThreshold()) // it is made again in the next round
+			}
+			return version{}, st.beyondDamage(err)
 		}
 		v, err := st.read(ctx, id, place, doc)
 		switch {
 		case err == nil:
 			return v, nil
 		case errors.Is(err, ErrTruncated), errors.Is(err, errMoved):
-			st.refresh()
+			if rerr := st.refresh(); rerr != nil {
+				err = rerr
+			}
 		case errors.Is(err, errMismatch):
 			if !st.changed(id, place) {
 				return st.judge(ctx, id)
@@ -59,6 +68,15 @@ func (st *Store) find(ctx context.Context, id string, doc bool) (version, error)
 		last = err
 	}
 	return version{}, fmt.Errorf("reading %s: it changes faster than it can be read: %w", quote(id), last)
+}
+
+// beyondDamage keeps "not found" from being said of what may stand behind the
+// damage in the log.
+func (st *Store) beyondDamage(err error) error {
+	if d := st.log.Damage(); d != nil && errors.Is(err, ErrNotFound) {
+		return d
+	}
+	return err
 }
 
 func (st *Store) changed(id string, was state.Place) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -22,12 +23,15 @@ type flusher struct {
 	files      *docfile.Flusher
 	kick       chan struct{}
 	unflushed  atomic.Int64 // changes of this process since the last round
+	beat       atomic.Int64 // when this process last said that it lives, where nothing runs in the background
+	rotten     atomic.Bool  // a read met damage in the index
 	rest       atomic.Bool  // the last round left something to do
 	refreshing sync.Mutex
 
 	// Under flush.lock.
-	backupAt time.Time // of the newest index backup
-	failed   int       // rounds in a row
+	backupAt  time.Time    // of the newest index backup
+	leftovers bool         // tmp/ may hold what killed processes left
+	failed    atomic.Int64 // rounds in a row
 }
 
 // flushWorkers is how many goroutines put files in place: more than two gained
@@ -102,7 +106,7 @@ func (st *Store) flushClosing(ctx context.Context) error {
 	if err := st.sight(ctx); err != nil {
 		return err
 	}
-	if st.log.Flushed() >= st.log.Durable() && st.state.Overlay().Len() <= closingSpill && !st.log.Distrusted() {
+	if !st.flusher.rotten.Load() && st.log.Flushed() >= st.log.Durable() && st.state.Overlay().Len() <= closingSpill && !st.log.Distrusted() {
 		c, err := st.log.Checkpoint()
 		if err == nil && c.Attested.LSN == st.log.Durable() {
 			return nil
@@ -127,12 +131,12 @@ func (st *Store) flushLocked(ctx context.Context, m merge) error {
 	n, spilled, err := st.round(ctx, m)
 	st.health.flushed(st.o.Clock(), err)
 	if err != nil {
-		st.flusher.failed++
+		st.flusher.failed.Add(1)
 		st.o.Logger.Error("flush failed; it will be tried again", "err", err)
 		st.event(Event{Kind: EventFlushError, Err: err})
 		return err
 	}
-	st.flusher.failed = 0
+	st.flusher.failed.Store(0)
 	if n > 0 || spilled {
 		st.event(Event{Kind: EventFlush, Count: n, LSN: st.log.Flushed(), Took: st.o.Clock().Sub(began)})
 	}
@@ -149,10 +153,13 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 		return 0, false, err
 	}
 	distrusted := st.log.Distrusted()
-	if distrusted {
+	if distrusted || st.flusher.leftovers {
 		if err := st.emptyTemp(ctx); err != nil {
 			return 0, false, err
 		}
+		st.flusher.leftovers = false
+	}
+	if distrusted {
 		st.flusher.files.Distrust()
 	}
 	list, to, err := st.due(ctx, m, c)
@@ -178,7 +185,9 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 	}
 	st.flusher.rest.Store(to.LSN < st.log.AppliedMark().LSN)
 	if spilled {
-		st.refresh()
+		if err := st.refresh(); err != nil {
+			return len(list), true, err
+		}
 		if err := st.log.Forget("index", st.log.Spilled()); err != nil {
 			// The log keeps what it could not let go; nothing else depends on it.
 			st.o.Logger.Warn("releasing the log", "err", err)
@@ -341,8 +350,13 @@ func (st *Store) unblock(ctx context.Context, changes []docfile.Change, blocked 
 	var again []docfile.Change
 	for _, b := range blocked {
 		c := changes[b.Change]
-		where := filepath.Join("quarantine", fmt.Sprintf("%d-%s", c.Version, c.Name))
-		if err := st.fs.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.dir, where)); err != nil {
+		where := ""
+		err := error(fs.ErrExist)
+		for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
+			where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
+			err = st.fs.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.dir, where))
+		}
+		if err != nil {
 			return fmt.Errorf("memories/%s is in the way: %w; it could not be put aside: %w", c.Name, b.Err, err)
 		}
 		st.o.Logger.Warn("something in the place of a memory was put aside", "what", b.Err, "where", where)

@@ -1,9 +1,7 @@
 package varve
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -152,7 +150,7 @@ func (o *overlayOrder) sorted(ctx context.Context, st *Store) (*changes, error) 
 			return nil, err
 		}
 		last = err
-		st.refresh()
+		_ = st.refresh()
 	}
 	return nil, fmt.Errorf("listing: the log is released faster than it can be read: %w", last)
 }
@@ -287,8 +285,8 @@ func (st *Store) base(set *index.Set, f filters) iter.Seq2[item, error] {
 				}
 				continue
 			}
-			it := item{line: e.Value}
-			if it.id, err = decodeKey(e.Key); err == nil && f.session != nil {
+			it := item{id: string(e.Key), line: e.Value}
+			if f.session != nil {
 				var ok bool
 				if _, it.id, ok = index.SplitSessionKey(it.id); !ok {
 					err = fmt.Errorf("%w: by_session has the key %s", ErrCorrupt, quote(it.id))
@@ -305,14 +303,4 @@ func (st *Store) base(set *index.Set, f filters) iter.Seq2[item, error] {
 			}
 		}
 	}
-}
-
-// decodeKey undoes the escapes of a key in a table.
-func decodeKey(written []byte) (string, error) {
-	if bytes.IndexByte(written, '\\') < 0 {
-		return string(written), nil
-	}
-	var key string
-	err := json.Unmarshal(append(append([]byte{'"'}, written...), '"'), &key)
-	return key, err
 }

@@ -25,7 +25,8 @@ type Options struct {
 	// Logger hears of conflicts, retries and waits (Debug), of low space, slow
 	// syncs and drift (Warn), of damage (Error). The library prints nothing.
 	Logger *slog.Logger
-	// Listener is told what happens, in the goroutine in which it does: it must not block.
+	// Listener is told what happens, where it does, with locks held: it must
+	// neither block nor call the store.
 	Listener func(Event)
 	// Clock is time.Now when nil.
 	Clock func() time.Time

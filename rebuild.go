@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -23,43 +24,54 @@ const fileLimit = 256 << 20
 // storedLimits are for reading what is stored: today's limits are for writing.
 var storedLimits = memstore.Limits{MemoryBytes: fileLimit, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
 
-// rebuildIndex makes a new base from the files. The versions that they had are
-// not in them; each gets one that no frame can have (LSNs are multiples of 8),
-// so a condition on an old version fails and never falsely holds.
+// remake says what an index is made for from the files.
+type remake struct {
+	store uuid.UUID
+	at    wal.Mark
+	// version is what is still known of an id's version, 0 if nothing is.
+	version func(id string) wal.LSN
+}
+
+// rebuildIndex makes a new base from the files. A version that nobody knows any
+// more becomes one that no frame can have (LSNs are multiples of 8), so a
+// condition on the old one fails and never falsely holds.
 //
-// Files that cannot be read are left where they are and reported.
-func (st *Store) rebuildIndex(ctx context.Context, start wal.Start) (*index.Set, int, error) {
-	version := start.Spilled - 1
+// Files that are damaged are left where they are and reported; one that cannot
+// be read now ends it: not read is not absent.
+func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, error) {
 	var list []index.Change
 	for e, err := range st.memories.Scan() {
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
 			break // no such folder yet
 		}
-		if err != nil {
+		if err == nil && e.Kind != docfile.Document {
+			continue
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		var m *Memory
+		if err == nil {
+			m, _, err = st.parseFile(e.Name)
+		}
+		if errors.Is(err, ErrCorrupt) {
 			st.problem(err)
 			continue
 		}
-		if err := ctx.Err(); err != nil {
+		if err != nil {
 			return nil, 0, err
 		}
-		if e.Kind != docfile.Document {
-			continue
+		c := index.Change{Section: index.Memories, ID: m.ID, Version: r.at.LSN - 1}
+		if r.version != nil {
+			if v := r.version(m.ID); v != 0 {
+				c.Version = v
+			}
 		}
-		m, _, err := st.parseFile(e.Name)
-		if err != nil {
-			st.problem(err)
-			continue
-		}
-		list = append(list, index.Change{Section: index.Memories, ID: m.ID, Version: version})
+		list = append(list, c)
 	}
-	id := uuid.UUID(start.UUID)
-	to := index.Target{
-		FS: st.fs, Dir: st.dir, Temp: filepath.Join(st.dir, "tmp", "index."+st.token), Perm: st.o.FileMode,
-		Store: id.String(), LSN: start.Spilled, Now: st.o.Clock(),
-	}
-	empty := index.Empty(start.Spilled)
+	empty := index.Empty(r.at.LSN)
 	defer empty.Release()
-	_, err := index.WriteBase(empty, to, index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
+	_, err := index.WriteBase(empty, st.target(r.store, r.at), index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
 		m, doc, err := st.parseFile(docfile.FileName(c.ID))
 		if err != nil {
 			return nil, err
@@ -73,8 +85,36 @@ func (st *Store) rebuildIndex(ctx context.Context, start wal.Start) (*index.Set,
 	if err != nil {
 		return nil, 0, st.ioError("writing", filepath.Join(st.dir, index.BaseName), err)
 	}
-	set, err := index.Load(st.fs, st.dir, index.Want{Store: id.String(), Spilled: start.Spilled}, nil)
+	set, err := index.Load(st.fs, st.dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
 	return set, len(list), err
+}
+
+// reindex replaces an index that has rotted, in a store that is in use; flush.lock
+// is held, and the files are durable up to the mark. The versions are known where
+// the log or a sound part of the index still tells them.
+func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change, why error) error {
+	known := map[string]wal.LSN{}
+	for _, c := range recent {
+		if c.Section == index.Memories && !c.Deleted {
+			known[c.ID] = c.Version
+		}
+	}
+	set, n, err := st.rebuildIndex(ctx, remake{store: st.log.UUID(), at: at, version: func(id string) wal.LSN {
+		if v := known[id]; v != 0 {
+			return v
+		}
+		line, err := st.state.Line(record.Memory, id)
+		if err != nil {
+			return 0
+		}
+		return line.Version
+	}})
+	if err != nil {
+		return err
+	}
+	st.o.Logger.Error("the index was damaged and was made again from the files", "why", why, "memories", n)
+	st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: why, Count: n})
+	return set.Release()
 }
 
 // document is a file's bytes and time.

@@ -15,6 +15,7 @@ type OpenReport struct {
 	LogBytes  int64 // that were read for it
 
 	TornTail *TornTail        // unacknowledged bytes behind the last commit were cut
+	Healed   *CorruptionError // damage in the log below what was flushed: the files had it all
 	Damage   *CorruptionError // below what was durable: the store is read-only
 	Rebuilt  *Rebuilt         // the index was made again
 
@@ -46,6 +47,7 @@ func (st *Store) fillReport() {
 	o := &st.report
 	o.Created, o.Recovered, o.Clean = r.Created, r.Recovered, r.Clean
 	o.Replayed, o.LogBytes, o.Damage = r.Replayed, r.Bytes, r.Damage
+	o.Healed = r.Healed
 	if t := r.TornTail; t != nil {
 		o.TornTail = &TornTail{LSN: t.At, Bytes: t.Bytes, Path: t.Path}
 	}
@@ -60,7 +62,7 @@ func (st *Store) OpenReport() *OpenReport {
 	r := OpenReport{
 		Created: st.report.Created, Recovered: st.report.Recovered, Clean: st.report.Clean,
 		Replayed: st.report.Replayed, LogBytes: st.report.LogBytes,
-		TornTail: st.report.TornTail, Damage: st.report.Damage, Rebuilt: st.report.Rebuilt, Drift: st.report.Drift,
+		TornTail: st.report.TornTail, Healed: st.report.Healed, Damage: st.report.Damage, Rebuilt: st.report.Rebuilt, Drift: st.report.Drift,
 		ProblemCount: st.report.ProblemCount,
 	}
 	r.Problems = append(r.Problems, st.report.Problems...)

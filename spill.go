@@ -20,6 +20,9 @@ func (st *Store) spillDue(m merge, c wal.Checkpoint) bool {
 		return false
 	}
 	defer set.Release()
+	if st.flusher.rotten.Load() {
+		return true
+	}
 	if c.Flushed.LSN == c.Spilled.LSN && set.LSN() == c.Spilled.LSN {
 		return m == mergeAlways && set.Delta() != nil
 	}
@@ -50,6 +53,9 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, flushed wal.LSN, always
 		return ErrClosed
 	}
 	defer set.Release()
+	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) {
+		return nil // written by a flusher that was killed before the checkpoint said so
+	}
 	list, overtaken, err := st.stateAt(ctx, set.LSN(), to.LSN)
 	if err != nil {
 		return err
@@ -57,7 +63,7 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, flushed wal.LSN, always
 	if err := st.putFiles(ctx, overtaken, flushed); err != nil {
 		return err
 	}
-	target := st.target(to.LSN)
+	target := st.target(st.log.UUID(), to)
 	ch := index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
 		e, err := st.log.ReadAt(ctx, c.Version)
 		if err != nil {
@@ -69,6 +75,16 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, flushed wal.LSN, always
 		}
 		return index.Finish(dst, view.Line, c.Version, e.Time.UnixMicro())
 	}}
+	if st.flusher.rotten.Swap(false) && st.autoRepair() {
+		var rot error
+		for err := range index.Verify(set) {
+			rot = err
+			break
+		}
+		if rot != nil {
+			return st.reindex(ctx, to, list, rot)
+		}
+	}
 	began := st.o.Clock()
 	var w index.Written
 	if always || index.MergeDue(set) {
@@ -83,12 +99,11 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, flushed wal.LSN, always
 		st.o.Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
 		st.event(Event{Kind: EventBackupFail, Err: w.BackupErr})
 	}
+	if errors.Is(err, ErrCorrupt) && st.autoRepair() {
+		st.event(Event{Kind: EventCorruption, Path: index.BaseName, Err: err})
+		return st.reindex(ctx, to, list, err)
+	}
 	if err != nil {
-		if errors.Is(err, ErrCorrupt) {
-			// A damaged index is not carried on: whoever opens the store next makes
-			// it anew from the files, which are all durable.
-			st.event(Event{Kind: EventCorruption, Path: index.BaseName, Err: err})
-		}
 		return fmt.Errorf("writing the index: %w", st.ioError("writing", filepath.Join(st.dir, index.BaseName), err))
 	}
 	st.event(Event{Kind: EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(list), Took: st.o.Clock().Sub(began)})

@@ -110,13 +110,14 @@ func (st *Store) open(ctx context.Context) error {
 		Create: !st.o.ReadOnly, ReadOnly: st.o.ReadOnly, LockWait: st.o.LockWait, Inline: st.o.System.Inline,
 		FileMode: st.o.FileMode, DirMode: st.o.FolderMode, Clock: st.o.Clock, Nonce: st.nonce,
 		Sleep: st.o.System.Sleep, Logger: st.o.Logger, Event: st.logEvent,
-		Begin: st.begin, Current: st.state.Current, Apply: st.state.Apply,
+		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Apply: st.state.Apply,
 	})
 	if err != nil {
 		st.state.Close()
 		return st.explain(err)
 	}
 	st.fillReport()
+	st.flusher.leftovers = st.report.Recovered
 	if !st.o.ReadOnly && !st.o.NoBackground && !st.o.System.Inline {
 		run, stop := context.WithCancel(context.Background())
 		st.stop = stop

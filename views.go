@@ -20,7 +20,11 @@ import (
 // (of another store, cut, behind what was released) is made again from the
 // files, by whoever is alone; it is never taken for an empty one.
 func (st *Store) begin(ctx context.Context, start wal.Start) error {
-	set, err := st.loadIndex(start.UUID, start.Spilled, start.Fresh)
+	var set *index.Set
+	err := errDistrusted
+	if !start.Rebuild {
+		set, err = st.loadIndex(start.UUID, start.Spilled, start.Fresh)
+	}
 	alone := start.Alone && !st.o.ReadOnly
 	if err == nil && set.Base() == nil {
 		// The index is gone, or this is a new store, which gets an empty one at once:
@@ -45,7 +49,7 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 	if !alone {
 		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be made anew from the files", err)
 	}
-	set, n, rerr := st.rebuildIndex(ctx, start)
+	set, n, rerr := st.rebuildIndex(ctx, remake{store: start.UUID, at: wal.Mark{LSN: start.Spilled, Sum: start.Sum}})
 	if rerr != nil {
 		return errors.Join(err, rerr)
 	}
@@ -55,6 +59,26 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 		st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: err, Count: n})
 	}
 	return st.state.Begin(set, true)
+}
+
+var errDistrusted = errors.New("it is not of this log")
+
+// agrees is wal.Options.Agrees: an index that knows more than the log does, or
+// whose log went another way, is of another life of this folder.
+func (st *Store) agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error {
+	set := st.state.Set()
+	if set == nil || set.Base() == nil {
+		return nil
+	}
+	defer set.Release()
+	if set.LSN() > end.LSN {
+		return fmt.Errorf("%s covers the log up to %d, which ends at %d", index.BaseName, set.LSN(), end.LSN)
+	}
+	was, ok := index.Chain(set)
+	if is, known := chain(set.LSN()); ok && known && is != was {
+		return fmt.Errorf("%s was written for a log that differs from this one before %d", index.BaseName, set.LSN())
+	}
+	return nil
 }
 
 // passing says that an index could not be read now, which is not to say that it
@@ -134,16 +158,16 @@ func (st *Store) sight(ctx context.Context) error {
 		return err
 	}
 	if st.log.Spilled() > st.state.From() {
-		st.refresh()
+		_ = st.refresh() // the old one and the overlay still say the same
 	}
 	return nil
 }
 
 // refresh maps the index that another process has written. When that fails the
 // old one and the overlay still say the same.
-func (st *Store) refresh() {
+func (st *Store) refresh() error {
 	if !st.flusher.refreshing.TryLock() {
-		return
+		return nil // somebody is at it
 	}
 	defer st.flusher.refreshing.Unlock()
 	set, err := st.loadIndex(st.log.UUID(), st.log.Spilled(), false)
@@ -153,13 +177,13 @@ func (st *Store) refresh() {
 	if err != nil {
 		st.o.Logger.Debug("mapping a newer index", "err", err)
 	}
+	return err
 }
 
-// target is where the flusher writes the index to.
-func (st *Store) target(lsn wal.LSN) index.Target {
-	id := uuid.UUID(st.log.UUID())
+// target is where an index is written to.
+func (st *Store) target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
 		FS: st.fs, Dir: st.dir, Temp: filepath.Join(st.dir, "tmp", "index."+st.token), Perm: st.o.FileMode,
-		Store: id.String(), LSN: lsn, Now: st.o.Clock(),
+		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: st.o.Clock(),
 	}
 }

@@ -1,8 +1,10 @@
 package index
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"time"
 
 	"github.com/varve-db/varve/index/table"
@@ -17,6 +19,7 @@ type Target struct {
 	Perm fs.FileMode // of the file, 0 is 0600
 
 	Store string    // the store's UUID
+	Chain uint64    // checksum of the log's last frame before LSN: whose log it is up to there
 	LSN   uint64    // the set with the changes covers everything below it
 	Now   time.Time // what last_updated will say
 
@@ -64,8 +67,28 @@ func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 func (to *Target) table(keep func() error) table.Target {
 	return table.Target{
 		FS: to.FS, Dir: to.Dir, Temp: to.Temp, Perm: to.Perm, Keep: keep,
-		Meta: table.Meta{Store: to.Store, LSN: to.LSN, Updated: to.Now},
+		Meta: table.Meta{Store: to.Store, LSN: to.LSN, Updated: to.Now, Extra: fmt.Appendf(nil, `{"chain":"%016x"}`, to.Chain)},
 	}
+}
+
+// Chain is the chain hash of the log at the set's LSN, as it was when the set
+// was written; false where there is no file that says it.
+func Chain(s *Set) (uint64, bool) {
+	t := s.Delta()
+	if t == nil {
+		t = s.Base()
+	}
+	if t == nil {
+		return 0, false
+	}
+	var extra struct {
+		Chain string `json:"chain"`
+	}
+	if json.Unmarshal(t.Meta().Extra, &extra) != nil {
+		return 0, false
+	}
+	sum, err := strconv.ParseUint(extra.Chain, 16, 64)
+	return sum, err == nil
 }
 
 const (

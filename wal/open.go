@@ -142,7 +142,10 @@ func (l *FileLog) follow(ctx context.Context) error {
 			break
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return l.agrees(l.state.applied)
 }
 
 func (l *FileLog) folders() error {

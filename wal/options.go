@@ -38,6 +38,10 @@ type Options struct {
 	// again when this process's place in the log was released meanwhile. Entries
 	// are applied from start.Spilled on.
 	Begin func(ctx context.Context, start Start) error
+	// Agrees says whether the views that Begin loaded are of this log: none beyond
+	// its end, and the chain hash where they end is the log's, as far as chain
+	// still knows it. nil: they are.
+	Agrees func(end Mark, chain func(LSN) (uint64, bool)) error
 	// Current is the LSN of the newest applied entry of a key, 0 when it is absent.
 	Current func(key string) (LSN, error)
 	// Apply is told every durable entry once, in order, by one goroutine at a
@@ -74,11 +78,12 @@ const (
 // Start is where the replay begins.
 type Start struct {
 	UUID    [16]byte
-	Spilled LSN  // the views must cover everything below
-	New     bool // the log was just made: views of another life count for nothing
-	Fresh   bool // nothing was ever spilled
-	Rebuild bool // the index is not to be believed: make it from the files, which are the truth below Spilled
-	Alone   bool // nobody else has the store open, and open.lock is held
+	Spilled LSN    // the views must cover everything below
+	Sum     uint64 // the chain hash there
+	New     bool   // the log was just made: views of another life count for nothing
+	Fresh   bool   // nothing was ever spilled
+	Rebuild bool   // the index is not to be believed: make it from the files, which are the truth below Spilled
+	Alone   bool   // nobody else has the store open, and open.lock is held
 }
 
 func (o *Options) fill() {

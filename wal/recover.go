@@ -57,6 +57,15 @@ func (l *FileLog) recover(ctx context.Context) error {
 	if damage != nil {
 		return l.openDamaged(c, end, attested, damage)
 	}
+	if err := l.agrees(end); err != nil {
+		l.o.Logger.Warn("the views are not of this log and are made again", "err", err)
+		if err := l.begin(ctx, c.Spilled, Start{Alone: true, Rebuild: true}); err != nil {
+			return err
+		}
+		if end, _, err = l.replay(ctx, attested, c.Attested); err != nil {
+			return err
+		}
+	}
 	l.report.Clean = end.LSN == c.Attested.LSN && end.LSN == c.Flushed.LSN && l.report.TornTail == nil && l.report.Healed == nil
 	if err := l.settleEnd(ctx, c.Attested, end); err != nil {
 		return err
@@ -67,6 +76,20 @@ func (l *FileLog) recover(ctx context.Context) error {
 	}
 	l.o.Event(Event{Kind: EventRecovered, LSN: end.LSN, Bytes: l.report.Bytes})
 	return l.publish(end, c, poisonNone)
+}
+
+// agrees asks whether the views are of this log.
+func (l *FileLog) agrees(end Mark) error {
+	if l.o.Agrees == nil {
+		return nil
+	}
+	return l.o.Agrees(end, func(at LSN) (uint64, bool) {
+		if at == end.LSN {
+			return end.Sum, true
+		}
+		m, err := l.MarkBefore(context.Background(), at)
+		return m.Sum, err == nil
+	})
 }
 
 // whence finds out where the log is to be read from, and what log it is: by the

@@ -5,9 +5,11 @@
 //
 //	 0  uint8   version, 1
 //	 1  uint8   flags: 1 the document is compressed (zstd)
+//	                   2 created: nothing was there before, or its deletion was
 //	 2  uint16  0
 //	 4  uint32  bytes of the index line
-//	 8  uint64  previous: the LSN of the key's version before this one, 0 if none
+//	 8  uint64  previous: the LSN of the key's entry before this one, be it a
+//	            deletion, as long as the log had it; 0 if none
 //	16  uint32  dimensions of the vector, 0 if none
 //	20  uint32  bytes of the document, inflated
 //	24  the index line: a JSON object without mtime and version, which are the

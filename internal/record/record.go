@@ -25,6 +25,7 @@ const (
 // Record is what one entry tells.
 type Record struct {
 	Previous uint64
+	Created  bool // nothing was there before: no version, or its deletion
 	Line     []byte
 	Vector   []float32
 	Doc      []byte // plain when encoding; when decoded see View
@@ -33,6 +34,7 @@ type Record struct {
 const (
 	version   = 1
 	flagZstd  = 1
+	flagNew   = 2
 	headSize  = 24
 	zstdAbove = 4 << 10
 )
@@ -44,6 +46,9 @@ func (c *Codec) Encode(dst []byte, r *Record) ([]byte, uint32) {
 	var head [headSize]byte
 	le := binary.LittleEndian
 	head[0] = version
+	if r.Created {
+		head[1] |= flagNew
+	}
 	le.PutUint32(head[4:], uint32(len(r.Line)))
 	le.PutUint64(head[8:], r.Previous)
 	le.PutUint32(head[16:], uint32(len(r.Vector)))
@@ -67,6 +72,7 @@ func (c *Codec) Encode(dst []byte, r *Record) ([]byte, uint32) {
 // View is a record as it lies in an entry's value. It aliases the value.
 type View struct {
 	Previous uint64
+	Created  bool
 	Line     []byte
 	vector   []byte
 	doc      []byte
@@ -91,7 +97,7 @@ func Parse(value []byte) (View, error) {
 		return View{}, fmt.Errorf("%w: line and vector beyond its end", errRecord)
 	}
 	v := View{
-		Previous: le.Uint64(value[8:]), Line: rest[:line:line],
+		Previous: le.Uint64(value[8:]), Created: value[1]&flagNew != 0, Line: rest[:line:line],
 		vector: rest[line : line+4*dims], doc: rest[line+4*dims:],
 		size: int(le.Uint32(value[20:])), zstd: value[1]&flagZstd != 0,
 	}

@@ -15,7 +15,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	for _, r := range []Record{
 		{},
-		{Previous: 7, Line: []byte(`{"a":1}`), Doc: []byte("{}\n")},
+		{Previous: 7, Created: true, Line: []byte(`{"a":1}`), Doc: []byte("{}\n")},
 		{Line: []byte("{}"), Vector: []float32{1, -2.5}, Doc: bytes.Repeat([]byte("long "), 4000)},
 		{Doc: random},
 	} {
@@ -25,7 +25,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		doc, err := c.Doc(&v, 1<<20)
-		if err != nil || !bytes.Equal(doc, r.Doc) || !bytes.Equal(v.Line, r.Line) || v.Previous != r.Previous || !slices.Equal(v.Vector(nil), r.Vector) {
+		if err != nil || !bytes.Equal(doc, r.Doc) || !bytes.Equal(v.Line, r.Line) || v.Previous != r.Previous || v.Created != r.Created || !slices.Equal(v.Vector(nil), r.Vector) {
 			t.Fatalf("%d bytes came back as %d, %v", len(r.Doc), len(doc), err)
 		}
 		if want := 24 + len(r.Line) + 4*len(r.Vector) + len(r.Doc); int(inflated) != want {

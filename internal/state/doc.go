@@ -10,6 +10,6 @@
 // A set is the state exactly as of its lsn. A key that changed again since is
 // taken with the version that it had then, found along the chain of previous
 // versions. So the number of live things is the set's count plus what the
-// entries behind it say of themselves: one more where previous is 0, one less
+// entries behind it say of themselves: one more where one is created, one less
 // for a deletion.
 package state

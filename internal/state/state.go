@@ -69,7 +69,7 @@ func (s *State) Apply(entries []wal.Entry) error {
 			return fmt.Errorf("entry %d: %w", e.LSN, err)
 		}
 		kind := e.Key[0]
-		created := v.Previous == 0
+		created := v.Created
 		if s.inexact {
 			if created, err = s.creates(kind, e.Key[1:]); err != nil {
 				return err
@@ -117,6 +117,15 @@ func (s *State) Find(kind byte, id string) (Place, error) {
 		return Place{}, err
 	}
 	return Place{Version: e.Version, Entry: e}, nil
+}
+
+// Deletion is where the newest entry of a key is, if that is a deletion which
+// the overlay still knows; else 0.
+func (s *State) Deletion(kind byte, id string) uint64 {
+	if pos, deleted, ok := s.overlay.Load().Get(kind, id); ok && deleted {
+		return pos
+	}
+	return 0
 }
 
 // Line is what the set says of a key, whatever the overlay knows.

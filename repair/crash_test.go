@@ -1,0 +1,35 @@
+package repair_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/repair"
+)
+
+// TestAfterCrash: what stands above flushed after an unclean end may be anything
+// and is not judged; what is below it is.
+func TestAfterCrash(t *testing.T) {
+	_, live := store(t)
+	dir := filepath.Join(t.TempDir(), "crashed")
+	copyTree(t, live, dir)
+	write(t, file(dir, memoryPath(settled+unspilt+3)), []byte("half a round"))
+	flip(t, file(dir, memoryPath(7)), 30)
+	st := open(t, dir, &varve.Options{NoBackground: true})
+	if st.OpenReport().Clean {
+		t.Fatal("it opened cleanly")
+	}
+	rot := want{repair.MemoryRot, memoryPath(7), 30, repair.ByArchive, repair.Healable}
+	var found []varve.Finding
+	for _, f := range verify(t, st, varve.VerifyOptions{}) {
+		if f.Kind != repair.Leftover { // the temp files of who crashed
+			found = append(found, f)
+		}
+	}
+	check(t, found, []want{rot})
+	if err := st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(t, verify(t, st, varve.VerifyOptions{}), []want{rot, {repair.Quarantined, "quarantine", -1, "", repair.Info}})
+}

@@ -1,0 +1,156 @@
+package repair
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// absentMost bounds how many keys are remembered that the log has and the store
+// does not, until their deletion is met. Those beyond it are not judged.
+const absentMost = 1 << 20
+
+// visit is told every frame in the order of the log.
+func (r *row) visit(end wal.Mark, e *wal.Entry) error {
+	for i, m := range r.v.marks {
+		if m == end {
+			r.met[i] = true
+		}
+	}
+	if e == nil {
+		return nil
+	}
+	r.v.sum.Entries++
+	line, err := r.v.record(e)
+	if err != nil {
+		f := r.finding(EntryInvalid, e.LSN, e.Key, err)
+		f.Stake = "this version"
+		if e.LSN < r.v.s.Log.Flushed() {
+			f.Severity, f.Heals = Healable, ByFiles
+		}
+		return r.v.report(f)
+	}
+	return r.known(e, line)
+}
+
+func (r *row) finding(kind Kind, at wal.LSN, key string, err error) Finding {
+	n, offset := r.v.s.Log.Place(at)
+	f := Finding{Kind: kind, Severity: Lost, Path: "wal/" + segment.Name(n), Offset: offset, LSN: at, Next: nextRepair, Err: err}
+	if key != "" {
+		f.ID = strings.Clone(key[1:])
+	}
+	return f
+}
+
+// record checks what an entry carries, and returns its line, zero for a deletion.
+func (v *verify) record(e *wal.Entry) (index.Entry, error) {
+	view, err := record.Parse(e.Value)
+	if err != nil || e.Delete {
+		return index.Entry{}, err
+	}
+	line, err := index.ParseLine(view.Line)
+	if err != nil {
+		return line, fmt.Errorf("its index line: %w", err)
+	}
+	doc, err := v.s.Codec.Doc(&view, v.s.FileLimit)
+	if err != nil {
+		return line, err
+	}
+	if int64(len(doc)) != line.Size || sha256.Sum256(doc) != line.ContentHash {
+		return line, errors.New("its document is not the one that its index line names")
+	}
+	line.Version, line.Mtime = e.LSN, e.Time.UnixMicro()
+	return line, nil
+}
+
+// known asks index and overlay for an entry: they must know this version or a newer one.
+func (r *row) known(e *wal.Entry, line index.Entry) error {
+	kind, id := e.Key[0], e.Key[1:]
+	if r.v.indexBad {
+		return nil // that was reported
+	}
+	for try := 0; ; try++ {
+		p, err := r.v.s.State.Find(kind, id)
+		switch {
+		case errors.Is(err, errs.ErrNotFound):
+			if e.Delete {
+				delete(r.absent, e.Key)
+			} else if len(r.absent) < absentMost {
+				r.absent[strings.Clone(e.Key)] = e.LSN
+			}
+			return nil
+		case errors.Is(err, errs.ErrCorrupt):
+			return nil // the index is read as a whole later
+		case err != nil:
+			return err
+		case p.Version == e.LSN && !e.Delete && !p.InLog && p.Entry != line:
+			f := r.finding(IndexLine, e.LSN, e.Key, errors.New("the index says something else of this version than the log"))
+			f.Path, f.Offset = index.BaseName, -1
+			f.Stake, f.Severity, f.Heals, f.Next = "what lists and filters say of this memory", Healable, ByIndex, nextRebuild
+			return r.v.report(f)
+		case p.Version >= e.LSN:
+			return nil
+		}
+		if try == tries {
+			f := r.finding(EntryUnknown, e.LSN, e.Key, fmt.Errorf("the newest version that the store knows is %d", p.Version))
+			f.Stake, f.Severity, f.Heals, f.Next = "this version is not served", Healable, ByIndex, nextRebuild
+			return r.v.report(f)
+		}
+		if err := r.v.s.Sight(r.v.ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// vanished reports the keys that the log has and whose deletion was not met. It
+// may have come after what was read.
+func (r *row) vanished() error {
+	if len(r.absent) == 0 || r.v.s.Log.Damage() != nil {
+		return nil
+	}
+	for e, err := range r.v.s.Log.Scan(r.v.ctx, r.durable) {
+		if errors.Is(err, errs.ErrTruncated) || errors.Is(err, errs.ErrCorrupt) {
+			return nil // the log has moved on past all of it; or is damaged since, which the next run says
+		}
+		if err != nil {
+			return err
+		}
+		if e.Delete {
+			delete(r.absent, e.Key)
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(r.absent), func(a, b string) int { return cmp.Compare(r.absent[a], r.absent[b]) }) {
+		at := r.absent[key]
+		n, _ := r.v.s.Log.Place(at)
+		p, err := r.v.s.State.Find(key[0], key[1:])
+		if !errors.Is(err, errs.ErrNotFound) || p.Version >= at || !r.sound(n) {
+			continue
+		}
+		f := r.finding(EntryUnknown, at, key, errors.New("neither index nor overlay know this memory, and the log has no deletion of it"))
+		f.Stake, f.Severity, f.Heals, f.Next = "the memory is not served", Healable, ByIndex, nextRebuild
+		if err := r.v.report(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sound says that everything from a segment on was read: no deletion was missed.
+func (r *row) sound(n uint64) bool {
+	for ; n <= r.last; n++ {
+		if !r.clean[n] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,112 @@
+package repair
+
+import (
+	"fmt"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Kind is what was found.
+type Kind string
+
+// The kinds of findings.
+const (
+	ConfigInvalid    Kind = "config invalid"     // config.json cannot be used
+	CheckpointSlot   Kind = "checkpoint slot"    // a slot does not verify
+	CheckpointMark   Kind = "checkpoint mark"    // it names a place of the log where no frame ends, or another one
+	SegmentDamaged   Kind = "segment damaged"    // below durable something is no frame, or does not link
+	SegmentMissing   Kind = "segment missing"    // a hole in the row
+	SegmentForeign   Kind = "segment foreign"    // a segment of another store, or none at all
+	EntryInvalid     Kind = "entry invalid"      // the frame is sound, what it carries is not
+	EntryUnknown     Kind = "entry unknown"      // an entry that neither index nor overlay know
+	ArchiveDamaged   Kind = "archive damaged"    // a block does not verify, or the file breaks off
+	IndexDamaged     Kind = "index damaged"      // base or delta cannot be used or contradict themselves
+	IndexLine        Kind = "index line"         // a line says something else than its record
+	OverlayWrong     Kind = "overlay wrong"      // a position at which its key is not; in memory only
+	BackupDamaged    Kind = "backup damaged"     // an older index that could not be fallen back on
+	MemoryMissing    Kind = "memory missing"     // an entry without its file
+	MemoryEmpty      Kind = "memory empty"       // its file has no bytes
+	MemoryRot        Kind = "memory rot"         // other bytes under an unchanged time
+	MemoryEdited     Kind = "memory edited"      // saved by hand, and valid
+	MemoryInvalid    Kind = "memory invalid"     // changed, and no memory any more
+	MemoryWrongID    Kind = "memory wrong id"    // its file holds another id
+	MemoryStale      Kind = "memory stale"       // its file holds an older version
+	MemoryTime       Kind = "memory time"        // only its file's time was moved
+	MemoryUnreadable Kind = "memory unreadable"  // the system refuses to read it, or it is no file
+	Stranger         Kind = "file without entry" // a memory that the store does not know
+	Misplaced        Kind = "file misplaced"     // a memory in a place that is not its id's
+	Unparsable       Kind = "file unparsable"    // no entry, and not a memory either
+	Foreign          Kind = "foreign file"       // something that is none of the store's
+	Leftover         Kind = "leftover"           // a temp file whose process is gone
+	Quarantined      Kind = "quarantined"        // things were set aside, and wait for somebody to look at them
+)
+
+// Severity says what a finding means for the data.
+type Severity int
+
+// The severities, the gravest last.
+const (
+	Info     Severity = iota // nothing is wrong with the store
+	Healable                 // there is a second copy, or what is wrong can be made again
+	Lost                     // no copy is left that verify knows of
+)
+
+func (s Severity) String() string {
+	switch s {
+	case Info:
+		return "info"
+	case Healable:
+		return "healable"
+	}
+	return "lost"
+}
+
+// What would heal a finding.
+const (
+	ByLog        = "log"
+	ByArchive    = "archive"
+	ByFiles      = "files"
+	ByIndex      = "index rebuild"
+	ByCheckpoint = "next checkpoint"
+	ByAdoption   = "adoption"
+	ByMoving     = "setting it aside"
+	ByHand       = "editing it"
+)
+
+// Finding is one thing that is not as it should be.
+type Finding struct {
+	Kind     Kind
+	Severity Severity
+	Path     string // in the store, with slashes
+	Offset   int64  // byte in the file, -1 when it is the file as a whole
+	ID       string // of the memory, "" when it is none
+	LSN      uint64 // position in the log, 0 when there is none
+	Stake    string // what is at stake
+	Heals    string // what would heal it, "" when nothing known here would
+	Next     string // the next command
+	Err      error  // what is wrong
+}
+
+func (f Finding) String() string {
+	s := f.Path
+	if f.Offset >= 0 {
+		s += fmt.Sprintf(" at byte %d", f.Offset)
+	}
+	s += fmt.Sprintf(": %s (%s)", f.Kind, f.Severity)
+	if f.ID != "" {
+		s += " of " + errs.Quote(f.ID)
+	}
+	if f.Err != nil {
+		s += ": " + f.Err.Error()
+	}
+	return s
+}
+
+// The next commands.
+const (
+	nextRepair  = "memctl repair"
+	nextRebuild = "memctl rebuild-index"
+	nextConfig  = "memctl config"
+	nextFlush   = "memctl flush"
+	nextRestore = "memctl restore"
+)

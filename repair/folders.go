@@ -1,0 +1,63 @@
+package repair
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// temp looks for what processes left in tmp/ that are gone. Who a folder there
+// belongs to is not written down, so this can be told only while nobody else
+// has the store open.
+func (v *verify) temp() error {
+	names, err := v.s.FS.ReadDir(v.path("tmp"))
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(v.s.Log.Processes()) > 1 {
+		return nil
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if name == "parked" || v.s.Token != "" && strings.Contains(name, v.s.Token) {
+			continue
+		}
+		if _, err := v.s.FS.Stat(v.path("tmp", name)); gone(err) || len(v.s.Log.Processes()) > 1 {
+			continue
+		}
+		if err := v.report(Finding{Kind: Leftover, Path: "tmp/" + name, Offset: -1, Stake: "space; or an edit that was displaced at the moment of a crash",
+			Heals: ByMoving, Next: nextRepair, Err: fmt.Errorf("its process is gone; after an unclean end the next flush looks it through")}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quarantine counts what was set aside.
+func (v *verify) quarantine() error {
+	names, err := v.s.FS.ReadDir(v.path("quarantine"))
+	if gone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	notes := 0
+	for _, name := range names {
+		switch {
+		case strings.HasSuffix(name, ".note.json"):
+			notes++
+		case filepath.Ext(name) != ".part":
+			v.sum.Quarantined++
+		}
+	}
+	if v.sum.Quarantined == 0 {
+		return nil
+	}
+	return v.report(Finding{Kind: Quarantined, Path: "quarantine", Offset: -1, Stake: "what was set aside, until somebody has looked at it",
+		Err: fmt.Errorf("%d things lie there, %d with a note that says why", v.sum.Quarantined, notes)})
+}

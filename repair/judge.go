@@ -1,0 +1,241 @@
+package repair
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+func filePath(id string) string { return "memories/" + docfile.FileName(id) }
+
+// file is what stands in a memory's place.
+type file struct {
+	data []byte
+	info vfs.Info
+	hash [32]byte
+	err  error
+}
+
+func (v *verify) read(name string) (f file) {
+	f.data, f.info, f.err = v.memories.Read(name, int64(v.s.FileLimit))
+	if f.err == nil {
+		f.hash = sha256.Sum256(f.data)
+	}
+	return f
+}
+
+func (f *file) has(line *index.Entry) bool {
+	return f.err == nil && f.info.Size == line.Size && f.hash == line.ContentHash
+}
+
+func (f *file) sameTime(line *index.Entry) bool { return f.info.Mtime.UnixMicro() == line.Mtime }
+
+func (v *verify) decode(data []byte) (*memstore.Memory, error) {
+	return memstore.Decode(data, memstore.DecodeOptions{Limits: v.s.Limits, Location: v.s.Location, Owned: true})
+}
+
+// judged is what became of one file.
+type judged struct {
+	finding *Finding
+	bytes   int64
+	read    bool
+	suspect bool // a version from before its deletion may stand there; see revived
+	err     error
+}
+
+// memory compares a memory with its file. line is what the set said of it when
+// its swap counter stood at swaps, nil when nothing did.
+func (v *verify) memory(id string, line *index.Entry, swaps uint64) (j judged) {
+	name := docfile.FileName(id)
+	for range tries {
+		flushed := v.s.Log.Flushed()
+		f := v.read(name)
+		j.bytes, j.read = int64(len(f.data)), f.err == nil
+		if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			j.err = err
+			return j
+		}
+		if _, _, over := v.s.State.Overlay().Get(memory, id); line != nil && !over && v.s.State.Swaps() == swaps && f.has(line) && f.sameTime(line) {
+			j.finding = v.content(id, &f, line.Version)
+			return j
+		}
+		list, err := v.may(id, flushed)
+		switch {
+		case errors.Is(err, errAgain):
+			j.finding, j.suspect = nil, false
+			continue
+		case errors.Is(err, errUnjudged):
+			j.finding = nil
+			return j
+		case err != nil:
+			j.err = err
+			return j
+		}
+		if j.finding = v.compare(id, &f, list, flushed); j.finding == nil {
+			return j
+		}
+		j.suspect = began(list, flushed)
+	}
+	return j
+}
+
+// compare says what is wrong with a file that may hold one of these versions.
+func (v *verify) compare(id string, f *file, list []standing, flushed wal.LSN) *Finding {
+	moved := false
+	for i := range list {
+		s := &list[i]
+		switch {
+		case s.absent && gone(f.err):
+			return nil
+		case s.absent || !f.has(&s.line):
+		case f.sameTime(&s.line) || s.version >= flushed: // an adopted edit keeps its own time until it is flushed
+			return v.content(id, f, s.version)
+		default:
+			moved = true
+		}
+	}
+	newest := &list[0]
+	if v.s.Log.Unsettled() && newest.version >= flushed {
+		return nil // the first flush writes it again, whatever stands there
+	}
+	out := &Finding{Path: filePath(id), Offset: -1, ID: id, LSN: newest.version, Next: nextRepair}
+	if moved {
+		out.Kind, out.Err = MemoryTime, fmt.Errorf("it was moved to %s; the bytes are right", f.info.Mtime.UTC())
+		out.Stake, out.Heals, out.Next = "nothing: reading it takes a little longer", ByAdoption, ""
+		return out
+	}
+	if newest.absent {
+		return v.stranger(out, f)
+	}
+	return v.classify(out, f, newest)
+}
+
+// content checks that a file that has the bytes of a version is a memory, and this one.
+func (v *verify) content(id string, f *file, version wal.LSN) *Finding {
+	m, err := v.decode(f.data)
+	if err == nil && m.ID == id {
+		return nil
+	}
+	out := &Finding{Kind: MemoryInvalid, Severity: Lost, Path: filePath(id), Offset: offsetOf(err), ID: id, LSN: version,
+		Stake: "this memory: it was stored as it stands", Heals: ByHand, Next: nextRepair, Err: err}
+	if err == nil {
+		out.Kind, out.Err = MemoryWrongID, fmt.Errorf("it holds the id %s", errs.Quote(m.ID))
+	}
+	return out
+}
+
+// classify says what became of a file that holds none of the versions it may hold.
+func (v *verify) classify(out *Finding, f *file, want *standing) *Finding {
+	out.Stake = "this version of the memory"
+	copied := v.copyOf(out, want)
+	switch {
+	case gone(f.err):
+		out.Kind, out.Err = MemoryMissing, errors.New("there is no such file")
+		return out
+	case f.err != nil && errors.Is(f.err, errs.ErrCorrupt):
+		out.Kind, out.Err = MemoryEmpty, f.err
+		return out
+	case f.err != nil:
+		out.Kind, out.Err = MemoryUnreadable, f.err
+		return out
+	}
+	m, err := v.decode(append([]byte(nil), f.data...))
+	rot := f.sameTime(&want.line)
+	out.Offset = firstDifference(f.data, copied)
+	switch {
+	case rot:
+		out.Kind, out.Err = MemoryRot, errors.New("its bytes have changed and its time has not")
+		if err != nil {
+			out.Err = fmt.Errorf("%w: %w", out.Err, err)
+			if out.Offset < 0 {
+				out.Offset = offsetOf(err)
+			}
+		}
+	case err != nil:
+		out.Kind, out.Err, out.Offset = MemoryInvalid, err, offsetOf(err)
+	case m.ID != out.ID:
+		out.Kind, out.Offset, out.Err = MemoryWrongID, -1, fmt.Errorf("it holds the id %s", errs.Quote(m.ID))
+	case v.older(f, want):
+		out.Kind, out.Offset, out.Err = MemoryStale, -1, fmt.Errorf("it holds an older version than %d", want.version)
+	default:
+		out.Kind, out.Severity, out.Heals = MemoryEdited, Healable, ByAdoption
+		out.Stake, out.Offset, out.Err = "the edit", -1, fmt.Errorf("it was saved at %s by somebody else", f.info.Mtime.UTC())
+	}
+	return out
+}
+
+// copyOf looks for the document of a version in log and archive, and says so.
+func (v *verify) copyOf(out *Finding, want *standing) []byte {
+	out.Severity, out.Heals, out.Next = Lost, "", nextRestore
+	for _, from := range []struct {
+		heals string
+		read  func() (wal.Entry, error)
+	}{
+		{ByLog, func() (wal.Entry, error) { return v.s.Log.ReadAt(v.ctx, want.version) }},
+		{ByArchive, func() (wal.Entry, error) { return v.s.Log.ArchivedAt(v.ctx, want.version) }},
+	} {
+		e, err := from.read()
+		if err != nil || e.Key != string(rune(memory))+out.ID || e.LSN != want.version {
+			continue
+		}
+		view, err := record.Parse(e.Value)
+		if err != nil {
+			continue
+		}
+		doc, err := v.s.Codec.Doc(&view, v.s.FileLimit)
+		if err == nil && sha256.Sum256(doc) == want.line.ContentHash {
+			out.Severity, out.Heals, out.Next = Healable, from.heals, nextRepair
+			return doc
+		}
+	}
+	return nil
+}
+
+// older says whether a file holds a version from before the one it should.
+func (v *verify) older(f *file, want *standing) bool {
+	for at, n := want.version, 0; at != 0 && n < 1000; n++ {
+		e, err := v.s.Log.ReadAt(v.ctx, at)
+		if err != nil {
+			if e, err = v.s.Log.ArchivedAt(v.ctx, at); err != nil {
+				return false
+			}
+		}
+		view, err := record.Parse(e.Value)
+		if err != nil {
+			return false
+		}
+		if line, err := index.ParseLine(view.Line); !e.Delete && err == nil && f.has(&line) {
+			return true
+		}
+		at = view.Previous
+	}
+	return false
+}
+
+func offsetOf(err error) int64 {
+	var s *docfile.SyntaxError
+	if errors.As(err, &s) {
+		return s.Offset
+	}
+	return -1
+}
+
+func firstDifference(a, b []byte) int64 {
+	if b == nil {
+		return -1
+	}
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return int64(i)
+		}
+	}
+	return int64(min(len(a), len(b)))
+}

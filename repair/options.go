@@ -1,0 +1,85 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// Source is an open store as this package sees it. The root fills it.
+type Source struct {
+	FS    vfs.FS
+	Dir   string
+	Log   *wal.FileLog
+	State *state.State
+	Codec *record.Codec
+
+	// Sight catches up with the log and maps the newest index.
+	Sight func(context.Context) error
+	// Config says what is wrong with config.json as it stands.
+	Config func() error
+	// Token names this process's own folder in tmp/.
+	Token string
+	// Inline: start no goroutines.
+	Inline bool
+	// FileLimit bounds the bytes of one document, Limits what is in it.
+	FileLimit int
+	Limits    memstore.Limits
+	Location  *time.Location // of times without a zone
+}
+
+// VerifyOptions: the zero value reads everything.
+type VerifyOptions struct {
+	// A sample: the share of the memories' files and of the archive whose
+	// hash is Part of Parts, from 1. All parts together are everything.
+	Part, Parts int
+	// Workers read files at the same time; 2 when 0, 1 is in the caller's goroutine.
+	Workers int
+	// Progress hears now and then how many things of how many are done; total
+	// may grow.
+	Progress func(done, total int64)
+	// Summary is filled while it runs, and complete when it has ended.
+	Summary *Summary
+}
+
+// Validate says what is wrong, as a *errs.FieldError.
+func (o *VerifyOptions) Validate() error {
+	switch {
+	case o.Parts < 0 || o.Part < 0 || o.Part > o.Parts || o.Parts > 0 && o.Part == 0:
+		return &errs.FieldError{Field: "sample", Value: fmt.Sprintf("%d/%d", o.Part, o.Parts), Limit: "n/t with 1 ≤ n ≤ t", Err: errs.ErrInvalid}
+	case o.Workers < 0:
+		return &errs.FieldError{Field: "workers", Value: fmt.Sprint(o.Workers), Limit: "1 or more", Err: errs.ErrInvalid}
+	}
+	return nil
+}
+
+// chosen says whether an id belongs to the sample.
+func (o *VerifyOptions) chosen(id string) bool {
+	if o.Parts < 2 {
+		return true
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	return h.Sum64()%uint64(o.Parts) == uint64(o.Part-1)
+}
+
+// Summary is what was read.
+type Summary struct {
+	Memories    int64 // whose files were compared
+	Files       int64 // read in memories/
+	Bytes       int64 // read, in files, log and archive
+	Segments    int64 // of the log
+	Archived    int64 // segments of the archive
+	Entries     int64 // of the log
+	Quarantined int64 // things that lie in quarantine/
+	Findings    map[Kind]int64
+	Worst       Severity // of the findings
+}

@@ -1,0 +1,125 @@
+package repair
+
+import (
+	"errors"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/segment"
+)
+
+// A memory that was deleted and written again begins a chain of its own: its
+// record says that nothing came before. As long as this is not flushed, its file
+// may still hold a version from before the deletion, which only a scan of the
+// log finds. Those whose file looks wrong for this reason alone wait for one
+// scan for all of them.
+
+// began says that a chain begins with a version that is not flushed.
+func began(list []standing, flushed uint64) bool {
+	n := len(list)
+	return n >= 2 && list[n-1].absent && list[n-1].version == 0 && list[n-2].version >= flushed
+}
+
+// revived judges the suspects by all versions that the log has of them.
+func (v *verify) revived() error {
+	suspects := v.suspects
+	v.suspects = nil
+	for try := 0; try < tries && len(suspects) > 0; try++ {
+		flushed, from := v.s.Log.Flushed(), v.oldest()
+		files := make(map[string]*file, len(suspects))
+		versions := make(map[string][]standing, len(suspects))
+		for _, s := range suspects {
+			f := v.read(docfile.FileName(s.ID))
+			f.data = nil
+			files[s.ID] = &f
+			set, err := v.inSet(s.ID)
+			if err != nil {
+				set = standing{absent: true}
+			}
+			versions[s.ID] = []standing{set}
+		}
+		if err := v.s.Sight(v.ctx); err != nil {
+			return err
+		}
+		err := v.collect(from, versions)
+		if errors.Is(err, errs.ErrTruncated) {
+			continue
+		}
+		if err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			return err
+		}
+		left := suspects[:0]
+		for _, s := range suspects {
+			if !fits(files[s.ID], versions[s.ID], flushed) {
+				left = append(left, s)
+			}
+		}
+		suspects = left
+	}
+	for _, s := range suspects {
+		if j := v.memory(s.ID, nil, 0); j.finding != nil { // not flushed meanwhile
+			if err := v.report(*j.finding); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// oldest is where the log begins: what stands in a file may also be a version
+// that is spilled already.
+func (v *verify) oldest() uint64 {
+	from := v.s.State.From()
+	list, _, err := v.s.Log.SegmentFiles()
+	if err != nil {
+		return from
+	}
+	for _, s := range list {
+		if s.Err == nil {
+			return min(from, s.Start.Geometry.Start(s.Number)+segment.StartSize)
+		}
+	}
+	return from
+}
+
+// collect appends the versions that the log has of some memories.
+func (v *verify) collect(from uint64, versions map[string][]standing) error {
+	for e, err := range v.s.Log.Scan(v.ctx, from) {
+		if err != nil {
+			return err
+		}
+		if e.Key == "" || e.Key[0] != memory {
+			continue
+		}
+		list, ok := versions[e.Key[1:]]
+		if !ok {
+			continue
+		}
+		s := standing{version: e.LSN, absent: e.Delete}
+		if view, err := record.Parse(e.Value); err == nil && !e.Delete {
+			if s.line, err = index.ParseLine(view.Line); err != nil {
+				continue
+			}
+		}
+		versions[e.Key[1:]] = append(list, s)
+	}
+	return nil
+}
+
+// fits says whether a file holds the newest version below flushed or one above it.
+func fits(f *file, list []standing, flushed uint64) bool {
+	first := 0
+	for i, s := range list {
+		if s.version < flushed {
+			first = i
+		}
+	}
+	for _, s := range list[first:] {
+		if s.absent && gone(f.err) || !s.absent && f.has(&s.line) {
+			return true
+		}
+	}
+	return false
+}

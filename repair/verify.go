@@ -1,0 +1,129 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"path/filepath"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/wal"
+)
+
+// tries is how often what does not match is looked at before it is reported.
+const tries = 4
+
+// Verify reads the store and yields what it finds. An error ends it: ctx ended,
+// or something could not be read at all. What it says is true of some moment
+// between its start and its end.
+func Verify(ctx context.Context, s Source, o VerifyOptions) iter.Seq2[Finding, error] {
+	return func(yield func(Finding, error) bool) {
+		if err := o.Validate(); err != nil {
+			yield(Finding{}, err)
+			return
+		}
+		v := &verify{ctx: ctx, s: s, o: o, yield: yield, sum: o.Summary}
+		if v.o.Workers == 0 {
+			v.o.Workers = 2
+		}
+		if s.Inline {
+			v.o.Workers = 1
+		}
+		if v.sum == nil {
+			v.sum = new(Summary)
+		}
+		*v.sum = Summary{Findings: map[Kind]int64{}}
+		v.memories = docfile.Layout{FS: s.FS, Root: s.Dir}.Folder("memories")
+		defer func() {
+			if v.sound != nil {
+				_ = v.sound.Release()
+			}
+		}()
+		for _, step := range []func() error{
+			v.config, v.checkpoint, v.index, v.log, v.archive, v.overlay, v.backups, v.files, v.temp, v.quarantine,
+		} {
+			err := ctx.Err()
+			if err == nil {
+				err = step()
+			}
+			if errors.Is(err, errStopped) {
+				return
+			}
+			if err != nil {
+				yield(Finding{}, err)
+				return
+			}
+		}
+	}
+}
+
+// verify is one run.
+type verify struct {
+	ctx      context.Context
+	s        Source
+	o        VerifyOptions
+	yield    func(Finding, error) bool
+	sum      *Summary
+	memories *docfile.Folder
+
+	marks []wal.Mark // of the checkpoint, to be met in the log
+	// A process believes a block that it has once checked. When the index turns
+	// out to be damaged, lines are asked of a set that has checked none: nil when
+	// there is none that can be loaded.
+	indexBad bool
+	sound    *index.Set
+
+	suspects    []*Finding // see revived
+	done, total int64
+}
+
+var errStopped = errors.New("the caller has seen enough")
+
+// report hands a finding to the caller.
+func (v *verify) report(f Finding) error {
+	v.sum.Findings[f.Kind]++
+	v.sum.Worst = max(v.sum.Worst, f.Severity)
+	if !v.yield(f, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+func (v *verify) progress(done int64) {
+	v.done += done
+	v.total = max(v.total, v.done)
+	if v.o.Progress != nil {
+		v.o.Progress(v.done, v.total)
+	}
+}
+
+func (v *verify) path(elem ...string) string {
+	return filepath.Join(append([]string{v.s.Dir}, elem...)...)
+}
+
+func (v *verify) config() error {
+	var err error
+	for range tries {
+		if err = v.s.Config(); err == nil {
+			return nil
+		}
+	}
+	return v.report(Finding{
+		Kind: ConfigInvalid, Severity: Healable, Path: "config.json", Offset: -1, Err: err,
+		Stake: "limits and intervals: the last good ones or the defaults hold", Heals: ByHand, Next: nextConfig,
+	})
+}
+
+// place takes path and offset out of damage.
+func place(err error, path string) (string, int64) {
+	var c *errs.CorruptionError
+	if errors.As(err, &c) {
+		return c.Path, c.Offset
+	}
+	return path, -1
+}
+
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
