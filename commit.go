@@ -20,7 +20,6 @@ type op struct {
 	conds   conditions
 	must    bool // a deletion of what is not there is ErrNotFound
 	written bool // by the commit: not overtaken by a later one of the same id, not a no-op
-	newest  wal.LSN
 }
 
 // reads are the versions that a transaction has seen, by id.

@@ -21,6 +21,14 @@ import (
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
+// killMyself ends this process as kill -9 does.
+func killMyself() {
+	if p, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = p.Kill()
+	}
+	select {}
+}
+
 func quarantined(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	list, _ := os.ReadDir(filepath.Join(dir, "quarantine"))
@@ -339,7 +347,7 @@ func TestRegressDamagedStartLosesWhatIsNotFlushed(t *testing.T) {
 		if os.Getenv("VARVE_FLUSH") != "" {
 			st.Flush(context.Background())
 		}
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		killMyself()
 	}
 	dir := filepath.Join(t.TempDir(), "s")
 	c := exec.Command(os.Args[0], "-test.run=TestRegressDamagedStartLosesWhatIsNotFlushed")
@@ -356,7 +364,7 @@ func TestRegressDamagedStartLosesWhatIsNotFlushed(t *testing.T) {
 	f.Close()
 	st, err := Open(context.Background(), dir, nil)
 	if err != nil {
-		t.Skipf("refused: %v", err)
+		return // refused is right, too
 	}
 	defer st.Close()
 	if _, err := st.Get(context.Background(), "x"); err != nil {
@@ -444,7 +452,7 @@ func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 		st.Put(ctx, Memory{ID: "z", Content: "three"})
 		st.flush(ctx, mergeWhenDue) // all four are durable in their files
 		os.WriteFile(dir+".at", []byte(fmt.Sprint(m.Version)), 0o600)
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		killMyself()
 	}
 	dir := filepath.Join(t.TempDir(), "s")
 	c := exec.Command(os.Args[0], "-test.run=TestRegressDamageBelowFlushedServesOldVersions")
@@ -505,11 +513,11 @@ func TestRegressIndexAheadOfTheLog(t *testing.T) {
 	}
 	st, err := Open(ctx, dir, &Options{NoBackground: true})
 	if err != nil {
-		t.Skipf("refused, fine: %v", err)
+		t.Fatalf("it opens, with an index made again: %v", err)
 	}
 	_, err = st.Put(ctx, Memory{ID: "new", Content: "acknowledged"})
 	if err != nil {
-		t.Skipf("refused, fine: %v", err)
+		t.Fatalf("it opens, with an index made again: %v", err)
 	}
 	if _, err := st.Get(ctx, "new"); err != nil {
 		t.Errorf("a Put that returned nil: %v", err)

@@ -101,7 +101,7 @@ func TestLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, f.Unlease())
-	g, err = b.OpenFile("/x", os.O_RDONLY, 0)
+	_, err = b.OpenFile("/x", os.O_RDONLY, 0)
 	must(t, err)
 	lease(false)
 	d.Kill(b)

@@ -253,13 +253,16 @@ func TestDeadlockIsReported(t *testing.T) {
 			if i == 1 {
 				slices.Reverse(locks)
 			}
-			for {
+			take := func() {
 				for _, name := range locks {
 					l, err := p.FS.OpenLock(name, 0o600)
 					check(err)
 					check(l.Lock(context.Background(), vfs.ModeExclusive))
 					defer l.Close()
 				}
+			}
+			for range 1000 {
+				take()
 			}
 		})
 	}
