@@ -1,8 +1,8 @@
 // Command bench measures Varve and its peers in one run, on one disk, in the
 // same minutes, beside the limits of that disk.
 //
-//	go run -tags varve . [-quick] [-rounds 3] [-dir DIR] [-engines list] [-o RESULTS.md]
-//	go run -tags varve . -rates [-dir DIR]        op rate and settled rate by what the store holds
+//	go run . [-quick] [-rounds 3] [-dir DIR] [-engines list] [-o RESULTS.md]
+//	go run . -rates [-dir DIR]        op rate and settled rate by what the store holds
 //
 // It is a module of its own, so that the peers burden no user of Varve. A
 // round runs each workload on each engine before the next workload begins, in

@@ -63,7 +63,7 @@ func chosen(list string) ([]func() Engine, error) {
 			}
 		}
 		if len(out) == n {
-			return nil, fmt.Errorf("no engine %q (Varve needs -tags varve)", word)
+			return nil, fmt.Errorf("no engine %q", word)
 		}
 	}
 	return out, nil

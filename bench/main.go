@@ -100,11 +100,7 @@ func command() error {
 
 // commandLine is what a reader types to have the same.
 func commandLine() string {
-	args := "go run "
-	if len(varveEngine()) > 0 {
-		args += "-tags varve "
-	}
-	return strings.TrimSpace(args + ". " + strings.Join(os.Args[1:], " "))
+	return strings.TrimSpace("go run . " + strings.Join(os.Args[1:], " "))
 }
 
 func (c *config) write(text string) error {

@@ -1,5 +1,3 @@
-//go:build varve
-
 package main
 
 import (

@@ -1,5 +1,0 @@
-//go:build !varve
-
-package main
-
-func varveEngine() []func() Engine { return nil }
