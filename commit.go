@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/varve-db/varve/internal/record"
@@ -102,6 +104,7 @@ func (st *Store) prepare(ctx context.Context, ops []op, seen reads, listed wal.L
 			}
 		}
 	}
+	prepared := make([]prepared, len(ops))
 	for i := range ops {
 		ops[i].written = false
 		if j, ok := last[ops[i].id]; ok && j != i && ops[i].id != "" {
@@ -113,21 +116,61 @@ func (st *Store) prepare(ctx context.Context, ops []op, seen reads, listed wal.L
 			}
 			continue
 		}
-		if err := st.prepareOne(ctx, &ops[i], b); err != nil {
-			if len(ops) > 1 {
-				err = &BatchError{Index: i, Key: ops[i].id, Err: err}
-			} else {
-				err = fmt.Errorf("memory %s: %w", quote(ops[i].id), err)
-			}
-			return nil, err
+		prepared[i].wanted = true
+	}
+	st.prepareAll(ctx, ops, prepared)
+	for i := range prepared {
+		p := &prepared[i]
+		switch {
+		case p.err != nil && len(ops) > 1:
+			return nil, &BatchError{Index: i, Key: ops[i].id, Err: p.err}
+		case p.err != nil:
+			return nil, fmt.Errorf("memory %s: %w", quote(ops[i].id), p.err)
+		case !p.wanted:
+			continue
+		}
+		b.Preconditions = append(b.Preconditions, p.precondition)
+		if ops[i].written {
+			b.Entries = append(b.Entries, p.entry)
 		}
 	}
 	return b, nil
 }
 
+// prepared is what one operation adds to the batch.
+type prepared struct {
+	wanted       bool
+	precondition wal.Precondition
+	entry        wal.Entry
+	err          error
+}
+
+// prepareMany is how many operations make a second goroutine worth while.
+const prepareMany = 64
+
+func (st *Store) prepareAll(ctx context.Context, ops []op, out []prepared) {
+	part := func(from, to int) {
+		for i := from; i < to; i++ {
+			if out[i].wanted {
+				out[i].err = st.prepareOne(ctx, &ops[i], &out[i])
+			}
+		}
+	}
+	n := min(runtime.GOMAXPROCS(0), len(ops)/prepareMany)
+	if n < 2 || st.o.System.Inline {
+		part(0, len(ops))
+		return
+	}
+	var wg sync.WaitGroup
+	for k := range n {
+		wg.Go(func() { part(k*len(ops)/n, (k+1)*len(ops)/n) })
+	}
+	wg.Wait()
+}
+
 func key(id string) string { return string(rune(record.Memory)) + id }
 
-func (st *Store) prepareOne(ctx context.Context, o *op, b *wal.Batch) error {
+func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared) error {
 	now := st.o.Clock()
 	old, err := version{}, error(ErrNotFound)
 	if o.id != "" {
@@ -148,12 +191,12 @@ func (st *Store) prepareOne(ctx context.Context, o *op, b *wal.Batch) error {
 		if visible == 0 && o.must {
 			return ErrNotFound
 		}
-		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(o.id), LSN: old.lsn})
+		p.precondition = wal.Precondition{Key: key(o.id), LSN: old.lsn}
 		if !found {
 			return nil
 		}
 		value, inflated := st.codec.Encode(nil, &record.Record{Previous: old.lsn})
-		b.Entries = append(b.Entries, wal.Entry{Key: key(o.id), Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated})
+		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
 		o.written = true
 		return nil
 	}
@@ -180,8 +223,8 @@ func (st *Store) prepareOne(ctx context.Context, o *op, b *wal.Batch) error {
 	}
 	value, inflated := st.codec.Encode(make([]byte, 0, 64+len(line)+len(doc)+4*len(m.Embedding)),
 		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
-	b.Entries = append(b.Entries, wal.Entry{Key: key(m.ID), Kind: record.KindPut, Value: value, Inflated: inflated})
-	b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(m.ID), LSN: old.lsn})
+	p.precondition = wal.Precondition{Key: key(m.ID), LSN: old.lsn}
+	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated}
 	*o.memory = m
 	o.written = true
 	return nil

@@ -102,6 +102,10 @@ func (st *Store) makeStore() error {
 	if err := vfs.MkdirAll(st.fs, st.dir, st.o.FolderMode); err != nil {
 		return st.ioError("making", st.dir, err)
 	}
+	// Whoever made it may have been killed before its name was durable.
+	if err := st.fs.SyncDir(filepath.Dir(st.dir)); err != nil && !vfs.IsPermission(err) {
+		return st.ioError("syncing", filepath.Dir(st.dir), err)
+	}
 	if err := st.makeFolders(); err != nil {
 		return err
 	}

@@ -195,6 +195,12 @@ func (l *FileLog) gather() *group {
 	g.clock = max(g.clock, s.lastTime+1)
 	nonce := l.o.Nonce()
 	requests := l.q.take()
+	size, count := uint64(segment.StartSize+segment.HeaderSize), 1
+	for _, r := range requests {
+		size += r.size
+		count += len(r.batch.Entries)
+	}
+	g.buf, g.entries, g.marks = l.buffer(size), make([]Entry, 0, count), make([]Mark, 0, count)
 	for i, r := range requests {
 		waits, err := l.judge(g, r)
 		if err == nil && len(r.batch.Entries) > 0 {
@@ -220,6 +226,20 @@ func (l *FileLog) gather() *group {
 		g.buf = append(g.buf, make([]byte, min(rest, segment.HeaderSize))...)
 	}
 	return g
+}
+
+// keptBuffer is the largest write for which the memory is kept.
+const keptBuffer = 1 << 20
+
+// buffer is the memory of the next write; append.lock is held.
+func (l *FileLog) buffer(size uint64) []byte {
+	if size > keptBuffer {
+		return make([]byte, 0, size)
+	}
+	if uint64(cap(l.writing)) < size {
+		l.writing = make([]byte, 0, max(size, 64<<10))
+	}
+	return l.writing[:0]
 }
 
 // judge asks whether a request's preconditions hold behind everything before it.

@@ -32,6 +32,7 @@ type FileLog struct {
 	damage atomic.Pointer[errs.CorruptionError]
 
 	q       queue
+	writing []byte        // the memory of one write; append.lock
 	syncing chan struct{} // one goroutine of this process at a time asks for sync.lock
 	state   state
 	files   files

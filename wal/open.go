@@ -75,6 +75,10 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		}
 		return l.join(ctx)
 	}
+	// The folders of the store, too, may be there and not be durable yet.
+	if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
+		return l.ioError("syncing", l.o.Dir, err)
+	}
 	if err := l.recover(ctx); err != nil {
 		return err
 	}

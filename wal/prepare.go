@@ -50,7 +50,8 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 	}
 	last := l.geo.End(number)
 	if want := min(end+l.reserve(), last); prepared < want {
-		err := l.writeOut(number, min(max(want, prepared+l.step()), last))
+		// Not the part that this very write is about to fill.
+		err := l.writeOut(number, max(prepared, end), min(max(want, end+l.step()), last))
 		if err != nil && !(vfs.IsDiskFull(err) && deletes && end <= prepared) {
 			return l.full(err)
 		}
@@ -89,18 +90,12 @@ func (l *FileLog) full(err error) error {
 	return l.ioError("preparing space in", l.o.walDir(), err)
 }
 
-// writeOut extends the zeros of a segment to an end; append.lock is held.
-func (l *FileLog) writeOut(number uint64, end LSN) error {
+// writeOut puts zeros between two positions of a segment that lie behind the tail;
+// append.lock is held.
+func (l *FileLog) writeOut(number uint64, from, end LSN) error {
 	f, err := l.segment(number)
 	if err != nil {
 		return err
-	}
-	from, err := l.prepared(number)
-	if err != nil {
-		return err
-	}
-	if tail := l.shared.tail(); l.geo.Number(tail-1) == number {
-		from = max(from, tail)
 	}
 	for from < end {
 		n := min(end-from, uint64(len(zeroStep)))
@@ -248,7 +243,7 @@ func (l *FileLog) prepare(ctx context.Context) error {
 	prepared, last := l.shared.Load(wordPrepared), l.geo.End(number)
 	var err error
 	if l.stillOurs() == nil && prepared < last && l.low(tail, prepared) {
-		err = l.writeOut(number, min(prepared+l.step(), last))
+		err = l.writeOut(number, max(prepared, tail), min(prepared+l.step(), last))
 	}
 	l.unlock(roleAppend)
 	if err != nil {
