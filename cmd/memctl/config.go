@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+// setting is a member of config.json.
+type setting struct {
+	name  string
+	about string
+	value func(c *varve.Config) any
+}
+
+func orElse[T any](p *T, d T) any {
+	if p == nil {
+		return d
+	}
+	return *p
+}
+
+// settings are those that a user may change, with the values that hold.
+func settings() []setting {
+	return []setting{
+		{"index_backup_count", "older indexes that are kept in backups/", func(c *varve.Config) any { return orElse(c.IndexBackupCount, 3) }},
+		{"auto_repair", "heal at once what costs little", func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
+		{"backup_interval", "seconds between two backups of the index", func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
+		{"flush_threshold", "changes that start a flush; one also starts within a second", func(c *varve.Config) any { return orElse(c.FlushThreshold, 20) }},
+		{"max_memory_bytes", "of one memory's JSON", func(c *varve.Config) any { return limitsOf(*c).MemoryBytes }},
+		{"max_id_bytes", "of an id", func(c *varve.Config) any { return limitsOf(*c).IDBytes }},
+		{"max_depth", "of nesting in one memory", func(c *varve.Config) any { return limitsOf(*c).Depth }},
+		{"max_embedding_dims", "numbers in one embedding", func(c *varve.Config) any { return limitsOf(*c).EmbeddingDim }},
+	}
+}
+
+func settingNames() []string {
+	var names []string
+	for _, s := range settings() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+func settingOf(command, name string) (setting, error) {
+	all := settings()
+	i := slices.IndexFunc(all, func(s setting) bool { return s.name == name })
+	if i < 0 {
+		return setting{}, usagef(command, "there is no setting %q; there are %s", name, strings.Join(settingNames(), ", "))
+	}
+	return all[i], nil
+}
+
+func (a *app) configCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "config",
+		Short:   "Show and change the store's settings",
+		Long:    `Show the settings of the store's config.json. They hold for every process that uses it.`,
+		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576",
+		Args:    cobra.NoArgs,
+		RunE:    a.do(a.listConfig),
+	}
+	names := func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return settingNames(), cobra.ShellCompDirectiveNoFileComp
+	}
+	c.AddCommand(
+		&cobra.Command{
+			Use: "list", Short: "Show all settings", Example: "  memctl config list --json", Args: cobra.NoArgs, RunE: a.do(a.listConfig),
+		},
+		&cobra.Command{
+			Use: "get NAME", Short: "Print one setting", Example: "  memctl config get flush_threshold", Args: exactly(1, "the name of a setting"),
+			RunE: a.do(a.getConfig), ValidArgsFunction: names,
+		},
+		&cobra.Command{
+			Use: "set NAME VALUE", Short: "Change one setting", Example: "  memctl config set auto_repair false", Args: exactly(2, "a name and a value"),
+			RunE: a.do(a.setConfig), ValidArgsFunction: names,
+		},
+	)
+	return c
+}
+
+func (a *app) listConfig(cmd *cobra.Command, _ []string) error {
+	return a.with(cmd.Context(), look, func(st *varve.Store) error {
+		c := st.Config()
+		for _, s := range settings() {
+			if a.document != nil {
+				a.document.member(s.name, s.value(&c))
+			} else {
+				fmt.Fprintf(a.out, "%-20s %-10v %s\n", s.name, s.value(&c), s.about)
+			}
+		}
+		return nil
+	})
+}
+
+func (a *app) getConfig(cmd *cobra.Command, args []string) error {
+	s, err := settingOf(cmd.CommandPath(), args[0])
+	if err != nil {
+		return err
+	}
+	return a.with(cmd.Context(), look, func(st *varve.Store) error {
+		c := st.Config()
+		if a.document != nil {
+			a.document.member(s.name, s.value(&c))
+		} else {
+			fmt.Fprintln(a.out, s.value(&c))
+		}
+		return nil
+	})
+}
+
+func (a *app) setConfig(cmd *cobra.Command, args []string) error {
+	s, err := settingOf(cmd.CommandPath(), args[0])
+	if err != nil {
+		return err
+	}
+	return a.with(cmd.Context(), write, func(st *varve.Store) error {
+		c := st.Config()
+		if err := assign(&c, s.name, args[1]); err != nil {
+			return err
+		}
+		if err := st.SetConfig(c); err != nil {
+			return err
+		}
+		if a.document != nil {
+			a.document.member(s.name, s.value(&c))
+			return nil
+		}
+		a.say("%s is %v", s.name, s.value(&c))
+		return nil
+	})
+}
+
+// assign sets one member from what the user wrote.
+func assign(c *varve.Config, name, value string) error {
+	member, err := json.Marshal(map[string]json.RawMessage{name: json.RawMessage(value)})
+	if err == nil {
+		err = json.Unmarshal(member, c)
+	}
+	if err != nil || strings.TrimSpace(value) == "null" {
+		want := "a whole number"
+		if name == "auto_repair" {
+			want = "true or false"
+		}
+		return &varve.FieldError{Field: name, Value: fmt.Sprintf("%q", value), Err: errors.New("it must be " + want)}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/memstore"
+)
+
+func (a *app) editCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "edit ID",
+		Short: "Change a memory in an editor",
+		Long: `Open the memory's document in $VISUAL or $EDITOR and store what was saved, if nobody else
+has changed the memory meanwhile. A text that is refused, or came too late, is kept in
+a file that the message names.`,
+		Example: "  memctl edit notes\n  EDITOR='code --wait' memctl edit notes",
+		Args:    exactly(1, "the id of a memory"),
+		RunE:    a.do(func(cmd *cobra.Command, args []string) error { return a.edit(cmd.Context(), args[0]) }),
+	}
+}
+
+func (a *app) edit(ctx context.Context, id string) error {
+	dir, err := a.locate()
+	if err != nil {
+		return err
+	}
+	var (
+		doc     []byte
+		version uint64
+		limits  memstore.Limits
+	)
+	// The store is not held while the editor is open: that may be for hours.
+	err = a.withIn(ctx, dir, write, nil, func(st *varve.Store) error {
+		m, err := st.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		version, limits = m.Version, limitsOf(st.Config())
+		doc, err = m.Encode(noLimits())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp("", "memctl-edit-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the text to edit: %w", err)
+	}
+	file := filepath.Join(temp, docfile.FileName(id))
+	if err := os.WriteFile(file, doc, 0o600); err != nil {
+		return fmt.Errorf("writing the text to edit: %w", err)
+	}
+	m, err := a.edited(id, file, doc, limits)
+	if err == nil && m != nil {
+		// From here on it is not given up for a signal that was meant for the editor.
+		err = a.save(context.WithoutCancel(ctx), dir, m, version)
+	}
+	if err != nil {
+		return &fixed{fmt.Errorf("%w; the text is kept in %s", err, file), "put what you want to keep into: memctl edit " + shellQuote(id)}
+	}
+	if err := os.RemoveAll(temp); err != nil {
+		a.note("the edited text could not be removed: %v", err)
+	}
+	if a.document == nil && m == nil {
+		a.say("%s was not changed", printableID(id))
+	}
+	return nil
+}
+
+// save stores what was edited; nobody may have changed it since.
+func (a *app) save(ctx context.Context, dir string, m *varve.Memory, version uint64) error {
+	return a.withIn(ctx, dir, write, nil, func(st *varve.Store) error {
+		stored, err := st.Put(ctx, *m, varve.IfVersion(version))
+		if err == nil {
+			a.put(&stored)
+		}
+		return err
+	})
+}
+
+// edited runs the editor until its text is a memory, or the user has enough of
+// it. It is nil when nothing was changed.
+func (a *app) edited(id, file string, before []byte, limits memstore.Limits) (*varve.Memory, error) {
+	for {
+		if err := a.runEditor(file); err != nil {
+			return nil, err
+		}
+		after, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the edited text: %w", err)
+		}
+		if bytes.Equal(before, after) {
+			return nil, nil
+		}
+		m, err := memstore.Decode(after, memstore.DecodeOptions{Limits: limits, ID: id})
+		if err == nil {
+			return m, nil
+		}
+		if !a.again(err) {
+			return nil, fmt.Errorf("the edited text is refused: %w", err)
+		}
+	}
+}
+
+// again asks whether to go back to the editor; only a person is asked.
+func (a *app) again(why error) bool {
+	if _, ok := terminal(a.in); !ok {
+		return false
+	}
+	fmt.Fprintf(a.errOut, "%s\nEdit again? [Y/n] ", printableLines(why.Error()))
+	var answer string
+	if _, err := fmt.Fscanln(a.in, &answer); err != nil && answer == "" {
+		return err.Error() == "unexpected newline" // just Enter
+	}
+	return strings.HasPrefix(strings.ToLower(answer), "y")
+}
+
+// runEditor runs $VISUAL or $EDITOR, which may be a command with arguments.
+func (a *app) runEditor(file string) error {
+	fallback := "vi"
+	if runtime.GOOS == "windows" {
+		fallback = "notepad"
+	}
+	editor := cmp.Or(a.get("VISUAL"), a.get("EDITOR"), fallback)
+	cmd := exec.Command("sh", "-c", editor+` "$@"`, editor, file)
+	if runtime.GOOS == "windows" {
+		words := strings.Fields(editor)
+		cmd = exec.Command(words[0], append(words[1:], file)...)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.stdout, a.errOut
+	if a.document != nil {
+		cmd.Stdout = a.errOut // stdout is for the document alone
+	}
+	// Ctrl-C is the editor's while it runs.
+	taken := make(chan os.Signal, 1)
+	signal.Notify(taken, os.Interrupt)
+	defer signal.Stop(taken)
+	if err := cmd.Run(); err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return fmt.Errorf("%w: the editor %s ended with %s; nothing was stored", varve.ErrInvalid, editor, exit.ProcessState)
+		}
+		return fmt.Errorf("running the editor %s ($VISUAL or $EDITOR names it): %w", editor, err)
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package main
+
+import "slices"
+
+// The exit codes; scripts rely on them.
+const (
+	codeOK          = 0
+	codeInternal    = 1
+	codeDamage      = 2
+	codeLost        = 3
+	codeNotFound    = 4
+	codeConflict    = 5
+	codeRefused     = 6
+	codeNoStore     = 10
+	codeLocked      = 11
+	codeNewer       = 12
+	codeDiskFull    = 13
+	codePermission  = 14
+	codeUsage       = 64
+	codeInterrupted = 130
+)
+
+// gravity orders the codes from the gravest: what is lost comes before what
+// went wrong around it, and that before what was merely refused.
+var gravity = [...]int{
+	codeLost, codeDamage, codeInternal, codeDiskFull, codeNewer, codePermission, codeLocked, codeNoStore,
+	codeInterrupted, codeConflict, codeRefused, codeNotFound, codeUsage, codeOK,
+}
+
+// graver is the graver of two codes.
+func graver(a, b int) int {
+	if slices.Index(gravity[:], b) < slices.Index(gravity[:], a) {
+		return b
+	}
+	return a
+}
+
+// exitStatus is part of every help.
+const exitStatus = `EXIT STATUS
+  0  fine                                  11  locked; the message names the holder
+  1  internal error                        12  written by a newer version
+  2  damage that repair can heal           13  disk full
+  3  data lost or unreadable               14  permission; the message has the remedy
+  4  no such memory                        64  wrong usage
+  5  conflict: it was changed meanwhile   130  interrupted
+  6  refused input, or a limit             Of several the gravest. --json has it as "error".
+ 10  no store
+`

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// failure is an error as the user hears of it.
+type failure struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	Path    string `json:"path,omitempty"`
+	Fix     string `json:"fix,omitempty"`
+
+	code int
+}
+
+// usageError is a command line that cannot be understood.
+type usageError struct {
+	command string // whose help says more
+	err     error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(command, format string, args ...any) error {
+	return &usageError{command, fmt.Errorf(format, args...)}
+}
+
+// fixed carries a remedy that is better than that of its kind.
+type fixed struct {
+	err error
+	fix string
+}
+
+func (e *fixed) Error() string { return e.err.Error() }
+func (e *fixed) Unwrap() error { return e.err }
+
+// classes says what an error is, first match first: damage also matches
+// ErrReadOnly when it made the store so, and ErrInvalid by what a decoder found.
+var classes = []struct {
+	is   func(error) bool
+	code int
+	kind string
+	fix  string
+}{
+	{as[*usageError], codeUsage, "usage", "memctl help shows the commands"},
+	{as[*unready], codeDamage, "not ready", "memctl flush makes index and log anew from the files"},
+	{is(varve.ErrNewerFormat), codeNewer, "newer format", "install the newest memctl"},
+	{is(varve.ErrLocked), codeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
+	{is(varve.ErrCorrupt), codeLost, "unreadable", "memctl verify says what is damaged and what helps"},
+	{both(varve.ErrOutcomeUnknown, context.Canceled), codeInterrupted, "interrupted", "look whether it is there: memctl get ID"},
+	{is(varve.ErrOutcomeUnknown), codeInternal, "outcome unknown", "look whether it is there: memctl get ID"},
+	{is(varve.ErrConflict), codeConflict, "conflict", "read it again (memctl get ID) and repeat"},
+	{is(varve.ErrNotFound), codeNotFound, "not found", "memctl list shows what there is"},
+	{is(varve.ErrNoStore), codeNoStore, "no store", "make one with: memctl init DIR; or name one with --store DIR"},
+	{vfs.IsDiskFull, codeDiskFull, "disk full", "make room; deleting still works: memctl rm ID"},
+	{vfs.IsPermission, codePermission, "permission", "change the owner or the mode, or run it as the owner"},
+	{is(varve.ErrReadOnly), codePermission, "read-only", "memctl status says why"},
+	{is(varve.ErrTooLarge), codeRefused, "too large", "limits are in config.json: memctl config"},
+	{is(varve.ErrBatchTooLarge), codeRefused, "too large", "put fewer at once, or use memctl import --from jsonl"},
+	{is(varve.ErrLimit), codeRefused, "limit", "limits are in config.json: memctl config"},
+	{is(varve.ErrSession), codeRefused, "refused", ""},
+	{is(varve.ErrInvalid), codeRefused, "invalid", "correct the input; nothing was written"},
+	{is(fs.ErrNotExist), codeRefused, "no such file", "check the name"},
+	{is(context.Canceled), codeInterrupted, "interrupted", "run it again"},
+}
+
+func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+
+func both(a, b error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, a) && errors.Is(err, b) }
+}
+
+func as[T error](err error) bool {
+	var t T
+	return errors.As(err, &t)
+}
+
+// classify makes a failure of an error.
+func classify(err error) *failure {
+	f := &failure{Kind: "internal", Message: err.Error(), Path: pathOf(err), code: codeInternal}
+	for _, c := range classes {
+		if c.is(err) {
+			f.code, f.Kind, f.Fix = c.code, c.kind, c.fix
+			break
+		}
+	}
+	var u *usageError
+	if errors.As(err, &u) && u.command != "" {
+		f.Fix = u.command + " --help shows how it is used"
+	}
+	var better *fixed
+	if errors.As(err, &better) {
+		f.Fix = better.fix
+	}
+	return f
+}
+
+// pathOf is the file that an error is about, "" when it names none.
+func pathOf(err error) string {
+	var (
+		damaged *varve.CorruptionError
+		locked  *varve.LockError
+		path    *fs.PathError
+		link    *os.LinkError
+	)
+	switch {
+	case errors.As(err, &damaged):
+		return damaged.Path
+	case errors.As(err, &locked):
+		return locked.Path
+	case errors.As(err, &path):
+		return path.Path
+	case errors.As(err, &link):
+		return link.New
+	}
+	return ""
+}
+
+// invalid says that the JSON of an input cannot be read.
+func invalid(what string, err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return fmt.Errorf("%s: %w: the JSON breaks off", what, varve.ErrInvalid)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%s: %w: not JSON at byte %d: %w", what, varve.ErrInvalid, syntax.Offset, err)
+	}
+	return fmt.Errorf("%s: %w: %w", what, varve.ErrInvalid, err)
+}

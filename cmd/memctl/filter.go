@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+// filterFlags choose memories, for list and export.
+type filterFlags struct {
+	session, category, prefix, after string
+	since, until                     string
+}
+
+func (f *filterFlags) add(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.session, "session", "", "those of a `session`")
+	fl.StringVar(&f.category, "category", "", "those of a `category`")
+	fl.StringVar(&f.prefix, "prefix", "", "those whose id begins with this `text`")
+	fl.StringVar(&f.since, "since", "", "those written at this `time` or later: 2026-01-31, 2026-01-31T15:04:05Z, or 90m, 24h, 7d ago")
+	fl.StringVar(&f.until, "until", "", "those written before this `time`")
+}
+
+// filters are the flags as the store wants them.
+func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter, error) {
+	var all []varve.Filter
+	for _, t := range []struct {
+		flag, value string
+		filter      func(time.Time) varve.Filter
+	}{{"since", f.since, varve.Since}, {"until", f.until, varve.Until}} {
+		if !cmd.Flags().Changed(t.flag) {
+			continue
+		}
+		at, err := parseTime(t.value, now)
+		if err != nil {
+			return nil, usagef(cmd.CommandPath(), "--%s %w", t.flag, err)
+		}
+		all = append(all, t.filter(at))
+	}
+	for _, s := range []struct {
+		flag, value string
+		filter      func(string) varve.Filter
+	}{{"session", f.session, varve.InSession}, {"category", f.category, varve.InCategory}, {"prefix", f.prefix, varve.WithPrefix}, {"after", f.after, varve.After}} {
+		if cmd.Flags().Changed(s.flag) {
+			all = append(all, s.filter(s.value))
+		}
+	}
+	return all, nil
+}
+
+// parseTime reads a time, a day (local, from its midnight), or how long ago.
+func parseTime(s string, now time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04"} {
+		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 100_000 {
+			return now.AddDate(0, 0, -n), nil
+		}
+	}
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	return time.Time{}, fmt.Errorf("%q: it is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31), nor how long ago (24h, 7d)", s)
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+func (a *app) flushCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "flush",
+		Short: "Bring files and index up to date",
+		Long: `Write everything that any process has committed into its files, and all of the index into
+memory_index.json. Nothing is at stake without it: what is committed is in the log.`,
+		Example: "  memctl flush && git add storage",
+		Args:    cobra.NoArgs,
+		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), write, func(st *varve.Store) error {
+				if err := st.Flush(cmd.Context()); err != nil {
+					return err
+				}
+				s := st.Stats()
+				if a.document != nil {
+					a.document.member("memories", s.Memories)
+					a.document.member("flushed", s.Flushed)
+					return nil
+				}
+				a.say("files and index have all %d memories", s.Memories)
+				return nil
+			})
+		}),
+	}
+}

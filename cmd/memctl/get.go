@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+func (a *app) getCommand() *cobra.Command {
+	var content bool
+	c := &cobra.Command{
+		Use:   "get ID...",
+		Short: "Print memories",
+		Long: `Print the document of each memory, to the byte as its file has it. One that is missing
+does not keep the others from being printed.`,
+		Example: "  memctl get notes\n  memctl get notes --content\n  memctl get a b c --json | jq '.memories[].version'",
+		Args:    atLeastOne("the id of a memory"),
+		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			show := a.showRaw
+			switch {
+			case content && a.document != nil:
+				return usagef(cmd.CommandPath(), "--content and --json exclude each other")
+			case content:
+				show = a.showContent(len(args) > 1)
+			case a.document != nil:
+				a.document.begin("memories")
+				show = a.showJSON
+			}
+			return a.with(cmd.Context(), read, func(st *varve.Store) error {
+				return a.each(cmd.Context(), args, func(id string) error { return show(cmd.Context(), st, id) })
+			})
+		}),
+	}
+	c.Flags().BoolVar(&content, "content", false, "print the text only")
+	c.Flags().Bool("raw", true, "print the document; this is the default")
+	c.MarkFlagsMutuallyExclusive("content", "raw")
+	return c
+}
+
+// each does one thing for several ids; one that fails does not end it.
+func (a *app) each(ctx context.Context, ids []string, f func(id string) error) error {
+	for _, id := range ids {
+		if err := f(id); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			a.fail(err)
+		}
+	}
+	return nil
+}
+
+// shown is a memory in get's list.
+type shown struct {
+	ID      string          `json:"id"`
+	Version uint64          `json:"version"`
+	Memory  json.RawMessage `json:"memory"`
+}
+
+func (a *app) showJSON(ctx context.Context, st *varve.Store, id string) error {
+	m, err := st.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	doc, err := line(&m)
+	if err != nil {
+		return err
+	}
+	a.document.item(shown{m.ID, m.Version, doc})
+	return nil
+}
+
+// showContent prints the text to the byte; a line end follows it where it would
+// otherwise run into what comes next.
+func (a *app) showContent(several bool) func(context.Context, *varve.Store, string) error {
+	_, screen := terminal(a.stdout)
+	return func(ctx context.Context, st *varve.Store, id string) error {
+		m, err := st.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		_, err = a.out.WriteString(m.Content)
+		if (several || screen) && err == nil {
+			err = a.out.WriteByte('\n')
+		}
+		return err
+	}
+}
+
+func (a *app) showRaw(ctx context.Context, st *varve.Store, id string) error {
+	doc, err := st.GetRaw(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !bytes.HasSuffix(doc, []byte("\n")) {
+		doc = append(doc, '\n')
+	}
+	_, err = a.out.Write(doc)
+	return err
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/importer"
+)
+
+type importFlags struct {
+	from, zone        string
+	setAside, replace bool
+}
+
+func (a *app) importCommand() *cobra.Command {
+	var f importFlags
+	c := &cobra.Command{
+		Use:   "import DIR|FILE|-",
+		Short: "Take over memories of another system",
+		Long: `Take over the memories of another system, or lines of JSON as memctl export writes them.
+The source is only read. Every file that could not be taken is named with the reason.
+
+A second run adds only what is new. A memory that is there already with another text is
+kept as it is and named, unless --replace is given. Where --store names a folder that
+is no store yet, one is made.`,
+		Example: `  memctl import --from synthians ~/synthians/storage --store memory
+  memctl import sessions/ --zone Europe/Berlin
+  memctl export -s old | memctl import - -s new`,
+		Args: exactly(1, "one folder or file, or - for stdin"),
+		RunE: a.do(func(cmd *cobra.Command, args []string) error { return a.importFrom(cmd, args[0], &f) }),
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.from, "from", "", "`format`: synthians, vizor or jsonl; found out if not given")
+	fl.StringVar(&f.zone, "zone", "UTC", "the `zone` of times that name none: UTC, Local, Europe/Berlin, +02:00")
+	fl.BoolVar(&f.setAside, "set-aside", false, "also take from backups/, corrupted_backups/ and ltm/ what is nowhere else")
+	fl.BoolVar(&f.replace, "replace", false, "replace memories that are there with another text")
+	_ = c.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{string(importer.Synthians), string(importer.Vizor), string(importer.JSONL)}, cobra.ShellCompDirectiveNoFileComp
+	})
+	return c
+}
+
+func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error {
+	ctx := cmd.Context()
+	zone, err := parseZone(f.zone)
+	if err != nil {
+		return usagef(cmd.CommandPath(), "--zone %w", err)
+	}
+	if f.from != "" && !slices.Contains([]importer.Format{importer.Synthians, importer.Vizor, importer.JSONL}, importer.Format(f.from)) {
+		return usagef(cmd.CommandPath(), "--from %q: it must be synthians, vizor or jsonl", f.from)
+	}
+	dir, err := a.locate()
+	if err != nil {
+		return err
+	}
+	src, err := a.openSource(cmd, from, f, importer.Options{Location: zone, SetAside: f.setAside})
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	how := write
+	if a.named() != "" {
+		how = create
+	}
+	more := func(o *varve.Options) { o.NaiveTimes, o.NoBackground = zone, false }
+	return a.withIn(ctx, dir, how, more, func(st *varve.Store) error {
+		in := &intake{st: st, limits: limitsOf(st.Config()), zone: zone, replace: f.replace, progress: a.progress()}
+		in.report = importReport{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}
+		err := in.run(ctx, src)
+		if ferr := st.Flush(context.WithoutCancel(ctx)); err == nil {
+			err = ferr
+		}
+		a.reportImport(&in.report)
+		if in.report.failed > 0 {
+			a.tell(&failure{
+				Kind: "refused", Message: fmt.Sprintf("%d of the source could not be taken; see the problems", in.report.failed),
+				Path: from, Fix: "correct the files that are named and import again", code: codeRefused,
+			})
+		}
+		return err
+	})
+}
+
+func (a *app) openSource(cmd *cobra.Command, from string, f *importFlags, o importer.Options) (*importer.Source, error) {
+	if from != "-" {
+		return importer.Open(from, importer.Format(f.from), o)
+	}
+	if f.from != "" && f.from != string(importer.JSONL) {
+		return nil, usagef(cmd.CommandPath(), "only jsonl can be read from stdin; %s wants a folder or file", f.from)
+	}
+	return importer.OpenLines(&interruptible{cmd.Context(), a.in}, "stdin", o), nil
+}
+
+// progress counts on a terminal.
+func (a *app) progress() func(n int) {
+	if !a.animated() {
+		return func(int) {}
+	}
+	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(a.errOut), progressbar.OptionSetDescription("importing"),
+		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionSetElapsedTime(false))
+	return func(n int) {
+		if n < 0 {
+			_ = bar.Finish()
+			return
+		}
+		_ = bar.Add(n)
+	}
+}
+
+// reportImport tells what was taken and, for all else, why not.
+func (a *app) reportImport(r *importReport) {
+	if a.document != nil {
+		a.document.all(r)
+		return
+	}
+	a.say("%s: %d memories (%s) into %s: %d new, %d there already, %d kept as they were here, %d replaced",
+		printable(r.Source), r.total(), r.From, printable(r.Store), r.New, r.Same, r.Kept, r.Replaced)
+	counts := map[importer.Kind]int{}
+	for _, p := range r.Problems {
+		counts[p.Kind]++
+	}
+	problems := slices.Clone(r.Problems)
+	slices.SortStableFunc(problems, func(x, y importer.Problem) int { return cmp.Compare(x.Kind, y.Kind) })
+	var kind importer.Kind
+	for _, p := range problems {
+		if a.quiet && !refusal(p) {
+			continue
+		}
+		if p.Kind != kind {
+			kind = p.Kind
+			fmt.Fprintf(a.out, "%s: %d\n", kind, counts[kind])
+		}
+		where := p.Path
+		if p.ID != "" {
+			where = joinNonEmpty(p.Path, "id "+p.ID)
+		}
+		fmt.Fprintf(a.out, "  %s: %s\n", printable(where), printable(p.Reason))
+	}
+}
+
+func joinNonEmpty(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + ", " + b
+}
+
+// parseZone reads a name of the zone database or a distance from UTC.
+func parseZone(s string) (*time.Location, error) {
+	for _, layout := range []string{"Z07:00", "-07:00", "-0700"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			_, seconds := t.Zone()
+			return time.FixedZone(s, seconds), nil
+		}
+	}
+	l, err := time.LoadLocation(s)
+	if err != nil || s == "" {
+		return nil, fmt.Errorf("%q: it is neither a zone's name (Europe/Berlin, UTC, Local) nor a distance (+02:00)", s)
+	}
+	return l, nil
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/importer"
+	"github.com/varve-db/varve/memstore"
+)
+
+// importReport is what came of an import.
+type importReport struct {
+	From     string             `json:"from"`
+	Source   string             `json:"source"`
+	Store    string             `json:"store"`
+	New      int                `json:"new"`
+	Same     int                `json:"same"`     // there already, with the same text
+	Kept     int                `json:"kept"`     // there already with another text
+	Replaced int                `json:"replaced"` // likewise, by --replace
+	Refused  int                `json:"refused"`  // by a limit, or because it cannot be read as a memory
+	Problems []importer.Problem `json:"problems"`
+
+	failed int // what should have become a memory and did not
+}
+
+func (r *importReport) total() int { return r.New + r.Same + r.Kept + r.Replaced }
+
+// kindKept and kindRefused are the problems that arise here.
+const (
+	kindKept    importer.Kind = "kept"
+	kindRefused importer.Kind = "refused"
+)
+
+// refusal says that a problem is about a memory that may have been lost.
+func refusal(p importer.Problem) bool {
+	switch p.Kind {
+	case importer.KindCorrupt, importer.KindUnread, importer.KindTooLarge, kindRefused:
+		return !p.Taken
+	}
+	return false
+}
+
+// intake puts what an importer yields into a store, a chunk at a time.
+type intake struct {
+	st       *varve.Store
+	limits   memstore.Limits
+	zone     *time.Location
+	replace  bool
+	progress func(n int)
+	report   importReport
+
+	chunk []item
+	bytes int
+}
+
+type item struct {
+	memory   varve.Memory
+	source   *importer.Item
+	cond     varve.Cond // nil: none
+	replaces bool
+}
+
+func (it *item) conds() []varve.Cond {
+	if it.cond == nil {
+		return nil
+	}
+	return []varve.Cond{it.cond}
+}
+
+// A chunk is written when it has so much.
+const (
+	chunkItems = 1000
+	chunkBytes = 4 << 20
+)
+
+func (in *intake) run(ctx context.Context, src *importer.Source) error {
+	defer in.progress(-1)
+	for e, err := range src.All(ctx) {
+		if err == nil && e.Problem != nil {
+			in.problem(*e.Problem)
+			continue
+		}
+		if err == nil {
+			err = in.take(ctx, e.Item)
+		}
+		if err != nil {
+			return errors.Join(err, in.write(ctx))
+		}
+	}
+	return in.write(ctx)
+}
+
+func (in *intake) problem(p importer.Problem) {
+	in.report.Problems = append(in.report.Problems, p)
+	if refusal(p) {
+		in.report.failed++
+	}
+}
+
+func (in *intake) refuse(it *importer.Item, err error) {
+	in.report.Refused++
+	in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindRefused, Reason: err.Error()})
+}
+
+// take decides about one memory, and writes when there are enough.
+func (in *intake) take(ctx context.Context, it *importer.Item) error {
+	m, err := memstore.Decode(it.JSON, memstore.DecodeOptions{Limits: in.limits, Location: in.zone, Owned: true})
+	if err != nil {
+		in.refuse(it, err)
+		return nil
+	}
+	cond := varve.IfAbsent()
+	there, err := in.st.Get(ctx, m.ID)
+	switch {
+	case errors.Is(err, varve.ErrNotFound):
+	case errors.Is(err, varve.ErrCorrupt) && in.replace:
+		cond = nil // what cannot be read is what is to be replaced
+	case errors.Is(err, varve.ErrCorrupt):
+		in.refuse(it, err)
+		return nil
+	case err != nil:
+		return err
+	default:
+		same, err := saysTheSame(m, &there)
+		switch {
+		case err != nil:
+			in.refuse(it, err)
+			return nil
+		case same:
+			in.report.Same++
+			return nil
+		case !in.replace:
+			in.report.Kept++
+			in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindKept, Reason: "the store has another text under this id; --replace would take this one"})
+			return nil
+		}
+		cond = varve.IfVersion(there.Version)
+	}
+	in.chunk = append(in.chunk, item{*m, it, cond, !errors.Is(err, varve.ErrNotFound)})
+	in.bytes += len(it.JSON)
+	if len(in.chunk) >= chunkItems || in.bytes >= chunkBytes {
+		return in.write(ctx)
+	}
+	return nil
+}
+
+// write stores the chunk as one commit. Where a memory is refused, or somebody
+// was faster, they go one by one, so that only those stay behind. A signal waits
+// for it: one that came in mid-commit would leave unknown what is stored.
+func (in *intake) write(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	chunk := in.chunk
+	in.chunk, in.bytes = nil, 0
+	if len(chunk) == 0 {
+		return nil
+	}
+	b := in.st.NewBatch()
+	for i := range chunk {
+		b.Put(chunk[i].memory, chunk[i].conds()...)
+	}
+	err := in.st.Apply(ctx, b)
+	if err == nil {
+		for i := range chunk {
+			in.stored(&chunk[i])
+		}
+		return nil
+	}
+	if classify(err).code != codeRefused && !errors.Is(err, varve.ErrConflict) {
+		return err
+	}
+	for i := range chunk {
+		it := &chunk[i]
+		_, err := in.st.Put(ctx, it.memory, it.conds()...)
+		switch {
+		case err == nil:
+			in.stored(it)
+		case errors.Is(err, varve.ErrConflict):
+			in.report.Kept++
+			in.problem(importer.Problem{Path: it.source.Path, ID: it.source.ID, Kind: kindKept, Reason: "another process wrote it meanwhile"})
+		case classify(err).code == codeRefused:
+			in.refuse(it.source, err)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *intake) stored(it *item) {
+	if it.replaces {
+		in.report.Replaced++
+	} else {
+		in.report.New++
+	}
+	in.progress(1)
+}
+
+// saysTheSame compares what is to come with what is there, but for the times
+// that a store sets itself.
+func saysTheSame(m, there *varve.Memory) (bool, error) {
+	n := *m
+	n.CreatedAt, n.UpdatedAt = there.CreatedAt, there.UpdatedAt
+	if n.Timestamp.IsZero() {
+		n.Timestamp = there.Timestamp
+	}
+	a, err := n.Encode(noLimits())
+	if err != nil {
+		return false, err
+	}
+	b, err := there.Encode(noLimits())
+	if err != nil {
+		return false, err
+	}
+	if bytes.Equal(a, b) {
+		return true, nil
+	}
+	x, err := value(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := value(b)
+	return err == nil && reflect.DeepEqual(x, y), err
+}
+
+// value decodes JSON without a loss of digits.
+func value(b []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v any
+	err := d.Decode(&v)
+	return v, err
+}
+
+// interruptible is a reader whose wait ends with ctx.
+type interruptible struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	// The read that is given up may still write into its buffer.
+	own := make([]byte, len(p))
+	b, err := readAll(r.ctx, func() ([]byte, error) {
+		n, err := r.r.Read(own)
+		return own[:n], err
+	})
+	return copy(p, b), err
+}

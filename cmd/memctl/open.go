@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/memstore"
+)
+
+// access says what a command is going to do with the store.
+type access int
+
+const (
+	look   access = iota // changes nothing at all
+	read                 // may adopt edits and recover, where that is possible
+	write                // an existing store
+	create               // makes one where there is none
+)
+
+// open opens a folder's store.
+func (a *app) open(ctx context.Context, dir string, how access, more func(*varve.Options)) (*varve.Store, error) {
+	o := varve.Options{
+		ReadOnly: how == look, MustExist: how != create, LockWait: a.wait, Clock: a.clock, Listener: a.heard,
+		NoBackground: true, // Close flushes
+	}
+	if more != nil {
+		more(&o)
+	}
+	st, err := varve.Open(ctx, dir, &o)
+	if how == read && errors.Is(classified(err), varve.ErrPermission) {
+		o.ReadOnly = true
+		if ro, roErr := varve.Open(ctx, dir, &o); roErr == nil {
+			return ro, nil
+		}
+	}
+	switch {
+	case err != nil && isStore(dir) && lacksView(dir, err):
+		err = &unready{err}
+	case errors.Is(err, varve.ErrNoStore):
+		err = fmt.Errorf("%w (it was named by %s)", err, a.namedBy())
+	}
+	return st, err
+}
+
+// unready is a store whose log or index is missing: a clone, a rescued copy.
+// Opening it for writing makes them from the files; looking may not.
+type unready struct{ err error }
+
+func (e *unready) Error() string { return e.err.Error() }
+func (e *unready) Unwrap() error { return e.err }
+
+func lacksView(dir string, err error) bool {
+	if errors.Is(err, varve.ErrNoStore) || errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrTruncated) {
+		return true
+	}
+	_, serr := os.Stat(filepath.Join(dir, "memory_index.json"))
+	return errors.Is(serr, fs.ErrNotExist) && classify(err).code == codeInternal
+}
+
+// classified gives errors of the system the sentinel that they stand for.
+func classified(err error) error {
+	if err != nil && classify(err).code == codePermission {
+		return fmt.Errorf("%w: %w", varve.ErrPermission, err)
+	}
+	return err
+}
+
+func (a *app) namedBy() string {
+	switch {
+	case a.store != "":
+		return "--store"
+	case a.get(storeVariable) != "":
+		return storeVariable
+	}
+	return "its config.json"
+}
+
+// with runs f on the store and closes it: what was written is then flushed.
+func (a *app) with(ctx context.Context, how access, f func(st *varve.Store) error) error {
+	dir, err := a.locate()
+	if err != nil {
+		return err
+	}
+	return a.withIn(ctx, dir, how, nil, f)
+}
+
+func (a *app) withIn(ctx context.Context, dir string, how access, more func(*varve.Options), f func(st *varve.Store) error) error {
+	st, err := a.open(ctx, dir, how, more)
+	if err != nil {
+		return err
+	}
+	if d := st.OpenReport().Damage; d != nil && how != look {
+		a.note("the log is damaged and the store is read-only until it is repaired: %v", d)
+	}
+	err = f(st)
+	if cerr := st.Close(); cerr != nil {
+		err = errors.Join(err, fmt.Errorf("closing the store %s: %w", dir, cerr))
+	}
+	return err
+}
+
+// heard tells what the store did beside what it was asked for.
+func (a *app) heard(e varve.Event) {
+	switch e.Kind {
+	case varve.EventTornTail, varve.EventCorruption, varve.EventEdit, varve.EventAdopted, varve.EventRebuilt, varve.EventDrift,
+		varve.EventConfig, varve.EventLockWait, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull:
+	default:
+		return
+	}
+	s := string(e.Kind)
+	for _, part := range []string{e.Path, e.Note} {
+		if part != "" {
+			s += ": " + part
+		}
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	a.note("note: %s", s)
+}
+
+// limitsOf are the limits of a store for what is decoded here.
+func limitsOf(c varve.Config) memstore.Limits {
+	d := memstore.DefaultLimits()
+	if c.MaxMemoryBytes > 0 {
+		d.MemoryBytes = c.MaxMemoryBytes
+	}
+	if c.MaxIDBytes > 0 {
+		d.IDBytes = c.MaxIDBytes
+	}
+	if c.MaxDepth > 0 {
+		d.Depth = c.MaxDepth
+	}
+	if c.MaxEmbeddingDims > 0 {
+		d.EmbeddingDim = c.MaxEmbeddingDims
+	}
+	return d
+}
+
+// noLimits are for what is stored already: limits may have been higher once.
+func noLimits() memstore.Limits {
+	return memstore.Limits{MemoryBytes: 1 << 30, IDBytes: 1 << 20, Depth: 10_000, EmbeddingDim: 1 << 26}
+}
+
+const defaultWait = 30 * time.Second

@@ -1,0 +1,253 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/varve-db/varve"
+)
+
+// command is memctl as a process of its own; see TestMain.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := exec.LookPath("memctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec.Command(path, args...)
+}
+
+// TestInterrupted: SIGINT while it waits for input ends it with 130, and
+// nothing is written.
+func TestInterrupted(t *testing.T) {
+	c := newCLI(t)
+	pipe := filepath.Join(c.dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"put", "--file", pipe},
+		{"put", "--json-input", pipe},
+		{"put", "x", "--embedding", pipe},
+	} {
+		cmd := command(t, append(args, "--store", c.store(), "--json")...)
+		var out bytes.Buffer
+		cmd.Stdout = &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// This returns when the command has opened the other end.
+		w, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(w, `{"id":"half`)
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		err = cmd.Wait()
+		w.Close()
+		if got := cmd.ProcessState.ExitCode(); got != codeInterrupted {
+			t.Errorf("%q: exit code %d (%v), want %d", args, got, err, codeInterrupted)
+		}
+		var d struct{ Error failure }
+		if err := json.Unmarshal(out.Bytes(), &d); err != nil || d.Error.Kind != "interrupted" {
+			t.Errorf("%q: %v: %s", args, err, out.String())
+		}
+	}
+	if ids := c.ids(); len(ids) != 0 {
+		t.Errorf("stored: %q", ids)
+	}
+}
+
+// TestImportInterrupted: what came before stays, whole.
+func TestImportInterrupted(t *testing.T) {
+	c := newCLI(t)
+	cmd := command(t, "import", "-", "--store", c.store(), "--json")
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// More than a pipe and a chunk hold: when it is written, some was taken.
+	const n = 3 * chunkItems
+	for i := range n {
+		fmt.Fprintf(in, `{"id":"m%05d","content":%q}`+"\n", i, strings.Repeat("x", 1000))
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != codeInterrupted {
+		t.Errorf("exit code %d, want %d: %s", got, codeInterrupted, out.String())
+	}
+	var d struct{ New int }
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	if ids := c.ids(); len(ids) != d.New || d.New < chunkItems {
+		t.Errorf("%d memories, the report says %d", len(ids), d.New)
+	}
+}
+
+// TestSecondProcess: while another process has the store open, everything works
+// and status names it.
+func TestSecondProcess(t *testing.T) {
+	c := newCLI(t)
+	st, err := varve.Open(t.Context(), c.store(), &varve.Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if _, err := st.Put(t.Context(), varve.Memory{ID: "ours", Content: "not flushed"}); err != nil {
+		t.Fatal(err)
+	}
+	memctl := func(args ...string) string {
+		t.Helper()
+		cmd := command(t, append(args, "--store", c.store())...)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("memctl %q: %v", args, err)
+		}
+		return string(out)
+	}
+	if out := memctl("get", "ours", "--content"); out != "not flushed" {
+		t.Errorf("get: %q", out)
+	}
+	memctl("put", "of the other process", "--id", "theirs")
+	if m, err := st.Get(t.Context(), "theirs"); err != nil || m.Content != "of the other process" {
+		t.Errorf("%v, %v", m.Content, err)
+	}
+	var s state
+	if err := json.Unmarshal([]byte(memctl("status", "--json")), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Memories != 2 || len(s.Processes) != 1 || s.Processes[0] != os.Getpid() {
+		t.Errorf("status: %+v", s)
+	}
+	if out := memctl("verify", "--json"); !strings.Contains(out, `"findings":[]`) {
+		t.Errorf("verify: %s", out)
+	}
+}
+
+// unprivileged copies the program to where everybody may run it, and runs it as
+// somebody who is not root: root may do everything.
+func unprivileged(t *testing.T, dir string) func(args ...string) (int, string) {
+	t.Helper()
+	path, err := exec.LookPath("memctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 {
+		src, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		path = filepath.Join(dir, "memctl")
+		dst, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(dst, src); err != nil {
+			t.Fatal(err)
+		}
+		if err := dst.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func(args ...string) (int, string) {
+		t.Helper()
+		cmd := exec.Command(path, args...)
+		cmd.Dir = dir
+		if os.Getuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: true}}
+		}
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), string(out)
+	}
+}
+
+// TestPermission: a store that may be read and not written is read; all else
+// says path, mode, owner and remedy.
+func TestPermission(t *testing.T) {
+	dir, err := os.MkdirTemp("", "memctl-permission-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mode := func(to os.FileMode, path string) {
+		t.Helper()
+		if err := os.Chmod(path, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error { return os.Chmod(path, 0o700) })
+		_ = os.RemoveAll(dir)
+	})
+	c := &cli{t, dir}
+	c.ok("init", c.store())
+	c.ok("put", "may be read", "--id", "a")
+	for _, path := range tree(t, c.store()) {
+		path = filepath.Join(c.store(), path)
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			mode(0o555, path)
+		} else {
+			mode(0o444, path)
+		}
+	}
+	memctl := unprivileged(t, dir)
+	mode(0o755, dir)
+	before := quoted(t, tree(t, c.store()))
+	for _, args := range [][]string{{"get", "a", "--content"}, {"list"}, {"export"}, {"status"}, {"verify"}, {"config"}, {}} {
+		code, out := memctl(args...)
+		if code != codeOK {
+			t.Errorf("%q: exit code %d: %s", args, code, out)
+		}
+		if len(args) > 0 && args[0] == "get" && out != "may be read" {
+			t.Errorf("get: %q", out)
+		}
+	}
+	for _, args := range [][]string{
+		{"put", "x"}, {"rm", "a"}, {"flush"}, {"config", "set", "flush_threshold", "3"}, {"import", "nothing.jsonl"}, {"edit", "a"},
+	} {
+		writeFile(t, filepath.Join(dir, "nothing.jsonl"), `{"id":"n","content":"x"}`)
+		mode(0o644, filepath.Join(dir, "nothing.jsonl"))
+		code, out := memctl(args...)
+		if code != codePermission || !strings.Contains(out, "mode") || !strings.Contains(out, "user") || !strings.Contains(out, c.base()) {
+			t.Errorf("%q: exit code %d, want %d: %s", args, code, codePermission, out)
+		}
+	}
+	if code, out := memctl("init", "new/store"); code != codePermission && os.Getuid() == 0 {
+		t.Errorf("init: exit code %d: %s", code, out)
+	}
+	if after := quoted(t, tree(t, c.store())); after != before {
+		t.Errorf("the tree has changed:\n%s\n%s", before, after)
+	}
+	// Not readable either.
+	mode(0o000, filepath.Join(c.store(), "memories", "a.json"))
+	mode(0o000, filepath.Join(c.store(), "config.json"))
+	if code, out := memctl("--store", "storage", "get", "a"); code != codePermission || !strings.Contains(out, "config.json") {
+		t.Errorf("get: exit code %d, want %d: %s", code, codePermission, out)
+	}
+}
+
+func (c *cli) base() string { return filepath.Base(c.store()) }

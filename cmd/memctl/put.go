@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/memstore"
+)
+
+// putFlags are what put may say of a memory.
+type putFlags struct {
+	file, input            string
+	id                     string
+	session, category, key string
+	meta                   []string
+	embedding              string
+	ifAbsent               bool
+	ifVersion              uint64
+}
+
+func (a *app) putCommand() *cobra.Command {
+	var f putFlags
+	c := &cobra.Command{
+		Use:   "put TEXT | - | --file FILE | --json-input FILE|-",
+		Short: "Store a memory",
+		Long: `Store a memory and print its id. The text is the argument, or what stands in a file or
+on stdin (-), to the byte. With an id that exists, the memory is replaced; see edit for
+changing one.
+
+--json-input takes whole memories: one object, an array of them, or one a line. They
+are all looked at before any is written, and written together if one commit can hold
+them.`,
+		Example: `  memctl put "prefers short answers" --session s1 --category preferences
+  memctl put --file notes.txt --id notes --meta source=desk --meta 'importance:=0.8'
+  memctl put "a walk" --embedding '[0.1,0.2,0.3]'
+  jq -c '.[]' memories.json | memctl put --json-input -`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef(cmd.CommandPath(), "the text is one argument, not %d: put it in quotes", len(args))
+			}
+			return nil
+		},
+		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			conds := f.conditions(cmd)
+			if f.input != "" {
+				return a.with(cmd.Context(), write, func(st *varve.Store) error { return a.putInput(cmd.Context(), st, f.input, conds) })
+			}
+			if err := f.check(cmd, args); err != nil {
+				return err
+			}
+			return a.with(cmd.Context(), write, func(st *varve.Store) error { return a.putOne(cmd.Context(), st, args, &f, conds) })
+		}),
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.file, "file", "f", "", "take the text from a `file`, - is stdin")
+	fl.StringVar(&f.input, "json-input", "", "take whole memories as JSON from a `file`, - is stdin")
+	fl.StringVar(&f.id, "id", "", "the memory's `id`; made up if not given")
+	fl.StringVar(&f.session, "session", "", "the `session` that it belongs to (metadata.session_id)")
+	fl.StringVar(&f.category, "category", "", "its `category` (metadata.category)")
+	fl.StringVar(&f.key, "key", "", "its `key` (metadata.key)")
+	fl.StringArrayVarP(&f.meta, "meta", "m", nil, "metadata: `name=text`, or name:=JSON; may be repeated")
+	fl.StringVar(&f.embedding, "embedding", "", "the embedding: a `JSON` list of numbers, or a file with one")
+	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if there is no memory of this id")
+	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
+	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
+	for _, other := range []string{"file", "id", "session", "category", "key", "meta", "embedding", "if-version"} {
+		c.MarkFlagsMutuallyExclusive("json-input", other)
+	}
+	return c
+}
+
+func (f *putFlags) conditions(cmd *cobra.Command) []varve.Cond {
+	switch {
+	case f.ifAbsent:
+		return []varve.Cond{varve.IfAbsent()}
+	case cmd.Flags().Changed("if-version"):
+		return []varve.Cond{varve.IfVersion(f.ifVersion)}
+	}
+	return nil
+}
+
+// check refuses command lines that say too little or too much.
+func (f *putFlags) check(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0 && f.file == "":
+		return usagef(cmd.CommandPath(), "there is no text: give it as an argument, as - for stdin, or with --file")
+	case len(args) == 1 && f.file != "":
+		return usagef(cmd.CommandPath(), "the text is given twice: as an argument and by --file")
+	case cmd.Flags().Changed("id") && f.id == "":
+		return fmt.Errorf("--id: %w", &varve.FieldError{Field: "id", Value: `""`, Limit: "1 to 1024 bytes", Err: errors.New("an id must not be empty")})
+	}
+	return nil
+}
+
+// putOne stores what arguments and flags say.
+func (a *app) putOne(ctx context.Context, st *varve.Store, args []string, f *putFlags, conds []varve.Cond) error {
+	limit := limitsOf(st.Config()).MemoryBytes
+	m := varve.Memory{ID: f.id}
+	var err error
+	if m.Content, err = a.text(ctx, args, f.file, limit); err != nil {
+		return err
+	}
+	if m.Metadata, err = f.metadata(); err != nil {
+		return err
+	}
+	if f.embedding != "" {
+		if m.Embedding, err = a.embedding(ctx, f.embedding, limit); err != nil {
+			return err
+		}
+	}
+	if m, err = st.Put(ctx, m, conds...); err != nil {
+		return err
+	}
+	a.put(&m)
+	return nil
+}
+
+// put tells of a stored memory.
+func (a *app) put(m *varve.Memory) {
+	if a.document == nil {
+		fmt.Fprintln(a.out, printableID(m.ID))
+		return
+	}
+	a.document.begin("memories")
+	a.document.item(stored{m.ID, m.Version})
+}
+
+// stored is a memory that was put.
+type stored struct {
+	ID      string `json:"id"`
+	Version uint64 `json:"version,omitempty"`
+}
+
+// text is the content: the argument, a file's or stdin's bytes.
+func (a *app) text(ctx context.Context, args []string, file string, limit int) (string, error) {
+	if len(args) == 1 {
+		if args[0] != "-" {
+			return args[0], nil
+		}
+		file = "-"
+	}
+	b, err := a.slurp(ctx, file, limit)
+	return string(b), err
+}
+
+func (f *putFlags) metadata() (map[string]any, error) {
+	m := map[string]any{}
+	for _, s := range f.meta {
+		name, value, ok := strings.Cut(s, "=")
+		if !ok || name == "" || name == ":" {
+			return nil, usagef("memctl put", "--meta %q: it must be name=text or name:=JSON", s)
+		}
+		if j, ok := strings.CutSuffix(name, ":"); ok {
+			d := json.NewDecoder(strings.NewReader(value))
+			d.UseNumber()
+			var v any
+			if err := d.Decode(&v); err != nil {
+				return nil, invalid("--meta "+j, err)
+			}
+			if d.More() {
+				return nil, invalid("--meta "+j, errors.New("more than one JSON value"))
+			}
+			m[j] = v
+			continue
+		}
+		m[name] = value
+	}
+	for name, value := range map[string]string{"session_id": f.session, "category": f.category, "key": f.key} {
+		if value != "" {
+			m[name] = value
+		}
+	}
+	if len(m) == 0 {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// embedding reads numbers from the text itself, or from a file of that name.
+func (a *app) embedding(ctx context.Context, s string, limit int) ([]float32, error) {
+	b := []byte(strings.TrimSpace(s))
+	if len(b) > 0 && b[0] != '[' {
+		var err error
+		if b, err = a.slurp(ctx, s, limit); err != nil {
+			return nil, err
+		}
+	}
+	// As part of a document it is read in every form that a document may have.
+	m, err := memstore.Decode(slices.Concat([]byte(`{"embedding":`), b, []byte("}")), memstore.DecodeOptions{IDOptional: true})
+	if err != nil {
+		return nil, invalid("--embedding", err)
+	}
+	return m.Embedding, nil
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// environment is what the program knows of the machine besides its streams.
+type environment struct {
+	get   func(string) string
+	dir   func() (string, error) // the current folder
+	clock func() time.Time
+}
+
+func system() environment {
+	return environment{get: os.Getenv, dir: os.Getwd, clock: time.Now}
+}
+
+// app is one run of the program.
+type app struct {
+	environment
+	in       io.Reader
+	stdout   io.Writer // what out buffers
+	out      *bufio.Writer
+	errOut   io.Writer
+	document *document // nil without --json
+
+	store string
+	json  bool
+	quiet bool
+	wait  time.Duration
+
+	commands []string // their names
+
+	started  bool // the command line was understood
+	messages sync.Mutex
+	failures []*failure
+}
+
+// run is the program; it returns the exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, env environment) int {
+	a := &app{environment: env, in: in, stdout: out, out: bufio.NewWriter(out), errOut: errOut}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(a.out)
+	root.SetErr(errOut)
+	if end := slices.Index(args, "--"); slices.Contains(args[:max(end, 0)], "--json") || end < 0 && slices.Contains(args, "--json") {
+		a.document = newDocument(a.out) // also for a command line that cannot be parsed
+	}
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !a.started && !as[*usageError](err) {
+		err = &usageError{cmd.CommandPath(), err}
+	}
+	// Some calls end with another error than the context's when it is over.
+	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w: %w", context.Canceled, err)
+	}
+	if err != nil {
+		a.fail(err)
+	}
+	return a.finish(cmd)
+}
+
+// fail notes an error without ending the command; in text it is told at once.
+func (a *app) fail(err error) {
+	f := classify(err)
+	a.failures = append(a.failures, f)
+	if a.document != nil {
+		return
+	}
+	a.messages.Lock()
+	defer a.messages.Unlock()
+	_ = a.out.Flush() // in the order in which it happened
+	fmt.Fprintf(a.errOut, "%s %s\n", a.paint(a.errOut, red, "memctl:"), printableLines(f.Message))
+	if f.Fix != "" {
+		fmt.Fprintf(a.errOut, "  → %s\n", f.Fix)
+	}
+}
+
+// finish ends the output and gives the exit code.
+func (a *app) finish(cmd *cobra.Command) int {
+	worst := &failure{code: codeOK}
+	for _, f := range a.failures {
+		if graver(worst.code, f.code) != worst.code {
+			worst = f
+		}
+	}
+	if a.document != nil && (worst.code != codeOK || a.started) {
+		if worst.code != codeOK {
+			a.document.member("error", worst)
+		}
+		if len(a.failures) > 1 {
+			a.document.member("errors", a.failures)
+		}
+		if err := a.document.close(); err != nil {
+			return a.cannotWrite(worst.code, err)
+		}
+	}
+	if err := a.out.Flush(); err != nil {
+		return a.cannotWrite(worst.code, err)
+	}
+	return worst.code
+}
+
+// cannotWrite: stdout is full or gone.
+func (a *app) cannotWrite(code int, err error) int {
+	f := classify(fmt.Errorf("writing the result: %w", err))
+	fmt.Fprintf(a.errOut, "memctl: %s\n", f.Message)
+	return graver(code, f.code)
+}
+
+// note tells something on the side.
+func (a *app) note(format string, args ...any) {
+	if a.quiet {
+		return
+	}
+	a.messages.Lock()
+	defer a.messages.Unlock()
+	_ = a.out.Flush()
+	fmt.Fprintf(a.errOut, "memctl: %s\n", printableLines(fmt.Sprintf(format, args...)))
+}
+
+// say confirms what was done.
+func (a *app) say(format string, args ...any) {
+	if !a.quiet && a.document == nil {
+		fmt.Fprintf(a.out, format+"\n", args...)
+	}
+}
+
+// do wraps what a command does: from here on errors are about the work.
+func (a *app) do(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		a.started = true
+		return f(cmd, args)
+	}
+}
+
+const (
+	red  = "\x1b[31m"
+	bold = "\x1b[1m"
+)
+
+// paint colours text for a terminal.
+func (a *app) paint(w any, colour, text string) string {
+	if _, ok := terminal(w); !ok || a.get("NO_COLOR") != "" || a.get("TERM") == "dumb" {
+		return text
+	}
+	return colour + text + "\x1b[0m"
+}
+
+// animated says whether progress may be shown.
+func (a *app) animated() bool {
+	_, ok := terminal(a.errOut)
+	return ok && !a.quiet && a.get("TERM") != "dumb"
+}
+
+// terminal says whether a stream is one, and gives its descriptor.
+func terminal(stream any) (int, bool) {
+	f, ok := stream.(*os.File)
+	if !ok {
+		return 0, false
+	}
+	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show the state of the store",
+		Long: `Show where the store is, how much it holds, who has it open, whether anything is wrong
+with it, and what to do next. It is what memctl without a command shows. Nothing is
+changed, but for what a clone lacks: its log and its index are made from the files.`,
+		Example: "  memctl status\n  memctl status --json | jq .memories",
+		Args:    cobra.NoArgs,
+		RunE:    a.do(func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) }),
+	}
+}
+
+// state is what status shows.
+type state struct {
+	Store      string     `json:"store"`
+	UUID       string     `json:"uuid"`
+	Memories   int64      `json:"memories"`
+	IndexBytes int64      `json:"index_bytes"`
+	LogBytes   int64      `json:"log_bytes"`       // that an open would read
+	Unflushed  int64      `json:"unflushed_bytes"` // of log that are not in files yet
+	Writable   bool       `json:"writable"`
+	Processes  []int      `json:"processes"`
+	LastFlush  *time.Time `json:"last_flush"`
+	LastBackup *time.Time `json:"last_backup"`
+	Problems   []string   `json:"problems"`
+	Next       string     `json:"next"`
+}
+
+func (a *app) status(ctx context.Context) error {
+	dir, err := a.locate()
+	if err != nil {
+		return err
+	}
+	err = a.statusIn(ctx, dir, look)
+	if as[*unready](err) {
+		err = a.statusIn(ctx, dir, read) // a clone becomes a store at the first look
+	}
+	return err
+}
+
+func (a *app) statusIn(ctx context.Context, dir string, how access) error {
+	return a.withIn(ctx, dir, how, nil, func(st *varve.Store) error {
+		s := stateOf(ctx, dir, st)
+		if len(s.Problems) > 0 {
+			// verify can tell whether it heals; that something is wrong is sure.
+			a.tell(&failure{Kind: "damage", Message: s.Problems[0], Path: s.Store, Fix: s.Next, code: codeDamage})
+		}
+		if a.document != nil {
+			a.document.all(s)
+			return nil
+		}
+		a.showState(s)
+		return nil
+	})
+}
+
+func stateOf(ctx context.Context, dir string, st *varve.Store) state {
+	n, report, health := st.Stats(), st.OpenReport(), st.Health(ctx)
+	s := state{
+		Store: dir, UUID: n.UUID, Memories: n.Memories, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed,
+		Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
+		LastFlush: modified(filepath.Join(dir, "checkpoint")), LastBackup: newest(filepath.Join(dir, "backups")),
+	}
+	if path, err := filepath.Abs(dir); err == nil {
+		s.Store = path
+	}
+	self := func(pid int) bool { return pid == os.Getpid() }
+	s.Processes = slices.DeleteFunc(append([]int{}, s.Processes...), self)
+	for _, err := range slices.Concat(health.Problems, report.Problems) {
+		if text := err.Error(); !slices.Contains(s.Problems, text) { // both may know of it
+			s.Problems = append(s.Problems, text)
+		}
+	}
+	s.Next = next(&s)
+	return s
+}
+
+// next is the command that makes most sense now.
+func next(s *state) string {
+	switch {
+	case len(s.Problems) > 0:
+		return "memctl verify"
+	case s.Memories == 0:
+		return `memctl put "what is to be remembered"`
+	case s.Unflushed > 0 && len(s.Processes) == 0:
+		return "memctl flush"
+	}
+	return "memctl list"
+}
+
+func (a *app) showState(s state) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(a.out, "%s %s\n", a.paint(a.stdout, bold, pad(name, 11)), fmt.Sprintf(format, args...))
+	}
+	line("store", "%s", printable(s.Store))
+	line("memories", "%d", s.Memories)
+	line("index", "%s", size(s.IndexBytes))
+	line("log", "%s to read at the next open, %s of it not in files yet", size(s.LogBytes), size(s.Unflushed))
+	if len(s.Processes) == 0 {
+		line("processes", "none has it open")
+	} else {
+		line("processes", "%s", strings.Trim(fmt.Sprint(s.Processes), "[]"))
+	}
+	line("last flush", "%s", a.ago(s.LastFlush))
+	line("last backup", "%s", a.ago(s.LastBackup))
+	if len(s.Problems) == 0 {
+		line("problems", "none known; memctl verify looks at everything")
+	}
+	for _, p := range s.Problems {
+		line("problem", "%s", printable(p))
+	}
+	line("next", "%s", s.Next)
+}
+
+// ago says how long ago something was.
+func (a *app) ago(t *time.Time) string {
+	if t == nil {
+		return "never"
+	}
+	d := a.clock().Sub(*t)
+	if d < 0 {
+		d = 0
+	}
+	at := t.Local().Format("2006-01-02 15:04:05")
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%s, %d s ago", at, int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%s, %d min ago", at, int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%s, %d h ago", at, int(d.Hours()))
+	}
+	return fmt.Sprintf("%s, %d days ago", at, int(d.Hours()/24))
+}
+
+// size writes bytes for people.
+func size(n int64) string {
+	f, unit := float64(n), 0
+	for f >= 1024 && unit < 4 {
+		f, unit = f/1024, unit+1
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", f, [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
+}
+
+// modified is when a file was written, nil if there is none.
+func modified(path string) *time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	t := info.ModTime().UTC()
+	return &t
+}
+
+// newest is when the newest file of a folder was written.
+func newest(dir string) *time.Time {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var last *time.Time
+	for _, f := range files {
+		if t := modified(filepath.Join(dir, f.Name())); t != nil && (last == nil || t.After(*last)) {
+			last = t
+		}
+	}
+	return last
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/repair"
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	var sample string
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "Look for damage",
+		Long: `Read everything, compare index, files and log, and name what is not as it should be:
+where, what is at stake, what would heal it, and the next command if there is one. Nothing is changed,
+and others may go on using the store.`,
+		Example: "  memctl verify\n  memctl verify --sample 1/7       one part of seven, for every day of the week\n  memctl verify --json | jq .summary",
+		Args:    cobra.NoArgs,
+		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+			o := varve.VerifyOptions{Summary: new(varve.VerifySummary)}
+			if cmd.Flags().Changed("sample") {
+				var err error
+				if o.Part, o.Parts, err = parseSample(sample); err != nil {
+					return usagef(cmd.CommandPath(), "--sample %w", err)
+				}
+			}
+			return a.with(cmd.Context(), look, func(st *varve.Store) error { return a.verify(cmd.Context(), st, o) })
+		}),
+	}
+	c.Flags().StringVar(&sample, "sample", "", "read only part `N/T` of the files; all T parts together read everything")
+	return c
+}
+
+func parseSample(s string) (part, parts int, err error) {
+	n, t, ok := strings.Cut(s, "/")
+	part, err1 := strconv.Atoi(n)
+	parts, err2 := strconv.Atoi(t)
+	if !ok || err1 != nil || err2 != nil || part < 1 || part > parts {
+		return 0, 0, fmt.Errorf("%q: it must be N/T with 1 ≤ N ≤ T", s)
+	}
+	return part, parts, nil
+}
+
+// finding is one of verify's list.
+type finding struct {
+	Kind     string `json:"kind"`
+	Severity string `json:"severity"`
+	Path     string `json:"path"`
+	Offset   *int64 `json:"offset,omitempty"`
+	ID       string `json:"id,omitempty"`
+	LSN      uint64 `json:"lsn,omitempty"`
+	Message  string `json:"message,omitempty"`
+	Stake    string `json:"stake,omitempty"`
+	Heals    string `json:"heals,omitempty"`
+	Next     string `json:"next,omitempty"`
+}
+
+// summary is what was read, and what came of it.
+type summary struct {
+	Memories    int64            `json:"memories"`
+	Files       int64            `json:"files"`
+	Bytes       int64            `json:"bytes"`
+	Segments    int64            `json:"segments"`
+	Archived    int64            `json:"archived"`
+	Entries     int64            `json:"entries"`
+	Quarantined int64            `json:"quarantined"`
+	Findings    map[string]int64 `json:"findings"`
+	Worst       string           `json:"worst"` // "" when nothing was found
+}
+
+func (a *app) verify(ctx context.Context, st *varve.Store, o varve.VerifyOptions) error {
+	done := a.watch(&o)
+	if a.document != nil {
+		a.document.begin("findings")
+	}
+	lost, healable := 0, 0
+	infos := map[varve.FindingKind]int64{}
+	for f, err := range st.Verify(ctx, o) {
+		if err != nil {
+			done()
+			return err
+		}
+		switch f.Severity {
+		case repair.Lost:
+			lost++
+		case repair.Healable:
+			healable++
+		default:
+			// A folder that was copied has another time for every file.
+			if infos[f.Kind]++; infos[f.Kind] > fewInfos && a.document == nil {
+				continue
+			}
+		}
+		a.found(&f)
+	}
+	done()
+	a.more(infos)
+	s := summaryOf(o.Summary, lost+healable)
+	if a.document != nil {
+		a.document.member("summary", s)
+	} else {
+		a.say("read %d memories, %d files, %d entries of the log, %s: %s", s.Memories, s.Files, s.Entries, size(s.Bytes), verdict(lost, healable))
+	}
+	// The findings were told; what is left is the exit code.
+	switch {
+	case lost > 0:
+		a.tell(&failure{Kind: "lost", Message: verdict(lost, healable), Fix: "the findings say what would heal each", code: codeLost})
+	case healable > 0:
+		a.tell(&failure{Kind: "damage", Message: verdict(lost, healable), Fix: "the findings say what would heal each", code: codeDamage})
+	}
+	return nil
+}
+
+// fewInfos is how many harmless findings of a kind are written out in text.
+const fewInfos = 3
+
+// more tells how many were not.
+func (a *app) more(infos map[varve.FindingKind]int64) {
+	for _, kind := range slices.Sorted(maps.Keys(infos)) {
+		if n := infos[kind] - fewInfos; n > 0 {
+			a.say("%s: %d more; --json names all", kind, n)
+		}
+	}
+}
+
+// tell notes a failure that the output has told already.
+func (a *app) tell(f *failure) { a.failures = append(a.failures, f) }
+
+func verdict(lost, healable int) string {
+	switch {
+	case lost > 0:
+		return fmt.Sprintf("%d lost or unreadable, %d that can be healed", lost, healable)
+	case healable > 0:
+		return fmt.Sprintf("%d that can be healed, nothing is lost", healable)
+	}
+	return "all is well"
+}
+
+func summaryOf(s *varve.VerifySummary, n int) summary {
+	r := summary{s.Memories, s.Files, s.Bytes, s.Segments, s.Archived, s.Entries, s.Quarantined, map[string]int64{}, ""}
+	for kind, n := range s.Findings {
+		r.Findings[string(kind)] = n
+	}
+	if n > 0 {
+		r.Worst = s.Worst.String()
+	}
+	return r
+}
+
+// found tells of one finding.
+func (a *app) found(f *varve.Finding) {
+	message, next := "", f.Next
+	if f.Err != nil {
+		message = f.Err.Error()
+	}
+	if words := strings.Fields(next); len(words) > 1 && !slices.Contains(a.commands, words[1]) {
+		next = "" // a later version has it
+	}
+	if a.document != nil {
+		d := finding{string(f.Kind), f.Severity.String(), f.Path, nil, f.ID, f.LSN, message, f.Stake, f.Heals, next}
+		if f.Offset >= 0 {
+			d.Offset = &f.Offset
+		}
+		a.document.item(d)
+		return
+	}
+	if a.quiet && f.Severity == repair.Info {
+		return
+	}
+	fmt.Fprintln(a.out, printable(f.String()))
+	for _, part := range [][2]string{{"at stake", f.Stake}, {"healed by", f.Heals}, {"next", next}} {
+		if part[1] != "" {
+			fmt.Fprintf(a.out, "  %s: %s\n", part[0], printable(part[1]))
+		}
+	}
+}
+
+// watch shows on a terminal how far verify is; the function it returns ends that.
+func (a *app) watch(o *varve.VerifyOptions) func() {
+	if !a.animated() {
+		return func() {}
+	}
+	bar := progressbar.NewOptions64(1, progressbar.OptionSetWriter(a.errOut), progressbar.OptionSetDescription("verifying"),
+		progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+	o.Progress = func(done, total int64) {
+		bar.ChangeMax64(max(total, done+1))
+		_ = bar.Set64(done)
+	}
+	return func() { _ = bar.Finish() }
+}
