@@ -16,6 +16,13 @@ type (
 	VerifySummary = repair.Summary
 )
 
+// How grave a Finding is.
+const (
+	SeverityInfo     = repair.Info     // nothing is wrong with the store
+	SeverityHealable = repair.Healable // a second copy exists
+	SeverityLost     = repair.Lost     // none is known
+)
+
 // Verify reads the whole store, or a sample of it, and yields what is not as it
 // should be: with path, offset, what is at stake and what would heal it. It
 // changes nothing and runs beside everybody who uses the store. An error ends

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+// demoPuts is how many puts the writer of the demonstration has had acknowledged
+// when it is killed.
+const demoPuts = 1000
+
+func (a *app) demoCommand() *cobra.Command {
+	var writer bool
+	c := &cobra.Command{
+		Use:   "demo [DIR]",
+		Short: "Show that nothing is lost: put, look, kill -9, verify",
+		Long: `Make a store in DIR (else in a new temporary folder), put memories into it, show one
+as the file that it is, let a second process write and kill it with SIGKILL in the
+middle, and check that everything that was acknowledged is there.`,
+		Example: "  memctl demo",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			if writer {
+				return a.demoWrite(cmd.Context(), args[0])
+			}
+			dir := ""
+			if len(args) == 1 {
+				dir = args[0]
+				if isStore(dir) {
+					return usagef(cmd.CommandPath(), "%s is a store already: name a new folder", dir)
+				}
+			}
+			return a.demo(cmd.Context(), dir)
+		}),
+	}
+	c.Flags().BoolVar(&writer, "writer", false, "be the process that is killed")
+	_ = c.Flags().MarkHidden("writer") // it exists
+	return c
+}
+
+func (a *app) demo(ctx context.Context, dir string) error {
+	if dir == "" {
+		temp, err := os.MkdirTemp("", "varve-demo-")
+		if err != nil {
+			return fmt.Errorf("making a temporary folder: %w", err)
+		}
+		dir = filepath.Join(temp, "storage")
+	}
+	a.say("1. Three memories go into a new store, %s", dir)
+	if err := a.demoPut(ctx, dir); err != nil {
+		return err
+	}
+	a.say("\n2. Another process writes, one commit each. After %d acknowledged puts it gets kill -9.", demoPuts)
+	acknowledged, err := a.demoKill(ctx, dir)
+	if err != nil {
+		return err
+	}
+	a.say("   killed; %d puts were acknowledged to us", len(acknowledged))
+	a.say("\n3. The store is opened again, and everything is read.")
+	return a.withIn(ctx, dir, write, nil, func(st *varve.Store) error {
+		lost := 0
+		for _, id := range acknowledged {
+			if _, err := st.Get(ctx, id); err != nil {
+				lost++
+			}
+		}
+		if err := st.Flush(ctx); err != nil {
+			return err
+		}
+		findings := 0
+		var sum varve.VerifySummary
+		for f, err := range st.Verify(ctx, varve.VerifyOptions{Summary: &sum}) {
+			if err != nil {
+				return err
+			}
+			if f.Severity != varve.SeverityInfo {
+				findings++
+				a.say("   %s: %s", f.Path, f.Kind)
+			}
+		}
+		a.say("   acknowledged and missing: %d", lost)
+		a.say("   verify: %d memories in %d files, %d findings", sum.Memories, sum.Files, findings)
+		if lost > 0 || findings > 0 {
+			return errors.New("this should not have happened: please report it")
+		}
+		a.say("\nThe files are yours: ls %s/memories. Next: memctl --store %s status", dir, dir)
+		return nil
+	})
+}
+
+func (a *app) demoPut(ctx context.Context, dir string) error {
+	return a.withIn(ctx, dir, create, nil, func(st *varve.Store) error {
+		for id, text := range map[string]string{
+			"likes": "prefers short answers", "project": "builds a bridge of timber, span 50 m", "name": "is called Ada",
+		} {
+			if _, err := st.Put(ctx, varve.Memory{ID: id, Content: text, Metadata: map[string]any{"session_id": "demo"}}); err != nil {
+				return err
+			}
+		}
+		if err := st.Flush(ctx); err != nil {
+			return err
+		}
+		path := filepath.Join(dir, "memories", "likes.json")
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+		a.say("   $ cat %s", path)
+		for line := range strings.Lines(string(b)) {
+			a.say("   %s", strings.TrimRight(line, "\n"))
+		}
+		return nil
+	})
+}
+
+// demoKill starts the writer and kills it; it returns what was acknowledged.
+func (a *app) demoKill(ctx context.Context, dir string) ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, self, "demo", "--writer", dir)
+	cmd.Stderr = a.errOut
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting the writer: %w", err)
+	}
+	var ids []string
+	for in := bufio.NewScanner(out); in.Scan(); {
+		ids = append(ids, in.Text())
+		if len(ids) == demoPuts {
+			if err := cmd.Process.Kill(); err != nil {
+				return nil, fmt.Errorf("killing the writer: %w", err)
+			}
+		}
+	}
+	err = cmd.Wait()
+	if len(ids) < demoPuts {
+		return ids, fmt.Errorf("the writer ended by itself: %w", err)
+	}
+	// A last line that was cut in the middle was not acknowledged to anybody.
+	return ids[:demoPuts], nil
+}
+
+// demoWrite puts until it is killed, and says so each time.
+func (a *app) demoWrite(ctx context.Context, dir string) error {
+	return a.withIn(ctx, dir, write, nil, func(st *varve.Store) error {
+		for i := 0; ; i++ {
+			m, err := st.Put(ctx, varve.Memory{ID: fmt.Sprintf("written-%06d", i), Content: "acknowledged"})
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(a.stdout, m.ID); err != nil {
+				return err
+			}
+		}
+	})
+}
