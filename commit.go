@@ -125,6 +125,9 @@ func (st *Store) prepare(ctx context.Context, ops []op, seen reads, listed wal.L
 		case p.err != nil && len(ops) > 1:
 			return nil, &BatchError{Index: i, Key: ops[i].id, Err: p.err}
 		case p.err != nil:
+			if ops[i].id == "" {
+				return nil, fmt.Errorf("new memory: %w", p.err)
+			}
 			return nil, fmt.Errorf("memory %s: %w", quote(ops[i].id), p.err)
 		case !p.wanted:
 			continue

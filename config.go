@@ -65,6 +65,14 @@ func (c *Config) limits() memstore.Limits {
 	}
 }
 
+// Resolved is the configuration with every default spelt out.
+func (c Config) Resolved() Config {
+	d := *c.withDefaults()
+	l := d.limits().Resolved()
+	d.MaxMemoryBytes, d.MaxIDBytes, d.MaxDepth, d.MaxEmbeddingDims = l.MemoryBytes, l.IDBytes, l.Depth, l.EmbeddingDim
+	return d
+}
+
 // Validate says what is wrong, as a *FieldError.
 func (c *Config) Validate() error {
 	bad := func(field string, v int, limit string) error {

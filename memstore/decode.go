@@ -28,7 +28,7 @@ type DecodeOptions struct {
 // A text that is not JSON gives a *docfile.SyntaxError with its offset, a member
 // that cannot be read a *errs.FieldError; both match errs.ErrInvalid.
 func Decode(data []byte, opts DecodeOptions) (*Memory, error) {
-	lim := opts.Limits.orDefault()
+	lim := opts.Limits.Resolved()
 	if err := lim.checkSize(len(data)); err != nil {
 		return nil, err
 	}

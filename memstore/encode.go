@@ -10,7 +10,7 @@ import (
 // Encode gives the document of m as it stands: nothing is set or defaulted.
 // Errors are *errs.FieldError.
 func (m *Memory) Encode(limits Limits) ([]byte, error) {
-	lim := limits.orDefault()
+	lim := limits.Resolved()
 	if err := lim.checkDim(memberEmbedding, len(m.Embedding)); err != nil {
 		return nil, err
 	}

@@ -24,7 +24,8 @@ func DefaultLimits() Limits {
 // maxDepth is where jsontext stops, whatever the limit.
 const maxDepth = 10000
 
-func (l Limits) orDefault() Limits {
+// Resolved puts the defaults in for zero fields.
+func (l Limits) Resolved() Limits {
 	d := DefaultLimits()
 	if l.MemoryBytes <= 0 {
 		l.MemoryBytes = d.MemoryBytes

@@ -41,7 +41,7 @@ type PrepareOptions struct {
 // and m is changed only when err is nil; its slices and maps are not written to.
 // What may not be stored gives a *errs.FieldError that names member, value, limit.
 func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc, line []byte, err error) {
-	lim := opts.Limits.orDefault()
+	lim := opts.Limits.Resolved()
 	now = now.UTC().Truncate(time.Microsecond)
 	n := *m
 	if n.ID == "" {

@@ -75,9 +75,11 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		}
 		return l.join(ctx)
 	}
-	// The folders of the store, too, may be there and not be durable yet.
-	if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
-		return l.ioError("syncing", l.o.Dir, err)
+	// Whoever made folders and segments may have been killed before their names were durable.
+	for _, dir := range []string{l.o.Dir, l.o.walDir()} {
+		if err := l.o.FS.SyncDir(dir); err != nil {
+			return l.ioError("syncing", dir, err)
+		}
 	}
 	if err := l.recover(ctx); err != nil {
 		return err

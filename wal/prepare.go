@@ -37,8 +37,13 @@ type preparer struct {
 // reserve is the space that only deletes and the log's own frames may enter.
 func (l *FileLog) reserve() uint64 { return min(256<<10, l.geo.Size/8) }
 
-// step is how much is written out at once.
-func (l *FileLog) step() uint64 { return min(512<<10, l.geo.Size/8) }
+// step is how much is written out at once: as much as the segment already holds,
+// within bounds. Measured, 40 KB commits: with steps of 512 KiB a commit takes
+// 270 us in the mean, with 8 MiB 165 us, on a file written out whole before 125 us;
+// and twice to ten times as long while another goroutine writes and syncs zeros.
+func (l *FileLog) step(at LSN) uint64 {
+	return min(l.geo.Size/8, max(512<<10, min(8<<20, at%l.geo.Size)))
+}
 
 // room makes sure that the segment is written out to an end, and beyond it by
 // the reserve; append.lock is held. A refusal matches errs.ErrDiskFull.
@@ -51,7 +56,7 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 	last := l.geo.End(number)
 	if want := min(end+l.reserve(), last); prepared < want {
 		// Not the part that this very write is about to fill.
-		err := l.writeOut(number, max(prepared, end), min(max(want, end+l.step()), last))
+		err := l.writeOut(number, max(prepared, end), min(max(want, end+l.step(end-1)), last))
 		if err != nil && !(vfs.IsDiskFull(err) && deletes && end <= prepared) {
 			return l.full(err)
 		}
@@ -119,7 +124,7 @@ func (l *FileLog) ensureSegment(number uint64) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	tmp, err := l.makeSegment(l.step())
+	tmp, err := l.makeSegment(l.step(l.geo.Start(number)))
 	if err != nil {
 		return err
 	}
@@ -214,7 +219,9 @@ func (l *FileLog) wantsPrepare(tail LSN) bool {
 }
 
 // low says that less is written out than the reserve and half a step.
-func (l *FileLog) low(tail, prepared LSN) bool { return tail+l.reserve()+l.step()/2 > prepared }
+func (l *FileLog) low(tail, prepared LSN) bool {
+	return tail+l.reserve()+min(l.step(tail-1), 512<<10)/2 > prepared
+}
 
 func (l *FileLog) wantsNext(tail LSN) bool {
 	return uint64(l.geo.Offset(tail-1)) > l.geo.Size/4
@@ -243,7 +250,7 @@ func (l *FileLog) prepare(ctx context.Context) error {
 	prepared, last := l.shared.Load(wordPrepared), l.geo.End(number)
 	var err error
 	if l.stillOurs() == nil && prepared < last && l.low(tail, prepared) {
-		err = l.writeOut(number, max(prepared, tail), min(prepared+l.step(), last))
+		err = l.writeOut(number, max(prepared, tail), min(prepared+l.step(tail-1), last))
 	}
 	l.unlock(roleAppend)
 	if err != nil {
