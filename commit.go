@@ -90,14 +90,15 @@ func (st *Store) wrote(ops []op, b *wal.Batch) {
 // prepare builds the batch. Of several operations on one id the last counts.
 func (st *Store) prepare(ctx context.Context, ops []op, seen reads, listed wal.LSN) (*wal.Batch, error) {
 	b := &wal.Batch{Entries: make([]wal.Entry, 0, len(ops)), Preconditions: make([]wal.Precondition, 0, len(ops)+len(seen))}
-	for _, id := range slices.Sorted(maps.Keys(seen)) {
+	for _, id := range sortedIDs(seen) {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(id), LSN: seen[id]})
 	}
 	if listed != 0 {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: listed})
 	}
-	last := map[string]int{}
+	var last map[string]int
 	if len(ops) > 1 {
+		last = make(map[string]int, len(ops))
 		for i := range ops {
 			if ops[i].memory == nil || ops[i].memory.ID != "" {
 				last[ops[i].id] = i
@@ -138,6 +139,13 @@ func (st *Store) prepare(ctx context.Context, ops []op, seen reads, listed wal.L
 		}
 	}
 	return b, nil
+}
+
+func sortedIDs(seen reads) []string {
+	if len(seen) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // prepared is what one operation adds to the batch.
@@ -220,7 +228,13 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared) error {
 			}
 		}
 	}
-	doc, line, err := memstore.Prepare(&m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.o.System.Rand})
+	buffer, _ := st.buffers.Get().(*[]byte)
+	if buffer == nil {
+		buffer = new([]byte)
+		*buffer = make([]byte, 0, 8<<10)
+	}
+	defer st.buffers.Put(buffer) // what is in it is copied into the entry
+	doc, line, err := memstore.Prepare(&m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.o.System.Rand, Buffer: *buffer})
 	if err != nil {
 		return err
 	}

@@ -22,13 +22,14 @@ import (
 
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
-	dir   string
-	fs    vfs.FS
-	o     Options
-	log   *wal.FileLog
-	state state.State
-	codec record.Codec
-	cache *otter.Cache[string, *cached]
+	dir     string
+	fs      vfs.FS
+	o       Options
+	log     *wal.FileLog
+	state   state.State
+	codec   record.Codec
+	buffers sync.Pool // of *[]byte, for documents on their way into the log
+	cache   *otter.Cache[string, *cached]
 
 	layout   docfile.Layout
 	memories *docfile.Folder

@@ -9,8 +9,10 @@ import (
 
 // Encode gives the document of m as it stands: nothing is set or defaulted.
 // Errors are *errs.FieldError.
-func (m *Memory) Encode(limits Limits) ([]byte, error) {
-	lim := limits.Resolved()
+func (m *Memory) Encode(limits Limits) ([]byte, error) { return m.encode(limits.Resolved(), nil) }
+
+// encode puts the document into the buffer if it fits.
+func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, err error) {
 	if err := lim.checkDim(memberEmbedding, len(m.Embedding)); err != nil {
 		return nil, err
 	}
@@ -26,11 +28,11 @@ func (m *Memory) Encode(limits Limits) ([]byte, error) {
 			return nil, docfile.InField(t.name, err)
 		}
 	}
-	encode := m.encodeNew
 	if m.source != nil {
-		encode = m.encodeOver
+		doc, err = m.encodeOver(lim)
+	} else {
+		doc, err = m.encodeNew(lim, buffer)
 	}
-	doc, err := encode(lim)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +56,11 @@ func (m *Memory) times() [6]namedTime {
 
 // encodeNew writes a Memory that has no text yet, in one pass. What it has not
 // is left out, but for the members that every reader expects.
-func (m *Memory) encodeNew(lim Limits) ([]byte, error) {
-	w := writer{dst: make([]byte, 0, m.sizeHint())}
+func (m *Memory) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
+	if n := m.sizeHint(); cap(buffer) < n {
+		buffer = make([]byte, 0, n)
+	}
+	w := writer{dst: buffer[:0]}
 	w.dst = append(w.dst, '{')
 	w.text(memberID, m.ID)
 	w.text(memberContent, m.Content)

@@ -27,6 +27,9 @@ type Previous struct {
 type PrepareOptions struct {
 	Limits Limits
 	Rand   io.Reader // for ids; nil: crypto/rand
+	// Buffer is memory that the document and the line may be put into, if it is
+	// large enough; they are valid until the caller uses it again.
+	Buffer []byte
 }
 
 // Prepare completes m and gives what the log is to carry: the document and the
@@ -71,10 +74,14 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 		// Not the limits of today: the old text was stored under those of its day.
 		base.source, _ = parse(old.Document, Limits{Depth: maxDepth})
 	}
-	if doc, err = base.Encode(lim); err != nil {
+	if doc, err = base.encode(lim, opts.Buffer); err != nil {
 		return nil, nil, err
 	}
-	if line, err = n.Line(doc); err != nil {
+	room := doc[len(doc):] // what is left of the buffer, if it is one
+	if cap(opts.Buffer) == 0 {
+		room = nil
+	}
+	if line, err = n.appendLine(room, doc); err != nil {
 		return nil, nil, err
 	}
 	*m = n
@@ -103,10 +110,14 @@ func (m *Memory) checkSession(lim Limits) error {
 }
 
 // Line is the index line of m with this document; see the package's comment.
-func (m *Memory) Line(doc []byte) ([]byte, error) {
+func (m *Memory) Line(doc []byte) ([]byte, error) { return m.appendLine(nil, doc) }
+
+func (m *Memory) appendLine(dst, doc []byte) ([]byte, error) {
 	sum := sha256.Sum256(doc)
 	session := m.Session()
-	dst := make([]byte, 0, 384+2*len(session))
+	if n := 400 + 2*len(session); cap(dst)-len(dst) < n {
+		dst = make([]byte, 0, n)
+	}
 	dst = append(dst, `{"filepath":"memories/`...)
 	dst = append(dst, docfile.FileName(m.ID)...) // lower-case ASCII, nothing to escape
 	dst = append(dst, `","created_at":`...)

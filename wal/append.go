@@ -16,7 +16,7 @@ const groupLimit = 8 << 20
 
 // groupEnough is how many requests make a write worth while, while another sync
 // is under way.
-const groupEnough = 32
+const groupEnough = 16
 
 // queueLimit is how many bytes Enqueue lets wait before it blocks.
 const queueLimit = 64 << 20

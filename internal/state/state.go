@@ -22,6 +22,7 @@ type State struct {
 	swaps   atomic.Uint64 // how often the set was replaced
 	live    [256]int64    // by kind of thing
 	applied uint64        // the newest position applied
+	lines   sync.Pool     // of *[]byte, for a line that is parsed at once
 }
 
 // Place is where the newest version of a key is.
@@ -135,7 +136,13 @@ func (s *State) Line(kind byte, id string) (index.Entry, error) {
 		return index.Entry{}, errs.ErrClosed
 	}
 	defer set.Release()
-	line, ok, err := set.Get(make([]byte, 0, 512), section(kind), id)
+	buf, _ := s.lines.Get().(*[]byte)
+	if buf == nil {
+		buf = new([]byte)
+	}
+	defer s.lines.Put(buf)
+	line, ok, err := set.Get((*buf)[:0], section(kind), id)
+	*buf = line[:0]
 	if err != nil {
 		return index.Entry{}, err
 	}
