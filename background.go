@@ -15,7 +15,7 @@ const flushEvery = time.Second
 
 // restFactor is how much longer than a round the flusher lets writers have the
 // disk before the next one, while they write: files, unlike the log, can wait.
-const restFactor = 4
+const restFactor = 9
 
 // run flushes in the background: when enough has changed, and once a second if
 // anything has, by whatever process; and it says that this process lives.

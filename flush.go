@@ -198,7 +198,7 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 
 // paceFiles is how many files a round in the background takes at most: then the
 // writers have the disk for a while.
-const paceFiles = 2000
+const paceFiles = 1000
 
 // due lists what a round puts into files, and up to where the files are the
 // truth after it: everything, or in the background a part.
