@@ -121,12 +121,16 @@ func (l *FileLog) write(ctx context.Context, own *request) (*group, error) {
 	if l.state.w.at.LSN != tail {
 		return nil, fmt.Errorf("the log's tail is at %d, its frames end at %d", tail, l.state.w.at.LSN)
 	}
+	before := l.shared.Load(wordPrepared)
 	g := l.gather()
 	if len(g.buf) == 0 {
 		return g, nil
 	}
 	err := l.put(g)
 	if err != nil {
+		if l.shared.Load(wordPrepared) != before {
+			l.unprepare(l.geo.Number(g.at), before)
+		}
 		for _, r := range g.requests {
 			if r.end > tail { // written, or judged by something in this write
 				r.err, r.end = err, 0
@@ -156,8 +160,31 @@ func (l *FileLog) appendable(ctx context.Context) error {
 	return l.syncLocked()
 }
 
+// endSegment writes a header of zeros at the tail when the group opens the next
+// segment: a writer that was killed before it published may have left frames
+// there that link to the last one, and whoever reads would follow them.
+func (l *FileLog) endSegment(at LSN) error {
+	tail := l.state.w.at.LSN
+	if at == tail || l.geo.Offset(tail) == 0 {
+		return nil
+	}
+	number := l.geo.Number(tail)
+	f, err := l.segment(number)
+	if err == nil {
+		var zero [segment.HeaderSize]byte
+		_, err = f.WriteAt(zero[:min(segment.HeaderSize, l.geo.End(number)-tail)], l.geo.Offset(tail))
+	}
+	if err != nil {
+		return l.ioError("ending", l.o.wal(segment.Name(number)), err)
+	}
+	return nil
+}
+
 // put writes the group at the tail and publishes it.
 func (l *FileLog) put(g *group) error {
+	if err := l.endSegment(g.at); err != nil {
+		return err
+	}
 	f, err := l.segment(l.geo.Number(g.at))
 	if err == nil {
 		_, err = f.WriteAt(g.buf, l.geo.Offset(g.at))

@@ -57,16 +57,38 @@ func (l *FileLog) room(end LSN, deletes bool) error {
 	if want := min(end+l.reserve(), last); prepared < want {
 		// Not the part that this very write is about to fill.
 		err := l.writeOut(number, max(prepared, end), min(max(want, end+l.step(end-1)), last))
+		if err != nil {
+			l.unprepare(number, prepared)
+		}
 		if err != nil && !(vfs.IsDiskFull(err) && deletes && end <= prepared) {
 			return l.full(err)
 		}
 	}
 	if end+l.reserve() > last {
 		if err := l.ensureSegment(number + 1); err != nil && !(vfs.IsDiskFull(err) && deletes) {
+			if end > prepared {
+				l.unprepare(number, prepared)
+			}
 			return l.full(err)
 		}
 	}
 	return nil
+}
+
+// unprepare takes back what room has prepared for a write that did not happen:
+// between it and what was prepared before there is a hole. append.lock is held.
+func (l *FileLog) unprepare(number uint64, before LSN) {
+	tail := l.shared.tail()
+	if l.geo.Number(before-1) != number && l.geo.Number(tail-1) != number {
+		before = l.geo.Start(number) + l.step(l.geo.Start(number)) // the write would have opened the segment
+	}
+	if l.geo.Number(before-1) != number || before < tail {
+		return // what was prepared is not known: a hole costs deletes their space, a cut would cost what is written
+	}
+	if f, err := l.segment(number); err == nil {
+		_ = f.Truncate(int64(before - l.geo.Start(number))) // full disk: it only frees
+	}
+	l.shared.Store(wordPrepared, before)
 }
 
 // prepared is up to where a segment is written out. The shared word is about

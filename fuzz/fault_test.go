@@ -1,0 +1,115 @@
+package fuzz
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs/crash"
+	"github.com/varve-db/varve/internal/vfs/sim"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+// faultsOf are the errors that an operation can have.
+func faultsOf(op *wrap.Op) []error {
+	switch op.Kind {
+	case wrap.Create, wrap.Mkdir, wrap.OpenLock, wrap.OpenShared:
+		return []error{syscall.ENOSPC, syscall.EMFILE, syscall.EIO}
+	case wrap.Open:
+		return []error{syscall.EMFILE, syscall.EIO}
+	case wrap.Write, wrap.Rename, wrap.RenameNew, wrap.Link, wrap.Exchange, wrap.Sync, wrap.Datasync, wrap.SyncDir, wrap.Truncate:
+		return []error{syscall.ENOSPC, syscall.EIO}
+	case wrap.Read, wrap.Remove, wrap.Stat, wrap.ReadDir, wrap.SetMtime, wrap.Lease, wrap.Map, wrap.TryLock, wrap.Lock, wrap.Volume, wrap.OpenBarrier, wrap.Barrier:
+		return []error{syscall.EIO}
+	}
+	return nil
+}
+
+// known are the errors that a caller can act on.
+func typed(err error, fault error) bool {
+	return errors.Is(err, fault) || errors.Is(err, varve.ErrDiskFull) || errors.Is(err, varve.ErrSyncFailed) ||
+		errors.Is(err, varve.ErrOutcomeUnknown) || errors.Is(err, varve.ErrClosed)
+}
+
+// TestFaults fails each operation of the script once, with each error that it
+// can have: nothing acknowledged is lost, nothing panics, the errors can be
+// told, and the store opens and works afterwards.
+func TestFaults(t *testing.T) {
+	type point struct {
+		op  int
+		err error
+		at  string
+	}
+	var points []point
+	count := newMachine()
+	count.fault = func(op *wrap.Op) error {
+		for _, err := range faultsOf(op) {
+			points = append(points, point{count.ops, err, fmt.Sprint(op.Kind, " ", op.Path, " at ", count.sites.place(op).Site)})
+		}
+		return nil
+	}
+	script(count, newHistory(), false)
+	step := 2
+	if testing.Short() {
+		step = 301
+	}
+	if *stride > 0 {
+		step = *stride
+	}
+	injected, told, failures := 0, 0, 0
+	coverage := sim.Coverage{}
+	for i := 0; i < len(points); i += step {
+		p := points[i]
+		if *cutFlag != 0 && *cutFlag != p.op {
+			continue
+		}
+		injected++
+		m, h := newMachine(), newHistory()
+		m.coverage = coverage
+		m.fault = func(op *wrap.Op) error {
+			if m.ops == p.op {
+				return p.err
+			}
+			return nil
+		}
+		// How it goes on: in the same boot, or with a loss of power, at once or at
+		// the end: what a failed sync lost is then gone.
+		var errs []error
+		ending := p.op % 4
+		if ending == 3 {
+			m.killAt = p.op + 25
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			errs = script(m, h, true)
+		}()
+		<-done
+		m.fault, m.killAt = nil, 0
+		if ending > 0 {
+			m = m.future([]crash.Pattern{0, crash.LoseAll, crash.KeepRandom, crash.LoseAll}[ending], uint64(p.op))
+			h.powerLost()
+		}
+		if len(errs) > 0 {
+			told++
+		}
+		for _, err := range errs {
+			if !typed(err, p.err) {
+				h.bad("the error cannot be told: %v", err)
+			}
+		}
+		fsys, o := m.process("after")
+		recovery(h, fsys, o, i%4 == 0)
+		if wrong := h.verdict(); len(wrong) > 0 {
+			failures++
+			t.Errorf("operation %d (%s) failed with %v; errors %v:\n%s\n\tgo test ./fuzz -run TestFaults -stride 1 -cut %d", p.op, p.at, p.err, errs, joinWrong(wrong), p.op)
+			if failures > 20 {
+				break
+			}
+		}
+	}
+	reach(coverage)
+	t.Logf("%d operations × errors, %d injected, %d of them seen by the caller", len(points), injected, told)
+}

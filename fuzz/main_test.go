@@ -1,0 +1,13 @@
+package fuzz
+
+import (
+	"os"
+	"runtime/debug"
+	"testing"
+)
+
+// Thousands of small stores come and go: collecting seldom takes a third off.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(800)
+	os.Exit(m.Run())
+}

@@ -1,0 +1,409 @@
+package fuzz
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs/crash"
+	"github.com/varve-db/varve/internal/vfs/sim"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+var (
+	cutFlag     = flag.Int("cut", 0, "cut the script before this operation only")
+	patternFlag = flag.String("pattern", "", "with this pattern only")
+	stride      = flag.Int("stride", 0, "cut at every so many changing operations only; 0: the test's own choice")
+)
+
+// script is a fixed workload: put, replace, delete, batch, conditional put,
+// flush, merge, roll, recycle, close, reopen.
+func script(m *machine, h *history, faulty bool) (errs []error) {
+	a := &actor{h: h, name: "script", now: m.now, faulty: faulty}
+	open := func() bool {
+		_, o := m.process("script")
+		st, err := varve.Open(ctx, dir, o)
+		if err != nil && faulty {
+			a.failed("open", err)
+			st, err = varve.Open(ctx, dir, o) // the fault has passed
+		}
+		if err != nil {
+			a.failed("open", err)
+			return false
+		}
+		a.st = st
+		return true
+	}
+	if !open() {
+		return a.errs
+	}
+	a.put("a", 100, "s1", 0)
+	a.put("b", 5000, "s1", time.Hour)
+	first, _ := a.get("a")
+	a.put("a", 300, "s2", 0)
+	a.putAbsent("c", 10)
+	a.putAbsent("c", 10) // refused
+	a.putIf("a", 11, first)
+	if now, err := a.get("a"); err == nil {
+		a.putIf("a", 12, now)
+	}
+	a.batch(change{id: "d", size: 700}, change{id: "b", del: true}, change{id: "e", size: 1500, session: "s1"})
+	a.flush()
+	a.put("a", 20000, "", 0)
+	a.delete("c")
+	a.delete("c") // refused
+	a.update("d", 50)
+	a.flush()
+	a.batch(change{id: "f", size: 2000}, change{id: "a", size: 30}, change{id: "g", size: 2500}, change{id: "e", del: true})
+	for i := range 3 { // whose first entries may survive without the others
+		a.batch(change{id: "f", size: 20 + i}, change{id: "g", size: 9000}, change{id: "e", size: 1000})
+	}
+	a.move("d", "d2", 40)
+	for i := range 5 { // behind BacklogBytes, and into the next segments
+		a.put(fmt.Sprint("big", i%3), 19000, "s2", 0)
+	}
+	a.get("big1")
+	a.close()
+	if !open() {
+		return a.errs
+	}
+	a.get("a")
+	a.put("h", 64, "", 0)
+	for i := range 3 {
+		a.put(fmt.Sprint("big", i), 19000, "", 0)
+	}
+	a.flush()
+	a.delete("big0")
+	a.put("big1", 80, "s1", 0)
+	a.flush()
+	a.list()
+	a.put("i", 64, "", 0)
+	a.close()
+	return a.errs
+}
+
+// A base of 256 KiB and more gets deltas. Long session ids make one of few memories.
+func prepareLarge(m *machine, h *history) {
+	a := &actor{h: h, name: "prepare", now: m.now}
+	_, o := m.process("prepare")
+	st, err := varve.Open(ctx, dir, o)
+	if err != nil {
+		a.failed("open", err)
+		return
+	}
+	a.st = st
+	for i := 0; i < largeCount; i += 4 {
+		var list []change
+		for k := i; k < i+4; k++ {
+			list = append(list, change{id: long("m", k), size: 20, session: long("s", k)})
+		}
+		a.batch(list...)
+	}
+	h.bulk = map[string]bool{}
+	for i := 20; i < largeCount; i++ {
+		h.bulk[long("m", i)] = true
+	}
+	a.flush()
+	a.close()
+}
+
+const largeCount = 64
+
+// long is a name of the greatest length.
+func long(prefix string, i int) string {
+	name := fmt.Sprintf("%s%02d-", prefix, i)
+	return name + filling[i:i+1000]
+}
+
+// scriptLarge works on such a store: deltas, deltas over deltas, merges, tombstones.
+func scriptLarge(m *machine, h *history) {
+	a := &actor{h: h, name: "large", now: m.now}
+	open := func() bool {
+		_, o := m.process("large")
+		st, err := varve.Open(ctx, dir, o)
+		if err != nil {
+			a.failed("open", err)
+			return false
+		}
+		a.st = st
+		return true
+	}
+	if !open() {
+		return
+	}
+	a.delete(long("m", 3))
+	a.put(long("m", 4), 60, long("t", 4), time.Hour)
+	for i := range 4 { // the first delta
+		a.put(fmt.Sprint("p", i), 14000, "s1", 0)
+	}
+	a.get(long("m", 3))
+	a.put(long("m", 5), 60, "", 0)
+	a.delete(long("m", 6))
+	a.put(long("m", 3), 100, "s1", 0)
+	for i := range 4 { // one over it
+		a.put(fmt.Sprint("q", i), 14000, "s2", 0)
+	}
+	a.close()
+	if !open() {
+		return
+	}
+	a.get(long("m", 5))
+	a.batch(change{id: long("m", 7), size: 10, session: long("u", 7)}, change{id: long("m", 8), size: 10, session: "s1"}, change{id: "p0", del: true})
+	for i := range 10 { // past an eighth: merged
+		a.put(long("m", 9+i), 2500, long("v", i), 0)
+	}
+	for i := range 4 {
+		a.put(fmt.Sprint("p", i), 14000, "s1", 0)
+	}
+	a.list()
+	a.close()
+}
+
+// patterns for one cut.
+func patternsFor(t *testing.T) []crash.Pattern {
+	if *patternFlag == "" {
+		return crash.Patterns()
+	}
+	for _, p := range crash.Patterns() {
+		if p.String() == *patternFlag {
+			return []crash.Pattern{p}
+		}
+	}
+	t.Fatalf("no pattern %q", *patternFlag)
+	return nil
+}
+
+// tally counts what was cut.
+type tally struct {
+	changes, cuts, nested, torn int
+	coverage                    sim.Coverage
+}
+
+// reach says how many places of the engine were reached, and cut in how many ways.
+func (n *tally) reach() string {
+	reached, pairs := 0, 0
+	for at, m := range n.coverage {
+		if !at.Kind.Changes() {
+			continue
+		}
+		reached++
+		for what := range m {
+			if strings.HasPrefix(what, "cut ") {
+				pairs++
+			}
+		}
+	}
+	return fmt.Sprintf("%d changing call sites, %d call sites × patterns", reached, pairs)
+}
+
+func (n *tally) String() string {
+	return fmt.Sprintf("%d changing operations, %d cuts (and %d in a recovery), %d torn tails; %s",
+		n.changes, n.cuts, n.nested, n.torn, n.reach())
+}
+
+// cutEverywhere runs work on a machine that prepare has filled, and cuts it
+// before every changing operation.
+// Of several parts, each makes its share of the cuts.
+func cutEverywhere(t *testing.T, name string, part, parts int, prepare, work func(m *machine, h *history)) *tally {
+	n := &tally{coverage: sim.Coverage{}}
+	m, h := newMachine(), newHistory()
+	if prepare != nil {
+		prepare(m, h)
+	}
+	m.coverage = n.coverage
+	step := max(1, *stride)
+	if *stride == 0 && testing.Short() {
+		step = 61
+	}
+	patterns := patternsFor(t)
+	failures := 0
+	one := func(op *wrap.Op, p crash.Pattern) {
+		f, fh := m.future(p, 1), h.clone()
+		fh.powerLost()
+		m.count(op, "cut "+p.String())
+		n.cuts++
+		// A second cut, within the recovery of some of them.
+		if (m.ops+int(p))%11 == 0 {
+			n.nested += cutRecovery(f, fh, m.ops, t, name, op, p)
+		}
+		// Some are recovered, written to, and cut again before anything is flushed:
+		// what the first recovery took for the end must not mean another thing then.
+		if (m.ops+int(p))%5 == 1 {
+			f = touchAndGo(f, fh)
+		}
+		fsys, o := f.process("recovery")
+		if recovery(fh, fsys, o, (m.ops+int(p))%4 == 0) {
+			n.torn++
+		}
+		if wrong := fh.verdict(); len(wrong) > 0 {
+			failures++
+			t.Errorf("cut before operation %d (%s %s at %s), %s:\n%s\n\tgo test ./fuzz -run %s -cut %d -pattern %s", m.ops, op.Kind, op.Path, m.sites.place(op).Site, p, joinWrong(wrong), name, m.ops, p)
+			if failures >= 5 {
+				t.FailNow()
+			}
+		}
+	}
+	m.hook = func(_ *crash.Process, op *wrap.Op) {
+		if !op.Kind.Changes() {
+			return
+		}
+		n.changes++
+		if *cutFlag != 0 && m.ops != *cutFlag || *cutFlag == 0 && n.changes%step != 0 || n.changes/step%parts != part {
+			return
+		}
+		if *stride == 0 && *cutFlag == 0 && (op.Kind == wrap.Store || op.Kind == wrap.CompareAndSwap) {
+			one(op, patterns[n.changes%len(patterns)]) // of a page that counts for nothing after a boot; -stride 1 for all
+			return
+		}
+		for i, p := range patterns {
+			if *stride == 0 && *cutFlag == 0 && prepare != nil && (n.changes+i)%3 != 0 {
+				continue // the large one takes its time
+			}
+			one(op, p)
+		}
+	}
+	work(m, h)
+	if wrong := h.verdict(); len(wrong) > 0 {
+		t.Fatalf("without any cut:\n%s", joinWrong(wrong))
+	}
+	return n
+}
+
+func touchAndGo(f *machine, fh *history) *machine {
+	_, o := f.process("touch and go")
+	a := &actor{h: fh, name: "touch and go", now: f.now}
+	var err error
+	if a.st, err = varve.Open(ctx, dir, o); err != nil {
+		a.failed("open", err)
+		return f
+	}
+	a.put("touched", 40, "", 0)
+	a.batch(change{id: "touched too", size: 40}, change{id: "a", size: 40})
+	next := f.future(crash.KeepAll, 3)
+	fh.powerLost()
+	return next
+}
+
+// cutRecovery cuts the recovery of a machine as well, at one of its operations.
+// The machine itself stays as it is: the recovery works on a copy.
+func cutRecovery(f *machine, fh *history, salt int, t *testing.T, name string, at *wrap.Op, first crash.Pattern) int {
+	copyOf := f.future(crash.KeepAll, 0) // nothing is pending: the same once more
+	ch := fh.clone()
+	changes, cuts := 0, 0
+	all := crash.Patterns()
+	copyOf.hook = func(_ *crash.Process, op *wrap.Op) {
+		if !op.Kind.Changes() || op.Kind == wrap.Store {
+			return
+		}
+		if changes++; (changes+salt)%23 != 0 {
+			return
+		}
+		p := all[(changes+salt)%len(all)]
+		g, gh := copyOf.future(p, 2), ch.clone()
+		gh.powerLost()
+		cuts++
+		fsys, o := g.process("second recovery")
+		recovery(gh, fsys, o, false)
+		if wrong := gh.verdict(); len(wrong) > 0 {
+			t.Fatalf("cut before operation %d, %s, and its recovery before operation %d (%s %s at %s), %s:\n%s\n\tgo test ./fuzz -run %s -cut %d -pattern %s",
+				salt, first, copyOf.ops, op.Kind, op.Path, f.sites.place(op).Site, p, joinWrong(wrong), name, salt, first)
+		}
+	}
+	fsys, o := copyOf.process("recovery")
+	recovery(ch, fsys, o, false)
+	return cuts
+}
+
+func TestScript(t *testing.T) {
+	both := &tally{coverage: sim.Coverage{}}
+	for _, c := range []struct {
+		name          string
+		prepare, work func(m *machine, h *history)
+	}{
+		{"small", nil, func(m *machine, h *history) { script(m, h, false) }},
+		{"large", prepareLarge, scriptLarge},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := &tally{coverage: sim.Coverage{}}
+			parts := make([]*tally, 2)
+			t.Run("parts", func(t *testing.T) {
+				for i := range parts {
+					t.Run(fmt.Sprint(i), func(t *testing.T) {
+						t.Parallel()
+						parts[i] = cutEverywhere(t, "TestScript/"+c.name, i, len(parts), c.prepare, c.work)
+					})
+				}
+			})
+			for _, p := range parts {
+				n.add(p)
+			}
+			t.Log(n)
+			both.add(n)
+		})
+	}
+	t.Log("both:", both)
+	reach(both.coverage)
+	for at, m := range both.coverage {
+		if at.Kind.Changes() && len(m) == 1 && m[""] > 0 {
+			t.Log("never cut:", at.Site, at.Kind)
+		}
+	}
+}
+
+func (n *tally) add(o *tally) {
+	if o == nil {
+		return
+	}
+	n.changes, n.cuts, n.nested, n.torn = max(n.changes, o.changes), n.cuts+o.cuts, n.nested+o.nested, n.torn+o.torn
+	n.coverage.Add(o.coverage)
+}
+
+// TestScriptKilled kills the process before each changing operation; a write may
+// be done in part. Another process opens the store in the same boot.
+func TestScriptKilled(t *testing.T) {
+	count := newMachine()
+	total := 0
+	var at []int
+	count.hook = func(_ *crash.Process, op *wrap.Op) {
+		total++
+		if op.Kind.Changes() {
+			at = append(at, total)
+		}
+	}
+	script(count, newHistory(), false)
+	step := max(1, *stride)
+	if *stride == 0 {
+		step = 1
+		if testing.Short() {
+			step = 101
+		}
+	}
+	kills := 0
+	for i := 0; i < len(at); i += step {
+		if *cutFlag != 0 && at[i] != *cutFlag {
+			continue
+		}
+		kills++
+		m, h := newMachine(), newHistory()
+		m.killAt, m.tear = at[i], i%2 == 0
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			script(m, h, false)
+		}()
+		<-done
+		fsys, o := m.process("recovery")
+		recovery(h, fsys, o, i%4 == 0)
+		m = m.future(crash.LoseAll, 1) // what the next process was told, it was told for good
+		h.powerLost()
+		fsys, o = m.process("after the loss of power")
+		recovery(h, fsys, o, false)
+		if wrong := h.verdict(); len(wrong) > 0 {
+			t.Errorf("killed before operation %d:\n%s\n\tgo test ./fuzz -run TestScriptKilled -stride 1 -cut %d", at[i], joinWrong(wrong), at[i])
+		}
+	}
+	t.Logf("%d operations, %d change something, %d kills", total, len(at), kills)
+}

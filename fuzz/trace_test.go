@@ -1,0 +1,95 @@
+package fuzz
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs/trace"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// The calls of one put, one flush and one open, in order. A changed order of
+// create, write, sync, rename, folder sync, lock and store is seen in review.
+func TestTrace(t *testing.T) {
+	m, h := newMachine(), newHistory()
+	var lines *strings.Builder
+	a := &actor{h: h, name: "trace", now: m.now}
+	open := func() {
+		fsys, o := m.process("trace")
+		o.System.FS = trace.New(fsys, dir, trace.Changing, func(line string) {
+			if lines != nil {
+				fmt.Fprintln(lines, line)
+			}
+		})
+		st, err := varve.Open(ctx, dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.st = st
+	}
+	record := func(name string, f func()) {
+		lines = new(strings.Builder)
+		f()
+		golden(t, name, plain(lines.String()))
+		lines = nil
+	}
+	record("create", open)
+	a.put("before", 100, "", 0)
+	a.put("replaced", 100, "s1", 0)
+	a.flush()
+	record("put", func() { a.put("x", 100, "s1", 0) })
+	a.put("replaced", 120, "s1", 0)
+	a.delete("before")
+	record("flush", func() { a.flush() })
+	record("close", func() { a.close() })
+	record("open", open)
+	a.put("y", 100, "", 0)
+	m.disk.Kill(m.views["trace"])
+	record("recover", open)
+	if wrong := h.verdict(); len(wrong) > 0 {
+		t.Fatal(joinWrong(wrong))
+	}
+}
+
+var (
+	pageCleared = regexp.MustCompile(`(?m)(^store wal/shared word=\d+ value=0\n){20,}`)
+	holder      = regexp.MustCompile(`(store wal/shared word=(?:1[6-9]|2[01])) value=[1-9]\d*`)
+	moment      = regexp.MustCompile(`(store wal/shared word=3) value=[1-9]\d{12,}`)
+	made        = regexp.MustCompile(`(tmp/(?:index\.)?|config\.json\.|\.gitignore\.)[0-9a-f]{12,16}`)
+)
+
+// plain takes out what differs between machines or says nothing.
+func plain(lines string) string {
+	lines = pageCleared.ReplaceAllString(lines, "store wal/shared: all words but one 0\n")
+	lines = holder.ReplaceAllString(lines, "$1 value=<process and time>")
+	lines = moment.ReplaceAllString(lines, "$1 value=<generation>")
+	return made.ReplaceAllString(lines, "$1<token>")
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "trace", name+".golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, g := strings.Split(string(want), "\n"), strings.Split(got, "\n")
+	for i := range max(len(w), len(g)) {
+		if i >= len(w) || i >= len(g) || w[i] != g[i] {
+			t.Errorf("%s differs from line %d on; if the new order is right: go test ./fuzz -run TestTrace -update\n--- now:\n%s", path, i+1, got)
+			return
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package fuzz
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/varve-db/varve/internal/vfs/sim"
+)
+
+// reached collects the places that the tests of this run came through.
+var reached struct {
+	mu sync.Mutex
+	at map[string]bool
+}
+
+func reach(c sim.Coverage) {
+	reached.mu.Lock()
+	defer reached.mu.Unlock()
+	if reached.at == nil {
+		reached.at = map[string]bool{}
+	}
+	for at := range c {
+		if at.Kind.Changes() {
+			reached.at[at.Site] = true
+		}
+	}
+}
+
+// changing are the methods and functions of package vfs that change something.
+var changing = []string{"WriteAt", "Truncate", "Sync", "Datasync", "SetMtime", "Rename", "RenameNew", "Exchange", "Link", "Remove", "Mkdir",
+	"SyncDir", "OpenLock", "Store", "CompareAndSwap", "WriteDurable", "MkdirAll"}
+
+// TestZReached names the call sites of the engine that change something and were
+// not reached by the tests that ran before. It is a list to read, and no verdict:
+// some places belong to systems without exchange, or to damage.
+func TestZReached(t *testing.T) {
+	if len(reached.at) == 0 {
+		t.Skip("nothing ran before")
+	}
+	var missing []string
+	all := 0
+	for _, dir := range []string{"..", "../wal", "../index", "../index/table", "../internal/docfile"} {
+		err := calls(dir, func(site, what string) {
+			all++
+			if !reached.at[site] {
+				missing = append(missing, site+" "+what)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(missing)
+	t.Logf("%d call sites that change something in the source, %d not reached:\n\t%s", all, len(missing), strings.Join(missing, "\n\t"))
+}
+
+// calls finds them in the source, by name: some are not of package vfs.
+func calls(dir string, found func(site, what string)) error {
+	set := token.NewFileSet()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(set, filepath.Join(dir, e.Name()), nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			c, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			s, ok := c.Fun.(*ast.SelectorExpr)
+			if !ok || !slices.Contains(changing, s.Sel.Name) {
+				return true
+			}
+			if s.Sel.Name == "Store" && !strings.Contains(exprText(s.X), "shared") && exprText(s.X) != "p" {
+				return true // an atomic of our own
+			}
+			at := set.Position(s.Sel.Pos())
+			found(fmt.Sprintf("%s/%s:%d", filepath.Base(abs), filepath.Base(at.Filename), at.Line), s.Sel.Name)
+			return true
+		})
+	}
+	return nil
+}
+
+func exprText(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return exprText(e.X) + "." + e.Sel.Name
+	}
+	return ""
+}
