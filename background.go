@@ -115,7 +115,7 @@ func (st *Store) pressure(ctx context.Context) error {
 			return err
 		}
 		if st.log.Backlog() > st.o.System.BacklogBytes {
-			if err := st.flush(ctx, mergeAlways); err != nil {
+			if err := st.flush(ctx, mergeFlush); err != nil {
 				return err
 			}
 		}

@@ -78,8 +78,15 @@ func (st *Store) flushThreshold() int {
 }
 
 // Flush makes the files and the index durable up to what was committed before
-// the call, by whatever process.
-func (st *Store) Flush(ctx context.Context) error {
+// the call, by whatever process. What it costs depends on what has changed, not
+// on how much there is: the index may be left in two files, see Compact.
+func (st *Store) Flush(ctx context.Context) error { return st.flushNow(ctx, mergeFlush) }
+
+// Compact is Flush, and leaves all of the index in memory_index.json, for those
+// who read it with other tools. It writes the whole index.
+func (st *Store) Compact(ctx context.Context) error { return st.flushNow(ctx, mergeAlways) }
+
+func (st *Store) flushNow(ctx context.Context, m merge) error {
 	if err := st.begun(); err != nil {
 		return err
 	}
@@ -87,7 +94,7 @@ func (st *Store) Flush(ctx context.Context) error {
 	if err := st.writable(); err != nil {
 		return err
 	}
-	return st.flush(ctx, mergeAlways)
+	return st.flush(ctx, m)
 }
 
 // merge says when a round writes the index.
@@ -95,6 +102,7 @@ type merge int
 
 const (
 	mergeWhenDue merge = iota
+	mergeFlush         // what has changed, in a delta or, when that is due, a new base
 	mergeAlways        // all of it into a new base
 	mergeClosing       // so that the next open has little to replay
 )

@@ -27,7 +27,7 @@ func (st *Store) spillDue(m merge, c wal.Checkpoint) bool {
 		return m == mergeAlways && set.Delta() != nil
 	}
 	switch m {
-	case mergeAlways:
+	case mergeAlways, mergeFlush:
 		return true
 	case mergeClosing:
 		return st.state.Overlay().Len() > closingSpill || small(set)

@@ -1,10 +1,12 @@
 package varve
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"io"
 	"os"
+	"time"
 )
 
 func (st *Store) rand() io.Reader {
@@ -21,6 +23,21 @@ func (st *Store) nonce() uint32 {
 		return 0 // the system's reader does not fail
 	}
 	return binary.LittleEndian.Uint32(b[:])
+}
+
+// sleep waits, or ends with ctx.
+func (st *Store) sleep(ctx context.Context, d time.Duration) error {
+	if st.o.System.Sleep != nil {
+		return st.o.System.Sleep(ctx, d)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func userID() int { return os.Getuid() }

@@ -313,7 +313,7 @@ func (a *actor) do(what string, err error) error {
 	return err
 }
 
-func (a *actor) flush() error { return a.do("flush", a.st.Flush(ctx)) }
+func (a *actor) flush() error { return a.do("flush", a.st.Compact(ctx)) }
 
 func (a *actor) close() error { return a.do("close", a.st.Close()) }
 

@@ -102,7 +102,7 @@ func (l *FileLog) push(h *segment.Header, payload []byte) {
 func entryOf(h *segment.Header, key string, value []byte) Entry {
 	return Entry{
 		LSN: h.LSN, Time: time.UnixMicro(h.Time).UTC(), Key: key, Kind: h.Kind,
-		Delete: h.Flags&segment.FlagDelete != 0, More: h.More(), Inflated: h.Inflated, Value: value,
+		Delete: h.Flags&segment.FlagDelete != 0, More: h.More(), Size: h.Size(), Inflated: h.Inflated, Value: value,
 	}
 }
 

@@ -16,7 +16,7 @@ memory_index.json. Nothing is at stake without it: what is committed is in the l
 		Args:    cobra.NoArgs,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), write, func(st *varve.Store) error {
-				if err := st.Flush(cmd.Context()); err != nil {
+				if err := st.Compact(cmd.Context()); err != nil {
 					return err
 				}
 				s := st.Stats()
