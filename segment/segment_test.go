@@ -1,0 +1,123 @@
+package segment
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+var geo = Geometry{UUID: [16]byte{1, 2, 3}, Size: MinSize}
+
+func TestFrameRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.StringN(0, 50, 200).Draw(t, "key")
+		value := rapid.SliceOfN(rapid.Byte(), 0, 2000).Draw(t, "value")
+		at := geo.Start(3) + 8*rapid.Uint64Range(16, 4000).Draw(t, "at")
+		h := Header{
+			Kind: rapid.Uint8().Draw(t, "kind"), Flags: rapid.Uint8Range(0, 3).Draw(t, "flags"), LSN: at,
+			Nonce: rapid.Uint32().Draw(t, "nonce"), Durable: rapid.Uint64().Draw(t, "durable"),
+			Time: rapid.Int64().Draw(t, "time"), Previous: rapid.Uint64().Draw(t, "previous"), Inflated: rapid.Uint32().Draw(t, "inflated"),
+		}
+		b := geo.AppendFrame([]byte("before"), &h, key, value)[6:]
+		if uint64(len(b)) != h.Size() || len(b)%8 != 0 {
+			t.Fatalf("%d bytes, size %d", len(b), h.Size())
+		}
+		got, err := geo.ParseHeader(b, at)
+		if err != nil || got != h {
+			t.Fatalf("%+v came back as %+v, %v", h, got, err)
+		}
+		k, v, err := got.Check(b[HeaderSize : HeaderSize+int(h.Length)])
+		if err != nil || string(k) != key || !bytes.Equal(v, value) {
+			t.Fatalf("key %q, %d bytes, %v", k, len(v), err)
+		}
+	})
+}
+
+// Every flipped bit of a frame is found, and a frame is of one place, one
+// segment and one store (FAILURES 15, 64).
+func TestFrameIsFound(t *testing.T) {
+	at := geo.Start(2) + StartSize
+	h := Header{Kind: 20, LSN: at, Previous: 7}
+	b := geo.AppendFrame(nil, &h, "key", []byte("value"))
+	valid := func(b []byte, geo Geometry, at LSN) bool {
+		h, err := geo.ParseHeader(b, at)
+		if err != nil {
+			return false
+		}
+		_, _, err = h.Check(b[HeaderSize : HeaderSize+int(h.Length)])
+		return err == nil
+	}
+	if !valid(b, geo, at) {
+		t.Fatal("the frame itself is refused")
+	}
+	for i := range (HeaderSize + len("keyvalue")) * 8 {
+		c := bytes.Clone(b)
+		c[i/8] ^= 1 << (i % 8)
+		if valid(c, geo, at) {
+			t.Errorf("bit %d flipped, and not found", i)
+		}
+	}
+	other := geo
+	other.UUID[0]++
+	if valid(b, other, at) || valid(b, geo, at+8) || valid(b, geo, at+geo.Size) {
+		t.Error("a frame of another place passes")
+	}
+	if _, err := geo.ParseHeader(make([]byte, HeaderSize), at); !errors.Is(err, ErrEnd) {
+		t.Errorf("zeros: %v", err)
+	}
+}
+
+func TestStart(t *testing.T) {
+	s := Start{Geometry: geo, Number: 5, PrevEnd: 300, PrevSum: 9}
+	h := Header{Durable: 200, Time: 1}
+	b := AppendStart(nil, s, &h)
+	if len(b) != StartSize {
+		t.Fatalf("%d bytes", len(b))
+	}
+	got, gh, err := ParseStart(b)
+	if err != nil || got != s || gh != h {
+		t.Fatalf("%+v, %+v, %v", got, gh, err)
+	}
+	for i := range b {
+		c := bytes.Clone(b)
+		c[i] ^= 0x10
+		if _, _, err := ParseStart(c); err == nil {
+			t.Errorf("byte %d changed, and not found", i)
+		}
+	}
+	if _, _, err := ParseStart(make([]byte, StartSize)); !errors.Is(err, ErrEnd) {
+		t.Errorf("zeros: %v", err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, n := range []uint64{1, 99999999, 100000000} {
+		if got, ok := ParseName(Name(n)); !ok || got != n {
+			t.Errorf("%d: %d, %v", n, got, ok)
+		}
+	}
+	for _, s := range []string{"", "1.wal", "00000000.wal", "0000000x.wal", "00000001.wal.new", "000000001.wal", "+0000001.wal"} {
+		if n, ok := ParseName(s); ok {
+			t.Errorf("%q is taken for %d", s, n)
+		}
+	}
+}
+
+// Whatever lies in a file: no panic, no frame beyond its segment or its limit.
+//
+//	go test ./segment -run '^$' -fuzz FuzzParse -fuzztime 60s
+func FuzzParse(f *testing.F) {
+	h := Header{Kind: 20, LSN: geo.Start(1) + StartSize}
+	f.Add(geo.AppendFrame(nil, &h, "key", []byte("value")))
+	f.Add(AppendStart(nil, Start{Geometry: geo, Number: 1}, &Header{}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if h, err := geo.ParseHeader(b, geo.Start(1)+StartSize); err == nil && (uint64(h.Length) > geo.Limit() || h.End() > geo.End(1)) {
+			t.Fatalf("%+v", h)
+		}
+		if s, _, err := ParseStart(b); err == nil && (s.Number == 0 || s.Size < MinSize) {
+			t.Fatalf("%+v", s)
+		}
+	})
+}
