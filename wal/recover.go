@@ -67,6 +67,11 @@ func (l *FileLog) recover(ctx context.Context) error {
 		}
 	}
 	l.report.Clean = end.LSN == c.Attested.LSN && end.LSN == c.Flushed.LSN && l.report.TornTail == nil && l.report.Healed == nil
+	if l.report.Clean {
+		// The end is where the checkpoint attests it: it was synced before that was
+		// written, there is nothing behind it, and nothing to write down.
+		return l.publish(end, c, poisonNone)
+	}
 	if err := l.settleEnd(ctx, c.Attested, end); err != nil {
 		return err
 	}
