@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/varve-db/varve/index"
@@ -66,7 +65,7 @@ func (st *Store) looksLikeStore() bool {
 		return true
 	}
 	names, err := st.fs.ReadDir(filepath.Join(st.dir, "memories"))
-	return err == nil && slices.ContainsFunc(names, func(n string) bool { return strings.HasSuffix(n, ".json") })
+	return err == nil && hasDocuments(names)
 }
 
 // foreign refuses a folder that holds another system's memories.

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -49,7 +49,7 @@ func (e *Entry) AppendMemory(dst []byte) ([]byte, error) {
 	dst = e.appendFile(dst)
 	if e.SessionID != "" {
 		dst = append(dst, `,"session_id":"`...)
-		dst = table.AppendEscaped(dst, e.SessionID)
+		dst = docfile.AppendEscaped(dst, e.SessionID)
 		dst = append(dst, '"')
 	}
 	if !e.ExpiresAt.IsZero() {
@@ -97,7 +97,7 @@ func (e *Entry) check() error {
 
 func (e *Entry) appendHead(dst []byte) []byte {
 	dst = append(dst, `{"filepath":"`...)
-	dst = table.AppendEscaped(dst, e.Filepath)
+	dst = docfile.AppendEscaped(dst, e.Filepath)
 	dst = append(dst, `","created_at":"`...)
 	dst = appendTime(dst, e.CreatedAt)
 	dst = append(dst, `","updated_at":"`...)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -165,7 +166,7 @@ func pairsOf(line []byte) (lp linePairs, err error) {
 	return lp, nil
 }
 
-func escape(s string) string { return string(table.AppendEscaped(nil, s)) }
+func escape(s string) string { return string(docfile.AppendEscaped(nil, s)) }
 
 // swapPair adds the edits that replace a pair. key is written already, and
 // escapes stand for themselves, so the parts can be joined.

@@ -7,10 +7,9 @@ import (
 	"math/bits"
 	"unicode/utf8"
 
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 )
-
-const hexDigits = "0123456789abcdef"
 
 var errKeyText = errors.New("the key is not valid UTF-8")
 
@@ -33,37 +32,7 @@ func EncodeKey(key string) (string, error) {
 	if clean {
 		return key, nil
 	}
-	return string(AppendEscaped(make([]byte, 0, len(key)+16), key)), nil
-}
-
-// AppendEscaped appends s with the escapes of RFC 8785, without quotes. s is valid UTF-8.
-func AppendEscaped(dst []byte, s string) []byte {
-	from := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, s[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\b':
-			dst = append(dst, '\\', 'b')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\f':
-			dst = append(dst, '\\', 'f')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-	}
-	return append(dst, s[from:]...)
+	return string(docfile.AppendEscaped(make([]byte, 0, len(key)+16), key)), nil
 }
 
 // appendDecoded appends the key whose written form is enc. ok is false when enc

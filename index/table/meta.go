@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -53,7 +54,7 @@ func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 		}
 	}
 	dst = append(dst, `,"store":"`...)
-	dst = AppendEscaped(dst, m.Store)
+	dst = docfile.AppendEscaped(dst, m.Store)
 	dst = append(dst, `","from":`...)
 	dst = strconv.AppendUint(dst, m.From, 10)
 	dst = append(dst, `,"lsn":`...)

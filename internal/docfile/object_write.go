@@ -63,8 +63,13 @@ func AppendString(dst []byte, s string) ([]byte, error) {
 }
 
 func appendQuoted(dst []byte, s string) []byte {
+	return append(AppendEscaped(append(dst, '"'), s), '"')
+}
+
+// AppendEscaped appends what stands between the quotes of a string as RFC 8785
+// writes it. s is valid UTF-8.
+func AppendEscaped(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
 	from := 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]
@@ -90,7 +95,7 @@ func appendQuoted(dst []byte, s string) []byte {
 			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
 	}
-	return append(append(dst, s[from:]...), '"')
+	return append(dst, s[from:]...)
 }
 
 func invalidAt(s string) int {
