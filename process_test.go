@@ -69,6 +69,7 @@ func child(job, dir string) error {
 			}
 			fmt.Println("put", id)
 			if i%50 == 41 {
+				fmt.Println("deleting", fmt.Sprintf("%s-%d", arg, i-1)) // killed from here on, it may be there or not
 				if err := st.Delete(ctx, fmt.Sprintf("%s-%d", arg, i-1)); err != nil {
 					return err
 				}
@@ -213,6 +214,8 @@ func TestKilledWriters(t *testing.T) {
 					switch what {
 					case "put":
 						want[id] = true
+					case "deleting":
+						delete(want, id)
 					case "delete":
 						want[id] = false
 					case "batch":
