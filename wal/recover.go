@@ -67,9 +67,10 @@ func (l *FileLog) recover(ctx context.Context) error {
 		}
 	}
 	l.report.Clean = end.LSN == c.Attested.LSN && end.LSN == c.Flushed.LSN && l.report.TornTail == nil && l.report.Healed == nil
-	if l.report.Clean {
+	if l.report.Clean && c.Sequence > 0 {
 		// The end is where the checkpoint attests it: it was synced before that was
-		// written, there is nothing behind it, and nothing to write down.
+		// written, there is nothing behind it, and nothing to write down. A checkpoint
+		// that whence made of the segments attests nothing yet.
 		return l.publish(end, c, poisonNone)
 	}
 	if err := l.settleEnd(ctx, c.Attested, end); err != nil {
