@@ -38,14 +38,15 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 				return err
 			}
 		}
-		b, err := st.prepare(ctx, ops, seen, listed)
-		if err != nil {
+		w := st.work()
+		if err := st.prepare(ctx, w, ops, seen, listed); err != nil {
 			return err
 		}
+		b := &w.batch
 		if len(b.Entries) == 0 && len(b.Preconditions) == 0 {
 			return nil
 		}
-		_, err = st.log.Append(ctx, b)
+		_, err := st.log.Append(ctx, b)
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
 			if st.tx(conflict, seen, listed) {
@@ -58,6 +59,7 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 			return err
 		}
 		st.wrote(ops, b)
+		st.again(w)
 		st.beatInline()
 		return nil
 	}
@@ -88,8 +90,8 @@ func (st *Store) wrote(ops []op, b *wal.Batch) {
 }
 
 // prepare builds the batch. Of several operations on one id the last counts.
-func (st *Store) prepare(ctx context.Context, ops []op, seen reads, listed wal.LSN) (*wal.Batch, error) {
-	b := &wal.Batch{Entries: make([]wal.Entry, 0, len(ops)), Preconditions: make([]wal.Precondition, 0, len(ops)+len(seen))}
+func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN) error {
+	b := &w.batch
 	for _, id := range sortedIDs(seen) {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(id), LSN: seen[id]})
 	}
@@ -105,12 +107,12 @@ func (st *Store) prepare(ctx context.Context, ops []op, seen reads, listed wal.L
 			}
 		}
 	}
-	prepared := make([]prepared, len(ops))
+	prepared := w.room(len(ops))
 	for i := range ops {
 		ops[i].written = false
 		if j, ok := last[ops[i].id]; ok && j != i && ops[i].id != "" {
 			if ops[j].conds.any() {
-				return nil, &BatchError{Index: j, Key: ops[j].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", ErrInvalid)}
+				return &BatchError{Index: j, Key: ops[j].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", ErrInvalid)}
 			}
 			if ops[i].conds.any() {
 				ops[j].conds, ops[i].conds = ops[i].conds, conditions{}
@@ -119,17 +121,17 @@ func (st *Store) prepare(ctx context.Context, ops []op, seen reads, listed wal.L
 		}
 		prepared[i].wanted = true
 	}
-	st.prepareAll(ctx, ops, prepared)
+	st.prepareAll(ctx, w, ops)
 	for i := range prepared {
 		p := &prepared[i]
 		switch {
 		case p.err != nil && len(ops) > 1:
-			return nil, &BatchError{Index: i, Key: ops[i].id, Err: p.err}
+			return &BatchError{Index: i, Key: ops[i].id, Err: p.err}
 		case p.err != nil:
 			if ops[i].id == "" {
-				return nil, fmt.Errorf("new memory: %w", p.err)
+				return fmt.Errorf("new memory: %w", p.err)
 			}
-			return nil, fmt.Errorf("memory %s: %w", quote(ops[i].id), p.err)
+			return fmt.Errorf("memory %s: %w", quote(ops[i].id), p.err)
 		case !p.wanted:
 			continue
 		}
@@ -138,7 +140,7 @@ func (st *Store) prepare(ctx context.Context, ops []op, seen reads, listed wal.L
 			b.Entries = append(b.Entries, p.entry)
 		}
 	}
-	return b, nil
+	return nil
 }
 
 func sortedIDs(seen reads) []string {
@@ -159,32 +161,36 @@ type prepared struct {
 // prepareMany is how many operations make a second goroutine worth while.
 const prepareMany = 64
 
-func (st *Store) prepareAll(ctx context.Context, ops []op, out []prepared) {
-	part := func(from, to int) {
-		for i := from; i < to; i++ {
-			if out[i].wanted {
-				out[i].err = st.prepareOne(ctx, &ops[i], &out[i])
-			}
-		}
-	}
+func (st *Store) prepareAll(ctx context.Context, w *work, ops []op) {
 	n := min(runtime.GOMAXPROCS(0), len(ops)/prepareMany)
 	if n < 2 || st.o.System.Inline {
-		part(0, len(ops))
+		st.prepareSome(ctx, ops, w.prepared, w.arena(0))
 		return
 	}
 	var wg sync.WaitGroup
 	for k := range n {
-		wg.Go(func() { part(k*len(ops)/n, (k+1)*len(ops)/n) })
+		from, to, values := k*len(ops)/n, (k+1)*len(ops)/n, w.arena(k)
+		wg.Go(func() { st.prepareSome(ctx, ops[from:to], w.prepared[from:to], values) })
 	}
 	wg.Wait()
 }
 
+func (st *Store) prepareSome(ctx context.Context, ops []op, out []prepared, values *arena) {
+	for i := range out {
+		if out[i].wanted {
+			out[i].err = st.prepareOne(ctx, &ops[i], &out[i], values)
+		}
+	}
+}
+
 func key(id string) string { return string(rune(record.Memory)) + id }
 
-func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared) error {
+func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *arena) error {
 	now := st.o.Clock()
+	hint := uint64(0)
 	old, err := version{}, error(ErrNotFound)
 	if o.id != "" {
+		hint = st.state.Hint()
 		old, err = st.find(ctx, o.id, false)
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -202,7 +208,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared) error {
 		if visible == 0 && o.must {
 			return ErrNotFound
 		}
-		p.precondition = wal.Precondition{Key: key(o.id), LSN: old.lsn}
+		p.precondition = wal.Precondition{Key: key(o.id), LSN: old.lsn, Hint: hint}
 		if !found {
 			return nil
 		}
@@ -215,34 +221,31 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared) error {
 	if !found {
 		previous = st.state.Deletion(record.Memory, o.id)
 	}
-	m := *o.memory
 	var prev *memstore.Previous
 	if found {
 		prev = &memstore.Previous{CreatedAt: old.line.CreatedAt}
 		if visible == 0 {
 			prev.CreatedAt = time.Time{} // its time was over: this is another one
-		} else if !m.Decoded() {
+		} else if !o.memory.Decoded() {
 			// What cannot be read must not stand in the way of what can be written.
 			if v, err := st.load(ctx, o.id); err == nil && v.lsn == old.lsn {
 				prev.Document = v.doc
 			}
 		}
 	}
-	buffer, _ := st.buffers.Get().(*[]byte)
-	if buffer == nil {
-		buffer = new([]byte)
-		*buffer = make([]byte, 0, 8<<10)
+	m := o.memory
+	if values.scratch == nil {
+		values.scratch = make([]byte, 0, 8<<10)
 	}
-	defer st.buffers.Put(buffer) // what is in it is copied into the entry
-	doc, line, err := memstore.Prepare(&m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.o.System.Rand, Buffer: *buffer})
+	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.o.System.Rand, Buffer: values.scratch})
 	if err != nil {
 		return err
 	}
-	value, inflated := st.codec.Encode(make([]byte, 0, 64+len(line)+len(doc)+4*len(m.Embedding)),
+	value, inflated := st.codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
 		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
-	p.precondition = wal.Precondition{Key: key(m.ID), LSN: old.lsn}
+	values.keep(value)
+	p.precondition = wal.Precondition{Key: key(m.ID), LSN: old.lsn, Hint: hint}
 	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated}
-	*o.memory = m
 	o.written = true
 	return nil
 }

@@ -22,14 +22,14 @@ import (
 
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
-	dir     string
-	fs      vfs.FS
-	o       Options
-	log     *wal.FileLog
-	state   state.State
-	codec   record.Codec
-	buffers sync.Pool // of *[]byte, for documents on their way into the log
-	cache   *otter.Cache[string, *cached]
+	dir   string
+	fs    vfs.FS
+	o     Options
+	log   *wal.FileLog
+	state state.State
+	codec record.Codec
+	works sync.Pool // of *work
+	cache *otter.Cache[string, *cached]
 
 	layout   docfile.Layout
 	memories *docfile.Folder
@@ -111,7 +111,7 @@ func (st *Store) open(ctx context.Context) error {
 		Create: !st.o.ReadOnly, ReadOnly: st.o.ReadOnly, LockWait: st.o.LockWait, Inline: st.o.System.Inline,
 		FileMode: st.o.FileMode, DirMode: st.o.FolderMode, Clock: st.o.Clock, Nonce: st.nonce,
 		Sleep: st.o.System.Sleep, Logger: st.o.Logger, Event: st.logEvent,
-		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Apply: st.state.Apply,
+		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Unchanged: st.state.Unchanged, Apply: st.state.Apply,
 	})
 	if err != nil {
 		st.state.Close()

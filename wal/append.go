@@ -70,7 +70,13 @@ func (l *FileLog) Append(ctx context.Context, b *Batch) (LSN, error) {
 	if err != nil {
 		return 0, err
 	}
-	return l.await(ctx, r, lead)
+	lsn, err := l.await(ctx, r, lead)
+	if err == nil {
+		// Answered: nobody else has it in hand. After an error a leader may.
+		*r = request{wake: r.wake}
+		l.requests.Put(r)
+	}
+	return lsn, err
 }
 
 // Pending is a batch that Enqueue has accepted.
@@ -131,7 +137,11 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 	if l.o.ReadOnly {
 		return nil, errs.ErrReadOnly
 	}
-	r := &request{batch: b, deletes: true, since: l.o.Clock(), wake: make(chan wake, 1)}
+	r, _ := l.requests.Get().(*request)
+	if r == nil {
+		r = &request{wake: make(chan wake, 1)}
+	}
+	r.batch, r.deletes, r.since = b, true, l.o.Clock()
 	for i := range b.Entries {
 		e := &b.Entries[i]
 		if len(e.Key) == 0 || len(e.Key) > segment.MaxKey || e.Kind < kindUser {

@@ -218,7 +218,11 @@ func (l *FileLog) put(g *group) error {
 // gather judges what is queued and builds the write; append.lock and mu are held.
 func (l *FileLog) gather() *group {
 	s := &l.state
-	g := &group{at: s.w.at.LSN, end: s.w.at, latest: map[string]LSN{}, clock: l.o.Clock().UnixMicro()}
+	if l.latest == nil {
+		l.latest = map[string]LSN{}
+	}
+	clear(l.latest)
+	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, clock: l.o.Clock().UnixMicro()}
 	g.clock = max(g.clock, s.lastTime+1)
 	nonce := l.o.Nonce()
 	requests := l.q.take()
@@ -281,7 +285,7 @@ func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 		}
 		at, pending := g.latest[p.Key]
 		if !pending {
-			if at, pending, err = l.current(p.Key); err != nil {
+			if at, pending, err = l.current(p); err != nil {
 				return false, err
 			}
 		}

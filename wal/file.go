@@ -31,14 +31,16 @@ type FileLog struct {
 
 	damage atomic.Pointer[errs.CorruptionError]
 
-	q       queue
-	writing []byte        // the memory of one write; append.lock
-	syncing chan struct{} // one goroutine of this process at a time asks for sync.lock
-	state   state
-	files   files
-	prep    preparer
-	free    freer
-	async   sync.WaitGroup
+	q        queue
+	requests sync.Pool      // of *request
+	writing  []byte         // the memory of one write; append.lock
+	latest   map[string]LSN // what a write itself does to a key; append.lock
+	syncing  chan struct{}  // one goroutine of this process at a time asks for sync.lock
+	state    state
+	files    files
+	prep     preparer
+	free     freer
+	async    sync.WaitGroup
 }
 
 // Report is what Open found and did.

@@ -1,0 +1,89 @@
+package varve
+
+import "github.com/varve-db/varve/wal"
+
+// work is the memory that a commit needs for a moment. Of those that are used
+// again each belongs to one commit at a time.
+type work struct {
+	batch    wal.Batch
+	prepared []prepared
+	arenas   []*arena // one for each goroutine that prepares
+}
+
+// What is kept of a work: more was a rare batch, which shall not hold memory.
+const (
+	keptOps   = 4096
+	keptBytes = 4 << 20
+)
+
+func (st *Store) work() *work {
+	if w, ok := st.works.Get().(*work); ok {
+		return w
+	}
+	return &work{}
+}
+
+// again gives a work back after its entries were written. While the log still
+// has to apply them it points into their values: then they are left alone.
+func (st *Store) again(w *work) {
+	n := len(w.batch.Entries)
+	if n > 0 && st.log.Applied() <= w.batch.Entries[n-1].LSN || n > keptOps {
+		return
+	}
+	clear(w.batch.Entries)
+	clear(w.batch.Preconditions)
+	clear(w.prepared)
+	w.batch = wal.Batch{Entries: w.batch.Entries[:0], Preconditions: w.batch.Preconditions[:0]}
+	for _, a := range w.arenas {
+		if cap(a.values) > keptBytes {
+			a.values = nil
+		}
+		a.values = a.values[:0]
+	}
+	st.works.Put(w)
+}
+
+// room makes place for the results of n operations.
+func (w *work) room(n int) []prepared {
+	if cap(w.prepared) < n {
+		w.prepared = make([]prepared, n)
+	}
+	w.prepared = w.prepared[:n]
+	return w.prepared
+}
+
+func (w *work) arena(k int) *arena {
+	for len(w.arenas) <= k {
+		w.arenas = append(w.arenas, &arena{})
+	}
+	return w.arenas[k]
+}
+
+// arena is where values lie one behind the other.
+type arena struct {
+	values  []byte
+	scratch []byte // for one document and line
+}
+
+// arenaChunk is how much an arena takes at once, once it holds more than one value.
+const arenaChunk = 256 << 10
+
+// room is memory to append a value of up to n bytes to; keep takes the value in.
+func (a *arena) room(n int) []byte {
+	used := len(a.values)
+	if cap(a.values)-used < n {
+		size := n
+		if used > 0 {
+			size = max(n, arenaChunk) // the values before keep the old memory
+		}
+		a.values, used = make([]byte, 0, size), 0
+	}
+	return a.values[used : used : used+n]
+}
+
+func (a *arena) keep(value []byte) {
+	used := len(a.values)
+	if end := used + len(value); end <= cap(a.values) && len(value) > 0 && &a.values[:end][used] == &value[0] {
+		a.values = a.values[:end]
+	}
+}
