@@ -30,9 +30,13 @@ type Entry struct {
 // Precondition holds when the newest entry of Key has this LSN; LSN 0 when the
 // key is absent. The empty key stands for the log as a whole: nothing may have
 // been committed at or behind LSN.
+//
+// Hint is whatever helps Options.Unchanged to see cheaply that what was true
+// when the precondition was made still is; 0 when there is nothing.
 type Precondition struct {
-	Key string
-	LSN LSN
+	Key  string
+	LSN  LSN
+	Hint uint64
 }
 
 // Batch is written as a whole or not at all. Preconditions are judged at the

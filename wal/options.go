@@ -44,6 +44,9 @@ type Options struct {
 	Agrees func(end Mark, chain func(LSN) (uint64, bool)) error
 	// Current is the LSN of the newest applied entry of a key, 0 when it is absent.
 	Current func(key string) (LSN, error)
+	// Unchanged says that Current would certainly be p.LSN; false when it would
+	// have to look. nil: Current is asked always.
+	Unchanged func(p Precondition) bool
 	// Apply is told every durable entry once, in order, by one goroutine at a
 	// time. The values are valid during the call only.
 	Apply func(entries []Entry) error

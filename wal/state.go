@@ -192,15 +192,19 @@ func (s *state) await(e *Entry) {
 	}
 }
 
-// current is the version of a key by everything read; waits says that it is not durable yet.
-func (l *FileLog) current(key string) (at LSN, waits bool, err error) {
-	if at, ok := l.state.pending[key]; ok {
-		if l.state.deleted[key] {
+// current is the version of a precondition's key by everything read; waits says
+// that it is not durable yet.
+func (l *FileLog) current(p Precondition) (at LSN, waits bool, err error) {
+	if at, ok := l.state.pending[p.Key]; ok {
+		if l.state.deleted[p.Key] {
 			at = 0
 		}
 		return at, true, nil
 	}
-	at, err = l.o.Current(key)
+	if p.Hint != 0 && l.o.Unchanged != nil && l.o.Unchanged(p) {
+		return p.LSN, false, nil
+	}
+	at, err = l.o.Current(p.Key)
 	return at, false, err
 }
 

@@ -193,7 +193,7 @@ func TestHandlesTogether(t *testing.T) {
 							v = binary.BigEndian.Uint64([]byte(val))
 						}
 						b := put(key, string(binary.BigEndian.AppendUint64(nil, v+1)))
-						b.Preconditions = []Precondition{{key, at}}
+						b.Preconditions = []Precondition{{Key: key, LSN: at}}
 						_, err := l.Append(context.Background(), b)
 						if err == nil {
 							break

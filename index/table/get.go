@@ -10,6 +10,9 @@ func (t *Table) Get(dst []byte, sec int, key string) (_ []byte, ok bool, err err
 }
 
 func (t *Table) get(dst []byte, sec int, enc string) (_ []byte, ok bool, err error) {
+	if t.sections[sec].lines == 0 {
+		return dst, false, nil
+	}
 	err = t.guard(func() error {
 		var buf [128]byte
 		k := append(buf[:0], enc...)

@@ -165,6 +165,18 @@ func (s *State) Changed(kind byte, id string, version, since uint64) bool {
 	return s.swaps.Load() != since
 }
 
+// Hint is for a precondition on what Find says after this call.
+func (s *State) Hint() uint64 { return s.swaps.Load() + 1 }
+
+// Unchanged is wal.Options.Unchanged: the set is the one that was looked into
+// when the hint was taken, and the overlay does not know the key otherwise.
+func (s *State) Unchanged(p wal.Precondition) bool {
+	if pos, deleted, ok := s.overlay.Load().Get(p.Key[0], p.Key[1:]); ok {
+		return deleted && p.LSN == 0 || !deleted && pos == p.LSN
+	}
+	return s.swaps.Load()+1 == p.Hint
+}
+
 // Swaps counts how often the set was replaced.
 func (s *State) Swaps() uint64 { return s.swaps.Load() }
 
