@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -146,22 +147,26 @@ func (l *FileLog) ensureSegment(number uint64) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	tmp, err := l.makeSegment(l.step(l.geo.Start(number)))
+	tmp, err := l.makeSegment(l.step(l.geo.Start(number)), nil)
 	if err != nil {
 		return err
 	}
 	return l.nameSegment(tmp, number)
 }
 
-// makeSegment writes a file of zeros, synced, under a name of its own.
-func (l *FileLog) makeSegment(size uint64) (string, error) {
+// makeSegment writes a file of zeros, synced, under a name of its own. pace is
+// called after each MiB, with what is made by then and the time that this one took.
+func (l *FileLog) makeSegment(size uint64, pace func(f vfs.File, made uint64, took time.Duration) error) (string, error) {
 	tmp := l.o.wal(fmt.Sprintf("%d-%d.new", l.host.PID, l.prep.made.Add(1)))
 	f, err := l.o.FS.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
 	if err != nil {
 		return "", err
 	}
 	for at := uint64(0); at < size && err == nil; at += uint64(len(zeroStep)) {
-		_, err = f.WriteAt(zeroStep[:min(uint64(len(zeroStep)), size-at)], int64(at))
+		began := l.o.Clock()
+		if _, err = f.WriteAt(zeroStep[:min(uint64(len(zeroStep)), size-at)], int64(at)); err == nil && pace != nil {
+			err = pace(f, at, l.o.Clock().Sub(began))
+		}
 	}
 	if err == nil {
 		err = f.Sync()
@@ -279,10 +284,44 @@ func (l *FileLog) prepare(ctx context.Context) error {
 		return err
 	}
 	if l.wantsNext(tail) && l.prep.next.Load() <= number {
-		if err := l.ensureSegment(number + 1); err != nil {
+		if err := l.prepareNext(ctx, number+1); err != nil {
 			return err
 		}
 		l.prep.next.Store(number + 1)
 	}
 	return nil
+}
+
+// prepareNext makes the whole next segment, off the commits' way: a file of its
+// own, synced by and by, and not much faster than it will be needed. Measured,
+// 64 goroutines: zeros that commits had to sync with their own frames cost a
+// fifth of the rate.
+func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
+	if _, err := l.o.FS.Stat(l.o.wal(segment.Name(number))); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	begun := l.shared.tail()
+	left := l.geo.End(number-1) - begun
+	tmp, err := l.makeSegment(l.geo.Size, func(f vfs.File, made uint64, took time.Duration) error {
+		select {
+		case <-l.prep.stop:
+			return errs.ErrClosed
+		default:
+		}
+		began := l.o.Clock()
+		if err := f.Datasync(); err != nil {
+			return err
+		}
+		if l.shared.tail()-begun > left*made/l.geo.Size {
+			return nil // the tail comes nearer faster than we get on
+		}
+		return l.o.Sleep(ctx, took+l.o.Clock().Sub(began))
+	})
+	if vfs.IsDiskFull(err) {
+		return l.ensureSegment(number)
+	}
+	if err != nil {
+		return err
+	}
+	return l.nameSegment(tmp, number)
 }
