@@ -58,7 +58,7 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 		st.o.Logger.Warn("the index was made again from the files", "why", err, "memories", n)
 		st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: err, Count: n})
 	}
-	return st.state.Begin(set, true)
+	return st.state.Begin(set, n > 0 || !start.Fresh)
 }
 
 var errDistrusted = errors.New("it is not of this log")

@@ -300,6 +300,9 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	if _, err := l.o.FS.Stat(l.o.wal(segment.Name(number))); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if !l.shared.raise(wordMaking, number) {
+		return nil // another process is at it; should it die, room makes what is needed
+	}
 	begun := l.shared.tail()
 	left := l.geo.End(number-1) - begun
 	tmp, err := l.makeSegment(l.geo.Size, func(f vfs.File, made uint64, took time.Duration) error {

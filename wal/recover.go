@@ -38,7 +38,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 	if err := l.begin(ctx, c.Spilled, Start{Alone: true}); err != nil {
 		return err
 	}
-	end, damage, err := l.replay(ctx, attested, c.Attested)
+	end, damage, err := l.replay(ctx, was, attested, c.Attested)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		if err := l.begin(ctx, c.Spilled, Start{Alone: true, Rebuild: true}); err != nil {
 			return err
 		}
-		if end, damage, err = l.replay(ctx, attested, c.Attested); err != nil {
+		if end, damage, err = l.replay(ctx, was, attested, c.Attested); err != nil {
 			return err
 		}
 	}
@@ -62,7 +62,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		if err := l.begin(ctx, c.Spilled, Start{Alone: true, Rebuild: true}); err != nil {
 			return err
 		}
-		if end, _, err = l.replay(ctx, attested, c.Attested); err != nil {
+		if end, _, err = l.replay(ctx, was, attested, c.Attested); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (l *FileLog) holds(c Checkpoint) bool {
 }
 
 // before is what the shared page of this boot still knew.
-type before struct{ durable LSN }
+type before struct{ durable, tail LSN }
 
 // takePage maps the shared page, made anew where it is missing or unusable, and
 // clears recovered: from here on it counts for nothing until publish. What was
@@ -163,7 +163,7 @@ func (l *FileLog) takePage() (before, error) {
 	}
 	p := l.shared
 	if p.ofBoot(l.host) && p.Load(wordInode) == info.Ino {
-		was.durable = p.durable()
+		was = before{p.durable(), p.tail()}
 	}
 	l.generation.Store(max(p.generation()+1, uint64(l.o.Clock().UnixMicro())))
 	p.Store(wordRecovered, 0)
@@ -253,7 +253,7 @@ func oldestChain(all []found, geo segment.Geometry) Mark {
 
 // replay follows and applies the frames to the end of the log and decides what
 // an end is: below what was durable it is damage.
-func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
+func (l *FileLog) replay(ctx context.Context, was before, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
 	s := &l.state
 	end := s.w.at // behind the last whole batch
 	passed := s.w.at.LSN >= chain.LSN
@@ -303,7 +303,9 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 	s.w = walker{geo: l.geo, open: l.segment, at: end, linked: true}
 	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
 	behind := wrong || end.LSN < attested
-	if !behind {
+	// Within one boot the page tells how far anybody has written. What was appended
+	// there behind a bad place would have moved the tail first.
+	if !behind && (was.tail == 0 || end.LSN < was.tail) {
 		var err error
 		if behind, err = l.attestedBehind(none.at); err != nil {
 			return end, nil, err // not read is not torn

@@ -99,6 +99,11 @@ func (l *FileLog) oldest() (uint64, error) {
 	return oldest, nil
 }
 
+// spares is how many segments are kept ready behind the tail's. The next is
+// prepared before one is released (see prepareNext), so one more makes sure that
+// a store which is written to goes round without new files.
+const spares = 2
+
 // recycle gives a segment's file the number of the next one that will be
 // needed, or removes it. Its first block is zeroed and synced before the rename,
 // so under the new number there is no start; the frames behind it fail their
@@ -109,8 +114,14 @@ func (l *FileLog) recycle(number uint64) error {
 	if err != nil {
 		return err
 	}
-	next := l.geo.Number(l.shared.tail()-1) + 1
-	_, err = l.o.FS.Stat(l.o.wal(segment.Name(next)))
+	tail := l.geo.Number(l.shared.tail() - 1)
+	next := tail + 1
+	for next <= tail+spares {
+		if _, err = l.o.FS.Stat(l.o.wal(segment.Name(next))); err != nil {
+			break
+		}
+		next++
+	}
 	if uint64(info.Size) < l.geo.Size || !errors.Is(err, fs.ErrNotExist) {
 		return l.remove(name)
 	}

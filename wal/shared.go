@@ -21,6 +21,7 @@ const (
 	wordPrepared
 	wordInode    // of the page's file: a copied page is not this one
 	wordDistrust // 1 from an unclean recovery until every file above flushed was written again
+	wordMaking   // the newest segment that some process makes in the background
 
 	wordHolders = 16 // one for each lock role
 	wordPIDs    = 64 // attached processes, up to maxPIDs
@@ -53,12 +54,15 @@ func (p page) generation() uint64 { return p.Load(wordRecovered) }
 func (p page) tail() LSN          { return p.Load(wordTail) }
 func (p page) durable() LSN       { return p.Load(wordDurable) }
 
-// raise moves a mark up, never down.
-func (p page) raise(word int, to uint64) {
+// raise moves a mark up, never down, and says whether this call did.
+func (p page) raise(word int, to uint64) bool {
 	for {
 		v := p.Load(word)
-		if v >= to || p.CompareAndSwap(word, v, to) {
-			return
+		if v >= to {
+			return false
+		}
+		if p.CompareAndSwap(word, v, to) {
+			return true
 		}
 	}
 }
