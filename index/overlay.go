@@ -14,8 +14,8 @@ import (
 //
 //	changes, in LSN order       chunk 0: [entry … ] chunk 1: [entry … ] …
 //	  entry, 24 bytes           first hash │ second hash │ position and two flags
-//	lookup, 256 open tables     slots of 4 bytes: the sequence number of a key's
-//	                            newest entry; 0 is free
+//	lookup, 256 open tables     slots of 4+1 bytes: the sequence number of a key's
+//	                            newest entry, 0 is free; a byte of its hash
 //
 // A newer version is a new entry at the end; the one before is flagged and
 // skipped, and swept out when such entries outnumber the others. Tables grow one

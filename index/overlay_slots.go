@@ -2,14 +2,19 @@ package index
 
 // slotTable is an open hash table of sequence numbers, with linear probing. Its
 // keys are the first hashes of the entries; two keys that share one are told
-// apart by the second.
+// apart by the second. A tag, eight more bits of the first, lets a search for
+// what is not there, as every new key is, pass by without reading entries.
 type slotTable struct {
-	slots []uint32 // a power of two, or none
+	slots []uint32 // a power of two, or none; 0 is free
+	tags  []uint8
 	used  int
 }
 
-// home is where the search for a hash begins. The top byte chose the table.
+// home is where the search for a hash begins. The top byte chose the table, the
+// next one is the tag.
 func (t *slotTable) home(h1 uint64) int { return int(h1) & (len(t.slots) - 1) }
+
+func tag(h1 uint64) uint8 { return uint8(h1 >> 48) }
 
 // find returns the slot of a key, -1 if there is none.
 func (t *slotTable) find(o *Overlay, h1, h2 uint64) int {
@@ -17,6 +22,9 @@ func (t *slotTable) find(o *Overlay, h1, h2 uint64) int {
 		return -1
 	}
 	for i := t.home(h1); t.slots[i] != 0; i = (i + 1) & (len(t.slots) - 1) {
+		if t.tags[i] != tag(h1) {
+			continue
+		}
 		if e := o.at(t.slots[i]); e.h1 == h1 && e.h2 == h2 {
 			return i
 		}
@@ -28,7 +36,8 @@ func (t *slotTable) find(o *Overlay, h1, h2 uint64) int {
 func (t *slotTable) insert(o *Overlay, h1 uint64, seq uint32) {
 	if t.used >= len(t.slots)*3/4 {
 		old := t.slots
-		t.slots = make([]uint32, max(8, 2*len(old)))
+		n := max(8, 2*len(old))
+		t.slots, t.tags = make([]uint32, n), make([]uint8, n)
 		for _, s := range old {
 			if s != 0 {
 				t.place(o.at(s).h1, s)
@@ -44,7 +53,7 @@ func (t *slotTable) place(h1 uint64, seq uint32) {
 	for t.slots[i] != 0 {
 		i = (i + 1) & (len(t.slots) - 1)
 	}
-	t.slots[i] = seq
+	t.slots[i], t.tags[i] = seq, tag(h1)
 }
 
 // remove takes a key out and moves those behind it up, so that no search stops short.
@@ -58,7 +67,7 @@ func (t *slotTable) remove(o *Overlay, h1, h2 uint64) {
 	for j := (i + 1) & mask; t.slots[j] != 0; j = (j + 1) & mask {
 		// The one at j may stand at i unless its home lies in (i, j].
 		if home := t.home(o.at(t.slots[j]).h1); (j-home)&mask >= (j-i)&mask {
-			t.slots[i] = t.slots[j]
+			t.slots[i], t.tags[i] = t.slots[j], t.tags[j]
 			i = j
 		}
 	}
