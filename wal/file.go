@@ -25,6 +25,7 @@ type FileLog struct {
 	shared     page
 	generation atomic.Uint64
 	slot       int
+	was        before // what the page knew before this process recovered the log
 	report     Report
 	private    atomic.Bool // read-only on a log that nobody has recovered: the end is what we find
 	looked     time.Time   // for the page, when private

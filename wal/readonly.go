@@ -63,7 +63,7 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 	if err := l.begin(ctx, c.Spilled, Start{}); err != nil {
 		return err
 	}
-	end, damage, err := l.replay(ctx, before{}, c.Attested.LSN, c.Attested)
+	end, damage, err := l.replay(ctx, c.Attested.LSN, c.Attested)
 	if damage != nil {
 		l.damage.Store(damage)
 		l.report.Damage = damage

@@ -21,8 +21,7 @@ import (
 // nothing is served that a power cut could still take back; marks are set;
 // recovered, the new generation, comes last.
 func (l *FileLog) recover(ctx context.Context) error {
-	was, err := l.takePage()
-	if err != nil {
+	if err := l.takePage(); err != nil {
 		return err
 	}
 	c, fresh, err := l.whence()
@@ -34,11 +33,11 @@ func (l *FileLog) recover(ctx context.Context) error {
 	}
 	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
 	l.state.lastTime = c.Time
-	attested := max(c.Attested.LSN, was.durable)
+	attested := max(c.Attested.LSN, l.was.durable)
 	if err := l.begin(ctx, c.Spilled, Start{Alone: true}); err != nil {
 		return err
 	}
-	end, damage, err := l.replay(ctx, was, attested, c.Attested)
+	end, damage, err := l.replay(ctx, attested, c.Attested)
 	if err != nil {
 		return err
 	}
@@ -50,7 +49,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		if err := l.begin(ctx, c.Spilled, Start{Alone: true, Rebuild: true}); err != nil {
 			return err
 		}
-		if end, damage, err = l.replay(ctx, was, attested, c.Attested); err != nil {
+		if end, damage, err = l.replay(ctx, attested, c.Attested); err != nil {
 			return err
 		}
 	}
@@ -62,7 +61,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 		if err := l.begin(ctx, c.Spilled, Start{Alone: true, Rebuild: true}); err != nil {
 			return err
 		}
-		if end, _, err = l.replay(ctx, was, attested, c.Attested); err != nil {
+		if end, _, err = l.replay(ctx, attested, c.Attested); err != nil {
 			return err
 		}
 	}
@@ -147,23 +146,22 @@ type before struct{ durable, tail LSN }
 // durable stays in it, so that a recovery that is killed leaves it to the next.
 // A page that was copied with its folder knows nothing of the copy: its inode
 // tells.
-func (l *FileLog) takePage() (before, error) {
-	var was before
+func (l *FileLog) takePage() error {
 	name := l.o.wal("shared")
 	if l.shared.Shared == nil {
 		p, err := l.o.FS.OpenShared(name, true, l.o.FileMode)
 		if err != nil {
-			return was, l.ioError("making", name, err)
+			return l.ioError("making", name, err)
 		}
 		l.shared = page{p}
 	}
 	info, err := l.o.FS.Stat(name)
 	if err != nil {
-		return was, l.ioError("looking at", name, err)
+		return l.ioError("looking at", name, err)
 	}
 	p := l.shared
 	if p.ofBoot(l.host) && p.Load(wordInode) == info.Ino {
-		was = before{p.durable(), p.tail()}
+		l.was = before{p.durable(), p.tail()}
 	}
 	l.generation.Store(max(p.generation()+1, uint64(l.o.Clock().UnixMicro())))
 	p.Store(wordRecovered, 0)
@@ -174,9 +172,9 @@ func (l *FileLog) takePage() (before, error) {
 			p.Store(w, 0)
 		}
 	}
-	p.Store(wordDurable, was.durable)
+	p.Store(wordDurable, l.was.durable)
 	p.Store(wordInode, info.Ino)
-	return was, nil
+	return nil
 }
 
 // publish sets the marks and, last, the generation.
@@ -253,7 +251,7 @@ func oldestChain(all []found, geo segment.Geometry) Mark {
 
 // replay follows and applies the frames to the end of the log and decides what
 // an end is: below what was durable it is damage.
-func (l *FileLog) replay(ctx context.Context, was before, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
+func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *errs.CorruptionError, error) {
 	s := &l.state
 	end := s.w.at // behind the last whole batch
 	passed := s.w.at.LSN >= chain.LSN
@@ -305,7 +303,7 @@ func (l *FileLog) replay(ctx context.Context, was before, attested LSN, chain Ma
 	behind := wrong || end.LSN < attested
 	// Within one boot the page tells how far anybody has written. What was appended
 	// there behind a bad place would have moved the tail first.
-	if !behind && (was.tail == 0 || end.LSN < was.tail) {
+	if !behind && (l.was.tail == 0 || end.LSN < l.was.tail) {
 		var err error
 		if behind, err = l.attestedBehind(none.at); err != nil {
 			return end, nil, err // not read is not torn
