@@ -1,7 +1,7 @@
 // Command bench measures Varve and its peers in one run, on one disk, in the
 // same minutes, beside the limits of that disk.
 //
-//	go run . [-quick] [-rounds 3] [-dir DIR] [-engines list] [-o RESULTS.md]
+//	go run . [-quick] [-rounds 3] [-dir DIR] [-engines list] [-only workloads] [-o RESULTS.md]
 //	go run . -rates [-dir DIR]        op rate and settled rate by what the store holds
 //
 // It is a module of its own, so that the peers burden no user of Varve. A
@@ -20,9 +20,17 @@
 //	disk, heap       what the filled store takes
 //	create, replace  documents a second until all files and the index are durable, -files of them
 //
+// Settled counts from the first put to the moment when all files and the index
+// are durable: puts by 64 goroutines, then a flush.
+//
 // The limits: an fdatasync after each append of 1 KB to prepared space; the
 // system calls that create or replace a file each, made by two workers, with
-// one syncfs at the end, as the engine makes them with all its guards.
+// one syncfs at the end, as the engine makes them with all its guards (a look
+// at the place before the exchange; the lease on what was displaced and a look
+// at it after); and these with the calls that put the same documents into the
+// log before (64 to a write and an fdatasync, at the same time as the files),
+// into the index after, and that read the document which a put replaces. No
+// limit counts making the document, its hash, or finding it.
 //
 // Every engine acknowledges a put only when it is durable. Its other settings
 // are the best that its documentation or its large users know; they stand as

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,36 +42,58 @@ func syncLimit(dir string, d time.Duration) (burst, error) {
 	})
 }
 
-// fileLimits is how many files a second the bare calls create, and then
-// replace, durable at the end by one syncfs, in a folder that has some already.
-func fileLimits(dir string, already, n int) (create, replace float64, err error) {
+// fileLimits is what the calls give that create, and then replace, n files in a
+// folder that has some already, durable at the end by one syncfs: those of the
+// files alone, and (with "+log") with those that put them into the log before
+// and into the index after, and that read the documents which are replaced.
+func fileLimits(dir string, already, n int, withLog bool) (map[string]float64, error) {
 	home := filepath.Join(dir, "memories")
 	if err := os.Mkdir(home, 0o700); err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	newFile := func(w int) (func(Doc) error, error) { return creator(dir, home, w) }
-	src := newSource(2)
+	exchange := func(w int) (func(Doc) error, error) { return replacer(dir, home, w, false) }
+	src, out := newSource(2), map[string]float64{}
 	for left := already; left > 0; left -= 10_000 {
-		if _, err := filesRate(dir, src.docs(min(left, 10_000)), newFile); err != nil {
-			return 0, 0, err
+		if _, err := filesRate(dir, src.docs(min(left, 10_000)), newFile, false); err != nil {
+			return nil, err
 		}
 	}
 	docs := src.docs(n)
-	if create, err = filesRate(dir, docs, newFile); err != nil {
-		return 0, 0, err
+	add := func(name string, docs []Doc, worker func(int) (func(Doc) error, error), all bool) error {
+		s, err := filesRate(dir, docs, worker, all)
+		out[name], out[name+".cpu"] = s.rate, s.cpu
+		return err
 	}
-	replace, err = filesRate(dir, docs, func(w int) (func(Doc) error, error) { return replacer(dir, home, w) })
-	return create, replace, err
+	if err := add("create", docs, newFile, false); err != nil {
+		return nil, err
+	}
+	if err := add("replace", docs, exchange, false); err != nil || !withLog {
+		return out, err
+	}
+	exchange = func(w int) (func(Doc) error, error) { return replacer(dir, home, w, true) }
+	if err := add("create+log", src.docs(n), newFile, true); err != nil {
+		return nil, err
+	}
+	return out, add("replace+log", docs, exchange, true)
 }
 
-func filesRate(dir string, docs []Doc, worker func(int) (func(Doc) error, error)) (float64, error) {
+// filesRate lets two workers write the documents.
+func filesRate(dir string, docs []Doc, worker func(int) (func(Doc) error, error), all bool) (s settled, err error) {
 	root, err := os.Open(dir)
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	defer root.Close()
-	start := time.Now()
-	errs := make([]error, limitWorkers)
+	var l *logAndIndex
+	if all {
+		if l, err = newLogAndIndex(dir, len(docs)); err != nil {
+			return s, err
+		}
+		defer l.close()
+	}
+	start, before := time.Now(), used()
+	errs := make([]error, limitWorkers+1)
 	var wg sync.WaitGroup
 	for w := range limitWorkers {
 		wg.Go(func() {
@@ -80,16 +104,99 @@ func filesRate(dir string, docs []Doc, worker func(int) (func(Doc) error, error)
 			errs[w] = err
 		})
 	}
+	if l != nil {
+		wg.Go(func() { errs[limitWorkers] = l.log(docs) })
+	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return 0, err
+	if l != nil {
+		errs = append(errs, l.index(len(docs)))
+	}
+	errs = append(errs, unix.Syncfs(int(root.Fd())))
+	if l != nil {
+		errs = append(errs, l.finish(dir))
+	}
+	took, n := time.Since(start), float64(len(docs))
+	return settled{rate: n / took.Seconds(), cpu: float64((used() - before).Nanoseconds()) / 1e3 / n}, errors.Join(errs...)
+}
+
+// logAndIndex makes the calls that belong to settled documents beside those of
+// their files: 64 to a write and an fdatasync, in space that was written out
+// before; the lines of the index to a new file, which the syncfs makes durable;
+// then its name, and the checkpoint.
+type logAndIndex struct {
+	space, table *os.File
+	name         string
+}
+
+const (
+	logGroup  = 64
+	lineBytes = 450 // of the index, with the pair that finds it by session
+	frameMore = 450 // header and index line, beside the document
+)
+
+func newLogAndIndex(dir string, n int) (l *logAndIndex, err error) {
+	l = &logAndIndex{name: filepath.Join(dir, "tmp.index")}
+	if l.space, err = os.Create(filepath.Join(dir, "log")); err != nil {
+		return nil, err
+	}
+	zero := make([]byte, 1<<20)
+	for left := n*(docSize+frameMore) + len(zero); left > 0; left -= len(zero) {
+		if _, err := l.space.Write(zero); err != nil {
+			return nil, err
 		}
 	}
-	if err := unix.Syncfs(int(root.Fd())); err != nil {
-		return 0, err
+	if err := l.space.Sync(); err != nil {
+		return nil, err
 	}
-	return float64(len(docs)) / time.Since(start).Seconds(), nil
+	l.table, err = os.Create(l.name)
+	return l, err
+}
+
+func (l *logAndIndex) log(docs []Doc) error {
+	group, at := make([]byte, logGroup*(docSize+frameMore)), int64(0)
+	for left := len(docs); left > 0; left -= logGroup {
+		if _, err := l.space.WriteAt(group, at); err != nil {
+			return err
+		}
+		at += int64(len(group))
+		if err := unix.Fdatasync(int(l.space.Fd())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *logAndIndex) index(n int) error {
+	piece := make([]byte, 512<<10)
+	for left := n * lineBytes; left > 0; left -= len(piece) {
+		if _, err := l.table.Write(piece[:min(left, len(piece))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *logAndIndex) finish(dir string) error {
+	if err := unix.Rename(l.name, filepath.Join(dir, "index")); err != nil {
+		return err
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return err
+	}
+	if _, err := l.space.WriteAt(make([]byte, 4096), 0); err != nil {
+		return err
+	}
+	return unix.Fdatasync(int(l.space.Fd()))
+}
+
+func (l *logAndIndex) close() {
+	l.space.Close()
+	l.table.Close()
 }
 
 // creator writes a temp file in the worker's own folder, sets its time, and
@@ -99,9 +206,9 @@ func creator(dir, home string, w int) (func(Doc) error, error) {
 	if err := os.MkdirAll(tmp, 0o700); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(tmp, "0")
+	name := filepath.Join(tmp, "new")
 	return func(d Doc) error {
-		fd, err := unix.Open(name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+		fd, err := unix.Open(name, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 		if err != nil {
 			return err
 		}
@@ -116,9 +223,6 @@ func creator(dir, home string, w int) (func(Doc) error, error) {
 func fillFile(fd int, d Doc) error {
 	_, err := unix.Pwrite(fd, d.JSON, 0)
 	if err == nil {
-		err = unix.Ftruncate(fd, int64(len(d.JSON)))
-	}
-	if err == nil {
 		err = setTime(fd)
 	}
 	if e := unix.Close(fd); err == nil {
@@ -127,44 +231,83 @@ func fillFile(fd int, d Doc) error {
 	return err
 }
 
+// setTime is futimens: unix.Futimes goes by way of /proc.
 func setTime(fd int) error {
-	at := unix.NsecToTimeval(1767323045000006000)
-	return unix.Futimes(fd, []unix.Timeval{at, at})
+	ts := [2]unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Sec: 1767323045, Nsec: 6000}}
+	if _, _, e := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0); e != 0 {
+		return e
+	}
+	return nil
 }
 
-// replacer exchanges: the displaced file is the next temp, once a lease has
-// shown that nobody has it open, and a look that it is the one expected.
-func replacer(dir, home string, w int) (func(Doc) error, error) {
+// replacer looks at the place and exchanges: the displaced file is the next
+// temp, once a lease has shown that nobody has it open (whoever opens it later
+// sends SIGURG and not SIGIO, which would end us), and a look that it is the one
+// expected. The lease goes with the descriptor.
+func replacer(dir, home string, w int, reads bool) (func(Doc) error, error) {
 	tmp := filepath.Join(dir, fmt.Sprint("tmp", w))
 	if err := os.MkdirAll(tmp, 0o700); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(tmp, "0")
-	fd, err := unix.Open(name, unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	name := filepath.Join(tmp, fmt.Sprint("0", reads)) // the last one of a run stays leased
+	fd, err := unix.Open(name, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, err
 	}
+	old := make([]byte, 2*docSize)
 	return func(d Doc) error {
+		place := filepath.Join(home, d.ID+".json")
+		if reads {
+			if err := readFile(place, old); err != nil {
+				return err
+			}
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(place, &st); err != nil {
+			return err
+		}
 		if err := fillFile(fd, d); err != nil {
 			return err
 		}
-		if err := unix.Renameat2(unix.AT_FDCWD, name, unix.AT_FDCWD, filepath.Join(home, d.ID+".json"), unix.RENAME_EXCHANGE); err != nil {
+		if err := unix.Renameat2(unix.AT_FDCWD, name, unix.AT_FDCWD, place, unix.RENAME_EXCHANGE); err != nil {
 			return err
 		}
 		if fd, err = unix.Open(name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
 			return err
 		}
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETSIG, int(unix.SIGURG)); err != nil {
+			return err
+		}
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 			return fmt.Errorf("lease: %w", err)
 		}
-		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
 			return err
 		}
 		if st.Nlink != 1 || st.Size != int64(len(d.JSON)) {
 			return fmt.Errorf("%s is not what was displaced", name)
 		}
-		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
-		return err
+		return nil
 	}, nil
+}
+
+// readFile is how a reader makes sure that the file it has opened stood in this
+// place while it was read, whoever recycles files meanwhile.
+func readFile(name string, b []byte) error {
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if err := unix.Lstat(name, &st); err != nil {
+		return err
+	}
+	if _, err := unix.Pread(fd, b[:st.Size], 0); err != nil {
+		return err
+	}
+	return unix.Fstat(fd, &st)
 }

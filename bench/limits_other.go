@@ -9,5 +9,7 @@ import (
 
 var errLinux = errors.New("the limits are measured on Linux only")
 
-func syncLimit(string, time.Duration) (burst, error)                   { return burst{}, errLinux }
-func fileLimits(string, int, int) (create, replace float64, err error) { return 0, 0, errLinux }
+func syncLimit(string, time.Duration) (burst, error) { return burst{}, errLinux }
+func fileLimits(string, int, int, bool) (map[string]float64, error) {
+	return nil, errLinux
+}

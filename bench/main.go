@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"time"
 )
@@ -21,6 +22,7 @@ type config struct {
 	dir     string
 	out     string
 	engines []func() Engine
+	only    []string // names of workloads; all when empty
 }
 
 func main() {
@@ -38,6 +40,8 @@ func command() error {
 	files := flag.Int("files", 20_000, "`files` to settle")
 	dir := flag.String("dir", ".data", "a `folder` on the disk to measure; what is made in it is removed")
 	list := flag.String("engines", "", "comma-separated parts of engine `names`; all by default")
+	only := flag.String("only", "", "comma-separated `names` of workloads; all by default")
+	profile := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
 	out := flag.String("o", "RESULTS.md", "`file` for the results")
 	rates := flag.Bool("rates", false, "measure how rates depend on what the store holds, of Varve or of -engines")
 	workerOf := flag.String("worker", "", "for its own use: put into this `engine`'s store in -dir")
@@ -72,6 +76,21 @@ func command() error {
 	if err != nil {
 		return err
 	}
+	loads, err := chosenLoads(*only)
+	if err != nil {
+		return err
+	}
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	made := *dir
 	if err := os.MkdirAll(made, 0o700); err != nil {
 		return err
@@ -88,7 +107,7 @@ func command() error {
 	if work, err = filepath.Abs(work); err != nil {
 		return err
 	}
-	c := config{*rounds, d, *n, *files, work, *out, some}
+	c := config{*rounds, d, *n, *files, work, *out, some, loads}
 	if *rates {
 		if !given["o"] {
 			c.out = ""

@@ -130,9 +130,16 @@ func fill(e Engine, docs []Doc) error {
 	return nil
 }
 
-// settle is how many documents a second become durable files.
-func settle(e Engine, docs []Doc) (float64, error) {
-	start := time.Now()
+// settled is how many documents a second became durable files, from the first
+// put on, and where the time went.
+type settled struct {
+	rate  float64 // documents a second
+	acked float64 // of the time, the part until the last put was acknowledged
+	cpu   float64 // microseconds of processor time a document
+}
+
+func settle(e Engine, docs []Doc) (s settled, err error) {
+	start, before := time.Now(), used()
 	var wg sync.WaitGroup
 	const goroutines = 64
 	errs := make([]error, goroutines)
@@ -146,11 +153,13 @@ func settle(e Engine, docs []Doc) (float64, error) {
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return 0, err
+			return s, err
 		}
 	}
+	acked := time.Since(start)
 	if err := e.(Flusher).Flush(); err != nil {
-		return 0, err
+		return s, err
 	}
-	return float64(len(docs)) / time.Since(start).Seconds(), nil
+	took, n := time.Since(start), float64(len(docs))
+	return settled{n / took.Seconds(), acked.Seconds() / took.Seconds(), float64((used() - before).Nanoseconds()) / 1e3 / n}, nil
 }

@@ -76,16 +76,19 @@ func (c *config) ratesAt(res results, makeEngine func() Engine, dir string, size
 		if err := flusher.Flush(); err != nil {
 			return closed(e, err)
 		}
-		if values["create"], err = settle(e, src.docs(few)); err != nil {
+		s, err := settle(e, src.docs(few))
+		if err != nil {
 			return closed(e, err)
 		}
+		values["create"] = s.rate
 	}
 	if err := e.Close(); err != nil {
 		return err
 	}
 	if settles {
 		err = c.inFolder(func(dir string) error {
-			values["limit"], _, err = fileLimits(dir, size+2*few, few)
+			limits, err := fileLimits(dir, size+2*few, few, false)
+			values["limit"] = limits["create"]
 			return err
 		})
 	}

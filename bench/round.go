@@ -4,17 +4,24 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
 // limitName is the row of what the disk itself allows.
 const limitName = "the disk's limit"
 
+// allCallsName is the row of the files' calls with those of the log and the index.
+const allCallsName = "the same with log and index"
+
 // all runs every round and writes the report.
 func (c *config) all() error {
 	res := results{}
 	for round := range c.rounds {
 		for w, load := range workloads {
+			if len(c.only) > 0 && !slices.Contains(c.only, load.name) {
+				continue
+			}
 			if err := c.limits(res, load.name); err != nil {
 				return fmt.Errorf("limit of %s: %w", load.name, err)
 			}
@@ -50,8 +57,12 @@ func (c *config) limits(res results, load string) error {
 			res.add(limitName, map[string]float64{"put1": b.rate, "put1.p50": b.p50, "put1.p99": b.p99})
 			return err
 		case "settle":
-			create, replace, err := fileLimits(dir, 0, c.files)
-			res.add(limitName, map[string]float64{"create": create, "replace": replace})
+			values, err := fileLimits(dir, 0, c.files, true)
+			fmt.Fprintf(os.Stderr, "%-10s %-22s        %v\n", load, limitName, short(values))
+			for _, name := range []string{"create", "replace"} {
+				res.add(allCallsName, map[string]float64{name: values[name+"+log"], name + ".cpu": values[name+"+log.cpu"]})
+			}
+			res.add(limitName, values)
 			return err
 		}
 		return nil

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -44,6 +46,20 @@ var workloads = []workload{
 	}},
 	{"settle", (*config).settle},
 	{"filled", (*config).filled},
+}
+
+// chosenLoads checks comma-separated names of workloads.
+func chosenLoads(list string) ([]string, error) {
+	if list == "" {
+		return nil, nil
+	}
+	names := strings.Split(list, ",")
+	for _, name := range names {
+		if !slices.ContainsFunc(workloads, func(w workload) bool { return w.name == name }) {
+			return nil, fmt.Errorf("no workload %q", name)
+		}
+	}
+	return names, nil
 }
 
 func opened(make func() Engine, dir string) (Engine, error) {
@@ -85,7 +101,10 @@ func (c *config) settle(make func() Engine, dir string, seed uint64) (map[string
 		docs[i] = other.under(d.ID)
 	}
 	replace, err := settle(e, docs)
-	return map[string]float64{"create": create, "replace": replace}, closed(e, err)
+	return map[string]float64{
+		"create": create.rate, "create.acked": create.acked, "create.cpu": create.cpu,
+		"replace": replace.rate, "replace.acked": replace.acked, "replace.cpu": replace.cpu,
+	}, closed(e, err)
 }
 
 // filled measures what a store with n documents takes and gives.
