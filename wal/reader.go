@@ -1,0 +1,82 @@
+package wal
+
+import (
+	"context"
+
+	"github.com/varve-db/varve/segment"
+)
+
+// Reader reads entries by position, as FileLog.ReadAt does, for one goroutine
+// that asks for them in rising order: where they lie close together it reads
+// ahead. The Value of an entry is valid until the next call.
+type Reader struct {
+	l    *FileLog
+	buf  []byte
+	base LSN // position of buf[0]
+	step int // how much was read last
+}
+
+// readAhead is the most that is read at once.
+const readAhead = 256 << 10
+
+// Reader returns a reader that has read nothing.
+func (l *FileLog) Reader() *Reader { return &Reader{l: l} }
+
+// At reads the entry at an LSN that was seen before.
+func (r *Reader) At(ctx context.Context, at LSN) (Entry, error) {
+	if e, ok := r.buffered(at); ok {
+		return e, nil
+	}
+	if r.fill(at) {
+		if e, ok := r.buffered(at); ok {
+			return e, nil
+		}
+	}
+	// Larger than the buffer, or not there: ReadAt knows what that means.
+	return r.l.ReadAt(ctx, at)
+}
+
+// buffered returns the entry if it lies whole in the buffer.
+func (r *Reader) buffered(at LSN) (Entry, bool) {
+	if at < r.base || at-r.base >= uint64(len(r.buf)) {
+		return Entry{}, false
+	}
+	b := r.buf[at-r.base:]
+	h, err := r.l.geo.ParseHeader(b, at)
+	if err != nil || segment.HeaderSize+int(h.Length) > len(b) {
+		return Entry{}, false
+	}
+	key, value, err := h.Check(b[segment.HeaderSize:][:h.Length])
+	if err != nil {
+		return Entry{}, false
+	}
+	return entryOf(&h, string(key), value[:len(value):len(value)]), true
+}
+
+// fill reads from a position on, more each time as long as it is not far behind
+// what was read last. Nothing at or behind durable: that may still be replaced
+// by another frame of the same position.
+func (r *Reader) fill(at LSN) bool {
+	switch end := r.base + uint64(len(r.buf)); {
+	case r.step > 0 && at >= r.base && at < end+uint64(r.step):
+		r.step = min(2*r.step, readAhead)
+	default:
+		r.step = readGuess
+	}
+	number := r.l.geo.Number(at)
+	to := min(r.l.geo.End(number), r.l.Durable(), at+uint64(r.step))
+	r.base, r.buf = at, r.buf[:0]
+	if to <= at {
+		return false
+	}
+	f, err := r.l.segment(number)
+	if err != nil {
+		return false
+	}
+	if cap(r.buf) < int(to-at) {
+		r.buf = make([]byte, r.step)
+	}
+	n, err := readFull(f, r.buf[:to-at], r.l.geo.Offset(at))
+	r.buf = r.buf[:n]
+	return err == nil
+}
