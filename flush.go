@@ -2,9 +2,6 @@ package varve
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -12,8 +9,6 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/record"
-	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -21,6 +16,7 @@ import (
 // may do it for all; the holder of flush.lock does.
 type flusher struct {
 	files      *docfile.Flusher
+	workers    int
 	kick       chan struct{}
 	unflushed  atomic.Int64 // changes of this process since the last round
 	beat       atomic.Int64 // when this process last said that it lives, where nothing runs in the background
@@ -39,15 +35,15 @@ type flusher struct {
 const flushWorkers = 2
 
 func (f *flusher) init(st *Store) error {
-	workers := flushWorkers
+	f.workers = flushWorkers
 	if st.o.System.Inline {
-		workers = 1
+		f.workers = 1
 	}
 	f.kick = make(chan struct{}, 1)
 	st.async.init()
 	var err error
 	f.files, err = docfile.NewFlusher(docfile.Options{
-		Layout: st.layout, Token: st.token, Clock: st.o.Clock, Workers: workers, Limit: fileLimit,
+		Layout: st.layout, Token: st.token, Clock: st.o.Clock, Workers: f.workers, Limit: fileLimit,
 	})
 	return err
 }
@@ -174,16 +170,15 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 	if err != nil {
 		return 0, false, err
 	}
-	if err := st.putFiles(ctx, list, c.Flushed.LSN); err != nil {
-		return 0, false, err
-	}
-	flushed := c.Flushed.LSN
+	files := st.filing(c.Flushed.LSN, distrusted)
+	err = files.put(ctx, list)
 	c.Flushed = to
-	if st.spillDue(m, c) {
-		if err := st.spill(ctx, to, flushed, m == mergeAlways); err != nil {
-			return len(list), false, err
-		}
+	if err == nil && st.spillDue(m, c) {
+		err = st.spill(ctx, to, files, m == mergeAlways)
 		c.Spilled, spilled = to, true
+	}
+	if err = files.end(err); err != nil {
+		return 0, false, err
 	}
 	if err := st.log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
 		return len(list), false, err
@@ -229,161 +224,4 @@ func (st *Store) folderTimes() [wal.Folders]int64 {
 		}
 	}
 	return t
-}
-
-// putFiles puts the newest versions in place, in rounds of bounded memory.
-func (st *Store) putFiles(ctx context.Context, list []index.At, flushed wal.LSN) error {
-	for len(list) > 0 {
-		changes, n, err := st.changesFor(ctx, list, flushed)
-		if err != nil {
-			return err
-		}
-		list = list[n:]
-		result, err := st.flusher.files.Round(ctx, changes)
-		st.edited(ctx, result.Edits)
-		if err != nil {
-			return fmt.Errorf("putting files in place: %w", err)
-		}
-		if err := st.unblock(ctx, changes, result.Blocked); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// changesFor reads the frames of as many changes as one round takes.
-func (st *Store) changesFor(ctx context.Context, list []index.At, flushed wal.LSN) ([]docfile.Change, int, error) {
-	var changes []docfile.Change
-	var bytes int64
-	for i, at := range list {
-		e, err := st.log.ReadAt(ctx, at.Pos)
-		if err != nil {
-			return nil, 0, err
-		}
-		if e.Key[0] != record.Memory {
-			continue
-		}
-		if bytes += int64(max(len(e.Value), int(e.Inflated))); bytes > st.o.System.RoundBytes && len(changes) > 0 {
-			return changes, i, nil
-		}
-		c, err := st.changeFor(ctx, e, flushed)
-		if err != nil {
-			return nil, 0, err
-		}
-		changes = append(changes, c)
-	}
-	return changes, len(list), nil
-}
-
-func (st *Store) changeFor(ctx context.Context, e wal.Entry, flushed wal.LSN) (docfile.Change, error) {
-	id := e.Key[1:]
-	view, err := record.Parse(e.Value)
-	if err != nil {
-		return docfile.Change{}, fmt.Errorf("entry %d: %w", e.LSN, err)
-	}
-	c := docfile.Change{
-		Folder: st.memories, Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
-		Data: func() ([]byte, error) { return st.codec.Doc(&view, fileLimit) },
-		Ours: func(info vfs.Info, data func() ([]byte, error)) bool { return st.ours(ctx, id, e.LSN, info, data) },
-	}
-	before, err := st.standing(ctx, id, view.Previous, flushed)
-	if err != nil {
-		return c, err
-	}
-	if before.lsn != 0 && !before.line.Deleted {
-		c.Before = docfile.Before{Exists: true, Size: before.line.Size, Mtime: time.UnixMicro(before.line.Mtime)}
-	}
-	return c, nil
-}
-
-// standing is the version of a memory that should stand in its file: the newest
-// below flushed, found along the chain of previous versions; zero if none.
-func (st *Store) standing(ctx context.Context, id string, previous, flushed wal.LSN) (version, error) {
-	for previous != 0 {
-		if previous < st.state.From() {
-			line, err := st.state.Line(record.Memory, id)
-			if errors.Is(err, ErrNotFound) {
-				return version{}, nil
-			}
-			return version{lsn: line.Version, line: line}, err
-		}
-		v, view, err := st.frame(ctx, record.Memory, id, previous)
-		if err != nil {
-			return v, err
-		}
-		if previous < flushed {
-			return v, nil
-		}
-		previous = view.Previous
-	}
-	return version{}, nil
-}
-
-// ours says whether a file holds a version of this memory that we know: one of
-// the chain, or the one that the index names.
-func (st *Store) ours(ctx context.Context, id string, newest wal.LSN, info vfs.Info, data func() ([]byte, error)) bool {
-	var content []byte
-	same := func(line *index.Entry) bool {
-		if line.Size != info.Size {
-			return false
-		}
-		if content == nil {
-			var err error
-			if content, err = data(); err != nil {
-				return false
-			}
-		}
-		return hash(content) == line.ContentHash
-	}
-	for at := newest; at != 0 && at >= st.state.From(); {
-		v, view, err := st.frame(ctx, record.Memory, id, at)
-		if err != nil {
-			break
-		}
-		if !v.line.Deleted && same(&v.line) {
-			return true
-		}
-		at = view.Previous
-	}
-	line, err := st.state.Line(record.Memory, id)
-	return err == nil && same(&line)
-}
-
-// unblock moves what has taken the place of a document aside, whatever it is,
-// and tries once more: nothing of it is lost, and the document is due.
-func (st *Store) unblock(ctx context.Context, changes []docfile.Change, blocked []docfile.Blocked) error {
-	if len(blocked) == 0 {
-		return nil
-	}
-	var again []docfile.Change
-	for _, b := range blocked {
-		c := changes[b.Change]
-		where := ""
-		err := error(fs.ErrExist)
-		for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
-			where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
-			err = st.fs.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.dir, where))
-		}
-		if err != nil {
-			return fmt.Errorf("memories/%s is in the way: %w; it could not be put aside: %w", c.Name, b.Err, err)
-		}
-		st.o.Logger.Warn("something in the place of a memory was put aside", "what", b.Err, "where", where)
-		st.event(Event{Kind: EventEdit, ID: c.ID, Path: where, Err: b.Err})
-		again = append(again, c)
-	}
-	result, err := st.flusher.files.Round(ctx, again)
-	st.edited(ctx, result.Edits)
-	if err == nil && len(result.Blocked) > 0 {
-		err = result.Blocked[0].Err
-	}
-	return err
-}
-
-// edited reports files that were not ours.
-func (st *Store) edited(_ context.Context, edits []docfile.Edit) {
-	for _, e := range edits {
-		st.o.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
-		st.health.edit()
-		st.event(Event{Kind: EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
-	}
 }

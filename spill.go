@@ -47,7 +47,10 @@ func small(set *index.Set) bool {
 // replaces that file next would take our own older version for an edit: so a
 // memory that was changed before the mark, and again since, is put into its file
 // first, as it is now.
-func (st *Store) spill(ctx context.Context, to wal.Mark, flushed wal.LSN, always bool) error {
+//
+// It is written while the files are on their way to the disk, and takes its
+// place when these are durable.
+func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always bool) error {
 	set := st.state.Set()
 	if set == nil {
 		return ErrClosed
@@ -60,20 +63,17 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, flushed wal.LSN, always
 	if err != nil {
 		return err
 	}
-	if err := st.putFiles(ctx, overtaken, flushed); err != nil {
+	if err := files.put(ctx, overtaken); err != nil {
 		return err
 	}
 	target := st.target(st.log.UUID(), to)
+	target.Ready = files.wait
 	ch := index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
 		e, err := st.log.ReadAt(ctx, c.Version)
 		if err != nil {
 			return nil, err
 		}
-		view, err := record.Parse(e.Value)
-		if err != nil {
-			return nil, err
-		}
-		return index.Finish(dst, view.Line, c.Version, e.Time.UnixMicro())
+		return finishedLine(dst, &e)
 	}}
 	if st.flusher.rotten.Swap(false) && st.autoRepair() {
 		var rot error
@@ -82,6 +82,9 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, flushed wal.LSN, always
 			break
 		}
 		if rot != nil {
+			if err := files.wait(); err != nil {
+				return err
+			}
 			return st.reindex(ctx, to, list, rot)
 		}
 	}
@@ -101,6 +104,9 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, flushed wal.LSN, always
 	}
 	if errors.Is(err, ErrCorrupt) && st.autoRepair() {
 		st.event(Event{Kind: EventCorruption, Path: index.BaseName, Err: err})
+		if err := files.wait(); err != nil {
+			return err
+		}
 		return st.reindex(ctx, to, list, err)
 	}
 	if err != nil {
@@ -110,13 +116,22 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, flushed wal.LSN, always
 	return nil
 }
 
+// keptLines is how many bytes of lines a rewrite of the index keeps at hand. It
+// wants them in the order of the keys, and would read the rest of their frames
+// once more.
+const keptLines = 16 << 20
+
 // stateAt lists what changed in [from, to) as it stood at to. A key that
 // changed again since is taken with the version that it had then, and listed in
 // overtaken with its newest.
 func (st *Store) stateAt(ctx context.Context, from, to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
-	for _, at := range st.state.Changes(from, 1<<62) {
+	changes := st.state.Changes(from, 1<<62)
+	list = make([]index.Change, 0, len(changes))
+	lines := lineStore{left: keptLines}
+	r := st.log.Reader()
+	for _, at := range changes {
 		pos := at.Pos
-		e, err := st.log.ReadAt(ctx, pos)
+		e, err := r.At(ctx, pos)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -142,9 +157,47 @@ func (st *Store) stateAt(ctx context.Context, from, to wal.LSN) (list []index.Ch
 		if e.Key[0] == record.Assembly {
 			c.Section = index.Assemblies
 		}
+		if c.Finished, err = lines.keep(&e); err != nil {
+			return nil, nil, err
+		}
 		list = append(list, c)
 	}
 	return list, overtaken, nil
+}
+
+// finishedLine appends the line of an entry as the index has it.
+func finishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	return index.Finish(dst, view.Line, e.LSN, e.Time.UnixMicro())
+}
+
+// lineStore holds lines, many to an allocation.
+type lineStore struct {
+	chunk []byte
+	left  int
+}
+
+// keep returns the finished line of an entry, nil for a deletion and when there
+// is no more room.
+func (s *lineStore) keep(e *wal.Entry) ([]byte, error) {
+	if e.Delete || s.left <= 0 {
+		return nil, nil
+	}
+	const chunk, most = 64 << 10, 16 << 10
+	if cap(s.chunk)-len(s.chunk) < most {
+		s.chunk = make([]byte, 0, chunk)
+	}
+	from := len(s.chunk)
+	b, err := finishedLine(s.chunk, e)
+	if err != nil {
+		return nil, err
+	}
+	s.chunk = b
+	s.left -= len(b) - from
+	return b[from:len(b):len(b)], nil
 }
 
 // backupDue has the old base kept if the interval is over.

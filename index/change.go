@@ -14,14 +14,16 @@ type Change struct {
 	ID      string
 	Version uint64 // the LSN of the frame that wrote it
 	Deleted bool
+	// Finished is its line, if the caller has it at hand.
+	Finished []byte
 }
 
 // Changes is what Write brings into a table.
 type Changes struct {
 	// List is in any order. Of two changes of one id the newer counts.
 	List []Change
-	// Line appends the finished line of a change that is not a deletion. It is
-	// asked once for each, in the order of the table.
+	// Line appends the finished line of a change that is not a deletion and does
+	// not bring it. It is asked once for each, in the order of the table.
 	Line func(dst []byte, c Change) ([]byte, error)
 }
 
@@ -68,13 +70,17 @@ func (e *lineEdits) Next() (key, value []byte, ok bool, err error) {
 		e.line = AppendTombstone(e.line[:0], c.Version)
 		return e.key, e.line, true, nil
 	}
-	if e.line, err = e.ch.Line(e.line[:0], c); err != nil {
-		return nil, nil, false, fmt.Errorf("the line of %q, version %d: %w", c.ID, c.Version, err)
+	line := c.Finished
+	if line == nil {
+		if e.line, err = e.ch.Line(e.line[:0], c); err != nil {
+			return nil, nil, false, fmt.Errorf("the line of %q, version %d: %w", c.ID, c.Version, err)
+		}
+		line = e.line
 	}
-	if IsTombstone(e.line) {
+	if IsTombstone(line) {
 		return nil, nil, false, fmt.Errorf("the line of %q, version %d: %w: it is a tombstone", c.ID, c.Version, errLine)
 	}
-	return e.key, e.line, true, nil
+	return e.key, line, true, nil
 }
 
 // pairEdits yields the pairs that come and go.

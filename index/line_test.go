@@ -168,3 +168,37 @@ func BenchmarkFinish(b *testing.B) {
 		dst, _ = Finish(dst[:0], line, 17, 1)
 	}
 }
+
+// What samePairs calls the same has the same pairs, and it knows lines as they
+// are written.
+func TestSamePairs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(label string) ([]byte, Entry) {
+			e := Entry{
+				Filepath:  rapid.SampledFrom([]string{"a", `,"size":1,"mtime":2,"version":3`, "\""}).Draw(t, label+"path"),
+				SessionID: rapid.SampledFrom([]string{"", "s", `","version":9`, `,"size":1`}).Draw(t, label+"session"),
+				Version:   rapid.Uint64Min(1).Draw(t, label+"version"), Mtime: rapid.Int64Min(0).Draw(t, label+"mtime"),
+			}
+			if rapid.Bool().Draw(t, label+"expires") {
+				e.ExpiresAt = t0.Add(time.Duration(rapid.IntRange(0, 1).Draw(t, label+"at")) * time.Second)
+			}
+			line, err := e.AppendMemory(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return line, e
+		}
+		a, ea := draw("a")
+		b, eb := draw("b")
+		if got, want := samePairs(a, b), ea.SessionID == eb.SessionID && ea.ExpiresAt.Equal(eb.ExpiresAt); got != want {
+			t.Fatalf("%v, want %v:\n%s\n%s", got, want, a, b)
+		}
+	})
+	if samePairs([]byte(contractLine), nil) || samePairs(nil, nil) {
+		t.Error("nothing is no line")
+	}
+	unstamped := []byte(strings.Replace(contractLine, `"mtime"`, `"x":1,"mtime"`, 1))
+	if samePairs(unstamped, unstamped) {
+		t.Error("not as this package writes it")
+	}
+}

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -23,6 +24,10 @@ type Target struct {
 	Chain uint64    // checksum of the log's last frame before LSN: whose log it is up to there
 	LSN   uint64    // the set with the changes covers everything below it
 	Now   time.Time // what last_updated will say
+
+	// Ready is called before what was written takes its place: the files that it
+	// names have to be durable by then. May be nil.
+	Ready func() error
 
 	// For WriteBase. Backup links the old base into backups/; afterwards the
 	// newest Backups stay there. 0 or less keeps none and touches none.
@@ -67,7 +72,7 @@ func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 
 func (to *Target) table(keep func() error) table.Target {
 	return table.Target{
-		FS: to.FS, Dir: to.Dir, Temp: to.Temp, Perm: to.Perm, Keep: keep,
+		FS: to.FS, Dir: to.Dir, Temp: to.Temp, Perm: to.Perm, Keep: keep, Ready: to.Ready,
 		Meta: table.Meta{Store: to.Store, LSN: to.LSN, Updated: to.Now, Extra: fmt.Appendf(nil, `{"chain":"%016x"}`, to.Chain)},
 	}
 }
@@ -130,7 +135,7 @@ func (p *pairs) edits(sec int) (table.Edits, error) {
 }
 
 func (p *pairs) changed(sec int, key, before, after []byte) error {
-	if sec != Memories {
+	if sec != Memories || samePairs(before, after) {
 		return nil
 	}
 	old, err := pairsOf(before)
@@ -144,6 +149,37 @@ func (p *pairs) changed(sec int, key, before, after []byte) error {
 	p.sessions = swapPair(p.sessions, old.session, now.session, key)
 	p.expiries = swapPair(p.expiries, old.expiry, now.expiry, key)
 	return nil
+}
+
+// samePairs reports, for lines as this package writes them, that session and
+// expiry, with which they end, are the same. false says nothing.
+func samePairs(a, b []byte) bool {
+	endA, okA := behindStamp(a)
+	endB, okB := behindStamp(b)
+	return okA && okB && bytes.Equal(endA, endB)
+}
+
+var mtimeMember, versionMember = []byte(`,"mtime":`), []byte(`,"version":`)
+
+// behindStamp returns what follows size, mtime and version where these stand
+// side by side, as Finish puts them. Inside a string none of the three can stand.
+func behindStamp(line []byte) (rest []byte, ok bool) {
+	at := bytes.Index(line, sizeMember)
+	if at < 0 {
+		return nil, false
+	}
+	rest = line[at:]
+	for _, member := range [][]byte{sizeMember, mtimeMember, versionMember} {
+		if !bytes.HasPrefix(rest, member) {
+			return nil, false
+		}
+		n := len(member)
+		for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
+			n++
+		}
+		rest = rest[n:]
+	}
+	return rest, true
 }
 
 // linePairs has the written prefixes of a memory's keys, "" for none.

@@ -17,6 +17,9 @@ type Target struct {
 	Temp string      // path of a file on the same file system that nobody else uses
 	Perm fs.FileMode // 0 is 0600
 	Meta Meta        // From is set by the writer
+	// Ready is called when the new file is written and durable, before it takes its
+	// place: it may not before what it speaks of is durable. May be nil.
+	Ready func() error
 	// Keep is called before a new base takes the place of the old one. May be nil.
 	Keep func() error
 }
@@ -75,6 +78,11 @@ func write(s *Set, to Target, p Plan, name string, asDelta bool) (Result, error)
 	}
 	if err := fill(s, to, p, asDelta, &r); err != nil {
 		return r, fmt.Errorf("write %s: %w", name, err)
+	}
+	if to.Ready != nil {
+		if err := to.Ready(); err != nil {
+			return r, err
+		}
 	}
 	if to.Keep != nil {
 		if err := to.Keep(); err != nil {

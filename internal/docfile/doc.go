@@ -51,6 +51,10 @@
 // are put in place, and the folders after; larger rounds end with one barrier
 // that was opened before the first write.
 //
+// Put and Sync are the two halves of a round: while one is on its way to the
+// disk the next may be put. To a power loss, and to a barrier that fails, all
+// that were put since the last End without an error are one round.
+//
 // Invariants
 //
 //   - Round returned nil: every change that is not in Result.Blocked is durable.

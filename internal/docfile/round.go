@@ -11,12 +11,103 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
+// Source gives a round its changes, each when its turn comes, so that not all
+// need be in memory.
+type Source interface {
+	Len() int
+	// Folders has every folder that a change may be in.
+	Folders() []*Folder
+	// Change fills in change i for a worker (0 … Workers-1), whose calls come with
+	// rising i; what c refers to lasts until the worker's next call. false: there
+	// is nothing to do. With several workers it is called by several goroutines.
+	Change(worker, i int, c *Change) (bool, error)
+}
+
 // Round puts the changes in place and makes them durable. On nil all changes
 // but those in Result.Blocked are; on an error none may be taken for durable,
 // and the caller repeats the round, with these changes and others if it likes.
 func (f *Flusher) Round(ctx context.Context, changes []Change) (Result, error) {
-	r := &round{f: f, ctx: ctx, changes: changes}
-	err := r.run()
+	for i := range changes {
+		if err := checkName(changes[i].Name); err != nil {
+			return Result{}, f.end(err)
+		}
+	}
+	p, res, err := f.Put(ctx, changeList(changes))
+	if err == nil {
+		err = p.End(p.Sync())
+	}
+	return res, err
+}
+
+// changeList is a Source of changes that are all there.
+type changeList []Change
+
+func (l changeList) Len() int { return len(l) }
+
+func (l changeList) Change(_, i int, c *Change) (bool, error) {
+	*c = l[i]
+	return true, nil
+}
+
+func (l changeList) Folders() (folders []*Folder) {
+	var last *Folder
+	for i := range l {
+		if f := l[i].Folder; f != last && !slices.Contains(folders, f) {
+			folders = append(folders, f)
+			last = f
+		}
+	}
+	return folders
+}
+
+// Placed is a round that is in place and not yet durable.
+type Placed struct {
+	r       *round
+	barrier vfs.Barrier
+	folders []string
+}
+
+// Put is the first part of Round. Unless it returns an error, End must be called
+// with what Sync returned. Other rounds may be put meanwhile; if Sync fails they
+// are to be repeated as well.
+func (f *Flusher) Put(ctx context.Context, src Source) (*Placed, Result, error) {
+	p := &Placed{r: &round{f: f, ctx: ctx, src: src}}
+	err := p.run()
+	if err != nil {
+		err = p.End(err)
+	}
+	r := p.r
+	slices.SortStableFunc(r.res.Edits, func(a, b Edit) int { return cmp.Compare(a.Change, b.Change) })
+	slices.SortFunc(r.res.Blocked, func(a, b Blocked) int { return cmp.Compare(a.Change, b.Change) })
+	slices.Sort(r.res.Missing)
+	return p, r.res, err
+}
+
+// Sync makes the round durable. It may run in a goroutine of its own.
+func (p *Placed) Sync() error {
+	if p.barrier != nil {
+		if err := p.barrier.Sync(); err != nil {
+			return syncFailure("the file system of the store", err)
+		}
+		return nil
+	}
+	for _, dir := range p.folders {
+		if err := p.r.f.o.FS.SyncDir(dir); err != nil {
+			return syncFailure(p.r.f.o.rel(dir), err)
+		}
+	}
+	return nil
+}
+
+// End takes what Sync returned, and returns it.
+func (p *Placed) End(err error) error {
+	if p.barrier != nil {
+		_ = p.barrier.Close()
+	}
+	return p.r.f.end(err)
+}
+
+func (f *Flusher) end(err error) error {
 	if err != nil {
 		// Pages that a failed sync left behind look clean and are not: what was
 		// written in this round lives in inodes that are never used again.
@@ -27,27 +118,26 @@ func (f *Flusher) Round(ctx context.Context, changes []Change) (Result, error) {
 	} else {
 		f.fresh, f.distrust = false, false
 	}
-	slices.SortStableFunc(r.res.Edits, func(a, b Edit) int { return cmp.Compare(a.Change, b.Change) })
-	slices.SortFunc(r.res.Blocked, func(a, b Blocked) int { return cmp.Compare(a.Change, b.Change) })
-	slices.Sort(r.res.Missing)
-	return r.res, err
+	return err
 }
 
 type round struct {
-	f       *Flusher
-	ctx     context.Context
-	changes []Change
-	each    bool // every file is synced before it is put in place
-	next    atomic.Int64
-	failed  atomic.Bool
+	f      *Flusher
+	ctx    context.Context
+	src    Source
+	n      int
+	each   bool // every file is synced before it is put in place
+	next   atomic.Int64
+	failed atomic.Bool
 
 	mu  sync.Mutex
 	res Result
 }
 
-func (r *round) run() error {
-	folders, err := r.check()
-	if err != nil {
+func (p *Placed) run() (err error) {
+	r := p.r
+	r.n = r.src.Len()
+	if err := p.check(); err != nil {
 		return err
 	}
 	if err := r.f.prepare(); err != nil {
@@ -56,65 +146,42 @@ func (r *round) run() error {
 	if err := r.f.parked.retry(r.edit); err != nil {
 		return err
 	}
-	if len(r.changes) == 0 {
+	if r.n == 0 {
+		p.folders = nil
 		return nil
 	}
-	barrier, err := r.barrier()
-	if err != nil {
+	if p.barrier, err = r.barrier(); err != nil {
 		return err
-	}
-	if barrier != nil {
-		defer func() { _ = barrier.Close() }()
 	}
 	if err := r.work(); err != nil {
 		return err
 	}
-	if err := r.f.parked.sync(); err != nil {
-		return err
-	}
-	if barrier != nil {
-		if err := barrier.Sync(); err != nil {
-			return syncFailure("the file system of the store", err)
-		}
-		return nil
-	}
-	for _, dir := range folders {
-		if err := r.f.o.FS.SyncDir(dir); err != nil {
-			return syncFailure(r.f.o.rel(dir), err)
-		}
-	}
-	return nil
+	return r.f.parked.sync()
 }
 
-// check returns the folders of the round, each once.
-func (r *round) check() (folders []string, err error) {
-	var last *Folder
-	for i := range r.changes {
-		c := &r.changes[i]
-		if err := checkName(c.Name); err != nil {
-			return nil, err
-		}
-		if c.Folder == last {
-			continue
-		}
-		last = c.Folder
-		dir := last.dir[:len(last.dir)-1]
-		if slices.Contains(folders, dir) {
-			continue
-		}
-		if err := last.Check(); err != nil {
-			return nil, err
-		}
-		folders = append(folders, dir)
+// check looks at the folders of the round, each once.
+func (p *Placed) check() error {
+	if p.r.n == 0 {
+		return nil
 	}
-	return folders, nil
+	for _, f := range p.r.src.Folders() {
+		dir := f.dir[:len(f.dir)-1]
+		if slices.Contains(p.folders, dir) {
+			continue
+		}
+		if err := f.Check(); err != nil {
+			return err
+		}
+		p.folders = append(p.folders, dir)
+	}
+	return nil
 }
 
 // barrier decides how the round becomes durable. The descriptor must be opened
 // before the first write, or it does not report that write's failure.
 func (r *round) barrier() (vfs.Barrier, error) {
 	r.each = true
-	if r.f.o.Direct < 0 || len(r.changes) <= r.f.o.Direct || r.f.distrust {
+	if r.f.o.Direct < 0 || r.n <= r.f.o.Direct || r.f.distrust {
 		return nil, nil
 	}
 	b, err := r.f.o.FS.OpenBarrier(r.f.o.Root)
@@ -130,39 +197,52 @@ func (r *round) barrier() (vfs.Barrier, error) {
 
 func (r *round) work() error {
 	if len(r.f.workers) == 1 {
-		return r.workOne(r.f.workers[0])
+		return r.workOne(0)
 	}
 	fails := make([]error, len(r.f.workers))
 	var wg sync.WaitGroup
-	for i, w := range r.f.workers {
-		wg.Go(func() { fails[i] = r.workOne(w) })
+	for i := range r.f.workers {
+		wg.Go(func() { fails[i] = r.workOne(i) })
 	}
 	wg.Wait()
 	return errors.Join(fails...)
 }
 
+// share is how many changes a worker takes at once: neighbours, which its source
+// reads together.
+const share = 32
+
 // workOne makes changes until none is left or one fails.
-func (r *round) workOne(w *worker) error {
+func (r *round) workOne(number int) (err error) {
+	w := r.f.workers[number]
 	w.r = r
-	for !r.failed.Load() {
-		i := int(r.next.Add(1)) - 1
-		if i >= len(r.changes) {
-			break
-		}
-		err := r.ctx.Err()
-		if err == nil {
-			err = w.change(i, &r.changes[i])
-		}
+	defer func() {
 		if err != nil {
 			r.failed.Store(true)
-			return err
+		}
+	}()
+	var c Change
+	for at := 0; at < r.n; {
+		at = int(r.next.Add(share)) - share
+		for i := at; i < min(at+share, r.n) && !r.failed.Load(); i++ {
+			if err := r.ctx.Err(); err != nil {
+				return err
+			}
+			c = Change{}
+			if ok, err := r.src.Change(number, i, &c); err != nil {
+				return err
+			} else if !ok {
+				continue
+			}
+			if err := w.change(i, &c); err != nil {
+				return err
+			}
+		}
+		if r.failed.Load() {
+			break
 		}
 	}
-	if err := w.rest(); err != nil {
-		r.failed.Store(true)
-		return err
-	}
-	return nil
+	return w.rest()
 }
 
 func (r *round) edit(e Edit) {

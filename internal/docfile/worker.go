@@ -26,6 +26,9 @@ type worker struct {
 }
 
 func (w *worker) change(i int, c *Change) error {
+	if err := checkName(c.Name); err != nil {
+		return err
+	}
 	if c.Delete {
 		return w.remove(i, c)
 	}
@@ -33,9 +36,11 @@ func (w *worker) change(i int, c *Change) error {
 }
 
 func (w *worker) put(i int, c *Change) error {
-	data, err := c.Data()
-	if err != nil {
-		return fmt.Errorf("get the bytes of %s: %w", c.Folder.rel(c.Name), err)
+	data, err := c.Bytes, error(nil)
+	if c.Data != nil {
+		if data, err = c.Data(); err != nil {
+			return fmt.Errorf("get the bytes of %s: %w", c.Folder.rel(c.Name), err)
+		}
 	}
 	if len(data) == 0 {
 		return fmt.Errorf("%s would be empty: %w", c.Folder.rel(c.Name), errs.ErrInvalid)

@@ -121,6 +121,9 @@ func (v *View) Vector(dst []float32) []float32 {
 // Size is the length of the document.
 func (v *View) Size() int { return v.size }
 
+// Plain is the document as it lies in the value; false if it is compressed.
+func (v *View) Plain() ([]byte, bool) { return v.doc, !v.zstd }
+
 // Doc returns the document, in memory of its own. limit bounds what is inflated.
 func (c *Codec) Doc(v *View, limit int) ([]byte, error) {
 	if !v.zstd {

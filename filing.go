@@ -1,0 +1,249 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// filing puts newest versions into their files, for one flush. While some are on
+// their way to the disk the next ones are put in place, and at last the index
+// is written: end says whether all of them are durable, and must be called.
+type filing struct {
+	st         *Store
+	flushed    wal.LSN
+	distrusted bool // what stands in the places may be anything
+	readers    []*wal.Reader
+	syncing    *syncing
+	err        error // of a barrier
+}
+
+// syncing is a round on its way to the disk.
+type syncing struct {
+	placed *docfile.Placed
+	done   chan error
+}
+
+func (st *Store) filing(flushed wal.LSN, distrusted bool) *filing {
+	f := &filing{st: st, flushed: flushed, distrusted: distrusted}
+	for range st.flusher.workers {
+		f.readers = append(f.readers, st.log.Reader())
+	}
+	return f
+}
+
+// roundFiles is how many files a round has at most. The disk should have
+// something to do while the next ones are made.
+const roundFiles = 8192
+
+// put puts the newest versions in place, in rounds. Those before the last are
+// durable when it returns.
+func (f *filing) put(ctx context.Context, list []index.At) error {
+	for len(list) > 0 {
+		n := 1
+		for n < min(len(list), roundFiles) && list[n].Pos-list[0].Pos < uint64(f.st.o.System.RoundBytes) {
+			n++
+		}
+		if err := f.round(ctx, list[:n]); err != nil {
+			return fmt.Errorf("putting files in place: %w", err)
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+func (f *filing) round(ctx context.Context, list []index.At) error {
+	if f.distrusted {
+		f.st.flusher.files.Distrust()
+	}
+	src := &frames{f: f, ctx: ctx, list: list}
+	placed, result, err := f.st.flusher.files.Put(ctx, src)
+	f.st.edited(ctx, result.Edits)
+	if err != nil {
+		return err
+	}
+	if err := f.wait(); err != nil {
+		return placed.End(err)
+	}
+	f.sync(placed)
+	if len(result.Blocked) == 0 {
+		return nil
+	}
+	if err := f.wait(); err != nil {
+		return err
+	}
+	return f.st.unblock(ctx, src, result.Blocked)
+}
+
+// sync begins to make a round durable.
+func (f *filing) sync(placed *docfile.Placed) {
+	f.syncing = &syncing{placed: placed, done: make(chan error, 1)}
+	if f.st.o.System.Inline {
+		f.syncing.done <- placed.Sync()
+		return
+	}
+	go func(s *syncing) { s.done <- s.placed.Sync() }(f.syncing)
+}
+
+// wait returns when everything that was put is durable.
+func (f *filing) wait() error {
+	if s := f.syncing; s != nil {
+		f.syncing = nil
+		f.err = errors.Join(f.err, s.placed.End(<-s.done))
+	}
+	return f.err
+}
+
+// end waits, and adds what went wrong to err.
+func (f *filing) end(err error) error {
+	serr := f.wait()
+	if err == nil {
+		err = serr
+	}
+	return err
+}
+
+// frames is the docfile.Source of a round: it reads frames when their turn comes.
+type frames struct {
+	f    *filing
+	ctx  context.Context
+	list []index.At
+}
+
+func (s *frames) Len() int { return len(s.list) }
+
+func (s *frames) Folders() []*docfile.Folder { return []*docfile.Folder{s.f.st.memories} }
+
+func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
+	e, err := s.f.readers[worker].At(s.ctx, s.list[i].Pos)
+	if err != nil || e.Key[0] != record.Memory {
+		return false, err
+	}
+	st, id, at := s.f.st, e.Key[1:], e.LSN
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return false, fmt.Errorf("entry %d: %w", at, err)
+	}
+	*c = docfile.Change{
+		Folder: st.memories, Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: at,
+		Ours: func(info vfs.Info, data func() ([]byte, error)) bool { return st.ours(s.ctx, id, at, info, data) },
+	}
+	var plain bool
+	if c.Bytes, plain = view.Plain(); !plain {
+		if c.Bytes, err = st.codec.Doc(&view, fileLimit); err != nil {
+			return false, fmt.Errorf("entry %d: %w", at, err)
+		}
+	}
+	before, err := st.standing(s.ctx, id, view.Previous, s.f.flushed)
+	if err != nil {
+		return false, err
+	}
+	if before.lsn != 0 && !before.line.Deleted {
+		c.Before = docfile.Before{Exists: true, Size: before.line.Size, Mtime: time.UnixMicro(before.line.Mtime)}
+	}
+	return true, nil
+}
+
+// standing is the version of a memory that should stand in its file: the newest
+// below flushed, found along the chain of previous versions; zero if none.
+func (st *Store) standing(ctx context.Context, id string, previous, flushed wal.LSN) (version, error) {
+	for previous != 0 {
+		if previous < st.state.From() {
+			line, err := st.state.Line(record.Memory, id)
+			if errors.Is(err, ErrNotFound) {
+				return version{}, nil
+			}
+			return version{lsn: line.Version, line: line}, err
+		}
+		v, view, err := st.frame(ctx, record.Memory, id, previous)
+		if err != nil {
+			return v, err
+		}
+		if previous < flushed {
+			return v, nil
+		}
+		previous = view.Previous
+	}
+	return version{}, nil
+}
+
+// ours says whether a file holds a version of this memory that we know: one of
+// the chain, or the one that the index names.
+func (st *Store) ours(ctx context.Context, id string, newest wal.LSN, info vfs.Info, data func() ([]byte, error)) bool {
+	var content []byte
+	same := func(line *index.Entry) bool {
+		if line.Size != info.Size {
+			return false
+		}
+		if content == nil {
+			var err error
+			if content, err = data(); err != nil {
+				return false
+			}
+		}
+		return hash(content) == line.ContentHash
+	}
+	for at := newest; at != 0 && at >= st.state.From(); {
+		v, view, err := st.frame(ctx, record.Memory, id, at)
+		if err != nil {
+			break
+		}
+		if !v.line.Deleted && same(&v.line) {
+			return true
+		}
+		at = view.Previous
+	}
+	line, err := st.state.Line(record.Memory, id)
+	return err == nil && same(&line)
+}
+
+// unblock moves what has taken the place of a document aside, whatever it is,
+// and tries once more: nothing of it is lost, and the document is due.
+func (st *Store) unblock(ctx context.Context, src *frames, blocked []docfile.Blocked) error {
+	again := &frames{f: src.f, ctx: ctx}
+	for _, b := range blocked {
+		var c docfile.Change
+		if ok, err := src.Change(0, b.Change, &c); err != nil || !ok {
+			return err
+		}
+		where := ""
+		err := error(fs.ErrExist)
+		for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
+			where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
+			err = st.fs.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.dir, where))
+		}
+		if err != nil {
+			return fmt.Errorf("memories/%s is in the way: %w; it could not be put aside: %w", c.Name, b.Err, err)
+		}
+		st.o.Logger.Warn("something in the place of a memory was put aside", "what", b.Err, "where", where)
+		st.event(Event{Kind: EventEdit, ID: c.ID, Path: where, Err: b.Err})
+		again.list = append(again.list, src.list[b.Change])
+	}
+	placed, result, err := st.flusher.files.Put(ctx, again)
+	if err == nil {
+		err = placed.End(placed.Sync())
+	}
+	st.edited(ctx, result.Edits)
+	if err == nil && len(result.Blocked) > 0 {
+		err = result.Blocked[0].Err
+	}
+	return err
+}
+
+// edited reports files that were not ours.
+func (st *Store) edited(_ context.Context, edits []docfile.Edit) {
+	for _, e := range edits {
+		st.o.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
+		st.health.edit()
+		st.event(Event{Kind: EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
+	}
+}
