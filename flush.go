@@ -207,8 +207,11 @@ const paceFiles = 1000
 // truth after it: everything, or in the background a part.
 func (st *Store) due(ctx context.Context, m merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := st.log.AppliedMark()
-	list := st.state.Changes(c.Flushed.LSN, to.LSN)
-	if m != mergeWhenDue || len(list) <= paceFiles || st.log.Distrusted() {
+	if m != mergeWhenDue || st.log.Distrusted() {
+		return st.state.Changes(c.Flushed.LSN, to.LSN), to, nil
+	}
+	list := st.state.FirstChanges(c.Flushed.LSN, to.LSN, paceFiles+1)
+	if len(list) <= paceFiles {
 		return list, to, nil
 	}
 	to, err := st.log.MarkBefore(ctx, list[paceFiles].Pos)

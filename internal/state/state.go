@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -220,11 +221,18 @@ func (s *State) Swap(set *index.Set) error {
 
 // Changes are the newest versions that lie in [from, to), in the order of the
 // log, taken in one moment.
-func (s *State) Changes(from, to uint64) []index.At {
+func (s *State) Changes(from, to uint64) []index.At { return s.FirstChanges(from, to, math.MaxInt) }
+
+// FirstChanges are the first of the Changes, at most so many.
+func (s *State) FirstChanges(from, to uint64, most int) []index.At {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []index.At
-	for at := range s.overlay.Load().Changes(from, to) {
+	overlay := s.overlay.Load()
+	list := make([]index.At, 0, min(overlay.Len(), most))
+	for at := range overlay.Changes(from, to) {
+		if len(list) == most {
+			break
+		}
 		list = append(list, at)
 	}
 	return list

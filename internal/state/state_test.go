@@ -1,47 +1,142 @@
 package state
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
-	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
-func TestUnchanged(t *testing.T) {
+const store = "5d7a4a3e-0000-4000-8000-000000000001"
+
+// next writes what stands with these memories at version lsn-1 and loads it.
+func next(t testing.TB, dir string, s *index.Set, lsn uint64, ids ...string) *index.Set {
+	t.Helper()
+	var ch index.Changes
+	for _, id := range ids {
+		e := index.Entry{Filepath: "memories/" + id + ".json", Version: lsn - 1, Size: 1}
+		line, err := e.AppendMemory(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ch.List = append(ch.List, index.Change{Section: index.Memories, ID: id, Version: lsn - 1, Finished: line})
+	}
+	to := index.Target{FS: vfs.OS(), Dir: dir, Temp: filepath.Join(dir, "temp"), Store: store, LSN: lsn}
+	if _, err := index.WriteBase(s, to, ch); err != nil {
+		t.Fatal(err)
+	}
+	s, err := index.Load(vfs.OS(), dir, index.Want{Store: store, Spilled: lsn}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// What the set said of a key is forgotten when another set comes.
+func TestLineAfterSwap(t *testing.T) {
+	dir := t.TempDir()
 	var s State
-	if err := s.Begin(index.Empty(0), false); err != nil {
+	if _, err := s.Line(record.Memory, "a"); !errors.Is(err, errs.ErrClosed) {
+		t.Errorf("before Begin: %v", err)
+	}
+	first := next(t, dir, index.Empty(8), 100, "a", "c")
+	if err := s.Begin(first, false); err != nil {
 		t.Fatal(err)
 	}
-	codec := new(record.Codec)
-	value, _ := codec.Encode(nil, &record.Record{Created: true, Line: []byte("{}")})
-	hint := s.Hint()
-	ask := func(id string, at wal.LSN) bool {
-		return s.Unchanged(wal.Precondition{Key: "m" + id, LSN: at, Hint: hint})
-	}
-	if !ask("a", 0) {
-		t.Error("absent, and nothing has changed")
-	}
-	if err := s.Apply([]wal.Entry{
-		{LSN: 100, Key: "ma", Kind: record.KindPut, Value: value},
-		{LSN: 200, Key: "mb", Kind: record.KindDelete, Delete: true, Value: value},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		id   string
-		at   wal.LSN
-		want bool
-	}{{"a", 0, false}, {"a", 100, true}, {"a", 99, false}, {"b", 0, true}, {"b", 200, false}, {"c", 0, true}} {
-		if got := ask(c.id, c.at); got != c.want {
-			t.Errorf("%s at %d: unchanged is %v", c.id, c.at, got)
+	want := func(id string, version uint64) {
+		t.Helper()
+		for range 2 { // asked, then remembered
+			e, err := s.Line(record.Memory, id)
+			if version == 0 && !errors.Is(err, errs.ErrNotFound) || version != 0 && (err != nil || e.Version != version || e.Filepath != "memories/"+id+".json") {
+				t.Errorf("%s: version %d, %v; want %d", id, e.Version, err, version)
+			}
+			if _, err := s.Line(record.Assembly, id); !errors.Is(err, errs.ErrNotFound) {
+				t.Errorf("an assembly %s: %v", id, err)
+			}
 		}
 	}
-	// Another set may know more of what the overlay does not.
-	if err := s.Begin(index.Empty(0), false); err != nil {
+	want("a", 99)
+	want("b", 0)
+	want("c", 99)
+	set := s.Set()
+	second := next(t, dir, set, 200, "a", "b")
+	set.Release()
+	want("b", 0)
+	if err := s.Swap(second); err != nil {
 		t.Fatal(err)
 	}
-	if ask("c", 0) {
-		t.Error("unchanged, though the set is another one")
+	want("a", 199)
+	want("b", 199)
+	want("c", 99)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Line(record.Memory, "a"); !errors.Is(err, errs.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// Whoever looks up while sets are swapped never goes back to an older one.
+func TestLineWhileSwapping(t *testing.T) {
+	dir := t.TempDir()
+	var s State
+	ids := []string{"a", "b", "c"}
+	if err := s.Begin(next(t, dir, index.Empty(8), 100, ids...), false); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for g := range 3 {
+		wg.Go(func() {
+			newest := map[string]uint64{}
+			for i := 0; ; i++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				id := ids[(i+g)%len(ids)]
+				e, err := s.Line(record.Memory, id)
+				if err != nil || e.Version < newest[id] {
+					panic(fmt.Sprint(id, " ", e.Version, " after ", newest[id], " ", err))
+				}
+				newest[id] = e.Version
+			}
+		})
+	}
+	for lsn := uint64(200); lsn < 6000; lsn += 100 {
+		set := s.Set()
+		if err := s.Swap(next(t, dir, set, lsn, ids...)); err != nil {
+			t.Fatal(err)
+		}
+		set.Release()
+		if e, err := s.Line(record.Memory, "b"); err != nil || e.Version != lsn-1 {
+			t.Fatalf("version %d after the swap to %d, %v", e.Version, lsn, err)
+		}
+	}
+	close(done)
+	wg.Wait()
+	s.Close()
+}
+
+func TestFirstChanges(t *testing.T) {
+	var s State
+	if err := s.Begin(index.Empty(8), false); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range 10 {
+		s.Overlay().Put(record.Memory, fmt.Sprint(i), uint64(8*(i+1)), false)
+	}
+	for _, c := range [][4]uint64{{0, 1000, 100, 10}, {0, 1000, 4, 4}, {16, 40, 100, 3}, {16, 40, 3, 3}, {16, 40, 0, 0}} {
+		if got := s.FirstChanges(c[0], c[1], int(c[2])); len(got) != int(c[3]) || len(got) > 0 && got[0].Pos != max(8, c[0]) {
+			t.Errorf("from %d to %d at most %d: %v", c[0], c[1], c[2], got)
+		}
 	}
 }
