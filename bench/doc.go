@@ -2,7 +2,7 @@
 // same minutes, beside the limits of that disk.
 //
 //	go run . [-quick] [-rounds 3] [-dir DIR] [-engines list] [-only workloads] [-o RESULTS.md]
-//	go run . -rates [-dir DIR]        op rate and settled rate by what the store holds
+//	go run . -rates [-steps sizes] [-dir DIR]    op rate and settled rate by what the store holds
 //
 // It is a module of its own, so that the peers burden no user of Varve. A
 // round runs each workload on each engine before the next workload begins, in

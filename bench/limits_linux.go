@@ -48,12 +48,16 @@ func syncLimit(dir string, d time.Duration) (burst, error) {
 // and into the index after, and that read the documents which are replaced.
 func fileLimits(dir string, already, n int, withLog bool) (map[string]float64, error) {
 	home := filepath.Join(dir, "memories")
-	if err := os.Mkdir(home, 0o700); err != nil {
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(home)
+	if err != nil {
 		return nil, err
 	}
 	newFile := func(w int) (func(Doc) error, error) { return creator(dir, home, w) }
 	exchange := func(w int) (func(Doc) error, error) { return replacer(dir, home, w, false) }
-	src, out := newSource(2), map[string]float64{}
+	src, out := newSource(uint64(len(entries))), map[string]float64{}
 	for left := already; left > 0; left -= 10_000 {
 		if _, err := filesRate(dir, src.docs(min(left, 10_000)), newFile, false); err != nil {
 			return nil, err
@@ -249,7 +253,7 @@ func replacer(dir, home string, w int, reads bool) (func(Doc) error, error) {
 	if err := os.MkdirAll(tmp, 0o700); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(tmp, fmt.Sprint("0", reads)) // the last one of a run stays leased
+	name := filepath.Join(tmp, fmt.Sprint("old", time.Now().UnixNano())) // the last one of a run stays leased
 	fd, err := unix.Open(name, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, err

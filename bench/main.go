@@ -23,6 +23,7 @@ type config struct {
 	out     string
 	engines []func() Engine
 	only    []string // names of workloads; all when empty
+	steps   []int    // sizes of the store at which -rates measures
 }
 
 func main() {
@@ -44,6 +45,7 @@ func command() error {
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
 	out := flag.String("o", "RESULTS.md", "`file` for the results")
 	rates := flag.Bool("rates", false, "measure how rates depend on what the store holds, of Varve or of -engines")
+	sizes := flag.String("steps", "", "comma-separated `sizes` of the store for -rates; 100 to 100,000 by default")
 	workerOf := flag.String("worker", "", "for its own use: put into this `engine`'s store in -dir")
 	seed := flag.Uint64("seed", 1, "seed of the ids")
 	flag.Parse()
@@ -80,6 +82,10 @@ func command() error {
 	if err != nil {
 		return err
 	}
+	sized, err := stepsOf(*sizes)
+	if err != nil {
+		return err
+	}
 	if *profile != "" {
 		f, err := os.Create(*profile)
 		if err != nil {
@@ -107,7 +113,7 @@ func command() error {
 	if work, err = filepath.Abs(work); err != nil {
 		return err
 	}
-	c := config{*rounds, d, *n, *files, work, *out, some, loads}
+	c := config{*rounds, d, *n, *files, work, *out, some, loads, sized}
 	if *rates {
 		if !given["o"] {
 			c.out = ""

@@ -69,6 +69,9 @@ func (c *config) limits(res results, load string) error {
 	})
 }
 
+// manyFiles is how many files are too many to remove between two runs.
+const manyFiles = 100
+
 // inFolder runs f in a new folder. One with many files stays until the end,
 // for the reason that the package comment gives.
 func (c *config) inFolder(f func(dir string) error) error {
@@ -81,12 +84,12 @@ func (c *config) inFolder(f func(dir string) error) error {
 	}
 	many := 0
 	err = filepath.WalkDir(dir, func(string, os.DirEntry, error) error {
-		if many++; many > 1000 {
+		if many++; many > manyFiles {
 			return filepath.SkipAll
 		}
 		return nil
 	})
-	if err != nil || many > 1000 {
+	if err != nil || many > manyFiles {
 		return err
 	}
 	return os.RemoveAll(dir)
