@@ -27,6 +27,8 @@ import (
 const (
 	archiveMagic = "VARVEZST"
 	archiveBlock = 1 << 20
+	archiveHead  = 24
+	blockHead    = 16
 )
 
 func archiveName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
@@ -38,7 +40,7 @@ func (l *FileLog) archive(number uint64) error {
 	if l.o.ArchiveSize < 0 {
 		return nil
 	}
-	if _, err := l.o.FS.Stat(l.o.wal(archiveName(number))); err == nil {
+	if l.archived(number) {
 		return nil
 	}
 	err := l.writeArchive(number)
@@ -54,6 +56,26 @@ func (l *FileLog) archive(number uint64) error {
 		return nil
 	}
 	return l.shrinkArchive(l.o.ArchiveSize)
+}
+
+// archived says whether the copy of a segment is there. One that begins as
+// another, of an earlier life of this folder or damaged, is made again.
+func (l *FileLog) archived(number uint64) bool {
+	c, err := openCopy(l.o.FS, l.o.walDir(), number)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	_, have, err := readStart(c)
+	if err != nil {
+		return false
+	}
+	f, err := l.segment(number)
+	if err != nil {
+		return true
+	}
+	_, want, err := readStart(f)
+	return err != nil || have.Sum == want.Sum
 }
 
 func (l *FileLog) writeArchive(number uint64) error {

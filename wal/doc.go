@@ -79,6 +79,12 @@
 // behind it. Then it is put aside and cut. Otherwise it is damage; the log opens
 // read-only, and nothing behind it is thrown away.
 //
+// # The past
+//
+// Past reads segments and archive as one. Each place is asked for in the file
+// first, then in the copy: a segment that is recycled under a reader is read on
+// from its copy. Where a durable place is in neither, that is a hole, and said so.
+//
 // # Choices
 //
 // A waiter whose sync keeps failing is answered after Options.LockWait, also

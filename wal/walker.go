@@ -16,12 +16,26 @@ import (
 type walker struct {
 	geo    segment.Geometry
 	open   func(number uint64) (vfs.File, error)
-	at     Mark // the next frame begins here and links to this sum
-	linked bool // at.Sum is known; without it the first frame is believed by its own checksum
+	past   func(number uint64) (source, error) // instead of open, where segments may be copies
+	at     Mark                                // the next frame begins here and links to this sum
+	linked bool                                // at.Sum is known; without it the first frame is believed by its own checksum
 
 	buf  []byte
 	base LSN // position of buf[0]
 	have int // valid bytes in buf
+}
+
+// source is what a segment's bytes are read from: its file, or its copy in the archive.
+type source interface {
+	io.ReaderAt
+	Name() string
+}
+
+func (w *walker) source(number uint64) (source, error) {
+	if w.past != nil {
+		return w.past(number)
+	}
+	return w.open(number)
 }
 
 // errNoFrame says that no frame of the log stands at a position: the end of the
@@ -115,7 +129,7 @@ func (w *walker) peek(n int, limit LSN) ([]byte, error) {
 	if at := w.at.LSN; at >= w.base && at+uint64(n) <= w.base+uint64(w.have) {
 		return w.buf[at-w.base : w.have], nil
 	}
-	f, err := w.open(w.geo.Number(w.at.LSN))
+	f, err := w.source(w.geo.Number(w.at.LSN))
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +166,7 @@ func (w *walker) roll() (segment.Header, error) {
 }
 
 func (w *walker) start(number uint64) (segment.Start, segment.Header, error) {
-	f, err := w.open(number)
+	f, err := w.source(number)
 	if err != nil {
 		return segment.Start{}, segment.Header{}, err
 	}
@@ -163,7 +177,7 @@ func (w *walker) start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-func readStart(f vfs.File) (segment.Start, segment.Header, error) {
+func readStart(f source) (segment.Start, segment.Header, error) {
 	var b [segment.StartSize]byte
 	n, err := readFull(f, b[:], 0)
 	if err != nil {
@@ -173,7 +187,7 @@ func readStart(f vfs.File) (segment.Start, segment.Header, error) {
 }
 
 // readFull reads until b is full or the file ends; the end is not an error.
-func readFull(f vfs.File, b []byte, off int64) (int, error) {
+func readFull(f source, b []byte, off int64) (int, error) {
 	n := 0
 	for n < len(b) {
 		m, err := f.ReadAt(b[n:], off+int64(n))

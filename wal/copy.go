@@ -1,0 +1,166 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// segmentCopy reads an archived segment by position, as if it were the segment's file.
+// Every block but the last is full, so a position names its block; where that
+// begins in the file is found along the heads, as far as they are needed. One
+// block is kept inflated. What is damaged reads as segment.ErrPayload.
+type segmentCopy struct {
+	f      vfs.File
+	size   int64
+	dec    *zstd.Decoder
+	starts []int64 // of the blocks that were found, and behind the last of them
+	last   bool    // there is none behind
+	packed []byte
+	plain  []byte
+	held   int // the block in plain, -1 for none
+}
+
+// openCopy opens the copy of a segment in dir/archive. A missing one is errNoSegment.
+func openCopy(fsys vfs.FS, dir string, number uint64) (*segmentCopy, error) {
+	f, err := fsys.OpenFile(filepath.Join(dir, archiveName(number)), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("segment %d, also in the archive: %w", number, errNoSegment)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening an archived segment: %w", err)
+	}
+	c := &segmentCopy{f: f, held: -1, starts: []int64{archiveHead}}
+	if err := c.open(number); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *segmentCopy) open(number uint64) error {
+	info, err := c.f.Stat()
+	if err != nil {
+		return err
+	}
+	c.size = info.Size
+	var head [archiveHead]byte
+	n, err := readFull(c.f, head[:], 0)
+	if err != nil {
+		return err
+	}
+	le := binary.LittleEndian
+	if n < len(head) || string(head[:8]) != archiveMagic || le.Uint32(head[8:]) != 1 ||
+		le.Uint32(head[12:]) != archiveBlock || le.Uint64(head[16:]) != number {
+		return fmt.Errorf("%s: %w: it does not begin as the copy of segment %d", c.Name(), segment.ErrHeader, number)
+	}
+	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
+	return err
+}
+
+// Name is the path of the copy.
+func (c *segmentCopy) Name() string { return c.f.Name() }
+
+// Close lets the file go.
+func (c *segmentCopy) Close() error {
+	if c.dec != nil {
+		c.dec.Close()
+	}
+	return c.f.Close()
+}
+
+// ReadAt implements io.ReaderAt for the bytes of the segment.
+func (c *segmentCopy) ReadAt(b []byte, off int64) (int, error) {
+	n := 0
+	for n < len(b) {
+		at := off + int64(n)
+		if err := c.block(int(at / archiveBlock)); err != nil {
+			return n, err
+		}
+		from := at % archiveBlock
+		if from >= int64(len(c.plain)) {
+			return n, io.EOF
+		}
+		n += copy(b[n:], c.plain[from:])
+	}
+	return n, nil
+}
+
+// block inflates a block into plain; one behind the last is empty.
+func (c *segmentCopy) block(i int) error {
+	if i == c.held {
+		return nil
+	}
+	c.held = -1
+	head, err := c.seek(i)
+	if err != nil {
+		return err
+	}
+	if head == nil {
+		c.plain, c.held = c.plain[:0], i
+		return nil
+	}
+	at := c.starts[i]
+	le := binary.LittleEndian
+	size, full := int(le.Uint32(head[:])), int(le.Uint32(head[4:]))
+	if cap(c.packed) < size {
+		c.packed = make([]byte, size)
+	}
+	c.packed = c.packed[:size]
+	n, err := readFull(c.f, c.packed, at+blockHead)
+	if err != nil {
+		return err
+	}
+	c.plain, err = c.dec.DecodeAll(c.packed[:n], c.plain[:0])
+	if err != nil {
+		return c.bad(at, err)
+	}
+	if len(c.plain) != full || xxhash.Sum64(c.plain) != le.Uint64(head[8:]) {
+		return c.bad(at, errors.New("the block does not match its checksum"))
+	}
+	c.held = i
+	return nil
+}
+
+// seek finds a block and returns its head, nil behind the last.
+func (c *segmentCopy) seek(i int) (*[blockHead]byte, error) {
+	for {
+		k := min(i, len(c.starts)-1)
+		at := c.starts[k]
+		if at == c.size || c.last && k < i {
+			return nil, nil
+		}
+		var head [blockHead]byte
+		n, err := readFull(c.f, head[:], at)
+		if err != nil {
+			return nil, err
+		}
+		le := binary.LittleEndian
+		size, full := int64(le.Uint32(head[:])), int64(le.Uint32(head[4:]))
+		// A length beyond what a block can be is not followed.
+		if n < len(head) || size > 2*archiveBlock || full == 0 || full > archiveBlock || size > c.size-at-blockHead {
+			return nil, c.bad(at, errors.New("no block begins here, or the file breaks off in it"))
+		}
+		if k+1 == len(c.starts) {
+			c.starts = append(c.starts, at+blockHead+size)
+			c.last = full < archiveBlock
+		}
+		if k == i {
+			return &head, nil
+		}
+	}
+}
+
+func (c *segmentCopy) bad(at int64, err error) error {
+	return fmt.Errorf("%s at byte %d: %w: %w", c.Name(), at, segment.ErrPayload, err)
+}

@@ -1,0 +1,345 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// Past reads a log as far back as it is kept: its segments, and the copies in
+// archive/ of those that were recycled. It takes no lock and keeps no file open
+// between two calls, so it serves a read-only handle as well as a folder in
+// which nobody writes any more, such as a backup's.
+//
+// A segment that is recycled under the reader is read on from its copy, which is
+// durable before the recycling begins. Where neither is there, the past has a
+// hole: that is a *errs.TruncatedError and never taken for the log's end.
+type Past struct {
+	FS       vfs.FS
+	Dir      string // where the segments lie, and archive/
+	Geometry segment.Geometry
+}
+
+// Past is this log's.
+func (l *FileLog) Past() *Past {
+	return &Past{FS: l.o.FS, Dir: l.o.walDir(), Geometry: l.geo}
+}
+
+// History reads the durable entries from an LSN on, also those that only the
+// archive still has; from 0 as far back as there is no hole. After an error that
+// is damage or a hole, who goes on reading is given what lies behind it.
+func (l *FileLog) History(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
+	return l.Past().Entries(ctx, Mark{LSN: from}, l.Durable())
+}
+
+// Entries reads the entries in [from, to). from stands where a frame begins or
+// where the frames of a segment end; with its chain hash the first frame must
+// follow that, without it the first is believed by its own checksum. from 0 is
+// as far back as there is no hole below to. See FileLog.History.
+func (p *Past) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if from.LSN == 0 {
+			oldest, _, err := p.Oldest(to)
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			from.LSN = oldest
+		}
+		err := p.walk(ctx, from, to, func(h *segment.Header, payload []byte, err error) bool {
+			switch {
+			case err != nil:
+				return yield(Entry{}, err)
+			case h.Kind < kindUser:
+				return true
+			}
+			return yield(entryOf(h, string(payload[:h.KeyLen]), append([]byte(nil), payload[h.KeyLen:]...)), nil)
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+var errStop = errors.New("the caller has seen enough")
+
+// walk visits the frames of [from, to). Damage and holes are told to visit,
+// which may have the walk go on behind them.
+func (p *Past) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.Header, []byte, error) bool) error {
+	files := &pastFiles{p: p}
+	defer files.close()
+	w := walker{geo: p.Geometry, past: files.open, at: from, linked: from.Sum != 0}
+	var first *errNoFrame // what was found before the copies were asked
+	for n := 0; w.at.LSN < to; n++ {
+		if n%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		h, payload, err := p.next(&w, to)
+		var none *errNoFrame
+		if errors.As(err, &none) {
+			if first == nil {
+				first = none
+			}
+			if files.fallOver(w.at.LSN) {
+				w.have = 0
+				continue
+			}
+			lost, next, err := p.hole(first, to)
+			if err != nil {
+				return err
+			}
+			if !visit(nil, nil, lost) {
+				return errStop
+			}
+			if next >= to {
+				return nil
+			}
+			w.at, w.linked, w.have, first = Mark{LSN: next}, false, 0, nil
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		first = nil
+		if h.End() > to {
+			return nil // a position inside a frame is behind what was asked for
+		}
+		if !visit(&h, payload, nil) {
+			return errStop
+		}
+	}
+	return nil
+}
+
+// next is the walker's, and begins also at the very start of a segment.
+func (p *Past) next(w *walker, to LSN) (segment.Header, []byte, error) {
+	number := p.Geometry.Number(w.at.LSN)
+	if w.linked || p.Geometry.Offset(w.at.LSN) != 0 {
+		return w.next(to)
+	}
+	_, h, err := w.start(number)
+	if err != nil && isNoFrame(err) {
+		err = &errNoFrame{at: w.at.LSN, here: segment.ErrEnd, next: err}
+	}
+	if err == nil {
+		w.at, w.linked = Mark{h.End(), h.Sum}, true
+	}
+	return h, nil, err
+}
+
+// hole says what is at a place below to where no frame is, and where reading may
+// go on behind it: a segment that is nowhere any more, or damage.
+func (p *Past) hole(none *errNoFrame, to LSN) (lost error, next LSN, err error) {
+	geo := p.Geometry
+	number := geo.Number(none.at)
+	if geo.Offset(none.at) == 0 {
+		number-- // the frames of the segment before filled it
+	}
+	_, _, here := p.start(number)
+	_, _, after := p.start(number + 1)
+	ended := errors.Is(none.here, segment.ErrEnd)
+	missing := gone(here) || ended && gone(after) && to > geo.Start(number+1)
+	for n := number + 1; n <= geo.Number(to-1); n++ {
+		if _, h, err := p.start(n); err == nil {
+			next = h.End()
+			break
+		} else if !isNoFrame(err) {
+			return nil, 0, err
+		}
+	}
+	if next == 0 {
+		next = to
+	}
+	if missing {
+		oldest, _, err := p.Oldest(to)
+		return &errs.TruncatedError{Oldest: oldest}, next, err
+	}
+	return p.damage(none), next, nil
+}
+
+func (p *Past) damage(none *errNoFrame) *errs.CorruptionError {
+	number := p.Geometry.Number(none.at)
+	path := "wal/" + segment.Name(number)
+	if _, err := p.FS.Stat(filepath.Join(p.Dir, segment.Name(number))); errors.Is(err, fs.ErrNotExist) {
+		path = "wal/" + archiveName(number)
+	}
+	return &errs.CorruptionError{Path: path, Segment: number, Offset: p.Geometry.Offset(none.at), LSN: none.at, Err: none}
+}
+
+// gone says that a segment is neither there nor in the archive: not begun, or recycled.
+func gone(err error) bool {
+	return errors.Is(err, errNoSegment) || errors.Is(err, segment.ErrEnd)
+}
+
+// start reads the first frame of a segment, from its file or its copy. Damage in
+// the one is told only if the other has it not either.
+func (p *Past) start(number uint64) (segment.Start, segment.Header, error) {
+	files := &pastFiles{p: p}
+	defer files.close()
+	w := walker{geo: p.Geometry, past: files.open}
+	s, h, err := w.start(number)
+	if err != nil && isNoFrame(err) && files.fallOver(p.Geometry.Start(number)) {
+		s, h, err = w.start(number)
+	}
+	return s, h, err
+}
+
+// Oldest is how far back the log below an LSN is kept without a hole: the first
+// position behind a segment's start. whole says that nothing was before it.
+func (p *Past) Oldest(to LSN) (oldest LSN, whole bool, err error) {
+	oldest = to
+	if to == 0 {
+		return 0, true, nil
+	}
+	for n := p.Geometry.Number(to - 1); n > 0; n-- {
+		s, h, err := p.start(n)
+		if err != nil && !isNoFrame(err) {
+			return 0, false, err
+		}
+		if err != nil {
+			return oldest, false, nil
+		}
+		oldest = h.End()
+		if s.PrevEnd == 0 {
+			return oldest, true, nil
+		}
+	}
+	return oldest, false, nil
+}
+
+// At reads the entry that begins at an LSN, found along the chain of its segment,
+// so that nothing is taken for an entry that is none. errs.ErrNotFound when no
+// entry begins there, errs.ErrTruncated when the log is no longer kept there.
+func (p *Past) At(ctx context.Context, at, to LSN) (Entry, error) {
+	if at >= to || at < p.Geometry.Size {
+		return Entry{}, errs.ErrNotFound
+	}
+	var e Entry
+	found := false
+	err := p.within(ctx, at, to, func(h *segment.Header, payload []byte) bool {
+		if h.LSN == at && h.Kind >= kindUser {
+			e = entryOf(h, string(payload[:h.KeyLen]), append([]byte(nil), payload[h.KeyLen:]...))
+			found = true
+		}
+		return h.LSN < at
+	})
+	if err == nil && !found {
+		err = errs.ErrNotFound
+	}
+	return e, err
+}
+
+// Chain is the chain hash where a frame ends; errs.ErrNotFound where none does.
+func (p *Past) Chain(ctx context.Context, at LSN) (Mark, error) {
+	if at < p.Geometry.Size {
+		return Mark{}, errs.ErrNotFound
+	}
+	var m Mark
+	err := p.within(ctx, at-1, at, func(h *segment.Header, _ []byte) bool {
+		m = Mark{h.End(), h.Sum}
+		return h.End() < at
+	})
+	if err == nil && m.LSN != at {
+		err = errs.ErrNotFound
+	}
+	return m, err
+}
+
+// within visits the frames of the segment of a position from its start on.
+func (p *Past) within(ctx context.Context, at, to LSN, visit func(*segment.Header, []byte) bool) error {
+	number := p.Geometry.Number(at)
+	_, h, err := p.start(number)
+	if gone(err) {
+		oldest, _, oerr := p.Oldest(to)
+		return errors.Join(&errs.TruncatedError{Oldest: oldest}, oerr)
+	}
+	if err != nil {
+		return err
+	}
+	if !visit(&h, nil) {
+		return nil
+	}
+	var lost error
+	err = p.walk(ctx, Mark{h.End(), h.Sum}, min(to, p.Geometry.End(number)), func(h *segment.Header, payload []byte, err error) bool {
+		if err != nil {
+			lost = err
+			return false
+		}
+		return visit(h, payload)
+	})
+	if errors.Is(err, errStop) {
+		err = lost
+	}
+	return err
+}
+
+// pastFiles has one segment open: its file, or its copy where there is no file,
+// or where that was not what it should be.
+type pastFiles struct {
+	p      *Past
+	number uint64
+	src    source
+	shut   func() error
+	fell   map[uint64]bool // whose copies are asked first
+}
+
+func (f *pastFiles) open(number uint64) (source, error) {
+	if f.src != nil && f.number == number {
+		return f.src, nil
+	}
+	f.close()
+	f.number = number
+	if f.fell[number] {
+		if err := f.openCopy(); err == nil || !errors.Is(err, errNoSegment) {
+			return f.src, err
+		}
+	}
+	file, err := f.p.FS.OpenFile(filepath.Join(f.p.Dir, segment.Name(number)), os.O_RDONLY, 0)
+	if err == nil {
+		f.src, f.shut = file, file.Close
+		return f.src, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("opening a segment: %w", err)
+	}
+	// Who recycles makes the copy first.
+	return f.src, f.openCopy()
+}
+
+func (f *pastFiles) openCopy() error {
+	c, err := openCopy(f.p.FS, f.p.Dir, f.number)
+	if err == nil {
+		f.src, f.shut = c, c.Close
+	}
+	return err
+}
+
+// fallOver has the copies asked for what should stand at a position: that of its
+// segment and of the one in which the log goes on. false when they were already.
+func (f *pastFiles) fallOver(at LSN) bool {
+	f.close()
+	n := f.p.Geometry.Number(at)
+	if f.fell[n] && f.fell[n+1] {
+		return false
+	}
+	if f.fell == nil {
+		f.fell = map[uint64]bool{}
+	}
+	f.fell[n], f.fell[n+1] = true, true
+	return true
+}
+
+func (f *pastFiles) close() {
+	if f.src != nil {
+		_ = f.shut()
+		f.src = nil
+	}
+}
