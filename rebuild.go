@@ -90,8 +90,8 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 }
 
 // reindex replaces an index that has rotted, in a store that is in use; flush.lock
-// is held, and the files are durable up to the mark. The versions are known where
-// the log or a sound part of the index still tells them.
+// is held, and the files are durable up to the mark. Made from the files, the
+// versions are known where the log or a sound part of the index still tells them.
 func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change, why error) error {
 	known := map[string]wal.LSN{}
 	for _, c := range recent {
@@ -99,7 +99,7 @@ func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change
 			known[c.ID] = c.Version
 		}
 	}
-	set, n, err := st.rebuildIndex(ctx, remake{store: st.log.UUID(), at: at, version: func(id string) wal.LSN {
+	set, from, n, err := st.remakeIndex(ctx, remake{store: st.log.UUID(), at: at, version: func(id string) wal.LSN {
 		if v := known[id]; v != 0 {
 			return v
 		}
@@ -108,12 +108,12 @@ func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change
 			return 0
 		}
 		return line.Version
-	}})
+	}}, st.log.Past())
 	if err != nil {
 		return err
 	}
-	st.o.Logger.Error("the index was damaged and was made again from the files", "why", why, "memories", n)
-	st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: why, Count: n})
+	st.o.Logger.Error("the index was damaged and was made again", "from", origin(from), "why", why, "memories", n)
+	st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + origin(from)})
 	return set.Release()
 }
 

@@ -34,9 +34,10 @@ type TornTail struct {
 	Path  string // where the bytes were put aside, relative to the store
 }
 
-// Rebuilt says that the index was made again from the files.
+// Rebuilt says that the index was made again.
 type Rebuilt struct {
 	Why      error
+	From     string // the older index that it was made from, with the log; "" when it was made from the files
 	Memories int
 }
 

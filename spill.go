@@ -56,7 +56,7 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 		return ErrClosed
 	}
 	defer set.Release()
-	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) {
+	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) && !st.flusher.rotten.Load() {
 		return nil // written by a flusher that was killed before the checkpoint said so
 	}
 	list, overtaken, err := st.stateAt(ctx, set.LSN(), to.LSN)

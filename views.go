@@ -17,8 +17,9 @@ import (
 )
 
 // begin loads the index for the log's replay. An index that cannot be trusted
-// (of another store, cut, behind what was released) is made again from the
-// files, by whoever is alone; it is never taken for an empty one.
+// (of another store, cut, behind what was released) is made again, from an older
+// one and the log or from the files, by whoever is alone; it is never taken for
+// an empty one.
 func (st *Store) begin(ctx context.Context, start wal.Start) error {
 	var set *index.Set
 	err := errDistrusted
@@ -49,16 +50,25 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 	if !alone {
 		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be made anew from the files", err)
 	}
-	set, n, rerr := st.rebuildIndex(ctx, remake{store: start.UUID, at: wal.Mark{LSN: start.Spilled, Sum: start.Sum}})
+	set, from, n, rerr := st.remakeIndex(ctx, remake{store: start.UUID, at: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
 	if rerr != nil {
 		return errors.Join(err, rerr)
 	}
 	if n > 0 || !start.Fresh {
-		st.report.Rebuilt = &Rebuilt{Why: err, Memories: n}
-		st.o.Logger.Warn("the index was made again from the files", "why", err, "memories", n)
-		st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: err, Count: n})
+		st.report.Rebuilt = &Rebuilt{Why: err, From: from, Memories: n}
+		st.o.Logger.Warn("the index was made again", "from", origin(from), "why", err, "memories", n)
+		st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + origin(from)})
 	}
-	return st.state.Begin(set, n > 0 || !start.Fresh)
+	made := n > 0 || !start.Fresh // an empty one for a new log knows nothing too much
+	return st.state.Begin(set, from == "" && made || from != "" && rebuilt(set))
+}
+
+// origin is what an index was made from, in words.
+func origin(from string) string {
+	if from == "" {
+		return "the files"
+	}
+	return from + " and the log"
 }
 
 var errDistrusted = errors.New("it is not of this log")

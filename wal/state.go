@@ -259,7 +259,7 @@ func (l *FileLog) firstMark(at LSN) bool {
 // begin loads the views and sets the place from which entries are applied.
 func (l *FileLog) begin(ctx context.Context, spilled Mark, start Start) error {
 	start.UUID, start.Spilled, start.Sum = l.geo.UUID, spilled.LSN, spilled.Sum
-	start.Fresh = l.firstMark(spilled.LSN)
+	start.Fresh, start.Past = l.firstMark(spilled.LSN), l.Past()
 	if err := l.o.Begin(ctx, start); err != nil {
 		return err
 	}

@@ -1,0 +1,146 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// remakeIndex makes a new base where the one that stands cannot be trusted: from
+// the newest older index that is sound and of this log, and what the log and its
+// archive have since; that keeps every version. Else from the files, which are
+// the truth below r.at but know no versions. from names the older index, "" for
+// the files.
+func (st *Store) remakeIndex(ctx context.Context, r remake, past *wal.Past) (set *index.Set, from string, n int, err error) {
+	older, err := st.olderIndexes()
+	if err != nil {
+		return nil, "", 0, err
+	}
+	for _, name := range older {
+		set, err := st.fallBack(ctx, name, r, past)
+		if err == nil {
+			return set, name, int(set.Count(index.Memories)), nil
+		}
+		if ctx.Err() != nil {
+			return nil, "", 0, ctx.Err()
+		}
+		if errors.Is(err, ErrDiskFull) || errors.Is(err, ErrPermission) {
+			return nil, "", 0, err // of writing the new one: the files would help no more
+		}
+		st.o.Logger.Info("an older index does not serve", "name", name, "why", err)
+	}
+	set, n, err = st.rebuildIndex(ctx, r)
+	return set, "", n, err
+}
+
+// olderIndexes are the names of what the index can be made from: the base, under
+// a delta that is damaged, and the backups, the newest first.
+func (st *Store) olderIndexes() ([]string, error) {
+	list, err := index.Backups(st.fs, st.dir)
+	if err != nil {
+		return nil, st.ioError("reading", filepath.Join(st.dir, index.BackupsDir), err)
+	}
+	names := []string{index.BaseName}
+	for _, b := range list {
+		names = append(names, b.Name)
+	}
+	return names, nil
+}
+
+func (st *Store) openOlder(name, store string) (*index.Set, error) {
+	if name == index.BaseName {
+		return index.OpenBase(st.fs, st.dir, store)
+	}
+	list, err := index.Backups(st.fs, st.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range list {
+		if b.Name == name {
+			return index.OpenBackup(st.fs, st.dir, b, store)
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", name, ErrNotFound)
+}
+
+// fallBack brings an older index up to r.at. It is used only if every byte of it
+// is sound, its chain hash is the log's, and not one record since is missing.
+func (st *Store) fallBack(ctx context.Context, name string, r remake, past *wal.Past) (*index.Set, error) {
+	old, err := st.openOlder(name, r.store.String())
+	if err != nil {
+		return nil, err
+	}
+	defer old.Release()
+	for err := range index.Verify(old) {
+		return nil, err
+	}
+	if old.LSN() > r.at.LSN {
+		return nil, fmt.Errorf("it covers the log up to %d, the new one is to cover %d", old.LSN(), r.at.LSN)
+	}
+	sum, ok := index.Chain(old)
+	if !ok {
+		return nil, errors.New("it does not say which log it was made for")
+	}
+	mark, err := past.Chain(ctx, old.LSN())
+	if err != nil {
+		return nil, fmt.Errorf("the log at %d, where it ends: %w", old.LSN(), err)
+	}
+	if mark.Sum != sum {
+		return nil, fmt.Errorf("%w: the log went another way before %d", errDistrusted, old.LSN())
+	}
+	changes, err := since(ctx, past, mark, r.at.LSN)
+	if err != nil {
+		return nil, fmt.Errorf("the log from %d on: %w", old.LSN(), err)
+	}
+	if _, err := index.WriteBase(old, st.target(r.store, r.at), *changes); err != nil {
+		return nil, st.ioError("writing", filepath.Join(st.dir, index.BaseName), err)
+	}
+	return index.Load(st.fs, st.dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
+}
+
+// since is what the log says in [from, to), the newest of each key.
+func since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN) (*index.Changes, error) {
+	place := map[string]int{}
+	lines := map[wal.LSN][]byte{}
+	ch := &index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) { return append(dst, lines[c.Version]...), nil }}
+	for e, err := range past.Entries(ctx, from, to) {
+		if err != nil {
+			return nil, err
+		}
+		c := index.Change{Version: e.LSN, Deleted: e.Delete}
+		switch {
+		case len(e.Key) == 0:
+			continue
+		case e.Key[0] == record.Memory:
+			c.Section = index.Memories
+		case e.Key[0] == record.Assembly:
+			c.Section = index.Assemblies
+		default:
+			continue
+		}
+		c.ID = e.Key[1:]
+		if !e.Delete {
+			view, err := record.Parse(e.Value)
+			if err != nil {
+				return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
+			}
+			if lines[e.LSN], err = index.Finish(nil, view.Line, e.LSN, e.Time.UnixMicro()); err != nil {
+				return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
+			}
+		}
+		i, ok := place[e.Key]
+		if !ok {
+			place[e.Key] = len(ch.List)
+			ch.List = append(ch.List, c)
+			continue
+		}
+		delete(lines, ch.List[i].Version)
+		ch.List[i] = c
+	}
+	return ch, nil
+}

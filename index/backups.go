@@ -1,0 +1,22 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// OpenBase maps the base alone, as a set, whatever stands over it.
+func OpenBase(fsys vfs.FS, dir, store string) (*Set, error) {
+	t, err := table.Open(fsys, dir, BaseName, Schema())
+	if err != nil {
+		return nil, err
+	}
+	if m := t.Meta(); m.Store != store {
+		err := fmt.Errorf("%s %w: it says %s, this is %s", BaseName, table.ErrForeign, m.Store, store)
+		return nil, errors.Join(err, t.Release())
+	}
+	return table.Of(t), nil
+}
