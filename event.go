@@ -31,6 +31,7 @@ const (
 	EventLockWait   EventKind = "waited for a lock"              // Note names the holder
 	EventRecovered  EventKind = "recovered"                      // the log was read after an end without Close
 	EventDiskFull   EventKind = "disk full"                      //
+	EventHealed     EventKind = "log healed"                     // Path was put back; Note says from what
 	EventArchiveGap EventKind = "segment not archived"           // history has a hole; memories have none
 	EventFlush      EventKind = "flushed"                        // Count files became durable
 	EventFlushError EventKind = "flush failed"                   // it is tried again

@@ -14,10 +14,11 @@ type OpenReport struct {
 	Replayed  int   // entries of the log
 	LogBytes  int64 // that were read for it
 
-	TornTail *TornTail        // unacknowledged bytes behind the last commit were cut
-	Healed   *CorruptionError // damage in the log below what was flushed: the files had it all
-	Damage   *CorruptionError // below what was durable: the store is read-only
-	Rebuilt  *Rebuilt         // the index was made again
+	TornTail   *TornTail        // unacknowledged bytes behind the last commit were cut
+	Healed     *CorruptionError // damage in the log that cost nothing
+	HealedFrom string           // the copy in the archive that the segment was put back from; "" when the files had it all
+	Damage     *CorruptionError // below what was durable: the store is read-only
+	Rebuilt    *Rebuilt         // the index was made again
 
 	Drift *Drift // nil while nothing was compared: the folder is as we left it, or it is being done
 
@@ -48,7 +49,7 @@ func (st *Store) fillReport() {
 	o := &st.report
 	o.Created, o.Recovered, o.Clean = r.Created, r.Recovered, r.Clean
 	o.Replayed, o.LogBytes, o.Damage = r.Replayed, r.Bytes, r.Damage
-	o.Healed = r.Healed
+	o.Healed, o.HealedFrom = r.Healed, r.HealedFrom
 	if t := r.TornTail; t != nil {
 		o.TornTail = &TornTail{LSN: t.At, Bytes: t.Bytes, Path: t.Path}
 	}
@@ -63,7 +64,7 @@ func (st *Store) OpenReport() *OpenReport {
 	r := OpenReport{
 		Created: st.report.Created, Recovered: st.report.Recovered, Clean: st.report.Clean,
 		Replayed: st.report.Replayed, LogBytes: st.report.LogBytes,
-		TornTail: st.report.TornTail, Healed: st.report.Healed, Damage: st.report.Damage, Rebuilt: st.report.Rebuilt, Drift: st.report.Drift,
+		TornTail: st.report.TornTail, Healed: st.report.Healed, HealedFrom: st.report.HealedFrom, Damage: st.report.Damage, Rebuilt: st.report.Rebuilt, Drift: st.report.Drift,
 		ProblemCount: st.report.ProblemCount,
 	}
 	r.Problems = append(r.Problems, st.report.Problems...)

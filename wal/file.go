@@ -46,16 +46,17 @@ type FileLog struct {
 
 // Report is what Open found and did.
 type Report struct {
-	Created   bool  // a new log
-	Recovered bool  // nobody was there: the log was read, and its end made durable again
-	Clean     bool  // it ended where it was last attested
-	Replayed  int   // entries
-	Bytes     int64 // of log replayed
-	TornTail  *TornTail
-	Healed    *errs.CorruptionError // damage below flushed: the files had it all
-	Damage    *errs.CorruptionError // the log is damaged below what was durable: it is read-only
-	Flushed   LSN                   // where flushed stood; everything above is to be written to files again
-	Mtimes    [Folders]int64
+	Created    bool  // a new log
+	Recovered  bool  // nobody was there: the log was read, and its end made durable again
+	Clean      bool  // it ended where it was last attested
+	Replayed   int   // entries
+	Bytes      int64 // of log replayed
+	TornTail   *TornTail
+	Healed     *errs.CorruptionError // damage that cost nothing: a copy in the archive had it, or below flushed the files
+	HealedFrom string                // the copy that the segment was put back from, "" for the files
+	Damage     *errs.CorruptionError // the log is damaged below what was durable: it is read-only
+	Flushed    LSN                   // where flushed stood; everything above is to be written to files again
+	Mtimes     [Folders]int64
 }
 
 // TornTail is what recovery cut off behind the last whole batch.

@@ -75,6 +75,7 @@ const (
 	EventLockWait   EventKind = "waited for a lock"
 	EventRecovered  EventKind = "recovered"
 	EventDiskFull   EventKind = "disk full"
+	EventHealed     EventKind = "log healed"
 	EventArchiveGap EventKind = "segment not archived"
 )
 

@@ -15,7 +15,7 @@ import (
 const readGuess = 4096
 
 // ReadAt implements Log.
-func (l *FileLog) ReadAt(_ context.Context, at LSN) (Entry, error) {
+func (l *FileLog) ReadAt(ctx context.Context, at LSN) (Entry, error) {
 	e, err := l.readAt(at)
 	if err == nil {
 		return e, nil
@@ -25,6 +25,12 @@ func (l *FileLog) ReadAt(_ context.Context, at LSN) (Entry, error) {
 		if l.left(at) {
 			l.forgetFiles(l.geo.Number(at) + 1)
 			return Entry{}, &errs.TruncatedError{Oldest: l.shared.Load(wordSpilled)}
+		}
+		// A segment that was archived and not recycled yet has a second copy.
+		if l.archived(l.geo.Number(at)) {
+			if e, err := l.Past().At(ctx, at, l.Durable()); err == nil {
+				return e, nil
+			}
 		}
 		return Entry{}, l.corruption(&errNoFrame{at: at, here: err})
 	}

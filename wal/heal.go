@@ -1,0 +1,151 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/segment"
+)
+
+// heal puts back what a copy in archive/ still has of a damaged place: the
+// segment in which it lies, or the one in which the log should go on. open.lock
+// is held and nobody is attached. It returns the name of the copy, "" if none
+// helps.
+//
+// What stood there goes to quarantine. A killed heal leaves the segment missing
+// at the worst; that is damage that the copy heals just so.
+func (l *FileLog) heal(ctx context.Context, damage *errs.CorruptionError) (string, error) {
+	for _, number := range []uint64{l.geo.Number(damage.LSN), l.geo.Number(damage.LSN) + 1} {
+		serves, err := l.copyServes(ctx, number)
+		if err != nil || !serves {
+			if err == nil || isNoFrame(err) || errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) {
+				continue
+			}
+			return "", err
+		}
+		if err := l.putBack(number, damage); err != nil {
+			return "", l.ioError("healing", l.o.wal(segment.Name(number)), err)
+		}
+		name := "wal/" + archiveName(number)
+		l.o.Logger.Warn("a damaged segment of the log was put back from its copy", "segment", segment.Name(number), "why", damage.Err)
+		l.o.Event(Event{Kind: EventHealed, Path: "wal/" + segment.Name(number), LSN: damage.LSN, Err: damage, Note: "from " + name})
+		return name, nil
+	}
+	return "", nil
+}
+
+// copyServes says whether the copy of a segment is sound from end to end, is of
+// this log, and has other bytes than the segment.
+func (l *FileLog) copyServes(ctx context.Context, number uint64) (bool, error) {
+	c, err := openCopy(l.o.FS, l.o.walDir(), number)
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	w := walker{geo: l.geo, past: func(n uint64) (source, error) {
+		if n != number {
+			return nil, errNoSegment
+		}
+		return c, nil
+	}}
+	_, h, err := w.start(number)
+	if err != nil {
+		return false, err
+	}
+	w.at, w.linked = Mark{h.End(), h.Sum}, true
+	for {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if _, _, err = w.frame(l.geo.End(number)); err != nil {
+			break
+		}
+		if _, _, err = w.next(l.geo.End(number)); err != nil {
+			return false, err
+		}
+	}
+	if w.at.LSN != l.geo.End(number) && !errors.Is(err, segment.ErrEnd) {
+		return false, err
+	}
+	// It was archived when the log had gone on: its successor says where it ended.
+	s, _, err := l.Past().start(number + 1)
+	if err != nil || s.PrevEnd != w.at.LSN || s.PrevSum != w.at.Sum {
+		return false, err
+	}
+	f, err := l.segment(number)
+	if errors.Is(err, errNoSegment) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	differs := false
+	err = eachBlock(c, func(b []byte, at int64) error {
+		have := make([]byte, len(b))
+		n, err := readFull(f, have, at)
+		differs = differs || n < len(b) || string(have) != string(b)
+		return err
+	})
+	return differs, err
+}
+
+// eachBlock reads what a copy holds.
+func eachBlock(c *segmentCopy, do func(b []byte, at int64) error) error {
+	for i := 0; ; i++ {
+		if err := c.block(i); err != nil {
+			return err
+		}
+		if len(c.plain) == 0 {
+			return nil
+		}
+		if err := do(c.plain, int64(i)*archiveBlock); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
+	c, err := openCopy(l.o.FS, l.o.walDir(), number)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	name := l.o.wal(segment.Name(number))
+	tmp := name + ".new" // the next recovery removes it
+	f, err := l.o.FS.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
+	if err != nil {
+		return err
+	}
+	err = eachBlock(c, func(b []byte, at int64) error {
+		_, err := f.WriteAt(b, at)
+		return err
+	})
+	if err == nil {
+		err = f.Sync()
+	}
+	if err2 := f.Close(); err == nil {
+		err = err2
+	}
+	if err != nil {
+		return err
+	}
+	l.forgetFiles(number + 1)
+	if _, err := l.o.FS.Stat(name); err == nil {
+		q := docfile.NewQuarantine(docfile.Layout{FS: l.o.FS, Root: l.o.Dir, FileMode: l.o.FileMode, FolderMode: l.o.DirMode}, l.o.Clock)
+		why := fmt.Sprintf("a damaged segment of the log; it was put back from wal/%s: %v", archiveName(number), damage)
+		if _, err := q.File(name, docfile.Note{Why: why, When: l.o.Clock().UTC()}); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := l.o.FS.RenameNew(tmp, name); err != nil {
+		return err
+	}
+	return l.o.FS.SyncDir(l.o.walDir())
+}
