@@ -8,6 +8,8 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -213,6 +215,41 @@ func (p *Past) Oldest(to LSN) (oldest LSN, whole bool, err error) {
 		}
 	}
 	return oldest, false, nil
+}
+
+// First is where the oldest segment begins that is kept in any state: reading
+// from there tells of every hole and all damage.
+func (p *Past) First(to LSN) (LSN, error) {
+	var numbers []uint64
+	for _, dir := range []string{p.Dir, filepath.Join(p.Dir, "archive")} {
+		names, err := p.FS.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("reading %s: %w", dir, err)
+		}
+		for _, name := range names {
+			if base, ok := strings.CutSuffix(name, ".zst"); ok {
+				name = base + ".wal"
+			}
+			if n, ok := segment.ParseName(name); ok && p.Geometry.Start(n) < to {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		_, _, err := p.start(n)
+		switch {
+		case gone(err) || errors.Is(err, errOtherLog):
+		case err == nil || isNoFrame(err):
+			return p.Geometry.Start(n), nil
+		default:
+			return 0, err
+		}
+	}
+	return to, nil
 }
 
 // At reads the entry that begins at an LSN, found along the chain of its segment,

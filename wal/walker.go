@@ -52,6 +52,8 @@ func (e *errNoFrame) Error() string {
 
 func (e *errNoFrame) Unwrap() []error { return []error{e.here, e.next} }
 
+var errOtherLog = errors.New("it is of another log")
+
 var errUnlinked = errors.New("it does not follow the frame before it")
 
 const walkChunk = 1 << 20
@@ -172,7 +174,7 @@ func (w *walker) start(number uint64) (segment.Start, segment.Header, error) {
 	}
 	s, h, err := readStart(f)
 	if err == nil && (s.Geometry != w.geo || s.Number != number) {
-		err = fmt.Errorf("%w: segment %d of another log", segment.ErrHeader, number)
+		err = fmt.Errorf("%w: %w: segment %d", segment.ErrHeader, errOtherLog, number)
 	}
 	return s, h, err
 }

@@ -13,11 +13,12 @@ import (
 func (a *app) getCommand() *cobra.Command {
 	var content bool
 	c := &cobra.Command{
-		Use:   "get ID...",
+		Use:   "get ID[@VERSION]...",
 		Short: "Print memories",
 		Long: `Print the document of each memory, to the byte as its file has it. One that is missing
-does not keep the others from being printed.`,
-		Example: "  memctl get notes\n  memctl get notes --content\n  memctl get a b c --json | jq '.memories[].version'",
+does not keep the others from being printed. With @VERSION it is that version, as long
+as log and archive have it; memctl history lists them. Where an id itself ends so, the id goes first.`,
+		Example: "  memctl get notes\n  memctl get notes --content\n  memctl get notes@65664\n  memctl get a b c --json | jq '.memories[].version'",
 		Args:    atLeastOne("the id of a memory"),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			show := a.showRaw
@@ -62,7 +63,7 @@ type shown struct {
 }
 
 func (a *app) showJSON(ctx context.Context, st *varve.Store, id string) error {
-	m, err := st.Get(ctx, id)
+	m, err := memoryAt(ctx, st, id)
 	if err != nil {
 		return err
 	}
@@ -74,12 +75,24 @@ func (a *app) showJSON(ctx context.Context, st *varve.Store, id string) error {
 	return nil
 }
 
+// memoryAt is the memory that ID or ID@VERSION names.
+func memoryAt(ctx context.Context, st *varve.Store, arg string) (varve.Memory, error) {
+	v, ok, err := versionOf(ctx, st, arg)
+	if err != nil {
+		return varve.Memory{}, err
+	}
+	if ok {
+		return v.Decode()
+	}
+	return st.Get(ctx, arg)
+}
+
 // showContent prints the text to the byte; a line end follows it where it would
 // otherwise run into what comes next.
 func (a *app) showContent(several bool) func(context.Context, *varve.Store, string) error {
 	_, screen := terminal(a.stdout)
 	return func(ctx context.Context, st *varve.Store, id string) error {
-		m, err := st.Get(ctx, id)
+		m, err := memoryAt(ctx, st, id)
 		if err != nil {
 			return err
 		}
@@ -92,7 +105,11 @@ func (a *app) showContent(several bool) func(context.Context, *varve.Store, stri
 }
 
 func (a *app) showRaw(ctx context.Context, st *varve.Store, id string) error {
-	doc, err := st.GetRaw(ctx, id)
+	v, ok, err := versionOf(ctx, st, id)
+	doc := v.Document
+	if !ok && err == nil {
+		doc, err = st.GetRaw(ctx, id)
+	}
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ command memctl shows the status of the store.`,
 	c.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} })
 	c.AddCommand(
 		a.initCommand(), a.putCommand(), a.getCommand(), a.listCommand(), a.editCommand(), a.rmCommand(),
-		a.importCommand(), a.exportCommand(),
+		a.importCommand(), a.exportCommand(), a.historyCommand(), a.diffCommand(),
 		a.statusCommand(), a.verifyCommand(), a.flushCommand(), a.configCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	a.completeCommands(c)

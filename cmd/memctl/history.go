@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+func (a *app) historyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "history ID",
+		Short: "List the versions of a memory",
+		Long: `List the versions of a memory that log and archive still have, the oldest first, also of
+one that was deleted. One a line, with tabs between version, time, size and hash.
+memctl get ID@VERSION prints one, memctl diff ID@VERSION ID what has changed since.`,
+		Example: "  memctl history notes\n  memctl history notes --json | jq '.versions[-2].version'",
+		Args:    exactly(1, "the id of a memory"),
+		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd.Context(), read, func(st *varve.Store) error { return a.history(cmd.Context(), st, args[0]) })
+		}),
+	}
+}
+
+// listedVersion is one of history's list.
+type listedVersion struct {
+	Version  uint64     `json:"version"`
+	Time     *time.Time `json:"time,omitempty"`
+	Deleted  bool       `json:"deleted"`
+	Size     int64      `json:"size"`
+	Hash     string     `json:"content_hash,omitempty"`
+	Previous uint64     `json:"previous,omitempty"`
+}
+
+func (a *app) history(ctx context.Context, st *varve.Store, id string) error {
+	if a.document != nil {
+		a.document.member("id", id)
+		a.document.begin("versions")
+	}
+	n, complete := 0, true
+	for v, err := range st.History(ctx, id) {
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, varve.ErrNotFound) {
+				return err
+			}
+			complete = false
+			a.fail(err)
+			continue
+		}
+		if n++; n == 1 && (v.Previous != 0 || v.FromFile) {
+			complete = false
+		}
+		if a.document != nil {
+			d := listedVersion{v.LSN, some(v.Time), v.Deleted, v.Size, "", v.Previous}
+			if !v.Deleted {
+				d.Hash = "sha256:" + hex.EncodeToString(v.ContentHash[:])
+			}
+			a.document.item(d)
+			continue
+		}
+		what := fmt.Sprintf("%d B\tsha256:%s", v.Size, hex.EncodeToString(v.ContentHash[:6]))
+		if v.Deleted {
+			what = "deleted\t"
+		}
+		fmt.Fprintf(a.out, "%d\t%s\t%s\n", v.LSN, v.Time.Format("2006-01-02T15:04:05.000000Z"), what)
+	}
+	switch {
+	case a.document != nil:
+		a.document.member("complete", complete)
+	case !complete:
+		a.note("what came before the first of these, if anything did, is no longer kept")
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// Version is one version of one memory.
+type Version struct {
+	LSN         uint64    // what Memory.Version was
+	Time        time.Time // of the commit
+	ID          string
+	Deleted     bool     // the memory was deleted; there is no document
+	Size        int64    // of the document, in bytes
+	ContentHash [32]byte // sha256 of its exact bytes
+	Previous    uint64   // the version before it, be it a deletion; 0 when there was none
+	FromFile    bool     // the log no longer has it, the file does: whether others came before it is not known
+	Document    []byte   // the exact bytes of the file, the caller's own
+}
+
+// Decode is the version's document as a Memory. ErrNotFound for a deletion.
+func (v *Version) Decode() (Memory, error) {
+	if v.Deleted {
+		return Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", quote(v.ID), ErrNotFound, v.LSN)
+	}
+	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: storedLimits, ID: v.ID})
+	if err != nil {
+		return Memory{}, fmt.Errorf("memory %s, version %d: %w", quote(v.ID), v.LSN, err)
+	}
+	m.Version = v.LSN
+	return *m, nil
+}
+
+// History yields the versions of a memory that are still kept, in the order of
+// their commits: those in the log and in its archive, and the one that stands in
+// the file, however old. Where the first has a Previous or is FromFile, older ones
+// were there, or may have been, and are no longer kept.
+//
+// What cannot be read, damage or a hole in the archive, yields its error and the
+// rest goes on. ErrNotFound when nothing is known of such an id. It reads all
+// that is kept. The store must not be closed from within the loop.
+func (st *Store) History(ctx context.Context, id string) iter.Seq2[Version, error] {
+	return func(yield func(Version, error) bool) {
+		if err := st.begun(); err != nil {
+			yield(Version{}, err)
+			return
+		}
+		defer st.ended()
+		if !st.history(ctx, id, yield) {
+			yield(Version{}, fmt.Errorf("memory %s: %w", quote(id), ErrNotFound))
+		}
+	}
+}
+
+// history says whether it has yielded anything.
+func (st *Store) history(ctx context.Context, id string, yield func(Version, error) bool) (any bool) {
+	give := func(v Version, err error) bool {
+		any = true
+		return yield(v, err) && ctx.Err() == nil
+	}
+	standing, err := st.find(ctx, id, true)
+	if err != nil && !errors.Is(err, ErrNotFound) && !give(Version{}, fmt.Errorf("memory %s: %w", quote(id), err)) {
+		return any
+	}
+	known := err == nil
+	oldest, err := st.log.Past().First(st.log.Durable())
+	if err != nil && !give(Version{}, err) {
+		return any
+	}
+	// What stands in the file comes first when it is older than the log. When it
+	// was written in a hole, or its version was made up because the index was made
+	// again from the files, it is given all the same.
+	told := !known
+	if known && standing.lsn < oldest {
+		told = true
+		if !give(st.standingVersion(id, &standing), nil) {
+			return any
+		}
+	}
+	want := key(id)
+	var last [32]byte
+	for e, err := range st.log.History(ctx, oldest) {
+		var v Version
+		switch {
+		case err != nil:
+		case e.Key != want:
+			continue
+		default:
+			v, err = st.versionOf(e)
+			last, told = v.ContentHash, told || v.LSN == standing.lsn && err == nil
+		}
+		if !give(v, err) {
+			return any
+		}
+	}
+	if !told && hash(standing.doc) != last {
+		give(st.standingVersion(id, &standing), nil)
+	}
+	return any
+}
+
+// standingVersion is what the file has.
+func (st *Store) standingVersion(id string, v *version) Version {
+	r := Version{LSN: v.lsn, ID: id, FromFile: true, Size: int64(len(v.doc)), ContentHash: hash(v.doc), Document: append([]byte(nil), v.doc...)}
+	if v.line.Mtime != 0 {
+		r.Time = timeOf(&v.line).UTC()
+	}
+	return r
+}
+
+func (st *Store) versionOf(e wal.Entry) (Version, error) {
+	v := Version{LSN: e.LSN, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete}
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	v.Previous = view.Previous
+	if e.Delete {
+		return v, nil
+	}
+	line, err := index.ParseLine(view.Line)
+	if err == nil {
+		v.Document, err = st.codec.Doc(&view, fileLimit)
+	}
+	if err != nil {
+		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	v.Size, v.ContentHash = int64(len(v.Document)), hash(v.Document)
+	if v.ContentHash != line.ContentHash {
+		return v, fmt.Errorf("entry %d: %w: its document is not the one that it names", e.LSN, ErrCorrupt)
+	}
+	return v, nil
+}
+
+// NoVersionError says that a memory has no such version. It matches ErrNotFound.
+type NoVersionError struct {
+	ID      string
+	Version uint64 // that was asked for
+	Oldest  uint64 // the oldest version of it that is kept, 0 when none is
+	Newest  uint64
+}
+
+func (e *NoVersionError) Error() string {
+	s := fmt.Sprintf("memory %s has no version %d", quote(e.ID), e.Version)
+	switch {
+	case e.Oldest == 0:
+		return s + "; none of it is kept"
+	case e.Oldest == e.Newest:
+		return fmt.Sprintf("%s; the only one that is kept is %d", s, e.Oldest)
+	}
+	return fmt.Sprintf("%s; those that are kept go from %d to %d", s, e.Oldest, e.Newest)
+}
+
+// Unwrap makes the error match ErrNotFound.
+func (e *NoVersionError) Unwrap() error { return ErrNotFound }
+
+// GetAt returns one version of a memory, by the LSN that its Memory.Version was.
+// When there is no such version the error is a *NoVersionError, or, below what
+// log and archive still have, a *TruncatedError.
+func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
+	if err := st.begun(); err != nil {
+		return Version{}, err
+	}
+	defer st.ended()
+	if err := st.sight(ctx); err != nil {
+		return Version{}, err
+	}
+	e, err := st.log.Past().At(ctx, lsn, st.log.Durable())
+	if err == nil && e.Key == key(id) {
+		return st.versionOf(e)
+	}
+	// What stands in the file is kept however old it is.
+	if v, ferr := st.find(ctx, id, true); ferr == nil && v.lsn == lsn {
+		return st.standingVersion(id, &v), nil
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrTruncated) {
+		return Version{}, fmt.Errorf("memory %s, version %d: %w", quote(id), lsn, err)
+	}
+	missing := &NoVersionError{ID: id, Version: lsn}
+	st.history(ctx, id, func(v Version, err error) bool {
+		if err == nil {
+			if missing.Oldest == 0 {
+				missing.Oldest = v.LSN
+			}
+			missing.Newest = v.LSN
+		}
+		return ctx.Err() == nil
+	})
+	if errors.Is(err, ErrTruncated) {
+		return Version{}, fmt.Errorf("%w: %w", missing, err)
+	}
+	return Version{}, missing
+}
