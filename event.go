@@ -32,6 +32,7 @@ const (
 	EventRecovered  EventKind = "recovered"                      // the log was read after an end without Close
 	EventDiskFull   EventKind = "disk full"                      //
 	EventHealed     EventKind = "log healed"                     // Path was put back; Note says from what
+	EventHoldBroken EventKind = "log released under a backup"    // it took longer than the log's budget allows
 	EventArchiveGap EventKind = "segment not archived"           // history has a hole; memories have none
 	EventFlush      EventKind = "flushed"                        // Count files became durable
 	EventFlushError EventKind = "flush failed"                   // it is tried again

@@ -17,6 +17,7 @@ type filters struct {
 	prefix   string
 	after    string
 	category *string
+	expired  bool // pass too
 }
 
 // InSession passes the memories of one session.
@@ -50,7 +51,7 @@ func filtersOf(list []Filter) filters {
 // line judges what the index knows.
 func (f *filters) line(id string, e *index.Entry, now time.Time) bool {
 	switch {
-	case !e.ExpiresAt.IsZero() && !now.Before(e.ExpiresAt):
+	case !f.expired && !e.ExpiresAt.IsZero() && !now.Before(e.ExpiresAt):
 		return false
 	case f.session != nil && (e.SessionID != *f.session || *f.session == ""):
 		return false

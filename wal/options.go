@@ -27,6 +27,7 @@ type Options struct {
 	FileMode    fs.FileMode         // 0600 when 0
 	DirMode     fs.FileMode         // 0700 when 0
 	ArchiveSize int64               // budget of archive/ in bytes; 256 MiB when 0, none when negative
+	HoldBytes   int64               // of log that a backup may keep from being recycled; 1 GiB when 0
 
 	Clock  func() time.Time
 	Nonce  func() uint32
@@ -76,6 +77,7 @@ const (
 	EventRecovered  EventKind = "recovered"
 	EventDiskFull   EventKind = "disk full"
 	EventHealed     EventKind = "log healed"
+	EventHoldBroken EventKind = "log released under a backup"
 	EventArchiveGap EventKind = "segment not archived"
 )
 
@@ -106,6 +108,9 @@ func (o *Options) fill() {
 	}
 	if o.ArchiveSize == 0 {
 		o.ArchiveSize = 256 << 20
+	}
+	if o.HoldBytes == 0 {
+		o.HoldBytes = 1 << 30
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -318,6 +318,33 @@ func (p *Past) within(ctx context.Context, at, to LSN, visit func(*segment.Heade
 	return err
 }
 
+// CopySegment writes the bytes of a segment up to a position into a file, from
+// the segment or from its copy. They are not looked at: read what was written.
+func (p *Past) CopySegment(ctx context.Context, number uint64, to LSN, out vfs.File) error {
+	files := &pastFiles{p: p}
+	defer files.close()
+	f, err := files.open(number)
+	if err != nil {
+		return err
+	}
+	geo := p.Geometry
+	b := make([]byte, walkChunk)
+	for at := geo.Start(number); at < min(to, geo.End(number)); {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := readFull(f, b[:min(uint64(len(b)), to-at, geo.End(number)-at)], geo.Offset(at))
+		if err != nil || n == 0 {
+			return err
+		}
+		if _, err := out.WriteAt(b[:n], geo.Offset(at)); err != nil {
+			return err
+		}
+		at += uint64(n)
+	}
+	return nil
+}
+
 // pastFiles has one segment open: its file, or its copy where there is no file,
 // or where that was not what it should be.
 type pastFiles struct {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -64,12 +63,14 @@ func (l *FileLog) release(below LSN) error {
 	if err != nil || oldest >= end {
 		return err
 	}
-	// A backup is copying: nothing goes while it does.
-	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
-	if err != nil || !ok {
+	// A backup is copying: nothing goes while it does, within the budget.
+	held, locked, err := l.held(oldest)
+	if err != nil || held {
 		return err
 	}
-	defer l.unlock(roleHold)
+	if locked {
+		defer l.unlock(roleHold)
+	}
 	for n := oldest; n < end; n++ {
 		if _, err := l.o.FS.Stat(l.o.wal(segment.Name(n))); errors.Is(err, fs.ErrNotExist) {
 			continue
