@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
 )
 
 // folders are those of a store, besides wal/, which the log makes.
@@ -82,6 +83,8 @@ func (st *Store) foreign() error {
 	}
 	for _, name := range names {
 		switch {
+		case name == repair.BackupName:
+			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", ErrNoStore, st.dir)
 		case strings.HasPrefix(name, "session_") && strings.HasSuffix(name, ".json"):
 			return hint("vizor")
 		case strings.HasPrefix(name, "mem_") && strings.HasSuffix(name, ".json"),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
 )
 
 // Mark is a position and the chain hash there: the checksum of the last frame
@@ -150,4 +151,11 @@ func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) er
 		return fsys.SyncDir(dir)
 	}
 	return f.Datasync()
+}
+
+// BeginAbove leaves word in a folder without a log that the one that is made
+// there begins above a position: what was known by positions of another life
+// of the store then fits nothing in this one.
+func BeginAbove(fsys vfs.FS, dir string, at LSN, geo segment.Geometry, mode fs.FileMode) error {
+	return writeCheckpoint(fsys, dir, Checkpoint{Sequence: 1, UUID: geo.UUID, SegmentSize: geo.Size, Attested: Mark{LSN: at}}, mode)
 }

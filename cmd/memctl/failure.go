@@ -62,6 +62,7 @@ var classes = []struct {
 	{is(varve.ErrOutcomeUnknown), codeInternal, "outcome unknown", "look whether it is there: memctl get ID"},
 	{is(varve.ErrConflict), codeConflict, "conflict", "read it again (memctl get ID) and repeat"},
 	{is(varve.ErrNotFound), codeNotFound, "not found", "memctl list shows what there is"},
+	{is(varve.ErrTruncated), codeRefused, "no longer kept", "log and archive do not reach so far back; a backup may: memctl restore BACKUP DIR --at TIME"},
 	{is(varve.ErrNoStore), codeNoStore, "no store", "make one with: memctl init DIR; or name one with --store DIR"},
 	{vfs.IsDiskFull, codeDiskFull, "disk full", "make room; deleting still works: memctl rm ID"},
 	{vfs.IsPermission, codePermission, "permission", "change the owner or the mode, or run it as the owner"},

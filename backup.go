@@ -1,0 +1,144 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// Of backups; see package repair.
+type (
+	BackupOptions = repair.BackupOptions
+	BackupInfo    = repair.BackupInfo
+	Moment        = repair.Moment
+	RestoreReport = repair.RestoreReport
+	MomentError   = repair.MomentError
+)
+
+// Backup copies the store into a new folder while everybody goes on using it:
+// every memory, and the log from when it began to when it ended, so that each
+// moment between the two can be restored. The folder has its name only when all
+// of it is there, durable and read again. When more log piles up meanwhile than
+// the store's budget allows (1 GiB), the backup fails with ErrLimit.
+func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupInfo, error) {
+	if err := st.begun(); err != nil {
+		return BackupInfo{}, err
+	}
+	defer st.ended()
+	if err := st.writable(); err != nil {
+		return BackupInfo{}, fmt.Errorf("a backup needs a store that is open for writing: %w", err)
+	}
+	if err := st.flush(ctx, mergeFlush); err != nil {
+		return BackupInfo{}, err
+	}
+	config, err := vfs.ReadFile(st.fs, filepath.Join(st.dir, configName), configLimit)
+	if err != nil {
+		st.o.Logger.Warn("config.json is not in the backup", "err", err)
+		config = nil
+	}
+	live, err := st.Count(ctx)
+	if err != nil {
+		return BackupInfo{}, err
+	}
+	return repair.Backup(ctx, repair.BackupSource{
+		FS: st.fs, Dir: st.dir, Log: st.log, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode, Clock: st.o.Clock,
+		Config: config, Count: live, Sight: st.sight,
+		IDs: func(ctx context.Context) iter.Seq2[string, error] { return st.ids(ctx, filters{expired: true}) },
+		Read: func(ctx context.Context, id string) (repair.Document, error) {
+			v, err := st.find(ctx, id, true)
+			return repair.Document{Bytes: v.doc, Version: v.lsn, Time: timeOf(&v.line)}, err
+		},
+	}, dir, o)
+}
+
+// CheckBackup reads a backup from end to end; a fault is a *CorruptionError.
+func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
+	return repair.CheckBackup(ctx, vfs.OS(), dir, nil)
+}
+
+// RestoreOptions say what is restored. The zero value is all that the backup has.
+type RestoreOptions struct {
+	// Version: everything committed at this LSN or before it. Time: at this time
+	// or before it. One of them at most.
+	Version uint64
+	Time    time.Time
+	// Log is the folder of the store that was backed up, if it still lives: its log
+	// and archive go on where the backup ends, up to the moment or to their end. It is
+	// only read.
+	Log string
+	// Options of the new store; ReadOnly and MustExist do not count.
+	Options *Options
+	// Progress hears now and then how many memories of how many are written.
+	Progress func(done, total int64)
+}
+
+// Restore makes a new store of a backup, in a folder that is not there or empty.
+// The new store has a UUID of its own and its memories new versions. The moment
+// that is asked for must lie between the time at which the backup was whole and
+// where its log ends, or that of the living store; it is a *MomentError where it
+// does not, a *TruncatedError where the log has a hole before it.
+func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (RestoreReport, error) {
+	if o == nil {
+		o = new(RestoreOptions)
+	}
+	if o.Version != 0 && !o.Time.IsZero() {
+		return RestoreReport{}, &FieldError{Field: "Version and Time", Err: fmt.Errorf("a moment is one of them: %w", ErrInvalid)}
+	}
+	var opt Options
+	if o.Options != nil {
+		opt = *o.Options
+	}
+	if err := opt.Validate(); err != nil {
+		return RestoreReport{}, err
+	}
+	opt.fill()
+	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
+	s := repair.RestoreSource{
+		FS: opt.System.FS, Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
+		LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(gitignore)},
+	}
+	info, err := repair.ReadBackupInfo(s.FS, backup)
+	if err != nil {
+		return RestoreReport{}, err
+	}
+	opt.SegmentSize = int(info.SegmentSize)
+	if o.Log != "" {
+		past := opt
+		past.ReadOnly = true
+		living, err := Open(ctx, o.Log, &past)
+		if err != nil {
+			return RestoreReport{}, err
+		}
+		defer living.Close()
+		s.Living, s.To = living.past()
+	}
+	s.Open = func(ctx context.Context, dir string) error { return openRestored(ctx, dir, &opt) }
+	return repair.Restore(ctx, s)
+}
+
+// past is the store's log as far back as it is kept, and up to where it is durable.
+func (st *Store) past() (*wal.Past, wal.LSN) { return st.log.Past(), st.log.Durable() }
+
+// openRestored has index and log made, and reads everything.
+func openRestored(ctx context.Context, dir string, o *Options) error {
+	st, err := Open(ctx, dir, o)
+	if err != nil {
+		return err
+	}
+	for f, ferr := range st.Verify(ctx, VerifyOptions{}) {
+		switch {
+		case ferr != nil:
+			err = ferr
+		case f.Severity != SeverityInfo && err == nil:
+			err = fmt.Errorf("the restored store is not sound: %s: %w", f.String(), errors.Join(f.Err, ErrCorrupt))
+		}
+	}
+	return errors.Join(err, st.Close())
+}

@@ -1,0 +1,446 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// ticking is a clock that moves with every look at it.
+func ticking() func() time.Time {
+	var n atomic.Int64
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	return func() time.Time { return start.Add(time.Duration(n.Add(1)) * time.Millisecond) }
+}
+
+// moment is what a run knows of the time after one of its commits.
+type moment struct {
+	lsn   uint64 // nothing later lies at or below it
+	time  time.Time
+	state map[string]string
+	inner uint64 // a position in the middle of the commit, 0 if it has only one entry
+}
+
+// past is a run of one writer whose states are recorded outside the store.
+type past struct {
+	t     *testing.T
+	st    *Store
+	clock func() time.Time
+	rand  *rand.Rand
+	state map[string]string
+	all   []moment
+}
+
+func (p *past) run(commits int) {
+	ctx := context.Background()
+	for range commits {
+		id := func() string { return fmt.Sprint("k", p.rand.IntN(40)) }
+		n := 1
+		if p.rand.IntN(5) == 0 {
+			n = 2 + p.rand.IntN(6)
+		}
+		b := p.st.NewBatch()
+		before, puts := p.st.Stats().Durable, map[string]bool{}
+		for range n {
+			k := id()
+			if p.rand.IntN(4) == 0 {
+				b.Delete(k)
+				delete(p.state, k)
+				delete(puts, k)
+				continue
+			}
+			c := fmt.Sprint(len(p.all), " ", p.rand.Uint64(), strings.Repeat("x", p.rand.IntN(1500)))
+			b.Put(Memory{ID: k, Content: c})
+			p.state[k], puts[k] = c, true
+		}
+		if err := p.st.Apply(ctx, b); err != nil {
+			p.t.Fatal(err)
+		}
+		if len(puts) < 2 {
+			before = 0
+		}
+		p.all = append(p.all, moment{p.st.Stats().Durable - 1, p.clock(), maps.Clone(p.state), before})
+		if p.rand.IntN(25) == 0 {
+			if err := p.st.Flush(ctx); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// texts are the contents of a store.
+func texts(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	st, err := Open(context.Background(), dir, &Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	all := map[string]string{}
+	for id, m := range contents(t, st) {
+		all[id] = m.Content
+	}
+	return all
+}
+
+func sameTexts(t testing.TB, what string, got, want map[string]string) {
+	t.Helper()
+	if !maps.Equal(got, want) {
+		for id := range want {
+			if got[id] != want[id] {
+				t.Errorf("%s: %s is %.30q, want %.30q", what, id, got[id], want[id])
+			}
+		}
+		for id := range got {
+			if _, ok := want[id]; !ok {
+				t.Errorf("%s: %s should not be there", what, id)
+			}
+		}
+		t.FailNow()
+	}
+}
+
+func seedOf(t testing.TB) uint64 {
+	seed := rand.Uint64()
+	if s := os.Getenv("VARVE_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("again: VARVE_SEED=%d go test . -run '^%s$'", seed, t.Name())
+	return seed
+}
+
+// For every moment of a random run that a backup and the living log reach, the
+// restored store is what the run was then; for every other the error says so.
+func TestRestoreToAMoment(t *testing.T) {
+	ctx := context.Background()
+	seed := seedOf(t)
+	for round := range uint64(3) {
+		dir := t.TempDir()
+		clock := ticking()
+		p := &past{t: t, clock: clock, rand: rand.New(rand.NewPCG(seed, round)), state: map[string]string{}}
+		o := Options{SegmentSize: 64 << 10, NoBackground: true, Clock: clock}
+		p.st = openTest(t, filepath.Join(dir, "s"), &o)
+		p.run(60 + p.rand.IntN(150))
+		at := len(p.all) // commits before the backup
+		backup := filepath.Join(dir, "b")
+		info, err := p.st.Backup(ctx, backup, BackupOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Memories != int64(len(p.state)) || len(info.Damaged) > 0 {
+			t.Fatalf("%d memories in the backup, %d in the store: %+v", info.Memories, len(p.state), info)
+		}
+		if again, err := CheckBackup(ctx, backup); err != nil || again.Sum != info.Sum {
+			t.Fatalf("%+v, %v", again, err)
+		}
+		p.run(60 + p.rand.IntN(150))
+		last := p.all[len(p.all)-1]
+		n := 0
+		restore := func(ro RestoreOptions) (RestoreReport, string, error) {
+			n++
+			to := filepath.Join(dir, fmt.Sprint("r", n))
+			ro.Options = &Options{Clock: clock}
+			r, err := Restore(ctx, backup, to, &ro)
+			if _, serr := os.Stat(to); err != nil && serr == nil {
+				t.Fatalf("it failed (%v) and left a folder", err)
+			}
+			if left, _ := filepath.Glob(to + ".*"); len(left) > 0 {
+				t.Fatalf("left behind: %v", left)
+			}
+			return r, to, err
+		}
+		_, to, err := restore(RestoreOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameTexts(t, "the end", texts(t, to), p.all[at-1].state)
+		living := filepath.Join(dir, "s")
+		for range 8 {
+			i := at - 1 + p.rand.IntN(len(p.all)-at+1)
+			m := p.all[i]
+			for _, ro := range []RestoreOptions{{Version: m.lsn, Log: living}, {Time: m.time, Log: living}} {
+				r, to, err := restore(ro)
+				if err != nil {
+					t.Fatalf("moment %d of %d, backup at %d: %v", i, len(p.all), at, err)
+				}
+				sameTexts(t, fmt.Sprintf("moment %d of %d", i, len(p.all)), texts(t, to), m.state)
+				if r.Moment.LSN > m.lsn || r.Memories != int64(len(m.state)) {
+					t.Fatalf("report %+v", r)
+				}
+			}
+		}
+		for i := at; i < len(p.all); i++ {
+			if m := p.all[i]; m.inner != 0 { // half a batch is none of it
+				_, to, err := restore(RestoreOptions{Version: m.inner, Log: living})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sameTexts(t, fmt.Sprintf("in the middle of commit %d", i), texts(t, to), p.all[i-1].state)
+				break
+			}
+		}
+		var no *MomentError
+		for what, ro := range map[string]RestoreOptions{
+			"before the backup, by version":   {Version: p.all[at/2].lsn, Log: living},
+			"before the backup, by time":      {Time: p.all[at/2].time},
+			"the version before its first":    {Version: info.First.LSN - 1},
+			"behind its end, by version":      {Version: last.lsn},
+			"behind its end, by time":         {Time: last.time},
+			"behind the living store's end":   {Version: last.lsn + 4096, Log: living},
+			"before there was a store at all": {Time: time.Unix(1, 0)},
+		} {
+			if _, _, err := restore(ro); !errors.As(err, &no) || !errors.Is(err, ErrTruncated) {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+		// A new store: another UUID, and no version of the old one fits anything in it.
+		re := openTest(t, to, &Options{Clock: clock})
+		if re.Stats().UUID == p.st.Stats().UUID {
+			t.Fatal("the restored store has the old one's UUID")
+		}
+		for id := range p.all[at-1].state {
+			m, err := re.Put(ctx, Memory{ID: id, Content: "new"})
+			if err != nil || m.Version <= last.lsn {
+				t.Fatalf("version %d, the old store's go up to %d: %v", m.Version, last.lsn, err)
+			}
+		}
+	}
+}
+
+// Backups that are made while several write: every version that their log has
+// can be restored, from the first on, and is what was written by then.
+func TestBackupBesideWriters(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	living := filepath.Join(dir, "s")
+	o := &Options{SegmentSize: 64 << 10}
+	st := openTest(t, living, o)
+	other := openTest(t, living, o)
+	for i := range 300 {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("old", i), Content: fmt.Sprint(i, strings.Repeat("y", 500))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type wrote struct {
+		id, content string
+	}
+	var mu sync.Mutex
+	byVersion := map[uint64]wrote{}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for w := range 4 {
+		h := []*Store{st, other}[w%2]
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				m := Memory{ID: fmt.Sprint("old", (i*7+w*75)%300), Content: fmt.Sprint("w", w, " ", i, strings.Repeat("z", 300))}
+				m, err := h.Put(ctx, m)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				byVersion[m.Version] = wrote{m.ID, m.Content}
+				mu.Unlock()
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	var infos []BackupInfo
+	for i := range 3 {
+		info, err := st.Backup(ctx, filepath.Join(dir, fmt.Sprint("b", i)), BackupOptions{})
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		infos = append(infos, info)
+	}
+	close(stop)
+	wg.Wait()
+	for i, info := range infos {
+		want := func(lsn uint64) map[string]string {
+			state, at := map[string]string{}, map[string]uint64{}
+			for i := range 300 {
+				state[fmt.Sprint("old", i)] = fmt.Sprint(i, strings.Repeat("y", 500))
+			}
+			for v, w := range byVersion {
+				if v <= lsn && v > at[w.id] {
+					state[w.id], at[w.id] = w.content, v
+				}
+			}
+			return state
+		}
+		for j, lsn := range []uint64{info.First.LSN, (info.First.LSN + info.Last.LSN) / 2, info.Last.LSN} {
+			to := filepath.Join(dir, fmt.Sprint("r", i, ".", j))
+			if _, err := Restore(ctx, filepath.Join(dir, fmt.Sprint("b", i)), to, &RestoreOptions{Version: lsn}); err != nil {
+				t.Fatalf("%+v: %v", info, err)
+			}
+			sameTexts(t, fmt.Sprintf("backup %d at %d", i, lsn), texts(t, to), want(lsn))
+		}
+	}
+}
+
+// Damage anywhere in a backup is found, by CheckBackup and by Restore, and a
+// half one is none.
+func TestBackupDamaged(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	st := openTest(t, filepath.Join(dir, "s"), smallLog)
+	for i := range 30 {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backup := filepath.Join(dir, "b")
+	if _, err := st.Backup(ctx, backup, BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Backup(ctx, backup, BackupOptions{}); !errors.Is(err, ErrInvalid) {
+		t.Fatalf("over another one: %v", err)
+	}
+	if _, err := st.Backup(ctx, filepath.Join(dir, "s", "memories", "b"), BackupOptions{}); !errors.Is(err, ErrInvalid) {
+		t.Fatalf("into the store: %v", err)
+	}
+	if _, err := Open(ctx, backup, nil); !errors.Is(err, ErrNoStore) || !strings.Contains(err.Error(), "memctl restore") {
+		t.Fatalf("a backup opened as a store: %v", err)
+	}
+	if _, err := Restore(ctx, backup, filepath.Join(dir, "s"), nil); !errors.Is(err, ErrInvalid) {
+		t.Fatalf("restored over a store: %v", err)
+	}
+	var files []string
+	for _, pattern := range []string{"*.json", "*.sha256", "memories/k7.json", "wal/*.wal"} {
+		list, err := filepath.Glob(filepath.Join(backup, pattern))
+		if err != nil || len(list) == 0 {
+			t.Fatal(pattern, list, err)
+		}
+		files = append(files, list...)
+	}
+	for _, name := range files {
+		for what, damage := range map[string]func(b []byte) []byte{
+			"bit":     func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
+			"cut":     func(b []byte) []byte { return b[:len(b)/2] },
+			"emptied": func(b []byte) []byte { return b[:0] },
+			"deleted": func([]byte) []byte { return nil },
+		} {
+			sound, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alter(t, name, damage)
+			_, err1 := CheckBackup(ctx, backup)
+			_, err2 := Restore(ctx, backup, filepath.Join(dir, "r"), nil)
+			for _, err := range []error{err1, err2} {
+				if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) && !(errors.Is(err, ErrNoStore) && filepath.Base(name) == repair.BackupName) {
+					t.Errorf("%s, %s: %v", filepath.Base(name), what, err)
+				}
+			}
+			if err := os.WriteFile(name, sound, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.partial*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if _, err := Restore(ctx, backup, filepath.Join(dir, "r"), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FAILURES 83: a backup that takes longer than the log's budget lasts fails by
+// itself; no put does, and nothing of it is left.
+func TestBackupPastTheBudget(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	o := &Options{SegmentSize: 64 << 10, NoBackground: true, System: &vfs.System{BacklogBytes: 512 << 10}}
+	st := openTest(t, filepath.Join(dir, "s"), o)
+	other := openTest(t, filepath.Join(dir, "s"), o)
+	for i := range 50 {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	puts := 0
+	_, err := st.Backup(ctx, filepath.Join(dir, "b"), BackupOptions{Progress: func(done, _ int64) {
+		for range 20 * int(done) {
+			if _, err := other.Put(ctx, Memory{ID: "busy", Content: strings.Repeat("x", 3000)}); err != nil {
+				t.Fatalf("put %d during the backup: %v", puts, err)
+			}
+			puts++
+		}
+	}})
+	if !errors.Is(err, ErrLimit) || puts == 0 {
+		t.Fatalf("after %d puts: %v", puts, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "b*")); len(left) > 0 {
+		t.Fatalf("left behind: %v", left)
+	}
+	// What another process left that was killed at it is cleared away.
+	if err := os.MkdirAll(filepath.Join(dir, "b.partial", "memories"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "b.partial", "memories", "half.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := st.Backup(ctx, filepath.Join(dir, "b"), BackupOptions{})
+	if err != nil || info.Memories != 51 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "b", "memories", "half*")); len(left) > 0 {
+		t.Fatal("half a file of another backup")
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "b.*")); len(left) > 0 {
+		t.Fatalf("left behind: %v", left)
+	}
+}
+
+// A memory that nobody can read any more does not keep the others from being
+// saved, and is named.
+func TestBackupOfADamagedMemory(t *testing.T) {
+	ctx := context.Background()
+	dir, want := aged(t)
+	if err := os.RemoveAll(filepath.Join(dir, "wal", "archive")); err != nil {
+		t.Fatal(err)
+	}
+	victim := ""
+	oldest := uint64(1 << 60)
+	for id, m := range want { // the oldest, so that the log has it no more
+		if m.Version < oldest {
+			victim, oldest = id, m.Version
+		}
+	}
+	alter(t, filepath.Join(dir, "memories", victim+".json"), func(b []byte) []byte { return b[:len(b)/2] })
+	st := openTest(t, dir, smallLog)
+	backup := filepath.Join(t.TempDir(), "b")
+	info, err := st.Backup(ctx, backup, BackupOptions{})
+	if err != nil || len(info.Damaged) != 1 || info.Damaged[0].ID != victim || info.Memories != int64(len(want)-1) {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	to := filepath.Join(t.TempDir(), "r")
+	r, err := Restore(ctx, backup, to, nil)
+	if err != nil || len(r.Damaged) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	delete(want, victim)
+	compare(t, contents(t, openTest(t, to, nil)), want, false)
+}

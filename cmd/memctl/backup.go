@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+func (a *app) backupCommand() *cobra.Command {
+	var check bool
+	c := &cobra.Command{
+		Use:   "backup DIR",
+		Short: "Copy the store, while others go on using it",
+		Long: `Copy all memories into a new folder, and the log from when the copying began to when it
+ended, so that memctl restore can make a store of every moment between the two. Nobody
+has to stop. The folder has its name only when all of it is there and has been read
+again; if much more is written meanwhile than the log may hold, the backup fails and
+nobody else does. --check reads a backup from end to end instead.`,
+		Example: "  memctl backup /mnt/backups/$(date +%F)\n  memctl backup --check /mnt/backups/2026-01-31",
+		Args:    exactly(1, "the folder of the backup"),
+		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			if check {
+				info, err := varve.CheckBackup(cmd.Context(), args[0])
+				if err != nil {
+					return &fixed{err, "restore another backup; where the store still lives, make a new one: memctl backup DIR"}
+				}
+				a.backedUp("is sound", args[0], &info)
+				return nil
+			}
+			return a.with(cmd.Context(), write, func(st *varve.Store) error { return a.backup(cmd.Context(), st, args[0]) })
+		}),
+	}
+	c.Flags().BoolVar(&check, "check", false, "read a backup from end to end, make none")
+	return c
+}
+
+func (a *app) backup(ctx context.Context, st *varve.Store, dir string) error {
+	progress, done := a.bar("backing up")
+	info, err := st.Backup(ctx, dir, varve.BackupOptions{Progress: progress})
+	done()
+	if err != nil {
+		return err
+	}
+	a.backedUp("is made", dir, &info)
+	return nil
+}
+
+// savedMoment is a commit in a document.
+type savedMoment struct {
+	Version uint64    `json:"version"`
+	Time    time.Time `json:"time"`
+}
+
+// savedBackup is what a document says of a backup.
+type savedBackup struct {
+	Path     string      `json:"path"`
+	Store    string      `json:"store"`
+	Made     time.Time   `json:"made"`
+	Memories int64       `json:"memories"`
+	Bytes    int64       `json:"bytes"`
+	First    savedMoment `json:"first"`
+	Last     savedMoment `json:"last"`
+	Damaged  []string    `json:"damaged"`
+}
+
+func (a *app) backedUp(what, dir string, info *varve.BackupInfo) {
+	s := savedBackup{dir, info.Store.String(), info.Made, info.Memories, info.Bytes,
+		savedMoment{info.First.LSN, info.First.Time}, savedMoment{info.Last.LSN, info.Last.Time}, []string{}}
+	for _, d := range info.Damaged {
+		s.Damaged = append(s.Damaged, d.ID)
+	}
+	if a.document != nil {
+		a.document.member("backup", s)
+	} else {
+		a.say("%s %s: %d memories, %s", dir, what, s.Memories, size(s.Bytes))
+		a.say("it restores each moment from %s to %s: memctl restore %s NEW-DIR --at TIME",
+			s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), shellQuote(dir))
+	}
+	for _, d := range info.Damaged {
+		a.fail(&fixed{fmt.Errorf("memory %s is not in the backup: %w: %s", printableID(d.ID), varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"})
+	}
+}
+
+// bar shows on a terminal how far something is; the second function ends that.
+func (a *app) bar(what string) (progress func(done, total int64), end func()) {
+	if !a.animated() {
+		return nil, func() {}
+	}
+	bar := progressbar.NewOptions64(1, progressbar.OptionSetWriter(a.errOut), progressbar.OptionSetDescription(what),
+		progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+	return func(done, total int64) {
+		bar.ChangeMax64(max(total, done+1))
+		_ = bar.Set64(done)
+	}, func() { _ = bar.Finish() }
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+func (a *app) restoreCommand() *cobra.Command {
+	var at, log string
+	c := &cobra.Command{
+		Use:   "restore BACKUP DIR",
+		Short: "Make a new store of a backup, as of any moment",
+		Long: `Make a store of a backup in a new folder, as of the end of the backup or, with --at, of
+any moment that its log reaches. With --log it goes on in the log and archive of the
+store that was backed up, where that still lives: so a backup of yesterday and the store
+of today give every moment between. What is there is never written over; the new store
+has a UUID of its own, and its folder has its name only when all of it is there and
+was read again.`,
+		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at 2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
+		Args:    exactly(2, "a backup and the folder of the new store"),
+		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			o := varve.RestoreOptions{Log: log, Options: &varve.Options{LockWait: a.wait, Clock: a.clock}}
+			if cmd.Flags().Changed("at") {
+				if lsn, err := strconv.ParseUint(at, 10, 64); err == nil && lsn > 0 {
+					o.Version = lsn
+				} else if o.Time, err = parseTime(at, a.clock()); err != nil {
+					return usagef(cmd.CommandPath(), "--at %w, nor a version", err)
+				}
+			}
+			return a.restore(cmd.Context(), args[0], args[1], o)
+		}),
+	}
+	c.Flags().StringVar(&at, "at", "", "the `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, 90m, 7d ago) or a version")
+	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, where it still lives; it is only read")
+	return c
+}
+
+// restored is what restore's document says.
+type restored struct {
+	Path     string     `json:"path"`
+	Memories int64      `json:"memories"`
+	Bytes    int64      `json:"bytes"`
+	Version  uint64     `json:"version"` // the newest commit in it
+	Time     *time.Time `json:"time,omitempty"`
+	Damaged  []string   `json:"damaged"`
+}
+
+func (a *app) restore(ctx context.Context, backup, dir string, o varve.RestoreOptions) error {
+	var done func()
+	o.Progress, done = a.bar("restoring")
+	r, err := varve.Restore(ctx, backup, dir, &o)
+	done()
+	var moment *varve.MomentError
+	if errors.As(err, &moment) {
+		fix := "name a moment between these, or an older backup"
+		if o.Log == "" {
+			fix += ", or with --log the store that was backed up"
+		}
+		err = &fixed{err, fix}
+	}
+	if err != nil {
+		return err
+	}
+	s := restored{dir, r.Memories, r.Bytes, r.Moment.LSN, some(r.Moment.Time), []string{}}
+	for _, d := range r.Damaged {
+		s.Damaged = append(s.Damaged, d.ID)
+		a.note("memory %s was damaged when the backup was made, and is not in it: %s", printableID(d.ID), d.Why)
+	}
+	if a.document != nil {
+		a.document.member("restored", s)
+		return nil
+	}
+	a.say("%s is a store: %d memories, %s, as of %s", dir, s.Memories, size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
+	a.say("next: memctl --store %s status", shellQuote(dir))
+	return nil
+}

@@ -1,0 +1,303 @@
+package repair
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// BackupSource is an open store whose files were just flushed, as a backup sees it.
+type BackupSource struct {
+	FS         vfs.FS
+	Dir        string
+	Log        *wal.FileLog
+	FileMode   fs.FileMode
+	FolderMode fs.FileMode
+	Clock      func() time.Time
+	Config     []byte // of config.json, nil when it cannot be read
+	Count      int64  // about how many memories there are
+
+	// Sight catches up with the log.
+	Sight func(context.Context) error
+	// IDs are those of all memories, also of those whose time is over.
+	IDs func(context.Context) iter.Seq2[string, error]
+	// Read gives the newest version; errs.ErrNotFound when it is gone since.
+	Read func(context.Context, string) (Document, error)
+}
+
+// Document is a version of a memory as its file has it.
+type Document struct {
+	Bytes   []byte
+	Version uint64
+	Time    time.Time
+}
+
+// BackupOptions of a backup.
+type BackupOptions struct {
+	// Progress hears now and then how many memories of how many are copied; total may grow.
+	Progress func(done, total int64)
+}
+
+// heldEvery is how many files are copied between two looks at the log's budget.
+const heldEvery = 16
+
+// Backup copies a store into a new folder while everybody goes on writing. It
+// holds the log from being recycled, copies every memory and then the log from
+// where the files stood to its end, reads everything again, and gives the folder
+// its name last. When the log grows beyond its budget meanwhile, the backup
+// fails with errs.ErrLimit, never the writers.
+//
+// Memories that are damaged, with no copy of them anywhere, do not keep the rest
+// from being saved: Damaged of the result names them.
+func Backup(ctx context.Context, s BackupSource, dir string, o BackupOptions) (info BackupInfo, err error) {
+	if within(dir, s.Dir) && !within(dir, filepath.Join(s.Dir, "backups")) {
+		return info, fmt.Errorf("%s lies within the store: %w: name a folder elsewhere, or in %s", dir, errs.ErrInvalid, filepath.Join(s.Dir, "backups"))
+	}
+	hold, err := s.Log.Hold(ctx)
+	if err != nil {
+		return info, fmt.Errorf("keeping the log from being recycled: %w", err)
+	}
+	defer func() { err = errors.Join(err, hold.Release()) }()
+	n, err := makeFolder(s.FS, dir, s.FileMode, s.FolderMode)
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	b := &backup{s: s, o: o, n: n, hold: hold}
+	if err := b.run(ctx); err != nil {
+		return info, fmt.Errorf("backing up to %s: %w", dir, errors.Join(err, n.discard()))
+	}
+	return b.info, nil
+}
+
+type backup struct {
+	s     BackupSource
+	o     BackupOptions
+	n     *newFolder
+	hold  *wal.Hold
+	info  BackupInfo
+	from  wal.Mark
+	whole wal.LSN
+}
+
+func (b *backup) run(ctx context.Context) error {
+	c, err := b.s.Log.Checkpoint()
+	if err != nil {
+		return err
+	}
+	b.from, b.whole = c.Flushed, c.Flushed.LSN
+	b.info = BackupInfo{
+		Format: backupFormat, Store: b.s.Log.UUID(), SegmentSize: b.s.Log.SegmentSize(), Made: b.s.Clock().UTC(), From: position(b.from),
+	}
+	if json.Valid(b.s.Config) {
+		b.info.Config = b.s.Config
+	}
+	for _, folder := range []string{backupMemories, backupWAL} {
+		if err := b.n.fs.Mkdir(b.n.path(folder), b.n.folder); err != nil {
+			return err
+		}
+	}
+	if err := b.memories(ctx); err != nil {
+		return err
+	}
+	if err := b.s.Sight(ctx); err != nil {
+		return err
+	}
+	b.info.Until = b.s.Clock().UTC()
+	end := b.s.Log.AppliedMark()
+	b.info.End, b.info.Whole = position(end), b.whole
+	if err := b.log(ctx, end); err != nil {
+		return err
+	}
+	if err := checkMemories(ctx, b.n.fs, b.n.part, &b.info, nil); err != nil {
+		return fmt.Errorf("what was copied does not read back: %w", err)
+	}
+	if err := b.moments(ctx, end, c.Time); err != nil {
+		return err
+	}
+	if err := b.hold.Held(); err != nil {
+		return err
+	}
+	manifest, err := b.info.encode()
+	if err != nil {
+		return err
+	}
+	return b.n.finish(BackupName, manifest, backupMemories, backupWAL)
+}
+
+// memories copies each document with its time, and lists its hash.
+//
+// What is copied is the newest at that moment. The log that is copied as well
+// begins where the files stood before, so it has all that changed since; but
+// where a newer version was copied, or nothing because the memory was deleted, the one
+// that stood before is not in the backup. So whole rises: only from there on
+// is every moment complete.
+func (b *backup) memories(ctx context.Context) error {
+	list, err := b.n.fs.OpenFile(b.n.path(backupList), os.O_RDWR|os.O_CREATE|os.O_EXCL, b.n.mode)
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	sum := sha256.New()
+	out := bufio.NewWriterSize(io.MultiWriter(io.NewOffsetWriter(list, 0), sum), 64<<10)
+	if err := b.s.Sight(ctx); err != nil {
+		return err
+	}
+	b.whole = max(b.whole, b.s.Log.Applied())
+	done := int64(0)
+	for id, err := range b.s.IDs(ctx) {
+		if err != nil {
+			return err
+		}
+		if done%heldEvery == 0 {
+			if err := errors.Join(ctx.Err(), b.hold.Held()); err != nil {
+				return err
+			}
+			if b.o.Progress != nil {
+				b.o.Progress(done, max(done, b.s.Count))
+			}
+		}
+		done++
+		doc, err := b.s.Read(ctx, id)
+		switch {
+		case errors.Is(err, errs.ErrNotFound):
+			b.whole = max(b.whole, b.s.Log.Applied())
+			continue
+		case errors.Is(err, errs.ErrCorrupt):
+			b.info.Damaged = append(b.info.Damaged, DamagedFile{id, err.Error()})
+			continue
+		case err != nil:
+			return fmt.Errorf("memory %s: %w", errs.Quote(id), err)
+		}
+		if doc.Version >= b.from.LSN {
+			b.whole = max(b.whole, doc.Version+1)
+		}
+		name := docfile.FileName(id)
+		if err := b.n.write(filepath.Join(backupMemories, name), doc.Bytes, doc.Time); err != nil {
+			return err
+		}
+		h := sha256.Sum256(doc.Bytes)
+		if _, err := fmt.Fprintf(out, "%s  %s/%s\n", hex.EncodeToString(h[:]), backupMemories, name); err != nil {
+			return err
+		}
+		b.info.Memories++
+		b.info.Bytes += int64(len(doc.Bytes))
+	}
+	err = out.Flush()
+	if err == nil {
+		err = list.Sync()
+	}
+	b.info.List = hex.EncodeToString(sum.Sum(nil))
+	if b.o.Progress != nil {
+		b.o.Progress(done, done)
+	}
+	return err
+}
+
+// write makes a file that is not there yet.
+func (n *newFolder) write(name string, data []byte, mtime time.Time) error {
+	f, err := n.fs.OpenFile(n.path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, n.mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err == nil && !mtime.IsZero() {
+		err = f.SetMtime(mtime)
+	}
+	if err == nil && n.barrier == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", n.path(name), err)
+	}
+	return nil
+}
+
+// log copies the segments from where the files stood to an end.
+func (b *backup) log(ctx context.Context, end wal.Mark) error {
+	past := b.s.Log.Past()
+	geo := b.info.geometry()
+	for number := geo.Number(b.from.LSN - 1); number <= geo.Number(end.LSN-1); number++ {
+		if err := b.hold.Held(); err != nil {
+			return err
+		}
+		name := b.n.path(backupWAL, segment.Name(number))
+		f, err := b.n.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, b.n.mode)
+		if err != nil {
+			return err
+		}
+		err = past.CopySegment(ctx, number, end.LSN, f)
+		if err == nil {
+			err = f.Sync()
+		}
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return fmt.Errorf("copying the log to %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// moments reads the copied log from end to end, and says between which moments
+// the backup can be restored.
+func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error {
+	past := &wal.Past{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: b.info.geometry()}
+	if err := checkLog(ctx, past, b.from, end); err != nil {
+		return fmt.Errorf("the copied log does not read back: %w", err)
+	}
+	start := b.info.geometry().Start(b.info.geometry().Number(b.from.LSN - 1))
+	// Without an entry in the segment before it is not known when the last one was.
+	b.info.First = Moment{start, time.UnixMicro(newest).UTC()}
+	b.info.Last = b.info.First
+	for e, err := range past.Entries(ctx, wal.Mark{LSN: start}, end.LSN) {
+		if err != nil {
+			return fmt.Errorf("the copied log does not read back: %w", err)
+		}
+		at := Moment{e.LSN, e.Time}
+		if e.LSN < b.whole {
+			b.info.First = at
+		}
+		b.info.Last = at
+	}
+	return nil
+}
+
+// checkLog follows the chain from one mark to another.
+func checkLog(ctx context.Context, past *wal.Past, from, end wal.Mark) error {
+	for _, err := range past.Entries(ctx, from, end.LSN) {
+		if err != nil {
+			return err
+		}
+	}
+	for _, m := range []wal.Mark{from, end} {
+		got, err := past.Chain(ctx, m.LSN)
+		if err != nil {
+			return fmt.Errorf("the log at %d: %w", m.LSN, err)
+		}
+		if got != m {
+			return &errs.CorruptionError{Path: backupWAL, Offset: -1, LSN: m.LSN, Err: errors.New("the chain hash is another")}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package repair
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// CheckBackup reads a backup from end to end. A fault is a *errs.CorruptionError
+// that names the file.
+func CheckBackup(ctx context.Context, fsys vfs.FS, dir string, progress func(done, total int64)) (BackupInfo, error) {
+	info, err := ReadBackupInfo(fsys, dir)
+	if err != nil {
+		return info, err
+	}
+	if err := checkMemories(ctx, fsys, dir, &info, progress); err != nil {
+		return info, err
+	}
+	past := &wal.Past{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: info.geometry()}
+	from, err := info.From.mark()
+	if err != nil {
+		return info, damagedBackup(BackupName, err)
+	}
+	end, err := info.End.mark()
+	if err != nil {
+		return info, damagedBackup(BackupName, err)
+	}
+	return info, checkLog(ctx, past, from, end)
+}
+
+// checkMemories reads every file that the list names.
+func checkMemories(ctx context.Context, fsys vfs.FS, dir string, info *BackupInfo, progress func(done, total int64)) error {
+	n := int64(0)
+	for f, err := range listed(fsys, dir, info) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if _, _, err := f.read(fsys, dir); err != nil {
+			return err
+		}
+		if n++; progress != nil && n%heldEvery == 0 {
+			progress(n, info.Memories)
+		}
+	}
+	return nil
+}
+
+// listedFile is a line of files.sha256.
+type listedFile struct {
+	name string // memories/x.json
+	hash [sha256.Size]byte
+}
+
+// read gives the file's bytes, which are those that were listed.
+func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
+	path := filepath.Join(dir, filepath.FromSlash(f.name))
+	info, err := fsys.Stat(path)
+	var b []byte
+	if err == nil {
+		b, err = vfs.ReadFile(fsys, path, documentLimit)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, info, damagedBackup(f.name, err)
+	}
+	if err != nil {
+		return nil, info, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if sha256.Sum256(b) != f.hash {
+		return nil, info, damagedBackup(f.name, errors.New("its bytes are not those that were backed up"))
+	}
+	return b, info, nil
+}
+
+// documentLimit is beyond what any store takes.
+const documentLimit = 1 << 30
+
+// listed yields the lines of a backup's list, and at the end an error if it is
+// not the list that the backup was made with.
+func listed(fsys vfs.FS, dir string, info *BackupInfo) func(yield func(listedFile, error) bool) {
+	return func(yield func(listedFile, error) bool) {
+		fail := func(err error) { yield(listedFile{}, err) }
+		f, err := fsys.OpenFile(filepath.Join(dir, backupList), os.O_RDONLY, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			fail(damagedBackup(backupList, err))
+			return
+		}
+		if err != nil {
+			fail(err)
+			return
+		}
+		defer f.Close()
+		sum := sha256.New()
+		in := bufio.NewScanner(io.TeeReader(io.NewSectionReader(f, 0, 1<<62), sum))
+		n := int64(0)
+		for in.Scan() {
+			var l listedFile
+			hash, name, ok := strings.Cut(in.Text(), "  ")
+			_, err := hex.Decode(l.hash[:], []byte(hash[:min(len(hash), 2*len(l.hash))]))
+			base, inside := strings.CutPrefix(name, backupMemories+"/")
+			if !ok || err != nil || len(hash) != 2*len(l.hash) || !inside || strings.ContainsAny(base, `/\`) || base == "" {
+				fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
+				return
+			}
+			l.name = name
+			n++
+			if !yield(l, nil) {
+				return
+			}
+		}
+		switch {
+		case in.Err() != nil:
+			fail(fmt.Errorf("reading %s: %w", filepath.Join(dir, backupList), in.Err()))
+		case hex.EncodeToString(sum.Sum(nil)) != info.List || n != info.Memories:
+			fail(&errs.CorruptionError{Path: backupList, Offset: -1, Err: errors.New("it is not the list that the backup was made with")})
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// RestoreSource says from what and to where.
+type RestoreSource struct {
+	FS         vfs.FS
+	Backup     string // its folder
+	Dir        string // the new one: not there, or empty
+	FileMode   fs.FileMode
+	FolderMode fs.FileMode
+
+	// The moment: everything committed at this version or before, or at this time
+	// or before. Neither: the end of the backup.
+	LSN  uint64
+	Time time.Time
+
+	// The log of the store that was backed up, where it still lives: it goes on
+	// where the backup's ends. nil: none.
+	Living *wal.Past
+	To     wal.LSN // up to where it is durable
+
+	Progress func(done, total int64)
+	// Files are put into the folder besides the memories; "config.json" only if
+	// the backup has none.
+	Files map[string][]byte
+	// Open makes a store of the folder, which is not under its own name yet,
+	// and looks whether it is sound.
+	Open func(ctx context.Context, dir string) error
+}
+
+// RestoreReport is what was restored.
+type RestoreReport struct {
+	Moment   Moment // the newest commit in it
+	Memories int64
+	Bytes    int64
+	FromLog  int64 // of the memories
+	Damaged  []DamagedFile
+}
+
+// versionMargin is what the versions of a restored store are above the newest
+// that is known of the old one: nobody who holds one of the old store's may find
+// that it fits. Whoever wrote on there may have used more than the backup has.
+const versionMargin = 1 << 40
+
+// Restore makes a new store of a backup, as of a moment. The moment must lie
+// behind the one at which the backup was whole, and the log, the backup's and the living
+// store's, must be unbroken up to it: else the error is a *MomentError or a
+// *errs.TruncatedError.
+//
+// The folder has its name only when all of it is there and sound.
+func Restore(ctx context.Context, s RestoreSource) (report RestoreReport, err error) {
+	info, err := ReadBackupInfo(s.FS, s.Backup)
+	if err != nil {
+		return report, err
+	}
+	r := &restore{s: s, info: info}
+	if err := r.choose(ctx); err != nil {
+		return report, err
+	}
+	if r.n, err = makeFolder(s.FS, s.Dir, s.FileMode, s.FolderMode); err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, r.n.close()) }()
+	if err := r.run(ctx); err != nil {
+		return report, fmt.Errorf("restoring to %s: %w", s.Dir, errors.Join(err, r.n.discard()))
+	}
+	r.report.Damaged = info.Damaged
+	return r.report, nil
+}
+
+type restore struct {
+	s      RestoreSource
+	info   BackupInfo
+	n      *newFolder
+	newest map[string]changed // by key: what the log says of the moment
+	names  map[string]bool    // their files
+	past   []stretch
+	end    wal.LSN // of the last commit that is restored
+	report RestoreReport
+}
+
+type changed struct {
+	lsn     wal.LSN
+	deleted bool
+}
+
+// stretch is a part of the log.
+type stretch struct {
+	past *wal.Past
+	from wal.Mark
+	to   wal.LSN
+}
+
+func (r *restore) asked() string {
+	switch {
+	case r.s.LSN != 0:
+		return fmt.Sprintf("LSN %d", r.s.LSN)
+	case !r.s.Time.IsZero():
+		return r.s.Time.Format(time.RFC3339Nano)
+	}
+	return "the end of the backup"
+}
+
+func (r *restore) impossible(why string) error {
+	return &MomentError{Asked: r.asked(), First: r.info.First, Last: r.info.Last, Why: why}
+}
+
+// included says whether a commit whose last entry is this one belongs to the moment.
+func (r *restore) included(e *wal.Entry) bool {
+	switch {
+	case r.s.LSN != 0:
+		return e.LSN <= r.s.LSN
+	case !r.s.Time.IsZero():
+		return !e.Time.After(r.s.Time)
+	}
+	return true
+}
+
+// choose follows the log up to the moment, and remembers where the newest
+// version of everything in it is.
+func (r *restore) choose(ctx context.Context) error {
+	from, err := r.info.From.mark()
+	if err != nil {
+		return damagedBackup(BackupName, err)
+	}
+	end, err := r.info.End.mark()
+	if err != nil {
+		return damagedBackup(BackupName, err)
+	}
+	if r.s.LSN != 0 && r.s.LSN < r.info.First.LSN || !r.s.Time.IsZero() && r.s.Time.Before(r.info.First.Time) {
+		return r.impossible("the backup was not whole yet; take an older one")
+	}
+	own := &wal.Past{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: r.info.geometry()}
+	if err := checkLog(ctx, own, from, end); err != nil {
+		return fmt.Errorf("the backup's log: %w", err)
+	}
+	r.past = []stretch{{own, from, end.LSN}}
+	last := end.LSN
+	if l := r.s.Living; l != nil && r.s.To > end.LSN {
+		if l.Geometry != r.info.geometry() {
+			return fmt.Errorf("%w: the log is another store's", errs.ErrInvalid)
+		}
+		if m, err := l.Chain(ctx, end.LSN); err != nil || m != end {
+			if err == nil || errors.Is(err, errs.ErrNotFound) {
+				err = fmt.Errorf("%w: the log went another way after the backup", errs.ErrInvalid)
+			}
+			return fmt.Errorf("going on at %d, where the backup ends: %w", end.LSN, err)
+		}
+		r.past = append(r.past, stretch{l, end, r.s.To})
+		last = r.s.To
+	}
+	r.newest, r.names = map[string]changed{}, map[string]bool{}
+	r.report.Moment = r.info.First
+	r.end = r.info.Whole
+	done, err := r.follow(ctx)
+	switch {
+	case err != nil || done:
+		return err
+	case r.s.Living != nil && r.s.LSN == 0:
+		return nil // what comes after the log's end is not yet written
+	case r.s.LSN > last:
+		return r.impossible("the log does not reach so far; the living store's may")
+	case r.s.Time.After(r.info.Until):
+		return r.impossible("it lies behind the backup; the living store's log may have it")
+	}
+	return nil
+}
+
+// follow takes in commit after commit; done says that one was met that does not
+// belong to the moment.
+func (r *restore) follow(ctx context.Context) (done bool, err error) {
+	var batch []wal.Entry
+	for _, part := range r.past {
+		for e, err := range part.past.Entries(ctx, part.from, part.to) {
+			if err != nil {
+				return false, fmt.Errorf("the log up to %s: %w", r.asked(), err)
+			}
+			e.Value = nil
+			batch = append(batch, e)
+			if e.More {
+				continue
+			}
+			if !r.included(&e) {
+				if batch[0].LSN < r.info.Whole {
+					return true, r.impossible("the backup was not whole yet; take an older one")
+				}
+				return true, nil
+			}
+			for i := range batch {
+				r.take(&batch[i])
+			}
+			r.report.Moment, r.end = Moment{e.LSN, e.Time}, max(r.end, e.LSN+e.Size)
+			batch = batch[:0]
+		}
+	}
+	return false, nil
+}
+
+func (r *restore) take(e *wal.Entry) {
+	if len(e.Key) == 0 || e.Key[0] != record.Memory {
+		return
+	}
+	r.newest[e.Key] = changed{e.LSN, e.Delete}
+	r.names[docfile.FileName(e.Key[1:])] = true
+}
+
+func (r *restore) run(ctx context.Context) error {
+	if err := r.n.fs.Mkdir(r.n.path(backupMemories), r.n.folder); err != nil {
+		return err
+	}
+	if err := r.files(ctx); err != nil {
+		return err
+	}
+	if err := r.fromLog(ctx); err != nil {
+		return err
+	}
+	if r.n.barrier != nil {
+		if err := r.n.barrier.Sync(); err != nil {
+			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
+		}
+	}
+	if err := r.n.fs.SyncDir(r.n.path(backupMemories)); err != nil {
+		return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
+	}
+	if len(r.info.Config) > 0 {
+		r.s.Files["config.json"] = append(append([]byte(nil), r.info.Config...), '\n')
+	}
+	for _, name := range []string{"config.json", ".gitignore"} {
+		if data, ok := r.s.Files[name]; ok {
+			if err := vfs.WriteDurable(r.n.fs, r.n.path(name+".new"), r.n.path(name), data, r.n.mode); err != nil {
+				return err
+			}
+		}
+	}
+	above := max(r.info.End.LSN, r.s.To) + versionMargin
+	if err := wal.BeginAbove(r.n.fs, r.n.part, above, r.info.geometry(), r.n.mode); err != nil {
+		return err
+	}
+	if err := r.s.Open(ctx, r.n.part); err != nil {
+		return err
+	}
+	return r.n.finish("", nil)
+}
+
+// files copies what did not change between the backup and the moment.
+func (r *restore) files(ctx context.Context) error {
+	n := int64(0)
+	for f, err := range listed(r.s.FS, r.s.Backup, &r.info) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		if n++; r.s.Progress != nil && n%heldEvery == 0 {
+			r.s.Progress(n, r.info.Memories+int64(len(r.newest)))
+		}
+		base := path.Base(f.name)
+		if r.names[base] {
+			continue
+		}
+		data, info, err := f.read(r.s.FS, r.s.Backup)
+		if err != nil {
+			return err
+		}
+		if err := r.put(base, data, info.Mtime); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fromLog writes what did.
+func (r *restore) fromLog(ctx context.Context) error {
+	var codec record.Codec
+	for _, part := range r.past {
+		for e, err := range part.past.Entries(ctx, part.from, min(part.to, r.end)) {
+			if err != nil {
+				return err
+			}
+			c, ok := r.newest[e.Key]
+			if !ok || c.lsn != e.LSN || c.deleted {
+				continue
+			}
+			view, err := record.Parse(e.Value)
+			var doc []byte
+			if err == nil {
+				doc, err = codec.Doc(&view, documentLimit)
+			}
+			if err != nil {
+				return fmt.Errorf("entry %d: %w", e.LSN, err)
+			}
+			if err := r.put(docfile.FileName(e.Key[1:]), doc, e.Time); err != nil {
+				return err
+			}
+			r.report.FromLog++
+		}
+	}
+	return nil
+}
+
+func (r *restore) put(name string, data []byte, mtime time.Time) error {
+	r.report.Memories++
+	r.report.Bytes += int64(len(data))
+	return r.n.write(filepath.Join(backupMemories, name), data, mtime)
+}
