@@ -143,9 +143,12 @@ func (st *Store) adopt(ctx context.Context, m *Memory, data []byte, old version)
 	return v, err
 }
 
-// fromLog reads a version from the log, if it still reaches back so far.
+// fromLog reads a version from the log or its archive, if they still reach back so far.
 func (st *Store) fromLog(ctx context.Context, id string, at wal.LSN) (version, bool) {
 	v, view, err := st.frame(ctx, record.Memory, id, at)
+	if errors.Is(err, ErrTruncated) {
+		return st.fromArchive(ctx, id, at)
+	}
 	if err != nil || v.line.Deleted {
 		return version{}, false
 	}

@@ -199,3 +199,23 @@ func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, err
 	}
 	return Version{}, missing
 }
+
+// fromArchive reads a version that the log no longer has.
+func (st *Store) fromArchive(ctx context.Context, id string, at wal.LSN) (version, bool) {
+	e, err := st.log.Past().At(ctx, at, st.log.Durable())
+	if err != nil || e.Key != key(id) || e.Delete {
+		return version{}, false
+	}
+	r, err := st.versionOf(e)
+	if err != nil {
+		return version{}, false
+	}
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return version{}, false
+	}
+	v := version{lsn: at, doc: r.Document}
+	v.line, err = index.ParseLine(view.Line)
+	v.line.Version, v.line.Mtime = at, e.Time.UnixMicro()
+	return v, err == nil
+}

@@ -145,3 +145,47 @@ func TestHistoryOverAHole(t *testing.T) {
 		}
 	}
 }
+
+// A file that rots, or goes, is put back also where only the archive has it.
+func TestHealFileFromArchive(t *testing.T) {
+	ctx := context.Background()
+	dir, want := aged(t)
+	st := openTest(t, dir, smallLog)
+	first := st.log.Spilled()
+	n := 0
+	for id, m := range want {
+		if m.Version > first-3*64<<10 {
+			continue
+		}
+		name := filepath.Join(dir, "memories", id+".json")
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alter(t, name, func(b []byte) []byte {
+			if n%2 == 0 {
+				return nil
+			}
+			b[len(b)/2] ^= 1
+			return b
+		})
+		if n++; n%2 == 0 {
+			if err := os.Chtimes(name, info.ModTime(), info.ModTime()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := st.Get(ctx, id)
+		if err != nil || got.Content != m.Content || got.Version != m.Version {
+			t.Fatalf("%s: %v", id, err)
+		}
+	}
+	if n < 4 {
+		t.Fatalf("only %d memories lie in the archive alone", n)
+	}
+	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+		if err != nil || f.Severity != SeverityInfo {
+			t.Errorf("%v %v", f, err)
+		}
+	}
+	compare(t, contents(t, st), want, true)
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Hold keeps the log from its oldest segment on while somebody copies from it.
-// It is a promise within Options.HoldBytes: when more than that has piled up, who
+// Hold keeps the log from being recycled while somebody copies from it. It is a
+// promise within Options.HoldBytes: when more than that could be released, who
 // releases the log goes on without asking, for a backup that hangs must not have
 // the disk fill up until every put fails. Whoever holds asks Held, and gives up.
 type Hold struct {
@@ -41,15 +41,10 @@ func (l *FileLog) Hold(ctx context.Context) (*Hold, error) {
 		}
 		return nil, l.ioError("locking", name, err)
 	}
-	h := &Hold{l: l, lock: lock, limit: uint64(l.o.HoldBytes)}
-	oldest, err := l.oldest()
-	if err == nil {
-		err = l.stillOurs()
-	}
-	if err != nil {
+	h := &Hold{l: l, lock: lock, from: l.shared.tail(), limit: l.holdLimit()}
+	if err := l.stillOurs(); err != nil {
 		return nil, errors.Join(err, h.Release())
 	}
-	h.from = l.geo.Start(oldest)
 	return h, nil
 }
 
@@ -65,18 +60,22 @@ func (h *Hold) Held() error {
 // Release lets the log be recycled again.
 func (h *Hold) Release() error { return h.lock.Close() }
 
-// held says whether somebody copies from the log whom a release has to wait for.
-// flush.lock is held; when held is false and the error nil, so is hold.lock.
-func (l *FileLog) held(oldest uint64) (held, locked bool, err error) {
+// holdLimit is the budget: a hold of less than two segments would hold nothing.
+func (l *FileLog) holdLimit() uint64 { return max(uint64(l.o.HoldBytes), 2*l.geo.Size) }
+
+// held says whether somebody copies from the log for whom the segments in
+// [oldest, end) are to stay. flush.lock is held; locked says that hold.lock is
+// as well.
+func (l *FileLog) held(oldest, end uint64) (held, locked bool, err error) {
 	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
 	if err != nil || ok {
 		return false, ok, err
 	}
-	kept := l.shared.tail() - l.geo.Start(oldest)
-	if kept <= uint64(l.o.HoldBytes) {
+	kept := l.geo.Start(end) - l.geo.Start(oldest)
+	if kept <= l.holdLimit() {
 		return true, false, nil
 	}
-	l.o.Logger.Warn("a backup holds the log for too long; it is released all the same", "bytes", kept, "limit", l.o.HoldBytes)
+	l.o.Logger.Warn("a backup holds the log for too long; it is released all the same", "bytes", kept, "limit", l.holdLimit())
 	l.o.Event(Event{Kind: EventHoldBroken, Path: "wal/" + segment.Name(oldest), Bytes: int64(kept)})
 	return false, false, nil
 }
