@@ -12,6 +12,31 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
+// healLimit bounds the segments that one open puts back: each pass reads the log again.
+const healLimit = 100
+
+// healAll puts back segment after segment, and replays again, until the log is
+// sound or the archive has no more to give. It returns what replay says at last.
+func (l *FileLog) healAll(ctx context.Context, c Checkpoint, attested LSN, end Mark, damage *errs.CorruptionError) (Mark, *errs.CorruptionError, error) {
+	for n := 0; damage != nil && n < healLimit; n++ {
+		from, err := l.heal(ctx, damage)
+		if err != nil || from == "" {
+			return end, damage, err
+		}
+		if l.report.Healed == nil {
+			l.report.Healed, l.report.HealedFrom = damage, from
+		}
+		l.report.Replayed, l.report.Bytes = 0, 0
+		if err := l.begin(ctx, c.Spilled, Start{Alone: true}); err != nil {
+			return end, damage, err
+		}
+		if end, damage, err = l.replay(ctx, attested, c.Attested); err != nil {
+			return end, damage, err
+		}
+	}
+	return end, damage, nil
+}
+
 // heal puts back what a copy in archive/ still has of a damaged place: the
 // segment in which it lies, or the one in which the log should go on. open.lock
 // is held and nobody is attached. It returns the name of the copy, "" if none

@@ -32,20 +32,30 @@ func (l *FileLog) Hold(ctx context.Context) (*Hold, error) {
 	if err != nil {
 		return nil, l.ioError("opening", name, err)
 	}
-	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
-	defer cancel()
-	if err := lock.Lock(wait, vfs.ModeShared); err != nil {
-		_ = lock.Close()
-		if wait.Err() != nil {
-			return nil, &errs.LockError{Path: name, Holder: l.holder(roleHold), Err: context.Cause(ctx)}
-		}
-		return nil, l.ioError("locking", name, err)
+	if err := l.lockHold(ctx, lock, name); err != nil {
+		return nil, errors.Join(err, lock.Close())
 	}
 	h := &Hold{l: l, lock: lock, from: l.shared.tail(), limit: l.holdLimit()}
 	if err := l.stillOurs(); err != nil {
 		return nil, errors.Join(err, h.Release())
 	}
 	return h, nil
+}
+
+// lockHold waits for who is releasing right now.
+func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) error {
+	ok, err := lock.TryLock(vfs.ModeShared)
+	if err == nil && !ok {
+		wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
+		defer cancel()
+		if err = lock.Lock(wait, vfs.ModeShared); err != nil && wait.Err() != nil {
+			return &errs.LockError{Path: name, Holder: l.holder(roleHold), Err: context.Cause(ctx)}
+		}
+	}
+	if err != nil {
+		return l.ioError("locking", name, err)
+	}
+	return nil
 }
 
 // Held is an error once the log has grown past the budget of a hold.

@@ -41,24 +41,8 @@ func (l *FileLog) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for healed := 0; damage != nil && healed < healLimit; healed++ {
-		from, err := l.heal(ctx, damage)
-		if err != nil {
-			return err
-		}
-		if from == "" {
-			break
-		}
-		if l.report.Healed == nil {
-			l.report.Healed, l.report.HealedFrom = damage, from
-		}
-		l.report.Replayed, l.report.Bytes = 0, 0
-		if err := l.begin(ctx, c.Spilled, Start{Alone: true}); err != nil {
-			return err
-		}
-		if end, damage, err = l.replay(ctx, attested, c.Attested); err != nil {
-			return err
-		}
+	if end, damage, err = l.healAll(ctx, c, attested, end, damage); err != nil {
+		return err
 	}
 	if damage != nil && damage.LSN < c.Flushed.LSN && c.Spilled.LSN < c.Flushed.LSN {
 		// Nothing is lost: below flushed the files are the truth. The index is made
@@ -101,9 +85,6 @@ func (l *FileLog) recover(ctx context.Context) error {
 	l.o.Event(Event{Kind: EventRecovered, LSN: end.LSN, Bytes: l.report.Bytes})
 	return l.publish(end, c, poisonNone)
 }
-
-// healLimit bounds the segments that one open puts back: each pass reads the log again.
-const healLimit = 100
 
 // agrees asks whether the views are of this log.
 func (l *FileLog) agrees(end Mark) error {
