@@ -159,11 +159,14 @@ func (b *backup) memories(ctx context.Context) error {
 	if err := b.s.Sight(ctx); err != nil {
 		return err
 	}
-	b.whole = max(b.whole, b.s.Log.Applied())
-	done := int64(0)
+	done, began := int64(0), false
 	for id, err := range b.s.IDs(ctx) {
 		if err != nil {
 			return err
+		}
+		if !began {
+			// The list was taken by now: what was deleted since the files stood is not on it.
+			b.whole, began = max(b.whole, b.s.Log.Applied()), true
 		}
 		if done%heldEvery == 0 {
 			if err := errors.Join(ctx.Err(), b.hold.Held()); err != nil {
@@ -198,6 +201,9 @@ func (b *backup) memories(ctx context.Context) error {
 		}
 		b.info.Memories++
 		b.info.Bytes += int64(len(doc.Bytes))
+	}
+	if !began {
+		b.whole = max(b.whole, b.s.Log.Applied())
 	}
 	err = out.Flush()
 	if err == nil {
