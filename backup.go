@@ -120,7 +120,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		s.Living, s.To = living.past()
 	}
 	s.Open = func(ctx context.Context, dir string) error { return openRestored(ctx, dir, &opt) }
-	return repair.Restore(ctx, s)
+	return repair.RestoreBackup(ctx, s)
 }
 
 // past is the store's log as far back as it is kept, and up to where it is durable.

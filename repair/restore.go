@@ -57,13 +57,13 @@ type RestoreReport struct {
 // that it fits. Whoever wrote on there may have used more than the backup has.
 const versionMargin = 1 << 40
 
-// Restore makes a new store of a backup, as of a moment. The moment must lie
+// RestoreBackup makes a new store of a backup, as of a moment. The moment must lie
 // behind the one at which the backup was whole, and the log, the backup's and the living
 // store's, must be unbroken up to it: else the error is a *MomentError or a
 // *errs.TruncatedError.
 //
 // The folder has its name only when all of it is there and sound.
-func Restore(ctx context.Context, s RestoreSource) (report RestoreReport, err error) {
+func RestoreBackup(ctx context.Context, s RestoreSource) (report RestoreReport, err error) {
 	info, err := ReadBackupInfo(s.FS, s.Backup)
 	if err != nil {
 		return report, err
