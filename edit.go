@@ -127,7 +127,11 @@ func (st *Store) adopt(ctx context.Context, m *Memory, data []byte, old version)
 	if err != nil {
 		return version{}, err
 	}
-	value, inflated := st.codec.Encode(nil, &record.Record{Previous: old.lsn, Line: line, Vector: m.Embedding, Doc: data})
+	previous := old.lsn
+	if previous == 0 { // a file that somebody made
+		previous = st.state.Deletion(record.Memory, m.ID)
+	}
+	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: m.Embedding, Doc: data})
 	b := &wal.Batch{
 		Entries:       []wal.Entry{{Key: key(m.ID), Kind: record.KindPut, Value: value, Inflated: inflated}},
 		Preconditions: []wal.Precondition{{Key: key(m.ID), LSN: old.lsn}},

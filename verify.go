@@ -34,14 +34,19 @@ func (st *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding,
 			return
 		}
 		defer st.ended()
-		repair.Verify(ctx, repair.Source{
-			FS: st.fs, Dir: st.dir, Log: st.log, State: &st.state, Codec: &st.codec,
-			Sight: st.sight, Token: st.token, Inline: st.o.System.Inline,
-			FileLimit: fileLimit, Limits: storedLimits, Location: st.o.NaiveTimes,
-			Config: func() error {
-				_, _, err := readConfig(st.fs, st.dir)
-				return err
-			},
-		}, o)(yield)
+		repair.Verify(ctx, st.source(), o)(yield)
+	}
+}
+
+// source is the store as package repair sees it.
+func (st *Store) source() repair.Source {
+	return repair.Source{
+		FS: st.fs, Dir: st.dir, Log: st.log, State: &st.state, Codec: &st.codec,
+		Sight: st.sight, Token: st.token, Inline: st.o.System.Inline,
+		FileLimit: fileLimit, Limits: storedLimits, Location: st.o.NaiveTimes,
+		Config: func() error {
+			_, _, err := readConfig(st.fs, st.dir)
+			return err
+		},
 	}
 }

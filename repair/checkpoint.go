@@ -21,7 +21,7 @@ func (v *verify) checkpoint() error {
 	}
 	f := Finding{
 		Kind: CheckpointSlot, Severity: Healable, Path: "checkpoint", Offset: -1, Err: err,
-		Stake: "where recovery begins; the other slot serves", Heals: ByCheckpoint, Next: nextFlush,
+		Stake: "where recovery begins; the other slot serves", Heals: ByCheckpoint, Next: nextRepair,
 	}
 	if err != nil {
 		f.Stake, f.Heals, f.Next = "where recovery begins", ByLog, nextRepair
@@ -49,6 +49,7 @@ func (v *verify) checkpoint() error {
 		c := slots[best]
 		v.marks = []wal.Mark{c.Flushed, c.Spilled, c.Attested}
 		if c.UUID != v.s.Log.UUID() || c.SegmentSize != v.s.Log.SegmentSize() {
+			f.foreign = true
 			f.Offset, f.Err = int64(best)*wal.SlotSize, fmt.Errorf("it is of another log (%x, segments of %d bytes)", c.UUID, c.SegmentSize)
 			return v.report(f)
 		}

@@ -317,7 +317,7 @@ var damages = []damage{
 	}},
 	{"config", func(t *testing.T, dir string) []want {
 		write(t, file(dir, "config.json"), []byte(`{"varve":1,"flush_threshold":-4}`))
-		return []want{{repair.ConfigInvalid, "config.json", -1, repair.ByHand, repair.Healable}}
+		return []want{{repair.ConfigInvalid, "config.json", -1, repair.ByDefaults, repair.Healable}}
 	}},
 	{"leftover in tmp", func(t *testing.T, dir string) []want {
 		if err := os.MkdirAll(file(dir, "tmp/0123456789abcdef/0"), 0o700); err != nil {

@@ -45,4 +45,57 @@
 //
 // Whatever does not match is looked at several times, after catching up with the
 // log, and is reported only if it persists.
+//
+// A store that cannot even be opened read-only is looked at by Ground, which
+// needs neither log nor index: what is missing below, and which files are no
+// memories.
+//
+// # Plan and Apply
+//
+// Plan makes actions of the findings: what is done, for which of them, from which
+// copy, and what is lost, which is only what no copy holds. It changes nothing.
+// What heals, in this order: log, archive, the files (for the index), salvage.
+//
+//	while nobody else has the store open (open.lock and attach.lock exclusively)
+//	  write a valid config.json      members that are not valid get their defaults
+//	  write the checkpoint anew      the slot that holds; else opening reads the segments
+//	  begin the log anew             see renew.go
+//	  set the segment aside          it was released: into the archive if it is sound
+//	  set the index aside            opening makes it anew
+//	beside others, each under flush.lock
+//	  rebuild the index              from log and files
+//	  set aside                      strangers that are no memories, copies, damaged backups
+//	  restore the file               byte for byte, with its time
+//	  adopt                          an edit; a new file; never what was deleted
+//	  salvage                        below
+//	  record as lost                 its line is kept in the note, its entry is deleted
+//
+// Apply looks again under the lock before each action, and at everything when it
+// is done, until there is nothing more to do. What would need that others are
+// gone waits, and names them.
+//
+// Nothing is destroyed: what is replaced or taken away has a second name in
+// quarantine/ before, durably, with a note that says why.
+//
+// Salvage: a document that breaks off is read as far as it goes; of a conflict
+// that a merge has marked the first side is taken. What comes of it is a new
+// version, whose metadata has "varve_partial": true. The file is kept. The same
+// is done with a file that still reads, but has rotted and has no copy: what it
+// says is not to be relied upon.
+//
+// # The undo manifest
+//
+// quarantine/repair-<id>.undo.jsonl, one JSON object a line. A line is durable
+// before the change that it is about is begun; the last one may be cut.
+//
+//	{"repair":"<id>","when":"…"}                                    first
+//	{"n":3,"do":"<verb>","path":"memories/x.json",                  a change
+//	 "before":{"kept":"quarantine/…","size":…,"mtime":"…","hash":"sha256:…"},   absent: nothing stood there
+//	 "after":{…},"any":true,                                        any: what it became is said at the end
+//	 "id":"x","was":<version>}                                      id: the log is told a new version
+//	{"n":3,"now":<version>}                                         which it was
+//	{"ended":true,"durable":<LSN>,"ends":[{"path":"…","after":{…}}]}   last; without it the repair was cut
+//
+// Undo puts back what stood there, the damage included, if nothing has changed
+// in these places since; quarantine keeps what it has.
 package repair

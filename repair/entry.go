@@ -23,7 +23,7 @@ const absentMost = 1 << 20
 // visit is told every frame in the order of the log.
 func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	for i, m := range r.v.marks {
-		if m == end {
+		if m.LSN == end.LSN && (m.Sum == end.Sum || m.Sum == 0) { // 0: the frame there could not be read
 			r.met[i] = true
 		}
 	}
@@ -35,6 +35,9 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	if err != nil {
 		f := r.finding(EntryInvalid, e.LSN, e.Key, err)
 		f.Stake = "this version"
+		spilled, _ := r.v.s.Log.Place(r.v.s.Log.Spilled() - 1)
+		number, _ := r.v.s.Log.Place(e.LSN)
+		f.released = number < spilled
 		if e.LSN < r.v.s.Log.Flushed() {
 			f.Severity, f.Heals = Healable, ByFiles
 		}

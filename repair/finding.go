@@ -39,6 +39,8 @@ const (
 	Foreign          Kind = "foreign file"       // something that is none of the store's
 	Leftover         Kind = "leftover"           // a temp file whose process is gone
 	Quarantined      Kind = "quarantined"        // things were set aside, and wait for somebody to look at them
+	LogMissing       Kind = "log missing"        // no segment is left: a clone, a rescued copy, a lost wal/
+	StoreUnreadable  Kind = "store unreadable"   // it cannot be opened, for a reason that is not one of these
 )
 
 // Severity says what a finding means for the data.
@@ -71,6 +73,8 @@ const (
 	ByAdoption   = "adoption"
 	ByMoving     = "setting it aside"
 	ByHand       = "editing it"
+	BySalvage    = "salvage"
+	ByDefaults   = "defaults"
 )
 
 // Finding is one thing that is not as it should be.
@@ -85,6 +89,11 @@ type Finding struct {
 	Heals    string // what would heal it, "" when nothing known here would
 	Next     string // the next command
 	Err      error  // what is wrong
+
+	released bool // a segment that the log no longer needs
+	closed   bool // the store could not be opened
+	absent   bool // neither base nor delta is there
+	foreign  bool // a checkpoint of another log
 }
 
 func (f Finding) String() string {
@@ -106,7 +115,5 @@ func (f Finding) String() string {
 const (
 	nextRepair  = "memctl repair"
 	nextRebuild = "memctl rebuild-index"
-	nextConfig  = "memctl config"
 	nextFlush   = "memctl flush"
-	nextRestore = "memctl restore"
 )

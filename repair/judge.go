@@ -174,29 +174,12 @@ func (v *verify) classify(out *Finding, f *file, want *standing) *Finding {
 
 // copyOf looks for the document of a version in log and archive, and says so.
 func (v *verify) copyOf(out *Finding, want *standing) []byte {
-	out.Severity, out.Heals, out.Next = Lost, "", nextRestore
-	for _, from := range []struct {
-		heals string
-		read  func() (wal.Entry, error)
-	}{
-		{ByLog, func() (wal.Entry, error) { return v.s.Log.ReadAt(v.ctx, want.version) }},
-		{ByArchive, func() (wal.Entry, error) { return v.s.Log.ArchivedAt(v.ctx, want.version) }},
-	} {
-		e, err := from.read()
-		if err != nil || e.Key != string(rune(memory))+out.ID || e.LSN != want.version {
-			continue
-		}
-		view, err := record.Parse(e.Value)
-		if err != nil {
-			continue
-		}
-		doc, err := v.s.Codec.Doc(&view, v.s.FileLimit)
-		if err == nil && sha256.Sum256(doc) == want.line.ContentHash {
-			out.Severity, out.Heals, out.Next = Healable, from.heals, nextRepair
-			return doc
-		}
+	out.Severity, out.Heals, out.Next = Lost, "", nextRepair
+	doc, _, from := v.documentOf(out.ID, want.version, want.line.ContentHash)
+	if doc != nil {
+		out.Severity, out.Heals = Healable, from
 	}
-	return nil
+	return doc
 }
 
 // older says whether a file holds a version from before the one it should.

@@ -28,7 +28,11 @@ func (v *verify) log() error {
 	if err := v.s.Sight(v.ctx); err != nil && v.s.Log.Damage() == nil {
 		return err
 	}
-	r := &row{v: v, durable: v.s.Log.Durable(), files: map[uint64]wal.SegmentFile{}, clean: map[uint64]bool{}}
+	known, err := v.s.Log.Known()
+	if err != nil {
+		return err
+	}
+	r := &row{v: v, durable: known, files: map[uint64]wal.SegmentFile{}, clean: map[uint64]bool{}}
 	for _, m := range v.marks {
 		r.durable = max(r.durable, m.LSN) // a log that is damaged below what was attested ends early
 	}
@@ -176,7 +180,7 @@ func (r *row) missing(n uint64) error {
 	f := Finding{Kind: SegmentMissing, Path: "wal/" + segment.Name(n), Offset: -1, Next: nextRepair, Err: errors.New("there is no such file")}
 	start, _ := r.bounds(n)
 	f.LSN = start
-	r.stake(&f, n, r.v.s.Log.SegmentEnd(n))
+	r.stake(&f, n, min(r.v.s.Log.SegmentEnd(n), r.durable))
 	return r.v.report(f)
 }
 
@@ -207,6 +211,8 @@ func (r *row) stake(f *Finding, n uint64, to wal.LSN) {
 		f.Stake = "acknowledged writes that are not in files yet, and all that come after them"
 	}
 	f.Severity, f.Heals = Lost, ""
+	spilled, _ := r.v.s.Log.Place(r.v.s.Log.Spilled() - 1)
+	f.released = n < spilled
 	switch {
 	case r.archived(n):
 		f.Severity, f.Heals = Healable, ByArchive

@@ -25,18 +25,7 @@ func Verify(ctx context.Context, s Source, o VerifyOptions) iter.Seq2[Finding, e
 			yield(Finding{}, err)
 			return
 		}
-		v := &verify{ctx: ctx, s: s, o: o, yield: yield, sum: o.Summary}
-		if v.o.Workers == 0 {
-			v.o.Workers = 2
-		}
-		if s.Inline {
-			v.o.Workers = 1
-		}
-		if v.sum == nil {
-			v.sum = new(Summary)
-		}
-		*v.sum = Summary{Findings: map[Kind]int64{}}
-		v.memories = docfile.Layout{FS: s.FS, Root: s.Dir}.Folder("memories")
+		v := newVerify(ctx, s, o, yield)
 		defer func() {
 			if v.sound != nil {
 				_ = v.sound.Release()
@@ -80,6 +69,22 @@ type verify struct {
 	done, total int64
 }
 
+func newVerify(ctx context.Context, s Source, o VerifyOptions, yield func(Finding, error) bool) *verify {
+	v := &verify{ctx: ctx, s: s, o: o, yield: yield, sum: o.Summary}
+	if v.o.Workers == 0 {
+		v.o.Workers = 2
+	}
+	if s.Inline {
+		v.o.Workers = 1
+	}
+	if v.sum == nil {
+		v.sum = new(Summary)
+	}
+	*v.sum = Summary{Findings: map[Kind]int64{}}
+	v.memories = docfile.Layout{FS: s.FS, Root: s.Dir}.Folder("memories")
+	return v
+}
+
 var errStopped = errors.New("the caller has seen enough")
 
 // report hands a finding to the caller.
@@ -113,7 +118,7 @@ func (v *verify) config() error {
 	}
 	return v.report(Finding{
 		Kind: ConfigInvalid, Severity: Healable, Path: "config.json", Offset: -1, Err: err,
-		Stake: "limits and intervals: the last good ones or the defaults hold", Heals: ByHand, Next: nextConfig,
+		Stake: "limits and intervals: the last good ones or the defaults hold", Heals: ByDefaults, Next: nextRepair,
 	})
 }
 

@@ -23,9 +23,13 @@ func (l *FileLog) openReadOnly(ctx context.Context) error {
 		}
 		return l.ioError("looking at", l.o.walDir(), err)
 	}
-	if l.mapPage() && l.shared.valid(l.host) {
+	if l.mapPage() && l.shared.valid(l.host) && l.shared.Load(wordPoison) != poisonDamaged {
 		l.generation.Store(l.shared.generation())
-		return l.follow(ctx)
+		err := l.follow(ctx)
+		if !errors.Is(err, errs.ErrCorrupt) {
+			return err
+		}
+		// The log is damaged: what can be read of it is served, as after a reboot.
 	}
 	return l.openPrivate(ctx)
 }
@@ -63,7 +67,11 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 	if err := l.begin(ctx, c.Spilled, Start{}); err != nil {
 		return err
 	}
-	end, damage, err := l.replay(ctx, c.Attested.LSN, c.Attested)
+	attested := c.Attested.LSN
+	if l.shared.Shared != nil && l.shared.ofBoot(l.host) {
+		attested = max(attested, l.shared.durable())
+	}
+	end, damage, err := l.replay(ctx, attested, c.Attested)
 	if damage != nil {
 		l.damage.Store(damage)
 		l.report.Damage = damage

@@ -1,0 +1,40 @@
+package docfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// keepCopied bounds what Keep copies where files cannot have two names.
+const keepCopied = 4 << 30
+
+// Keep gives a file a second name in quarantine, durably, its note first, and
+// returns it as a path in the store. The file stays where it is: whoever then
+// replaces or removes it loses nothing. Where names cannot be given it is copied.
+func (q *Quarantine) Keep(name string, n Note) (where string, err error) {
+	f, err := q.l.FS.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return "", failure("open", q.l.rel(name), err)
+	}
+	if err != nil {
+		f = nil
+	} else {
+		defer func() { _ = f.Close() }()
+	}
+	if n.From == "" {
+		n.From = q.l.rel(name)
+	}
+	k, err := q.keep(f, name, n, true)
+	if err != nil || k.state != keptNot {
+		return k.where, err
+	}
+	b, err := vfs.ReadFile(q.l.FS, name, keepCopied)
+	if err != nil {
+		return "", failure("copy", q.l.rel(name), err)
+	}
+	n.Mtime = k.info.Mtime.UTC()
+	return q.Bytes(n.From, b, n)
+}

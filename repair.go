@@ -1,0 +1,275 @@
+package varve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// What repairs a store; see package repair.
+type (
+	RepairPlan   = repair.RepairPlan
+	RepairAction = repair.Action
+	RepairReport = repair.RepairReport
+	UndoReport   = repair.UndoReport
+	UndoRefused  = repair.UndoRefused
+)
+
+// PlanRepair looks at the store in a folder, also one that cannot be opened, and
+// says what would heal it. It changes nothing; RepairPlan.Apply does.
+func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*RepairPlan, error) {
+	ro, err := repairOptions(dir, o, v)
+	if err != nil {
+		return nil, err
+	}
+	return repair.Plan(ctx, dir, ro)
+}
+
+// UndoRepair puts things back as they were before a repair, "" being the newest
+// one. It is refused with a *UndoRefused when the store changed since in these
+// places.
+func UndoRepair(ctx context.Context, dir string, o *Options, id string) (*UndoReport, error) {
+	ro, err := repairOptions(dir, o, VerifyOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return repair.Undo(ctx, dir, id, ro)
+}
+
+// VerifyFolder is Store.Verify for a folder: of a store that cannot be opened it
+// says why, and what that means.
+func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) iter.Seq2[Finding, error] {
+	return func(yield func(Finding, error) bool) {
+		ro, err := repairOptions(dir, o, v)
+		if err != nil {
+			yield(Finding{}, err)
+			return
+		}
+		s, err := ro.Open(ctx, true)
+		if err != nil {
+			repair.Ground(ctx, dir, err, ro)(yield)
+			return
+		}
+		defer func() { _ = s.Close() }()
+		repair.Verify(ctx, s.Source(), v)(yield)
+	}
+}
+
+func repairOptions(dir string, o *Options, v VerifyOptions) (repair.Options, error) {
+	var own Options
+	if o != nil {
+		own = *o
+	}
+	if err := own.Validate(); err != nil {
+		return repair.Options{}, err
+	}
+	own.MustExist, own.NoBackground = true, true
+	filled := own
+	filled.fill()
+	random := &Store{o: filled}
+	return repair.Options{
+		FS: filled.System.FS, Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
+		Random: random.random, LockWait: filled.LockWait, Verify: v,
+		Open: func(ctx context.Context, readOnly bool) (repair.Store, error) {
+			o := own
+			o.ReadOnly = readOnly
+			st, err := Open(ctx, dir, &o)
+			if err != nil {
+				return nil, err
+			}
+			return repairStore{st}, nil
+		},
+		Config: validConfig,
+	}, nil
+}
+
+// validConfig says what is wrong with the text of a config.json.
+func validConfig(text []byte) error {
+	c := new(Config)
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return fmt.Errorf("%s: %w: %w", configName, ErrInvalid, err)
+	}
+	if _, ok := members["varve"]; !ok {
+		return fmt.Errorf("%s: %w", configName, errNoMember)
+	}
+	if err := json.Unmarshal(text, c); err != nil {
+		return fmt.Errorf("%s: %w: %w", configName, ErrInvalid, err)
+	}
+	return c.Validate()
+}
+
+// repairStore is a store as package repair works on it.
+type repairStore struct{ st *Store }
+
+func (r repairStore) Source() repair.Source { return r.st.source() }
+
+func (r repairStore) Close() error { return r.st.Close() }
+
+func (r repairStore) PutBack(ctx context.Context, id string, version wal.LSN, mtime time.Time, doc []byte) error {
+	return r.st.putBack(ctx, id, versionOf(version, mtime, doc))
+}
+
+func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) version {
+	return version{lsn: lsn, doc: doc, line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: lsn}}
+}
+
+func (r repairStore) Adopt(ctx context.Context, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
+	st := r.st
+	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: storedLimits, Location: st.o.NaiveTimes})
+	if err != nil {
+		return 0, err
+	}
+	old := version{lsn: was}
+	if was != 0 {
+		place, err := st.state.Find(record.Memory, m.ID)
+		if err != nil {
+			return 0, err
+		}
+		if old.line = place.Entry; place.InLog {
+			if old, _, err = st.frame(ctx, record.Memory, m.ID, place.Version); err != nil {
+				return 0, err
+			}
+		}
+		old.lsn = was
+	}
+	if m.CreatedAt.IsZero() && old.line.CreatedAt.IsZero() {
+		m.CreatedAt = mtime
+	}
+	if m.UpdatedAt.IsZero() {
+		m.UpdatedAt = mtime
+	}
+	v, err := st.adopt(ctx, m, doc, old)
+	return v.lsn, err
+}
+
+func (r repairStore) Judge(ctx context.Context, id string) error {
+	_, err := r.st.find(ctx, id, true)
+	return err
+}
+
+func (r repairStore) Delete(ctx context.Context, id string, was wal.LSN) error {
+	st := r.st
+	value, _ := st.codec.Encode(nil, &record.Record{Previous: was})
+	b := &wal.Batch{
+		Entries:       []wal.Entry{{Key: key(id), Kind: record.KindDelete, Delete: true, Value: value}},
+		Preconditions: []wal.Precondition{{Key: key(id), LSN: was}},
+	}
+	_, err := st.log.Append(ctx, b)
+	return err
+}
+
+func (r repairStore) Settle(ctx context.Context) error {
+	st := r.st
+	if err := st.log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer st.log.UnlockFlush()
+	if err := st.emptyTemp(ctx); err != nil {
+		return err
+	}
+	return st.flushLocked(ctx, mergeAlways)
+}
+
+func (r repairStore) Reindex(ctx context.Context) error { return r.st.reindexNow(ctx) }
+
+// RebuildIndex makes the index anew from the log and the files. The old one goes
+// to backups/, if it is sound. Others may go on using the store.
+func (st *Store) RebuildIndex(ctx context.Context) error {
+	if err := st.begun(); err != nil {
+		return err
+	}
+	defer st.ended()
+	if err := st.writable(); err != nil {
+		return err
+	}
+	return st.reindexNow(ctx)
+}
+
+func (st *Store) reindexNow(ctx context.Context) error {
+	if err := st.log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer st.log.UnlockFlush()
+	return st.reindexRound(ctx)
+}
+
+// reindexRound is a round whose index is made from the files, once they hold all
+// that the log has; flush.lock is held.
+func (st *Store) reindexRound(ctx context.Context) error {
+	if err := st.sight(ctx); err != nil && !errors.Is(err, ErrCorrupt) {
+		return err
+	}
+	c, err := st.log.Checkpoint()
+	if err != nil {
+		return err
+	}
+	distrusted := st.log.Distrusted()
+	if distrusted {
+		st.flusher.files.Distrust()
+	}
+	list, to, err := st.due(ctx, mergeAlways, c)
+	if err != nil {
+		return err
+	}
+	files := st.filing(c.Flushed.LSN, distrusted)
+	if err := files.end(files.put(ctx, list)); err != nil {
+		return err
+	}
+	set := st.state.Set()
+	if set == nil {
+		return ErrClosed
+	}
+	defer set.Release()
+	recent, _, err := st.stateAt(ctx, set.LSN(), to.LSN)
+	if err != nil {
+		return err
+	}
+	if err := st.keepIndex(set); err != nil {
+		return err
+	}
+	if err := st.reindex(ctx, to, recent, errAsked); err != nil {
+		return err
+	}
+	if err := st.log.SetCheckpoint(to, to, st.folderTimes()); err != nil {
+		return err
+	}
+	if distrusted {
+		st.log.Trust()
+	}
+	st.flusher.rotten.Store(false)
+	return st.refresh()
+}
+
+var errAsked = errors.New("it was asked for")
+
+// keepIndex gives a sound base a second name in backups/.
+func (st *Store) keepIndex(set *index.Set) error {
+	if set.Base() == nil {
+		return nil
+	}
+	for range set.Base().Check() {
+		return nil // damaged: nothing to fall back on
+	}
+	folder := filepath.Join(st.dir, index.BackupsDir)
+	name := filepath.Join(folder, fmt.Sprintf("memory_index.%d.json", set.Base().Meta().LSN))
+	err := st.fs.Link(filepath.Join(st.dir, index.BaseName), name)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrNotExist) {
+		return nil // there already; or not there any more
+	}
+	if err != nil {
+		return st.ioError("keeping", name, err)
+	}
+	return st.fs.SyncDir(folder)
+}

@@ -1,0 +1,105 @@
+package repair
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/index"
+)
+
+// actionFor is what would heal a finding; false when nothing can or need be done.
+func actionFor(f Finding) (a Action, ok bool) {
+	a = Action{Path: f.Path, ID: f.ID, From: f.Heals}
+	switch f.Kind {
+	case ConfigInvalid:
+		a.Do, a.Alone, a.Loses = FixConfig, true, "the settings that are not valid"
+	case CheckpointSlot, CheckpointMark:
+		a.Do, a.Alone, a.Path, a.From = NewMarks, true, "checkpoint", ByLog
+	case SegmentDamaged, SegmentMissing, EntryInvalid:
+		a.Alone, a.ID = true, ""
+		if a.Do = SetSegment; !f.released {
+			a.Do, a.Path = NewLog, "wal"
+		}
+		if f.Severity == Lost {
+			a.Loses = f.Stake
+			if f.Kind != SegmentMissing {
+				a.Loses += ", as far as the damaged bytes held them"
+			}
+		}
+	case SegmentForeign:
+		a.Do, a.Alone = SetAside, true
+	case LogMissing:
+		a.Do, a.Alone = Reopen, true
+		if f.Severity == Lost {
+			a.Loses = f.Stake
+		}
+	case EntryUnknown, IndexLine:
+		a.Do, a.Path, a.ID, a.From = Rebuild, index.BaseName, "", ByLog+" and "+ByFiles
+	case OverlayWrong:
+		return a, false // in memory only: opening is enough, and that was done
+	case IndexDamaged:
+		a.Do, a.Path, a.From = Rebuild, index.BaseName, ByLog+" and "+ByFiles
+		if f.closed {
+			a.Do, a.Path, a.Alone = SetIndexAside, f.Path, true
+		}
+		if f.absent {
+			a.Do = Reopen
+		}
+	case ArchiveDamaged:
+		a.Do = SetAside
+		if f.Severity == Lost {
+			a.Loses = f.Stake
+		}
+	case BackupDamaged:
+		a.Do = SetAside
+	case MemoryMissing, MemoryEmpty, MemoryRot, MemoryInvalid, MemoryWrongID, MemoryStale, MemoryUnreadable:
+		if f.Path == "memories" {
+			return a, false
+		}
+		return forMemory(a, f)
+	case MemoryEdited, Stranger:
+		a.Do = Adopt
+	case Misplaced:
+		a.Do = SetAside
+	case Unparsable:
+		if a.Do = SetAside; f.closed {
+			a.Do, a.Loses = Salvage, "what cannot be read of it"
+		}
+	case Foreign:
+		if f.Severity == Info {
+			return a, false
+		}
+		a.Do = SetAside
+		a.Alone = strings.HasPrefix(f.Path, "wal/") && !strings.HasPrefix(f.Path, "wal/archive/")
+	case Leftover:
+		if !strings.HasPrefix(f.Path, "tmp/") {
+			return a, false // the next open removes it
+		}
+		a.Do, a.Path = Tidy, ""
+	default:
+		return a, false
+	}
+	return a, true
+}
+
+// forMemory is what heals a memory whose file holds none of its versions.
+func forMemory(a Action, f Finding) (Action, bool) {
+	switch {
+	case f.Severity != Lost:
+		a.Do = Restore
+	case f.Heals == ByHand:
+		return a, false // it was stored as it stands
+	case f.Kind == MemoryMissing, f.Kind == MemoryEmpty, f.Kind == MemoryUnreadable:
+		a.Do, a.Loses = RecordLost, f.Stake+": no copy is left"
+	default:
+		a.Do, a.From, a.Loses = Salvage, BySalvage, "what cannot be read of it"
+	}
+	return a, true
+}
+
+// sorted is the actions in the order in which they are applied.
+func (g *grouped) sorted() []Action {
+	slices.SortStableFunc(g.list, func(a, b Action) int { return cmp.Compare(order[a.Do], order[b.Do]) })
+	return g.list
+}

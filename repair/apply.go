@@ -1,0 +1,262 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// rounds bounds how often Apply looks again: each step can uncover what the one
+// before hid (an index made anew shows the files that it does not account for).
+const rounds = 5
+
+// RepairReport is what Apply did.
+type RepairReport struct {
+	ID   string // of the repair; with it Undo puts things back. "" when nothing was changed
+	Done []Done
+	// Waiting could not be done because other processes have the store open.
+	Waiting   []Action
+	Processes []int
+	// Remaining is what verify says now, without what lies in quarantine.
+	Remaining []Finding
+	Summary   Summary
+	Worst     Severity // of Remaining
+}
+
+// Done is an action that was applied.
+type Done struct {
+	Action
+	Result string // what came of it
+	Where  string // where what stood there lies now, in the store; "" when there was nothing to keep
+	Err    error  // why it could not be done; what it is about was left as it is
+}
+
+// repairer is one Apply.
+type repairer struct {
+	ctx    context.Context
+	dir    string
+	o      Options
+	q      *docfile.Quarantine
+	m      *manifest
+	report *RepairReport
+	tried  map[string]bool
+}
+
+// Apply does what the plan says, and verifies. It repeats the looking until
+// nothing more can be done, so what shows only after an earlier step is healed
+// as well. What others have open is healed as far as that is safe.
+//
+// It may be interrupted anywhere, and run again: every action looks at what it is
+// about before it does anything, and a change is written down in the manifest,
+// durably, before it is made.
+func (p *RepairPlan) Apply(ctx context.Context) (*RepairReport, error) {
+	r := &repairer{ctx: ctx, dir: p.Dir, o: p.o, report: &RepairReport{}, tried: map[string]bool{},
+		q: docfile.NewQuarantine(p.o.layout(p.Dir), p.o.Clock)}
+	defer func() {
+		if r.m != nil {
+			_ = r.m.f.Close()
+		}
+	}()
+	plan := *p
+	for range rounds {
+		todo := r.untried(plan.Actions)
+		if len(todo) == 0 {
+			break
+		}
+		if err := r.round(todo); err != nil {
+			return r.report, err
+		}
+		plan.o.Verify.Progress = p.o.Verify.Progress
+		if err := plan.look(ctx); err != nil {
+			return r.report, fmt.Errorf("verifying what was repaired: %w", err)
+		}
+	}
+	r.remaining(&plan)
+	if r.m == nil {
+		return r.report, nil
+	}
+	r.report.ID = r.m.id
+	return r.report, r.end()
+}
+
+// untried leaves out what was done before and shows again, or could not be done.
+func (r *repairer) untried(list []Action) (todo []Action) {
+	for _, a := range list {
+		key := fmt.Sprint(a.Do, "\x00", a.Path, "\x00", a.ID)
+		if !r.tried[key] {
+			r.tried[key] = true
+			todo = append(todo, a)
+		}
+	}
+	return todo
+}
+
+func (r *repairer) remaining(p *RepairPlan) {
+	r.report.Summary = p.Summary
+	for _, a := range p.Actions {
+		r.report.Remaining = append(r.report.Remaining, a.Findings...)
+	}
+	for _, f := range p.Left {
+		if f.Kind != Quarantined {
+			r.report.Remaining = append(r.report.Remaining, f)
+		}
+	}
+	for _, f := range r.report.Remaining {
+		r.report.Worst = max(r.report.Worst, f.Severity)
+	}
+}
+
+// round does what needs that nobody else is there, then the rest.
+func (r *repairer) round(todo []Action) error {
+	if r.m == nil {
+		if err := r.begin(); err != nil {
+			return err
+		}
+	}
+	var alone, live []Action
+	for _, a := range todo {
+		if a.Alone {
+			alone = append(alone, a)
+		} else {
+			live = append(live, a)
+		}
+	}
+	if len(alone) > 0 {
+		err := r.alone(alone)
+		if errors.Is(err, errs.ErrLocked) {
+			r.report.Waiting = append(r.report.Waiting, alone...)
+			if len(live) == 0 {
+				return err
+			}
+		} else if err != nil {
+			return err
+		}
+	}
+	return r.live(live)
+}
+
+// alone holds open.lock and attach.lock, so that nobody has the store open and
+// nobody opens it.
+func (r *repairer) alone(list []Action) error {
+	if err := vfs.MkdirAll(r.o.FS, r.path("wal"), r.folderMode()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, r.o.LockWait)
+	defer cancel()
+	release, ok, err := wal.Alone(r.o.FS, r.dir, r.o.fileMode(), func(k vfs.Lock) error { return k.Lock(ctx, vfs.ModeExclusive) })
+	if err != nil {
+		if ctx.Err() != nil && r.ctx.Err() == nil {
+			err = &errs.LockError{Path: r.path("wal", "open.lock"), Err: err}
+		}
+		return err
+	}
+	if !ok {
+		r.report.Processes = r.processes()
+		return &errs.LockError{Path: r.path("wal", "attach.lock"),
+			Err: fmt.Errorf("stop the processes %v, then run memctl repair again", r.report.Processes)}
+	}
+	defer release()
+	for _, a := range list {
+		if err := r.ctx.Err(); err != nil {
+			return err
+		}
+		d := Done{Action: a}
+		switch a.Do {
+		case FixConfig:
+			err = r.fixConfig(&d)
+		case NewMarks:
+			err = r.newMarks(&d)
+		case NewLog:
+			err = r.newLog(&d)
+		case SetSegment:
+			err = r.retire(&d)
+		case SetIndexAside:
+			err = r.indexAside(&d)
+		case SetAside:
+			err = r.aside(&d, a.Path, why(a.Findings))
+		case Reopen:
+			d.Result = "done by opening it"
+		}
+		if err := r.done(d, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// done notes an action. Only what makes going on senseless is an error.
+func (r *repairer) done(d Done, err error) error {
+	if errors.Is(err, errNothing) {
+		d.Result, err = err.Error(), nil
+	}
+	d.Err = err
+	r.report.Done = append(r.report.Done, d)
+	switch {
+	case err == nil:
+		return nil
+	case r.ctx.Err() != nil, vfs.IsDiskFull(err), vfs.IsPermission(err), errors.Is(err, errs.ErrClosed):
+		return err
+	}
+	return nil
+}
+
+func (r *repairer) processes() []int {
+	s, err := r.o.Open(r.ctx, true)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = s.Close() }()
+	return s.Source().Log.Processes()
+}
+
+// live works on the open store.
+func (r *repairer) live(list []Action) error {
+	s, err := r.o.Open(r.ctx, false)
+	if err != nil {
+		return fmt.Errorf("opening what is being repaired: %w", err)
+	}
+	src := s.Source()
+	h := &healer{r: r, s: s, v: newVerify(r.ctx, src, VerifyOptions{Workers: 1}, nil)}
+	for _, a := range list {
+		if err = r.ctx.Err(); err != nil {
+			break
+		}
+		d := Done{Action: a}
+		aerr := h.heal(&d)
+		if err = r.done(d, aerr); err != nil {
+			break
+		}
+	}
+	if err == nil && src.Log.Damage() == nil {
+		err = s.Settle(r.ctx)
+	}
+	return errors.Join(err, s.Close())
+}
+
+func (r *repairer) path(elem ...string) string {
+	return filepath.Join(append([]string{r.dir}, elem...)...)
+}
+
+func (r *repairer) folderMode() fs.FileMode {
+	if r.o.FolderMode == 0 {
+		return 0o700
+	}
+	return r.o.FolderMode
+}
+
+// why is the first reason of some findings.
+func why(list []Finding) string {
+	for _, f := range list {
+		if f.Err != nil {
+			return string(f.Kind) + ": " + f.Err.Error()
+		}
+	}
+	return "repair"
+}

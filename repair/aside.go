@@ -1,0 +1,160 @@
+package repair
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// standsAt looks at what stands at a path; nil: nothing.
+func standsAt(fsys vfs.FS, name string) (*stands, error) {
+	info, err := fsys.Stat(name)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &stands{Size: info.Size, Mtime: info.Mtime.UTC()}
+	if !info.Mode.IsRegular() {
+		return s, nil
+	}
+	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, info.Size)); err != nil {
+		return s, nil // the system refuses to read it
+	}
+	s.Hash = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return s, nil
+}
+
+// keep gives what stands at a path in the store a second name in quarantine;
+// nil when nothing stands there.
+func (r *repairer) keep(rel string, n docfile.Note) (*stands, error) {
+	name := r.path(filepath.FromSlash(rel))
+	was, err := standsAt(r.o.FS, name)
+	if err != nil || was == nil {
+		return nil, err
+	}
+	n.From = rel
+	if n.Why == "" {
+		n.Why = "repair replaced it"
+	}
+	was.Kept, err = r.q.Keep(name, n)
+	return was, err
+}
+
+// aside moves what stands at a path into quarantine.
+func (r *repairer) aside(d *Done, rel, why string) error {
+	return r.asideNote(d, rel, docfile.Note{Why: why, ID: d.ID})
+}
+
+func (r *repairer) asideNote(d *Done, rel string, n docfile.Note) error {
+	name := r.path(filepath.FromSlash(rel))
+	info, err := r.o.FS.Stat(name)
+	if gone(err) {
+		return errNothing
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Mode.IsRegular() {
+		return r.asideSpecial(d, rel, n.Why)
+	}
+	was, err := r.keep(rel, n)
+	if err != nil {
+		return err
+	}
+	if err := r.m.intend(change{Do: d.Do, Path: rel, Before: was}); err != nil {
+		return err
+	}
+	d.Where, d.Result = was.Kept, "it lies in "+was.Kept
+	return r.remove(rel)
+}
+
+// remove takes away what has a second name in quarantine.
+func (r *repairer) remove(rel string) error {
+	name := r.path(filepath.FromSlash(rel))
+	if err := r.o.FS.Remove(name); err != nil && !gone(err) {
+		return err
+	}
+	return r.o.FS.SyncDir(filepath.Dir(name))
+}
+
+// asideSpecial moves a folder or a link: these cannot have two names.
+func (r *repairer) asideSpecial(d *Done, rel, why string) error {
+	was, err := standsAt(r.o.FS, r.path(filepath.FromSlash(rel)))
+	if err != nil {
+		return err
+	}
+	for n := 1; n < 1000; n++ {
+		was.Kept = fmt.Sprintf("quarantine/%s.%d-%s", r.m.id, n, path.Base(rel))
+		if _, err := r.o.FS.Stat(r.path(filepath.FromSlash(was.Kept))); err == nil {
+			continue
+		}
+		if err := r.m.intend(change{Do: d.Do, Path: rel, Before: was}); err != nil {
+			return err
+		}
+		err = r.o.FS.RenameNew(r.path(filepath.FromSlash(rel)), r.path(filepath.FromSlash(was.Kept)))
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.o.FS.SyncDir(r.path(path.Dir(rel))); err != nil {
+			return err
+		}
+		if err := r.o.FS.SyncDir(r.path("quarantine")); err != nil {
+			return err
+		}
+		d.Where, d.Result = was.Kept, "it lies in "+was.Kept
+		_, err := r.q.Bytes(path.Base(was.Kept)+".why", []byte(why+"\n"), docfile.Note{Why: why, From: rel})
+		return err
+	}
+	return fmt.Errorf("%s: there are too many of that name in quarantine", rel)
+}
+
+// write puts bytes in the place of a file, which is kept.
+func (r *repairer) write(d *Done, rel string, data []byte, any bool) error {
+	was, err := r.keep(rel, docfile.Note{Why: why(d.Findings)})
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(data)
+	if err := r.m.intend(change{Do: d.Do, Path: rel, Before: was, Any: any,
+		After: &stands{Size: int64(len(data)), Hash: "sha256:" + hex.EncodeToString(sum[:])}}); err != nil {
+		return err
+	}
+	if was != nil {
+		d.Where = was.Kept
+	}
+	temp := r.path("tmp", "repair."+strings.ReplaceAll(rel, "/", "."))
+	if err := vfs.MkdirAll(r.o.FS, r.path("tmp"), r.folderMode()); err != nil {
+		return err
+	}
+	return vfs.WriteDurable(r.o.FS, temp, r.path(filepath.FromSlash(rel)), data, r.o.fileMode())
+}
+
+// noteOf is the note of what an action replaces.
+func noteOf(d *Done) docfile.Note {
+	n := docfile.Note{Why: why(d.Findings), ID: d.ID}
+	for _, f := range d.Findings {
+		n.Version = max(n.Version, f.LSN)
+	}
+	return n
+}

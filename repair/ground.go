@@ -1,0 +1,243 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// Ground looks at a store that cannot be opened read-only, for the reason that
+// opening gave: what its ground (config, checkpoint, log, index) lacks, and
+// whether the files can be read. It reads only, and needs no log and no index.
+// A reason that is no damage is the error that ends it.
+func Ground(ctx context.Context, dir string, opening error, o Options) iter.Seq2[Finding, error] {
+	return func(yield func(Finding, error) bool) {
+		g := &ground{ctx: ctx, dir: dir, o: o}
+		err := g.damage(opening)
+		for _, step := range []func() error{g.config, g.log, g.index} {
+			if err == nil {
+				err = step()
+			}
+		}
+		if err == nil && len(g.list) == 0 {
+			g.add(Finding{Kind: StoreUnreadable, Severity: Lost, Path: ".", Stake: "the whole store", Err: opening})
+		}
+		for _, f := range g.list {
+			if err == nil && !yield(f, nil) {
+				return
+			}
+		}
+		if err == nil {
+			var more bool
+			if more, err = g.files(yield); !more {
+				return
+			}
+		}
+		if err != nil {
+			yield(Finding{}, err)
+		}
+	}
+}
+
+type ground struct {
+	ctx     context.Context
+	dir     string
+	o       Options
+	list    []Finding
+	noLog   bool
+	mark    wal.Checkpoint
+	hasMark bool
+}
+
+func (g *ground) add(f Finding) {
+	if f.Next == "" {
+		f.Next = nextRepair
+	}
+	f.closed = true
+	if f.Offset == 0 {
+		_, f.Offset = place(f.Err, f.Path)
+	}
+	g.list = append(g.list, f)
+}
+
+func (g *ground) path(elem ...string) string {
+	return filepath.Join(append([]string{g.dir}, elem...)...)
+}
+
+// damage gives back what is no damage: no store, no leave, a newer format.
+func (g *ground) damage(opening error) error {
+	switch {
+	case errors.Is(opening, errs.ErrNewerFormat), errors.Is(opening, errs.ErrLocked), errors.Is(opening, errs.ErrPermission),
+		vfs.IsPermission(opening), errors.Is(opening, context.Canceled), errors.Is(opening, context.DeadlineExceeded):
+		return opening
+	}
+	if _, err := g.o.FS.Stat(g.path("wal", "open.lock")); err == nil {
+		return nil
+	}
+	if b, err := vfs.ReadFile(g.o.FS, g.path("config.json"), 1<<20); err == nil && g.o.Config(b) == nil {
+		return nil
+	}
+	names, err := g.o.FS.ReadDir(g.path("memories"))
+	if err == nil {
+		for _, n := range names {
+			if strings.HasSuffix(n, docfile.Extension) {
+				return nil
+			}
+		}
+	}
+	return opening
+}
+
+func (g *ground) config() error {
+	b, err := vfs.ReadFile(g.o.FS, g.path("config.json"), 1<<20)
+	if gone(err) {
+		return nil // made at the next open
+	}
+	if err == nil {
+		err = g.o.Config(b)
+	}
+	if errors.Is(err, errs.ErrNewerFormat) || vfs.IsPermission(err) {
+		return err
+	}
+	if err != nil {
+		g.add(Finding{Kind: ConfigInvalid, Severity: Healable, Path: "config.json", Offset: -1, Err: err,
+			Stake: "limits and intervals: the defaults hold", Heals: ByDefaults})
+	}
+	return nil
+}
+
+// log looks for a segment that begins as one.
+func (g *ground) log() error {
+	var err error
+	if g.mark, err = wal.ReadCheckpoint(g.o.FS, g.dir); err == nil {
+		g.hasMark = true
+	} else if info, serr := g.o.FS.Stat(g.path("checkpoint")); serr == nil && info.Mode.IsRegular() {
+		if errors.Is(err, errs.ErrNewerFormat) || vfs.IsPermission(err) {
+			return err
+		}
+		g.add(Finding{Kind: CheckpointSlot, Severity: Healable, Path: "checkpoint", Offset: -1, Err: err, Stake: "where recovery begins", Heals: ByLog})
+	}
+	names, err := g.o.FS.ReadDir(g.path("wal"))
+	if err != nil && !gone(err) {
+		return fmt.Errorf("reading %s: %w", g.path("wal"), err)
+	}
+	for _, name := range names {
+		if _, ok := segment.ParseName(name); !ok {
+			continue
+		}
+		b, err := vfs.ReadFile(g.o.FS, g.path("wal", name), segment.MaxSize)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", g.path("wal", name), err)
+		}
+		if _, _, err := segment.ParseStart(b); !errors.Is(err, segment.ErrEnd) {
+			g.noCheckpoint()
+			return nil
+		}
+	}
+	g.noLog = true
+	f := Finding{Kind: LogMissing, Severity: Healable, Path: "wal", Offset: -1, Heals: ByFiles,
+		Stake: "the history of the memories; their newest versions are in files", Err: errors.New("it holds no segment")}
+	if g.hasMark && g.mark.Attested.LSN > g.mark.Flushed.LSN {
+		f.Severity, f.Heals = Lost, ""
+		f.Stake = fmt.Sprintf("acknowledged writes that were not in files yet: %d bytes of log", g.mark.Attested.LSN-g.mark.Flushed.LSN)
+	}
+	g.add(f)
+	return nil
+}
+
+// noCheckpoint: there is a log, and nothing says where its marks are.
+func (g *ground) noCheckpoint() {
+	if _, err := g.o.FS.Stat(g.path("checkpoint")); gone(err) {
+		g.add(Finding{Kind: CheckpointSlot, Severity: Healable, Path: "checkpoint", Offset: -1, Err: err, Stake: "where recovery begins", Heals: ByLog})
+	}
+}
+
+// index loads base and delta as an opening does.
+func (g *ground) index() error {
+	if g.noLog {
+		return nil // made anew with the log, from the files
+	}
+	var err error
+	if _, err = g.o.FS.Stat(g.path(index.BaseName)); err == nil && g.hasMark {
+		want := index.Want{Store: uuid.UUID(g.mark.UUID).String(), Spilled: g.mark.Spilled.LSN}
+		var set *index.Set
+		if set, err = index.Load(g.o.FS, g.dir, want, nil); err == nil {
+			return set.Release()
+		}
+	}
+	if errors.Is(err, errs.ErrNewerFormat) || vfs.IsPermission(err) {
+		return err
+	}
+	if err != nil {
+		path, offset := place(err, index.BaseName)
+		_, noBase := g.o.FS.Stat(g.path(index.BaseName))
+		_, noDelta := g.o.FS.Stat(g.path(index.DeltaName))
+		g.add(Finding{absent: gone(noBase) && gone(noDelta), Kind: IndexDamaged, Severity: Healable, Path: path, Offset: offset, Err: err,
+			Stake: "finding and listing memories; the memories themselves are in their files", Heals: ByIndex})
+	}
+	return nil
+}
+
+// files reads each file of memories/: whether it is a memory, and in its place.
+func (g *ground) files(yield func(Finding, error) bool) (more bool, err error) {
+	folder := docfile.Layout{FS: g.o.FS, Root: g.dir}.Folder("memories")
+	names, err := folder.Names()
+	if gone(err) {
+		return true, nil
+	}
+	if err != nil {
+		return yield(Finding{Kind: MemoryUnreadable, Severity: Lost, Path: "memories", Offset: -1, Err: err, Stake: "all memories", Next: nextRepair}, nil), nil
+	}
+	for i, name := range names {
+		if err := g.ctx.Err(); err != nil {
+			return true, err
+		}
+		if p := g.o.Verify.Progress; p != nil && i%chunk == 0 {
+			p(int64(i), int64(len(names)))
+		}
+		if !strings.HasSuffix(name, docfile.Extension) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
+			continue
+		}
+		f := Finding{Path: "memories/" + name, Offset: -1, Next: nextRepair, closed: true}
+		data, _, err := folder.Read(name, groundLimit)
+		var m *memstore.Memory
+		if err == nil {
+			m, err = memstore.Decode(data, memstore.DecodeOptions{Limits: groundLimits, Owned: true})
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			f.Kind, f.Severity, f.Offset, f.Err = Unparsable, Lost, offsetOf(err), err
+			f.Stake, f.Heals = "this memory; log and archive are searched for it when the store is open", BySalvage
+		case docfile.FileName(m.ID) != name:
+			f.Kind, f.Severity, f.ID, f.Heals = Misplaced, Healable, m.ID, ByMoving
+			f.Stake, f.Err = "nothing, if the memory is in its place", fmt.Errorf("it holds the id %s, whose file is %s", errs.Quote(m.ID), docfile.FileName(m.ID))
+		default:
+			continue
+		}
+		if !yield(f, nil) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+const groundLimit = 256 << 20
+
+// groundLimits are for reading what is stored: today's limits are for writing.
+var groundLimits = memstore.Limits{MemoryBytes: groundLimit, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}

@@ -1,0 +1,104 @@
+package repair
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// What is healed while nobody has the store open.
+
+// fixConfig writes a config.json with the members that are valid.
+func (r *repairer) fixConfig(d *Done) error {
+	text, err := vfs.ReadFile(r.o.FS, r.path("config.json"), 1<<20)
+	if err != nil && !gone(err) {
+		return err
+	}
+	if err == nil && r.o.Config(text) == nil {
+		return errNothing
+	}
+	var read map[string]json.RawMessage
+	if json.Unmarshal(text, &read) != nil {
+		read = nil
+	}
+	out := map[string]json.RawMessage{"varve": json.RawMessage("1")}
+	encode := func() []byte {
+		b, err := json.MarshalIndent(out, "", "  ")
+		if err != nil {
+			return nil
+		}
+		return append(b, '\n')
+	}
+	dropped := 0
+	for name, value := range read { // the order does not matter: each is tried by itself
+		was, had := out[name]
+		out[name] = value
+		if r.o.Config(encode()) == nil {
+			continue
+		}
+		if delete(out, name); had {
+			out[name] = was
+		}
+		dropped++
+	}
+	d.Result = "what was not valid has its default now"
+	if read == nil {
+		d.Result = "it could not be read at all: everything has its default now"
+	}
+	return r.write(d, "config.json", encode(), false)
+}
+
+// newMarks writes the checkpoint that holds into a file of its own; without one
+// it takes the file away, and opening finds the marks in the segments.
+func (r *repairer) newMarks(d *Done) error {
+	c, err := wal.ReadCheckpoint(r.o.FS, r.dir)
+	for _, f := range d.Findings {
+		if f.Kind == CheckpointMark || f.foreign {
+			err = errors.New("its marks are not of this log")
+		}
+	}
+	if err != nil {
+		if err := r.intendAny(d, "checkpoint"); err != nil {
+			return err
+		}
+		d.Result = "opening finds the marks in the segments"
+		return r.remove("checkpoint")
+	}
+	if err := r.intendAny(d, "checkpoint"); err != nil {
+		return err
+	}
+	d.Result = "from the slot that holds"
+	return wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode())
+}
+
+// intendAny keeps a file that is going to change, in a way that is known at the
+// end only.
+func (r *repairer) intendAny(d *Done, rel string) error {
+	was, err := r.keep(rel, noteOf(d))
+	if err != nil {
+		return err
+	}
+	if was != nil && d.Where == "" {
+		d.Where = was.Kept
+	}
+	return r.m.intend(change{Do: d.Do, Path: rel, Before: was, Any: true})
+}
+
+// indexAside takes base and delta away; opening makes the index anew.
+func (r *repairer) indexAside(d *Done) error {
+	for _, name := range []string{index.BaseName, index.DeltaName} {
+		if err := r.intendAny(d, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{index.DeltaName, index.BaseName} { // never a delta without its base
+		if err := r.remove(name); err != nil {
+			return err
+		}
+	}
+	d.Result = "opening makes it anew"
+	return nil
+}

@@ -1,0 +1,375 @@
+package repair
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// A log with damage in it cannot be mended in place: each frame names the one
+// before it. So everything that can be read of it, also behind the damage, goes
+// into files and index, and the log begins anew: under its UUID, so that the
+// archive stays its history and versions keep their meaning, in a segment above
+// every position that was ever given, so that none means two things. In this
+// order, so that it may be cut anywhere and run again:
+//
+//  1. the newest versions above flushed into files, durable
+//  2. a new segment, which nothing names yet
+//  3. the index, as of that segment's start; or none, and opening makes it from
+//     the files, where the damage hides what it would have to know
+//  4. the checkpoint, which names the new segment: from here on it is the log
+//  5. the old segments: sound ones into the archive, all into quarantine
+
+// renewal is one such beginning.
+type renewal struct {
+	r   *repairer
+	d   *Done
+	s   Store
+	v   *verify
+	log *wal.FileLog
+	c   wal.Checkpoint
+
+	attested wal.LSN
+	lastTime int64
+	newest   map[string]found // above spilled, what can be read
+	hashes   map[string][][32]byte
+	gaps     []wal.Gap
+}
+
+type found struct {
+	version wal.LSN
+	deleted bool
+}
+
+func (r *repairer) newLog(d *Done) error {
+	s, err := r.o.Open(r.ctx, true)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	src := s.Source()
+	n := &renewal{r: r, d: d, s: s, v: newVerify(r.ctx, src, VerifyOptions{Workers: 1}, nil), log: src.Log,
+		newest: map[string]found{}, hashes: map[string][][32]byte{}}
+	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.dir); err != nil {
+		return fmt.Errorf("reading the checkpoint: %w", err)
+	}
+	for _, step := range []func() error{n.read, n.files, n.begin} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read goes through all frames from spilled on. Up to what is known to have been
+// durable it goes on behind damage; beyond that only what links on is in the log.
+func (n *renewal) read() error {
+	known, err := n.log.Known()
+	if err != nil {
+		return err
+	}
+	n.attested = max(n.c.Attested.LSN, known)
+	list, _, err := n.log.SegmentFiles()
+	if err != nil {
+		return err
+	}
+	var prev wal.Mark
+	var batch []wal.Entry
+	ended := false
+	first, _ := n.log.Place(n.c.Spilled.LSN - 1)
+	for i, f := range list {
+		if f.Number < first || f.Zero || ended {
+			continue
+		}
+		end := framesEnd(n.log, list[i:])
+		_, err := n.log.WalkSegment(n.r.ctx, f.Number, prev, end, func(end wal.Mark, e *wal.Entry) error {
+			if ended {
+				return nil
+			}
+			prev = end
+			if e == nil {
+				return nil
+			}
+			n.lastTime = max(n.lastTime, e.Time.UnixMicro())
+			batch = append(batch, wal.Entry{LSN: e.LSN, Key: strings.Clone(e.Key), Delete: e.Delete, Value: slices.Clone(e.Value)})
+			if !e.More || e.LSN < n.attested {
+				for _, e := range batch {
+					n.saw(&e)
+				}
+				batch = batch[:0]
+			}
+			return nil
+		}, func(g wal.Gap) {
+			if errors.Is(g.Err, segment.ErrEnd) && g.To == end {
+				return // where the segment's frames end
+			}
+			if batch = batch[:0]; g.At >= n.attested {
+				ended = true
+				return
+			}
+			n.gaps = append(n.gaps, g)
+		})
+		if err != nil && !gone(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *renewal) saw(e *wal.Entry) {
+	if e.LSN < n.c.Spilled.LSN {
+		return
+	}
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return
+	}
+	if !e.Delete {
+		line, err := index.ParseLine(view.Line)
+		if err != nil {
+			return
+		}
+		n.hashes[e.Key] = append(n.hashes[e.Key], line.ContentHash)
+	}
+	n.newest[e.Key] = found{e.LSN, e.Delete}
+}
+
+// files puts what is not in files yet there.
+func (n *renewal) files() error {
+	var due []string
+	for key, f := range n.newest {
+		if f.version >= n.c.Flushed.LSN && key[0] == memory {
+			due = append(due, key)
+		}
+	}
+	slices.SortFunc(due, func(a, b string) int { return cmp.Compare(n.newest[a].version, n.newest[b].version) })
+	if len(due) == 0 {
+		return nil
+	}
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: n.r.o.layout(n.r.dir), Token: "repair-" + n.r.m.id, Clock: n.r.o.Clock, Workers: 1, Limit: int64(n.v.s.FileLimit)})
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(due, 64) {
+		var changes []docfile.Change
+		for _, key := range part {
+			c, err := n.change(key)
+			if err != nil {
+				return errors.Join(err, fl.Close())
+			}
+			changes = append(changes, c)
+		}
+		res, err := fl.Round(n.r.ctx, changes)
+		if err == nil && len(res.Blocked) > 0 {
+			err = res.Blocked[0].Err
+		}
+		if err != nil {
+			return errors.Join(err, fl.Close())
+		}
+	}
+	n.d.Result = fmt.Sprintf("%d memories that were only in the log were put into files", len(due))
+	return fl.Close()
+}
+
+func (n *renewal) change(key string) (docfile.Change, error) {
+	id, at := key[1:], n.newest[key]
+	e, err := n.log.ReadAt(n.r.ctx, at.version)
+	if err != nil {
+		return docfile.Change{}, err
+	}
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return docfile.Change{}, err
+	}
+	return docfile.Change{
+		Folder: n.v.memories, Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
+		Data: func() ([]byte, error) { return n.s.Source().Codec.Doc(&view, n.v.s.FileLimit) },
+		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
+			b, err := data()
+			return err == nil && n.ours(key, hashOf(b))
+		},
+	}, nil
+}
+
+// ours says whether bytes are a version of a memory that log or index know.
+func (n *renewal) ours(key string, hash [32]byte) bool {
+	if slices.Contains(n.hashes[key], hash) {
+		return true
+	}
+	line, err := n.v.line(key[1:])
+	return err == nil && line.ContentHash == hash
+}
+
+// begin makes the new segment, the index as of its start, and the checkpoint
+// that names it; then the old segments go.
+func (n *renewal) begin() error {
+	r, src := n.r, n.s.Source()
+	list, _, err := n.log.SegmentFiles()
+	if err != nil {
+		return err
+	}
+	highest, _ := n.log.Place(max(n.attested, n.c.Flushed.LSN, src.State.From()))
+	for _, f := range list {
+		highest = max(highest, f.Number)
+	}
+	number := highest + 1
+	var nonce [4]byte
+	if err := r.o.Random(nonce[:]); err != nil {
+		return err
+	}
+	if err := r.intendAny(n.d, "wal/"+segment.Name(number)); err != nil {
+		return err
+	}
+	geo := segment.Geometry{UUID: n.log.UUID(), Size: n.log.SegmentSize()}
+	h := segment.Header{Nonce: binary.LittleEndian.Uint32(nonce[:]), Time: max(r.o.Clock().UnixMicro(), n.c.Time+1, n.lastTime+1)}
+	mark, err := wal.NewSegment(r.o.FS, r.dir, geo, number, h, r.o.fileMode())
+	if err != nil {
+		return err
+	}
+	if err := n.index(mark); err != nil {
+		return err
+	}
+	c := n.c
+	c.UUID, c.SegmentSize, c.Flushed, c.Spilled, c.Attested, c.Time, c.Mtimes = geo.UUID, geo.Size, mark, mark, mark, h.Time, [wal.Folders]int64{}
+	if err := r.intendAny(n.d, "checkpoint"); err != nil {
+		return err
+	}
+	if err := wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode()); err != nil {
+		return err
+	}
+	n.d.Result = strings.TrimPrefix(n.d.Result+"; the log goes on in "+segment.Name(number), "; ")
+	return r.retireBelow(n.d, n.log, number)
+}
+
+// index writes the index as of the new log's start, or takes it away.
+func (n *renewal) index(mark wal.Mark) error {
+	r, src := n.r, n.s.Source()
+	for _, name := range []string{index.BaseName, index.DeltaName} {
+		if err := r.intendAny(n.d, name); err != nil {
+			return err
+		}
+	}
+	fromFiles := slices.ContainsFunc(n.gaps, func(g wal.Gap) bool {
+		return g.To > n.c.Spilled.LSN && g.At < n.c.Flushed.LSN // a file may hold what only the damage knew
+	})
+	set := src.State.Set()
+	if set == nil {
+		return errs.ErrClosed
+	}
+	defer func() { _ = set.Release() }()
+	if !fromFiles {
+		err := n.writeIndex(set, mark)
+		if !errors.Is(err, errs.ErrCorrupt) {
+			return err
+		}
+	}
+	for _, name := range []string{index.DeltaName, index.BaseName} {
+		if err := r.remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
+	r := n.r
+	ch := index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) {
+		e, err := n.log.ReadAt(r.ctx, c.Version)
+		if err != nil {
+			return nil, err
+		}
+		view, err := record.Parse(e.Value)
+		if err != nil {
+			return nil, err
+		}
+		return index.Finish(dst, view.Line, c.Version, e.Time.UnixMicro())
+	}}
+	for _, key := range slices.Sorted(maps.Keys(n.newest)) {
+		c := index.Change{Section: index.Memories, ID: key[1:], Version: n.newest[key].version, Deleted: n.newest[key].deleted}
+		if key[0] == record.Assembly {
+			c.Section = index.Assemblies
+		}
+		ch.List = append(ch.List, c)
+	}
+	_, err := index.WriteBase(set, index.Target{
+		FS: r.o.FS, Dir: r.dir, Temp: r.path("tmp", "index.repair"), Perm: r.o.fileMode(),
+		Store: uuid.UUID(n.log.UUID()).String(), LSN: mark.LSN, Chain: mark.Sum, Now: r.o.Clock(),
+	}, ch)
+	return err
+}
+
+// retire sets aside what the log no longer needs, with what is damaged in it.
+func (r *repairer) retire(d *Done) error {
+	s, err := r.o.Open(r.ctx, true)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	log := s.Source().Log
+	below, _ := log.Place(log.Spilled() - 1)
+	d.Result = "the log does not need it"
+	return r.retireBelow(d, log, below)
+}
+
+// retireBelow takes all segments below a number away: the sound ones are copied
+// into the archive, and all lie in quarantine.
+func (r *repairer) retireBelow(d *Done, log *wal.FileLog, number uint64) error {
+	list, _, err := log.SegmentFiles()
+	if err != nil {
+		return err
+	}
+	for i, f := range list {
+		if f.Number >= number {
+			break
+		}
+		rel := "wal/" + segment.Name(f.Number)
+		if f.Zero {
+			continue // prepared, or recycled
+		}
+		end := framesEnd(log, list[i:])
+		sound := f.Err == nil
+		_, err := log.WalkSegment(r.ctx, f.Number, wal.Mark{}, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) {
+			sound = sound && errors.Is(g.Err, segment.ErrEnd) && g.To == end
+		})
+		if err != nil {
+			return err
+		}
+		if sound {
+			if err := log.ArchiveSegment(f.Number); err != nil {
+				return err
+			}
+		}
+		one := Done{Action: Action{Do: d.Do, Path: rel, Findings: d.Findings}}
+		if err := r.aside(&one, rel, why(d.Findings)); err != nil && !errors.Is(err, errNothing) {
+			return err
+		}
+		if d.Where == "" || rel == d.Path {
+			d.Where = one.Where
+		}
+	}
+	return nil
+}
+
+// framesEnd is up to where the first of some segments holds frames, as the one
+// after it says; else its end.
+func framesEnd(log *wal.FileLog, list []wal.SegmentFile) wal.LSN {
+	end := log.SegmentEnd(list[0].Number)
+	if len(list) > 1 && list[1].Err == nil && list[1].Number == list[0].Number+1 && list[1].Start.PrevEnd > end-log.SegmentSize() {
+		end = min(end, list[1].Start.PrevEnd)
+	}
+	return end
+}

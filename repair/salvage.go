@@ -1,0 +1,168 @@
+package repair
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/memstore"
+)
+
+// PartialKey is the member of metadata by which a memory is known that was put
+// together from what could be read of a damaged file; its value is true. The
+// file itself lies in quarantine.
+const PartialKey = "varve_partial"
+
+// salvaged reads a damaged document as far as it goes: whole members of the
+// object, and of a string that breaks off what is there of it. A conflict that a
+// merge left is taken with its first side. id is the memory's, "" when only the
+// document tells. It fails when there is nothing worth keeping: no id, or
+// neither content nor metadata.
+func (v *verify) salvaged(data []byte, id string) (*memstore.Memory, []byte, error) {
+	text, err := asFarAsItGoes(firstSide(data))
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := memstore.Decode(text, memstore.DecodeOptions{Limits: v.s.Limits, Location: v.s.Location, IDOptional: id != ""})
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.ID == "" {
+		m.ID = id
+	}
+	if id != "" && m.ID != id {
+		return nil, nil, fmt.Errorf("%w: it holds the id %s", errs.ErrInvalid, errs.Quote(m.ID))
+	}
+	if m.Content == "" && len(m.Metadata) == 0 {
+		return nil, nil, fmt.Errorf("%w: neither content nor metadata can be read", errs.ErrInvalid)
+	}
+	if m.Metadata == nil {
+		m.Metadata = map[string]any{}
+	}
+	m.Metadata[PartialKey] = true
+	doc, err := m.Encode(v.s.Limits)
+	return m, doc, err
+}
+
+// asFarAsItGoes makes a whole object of the beginning of one.
+func asFarAsItGoes(data []byte) ([]byte, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))
+	if k := d.PeekKind(); k != '{' {
+		return nil, fmt.Errorf("%w: it does not begin as an object", errs.ErrInvalid)
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	out := []byte("{")
+	var names []string
+	member := func(name string, value []byte) {
+		if slices.Contains(names, name) {
+			return
+		}
+		if names = append(names, name); len(names) > 1 {
+			out = append(out, ',')
+		}
+		out, _ = jsontext.AppendQuote(out, name)
+		out = append(append(out, ':'), value...)
+	}
+	for d.PeekKind() == '"' {
+		t, err := d.ReadToken()
+		if err != nil {
+			break
+		}
+		name := t.String()
+		from := d.InputOffset()
+		value, err := d.ReadValue()
+		if err == nil {
+			member(name, value)
+			continue
+		}
+		if rest, ok := brokenString(data[from:]); ok {
+			member(name, rest)
+		}
+		break
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%w: no member can be read", io.ErrUnexpectedEOF)
+	}
+	whole := jsontext.Value(append(out, '}'))
+	if err := whole.Indent(jsontext.WithIndent("  ")); err != nil {
+		return nil, err
+	}
+	return append(whole, '\n'), nil
+}
+
+// brokenString makes a whole string of the beginning of one, behind a colon.
+func brokenString(b []byte) ([]byte, bool) {
+	b = bytes.TrimLeft(b, " \t\r\n:")
+	if len(b) < 2 || b[0] != '"' {
+		return nil, false
+	}
+	end := 1
+	for end < len(b) {
+		c := b[end]
+		if c == '"' || c < ' ' {
+			break
+		}
+		n := 1
+		switch {
+		case c == '\\' && end+1 < len(b) && b[end+1] == 'u':
+			n = 6
+		case c == '\\':
+			n = 2
+		case c >= utf8.RuneSelf:
+			r, size := utf8.DecodeRune(b[end:])
+			if n = size; r == utf8.RuneError && size <= 1 {
+				n = len(b) // bytes that are no text end it
+			}
+		}
+		piece := append(append([]byte{'"'}, b[end:min(end+n, len(b))]...), '"')
+		if end+n > len(b) || !jsontext.Value(piece).IsValid(jsontext.AllowInvalidUTF8(n == 6)) {
+			break
+		}
+		end += n
+	}
+	if end == 1 {
+		return nil, false
+	}
+	s := append(slices.Clone(b[:end]), '"')
+	if !jsontext.Value(s).IsValid() { // half of a surrogate pair, at its end
+		if end < 7 {
+			return nil, false
+		}
+		s = append(slices.Clone(b[:end-6]), '"')
+	}
+	return s, jsontext.Value(s).IsValid()
+}
+
+// firstSide leaves of each conflict that a merge marked the side that comes first.
+func firstSide(data []byte) []byte {
+	if !bytes.Contains(data, []byte("<<<<<<< ")) {
+		return data
+	}
+	var out []byte
+	const both, first, second = 0, 1, 2
+	side := both
+	for line := range bytes.Lines(data) {
+		switch {
+		case bytes.HasPrefix(line, []byte("<<<<<<< ")):
+			side = first
+		case side == first && (bytes.HasPrefix(line, []byte("=======")) || bytes.HasPrefix(line, []byte("||||||| "))):
+			side = second
+		case side == second && bytes.HasPrefix(line, []byte(">>>>>>> ")):
+			side = both
+		case side != second:
+			out = append(out, line...)
+		}
+	}
+	return out
+}
+
+var errNothing = errors.New("nothing to do any more")

@@ -1,0 +1,484 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// end writes down how everything stands after the repair.
+func (r *repairer) end() error {
+	c := change{Ended: true}
+	for _, rel := range r.m.any {
+		s, err := standsAt(r.o.FS, r.path(filepath.FromSlash(rel)))
+		if err != nil {
+			return err
+		}
+		c.Ends = append(c.Ends, change{Path: rel, After: s})
+	}
+	if m, err := wal.ReadCheckpoint(r.o.FS, r.dir); err == nil {
+		c.Durable = m.Attested.LSN
+	}
+	return r.m.write(c)
+}
+
+// UndoReport is what Undo did.
+type UndoReport struct {
+	ID     string
+	Undone []string // paths and ids, in the order in which they were put back
+	Left   []string // what cannot be put back, and why; nothing is wrong with it
+}
+
+// UndoRefused says in which places a store has changed since the repair: there
+// putting things back would destroy what came after it. Nothing was changed.
+type UndoRefused struct {
+	ID      string
+	Reasons []string
+}
+
+func (e *UndoRefused) Error() string {
+	return fmt.Sprintf("repair %s cannot be undone, the store has changed since: %s", e.ID, strings.Join(e.Reasons, "; "))
+}
+
+func (e *UndoRefused) Unwrap() error { return errs.ErrConflict }
+
+// undo is one Undo.
+type undo struct {
+	repairer
+	id   string
+	list []change
+	ends map[string]*stands
+	end  *change
+	rep  *UndoReport
+}
+
+// Undo puts things back as they were before a repair, id "" being the newest:
+// also the damage. It is refused, with all reasons, when something changed since
+// in one of the places. Nobody else may have the store open. It may be
+// interrupted, and run again.
+//
+// Two things do not come back: an entry that was recorded as lost, which had no
+// document; and the index entry of a version that was salvaged over, whose
+// document no copy holds. Their files do.
+func Undo(ctx context.Context, dir, id string, o Options) (*UndoReport, error) {
+	u := &undo{repairer: repairer{ctx: ctx, dir: dir, o: o, report: &RepairReport{}, q: docfile.NewQuarantine(o.layout(dir), o.Clock)}}
+	ids, err := Repairs(o.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case id == "" && len(ids) == 0:
+		return nil, fmt.Errorf("no repair of this store is known: %w", errs.ErrNotFound)
+	case id == "":
+		id = ids[len(ids)-1]
+	case !slices.Contains(ids, id):
+		return nil, fmt.Errorf("no repair %s; known are %s: %w", errs.Quote(id), strings.Join(ids, ", "), errs.ErrNotFound)
+	}
+	u.id, u.rep = id, &UndoReport{ID: id}
+	if err := u.load(); err != nil {
+		return nil, err
+	}
+	return u.rep, u.run()
+}
+
+func (u *undo) load() error {
+	list, err := readManifest(u.o.FS, u.dir, u.id)
+	if err != nil {
+		return err
+	}
+	u.ends = map[string]*stands{}
+	for i := range list {
+		switch c := &list[i]; {
+		case c.Ended:
+			u.end = c
+			for _, e := range c.Ends {
+				u.ends[e.Path] = e.After
+			}
+		case c.Do != "":
+			u.list = append(u.list, *c)
+		}
+	}
+	return nil
+}
+
+// grounded: what only opening, flushing and repairing write.
+func grounded(rel string) bool {
+	return rel == "checkpoint" || rel == index.BaseName || rel == index.DeltaName ||
+		strings.HasPrefix(rel, "wal/") && !strings.HasPrefix(rel, "wal/archive/")
+}
+
+func (u *undo) run() error {
+	reasons, err := u.changedSince()
+	if err != nil {
+		return err
+	}
+	if len(reasons) > 0 {
+		return &UndoRefused{u.id, reasons}
+	}
+	if err := u.versions(); err != nil {
+		return err
+	}
+	release, ok, err := wal.Alone(u.o.FS, u.dir, u.o.fileMode(), func(k vfs.Lock) error {
+		ctx, cancel := context.WithTimeout(u.ctx, u.o.LockWait)
+		defer cancel()
+		return k.Lock(ctx, vfs.ModeExclusive)
+	})
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return &errs.LockError{Path: u.path("wal", "attach.lock"), Err: fmt.Errorf("stop the processes %v, then undo it again", u.processes())}
+	}
+	defer release()
+	return u.files()
+}
+
+// first is the oldest change of each path: what stood there before the repair.
+func (u *undo) first() (paths []string, by map[string]*change) {
+	by = map[string]*change{}
+	for i := range u.list {
+		c := &u.list[i]
+		if c.Path != "" && by[c.Path] == nil && c.Do != RecordLost {
+			by[c.Path] = c
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths, by
+}
+
+// changedSince lists the places that are neither as the repair left them nor as
+// they were before it, which is what an undo that was cut has put back.
+func (u *undo) changedSince() (reasons []string, err error) {
+	bad := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
+	if u.end == nil && slices.ContainsFunc(u.list, func(c change) bool { return grounded(c.Path) }) {
+		bad("the repair was cut: run memctl repair --apply again, then undo both")
+		return reasons, nil
+	}
+	paths, by := u.first()
+	ground := slices.ContainsFunc(paths, grounded)
+	for _, rel := range paths {
+		c := by[rel]
+		now, err := standsAt(u.o.FS, u.path(filepath.FromSlash(rel)))
+		if err != nil {
+			return nil, err
+		}
+		after := u.after(rel)
+		if same(now, c.Before) || same(now, after) || c.ID != "" {
+			continue
+		}
+		if u.end == nil && c.Any {
+			continue // the repair was cut; its versions tell, below
+		}
+		if grounded(rel) {
+			bad("%s was written again", rel)
+		} else {
+			bad("%s is not as the repair left it", rel)
+		}
+	}
+	if ground && len(reasons) == 0 {
+		return reasons, nil
+	}
+	more, err := u.versionsSince()
+	return append(reasons, more...), err
+}
+
+// after is what the repair left at a path.
+func (u *undo) after(rel string) *stands {
+	if s, ok := u.ends[rel]; ok {
+		return s
+	}
+	var last *stands
+	for _, c := range u.list {
+		if c.Path == rel {
+			last = c.After
+		}
+	}
+	return last
+}
+
+// same compares bytes; a time moves with every copy.
+func same(a, b *stands) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return a.Size == b.Size && a.Hash == b.Hash
+}
+
+// adopted are the changes that led to a version in the log.
+func (u *undo) adopted() (list []change) {
+	for _, c := range u.list {
+		if c.ID != "" && c.Now != 0 && c.Do != RecordLost {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (u *undo) versionsSince() (reasons []string, err error) {
+	list := u.adopted()
+	if len(list) == 0 {
+		return nil, nil
+	}
+	s, err := u.o.Open(u.ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.Close() }()
+	for _, c := range list {
+		p, err := s.Source().State.Find(memory, c.ID)
+		switch {
+		case errors.Is(err, errs.ErrNotFound) && c.Was == 0:
+		case err != nil:
+			reasons = append(reasons, fmt.Sprintf("%s: %v", errs.Quote(c.ID), err))
+		case p.Version != c.Now && !(c.Was != 0 && p.Version > c.Now && u.former(s, c, p.Version)):
+			reasons = append(reasons, fmt.Sprintf("%s was written again since", errs.Quote(c.ID)))
+		}
+	}
+	return reasons, nil
+}
+
+// former says whether a version is the one that stood before the repair, put
+// back by an undo that was cut.
+func (u *undo) former(s Store, c change, version wal.LSN) bool {
+	doc := u.document(s, c.ID, c.Was)
+	now := u.document(s, c.ID, version)
+	return doc != nil && string(doc) == string(now)
+}
+
+// document reads a version out of log or archive, whatever its hash.
+func (u *undo) document(s Store, id string, version wal.LSN) []byte {
+	v := newVerify(u.ctx, s.Source(), VerifyOptions{Workers: 1}, nil)
+	all, err := v.pasts(func(other string) bool { return other == id })
+	if err != nil {
+		return nil
+	}
+	for _, p := range all[id] {
+		if p.version == version && !p.deleted {
+			doc, _, _ := v.documentOf(id, version, p.hash)
+			return doc
+		}
+	}
+	return nil
+}
+
+// versions takes back what the log was told.
+func (u *undo) versions() error {
+	list := u.adopted()
+	if len(list) == 0 {
+		return nil
+	}
+	s, err := u.o.Open(u.ctx, false)
+	if err != nil {
+		return err
+	}
+	for _, c := range slices.Backward(list) {
+		if err = u.version(s, c); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = s.Settle(u.ctx)
+	}
+	return errors.Join(err, s.Close())
+}
+
+func (u *undo) version(s Store, c change) error {
+	p, err := s.Source().State.Find(memory, c.ID)
+	if errors.Is(err, errs.ErrNotFound) || err == nil && p.Version != c.Now {
+		return nil // done by an undo that was cut
+	}
+	if err != nil {
+		return err
+	}
+	// What was adopted is the file's only copy once its place is given back.
+	if c.Before != nil && c.Before.Kept == "" {
+		if doc := u.document(s, c.ID, c.Now); doc != nil {
+			if _, err := u.q.Bytes(path.Base(c.Path), doc, docfile.Note{Why: "the repair that adopted it was undone", From: c.Path, ID: c.ID, Version: c.Now}); err != nil {
+				return err
+			}
+		}
+	}
+	if c.Was == 0 {
+		if err := s.Delete(u.ctx, c.ID, c.Now); err != nil {
+			return err
+		}
+		u.rep.Undone = append(u.rep.Undone, errs.Quote(c.ID)+" is unknown again")
+		return nil
+	}
+	doc := u.document(s, c.ID, c.Was)
+	if doc == nil {
+		u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: no copy holds its version %d", errs.Quote(c.ID), c.Was))
+		return nil
+	}
+	if _, err := s.Adopt(u.ctx, doc, u.o.Clock(), c.Now); err != nil {
+		return err
+	}
+	u.rep.Undone = append(u.rep.Undone, errs.Quote(c.ID)+" has its former version")
+	return nil
+}
+
+// files puts back what stood at each path. The newest change goes first, so that
+// the ground, which was repaired first, is put back last.
+func (u *undo) files() error {
+	paths, by := u.first()
+	for _, c := range u.list {
+		if c.Do == RecordLost && c.ID != "" {
+			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: its entry had no document; what was known of it is in quarantine", errs.Quote(c.ID)))
+		}
+	}
+	for _, rel := range slices.Backward(paths) {
+		done, err := u.putBack(by[rel])
+		if err != nil {
+			return fmt.Errorf("putting %s back: %w", rel, err)
+		}
+		if done {
+			u.rep.Undone = append(u.rep.Undone, rel)
+		}
+	}
+	return nil
+}
+
+func (u *undo) putBack(c *change) (done bool, err error) {
+	name := u.path(filepath.FromSlash(c.Path))
+	now, err := standsAt(u.o.FS, name)
+	if err != nil || same(now, c.Before) && (now == nil || now.Mtime.Equal(c.Before.Mtime)) {
+		return false, err
+	}
+	if c.Before == nil {
+		if _, err := u.q.Keep(name, docfile.Note{Why: "the repair that made it was undone", From: c.Path}); err != nil {
+			return false, err
+		}
+		return true, u.remove(c.Path)
+	}
+	if c.Before.Hash == "" {
+		return true, u.putSpecial(c, name)
+	}
+	if now != nil && now.Hash == c.Before.Hash {
+		return true, u.touch(name, c)
+	}
+	from := u.path(filepath.FromSlash(c.Before.Kept))
+	if c.Before.Kept == "" {
+		if from, err = u.find(c.Before.Hash); err != nil {
+			return false, err
+		}
+	}
+	if now != nil && now.Hash != c.Before.Hash {
+		if _, err := u.q.Keep(name, docfile.Note{Why: "the repair that made it was undone", From: c.Path}); err != nil {
+			return false, err
+		}
+	}
+	temp := u.path("tmp", "undo."+path.Base(c.Path))
+	if err := u.copy(from, temp, c); err != nil {
+		return false, err
+	}
+	if err := u.o.FS.Rename(temp, name); err != nil {
+		return false, err
+	}
+	return true, u.o.FS.SyncDir(filepath.Dir(name))
+}
+
+// find looks for bytes in quarantine.
+func (u *undo) find(hash string) (string, error) {
+	names, err := u.o.FS.ReadDir(u.path("quarantine"))
+	if err != nil {
+		return "", err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !strings.HasPrefix("sha256:"+name, hash[:min(len(hash), 7+16)]+"-") {
+			continue
+		}
+		if s, err := standsAt(u.o.FS, u.path("quarantine", name)); err == nil && s != nil && s.Hash == hash {
+			return u.path("quarantine", name), nil
+		}
+	}
+	return "", fmt.Errorf("%w: its bytes are not in quarantine", errs.ErrNotFound)
+}
+
+// putSpecial moves a folder or a link back. What took its place is kept.
+func (u *undo) putSpecial(c *change, name string) error {
+	if info, err := u.o.FS.Stat(name); err == nil && info.Mode.IsRegular() {
+		if _, err := u.q.Keep(name, docfile.Note{Why: "the repair that made it was undone", From: c.Path}); err != nil {
+			return err
+		}
+		if err := u.remove(c.Path); err != nil {
+			return err
+		}
+	}
+	err := u.o.FS.RenameNew(u.path(filepath.FromSlash(c.Before.Kept)), name)
+	if gone(err) {
+		return nil // moved already
+	}
+	if err != nil {
+		return err
+	}
+	return u.o.FS.SyncDir(filepath.Dir(name))
+}
+
+// touch gives a file its former time.
+func (u *undo) touch(name string, c *change) error {
+	f, err := u.o.FS.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	err = f.SetMtime(c.Before.Mtime)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// copy makes a file of its own of what lies in quarantine: that stays.
+func (u *undo) copy(from, to string, c *change) error {
+	if err := vfs.MkdirAll(u.o.FS, u.path("tmp"), u.folderMode()); err != nil {
+		return err
+	}
+	if err := u.o.FS.Remove(to); err != nil && !gone(err) {
+		return err
+	}
+	in, err := u.o.FS.OpenFile(from, os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := u.o.FS.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, u.o.fileMode())
+	if err != nil {
+		return err
+	}
+	b := make([]byte, 1<<20)
+	for at := int64(0); err == nil && at < c.Before.Size; {
+		var n int
+		n, err = in.ReadAt(b[:min(int64(len(b)), c.Before.Size-at)], at)
+		if n > 0 {
+			if _, werr := out.WriteAt(b[:n], at); werr != nil {
+				err = werr
+				break
+			}
+			at += int64(n)
+		}
+		if err == io.EOF {
+			if err = nil; at < c.Before.Size {
+				err = io.ErrUnexpectedEOF
+			}
+		}
+	}
+	if err == nil {
+		err = out.SetMtime(c.Before.Mtime)
+	}
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,124 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// What repair does to a log that cannot be read through. Nobody may have it
+// open: the caller holds the locks of Alone.
+
+// Alone takes open.lock and attach.lock exclusively, as a recovery does, so that
+// nobody can open the store for writing until release. false: somebody has it
+// open. wait takes open.lock.
+func Alone(fsys vfs.FS, dir string, mode fs.FileMode, wait func(vfs.Lock) error) (release func(), ok bool, err error) {
+	var held []vfs.Lock
+	release = func() {
+		for i := len(held) - 1; i >= 0; i-- {
+			_ = held[i].Close()
+		}
+	}
+	take := func(name string, try func(vfs.Lock) (bool, error)) (bool, error) {
+		k, err := fsys.OpenLock(filepath.Join(dir, "wal", name), mode)
+		if err != nil {
+			return false, fmt.Errorf("opening wal/%s: %w", name, err)
+		}
+		held = append(held, k)
+		return try(k)
+	}
+	ok, err = take(roleNames[roleOpen], func(k vfs.Lock) (bool, error) { return true, wait(k) })
+	if err == nil {
+		ok, err = take(roleNames[roleAttach], func(k vfs.Lock) (bool, error) { return k.TryLock(vfs.ModeExclusive) })
+	}
+	if err != nil || !ok {
+		release()
+		return nil, false, err
+	}
+	return release, true, nil
+}
+
+// NewSegment makes a segment that begins a log anew, as the first one of its
+// store does, and makes it durable: nothing in it says that anything came
+// before. It returns the mark behind its start.
+func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h segment.Header, mode fs.FileMode) (Mark, error) {
+	b := segment.AppendStart(nil, segment.Start{Geometry: g, Number: number}, &h)
+	end := Mark{h.End(), h.Sum}
+	b = append(b, make([]byte, 4096-len(b))...)
+	name := filepath.Join(dir, "wal", segment.Name(number))
+	if _, err := fsys.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		return end, fmt.Errorf("making wal/%s: %w", segment.Name(number), errors.Join(err, fs.ErrExist))
+	}
+	return end, vfs.WriteDurable(fsys, filepath.Join(dir, "wal", fmt.Sprintf("%d-renew.new", fsys.Host().PID)), name, b, mode)
+}
+
+// NewCheckpoint replaces the checkpoint, whatever it is, by one slot.
+func NewCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) error {
+	c.Sequence++
+	b := make([]byte, 2*slotSize)
+	copy(b[int64(c.Sequence%2)*slotSize:], c.encode())
+	path := filepath.Join(dir, "checkpoint")
+	return vfs.WriteDurable(fsys, filepath.Join(dir, "tmp", "checkpoint.new"), path, b, mode)
+}
+
+// ArchiveSegment copies a segment into the archive, as releasing it does.
+func (l *FileLog) ArchiveSegment(number uint64) error { return l.archive(number) }
+
+// Known is up to where the log is known to have been durable, also where it
+// cannot be read up to there: by its marks, and behind damage by what the frames
+// there say.
+func (l *FileLog) Known() (LSN, error) {
+	known := l.Durable()
+	if l.shared.Shared != nil && l.shared.ofBoot(l.host) {
+		known = max(known, l.shared.durable())
+	}
+	d := l.Damage()
+	if d == nil {
+		return known, nil
+	}
+	names, err := l.o.FS.ReadDir(l.o.walDir())
+	if err != nil {
+		return known, l.ioError("reading", l.o.walDir(), err)
+	}
+	for _, name := range names {
+		if number, ok := segment.ParseName(name); ok && number >= d.Segment {
+			if known, err = l.claimed(number, known); err != nil {
+				return known, err
+			}
+		}
+	}
+	return known, nil
+}
+
+// claimed is the most that a segment's frames say was durable.
+func (l *FileLog) claimed(number uint64, most LSN) (LSN, error) {
+	f, err := l.openSegment(number)
+	if errors.Is(err, fs.ErrNotExist) {
+		return most, nil
+	}
+	if err != nil {
+		return most, err
+	}
+	defer f.Close()
+	end := l.geo.End(number)
+	var b [segment.HeaderSize]byte
+	for at := l.geo.Start(number); at < end; {
+		if at, err = l.nextHeader(f, number, at, end); err != nil || at >= end {
+			return most, err
+		}
+		n, err := readFull(f, b[:], l.geo.Offset(at))
+		if err != nil {
+			return most, err
+		}
+		h, err := l.geo.ParseHeader(b[:n], at)
+		if err != nil {
+			return most, nil // it changes: somebody has it open
+		}
+		most, at = max(most, h.Durable), at+8
+	}
+	return most, nil
+}
