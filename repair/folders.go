@@ -51,7 +51,7 @@ func (v *verify) quarantine() error {
 		switch {
 		case strings.HasSuffix(name, ".note.json"):
 			notes++
-		case filepath.Ext(name) != ".part":
+		case filepath.Ext(name) != ".part" && !strings.HasSuffix(name, manifestTail):
 			v.sum.Quarantined++
 		}
 	}

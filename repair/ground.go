@@ -162,9 +162,11 @@ func (g *ground) log() error {
 // noCheckpoint: there is a log, and nothing says where its marks are.
 func (g *ground) noCheckpoint() {
 	if _, err := g.o.FS.Stat(g.path("checkpoint")); gone(err) {
-		g.add(Finding{Kind: CheckpointSlot, Severity: Healable, Path: "checkpoint", Offset: -1, Err: err, Stake: "where recovery begins", Heals: ByLog})
+		g.add(Finding{Kind: CheckpointSlot, Severity: Healable, Path: "checkpoint", Offset: -1, Err: errAbsent, Stake: "where recovery begins", Heals: ByLog})
 	}
 }
+
+var errAbsent = errors.New("there is no such file")
 
 // index loads base and delta as an opening does.
 func (g *ground) index() error {
@@ -186,6 +188,9 @@ func (g *ground) index() error {
 		path, offset := place(err, index.BaseName)
 		_, noBase := g.o.FS.Stat(g.path(index.BaseName))
 		_, noDelta := g.o.FS.Stat(g.path(index.DeltaName))
+		if gone(noBase) {
+			err = errAbsent
+		}
 		g.add(Finding{absent: gone(noBase) && gone(noDelta), Kind: IndexDamaged, Severity: Healable, Path: path, Offset: offset, Err: err,
 			Stake: "finding and listing memories; the memories themselves are in their files", Heals: ByIndex})
 	}

@@ -90,7 +90,9 @@ type Action struct {
 
 func (a Action) String() string {
 	s := string(a.Do)
-	if a.Path != "" {
+	switch a.Do {
+	case FixConfig, NewMarks, NewLog, SetIndexAside, Reopen, Rebuild, Tidy: // they name it themselves
+	default:
 		s += " " + a.Path
 	}
 	if a.ID != "" && a.Path != filePath(a.ID) {

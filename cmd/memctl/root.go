@@ -63,7 +63,8 @@ command memctl shows the status of the store.`,
 		a.initCommand(), a.putCommand(), a.getCommand(), a.listCommand(), a.editCommand(), a.rmCommand(),
 		a.importCommand(), a.exportCommand(), a.historyCommand(), a.diffCommand(),
 		a.backupCommand(), a.restoreCommand(),
-		a.statusCommand(), a.verifyCommand(), a.flushCommand(), a.configCommand(), a.demoCommand(), a.versionCommand(),
+		a.statusCommand(), a.verifyCommand(), a.repairCommand(), a.rebuildCommand(),
+		a.flushCommand(), a.configCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	a.completeCommands(c)
 	return c
@@ -107,7 +108,6 @@ func (a *app) completeCommands(root *cobra.Command) {
 		a.document.member("help", strings.TrimSpace(cmd.Long+"\n\n"+cmd.UsageString()+"\n"+exitStatus))
 	})
 	for _, c := range root.Commands() {
-		a.commands = append(a.commands, c.Name())
 		if c.Name() == "completion" {
 			c.Short, c.Long = "Write the completion script of a shell", ""
 			c.RunE = a.do(func(cmd *cobra.Command, _ []string) error {

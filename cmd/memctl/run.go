@@ -40,8 +40,6 @@ type app struct {
 	quiet bool
 	wait  time.Duration
 
-	commands []string // their names
-
 	started  bool // the command line was understood
 	messages sync.Mutex
 	failures []*failure

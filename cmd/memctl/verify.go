@@ -22,8 +22,8 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use:   "verify",
 		Short: "Look for damage",
 		Long: `Read everything, compare index, files and log, and name what is not as it should be:
-where, what is at stake, what would heal it, and the next command if there is one. Nothing is changed,
-and others may go on using the store.`,
+where, what is at stake, what would heal it, and the next command. Nothing is changed, and
+others may go on using the store. Also a store that cannot be opened is looked at.`,
 		Example: "  memctl verify\n  memctl verify --sample 1/7       one part of seven, for every day of the week\n  memctl verify --json | jq .summary",
 		Args:    cobra.NoArgs,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
@@ -34,7 +34,11 @@ and others may go on using the store.`,
 					return usagef(cmd.CommandPath(), "--sample %w", err)
 				}
 			}
-			return a.with(cmd.Context(), look, func(st *varve.Store) error { return a.verify(cmd.Context(), st, o) })
+			dir, err := a.locate()
+			if err != nil {
+				return err
+			}
+			return a.verify(cmd.Context(), dir, o)
 		}),
 	}
 	c.Flags().StringVar(&sample, "sample", "", "read only part `N/T` of the files; all T parts together read everything")
@@ -78,14 +82,14 @@ type summary struct {
 	Worst       string           `json:"worst"` // "" when nothing was found
 }
 
-func (a *app) verify(ctx context.Context, st *varve.Store, o varve.VerifyOptions) error {
+func (a *app) verify(ctx context.Context, dir string, o varve.VerifyOptions) error {
 	done := a.watch(&o)
 	if a.document != nil {
 		a.document.begin("findings")
 	}
 	lost, healable := 0, 0
 	infos := map[varve.FindingKind]int64{}
-	for f, err := range st.Verify(ctx, o) {
+	for f, err := range varve.VerifyFolder(ctx, dir, a.options(), o) {
 		if err != nil {
 			done()
 			return err
@@ -111,13 +115,7 @@ func (a *app) verify(ctx context.Context, st *varve.Store, o varve.VerifyOptions
 	} else {
 		a.say("read %d memories, %d files, %d entries of the log, %s: %s", s.Memories, s.Files, s.Entries, size(s.Bytes), verdict(lost, healable))
 	}
-	// The findings were told; what is left is the exit code.
-	switch {
-	case lost > 0:
-		a.tell(&failure{Kind: "lost", Message: verdict(lost, healable), Fix: "the findings say what would heal each", code: codeLost})
-	case healable > 0:
-		a.tell(&failure{Kind: "damage", Message: verdict(lost, healable), Fix: "the findings say what would heal each", code: codeDamage})
-	}
+	a.verdict(lost, healable, "memctl repair says what would heal them")
 	return nil
 }
 
@@ -159,15 +157,12 @@ func summaryOf(s *varve.VerifySummary, n int) summary {
 
 // found tells of one finding.
 func (a *app) found(f *varve.Finding) {
-	message, next := "", f.Next
+	message := ""
 	if f.Err != nil {
 		message = f.Err.Error()
 	}
-	if words := strings.Fields(next); len(words) > 1 && !slices.Contains(a.commands, words[1]) {
-		next = "" // a later version has it
-	}
 	if a.document != nil {
-		d := finding{string(f.Kind), f.Severity.String(), f.Path, nil, f.ID, f.LSN, message, f.Stake, f.Heals, next}
+		d := finding{string(f.Kind), f.Severity.String(), f.Path, nil, f.ID, f.LSN, message, f.Stake, f.Heals, f.Next}
 		if f.Offset >= 0 {
 			d.Offset = &f.Offset
 		}
@@ -178,7 +173,7 @@ func (a *app) found(f *varve.Finding) {
 		return
 	}
 	fmt.Fprintln(a.out, printable(f.String()))
-	for _, part := range [][2]string{{"at stake", f.Stake}, {"healed by", f.Heals}, {"next", next}} {
+	for _, part := range [][2]string{{"at stake", f.Stake}, {"healed by", f.Heals}, {"next", f.Next}} {
 		if part[1] != "" {
 			fmt.Fprintf(a.out, "  %s: %s\n", part[0], printable(part[1]))
 		}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/repair"
+)
+
+func (a *app) repairCommand() *cobra.Command {
+	var apply, undo bool
+	c := &cobra.Command{
+		Use:   "repair [ID]",
+		Short: "Heal what verify finds",
+		Long: `Say what would heal the store: each step, the copy that it heals from, and what no copy holds.
+Nothing is changed until --apply. What is replaced or taken away lies in quarantine/ afterwards,
+with a note that says why, and verify finds nothing any more.
+
+--undo puts things back as they were before the newest repair, or the one with this ID, with
+the damage. It is refused where the store has changed since.`,
+		Example: "  memctl repair                    what would be done\n  memctl repair --apply\n  memctl repair --undo",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && !undo {
+				return usagef(cmd.CommandPath(), "an ID goes with --undo, and only one")
+			}
+			return nil
+		},
+		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			if apply && undo {
+				return usagef(cmd.CommandPath(), "--apply or --undo, not both")
+			}
+			dir, err := a.locate()
+			if err != nil {
+				return err
+			}
+			if undo {
+				id := ""
+				if len(args) > 0 {
+					id = args[0]
+				}
+				return a.undo(cmd.Context(), dir, id)
+			}
+			return a.repair(cmd.Context(), dir, apply)
+		}),
+	}
+	c.Flags().BoolVar(&apply, "apply", false, "do it")
+	c.Flags().BoolVar(&undo, "undo", false, "put things back as they were before a repair")
+	return c
+}
+
+// action is a step of a plan, or what came of it.
+type action struct {
+	Do     string   `json:"do"`
+	Path   string   `json:"path,omitempty"`
+	ID     string   `json:"id,omitempty"`
+	From   string   `json:"from,omitempty"`
+	Loses  string   `json:"loses,omitempty"`
+	Alone  bool     `json:"alone,omitempty"` // nobody else may have the store open
+	For    []string `json:"for"`             // the findings
+	Result string   `json:"result,omitempty"`
+	Where  string   `json:"where,omitempty"`
+	Error  string   `json:"error,omitempty"`
+}
+
+func actionOf(x varve.RepairAction) action {
+	r := action{Do: string(x.Do), Path: x.Path, ID: x.ID, From: x.From, Loses: x.Loses, Alone: x.Alone, For: []string{}}
+	for _, f := range x.Findings {
+		r.For = append(r.For, f.String())
+	}
+	return r
+}
+
+// options are those with which a store is looked at and repaired.
+func (a *app) options() *varve.Options {
+	return &varve.Options{MustExist: true, LockWait: a.wait, Clock: a.clock, Listener: a.heard, NoBackground: true}
+}
+
+func (a *app) repair(ctx context.Context, dir string, apply bool) error {
+	o := varve.VerifyOptions{}
+	done := a.watch(&o)
+	plan, err := varve.PlanRepair(ctx, dir, a.options(), o)
+	done()
+	if err != nil {
+		return err
+	}
+	if !apply {
+		a.showPlan(plan)
+		return nil
+	}
+	report, err := plan.Apply(ctx)
+	done()
+	a.showRepair(report)
+	return err
+}
+
+// showPlan tells what would be done. That something is to be done is the exit code.
+func (a *app) showPlan(p *varve.RepairPlan) {
+	if a.document != nil {
+		a.document.begin("actions")
+		for _, x := range p.Actions {
+			a.document.item(actionOf(x))
+		}
+		a.document.member("processes", others(p.Processes))
+	} else {
+		for _, x := range p.Actions {
+			a.say("%s", printable(x.String()))
+			for i, f := range x.Findings {
+				if i == fewInfos {
+					a.say("  for %d more", len(x.Findings)-i)
+					break
+				}
+				a.say("  for %s", printable(f.String()))
+			}
+		}
+	}
+	lost, healable := 0, 0
+	for _, f := range plannedFor(p) {
+		switch f.Severity {
+		case repair.Lost:
+			lost++
+		case repair.Healable:
+			healable++
+		}
+	}
+	if len(p.Actions) == 0 && lost+healable == 0 {
+		a.say("there is nothing to do")
+		return
+	}
+	if n, pids := p.Alone(), others(p.Processes); n > 0 && len(pids) > 0 {
+		a.note("%d of these need that nobody else has the store open; stop the processes %v first", n, pids)
+	}
+	for _, f := range p.Left {
+		if f.Severity != repair.Info && a.document == nil {
+			a.say("nothing is known that heals %s", printable(f.String()))
+		}
+	}
+	if len(p.Actions) > 0 {
+		a.say("\nnothing was changed; memctl repair --apply does it")
+	}
+	a.verdict(lost, healable, "memctl repair --apply does what is planned")
+}
+
+func plannedFor(p *varve.RepairPlan) (list []varve.Finding) {
+	for _, x := range p.Actions {
+		list = append(list, x.Findings...)
+	}
+	return append(list, p.Left...)
+}
+
+// verdict notes by the exit code that not all is well. It was told already.
+func (a *app) verdict(lost, healable int, fix string) {
+	switch {
+	case lost > 0:
+		a.tell(&failure{Kind: "lost", Message: verdict(lost, healable), Fix: fix, code: codeLost})
+	case healable > 0:
+		a.tell(&failure{Kind: "damage", Message: verdict(lost, healable), Fix: fix, code: codeDamage})
+	}
+}
+
+func (a *app) showRepair(r *varve.RepairReport) {
+	if a.document != nil {
+		a.document.member("repair", r.ID)
+		a.document.begin("actions")
+	}
+	for _, d := range r.Done {
+		x := actionOf(d.Action)
+		x.Result, x.Where = d.Result, d.Where
+		if d.Err != nil {
+			x.Error = d.Err.Error()
+		}
+		if a.document != nil {
+			a.document.item(x)
+			continue
+		}
+		switch {
+		case d.Err != nil:
+			a.say("%s: not done: %s", printable(d.Action.String()), printable(x.Error))
+		default:
+			a.say("%s: %s", printable(d.Action.String()), printable(d.Result))
+		}
+	}
+	lost, healable := 0, 0
+	if a.document != nil {
+		a.document.begin("remaining")
+	}
+	for i := range r.Remaining {
+		switch r.Remaining[i].Severity {
+		case repair.Lost:
+			lost++
+		case repair.Healable:
+			healable++
+		default:
+			continue
+		}
+		if a.document != nil {
+			a.found(&r.Remaining[i])
+			continue
+		}
+		a.say("remains: %s", printable(r.Remaining[i].String()))
+	}
+	if pids := others(r.Processes); len(r.Waiting) > 0 {
+		a.note("%d steps wait until nobody else has the store open; stop the processes %v and run memctl repair --apply again", len(r.Waiting), pids)
+	}
+	if a.document != nil {
+		a.document.member("summary", summaryOf(&r.Summary, lost+healable))
+	} else if lost+healable == 0 {
+		a.say("verified: %s", verdict(0, 0))
+	}
+	if r.ID != "" && len(r.Done) > 0 {
+		a.say("memctl repair --undo %s puts things back as they were", r.ID)
+	}
+	a.verdict(lost, healable, "what remains was told; memctl verify says what would heal each")
+}
+
+func (a *app) undo(ctx context.Context, dir, id string) error {
+	r, err := varve.UndoRepair(ctx, dir, a.options(), id)
+	var refused *varve.UndoRefused
+	if errors.As(err, &refused) {
+		return &fixed{err, "what the repair set aside lies in quarantine/, each with a note"}
+	}
+	if err != nil {
+		if errors.Is(err, varve.ErrNotFound) {
+			return &fixed{fmt.Errorf("%w", err), "repairs are named in quarantine/repair-*.undo.jsonl"}
+		}
+		return err
+	}
+	if a.document != nil {
+		a.document.member("undone", append([]string{}, r.Undone...))
+		a.document.member("left", append([]string{}, r.Left...))
+		return nil
+	}
+	for _, s := range r.Undone {
+		a.say("put back: %s", printable(s))
+	}
+	for _, s := range r.Left {
+		a.say("not put back: %s", printable(s))
+	}
+	a.say("repair %s is undone", r.ID)
+	return nil
+}
