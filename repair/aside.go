@@ -10,7 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
+	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
@@ -130,24 +130,50 @@ func (r *repairer) asideSpecial(d *Done, rel, why string) error {
 }
 
 // write puts bytes in the place of a file, which is kept.
-func (r *repairer) write(d *Done, rel string, data []byte, any bool) error {
-	was, err := r.keep(rel, docfile.Note{Why: why(d.Findings)})
+func (r *repairer) write(d *Done, rel string, data []byte) error {
+	return r.writeAt(d, rel, data, r.o.Clock())
+}
+
+// writeAt does so and gives the file a time.
+func (r *repairer) writeAt(d *Done, rel string, data []byte, mtime time.Time) error {
+	was, err := r.keep(rel, noteOf(d))
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256(data)
-	if err := r.m.intend(change{Do: d.Do, Path: rel, Before: was, Any: any,
-		After: &stands{Size: int64(len(data)), Hash: "sha256:" + hex.EncodeToString(sum[:])}}); err != nil {
+	if err := r.m.intend(change{Do: d.Do, Path: rel, Before: was,
+		After: &stands{Size: int64(len(data)), Mtime: mtime.UTC(), Hash: "sha256:" + hex.EncodeToString(sum[:])}}); err != nil {
 		return err
 	}
 	if was != nil {
 		d.Where = was.Kept
 	}
-	temp := r.path("tmp", "repair."+strings.ReplaceAll(rel, "/", "."))
+	name := r.path(filepath.FromSlash(rel))
+	temp := r.path("tmp", "repair."+filepath.Base(name))
 	if err := vfs.MkdirAll(r.o.FS, r.path("tmp"), r.folderMode()); err != nil {
 		return err
 	}
-	return vfs.WriteDurable(r.o.FS, temp, r.path(filepath.FromSlash(rel)), data, r.o.fileMode())
+	if err := r.o.FS.Remove(temp); err != nil && !gone(err) {
+		return err
+	}
+	f, err := r.o.FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, r.o.fileMode())
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err == nil {
+		err = f.SetMtime(mtime)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := r.o.FS.Rename(temp, name); err != nil {
+		return err
+	}
+	return r.o.FS.SyncDir(filepath.Dir(name))
 }
 
 // noteOf is the note of what an action replaces.

@@ -48,7 +48,7 @@ func (r *repairer) fixConfig(d *Done) error {
 	if read == nil {
 		d.Result = "it could not be read at all: everything has its default now"
 	}
-	return r.write(d, "config.json", encode(), false)
+	return r.write(d, "config.json", encode())
 }
 
 // newMarks writes the checkpoint that holds into a file of its own; without one

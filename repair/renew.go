@@ -46,6 +46,7 @@ type renewal struct {
 	attested wal.LSN
 	lastTime int64
 	newest   map[string]found // above spilled, what can be read
+	older    map[string]found // below flushed: what the log holds is the only copy, perhaps
 	hashes   map[string][][32]byte
 	gaps     []wal.Gap
 }
@@ -63,11 +64,11 @@ func (r *repairer) newLog(d *Done) error {
 	defer func() { _ = s.Close() }()
 	src := s.Source()
 	n := &renewal{r: r, d: d, s: s, v: newVerify(r.ctx, src, VerifyOptions{Workers: 1}, nil), log: src.Log,
-		newest: map[string]found{}, hashes: map[string][][32]byte{}}
+		newest: map[string]found{}, older: map[string]found{}, hashes: map[string][][32]byte{}}
 	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.dir); err != nil {
 		return fmt.Errorf("reading the checkpoint: %w", err)
 	}
-	for _, step := range []func() error{n.read, n.files, n.begin} {
+	for _, step := range []func() error{n.read, n.damagedFiles, n.files, n.begin} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -90,9 +91,8 @@ func (n *renewal) read() error {
 	var prev wal.Mark
 	var batch []wal.Entry
 	ended := false
-	first, _ := n.log.Place(n.c.Spilled.LSN - 1)
 	for i, f := range list {
-		if f.Number < first || f.Zero || ended {
+		if f.Zero || ended {
 			continue
 		}
 		end := framesEnd(n.log, list[i:])
@@ -131,6 +131,9 @@ func (n *renewal) read() error {
 }
 
 func (n *renewal) saw(e *wal.Entry) {
+	if e.LSN < n.c.Flushed.LSN {
+		n.older[e.Key] = found{e.LSN, e.Delete}
+	}
 	if e.LSN < n.c.Spilled.LSN {
 		return
 	}
@@ -183,6 +186,55 @@ func (n *renewal) files() error {
 	}
 	n.d.Result = fmt.Sprintf("%d memories that were only in the log were put into files", len(due))
 	return fl.Close()
+}
+
+// damagedFiles puts back, from the log that is going to be set aside, what it
+// still has of files below flushed that have lost it.
+func (n *renewal) damagedFiles() error {
+	for _, key := range slices.Sorted(maps.Keys(n.older)) {
+		at := n.older[key]
+		if key[0] != memory || at.deleted || n.newest[key].version > at.version {
+			continue
+		}
+		j := n.v.memory(key[1:], nil, 0)
+		if j.err != nil {
+			return j.err
+		}
+		if f := j.finding; f == nil || f.Heals != ByLog || f.LSN != at.version {
+			continue
+		}
+		if err := n.putBack(key, at.version, j.finding); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *renewal) putBack(key string, version wal.LSN, f *Finding) error {
+	d := Done{Action: Action{Do: Restore, Path: f.Path, ID: f.ID, From: ByLog, Findings: []Finding{*f}}}
+	e, err := n.log.ReadAt(n.r.ctx, version)
+	if err != nil {
+		return err
+	}
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return err
+	}
+	doc, err := n.s.Source().Codec.Doc(&view, n.v.s.FileLimit)
+	if err != nil {
+		return err
+	}
+	name := n.v.memories.Path(docfile.FileName(key[1:]))
+	if info, err := n.r.o.FS.Stat(name); err == nil && !info.Mode.IsRegular() {
+		if err := n.r.asideSpecial(&d, f.Path, why(d.Findings)); err != nil {
+			return err
+		}
+	}
+	if err := n.r.writeAt(&d, f.Path, doc, e.Time); err != nil {
+		return err
+	}
+	d.Result = "put back, from the log"
+	return n.r.done(d, nil)
 }
 
 func (n *renewal) change(key string) (docfile.Change, error) {
