@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -183,6 +184,9 @@ func (r *repairer) alone(list []Action) error {
 			err = r.aside(&d, a.Path, why(a.Findings))
 		case Reopen:
 			d.Result = "done by opening it"
+			if a.Path == index.BaseName {
+				err = errors.Join(r.intendAny(&d, index.BaseName), r.intendAny(&d, index.DeltaName))
+			}
 		}
 		if err := r.done(d, err); err != nil {
 			return err

@@ -127,7 +127,20 @@ func (n *renewal) read() error {
 			return err
 		}
 	}
+	n.holes(list)
 	return nil
+}
+
+// holes adds the segments that are missing between spilled and what was durable.
+func (n *renewal) holes(list []wal.SegmentFile) {
+	first, _ := n.log.Place(n.c.Spilled.LSN - 1)
+	last, _ := n.log.Place(n.attested - 1)
+	for number := first; number <= last; number++ {
+		if !slices.ContainsFunc(list, func(f wal.SegmentFile) bool { return f.Number == number && !f.Zero }) {
+			end := n.log.SegmentEnd(number)
+			n.gaps = append(n.gaps, wal.Gap{At: end - n.log.SegmentSize(), To: min(end, n.attested), Err: segment.ErrEnd})
+		}
+	}
 }
 
 func (n *renewal) saw(e *wal.Entry) {
@@ -390,7 +403,10 @@ func (r *repairer) retireBelow(d *Done, log *wal.FileLog, number uint64) error {
 		}
 		rel := "wal/" + segment.Name(f.Number)
 		if f.Zero {
-			continue // prepared, or recycled
+			if err := r.remove(rel); err != nil { // prepared, and never begun
+				return err
+			}
+			continue
 		}
 		end := framesEnd(log, list[i:])
 		sound := f.Err == nil

@@ -69,7 +69,7 @@ type undo struct {
 // in one of the places. Nobody else may have the store open. It may be
 // interrupted, and run again.
 //
-// Two things do not come back: an entry that was recorded as lost, which had no
+// Some things do not come back: a log that was lost and made anew; an entry that was recorded as lost, which had no
 // document; and the index entry of a version that was salvaged over, whose
 // document no copy holds. Their files do.
 func Undo(ctx context.Context, dir, id string, o Options) (*UndoReport, error) {
@@ -336,6 +336,13 @@ func (u *undo) files() error {
 	for _, c := range u.list {
 		if c.Do == RecordLost && c.ID != "" {
 			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: its entry had no document; what was known of it is in quarantine", errs.Quote(c.ID)))
+		}
+	}
+	if slices.ContainsFunc(paths, grounded) {
+		// It knows the log as it is now. Without it the next opening reads the log,
+		// as after a reboot.
+		if err := u.remove("wal/shared"); err != nil {
+			return err
 		}
 	}
 	for _, rel := range slices.Backward(paths) {
