@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDamageScript runs testdata/damage.sh: the script that shows what verify and
+// repair make of twenty-two kinds of damage, on a store that is made here.
+func TestDamageScript(t *testing.T) {
+	cl := &cli{t, t.TempDir()}
+	cl.ok("init", cl.store())
+	var lines strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&lines, "{\"id\":\"m%d\",\"content\":\"memory %d, %s\"}\n", i, i, strings.Repeat("and some more of it ", i))
+	}
+	file := filepath.Join(cl.dir, "all.jsonl")
+	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cl.ok("import", file, "--store", cl.store())
+	damage(t, cl.store())
+}
+
+// TestRealDamage runs it on a store of real memories.
+func TestRealDamage(t *testing.T) {
+	source := shared(t, "synthians-6ac7868")
+	cl := &cli{t, t.TempDir()}
+	cl.ok("import", source, "--store", cl.store())
+	damage(t, cl.store())
+}
+
+func damage(t *testing.T, store string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: every line of the script is a process")
+	}
+	for _, tool := range []string{"sh", "git", "dd", "truncate", "grep"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not there; the script needs it (not run with -short)", tool)
+		}
+	}
+	bin := t.TempDir()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	memctl := filepath.Join(bin, "memctl")
+	if err := os.Symlink(exe, memctl); err != nil {
+		t.Skip("no symbolic links here; not run with -short:", err)
+	}
+	cmd := exec.Command("sh", filepath.Join("testdata", "damage.sh"), store)
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir(), "MEMCTL_STORE=")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, tail(string(out)))
+	}
+	t.Logf("%s", out)
+}
+
+func tail(s string) string { return s[max(0, len(s)-4000):] }
