@@ -18,6 +18,7 @@ type Drift struct {
 	Missing  []string // ids whose file is gone
 	Stranger []string // files in memories/ that no memory has
 	Count    int      // of both; the lists hold the first of them
+	Restored []string // ids of those missing whose file was put back, by auto_repair
 }
 
 // reconcile compares names when the folder is not as our last flush left it. It
@@ -38,12 +39,35 @@ func (st *Store) reconcile(ctx context.Context) {
 		}
 		return
 	}
+	st.repairDrift(ctx, drift)
 	st.report.mu.Lock()
 	st.report.Drift = drift
 	st.report.mu.Unlock()
 	if drift.Count > 0 {
-		st.o.Logger.Warn("files and index do not agree: run memctl verify", "missing", len(drift.Missing), "strangers", len(drift.Stranger))
+		st.o.Logger.Warn("files and index do not agree: run memctl verify", "missing", len(drift.Missing)-len(drift.Restored),
+			"put back", len(drift.Restored), "strangers", len(drift.Stranger))
 		st.event(Event{Kind: EventDrift, Path: "memories", Count: drift.Count})
+	}
+}
+
+// repairDrift does the cheap part, where config.json lets it: a file that is gone,
+// and that the log still has, is put back. What needs the archive, and whether a
+// stranger is new or was deleted, is repair's.
+func (st *Store) repairDrift(ctx context.Context, d *Drift) {
+	if st.o.ReadOnly || !st.autoRepair() {
+		return
+	}
+	for _, id := range d.Missing {
+		if ctx.Err() != nil {
+			return
+		}
+		// Reading it is judging it: see judge.
+		if _, err := st.find(ctx, id, true); err != nil {
+			continue
+		}
+		if _, err := st.memories.Stat(docfile.FileName(id)); err == nil {
+			d.Restored = append(d.Restored, id)
+		}
 	}
 }
 

@@ -56,13 +56,7 @@ func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) 
 			yield(Finding{}, err)
 			return
 		}
-		s, err := ro.Open(ctx, true)
-		if err != nil {
-			repair.Ground(ctx, dir, err, ro)(yield)
-			return
-		}
-		defer func() { _ = s.Close() }()
-		repair.Verify(ctx, s.Source(), v)(yield)
+		repair.Look(ctx, dir, ro, nil)(yield)
 	}
 }
 

@@ -10,6 +10,13 @@ import (
 
 // actionFor is what would heal a finding; false when nothing can or need be done.
 func actionFor(f Finding) (a Action, ok bool) {
+	if a, ok = plannedFor(f); a.Do == SetAside || a.Do == Adopt {
+		a.From = "" // it heals from no copy
+	}
+	return a, ok
+}
+
+func plannedFor(f Finding) (a Action, ok bool) {
 	a = Action{Path: f.Path, ID: f.ID, From: f.Heals}
 	switch f.Kind {
 	case ConfigInvalid:

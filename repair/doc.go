@@ -8,6 +8,9 @@
 //	config.json      is it valid
 //	checkpoint       both slots, and whether its marks name frames of the log
 //	index            base and delta: blocks, order, lines, counts, sections
+//	memories/        each memory's file: there, size, time, sha256; what differs is
+//	                 looked at closely: parses, its own id, in the place of that id;
+//	                 each file: has an entry
 //	wal/             each segment from the oldest: frames verify and link up to
 //	                 durable; no segment is missing between them; nothing foreign
 //	                 lies there; each entry is a record whose document has the hash
@@ -15,12 +18,13 @@
 //	wal/archive/     the checksum of each block; what it holds reaches to where
 //	                 the next segment says that it ended
 //	backups/         the same for each
-//	memories/        each memory's file: there, size, time, sha256, parses, its own
-//	                 id, in the place of that id; each file: has an entry
 //	tmp, quarantine  leftovers, and how much was set aside
 //
+// With more than one worker log, archive and backups are read while the files are.
+//
 // Memory: the names of one folder, one buffer of the log, and one file for each
-// worker. Config, checkpoint, log and index are read whole also for a sample.
+// worker. A sample is the share of the files and of the archive whose name's hash
+// is its part of the parts; config, checkpoint, log and index are read whole.
 //
 // # Why there are no false alarms
 //

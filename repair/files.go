@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
@@ -25,6 +23,7 @@ const suspectsMost = 1 << 16
 // entryJob is a memory whose file is due.
 type entryJob struct {
 	id   string
+	name string // of its file
 	line []byte // of the set, nil when it has none
 }
 
@@ -66,7 +65,7 @@ func (v *verify) files() error {
 		return err
 	}
 	for i, name := range l.names {
-		if l.known[i] {
+		if l.known[i] || !v.o.chosen(name) {
 			continue
 		}
 		if err := v.ctx.Err(); err != nil {
@@ -88,29 +87,37 @@ func (v *verify) indexed(l *listing) error {
 		return errs.ErrClosed
 	}
 	defer func() { _ = set.Release() }()
+	w := &workers{v: v}
+	defer w.wait()
 	jobs := make([]entryJob, 0, chunk)
 	for it, err := range set.Range(index.Memories, index.Span{}) {
 		if err != nil {
 			break // damaged, and reported; the files are told by the names
 		}
 		id := string(it.Key)
-		l.mark(docfile.FileName(id))
-		if !v.o.chosen(id) {
+		name := docfile.FileName(id)
+		l.mark(name)
+		if !v.o.chosen(name) {
 			v.skip()
 			continue
 		}
-		if jobs = append(jobs, entryJob{id: id, line: bytes.Clone(it.Value)}); len(jobs) == chunk {
-			if err := v.run(jobs, swaps); err != nil {
+		if jobs = append(jobs, entryJob{id: id, name: name, line: bytes.Clone(it.Value)}); len(jobs) == chunk {
+			if err := w.next(jobs, swaps); err != nil {
 				return err
 			}
-			jobs = jobs[:0]
+			jobs = make([]entryJob, 0, chunk)
 		}
 	}
-	return v.run(jobs, swaps)
+	if err := w.next(jobs, swaps); err != nil {
+		return err
+	}
+	return w.next(nil, swaps)
 }
 
 // overlaid compares what the set does not have.
 func (v *verify) overlaid(l *listing) error {
+	w := &workers{v: v}
+	defer w.wait()
 	jobs := make([]entryJob, 0, chunk)
 	for _, at := range v.s.State.Changes(0, 1<<62) {
 		e, err := v.s.Log.ReadAt(v.ctx, at.Pos)
@@ -118,18 +125,22 @@ func (v *verify) overlaid(l *listing) error {
 			continue // spilled since: then its file is judged by what it says
 		}
 		id := e.Key[1:]
-		l.mark(docfile.FileName(id))
-		if _, err := v.s.State.Line(memory, id); err == nil || !v.o.chosen(id) {
+		name := docfile.FileName(id)
+		l.mark(name)
+		if _, err := v.s.State.Line(memory, id); err == nil || !v.o.chosen(name) {
 			continue // compared with the set's lines
 		}
-		if jobs = append(jobs, entryJob{id: id}); len(jobs) == chunk {
-			if err := v.run(jobs, 0); err != nil {
+		if jobs = append(jobs, entryJob{id: id, name: name}); len(jobs) == chunk {
+			if err := w.next(jobs, 0); err != nil {
 				return err
 			}
-			jobs = jobs[:0]
+			jobs = make([]entryJob, 0, chunk)
 		}
 	}
-	return v.run(jobs, 0)
+	if err := w.next(jobs, 0); err != nil {
+		return err
+	}
+	return w.next(nil, 0)
 }
 
 // skip counts what is not in the sample, without a call for each.
@@ -137,68 +148,6 @@ func (v *verify) skip() {
 	if v.done++; v.done%chunk == 0 {
 		v.progress(0)
 	}
-}
-
-// run compares some memories with their files, in parallel, and reports.
-func (v *verify) run(jobs []entryJob, swaps uint64) error {
-	if err := v.ctx.Err(); err != nil {
-		return err
-	}
-	results := make([]judged, len(jobs))
-	var next atomic.Int64
-	work := func() {
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= len(jobs) {
-				return
-			}
-			results[i] = v.entry(&jobs[i], swaps)
-		}
-	}
-	var others sync.WaitGroup
-	for range min(v.o.Workers, len(jobs)) - 1 {
-		others.Go(work)
-	}
-	work()
-	others.Wait()
-	for _, j := range results {
-		if j.err != nil {
-			return j.err
-		}
-		v.sum.Memories++
-		v.sum.Bytes += j.bytes
-		if j.read {
-			v.sum.Files++
-		}
-		if j.finding != nil && j.suspect && len(v.suspects) < suspectsMost {
-			v.suspects = append(v.suspects, j.finding)
-		} else if j.finding != nil {
-			if err := v.report(*j.finding); err != nil {
-				return err
-			}
-		}
-	}
-	v.progress(int64(len(jobs)))
-	return nil
-}
-
-// entry checks a line and compares its memory with the file.
-func (v *verify) entry(job *entryJob, swaps uint64) judged {
-	if job.line == nil {
-		return v.memory(job.id, nil, 0)
-	}
-	line, err := index.ParseLine(job.line)
-	if err != nil {
-		return v.memory(job.id, nil, 0) // told with the index
-	}
-	if want := filePath(job.id); line.Filepath != want && !v.indexBad {
-		return judged{finding: &Finding{
-			Kind: IndexLine, Severity: Healable, Path: index.BaseName, Offset: -1, ID: job.id, LSN: line.Version,
-			Stake: "who reads the index and not the names: the file is found all the same", Heals: ByIndex, Next: nextRebuild,
-			Err: fmt.Errorf("its line names the file %s, not %s", errs.Quote(line.Filepath), want),
-		}}
-	}
-	return v.memory(job.id, &line, swaps)
 }
 
 // unknown judges a name that belongs to no entry.

@@ -26,7 +26,19 @@ import (
 // A reason that is no damage is the error that ends it.
 func Ground(ctx context.Context, dir string, opening error, o Options) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
-		g := &ground{ctx: ctx, dir: dir, o: o}
+		g := &ground{ctx: ctx, dir: dir, o: o, sum: o.Verify.Summary}
+		if g.sum == nil {
+			g.sum = new(Summary)
+		}
+		*g.sum = Summary{Findings: map[Kind]int64{}}
+		tell := yield
+		yield = func(f Finding, err error) bool {
+			if err == nil {
+				g.sum.Findings[f.Kind]++
+				g.sum.Worst = max(g.sum.Worst, f.Severity)
+			}
+			return tell(f, err)
+		}
 		err := g.damage(opening)
 		for _, step := range []func() error{g.config, g.log, g.index} {
 			if err == nil {
@@ -53,10 +65,42 @@ func Ground(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 	}
 }
 
+// openTries is how often opening is tried: what stands in the way may be a
+// writer in the middle of replacing the index.
+const openTries = 5
+
+// Look opens a store read-only and verifies it; one that cannot be opened is
+// looked at by Ground. opened hears of the store while it is open.
+func Look(ctx context.Context, dir string, o Options, opened func(Source)) iter.Seq2[Finding, error] {
+	return func(yield func(Finding, error) bool) {
+		var s Store
+		err := o.Verify.Validate()
+		if err != nil {
+			yield(Finding{}, err)
+			return
+		}
+		for range openTries {
+			if s, err = o.Open(ctx, true); err == nil || ctx.Err() != nil {
+				break
+			}
+		}
+		if err != nil {
+			Ground(ctx, dir, err, o)(yield)
+			return
+		}
+		defer func() { _ = s.Close() }()
+		if opened != nil {
+			opened(s.Source())
+		}
+		Verify(ctx, s.Source(), o.Verify)(yield)
+	}
+}
+
 type ground struct {
 	ctx     context.Context
 	dir     string
 	o       Options
+	sum     *Summary
 	list    []Finding
 	noLog   bool
 	mark    wal.Checkpoint
@@ -218,7 +262,11 @@ func (g *ground) files(yield func(Finding, error) bool) (more bool, err error) {
 			continue
 		}
 		f := Finding{Path: "memories/" + name, Offset: -1, Next: nextRepair, closed: true}
+		if !g.o.Verify.chosen(name) {
+			continue
+		}
 		data, _, err := folder.Read(name, groundLimit)
+		g.sum.Files, g.sum.Bytes = g.sum.Files+1, g.sum.Bytes+int64(len(data))
 		var m *memstore.Memory
 		if err == nil {
 			m, err = memstore.Decode(data, memstore.DecodeOptions{Limits: groundLimits, Owned: true})

@@ -61,13 +61,13 @@ func (o *VerifyOptions) Validate() error {
 	return nil
 }
 
-// chosen says whether an id belongs to the sample.
-func (o *VerifyOptions) chosen(id string) bool {
+// chosen says whether what has this name belongs to the sample.
+func (o *VerifyOptions) chosen(name string) bool {
 	if o.Parts < 2 {
 		return true
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(id))
+	_, _ = h.Write([]byte(name))
 	return h.Sum64()%uint64(o.Parts) == uint64(o.Part-1)
 }
 

@@ -139,27 +139,14 @@ func Plan(ctx context.Context, dir string, o Options) (*RepairPlan, error) {
 // look verifies the store and makes actions of what it finds.
 func (p *RepairPlan) look(ctx context.Context) error {
 	p.Actions, p.Left, p.Worst = nil, nil, Info
-	vo := p.o.Verify
-	vo.Summary = &p.Summary
+	o := p.o
+	o.Verify.Summary = &p.Summary
 	list := &grouped{by: map[string]int{}}
-	s, err := p.o.Open(ctx, true)
-	switch {
-	case err == nil:
-		defer func() { _ = s.Close() }()
-		p.Processes = s.Source().Log.Processes()
-		for f, err := range Verify(ctx, s.Source(), vo) {
-			if err != nil {
-				return err
-			}
-			p.add(list, f)
+	for f, err := range Look(ctx, p.Dir, o, func(s Source) { p.Processes = s.Log.Processes() }) {
+		if err != nil {
+			return err
 		}
-	default:
-		for f, err := range Ground(ctx, p.Dir, err, p.o) {
-			if err != nil {
-				return err
-			}
-			p.add(list, f)
-		}
+		p.add(list, f)
 	}
 	p.Actions = list.sorted()
 	return nil

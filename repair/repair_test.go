@@ -274,6 +274,7 @@ func lastFrame(t *testing.T, dir string) (string, int64) {
 func TestRepair(t *testing.T) {
 	for _, h := range harms {
 		t.Run(strings.ReplaceAll(h.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
 			dir := closedStore(t)
 			before := memories(t, dir)
 			h.do(t, dir)
@@ -439,6 +440,7 @@ func TestRepairLog(t *testing.T) {
 		}, 1},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
 			dir := crashedStore(t)
 			sound := filepath.Join(t.TempDir(), "sound")
 			copyTree(t, dir, sound)

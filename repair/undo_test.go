@@ -46,6 +46,7 @@ func files(t *testing.T, dir string) map[string]string {
 func TestUndo(t *testing.T) {
 	for _, h := range harms {
 		t.Run(strings.ReplaceAll(h.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
 			dir := closedStore(t)
 			before := memories(t, dir)
 			h.do(t, dir)
@@ -145,6 +146,7 @@ func TestUndoRefused(t *testing.T) {
 		}},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
 			dir := closedStore(t)
 			c.harm(t, dir)
 			apply(t, planOf(t, dir))

@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"path/filepath"
@@ -31,23 +32,86 @@ func Verify(ctx context.Context, s Source, o VerifyOptions) iter.Seq2[Finding, e
 				_ = v.sound.Release()
 			}
 		}()
-		for _, step := range []func() error{
-			v.config, v.checkpoint, v.index, v.log, v.archive, v.overlay, v.backups, v.files, v.temp, v.quarantine,
-		} {
-			err := ctx.Err()
-			if err == nil {
-				err = step()
+		err := v.steps(v.config, v.checkpoint, v.index)
+		if err == nil {
+			wait := v.beside(func(log *verify) error { return log.steps(log.log, log.archive, log.overlay, log.backups) })
+			err = v.files()
+			if werr := wait(err == nil); err == nil {
+				err = werr
 			}
-			if errors.Is(err, errStopped) {
-				return
-			}
-			if err != nil {
-				yield(Finding{}, err)
-				return
-			}
+		}
+		if err == nil {
+			err = v.steps(v.temp, v.quarantine)
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(Finding{}, err)
 		}
 	}
 }
+
+func (v *verify) steps(list ...func() error) error {
+	for _, step := range list {
+		err := v.ctx.Err()
+		if err == nil {
+			err = step()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beside begins a part of the run in a goroutine of its own, where these may be
+// started, while the caller's goes on. What it finds is kept, and reported by the
+// function that is returned: its argument says whether anybody still listens.
+func (v *verify) beside(part func(*verify) error) (wait func(listening bool) error) {
+	if v.o.Workers < 2 {
+		return func(listening bool) error {
+			if !listening {
+				return nil
+			}
+			return part(v)
+		}
+	}
+	ctx, cancel := context.WithCancel(v.ctx)
+	var list []Finding
+	other := *v
+	other.ctx, other.o.Progress, other.done, other.total, other.suspects = ctx, nil, 0, 0, nil
+	other.sum = &Summary{Findings: map[Kind]int64{}}
+	other.yield = func(f Finding, _ error) bool {
+		list = append(list, f)
+		return len(list) < keptMost
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- part(&other) }()
+	return func(listening bool) error {
+		if !listening {
+			cancel()
+		}
+		err := <-ended
+		cancel()
+		v.sum.Segments, v.sum.Archived, v.sum.Entries, v.sum.Bytes = v.sum.Segments+other.sum.Segments, v.sum.Archived+other.sum.Archived,
+			v.sum.Entries+other.sum.Entries, v.sum.Bytes+other.sum.Bytes
+		if !listening {
+			return nil
+		}
+		v.total += other.total
+		v.progress(other.done)
+		for _, f := range list {
+			if err := v.report(f); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, errStopped) {
+			err = fmt.Errorf("log and archive have more than %d faults; the first of them were told", keptMost)
+		}
+		return err
+	}
+}
+
+// keptMost bounds what is found in log and archive while the files are read.
+const keptMost = 100_000
 
 // verify is one run.
 type verify struct {

@@ -1,0 +1,139 @@
+package repair
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// workers compare memories with their files, a chunk at a time. While the others
+// are at one chunk, the caller's goroutine lists the next; then it helps them,
+// and reports what was found in the order of the list, whoever was faster.
+type workers struct {
+	v     *verify
+	chunk *atWork
+}
+
+type atWork struct {
+	jobs    []entryJob
+	swaps   uint64
+	results []judged
+	next    atomic.Int64
+	others  sync.WaitGroup
+}
+
+// next starts a chunk, after the one before it is done and reported.
+func (w *workers) next(jobs []entryJob, swaps uint64) error {
+	if err := w.v.ctx.Err(); err != nil {
+		return err
+	}
+	was := w.chunk
+	w.chunk = nil
+	if was != nil {
+		was.work(w.v)
+		was.others.Wait()
+	}
+	if len(jobs) > 0 {
+		c := &atWork{jobs: jobs, swaps: swaps, results: make([]judged, len(jobs))}
+		for range min(w.v.o.Workers, len(jobs)) - 1 {
+			c.others.Go(func() { c.work(w.v) })
+		}
+		w.chunk = c
+	}
+	if was == nil {
+		return nil
+	}
+	return was.report(w.v)
+}
+
+// wait lets nobody work on when the caller gives up.
+func (w *workers) wait() {
+	if w.chunk != nil {
+		w.chunk.next.Add(chunk)
+		w.chunk.others.Wait()
+	}
+}
+
+func (c *atWork) work(v *verify) {
+	var buf []byte
+	for {
+		i := int(c.next.Add(1)) - 1
+		if i >= len(c.jobs) {
+			return
+		}
+		c.results[i] = v.entry(&c.jobs[i], c.swaps, &buf)
+	}
+}
+
+func (c *atWork) report(v *verify) error {
+	for _, j := range c.results {
+		if j.err != nil {
+			return j.err
+		}
+		v.sum.Memories++
+		v.sum.Bytes += j.bytes
+		if j.read {
+			v.sum.Files++
+		}
+		if j.finding != nil && j.suspect && len(v.suspects) < suspectsMost {
+			v.suspects = append(v.suspects, j.finding)
+		} else if j.finding != nil {
+			if err := v.report(*j.finding); err != nil {
+				return err
+			}
+		}
+	}
+	v.progress(int64(len(c.jobs)))
+	return nil
+}
+
+// entry checks a line and compares its memory with the file.
+func (v *verify) entry(job *entryJob, swaps uint64, buf *[]byte) judged {
+	if job.line == nil {
+		return v.memory(job.id, nil, 0)
+	}
+	line, err := index.ParseLine(job.line)
+	if err != nil {
+		return v.memory(job.id, nil, 0) // told with the index
+	}
+	if line.Filepath != "memories/"+job.name && !v.indexBad {
+		return judged{finding: &Finding{
+			Kind: IndexLine, Severity: Healable, Path: index.BaseName, Offset: -1, ID: job.id, LSN: line.Version,
+			Stake: "who reads the index and not the names: the file is found all the same", Heals: ByIndex, Next: nextRebuild,
+			Err: fmt.Errorf("its line names the file %s, not %s", errs.Quote(line.Filepath), filePath(job.id)),
+		}}
+	}
+	if j, ok := v.glance(job, &line, swaps, buf); ok {
+		return j
+	}
+	return v.memory(job.id, &line, swaps)
+}
+
+// glance is the short way for a memory that is as the set says, which nearly all
+// are: its bytes are those that were a memory when they were written. Whatever
+// else it meets is looked at again, slowly.
+func (v *verify) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte) (judged, bool) {
+	if v.indexBad {
+		return judged{}, false
+	}
+	data, info, err := v.memories.Glance(job.name, *buf, int64(v.s.FileLimit))
+	*buf = data
+	if err != nil || len(data) == 0 {
+		return judged{}, false
+	}
+	f := file{data: data, info: info, hash: hashOf(data)}
+	if !f.has(line) || !f.sameTime(line) {
+		return judged{}, false
+	}
+	if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		return judged{}, false
+	}
+	if _, _, over := v.s.State.Overlay().Get(memory, job.id); over || v.s.State.Swaps() != swaps {
+		return judged{}, false
+	}
+	return judged{bytes: int64(len(data)), read: true}, true
+}
