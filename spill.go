@@ -56,7 +56,8 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 		return ErrClosed
 	}
 	defer set.Release()
-	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) && !st.flusher.rotten.Load() {
+	rotten := st.flusher.rotten.Load() && to.LSN == set.LSN() // nothing new, and still due
+	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) && !rotten {
 		return nil // written by a flusher that was killed before the checkpoint said so
 	}
 	list, overtaken, err := st.stateAt(ctx, set.LSN(), to.LSN)
