@@ -75,8 +75,8 @@ func (st *Store) judgeLocked(ctx context.Context, id string) (version, error) {
 		return st.restore(ctx, id, old, rerr)
 	case rerr != nil:
 		return version{}, st.ioError("reading", st.memories.Path(name), rerr)
-	case matches(&old.line, info) && hash(data) != old.line.ContentHash:
-		// Nobody edits without moving the time: rot.
+	case sameTime(info.Mtime, timeOf(&old.line)) && hash(data) != old.line.ContentHash:
+		// Nobody edits without moving the time: rot, also where the file is now shorter.
 		return st.restore(ctx, id, old, errors.New("its bytes have changed and its time has not"))
 	case hash(data) == old.line.ContentHash:
 		// Only the time was moved, by a copy or a checkout.
