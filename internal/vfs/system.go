@@ -17,4 +17,5 @@ type System struct {
 	SpillBytes   int64 // the log since spilled that makes a new index due; 64 MiB
 	BacklogBytes int64 // the log since spilled that makes puts wait; 1 GiB
 	RoundBytes   int64 // documents that one round of the flusher takes; 64 MiB
+	ArchiveBytes int64 // what archive/ may hold; 256 MiB, none when negative
 }

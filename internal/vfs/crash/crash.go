@@ -11,11 +11,22 @@ import (
 // processes. The same disk, pattern and random numbers give the same result.
 // The disk itself goes on as if nothing had happened.
 func (d *Disk) Crash(p Pattern, rng *rand.Rand) *Disk {
+	return d.successor(p, rng, d.boot+1)
+}
+
+// Copy is the disk as it is, in the same boot, with everything durable and all
+// processes killed: for trying several things on one state of a machine that did
+// not lose power.
+func (d *Disk) Copy() *Disk {
+	return d.successor(KeepAll, rand.New(rand.NewPCG(0, 0)), d.boot)
+}
+
+func (d *Disk) successor(p Pattern, rng *rand.Rand, boot uint64) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	// Nobody owns the pages of before any more, not even this disk.
 	d.gen = new(generation)
-	next := newDisk(d.boot + 1)
+	next := newDisk(boot)
 	next.capacity, next.clock, next.seq = d.capacity, d.clock, d.seq
 	next.nextIno, next.nextPID = d.nextIno, d.nextPID
 	next.ghosts = slices.Clone(d.ghosts)

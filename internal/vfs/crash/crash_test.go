@@ -565,3 +565,44 @@ func TestNamesAgainstLive(t *testing.T) {
 		}
 	}
 }
+
+// A copy is of the same boot, has the same inodes and content, and lives by itself.
+func TestCopy(t *testing.T) {
+	d := New()
+	p := d.Process("a")
+	f, err := p.OpenFile("/x", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte("before"), 0); err != nil {
+		t.Fatal(err)
+	}
+	l, err := p.OpenLock("/l", 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := l.TryLock(vfs.ModeExclusive); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	c := d.Copy()
+	q := c.Process("b")
+	if _, err := f.WriteAt([]byte("after!"), 0); err != nil {
+		t.Fatal(err)
+	}
+	b, err := vfs.ReadFile(q, "/x", 100)
+	if err != nil || string(b) != "before" {
+		t.Fatalf("%q %v", b, err)
+	}
+	was, err1 := p.Stat("/x")
+	is, err2 := q.Stat("/x")
+	if err1 != nil || err2 != nil || was.Ino != is.Ino || p.Host().Boot != q.Host().Boot {
+		t.Fatal(was, is, err1, err2)
+	}
+	m, err := q.OpenLock("/l", 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := m.TryLock(vfs.ModeExclusive); !ok || err != nil {
+		t.Fatal("the copy has the lock of a process that it does not have", err)
+	}
+}
