@@ -28,11 +28,22 @@ func (f *Flusher) EmptyTemp(surplus func(path string, info vfs.Info, data func()
 	}
 	f.ready = false
 	e := emptying{f: f, surplus: surplus}
+	// What was parked out of a folder is durable in its new place before that folder goes.
+	f.parked.mu.Lock()
+	f.parked.loaded = false
+	err := f.parked.load()
+	if err == nil {
+		err = f.parked.sync()
+	}
+	f.parked.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
 	e.folder(f.o.path(tempFolder), 1)
 	f.parked.mu.Lock()
 	f.parked.loaded = false
 	f.parked.mu.Unlock()
-	err := f.parked.retry(func(x Edit) { e.edits = append(e.edits, x) })
+	err = f.parked.retry(func(x Edit) { e.edits = append(e.edits, x) })
 	return e.edits, errors.Join(append(e.fails, err, f.parked.sync())...)
 }
 

@@ -92,6 +92,7 @@ func (p *parkedList) load() error {
 	}
 	slices.Sort(names)
 	p.names, p.loaded = names, true
+	p.dirty = p.dirty || len(names) > 0 // whoever parked them may have been killed before he synced
 	return nil
 }
 
