@@ -27,7 +27,7 @@ func (d *Disk) successor(p Pattern, rng *rand.Rand, boot uint64) *Disk {
 	// Nobody owns the pages of before any more, not even this disk.
 	d.gen = new(generation)
 	next := newDisk(boot)
-	next.capacity, next.clock, next.seq = d.capacity, d.clock, d.seq
+	next.capacity, next.clock, next.seq, next.lacks = d.capacity, d.clock, d.seq, d.lacks
 	next.nextIno, next.nextPID = d.nextIno, d.nextPID
 	next.ghosts = slices.Clone(d.ghosts)
 	loss := p.loss(d, rng)

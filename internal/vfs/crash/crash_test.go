@@ -606,3 +606,32 @@ func TestCopy(t *testing.T) {
 		t.Fatal("the copy has the lock of a process that it does not have", err)
 	}
 }
+
+// What a volume lacks it says, also after a crash, and everything else works.
+func TestLacks(t *testing.T) {
+	d := New()
+	d.SetLacks(Lacks{Exchange: true, Link: true, Lease: true, Barrier: true})
+	for range 2 {
+		p := d.Process("a")
+		for _, name := range []string{"/x", "/y"} {
+			if f, err := p.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+				t.Fatal(err)
+			} else if _, err := f.Lease(); !errors.Is(err, errors.ErrUnsupported) {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Exchange("/x", "/y"); !errors.Is(err, errors.ErrUnsupported) {
+			t.Fatal(err)
+		}
+		if err := p.Link("/x", "/z"); !errors.Is(err, errors.ErrUnsupported) {
+			t.Fatal(err)
+		}
+		if _, err := p.OpenBarrier("/"); !errors.Is(err, errors.ErrUnsupported) {
+			t.Fatal(err)
+		}
+		if err := p.Rename("/x", "/y"); err != nil {
+			t.Fatal(err)
+		}
+		d = d.Crash(LoseAll, rand.New(rand.NewPCG(1, 1)))
+	}
+}

@@ -41,6 +41,27 @@ type Disk struct {
 	nextPID  int
 	clock    func() time.Time
 	failSync func(op, name string) error
+	lacks    Lacks
+}
+
+// Lacks says what a file system cannot do. Asked for it, it answers with
+// errors.ErrUnsupported.
+type Lacks struct {
+	Exchange, Link, Lease, Barrier bool
+}
+
+// SetLacks takes abilities off the volume, in this boot and those after it.
+func (d *Disk) SetLacks(l Lacks) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lacks = l
+}
+
+func (d *Disk) can(lacking bool) error {
+	if lacking {
+		return errors.ErrUnsupported
+	}
+	return nil
 }
 
 // New makes an empty disk with a root folder. It has no limit of its size.

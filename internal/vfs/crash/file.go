@@ -111,6 +111,9 @@ func (f *file) SetMtime(t time.Time) error {
 
 func (f *file) Lease() (granted bool, err error) {
 	err = f.do("lease", func() error {
+		if err := f.p.d.can(f.p.d.lacks.Lease); err != nil {
+			return err
+		}
 		if f.in.descs == 1 {
 			f.in.lease, granted = f, true
 		}

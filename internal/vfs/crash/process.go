@@ -207,6 +207,9 @@ func (p *Process) RenameNew(old, new string) error {
 
 func (p *Process) Exchange(a, b string) error {
 	return p.pair("exchange", a, b, func(a, b place) error {
+		if err := p.d.can(p.d.lacks.Exchange); err != nil {
+			return err
+		}
 		if b.in == nil {
 			return syscall.ENOENT
 		}
@@ -219,6 +222,9 @@ func (p *Process) Exchange(a, b string) error {
 
 func (p *Process) Link(old, new string) error {
 	return p.pair("link", old, new, func(a, b place) error {
+		if err := p.d.can(p.d.lacks.Link); err != nil {
+			return err
+		}
 		switch {
 		case b.in != nil:
 			return syscall.EEXIST
@@ -318,6 +324,9 @@ func (d *Disk) syncFault(op, name string) error {
 
 func (p *Process) OpenBarrier(name string) (vfs.Barrier, error) {
 	err := p.do("barrier", name, func() error {
+		if err := p.d.can(p.d.lacks.Barrier); err != nil {
+			return err
+		}
 		_, err := p.d.folder(name)
 		return err
 	})
