@@ -129,8 +129,10 @@ func (st *Store) makeStore() error {
 	if err := writeConfig(st.fs, st.dir, temp, c.withDefaults(), st.o.FileMode); err != nil {
 		return st.ioError("writing", filepath.Join(st.dir, configName), err)
 	}
-	st.config.c, st.config.info, err = readConfig(st.fs, st.dir)
-	return err
+	if st.config.c, st.config.info, err = readConfig(st.fs, st.dir); err != nil {
+		return st.ioError("reading", filepath.Join(st.dir, configName), err)
+	}
+	return nil
 }
 
 // scratch is a temp name for a file of the store that nobody else uses: several

@@ -86,6 +86,9 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 		return nil, 0, st.ioError("writing", filepath.Join(st.dir, index.BaseName), err)
 	}
 	set, err := index.Load(st.fs, st.dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
+	if err != nil && passing(err) {
+		err = st.ioError("reading", filepath.Join(st.dir, index.BaseName), err)
+	}
 	return set, len(list), err
 }
 

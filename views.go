@@ -132,7 +132,11 @@ func (st *Store) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Se
 	if prev != nil {
 		defer prev.Release()
 	}
-	return index.Load(st.fs, st.dir, want, prev)
+	set, err := index.Load(st.fs, st.dir, want, prev)
+	if err != nil && passing(err) {
+		err = st.ioError("mapping", filepath.Join(st.dir, index.BaseName), err)
+	}
+	return set, err
 }
 
 // highestKnown is the highest position that any index names, for a log that

@@ -167,7 +167,7 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 		return nil, fmt.Errorf("segment %d: %w", number, errNoSegment)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening a segment: %w", err)
+		return nil, l.ioError("opening", l.o.wal(segment.Name(number)), err)
 	}
 	l.files.open[number] = f
 	return f, nil

@@ -52,7 +52,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	}
 	volume, err := l.o.FS.Volume(l.o.Dir)
 	if err != nil {
-		return err
+		return l.ioError("looking at the volume of", l.o.Dir, err)
 	}
 	// A page that is there already names the holders, if the locks are not free.
 	if p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode); err == nil {

@@ -96,6 +96,8 @@ func (l *FileLog) writeOwner(o owner) error {
 	b = le.AppendUint64(b, o.boot[1])
 	b = le.AppendUint64(b, uint64(o.beat.UnixMicro()))
 	b = le.AppendUint64(b, xxhash.Sum64(b))
-	_, err = f.WriteAt(b, 0)
-	return err
+	if _, err = f.WriteAt(b, 0); err != nil {
+		return l.ioError("writing", name, err)
+	}
+	return nil
 }

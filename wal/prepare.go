@@ -210,7 +210,7 @@ func (l *FileLog) enter(number uint64) error {
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return l.ioError("looking at", f.Name(), err)
 	}
 	size := min(uint64(info.Size), l.geo.Size)
 	l.shared.Store(wordPrepared, l.geo.Start(number)+size)

@@ -481,6 +481,8 @@ func (l *FileLog) create(ctx context.Context) error {
 	end := Mark{h.End(), h.Sum}
 	b = append(b, make([]byte, segment.HeaderSize)...)
 	if _, err := f.WriteAt(b, 0); err != nil {
+		// Half a start would be taken for a damaged log. There never was one.
+		_ = l.o.FS.Remove(f.Name())
 		return l.ioError("writing", f.Name(), err)
 	}
 	if err := f.Sync(); err != nil {

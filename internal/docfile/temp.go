@@ -120,10 +120,10 @@ func (w *worker) drop(t *temp) error {
 	if t.file != nil {
 		_ = t.file.Close() // after the removal: the lease keeps others out until it has no name
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return err
+	return failure("remove", w.f.o.rel(t.path), err)
 }
 
 // keep makes t the next temp file; the one that was to be next goes to the pool.
@@ -141,10 +141,7 @@ func (w *worker) rest() error {
 	}
 	w.cur = nil
 	if len(w.spare) >= w.f.o.Pool {
-		if err := w.drop(t); err != nil {
-			return failure("remove", w.f.o.rel(t.path), err)
-		}
-		return nil
+		return w.drop(t)
 	}
 	err := t.file.SetMtime(surplusTime)
 	if cerr := t.file.Close(); err == nil {
