@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -31,6 +32,32 @@ type machine struct {
 	tear     bool // which is done in part, if it is a write
 	slept    func()
 	views    map[string]*crash.Process
+}
+
+// partly is a fault that does some of the operation: less than was asked for, or
+// all of it, with an error all the same.
+type partly struct {
+	short bool // half of the bytes
+	err   error
+}
+
+func (p *partly) Error() string {
+	if p.short {
+		return fmt.Sprintf("half of it, then %v", p.err)
+	}
+	return fmt.Sprintf("done, and yet %v", p.err)
+}
+
+func (p *partly) Unwrap() error { return p.err }
+
+func (p *partly) run(op *wrap.Op, call func() error) error {
+	if p.short {
+		op.Size /= 2
+	}
+	if err := call(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", op.Kind, op.Path, p.err)
 }
 
 const mostOps = 1 << 20
@@ -92,7 +119,10 @@ func (m *machine) process(name string) (vfs.FS, *varve.Options) {
 			m.hook(view, op)
 		}
 		if m.fault != nil {
-			if err := m.fault(op); err != nil {
+			var part *partly
+			if err := m.fault(op); errors.As(err, &part) {
+				return part.run(op, call)
+			} else if err != nil {
 				if op.Kind.Syncs() && op.Kind != wrap.SyncDir {
 					return op.FailSync(err)
 				}
