@@ -18,6 +18,8 @@ type history struct {
 	batches int
 	bulk    map[string]bool // many that are there for their number: some are looked at each time
 	wrong   []string        // found while recording
+	edits   []*edit         // by hand
+	harmed  map[string]bool // a hand may have taken away what these held
 }
 
 const never = math.MaxInt
@@ -45,7 +47,8 @@ type write struct {
 	version uint64
 	base    uint64 // the version that it replaced by its own word; meaningful when based
 	based   bool
-	batch   int // writes of one batch share it; 0: alone
+	batch   int  // writes of one batch share it; 0: alone
+	hand    bool // an edit: it may be adopted at any time, or never
 }
 
 // observation is that a memory had a value at some moment between two ticks.
@@ -80,7 +83,9 @@ func (h *history) clone() *history {
 func (h *history) powerLost() {
 	now := h.now()
 	for _, w := range h.writes {
-		w.by = min(w.by, now)
+		if !w.hand {
+			w.by = min(w.by, now)
+		}
 	}
 }
 
@@ -161,8 +166,8 @@ func (j *judge) bad(format string, args ...any) {
 // settle learns versions, and what was seen.
 func (j *judge) settle() {
 	learn := func(version uint64, token, what string) {
-		if version == 0 || token == "" {
-			return
+		if version%8 != 0 || version == 0 || token == "" {
+			return // an index made of files gives them what no frame has
 		}
 		if was, ok := j.versions[version]; ok && was != token {
 			j.bad("version %d stands for two contents: %s and %s (%s)", version, was, token, what)

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
 
 var (
 	seedFlag  = flag.Uint64("seed", 1, "the first seed")
 	seedsFlag = flag.Int("seeds", 0, "how many seeds; 0: the test's own choice")
+	showOps   = flag.Bool("ops", false, "print each operation of the simulated processes")
 	duration  = flag.Duration("duration", 0, "how long TestLong runs; 0: not at all")
 )
 
@@ -25,14 +27,24 @@ type world struct {
 	rng  *rand.Rand
 	acts int // that are left to do in this boot
 	kill int
+	// What a world may have beside stores.
+	editing bool
+	cuts    bool // power may go in this boot
+	archive int64
 }
 
 // work opens the store and does things until enough is done, sometimes closing
 // and opening it again.
 func (w *world) work(p *sim.Proc) {
 	a := &actor{h: w.h, name: fmt.Sprintf("%s/%d", p.Name, p.PID), now: p.Now, rng: rand.New(rand.NewPCG(w.rng.Uint64(), 1))}
-	o := options(p.FS, p.Rand(), p.Now, p.Wait)
+	if w.editing {
+		a.more = harmable
+	}
+	o := w.options(p)
 	for w.acts > 0 {
+		if w.archive != 0 && a.rng.IntN(4) == 0 {
+			p.Sleep(2 * time.Hour) // a backup of the index is due
+		}
 		st, err := varve.Open(ctx, dir, o)
 		if err != nil {
 			a.failed("open", err)
@@ -48,18 +60,36 @@ func (w *world) work(p *sim.Proc) {
 	}
 }
 
+func (w *world) options(p *sim.Proc) *varve.Options {
+	o := options(p.FS, p.Rand(), p.Now, p.Wait)
+	o.System.ArchiveBytes = w.archive
+	if w.editing {
+		o.Listener = w.h.adopts(w.s.Disk)
+	}
+	return o
+}
+
 // run is one seed: boots of so many processes, each ended by a cut or in peace,
 // and looked at.
 func (w *world) run(processes, boots int) error {
-	w.s.OnKill = func(*sim.Proc) {
+	w.s.OnKill = func(p *sim.Proc) {
 		w.kill++
-		w.s.Process("again", w.work)
+		switch p.Name {
+		case "editor":
+			w.s.Process("editor", w.edits)
+		default:
+			w.s.Process("again", w.work)
+		}
 	}
 	for boot := range boots {
 		w.acts = 20 + w.rng.IntN(150)
 		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 1500}[w.rng.IntN(3)], Cut: []int{0, 1000, 5000}[w.rng.IntN(3)]}
+		w.cuts = w.s.Odds.Cut > 0
 		for i := range processes {
 			w.s.Process(fmt.Sprint("p", i), w.work)
+		}
+		if w.editing {
+			w.s.Process("editor", w.edits)
 		}
 		if err := w.s.Run(); err != nil {
 			return fmt.Errorf("boot %d: %w", boot, err)
@@ -99,13 +129,22 @@ func (w *world) look(boot int, deep bool) {
 		w.s.Odds = sim.Odds{}
 	}
 	w.s.Process("look", func(p *sim.Proc) {
-		recovery(w.h, p.FS, options(p.FS, p.Rand(), p.Now, p.Wait), deep)
+		recovery(w.h, p.FS, w.options(p), deep)
+		if deep {
+			w.h.kept(p.FS, w.kill > 0, w.archive != 0)
+		}
 	})
 }
 
-func runSeed(seed uint64, processes int) (*world, error) {
+func runSeed(seed uint64, processes int, change func(*world)) (*world, error) {
 	w := &world{s: sim.New(seed), h: newHistory(), rng: rand.New(rand.NewPCG(seed, 99))}
+	if change != nil {
+		change(w)
+	}
 	w.s.MaxOps = 3_000_000
+	if *showOps {
+		w.s.Trace = func(line string) { fmt.Println(line) }
+	}
 	w.s.StopFor = 2 * time.Second
 	boots := 1 + w.rng.IntN(4)
 	return w, w.run(processes, boots)
@@ -121,8 +160,8 @@ func (n *simTally) String() string {
 	return fmt.Sprintf("%d seeds, %d operations of the disk, %d kills, %d writes, %d looks; %s", n.seeds, n.ops, n.kills, n.writes, n.looks, t.reach())
 }
 
-func (n *simTally) seed(t *testing.T, name string, seed uint64, processes int) {
-	w, err := runSeed(seed, processes)
+func (n *simTally) seed(t *testing.T, name string, seed uint64, processes int, change func(*world)) {
+	w, err := runSeed(seed, processes, change)
 	n.seeds++
 	n.ops += w.s.Ops()
 	n.kills += w.kill
@@ -140,7 +179,7 @@ func (n *simTally) seed(t *testing.T, name string, seed uint64, processes int) {
 	}
 }
 
-func simulate(t *testing.T, processes, seeds int) {
+func simulate(t *testing.T, processes, seeds int, change func(*world)) {
 	if testing.Short() {
 		seeds = max(1, seeds/25)
 	}
@@ -149,16 +188,16 @@ func simulate(t *testing.T, processes, seeds int) {
 	}
 	n := &simTally{coverage: sim.Coverage{}}
 	for i := range seeds {
-		if n.seed(t, t.Name(), *seedFlag+uint64(i), processes); t.Failed() {
+		if n.seed(t, t.Name(), *seedFlag+uint64(i), processes, change); t.Failed() {
 			break
 		}
 	}
 	t.Log(n)
 }
 
-func TestSimOne(t *testing.T) { simulate(t, 1, 250) }
+func TestSimOne(t *testing.T) { simulate(t, 1, 250, nil) }
 
-func TestSimThree(t *testing.T) { simulate(t, 3, 400) }
+func TestSimThree(t *testing.T) { simulate(t, 3, 400, nil) }
 
 // TestLong goes on until the time is over or something breaks.
 func TestLong(t *testing.T) {
@@ -169,7 +208,7 @@ func TestLong(t *testing.T) {
 	began := time.Now()
 	for seed := *seedFlag; time.Since(began) < *duration && !t.Failed(); seed++ {
 		processes := []int{1, 3, 2}[seed%3]
-		n.seed(t, fmt.Sprintf("TestSim%s", map[int]string{1: "One", 2: "Two", 3: "Three"}[processes]), seed, processes)
+		n.seed(t, fmt.Sprintf("TestSim%s", map[int]string{1: "One", 2: "Two", 3: "Three"}[processes]), seed, processes, nil)
 	}
 	t.Log(n)
 	for _, what := range []string{"switch", "kill", "stop"} {
@@ -177,4 +216,26 @@ func TestLong(t *testing.T) {
 	}
 }
 
-func TestSimTwo(t *testing.T) { simulate(t, 2, 150) }
+func TestSimTwo(t *testing.T) { simulate(t, 2, 150, nil) }
+
+// lacking makes a volume that lacks something, an archive that must make room,
+// and lets hours pass.
+func lacking(w *world) {
+	w.s.Disk().SetLacks(crash.Lacks{
+		Exchange: w.rng.IntN(2) == 0, Link: w.rng.IntN(2) == 0, Lease: w.rng.IntN(2) == 0, Barrier: w.rng.IntN(2) == 0,
+	})
+	w.archive = []int64{-1, 1, 100 << 10}[w.rng.IntN(3)]
+}
+
+func TestSimLacking(t *testing.T) { simulate(t, 2, 100, lacking) }
+
+func TestSimEdits(t *testing.T) {
+	simulate(t, 2, 150, func(w *world) { w.editing = true })
+}
+
+func TestSimEditsLacking(t *testing.T) {
+	simulate(t, 2, 100, func(w *world) {
+		lacking(w)
+		w.editing = true
+	})
+}

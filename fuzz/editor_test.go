@@ -1,0 +1,359 @@
+package fuzz
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/crash"
+	"github.com/varve-db/varve/internal/vfs/sim"
+)
+
+// edit is a file saved by hand. It may be adopted at any time, as a write of
+// nobody's asking; whatever happens its bytes are somewhere.
+type edit struct {
+	w    *write
+	done bool // saved, synced and named before anything was cut
+	gone bool // the hand itself saved over it, or it was adopted
+}
+
+// editor is somebody who works on the files of a store that is in use, with
+// tools that know nothing of it.
+type editor struct {
+	h     *history
+	fsys  vfs.FS
+	rng   *rand.Rand
+	sleep func(time.Duration)
+	// A save in place that a loss of power tears is nobody's fault: only by
+	// renaming, where power may go.
+	byRename bool
+	n        int
+}
+
+// Only these are treated so that a memory may be lost by it.
+var harmable = []string{"a", "k07", "n0", "n1"}
+
+func (e *editor) step() error {
+	id := ids[e.rng.IntN(len(ids))]
+	path := filepath.Join(dir, "memories", docfile.FileName(id))
+	switch n := e.rng.IntN(12); {
+	case n < 4 && !e.byRename:
+		return e.inPlace(path)
+	case n < 8:
+		return e.replace(path, e.rng.IntN(3) == 0)
+	case n == 8:
+		return e.remove()
+	case n == 9:
+		return e.conflict()
+	case n == 10:
+		return e.create()
+	}
+	return nil
+}
+
+var contentMember = regexp.MustCompile(`"content": "(w\d{6}):[^"]*"`)
+
+// begin makes the bytes of an edit out of those of a file.
+func (e *editor) begin(b []byte) (*edit, []byte) {
+	m := contentMember.FindSubmatchIndex(b)
+	if m == nil {
+		return nil, nil
+	}
+	old := e.h.tokens[string(b[m[2]:m[3]])]
+	if old == nil || bytes.HasPrefix(b, []byte("<")) {
+		return nil, nil
+	}
+	w := e.h.begin(&write{id: old.id, size: old.size, session: old.session, expires: old.expires, hand: true, base: old.version, based: old.version != 0 && !old.hand})
+	x := &edit{w: w}
+	e.h.edits = append(e.h.edits, x)
+	return x, slices.Concat(b[:m[0]], fmt.Appendf(nil, `"content": "%s"`, content(w.token, w.size)), b[m[1]:])
+}
+
+// over notes whose bytes are saved over.
+func (h *history) over(b []byte) {
+	for _, x := range h.edits {
+		if bytes.Contains(b, []byte(x.w.token)) {
+			x.gone = true
+		}
+	}
+}
+
+// inPlace opens, thinks, and saves into what it has opened, whatever that is by now.
+func (e *editor) inPlace(path string) error {
+	f, err := e.fsys.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return ignore(err)
+	}
+	defer f.Close()
+	read := func() ([]byte, error) {
+		info, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		b := make([]byte, info.Size)
+		n, err := f.ReadAt(b, 0)
+		return b[:n], err
+	}
+	b, err := read()
+	if err != nil {
+		return err
+	}
+	e.sleep(time.Duration(e.rng.IntN(1000)) * time.Duration(e.rng.IntN(20000)) * time.Nanosecond)
+	x, text := e.begin(b)
+	if x == nil {
+		return nil
+	}
+	now, err := read()
+	if err != nil {
+		return err
+	}
+	mine, err1 := f.Stat()
+	there, err2 := e.fsys.Stat(path)
+	if !bytes.Equal(now, b) || err1 != nil || err2 != nil || mine.Ino != there.Ino {
+		x.w.based = false
+	}
+	e.h.over(now)
+	if _, err := f.WriteAt(text, 0); err != nil {
+		return err
+	}
+	if err := f.Truncate(int64(len(text))); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	x.done = true
+	return nil
+}
+
+// replace saves a new file over the old one, at once or after a while.
+func (e *editor) replace(path string, stale bool) error {
+	b, err := vfs.ReadFile(e.fsys, path, 1<<30)
+	if err != nil {
+		return ignore(err)
+	}
+	if stale {
+		e.sleep(time.Duration(e.rng.IntN(1000)) * time.Duration(e.rng.IntN(200000)) * time.Nanosecond)
+	}
+	x, text := e.begin(b)
+	if x == nil {
+		return nil
+	}
+	return e.put(x, text, b, path, false)
+}
+
+// put puts text in place of what stands at path.
+func (e *editor) put(x *edit, text, read []byte, path string, onlyNew bool) error {
+	e.n++
+	temp := fmt.Sprintf("/edit-%d-%d", e.rng.Uint32(), e.n)
+	f, err := e.fsys.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(text, 0); err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if onlyNew {
+		err = e.fsys.RenameNew(temp, path)
+	} else {
+		var now []byte
+		if now, err = vfs.ReadFile(e.fsys, path, 1<<30); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if !bytes.Equal(now, read) {
+			x.w.based = false
+		}
+		e.h.over(now)
+		err = e.fsys.Rename(temp, path)
+	}
+	if err != nil {
+		return ignore(err)
+	}
+	if err := e.fsys.SyncDir(filepath.Join(dir, "memories")); err != nil {
+		return err
+	}
+	x.done = true
+	return nil
+}
+
+func ignore(err error) error {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+func (e *editor) harm() string {
+	id := harmable[e.rng.IntN(2)]
+	e.h.harm(id)
+	return filepath.Join(dir, "memories", docfile.FileName(id))
+}
+
+func (h *history) harm(id string) {
+	if h.harmed == nil {
+		h.harmed = map[string]bool{}
+	}
+	h.harmed[id] = true
+}
+
+func (e *editor) remove() error {
+	path := e.harm()
+	b, err := vfs.ReadFile(e.fsys, path, 1<<30)
+	if err == nil {
+		e.h.over(b)
+		err = e.fsys.Remove(path)
+	}
+	return ignore(err)
+}
+
+// conflict leaves what git leaves.
+func (e *editor) conflict() error {
+	path := e.harm()
+	b, err := vfs.ReadFile(e.fsys, path, 1<<30)
+	if err != nil {
+		return ignore(err)
+	}
+	w := e.h.begin(&write{id: "by hand", hand: true})
+	x := &edit{w: w}
+	e.h.edits = append(e.h.edits, x)
+	return e.put(x, slices.Concat([]byte("<<<<<<< HEAD "+w.token+"\n"), b, []byte("=======\n"), b, []byte(">>>>>>> other\n")), b, path, false)
+}
+
+// create makes a file for a memory that the store does not know, or not yet.
+func (e *editor) create() error {
+	id := harmable[2+e.rng.IntN(2)]
+	path := filepath.Join(dir, "memories", docfile.FileName(id))
+	if _, err := e.fsys.Stat(path); err == nil {
+		return nil
+	}
+	e.h.harm(id)
+	w := e.h.begin(&write{id: id, size: 60, hand: true})
+	x := &edit{w: w}
+	if _, err := e.fsys.Stat(filepath.Join(dir, "memory_index.json")); err != nil {
+		x.gone = true // the first index is made of what there is, and nobody may live to tell
+	}
+	e.h.edits = append(e.h.edits, x)
+	text := fmt.Appendf(nil, "{\n  \"id\": %q,\n  \"content\": %q\n}\n", id, content(w.token, w.size))
+	return e.put(x, text, nil, path, true)
+}
+
+// adopts hears what a store says of the edits that it takes over.
+func (h *history) adopts(disk func() *crash.Disk) func(varve.Event) {
+	return func(ev varve.Event) {
+		ids := []string{ev.ID}
+		switch ev.Kind {
+		case varve.EventAdopted:
+		case varve.EventRebuilt: // of all files that there are
+			ids = nil
+			for _, x := range h.edits {
+				ids = append(ids, x.w.id)
+			}
+		default:
+			return
+		}
+		d := disk()
+		look := d.NonBlocking("listener")
+		for _, id := range ids {
+			b, _ := vfs.ReadFile(look, filepath.Join(dir, "memories", docfile.FileName(id)), 1<<30)
+			h.over(b)
+		}
+		d.Kill(look)
+	}
+}
+
+// kept asks, when all is quiet, for the bytes of every edit. The log counts: who
+// adopted one may have been killed before he could say so. Of what is compressed
+// there nothing can be seen; with gaps, the archive may have let go of it as well.
+func (h *history) kept(fsys vfs.FS, kills, gaps bool) {
+	var all []byte
+	var walk func(folder string)
+	walk = func(folder string) {
+		names, err := fsys.ReadDir(folder)
+		if err != nil {
+			h.bad("looking for edits: %v", err)
+		}
+		for _, name := range names {
+			path := filepath.Join(folder, name)
+			info, err := fsys.Stat(path)
+			if err == nil && info.Mode.IsDir() {
+				walk(path)
+				continue
+			}
+			b, err := vfs.ReadFile(fsys, path, 1<<30)
+			if err != nil {
+				h.bad("looking for edits: %v", err)
+			}
+			if strings.HasSuffix(name, ".zst") {
+				b = inflated(b)
+			}
+			all = append(append(all, b...), '\n')
+		}
+	}
+	for _, folder := range []string{"memories", "quarantine", "tmp", "wal"} {
+		walk(filepath.Join(dir, folder))
+	}
+	seen := map[string]bool{}
+	for _, o := range h.seen {
+		seen[o.token] = true
+	}
+	for _, x := range h.edits {
+		if kills && (gaps || x.w.size > 3000) {
+			continue
+		}
+		if x.done && !x.gone && !seen[x.w.token] && !bytes.Contains(all, []byte(x.w.token)) {
+			h.bad("an edit of %.20q is lost: %v", x.w.id, x.w)
+		}
+	}
+}
+
+// inflated is what an archived segment holds; its format is drawn in wal/archive.go.
+func inflated(b []byte) (plain []byte) {
+	dec, err := zstd.NewReader(nil)
+	if err != nil {
+		return nil
+	}
+	defer dec.Close()
+	for b = b[min(24, len(b)):]; len(b) >= 16; {
+		n := int(binary.LittleEndian.Uint32(b))
+		plain, _ = dec.DecodeAll(b[16:min(16+n, len(b))], plain)
+		b = b[min(16+n, len(b)):]
+	}
+	return plain
+}
+
+// edited: an edit stands in a place that no memory has. It waits to be adopted.
+func (h *history) edited(fsys vfs.FS, name string) bool {
+	b, err := vfs.ReadFile(fsys, filepath.Join(dir, "memories", name), 1<<30)
+	return err == nil && slices.ContainsFunc(h.edits, func(x *edit) bool { return bytes.Contains(b, []byte(x.w.token)) })
+}
+
+// tolerates: a hand has taken away what this error speaks of.
+func (h *history) tolerates(err error, id string) bool {
+	return errors.Is(err, varve.ErrCorrupt) && (h.harmed[id] || id == "" && len(h.harmed) > 0)
+}
+
+func (w *world) edits(p *sim.Proc) {
+	e := &editor{h: w.h, fsys: p.FS, rng: rand.New(rand.NewPCG(w.rng.Uint64(), 2)), sleep: p.Sleep, byRename: w.cuts}
+	for w.acts > 0 {
+		p.Sleep(time.Duration(e.rng.IntN(4000)) * time.Microsecond)
+		if err := e.step(); err != nil {
+			w.h.bad("editor: %v", err)
+		}
+	}
+}
