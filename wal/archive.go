@@ -96,11 +96,12 @@ func (l *FileLog) writeArchive(number uint64) error {
 	}
 	defer enc.Close()
 	le := binary.LittleEndian
-	b := append(make([]byte, 0, 2*archiveBlock), archiveMagic...)
+	block := min(archiveBlock, l.geo.Size)
+	b := append(make([]byte, 0, 2*block), archiveMagic...)
 	b = le.AppendUint32(b, 1)
 	b = le.AppendUint32(b, archiveBlock)
 	b = le.AppendUint64(b, number)
-	plain := make([]byte, archiveBlock)
+	plain := make([]byte, block)
 	var at, end int64
 	for {
 		n, err := readFull(in, plain, at)

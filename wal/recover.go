@@ -356,7 +356,7 @@ func (l *FileLog) attests(number uint64, from, bad LSN) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	buf := make([]byte, walkChunk+segment.HeaderSize)
+	buf := make([]byte, min(walkChunk, l.geo.Size)+segment.HeaderSize)
 	for at := (from + 7) &^ 7; at < l.geo.End(number); at += walkChunk {
 		n, err := readFull(f, buf, int64(at-l.geo.Start(number)))
 		if err != nil {
