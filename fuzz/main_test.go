@@ -9,5 +9,6 @@ import (
 // Thousands of small stores come and go: collecting seldom takes a third off.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(800)
+	debug.SetMemoryLimit(1 << 30) // what is collected late is nobody's reason to swap
 	os.Exit(m.Run())
 }
