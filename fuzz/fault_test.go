@@ -64,6 +64,7 @@ func typed(err, fault error) bool {
 // can have: nothing acknowledged is lost, nothing panics, the errors can be
 // told, and the store opens and works afterwards.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	type point struct {
 		op  int
 		err error

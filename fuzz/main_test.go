@@ -1,6 +1,8 @@
 package fuzz
 
 import (
+	"flag"
+	"fmt"
 	"os"
 	"runtime/debug"
 	"testing"
@@ -10,5 +12,12 @@ import (
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(800)
 	debug.SetMemoryLimit(1 << 30) // what is collected late is nobody's reason to swap
-	os.Exit(m.Run())
+	flag.Parse()
+	status := m.Run()
+	if testing.Verbose() {
+		if err := reportReached(); err != nil {
+			fmt.Println(err)
+		}
+	}
+	os.Exit(status)
 }

@@ -3,6 +3,7 @@ package fuzz
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,9 +15,11 @@ import (
 )
 
 var (
-	cutFlag     = flag.Int("cut", 0, "cut the script before this operation only")
-	patternFlag = flag.String("pattern", "", "with this pattern only")
-	stride      = flag.Int("stride", 0, "cut at every so many changing operations only; 0: the test's own choice")
+	cutFlag       = flag.Int("cut", 0, "cut the script before this operation only")
+	patternFlag   = flag.String("pattern", "", "with this pattern only")
+	secondFlag    = flag.Int("second", 0, "and its recovery before this operation")
+	secondPattern = flag.String("second-pattern", "", "with this pattern only")
+	stride        = flag.Int("stride", 0, "cut at every so many changing operations only; 0: the test's own choice")
 )
 
 // script is a fixed workload: put, replace, delete, batch, conditional put,
@@ -180,6 +183,21 @@ func patternsFor(t *testing.T) []crash.Pattern {
 type tally struct {
 	changes, cuts, nested, torn int
 	coverage                    sim.Coverage
+	second                      sim.Coverage // of recoveries that were cut
+}
+
+// secondReach is the same of the second cuts, with the places that still lack patterns.
+func (n *tally) secondReach() (string, []string) {
+	pairs, places, lacking := 0, 0, []string{}
+	for at, m := range n.second {
+		places++
+		pairs += len(m) - 1 // "" is that it was passed
+		if len(m)-1 < len(crash.Patterns()) {
+			lacking = append(lacking, fmt.Sprintf("%s %s: %d patterns in %d passes", at.Site, at.Kind, len(m)-1, m[""]))
+		}
+	}
+	slices.Sort(lacking)
+	return fmt.Sprintf("%d call sites of recoveries, %d call sites × patterns cut a second time", places, pairs), lacking
 }
 
 // reach says how many places of the engine were reached, and cut in how many ways.
@@ -208,7 +226,7 @@ func (n *tally) String() string {
 // before every changing operation.
 // Of several parts, each makes its share of the cuts.
 func cutEverywhere(t *testing.T, name string, part, parts int, prepare, work func(m *machine, h *history)) *tally {
-	n := &tally{coverage: sim.Coverage{}}
+	n := &tally{coverage: sim.Coverage{}, second: sim.Coverage{}}
 	m, h := newMachine(), newHistory()
 	if prepare != nil {
 		prepare(m, h)
@@ -226,8 +244,12 @@ func cutEverywhere(t *testing.T, name string, part, parts int, prepare, work fun
 		m.count(op, "cut "+p.String())
 		n.cuts++
 		// A second cut, within the recovery of some of them.
-		if (m.ops+int(p))%11 == 0 {
-			n.nested += cutRecovery(f, fh, m.ops, t, name, op, p)
+		every := 11
+		if prepare != nil {
+			every = 23
+		}
+		if (m.ops+int(p))%every == 0 || *secondFlag != 0 || *stride == 1 {
+			n.nested += n.cutRecovery(f, fh, m.ops, t, name, p)
 		}
 		// Some are recovered, written to, and cut again before anything is flushed:
 		// what the first recovery took for the end must not mean another thing then.
@@ -288,29 +310,61 @@ func touchAndGo(f *machine, fh *history) *machine {
 	return next
 }
 
-// cutRecovery cuts the recovery of a machine as well, at one of its operations.
-// The machine itself stays as it is: the recovery works on a copy.
-func cutRecovery(f *machine, fh *history, salt int, t *testing.T, name string, at *wrap.Op, first crash.Pattern) int {
+// secondHere is how many patterns one place of one recovery is cut with, and
+// secondOnce how many cuts one recovery gets where that place is often passed: so
+// they are spread over many recoveries. With -stride 1 all of them are made.
+const (
+	secondHere = 3
+	secondOnce = 12
+)
+
+// cutRecovery cuts the recovery of a machine as well, at those of its operations
+// whose places were not cut with each pattern yet; contents are compared as after the
+// first. The machine itself stays as it is: the recovery works on a copy.
+func (n *tally) cutRecovery(f *machine, fh *history, salt int, t *testing.T, name string, first crash.Pattern) int {
 	copyOf := f.future(crash.KeepAll, 0) // nothing is pending: the same once more
 	ch := fh.clone()
 	changes, cuts := 0, 0
 	all := crash.Patterns()
-	copyOf.hook = func(_ *crash.Process, op *wrap.Op) {
-		if !op.Kind.Changes() || op.Kind == wrap.Store {
-			return
-		}
-		if changes++; (changes+salt)%23 != 0 {
-			return
-		}
-		p := all[(changes+salt)%len(all)]
+	cut := func(op *wrap.Op, p crash.Pattern) {
 		g, gh := copyOf.future(p, 2), ch.clone()
 		gh.powerLost()
 		cuts++
 		fsys, o := g.process("second recovery")
-		recovery(gh, fsys, o, false)
+		recovery(gh, fsys, o, (salt+cuts)%5 == 0)
 		if wrong := gh.verdict(); len(wrong) > 0 {
-			t.Fatalf("cut before operation %d, %s, and its recovery before operation %d (%s %s at %s), %s:\n%s\n\tgo test ./fuzz -run %s -cut %d -pattern %s",
-				salt, first, copyOf.ops, op.Kind, op.Path, f.sites.place(op).Site, p, joinWrong(wrong), name, salt, first)
+			t.Fatalf("cut before operation %d, %s, and its recovery before operation %d (%s %s at %s), %s:\n%s\n\tgo test ./fuzz -run %s -cut %d -pattern %s -second %d -second-pattern %s",
+				salt, first, copyOf.ops, op.Kind, op.Path, f.sites.place(op).Site, p, joinWrong(wrong), name, salt, first, copyOf.ops, p)
+		}
+	}
+	copyOf.hook = func(_ *crash.Process, op *wrap.Op) {
+		if !op.Kind.Changes() || op.Kind == wrap.Store || op.Kind == wrap.CompareAndSwap {
+			return
+		}
+		if changes++; *secondFlag != 0 {
+			for _, p := range all {
+				if copyOf.ops == *secondFlag && (*secondPattern == "" || p.String() == *secondPattern) {
+					cut(op, p)
+				}
+			}
+			return
+		}
+		at := copyOf.sites.place(op)
+		m := n.second[at]
+		if m == nil {
+			m = map[string]int{}
+			n.second[at] = m
+		}
+		m[""]++
+		here := 0
+		for i := range all {
+			p := all[(i+changes+salt)%len(all)]
+			if *stride != 1 && (m[p.String()] > 0 || here == secondHere || cuts >= secondOnce && m[""] > 20) {
+				continue
+			}
+			m[p.String()]++
+			here++
+			cut(op, p)
 		}
 	}
 	fsys, o := copyOf.process("recovery")
@@ -319,7 +373,7 @@ func cutRecovery(f *machine, fh *history, salt int, t *testing.T, name string, a
 }
 
 func TestScript(t *testing.T) {
-	both := &tally{coverage: sim.Coverage{}}
+	both := &tally{coverage: sim.Coverage{}, second: sim.Coverage{}}
 	for _, c := range []struct {
 		name          string
 		prepare, work func(m *machine, h *history)
@@ -328,7 +382,7 @@ func TestScript(t *testing.T) {
 		{"large", prepareLarge, scriptLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n := &tally{coverage: sim.Coverage{}}
+			n := &tally{coverage: sim.Coverage{}, second: sim.Coverage{}}
 			parts := make([]*tally, 2)
 			t.Run("parts", func(t *testing.T) {
 				for i := range parts {
@@ -346,6 +400,8 @@ func TestScript(t *testing.T) {
 		})
 	}
 	t.Log("both:", both)
+	second, lacking := both.secondReach()
+	t.Logf("%s; not with each pattern: %s", second, strings.Join(lacking, ", "))
 	reach(both.coverage)
 	for at, m := range both.coverage {
 		if at.Kind.Changes() && len(m) == 1 && m[""] > 0 {
@@ -360,11 +416,13 @@ func (n *tally) add(o *tally) {
 	}
 	n.changes, n.cuts, n.nested, n.torn = max(n.changes, o.changes), n.cuts+o.cuts, n.nested+o.nested, n.torn+o.torn
 	n.coverage.Add(o.coverage)
+	n.second.Add(o.second)
 }
 
 // TestScriptKilled kills the process before each changing operation; a write may
 // be done in part. Another process opens the store in the same boot.
 func TestScriptKilled(t *testing.T) {
+	t.Parallel()
 	count := newMachine()
 	total := 0
 	var at []int

@@ -180,6 +180,7 @@ func (n *simTally) seed(t *testing.T, name string, seed uint64, processes int, c
 }
 
 func simulate(t *testing.T, processes, seeds int, change func(*world)) {
+	t.Parallel()
 	if testing.Short() {
 		seeds = max(1, seeds/25)
 	}
@@ -195,9 +196,9 @@ func simulate(t *testing.T, processes, seeds int, change func(*world)) {
 	t.Log(n)
 }
 
-func TestSimOne(t *testing.T) { simulate(t, 1, 250, nil) }
+func TestSimOne(t *testing.T) { simulate(t, 1, 150, nil) }
 
-func TestSimThree(t *testing.T) { simulate(t, 3, 400, nil) }
+func TestSimThree(t *testing.T) { simulate(t, 3, 250, nil) }
 
 // TestLong goes on until the time is over or something breaks.
 func TestLong(t *testing.T) {
@@ -216,7 +217,7 @@ func TestLong(t *testing.T) {
 	}
 }
 
-func TestSimTwo(t *testing.T) { simulate(t, 2, 150, nil) }
+func TestSimTwo(t *testing.T) { simulate(t, 2, 100, nil) }
 
 // lacking makes a volume that lacks something, an archive that must make room,
 // and lets hours pass.
@@ -227,14 +228,14 @@ func lacking(w *world) {
 	w.archive = []int64{-1, 1, 100 << 10}[w.rng.IntN(3)]
 }
 
-func TestSimLacking(t *testing.T) { simulate(t, 2, 100, lacking) }
+func TestSimLacking(t *testing.T) { simulate(t, 2, 80, lacking) }
 
 func TestSimEdits(t *testing.T) {
-	simulate(t, 2, 150, func(w *world) { w.editing = true })
+	simulate(t, 2, 100, func(w *world) { w.editing = true })
 }
 
 func TestSimEditsLacking(t *testing.T) {
-	simulate(t, 2, 100, func(w *world) {
+	simulate(t, 2, 80, func(w *world) {
 		lacking(w)
 		w.editing = true
 	})

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
@@ -38,12 +37,12 @@ func reach(c sim.Coverage) {
 var changing = []string{"WriteAt", "Truncate", "Sync", "Datasync", "SetMtime", "Rename", "RenameNew", "Exchange", "Link", "Remove", "Mkdir",
 	"SyncDir", "OpenLock", "Store", "CompareAndSwap", "WriteDurable", "MkdirAll"}
 
-// TestZReached names the call sites of the engine that change something and were
+// reportReached names the call sites of the engine that change something and were
 // not reached by the tests that ran before. It is a list to read, and no verdict:
-// some places belong to systems without exchange, or to damage.
-func TestZReached(t *testing.T) {
+// some places belong to damage, or to what no workload does yet.
+func reportReached() error {
 	if len(reached.at) == 0 {
-		t.Skip("nothing ran before")
+		return nil
 	}
 	var missing []string
 	all := 0
@@ -55,11 +54,12 @@ func TestZReached(t *testing.T) {
 			}
 		})
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
 	slices.Sort(missing)
-	t.Logf("%d call sites that change something in the source, %d not reached:\n\t%s", all, len(missing), strings.Join(missing, "\n\t"))
+	fmt.Printf("%d call sites that change something in the source, %d not reached:\n\t%s\n", all, len(missing), strings.Join(missing, "\n\t"))
+	return nil
 }
 
 // calls finds them in the source, by name: some are not of package vfs.
