@@ -24,6 +24,7 @@ type actor struct {
 	faulty bool
 	errs   []error  // that faults led to
 	more   []string // ids, beside those that all use
+	many   bool     // now and then a batch that one barrier makes durable
 }
 
 var ctx = context.Background()
@@ -339,6 +340,14 @@ func (a *actor) step() {
 	}
 	size := []int{8, 40, 300, 1200, 5000, 20000}[min(a.rng.IntN(6), a.rng.IntN(7))]
 	session := []string{"", "s1", "s2"}[a.rng.IntN(3)]
+	if a.many && a.rng.IntN(40) == 0 {
+		var list []change
+		for i := range 70 {
+			list = append(list, change{id: fmt.Sprint("many", i), size: 20})
+		}
+		a.batch(list...)
+		a.flush()
+	}
 	switch a.rng.IntN(24) {
 	case 0, 1, 2, 3, 4:
 		var ttl time.Duration

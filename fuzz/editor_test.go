@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -173,7 +174,7 @@ func (e *editor) put(x *edit, text, read []byte, path string, onlyNew bool) erro
 		err = e.fsys.RenameNew(temp, path)
 	} else {
 		var now []byte
-		if now, err = vfs.ReadFile(e.fsys, path, 1<<30); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if now, err = vfs.ReadFile(e.fsys, path, 1<<30); err != nil && ignore(err) != nil {
 			return err
 		}
 		if !bytes.Equal(now, read) {
@@ -193,8 +194,8 @@ func (e *editor) put(x *edit, text, read []byte, path string, onlyNew bool) erro
 }
 
 func ignore(err error) error {
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrExist) {
-		return nil
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrExist) || errors.Is(err, syscall.EISDIR) || errors.Is(err, varve.ErrInvalid) {
+		return nil // there is a folder by now
 	}
 	return err
 }
@@ -218,6 +219,9 @@ func (e *editor) remove() error {
 	if err == nil {
 		e.h.over(b)
 		err = e.fsys.Remove(path)
+	}
+	if err == nil && e.rng.IntN(3) == 0 {
+		err = e.fsys.Mkdir(path, 0o700) // and something else takes the place
 	}
 	return ignore(err)
 }
@@ -345,7 +349,8 @@ func (h *history) edited(fsys vfs.FS, name string) bool {
 
 // tolerates: a hand has taken away what this error speaks of.
 func (h *history) tolerates(err error, id string) bool {
-	return errors.Is(err, varve.ErrCorrupt) && (h.harmed[id] || id == "" && len(h.harmed) > 0)
+	// ErrInvalid: a folder stands where the memory's file was.
+	return (errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrInvalid)) && (h.harmed[id] || id == "" && len(h.harmed) > 0)
 }
 
 func (w *world) edits(p *sim.Proc) {

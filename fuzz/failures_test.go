@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
+	"github.com/varve-db/varve/internal/vfs/sim"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/segment"
 )
@@ -35,7 +36,10 @@ type bench struct {
 }
 
 func newBench(t *testing.T) *bench {
-	return &bench{t: t, m: newMachine(), h: newHistory()}
+	b := &bench{t: t, m: newMachine(), h: newHistory()}
+	b.m.coverage = sim.Coverage{}
+	t.Cleanup(func() { reach(b.m.coverage) })
+	return b
 }
 
 // start opens a store in a process of its own.
@@ -78,7 +82,9 @@ func (b *bench) lose(p crash.Pattern) { b.loseBy(p, 1) }
 
 func (b *bench) loseBy(p crash.Pattern, seed uint64) {
 	b.before = nil
+	coverage := b.m.coverage
 	b.m = b.m.future(p, seed)
+	b.m.coverage = coverage
 	b.h.powerLost()
 }
 

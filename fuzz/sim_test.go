@@ -40,6 +40,7 @@ func (w *world) work(p *sim.Proc) {
 	if w.editing {
 		a.more = harmable
 	}
+	a.many = w.archive != 0
 	o := w.options(p)
 	for w.acts > 0 {
 		if w.archive != 0 && a.rng.IntN(4) == 0 {
