@@ -1,0 +1,322 @@
+package fuzz
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+
+	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/crash"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+// 8: on a full disk nothing can be deleted. room in wal/prepare.go keeps a reserve
+// that deletes may use.
+func TestFailures08(t *testing.T) {
+	b := newBench(t)
+	a, _ := b.start("a")
+	for i := range 6 {
+		a.put(fmt.Sprint("k", i), 3000, "", 0)
+	}
+	a.flush()
+	b.m.disk.SetCapacity(b.m.disk.Used())
+	a.faulty = true
+	full := 0
+	for i := range 60 {
+		if _, err := a.put(fmt.Sprint("more", i), 3000, "", 0); errors.Is(err, varve.ErrDiskFull) {
+			full++
+		}
+	}
+	if full == 0 {
+		t.Fatal("the disk never filled up")
+	}
+	for i := range 6 {
+		if err := a.delete(fmt.Sprint("k", i)); err != nil {
+			t.Fatalf("delete on a full disk: %v", err)
+		}
+	}
+	b.m.disk.SetCapacity(0)
+	a.faulty, a.errs = false, nil
+	a.put("after", 3000, "", 0)
+	a.flush()
+	b.lose(crash.LoseAll)
+	b.recovered(true)
+}
+
+// 9: a zero-filled tail makes repair cut good data. What lies before the zeros is
+// kept to the last frame; wal/recover.go replay ends where no frame links.
+func TestFailures09(t *testing.T) {
+	for _, zeros := range []int{0, 8, 4096, 60000} {
+		b := newBench(t)
+		a, _ := b.start("a")
+		var last varve.Memory
+		for i := range 8 {
+			last, _ = a.put(fmt.Sprint("k", i), 500, "", 0)
+		}
+		b.lose(crash.LoseAll)
+		name, at := segmentOf(last.Version)
+		b.edit(name, func(d []byte) []byte {
+			end := at + 2048 // behind the last frame
+			return append(d[:min(len(d), end)], make([]byte, zeros)...)
+		})
+		b.recovered(true)
+	}
+}
+
+// 11: an empty or unreadable file read as an empty store, then saved over the
+// real one. begin in views.go never takes an index for empty; restore in edit.go
+// never takes a file for deleted.
+func TestFailures11(t *testing.T) {
+	for _, name := range []string{"memory_index.json", "checkpoint", "config.json", "memories/" + docfile.FileName("x")} {
+		for _, size := range []int{0, 1, 10} {
+			b := newBench(t)
+			a, _ := b.start("a")
+			a.put("x", 100, "s1", 0)
+			a.put("y", 3000, "", 0)
+			a.close()
+			b.edit(name, func(d []byte) []byte { return d[:min(size, len(d))] })
+			_, o := b.m.process("after")
+			st, err := varve.Open(ctx, dir, o)
+			if err != nil {
+				t.Fatalf("%s cut to %d bytes: %v", name, size, err)
+			}
+			after := &actor{h: b.h, st: st, name: "after", now: b.m.now}
+			after.get("x")
+			after.get("y")
+			after.put("z", 10, "", 0)
+			after.flush()
+			after.list()
+			after.close()
+			b.verdict()
+		}
+	}
+}
+
+// 17: a passing read error is taken for corruption. passing in views.go, and
+// isNoFrame in wal/walker.go: not read is not absent and not damaged.
+func TestFailures17(t *testing.T) {
+	for _, fault := range []error{syscall.EIO, syscall.EINTR, syscall.EMFILE, syscall.EACCES} {
+		for n := 1; ; n++ {
+			b := newBench(t)
+			a, _ := b.start("a")
+			a.put("x", 100, "s1", 0)
+			a.put("y", 6000, "", 0)
+			a.flush()
+			a.put("x", 200, "s1", 0)
+			b.lose(crash.LoseAll)
+			seen := 0
+			b.m.fault = func(op *wrap.Op) error {
+				if op.Kind == wrap.Read || op.Kind == wrap.Open || op.Kind == wrap.Map || op.Kind == wrap.ReadDir {
+					if seen++; seen == n {
+						return fault
+					}
+				}
+				return nil
+			}
+			_, o := b.m.process("unlucky")
+			if st, err := varve.Open(ctx, dir, o); err == nil {
+				r := st.OpenReport()
+				if r.Damage != nil || r.Rebuilt != nil || r.TornTail != nil {
+					t.Fatalf("%v at read %d was taken for damage: %+v", fault, n, r)
+				}
+				st.Get(ctx, "x")
+				st.Get(ctx, "y")
+				st.Close()
+			} else if errors.Is(err, varve.ErrCorrupt) {
+				t.Fatalf("%v at read %d was taken for damage: %v", fault, n, err)
+			}
+			b.m.fault = nil
+			b.recovered(false)
+			if seen < n {
+				break
+			}
+		}
+	}
+}
+
+// 19: a deleted record comes back after a merge, a rebuild, from a stale file, or
+// from the log. Tombstones live until they are merged; a file that no memory has
+// is reported, and taken for none.
+func TestFailures19(t *testing.T) {
+	for _, end := range []string{"merge", "power", "closed"} {
+		b := newBench(t)
+		a, fsys := b.start("a")
+		a.put("x", 100, "s1", 0)
+		a.put("y", 100, "s1", 0)
+		a.flush()
+		old, err := vfs.ReadFile(fsys, filepath.Join(dir, "memories", docfile.FileName("x")), 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.delete("x")
+		switch end {
+		case "merge":
+			a.flush()
+			for i := range 6 {
+				a.put(fmt.Sprint("big", i), 19000, "", 0)
+			}
+			a.flush()
+		case "closed":
+			a.close()
+			// Somebody's sync tool puts the file back.
+			if err := vfs.WriteDurable(fsys, dir+"/back", filepath.Join(dir, "memories", docfile.FileName("x")), old, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.lose(crash.KeepAll)
+		next, _ := b.start("next")
+		if _, err := next.get("x"); !errors.Is(err, varve.ErrNotFound) {
+			t.Fatalf("%s: what was deleted is back: %v", end, err)
+		}
+		next.list()
+		next.close()
+		b.verdict()
+	}
+}
+
+// 20: one torn record bricks the whole store. A file that is damaged costs itself.
+func TestFailures20(t *testing.T) {
+	b := newBench(t)
+	a, _ := b.start("a")
+	for i := range 20 {
+		a.put(fmt.Sprint("k", i), 15000, "s1", 0) // so many that the log has let go of the first
+	}
+	a.flush()
+	a.close()
+	b.edit("memories/"+docfile.FileName("k3"), func(d []byte) []byte { return d[:len(d)/2] })
+	next, _ := b.start("next")
+	for i := range 20 {
+		_, err := next.st.Get(ctx, fmt.Sprint("k", i))
+		var damage *varve.CorruptionError
+		if i == 3 && err != nil && (!errors.As(err, &damage) || damage.Path != "memories/"+docfile.FileName("k3")) || i != 3 && err != nil {
+			t.Errorf("k%d: %v", i, err)
+		}
+	}
+	good := 0
+	for _, err := range next.st.Memories(ctx) {
+		if err == nil {
+			good++
+		}
+	}
+	if good < 19 {
+		t.Errorf("%d of 20 are listed", good)
+	}
+	if _, err := next.st.Put(ctx, varve.Memory{ID: "new", Content: "x"}); err != nil {
+		t.Error(err)
+	}
+	next.st.Close()
+}
+
+// 23: files grow without bound. The log is released and used again, the archive
+// keeps to its budget, tmp/ to its pool: after as much again nothing has grown.
+func TestFailures23(t *testing.T) {
+	b := newBench(t)
+	a, _ := b.start("a", func(o *varve.Options) { o.System.ArchiveBytes = 100 << 10 })
+	used := func() int64 {
+		for i := range 100 {
+			a.put(fmt.Sprint("k", i%7), 8000+i, "", 0)
+			if i%10 == 0 {
+				a.flush()
+			}
+		}
+		a.flush()
+		return b.m.disk.Used()
+	}
+	used()
+	once := used()
+	for range 3 {
+		if again := used(); again > once+once/4 {
+			t.Fatalf("%d bytes, and after as much again %d", once, again)
+		}
+	}
+	b.verdict()
+}
+
+// 68: two processes adopt each other's flushes as edits by hand, for ever. A
+// mismatch counts only when it shows again under flush.lock; find.go changed.
+func TestFailures68(t *testing.T) {
+	b := newBench(t)
+	adopted := 0
+	listen := func(o *varve.Options) {
+		o.CacheBytes = -1
+		o.Listener = func(ev varve.Event) {
+			if ev.Kind == varve.EventAdopted || ev.Kind == varve.EventEdit {
+				adopted++
+			}
+		}
+	}
+	one, _ := b.start("one", listen)
+	two, _ := b.start("two", listen)
+	for i := range 40 {
+		one.put("x", 100+i, "", 0)
+		one.flush()
+		two.get("x")
+		two.update("x", 200+i)
+		two.flush()
+		one.get("x")
+	}
+	if adopted > 0 {
+		t.Fatalf("%d flushes were taken for edits", adopted)
+	}
+	b.verdict()
+}
+
+// 69: after a loss of power a file holds another memory's bytes and is adopted
+// over the acknowledged version. The first flush after an unclean open writes
+// every file above flushed again; Distrust in flush.go round.
+func TestFailures69(t *testing.T) {
+	b := newBench(t)
+	a, _ := b.start("a")
+	a.put("x", 100, "", 0)
+	a.put("y", 100, "", 0)
+	a.flush()
+	a.put("x", 300, "", 0)
+	a.put("y", 300, "", 0)
+	b.lose(crash.LoseAll)
+	var other []byte
+	b.edit("memories/"+docfile.FileName("y"), func(d []byte) []byte { other = d; return d })
+	b.edit("memories/"+docfile.FileName("x"), func([]byte) []byte { return other })
+	b.recovered(true)
+}
+
+// 82: a container and its host open one folder through different file systems, so
+// their locks do not meet. otherKernel in wal/owner.go: another boot whose heart is
+// seen to beat keeps the folder; one that beats no more does not.
+func TestFailures82(t *testing.T) {
+	for _, beats := range []bool{true, false} {
+		host := newBench(t)
+		a, _ := host.start("host")
+		a.put("x", 100, "", 0)
+		b := newBench(t)
+		b.m, b.h = host.m.future(crash.KeepAll, 1), host.h.clone() // the same folder, another boot, no locks
+		b.h.powerLost()
+		b.m.slept = func() {
+			if !beats {
+				return
+			}
+			b.edit("wal/owner", func(d []byte) []byte {
+				d = binary.LittleEndian.AppendUint64(d[:16:16], uint64(b.m.clock.UnixMicro()))
+				return binary.LittleEndian.AppendUint64(d, xxhash.Sum64(d))
+			})
+		}
+		_, o := b.m.process("container")
+		st, err := varve.Open(ctx, dir, o)
+		switch {
+		case beats && err == nil:
+			st.Close()
+			t.Fatal("two kernels have one folder open")
+		case beats && !errors.Is(err, varve.ErrLocked), !beats && err != nil:
+			t.Fatal(err)
+		case !beats:
+			st.Close()
+			b.recovered(false)
+		}
+	}
+}
