@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -319,4 +320,31 @@ func TestFailures82(t *testing.T) {
 			b.recovered(false)
 		}
 	}
+}
+
+// 75: a clock that jumps forward expires everything, and a sweep deletes it before
+// the clock is put right. What has expired is hidden when it is read and kept;
+// version.expired in find.go.
+func TestFailures75(t *testing.T) {
+	b := newBench(t)
+	a, _ := b.start("a")
+	a.put("x", 100, "s1", time.Hour)
+	a.put("y", 3000, "", 24*time.Hour)
+	a.flush()
+	right := b.m.clock
+	b.m.clock = right.Add(30 * 365 * 24 * time.Hour)
+	a.get("x")
+	a.list()
+	a.put("z", 10, "", 0)
+	a.flush()
+	a.close()
+	b.m.clock = right.Add(time.Minute)
+	next, _ := b.start("next")
+	for _, id := range []string{"x", "y"} {
+		if _, err := next.get(id); err != nil {
+			t.Errorf("%s, with the clock put right: %v", id, err)
+		}
+	}
+	next.close()
+	b.verdict()
 }
