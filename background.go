@@ -17,6 +17,16 @@ const flushEvery = time.Second
 // disk before the next one, while they write: files, unlike the log, can wait.
 const restFactor = 9
 
+// restAfter is how long the flusher rests after a round that left more to do or
+// not, during which somebody wrote or nobody did. When a burst is over, its files
+// need not wait for anybody.
+func restAfter(took time.Duration, wrote, more bool) time.Duration {
+	if more && !wrote {
+		return 0
+	}
+	return min(restFactor*took, flushEvery)
+}
+
 // run flushes in the background: when enough has changed, and once a second if
 // anything has, by whatever process; and it says that this process lives.
 func (st *Store) run(ctx context.Context) {
@@ -46,10 +56,13 @@ func (st *Store) run(ctx context.Context) {
 				continue // the rest after a round is not over
 			}
 		}
-		took := st.flushBackground(ctx)
+		before := st.log.Durable()
+		took, more := st.flushBackground(ctx)
+		wrote := st.log.Durable() != before
+		st.flusher.quiet.Store(!wrote)
 		if took > 0 {
 			kick = nil
-			rest.Reset(min(restFactor*took, flushEvery))
+			rest.Reset(restAfter(took, wrote, more))
 		}
 	}
 }
@@ -77,10 +90,10 @@ func (st *Store) beat(ctx context.Context) {
 }
 
 // flushBackground does a round if there is anything to do and nobody is at it,
-// and returns how long it took.
-func (st *Store) flushBackground(ctx context.Context) time.Duration {
+// and returns how long it took and whether it left something to do.
+func (st *Store) flushBackground(ctx context.Context) (took time.Duration, more bool) {
 	if st.log.Damage() != nil || st.log.Flushed() >= st.log.Durable() && !st.log.Distrusted() && !st.flusher.rotten.Load() {
-		return 0
+		return 0, false
 	}
 	began := time.Now()
 	ok, err := st.log.TryLockFlush()
@@ -88,14 +101,14 @@ func (st *Store) flushBackground(ctx context.Context) time.Duration {
 		st.o.Logger.Warn("flush", "err", err)
 	}
 	if !ok {
-		return time.Millisecond // somebody else is at it
+		return time.Millisecond, false // somebody else is at it
 	}
 	err = st.flushLocked(ctx, mergeWhenDue)
 	st.log.UnlockFlush()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		st.pause(ctx)
 	}
-	return max(time.Since(began), time.Millisecond)
+	return max(time.Since(began), time.Millisecond), err == nil && st.flusher.rest.Load()
 }
 
 // pause keeps a flush that fails from being tried without end.

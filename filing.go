@@ -43,7 +43,7 @@ func (st *Store) filing(flushed wal.LSN, distrusted bool) *filing {
 
 // roundFiles is how many files a round has at most. The disk should have
 // something to do while the next ones are made.
-const roundFiles = 8192
+const roundFiles = 4096
 
 // put puts the newest versions in place, in rounds. Those before the last are
 // durable when it returns.

@@ -22,6 +22,7 @@ type flusher struct {
 	beat       atomic.Int64 // when this process last said that it lives, where nothing runs in the background
 	rotten     atomic.Bool  // a read met damage in the index
 	rest       atomic.Bool  // the last round left something to do
+	quiet      atomic.Bool  // nobody wrote during the last round in the background
 	refreshing sync.Mutex
 
 	// Under flush.lock.
@@ -199,9 +200,12 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 	return len(list), spilled, nil
 }
 
-// paceFiles is how many files a round in the background takes at most: then the
-// writers have the disk for a while.
-const paceFiles = 1000
+// How many files a round in the background takes at most: then the writers have
+// the disk for a while. More when nobody writes.
+const (
+	paceFiles  = 1000
+	quietFiles = 4096
+)
 
 // due lists what a round puts into files, and up to where the files are the
 // truth after it: everything, or in the background a part.
@@ -210,12 +214,16 @@ func (st *Store) due(ctx context.Context, m merge, c wal.Checkpoint) ([]index.At
 	if m != mergeWhenDue || st.log.Distrusted() {
 		return st.state.Changes(c.Flushed.LSN, to.LSN), to, nil
 	}
-	list := st.state.FirstChanges(c.Flushed.LSN, to.LSN, paceFiles+1)
-	if len(list) <= paceFiles {
+	most := paceFiles
+	if st.flusher.quiet.Load() {
+		most = quietFiles
+	}
+	list := st.state.FirstChanges(c.Flushed.LSN, to.LSN, most+1)
+	if len(list) <= most {
 		return list, to, nil
 	}
-	to, err := st.log.MarkBefore(ctx, list[paceFiles].Pos)
-	return list[:paceFiles], to, err
+	to, err := st.log.MarkBefore(ctx, list[most].Pos)
+	return list[:most], to, err
 }
 
 // folderTimes are the modification times of the folders after our own last change.

@@ -1,0 +1,117 @@
+package varve
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// While somebody writes a round in the background is small and followed by a
+// rest; when nobody does, what a burst left is put into files without one.
+func TestRestAfter(t *testing.T) {
+	for _, c := range []struct {
+		took, want  time.Duration
+		wrote, more bool
+	}{
+		{10 * time.Millisecond, 90 * time.Millisecond, true, true},
+		{10 * time.Millisecond, 90 * time.Millisecond, false, false},
+		{time.Minute, flushEvery, true, true},
+		{10 * time.Millisecond, 0, false, true},
+	} {
+		if got := restAfter(c.took, c.wrote, c.more); got != c.want {
+			t.Errorf("%+v: rests %v", c, got)
+		}
+	}
+}
+
+func TestBackgroundRounds(t *testing.T) {
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	const n = quietFiles + 1
+	done, err := st.PutAll(t.Context(), func(yield func(Memory) bool) {
+		for i := range n {
+			if !yield(Memory{ID: fmt.Sprintf("m%05d", i), Content: "x"}) {
+				return
+			}
+		}
+	})
+	if done != n || err != nil {
+		t.Fatal(done, err)
+	}
+	c, err := st.log.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for quiet, want := range map[bool]int{false: paceFiles, true: quietFiles} {
+		st.flusher.quiet.Store(quiet)
+		list, to, err := st.due(t.Context(), mergeWhenDue, c)
+		if err != nil || len(list) != want || to.LSN <= list[want-1].Pos || to.LSN >= st.log.Durable() {
+			t.Errorf("quiet %v: %d files up to %d of %d, %v", quiet, len(list), to.LSN, st.log.Durable(), err)
+		}
+	}
+	if list, to, err := st.due(t.Context(), mergeFlush, c); err != nil || len(list) != n || to.LSN != st.log.Durable() {
+		t.Errorf("a flush takes %d up to %d, %v", len(list), to.LSN, err)
+	}
+	st.flusher.quiet.Store(false)
+	if took, more := st.flushBackground(t.Context()); took == 0 || !more {
+		t.Errorf("a round took %v, more: %v", took, more)
+	}
+	if err := st.log.LockFlush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if took, more := st.flushBackground(t.Context()); took == 0 || more {
+		t.Errorf("asks to be called again at once while somebody else is at it: %v, %v", took, more)
+	}
+	st.log.UnlockFlush()
+	if err := st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if took, more := st.flushBackground(t.Context()); took != 0 || more {
+		t.Errorf("nothing to do took %v, %v", took, more)
+	}
+}
+
+// Several rounds of one flush, the files of the next put while the last is made
+// durable, and the index with them: all of it is there, and reads say so.
+func TestFlushInRounds(t *testing.T) {
+	dir := t.TempDir()
+	o := &Options{NoBackground: true, System: &vfs.System{RoundBytes: 128 << 10}}
+	st := openTest(t, dir, o)
+	const n = 1000
+	for pass := range 3 {
+		var wg sync.WaitGroup
+		for part := range 2 {
+			wg.Go(func() {
+				_, err := st.PutAll(t.Context(), func(yield func(Memory) bool) {
+					for i := part; i < n; i += 2 {
+						if !yield(Memory{ID: fmt.Sprintf("m%05d", i), Content: fmt.Sprint("pass ", pass)}) {
+							return
+						}
+					}
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if err := st.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if st.state.Overlay().Len() != 0 {
+			t.Errorf("the index lacks %d", st.state.Overlay().Len())
+		}
+		for _, i := range []int{0, 1, 200, 500, 800, n - 1} {
+			m, err := st.Get(t.Context(), fmt.Sprintf("m%05d", i))
+			if err != nil || m.Content != fmt.Sprint("pass ", pass) {
+				t.Fatalf("pass %d: m%05d is %q, %v", pass, i, m.Content, err)
+			}
+		}
+	}
+	names, err := st.memories.Names()
+	if err != nil || len(names) != n {
+		t.Errorf("%d files, %v; want %d", len(names), err, n)
+	}
+}
