@@ -24,13 +24,14 @@
 // are durable: puts by 64 goroutines, then a flush.
 //
 // The limits: an fdatasync after each append of 1 KB to prepared space; the
-// system calls that create or replace a file each, made by two workers, with
-// one syncfs at the end, as the engine makes them with all its guards (a look
-// at the place before the exchange; the lease on what was displaced and a look
-// at it after); and these with the calls that put the same documents into the
-// log before (64 to a write and an fdatasync, at the same time as the files),
-// into the index after, and that read the document which a put replaces. No
-// limit counts making the document, its hash, or finding it.
+// system calls that create or replace a file each, made by two workers, with a
+// syncfs at the end and, beside the workers, one after every 4,096 files, as the
+// engine makes them with all its guards (a look at the place before the exchange;
+// the lease on what was displaced and a look at it after); and these with the
+// calls that put the same documents into the log before (64 to a write and an
+// fdatasync, at the same time as the files), into the index after, and that read
+// the document which a put replaces. No limit counts making the document, its
+// hash, or finding it.
 //
 // Every engine acknowledges a put only when it is durable. Its other settings
 // are the best that its documentation or its large users know; they stand as

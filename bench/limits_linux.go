@@ -6,13 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-const limitWorkers = 2
+const (
+	limitWorkers = 2
+	limitRound   = 4096 // files, then a barrier that runs beside what follows
+)
 
 // syncLimit is an append of 1 KB and an fdatasync, again and again, within
 // space that was written out before.
@@ -43,7 +47,7 @@ func syncLimit(dir string, d time.Duration) (burst, error) {
 }
 
 // fileLimits is what the calls give that create, and then replace, n files in a
-// folder that has some already, durable at the end by one syncfs: those of the
+// folder that has some already, durable at the end by a syncfs: those of the
 // files alone, and (with "+log") with those that put them into the log before
 // and into the index after, and that read the documents which are replaced.
 func fileLimits(dir string, already, n int, withLog bool) (map[string]float64, error) {
@@ -97,24 +101,39 @@ func filesRate(dir string, docs []Doc, worker func(int) (func(Doc) error, error)
 		defer l.close()
 	}
 	start, before := time.Now(), used()
-	errs := make([]error, limitWorkers+1)
+	errs := make([]error, limitWorkers+2)
 	var wg sync.WaitGroup
+	var written atomic.Int64
+	barriers, synced := make(chan struct{}, len(docs)), make(chan struct{})
 	for w := range limitWorkers {
 		wg.Go(func() {
 			write, err := worker(w)
 			for i := w; i < len(docs) && err == nil; i += limitWorkers {
-				err = write(docs[i])
+				if err = write(docs[i]); written.Add(1)%limitRound == 0 {
+					barriers <- struct{}{}
+				}
 			}
 			errs[w] = err
 		})
 	}
+	go func() {
+		defer close(synced)
+		for range barriers {
+			if err := unix.Syncfs(int(root.Fd())); err != nil {
+				errs[limitWorkers+1] = err
+			}
+		}
+	}()
 	if l != nil {
 		wg.Go(func() { errs[limitWorkers] = l.log(docs) })
 	}
 	wg.Wait()
+	close(barriers)
 	if l != nil {
-		errs = append(errs, l.index(len(docs)))
+		err = l.index(len(docs))
 	}
+	<-synced
+	errs = append(errs, err)
 	errs = append(errs, unix.Syncfs(int(root.Fd())))
 	if l != nil {
 		errs = append(errs, l.finish(dir))

@@ -24,6 +24,8 @@ var designTargets = []target{
 	{"gets/s of raw bytes, hot, 1 goroutine", "get1", []string{"bbolt"}, 1, false},
 	{"settled new files/s", "create", []string{limitName}, 0.8, false},
 	{"settled replaced files/s", "replace", []string{limitName}, 0.8, false},
+	{"settled new files/s, log and index in the limit", "create", []string{allCallsName}, 0.8, false},
+	{"settled replaced files/s, log and index in the limit", "replace", []string{allCallsName}, 0.8, false},
 }
 
 // elsewhere is what the design asks and other commands measure.
