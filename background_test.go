@@ -1,12 +1,18 @@
 package varve
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
 // While somebody writes a round in the background is small and followed by a
@@ -113,5 +119,69 @@ func TestFlushInRounds(t *testing.T) {
 	names, err := st.memories.Names()
 	if err != nil || len(names) != n {
 		t.Errorf("%d files, %v; want %d", len(names), err, n)
+	}
+}
+
+// FAILURES 71: a barrier that failed in a flush of several rounds. All that was put
+// in this flush is written again by the next one, of whatever kind, each file
+// into a fresh inode and synced by itself; the mark has not moved.
+func TestFailedBarrierAmongRounds(t *testing.T) {
+	var fail atomic.Bool
+	var mu sync.Mutex
+	synced, barriers := map[string]bool{}, 0
+	hook := func(op *wrap.Op, call func() error) error {
+		switch {
+		case op.Kind == wrap.Barrier && fail.Load():
+			mu.Lock()
+			defer mu.Unlock()
+			if barriers++; barriers == 2 {
+				return syscall.EIO
+			}
+		case op.Kind == wrap.Sync && strings.Contains(op.Path, "tmp"):
+			mu.Lock()
+			synced[op.Path] = true
+			mu.Unlock()
+		}
+		return call()
+	}
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Logger: slog.New(slog.DiscardHandler),
+		System: &vfs.System{RoundBytes: 128 << 10, FS: wrap.New(vfs.OS(), hook)}})
+	const n = 1200
+	put := func(content string) {
+		t.Helper()
+		_, err := st.PutAll(t.Context(), func(yield func(Memory) bool) {
+			for i := range n {
+				if !yield(Memory{ID: fmt.Sprintf("m%05d", i), Content: content}) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("one")
+	if err := st.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put("two")
+	flushed := st.log.Flushed()
+	fail.Store(true)
+	if err := st.Flush(t.Context()); !errors.Is(err, ErrSyncFailed) {
+		t.Fatalf("a barrier failed: %v", err)
+	}
+	fail.Store(false)
+	if barriers < 2 || st.log.Flushed() != flushed {
+		t.Fatalf("%d barriers, flushed %d, was %d", barriers, st.log.Flushed(), flushed)
+	}
+	clear(synced)
+	if took, more := st.flushBackground(t.Context()); took == 0 || more {
+		t.Errorf("the repetition took %v, left more: %v", took, more)
+	}
+	if len(synced) < n {
+		t.Errorf("%d of %d files were synced each", len(synced), n)
+	}
+	if m, err := st.Get(t.Context(), "m01199"); err != nil || m.Content != "two" {
+		t.Errorf("%q, %v", m.Content, err)
 	}
 }

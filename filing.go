@@ -22,6 +22,7 @@ type filing struct {
 	st         *Store
 	flushed    wal.LSN
 	distrusted bool // what stands in the places may be anything
+	repeats    bool // the flush before this one failed
 	readers    []*wal.Reader
 	syncing    *syncing
 	err        error // of a barrier
@@ -34,7 +35,7 @@ type syncing struct {
 }
 
 func (st *Store) filing(flushed wal.LSN, distrusted bool) *filing {
-	f := &filing{st: st, flushed: flushed, distrusted: distrusted}
+	f := &filing{st: st, flushed: flushed, distrusted: distrusted, repeats: st.flusher.failed.Load() > 0}
 	for range st.flusher.workers {
 		f.readers = append(f.readers, st.log.Reader())
 	}
@@ -64,6 +65,9 @@ func (f *filing) put(ctx context.Context, list []index.At) error {
 func (f *filing) round(ctx context.Context, list []index.At) error {
 	if f.distrusted {
 		f.st.flusher.files.Distrust()
+	}
+	if f.repeats {
+		f.st.flusher.files.Repeat()
 	}
 	src := &frames{f: f, ctx: ctx, list: list}
 	placed, result, err := f.st.flusher.files.Put(ctx, src)

@@ -211,7 +211,7 @@ const (
 // truth after it: everything, or in the background a part.
 func (st *Store) due(ctx context.Context, m merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := st.log.AppliedMark()
-	if m != mergeWhenDue || st.log.Distrusted() {
+	if m != mergeWhenDue || st.log.Distrusted() || st.flusher.failed.Load() > 0 { // what failed is repeated as a whole
 		return st.state.Changes(c.Flushed.LSN, to.LSN), to, nil
 	}
 	most := paceFiles

@@ -61,7 +61,7 @@
 //   - Round returned an error: each document's place holds what stood there, or
 //     the new bytes; the caller repeats the round with at least these changes.
 //     The repetition uses fresh inodes and syncs each file: pages that a failed
-//     sync has marked clean are never trusted.
+//     sync has marked clean are never trusted. See Flusher.Repeat.
 //   - Power lost within a round: places of that round, and only those, may hold
 //     anything, also bytes of another document of the round, since a displaced
 //     inode is reused before the exchange is durable. The caller rewrites all of

@@ -295,3 +295,50 @@ func TestRoundRefuses(t *testing.T) {
 		t.Error("written through a link")
 	}
 }
+
+// A round whose barrier fails when the next one is in place already: both count
+// as failed, and so do the rounds that repeat them.
+func TestSyncFailsBehindTheNextPut(t *testing.T) {
+	b := newBed(t, func(o *Options) { o.Direct = 1; o.Workers = 2 })
+	var first, second []Change
+	for i := range 40 {
+		first = append(first, b.change(name(i), 0, 1))
+		second = append(second, b.change(name(100+i), 0, 1))
+	}
+	p1, _, err := b.fl.Put(context.Background(), changeList(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p2, _, err := b.fl.Put(context.Background(), changeList(second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.fs.on = func(o, _ string) error {
+		if o == "barrier" {
+			return syscall.EIO
+		}
+		return nil
+	}
+	err1 := p1.End(p1.Sync())
+	b.fs.on = nil
+	if !errors.Is(err1, errs.ErrSyncFailed) {
+		t.Fatalf("got %v", err1)
+	}
+	if err := p2.End(err1); !errors.Is(err, err1) {
+		t.Fatal("the second ended well")
+	}
+	if !b.fl.fresh || !b.fl.distrust {
+		t.Error("the next round trusts what this one left")
+	}
+	b.put(first...)
+	b.fl.Repeat()
+	if !b.fl.fresh || !b.fl.distrust {
+		t.Error("the repetition's second round trusts it")
+	}
+	b.put(second...)
+	for i := range 40 {
+		b.want(name(i), 1)
+		b.want(name(100+i), 1)
+	}
+	b.wantSetAside()
+}

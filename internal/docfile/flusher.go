@@ -82,6 +82,11 @@ func NewFlusher(o Options) (*Flusher, error) {
 // written last. A failed round does it by itself.
 func (f *Flusher) Distrust() { f.fresh = true }
 
+// Repeat says that the next round repeats some of what failed: fresh inodes, and
+// each file is synced by itself. The round after one that failed does so by
+// itself; call it before each where the repetition takes several.
+func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
+
 // prepare makes the folders. They are durable, so that what is displaced into
 // them does not go with them. Each time: somebody else may have emptied tmp/.
 func (f *Flusher) prepare() error {
