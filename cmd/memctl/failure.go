@@ -61,6 +61,7 @@ var classes = []struct {
 	{both(varve.ErrOutcomeUnknown, context.Canceled), codeInterrupted, "interrupted", "look whether it is there: memctl get ID"},
 	{is(varve.ErrOutcomeUnknown), codeInternal, "outcome unknown", "look whether it is there: memctl get ID"},
 	{is(varve.ErrConflict), codeConflict, "conflict", "read it again (memctl get ID) and repeat"},
+	{as[*varve.NoVersionError], codeNotFound, "not found", "memctl history ID lists the versions that are kept"},
 	{is(varve.ErrNotFound), codeNotFound, "not found", "memctl list shows what there is"},
 	{is(varve.ErrTruncated), codeRefused, "no longer kept", "log and archive do not reach so far back; a backup may: memctl restore BACKUP DIR --at TIME"},
 	{is(varve.ErrNoStore), codeNoStore, "no store", "make one with: memctl init DIR; or name one with --store DIR"},
