@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -496,4 +498,80 @@ func TestBackupOfADamagedMemory(t *testing.T) {
 	}
 	delete(want, victim)
 	compare(t, contents(t, openTest(t, to, nil)), want, false)
+}
+
+// What has expired is in a backup too: a clock may have been wrong.
+func TestBackupOfTheExpired(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	o := &Options{NoBackground: true, Clock: func() time.Time { return now }}
+	st := openTest(t, filepath.Join(dir, "s"), o)
+	if _, err := st.Put(ctx, Memory{ID: "short", Content: "x", ExpiresAt: now.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(2 * time.Hour)
+	if _, err := st.Get(ctx, "short"); !errors.Is(err, ErrNotFound) {
+		t.Fatal(err)
+	}
+	if info, err := st.Backup(ctx, filepath.Join(dir, "b"), BackupOptions{}); err != nil || info.Memories != 1 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	if _, err := Restore(ctx, filepath.Join(dir, "b"), filepath.Join(dir, "r"), &RestoreOptions{Options: o}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(-2 * time.Hour)
+	if _, err := openTest(t, filepath.Join(dir, "r"), o).Get(ctx, "short"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FAILURES 14. Other processes write, and are killed: what they had been told to be
+// durable before a backup began is in it.
+func TestBackupBesideProcesses(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	living := filepath.Join(dir, "s")
+	st := openTest(t, living, nil)
+	for round := range repeat(t, 1) {
+		acknowledged := map[string]bool{}
+		var children []*exec.Cmd
+		for w := range 2 {
+			cmd, out := startChild(t, fmt.Sprintf("load:%d-%d", round, w), living)
+			children = append(children, cmd)
+			for range 60 {
+				line, err := out.ReadString('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				what, id, _ := strings.Cut(strings.TrimSpace(line), " ")
+				switch what {
+				case "put":
+					acknowledged[id] = true
+				case "deleting":
+					delete(acknowledged, id)
+				}
+			}
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+		}
+		backup := filepath.Join(dir, fmt.Sprint("b", round))
+		_, err := st.Backup(ctx, backup, BackupOptions{})
+		for _, cmd := range children {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(dir, fmt.Sprint("r", round))
+		if _, err := Restore(ctx, backup, to, nil); err != nil {
+			t.Fatal(err)
+		}
+		got := texts(t, to)
+		for id := range acknowledged {
+			if got[id] == "" {
+				t.Errorf("%s was acknowledged before the backup began, and is not in it", id)
+			}
+		}
+	}
 }

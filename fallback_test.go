@@ -300,3 +300,49 @@ func TestIndexFallBackOfAnotherLife(t *testing.T) {
 	}
 	compare(t, got, want, false)
 }
+
+// A damaged delta costs no version either: the base under it and the log have all.
+func TestIndexFallBackOnTheBase(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	st := openTest(t, dir, smallLog)
+	put := func(from, to int) {
+		b := st.NewBatch()
+		for i := from; i < to; i++ {
+			b.Put(Memory{ID: fmt.Sprint("k", i%1500), Content: fmt.Sprint(i)})
+			if i%20 == 19 || i == to-1 {
+				if err := st.Apply(ctx, b); err != nil {
+					t.Fatal(err)
+				}
+				b = st.NewBatch()
+			}
+		}
+	}
+	put(0, 1500)
+	if err := st.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	put(1500, 1600)
+	if err := st.Delete(ctx, "k700"); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want := contents(t, st)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"bit flip", "cut", "deleted"} {
+		t.Run(what, func(t *testing.T) {
+			d := filepath.Join(t.TempDir(), "s")
+			copyDir(t, dir, d)
+			alter(t, filepath.Join(d, index.DeltaName), indexDamage[what])
+			from, got := remade(t, d)
+			if !strings.Contains(from, index.BaseName) {
+				t.Errorf("it was made %s", from)
+			}
+			compare(t, got, want, true)
+		})
+	}
+}

@@ -80,10 +80,13 @@ func Backup(ctx context.Context, s BackupSource, dir string, o BackupOptions) (i
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
 	b := &backup{s: s, o: o, n: n, hold: hold}
-	if err := b.run(ctx); err != nil {
-		return info, fmt.Errorf("backing up to %s: %w", dir, errors.Join(err, n.discard()))
+	if err = b.run(ctx); err != nil {
+		err = fmt.Errorf("backing up to %s: %w", dir, errors.Join(err, n.discard()))
+	} else {
+		info = b.info
 	}
-	return b.info, nil
+	n.dropLock()
+	return info, err
 }
 
 type backup struct {

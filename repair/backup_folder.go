@@ -136,18 +136,17 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 // discard removes what was made, after a failure.
 func (n *newFolder) discard() error { return removeTree(n.fs, n.part, 10) }
 
-// close lets the folder go, whole or not.
+// dropLock removes the lock file: whoever waits for it sees that, and makes it
+// anew. Where an open file cannot be removed it stays, empty.
+func (n *newFolder) dropLock() { _ = n.fs.Remove(n.part + ".lock") }
+
+// close lets the folder go, whole or not. It changes no file.
 func (n *newFolder) close() error {
 	var err error
 	if n.barrier != nil {
 		err = n.barrier.Close()
 	}
-	// Whoever waits for this lock sees that the file is another, and opens it anew.
-	rerr := n.fs.Remove(n.part + ".lock")
-	if err = errors.Join(err, n.lock.Close()); rerr != nil {
-		_ = n.fs.Remove(n.part + ".lock") // where an open file cannot be removed
-	}
-	return err
+	return errors.Join(err, n.lock.Close())
 }
 
 // within says whether a path lies in a folder.

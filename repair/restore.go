@@ -76,11 +76,14 @@ func RestoreBackup(ctx context.Context, s RestoreSource) (report RestoreReport, 
 		return report, err
 	}
 	defer func() { err = errors.Join(err, r.n.close()) }()
-	if err := r.run(ctx); err != nil {
-		return report, fmt.Errorf("restoring to %s: %w", s.Dir, errors.Join(err, r.n.discard()))
+	if err = r.run(ctx); err != nil {
+		err = fmt.Errorf("restoring to %s: %w", s.Dir, errors.Join(err, r.n.discard()))
+	} else {
+		r.report.Damaged = info.Damaged
+		report = r.report
 	}
-	r.report.Damaged = info.Damaged
-	return r.report, nil
+	r.n.dropLock()
+	return report, err
 }
 
 type restore struct {
