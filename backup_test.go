@@ -213,6 +213,28 @@ func TestRestoreToAMoment(t *testing.T) {
 				t.Fatalf("%s: %v", what, err)
 			}
 		}
+		// The living log with a hole behind the backup.
+		for range 2 {
+			p.run(1)
+			if err := p.st.Compact(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last = p.all[len(p.all)-1]
+		if err := os.RemoveAll(filepath.Join(living, "wal", "archive")); err != nil {
+			t.Fatal(err)
+		}
+		oldest, _, err := p.st.log.Past().Oldest(p.st.Stats().Durable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holed := oldest > info.End.LSN
+		if _, _, err := restore(RestoreOptions{Time: last.time, Log: living}); holed != errors.Is(err, ErrTruncated) || !holed && err != nil {
+			t.Fatalf("the backup ends at %d, the log reaches back to %d: %v", info.End.LSN, oldest, err)
+		}
+		if _, _, err := restore(RestoreOptions{Time: p.all[at-1].time}); err != nil {
+			t.Fatal(err)
+		}
 		// A new store: another UUID, and no version of the old one fits anything in it.
 		re := openTest(t, to, &Options{Clock: clock})
 		if re.Stats().UUID == p.st.Stats().UUID {
