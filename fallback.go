@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
@@ -29,13 +30,19 @@ func (st *Store) remakeIndex(ctx context.Context, r remake, past *wal.Past) (set
 		if ctx.Err() != nil {
 			return nil, "", 0, ctx.Err()
 		}
-		if errors.Is(err, ErrDiskFull) || errors.Is(err, ErrPermission) {
-			return nil, "", 0, err // of writing the new one: the files would help no more
+		if errors.Is(err, ErrDiskFull) || errors.Is(err, ErrPermission) || starved(err) {
+			return nil, "", 0, err // the files would help no more, and cost the versions
 		}
 		st.o.Logger.Info("an older index does not serve", "name", name, "why", err)
 	}
 	set, n, err = st.rebuildIndex(ctx, r)
 	return set, "", n, err
+}
+
+// starved says that this process lacks something just now: what it could not
+// read is not damaged.
+func starved(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EINTR)
 }
 
 // olderIndexes are the names of what the index can be made from: the base, under

@@ -8,10 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
 // copyDir copies a closed store, times included.
@@ -345,4 +348,23 @@ func TestIndexFallBackOnTheBase(t *testing.T) {
 			compare(t, got, want, true)
 		})
 	}
+}
+
+// FAILURES 17: a backup that cannot be opened just now is not taken for a bad one,
+// which would cost the versions.
+func TestIndexFallBackPassingError(t *testing.T) {
+	dir, want := aged(t)
+	alter(t, filepath.Join(dir, index.BaseName), indexDamage["cut"])
+	o := *smallLog
+	o.System = &vfs.System{FS: fault.New(vfs.OS(), fault.Nth(1, 1, func(op *fault.Op) bool {
+		return op.Kind == wrap.Open && strings.Contains(filepath.ToSlash(op.Path), "/backups/")
+	}, syscall.EMFILE))}
+	if st, err := Open(context.Background(), dir, &o); !errors.Is(err, syscall.EMFILE) {
+		if err == nil {
+			st.Close()
+		}
+		t.Fatalf("opened without its backup: %v", err)
+	}
+	_, got := remade(t, dir)
+	compare(t, got, want, true)
 }

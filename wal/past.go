@@ -146,6 +146,11 @@ func (p *Past) hole(none *errNoFrame, to LSN) (lost error, next LSN, err error) 
 	}
 	_, _, here := p.start(number)
 	_, _, after := p.start(number + 1)
+	for _, err := range []error{here, after} {
+		if err != nil && !isNoFrame(err) {
+			return nil, 0, err // not read is neither damaged nor gone
+		}
+	}
 	ended := errors.Is(none.here, segment.ErrEnd)
 	missing := gone(here) || ended && gone(after) && to > geo.Start(number+1)
 	for n := number + 1; n <= geo.Number(to-1); n++ {

@@ -8,9 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -281,4 +285,47 @@ func TestArchiveOfAnotherLife(t *testing.T) {
 	want := fill(t, l, 5)
 	let(t, l)
 	sameEntries(t, l, 0, want)
+}
+
+// FAILURES 17: what could not be read just now is neither damage nor a hole.
+func TestPastPassingErrors(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	defer l.Close()
+	want := fill(t, l, 6)
+	let(t, l)
+	if err := os.Remove(copyPath(dir, 3)); err != nil {
+		t.Fatal(err)
+	}
+	for n, fired := 1, true; fired; n++ {
+		fired = false
+		left := n
+		p := l.Past()
+		p.FS = fault.New(vfs.OS(), func(op *fault.Op) error {
+			if op.Kind == wrap.Open || op.Kind == wrap.Read {
+				if left--; left == 0 {
+					fired = true
+					return syscall.EMFILE
+				}
+			}
+			return nil
+		})
+		told := false
+		holes := 0
+		for _, err := range p.Entries(context.Background(), Mark{LSN: want[0].LSN}, l.Durable()) {
+			switch {
+			case err == nil:
+			case errors.Is(err, syscall.EMFILE):
+				told = true
+			case errors.Is(err, errs.ErrTruncated):
+				holes++
+			default:
+				t.Fatalf("operation %d: %v", n, err)
+			}
+		}
+		if told != fired || holes > 1 || !fired && holes != 1 {
+			t.Fatalf("operation %d: told %v, %d holes", n, told, holes)
+
+		}
+	}
 }
