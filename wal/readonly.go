@@ -101,6 +101,9 @@ func (l *FileLog) watchPage(ctx context.Context) error {
 	}
 	l.generation.Store(l.shared.generation())
 	if err := l.restart(ctx); err != nil {
+		if private && errors.Is(err, errs.ErrCorrupt) {
+			return nil // what made this handle private in the first place
+		}
 		return err
 	}
 	l.private.Store(false)
