@@ -294,6 +294,10 @@ func TestRepairCut(t *testing.T) {
 					n++
 					m.disk = disk
 					disk.SetClock(m.now)
+					// And killed once more, somewhere else.
+					m.killAt = m.ops + 1 + rand.New(rand.NewPCG(uint64(i), 2)).IntN(5000)
+					_, _ = m.run(repairAll)
+					m.killAt = 0
 					if err, _ := m.run(repairAll); err != nil {
 						t.Fatalf("killed at %d of %d, pattern %v: again: %v", i, len(changing), p, err)
 					}
@@ -309,4 +313,88 @@ func TestRepairCut(t *testing.T) {
 			t.Logf("%d operations that change the disk, %d futures", len(changing), n)
 		})
 	}
+}
+
+func undoAll(o *varve.Options) error {
+	_, err := varve.UndoRepair(context.Background(), "/s", o, "")
+	return err
+}
+
+// TestUndoCut kills Undo before its operations; run again it must end, and what
+// it put back must heal as it did the first time.
+func TestUndoCut(t *testing.T) {
+	dir := cutStore(t, false)
+	repaired := func() *machine {
+		m := newMachine()
+		m.load(t, dir)
+		if err, _ := m.run(repairAll); err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	whole := repaired()
+	var changing []int
+	whole.before = func(op *wrap.Op) {
+		if op.Kind.Changes() {
+			changing = append(changing, whole.ops)
+		}
+	}
+	if err, _ := whole.run(undoAll); err != nil {
+		t.Fatal(err)
+	}
+	whole.before = nil
+	if err, _ := whole.run(repairAll); err != nil {
+		t.Fatal(err)
+	}
+	want, err := whole.contents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkCut(t, want, false)
+	step := *cutStep
+	if testing.Short() {
+		step = 10 * max(step, 1)
+	}
+	for i := 0; i < len(changing); i += step {
+		m := repaired()
+		m.killAt = changing[i]
+		if err, killed := m.run(undoAll); !killed {
+			t.Fatalf("not killed at %d: %v", m.killAt, err)
+		}
+		m.killAt = 0
+		for _, disk := range []*crash.Disk{m.disk, m.disk.Crash(crash.LoseAll, rand.New(rand.NewPCG(uint64(i), 1)))} {
+			m.disk = disk
+			disk.SetClock(m.now)
+			if err, _ := m.run(undoAll); err != nil {
+				t.Fatalf("killed at %d of %d: again: %v", i, len(changing), err)
+			}
+			if err, _ := m.run(repairAll); err != nil {
+				t.Fatalf("killed at %d of %d: repairing again: %v", i, len(changing), err)
+			}
+			got, err := m.contents()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if compare(t, want, got); t.Failed() {
+				t.Fatalf("killed at %d of %d", i, len(changing))
+			}
+		}
+	}
+	t.Logf("%d operations that change the disk", len(changing))
+}
+
+// TestUndoAll takes back a repair of everything at once, with a log that began anew.
+func TestUndoAll(t *testing.T) {
+	m := newMachine()
+	m.load(t, cutStore(t, true))
+	for i, f := range []func(*varve.Options) error{repairAll, undoAll, repairAll, undoAll, undoAll, repairAll} {
+		if err, _ := m.run(f); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+	}
+	got, err := m.contents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkCut(t, got, true)
 }

@@ -100,6 +100,8 @@
 //	{"n":3,"now":<version>}                                         which it was
 //	{"ended":true,"durable":<LSN>,"ends":[{"path":"…","after":{…}}]}   last; without it the repair was cut
 //
+//	{"undone":true}                                                 an undo of it has begun
+//
 // Undo puts back what stood there, the damage included, if nothing has changed
 // in these places since; quarantine keeps what it has.
 package repair

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,10 +95,27 @@ func (h *healer) recall() error {
 	if err != nil {
 		return err
 	}
+	undone, err := undoneVersions(h.r.o.FS, h.r.dir)
+	if err != nil {
+		return err
+	}
 	for id, list := range all {
-		h.known[docfile.FileName(id)] = list
+		h.known[docfile.FileName(id)] = withoutUndone(list, undone[id])
 	}
 	return nil
+}
+
+// withoutUndone leaves out what a repair wrote and an undo deleted: that says
+// nothing about the file, which is as it was before both.
+func withoutUndone(list []past, undone []uint64) []past {
+	var left []past
+	for i, p := range list {
+		if slices.Contains(undone, p.version) || p.deleted && i > 0 && slices.Contains(undone, list[i-1].version) {
+			continue
+		}
+		left = append(left, p)
+	}
+	return left
 }
 
 // edited lets the store judge an edit as it does when somebody reads it.

@@ -38,7 +38,8 @@ type change struct {
 
 	Began   string     `json:"repair,omitempty"` // the first line: the repair's id
 	When    *time.Time `json:"when,omitempty"`
-	Ended   bool       `json:"ended,omitempty"` // the last line
+	Ended   bool       `json:"ended,omitempty"`  // the last line
+	Undone  bool       `json:"undone,omitempty"` // behind it: an undo has begun
 	Durable uint64     `json:"durable,omitempty"`
 	Ends    []change   `json:"ends,omitempty"` // what stands at the paths with any
 }
@@ -146,7 +147,7 @@ func readManifest(fsys vfs.FS, dir, id string) ([]change, error) {
 	for line := range bytes.Lines(b) {
 		var c change
 		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &c) != nil {
-			break
+			continue
 		}
 		if c.Now != 0 && c.Do == "" {
 			for i := range list {
@@ -159,4 +160,44 @@ func readManifest(fsys vfs.FS, dir, id string) ([]change, error) {
 		list = append(list, c)
 	}
 	return list, nil
+}
+
+// markUndone writes down that an undo of a repair begins.
+func markUndone(fsys vfs.FS, dir, id string) error {
+	f, err := fsys.OpenFile(filepath.Join(dir, filepath.FromSlash(manifestPath(id))), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		_, err = f.WriteAt([]byte("\n{\"undone\":true}\n"), info.Size) // its last line may have been cut
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// undoneVersions are those that repairs gave and undos took back, by memory.
+func undoneVersions(fsys vfs.FS, dir string) (map[string][]uint64, error) {
+	ids, err := Repairs(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]uint64{}
+	for _, id := range ids {
+		list, err := readManifest(fsys, dir, id)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(list, func(c change) bool { return c.Undone }) {
+			continue
+		}
+		for _, c := range list {
+			if c.ID != "" && c.Now != 0 {
+				all[c.ID] = append(all[c.ID], c.Now)
+			}
+		}
+	}
+	return all, nil
 }

@@ -125,6 +125,9 @@ func (u *undo) run() error {
 	if len(reasons) > 0 {
 		return &UndoRefused{u.id, reasons}
 	}
+	if err := markUndone(u.o.FS, u.dir, u.id); err != nil {
+		return err
+	}
 	if err := u.versions(); err != nil {
 		return err
 	}
