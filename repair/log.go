@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
@@ -21,6 +22,9 @@ type row struct {
 	clean   map[uint64]bool // walked without a gap
 	met     []bool          // marks of the checkpoint at which a frame ends
 	absent  map[string]wal.LSN
+
+	set               *index.Set // of the time when it began; nil: closed
+	indexed, finished []byte     // buffers of asIndexed
 }
 
 // log reads every segment from the oldest to what is durable.
@@ -33,6 +37,9 @@ func (v *verify) log() error {
 		return err
 	}
 	r := &row{v: v, durable: known, files: map[uint64]wal.SegmentFile{}, clean: map[uint64]bool{}}
+	if r.set = v.s.State.Set(); r.set != nil {
+		defer func() { _ = r.set.Release() }()
+	}
 	for _, m := range v.marks {
 		r.durable = max(r.durable, m.LSN) // a log that is damaged below what was attested ends early
 	}

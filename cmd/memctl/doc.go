@@ -21,6 +21,10 @@
 //	list     {"memories":[{"id","version","content",…}],"next":"<id>"|null}
 //	rm       {"deleted":["<id>"]}
 //	import   {"from","source","store","new","same","kept","replaced","refused","problems":[…]}
+//	verify   {"findings":[{"kind","severity","path","offset","id","lsn","message","stake","heals","next"}],"summary":{…}}
+//	repair   {"actions":[{"do","path","id","from","loses","alone","for":[…]}],"processes":[…]}
+//	 --apply {"repair":"<id>","actions":[{…,"result","where","error"}],"remaining":[…],"waiting":[…],"processes":[…],"summary":{…}}
+//	 --undo  {"undone":[…],"left":[…]}
 //	any      {…,"error":{"kind","message","path","fix"}}    the gravest; all of several in "errors"
 //
 // The other commands' members are the names of their struct tags.

@@ -83,11 +83,12 @@ func (a *app) repair(ctx context.Context, dir string, apply bool) error {
 	o := varve.VerifyOptions{}
 	done := a.watch(&o)
 	plan, err := varve.PlanRepair(ctx, dir, a.options(), o)
-	done()
 	if err != nil {
+		done()
 		return err
 	}
 	if !apply {
+		done()
 		a.showPlan(plan)
 		return nil
 	}
@@ -206,6 +207,11 @@ func (a *app) showRepair(r *varve.RepairReport) {
 		a.note("%d steps wait until nobody else has the store open; stop the processes %v and run memctl repair --apply again", len(r.Waiting), pids)
 	}
 	if a.document != nil {
+		a.document.begin("waiting")
+		for _, x := range r.Waiting {
+			a.document.item(actionOf(x))
+		}
+		a.document.member("processes", others(r.Processes))
 		a.document.member("summary", summaryOf(&r.Summary, lost+healable))
 	} else if lost+healable == 0 {
 		a.say("verified: %s", verdict(0, 0))
