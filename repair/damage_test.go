@@ -335,6 +335,7 @@ var damages = []damage{
 func TestDamage(t *testing.T) {
 	for _, d := range damages {
 		t.Run(strings.ReplaceAll(d.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
 			st, dir := store(t)
 			wants := d.do(t, dir)
 			check(t, verify(t, st, varve.VerifyOptions{}), wants)

@@ -107,7 +107,7 @@ func (a Action) String() string {
 	return s
 }
 
-// Plan is what would heal a store, as it was found.
+// RepairPlan is what would heal a store, as it was found.
 type RepairPlan struct {
 	Dir     string
 	Actions []Action
