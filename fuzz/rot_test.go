@@ -244,6 +244,9 @@ func allocated() uint64 {
 
 // rotCase is what became of one damage.
 type rotCase struct {
+	// anything: it may be any damage, in several places. Then only what nobody ever
+	// put is wrong, beside what must not happen in any case.
+	anything     bool
 	r            *rotten
 	wrong        []string
 	errs         []error // that callers were told
@@ -256,6 +259,10 @@ type rotCase struct {
 }
 
 func (c *rotCase) bad(format string, args ...any) {
+	if c.anything && !strings.Contains(format, "nobody put") && !strings.Contains(format, "panic") &&
+		!strings.Contains(format, "listed twice") && !strings.Contains(format, "cannot be told") && !strings.Contains(format, "after the damage") {
+		return
+	}
 	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
 }
 
@@ -277,8 +284,14 @@ func (c *rotCase) told(what string, err error) {
 }
 
 // spoil damages the store and works with it.
-func (r *rotten) spoil(m *machine, damage func(fsys vfs.FS) error) (c *rotCase) {
-	c = &rotCase{r: r, ends: never64}
+func (r *rotten) spoil(m *machine, damage func(fsys vfs.FS) error) *rotCase {
+	c := &rotCase{r: r, ends: never64}
+	c.run(m, damage)
+	return c
+}
+
+func (c *rotCase) run(m *machine, damage func(fsys vfs.FS) error) {
+	r := c.r
 	defer func() {
 		if p := recover(); p != nil {
 			c.bad("panic: %v\n%s", p, debug.Stack())
@@ -287,7 +300,7 @@ func (r *rotten) spoil(m *machine, damage func(fsys vfs.FS) error) (c *rotCase) 
 	hand, _ := m.process("hand")
 	if err := damage(hand); err != nil {
 		c.bad("%v", err)
-		return c
+		return
 	}
 	most := 1 << 17
 	if r.ops > 0 {
@@ -307,7 +320,7 @@ func (r *rotten) spoil(m *machine, damage func(fsys vfs.FS) error) (c *rotCase) 
 	}
 	st := c.open(m, "open", false)
 	if st == nil {
-		return c
+		return
 	}
 	if !c.verified {
 		c.verify(st)
@@ -325,7 +338,7 @@ func (r *rotten) spoil(m *machine, damage func(fsys vfs.FS) error) (c *rotCase) 
 		c.told("close", err)
 	}
 	if st = c.open(m, "open again", false); st == nil {
-		return c
+		return
 	}
 	c.read(st, "again")
 	if m0.Version != 0 {
@@ -339,7 +352,6 @@ func (r *rotten) spoil(m *machine, damage func(fsys vfs.FS) error) (c *rotCase) 
 	if err := st.Close(); err != nil {
 		c.told("close again", err)
 	}
-	return c
 }
 
 // verify reads on a handle that changes nothing, or where there is none to be had
@@ -408,7 +420,7 @@ func (c *rotCase) read(st *varve.Store, when string) {
 			c.lost = c.lost || want != nil && when == "again"
 		}
 		switch {
-		case err2 == nil && c.r.h.tokens[tokenOf(m.Content)] == nil:
+		case err2 == nil && (c.r.h.tokens[tokenOf(m.Content)] == nil || c.r.h.tokens[tokenOf(m.Content)].id != id):
 			c.bad("%s: %.20q holds %.30q, which nobody put", when, id, m.Content)
 		case err2 == nil && want != nil && m.Version != c.r.version[id] && m.Version%8 == 0 && !c.stoodThen(id, tokenOf(m.Content)):
 			c.bad("%s: %.20q is version %d, and was %d", when, id, m.Version, c.r.version[id])
