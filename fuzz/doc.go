@@ -5,19 +5,33 @@
 //     nothing of how the store works.
 //   - the script: one fixed workload that reaches every kind of work the engine
 //     does, cut before every operation that changes the disk, with every pattern
-//     of loss, and killed at every such operation; recovered; checked.
+//     of loss, and killed at every such operation; recovered; checked. Recoveries
+//     are cut as well, at each of their places with each pattern.
 //   - the simulator: random workloads of one and of three processes, switched,
-//     stopped, killed and cut by chance, over several boots.
-//   - faults: each operation of the script fails once, with each error that it can have.
-//   - the cases of known failures, by the numbers of the list that the project keeps.
+//     stopped, killed and cut by chance, over several boots; beside somebody who
+//     edits the files by hand; on volumes that lack exchange, links, leases, syncfs.
+//   - faults: each operation of the script fails once, with each error that it can
+//     have, wholly, in part, or although it was done.
+//   - rot: each bit flipped and each byte cut, one at a time, of small stores.
+//   - the model: several handles, kills and losses of power beside a plain map.
+//   - native targets for what a store reads: the log's files, checkpoint, index,
+//     configuration, shared page.
+//   - the cases of known failures, by the numbers of docs/failures.md; unfix.sh
+//     takes their fixes out, one at a time, and expects them to fail.
 //   - golden files of the calls that one put, one flush and one open make.
 //
 // How to run it:
 //
-//	go test ./fuzz                                        two minutes at most
+//	go test ./fuzz                                        two minutes at most, on two cores
+//	go test ./fuzz -v                                     and what was reached, and what not
 //	go test ./fuzz -run Long -duration 10m -seed 1        until something breaks, from a seed on
+//	go test ./fuzz -run Script -stride 1                  all second cuts of all first ones
 //	go test ./fuzz -run Script -cut 812 -pattern lose-all one cut again
-//	go test ./fuzz -run Sim -seed 17 -seeds 1             one seed again
+//	go test ./fuzz -run Sim -seed 17 -seeds 1 -ops        one seed again, each operation told
+//	go test ./fuzz -run Faults -stride 1                  all errors of all operations
+//	go test ./fuzz -run Rot -all-bits -rot-file mem       all bits of all files so named
+//	go test ./fuzz -fuzz FuzzRecovery -fuzzminimizetime 5x
+//	fuzz/unfix.sh                                         cases without their fixes
 //
 // A failure prints the command that repeats it.
 //
@@ -30,4 +44,17 @@
 // time does and are never used for two contents. Refusals were right at a moment
 // of the call. After a flush, files, index, listings and counts agree byte for
 // byte. The store opens every time, without damage and without a rebuilt index.
+//
+// An edit by hand is adopted, or its bytes are still there: in its place, in
+// quarantine/, in tmp/ or in the log. One that was made of the version that stood
+// there never replaces what was acknowledged since.
+//
+// After rot: what is served is what was put, or an error that names the damage.
+// A log that is damaged below what is attested serves the state as of the damage,
+// read-only, and its report says so; one that was torn behind it, the state as of
+// the tear. Nothing else: no other value, no deleted memory, no panic, no endless
+// work, no heap out of proportion. In a store that was closed, whoever verifies
+// it is told the file, and an offset at or before the damage. Only what has no
+// second copy that the engine reads is lost: the file of a memory whose entry the
+// log has let go of.
 package fuzz

@@ -208,9 +208,17 @@ func TestLong(t *testing.T) {
 	}
 	n := &simTally{coverage: sim.Coverage{}}
 	began := time.Now()
+	kinds := []struct {
+		name      string
+		processes int
+		change    func(*world)
+	}{
+		{"TestSimOne", 1, nil}, {"TestSimThree", 3, nil}, {"TestSimTwo", 2, nil},
+		{"TestSimLacking", 2, lacking}, {"TestSimEdits", 2, editing}, {"TestSimEditsLacking", 2, editingLacking},
+	}
 	for seed := *seedFlag; time.Since(began) < *duration && !t.Failed(); seed++ {
-		processes := []int{1, 3, 2}[seed%3]
-		n.seed(t, fmt.Sprintf("TestSim%s", map[int]string{1: "One", 2: "Two", 3: "Three"}[processes]), seed, processes, nil)
+		k := kinds[seed%uint64(len(kinds))]
+		n.seed(t, k.name, seed, k.processes, k.change)
 	}
 	t.Log(n)
 	for _, what := range []string{"switch", "kill", "stop"} {
@@ -231,13 +239,13 @@ func lacking(w *world) {
 
 func TestSimLacking(t *testing.T) { simulate(t, 2, 80, lacking) }
 
-func TestSimEdits(t *testing.T) {
-	simulate(t, 2, 100, func(w *world) { w.editing = true })
+func editing(w *world) { w.editing = true }
+
+func editingLacking(w *world) {
+	lacking(w)
+	editing(w)
 }
 
-func TestSimEditsLacking(t *testing.T) {
-	simulate(t, 2, 80, func(w *world) {
-		lacking(w)
-		w.editing = true
-	})
-}
+func TestSimEdits(t *testing.T) { simulate(t, 2, 100, editing) }
+
+func TestSimEditsLacking(t *testing.T) { simulate(t, 2, 80, editingLacking) }
