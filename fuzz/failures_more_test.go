@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -351,4 +353,62 @@ func TestFailures75(t *testing.T) {
 	}
 	next.close()
 	b.verdict()
+}
+
+// 81, with a flusher that is killed: an editor has a file open that is displaced
+// and parked; whoever parked it is killed before that is durable. The next one
+// makes it so before he removes the folder that it came from: load in
+// internal/docfile/park.go, EmptyTemp in empty.go; either is enough for most of
+// these moments, both have to be taken out.
+func TestFailures81Parked(t *testing.T) {
+	for seed := range uint64(60) {
+		b := newBench(t)
+		a, _ := b.start("a")
+		first, _ := a.put("x", 100, "", 0)
+		a.flush()
+		hand, _ := b.m.process("hand")
+		path := filepath.Join(dir, "memories", docfile.FileName("x"))
+		f, err := hand.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &editor{h: b.h, fsys: hand}
+		text, err := vfs.ReadFile(hand, path, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.put("x", 3000, "", 0)
+		parked := false
+		b.die(func(kill func()) {
+			b.before = func(_ string, op *wrap.Op) {
+				if parked && op.Kind == wrap.SyncDir {
+					b.m.disk.Kill(b.view("a"))
+					kill()
+				}
+				parked = parked || op.Kind == wrap.RenameNew && strings.Contains(op.To, "parked")
+			}
+			a.flush()
+		})
+		if b.before = nil; !parked {
+			t.Fatal("nothing was parked")
+		}
+		next, _ := b.start("next")
+		next.flush()
+		x, text := e.begin(text)
+		x.w.based, x.w.base = false, first.Version
+		if _, err := f.WriteAt(text, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Truncate(int64(len(text))), f.Sync(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		x.done = true // so he was told
+		b.loseBy(crash.KeepRandom, seed)
+		b.recovered(true)
+		fsys, _ := b.m.process("look")
+		b.h.kept(fsys, true, false)
+		if wrong := b.h.verdict(); len(wrong) > 0 {
+			t.Fatalf("seed %d: %s", seed, joinWrong(wrong))
+		}
+	}
 }
