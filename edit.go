@@ -175,7 +175,9 @@ func (st *Store) restore(ctx context.Context, id string, old version, why error)
 	}
 	if err := st.putBack(ctx, id, v); err != nil {
 		st.o.Logger.Error("putting a damaged file back", "id", id, "err", err)
+		return v, nil
 	}
+	st.event(Event{Kind: EventRestored, ID: id, Path: "memories/" + name, LSN: v.lsn})
 	return v, nil
 }
 

@@ -28,6 +28,7 @@ const (
 	EventCorruption EventKind = "corruption found"               //
 	EventSyncFailed EventKind = "sync failed"                    // writes wait until one succeeds
 	EventSyncHealed EventKind = "sync works again"               //
+	EventSlowSync   EventKind = "slow sync"                      // of the log, over a second; Took
 	EventLockWait   EventKind = "waited for a lock"              // Note names the holder
 	EventRecovered  EventKind = "recovered"                      // the log was read after an end without Close
 	EventDiskFull   EventKind = "disk full"                      //
@@ -38,6 +39,7 @@ const (
 	EventFlushError EventKind = "flush failed"                   // it is tried again
 	EventIndex      EventKind = "index written"                  //
 	EventRebuilt    EventKind = "index rebuilt"                  // from a backup or from the files; Note says why
+	EventRestored   EventKind = "memory file put back"           // Path was damaged or gone; from log or archive
 	EventEdit       EventKind = "edited file set aside"          // Path is in quarantine/
 	EventAdopted    EventKind = "edited file adopted"            //
 	EventDrift      EventKind = "files and index do not agree"   //

@@ -73,6 +73,7 @@ const (
 	EventCorruption EventKind = "corruption found"
 	EventSyncFailed EventKind = "sync failed"
 	EventSyncHealed EventKind = "sync works again"
+	EventSlowSync   EventKind = "slow sync"
 	EventLockWait   EventKind = "waited for a lock"
 	EventRecovered  EventKind = "recovered"
 	EventDiskFull   EventKind = "disk full"

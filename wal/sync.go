@@ -24,6 +24,10 @@ const (
 	backoffMost  = time.Second
 )
 
+// slowSync is from when on a sync is worth a word: the writers have been waiting
+// for it, and a disk that dies is slow first.
+const slowSync = time.Second
+
 // syncTo returns once everything below a position is durable. One process's
 // sync serves the others.
 func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
@@ -83,8 +87,13 @@ func (l *FileLog) syncLocked() error {
 		if errors.Is(err, errNoSegment) && n == l.geo.Number(from) && l.geo.Number(to-1) > n {
 			continue // durable stands at the end of a segment that has been released
 		}
+		began := l.o.Clock()
 		if err == nil {
 			err = f.Datasync()
+		}
+		if took := l.o.Clock().Sub(began); took > slowSync {
+			l.o.Logger.Warn("slow sync", "segment", n, "took", took)
+			l.o.Event(Event{Kind: EventSlowSync, Path: "wal/" + segment.Name(n), Took: took, Err: err})
 		}
 		if err != nil {
 			l.shared.Store(wordPoison, poisonSync)

@@ -1,0 +1,61 @@
+package varve
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A file whose bytes have rotted is found by the read, put back, and both are told.
+func TestEventsOfAFilePutBack(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	var mu sync.Mutex
+	var kinds []EventKind
+	st := openTest(t, dir, &Options{NoBackground: true, CacheBytes: -1, Listener: func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.ID == "a" {
+			kinds = append(kinds, e.Kind)
+		}
+	}})
+	if _, err := st.Put(ctx, Memory{ID: "a", Content: "prefers short answers"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "memories", "a.json")
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := slices.Clone(b)
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(name, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(name, time.Time{}, info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	m, err := st.Get(ctx, "a")
+	if err != nil || m.Content != "prefers short answers" {
+		t.Fatalf("got %+v, %v", m, err)
+	}
+	if b, err := os.ReadFile(name); err != nil || !slices.Equal(b, good) {
+		t.Errorf("the file was not put back: %v\n%s", err, b)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []EventKind{EventCorruption, EventRestored}; !slices.Equal(kinds, want) {
+		t.Errorf("told %q, want %q", kinds, want)
+	}
+}
