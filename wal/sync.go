@@ -112,9 +112,23 @@ func (l *FileLog) syncLocked() error {
 }
 
 // rewrite writes the frames between two marks again, byte for byte. Appenders
-// may go on behind them meanwhile.
+// may go on behind them meanwhile. Frames that lie side by side are one write:
+// of 64 MiB of small ones, the calls took longer than all the rest of a recovery.
 func (l *FileLog) rewrite(from, to LSN) error {
 	w := walker{geo: l.geo, open: l.segment, at: Mark{LSN: from}}
+	var run []byte
+	at := from // where run goes
+	write := func() error {
+		if len(run) == 0 {
+			return nil
+		}
+		f, err := l.segment(l.geo.Number(at))
+		if err == nil {
+			_, err = f.WriteAt(run, l.geo.Offset(at))
+		}
+		run = run[:0]
+		return err
+	}
 	for w.at.LSN < to {
 		n := w.at.LSN
 		h, payload, err := w.next(to)
@@ -127,16 +141,15 @@ func (l *FileLog) rewrite(from, to LSN) error {
 				return fmt.Errorf("%w: %w", errRewrite, err)
 			}
 		}
-		frame := l.geo.AppendFrame(nil, &h, string(payload[:h.KeyLen]), payload[h.KeyLen:])
-		f, err := l.segment(l.geo.Number(h.LSN))
-		if err != nil {
-			return err
+		if h.LSN != at+uint64(len(run)) || l.geo.Offset(h.LSN) == 0 || len(run) >= walkChunk {
+			if err := write(); err != nil {
+				return err
+			}
+			at = h.LSN
 		}
-		if _, err := f.WriteAt(frame, l.geo.Offset(h.LSN)); err != nil {
-			return err
-		}
+		run = l.geo.AppendFrame(run, &h, string(payload[:h.KeyLen]), payload[h.KeyLen:])
 	}
-	return nil
+	return write()
 }
 
 // startBytes reads the payload of a segment's first frame.
