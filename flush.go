@@ -158,11 +158,12 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 		return 0, false, err
 	}
 	distrusted := st.log.Distrusted()
-	if distrusted || st.flusher.leftovers {
+	if distrusted || st.flusher.leftovers || st.log.Abandoned() {
 		if err := st.emptyTemp(ctx); err != nil {
 			return 0, false, err
 		}
 		st.flusher.leftovers = false
+		st.log.Tidied()
 	}
 	if distrusted {
 		st.flusher.files.Distrust()

@@ -40,9 +40,18 @@ func (l *FileLog) lock(ctx context.Context, role int, mode vfs.Mode) error {
 		return l.ioError("locking", l.o.wal(roleNames[role]), err)
 	}
 	if l.shared.Shared != nil && !l.o.ReadOnly {
-		l.shared.holder(role, l.host.PID, l.o.Clock())
+		l.took(role)
 	}
 	return nil
+}
+
+// took writes down who has a lock. One who died with flush.lock has not taken
+// his name off, and may have left files in tmp/ that nobody has looked at.
+func (l *FileLog) took(role int) {
+	if role == roleFlush && l.shared.Load(wordHolders+role) != 0 {
+		l.shared.Store(wordAbandon, 1)
+	}
+	l.shared.holder(role, l.host.PID, l.o.Clock())
 }
 
 func (l *FileLog) lockSlow(ctx context.Context, role int, mode vfs.Mode) error {

@@ -22,6 +22,7 @@ const (
 	wordInode    // of the page's file: a copied page is not this one
 	wordDistrust // 1 from an unclean recovery until every file above flushed was written again
 	wordMaking   // the newest segment that some process makes in the background
+	wordAbandon  // 1 from when a holder of flush.lock died until tmp/ was looked through
 
 	wordHolders = 16 // one for each lock role
 	wordPIDs    = 64 // attached processes, up to maxPIDs

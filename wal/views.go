@@ -39,7 +39,7 @@ func (l *FileLog) TryLockFlush() (bool, error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	l.shared.holder(roleFlush, l.host.PID, l.o.Clock())
+	l.took(roleFlush)
 	if err := l.stillOurs(); err != nil {
 		l.unlock(roleFlush)
 		return false, err
@@ -150,6 +150,15 @@ const tornKept = 8<<20 + segment.HeaderSize
 func (l *FileLog) Distrusted() bool {
 	return l.shared.Shared != nil && l.shared.Load(wordDistrust) != 0
 }
+
+// Abandoned says that a process died while it had flush.lock, and that nobody has
+// said Tidied since.
+func (l *FileLog) Abandoned() bool {
+	return l.shared.Shared != nil && l.shared.Load(wordAbandon) != 0
+}
+
+// Tidied says that tmp/ was looked through; flush.lock is held.
+func (l *FileLog) Tidied() { l.shared.Store(wordAbandon, 0) }
 
 // Trust says that they have been; flush.lock is held.
 func (l *FileLog) Trust() { l.shared.Store(wordDistrust, 0) }
