@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 
 func child(job, dir string) error {
 	ctx := context.Background()
+	if arg, ok := strings.CutPrefix(job, "storm:"); ok {
+		return stormChild(ctx, arg, dir)
+	}
 	st, err := Open(ctx, dir, nil)
 	if err != nil {
 		return err

@@ -13,3 +13,9 @@ func stopProcess(t testing.TB, p *os.Process) {
 		t.Fatal(err)
 	}
 }
+
+func contProcess(t testing.TB, p *os.Process) {
+	if err := p.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}

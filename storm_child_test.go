@@ -1,0 +1,312 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// stormOptions make everything happen often: segments are left, released,
+// archived and recycled within a second.
+func stormOptions() *Options {
+	return &Options{SegmentSize: 64 << 10, System: &vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}}
+}
+
+// What one process of a storm has.
+const (
+	stormWorkers = 3
+	stormKeys    = 6
+	stormMembers = 4 // of a batch
+	stormCounter = "counter"
+)
+
+// stormer is one process of a storm.
+type stormer struct {
+	st         *Store
+	slot, life string
+	mu         sync.Mutex
+	n          int
+}
+
+// stormChild works on a store until it is killed or its input ends. Before each
+// write it says what it will do, and afterwards what came of it.
+func stormChild(ctx context.Context, arg, dir string) error {
+	var slot, life string
+	var seed uint64
+	if _, err := fmt.Sscanf(strings.ReplaceAll(arg, ":", " "), "%s %s %d", &slot, &life, &seed); err != nil {
+		return err
+	}
+	st, err := Open(ctx, dir, stormOptions())
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	s := &stormer{st: st, slot: slot, life: life}
+	work, stop := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	var wg sync.WaitGroup
+	for g := range stormWorkers {
+		rng := rand.New(rand.NewPCG(seed, uint64(g)))
+		wg.Go(func() {
+			s.begin(g)
+			for work.Err() == nil {
+				s.step(g, rng)
+			}
+		})
+	}
+	wg.Go(func() { s.keep(work, dir, rand.New(rand.NewPCG(seed, 99))) })
+	wg.Wait()
+	if err := st.Close(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	if left := openBelow(dir); len(left) > 0 {
+		return fmt.Errorf("still open after Close: %v", left)
+	}
+	s.say("closed")
+	return nil
+}
+
+// openBelow lists the files of a folder that this process has open, where the
+// system tells.
+func openBelow(dir string) (names []string) {
+	fds, _ := os.ReadDir("/proc/self/fd")
+	for _, fd := range fds {
+		if name, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(name, dir) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (s *stormer) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Printf(format+"\n", args...)
+}
+
+// begin reads what the one before it has left.
+func (s *stormer) begin(g int) {
+	for k := range stormKeys {
+		s.read(s.key(g, k))
+	}
+}
+
+func (s *stormer) key(g, k int) string {
+	if k == 0 {
+		return fmt.Sprintf("s%s.g%d.batch", s.slot, g) // written as a batch of several
+	}
+	return fmt.Sprintf("s%s.g%d.k%d", s.slot, g, k)
+}
+
+// content is a state and what makes it long.
+func content(state string, size int) string {
+	return state + " " + strings.Repeat(state[len(state)-1:], size)
+}
+
+// stateOf is the state that a content says, or what is wrong with it.
+func stateOf(m Memory, err error) string {
+	if errors.Is(err, ErrNotFound) {
+		return "-"
+	}
+	if err != nil {
+		return "error:" + strings.ReplaceAll(err.Error(), " ", "_")
+	}
+	state, rest, _ := strings.Cut(m.Content, " ")
+	if rest != strings.Repeat(state[len(state)-1:], len(rest)) {
+		return "torn:" + state
+	}
+	return state
+}
+
+func memberIDs(key string) (ids []string) {
+	if !strings.HasSuffix(key, ".batch") {
+		return []string{key}
+	}
+	for i := range stormMembers {
+		ids = append(ids, fmt.Sprintf("%s/%d", key, i))
+	}
+	return ids
+}
+
+// oneState is what all members of a key say.
+func oneState(key string, get func(id string) string) string {
+	ids := memberIDs(key)
+	state := get(ids[0])
+	for _, id := range ids[1:] {
+		if other := get(id); other != state {
+			return "half:" + state + "/" + other
+		}
+	}
+	return state
+}
+
+func (s *stormer) read(key string) {
+	state := ""
+	// A batch whose answer we have not had may become durable between two reads.
+	for tries := 0; tries == 0 || tries < stormKeys && strings.HasPrefix(state, "half:"); tries++ {
+		state = oneState(key, func(id string) string { return stateOf(s.st.Get(context.Background(), id)) })
+	}
+	s.say("read %s %s", key, state)
+}
+
+func (s *stormer) step(g int, rng *rand.Rand) {
+	key := s.key(g, rng.IntN(stormKeys))
+	ctx := context.Background()
+	if rng.IntN(6) == 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(rng.IntN(2000))*time.Microsecond)
+		defer cancel()
+	}
+	size := rng.IntN(200)
+	if rng.IntN(10) == 0 {
+		size = rng.IntN(6000)
+	}
+	switch rng.IntN(10) {
+	case 0, 1, 2:
+		s.read(key)
+	case 3:
+		s.count(ctx)
+	case 4:
+		s.write(ctx, key, "-", 0, rng)
+	default:
+		s.mu.Lock()
+		s.n++
+		state := fmt.Sprintf("%s.%s.%d", s.slot, s.life, s.n)
+		s.mu.Unlock()
+		s.write(ctx, key, state, size, rng)
+	}
+}
+
+func (s *stormer) write(ctx context.Context, key, state string, size int, rng *rand.Rand) {
+	s.say("begin %s %s", key, state)
+	var err error
+	ids := memberIDs(key)
+	switch async := rng.IntN(4) == 0; {
+	case len(ids) > 1:
+		b := s.st.NewBatch()
+		for _, id := range ids {
+			if state == "-" {
+				b.Delete(id)
+			} else {
+				b.Put(Memory{ID: id, Content: content(state, size)})
+			}
+		}
+		err = s.st.Apply(ctx, b)
+	case state == "-":
+		if err = s.st.Delete(ctx, key); errors.Is(err, ErrNotFound) {
+			s.say("not %s -", key) // one without an answer may still come
+			s.say("read %s -", key)
+			return
+		}
+	case async:
+		_, err = s.st.PutAsync(Memory{ID: key, Content: content(state, size)}).Wait(context.Background())
+	default:
+		_, err = s.st.Put(ctx, Memory{ID: key, Content: content(state, size)})
+	}
+	s.answered(err, "done "+key+" "+state, "not "+key+" "+state)
+}
+
+// answered says what an operation came to; of one whose outcome is unknown, nothing.
+func (s *stormer) answered(err error, done, not string) {
+	switch {
+	case err == nil:
+		s.say("%s", done)
+	case errors.Is(err, ErrOutcomeUnknown):
+	case errors.Is(err, context.DeadlineExceeded):
+		s.say("%s", not)
+	default:
+		s.say("%s: %v", not, err) // a line that the record does not take
+	}
+}
+
+// count adds one to what all processes count in.
+func (s *stormer) count(ctx context.Context) {
+	s.say("counting")
+	n := 0
+	_, err := s.st.Update(ctx, stormCounter, func(m *Memory) error {
+		if _, err := fmt.Sscanf(m.Content, "%d", &n); err != nil {
+			return err
+		}
+		n++
+		m.Content = fmt.Sprint(n)
+		return nil
+	})
+	s.answered(err, fmt.Sprint("counted ", n), "uncounted")
+}
+
+// keep does what a process does beside writing.
+func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
+	for ctx.Err() == nil {
+		var err error
+		what := ""
+		switch rng.IntN(7) {
+		case 0:
+			what, err = "flush", s.st.Flush(ctx)
+		case 1:
+			what, err = "compact", s.st.Compact(ctx)
+		case 2:
+			what = "list"
+			for _, e := range s.st.Memories(ctx) {
+				err = errors.Join(err, e)
+			}
+		case 3:
+			what = "history"
+			for _, e := range s.st.History(ctx, s.key(rng.IntN(stormWorkers), 1)) {
+				if e != nil && !errors.Is(e, ErrNotFound) && !errors.Is(e, ErrTruncated) {
+					err = errors.Join(err, e)
+				}
+			}
+		case 4:
+			what = "verify"
+			for f, e := range s.st.Verify(ctx, VerifyOptions{}) {
+				err = errors.Join(err, e)
+				if f.Severity != SeverityInfo {
+					err = errors.Join(err, fmt.Errorf("%+v", f))
+				}
+			}
+		case 5:
+			what, err = "read-only handle", s.look(ctx, dir)
+		case 6:
+			what = "health"
+			if h := s.st.Health(ctx); !h.OK {
+				err = errors.Join(h.Problems...)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			s.say("%s: %q", what, err.Error())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(rng.IntN(60)) * time.Millisecond):
+		}
+	}
+}
+
+// look reads through a handle that changes nothing.
+func (s *stormer) look(ctx context.Context, dir string) error {
+	st, err := Open(ctx, dir, &Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	for range 5 {
+		if state := stateOf(st.Get(ctx, s.key(0, 1))); strings.Contains(state, ":") && ctx.Err() == nil {
+			err = errors.New(state)
+		}
+	}
+	return errors.Join(err, st.Close())
+}
+
+func backupDir(dir string, n int) string {
+	return filepath.Join(filepath.Dir(dir), fmt.Sprint("backup-", n))
+}
