@@ -57,13 +57,21 @@ func settingOf(command, name string) (setting, error) {
 	return all[i], nil
 }
 
+// configArguments tells who leaves out get or set what he wants.
+func configArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef(cmd.CommandPath(), "there is no command %q: memctl config get NAME prints a setting, memctl config set NAME VALUE changes it", "config "+args[0])
+}
+
 func (a *app) configCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "config",
 		Short:   "Show and change the store's settings",
 		Long:    `Show the settings of the store's config.json. They hold for every process that uses it.`,
 		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576",
-		Args:    cobra.NoArgs,
+		Args:    configArguments,
 		RunE:    a.do(a.listConfig),
 	}
 	names := func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -74,7 +82,7 @@ func (a *app) configCommand() *cobra.Command {
 	}
 	c.AddCommand(
 		&cobra.Command{
-			Use: "list", Short: "Show all settings", Example: "  memctl config list --json", Args: cobra.NoArgs, RunE: a.do(a.listConfig),
+			Use: "list", Short: "Show all settings", Example: "  memctl config list --json", Args: noArguments, RunE: a.do(a.listConfig),
 		},
 		&cobra.Command{
 			Use: "get NAME", Short: "Print one setting", Example: "  memctl config get flush_threshold", Args: exactly(1, "the name of a setting"),

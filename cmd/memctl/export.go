@@ -27,7 +27,7 @@ func (a *app) exportCommand() *cobra.Command {
 		Long: `Write the documents of memories, one a line (JSONL), to stdout or into a file, which
 appears when it is whole. memctl import reads it.`,
 		Example: "  memctl export --file all.jsonl\n  memctl export --session s1 | jq .content",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
 			if a.document != nil && (file == "" || file == "-") {
 				return usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or leave --json out")

@@ -13,7 +13,7 @@ func (a *app) flushCommand() *cobra.Command {
 		Long: `Write everything that any process has committed into its files, and all of the index into
 memory_index.json. Nothing is at stake without it: what is committed is in the log.`,
 		Example: "  memctl flush && git add storage",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), write, func(st *varve.Store) error {
 				if err := st.Compact(cmd.Context()); err != nil {

@@ -24,7 +24,7 @@ func (a *app) listCommand() *cobra.Command {
 id, time of writing, session and text. When there are more, the command that goes on
 is named, and "next" in the JSON document is what --after wants.`,
 		Example: "  memctl list --session s1 --since 24h\n  memctl list --prefix note- --limit 0 --json\n  memctl list --after note-050",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return usagef(cmd.CommandPath(), "--limit %d: it must be 0 (all) or more", limit)

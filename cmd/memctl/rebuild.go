@@ -15,7 +15,7 @@ func (a *app) rebuildCommand() *cobra.Command {
 		Long: `Make memory_index.json anew from the log and the files. The old one goes to backups/ if it is
 sound. Others may go on using the store. memctl repair does this where it is needed.`,
 		Example: "  memctl rebuild-index",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), write, func(st *varve.Store) error {
 				if err := st.RebuildIndex(cmd.Context()); err != nil {

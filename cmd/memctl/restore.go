@@ -64,6 +64,9 @@ func (a *app) restore(ctx context.Context, backup, dir string, o varve.RestoreOp
 		}
 		err = &fixed{err, fix}
 	}
+	if errors.Is(err, varve.ErrNoStore) {
+		err = &fixed{err, "name a folder that memctl backup has made, and with --log a store"}
+	}
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,7 +59,14 @@ command memctl shows the status of the store.`,
 		}
 		return nil
 	}
-	c.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} })
+	c.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var number *strconv.NumError
+		if errors.As(err, &number) { // its text names functions of Go
+			what, _, _ := strings.Cut(err.Error(), ": strconv.")
+			err = fmt.Errorf("%s: it must be a whole number", what)
+		}
+		return &usageError{cmd.CommandPath(), err}
+	})
 	c.AddCommand(
 		a.initCommand(), a.putCommand(), a.getCommand(), a.listCommand(), a.editCommand(), a.rmCommand(),
 		a.importCommand(), a.exportCommand(), a.historyCommand(), a.diffCommand(),
@@ -139,6 +147,13 @@ func exactly(n int, what string) cobra.PositionalArgs {
 		}
 		return usagef(cmd.CommandPath(), "%s wants %s, not %d arguments", cmd.CommandPath(), what, len(args))
 	}
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef(cmd.CommandPath(), "%s takes no arguments, but there is %q", cmd.CommandPath(), args[0])
 }
 
 func atLeastOne(what string) cobra.PositionalArgs {

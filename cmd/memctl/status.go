@@ -22,7 +22,7 @@ func (a *app) statusCommand() *cobra.Command {
 with it, and what to do next. It is what memctl without a command shows. Nothing is
 changed, but for what a clone lacks: its log and its index are made from the files.`,
 		Example: "  memctl status\n  memctl status --json | jq .memories",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE:    a.do(func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) }),
 	}
 }

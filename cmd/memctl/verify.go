@@ -25,7 +25,7 @@ func (a *app) verifyCommand() *cobra.Command {
 where, what is at stake, what would heal it, and the next command. Nothing is changed, and
 others may go on using the store. Also a store that cannot be opened is looked at.`,
 		Example: "  memctl verify\n  memctl verify --sample 1/7       one part of seven, for every day of the week\n  memctl verify --json | jq .summary",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
 			o := varve.VerifyOptions{Summary: new(varve.VerifySummary)}
 			if cmd.Flags().Changed("sample") {

@@ -41,7 +41,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of memctl",
 		Example: "  memctl version --json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: a.do(func(*cobra.Command, []string) error {
 			b := thisBuild()
 			if a.document != nil {
