@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"syscall"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -42,7 +42,7 @@ func (st *Store) remakeIndex(ctx context.Context, r remake, past *wal.Past) (set
 // starved says that this process lacks something just now: what it could not
 // read is not damaged.
 func starved(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EINTR)
+	return vfs.IsStarved(err)
 }
 
 // olderIndexes are the names of what the index can be made from: the base, under

@@ -37,6 +37,9 @@ func child(job, dir string) error {
 	if arg, ok := strings.CutPrefix(job, "storm:"); ok {
 		return stormChild(ctx, arg, dir)
 	}
+	if job == "few files" {
+		return fewFiles(ctx, dir)
+	}
 	st, err := Open(ctx, dir, nil)
 	if err != nil {
 		return err

@@ -1,6 +1,8 @@
 package varve
 
 import (
+	"context"
+	"errors"
 	"os"
 	"testing"
 )
@@ -8,3 +10,5 @@ import (
 func stopProcess(t testing.TB, _ *os.Process) { t.Skip("no SIGSTOP") }
 
 func contProcess(testing.TB, *os.Process) {}
+
+func fewFiles(context.Context, string) error { return errors.ErrUnsupported }

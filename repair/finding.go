@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // Kind is what was found.
@@ -94,6 +95,15 @@ type Finding struct {
 	closed   bool // the store could not be opened
 	absent   bool // neither base nor delta is there
 	foreign  bool // a checkpoint of another log
+}
+
+// unread is the error when this process lacked files or memory to look: that says
+// nothing of the store, and must neither be called damage nor be repaired.
+func (f *Finding) unread() error {
+	if !vfs.IsStarved(f.Err) {
+		return nil
+	}
+	return fmt.Errorf("%s could not be looked at: %w", f.Path, f.Err)
 }
 
 func (f Finding) String() string {

@@ -33,6 +33,10 @@ func Ground(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 		*g.sum = Summary{Findings: map[Kind]int64{}}
 		tell := yield
 		yield = func(f Finding, err error) bool {
+			if uerr := f.unread(); uerr != nil {
+				_ = tell(Finding{}, uerr)
+				return false
+			}
 			if err == nil {
 				g.sum.Findings[f.Kind]++
 				g.sum.Worst = max(g.sum.Worst, f.Severity)
@@ -126,7 +130,7 @@ func (g *ground) path(elem ...string) string {
 func (g *ground) damage(opening error) error {
 	switch {
 	case errors.Is(opening, errs.ErrNewerFormat), errors.Is(opening, errs.ErrLocked), errors.Is(opening, errs.ErrPermission),
-		vfs.IsPermission(opening), errors.Is(opening, context.Canceled), errors.Is(opening, context.DeadlineExceeded):
+		vfs.IsPermission(opening), vfs.IsStarved(opening), errors.Is(opening, context.Canceled), errors.Is(opening, context.DeadlineExceeded):
 		return opening
 	}
 	if _, err := g.o.FS.Stat(g.path("wal", "open.lock")); err == nil {

@@ -153,6 +153,9 @@ var errStopped = errors.New("the caller has seen enough")
 
 // report hands a finding to the caller.
 func (v *verify) report(f Finding) error {
+	if err := f.unread(); err != nil {
+		return err
+	}
 	v.sum.Findings[f.Kind]++
 	v.sum.Worst = max(v.sum.Worst, f.Severity)
 	if !v.yield(f, nil) {

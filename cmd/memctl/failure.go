@@ -71,6 +71,7 @@ var classes = []struct {
 	{is(varve.ErrTooLarge), codeRefused, "too large", "limits are in config.json: memctl config"},
 	{is(varve.ErrBatchTooLarge), codeRefused, "too large", "put fewer at once, or use memctl import --from jsonl"},
 	{is(varve.ErrLimit), codeRefused, "limit", "limits are in config.json: memctl config"},
+	{vfs.IsStarved, codeRefused, "limit", "this process may not have enough files or memory: ulimit -n shows and raises it; then run it again"},
 	{is(varve.ErrSession), codeRefused, "refused", ""},
 	{is(varve.ErrInvalid), codeRefused, "invalid", "correct the input; nothing was written"},
 	{is(fs.ErrNotExist), codeRefused, "no such file", "check the name"},

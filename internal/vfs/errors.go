@@ -18,6 +18,12 @@ func IsPermission(err error) bool {
 	return errors.Is(err, errs.ErrPermission) || errors.Is(err, fs.ErrPermission) || isAny(err, refused)
 }
 
+// IsStarved: this process lacks files or memory just now, or was interrupted. What
+// it could not read may be whole.
+func IsStarved(err error) bool {
+	return isAny(err, []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR})
+}
+
 func isAny(err error, list []syscall.Errno) bool {
 	for _, e := range list {
 		if errors.Is(err, e) {
