@@ -25,11 +25,32 @@ const (
 	ownerOld       = time.Minute
 	HeartbeatEvery = 3 * time.Second // how often Heartbeat wants to be called
 	ownerWatch     = HeartbeatEvery + time.Second
+	// A file that is being written reads as nothing: through another kernel a write
+	// is not one step, and who is used to truncate first does so. It is asked again
+	// before it counts as saying nothing.
+	ownerTries = 6
+	ownerPause = 20 * time.Millisecond
 )
+
+// errTorn: the file is there, and says nothing that can be read.
+var errTorn = errors.New("it does not match its checksum")
 
 type owner struct {
 	boot [2]uint64
 	beat time.Time
+}
+
+// steadyOwner reads the file until it is whole; ok is false when it says nothing.
+func (l *FileLog) steadyOwner(ctx context.Context) (o owner, ok bool, err error) {
+	for range ownerTries {
+		if o, ok, err = l.readOwner(); !errors.Is(err, errTorn) {
+			return o, ok, err
+		}
+		if err := l.o.Sleep(ctx, ownerPause); err != nil {
+			return o, false, err
+		}
+	}
+	return o, false, nil // a crash left it so
 }
 
 // readOwner reads the file; ok is false when it says nothing.
@@ -45,8 +66,11 @@ func (l *FileLog) readOwner() (o owner, ok bool, err error) {
 	var b [32]byte
 	le := binary.LittleEndian
 	n, err := readFull(f, b[:], 0)
-	if err != nil || n < len(b) || xxhash.Sum64(b[:24]) != le.Uint64(b[24:]) {
-		return o, false, err
+	if err != nil {
+		return o, false, l.ioError("reading", l.o.wal("owner"), err)
+	}
+	if n < len(b) || xxhash.Sum64(b[:24]) != le.Uint64(b[24:]) {
+		return o, false, errTorn
 	}
 	o = owner{[2]uint64{le.Uint64(b[0:]), le.Uint64(b[8:])}, time.UnixMicro(int64(le.Uint64(b[16:])))}
 	return o, o.boot != [2]uint64{}, nil
@@ -54,14 +78,14 @@ func (l *FileLog) readOwner() (o owner, ok bool, err error) {
 
 // otherKernel refuses when another kernel's processes use the log.
 func (l *FileLog) otherKernel(ctx context.Context) error {
-	first, ok, err := l.readOwner()
+	first, ok, err := l.steadyOwner(ctx)
 	if err != nil || !ok || first.boot == l.host.Boot || l.o.Clock().Sub(first.beat).Abs() > ownerOld {
 		return err
 	}
 	if err := l.o.Sleep(ctx, ownerWatch); err != nil {
 		return err
 	}
-	now, ok, err := l.readOwner()
+	now, ok, err := l.steadyOwner(ctx)
 	if err == nil && ok && now != first {
 		return &errs.LockError{Path: l.o.Dir, Err: errors.New("it is in use through another kernel (a container beside its host, or another machine): locks do not work between them")}
 	}

@@ -396,6 +396,58 @@ func TestRegressHeartbeatFromTheFuture(t *testing.T) {
 	}
 }
 
+// TestRegressHeartbeatWhileItIsWritten: the file of the other kernel is found
+// empty, or half, at the first look or at the second.
+func TestRegressHeartbeatWhileItIsWritten(t *testing.T) {
+	for _, torn := range []int{0, 1} {
+		dir := t.TempDir()
+		l, _ := open(t, dir)
+		mustAppend(t, l, put("m1", "v"))
+		l.Close()
+		beats := 0
+		write := func(size int) {
+			beats++
+			b := binary.LittleEndian.AppendUint64(nil, 77)
+			b = binary.LittleEndian.AppendUint64(b, 78)
+			b = binary.LittleEndian.AppendUint64(b, uint64(time.Now().Add(time.Duration(beats)*time.Second).UnixMicro()))
+			b = binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
+			if err := os.WriteFile(filepath.Join(dir, "wal", "owner"), b[:size], 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(32 * torn)
+		o := (&model{}).options(dir)
+		o.Sleep = func(_ context.Context, d time.Duration) error {
+			if d == ownerWatch {
+				write(31)
+			} else {
+				write(32)
+			}
+			return nil
+		}
+		l, err := Open(context.Background(), o)
+		if err == nil {
+			l.Close()
+			t.Errorf("torn at look %d: two kernels have the log open", torn+1)
+		} else if !errors.Is(err, errs.ErrLocked) {
+			t.Error(err)
+		}
+	}
+	// What a crash left is not waited for.
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	mustAppend(t, l, put("m1", "v"))
+	l.Close()
+	if err := os.WriteFile(filepath.Join(dir, "wal", "owner"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	l, _ = open(t, dir)
+	if l.Close(); time.Since(began) > ownerWatch {
+		t.Errorf("an empty file was waited for: %s", time.Since(began))
+	}
+}
+
 // As above, but the segment begins with a batch of more than 1 MiB: the search
 // for an attesting frame ends before it.
 func TestRegressDamagedStartBeforeALargeBatch(t *testing.T) {
