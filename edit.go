@@ -71,7 +71,7 @@ func (st *Store) judgeLocked(ctx context.Context, id string) (version, error) {
 		}
 	}
 	switch {
-	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, ErrCorrupt):
+	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, ErrCorrupt), notOurs(rerr):
 		return st.restore(ctx, id, old, rerr)
 	case rerr != nil:
 		return version{}, st.ioError("reading", st.memories.Path(name), rerr)
@@ -189,6 +189,16 @@ func (st *Store) putBack(ctx context.Context, id string, v version) error {
 		Data: func() ([]byte, error) { return v.doc, nil },
 	}
 	result, err := st.flusher.files.Round(ctx, []docfile.Change{c})
+	st.edited(ctx, result.Edits)
+	if err != nil || len(result.Blocked) == 0 {
+		return err
+	}
+	if err := st.moveAway(&c, result.Blocked[0].Err); err != nil {
+		return err
+	}
+	if result, err = st.flusher.files.Round(ctx, []docfile.Change{c}); err == nil && len(result.Blocked) > 0 {
+		err = result.Blocked[0].Err
+	}
 	st.edited(ctx, result.Edits)
 	return err
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
 )
 
 // folders are those of a store, besides wal/, which the log makes.
@@ -33,10 +35,14 @@ func (st *Store) enter(ctx context.Context) error {
 	case errors.Is(err, ErrNewerFormat):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-	case errors.Is(err, errNoMember):
+	case errors.Is(err, errNoMember) && !st.hasLog():
 		return fmt.Errorf("%w: %w: choose another folder", ErrNoStore, err)
-	case errors.Is(err, ErrInvalid) && st.looksLikeStore():
-		// A slip of the pen in config.json must not keep anybody from his memories.
+	case errors.Is(err, errNoMember), errors.Is(err, ErrInvalid) && st.looksLikeStore():
+		// A slip of the pen in config.json, or a flipped bit, must not keep anybody
+		// from his memories.
+		if errors.Is(err, errNoMember) {
+			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair makes it anew", ErrInvalid, err)
+		}
 		st.o.Logger.Warn("config.json is not valid; defaults hold", "err", err)
 		st.config.c, st.config.info, st.config.err = &Config{Format: configFormat}, info, err
 		st.report.Problems = append(st.report.Problems, err)
@@ -62,11 +68,24 @@ func (st *Store) enter(ctx context.Context) error {
 // looksLikeStore says whether a folder without a readable config.json is one of
 // ours all the same: a rescued copy.
 func (st *Store) looksLikeStore() bool {
-	if _, err := st.fs.Stat(filepath.Join(st.dir, "wal", "open.lock")); err == nil {
+	if st.hasLog() {
 		return true
 	}
 	names, err := st.fs.ReadDir(filepath.Join(st.dir, "memories"))
 	return err == nil && hasDocuments(names)
+}
+
+// hasLog says whether a store's log lies in the folder.
+func (st *Store) hasLog() bool {
+	wal := filepath.Join(st.dir, "wal")
+	if _, err := st.fs.Stat(filepath.Join(wal, "open.lock")); err == nil {
+		return true
+	}
+	names, _ := st.fs.ReadDir(wal)
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, ok := segment.ParseName(name)
+		return ok
+	})
 }
 
 // foreign refuses a folder that holds another system's memories.

@@ -219,17 +219,9 @@ func (st *Store) unblock(ctx context.Context, src *frames, blocked []docfile.Blo
 		if ok, err := src.Change(0, b.Change, &c); err != nil || !ok {
 			return err
 		}
-		where := ""
-		err := error(fs.ErrExist)
-		for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
-			where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
-			err = st.fs.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.dir, where))
+		if err := st.moveAway(&c, b.Err); err != nil {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("memories/%s is in the way: %w; it could not be put aside: %w", c.Name, b.Err, err)
-		}
-		st.o.Logger.Warn("something in the place of a memory was put aside", "what", b.Err, "where", where)
-		st.event(Event{Kind: EventEdit, ID: c.ID, Path: where, Err: b.Err})
 		again.list = append(again.list, src.list[b.Change])
 	}
 	placed, result, err := st.flusher.files.Put(ctx, again)
@@ -241,6 +233,23 @@ func (st *Store) unblock(ctx context.Context, src *frames, blocked []docfile.Blo
 		err = result.Blocked[0].Err
 	}
 	return err
+}
+
+// moveAway gives what has taken the place of a document, and is no file, a place
+// in quarantine.
+func (st *Store) moveAway(c *docfile.Change, why error) error {
+	where := ""
+	err := error(fs.ErrExist)
+	for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
+		where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
+		err = st.fs.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.dir, where))
+	}
+	if err != nil {
+		return fmt.Errorf("memories/%s is in the way: %w; it could not be put aside: %w", c.Name, why, err)
+	}
+	st.o.Logger.Warn("something in the place of a memory was put aside", "what", why, "where", where)
+	st.event(Event{Kind: EventEdit, ID: c.ID, Path: where, Err: why})
+	return nil
 }
 
 // edited reports files that were not ours.

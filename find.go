@@ -104,7 +104,7 @@ func (st *Store) read(ctx context.Context, id string, place state.Place, doc boo
 	}
 	data, info, err := st.memories.Read(docfile.FileName(id), fileLimit)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrCorrupt) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrCorrupt) || notOurs(err) {
 			return v, fmt.Errorf("%w: %w", errMismatch, err)
 		}
 		return v, st.ioError("reading", st.memories.Path(docfile.FileName(id)), err)
@@ -115,6 +115,10 @@ func (st *Store) read(ctx context.Context, id string, place state.Place, doc boo
 	v.doc = data
 	return v, nil
 }
+
+// notOurs says of an error of reading a memory's place that what stands there is
+// nothing of ours: a folder, a link, or more than any memory is.
+func notOurs(err error) bool { return errors.Is(err, ErrInvalid) || errors.Is(err, ErrTooLarge) }
 
 // matches compares a file's size and time with a line's. They are a filter only.
 func matches(line *index.Entry, info vfs.Info) bool {

@@ -1,0 +1,155 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+// What stands where a memory's file should be and is no file does not hide the
+// version that the log has, or its archive: not in a store that is only read, and
+// where it may be put aside, it is.
+func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
+	ctx := context.Background()
+	things := map[string]func(path string) error{
+		"a folder": func(path string) error {
+			return errors.Join(os.Mkdir(path, 0o700), os.WriteFile(filepath.Join(path, "mine.txt"), []byte("keep me"), 0o600))
+		},
+		"a link": func(path string) error { return os.Symlink("/etc/passwd", path) },
+	}
+	for what, put := range things {
+		for _, where := range []string{"log", "index", "archive"} {
+			t.Run(what+"/"+where, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "s")
+				st := openTest(t, dir, smallLog)
+				if _, err := st.Put(ctx, Memory{ID: "a", Content: "here"}); err != nil {
+					t.Fatal(err)
+				}
+				if err := st.Flush(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if where == "index" {
+					if err := st.Compact(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i := 0; where == "archive" && i < 40; i++ {
+					if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("n", i%2), Content: strings.Repeat("x", 10000)}); err != nil {
+						t.Fatal(err)
+					}
+					if err := st.Compact(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := st.Close(); err != nil {
+					t.Fatal(err)
+				}
+				path := filepath.Join(dir, "memories", docfile.FileName("a"))
+				if err := errors.Join(os.Remove(path), put(path)); err != nil {
+					t.Skipf("shared data: this system makes no %s: %v", what, err)
+				}
+				for _, o := range []*Options{{ReadOnly: true}, smallLog} {
+					st := openTest(t, dir, o)
+					m, err := st.Get(ctx, "a")
+					if err != nil || m.Content != "here" {
+						t.Fatalf("read-only %v: %q, %v", o.ReadOnly, m.Content, err)
+					}
+					if err := st.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+					t.Error("the file was not put back:", info, err)
+				}
+				aside := quarantined(t, dir)
+				if len(aside) != 1 {
+					t.Fatal(aside)
+				}
+				if b, err := os.ReadFile(filepath.Join(dir, "quarantine", aside[0], "mine.txt")); what == "a folder" && (err != nil || string(b) != "keep me") {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// A bit that flips in the name of the member by which a store is known does not
+// make somebody else's folder of it: the log lies beside it.
+func TestRegressFlippedMember(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	st := openTest(t, dir, nil)
+	if _, err := st.Put(ctx, Memory{ID: "a", Content: "here"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "config.json")
+	alter(t, name, func(b []byte) []byte { return bytes.Replace(b, []byte(`"varve"`), []byte(`"warve"`), 1) })
+	for _, o := range []*Options{{ReadOnly: true}, {}, {MustExist: true}} {
+		st := openTest(t, dir, o)
+		if m, err := st.Get(ctx, "a"); err != nil || m.Content != "here" {
+			t.Fatal(m, err)
+		}
+		if p := st.OpenReport().Problems; len(p) != 1 || !errors.Is(p[0], ErrInvalid) || !strings.Contains(p[0].Error(), "config.json") {
+			t.Error(p)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Without a log it is somebody's.
+	if err := os.RemoveAll(filepath.Join(dir, "wal")); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := Open(ctx, dir, nil); !errors.Is(err, ErrNoStore) {
+		if err == nil {
+			st.Close()
+		}
+		t.Error(err)
+	}
+}
+
+// A put that replaces looks the one before it up once.
+func TestRegressReplaceReadsOnce(t *testing.T) {
+	ctx := context.Background()
+	reads := 0
+	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+		if op.Kind == wrap.Read && strings.HasSuffix(op.Path, ".wal") {
+			reads++
+		}
+		return call()
+	})
+	o := *smallLog
+	o.CacheBytes = -1
+	o.System = &vfs.System{FS: fsys}
+	st := openTest(t, filepath.Join(t.TempDir(), "s"), &o)
+	defer st.Close()
+	put := func(id string) int {
+		t.Helper()
+		reads = 0
+		if _, err := st.Put(ctx, Memory{ID: id, Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		return reads
+	}
+	made := put("a")
+	reads = 0
+	if _, err := st.Get(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	one := reads
+	if n := put("a") - made; one == 0 || n > one {
+		t.Errorf("a replacing put reads %d times more than one that makes; a Get reads %d times", n, one)
+	}
+}
