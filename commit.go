@@ -185,13 +185,26 @@ func (st *Store) prepareSome(ctx context.Context, ops []op, out []prepared, valu
 
 func key(id string) string { return string(rune(record.Memory)) + id }
 
+// before is the version that an operation replaces, with its document if what is
+// written shall keep members of it. What cannot be read must not stand in the way
+// of what can be written.
+func (st *Store) before(ctx context.Context, o *op) (version, error) {
+	if o.memory != nil && !o.memory.Decoded() {
+		v, err := st.load(ctx, o.id)
+		if err == nil || errors.Is(err, ErrNotFound) && st.log.Damage() == nil {
+			return v, err
+		}
+	}
+	return st.find(ctx, o.id, false)
+}
+
 func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *arena) error {
 	now := st.o.Clock()
 	hint := uint64(0)
 	old, err := version{}, error(ErrNotFound)
 	if o.id != "" {
 		hint = st.state.Hint()
-		old, err = st.find(ctx, o.id, false)
+		old, err = st.before(ctx, o)
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
@@ -227,10 +240,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 		if visible == 0 {
 			prev.CreatedAt = time.Time{} // its time was over: this is another one
 		} else if !o.memory.Decoded() {
-			// What cannot be read must not stand in the way of what can be written.
-			if v, err := st.load(ctx, o.id); err == nil && v.lsn == old.lsn {
-				prev.Document = v.doc
-			}
+			prev.Document = old.doc
 		}
 	}
 	m := o.memory

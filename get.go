@@ -18,6 +18,8 @@ type cached struct {
 	lsn     wal.LSN
 	doc     []byte
 	expires time.Time
+	created time.Time
+	updated time.Time
 	swaps   uint64
 }
 
@@ -89,7 +91,7 @@ func (st *Store) load(ctx context.Context, id string) (version, error) {
 		}
 		if !st.state.Changed(record.Memory, id, c.lsn, c.swaps) {
 			v := version{lsn: c.lsn, doc: c.doc}
-			v.line.ExpiresAt = c.expires
+			v.line.ExpiresAt, v.line.CreatedAt, v.line.UpdatedAt = c.expires, c.created, c.updated
 			return v, nil
 		}
 	}
@@ -99,7 +101,7 @@ func (st *Store) load(ctx context.Context, id string) (version, error) {
 		return v, err
 	}
 	if int64(len(v.doc)) < st.o.CacheBytes/4 {
-		st.cache.Set(id, &cached{lsn: v.lsn, doc: v.doc, expires: v.line.ExpiresAt, swaps: swaps})
+		st.cache.Set(id, &cached{lsn: v.lsn, doc: v.doc, expires: v.line.ExpiresAt, created: v.line.CreatedAt, updated: v.line.UpdatedAt, swaps: swaps})
 	}
 	return v, nil
 }
