@@ -12,7 +12,6 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -28,8 +27,9 @@ var storedLimits = memstore.Limits{MemoryBytes: fileLimit, IDBytes: 1024, Depth:
 type remake struct {
 	store uuid.UUID
 	at    wal.Mark
-	// version is what is still known of an id's version, 0 if nothing is.
-	version func(id string) wal.LSN
+	// version is the version that an id is known to have had when its document had
+	// this hash, 0 if none is.
+	version func(id string, sum [32]byte) (wal.LSN, error)
 }
 
 // rebuildIndex makes a new base from the files. A version that nobody knows any
@@ -51,8 +51,9 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 			err = ctx.Err()
 		}
 		var m *Memory
+		var doc document
 		if err == nil {
-			m, _, err = st.parseFile(e.Name)
+			m, doc, err = st.parseFile(e.Name)
 		}
 		if errors.Is(err, ErrCorrupt) {
 			st.problem(err)
@@ -63,7 +64,11 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 		}
 		c := index.Change{Section: index.Memories, ID: m.ID, Version: r.at.LSN - 1}
 		if r.version != nil {
-			if v := r.version(m.ID); v != 0 {
+			v, err := r.version(m.ID, hash(doc.bytes))
+			if err != nil {
+				return nil, 0, err
+			}
+			if v != 0 {
 				c.Version = v
 			}
 		}
@@ -92,30 +97,33 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 	return set, len(list), err
 }
 
-// reindex replaces an index that has rotted, in a store that is in use; flush.lock
-// is held, and the files are durable up to the mark. Made from the files, the
-// versions are known where the log or a sound part of the index still tells them.
+// reindex replaces the index of a store that is in use; flush.lock is held, and
+// the files are durable up to the mark. One that has rotted is made as
+// remakeIndex does it, which keeps every version. Who asks for it (errAsked) does
+// not believe what index and backups say, however sound they look: then it is
+// made from the files. Of the versions those are kept whose document the file
+// still holds; see versions.
 func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change, why error) error {
-	known := map[string]wal.LSN{}
-	for _, c := range recent {
-		if c.Section == index.Memories && !c.Deleted {
-			known[c.ID] = c.Version
-		}
+	known := st.versions(recent)
+	defer known.release()
+	r := remake{store: st.log.UUID(), at: at, version: func(id string, sum [32]byte) (wal.LSN, error) {
+		return known.of(ctx, id, sum)
+	}}
+	var set *index.Set
+	var from string
+	var n int
+	var err error
+	if errors.Is(why, errAsked) {
+		set, n, err = st.rebuildIndex(ctx, r)
+	} else {
+		set, from, n, err = st.remakeIndex(ctx, r, st.log.Past())
 	}
-	set, from, n, err := st.remakeIndex(ctx, remake{store: st.log.UUID(), at: at, version: func(id string) wal.LSN {
-		if v := known[id]; v != 0 {
-			return v
-		}
-		line, err := st.state.Line(record.Memory, id)
-		if err != nil {
-			return 0
-		}
-		return line.Version
-	}}, st.log.Past())
 	if err != nil {
 		return err
 	}
-	st.o.Logger.Error("the index was damaged and was made again", "from", origin(from), "why", why, "memories", n)
+	if !errors.Is(why, errAsked) {
+		st.o.Logger.Error("the index was damaged and was made again", "from", origin(from), "why", why, "memories", n)
+	}
 	st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + origin(from)})
 	return set.Release()
 }

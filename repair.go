@@ -176,10 +176,13 @@ func (r repairStore) Settle(ctx context.Context) error {
 	return st.flushLocked(ctx, mergeAlways)
 }
 
-func (r repairStore) Reindex(ctx context.Context) error { return r.st.reindexNow(ctx) }
+func (r repairStore) Reindex(ctx context.Context) error { return r.st.reindexNow(ctx, errFound) }
 
-// RebuildIndex makes the index anew from the log and the files. The old one goes
-// to backups/, if it is sound. Others may go on using the store.
+// RebuildIndex makes the index anew from the log and the files, whatever the one
+// that stands and its backups say. A memory keeps its version where log, index or
+// a backup name it for the bytes that its file has; one that somebody edited, or
+// that none of them knows, has another one, and conditions on the old one fail. The
+// old index goes to backups/, if it is sound. Others may go on using the store.
 func (st *Store) RebuildIndex(ctx context.Context) error {
 	if err := st.begun(); err != nil {
 		return err
@@ -188,20 +191,20 @@ func (st *Store) RebuildIndex(ctx context.Context) error {
 	if err := st.writable(); err != nil {
 		return err
 	}
-	return st.reindexNow(ctx)
+	return st.reindexNow(ctx, errAsked)
 }
 
-func (st *Store) reindexNow(ctx context.Context) error {
+func (st *Store) reindexNow(ctx context.Context, why error) error {
 	if err := st.log.LockFlush(ctx); err != nil {
 		return err
 	}
 	defer st.log.UnlockFlush()
-	return st.reindexRound(ctx)
+	return st.reindexRound(ctx, why)
 }
 
-// reindexRound is a round whose index is made from the files, once they hold all
-// that the log has; flush.lock is held.
-func (st *Store) reindexRound(ctx context.Context) error {
+// reindexRound is a round whose index is made anew, once the files hold all that
+// the log has; flush.lock is held.
+func (st *Store) reindexRound(ctx context.Context, why error) error {
 	if err := st.sight(ctx); err != nil && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
@@ -233,7 +236,7 @@ func (st *Store) reindexRound(ctx context.Context) error {
 	if err := st.keepIndex(set); err != nil {
 		return err
 	}
-	if err := st.reindex(ctx, to, recent, errAsked); err != nil {
+	if err := st.reindex(ctx, to, recent, why); err != nil {
 		return err
 	}
 	if err := st.log.SetCheckpoint(to, to, st.folderTimes()); err != nil {
@@ -246,7 +249,11 @@ func (st *Store) reindexRound(ctx context.Context) error {
 	return st.refresh()
 }
 
-var errAsked = errors.New("it was asked for")
+// Why an index is made anew, beside damage that was met.
+var (
+	errAsked = errors.New("it was asked for")
+	errFound = errors.New("repair found it damaged")
+)
 
 // keepIndex gives a sound base a second name in backups/.
 func (st *Store) keepIndex(set *index.Set) error {

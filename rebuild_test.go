@@ -1,0 +1,72 @@
+package varve
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Who asks for the index to be made anew has it made from log and files: one that
+// is sound in every byte and says the wrong thing does not come back out of
+// itself or a backup. Versions stay where the bytes that they were written with
+// do; an edit that nobody has seen yet has none of them.
+func TestRebuildIndexBelievesTheFiles(t *testing.T) {
+	ctx := context.Background()
+	dir, want := aged(t)
+	var lost, edited string
+	for id := range want {
+		if lost == "" {
+			lost = id
+		} else if edited == "" {
+			edited = id
+		}
+	}
+	base, err := index.OpenBase(vfs.OS(), dir, storeOf(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, _ := index.Chain(base)
+	target := index.Target{FS: vfs.OS(), Dir: dir, Temp: filepath.Join(dir, "tmp", "x"), Store: storeOf(t, dir), Chain: sum, LSN: base.LSN(), Now: time.Now()}
+	_, err = index.WriteBase(base, target, index.Changes{List: []index.Change{{Section: index.Memories, ID: lost, Version: base.LSN() - 1, Deleted: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := base.Release(); err != nil {
+		t.Fatal(err)
+	}
+	alter(t, filepath.Join(dir, "memories", docfile.FileName(edited)), func(b []byte) []byte {
+		return append(b[:len(b)-2], []byte(",\n  \"mine\": 1\n}\n")...)
+	})
+	st := openTest(t, dir, smallLog)
+	if got := contents(t, st); len(got) != len(want)-1 {
+		t.Fatalf("the index that was made wrong says %d of %d", len(got), len(want))
+	}
+	if err := st.RebuildIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	got := contents(t, st)
+	if got[edited].Version == want[edited].Version {
+		t.Error("an edit has the version of what it replaced")
+	}
+	delete(want, edited)
+	delete(got, edited)
+	compare(t, got, want, true)
+}
+
+// storeOf is the UUID in a closed store's index.
+func storeOf(t *testing.T, dir string) string {
+	t.Helper()
+	st, err := Open(context.Background(), dir, &Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	return uuid.UUID(st.log.UUID()).String()
+}

@@ -1,0 +1,132 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// versions is what is still known of versions while an index is made from the
+// files. A file's version is the one that was written with its bytes: the log
+// says so, or the index that is being replaced, or a backup of it. Bytes that
+// none of them knows are a version that nobody has seen.
+type versions struct {
+	st     *Store
+	recent map[string]wal.LSN
+	logged map[string]logged // these two once the index that stands could not say
+	older  []*index.Set
+}
+
+// logged is the newest version of an id in log and archive.
+type logged struct {
+	at  wal.LSN
+	sum [32]byte
+}
+
+func (st *Store) versions(recent []index.Change) *versions {
+	v := &versions{st: st, recent: map[string]wal.LSN{}}
+	for _, c := range recent {
+		if c.Section == index.Memories && !c.Deleted {
+			v.recent[c.ID] = c.Version
+		}
+	}
+	return v
+}
+
+func (v *versions) of(ctx context.Context, id string, sum [32]byte) (wal.LSN, error) {
+	if at := v.recent[id]; at != 0 {
+		if is, _, err := v.st.frame(ctx, record.Memory, id, at); err == nil && is.line.ContentHash == sum {
+			return at, nil
+		}
+	}
+	line, err := v.st.state.Line(record.Memory, id)
+	switch {
+	case err == nil && line.ContentHash == sum:
+		return line.Version, nil
+	case err == nil, !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotFound):
+		return 0, passingOnly(err)
+	}
+	if v.logged == nil {
+		if err := errors.Join(v.openOlder(), v.readLog(ctx)); err != nil {
+			return 0, err
+		}
+	}
+	if is := v.logged[id]; is.sum == sum {
+		return is.at, nil
+	}
+	for _, set := range v.older {
+		b, ok, err := set.Get(nil, index.Memories, id)
+		if err != nil || !ok {
+			continue // damaged there as well
+		}
+		if line, err := index.ParseLine(b); err == nil && line.ContentHash == sum {
+			return line.Version, nil
+		}
+	}
+	return 0, nil
+}
+
+// passingOnly: what could not be read now is not unknown, what is damaged is.
+func passingOnly(err error) error {
+	if err == nil || errors.Is(err, ErrCorrupt) {
+		return nil
+	}
+	return err
+}
+
+// openOlder opens what backups there are, the newest first. One that cannot be
+// opened says nothing.
+func (v *versions) openOlder() error {
+	names, err := v.st.olderIndexes()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.DeleteFunc(names, func(name string) bool { return name == index.BaseName }) {
+		if set, err := v.st.openOlder(name, uuid.UUID(v.st.log.UUID()).String()); err == nil {
+			v.older = append(v.older, set)
+		} else if starved(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLog reads what log and archive have; what is damaged or gone there says nothing.
+func (v *versions) readLog(ctx context.Context) error {
+	v.logged = map[string]logged{}
+	for e, err := range v.st.log.History(ctx, 0) {
+		if err != nil {
+			if ctx.Err() != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) {
+				return err
+			}
+			continue
+		}
+		if len(e.Key) < 2 || e.Key[0] != record.Memory {
+			continue
+		}
+		if e.Delete {
+			delete(v.logged, e.Key[1:])
+			continue
+		}
+		view, err := record.Parse(e.Value)
+		if err != nil {
+			continue
+		}
+		if line, err := index.ParseLine(view.Line); err == nil {
+			v.logged[e.Key[1:]] = logged{e.LSN, line.ContentHash}
+		}
+	}
+	return nil
+}
+
+func (v *versions) release() {
+	for _, set := range v.older {
+		_ = set.Release()
+	}
+}
