@@ -17,18 +17,28 @@ import (
 // file of ours nor a version that we know is somebody's work, and goes to
 // quarantine.
 func (st *Store) emptyTemp(ctx context.Context) error {
-	edits, err := st.flusher.files.EmptyTemp(func(path string, info vfs.Info, data func() ([]byte, error)) bool {
-		if filepath.Dir(path) == "tmp" && strings.HasPrefix(filepath.Base(path), "index.") {
-			return true // a half-written index
-		}
-		b, err := data()
-		return err == nil && st.halfWritten(ctx, info, b)
-	})
+	edits, err := st.flusher.files.EmptyTemp(st.surplus(ctx))
 	st.edited(ctx, edits)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
+}
+
+// surplus says of a file in tmp/ that nobody's work is lost with it.
+func (st *Store) surplus(ctx context.Context) func(path string, info vfs.Info, data func() ([]byte, error)) bool {
+	return func(path string, info vfs.Info, data func() ([]byte, error)) bool {
+		switch filepath.Dir(path) {
+		case "tmp":
+			if strings.HasPrefix(filepath.Base(path), "index.") {
+				return true // a half-written index
+			}
+		case filepath.FromSlash(purgeFolder):
+			return true // a backup of it
+		}
+		b, err := data()
+		return err == nil && st.halfWritten(ctx, info, b)
+	}
 }
 
 // halfWritten says whether a file is one of our documents, whole, or begun, or

@@ -34,6 +34,15 @@
 // happens to lie at the right place, for the nonce makes two appends of the same
 // entry at the same position differ.
 //
+// # Erased frames
+//
+// A frame whose payload was erased (a memory's owner has the right to be
+// forgotten) has the header that it had, so that the chain still holds, and in
+// place of the payload the 8 bytes of checksum XOR "EVERASED", over and over. Key
+// and value are gone; what is left is when something was written, how long it was,
+// and its xxhash64. Readers pass over it. Only copies in the archive, and what was
+// put back from them, hold such frames.
+//
 // A header of zeros marks the end. Every append writes one behind its last frame
 // in the same write.
 //

@@ -131,9 +131,14 @@ func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
 	return h, nil
 }
 
-// Check verifies a payload against its header and parts it.
+// Check verifies a payload against its header and parts it. One that was erased
+// has neither key nor value, and makes the header that of a KindErased frame.
 func (h *Header) Check(payload []byte) (key, value []byte, err error) {
 	if len(payload) != int(h.Length) || xxhash.Sum64(payload) != h.Payload {
+		if h.erased(payload) {
+			h.Kind, h.Flags, h.KeyLen, h.Inflated = KindErased, h.Flags&FlagMore, 0, 0
+			return nil, nil, nil
+		}
 		return nil, nil, ErrPayload
 	}
 	return payload[:h.KeyLen], payload[h.KeyLen:], nil

@@ -85,7 +85,18 @@ func (l *FileLog) writeArchive(number uint64) error {
 	}
 	defer in.Close()
 	name := l.o.wal(archiveName(number))
-	out, err := l.o.FS.OpenFile(name+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
+	if err := l.writeCopy(name+".new", number, in); err != nil {
+		return err
+	}
+	if err := l.o.FS.Rename(name+".new", name); err != nil {
+		return err
+	}
+	return l.o.FS.SyncDir(l.o.wal("archive"))
+}
+
+// writeCopy writes the copy of a segment, under a name of its own, and syncs it.
+func (l *FileLog) writeCopy(name string, number uint64, in source) error {
+	out, err := l.o.FS.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
 	if err != nil {
 		return err
 	}
@@ -124,13 +135,7 @@ func (l *FileLog) writeArchive(number uint64) error {
 		end += int64(len(b))
 		b = b[:0]
 	}
-	if err := out.Sync(); err != nil {
-		return err
-	}
-	if err := l.o.FS.Rename(name+".new", name); err != nil {
-		return err
-	}
-	return l.o.FS.SyncDir(l.o.wal("archive"))
+	return out.Sync()
 }
 
 // shrinkArchive removes the oldest copies until the rest fits a budget.

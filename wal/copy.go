@@ -164,3 +164,27 @@ func (c *segmentCopy) seek(i int) (*[blockHead]byte, error) {
 func (c *segmentCopy) bad(at int64, err error) error {
 	return fmt.Errorf("%s at byte %d: %w: %w", c.Name(), at, segment.ErrPayload, err)
 }
+
+// InflateCopy is what the blocks of an archived segment say, as far as they can
+// be read, whatever is damaged; false for bytes that are none.
+func InflateCopy(b []byte) (plain []byte, ok bool) {
+	if len(b) < archiveHead || string(b[:8]) != archiveMagic {
+		return nil, false
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
+	if err != nil {
+		return nil, false
+	}
+	defer dec.Close()
+	le := binary.LittleEndian
+	for at := archiveHead; at+blockHead <= len(b); {
+		size := int(le.Uint32(b[at:]))
+		if size > 2*archiveBlock || size > len(b)-at-blockHead {
+			break
+		}
+		block, _ := dec.DecodeAll(b[at+blockHead:at+blockHead+size], nil)
+		plain = append(plain, block...)
+		at += blockHead + size
+	}
+	return plain, true
+}

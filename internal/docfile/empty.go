@@ -20,6 +20,16 @@ const tempDepth = 3
 // of another package). nil: none are. What is neither goes to quarantine.
 // What somebody has open is parked.
 func (f *Flusher) EmptyTemp(surplus func(path string, info vfs.Info, data func() ([]byte, error)) bool) ([]Edit, error) {
+	return f.emptyTemp(surplus, false)
+}
+
+// WipeTemp is EmptyTemp, and overwrites what it removes: also the pools of engines
+// that live, which hold older versions of whatever was replaced.
+func (f *Flusher) WipeTemp(surplus func(path string, info vfs.Info, data func() ([]byte, error)) bool) ([]Edit, error) {
+	return f.emptyTemp(surplus, true)
+}
+
+func (f *Flusher) emptyTemp(surplus func(path string, info vfs.Info, data func() ([]byte, error)) bool, wipe bool) ([]Edit, error) {
 	for _, w := range f.workers {
 		if w.cur != nil {
 			_ = w.cur.file.Close()
@@ -27,7 +37,7 @@ func (f *Flusher) EmptyTemp(surplus func(path string, info vfs.Info, data func()
 		w.cur, w.spare = nil, nil
 	}
 	f.ready = false
-	e := emptying{f: f, surplus: surplus}
+	e := emptying{f: f, surplus: surplus, wipe: wipe}
 	// What was parked out of a folder is durable in its new place before that folder goes.
 	f.parked.mu.Lock()
 	f.parked.loaded = false
@@ -50,6 +60,7 @@ func (f *Flusher) EmptyTemp(surplus func(path string, info vfs.Info, data func()
 type emptying struct {
 	f       *Flusher
 	surplus func(string, vfs.Info, func() ([]byte, error)) bool
+	wipe    bool // overwrite what goes
 	edits   []Edit
 	fails   []error
 }
@@ -87,6 +98,21 @@ func (e *emptying) folder(dir string, depth int) {
 	}
 }
 
+// overwrite puts zeros in the place of bytes that are surplus. They stay marked as
+// such: killed here, the file is removed by the next.
+func (e *emptying) overwrite(f vfs.File, info vfs.Info) error {
+	if info.Size == 0 {
+		return nil
+	}
+	if err := f.SetMtime(surplusTime); err != nil {
+		return err
+	}
+	if err := vfs.Zero(f, 0); err != nil {
+		return err
+	}
+	return f.SetMtime(surplusTime)
+}
+
 func (e *emptying) file(path string) {
 	f, _, err := openDisplaced(e.f.o.FS, path)
 	if err != nil {
@@ -112,6 +138,12 @@ func (e *emptying) file(path string) {
 		}
 		e.edits = append(e.edits, Edit{Change: -1, Where: k.where, Info: k.info})
 	case granted:
+		if e.wipe && info.Nlink == 1 {
+			if err := e.overwrite(f, info); err != nil {
+				e.fail("overwrite", path, err)
+				return
+			}
+		}
 		e.fail("remove", path, e.f.o.FS.Remove(path))
 	default:
 		e.fail("park", path, e.f.parked.add(path, believed{folder: tempFolder, name: filepath.Base(path), size: info.Size, mtime: info.Mtime}))

@@ -1,0 +1,217 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// PurgeReport is what Purge did.
+type PurgeReport struct {
+	Deleted   []string // ids that there was a memory of
+	Frames    int      // versions and deletions that were erased from the archive
+	Segments  int      // of the log, overwritten
+	Copies    int      // of segments in the archive, written again
+	Backups   int      // of the index, written again
+	Dropped   int      // backups of the index that were damaged, and went
+	Removed   []string // what lay in quarantine and was overwritten; an undo manifest was rewritten
+	Left      []error  // where something may still be, and what helps; then Purge returns these, joined
+	Backup    []string // full backups within the folder, which are not covered
+	Processes []int    // others that have the store open: what they have in memory goes as they read on
+}
+
+// found says that anything was there to purge.
+func (r *PurgeReport) found() bool { return len(r.Deleted)+r.Frames+len(r.Removed)+r.Backups > 0 }
+
+// purgeFolder is where index backups are written again.
+const purgeFolder = "tmp/purge"
+
+// Purge deletes memories, and takes every trace of them out of the store's
+// folder: their files, all versions in log and archive, the index and its
+// backups, displaced files in tmp/, what was set aside of them and what undo
+// manifests say. Log and pool are overwritten with zeros, durably, before they
+// go. All other memories keep their history. An id that is not there now is looked
+// for all the same: ErrNotFound if it was nowhere.
+//
+// Others may have the store open. While a backup copies the log it is ErrLocked.
+// Where something cannot go (a file that somebody has open; a damaged copy of the
+// log) the rest does, and the errors, which the report has as well, say what to
+// do and to purge again. It may be interrupted anywhere, and repeated. Not covered:
+// backups elsewhere, what a device keeps of overwritten bytes, and what other
+// memories say.
+func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
+	if err := st.begun(); err != nil {
+		return nil, err
+	}
+	defer st.ended()
+	if err := st.writable(); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if id == "" {
+			return nil, &FieldError{Field: "id", Limit: "not empty", Err: ErrInvalid}
+		}
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%w: no id", ErrInvalid)
+	}
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	r := &PurgeReport{}
+	st.forgetTouched(ids)
+	if err := st.purgeEntries(ctx, ids, r); err != nil {
+		return r, err
+	}
+	if err := st.log.LockFlush(ctx); err != nil {
+		return r, err
+	}
+	defer st.log.UnlockFlush()
+	if err := st.purgeLocked(ctx, ids, r); err != nil {
+		return r, err
+	}
+	for _, id := range ids {
+		if _, err := st.find(ctx, id, false); err == nil {
+			r.Left = append(r.Left, fmt.Errorf("memory %s: %w: it was written again meanwhile: purge again", quote(id), ErrConflict))
+		}
+	}
+	if len(r.Left) > 0 {
+		return r, errors.Join(r.Left...)
+	}
+	if !r.found() {
+		return r, fmt.Errorf("%w: nothing of it in the store", ErrNotFound)
+	}
+	return r, nil
+}
+
+// purgeEntries deletes what there is.
+func (st *Store) purgeEntries(ctx context.Context, ids []string, r *PurgeReport) error {
+	for _, id := range ids {
+		if _, err := st.find(ctx, id, false); err == nil {
+			r.Deleted = append(r.Deleted, id)
+		} else if !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("memory %s: %w", quote(id), err)
+		}
+	}
+	for _, id := range r.Deleted {
+		if err := st.commit(ctx, []op{{id: id}}, nil, 0); err != nil {
+			return fmt.Errorf("deleting %s: %w", quote(id), err)
+		}
+	}
+	if st.cache != nil {
+		for _, id := range ids {
+			st.cache.Invalidate(id)
+		}
+	}
+	return nil
+}
+
+// purgeLocked removes the traces; flush.lock is held. In this order: the log goes
+// on in a new segment; files and index cover all that came before; then nothing
+// needs the older segments, and every place is gone through.
+func (st *Store) purgeLocked(ctx context.Context, ids []string, r *PurgeReport) error {
+	if err := st.log.Roll(ctx); err != nil {
+		return fmt.Errorf("beginning a new segment: %w", err)
+	}
+	if err := st.flushLocked(ctx, mergeAlways); err != nil {
+		return err
+	}
+	// Both slots of the checkpoint are to release the old segments, for these go now.
+	c, err := st.log.Checkpoint()
+	if err != nil {
+		return err
+	}
+	if err := st.log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	for _, id := range ids {
+		wanted[key(id)] = true
+	}
+	p, err := st.log.Purge(ctx, func(key string) bool { return wanted[key] && key[0] == record.Memory })
+	r.Segments, r.Copies, r.Frames, r.Left = p.Segments, p.Copies, p.Frames, p.Damaged
+	if err != nil {
+		return err
+	}
+	edits, err := st.flusher.files.WipeTemp(st.surplus(ctx))
+	st.edited(ctx, edits)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("overwriting tmp: %w", err)
+	}
+	if err := st.purgeBackups(ids, c, r); err != nil {
+		return fmt.Errorf("rewriting the backups of the index: %w", err)
+	}
+	return st.purgeAside(ctx, ids, r)
+}
+
+// purgeBackups rewrites those of the index, and names full ones.
+func (st *Store) purgeBackups(ids []string, c wal.Checkpoint, r *PurgeReport) error {
+	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
+	if err := vfs.MkdirAll(st.fs, dir, st.o.FolderMode); err != nil {
+		return err
+	}
+	to := st.target(uuid.UUID(st.log.UUID()), c.Spilled)
+	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
+	var err error
+	if r.Backups, r.Dropped, err = index.PurgeBackups(st.dir, to, ids); err != nil {
+		return err
+	}
+	if err := st.fs.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	names, err := st.fs.ReadDir(filepath.Join(st.dir, index.BackupsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if _, err := st.fs.Stat(filepath.Join(st.dir, index.BackupsDir, name, repair.BackupName)); err == nil {
+			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
+		}
+	}
+	return nil
+}
+
+// purgeAside goes through what was set aside.
+func (st *Store) purgeAside(ctx context.Context, ids []string, r *PurgeReport) error {
+	o := repair.Options{FS: st.fs, Clock: st.o.Clock, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
+	traces := repair.TracesOf(ids)
+	parked, held, err := repair.PurgeParked(st.dir, traces, o)
+	if err != nil {
+		return err
+	}
+	for _, name := range held {
+		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file of the memory open, and may save into it: close it there, then purge again", name, ErrLocked))
+	}
+	if r.Removed, err = repair.PurgeQuarantine(ctx, st.dir, traces, o); err != nil {
+		return err
+	}
+	r.Removed = append(r.Removed, parked...)
+	own := st.fs.Host().PID
+	for _, pid := range st.log.Processes() {
+		if pid != own {
+			r.Processes = append(r.Processes, pid)
+		}
+	}
+	return nil
+}
+
+// forgetTouched drops accesses that are not written yet.
+func (st *Store) forgetTouched(ids []string) {
+	t := &st.touched
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range ids {
+		delete(t.count, id)
+		delete(t.last, id)
+	}
+}

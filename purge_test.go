@@ -1,0 +1,363 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// secrets are memories that are going to be purged, and all that must not be
+// found afterwards.
+type secrets struct {
+	ids   []string
+	parts map[string][]byte // what it is: bytes
+}
+
+func (s *secrets) add(what string, b []byte) { s.parts[what] = b }
+
+// text that occurs nowhere else, of n bytes; every 24 of them tell.
+func (s *secrets) text(r *rand.Rand, what string, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	text := base64.StdEncoding.EncodeToString(b)[:n]
+	for at := 0; at+24 <= n; at += max(24, n/8) {
+		s.add(fmt.Sprintf("%s at %d", what, at), []byte(text[at:at+24]))
+	}
+	return text
+}
+
+// secretive fills a store: secrets in every version and place that there is,
+// among others whose contents and histories it returns.
+func secretive(t testing.TB, st *Store, seed uint64) *secrets {
+	t.Helper()
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(seed, 1))
+	s := &secrets{ids: []string{"forget-me:Ünique", "forgotten-before"}, parts: map[string][]byte{}}
+	c := st.Config()
+	always := 0
+	c.BackupInterval = &always
+	if err := st.SetConfig(c); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range s.ids {
+		s.add("id "+id, []byte(id))
+		s.add("file "+id, []byte(docfile.FileName(id)))
+	}
+	put := func(m Memory) {
+		t.Helper()
+		if _, err := st.Put(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hide := func(id string, round, size int) {
+		vec := make([]float32, 8)
+		var raw []byte
+		for i := range vec {
+			vec[i] = r.Float32()
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(vec[i]))
+		}
+		what := fmt.Sprintf("%s in round %d", id, round)
+		s.add(what+": vector", raw[:12])
+		put(Memory{ID: id, Content: s.text(r, what, size), Embedding: vec,
+			Metadata: map[string]any{"session_id": "the-session", "who": s.text(r, what+": metadata", 24)}})
+	}
+	for round := range 6 {
+		for i := range 12 {
+			put(Memory{ID: fmt.Sprint("other", (round*5+i)%17), Content: fmt.Sprint(round, strings.Repeat("x", 300*(i%5))), Metadata: map[string]any{"session_id": "the-session"}})
+			if i == 3 {
+				hide(s.ids[0], round, 200+round*1500)
+			}
+		}
+		if round < 2 {
+			hide(s.ids[1], round, 6000)
+		} else if err := st.Delete(ctx, s.ids[1]); err != nil && !errors.Is(err, ErrNotFound) {
+			t.Fatal(err)
+		}
+		flush := st.Flush
+		if round%2 == 0 {
+			flush = st.Compact
+		}
+		if err := flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hide(s.ids[0], 6, 5000) // in the log only
+	return s
+}
+
+// traces lists where something of the secrets is, in any file, also compressed.
+func (s *secrets) traces(t testing.TB, fsys vfs.FS, dir string) (found []string) {
+	t.Helper()
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dec.Close()
+	var look func(where string, b []byte, depth int)
+	look = func(where string, b []byte, depth int) {
+		for what, part := range s.parts {
+			if at := bytes.Index(b, part); at >= 0 {
+				found = append(found, fmt.Sprintf("%s at %d: %s", where, at, what))
+			}
+		}
+		magic := []byte{0x28, 0xb5, 0x2f, 0xfd}
+		for at := bytes.Index(b, magic); at >= 0 && depth < 3; {
+			plain, _ := dec.DecodeAll(b[at:], nil) // what follows the frame is no frame: what it has by then counts
+			look(fmt.Sprintf("%s, inflated at %d", where, at), plain, depth+1)
+			next := bytes.Index(b[at+4:], magic)
+			if next < 0 {
+				break
+			}
+			at += 4 + next
+		}
+	}
+	var walk func(path string)
+	walk = func(path string) {
+		names, err := fsys.ReadDir(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			p := filepath.Join(path, name)
+			info, err := fsys.Stat(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			look(p+" (its name)", []byte(name), 9)
+			switch {
+			case info.Mode.IsDir():
+				walk(p)
+			case info.Mode.IsRegular():
+				b, err := vfs.ReadFile(fsys, p, 1<<30)
+				if err != nil {
+					t.Fatal(err)
+				}
+				look(p, b, 0)
+			}
+		}
+	}
+	walk(dir)
+	slices.Sort(found)
+	return found
+}
+
+// pasts are the versions of all memories but the secrets.
+func (s *secrets) pasts(t testing.TB, st *Store) map[string][]uint64 {
+	t.Helper()
+	all := map[string][]uint64{}
+	for m, err := range st.Memories(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(s.ids, m.ID) {
+			continue
+		}
+		for v, err := range st.History(context.Background(), m.ID) {
+			if err != nil {
+				t.Fatal(m.ID, err)
+			}
+			all[m.ID] = append(all[m.ID], v.LSN)
+		}
+	}
+	return all
+}
+
+func (s *secrets) others(all map[string]Memory) map[string]Memory {
+	for _, id := range s.ids {
+		delete(all, id)
+	}
+	return all
+}
+
+// After a purge no file of the folder has a byte of what it was about, whatever
+// shape it was in; the others have all that they had.
+func TestPurge(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	st := openTest(t, dir, smallLog)
+	beside := openTest(t, dir, smallLog)
+	s := secretive(t, st, seed)
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// An edit that is not valid goes to quarantine when the memory is written again;
+	// so does a file that stood where it was deleted.
+	path := filepath.Join(dir, "memories", docfile.FileName(s.ids[0]))
+	spoil := func() {
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, b[:len(b)*2/3], 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoil()
+	if _, err := st.Put(ctx, Memory{ID: s.ids[0], Content: s.text(rand.New(rand.NewPCG(seed, 2)), "written over an edit", 3000)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	spoil()
+	plan, err := PlanRepair(ctx, dir, smallLog, VerifyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plan.Apply(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(quarantined(t, dir)); n < 4 {
+		t.Fatalf("quarantine holds %d", n)
+	}
+	if _, err := beside.Get(ctx, s.ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 { // the one before is in the pool
+		for _, st := range []*Store{st, beside} {
+			if _, err := st.Put(ctx, Memory{ID: s.ids[0], Content: s.text(rand.New(rand.NewPCG(seed, uint64(3+i))), fmt.Sprint("late ", i), 3000)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := st.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want, pasts := s.others(contents(t, st)), s.pasts(t, st)
+	where := map[string]bool{}
+	for _, f := range s.traces(t, vfs.OS(), dir) {
+		rel, _ := filepath.Rel(dir, f)
+		where[strings.Split(filepath.ToSlash(rel), "/")[0]] = true
+	}
+	for _, folder := range []string{"memories", "wal", "backups", "quarantine", "tmp"} {
+		if !where[folder] {
+			t.Fatalf("the case is too weak: nothing of it is in %s: %v", folder, where)
+		}
+	}
+	r, err := st.Purge(ctx, s.ids...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", r)
+	if left := s.traces(t, vfs.OS(), dir); len(left) > 0 {
+		t.Errorf("%d traces are left:\n%s", len(left), strings.Join(left[:min(len(left), 20)], "\n"))
+	}
+	for _, st := range []*Store{st, beside} {
+		for _, id := range s.ids {
+			if _, err := st.Get(ctx, id); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		compare(t, contents(t, st), want, true)
+	}
+	if got := s.pasts(t, st); fmt.Sprint(got) != fmt.Sprint(pasts) {
+		t.Errorf("the others' histories were\n%v\nand are\n%v", pasts, got)
+	}
+	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Next != "" {
+			t.Errorf("verify: %+v", f)
+		}
+	}
+	// Both go on writing, and what they write stays.
+	for i, st := range []*Store{st, beside} {
+		for n := range 30 {
+			if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("after", i), Content: strings.Repeat("y", 4000+n)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := st.Purge(ctx, s.ids...); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a second purge: %v", err)
+	}
+	want = contents(t, st)
+	if err := errors.Join(beside.Close(), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.traces(t, vfs.OS(), dir); len(left) > 0 {
+		t.Error("after more writing:", left)
+	}
+	st = openTest(t, dir, smallLog)
+	compare(t, contents(t, st), want, true)
+}
+
+// Killed at any operation of it, or failing there, power lost after: nobody
+// else has lost anything, and done again it is complete.
+func TestPurgeCut(t *testing.T) {
+	ctx := context.Background()
+	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected")} {
+		t.Run(what, func(t *testing.T) {
+			var s *secrets
+			var want map[string]Memory
+			var pasts map[string][]uint64
+			cuts(t, func(t *testing.T) *rig {
+				r, _ := whole(t)
+				st, err := Open(ctx, "/s", r.options(2))
+				if err != nil {
+					t.Fatal(err)
+				}
+				s = secretive(t, st, 1)
+				want, pasts = s.others(contents(t, st)), s.pasts(t, st)
+				if err := st.Close(); err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}, fault, func(r *rig) error {
+				st, err := Open(ctx, "/s", r.options(3))
+				if err != nil {
+					return err
+				}
+				_, err = st.Purge(ctx, s.ids...)
+				return errors.Join(err, st.Close())
+			}, func(t *testing.T, r *rig, done bool) {
+				o := r.options(4)
+				if done {
+					if left := s.traces(t, o.System.FS, "/s"); len(left) > 0 {
+						t.Errorf("it was called done, and left:\n%s", strings.Join(left[:min(len(left), 20)], "\n"))
+					}
+				}
+				st, err := Open(ctx, "/s", o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				compare(t, s.others(contents(t, st)), want, true)
+				if _, err := st.Purge(ctx, s.ids...); err != nil && !errors.Is(err, ErrNotFound) {
+					t.Errorf("once more: %v", err)
+				}
+				compare(t, contents(t, st), want, true)
+				if got := s.pasts(t, st); fmt.Sprint(got) != fmt.Sprint(pasts) {
+					t.Errorf("the others' histories were\n%v\nand are\n%v", pasts, got)
+				}
+				if err := st.Close(); err != nil {
+					t.Error(err)
+				}
+				if left := s.traces(t, o.System.FS, "/s"); len(left) > 0 {
+					t.Errorf("done again, and left:\n%s", strings.Join(left[:min(len(left), 20)], "\n"))
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,388 @@
+package wal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// A purge takes the frames of some keys out of all that is kept of the log. First
+// Roll: the log goes on in a new segment, and once files and index cover
+// everything before it, no older segment is needed. Then Purge archives those,
+// overwrites and removes them, overwrites what lies behind the tail (recycled
+// files hold older frames there), and writes each copy in the archive that has
+// such frames again, with these erased: positions, chain and everybody else's
+// history stay. It may be killed anywhere and done again.
+
+// Roll begins a new segment, unless the newest has nothing in it, and returns
+// once that is durable and applied.
+func (l *FileLog) Roll(ctx context.Context) error {
+	if err := l.CatchUp(ctx); err != nil {
+		return err
+	}
+	end, err := l.rollOnce(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.syncTo(ctx, end); err != nil {
+		return err
+	}
+	return l.CatchUp(ctx)
+}
+
+func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
+	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
+		return 0, err
+	}
+	defer l.unlock(roleAppend)
+	if err := errors.Join(l.stillOurs(), l.appendable(ctx)); err != nil {
+		return 0, err
+	}
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	tail := l.shared.tail()
+	if err := l.advance(ctx, tail, l.shared.durable()); err != nil {
+		return 0, err
+	}
+	if l.state.w.at.LSN != tail {
+		return 0, fmt.Errorf("the log's tail is at %d, its frames end at %d", tail, l.state.w.at.LSN)
+	}
+	number := l.geo.Number(tail)
+	switch l.geo.Offset(tail) {
+	case segment.StartSize:
+		return tail, nil // begun, and nothing in it
+	case 0:
+	default:
+		number++
+	}
+	before := l.shared.Load(wordPrepared)
+	if err := l.enter(number); err != nil {
+		return 0, err
+	}
+	clock := max(l.o.Clock().UnixMicro(), l.state.lastTime+1)
+	h := segment.Header{Nonce: l.o.Nonce(), Durable: l.shared.durable(), Time: clock}
+	from := l.state.w.at
+	g := &group{at: l.geo.Start(number)}
+	g.buf = segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number, PrevEnd: from.LSN, PrevSum: from.Sum}, &h)
+	g.buf = append(g.buf, make([]byte, segment.HeaderSize)...)
+	g.end = Mark{h.End(), h.Sum}
+	g.entries, g.marks = []Entry{entryOf(&h, "", nil)}, []Mark{g.end}
+	if err := l.put(g); err != nil {
+		if l.shared.Load(wordPrepared) != before {
+			l.unprepare(number, before)
+		}
+		return 0, err
+	}
+	return g.end.LSN, nil
+}
+
+// Purged is what Purge did.
+type Purged struct {
+	Segments int // that were overwritten and removed
+	Copies   int // in the archive, written again
+	Frames   int // erased in them
+	Damaged  []error
+}
+
+// Purge takes the frames of the keys that are wanted out of segments and archive,
+// below spilled; flush.lock is held, Roll was called before files and index were
+// brought up to the end, and the checkpoint that says so is in both slots. A copy
+// that cannot be read through is left, and named in Damaged. A backup that
+// copies from the log is errs.ErrLocked.
+func (l *FileLog) Purge(ctx context.Context, wanted func(key string) bool) (p Purged, err error) {
+	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
+	if err != nil {
+		return p, l.ioError("locking", l.o.wal(roleNames[roleHold]), err)
+	}
+	if !ok {
+		return p, &errs.LockError{Path: l.o.wal(roleNames[roleHold]), Holder: l.holder(roleHold),
+			Err: errors.New("a backup is copying the log: wait until it is done, or end it, then purge again")}
+	}
+	defer l.unlock(roleHold)
+	if err := l.wipeSegments(ctx, &p); err != nil {
+		return p, err
+	}
+	if err := l.wipeAhead(ctx); err != nil {
+		return p, err
+	}
+	err = l.purgeArchive(ctx, wanted, &p)
+	return p, err
+}
+
+// wipeSegments overwrites and removes what is released.
+func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
+	end := l.geo.Number(l.shared.Load(wordSpilled) - 1)
+	names, err := l.o.FS.ReadDir(l.o.walDir())
+	if err != nil {
+		return l.ioError("reading", l.o.walDir(), err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		n, ok := segment.ParseName(name)
+		if !ok || n >= end {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		f, err := l.segment(n)
+		if err != nil {
+			return err
+		}
+		// One without a start was overwritten by a purge that was cut: its copy is made.
+		if _, _, err := readStart(f); !errors.Is(err, segment.ErrEnd) {
+			if err := l.archive(n); err != nil {
+				return err
+			}
+		}
+		l.forgetFiles(n + 1)
+		if err := vfs.Wipe(l.o.FS, l.o.wal(name)); err != nil {
+			return l.ioError("overwriting", l.o.wal(name), err)
+		}
+		p.Segments++
+	}
+	if err := l.o.FS.SyncDir(l.o.walDir()); err != nil {
+		return l.ioError("syncing", l.o.walDir(), err)
+	}
+	return nil
+}
+
+// wipeAhead overwrites what lies behind the tail, in its segment and in those
+// that wait for it. Under append.lock it belongs to nobody.
+func (l *FileLog) wipeAhead(ctx context.Context) error {
+	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
+		return err
+	}
+	defer l.unlock(roleAppend)
+	if err := l.stillOurs(); err != nil {
+		return err
+	}
+	tail := l.shared.tail()
+	names, err := l.o.FS.ReadDir(l.o.walDir())
+	if err != nil {
+		return l.ioError("reading", l.o.walDir(), err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		n, ok := segment.ParseName(name)
+		if !ok || n < l.geo.Number(tail-1) {
+			continue
+		}
+		from := int64(0)
+		if n == l.geo.Number(tail-1) {
+			from = int64(tail - l.geo.Start(n))
+		}
+		f, err := l.segment(n)
+		if err == nil {
+			err = vfs.Zero(f, from)
+		}
+		if err != nil {
+			return l.ioError("overwriting", l.o.wal(name), err)
+		}
+	}
+	return nil
+}
+
+// What a purge writes in the archive, and what it replaced, until that is gone.
+const (
+	purgeSuffix = ".purge"
+	purgeAway   = ".away" // where names cannot be exchanged
+)
+
+func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string) bool, p *Purged) error {
+	dir := l.o.wal("archive")
+	if err := l.clearArchive(dir); err != nil {
+		return l.ioError("clearing", dir, err)
+	}
+	numbers, _, err := l.Archived()
+	if err != nil {
+		return err
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		frames, changed, b, err := l.erased(n, wanted)
+		if errors.Is(err, errNoSegment) {
+			continue
+		}
+		if isNoFrame(err) || errors.Is(err, errNotThrough) {
+			p.Damaged = append(p.Damaged, &errs.CorruptionError{Path: "wal/" + archiveName(n), Segment: n, Offset: -1,
+				Err: fmt.Errorf("it cannot be read through, so it may still hold what was purged: run memctl repair --apply, then purge again: %w", err)})
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !changed {
+			continue
+		}
+		if err := l.replaceCopy(n, b); err != nil {
+			return l.ioError("rewriting", l.o.wal(archiveName(n)), err)
+		}
+		p.Copies++
+		p.Frames += frames
+	}
+	return nil
+}
+
+var errNotThrough = errors.New("its frames do not reach to its end")
+
+// erased is a segment out of the archive with the frames of some keys erased, and
+// zeros behind the last one.
+func (l *FileLog) erased(number uint64, wanted func(key string) bool) (frames int, changed bool, b []byte, err error) {
+	c, err := openCopy(l.o.FS, l.o.walDir(), number)
+	if err != nil {
+		return 0, false, nil, err
+	}
+	defer c.Close()
+	start, _, err := readStart(c)
+	if err != nil {
+		return 0, false, nil, err
+	}
+	b = make([]byte, start.Size)
+	n, err := readFull(c, b, 0)
+	if err != nil {
+		return 0, false, nil, err
+	}
+	b = b[:n]
+	geo := start.Geometry
+	at, here := geo.Start(number), error(segment.ErrEnd)
+	for {
+		rest := b[geo.Offset(at):]
+		h, err := geo.ParseHeader(rest, at)
+		if err == nil && segment.HeaderSize+int(h.Length) > len(rest) {
+			err = segment.ErrPayload
+		}
+		if err != nil {
+			here = err
+			break
+		}
+		payload := rest[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
+		key, _, err := h.Check(payload)
+		if err != nil {
+			here = err
+			break
+		}
+		if len(key) > 0 && wanted(string(key)) {
+			h.Erase(payload)
+			frames++
+		}
+		if at = h.End(); at == geo.End(number) || geo.Offset(at) >= int64(len(b)) {
+			break
+		}
+	}
+	if err := l.through(number, geo, at, here); err != nil {
+		return 0, false, nil, err
+	}
+	tail := b[min(int64(at-geo.Start(number)), int64(len(b))):]
+	changed = frames > 0 || slices.ContainsFunc(tail, func(c byte) bool { return c != 0 })
+	clear(tail)
+	return frames, changed, b, nil
+}
+
+// through says whether the frames of a copy were all seen: the next segment names
+// their end; without it they end with a header of zeros.
+func (l *FileLog) through(number uint64, geo segment.Geometry, end LSN, here error) error {
+	next, err := l.startOf(number + 1)
+	switch {
+	case err == nil && next.Geometry == geo:
+		if next.PrevEnd != end {
+			return fmt.Errorf("%w: they end at %d, the next segment says %d: %w", errNotThrough, end, next.PrevEnd, here)
+		}
+		return nil
+	case err != nil && !isNoFrame(err):
+		return err
+	case !errors.Is(here, segment.ErrEnd):
+		return fmt.Errorf("%w: %w", errNotThrough, here)
+	}
+	return nil
+}
+
+func (l *FileLog) startOf(number uint64) (segment.Start, error) {
+	if c, err := openCopy(l.o.FS, l.o.walDir(), number); err == nil {
+		defer c.Close()
+		if s, _, err := readStart(c); err == nil {
+			return s, nil
+		}
+	}
+	f, err := l.segment(number)
+	if err != nil {
+		return segment.Start{}, err
+	}
+	s, _, err := readStart(f)
+	return s, err
+}
+
+// plainSegment is a segment in memory, as a source.
+type plainSegment struct {
+	*bytes.Reader
+	name string
+}
+
+func (p *plainSegment) Name() string { return p.name }
+
+// replaceCopy puts a copy in the place of the one there, which is overwritten.
+// It is whole under one of its names at every moment; see clearArchive.
+func (l *FileLog) replaceCopy(number uint64, b []byte) error {
+	name := l.o.wal(archiveName(number))
+	made, dir := name+purgeSuffix, l.o.wal("archive")
+	if err := l.writeCopy(made, number, &plainSegment{bytes.NewReader(b), name}); err != nil {
+		return err
+	}
+	err := l.o.FS.Exchange(made, name)
+	away := made
+	if errors.Is(err, errors.ErrUnsupported) {
+		away = name + purgeAway
+		if err = l.o.FS.Rename(name, away); err == nil {
+			err = l.o.FS.Rename(made, name)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.o.FS.SyncDir(dir); err != nil {
+		return err
+	}
+	if err := vfs.Wipe(l.o.FS, away); err != nil {
+		return err
+	}
+	return l.o.FS.SyncDir(dir)
+}
+
+// clearArchive takes away what a purge, or archiving, that was cut has left. A
+// copy that was taken away and not replaced yet goes back first.
+func (l *FileLog) clearArchive(dir string) error {
+	names, err := l.o.FS.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		base, away := strings.CutSuffix(name, purgeAway)
+		if away {
+			err := l.o.FS.RenameNew(l.o.wal("archive/"+name), l.o.wal("archive/"+base))
+			if err == nil {
+				continue
+			}
+			if !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+		} else if !strings.HasSuffix(name, purgeSuffix) && !strings.HasSuffix(name, ".new") {
+			continue
+		}
+		if err := vfs.Wipe(l.o.FS, l.o.wal("archive/"+name)); err != nil {
+			return err
+		}
+	}
+	return l.o.FS.SyncDir(dir)
+}
