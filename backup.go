@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"path/filepath"
 	"time"
 
@@ -32,30 +31,15 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		return BackupInfo{}, err
 	}
 	defer st.ended()
-	if err := st.writable(); err != nil {
-		return BackupInfo{}, fmt.Errorf("a backup needs a store that is open for writing: %w", err)
-	}
-	if err := st.flush(ctx, mergeFlush); err != nil {
-		return BackupInfo{}, err
-	}
-	config, err := vfs.ReadFile(st.fs, filepath.Join(st.dir, configName), configLimit)
+	source, err := st.copied(ctx)
 	if err != nil {
+		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
+	}
+	if source.Config, err = vfs.ReadFile(st.fs, filepath.Join(st.dir, configName), configLimit); err != nil {
 		st.o.Logger.Warn("config.json is not in the backup", "err", err)
-		config = nil
+		source.Config = nil
 	}
-	live, err := st.Count(ctx)
-	if err != nil {
-		return BackupInfo{}, err
-	}
-	return repair.Backup(ctx, repair.BackupSource{
-		FS: st.fs, Dir: st.dir, Log: st.log, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode, Clock: st.o.Clock,
-		Config: config, Count: live, Sight: st.sight,
-		IDs: func(ctx context.Context) iter.Seq2[string, error] { return st.ids(ctx, filters{expired: true}) },
-		Read: func(ctx context.Context, id string) (repair.Document, error) {
-			v, err := st.find(ctx, id, true)
-			return repair.Document{Bytes: v.doc, Version: v.lsn, Time: timeOf(&v.line)}, err
-		},
-	}, dir, o)
+	return repair.Backup(ctx, source, dir, o)
 }
 
 // CheckBackup reads a backup from end to end; a fault is a *CorruptionError.

@@ -24,6 +24,9 @@ func (st *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := st.residence(); err != nil {
+		return err
+	}
 	c, info, err := readConfig(st.fs, st.dir)
 	switch {
 	case err == nil:

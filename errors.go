@@ -25,6 +25,7 @@ var (
 	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
 	ErrSession        = errs.ErrSession        // it belongs to another session
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError
+	ErrMoved          = errs.ErrMoved          // see MovedError
 )
 
 // The error types of the store; reach them with errors.As.
@@ -34,5 +35,6 @@ type (
 	LockError       = errs.LockError
 	BatchError      = errs.BatchError
 	TruncatedError  = errs.TruncatedError
+	MovedError      = errs.MovedError
 	ConflictError   = wal.ConflictError
 )

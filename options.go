@@ -44,6 +44,9 @@ type Options struct {
 
 	// System replaces the machine, for the project's own tests.
 	System *vfs.System
+
+	// unfinished opens the copy that a migration makes, before it is a store.
+	unfinished bool
 }
 
 // Validate says what is wrong, as a *FieldError.

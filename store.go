@@ -117,6 +117,10 @@ func (st *Store) open(ctx context.Context) error {
 		st.state.Close()
 		return st.explain(err)
 	}
+	// It may have been moved while this process waited for open.lock.
+	if err := st.residence(); err != nil {
+		return errors.Join(err, st.log.Close(), st.state.Close())
+	}
 	st.fillReport()
 	st.flusher.leftovers = st.report.Recovered
 	if !st.o.ReadOnly && !st.o.NoBackground && !st.o.System.Inline {

@@ -26,6 +26,7 @@ var (
 	ErrLimit          = errors.New("limit reached")
 	ErrSession        = errors.New("belongs to another session")
 	ErrCorrupt        = errors.New("corrupt")
+	ErrMoved          = errors.New("the store was moved")
 )
 
 // CorruptionError says where damage was found. It matches ErrCorrupt.
@@ -143,6 +144,19 @@ func (e *TruncatedError) Error() string {
 }
 
 func (e *TruncatedError) Unwrap() error { return ErrTruncated }
+
+// MovedError says where a store went. It matches ErrMoved.
+type MovedError struct {
+	From, To string // folders
+	Store    string // its UUID, which it keeps
+	When     time.Time
+}
+
+func (e *MovedError) Error() string {
+	return fmt.Sprintf("%v from %s to %s at %s", ErrMoved, e.From, e.To, e.When.UTC().Format(time.RFC3339))
+}
+
+func (e *MovedError) Unwrap() error { return ErrMoved }
 
 // Quote shortens and quotes an id or a value for a message.
 func Quote(s string) string {

@@ -1,0 +1,156 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// Of migrations; see package repair.
+type (
+	MigrateReport   = repair.MigrateReport
+	UnfinishedError = repair.UnfinishedError
+)
+
+// MigrateOptions say how far a migration goes. The zero value copies, while
+// everybody goes on using the store, and compares.
+type MigrateOptions struct {
+	// Switch makes the new folder the store, when nobody else has the old one open.
+	Switch bool
+	// RemoveSource empties the old folder after that, once the new one was verified
+	// again. A note stays, and what was not of the store.
+	RemoveSource bool
+	// Options of both; ReadOnly and MustExist do not count.
+	Options *Options
+	// Progress hears now and then how much of how much of a step is done; total may grow.
+	Progress func(step string, done, total int64)
+}
+
+// Migrate brings a store to another folder, which must not be there, or be
+// empty, or hold what an earlier call has begun: it may end anywhere and goes on
+// when it is called again. The store keeps its UUID and its versions. Until the
+// switch the new folder is no store; after it opening the old one is a *MovedError.
+// ErrLocked names who has the store open when it is to be switched; ErrInvalid
+// is a folder that will not do; ErrDiskFull says what is missing.
+func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateReport, error) {
+	if o == nil {
+		o = new(MigrateOptions)
+	}
+	var opt Options
+	if o.Options != nil {
+		opt = *o.Options
+	}
+	if err := opt.Validate(); err != nil {
+		return MigrateReport{}, err
+	}
+	from, ferr := filepath.Abs(from)
+	to, terr := filepath.Abs(to)
+	if err := errors.Join(ferr, terr); err != nil {
+		return MigrateReport{}, fmt.Errorf("finding the current folder: %w", err)
+	}
+	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, true, true
+	filled := opt
+	filled.fill()
+	random := &Store{o: filled}
+	look := opt
+	look.ReadOnly = true
+	r, err := repair.Migrate(ctx, repair.MigrateSource{
+		FS: filled.System.FS, From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
+		LockWait: filled.LockWait, Clock: filled.Clock, Random: random.random,
+		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
+		Open: func(ctx context.Context) (repair.BackupSource, func() error, error) {
+			st, err := Open(ctx, from, &opt)
+			if err != nil {
+				return repair.BackupSource{}, nil, err
+			}
+			s, err := st.copied(ctx)
+			if err != nil {
+				return repair.BackupSource{}, nil, errors.Join(err, st.Close())
+			}
+			return s, st.Close, nil
+		},
+		Processes: func(ctx context.Context) []int {
+			st, err := Open(ctx, from, &look)
+			if err != nil {
+				return nil
+			}
+			defer func() { _ = st.Close() }()
+			return st.log.Processes()
+		},
+		Sound: func(ctx context.Context) error {
+			whole := look
+			whole.unfinished = true
+			return sound(ctx, from, to, &whole)
+		},
+	})
+	if err != nil {
+		err = fmt.Errorf("moving the store %s to %s: %w", from, to, err)
+	}
+	return r, err
+}
+
+// copied is this store as a copy of it is made; its files were just flushed.
+func (st *Store) copied(ctx context.Context) (repair.BackupSource, error) {
+	if err := st.writable(); err != nil {
+		return repair.BackupSource{}, err
+	}
+	if err := st.flush(ctx, mergeFlush); err != nil {
+		return repair.BackupSource{}, err
+	}
+	live, err := st.Count(ctx)
+	if err != nil {
+		return repair.BackupSource{}, err
+	}
+	return repair.BackupSource{
+		FS: st.fs, Dir: st.dir, Log: st.log, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode, Clock: st.o.Clock,
+		Count: live, Sight: st.sight,
+		IDs: func(ctx context.Context) iter.Seq2[string, error] { return st.ids(ctx, filters{expired: true}) },
+		Read: func(ctx context.Context, id string) (repair.Document, error) {
+			v, err := st.find(ctx, id, true)
+			return repair.Document{Bytes: v.doc, Version: v.lsn, Time: timeOf(&v.line)}, err
+		},
+	}, nil
+}
+
+// sound reads everything in a folder: each memory has its entry, of the version
+// and with the hash that its file has, and there are as many.
+func sound(ctx context.Context, from, dir string, o *Options) error {
+	st, err := Open(ctx, dir, o)
+	if err != nil {
+		return err
+	}
+	workers := 0
+	if o.System != nil && o.System.Inline {
+		workers = 1
+	}
+	for f, ferr := range st.Verify(ctx, VerifyOptions{Workers: workers}) {
+		switch {
+		case ferr != nil:
+			err = ferr
+		case f.Severity == SeverityInfo || f.Kind == repair.Leftover || f.Kind == repair.Foreign:
+		case err == nil:
+			err = fmt.Errorf("it is not sound: %s: %w: heal the store before it is moved: memctl --store %s repair --apply", f.String(), errors.Join(f.Err, ErrCorrupt), from)
+		}
+	}
+	return errors.Join(err, st.Close())
+}
+
+// residence refuses a folder whose store has gone elsewhere, or is still to come.
+// The end of a migration whose switch has happened is made up for.
+func (st *Store) residence() error {
+	if st.o.unfinished {
+		return nil
+	}
+	done, err := repair.Residence(st.fs, st.dir)
+	if err == nil && done != nil && !st.o.ReadOnly {
+		if err = done(); vfs.IsPermission(err) {
+			return st.ioError("ending the migration to", st.dir, err)
+		}
+	}
+	return err
+}

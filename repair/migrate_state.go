@@ -1,0 +1,146 @@
+package repair
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// The files by which a migration is known; see the package's documentation.
+const (
+	MigrationName = "migrate.json"
+	MovedName     = "moved.json"
+)
+
+const (
+	migrationFormat = 1
+	movedFormat     = 1
+	stateCopying    = "copying"
+	stateReady      = "ready"
+	stateLimit      = 1 << 20
+)
+
+// migration is migrate.json.
+type migration struct {
+	Format int       `json:"varve_migration"`
+	ID     uuid.UUID `json:"id"`
+	Store  uuid.UUID `json:"store"`
+	From   string    `json:"from"`
+	Began  time.Time `json:"began"`
+	State  string    `json:"state"`
+	LSN    uint64    `json:"lsn"`
+}
+
+// moved is moved.json.
+type moved struct {
+	Format int       `json:"varve_moved"`
+	ID     uuid.UUID `json:"id"`
+	Store  uuid.UUID `json:"store"`
+	To     string    `json:"to"`
+	When   time.Time `json:"when"`
+}
+
+// readState reads a small JSON file of a migration into v; false when it is not there.
+func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
+	path := filepath.Join(dir, name)
+	b, err := vfs.ReadFile(fsys, path, stateLimit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		if err = json.Unmarshal(b, v); err != nil {
+			err = &errs.CorruptionError{Path: name, Offset: -1, Err: err}
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return true, nil
+}
+
+func readMigration(fsys vfs.FS, dir string) (m migration, ok bool, err error) {
+	ok, err = readState(fsys, dir, MigrationName, &m)
+	if err == nil && ok && m.Format > migrationFormat {
+		err = fmt.Errorf("%s: %w: format %d, this program reads up to %d", filepath.Join(dir, MigrationName), errs.ErrNewerFormat, m.Format, migrationFormat)
+	}
+	return m, ok, err
+}
+
+func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
+	ok, err = readState(fsys, dir, MovedName, &m)
+	switch {
+	case err != nil || !ok:
+	case m.Format > movedFormat:
+		err = fmt.Errorf("%s: %w: format %d, this program reads up to %d", filepath.Join(dir, MovedName), errs.ErrNewerFormat, m.Format, movedFormat)
+	case m.To == "" || m.ID == uuid.Nil:
+		err = &errs.CorruptionError{Path: MovedName, Offset: -1, Err: errors.New("it does not say where the store went")}
+	}
+	return m, ok, err
+}
+
+func writeState(fsys vfs.FS, dir, name string, v any, mode fs.FileMode) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if err := vfs.WriteDurable(fsys, filepath.Join(dir, name+".new"), filepath.Join(dir, name), append(b, '\n'), mode); err != nil {
+		return fmt.Errorf("writing %s: %w", filepath.Join(dir, name), err)
+	}
+	return nil
+}
+
+// Residence says whether the store of a folder lives there: a *errs.MovedError when it
+// has gone elsewhere, errs.ErrNoStore when the folder is a copy that a migration has not
+// finished. done is the way to finish one whose switch has happened; nil: there
+// is nothing to do.
+func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
+	note, gone, err := readMoved(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	if gone {
+		return nil, &errs.MovedError{From: dir, To: note.To, Store: note.Store.String(), When: note.When}
+	}
+	m, begun, err := readMigration(fsys, dir)
+	if err != nil || !begun {
+		return nil, err
+	}
+	if m.State == stateReady {
+		switch note, ok, err := readMoved(fsys, m.From); {
+		case err != nil:
+			return nil, fmt.Errorf("%s is the copy of a store that is moved; whether it already is the store says %s: %w", dir, m.From, err)
+		case ok && note.ID == m.ID:
+			return func() error { return removeState(fsys, dir) }, nil
+		}
+	}
+	return nil, &UnfinishedError{From: m.From, To: dir}
+}
+
+// removeState ends a migration in the new place.
+func removeState(fsys vfs.FS, dir string) error {
+	err := fsys.Remove(filepath.Join(dir, MigrationName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return fsys.SyncDir(dir)
+}
+
+// UnfinishedError says that a folder is the copy of a store, and none itself: the
+// switch is still to come. It matches errs.ErrNoStore.
+type UnfinishedError struct{ From, To string }
+
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("%v: it is an unfinished copy, the store is in %s; the migration goes on with\n\tmemctl --store %s migrate --to %s --switch\n(if %s is lost for good, removing %s makes a store of what was copied)",
+		errs.ErrNoStore, e.From, e.From, e.To, e.From, filepath.Join(e.To, MigrationName))
+}
+
+// Unwrap makes the error match errs.ErrNoStore.
+func (e *UnfinishedError) Unwrap() error { return errs.ErrNoStore }
