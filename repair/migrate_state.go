@@ -138,8 +138,8 @@ func removeState(fsys vfs.FS, dir string) error {
 type UnfinishedError struct{ From, To string }
 
 func (e *UnfinishedError) Error() string {
-	return fmt.Sprintf("%v: it is an unfinished copy, the store is in %s; the migration goes on with\n\tmemctl --store %s migrate --to %s --switch\n(if %s is lost for good, removing %s makes a store of what was copied)",
-		errs.ErrNoStore, e.From, e.From, e.To, e.From, filepath.Join(e.To, MigrationName))
+	return fmt.Sprintf("%v: it is the unfinished copy of a store, which is in %s until memctl migrate --switch (where that is lost for good, removing %s makes a store of what was copied)",
+		errs.ErrNoStore, e.From, filepath.Join(e.To, MigrationName))
 }
 
 // Unwrap makes the error match errs.ErrNoStore.

@@ -55,6 +55,7 @@ var classes = []struct {
 }{
 	{as[*usageError], codeUsage, "usage", "memctl help shows the commands"},
 	{as[*unready], codeDamage, "not ready", "memctl flush makes index and log anew from the files"},
+	{is(varve.ErrMoved), codeNoStore, "moved", "use the store where it is now"},
 	{is(varve.ErrNewerFormat), codeNewer, "newer format", "install the newest memctl"},
 	{is(varve.ErrLocked), codeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
 	{is(varve.ErrCorrupt), codeLost, "unreadable", "memctl verify says what is damaged and what helps"},
@@ -102,6 +103,14 @@ func classify(err error) *failure {
 	if errors.As(err, &u) && u.command != "" {
 		f.Fix = u.command + " --help shows how it is used"
 	}
+	var gone *varve.MovedError
+	if errors.As(err, &gone) {
+		f.Fix = "use the store where it is now: memctl --store " + shellQuote(gone.To) + " status"
+	}
+	var begun *varve.UnfinishedError
+	if errors.As(err, &begun) {
+		f.Fix = "finish it: memctl --store " + shellQuote(begun.From) + " migrate --to " + shellQuote(begun.To) + " --switch"
+	}
 	var better *fixed
 	if errors.As(err, &better) {
 		f.Fix = better.fix
@@ -114,6 +123,7 @@ func pathOf(err error) string {
 	var (
 		damaged *varve.CorruptionError
 		locked  *varve.LockError
+		moved   *varve.MovedError
 		path    *fs.PathError
 		link    *os.LinkError
 	)
@@ -122,6 +132,8 @@ func pathOf(err error) string {
 		return damaged.Path
 	case errors.As(err, &locked):
 		return locked.Path
+	case errors.As(err, &moved):
+		return moved.From
 	case errors.As(err, &path):
 		return path.Path
 	case errors.As(err, &link):

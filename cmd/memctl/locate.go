@@ -16,6 +16,7 @@ const (
 	storeVariable = "MEMCTL_STORE"
 	storeFolder   = "storage" // what a project's store is called
 	configName    = "config.json"
+	movedName     = "moved.json" // what a store that was moved away leaves
 )
 
 // named is the store that the user named, "" when he did not.
@@ -58,6 +59,9 @@ func nearest(dir string) (string, error) {
 // isStore knows a store by the member "varve" of its config.json. One whose
 // config.json was spoilt still has its log.
 func isStore(dir string) bool {
+	if _, err := os.Stat(filepath.Join(dir, movedName)); err == nil {
+		return true // it was: opening it says where it is now
+	}
 	f, err := os.Open(filepath.Join(dir, configName))
 	if err != nil {
 		return false

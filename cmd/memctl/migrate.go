@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+func (a *app) migrateCommand() *cobra.Command {
+	var to string
+	var o varve.MigrateOptions
+	c := &cobra.Command{
+		Use:   "migrate --to DIR",
+		Short: "Move the store to another folder or disk",
+		Long: `Copy the store to another folder, on another disk or file system if need be, while others
+go on using it, catch up with what they write, and compare every memory. It may be
+interrupted anywhere and goes on when it is called again.
+
+The copy is no store yet. --switch makes it one, and needs that nobody else has the store
+open: the rest is copied, every byte is compared, the copy is verified, and a note in
+the old folder says where the store went. It is the same store, with the same versions.
+--remove-source empties the old folder after that, but for the note, once the new one
+was verified again; it may be given with --switch or later.`,
+		Example: "  memctl migrate --to /mnt/new/storage\n  memctl migrate --to /mnt/new/storage --switch\n  memctl --store storage migrate --to /mnt/new/storage --remove-source",
+		Args:    exactly(0, "the new folder in --to"),
+		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+			if to == "" {
+				return usagef(cmd.CommandPath(), "name the new folder with --to")
+			}
+			from, err := a.locate()
+			if err != nil {
+				return err
+			}
+			o.Options = &varve.Options{LockWait: a.wait, Clock: a.clock, Listener: a.heard}
+			return a.migrate(cmd.Context(), from, to, &o)
+		}),
+	}
+	c.Flags().StringVar(&to, "to", "", "the new `folder`: not there, empty, or begun by an earlier call")
+	c.Flags().BoolVar(&o.Switch, "switch", false, "make the new folder the store; nobody else may have it open")
+	c.Flags().BoolVar(&o.RemoveSource, "remove-source", false, "after the switch: empty the old folder, but for the note")
+	return c
+}
+
+// migrated is what migrate's document says.
+type migrated struct {
+	From     string   `json:"from"`
+	To       string   `json:"to"`
+	Store    string   `json:"store"`
+	Version  uint64   `json:"version"` // up to where the copy has the memories
+	Memories int64    `json:"memories"`
+	Bytes    int64    `json:"bytes"`
+	Copied   int64    `json:"copied"`    // of them in this run
+	CaughtUp int64    `json:"caught_up"` // of these because they were written meanwhile
+	Compared int64    `json:"compared"`
+	Switched bool     `json:"switched"`
+	Removed  bool     `json:"removed"`
+	Left     []string `json:"left"`
+	Damaged  []string `json:"damaged"`
+}
+
+func (a *app) migrate(ctx context.Context, from, to string, o *varve.MigrateOptions) error {
+	end := func() {}
+	step, bar := "", func(int64, int64) {}
+	if a.animated() {
+		o.Progress = func(what string, done, total int64) {
+			if what != step {
+				end()
+				step = what
+				bar, end = a.bar(what)
+			}
+			bar(done, total)
+		}
+	}
+	r, err := varve.Migrate(ctx, from, to, o)
+	end()
+	again := fmt.Sprintf("memctl --store %s migrate --to %s", shellQuote(from), shellQuote(to))
+	switch {
+	case errors.Is(err, context.Canceled):
+		return &fixed{err, "it goes on where it was: " + again + flags(o)}
+	case errors.Is(err, varve.ErrLocked) && o.Switch && !r.Switched:
+		return &fixed{err, "stop the processes that have the store open, then: " + again + flags(o)}
+	case err != nil:
+		return err
+	}
+	for _, d := range r.Damaged {
+		a.fail(&fixed{fmt.Errorf("memory %s is not in the copy: %w: %s", printableID(d.ID), varve.ErrCorrupt, d.Why), "heal the store, then go on: memctl repair --apply"})
+	}
+	if a.document != nil {
+		m := migrated{from, to, r.Store.String(), r.LSN, r.Memories, r.Bytes, r.Copied, r.CaughtUp, r.Compared, r.Switched, r.Removed, []string{}, []string{}}
+		m.Left = append(m.Left, r.Left...)
+		for _, d := range r.Damaged {
+			m.Damaged = append(m.Damaged, d.ID)
+		}
+		a.document.member("migrated", m)
+		return nil
+	}
+	if r.Compared > 0 || !r.Switched {
+		a.say("%d memories, %s: %d copied now, %d of them written meanwhile, %d compared", r.Memories, size(r.Bytes), r.Copied, r.CaughtUp, r.Compared)
+	}
+	switch {
+	case !r.Switched:
+		a.say("%s is a copy, the store is still %s", to, from)
+		a.say("next: %s --switch", again)
+	case !r.Removed:
+		a.say("%s is the store now; %s holds a note that says so", to, from)
+		a.say("next: memctl --store %s status; the old files go with %s --remove-source", shellQuote(to), again)
+	default:
+		a.say("%s is the store now; of %s only the note is left", to, from)
+	}
+	for _, name := range r.Left {
+		a.note("%s is not of the store: it stays where it is", filepath.Join(from, name))
+	}
+	return nil
+}
+
+// flags are those with which a migration was called.
+func flags(o *varve.MigrateOptions) string {
+	s := ""
+	if o.Switch {
+		s += " --switch"
+	}
+	if o.RemoveSource {
+		s += " --remove-source"
+	}
+	return s
+}
