@@ -19,7 +19,7 @@ var (
 	ErrBatchTooLarge  = errors.New("batch too large")
 	ErrInvalid        = errors.New("invalid")
 	ErrNoStore        = errors.New("no store here")
-	ErrNewerFormat    = errors.New("written by a newer version")
+	ErrNewerFormat    = errors.New("written by a newer version: open it with that one or a later one")
 	ErrSyncFailed     = errors.New("the disk did not accept a sync; writes wait until it does")
 	ErrOutcomeUnknown = errors.New("outcome unknown: the write may or may not have happened")
 	ErrTruncated      = errors.New("no longer in the log")
