@@ -251,3 +251,41 @@ func TestPermission(t *testing.T) {
 }
 
 func (c *cli) base() string { return filepath.Base(c.store()) }
+
+// TestKilledProcess: one that was killed while others have the store open is not
+// named among those that have it open.
+func TestKilledProcess(t *testing.T) {
+	c := newCLI(t)
+	st, err := varve.Open(t.Context(), c.store(), &varve.Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	cmd := command(t, "import", "-", "--store", c.store())
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 * chunkItems { // when it is written, the store is open
+		fmt.Fprintf(in, `{"id":"m%05d","content":%q}`+"\n", i, strings.Repeat("x", 1000))
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	status := command(t, "status", "--json", "--store", c.store())
+	out, err := status.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s state
+	if err := json.Unmarshal(out, &s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Processes) != 1 || s.Processes[0] != os.Getpid() || len(s.Unseen) != 1 || s.Unseen[0] != cmd.Process.Pid {
+		t.Errorf("open in %v, unseen %v; it is open in %d, %d was killed", s.Processes, s.Unseen, os.Getpid(), cmd.Process.Pid)
+	}
+}

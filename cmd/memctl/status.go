@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -37,6 +38,7 @@ type state struct {
 	Unflushed  int64      `json:"unflushed_bytes"` // of log that are not in files yet
 	Writable   bool       `json:"writable"`
 	Processes  []int      `json:"processes"`
+	Unseen     []int      `json:"processes_unseen,omitempty"` // that said so and are not seen here
 	LastFlush  *time.Time `json:"last_flush"`
 	LastBackup *time.Time `json:"last_backup"`
 	Problems   []string   `json:"problems"`
@@ -83,6 +85,14 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) state {
 	}
 	self := func(pid int) bool { return pid == os.Getpid() }
 	s.Processes = slices.DeleteFunc(append([]int{}, s.Processes...), self)
+	// A process that was killed while others had the store open stays on its list.
+	unseen := func(pid int) bool { return vfs.Process(pid).Command == "" }
+	for _, pid := range s.Processes {
+		if unseen(pid) {
+			s.Unseen = append(s.Unseen, pid)
+		}
+	}
+	s.Processes = slices.DeleteFunc(s.Processes, unseen)
 	for _, err := range slices.Concat(health.Problems, report.Problems) {
 		if text := err.Error(); !slices.Contains(s.Problems, text) { // both may know of it
 			s.Problems = append(s.Problems, text)
@@ -113,11 +123,14 @@ func (a *app) showState(s state) {
 	line("memories", "%d", s.Memories)
 	line("index", "%s", size(s.IndexBytes))
 	line("log", "%s to read at the next open, %s of it not in files yet", size(s.LogBytes), size(s.Unflushed))
-	if len(s.Processes) == 0 {
-		line("processes", "none has it open")
-	} else {
-		line("processes", "%s", strings.Trim(fmt.Sprint(s.Processes), "[]"))
+	processes := "none has it open"
+	if len(s.Processes) > 0 {
+		processes = strings.Trim(fmt.Sprint(s.Processes), "[]")
 	}
+	if n := len(s.Unseen); n > 0 {
+		processes += fmt.Sprintf("; %d more said so and are not seen here: killed, or in another container", n)
+	}
+	line("processes", "%s", processes)
 	line("last flush", "%s", a.ago(s.LastFlush))
 	line("last backup", "%s", a.ago(s.LastBackup))
 	if len(s.Problems) == 0 {
