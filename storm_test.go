@@ -30,7 +30,7 @@ type storm struct {
 	t       *testing.T
 	dir     string
 	rng     *rand.Rand
-	rec     *told
+	told    *told
 	lives   int
 	backups int
 }
@@ -56,14 +56,8 @@ func TestStorm(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d; again: go test -run TestStorm . -storm.seed %d", seed, seed)
-	s := &storm{t: t, dir: filepath.Join(t.TempDir(), "store"), rng: rand.New(rand.NewPCG(seed, 1)), rec: newTold()}
-	st := openTest(t, s.dir, stormOptions())
-	if _, err := st.Put(context.Background(), Memory{ID: stormCounter, Content: "0"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := st.Close(); err != nil {
-		t.Fatal(err)
-	}
+	s := &storm{t: t, dir: filepath.Join(t.TempDir(), "store"), rng: rand.New(rand.NewPCG(seed, 1)), told: newTold()}
+	s.create()
 	long := max(*stormFor, 4*time.Second)
 	if testing.Short() {
 		long = time.Second
@@ -71,9 +65,20 @@ func TestStorm(t *testing.T) {
 	for end := time.Now().Add(long); time.Now().Before(end) && !t.Failed(); {
 		s.round(min(long, 2*time.Second))
 	}
-	c := &s.rec.counter
+	c := &s.told.counter
 	t.Logf("%d lives, %d killed, %d stopped; %d operations answered, %d keys, counted to %d; %d backups",
-		s.lives, s.rec.kills, s.rec.stops, s.rec.ops, len(s.rec.keys), c.acked, s.backups)
+		s.lives, s.told.kills, s.told.stops, s.told.ops, len(s.told.keys), c.acked, s.backups)
+}
+
+func (s *storm) create() {
+	st, err := Open(context.Background(), s.dir, stormOptions())
+	if err == nil {
+		_, err = st.Put(context.Background(), Memory{ID: stormCounter, Content: "0"})
+		err = errors.Join(err, st.Close())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *storm) round(long time.Duration) {
@@ -99,7 +104,7 @@ func (s *storm) round(long time.Duration) {
 			if runtime.GOOS == "windows" {
 				continue
 			}
-			s.rec.stops++
+			s.told.stops++
 			stopProcess(s.t, l.cmd.Process)
 			time.Sleep(time.Duration(s.rng.IntN(60)) * time.Millisecond)
 			if s.rng.IntN(3) > 0 {
@@ -151,7 +156,7 @@ func (s *storm) start(slot int) *life {
 			if err != nil {
 				break // a line that was cut was not acknowledged to us
 			}
-			s.rec.line(name, strings.TrimSpace(text))
+			s.told.line(name, strings.TrimSpace(text))
 		}
 		l.err = l.cmd.Wait()
 		if stderr.Len() > 0 {
@@ -164,7 +169,7 @@ func (s *storm) start(slot int) *life {
 // end kills a process, or asks it to close the store and end.
 func (s *storm) end(l *life, kill bool) {
 	if kill {
-		s.rec.kills++
+		s.told.kills++
 		_ = l.cmd.Process.Kill()
 		<-l.done
 		if l.err != nil && strings.Contains(l.err.Error(), "\n") { // it had something to say before
@@ -182,7 +187,7 @@ func (s *storm) end(l *life, kill bool) {
 // backup is taken while the processes work, and compared with what they did since.
 func (s *storm) backup() {
 	ctx := context.Background()
-	since := s.rec.settledRows()
+	since := s.told.settledRows()
 	st, err := Open(ctx, s.dir, stormOptions())
 	if err != nil {
 		s.t.Errorf("open for a backup: %v", err)
@@ -209,10 +214,10 @@ func (s *storm) backup() {
 	}
 	defer copied.Close()
 	states := map[string]string{}
-	for key := range s.rec.settledRows() {
+	for key := range s.told.settledRows() {
 		states[key] = oneState(key, func(id string) string { return stateOf(copied.Get(ctx, id)) })
 	}
-	s.rec.checkSince(since, func(key string) string {
+	s.told.checkSince(since, func(key string) string {
 		if state, ok := states[key]; ok {
 			return state
 		}
@@ -237,10 +242,10 @@ func (s *storm) check() {
 	if r := st.OpenReport(); r.Damage != nil || r.Rebuilt != nil || r.Healed != nil || r.ProblemCount > 0 {
 		s.t.Errorf("nothing was damaged, but: %+v", r)
 	}
-	s.rec.check(func(key string) string {
+	s.told.check(func(key string) string {
 		return oneState(key, func(id string) string { return stateOf(st.Get(ctx, id)) })
 	})
-	c := &s.rec.counter
+	c := &s.told.counter
 	m, err := st.Get(ctx, stormCounter)
 	var n int
 	if _, serr := fmt.Sscanf(m.Content, "%d", &n); err != nil || serr != nil || n < c.acked || n > c.begun {
@@ -249,7 +254,7 @@ func (s *storm) check() {
 	if err := st.Flush(ctx); err != nil {
 		s.t.Errorf("flush: %v", err)
 	}
-	s.rec.check(func(key string) string { return oneState(key, s.fileState) })
+	s.told.check(func(key string) string { return oneState(key, s.fileState) })
 	for f, err := range st.Verify(ctx, VerifyOptions{}) {
 		if err != nil || f.Severity != SeverityInfo {
 			s.t.Errorf("verify: %+v, %v", f, err)
@@ -261,7 +266,7 @@ func (s *storm) check() {
 			s.t.Errorf("left behind, though nobody edited anything: %v\n%.1000s", left, text)
 		}
 	}
-	for _, w := range s.rec.wrong {
+	for _, w := range s.told.wrong {
 		s.t.Error(w)
 	}
 }

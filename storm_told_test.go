@@ -98,6 +98,12 @@ func (r *told) line(child, text string) {
 	}
 }
 
+func (r *told) counted() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counter.acked
+}
+
 // settledRows is how far each key is settled now.
 func (r *told) settledRows() map[string]int {
 	r.mu.Lock()
