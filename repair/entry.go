@@ -170,6 +170,10 @@ func (r *row) vanished() error {
 			delete(r.absent, e.Key)
 		}
 	}
+	// What was committed while verify began may be in the log before it is applied.
+	if err := r.v.s.Sight(r.v.ctx); err != nil {
+		return err
+	}
 	for _, key := range slices.SortedFunc(maps.Keys(r.absent), func(a, b string) int { return cmp.Compare(r.absent[a], r.absent[b]) }) {
 		at := r.absent[key]
 		n, _ := r.v.s.Log.Place(at)

@@ -1,0 +1,35 @@
+package varve
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/varve-db/varve/repair"
+)
+
+// What another process commits between the moment at which verify has caught up
+// and the one at which it asks how far the log is: it is no memory that index and
+// overlay do not know.
+func TestVerifyBesideCommit(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	other := openTest(t, dir, &Options{NoBackground: true})
+	src := st.source()
+	late := 0
+	src.Sight = func(ctx context.Context) error {
+		err := st.sight(ctx)
+		late++
+		if _, perr := other.Put(ctx, Memory{ID: fmt.Sprint("late", late), Content: "x"}); perr != nil {
+			t.Error(perr)
+		}
+		return err
+	}
+	for f, err := range repair.Verify(ctx, src, VerifyOptions{Workers: 1}) {
+		t.Error(f, err)
+	}
+	if late == 0 {
+		t.Fatal("verify did not catch up")
+	}
+}
