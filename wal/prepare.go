@@ -303,6 +303,9 @@ func (l *FileLog) prepareNext(ctx context.Context, number uint64) error {
 	if !l.shared.raise(wordMaking, number) {
 		return nil // another process is at it; should it die, room makes what is needed
 	}
+	if err := l.dropLeft(); err != nil {
+		l.o.Logger.Debug("removing what was left of a segment", "err", err)
+	}
 	begun := l.shared.tail()
 	left := l.geo.End(number-1) - begun
 	tmp, err := l.makeSegment(l.geo.Size, func(f vfs.File, made uint64, took time.Duration) error {

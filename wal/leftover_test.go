@@ -1,0 +1,42 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// FAILURES 23: a process that is killed while it makes the next segment leaves up
+// to 64 MiB. Others that never close the log remove it; one that is being made stays.
+func TestLeftOfMakers(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	defer l.Close()
+	dead, alive := filepath.Join(dir, "wal", "99-1.new"), filepath.Join(dir, "wal", "98-1.new")
+	for _, name := range []string{dead, alive} {
+		if err := os.WriteFile(name, make([]byte, 1<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := l.o.Clock().Add(-leftAfter - time.Second)
+	if err := os.Chtimes(dead, old, old); err != nil {
+		t.Fatal(err)
+	}
+	now := l.o.Clock()
+	if err := os.Chtimes(alive, now, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.prepareNext(context.Background(), l.geo.Number(l.shared.tail()-1)+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dead); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what a dead process left is still there: %v", err)
+	}
+	if _, err := os.Stat(alive); err != nil {
+		t.Errorf("what a process is making: %v", err)
+	}
+}
