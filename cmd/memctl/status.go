@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -43,6 +45,8 @@ type state struct {
 	LastBackup *time.Time `json:"last_backup"`
 	Problems   []string   `json:"problems"`
 	Next       string     `json:"next"`
+
+	gravest error // of the problems
 }
 
 func (a *app) status(ctx context.Context) error {
@@ -61,8 +65,7 @@ func (a *app) statusIn(ctx context.Context, dir string, how access) error {
 	return a.withIn(ctx, dir, how, nil, func(st *varve.Store) error {
 		s := stateOf(ctx, dir, st)
 		if len(s.Problems) > 0 {
-			// verify can tell whether it heals; that something is wrong is sure.
-			a.tell(&failure{Kind: "damage", Message: s.Problems[0], Path: s.Store, Fix: s.Next, code: codeDamage})
+			a.tell(s.failure())
 		}
 		if a.document != nil {
 			a.document.all(s)
@@ -71,6 +74,17 @@ func (a *app) statusIn(ctx context.Context, dir string, how access) error {
 		a.showState(s)
 		return nil
 	})
+}
+
+// failure is the gravest problem. verify can tell whether damage heals; that
+// something is wrong is sure. A full disk is no damage.
+func (s *state) failure() *failure {
+	if errors.Is(s.gravest, varve.ErrDiskFull) {
+		f := classify(s.gravest)
+		f.Path = s.Store
+		return f
+	}
+	return &failure{Kind: "damage", Message: s.Problems[0], Path: s.Store, Fix: s.Next, code: codeDamage}
 }
 
 func stateOf(ctx context.Context, dir string, st *varve.Store) state {
@@ -94,6 +108,9 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) state {
 	}
 	s.Processes = slices.DeleteFunc(s.Processes, unseen)
 	for _, err := range slices.Concat(health.Problems, report.Problems) {
+		if s.gravest == nil {
+			s.gravest = err
+		}
 		if text := err.Error(); !slices.Contains(s.Problems, text) { // both may know of it
 			s.Problems = append(s.Problems, text)
 		}
@@ -105,6 +122,8 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) state {
 // next is the command that makes most sense now.
 func next(s *state) string {
 	switch {
+	case len(s.Problems) == 1 && errors.Is(s.gravest, varve.ErrDiskFull):
+		return "memctl rm ID, or make room on the disk"
 	case len(s.Problems) > 0:
 		return "memctl verify"
 	case s.Memories == 0:
@@ -132,7 +151,11 @@ func (a *app) showState(s state) {
 	}
 	line("processes", "%s", processes)
 	line("last flush", "%s", a.ago(s.LastFlush))
-	line("last backup", "%s", a.ago(s.LastBackup))
+	if s.LastBackup == nil {
+		line("last backup", "none in backups/; elsewhere is not looked for")
+	} else {
+		line("last backup", "%s", a.ago(s.LastBackup))
+	}
 	if len(s.Problems) == 0 {
 		line("problems", "none known; memctl verify looks at everything")
 	}
@@ -185,7 +208,8 @@ func modified(path string) *time.Time {
 	return &t
 }
 
-// newest is when the newest file of a folder was written.
+// newest is when the newest of the backups in a folder was made. Older indexes
+// lie there as well, and are none.
 func newest(dir string) *time.Time {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -193,7 +217,7 @@ func newest(dir string) *time.Time {
 	}
 	var last *time.Time
 	for _, f := range files {
-		if t := modified(filepath.Join(dir, f.Name())); t != nil && (last == nil || t.After(*last)) {
+		if t := modified(filepath.Join(dir, f.Name(), repair.BackupName)); t != nil && (last == nil || t.After(*last)) {
 			last = t
 		}
 	}
