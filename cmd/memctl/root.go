@@ -68,7 +68,7 @@ command memctl shows the status of the store.`,
 		return &usageError{cmd.CommandPath(), err}
 	})
 	c.AddCommand(
-		a.initCommand(), a.putCommand(), a.getCommand(), a.listCommand(), a.editCommand(), a.rmCommand(),
+		a.initCommand(), a.putCommand(), a.getCommand(), a.listCommand(), a.editCommand(), a.rmCommand(), a.purgeCommand(),
 		a.importCommand(), a.exportCommand(), a.historyCommand(), a.diffCommand(),
 		a.backupCommand(), a.restoreCommand(), a.migrateCommand(),
 		a.statusCommand(), a.verifyCommand(), a.repairCommand(), a.rebuildCommand(),

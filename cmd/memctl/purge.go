@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+func (a *app) purgeCommand() *cobra.Command {
+	var yes bool
+	c := &cobra.Command{
+		Use:   "purge ID...",
+		Short: "Delete memories and every trace of them",
+		Long: `Delete memories, and take every trace of them out of the store's folder: files, all versions
+in log and archive, index and its backups, displaced files, what lies in quarantine. What was
+there is overwritten before it goes. It cannot be undone. Other memories keep their history.
+
+Others may go on using the store; while a backup is being made it waits for nobody and ends with
+exit status 11. It may be interrupted, and run again, also for what is deleted already. Not
+covered are backups elsewhere, and what a device keeps of overwritten bytes: delete old backups
+and make a new one. On a terminal it asks before, unless --yes is given.`,
+		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json",
+		Args:    atLeastOne("the id of a memory"),
+		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			if err := a.confirmPurge(cmd.Context(), args, yes); err != nil {
+				return err
+			}
+			return a.with(cmd.Context(), write, func(st *varve.Store) error {
+				r, err := st.Purge(cmd.Context(), args...)
+				if r == nil {
+					return err
+				}
+				a.purged(args, r, err == nil)
+				if len(r.Left) == 0 {
+					return err
+				}
+				for _, left := range r.Left {
+					a.fail(left)
+				}
+				return nil
+			})
+		}),
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}
+
+var errUnconfirmed = errors.New("nothing was purged")
+
+// confirmPurge asks on a terminal.
+func (a *app) confirmPurge(ctx context.Context, ids []string, yes bool) error {
+	if _, ok := terminal(a.in); !ok || yes {
+		return nil
+	}
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = printableID(id)
+	}
+	fmt.Fprintf(a.errOut, "Every version of %s goes, and nothing can bring it back. Type yes: ", strings.Join(list, ", "))
+	answer, err := readAll(ctx, func() ([]byte, error) {
+		s, err := bufio.NewReader(a.in).ReadString('\n')
+		return []byte(s), err
+	})
+	if err != nil && len(answer) == 0 || strings.TrimSpace(string(answer)) != "yes" {
+		return fmt.Errorf("%w: it was not confirmed: %w", varve.ErrInvalid, errUnconfirmed)
+	}
+	return nil
+}
+
+func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
+	if d := a.document; d != nil {
+		d.member("purged", ids)
+		d.member("complete", complete)
+		d.member("deleted", list(r.Deleted))
+		d.member("frames", r.Frames)
+		d.member("segments", r.Segments)
+		d.member("copies", r.Copies)
+		d.member("index_backups", r.Backups+r.Dropped)
+		d.member("removed", list(r.Removed))
+		d.member("not_covered", list(r.Backup))
+		return
+	}
+	if complete {
+		a.say("purged: %d versions and deletions in the archive, %d index backups, %d things set aside; no trace is left in the store's folder",
+			r.Frames, r.Backups+r.Dropped, len(r.Removed))
+	}
+	for _, name := range r.Backup {
+		a.note("%s is a backup, and was not touched: remove it, and make a new one", name)
+	}
+	if complete && len(r.Backup) == 0 {
+		a.note("backups outside the store's folder are not covered")
+	}
+	if len(r.Processes) > 0 {
+		a.note("processes %v have the store open, and may have some of it in memory until they read on", r.Processes)
+	}
+}
+
+// list is an empty array rather than null.
+func list(names []string) []string {
+	if names == nil {
+		return []string{}
+	}
+	return names
+}
