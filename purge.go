@@ -196,6 +196,10 @@ func (st *Store) purgeAside(ctx context.Context, ids []string, r *PurgeReport) e
 		return err
 	}
 	r.Removed = append(r.Removed, parked...)
+	for _, name := range traces.Unread() {
+		r.Left = append(r.Left, &CorruptionError{Path: "quarantine/" + name, Offset: -1,
+			Err: errors.New("it is a damaged copy of the log, part of which cannot be read, so it may hold what was purged: remove it, then purge again")})
+	}
 	own := st.fs.Host().PID
 	for _, pid := range st.log.Processes() {
 		if pid != own {

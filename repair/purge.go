@@ -23,7 +23,11 @@ type Traces struct {
 	names   []string // of their files
 	members [][]byte // their id as a document's first member has it
 	plain   [][]byte // ids that are long enough not to be met by chance
+	unread  []string // pieces of the archive that could not be inflated, as far as was read free of traces
 }
+
+// Unread are files in quarantine of which a part could not be read.
+func (t *Traces) Unread() []string { return t.unread }
 
 // rare is how long an id must be for its bare bytes to mean it.
 const rare = 6
@@ -186,7 +190,11 @@ func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if plain, ok := wal.InflateCopy(b); ok {
+	if plain, whole, ok := wal.InflateCopy(b); ok {
+		if !whole && !t.In(plain) {
+			t.unread = append(t.unread, name)
+			return false, nil
+		}
 		b = plain
 	}
 	return t.In(b), nil

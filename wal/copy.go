@@ -166,25 +166,29 @@ func (c *segmentCopy) bad(at int64, err error) error {
 }
 
 // InflateCopy is what the blocks of an archived segment say, as far as they can
-// be read, whatever is damaged; false for bytes that are none.
-func InflateCopy(b []byte) (plain []byte, ok bool) {
+// be read, whatever is damaged; whole says that all could. ok is false for bytes
+// that are none.
+func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	if len(b) < archiveHead || string(b[:8]) != archiveMagic {
-		return nil, false
+		return nil, false, false
 	}
+	whole = true
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
 	if err != nil {
-		return nil, false
+		return nil, false, false
 	}
 	defer dec.Close()
 	le := binary.LittleEndian
-	for at := archiveHead; at+blockHead <= len(b); {
+	at := archiveHead
+	for at+blockHead <= len(b) {
 		size := int(le.Uint32(b[at:]))
 		if size > 2*archiveBlock || size > len(b)-at-blockHead {
 			break
 		}
-		block, _ := dec.DecodeAll(b[at+blockHead:at+blockHead+size], nil)
+		block, err := dec.DecodeAll(b[at+blockHead:at+blockHead+size], nil)
+		whole = whole && err == nil
 		plain = append(plain, block...)
 		at += blockHead + size
 	}
-	return plain, true
+	return plain, whole && at == len(b), true
 }
