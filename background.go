@@ -84,6 +84,7 @@ func (st *Store) beat(ctx context.Context) {
 	if err := st.log.Heartbeat(); err != nil {
 		st.o.Logger.Warn("heartbeat", "err", err)
 	}
+	st.watchSpace()
 	if err := st.flushTouched(ctx); err != nil && ctx.Err() == nil {
 		st.o.Logger.Warn("counting accesses", "err", err)
 	}

@@ -36,5 +36,7 @@ type (
 	BatchError      = errs.BatchError
 	TruncatedError  = errs.TruncatedError
 	MovedError      = errs.MovedError
+	DiskFullError   = errs.DiskFullError
+	PermissionError = errs.PermissionError
 	ConflictError   = wal.ConflictError
 )

@@ -32,6 +32,8 @@ const (
 	EventLockWait   EventKind = "waited for a lock"              // Note names the holder
 	EventRecovered  EventKind = "recovered"                      // the log was read after an end without Close
 	EventDiskFull   EventKind = "disk full"                      //
+	EventLowSpace   EventKind = "low space"                      // Bytes are left; Note says how many it should be. Once, until there is enough
+	EventSpaceBack  EventKind = "enough space again"             //
 	EventHealed     EventKind = "log healed"                     // Path was put back; Note says from what
 	EventHoldBroken EventKind = "log released under a backup"    // it took longer than the log's budget allows
 	EventArchiveGap EventKind = "segment not archived"           // history has a hole; memories have none

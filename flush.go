@@ -135,6 +135,7 @@ func (st *Store) flushLocked(ctx context.Context, m merge) error {
 	st.flusher.unflushed.Store(0)
 	n, spilled, err := st.round(ctx, m)
 	st.health.flushed(st.o.Clock(), err)
+	st.watchSpace()
 	if err != nil {
 		st.flusher.failed.Add(1)
 		st.o.Logger.Error("flush failed; it will be tried again", "err", err)

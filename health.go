@@ -17,6 +17,7 @@ type health struct {
 	at    time.Time
 	err   error
 	edits int
+	space space
 }
 
 func (h *health) flushed(at time.Time, err error) {
@@ -36,6 +37,7 @@ type Health struct {
 	OK       bool
 	Writable bool
 	Problems []error // what is wrong, the gravest first
+	Space    Space
 }
 
 // Health looks for what keeps the store from doing its work.
@@ -71,15 +73,14 @@ func (st *Store) Health(ctx context.Context) Health {
 		bad(st.config.err, true)
 	}
 	st.config.mu.Unlock()
-	if v, err := st.fs.Volume(st.dir); err == nil && v.Free < lowSpace && v.Total > 0 {
-		bad(fmt.Errorf("%w soon: %d MiB are left for %s", ErrDiskFull, v.Free>>20, st.dir), true)
+	if s, err := st.lookAtSpace(); err == nil {
+		if h.Space = s; s.Short() {
+			bad(fmt.Errorf("%w soon: %s", ErrDiskFull, s.say(st.dir)), true)
+		}
 	}
 	h.OK = len(h.Problems) == 0
 	return h
 }
-
-// lowSpace is the free space below which Health warns.
-const lowSpace = 256 << 20
 
 // Stats are the numbers of a store.
 type Stats struct {

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"sync"
 	"sync/atomic"
 
@@ -122,6 +121,9 @@ func (st *Store) open(ctx context.Context) error {
 		return errors.Join(err, st.log.Close(), st.state.Close())
 	}
 	st.fillReport()
+	if !st.o.ReadOnly {
+		st.watchSpace()
+	}
 	st.flusher.leftovers = st.report.Recovered
 	if !st.o.ReadOnly && !st.o.NoBackground && !st.o.System.Inline {
 		run, stop := context.WithCancel(context.Background())
@@ -191,32 +193,3 @@ func (st *Store) random(b []byte) error {
 type reader func([]byte) error
 
 func (r reader) Read(b []byte) (int, error) { return len(b), r(b) }
-
-// explain adds to an error of the system whose file it is and what helps.
-func (st *Store) explain(err error) error {
-	var pe *fs.PathError
-	if !errors.As(err, &pe) || !vfs.IsPermission(err) {
-		return err
-	}
-	info, serr := st.fs.Stat(pe.Path)
-	if serr != nil {
-		return err
-	}
-	return fmt.Errorf("%w (%s has mode %s and belongs to user %d; you are user %d): change the owner or the mode, or open it read-only",
-		err, pe.Path, info.Mode, info.UID, userID())
-}
-
-// ioError puts words and a sentinel to an error of the system.
-func (st *Store) ioError(doing, path string, err error) error {
-	switch {
-	case errors.Is(err, ErrDiskFull), errors.Is(err, ErrPermission):
-		err = fmt.Errorf("%s %s: %w", doing, path, err)
-	case vfs.IsDiskFull(err):
-		err = fmt.Errorf("%s %s: %w: %w", doing, path, ErrDiskFull, err)
-	case vfs.IsPermission(err):
-		err = fmt.Errorf("%s %s: %w: %w", doing, path, ErrPermission, err)
-	default:
-		return fmt.Errorf("%s %s: %w", doing, path, err)
-	}
-	return st.explain(err)
-}

@@ -58,7 +58,7 @@ type MigrateReport struct {
 // Migrate brings a store to another folder, as far as it is told to; see the
 // package's documentation. It may end anywhere, and goes on when it is called again.
 func Migrate(ctx context.Context, s MigrateSource) (MigrateReport, error) {
-	m := &migrate{s: s, fs: s.FS}
+	m := &migrate{s: s, fs: s.FS, missing: -1}
 	note, gone, err := readMoved(s.FS, s.From)
 	switch {
 	case err != nil:
@@ -82,6 +82,7 @@ type migrate struct {
 	lock    vfs.Lock
 	barrier vfs.Barrier // nil: every file is synced
 	state   migration
+	missing int64 // about how many bytes are still to be copied, -1 when unknown
 	report  MigrateReport
 }
 
@@ -314,12 +315,11 @@ func (m *migrate) explain(err error) error {
 	if !vfs.IsDiskFull(err) {
 		return err
 	}
-	free := "an unknown number of"
+	full := &errs.DiskFullError{Path: m.s.To, Free: -1, Need: m.missing, Err: fmt.Errorf("%w; the store in %s is as it was; the same command goes on where it was", err, m.s.From)}
 	if v, verr := m.fs.Volume(m.s.To); verr == nil {
-		free = fmt.Sprint(v.Free)
+		full.Free = v.Free
 	}
-	return fmt.Errorf("%w: %w: %s bytes are free for %s; make room there and run the same command again: it goes on where it was. The store in %s is as it was",
-		errs.ErrDiskFull, err, free, m.s.To, m.s.From)
+	return full
 }
 
 // alone takes the old place for ourselves.

@@ -96,6 +96,8 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		name := docfile.FileName(id)
 		n, err := m.memory(ctx, id, name, compare)
 		if err != nil {
+			// As large as those before, if that is known, each in blocks of the disk.
+			m.missing = max(m.live.Count-count+1, 1) * ((size/count + 4095) / 4096 * 4096)
 			return 0, err
 		}
 		if n >= 0 {

@@ -196,7 +196,7 @@ func (l *FileLog) ioError(doing, path string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case vfs.IsDiskFull(err):
-		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrDiskFull, err)
+		return l.noSpace(fmt.Errorf("%s %s: %w", doing, path, err))
 	case vfs.IsPermission(err):
 		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrPermission, err)
 	}

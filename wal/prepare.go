@@ -113,7 +113,7 @@ func (l *FileLog) prepared(number uint64) (LSN, error) {
 func (l *FileLog) full(err error) error {
 	if vfs.IsDiskFull(err) {
 		l.o.Event(Event{Kind: EventDiskFull, Path: "wal", Err: err})
-		return fmt.Errorf("%w: no space to prepare the log in %s: free space or delete memories; deletes still work: %w", errs.ErrDiskFull, l.o.walDir(), err)
+		return l.noSpace(fmt.Errorf("preparing the log in %s: %w", l.o.walDir(), err))
 	}
 	return l.ioError("preparing space in", l.o.walDir(), err)
 }

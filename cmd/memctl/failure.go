@@ -103,6 +103,18 @@ func classify(err error) *failure {
 	if errors.As(err, &u) && u.command != "" {
 		f.Fix = u.command + " --help shows how it is used"
 	}
+	var refused *varve.PermissionError
+	if errors.As(err, &refused) && refused.Fix != "" {
+		f.Fix = refused.Fix
+	}
+	var full *varve.DiskFullError
+	if errors.As(err, &full) {
+		f.Fix = "make room on the disk of " + full.Path
+		if full.Need > full.Free && full.Free >= 0 {
+			f.Fix += fmt.Sprintf(", about %s", size(full.Need-full.Free))
+		}
+		f.Fix += "; deleting still works: memctl rm ID"
+	}
 	var gone *varve.MovedError
 	if errors.As(err, &gone) {
 		f.Fix = "use the store where it is now: memctl --store " + shellQuote(gone.To) + " status"
@@ -124,6 +136,8 @@ func pathOf(err error) string {
 		damaged *varve.CorruptionError
 		locked  *varve.LockError
 		moved   *varve.MovedError
+		refused *varve.PermissionError
+		full    *varve.DiskFullError
 		path    *fs.PathError
 		link    *os.LinkError
 	)
@@ -134,6 +148,10 @@ func pathOf(err error) string {
 		return locked.Path
 	case errors.As(err, &moved):
 		return moved.From
+	case errors.As(err, &refused):
+		return refused.Path
+	case errors.As(err, &full):
+		return full.Path
 	case errors.As(err, &path):
 		return path.Path
 	case errors.As(err, &link):

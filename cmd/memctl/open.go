@@ -109,7 +109,8 @@ func (a *app) withIn(ctx context.Context, dir string, how access, more func(*var
 func (a *app) heard(e varve.Event) {
 	switch e.Kind {
 	case varve.EventTornTail, varve.EventCorruption, varve.EventEdit, varve.EventAdopted, varve.EventRebuilt, varve.EventHealed, varve.EventDrift,
-		varve.EventConfig, varve.EventLockWait, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull:
+		varve.EventConfig, varve.EventLockWait, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull,
+		varve.EventLowSpace, varve.EventSpaceBack:
 	default:
 		return
 	}

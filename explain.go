@@ -1,0 +1,153 @@
+package varve
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// ioError puts words and a sentinel to an error of the system.
+func (st *Store) ioError(doing, path string, err error) error {
+	switch {
+	case errors.Is(err, ErrDiskFull), errors.Is(err, ErrPermission):
+		err = fmt.Errorf("%s %s: %w", doing, path, err)
+	case vfs.IsDiskFull(err):
+		err = fmt.Errorf("%s %s: %w: %w", doing, path, ErrDiskFull, err)
+	case vfs.IsPermission(err):
+		err = fmt.Errorf("%s %s: %w: %w", doing, path, ErrPermission, err)
+	default:
+		return fmt.Errorf("%s %s: %w", doing, path, err)
+	}
+	return st.explain(err)
+}
+
+// explain adds to an error of the system what stands in the way, and what helps.
+func (st *Store) explain(err error) error {
+	switch {
+	case vfs.IsDiskFull(err):
+		return st.explainFull(err)
+	case vfs.IsPermission(err):
+		return st.explainRefusal(err)
+	}
+	return err
+}
+
+func (st *Store) explainFull(err error) error {
+	var told *DiskFullError
+	if errors.As(err, &told) {
+		return err
+	}
+	full := &DiskFullError{Path: st.dir, Free: -1, Need: -1, Err: err}
+	if v, verr := st.fs.Volume(st.dir); verr == nil {
+		full.Free = v.Free
+	}
+	return full
+}
+
+// explainRefusal finds what it is that refuses: the mount, a flag, an owner, a mode;
+// of the file itself or of the folder that it lies in.
+func (st *Store) explainRefusal(err error) error {
+	var told *PermissionError
+	if errors.As(err, &told) {
+		return err
+	}
+	var pe *fs.PathError
+	path := st.dir
+	if errors.As(err, &pe) {
+		path = pe.Path
+	}
+	var near []string // from the file upwards, as far as the store goes, and the folder that it lies in
+	for at := path; ; at = filepath.Dir(at) {
+		near = append(near, at)
+		if at == filepath.Dir(at) || at == filepath.Dir(st.dir) || len(near) > 10 {
+			break
+		}
+	}
+	p := &PermissionError{Path: path, You: userID(), Err: err}
+	v, verr := st.fs.Volume(st.dir)
+	if verr == nil && v.ReadOnly || errors.Is(err, syscall.EROFS) {
+		p.Path = st.dir
+		st.describe(p, st.dir)
+		mount := vfs.MountPoint(st.fs, st.dir)
+		p.Why, p.Fix = "lies on a file system that is mounted read-only", "mount -o remount,rw "+quotePath(mount)
+		return p
+	}
+	for _, at := range near {
+		info, ok := st.describe(p, at)
+		if !ok {
+			continue
+		}
+		p.Path = at
+		if why, fix := refuses(st.dir, at, &info, p.You, vfs.FlagsOf(st.fs, at)); why != "" {
+			p.Why, p.Fix = why, fix
+			return p
+		}
+	}
+	// Nothing that we know of: what the system says, and of which file.
+	p.Path = path
+	if _, ok := st.describe(p, path); !ok {
+		return err
+	}
+	p.Why = "is refused by the system (a mandatory access control, or a lock of another program?)"
+	return p
+}
+
+func (st *Store) describe(p *PermissionError, at string) (vfs.Info, bool) {
+	info, err := st.fs.Stat(at)
+	if err != nil {
+		return info, false
+	}
+	p.Mode, p.Owner = info.Mode, info.UID
+	return info, true
+}
+
+// refuses says why a file or folder cannot be written by a user, "" when it is not
+// this one, and the command that changes it.
+func refuses(dir, at string, info *vfs.Info, you int, flags vfs.Flags) (why, fix string) {
+	change := "chattr -i "
+	if runtime.GOOS == "darwin" {
+		change = "chflags nouchg "
+	}
+	switch {
+	case flags.Immutable:
+		return "is immutable", change + quotePath(at)
+	case flags.AppendOnly:
+		return "may only be appended to", "chattr -a " + quotePath(at)
+	}
+	need := fs.FileMode(0o6)
+	if info.Mode.IsDir() {
+		need = 0o7
+	}
+	whole := dir
+	if len(at) < len(dir) {
+		whole = at // the folder that the store lies in
+	}
+	switch perm := info.Mode.Perm(); {
+	case you <= 0: // root, or a system without such users
+		return "", ""
+	case int(info.UID) == you && perm>>6&need != need:
+		return "does not let its owner write", "chmod -R u+rwX " + quotePath(whole)
+	case int(info.UID) != you && perm&need != need && (perm>>3&need != need):
+		if whole != dir {
+			return "does not let you in", fmt.Sprintf("sudo chmod o+x %s, or run it as the owner: sudo -u '#%d' …", quotePath(whole), info.UID)
+		}
+		return "belongs to somebody else", fmt.Sprintf("sudo chown -R %d %s, or run it as the owner: sudo -u '#%d' …", you, quotePath(whole), info.UID)
+	}
+	return "", ""
+}
+
+// quotePath makes a path one word of a shell.
+func quotePath(path string) string {
+	for _, r := range path {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '/' || r == '.' || r == '-' || r == '_') {
+			return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+		}
+	}
+	return path
+}

@@ -1,0 +1,44 @@
+package vfs
+
+import "path/filepath"
+
+// Flags are those of a file by which the system refuses changes whatever its mode.
+type Flags struct {
+	Immutable  bool
+	AppendOnly bool
+}
+
+// FlagReader is implemented by file systems that have such flags.
+type FlagReader interface {
+	Flags(name string) (Flags, error)
+}
+
+// FlagsOf reads them; none where there are none, or they cannot be read.
+func FlagsOf(fsys FS, name string) Flags {
+	r, ok := fsys.(FlagReader)
+	if !ok {
+		return Flags{}
+	}
+	f, err := r.Flags(name)
+	if err != nil {
+		return Flags{}
+	}
+	return f
+}
+
+// MountPoint is the topmost folder of the volume that a folder lies on.
+func MountPoint(fsys FS, name string) string {
+	info, err := fsys.Stat(name)
+	for err == nil {
+		parent := filepath.Dir(name)
+		if parent == name {
+			break
+		}
+		up, uerr := fsys.Stat(parent)
+		if uerr != nil || up.Dev != info.Dev {
+			break
+		}
+		name = parent
+	}
+	return name
+}
