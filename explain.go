@@ -30,6 +30,8 @@ func (st *Store) ioError(doing, path string, err error) error {
 // explain adds to an error of the system what stands in the way, and what helps.
 func (st *Store) explain(err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case vfs.IsDiskFull(err):
 		return st.explainFull(err)
 	case vfs.IsPermission(err):

@@ -39,7 +39,11 @@ func TestClassify(t *testing.T) {
 		{varve.ErrNewerFormat, codeNewer, ""},
 		{varve.ErrDiskFull, codeDiskFull, ""},
 		{path(syscall.ENOSPC), codeDiskFull, "wal/1"},
+		{&varve.DiskFullError{Path: "wal"}, codeDiskFull, "wal"},
 		{varve.ErrPermission, codePermission, ""},
+		{&varve.PermissionError{Path: "wal", Err: path(syscall.EPERM)}, codePermission, "wal"},
+		{&varve.MovedError{From: "a", To: "b"}, codeNoStore, "a"},
+		{&varve.UnfinishedError{From: "a", To: "b"}, codeNoStore, ""},
 		{path(syscall.EACCES), codePermission, "wal/1"},
 		{varve.ErrReadOnly, codePermission, ""},
 		{usagef("memctl put", "?"), codeUsage, ""},
@@ -48,6 +52,25 @@ func TestClassify(t *testing.T) {
 	} {
 		if f := classify(c.err); f.code != c.code || f.Path != c.path {
 			t.Errorf("%v: %d about %q, want %d about %q", c.err, f.code, f.Path, c.code, c.path)
+		}
+	}
+}
+
+// The remedy that the error carries goes before that of its kind.
+func TestRemedy(t *testing.T) {
+	for _, c := range []struct {
+		err error
+		fix string
+	}{
+		{&varve.DiskFullError{Path: "/d", Free: 1 << 20, Need: 3 << 20}, "make room on the disk of /d, about 2.0 MiB; deleting still works: memctl rm ID"},
+		{&varve.DiskFullError{Path: "/d", Free: -1, Need: -1}, "make room on the disk of /d; deleting still works: memctl rm ID"},
+		{&varve.PermissionError{Path: "/d/x", Fix: "chattr -i /d/x"}, "chattr -i /d/x"},
+		{&varve.PermissionError{Path: "/d/x"}, "change the owner or the mode, or run it as the owner"},
+		{&varve.MovedError{From: "/a", To: "/b c"}, "use the store where it is now: memctl --store '/b c' status"},
+		{&varve.UnfinishedError{From: "/a", To: "/b"}, "finish it: memctl --store /a migrate --to /b --switch"},
+	} {
+		if f := classify(fmt.Errorf("doing something: %w", c.err)); f.Fix != c.fix {
+			t.Errorf("%v:\n%s, want\n%s", c.err, f.Fix, c.fix)
 		}
 	}
 }

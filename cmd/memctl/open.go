@@ -100,7 +100,11 @@ func (a *app) withIn(ctx context.Context, dir string, how access, more func(*var
 	}
 	err = f(st)
 	if cerr := st.Close(); cerr != nil {
-		err = errors.Join(err, fmt.Errorf("closing the store %s: %w", dir, cerr))
+		cerr = fmt.Errorf("closing the store %s: %w", dir, cerr)
+		if err == nil && errors.Is(cerr, varve.ErrDiskFull) {
+			cerr = fmt.Errorf("it is done, and safe in the log; its files follow when there is space: %w", cerr)
+		}
+		err = errors.Join(err, cerr)
 	}
 	return err
 }

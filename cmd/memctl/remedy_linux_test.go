@@ -1,0 +1,81 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A disk that is full, then read-only, as the command tells it. Where no disk can be
+// mounted, TestClassify and TestRemedy, and the library's on a simulated disk, have it all.
+func TestFullAndReadOnlyDisk(t *testing.T) {
+	dir := t.TempDir()
+	if os.Getuid() != 0 || syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=80m") != nil {
+		return
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
+	c := &cli{t, dir}
+	c.ok("init", c.store())
+	c.ok("put", "x", "--id", "a", "-q")
+	source := newCLI(t)
+	source.ok("put", strings.Repeat("x", 200_000), "--id", "large")
+
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, int64(st.Bavail)*st.Bsize), 0o600); err == nil || !strings.Contains(err.Error(), "no space") {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func(code int, kind, path, fix string, args ...string) {
+		t.Helper()
+		got, out, errOut := c.run("", append(args, "--json")...)
+		var d struct{ Error failure }
+		if err := json.Unmarshal([]byte(out), &d); err != nil || got != code || d.Error.Kind != kind || d.Error.Path != path || !strings.Contains(d.Error.Fix, fix) {
+			t.Errorf("memctl %.100q: exit code %d, %+v, %s", args, got, d.Error, errOut)
+		}
+	}
+	// There is space in the log still, for a few.
+	if code, _, errOut := c.run("", "put", strings.Repeat("y", 1_000_000), "--id", "b"); code != codeDiskFull ||
+		!strings.Contains(errOut, "it is done, and safe in the log; its files follow") || !strings.Contains(errOut, "low space") {
+		t.Errorf("a put whose file has no space: %d, %s", code, errOut)
+	}
+	puts := 0
+	noise := func() string { // that does not compress
+		b := make([]byte, 100_000)
+		_, _ = rand.Read(b)
+		return hex.EncodeToString(b)
+	}
+	for ; puts < 200; puts++ {
+		if _, _, errOut := c.run("", "put", noise(), "-q"); !strings.Contains(errOut, "it is done") {
+			break
+		}
+	}
+	told(codeDiskFull, "disk full", filepath.Join(c.store(), "wal"), "make room on the disk of ", "put", noise())
+	if _, out, errOut := c.run("", "rm", "a"); out != "deleted a\n" {
+		t.Errorf("deleting, after %d puts: %s%s", puts, out, errOut)
+	}
+	to := filepath.Join(dir, "moved")
+	told(codeDiskFull, "disk full", to, "make room on the disk of ", "migrate", "--store", source.store(), "--to", to, "--switch")
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	c.ok("put", "z", "--id", "c")
+	source.ok("migrate", "--to", to, "--switch", "-q")
+
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	told(codePermission, "permission", c.store(), "mount -o remount,rw "+dir, "put", "x")
+	if out := c.ok("get", "c", "--content"); out != "z" {
+		t.Errorf("reading: %q", out)
+	}
+}
