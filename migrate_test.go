@@ -1,0 +1,172 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/varve-db/varve/repair"
+)
+
+// A store is copied, and interrupted at random, while several goroutines write in
+// it; nobody notices, and at the switch all of it is in the new place.
+func TestMigrateBesideWriters(t *testing.T) {
+	seed := seedOf(t)
+	ctx := context.Background()
+	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "deep", "t")
+	o := &Options{SegmentSize: 64 << 10}
+	st, err := Open(ctx, dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop := make(chan struct{})
+	var writers sync.WaitGroup
+	for w := range 3 {
+		r := rand.New(rand.NewPCG(seed, uint64(w)))
+		writers.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				id := fmt.Sprint("k", 3*r.IntN(150)+w) // each has its own
+				var err error
+				if r.IntN(4) == 0 {
+					if err = st.Delete(ctx, id); errors.Is(err, ErrNotFound) {
+						err = nil
+					}
+				} else {
+					_, err = st.Put(ctx, Memory{ID: id, Content: fmt.Sprint(n, strings.Repeat("y", r.IntN(6000)))})
+				}
+				if err != nil {
+					t.Errorf("a writer: %v", err)
+					return
+				}
+			}
+		})
+	}
+	r := rand.New(rand.NewPCG(seed, 9))
+	caught := int64(0)
+	for range 12 {
+		run, cancel := context.WithCancel(ctx)
+		steps, end := 0, r.IntN(40)
+		rep, err := Migrate(run, dir, to, &MigrateOptions{Progress: func(string, int64, int64) {
+			if steps++; steps == end {
+				cancel()
+			}
+		}})
+		cancel()
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		caught += rep.CaughtUp
+		if _, err := Open(ctx, to, o); !errors.Is(err, ErrNoStore) {
+			t.Fatalf("the copy is a store: %v", err)
+		}
+	}
+	if caught == 0 {
+		t.Error("nothing was written meanwhile")
+	}
+	_, err = Migrate(ctx, dir, to, &MigrateOptions{Switch: true})
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("stop the processes [%d", os.Getpid())) {
+		t.Errorf("switched under writers: %v", err)
+	}
+	close(stop)
+	writers.Wait()
+	want := map[string]string{}
+	for id, m := range contents(t, st) {
+		want[id] = m.Content
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rep, err := Migrate(ctx, dir, to, &MigrateOptions{Switch: true, RemoveSource: true})
+	if err != nil || !rep.Switched || !rep.Removed || rep.Memories != int64(len(want)) || rep.Compared != rep.Memories {
+		t.Fatalf("%+v, %v", rep, err)
+	}
+	sameTexts(t, "moved", texts(t, to), want)
+	well(t, to)
+}
+
+// What rots in the copy, or in the place it is copied from, is not carried over.
+func TestMigrateFindsRot(t *testing.T) {
+	ctx := context.Background()
+	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
+	o := &Options{SegmentSize: 64 << 10}
+	st, err := Open(ctx, dir, o)
+	if err == nil {
+		for i := range 20 {
+			if _, err = st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: strings.Repeat("content ", 20)}); err != nil {
+				break
+			}
+		}
+		err = errors.Join(err, st.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip := func(name string) {
+		rewrite(t, name, func(b []byte) []byte {
+			b[len(b)/2] ^= 4
+			return b
+		})
+	}
+	if _, err := Migrate(ctx, dir, to, nil); err != nil {
+		t.Fatal(err)
+	}
+	flip(filepath.Join(to, "memories", "k7.json"))
+	if rep, err := Migrate(ctx, dir, to, nil); err != nil || rep.Copied != 1 || rep.Compared != 20 {
+		t.Errorf("rot in the copy: %+v, %v", rep, err)
+	}
+	want := texts(t, dir)
+
+	// Without log and archive no other copy is left of what rots now.
+	if st, err = Open(ctx, dir, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(st.Flush(ctx), st.Close(), os.RemoveAll(filepath.Join(dir, "wal"))); err != nil {
+		t.Fatal(err)
+	}
+	if st, err = Open(ctx, dir, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	flip(filepath.Join(dir, "memories", "k3.json"))
+	other := filepath.Join(t.TempDir(), "u")
+	rep, err := Migrate(ctx, dir, other, &MigrateOptions{Switch: true})
+	if !errors.Is(err, ErrCorrupt) || rep.Switched || len(rep.Damaged) != 1 || !strings.Contains(err.Error(), "repair --apply") {
+		t.Errorf("rot in the store: %+v, %v", rep, err)
+	}
+	plan, err := PlanRepair(ctx, dir, nil, VerifyOptions{})
+	var r *repair.RepairReport
+	if err == nil {
+		r, err = plan.Apply(ctx)
+	}
+	if err != nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if rep, err := Migrate(ctx, dir, other, &MigrateOptions{Switch: true}); err != nil || !rep.Switched {
+		t.Errorf("healed: %+v, %v", rep, err)
+	}
+	got := texts(t, other)
+	delete(got, "k3")
+	delete(want, "k3")
+	if !maps.Equal(got, want) {
+		t.Error("it is another store now")
+	}
+}
