@@ -25,7 +25,8 @@ type MigrateOptions struct {
 	// RemoveSource empties the old folder after that, once the new one was verified
 	// again. A note stays, and what was not of the store.
 	RemoveSource bool
-	// Options of both; ReadOnly and MustExist do not count.
+	// Options of both; ReadOnly and MustExist do not count. Without modes in them the
+	// new place has those of the old one.
 	Options *Options
 	// Progress hears now and then how much of how much of a step is done; total may grow.
 	Progress func(step string, done, total int64)
@@ -54,6 +55,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 		return MigrateReport{}, fmt.Errorf("finding the current folder: %w", err)
 	}
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, true, true
+	opt.keepModes(from)
 	filled := opt
 	filled.fill()
 	random := &Store{o: filled}
@@ -92,6 +94,24 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 		err = fmt.Errorf("moving the store %s to %s: %w", from, to, err)
 	}
 	return r, err
+}
+
+// keepModes takes those of a store where none are asked for.
+func (o *Options) keepModes(dir string) {
+	filled := *o
+	filled.fill()
+	file, ferr := filled.System.FS.Stat(filepath.Join(dir, configName))
+	folder, derr := filled.System.FS.Stat(filepath.Join(dir, "memories"))
+	kept := *o
+	if ferr == nil && o.FileMode == 0 {
+		kept.FileMode = file.Mode.Perm()
+	}
+	if derr == nil && o.FolderMode == 0 {
+		kept.FolderMode = folder.Mode.Perm()
+	}
+	if kept.Validate() == nil {
+		*o = kept
+	}
 }
 
 // copied is this store as a copy of it is made; its files were just flushed.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -60,7 +61,11 @@ func TestMigrateBesideWriters(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(seed, 9))
 	caught := int64(0)
-	for range 12 {
+	rounds := 6
+	if testing.Short() {
+		rounds = 2
+	}
+	for range rounds {
 		run, cancel := context.WithCancel(ctx)
 		steps, end := 0, r.IntN(40)
 		rep, err := Migrate(run, dir, to, &MigrateOptions{Progress: func(string, int64, int64) {
@@ -99,6 +104,33 @@ func TestMigrateBesideWriters(t *testing.T) {
 	}
 	sameTexts(t, "moved", texts(t, to), want)
 	well(t, to)
+}
+
+// Who may read a store may read it where it goes.
+func TestMigrateKeepsModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // no such modes
+	}
+	ctx := context.Background()
+	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
+	st, err := Open(ctx, dir, &Options{FileMode: 0o640, FolderMode: 0o750, SegmentSize: 64 << 10})
+	if err == nil {
+		_, err = st.Put(ctx, Memory{ID: "a", Content: "x"})
+		err = errors.Join(err, st.Close())
+	}
+	if err == nil {
+		_, err = Migrate(ctx, dir, to, &MigrateOptions{Switch: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"config.json", "memories/a.json", "checkpoint", "memories", "wal"} {
+		was, err1 := os.Stat(filepath.Join(dir, name))
+		is, err2 := os.Stat(filepath.Join(to, name))
+		if err := errors.Join(err1, err2); err != nil || was.Mode() != is.Mode() || is.Mode().Perm()&0o077 == 0 {
+			t.Errorf("%s: %v, was %v, %v (is the umask 077?)", name, is.Mode(), was.Mode(), err)
+		}
+	}
 }
 
 // What rots in the copy, or in the place it is copied from, is not carried over.

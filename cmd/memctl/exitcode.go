@@ -44,5 +44,5 @@ const exitStatus = `EXIT STATUS
   4  no such memory                        64  wrong usage
   5  conflict: it was changed meanwhile   130  interrupted
   6  refused input, or a limit             Of several the gravest. --json has it as "error".
- 10  no store
+ 10  no store, or it was moved
 `

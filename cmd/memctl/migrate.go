@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 func (a *app) migrateCommand() *cobra.Command {
@@ -86,6 +88,9 @@ func (a *app) migrate(ctx context.Context, from, to string, o *varve.MigrateOpti
 		return &fixed{err, "stop the processes that have the store open, then: " + again + flags(o)}
 	case err != nil:
 		return err
+	}
+	if info, err := vfs.OS().Stat(from); err == nil && !r.Removed && os.Getuid() >= 0 && int(info.UID) != os.Getuid() {
+		a.note("the store belongs to user %d, the copy to you (user %d): chown -R %d %s", info.UID, os.Getuid(), info.UID, shellQuote(to))
 	}
 	for _, d := range r.Damaged {
 		a.fail(&fixed{fmt.Errorf("memory %s is not in the copy: %w: %s", printableID(d.ID), varve.ErrCorrupt, d.Why), "heal the store, then go on: memctl repair --apply"})
