@@ -13,6 +13,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -200,5 +203,47 @@ func TestMigrateFindsRot(t *testing.T) {
 	delete(want, "k3")
 	if !maps.Equal(got, want) {
 		t.Error("it is another store now")
+	}
+}
+
+// Who waits for open.lock while the store is switched, having found it there
+// before, does not get it: that would be its second life.
+func TestMigrateUnderOneWhoOpens(t *testing.T) {
+	ctx := context.Background()
+	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
+	st, err := Open(ctx, dir, &Options{SegmentSize: 64 << 10})
+	if err == nil {
+		_, err = st.Put(ctx, Memory{ID: "a", Content: "x"})
+		err = errors.Join(err, st.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The opener has looked at the folder when it opens the lock; there it is held up.
+	looked, switched := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(looked); <-switched })
+	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+		if op.Kind == wrap.OpenLock && filepath.Base(op.Path) == "open.lock" {
+			once()
+		}
+		return nil
+	})
+	opened := make(chan error)
+	go func() {
+		st, err := Open(ctx, dir, &Options{System: &vfs.System{FS: fsys}})
+		if err == nil {
+			err = errors.Join(st.Close(), errors.New("it is open"))
+		}
+		opened <- err
+	}()
+	<-looked
+	_, err = Migrate(ctx, dir, to, &MigrateOptions{Switch: true})
+	close(switched)
+	if err != nil {
+		t.Error(err)
+	}
+	var gone *MovedError
+	if err := <-opened; !errors.As(err, &gone) || gone.To != to {
+		t.Errorf("who was opening it: %v", err)
 	}
 }
