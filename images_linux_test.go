@@ -32,8 +32,8 @@ func (o otherBoot) Host() vfs.Host {
 	return h
 }
 
-// snapshot is a copy of the disk, and what had been acknowledged before it was made.
-type snapshot struct {
+// diskCopy is a copy of the disk, and what had been acknowledged before it was made.
+type diskCopy struct {
 	image   string
 	since   map[string]int
 	counted int
@@ -133,11 +133,11 @@ func imagesOf(t *testing.T, fs, host string) {
 }
 
 // moments copies the disk while processes work.
-func (s *storm) moments(disk string) (all []snapshot) {
+func (s *storm) moments(disk string) (all []diskCopy) {
 	lives := []*life{s.start(0), s.start(1), s.start(2)}
 	for n := range *imageCopies {
 		time.Sleep(time.Duration(200+s.rng.IntN(1500)) * time.Millisecond)
-		m := snapshot{image: fmt.Sprintf("%s.%d", disk, n), since: s.told.settledRows(), counted: s.told.counted()}
+		m := diskCopy{image: fmt.Sprintf("%s.%d", disk, n), since: s.told.settledRows(), counted: s.told.counted()}
 		if err := reflink(disk, m.image); err != nil {
 			s.t.Fatalf("copying %s in one step: %v", disk, err)
 		}
