@@ -7,7 +7,6 @@ import (
 	"iter"
 	"path/filepath"
 
-	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -168,9 +167,7 @@ func (st *Store) residence() error {
 	}
 	done, err := repair.Residence(st.fs, st.dir)
 	if err == nil && done != nil && !st.o.ReadOnly {
-		if err = done(); vfs.IsPermission(err) {
-			return st.ioError("ending the migration to", st.dir, err)
-		}
+		err = done()
 	}
-	return err
+	return st.explain(err)
 }
