@@ -75,8 +75,10 @@ func (st *Store) explainRefusal(err error) error {
 	v, verr := st.fs.Volume(st.dir)
 	if verr == nil && v.ReadOnly || errors.Is(err, syscall.EROFS) {
 		p.Path = st.dir
-		st.describe(p, st.dir)
-		mount := vfs.MountPoint(st.fs, st.dir)
+		for _, ok := st.describe(p, p.Path); !ok && p.Path != filepath.Dir(p.Path); _, ok = st.describe(p, p.Path) {
+			p.Path = filepath.Dir(p.Path) // it is not there yet
+		}
+		mount := vfs.MountPoint(st.fs, p.Path)
 		p.Why, p.Fix = "lies on a file system that is mounted read-only", "mount -o remount,rw "+quotePath(mount)
 		return p
 	}

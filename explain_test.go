@@ -158,6 +158,7 @@ func TestRefusalOfTheRealSystem(t *testing.T) {
 		}
 	}
 	fill(dir)
+	fill(dir + "2")
 	lock := filepath.Join(dir, "wal", "open.lock")
 	if chattr, err := exec.LookPath("chattr"); err == nil && os.Getuid() == 0 {
 		if exec.Command(chattr, "+i", lock).Run() == nil {
@@ -177,6 +178,11 @@ func TestRefusalOfTheRealSystem(t *testing.T) {
 		}
 		remount(t, mount, true)
 		refused(small, "mounted read-only", "mount -o remount,rw "+mount, "has mode")
+		_, err = Migrate(ctx, dir+"2", filepath.Join(mount, "new", "place"), nil)
+		var p *PermissionError
+		if !errors.As(err, &p) || p.Path != mount || p.Fix != "mount -o remount,rw "+mount {
+			t.Errorf("moving to a disk that is read-only: %v", err)
+		}
 		remount(t, mount, false)
 		if st, err = Open(ctx, small, nil); err != nil {
 			t.Fatalf("writable again: %v", err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"path/filepath"
+	"strings"
 
 	"github.com/varve-db/varve/repair"
 )
@@ -90,7 +92,11 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 		},
 	})
 	if err != nil {
-		err = fmt.Errorf("moving the store %s to %s: %w", from, to, err)
+		place := to
+		if pe := (*fs.PathError)(nil); errors.As(err, &pe) && (pe.Path == from || strings.HasPrefix(pe.Path, from+string(filepath.Separator))) {
+			place = from
+		}
+		err = fmt.Errorf("moving the store %s to %s: %w", from, to, (&Store{dir: place, fs: filled.System.FS, o: filled}).explain(err))
 	}
 	return r, err
 }
