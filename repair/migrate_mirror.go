@@ -1,0 +1,242 @@
+package repair
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// mirror makes the rest of the new place equal to the old one, which is at rest.
+// What size and time say is equal is taken to be; when bytes are compared, all are.
+func (m *migrate) mirror(ctx context.Context, compare bool) error {
+	c := &mirror{m: m, ctx: ctx, compare: compare, step: "copying the rest"}
+	if compare {
+		c.step = "comparing all"
+	}
+	m.report.Left = nil
+	names, err := sortedNames(m.fs, m.s.From)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch {
+		case slices.Contains(storeFiles, name):
+			err = c.file(name)
+		case slices.Contains(storeFolders, name):
+			err = c.folder(name, 10)
+		case name != MovedName && !strings.HasPrefix(name, MovedName):
+			m.report.Left = append(m.report.Left, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	mine, err := sortedNames(m.fs, m.s.To)
+	if err != nil {
+		return err
+	}
+	for _, name := range mine {
+		switch {
+		case name == MigrationName, name == migrationLock, slices.Contains(names, name):
+			continue
+		case slices.Contains(storeFiles, name), slices.Contains(storeFolders, name), temporary(name), name == MigrationName+".new":
+			err = removeTree(m.fs, m.to(name), 10)
+		default:
+			err = fmt.Errorf("%s is not of the store that is moved: %w: take it away", m.to(name), errs.ErrInvalid)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return m.fs.SyncDir(m.s.To)
+}
+
+type mirror struct {
+	m       *migrate
+	ctx     context.Context
+	compare bool
+	step    string
+	done    int64
+}
+
+func sortedNames(fsys vfs.FS, dir string) ([]string, error) {
+	names, err := fsys.ReadDir(dir)
+	slices.Sort(names)
+	return names, err
+}
+
+func (c *mirror) folder(name string, depth int) error {
+	m := c.m
+	if depth == 0 {
+		return fmt.Errorf("%s lies too deep: %w", m.from(name), errs.ErrInvalid)
+	}
+	if info, err := m.fs.Stat(m.from(name)); err != nil {
+		return err
+	} else if !info.Mode.IsDir() {
+		m.report.Left = append(m.report.Left, filepath.ToSlash(name))
+		return nil
+	}
+	if err := vfs.MkdirAll(m.fs, m.to(name), m.s.FolderMode); err != nil {
+		return err
+	}
+	names, err := sortedNames(m.fs, m.from(name))
+	if err != nil {
+		return err
+	}
+	keep := map[string]bool{}
+	for _, n := range names {
+		child := filepath.Join(name, n)
+		if ofTheMachine(child) {
+			continue
+		}
+		info, err := m.fs.Stat(m.from(child))
+		switch {
+		case err != nil:
+			return err
+		case info.Mode.IsDir():
+			err = c.folder(child, depth-1)
+		case info.Mode.IsRegular():
+			err = c.file(child)
+		default:
+			m.report.Left = append(m.report.Left, filepath.ToSlash(child))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		keep[n] = true
+	}
+	mine, err := sortedNames(m.fs, m.to(name))
+	if err != nil {
+		return err
+	}
+	for _, n := range mine {
+		if !keep[n] {
+			if err := removeTree(m.fs, m.to(name, n), 10); err != nil {
+				return err
+			}
+		}
+	}
+	return m.fs.SyncDir(m.to(name))
+}
+
+// file makes one copy equal.
+func (c *mirror) file(name string) error {
+	m := c.m
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if c.done++; c.done%heldEvery == 0 {
+		m.progress(c.step, c.done, max(c.done, m.live.Count))
+	}
+	info, err := m.fs.Stat(m.from(name))
+	if err != nil {
+		return err
+	}
+	old, err := m.fs.Stat(m.to(name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	same := err == nil && old.Mode.IsRegular() && old.Size == info.Size && old.Mtime.Equal(info.Mtime)
+	if same && !c.compare {
+		return nil
+	}
+	if same {
+		if same, err = m.equal(name); same || err != nil {
+			return err
+		}
+	}
+	if err == nil && old.Mode.IsDir() {
+		if err := removeTree(m.fs, m.to(name), 10); err != nil {
+			return err
+		}
+	}
+	if err := m.copyFile(name, info); err != nil || !c.compare {
+		return err
+	}
+	same, err = m.equal(name)
+	if err == nil && !same {
+		err = fmt.Errorf("%s does not read back as it was written: %w: is the disk sound?", m.to(name), errs.ErrCorrupt)
+	}
+	return err
+}
+
+func (m *migrate) copyFile(name string, info vfs.Info) error {
+	from, err := m.fs.OpenFile(m.from(name), os.O_RDONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return m.put(name, info.Mtime, func(to vfs.File) error {
+		b := make([]byte, min(1<<20, max(info.Size, 1)))
+		for at := int64(0); at < info.Size; {
+			n, err := readChunk(from, b, at)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				return fmt.Errorf("%s became shorter: %w", m.from(name), errs.ErrConflict)
+			}
+			if _, err := to.WriteAt(b[:n], at); err != nil {
+				return err
+			}
+			at += int64(n)
+		}
+		return nil
+	})
+}
+
+func readChunk(f io.ReaderAt, b []byte, at int64) (int, error) {
+	n, err := f.ReadAt(b, at)
+	if err == io.EOF {
+		err = nil
+	}
+	return n, err
+}
+
+// equal compares all bytes of a file and its copy.
+func (m *migrate) equal(name string) (bool, error) {
+	a, err := m.fs.OpenFile(m.from(name), os.O_RDONLY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer a.Close()
+	b, err := m.fs.OpenFile(m.to(name), os.O_RDONLY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer b.Close()
+	info, err := a.Stat()
+	if err != nil {
+		return false, err
+	}
+	size := min(256<<10, info.Size+1)
+	x, y := make([]byte, size), make([]byte, size)
+	for at := int64(0); ; {
+		n, err := readChunk(a, x, at)
+		if err != nil {
+			return false, err
+		}
+		k, err := readChunk(b, y, at)
+		if err != nil {
+			return false, err
+		}
+		if !bytes.Equal(x[:n], y[:k]) {
+			return false, nil
+		}
+		if n == 0 {
+			return true, nil
+		}
+		at += int64(n)
+	}
+}
