@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -25,9 +26,9 @@ type PurgeReport struct {
 	Copies    int      // of segments in the archive, written again
 	Backups   int      // of the index, written again
 	Dropped   int      // backups of the index that were damaged, and went
-	Removed   []string // what lay in quarantine and was overwritten; an undo manifest was rewritten
+	Removed   []string // what was overwritten in quarantine, of parked files, and in memories/ of what no memory has; an undo manifest was rewritten
 	Left      []error  // where something may still be, and what helps; then Purge returns these, joined
-	Backup    []string // full backups within the folder, which are not covered
+	Backup    []string // full backups within the folder, and .git: not covered
 	Processes []int    // others that have the store open: what they have in memory goes as they read on
 }
 
@@ -48,7 +49,7 @@ const purgeFolder = "tmp/purge"
 // Where something cannot go (a file that somebody has open; a damaged copy of the
 // log) the rest does, and the errors, which the report has as well, say what to
 // do and to purge again. It may be interrupted anywhere, and repeated. Not covered:
-// backups elsewhere, what a device keeps of overwritten bytes, and what other
+// backups elsewhere, git's history, what a device keeps of overwritten bytes, and what other
 // memories say.
 func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	if err := st.begun(); err != nil {
@@ -150,7 +151,53 @@ func (st *Store) purgeLocked(ctx context.Context, ids []string, r *PurgeReport) 
 	if err := st.purgeBackups(ids, c, r); err != nil {
 		return fmt.Errorf("rewriting the backups of the index: %w", err)
 	}
-	return st.purgeAside(ctx, ids, r)
+	traces := repair.TracesOf(ids)
+	if err := st.purgeStrangers(ctx, traces, r); err != nil {
+		return err
+	}
+	return st.purgeAside(ctx, traces, r)
+}
+
+// purgeStrangers goes through the files in memories/ that no memory has: what
+// stands in the place of one that is deleted, and copies that somebody has made.
+func (st *Store) purgeStrangers(ctx context.Context, traces *repair.Traces, r *PurgeReport) error {
+	names, err := st.memories.Names()
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	known := make([]bool, len(names))
+	for id, err := range st.ids(ctx, filters{}) {
+		if err != nil {
+			return err
+		}
+		if i, ok := slices.BinarySearch(names, docfile.FileName(id)); ok {
+			known[i] = true
+		}
+	}
+	before := len(r.Removed)
+	for i, name := range names {
+		path := st.memories.Path(name)
+		info, err := st.fs.Stat(path)
+		if known[i] || err != nil || !info.Mode.IsRegular() {
+			continue
+		}
+		b, err := vfs.ReadFile(st.fs, path, fileLimit)
+		if err != nil {
+			return st.ioError("reading", path, err)
+		}
+		if !traces.Named(name) && !traces.In(b) {
+			continue
+		}
+		if err := vfs.Wipe(st.fs, path); err != nil {
+			return st.ioError("overwriting", path, err)
+		}
+		r.Removed = append(r.Removed, "memories/"+name)
+	}
+	if len(r.Removed) == before {
+		return nil
+	}
+	return st.fs.SyncDir(filepath.Clean(st.memories.Path("")))
 }
 
 // purgeBackups rewrites those of the index, and names full ones.
@@ -173,6 +220,9 @@ func (st *Store) purgeBackups(ids []string, c wal.Checkpoint, r *PurgeReport) er
 		return err
 	}
 	slices.Sort(names)
+	if _, err := st.fs.Stat(filepath.Join(st.dir, ".git")); err == nil {
+		r.Backup = append(r.Backup, ".git")
+	}
 	for _, name := range names {
 		if _, err := st.fs.Stat(filepath.Join(st.dir, index.BackupsDir, name, repair.BackupName)); err == nil {
 			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
@@ -182,9 +232,8 @@ func (st *Store) purgeBackups(ids []string, c wal.Checkpoint, r *PurgeReport) er
 }
 
 // purgeAside goes through what was set aside.
-func (st *Store) purgeAside(ctx context.Context, ids []string, r *PurgeReport) error {
+func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *PurgeReport) error {
 	o := repair.Options{FS: st.fs, Clock: st.o.Clock, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
-	traces := repair.TracesOf(ids)
 	parked, held, err := repair.PurgeParked(st.dir, traces, o)
 	if err != nil {
 		return err
@@ -192,10 +241,11 @@ func (st *Store) purgeAside(ctx context.Context, ids []string, r *PurgeReport) e
 	for _, name := range held {
 		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file of the memory open, and may save into it: close it there, then purge again", name, ErrLocked))
 	}
-	if r.Removed, err = repair.PurgeQuarantine(ctx, st.dir, traces, o); err != nil {
+	aside, err := repair.PurgeQuarantine(ctx, st.dir, traces, o)
+	if err != nil {
 		return err
 	}
-	r.Removed = append(r.Removed, parked...)
+	r.Removed = append(append(r.Removed, aside...), parked...)
 	for _, name := range traces.Unread() {
 		r.Left = append(r.Left, &CorruptionError{Path: "quarantine/" + name, Offset: -1,
 			Err: errors.New("it is a damaged copy of the log, part of which cannot be read, so it may hold what was purged: remove it, then purge again")})

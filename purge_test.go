@@ -277,8 +277,24 @@ func TestPurge(t *testing.T) {
 			t.Fatalf("the case is too weak: nothing of it is in %s: %v", folder, where)
 		}
 	}
+	// Somebody has made a copy, and somebody put one back that is deleted.
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = errors.Join(os.WriteFile(filepath.Join(dir, "memories", "copy of it.json"), b, 0o600),
+			os.WriteFile(filepath.Join(dir, "memories", docfile.FileName(s.ids[1])), []byte("what was "+s.ids[1]), 0o600),
+			os.WriteFile(filepath.Join(dir, "memories", "notes.txt"), []byte("mine"), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	r, err := st.Purge(ctx, s.ids...)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "memories", "notes.txt")); err != nil || string(b) != "mine" {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "memories", "notes.txt")); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", r)

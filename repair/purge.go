@@ -49,9 +49,9 @@ func TracesOf(ids []string) *Traces {
 	return t
 }
 
-// named says whether a file in quarantine/ or tmp/parked/ was called after one
+// Named says whether a file, also in quarantine/ or tmp/parked/, was called after one
 // of the memories' files.
-func (t *Traces) named(name string) bool {
+func (t *Traces) Named(name string) bool {
 	for _, n := range t.names {
 		for at := strings.Index(name, n); at >= 0; {
 			end := at + len(n)
@@ -76,7 +76,7 @@ func (t *Traces) In(b []byte) bool {
 		From string  `json:"from"` // of a note
 	}
 	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.From != "") {
-		return doc.ID != nil && t.ids[*doc.ID] || doc.From != "" && t.named(filepath.Base(filepath.FromSlash(doc.From)))
+		return doc.ID != nil && t.ids[*doc.ID] || doc.From != "" && t.Named(filepath.Base(filepath.FromSlash(doc.From)))
 	}
 	for _, name := range t.names {
 		for _, where := range []string{"memories/", `memories\/`, `memories\\`} {
@@ -175,7 +175,7 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (rem
 }
 
 func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
-	if t.named(name) {
+	if t.Named(name) {
 		return true, nil
 	}
 	path := filepath.Join(folder, name)
@@ -208,8 +208,8 @@ func (t *Traces) purgeManifest(dir, name string, away map[string]bool, o Options
 		return false, err
 	}
 	about := func(c change) bool {
-		kept := func(s *stands) bool { return s != nil && (away[s.Kept] || t.named(filepath.Base(s.Kept))) }
-		return t.ids[c.ID] && c.ID != "" || t.named(filepath.Base(filepath.FromSlash(c.Path))) || kept(c.Before) || kept(c.After)
+		kept := func(s *stands) bool { return s != nil && (away[s.Kept] || t.Named(filepath.Base(s.Kept))) }
+		return t.ids[c.ID] && c.ID != "" || t.Named(filepath.Base(filepath.FromSlash(c.Path))) || kept(c.Before) || kept(c.After)
 	}
 	var out []byte
 	for line := range bytes.Lines(b) {

@@ -23,8 +23,8 @@ there is overwritten before it goes. It cannot be undone. Other memories keep th
 
 Others may go on using the store; while a backup is being made it waits for nobody and ends with
 exit status 11. It may be interrupted, and run again, also for what is deleted already. Not
-covered are backups elsewhere, and what a device keeps of overwritten bytes: delete old backups
-and make a new one. On a terminal it asks before, unless --yes is given.`,
+covered are backups elsewhere, git's history, and what a device keeps of overwritten bytes:
+delete old backups and make a new one. On a terminal it asks before, unless --yes is given.`,
 		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json",
 		Args:    atLeastOne("the id of a memory"),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
@@ -91,7 +91,7 @@ func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
 			r.Frames, r.Backups+r.Dropped, len(r.Removed))
 	}
 	for _, name := range r.Backup {
-		a.note("%s is a backup, and was not touched: remove it, and make a new one", name)
+		a.note("%s keeps old states, and was not touched: what is in it is not purged", name)
 	}
 	if complete && len(r.Backup) == 0 {
 		a.note("backups outside the store's folder are not covered")
