@@ -351,7 +351,11 @@ func TestPurgeCut(t *testing.T) {
 			var s *secrets
 			var want map[string]Memory
 			var pasts map[string][]uint64
+			var made *rig // once; each cut has a copy, as the next boot finds it
 			cuts(t, func(t *testing.T) *rig {
+				if made != nil {
+					return made.lose(crash.KeepAll, 1)
+				}
 				r, _ := whole(t)
 				if what == "lacking" {
 					r.disk.SetLacks(crash.Lacks{Exchange: true, Link: true, Lease: true, Barrier: true})
@@ -365,7 +369,8 @@ func TestPurgeCut(t *testing.T) {
 				if err := st.Close(); err != nil {
 					t.Fatal(err)
 				}
-				return r
+				made = r
+				return made.lose(crash.KeepAll, 1)
 			}, fault, func(r *rig) error {
 				st, err := Open(ctx, "/s", r.options(3))
 				if err != nil {
