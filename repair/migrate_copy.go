@@ -106,6 +106,9 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		} else {
 			count--
 		}
+		if n == unreadable {
+			delete(surplus, name) // perhaps the only good one
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(surplus)) {
 		if err := removeTree(m.fs, m.to(migrateMemories, name), 2); err != nil {
@@ -120,7 +123,12 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 	return at, nil
 }
 
-// memory brings one copy up to date; it returns its size, -1 when there is to be none.
+// unreadable is the size of a memory that cannot be read: its copy, if there is
+// one, stays.
+const unreadable = -2
+
+// memory brings one copy up to date; it returns its size, -1 when there is to be
+// none, or unreadable.
 func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (int64, error) {
 	doc, err := m.live.Read(ctx, id)
 	switch {
@@ -128,7 +136,7 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 		return -1, nil
 	case errors.Is(err, errs.ErrCorrupt):
 		m.report.Damaged = append(m.report.Damaged, DamagedFile{id, err.Error()})
-		return -1, nil
+		return unreadable, nil
 	case err != nil:
 		return -1, fmt.Errorf("memory %s: %w", errs.Quote(id), err)
 	}
@@ -205,7 +213,7 @@ func (m *migrate) changed(ctx context.Context, id string) error {
 	}
 	before := m.report.Copied
 	n, err := m.memory(ctx, id, name, false)
-	if err != nil {
+	if err != nil || n == unreadable {
 		return err
 	}
 	m.report.CaughtUp += m.report.Copied - before
