@@ -118,10 +118,19 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 		case err != nil:
 			return nil, fmt.Errorf("%s is the copy of a store that is moved; whether it already is the store says %s: %w", dir, m.From, err)
 		case ok && note.ID == m.ID:
-			return func() error { return removeState(fsys, dir) }, nil
+			return func() error { return settle(fsys, m.From, dir) }, nil
 		}
 	}
 	return nil, &UnfinishedError{From: m.From, To: dir}
+}
+
+// settle ends a migration whose note was found. Whoever wrote it may have been
+// killed before its name was durable: without it both places would be the store.
+func settle(fsys vfs.FS, from, dir string) error {
+	if err := fsys.SyncDir(from); err != nil {
+		return fmt.Errorf("making the note in %s durable: %w: %w", from, errs.ErrSyncFailed, err)
+	}
+	return removeState(fsys, dir)
 }
 
 // removeState ends a migration in the new place.

@@ -92,6 +92,9 @@ func (m *migrate) finish(ctx context.Context, note *moved) error {
 		err = fmt.Errorf("%s says that the store is in %s, where another migration is under way: %w", m.from(MovedName), m.s.To, errs.ErrInvalid)
 	}
 	if err == nil && unfinished {
+		err = m.fs.SyncDir(m.s.From) // see settle
+	}
+	if err == nil && unfinished {
 		err = m.end()
 	}
 	if err == nil && m.s.RemoveSource {
