@@ -76,14 +76,15 @@ func Migrate(ctx context.Context, s MigrateSource) (MigrateReport, error) {
 }
 
 type migrate struct {
-	s       MigrateSource
-	fs      vfs.FS
-	live    BackupSource
-	lock    vfs.Lock
-	barrier vfs.Barrier // nil: every file is synced
-	state   migration
-	missing int64 // about how many bytes are still to be copied, -1 when unknown
-	report  MigrateReport
+	s        MigrateSource
+	fs       vfs.FS
+	live     BackupSource
+	lock     vfs.Lock
+	barrier  vfs.Barrier // nil: every file is synced
+	state    migration
+	switched time.Time // when, by the clock of the old place's file system
+	missing  int64     // about how many bytes are still to be copied, -1 when unknown
+	report   MigrateReport
 }
 
 func (m *migrate) to(elem ...string) string {

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -33,6 +35,11 @@ func (m *migrate) remove(ctx context.Context) error {
 	if err := m.continues(ctx, &note); err != nil {
 		return fmt.Errorf("nothing was removed from %s: %w", m.s.From, err)
 	}
+	info, err := m.fs.Stat(m.from(MovedName))
+	if err != nil {
+		return err
+	}
+	m.switched = info.Mtime
 	names, err := sortedNames(m.fs, m.s.From)
 	if err != nil {
 		return err
@@ -65,9 +72,9 @@ func (m *migrate) removeRegular(name string, depth int) error {
 		return nil
 	case err != nil:
 		return err
-	case info.Mode.IsRegular():
+	case info.Mode.IsRegular() && !m.later(name, info):
 		return m.fs.Remove(m.from(name))
-	case !info.Mode.IsDir() || depth == 0:
+	case !info.Mode.IsDir() || depth == 0 || m.newBackup(name):
 		m.report.Left = append(m.report.Left, filepath.ToSlash(name))
 		return nil
 	}
@@ -104,4 +111,22 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 		return fmt.Errorf("the log of %s reaches less far (%d) than that of %s (%d): %w", m.s.To, c.Attested.LSN, m.s.From, old.Attested.LSN, errs.ErrInvalid)
 	}
 	return m.s.Sound(ctx)
+}
+
+// later says whether a file was changed after the switch, by hand: the new place
+// does not have that. Those of the log may be: who opens the old place may recover
+// it before he sees the note.
+func (m *migrate) later(name string, info vfs.Info) bool {
+	top, _, _ := strings.Cut(filepath.ToSlash(name), "/")
+	return top != "wal" && top != "checkpoint" && info.Mtime.After(m.switched)
+}
+
+// newBackup says whether a folder is a full backup that the new place does not
+// have: one made after the switch, whose files are as old as the memories in them.
+func (m *migrate) newBackup(name string) bool {
+	if filepath.Dir(name) != "backups" {
+		return false
+	}
+	_, err := m.fs.Stat(m.to(name))
+	return errors.Is(err, fs.ErrNotExist)
 }
