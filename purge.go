@@ -167,7 +167,7 @@ func (st *Store) purgeStrangers(ctx context.Context, traces *repair.Traces, r *P
 	}
 	slices.Sort(names)
 	known := make([]bool, len(names))
-	for id, err := range st.ids(ctx, filters{}) {
+	for id, err := range st.ids(ctx, filters{expired: true}) {
 		if err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func (st *Store) purgeStrangers(ctx context.Context, traces *repair.Traces, r *P
 		if err != nil {
 			return st.ioError("reading", path, err)
 		}
-		if !traces.Named(name) && !traces.In(b) {
+		if !traces.Stands(name) && !traces.Holds(b) {
 			continue
 		}
 		if err := vfs.Wipe(st.fs, path); err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,13 +50,22 @@ func TracesOf(ids []string) *Traces {
 	return t
 }
 
+// Stands says whether a file in memories/ has the name of one of the memories' files.
+func (t *Traces) Stands(name string) bool { return slices.Contains(t.names, name) }
+
+// What quarantine puts before and behind a file's name. A dash or a dot alone tells
+// nothing: work-notes.json and notes.json.json are other memories' than notes.json.
+var (
+	beforeName = regexp.MustCompile(`^((([0-9a-f]{16}|unreadable)-)*|.*@)$`)
+	behindName = regexp.MustCompile(`^((\.[0-9]+)?(\.(lost|why))?(\.[0-9]+)?(\.note\.json)?(\.part)?(\.purged)?|@.*)$`)
+)
+
 // Named says whether a file, also in quarantine/ or tmp/parked/, was called after one
 // of the memories' files.
 func (t *Traces) Named(name string) bool {
 	for _, n := range t.names {
 		for at := strings.Index(name, n); at >= 0; {
-			end := at + len(n)
-			if (at == 0 || name[at-1] == '-' || name[at-1] == '@') && (end == len(name) || name[end] == '.' || name[end] == '@') {
+			if beforeName.MatchString(name[:at]) && behindName.MatchString(name[at+len(n):]) {
 				return true
 			}
 			next := strings.Index(name[at+1:], n)
@@ -66,6 +76,22 @@ func (t *Traces) Named(name string) bool {
 		}
 	}
 	return false
+}
+
+// Holds says whether a document, whole or broken, is one of the memories': what it
+// says of others is its own.
+func (t *Traces) Holds(b []byte) bool {
+	var doc struct {
+		ID *string `json:"id"`
+	}
+	if json.Unmarshal(b, &doc) == nil {
+		return doc.ID != nil && t.ids[*doc.ID]
+	}
+	return has(b, t.members)
+}
+
+func has(b []byte, list [][]byte) bool {
+	return slices.ContainsFunc(list, func(part []byte) bool { return bytes.Contains(b, part) })
 }
 
 // In says whether bytes are about one of the memories. A whole document is about
@@ -85,10 +111,7 @@ func (t *Traces) In(b []byte) bool {
 			}
 		}
 	}
-	has := func(list [][]byte) bool {
-		return slices.ContainsFunc(list, func(part []byte) bool { return bytes.Contains(b, part) })
-	}
-	return has(t.members) || has(t.plain)
+	return has(b, t.members) || has(b, t.plain)
 }
 
 // doomedSuffix marks what is being overwritten: half of it gone, nothing would
@@ -196,8 +219,22 @@ func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 			return false, nil
 		}
 		b = plain
+	} else if ofMemory(fsys, folder, name) {
+		return t.Holds(b), nil
 	}
 	return t.In(b), nil
+}
+
+// ofMemory says whether what was set aside, or parked, is a memory's file.
+func ofMemory(fsys vfs.FS, folder, name string) bool {
+	if strings.HasPrefix(name, "memories@") {
+		return true
+	}
+	var note struct {
+		From string `json:"from"`
+	}
+	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name+".note.json"), manifestMost)
+	return err == nil && json.Unmarshal(b, &note) == nil && strings.HasPrefix(note.From, "memories/")
 }
 
 // purgeManifest takes the lines about what went out of an undo manifest.
@@ -297,7 +334,8 @@ func wipeAlone(fsys vfs.FS, path string) (ok bool, err error) {
 	if errors.Is(err, errors.ErrUnsupported) {
 		ok, err = true, nil // where there are no leases nobody can tell
 	}
-	if ok && err == nil {
+	info, serr := f.Stat()
+	if err = errors.Join(err, serr); ok && err == nil && info.Nlink <= 1 { // else it is somebody else's as well
 		err = vfs.Zero(f, 0)
 	}
 	if ok && err == nil {

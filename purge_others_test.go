@@ -1,0 +1,90 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// What only resembles a purged memory by name, or speaks of it, is somebody
+// else's: it stays, byte for byte.
+func TestPurgeSparesOthers(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	clock := time.Now()
+	o := &Options{Clock: func() time.Time { return clock }, NoBackground: true}
+	st := openTest(t, dir, o)
+	expires := clock.Add(time.Hour)
+	for _, m := range []Memory{{ID: "journal", Content: "forget"}, {ID: "my-journal", Content: "mine", ExpiresAt: expires}, {ID: "b", Content: "stays"}} {
+		if _, err := st.Put(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	clock = clock.Add(2 * time.Hour) // my-journal has expired, and is there
+	q := docfile.NewQuarantine(docfile.Layout{FS: vfs.OS(), Root: dir}, o.Clock)
+	others := []string{filepath.Join(dir, "memories", "my-journal.json")}
+	set := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(dir, "memories", name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, path)
+	}
+	set("README.md", "this folder is my journal")
+	set("new.json", `{"content":"not adopted yet; see memory journal"}`)
+	set("work-journal.json", `{"content":"likewise"}`)
+	set("half.json", "{\n  \"id\": \"half\",\n  \"content\": \"my journal says") // somebody is at it
+	for name, text := range map[string]string{"b.json": "{\"id\": \"b\", \"content\": \"the journal\" <<<<<<<", "my-journal.json": "{broken"} {
+		where, err := q.Bytes(name, []byte(text), docfile.Note{Why: "it is not valid JSON", From: "memories/" + name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, filepath.Join(dir, where), filepath.Join(dir, where+".note.json"))
+	}
+	want := map[string]string{}
+	for _, path := range others {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[path] = string(b)
+	}
+	if _, err := st.Purge(ctx, "journal"); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range want {
+		if b, err := os.ReadFile(path); err != nil || string(b) != text {
+			t.Errorf("%s: %q, %v", path, b, err)
+		}
+	}
+}
+
+// A parked file with a second name, such as a snapshot by hard links gives it, is
+// the snapshot's as well.
+func TestPurgeSparesSecondNames(t *testing.T) {
+	dir := t.TempDir()
+	parked, snapshot := filepath.Join(dir, "tmp", "parked"), filepath.Join(dir, "snapshot.json")
+	name := filepath.Join(parked, "memories@a.json@20@0@0@x-1")
+	text := `{"id": "a", "content": "x"}`
+	if err := errors.Join(os.MkdirAll(parked, 0o700), os.WriteFile(snapshot, []byte(text), 0o600), os.Link(snapshot, name)); err != nil {
+		t.Fatal(err)
+	}
+	removed, held, err := repair.PurgeParked(dir, repair.TracesOf([]string{"a"}), repair.Options{FS: vfs.OS()})
+	if err != nil || len(removed) != 1 || len(held) != 0 {
+		t.Fatal(removed, held, err)
+	}
+	if b, err := os.ReadFile(snapshot); err != nil || string(b) != text {
+		t.Errorf("the snapshot: %q, %v", b, err)
+	}
+}
