@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -188,6 +189,11 @@ func (m *migrate) begin(ctx context.Context) error {
 	if err := m.own(); err != nil {
 		return err
 	}
+	if m.state.Lost {
+		if err := m.startOver(); err != nil {
+			return err
+		}
+	}
 	m.state.State = stateCopying
 	if err := writeState(m.fs, m.s.To, MigrationName, &m.state, m.s.FileMode); err != nil {
 		return err
@@ -197,6 +203,17 @@ func (m *migrate) begin(ctx context.Context) error {
 		return err
 	}
 	return m.openBarrier()
+}
+
+// startOver clears the copy of which a sync failed.
+func (m *migrate) startOver() error {
+	for _, name := range slices.Concat(storeFiles, storeFolders) {
+		if err := removeTree(m.fs, m.to(name), 12); err != nil {
+			return err
+		}
+	}
+	m.state.Lost, m.state.LSN = false, 0
+	return m.fs.SyncDir(m.s.To)
 }
 
 const migrationLock = "migrate.lock"
@@ -291,6 +308,9 @@ func (m *migrate) durable() error {
 	err := m.barrier.Sync()
 	if err != nil {
 		err = fmt.Errorf("syncing %s: %w: %w", m.s.To, errs.ErrSyncFailed, err)
+		// Pages that look clean and are not: no later sync would tell.
+		m.state.Lost = true
+		err = errors.Join(err, writeState(m.fs, m.s.To, MigrationName, &m.state, m.s.FileMode))
 	}
 	err = errors.Join(err, m.barrier.Close())
 	m.barrier = nil

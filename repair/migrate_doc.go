@@ -24,7 +24,8 @@
 //	 "from":"/abs/old",          where that store is
 //	 "began":"<time>",
 //	 "state":"copying",          or "ready": a whole copy, which the note may make the store
-//	 "lsn":<LSN>}                up to where it has the memories, as far as that is durable
+//	 "lsn":<LSN>,                up to where it has the memories, as far as that is durable
+//	 "lost":true}                a sync failed: what looks written may not be; all of it is copied again
 //
 // It is the first file of the new place, and removed last. A folder that has it
 // is no store, unless the state is "ready" and the note in the old place has its id: then

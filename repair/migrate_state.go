@@ -37,6 +37,7 @@ type migration struct {
 	Began  time.Time `json:"began"`
 	State  string    `json:"state"`
 	LSN    uint64    `json:"lsn"`
+	Lost   bool      `json:"lost,omitempty"`
 }
 
 // moved is moved.json.
