@@ -189,6 +189,12 @@ func (m *migrate) begin(ctx context.Context) error {
 	if err := m.own(); err != nil {
 		return err
 	}
+	if note, was, err := readMoved(m.fs, m.s.To); err != nil || was && note.Store != m.report.Store {
+		if err == nil {
+			err = fmt.Errorf("%s holds the note that another store went from there to %s: %w: name a new folder", m.s.To, note.To, errs.ErrInvalid)
+		}
+		return err
+	}
 	if m.state.Lost {
 		if err := m.startOver(); err != nil {
 			return err
@@ -279,7 +285,18 @@ func (m *migrate) own() error {
 	if state.Store != m.report.Store {
 		return fmt.Errorf("%s is the unfinished copy of another store, the one in %s: %w: name a new folder", m.s.To, state.From, errs.ErrInvalid)
 	}
-	state.From, m.state = m.s.From, state
+	// Ready, and the place it was copied from says so: it is the store, though nobody
+	// has opened it yet. Who has the same UUID now is an older copy of it.
+	if state.State == stateReady {
+		note, gone, err := readMoved(m.fs, state.From)
+		if err == nil && gone && note.ID == state.ID {
+			err = fmt.Errorf("%s is the store since it was moved from %s; %s is a copy of before: %w", m.s.To, state.From, m.s.From, errs.ErrInvalid)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	m.state = state
 	m.state.From = m.s.From
 	return nil
 }
