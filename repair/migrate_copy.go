@@ -31,7 +31,7 @@ const (
 
 // memories copies them, catches up, and compares.
 func (m *migrate) memories(ctx context.Context) error {
-	if err := vfs.MkdirAll(m.fs, m.to(migrateMemories), m.s.FolderMode); err != nil {
+	if err := m.folder(migrateMemories); err != nil {
 		return err
 	}
 	at, err := m.pass(ctx, "copying", false)
@@ -49,6 +49,19 @@ func (m *migrate) memories(ctx context.Context) error {
 	}
 	if err == nil {
 		err = m.settled(at)
+	}
+	return err
+}
+
+// folder makes one in the new place. A link, which somebody has put there since,
+// would have us remove what is surplus elsewhere.
+func (m *migrate) folder(name string) error {
+	if err := vfs.MkdirAll(m.fs, m.to(name), m.s.FolderMode); err != nil {
+		return err
+	}
+	info, err := m.fs.Stat(m.to(name))
+	if err == nil && !info.Mode.IsDir() {
+		err = fmt.Errorf("%s is not a folder (%s): %w: a store does not follow links", m.to(name), info.Mode, errs.ErrInvalid)
 	}
 	return err
 }

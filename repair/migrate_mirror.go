@@ -86,7 +86,7 @@ func (c *mirror) folder(name string, depth int) error {
 		m.report.Left = append(m.report.Left, filepath.ToSlash(name))
 		return nil
 	}
-	if err := vfs.MkdirAll(m.fs, m.to(name), m.s.FolderMode); err != nil {
+	if err := m.folder(name); err != nil {
 		return err
 	}
 	names, err := sortedNames(m.fs, m.from(name))

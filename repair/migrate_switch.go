@@ -102,6 +102,9 @@ func (m *migrate) finish(ctx context.Context, note *moved) error {
 		err = fmt.Errorf("%s says that the store is in %s, where it is not now: %w: is its disk mounted?", m.from(MovedName), m.s.To, errors.Join(errs.ErrNoStore, cerr))
 	}
 	if err == nil && m.s.RemoveSource {
+		err = m.apart() // the folders may have been moved since
+	}
+	if err == nil && m.s.RemoveSource {
 		err = m.remove(ctx)
 	}
 	return err
