@@ -181,6 +181,9 @@ backups/
 vector_index/
 checkpoint
 memory_index*.json
+moved.json*
+migrate.json*
+migrate.lock
 `
 
 // makeFolders makes what is missing, and refuses a link where a folder of the
