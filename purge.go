@@ -145,7 +145,7 @@ func (st *Store) purgeLocked(ctx context.Context, ids []string, r *PurgeReport) 
 	}
 	edits, err := st.flusher.files.WipeTemp(st.surplus(ctx))
 	st.edited(ctx, edits)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
 	if err := st.purgeBackups(ids, c, r); err != nil {
@@ -248,7 +248,7 @@ func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *Purge
 	r.Removed = append(append(r.Removed, aside...), parked...)
 	for _, name := range traces.Unread() {
 		r.Left = append(r.Left, &CorruptionError{Path: "quarantine/" + name, Offset: -1,
-			Err: errors.New("it is a damaged copy of the log, part of which cannot be read, so it may hold what was purged: remove it, then purge again")})
+			Err: errors.New("it may hold what was purged, or only mention it, and other memories with it: when you need nothing of it remove it, then purge again")})
 	}
 	own := st.fs.Host().PID
 	for _, pid := range st.log.Processes() {

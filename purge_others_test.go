@@ -88,3 +88,28 @@ func TestPurgeSparesSecondNames(t *testing.T) {
 		t.Errorf("the snapshot: %q, %v", b, err)
 	}
 }
+
+// A piece of the log that was set aside holds other memories as well, perhaps as
+// their only copy: that it mentions a word is no reason to destroy it.
+func TestPurgeLeavesPiecesThatMention(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	st := openTest(t, dir, &Options{NoBackground: true})
+	if _, err := st.Put(ctx, Memory{ID: "journal", Content: "forget"}); err != nil {
+		t.Fatal(err)
+	}
+	q := docfile.NewQuarantine(docfile.Layout{FS: vfs.OS(), Root: dir}, time.Now)
+	text := "frames of b, which says: see the journal of monday"
+	where, err := q.Bytes("00000001.wal", []byte(text), docfile.Note{Why: "it is damaged", From: "wal/00000001.wal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := st.Purge(ctx, "journal")
+	var left *CorruptionError
+	if !errors.As(err, &left) || filepath.Join(dir, left.Path) != filepath.Join(dir, where) || len(r.Left) != 1 {
+		t.Errorf("left %v, %v", r.Left, err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, where)); err != nil || string(b) != text {
+		t.Errorf("it is %q now, %v", b, err)
+	}
+}

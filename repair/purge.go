@@ -24,10 +24,10 @@ type Traces struct {
 	names   []string // of their files
 	members [][]byte // their id as a document's first member has it
 	plain   [][]byte // ids that are long enough not to be met by chance
-	unread  []string // pieces of the archive that could not be inflated, as far as was read free of traces
+	unread  []string // pieces that only mention it, or cannot be read whole: their owner decides
 }
 
-// Unread are files in quarantine of which a part could not be read.
+// Unread are files in quarantine that may hold it: a part cannot be read, or they mention it.
 func (t *Traces) Unread() []string { return t.unread }
 
 // rare is how long an id must be for its bare bytes to mean it.
@@ -222,7 +222,16 @@ func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 	} else if ofMemory(fsys, folder, name) {
 		return t.Holds(b), nil
 	}
-	return t.In(b), nil
+	if !t.In(b) {
+		return false, nil
+	}
+	// A piece of log or index holds other memories too, perhaps as their only copy:
+	// a word in it is no proof that it holds this one.
+	if !has(b, t.members) && !slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(b, []byte("memories/"+n)) }) {
+		t.unread = append(t.unread, name)
+		return false, nil
+	}
+	return true, nil
 }
 
 // ofMemory says whether what was set aside, or parked, is a memory's file.

@@ -87,8 +87,12 @@ func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
 		return
 	}
 	if complete {
-		a.say("purged: %d versions and deletions in the archive, %d index backups, %d things set aside; no trace is left in the store's folder",
-			r.Frames, r.Backups+r.Dropped, len(r.Removed))
+		rest := "no trace is left in the store's own files"
+		if len(r.Backup) > 0 {
+			rest = "what follows was not looked into"
+		}
+		a.say("purged: %d versions and deletions in the archive, %d index backups, %d things set aside; %s",
+			r.Frames, r.Backups+r.Dropped, len(r.Removed), rest)
 	}
 	for _, name := range r.Backup {
 		a.note("%s keeps old states, and was not touched: what is in it is not purged", name)
