@@ -157,11 +157,14 @@ func (s *State) Line(kind byte, id string) (index.Entry, error) {
 	return e, nil
 }
 
-// Changed says whether a key whose newest version was known when the swap
-// counter stood at since may have another one now.
+// Changed says whether a key whose newest version, 0 when absent, was known when
+// the swap counter stood at since may have another one now.
 func (s *State) Changed(kind byte, id string, version, since uint64) bool {
 	if pos, deleted, ok := s.overlay.Load().Get(kind, id); ok {
-		return deleted || pos != version
+		if deleted {
+			pos = 0
+		}
+		return pos != version
 	}
 	return s.swaps.Load() != since
 }
@@ -169,13 +172,9 @@ func (s *State) Changed(kind byte, id string, version, since uint64) bool {
 // Hint is for a precondition on what Find says after this call.
 func (s *State) Hint() uint64 { return s.swaps.Load() + 1 }
 
-// Unchanged is wal.Options.Unchanged: the set is the one that was looked into
-// when the hint was taken, and the overlay does not know the key otherwise.
+// Unchanged is wal.Options.Unchanged.
 func (s *State) Unchanged(p wal.Precondition) bool {
-	if pos, deleted, ok := s.overlay.Load().Get(p.Key[0], p.Key[1:]); ok {
-		return deleted && p.LSN == 0 || !deleted && pos == p.LSN
-	}
-	return s.swaps.Load()+1 == p.Hint
+	return !s.Changed(p.Key[0], p.Key[1:], p.LSN, p.Hint-1)
 }
 
 // Swaps counts how often the set was replaced.
