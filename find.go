@@ -39,12 +39,16 @@ func (st *Store) find(ctx context.Context, id string, doc bool) (version, error)
 		if err := st.sight(ctx); err != nil {
 			return version{}, err
 		}
-		seen := st.log.Applied()
+		seen, swaps := st.log.Applied(), st.state.Swaps()
 		place, err := st.state.Find(record.Memory, id)
 		if st.log.Applied() < seen {
 			continue // this process starts again from newer views
 		}
 		if err != nil {
+			if errors.Is(err, ErrCorrupt) && st.healed(swaps) {
+				last = err
+				continue
+			}
 			if errors.Is(err, ErrCorrupt) && st.flusher.rotten.CompareAndSwap(false, true) {
 				st.flusher.changed(st, st.flushThreshold()) // it is made again in the next round
 			}

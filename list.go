@@ -195,12 +195,6 @@ func (st *Store) ids(ctx context.Context, f filters) iter.Seq2[string, error] {
 			yield("", err)
 			return
 		}
-		set := st.state.Set()
-		if set == nil {
-			yield("", ErrClosed)
-			return
-		}
-		defer set.Release()
 		after, err := table.EncodeKey(f.after)
 		if err != nil {
 			yield("", &FieldError{Field: "id", Value: quote(f.after), Err: err})
@@ -214,7 +208,10 @@ func (st *Store) ids(ctx context.Context, f filters) iter.Seq2[string, error] {
 		give := func(c *change) bool {
 			return c.deleted || !f.line(c.id, &c.line, now) || yield(c.id, nil)
 		}
-		for item, err := range st.base(set, f) {
+		for item, err := range st.base(f) {
+			if err != nil && item.key != "" && overtaken(changed.list, item.key) {
+				continue // what its line says is of no interest
+			}
 			if err != nil {
 				if !yield("", err) {
 					return
@@ -233,14 +230,7 @@ func (st *Store) ids(ctx context.Context, f filters) iter.Seq2[string, error] {
 			if overtaken(changed.list, item.key) {
 				continue
 			}
-			e, err := index.ParseLine(item.line)
-			if err != nil {
-				err = fmt.Errorf("index line of %s: %w", quote(item.id), err)
-			}
-			if err == nil && !f.line(item.id, &e, now) {
-				continue
-			}
-			if !yield(item.id, err) {
+			if f.line(item.id, &item.line, now) && !yield(item.id, nil) {
 				return
 			}
 		}
@@ -261,11 +251,40 @@ func overtaken(list []change, key string) bool {
 // item is a line of the set.
 type item struct {
 	id, key string
-	line    []byte
+	line    index.Entry
 }
 
-// base yields the lines of the set, those of one session by by_session.
-func (st *Store) base(set *index.Set, f filters) iter.Seq2[item, error] {
+// base yields the lines of the index, those of one session by by_session. Where
+// it is damaged and somebody has healed it since, the healed one goes on behind
+// the last line.
+func (st *Store) base(f filters) iter.Seq2[item, error] {
+	return func(yield func(item, error) bool) {
+		for again := true; again; {
+			again = false
+			swaps, set := st.state.Swaps(), st.state.Set()
+			if set == nil {
+				yield(item{}, ErrClosed)
+				return
+			}
+			for it, err := range lines(set, f) {
+				if errors.Is(err, ErrCorrupt) && st.healed(swaps) {
+					again = true
+					break
+				}
+				if !yield(it, err) {
+					break
+				}
+				if err == nil {
+					f.after = it.id
+				}
+			}
+			_ = set.Release()
+		}
+	}
+}
+
+// lines yields the lines of a set.
+func lines(set *index.Set, f filters) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
 		section, span := index.Memories, index.Span{Prefix: f.prefix}
 		if f.session != nil {
@@ -277,7 +296,7 @@ func (st *Store) base(set *index.Set, f filters) iter.Seq2[item, error] {
 				span.From = index.SessionKey(*f.session, f.after)
 			}
 		}
-		var line []byte
+		var buf []byte
 		for e, err := range set.Range(section, span) {
 			if err != nil {
 				if !yield(item{}, err) {
@@ -285,18 +304,23 @@ func (st *Store) base(set *index.Set, f filters) iter.Seq2[item, error] {
 				}
 				continue
 			}
-			it := item{id: string(e.Key), line: e.Value}
+			it, line := item{id: string(e.Key)}, e.Value
 			if f.session != nil {
 				var ok bool
 				if _, it.id, ok = index.SplitSessionKey(it.id); !ok {
 					err = fmt.Errorf("%w: by_session has the key %s", ErrCorrupt, quote(it.id))
-				} else if line, ok, err = set.Get(line[:0], index.Memories, it.id); err == nil && !ok {
+				} else if buf, ok, err = set.Get(buf[:0], index.Memories, it.id); err == nil && !ok {
 					err = fmt.Errorf("%w: by_session names %s, which is not in the index", ErrCorrupt, quote(it.id))
 				}
-				it.line = line
+				line = buf
 			}
 			if err == nil {
 				it.key, err = table.EncodeKey(it.id)
+			}
+			if err == nil {
+				if it.line, err = index.ParseLine(line); err != nil {
+					err = fmt.Errorf("%w: index line of %s: %w", ErrCorrupt, quote(it.id), err)
+				}
 			}
 			if !yield(it, err) {
 				return

@@ -121,6 +121,7 @@ func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change
 	if err != nil {
 		return err
 	}
+	st.log.SayRemade()
 	if !errors.Is(why, errAsked) {
 		st.o.Logger.Error("the index was damaged and was made again", "from", origin(from), "why", why, "memories", n)
 	}

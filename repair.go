@@ -208,6 +208,7 @@ func (st *Store) reindexRound(ctx context.Context, why error) error {
 	if err := st.sight(ctx); err != nil && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
+	st.keepUp()
 	c, err := st.log.Checkpoint()
 	if err != nil {
 		return err

@@ -51,6 +51,7 @@ func small(set *index.Set) bool {
 // It is written while the files are on their way to the disk, and takes its
 // place when these are durable.
 func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always bool) error {
+	st.keepUp()
 	set := st.state.Set()
 	if set == nil {
 		return ErrClosed

@@ -21,14 +21,15 @@ import (
 
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
-	dir   string
-	fs    vfs.FS
-	o     Options
-	log   *wal.FileLog
-	state state.State
-	codec record.Codec
-	works sync.Pool // of *work
-	cache *otter.Cache[string, *cached]
+	dir    string
+	fs     vfs.FS
+	o      Options
+	log    *wal.FileLog
+	state  state.State
+	remade atomic.Uint64 // the log's Remade, when the index was last mapped
+	codec  record.Codec
+	works  sync.Pool // of *work
+	cache  *otter.Cache[string, *cached]
 
 	layout   docfile.Layout
 	memories *docfile.Folder

@@ -171,7 +171,7 @@ func (st *Store) sight(ctx context.Context) error {
 	if err := st.log.CatchUp(ctx); err != nil {
 		return err
 	}
-	if st.log.Spilled() > st.state.From() {
+	if st.log.Spilled() > st.state.From() || st.log.Remade() != st.remade.Load() {
 		_ = st.refresh() // the old one and the overlay still say the same
 	}
 	return nil
@@ -184,14 +184,51 @@ func (st *Store) refresh() error {
 		return nil // somebody is at it
 	}
 	defer st.flusher.refreshing.Unlock()
+	return st.remap()
+}
+
+func (st *Store) remap() error {
+	remade := st.log.Remade()
 	set, err := st.loadIndex(st.log.UUID(), st.log.Spilled(), false)
 	if err == nil {
 		err = st.state.Swap(set)
 	}
 	if err != nil {
 		st.o.Logger.Debug("mapping a newer index", "err", err)
+		return err
 	}
-	return err
+	st.remade.Store(remade)
+	return nil
+}
+
+// healed says, of a look-up that met damage in the index when this had been
+// replaced so many times, that another one is mapped by now: somebody has healed
+// it, and may have been killed before he could say so.
+func (st *Store) healed(swaps uint64) bool {
+	st.flusher.refreshing.Lock()
+	defer st.flusher.refreshing.Unlock()
+	return st.state.Swaps() != swaps || !st.stands() && st.remap() == nil
+}
+
+// keepUp maps the index that stands in the folder, before another one is made of
+// the one that is mapped; flush.lock is held. Where it cannot be used the one that
+// is mapped goes on.
+func (st *Store) keepUp() {
+	st.flusher.refreshing.Lock()
+	defer st.flusher.refreshing.Unlock()
+	if !st.stands() {
+		_ = st.remap()
+	}
+}
+
+// stands says whether the index that is mapped is the one in the folder.
+func (st *Store) stands() bool {
+	set := st.state.Set()
+	if set == nil {
+		return true
+	}
+	defer set.Release()
+	return set.Stands(st.fs, st.dir)
 }
 
 // target is where an index is written to.

@@ -29,6 +29,7 @@
 //	12      1 from an unclean recovery until all files above flushed were written again
 //	13      the newest segment that some process makes in the background
 //	14      1 from when a holder of flush.lock died until tmp/ was looked through
+//	15      how often the index was made anew where one stood: who has that mapped looks again
 //	16–21   who took each lock last: process id and Unix seconds; for messages, flock is the truth
 //	64–319  process ids of those attached; for people
 //

@@ -23,6 +23,7 @@ const (
 	wordDistrust // 1 from an unclean recovery until every file above flushed was written again
 	wordMaking   // the newest segment that some process makes in the background
 	wordAbandon  // 1 from when a holder of flush.lock died until tmp/ was looked through
+	wordRemade   // how often the index was made anew where one stood
 
 	wordHolders = 16 // one for each lock role
 	wordPIDs    = 64 // attached processes, up to maxPIDs

@@ -160,6 +160,19 @@ func (l *FileLog) Abandoned() bool {
 // Tidied says that tmp/ was looked through; flush.lock is held.
 func (l *FileLog) Tidied() { l.shared.Store(wordAbandon, 0) }
 
+// Remade is how often, in this boot, the index was made anew where one stood. Who
+// finds another number than last time maps what stands there now, also when
+// spilled has not moved.
+func (l *FileLog) Remade() uint64 {
+	if l.shared.Shared == nil {
+		return 0
+	}
+	return l.shared.Load(wordRemade)
+}
+
+// SayRemade says that it was; flush.lock is held, and the new one is in its place.
+func (l *FileLog) SayRemade() { l.shared.raise(wordRemade, l.shared.Load(wordRemade)+1) }
+
 // Trust says that they have been; flush.lock is held.
 func (l *FileLog) Trust() { l.shared.Store(wordDistrust, 0) }
 

@@ -22,6 +22,7 @@ type Table struct {
 	name     string
 	sch      *Schema
 	mapping  vfs.Mapping
+	file     vfs.Info // of the file that is mapped
 	data     []byte
 	body     int // where the metadata begin
 	meta     Meta
@@ -43,6 +44,11 @@ func Open(fsys vfs.FS, dir, name string, sch *Schema) (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("look at %s: %w", name, err)
+	}
 	m, err := f.Map()
 	if cerr := f.Close(); err == nil && cerr != nil {
 		_ = m.Close()
@@ -51,7 +57,7 @@ func Open(fsys vfs.FS, dir, name string, sch *Schema) (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", name, err)
 	}
-	t := &Table{name: name, sch: sch, mapping: m, data: m.Bytes()}
+	t := &Table{name: name, sch: sch, mapping: m, file: info, data: m.Bytes()}
 	t.refs.Store(1)
 	if err := t.guard(t.readEnd); err != nil {
 		_ = m.Close()

@@ -114,8 +114,10 @@ func openShared(fsys vfs.FS, dir, name string, sch *Schema, store string, had *T
 	return t, nil
 }
 
-// is reports whether the file of this name ends as t does. The last line holds
-// the hash of the metadata, and these the hashes of everything else.
+// is reports whether the file of this name is the one that t maps, and still ends
+// as t does. The last line holds the hash of the metadata, and these the hashes
+// of everything else: one that was made again as it had been, because this one is
+// damaged, ends alike, and is another file.
 func (t *Table) is(fsys vfs.FS, dir string) bool {
 	f, err := fsys.OpenFile(filepath.Join(dir, t.name), os.O_RDONLY, 0)
 	if err != nil {
@@ -123,11 +125,31 @@ func (t *Table) is(fsys vfs.FS, dir string) bool {
 	}
 	var last [endWidth]byte
 	info, err := f.Stat()
-	if err == nil && info.Size == int64(len(t.data)) {
+	if err == nil && t.maps(info) {
 		_, err = f.ReadAt(last[:], info.Size-int64(endWidth))
 	}
 	cerr := f.Close()
 	return err == nil && cerr == nil && last == t.end
+}
+
+// maps reports whether a file is the one that t maps, as it was then.
+func (t *Table) maps(info vfs.Info) bool {
+	return info.Ino == t.file.Ino && info.Dev == t.file.Dev && info.Size == int64(len(t.data)) && info.Mtime.Equal(t.file.Mtime)
+}
+
+// Stands reports whether the files of the set are still in their places. An
+// index that was made again because it was damaged may cover just what this one
+// does, and is another one.
+func (s *Set) Stands(fsys vfs.FS, dir string) bool {
+	for _, t := range []*Table{s.base, s.delta} {
+		if t == nil {
+			continue
+		}
+		if info, err := fsys.Stat(filepath.Join(dir, t.name)); err != nil || !t.maps(info) {
+			return false
+		}
+	}
+	return true
 }
 
 // Empty is a set without files, covering everything below lsn.

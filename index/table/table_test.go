@@ -113,6 +113,7 @@ func (m memFS) OpenFile(name string, _ int, _ fs.FileMode) (vfs.File, error) {
 	return memFile{b: b}, nil
 }
 func (f memFile) Map() (vfs.Mapping, error) { return f, nil }
+func (f memFile) Stat() (vfs.Info, error)   { return vfs.Info{Size: int64(len(f.b))}, nil }
 func (f memFile) Bytes() []byte             { return f.b }
 func (f memFile) Close() error              { return nil }
 

@@ -56,6 +56,19 @@ func (s *State) count(set *index.Set) {
 	s.live[record.Assembly] = set.Count(index.Assemblies)
 }
 
+// recount takes in what a set that was made anew knows and the current one, which
+// covers the same, had lost, or the other way round.
+func (s *State) recount(set *index.Set) {
+	old := s.sets.Acquire()
+	if old == nil {
+		s.count(set)
+		return
+	}
+	s.live[record.Memory] += set.Count(index.Memories) - old.Count(index.Memories)
+	s.live[record.Assembly] += set.Count(index.Assemblies) - old.Count(index.Assemblies)
+	_ = old.Release() // not the last one: it is still the current set
+}
+
 // Apply takes durable entries in. Those that the set covers change nothing.
 func (s *State) Apply(entries []wal.Entry) error {
 	s.mu.Lock()
@@ -152,7 +165,7 @@ func (s *State) Line(kind byte, id string) (index.Entry, error) {
 	}
 	e, err := index.ParseLine(line)
 	if err != nil {
-		return e, fmt.Errorf("index line of %s: %w", errs.Quote(id), err)
+		return e, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(id), err)
 	}
 	return e, nil
 }
@@ -205,13 +218,16 @@ func (s *State) Swap(set *index.Set) error {
 	if set.LSN() < s.from.Load() {
 		return set.Release()
 	}
+	switch {
+	case s.applied < set.LSN():
+		s.count(set) // another process was ahead of us
+	case set.LSN() == s.from.Load():
+		s.recount(set)
+	}
 	if set.LSN() > s.from.Load() {
 		s.inexact = false
 	}
 	s.from.Store(set.LSN())
-	if s.applied < set.LSN() {
-		s.count(set) // another process was ahead of us
-	}
 	err := s.sets.Swap(set)
 	s.swaps.Add(1)
 	s.overlay.Load().DropBelow(set.LSN())

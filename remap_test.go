@@ -1,0 +1,167 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// openCounting opens a store as another process would, and counts how often it
+// makes the index anew.
+func openCounting(t *testing.T, dir string) (*Store, *atomic.Int64) {
+	n := new(atomic.Int64)
+	o := *smallLog
+	o.Listener = func(e Event) {
+		if e.Kind == EventRebuilt {
+			n.Add(1)
+		}
+	}
+	return openTest(t, dir, &o), n
+}
+
+// spoilLine damages the line of a memory in an index that others have mapped.
+func spoilLine(t *testing.T, path, id string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprintf("%q:{", id)
+	at := bytes.Index(b, []byte(line+`"filepath"`))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil || at < 0 {
+		t.Fatal(err, at)
+	}
+	_, err = f.WriteAt([]byte("F"), int64(at+len(line)+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An index that one process healed is what the others see, also when nothing was
+// written since: who has the old one mapped neither answers from it nor heals again.
+func TestHealedIndexIsSeenByOthers(t *testing.T) {
+	aged, want := aged(t)
+	for _, told := range []bool{true, false} { // false: the healer was killed before he told the others
+		t.Run(fmt.Sprint("told ", told), func(t *testing.T) {
+			ctx := context.Background()
+			dir := filepath.Join(t.TempDir(), "s")
+			copyDir(t, aged, dir)
+			healer, healed := openCounting(t, dir)
+			other, again := openCounting(t, dir)
+			lister, _ := openCounting(t, dir)
+			spoilLine(t, filepath.Join(dir, index.BaseName), "k70")
+			if _, err := healer.Get(ctx, "k70"); !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("the damage was not met: %v", err)
+			}
+			if err := healer.Flush(ctx); err != nil || healed.Load() != 1 {
+				t.Fatalf("%v; the index was made %d times", err, healed.Load())
+			}
+			if !told {
+				other.remade.Store(other.log.Remade())
+				lister.remade.Store(lister.log.Remade())
+			}
+			for id, w := range want {
+				if m, err := other.Get(ctx, id); err != nil || m.Version != w.Version {
+					t.Fatalf("%s: version %d, %v; want %d", id, m.Version, err, w.Version)
+				}
+			}
+			compare(t, contents(t, lister), want, true)
+			if n, err := lister.Count(ctx); err != nil || n != int64(len(want)) {
+				t.Errorf("%d are counted, %v; want %d", n, err, len(want))
+			}
+			if err := other.Flush(ctx); err != nil || again.Load() != 0 {
+				t.Errorf("%v; healed again %d times", err, again.Load())
+			}
+		})
+	}
+}
+
+// Who met the damage before it was healed does not heal it a second time.
+func TestHealedIndexIsNotHealedAgain(t *testing.T) {
+	ctx := context.Background()
+	dir, want := aged(t)
+	first, one := openCounting(t, dir)
+	second, two := openCounting(t, dir)
+	spoilLine(t, filepath.Join(dir, index.BaseName), "k70")
+	for _, st := range []*Store{first, second} {
+		if _, err := st.Get(ctx, "k70"); !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("the damage was not met: %v", err)
+		}
+	}
+	for _, st := range []*Store{first, second} {
+		if err := st.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, contents(t, st), want, true)
+	}
+	if one.Load() != 1 || two.Load() != 0 {
+		t.Errorf("the index was made %d times by the first, %d times by the second", one.Load(), two.Load())
+	}
+}
+
+// What one process has the index rebuilt for is not written back by another one
+// that still has the old index mapped, nor answered from it.
+func TestRebuiltIndexStays(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		t.Run(fmt.Sprint("told ", told), func(t *testing.T) {
+			ctx := context.Background()
+			dir, want := aged(t)
+			var lost string
+			for lost = range want {
+				break
+			}
+			base, err := index.OpenBase(vfs.OS(), dir, storeOf(t, dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum, _ := index.Chain(base)
+			_, err = index.WriteBase(base, index.Target{FS: vfs.OS(), Dir: dir, Temp: filepath.Join(dir, "tmp", "x"), Store: storeOf(t, dir), Chain: sum, LSN: base.LSN(), Now: time.Now()},
+				index.Changes{List: []index.Change{{Section: index.Memories, ID: lost, Version: base.LSN() - 1, Deleted: true}}})
+			if err = errors.Join(err, base.Release()); err != nil {
+				t.Fatal(err)
+			}
+			st, _ := openCounting(t, dir)
+			other, _ := openCounting(t, dir)
+			if _, err := other.Get(ctx, lost); !errors.Is(err, ErrNotFound) {
+				t.Fatalf("the index that was made wrong knows %s: %v", lost, err)
+			}
+			if err := st.RebuildIndex(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if !told {
+				other.remade.Store(other.log.Remade())
+			} else {
+				if m, err := other.Get(ctx, lost); err != nil || m.Version != want[lost].Version {
+					t.Errorf("%s in the other process: version %d, %v; want %d", lost, m.Version, err, want[lost].Version)
+				}
+				if n, err := other.Count(ctx); err != nil || n != int64(len(want)) {
+					t.Errorf("%d are counted, %v; want %d", n, err, len(want))
+				}
+			}
+			m, err := other.Put(ctx, Memory{ID: "new", Content: "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := other.Compact(ctx); err != nil {
+				t.Fatal(err)
+			}
+			want["new"] = m
+			for _, s := range []*Store{st, other} {
+				compare(t, contents(t, s), want, true)
+				if n, err := s.Count(ctx); err != nil || n != int64(len(want)) {
+					t.Errorf("%d are counted, %v; want %d", n, err, len(want))
+				}
+			}
+		})
+	}
+}
