@@ -20,6 +20,7 @@ var (
 	ErrNoStore        = errs.ErrNoStore        // the folder holds no store
 	ErrNewerFormat    = errs.ErrNewerFormat    // written by a newer version of this library
 	ErrSyncFailed     = errs.ErrSyncFailed     // the disk refuses to sync; reads go on
+	ErrTooManyFiles   = errs.ErrTooManyFiles   // nothing was tried; it is as soon as files can be opened
 	ErrOutcomeUnknown = errs.ErrOutcomeUnknown // the write may or may not have happened
 	ErrTruncated      = errs.ErrTruncated      // the log no longer reaches back so far
 	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached

@@ -21,6 +21,8 @@ func (st *Store) ioError(doing, path string, err error) error {
 		err = fmt.Errorf("%s %s: %w: %w", doing, path, ErrDiskFull, err)
 	case vfs.IsPermission(err):
 		err = fmt.Errorf("%s %s: %w: %w", doing, path, ErrPermission, err)
+	case vfs.IsUnopened(err) && !errors.Is(err, ErrTooManyFiles):
+		return fmt.Errorf("%s %s: %w: %w", doing, path, ErrTooManyFiles, err)
 	default:
 		return fmt.Errorf("%s %s: %w", doing, path, err)
 	}

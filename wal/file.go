@@ -199,6 +199,8 @@ func (l *FileLog) ioError(doing, path string, err error) error {
 		return l.noSpace(fmt.Errorf("%s %s: %w", doing, path, err))
 	case vfs.IsPermission(err):
 		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrPermission, err)
+	case vfs.IsUnopened(err) && !errors.Is(err, errs.ErrTooManyFiles):
+		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrTooManyFiles, err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, path, err)
 }

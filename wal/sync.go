@@ -48,7 +48,7 @@ func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 		if err == nil {
 			continue
 		}
-		if !errors.Is(err, errs.ErrSyncFailed) || errors.Is(err, errRewrite) ||
+		if !errors.Is(err, errs.ErrSyncFailed) && !vfs.IsUnopened(err) || errors.Is(err, errRewrite) ||
 			ctx.Err() != nil || l.o.Clock().Sub(began) > l.o.LockWait {
 			return err
 		}
@@ -74,31 +74,29 @@ func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
 // syncLocked makes durable what is written by now; sync.lock is held.
 func (l *FileLog) syncLocked() error {
 	from, to := l.shared.durable(), l.shared.tail()
-	again := l.shared.Load(wordSyncing) != 0
-	if again {
-		if err := l.rewrite(from, to); err != nil {
-			l.shared.Store(wordPoison, poisonSync)
-			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
-		}
+	open, err := l.toSync(from, to)
+	if vfs.IsUnopened(err) {
+		return err // nothing was tried, so nothing failed
+	}
+	if err == nil && l.shared.Load(wordSyncing) != 0 {
+		err = l.rewrite(from, to)
+	}
+	if err != nil {
+		l.shared.Store(wordPoison, poisonSync)
+		return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 	}
 	l.shared.Store(wordSyncing, 1)
-	for n := l.geo.Number(from); n <= l.geo.Number(to-1); n++ {
-		f, err := l.segment(n)
-		if errors.Is(err, errNoSegment) && n == l.geo.Number(from) && l.geo.Number(to-1) > n {
-			continue // durable stands at the end of a segment that has been released
-		}
+	for _, s := range open {
 		began := l.o.Clock()
-		if err == nil {
-			err = f.Datasync()
-		}
+		err := s.file.Datasync()
 		if took := l.o.Clock().Sub(began); took > slowSync {
-			l.o.Logger.Warn("slow sync", "segment", n, "took", took)
-			l.o.Event(Event{Kind: EventSlowSync, Path: "wal/" + segment.Name(n), Took: took, Err: err})
+			l.o.Logger.Warn("slow sync", "segment", s.number, "took", took)
+			l.o.Event(Event{Kind: EventSlowSync, Path: "wal/" + segment.Name(s.number), Took: took, Err: err})
 		}
 		if err != nil {
 			l.shared.Store(wordPoison, poisonSync)
-			l.o.Logger.Error("sync failed", "segment", n, "err", err)
-			l.o.Event(Event{Kind: EventSyncFailed, Path: "wal/" + segment.Name(n), Err: err})
+			l.o.Logger.Error("sync failed", "segment", s.number, "err", err)
+			l.o.Event(Event{Kind: EventSyncFailed, Path: "wal/" + segment.Name(s.number), Err: err})
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
 	}
@@ -109,6 +107,28 @@ func (l *FileLog) syncLocked() error {
 		l.o.Event(Event{Kind: EventSyncHealed, Path: "wal"})
 	}
 	return nil
+}
+
+// numbered is an open segment.
+type numbered struct {
+	number uint64
+	file   vfs.File
+}
+
+// toSync opens the segments between two marks, before any of them is synced.
+func (l *FileLog) toSync(from, to LSN) ([]numbered, error) {
+	var list []numbered
+	for n := l.geo.Number(from); n <= l.geo.Number(to-1); n++ {
+		f, err := l.segment(n)
+		if errors.Is(err, errNoSegment) && n == l.geo.Number(from) && l.geo.Number(to-1) > n {
+			continue // durable stands at the end of a segment that has been released
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, numbered{n, f})
+	}
+	return list, nil
 }
 
 // rewrite writes the frames between two marks again, byte for byte. Appenders

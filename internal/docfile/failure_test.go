@@ -169,6 +169,41 @@ func TestFreshInodesAfterFailure(t *testing.T) {
 	}
 }
 
+// FAILURES 17: a folder that could not be opened to sync it has not failed to sync:
+// it is said so, and the round is repeated without new inodes.
+func TestNoFilesLeftToSync(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
+		b := newBed(t, nil)
+		b.put(b.change("a.json", 0, 1), b.change("b.json", 0, 1), b.change("c.json", 0, 1))
+		b.fs.on = func(o, p string) error {
+			if o == "syncdir" && strings.HasSuffix(p, "memories") {
+				return errno
+			}
+			return nil
+		}
+		_, err := b.fl.Round(context.Background(), []Change{b.change("a.json", 1, 2), b.change("b.json", 1, 2)})
+		if !errors.Is(err, errno) || !errors.Is(err, errs.ErrTooManyFiles) || errors.Is(err, errs.ErrSyncFailed) {
+			t.Fatalf("%v: %v", errno, err)
+		}
+		skipWithoutLeases(t, b)
+		reused := 0
+		b.fs.on = func(o, p string) error {
+			if st, err := b.fs.FS.Stat(p); o == "write" && err == nil && st.Size != 0 {
+				reused++
+			}
+			return nil
+		}
+		b.put(b.change("a.json", 2, 2), b.change("b.json", 2, 2), b.change("c.json", 1, 2))
+		for _, name := range []string{"a.json", "b.json", "c.json"} {
+			b.want(name, 2)
+		}
+		b.wantSetAside()
+		if reused == 0 {
+			t.Errorf("%v: the round was repeated with fresh inodes, as after a failed sync", errno)
+		}
+	}
+}
+
 func TestDistrust(t *testing.T) {
 	b := newBed(t, nil)
 	b.put(b.change("a.json", 0, 1), b.change("b.json", 0, 1))

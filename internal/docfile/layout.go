@@ -121,6 +121,8 @@ func failure(doing, what string, err error) error {
 		also = errs.ErrReadOnly
 	case vfs.IsPermission(err):
 		also = errs.ErrPermission
+	case vfs.IsUnopened(err):
+		also = errs.ErrTooManyFiles
 	}
 	if also != nil && !errors.Is(err, also) {
 		return fmt.Errorf("%s %s: %w: %w", doing, what, also, err)
@@ -128,6 +130,11 @@ func failure(doing, what string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, what, err)
 }
 
+// syncFailure is for a sync that failed. One for which nothing could be opened was
+// not tried, and no page of it looks cleaner than it is.
 func syncFailure(what string, err error) error {
+	if vfs.IsUnopened(err) {
+		return failure("open to sync", what, err)
+	}
 	return fmt.Errorf("%w: %w", errs.ErrSyncFailed, failure("sync", what, err))
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -103,6 +104,12 @@ func (p *Placed) Sync() error {
 func (p *Placed) End(err error) error {
 	if p.barrier != nil {
 		_ = p.barrier.Close()
+		return p.r.f.end(err)
+	}
+	if vfs.IsUnopened(err) && !errors.Is(err, errs.ErrSyncFailed) {
+		// No sync has failed: what was written is either synced by itself, or still
+		// known to be dirty. The round is due again, and may use its inodes again.
+		return errors.Join(err, p.r.f.emptyPools())
 	}
 	return p.r.f.end(err)
 }
@@ -112,13 +119,19 @@ func (f *Flusher) end(err error) error {
 		// Pages that a failed sync left behind look clean and are not: what was
 		// written in this round lives in inodes that are never used again.
 		f.fresh, f.distrust = true, true
-		for _, w := range f.workers {
-			_ = w.empty() // what stays is marked, and goes with the next EmptyTemp
-		}
+		_ = f.emptyPools() // what stays is marked, and goes with the next EmptyTemp
 	} else {
 		f.fresh, f.distrust = false, false
 	}
 	return err
+}
+
+func (f *Flusher) emptyPools() error {
+	var all []error
+	for _, w := range f.workers {
+		all = append(all, w.empty())
+	}
+	return errors.Join(all...)
 }
 
 type round struct {

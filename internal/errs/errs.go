@@ -21,6 +21,7 @@ var (
 	ErrNoStore        = errors.New("no store here")
 	ErrNewerFormat    = errors.New("written by a newer version: open it with that one or a later one")
 	ErrSyncFailed     = errors.New("the disk did not accept a sync; writes wait until it does")
+	ErrTooManyFiles   = errors.New("this process or the system has no more open files to give: close some, or raise the limit (ulimit -n)")
 	ErrOutcomeUnknown = errors.New("outcome unknown: the write may or may not have happened")
 	ErrTruncated      = errors.New("no longer in the log")
 	ErrLimit          = errors.New("limit reached")

@@ -24,6 +24,12 @@ func IsStarved(err error) bool {
 	return isAny(err, []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR})
 }
 
+// IsUnopened: there was no open file left to do it with. Whatever it is, it was not
+// tried: a folder that could not be opened to sync it has not failed to sync.
+func IsUnopened(err error) bool {
+	return errors.Is(err, errs.ErrTooManyFiles) || isAny(err, []syscall.Errno{syscall.EMFILE, syscall.ENFILE})
+}
+
 func isAny(err error, list []syscall.Errno) bool {
 	for _, e := range list {
 		if errors.Is(err, e) {
