@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // health is what the flusher has to say.
@@ -95,6 +96,7 @@ type Stats struct {
 	Overlay   int    // keys that changed since the index was written
 	IndexSize int64  // bytes of base and delta
 	Processes []int  // that have it open to write
+	Unsure    []int  // those of them that may be dead: they cannot be seen from here
 	LastFlush time.Time
 	Edits     int // edited files met by this process
 }
@@ -109,7 +111,13 @@ func (st *Store) Stats() Stats {
 	s := Stats{
 		Dir: st.dir, UUID: uuid.UUID(st.log.UUID()).String(), Memories: st.state.Live(record.Memory),
 		Durable: st.log.Durable(), Flushed: st.log.Flushed(), Spilled: st.log.Spilled(), Backlog: st.log.Backlog(),
-		Overlay: st.state.Overlay().Len(), Processes: st.log.Processes(),
+		Overlay: st.state.Overlay().Len(),
+	}
+	for _, a := range st.log.Attached() {
+		s.Processes = append(s.Processes, a.PID)
+		if a.Life == vfs.Unknown {
+			s.Unsure = append(s.Unsure, a.PID)
+		}
 	}
 	s.Unflushed = int64(s.Durable - min(s.Durable, s.Flushed))
 	if set := st.state.Set(); set != nil {

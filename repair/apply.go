@@ -25,6 +25,7 @@ type RepairReport struct {
 	// Waiting could not be done because other processes have the store open.
 	Waiting   []Action
 	Processes []int
+	Unsure    []int // those of them that may be dead: they cannot be seen from here
 	// Remaining is what verify says now, without what lies in quarantine.
 	Remaining []Finding
 	Summary   Summary
@@ -159,9 +160,10 @@ func (r *repairer) alone(list []Action) error {
 		return err
 	}
 	if !ok {
-		r.report.Processes = r.processes()
+		list := r.attached()
+		r.report.Processes, r.report.Unsure = split(list)
 		return &errs.LockError{Path: r.path("wal", "attach.lock"),
-			Err: fmt.Errorf("stop the processes %v, then run memctl repair again", r.report.Processes)}
+			Err: fmt.Errorf("stop the processes %v, then run memctl repair again", list)}
 	}
 	defer release()
 	for _, a := range list {
@@ -211,13 +213,14 @@ func (r *repairer) done(d Done, err error) error {
 	return nil
 }
 
-func (r *repairer) processes() []int {
+// attached are the processes that have the store open now.
+func (r *repairer) attached() []wal.Attached {
 	s, err := r.o.Open(r.ctx, true)
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = s.Close() }()
-	return s.Source().Log.Processes()
+	return s.Source().Log.Attached()
 }
 
 // live works on the open store.

@@ -116,6 +116,7 @@ type RepairPlan struct {
 	Worst   Severity
 	// Processes have the store open. Actions with Alone set wait until they are gone.
 	Processes []int
+	Unsure    []int // those of them that may be dead: they cannot be seen from here
 	o         Options
 }
 
@@ -136,13 +137,25 @@ func Plan(ctx context.Context, dir string, o Options) (*RepairPlan, error) {
 	return p, err
 }
 
+// split gives the ids of processes, and of these those of whom it cannot be told
+// whether they live.
+func split(list []wal.Attached) (pids, unsure []int) {
+	for _, a := range list {
+		pids = append(pids, a.PID)
+		if a.Life == vfs.Unknown {
+			unsure = append(unsure, a.PID)
+		}
+	}
+	return pids, unsure
+}
+
 // look verifies the store and makes actions of what it finds.
 func (p *RepairPlan) look(ctx context.Context) error {
 	p.Actions, p.Left, p.Worst = nil, nil, Info
 	o := p.o
 	o.Verify.Summary = &p.Summary
 	list := &grouped{by: map[string]int{}}
-	for f, err := range Look(ctx, p.Dir, o, func(s Source) { p.Processes = s.Log.Processes() }) {
+	for f, err := range Look(ctx, p.Dir, o, func(s Source) { p.Processes, p.Unsure = split(s.Log.Attached()) }) {
 		if err != nil {
 			return err
 		}

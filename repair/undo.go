@@ -140,7 +140,7 @@ func (u *undo) run() error {
 		return err
 	}
 	if !ok {
-		return &errs.LockError{Path: u.path("wal", "attach.lock"), Err: fmt.Errorf("stop the processes %v, then undo it again", u.processes())}
+		return &errs.LockError{Path: u.path("wal", "attach.lock"), Err: fmt.Errorf("stop the processes %v, then undo it again", u.attached())}
 	}
 	defer release()
 	return u.files()

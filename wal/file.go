@@ -124,20 +124,6 @@ func (l *FileLog) Backlog() int64 {
 	return int64(l.shared.tail() - l.shared.Load(wordSpilled))
 }
 
-// Processes are the ids of the processes that are attached, as they said themselves.
-func (l *FileLog) Processes() []int {
-	var pids []int
-	if l.shared.Shared == nil {
-		return nil
-	}
-	for i := range maxPIDs {
-		if pid := l.shared.Load(wordPIDs + i); pid != 0 {
-			pids = append(pids, int(pid))
-		}
-	}
-	return pids
-}
-
 // Poisoned says that a sync has failed and none has succeeded since.
 func (l *FileLog) Poisoned() bool {
 	return l.shared.Shared != nil && l.shared.Load(wordPoison) == poisonSync

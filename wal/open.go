@@ -84,7 +84,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	if err := l.recover(ctx); err != nil {
 		return err
 	}
-	l.slot = l.shared.claim(l.host.PID)
+	l.slot = l.shared.claim(l.host)
 	if !volume.Coherent {
 		return nil // attach.lock stays exclusive
 	}
@@ -119,7 +119,7 @@ func (l *FileLog) join(ctx context.Context) error {
 		return fmt.Errorf("%w: others have this store open, but %s is not of this boot: close them, then open it again", errs.ErrLocked, l.o.wal("shared"))
 	}
 	l.generation.Store(l.shared.generation())
-	l.slot = l.shared.claim(l.host.PID)
+	l.slot = l.shared.claim(l.host)
 	if l.shared.Load(wordPoison) == poisonDamaged {
 		l.damage.Store(&errs.CorruptionError{Path: "wal", Offset: -1, Err: errors.New("the log is damaged: run memctl verify")})
 		l.report.Damage = l.Damage()

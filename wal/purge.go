@@ -104,7 +104,7 @@ func (l *FileLog) Purge(ctx context.Context, wanted func(key string) bool) (p Pu
 	}
 	if !ok {
 		return p, &errs.LockError{Path: l.o.wal(roleNames[roleHold]), Holder: l.holder(roleHold),
-			Err: fmt.Errorf("a backup is copying the log, in one of the processes %v: wait until it is done, or end it, then purge again", l.Processes())}
+			Err: fmt.Errorf("a backup is copying the log, in one of the processes %v: wait until it is done, or end it, then purge again", l.Attached())}
 	}
 	defer l.unlock(roleHold)
 	if err := l.wipeSegments(ctx, &p); err != nil {

@@ -27,7 +27,8 @@ const (
 
 	wordHolders = 16 // one for each lock role
 	wordPIDs    = 64 // attached processes, up to maxPIDs
-	maxPIDs     = 256
+	maxPIDs     = 192
+	wordBirths  = wordPIDs + maxPIDs // of each: which process it is that has this number
 )
 
 const sharedMagic = 0x3165726168737676 // "vvshare1"
@@ -71,9 +72,12 @@ func (p page) raise(word int, to uint64) bool {
 
 // claim writes down that a process is attached, and returns its slot, -1 when
 // all are taken: the list is for people, locks are the truth.
-func (p page) claim(pid int) int {
+func (p page) claim(h vfs.Host) int {
 	for i := range maxPIDs {
-		if p.CompareAndSwap(wordPIDs+i, 0, uint64(pid)) {
+		if p.CompareAndSwap(wordPIDs+i, 0, uint64(h.PID)) {
+			if h.Birth != 0 {
+				p.Store(wordBirths+i, h.Birth)
+			}
 			return i
 		}
 	}
@@ -81,9 +85,13 @@ func (p page) claim(pid int) int {
 }
 
 func (p page) release(slot int) {
-	if slot >= 0 {
-		p.Store(wordPIDs+slot, 0)
+	if slot < 0 {
+		return
 	}
+	if p.Load(wordBirths+slot) != 0 {
+		p.Store(wordBirths+slot, 0)
+	}
+	p.Store(wordPIDs+slot, 0)
 }
 
 // holder notes who has a lock, for the message of one who waits in vain.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -285,7 +286,7 @@ func TestKilledProcess(t *testing.T) {
 	if err := json.Unmarshal(out, &s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Processes) != 1 || s.Processes[0] != os.Getpid() || len(s.Unseen) != 1 || s.Unseen[0] != cmd.Process.Pid {
+	if len(s.Processes) != 1 || s.Processes[0] != os.Getpid() || len(s.Unseen) != 0 && runtime.GOOS == "linux" {
 		t.Errorf("open in %v, unseen %v; it is open in %d, %d was killed", s.Processes, s.Unseen, os.Getpid(), cmd.Process.Pid)
 	}
 }

@@ -98,6 +98,14 @@ func (a *app) repair(ctx context.Context, dir string, apply bool) error {
 	return err
 }
 
+// mayBeDead says of which processes nothing can be told here.
+func mayBeDead(pids []int) string {
+	if len(pids) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%v may be dead, or in another container: they cannot be seen from here)", pids)
+}
+
 // showPlan tells what would be done. That something is to be done is the exit code.
 func (a *app) showPlan(p *varve.RepairPlan) {
 	if a.document != nil {
@@ -132,7 +140,7 @@ func (a *app) showPlan(p *varve.RepairPlan) {
 		return
 	}
 	if n, pids := p.Alone(), others(p.Processes); n > 0 && len(pids) > 0 {
-		a.note("%d of these need that nobody else has the store open; stop the processes %v first", n, pids)
+		a.note("%d of these need that nobody else has the store open; stop the processes %v first%s", n, pids, mayBeDead(p.Unsure))
 	}
 	for _, f := range p.Left {
 		if f.Severity != repair.Info && a.document == nil {
@@ -204,7 +212,7 @@ func (a *app) showRepair(r *varve.RepairReport) {
 		a.say("remains: %s", printable(r.Remaining[i].String()))
 	}
 	if pids := others(r.Processes); len(r.Waiting) > 0 {
-		a.note("%d steps wait until nobody else has the store open; stop the processes %v and run memctl repair --apply again", len(r.Waiting), pids)
+		a.note("%d steps wait until nobody else has the store open; stop the processes %v%s and run memctl repair --apply again", len(r.Waiting), pids, mayBeDead(r.Unsure))
 	}
 	if a.document != nil {
 		a.document.begin("waiting")

@@ -99,8 +99,8 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) state {
 	}
 	self := func(pid int) bool { return pid == os.Getpid() }
 	s.Processes = slices.DeleteFunc(append([]int{}, s.Processes...), self)
-	// A process that was killed while others had the store open stays on its list.
-	unseen := func(pid int) bool { return vfs.Process(pid).Command == "" }
+	// One of another container, or killed where that cannot be told, stays on the list.
+	unseen := func(pid int) bool { return slices.Contains(n.Unsure, pid) && vfs.Process(pid).Command == "" }
 	for _, pid := range s.Processes {
 		if unseen(pid) {
 			s.Unseen = append(s.Unseen, pid)

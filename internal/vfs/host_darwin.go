@@ -32,3 +32,24 @@ func command(pid int) string {
 }
 
 func pidNamespace() string { return "" }
+
+func birth() uint64 {
+	began, life := started(os.Getpid())
+	if life != Alive {
+		return 0
+	}
+	return birthOf("", began)
+}
+
+// started says when a process began, in microseconds.
+func started(pid int) (began uint64, life Life) {
+	if err := unix.Kill(pid, 0); err == unix.ESRCH {
+		return 0, Dead
+	}
+	kp, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil {
+		return 0, Unknown
+	}
+	at := kp.Proc.P_starttime
+	return uint64(at.Sec)*1e6 + uint64(at.Usec), Alive
+}

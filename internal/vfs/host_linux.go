@@ -1,11 +1,14 @@
 package vfs
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 func bootID() [2]uint64 {
@@ -38,4 +41,49 @@ func command(pid int) string {
 func pidNamespace() string {
 	s, _ := os.Readlink("/proc/self/ns/pid") // "" where there is no /proc
 	return s
+}
+
+// birth is 0 where /proc is missing or another namespace's.
+func birth() uint64 {
+	began, pid, _, ok := stat("self")
+	space := pidNamespace()
+	if !ok || pid != os.Getpid() || space == "" {
+		return 0
+	}
+	clock, _ := os.Readlink("/proc/self/ns/time") // start times are told relative to it
+	return birthOf(space+clock, began)
+}
+
+// started says when a process of this namespace began, in ticks since boot.
+func started(pid int) (began uint64, life Life) {
+	if err := unix.Kill(pid, 0); err == unix.ESRCH {
+		return 0, Dead
+	}
+	began, _, state, ok := stat(strconv.Itoa(pid))
+	if !ok {
+		return 0, Unknown // gone since, or hidden from us
+	}
+	if state == "Z" || state == "X" { // killed, and nobody has asked how it ended
+		if threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task"); err != nil || len(threads) > 1 {
+			return 0, Unknown
+		}
+		return 0, Dead
+	}
+	return began, Alive
+}
+
+// stat reads /proc/<which>/stat: `pid (command) state …`, the start is its 22nd field.
+func stat(which string) (began uint64, pid int, state string, ok bool) {
+	b, err := os.ReadFile("/proc/" + which + "/stat")
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if err != nil || open < 0 || end < open {
+		return 0, 0, "", false
+	}
+	fields := strings.Fields(string(b[end+1:]))
+	if len(fields) < 20 {
+		return 0, 0, "", false
+	}
+	pid, err = strconv.Atoi(strings.TrimSpace(string(b[:open])))
+	began, err2 := strconv.ParseUint(fields[19], 10, 64)
+	return began, pid, fields[0], err == nil && err2 == nil
 }

@@ -48,3 +48,31 @@ func command(pid int) string {
 }
 
 func pidNamespace() string { return "" }
+
+func birth() uint64 {
+	began, life := started(os.Getpid())
+	if life != Alive {
+		return 0
+	}
+	return birthOf("", began)
+}
+
+// started says when a process began, in units of 100 ns.
+func started(pid int) (began uint64, life Life) {
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(pid))
+	if err == windows.ERROR_INVALID_PARAMETER { // no such process
+		return 0, Dead
+	}
+	if err != nil {
+		return 0, Unknown
+	}
+	defer windows.CloseHandle(h)
+	if e, err := windows.WaitForSingleObject(h, 0); err == nil && e == windows.WAIT_OBJECT_0 {
+		return 0, Dead // it has ended, and somebody holds on to it
+	}
+	var created, exited, kernel, user windows.Filetime
+	if windows.GetProcessTimes(h, &created, &exited, &kernel, &user) != nil {
+		return 0, Unknown
+	}
+	return uint64(created.HighDateTime)<<32 | uint64(created.LowDateTime), Alive
+}

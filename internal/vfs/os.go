@@ -65,7 +65,11 @@ func (osFS) Volume(name string) (Volume, error) {
 	return v, pathError("statfs", name, err)
 }
 
-func (osFS) Host() Host { return Process(os.Getpid()) }
+func (osFS) Host() Host {
+	h := Process(os.Getpid())
+	h.Birth = birth()
+	return h
+}
 
 // Process describes another process of this machine, for saying who holds a
 // lock. Its Command is "" when there is no such process or the system does not tell.

@@ -147,4 +147,5 @@ type Host struct {
 	Command      string
 	Name         string
 	PIDNamespace string
+	Birth        uint64 // tells this process from others that have its number; 0 where that cannot be told. See LifeOf
 }
