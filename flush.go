@@ -167,6 +167,9 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 		st.flusher.leftovers = false
 		st.log.Tidied()
 	}
+	if err := st.sweepTemp(ctx); err != nil {
+		st.o.Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
+	}
 	if distrusted {
 		st.flusher.files.Distrust()
 	}

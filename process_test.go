@@ -93,6 +93,19 @@ func child(job, dir string) error {
 		}
 		fmt.Println("holding")
 		select {}
+	case "idle": // flushes, so that it has a pool, and does nothing until killed
+		for v := range 2 {
+			for i := range 3 {
+				if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("idle", i), Content: fmt.Sprint("version ", v)}); err != nil {
+					return err
+				}
+			}
+			if err := st.Flush(ctx); err != nil {
+				return err
+			}
+		}
+		fmt.Println(st.token)
+		select {}
 	}
 	return fmt.Errorf("no such job: %s", job)
 }

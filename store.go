@@ -2,7 +2,6 @@ package varve
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -92,11 +91,10 @@ func (st *Store) open(ctx context.Context) error {
 	if err := st.enter(ctx); err != nil {
 		return err
 	}
-	var token [8]byte
-	if err := st.random(token[:]); err != nil {
+	var err error
+	if st.token, err = st.newToken(); err != nil {
 		return err
 	}
-	st.token = hex.EncodeToString(token[:])
 	st.layout = docfile.Layout{FS: st.fs, Root: st.dir, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
 	st.memories = st.layout.Folder("memories")
 	if err := st.flusher.init(st); err != nil {

@@ -3,10 +3,13 @@ package varve
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/varve-db/varve/internal/record"
@@ -23,6 +26,49 @@ func (st *Store) emptyTemp(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// newToken is what this process calls its own in tmp/:
+//
+//	<process id> '-' <birth, hex> '-' 12 hex digits by chance
+//	16 hex digits by chance, where the process cannot be told from others; see vfs.Host
+func (st *Store) newToken() (string, error) {
+	var b [8]byte
+	if err := st.random(b[:]); err != nil {
+		return "", err
+	}
+	if h := st.fs.Host(); h.Birth != 0 {
+		return fmt.Sprintf("%d-%x-%x", h.PID, h.Birth, b[:6]), nil
+	}
+	return hex.EncodeToString(b[:]), nil
+}
+
+// sweepTemp removes what processes left in tmp/ that were killed while others have
+// the store open, so that it does not stay until the log is recovered one day;
+// flush.lock is held. What may be a living one's is not touched.
+func (st *Store) sweepTemp(ctx context.Context) error {
+	if !st.log.Died() {
+		return nil
+	}
+	own := st.fs.Host()
+	edits, err := st.flusher.files.SweepTemp(func(name string) bool { return leftByDead(own, name) }, st.surplus(ctx))
+	st.edited(ctx, edits)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		st.log.Bury()
+		err = nil
+	}
+	return err
+}
+
+// leftByDead says of a name in tmp/ that its process is dead for certain.
+func leftByDead(own vfs.Host, name string) bool {
+	parts := strings.Split(strings.TrimPrefix(name, "index."), "-")
+	if len(parts) != 3 {
+		return false
+	}
+	pid, err := strconv.Atoi(parts[0])
+	birth, err2 := strconv.ParseUint(parts[1], 16, 64)
+	return err == nil && err2 == nil && vfs.LifeOf(own, pid, birth) == vfs.Dead
 }
 
 // surplus says of a file in tmp/ that nobody's work is lost with it.

@@ -29,6 +29,14 @@ func (f *Flusher) WipeTemp(surplus func(path string, info vfs.Info, data func() 
 	return f.emptyTemp(surplus, true)
 }
 
+// SweepTemp is EmptyTemp for what some processes left, and touches nothing else:
+// of says which of the names in tmp/ are theirs.
+func (f *Flusher) SweepTemp(of func(name string) bool, surplus func(path string, info vfs.Info, data func() ([]byte, error)) bool) ([]Edit, error) {
+	e := emptying{f: f, surplus: surplus, of: of}
+	e.folder(f.o.path(tempFolder), 1)
+	return e.edits, errors.Join(append(e.fails, f.parked.sync())...)
+}
+
 func (f *Flusher) emptyTemp(surplus func(path string, info vfs.Info, data func() ([]byte, error)) bool, wipe bool) ([]Edit, error) {
 	for _, w := range f.workers {
 		if w.cur != nil {
@@ -60,7 +68,8 @@ func (f *Flusher) emptyTemp(surplus func(path string, info vfs.Info, data func()
 type emptying struct {
 	f       *Flusher
 	surplus func(string, vfs.Info, func() ([]byte, error)) bool
-	wipe    bool // overwrite what goes
+	wipe    bool                   // overwrite what goes
+	of      func(name string) bool // whose; nil: everybody's
 	edits   []Edit
 	fails   []error
 }
@@ -83,6 +92,9 @@ func (e *emptying) folder(dir string, depth int) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
+		if depth == 1 && e.of != nil && !e.of(name) {
+			continue
+		}
 		path := filepath.Join(dir, name)
 		info, err := e.f.o.FS.Stat(path)
 		switch {
