@@ -181,7 +181,10 @@ backups/
 vector_index/
 checkpoint
 memory_index*.json
-moved.json*
+` + ignoreMoves
+
+// ignoreMoves is what stores made by older programs lack.
+const ignoreMoves = `moved.json*
 migrate.json*
 migrate.lock
 `

@@ -64,7 +64,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	look.ReadOnly = true
 	r, err := repair.Migrate(ctx, repair.MigrateSource{
 		FS: filled.System.FS, From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		LockWait: filled.LockWait, Clock: filled.Clock, Random: random.random,
+		LockWait: filled.LockWait, Clock: filled.Clock, Random: random.random, Ignore: ignoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
 		Open: func(ctx context.Context) (repair.BackupSource, func() error, error) {
 			st, err := Open(ctx, from, &opt)

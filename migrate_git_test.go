@@ -3,14 +3,22 @@ package varve
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
 // The note is git's to leave alone: cleaning up would make the old place a second
 // store, committing it would close every clone.
 func TestMigrateNoteIsIgnoredByGit(t *testing.T) {
+	for what, older := range map[string]bool{"new": false, "of an older program": true} {
+		t.Run(what, func(t *testing.T) { cleanedByGit(t, older) })
+	}
+}
+
+func cleanedByGit(t *testing.T, older bool) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("-short: no git: install it")
 	}
@@ -25,17 +33,36 @@ func TestMigrateNoteIsIgnoredByGit(t *testing.T) {
 		}
 		return string(out)
 	}
+	if older {
+		rewrite(t, filepath.Join(dir, ".gitignore"), func(b []byte) []byte {
+			return []byte("mine\nwal/\ntmp/\nbackups/\nvector_index/\ncheckpoint\nmemory_index*.json")
+		})
+	}
 	git("init", "-q")
 	git("add", "-A")
 	git("commit", "-qm", "x")
 	if _, err := Migrate(context.Background(), dir, to, &MigrateOptions{Switch: true}); err != nil {
 		t.Fatal(err)
 	}
-	if out := git("status", "--porcelain"); out != "" {
+	want := ""
+	if older {
+		want = " M .gitignore\n"
+		if b, err := os.ReadFile(filepath.Join(to, ".gitignore")); err != nil || !strings.HasPrefix(string(b), "mine\n") || !strings.HasSuffix(string(b), "index*.json\nmoved.json*\nmigrate.json*\nmigrate.lock\n") {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+	if out := git("status", "--porcelain"); out != want {
 		t.Errorf("git would commit %s", out)
 	}
+	git("checkout", "-q", ".")
 	git("clean", "-qfd")
 	if _, err := Open(context.Background(), dir, nil); !errors.Is(err, ErrMoved) {
 		t.Errorf("after git clean there are two stores: %v", err)
+	}
+	if r, err := Migrate(context.Background(), dir, to, &MigrateOptions{RemoveSource: true}); err != nil || !r.Removed {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := Open(context.Background(), dir, nil); !errors.Is(err, ErrMoved) {
+		t.Errorf("emptied: %v", err)
 	}
 }

@@ -43,7 +43,7 @@ func TestMigrateAfterAFailedSync(t *testing.T) {
 			}
 			for _, name := range names {
 				name = path.Join(folder, name)
-				if info, err := fsys.Stat(path.Join("/s", name)); err != nil || !info.Mode.IsRegular() || name == "moved.json" ||
+				if info, err := fsys.Stat(path.Join("/s", name)); err != nil || !info.Mode.IsRegular() || strings.HasPrefix(path.Base(name), "moved.json") ||
 					strings.HasSuffix(name, ".lock") || name == "wal/shared" || name == "wal/owner" {
 					continue
 				}

@@ -26,6 +26,7 @@ type MigrateSource struct {
 	LockWait   time.Duration
 	Clock      func() time.Time
 	Random     func([]byte) error
+	Ignore     string // lines that a store's .gitignore is to have by then, so that git leaves the note alone
 
 	// Switch makes the new place the store; RemoveSource empties the old one, when that
 	// has happened, now or before.
@@ -77,15 +78,16 @@ func Migrate(ctx context.Context, s MigrateSource) (MigrateReport, error) {
 }
 
 type migrate struct {
-	s        MigrateSource
-	fs       vfs.FS
-	live     BackupSource
-	lock     vfs.Lock
-	barrier  vfs.Barrier // nil: every file is synced
-	state    migration
-	switched time.Time // when, by the clock of the old place's file system
-	missing  int64     // about how many bytes are still to be copied, -1 when unknown
-	report   MigrateReport
+	s       MigrateSource
+	fs      vfs.FS
+	live    BackupSource
+	lock    vfs.Lock
+	barrier vfs.Barrier // nil: every file is synced
+	state   migration
+	sums    []uint64        // of what was compared
+	list    map[uint64]bool // of what was copied when the store was switched; nil: unknown
+	missing int64           // about how many bytes are still to be copied, -1 when unknown
+	report  MigrateReport
 }
 
 func (m *migrate) to(elem ...string) string {
@@ -115,34 +117,57 @@ func (m *migrate) apart() error {
 	if err != nil {
 		return err
 	}
-	same := func(a, b vfs.Info) bool { return a.Ino == b.Ino && a.Dev == b.Dev && a.Ino != 0 }
 	target, terr := m.fs.Stat(m.s.To + string(filepath.Separator) + ".")
 	switch {
-	case m.s.To == m.s.From || terr == nil && same(source, target):
+	case m.s.To == m.s.From || terr == nil && sameFolder(source, target):
 		return refuse("is the same folder as")
 	case within(m.s.To, m.s.From):
 		return refuse("lies within the store")
 	case within(m.s.From, m.s.To):
 		return refuse("holds the store")
 	}
-	for at := m.s.To; ; at = filepath.Dir(at) {
-		if info, err := m.fs.Stat(at + string(filepath.Separator) + "."); err == nil && same(info, source) {
-			return refuse("lies within the store")
+	at := m.s.To
+	for terr != nil {
+		if !errors.Is(terr, fs.ErrNotExist) || filepath.Dir(at) == at {
+			return terr
 		}
-		if filepath.Dir(at) == at {
-			break
-		}
+		at = filepath.Dir(at)
+		_, terr = m.fs.Stat(at + string(filepath.Separator) + ".")
 	}
-	for at := m.s.From; terr == nil; at = filepath.Dir(at) {
-		if info, err := m.fs.Stat(at + string(filepath.Separator) + "."); err == nil && same(info, target) {
-			return refuse("holds the store")
-		}
-		if filepath.Dir(at) == at {
-			break
-		}
+	switch in, err := m.under(at, source); {
+	case err != nil:
+		return err
+	case in:
+		return refuse("lies within the store")
+	case at != m.s.To:
+		return nil
 	}
-	return nil
+	in, err := m.under(m.s.From, target)
+	if err == nil && in {
+		err = refuse("holds the store")
+	}
+	return err
 }
+
+// under says whether a folder lies in another, or is it, wherever links lead: the
+// system follows them, and then goes up from where it is.
+func (m *migrate) under(dir string, other vfs.Info) (bool, error) {
+	at := dir + string(filepath.Separator) + "."
+	info, err := m.fs.Stat(at)
+	for err == nil {
+		if sameFolder(info, other) {
+			return true, nil
+		}
+		at += string(filepath.Separator) + ".."
+		below := info
+		if info, err = m.fs.Stat(at); info.Ino == 0 || sameFolder(info, below) {
+			break // the root
+		}
+	}
+	return false, err
+}
+
+func sameFolder(a, b vfs.Info) bool { return a.Ino == b.Ino && a.Dev == b.Dev && a.Ino != 0 }
 
 func (m *migrate) run(ctx context.Context) error {
 	if err := m.copyLive(ctx); err != nil {

@@ -14,12 +14,14 @@ import (
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 // mirror makes the rest of the new place equal to the old one, which is at rest.
 // What size and time say is equal is taken to be; when bytes are compared, all are.
 func (m *migrate) mirror(ctx context.Context, compare bool) error {
 	c := &mirror{m: m, ctx: ctx, compare: compare, step: "copying the rest"}
+	m.sums = nil
 	if compare {
 		c.step = "comparing all"
 	}
@@ -152,7 +154,14 @@ func (c *mirror) file(name string) error {
 		return nil
 	}
 	if same {
-		if same, err = m.equal(name); same || err != nil {
+		sum, same, err := m.equal(name)
+		if same {
+			m.sums = append(m.sums, sum)
+		}
+		if same || err != nil {
+			return err
+		}
+		if err := c.replaceable(name); err != nil {
 			return err
 		}
 	}
@@ -164,11 +173,47 @@ func (c *mirror) file(name string) error {
 	if err := m.copyFile(name, info); err != nil || !c.compare {
 		return err
 	}
-	same, err = m.equal(name)
+	sum, same, err := m.equal(name)
+	m.sums = append(m.sums, sum)
 	if err == nil && !same {
 		err = fmt.Errorf("%s does not read back as it was written: %w: is the disk sound?", m.to(name), errs.ErrCorrupt)
 	}
 	return err
+}
+
+// replaceable says whether a copy that size and time call equal, and bytes do not, may
+// be written again: not when it may be the good one. Of a memory's file this run
+// has compared the copy with what the store answers, which has the hash that the index
+// knows; of the archive blocks have sums. All else is judged when the copy is verified.
+func (c *mirror) replaceable(name string) error {
+	m := c.m
+	top, _, _ := strings.Cut(filepath.ToSlash(name), "/")
+	switch {
+	case top == migrateMemories:
+	case filepath.Ext(name) == ".zst":
+		from, err := m.wholeCopy(m.from(name))
+		if err != nil || from {
+			return err
+		}
+		to, err := m.wholeCopy(m.to(name))
+		if err != nil || !to {
+			return err
+		}
+	default:
+		return nil
+	}
+	return &errs.CorruptionError{Path: m.from(name), Offset: -1, Err: fmt.Errorf(
+		"one of it and its copy %s has rotted just now, for size and time are equal and bytes are not; both stay as they are: run the same again, which finds out which", m.to(name))}
+}
+
+// wholeCopy says whether a segment's copy in an archive is sound.
+func (m *migrate) wholeCopy(path string) (bool, error) {
+	b, err := vfs.ReadFile(m.fs, path, purgeMost)
+	if err != nil {
+		return false, err
+	}
+	_, whole, ok := wal.InflateCopy(b)
+	return ok && whole, nil
 }
 
 func (m *migrate) copyFile(name string, info vfs.Info) error {
@@ -204,39 +249,41 @@ func readChunk(f io.ReaderAt, b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// equal compares all bytes of a file and its copy.
-func (m *migrate) equal(name string) (bool, error) {
+// equal compares all bytes of a file and its copy; sum is that of both.
+func (m *migrate) equal(name string) (sum uint64, same bool, err error) {
 	a, err := m.fs.OpenFile(m.from(name), os.O_RDONLY, 0)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	defer a.Close()
 	b, err := m.fs.OpenFile(m.to(name), os.O_RDONLY, 0)
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	defer b.Close()
 	info, err := a.Stat()
 	if err != nil {
-		return false, err
+		return 0, false, err
 	}
 	size := min(256<<10, info.Size+1)
 	x, y := make([]byte, size), make([]byte, size)
+	d := fileSum(name)
 	for at := int64(0); ; {
 		n, err := readChunk(a, x, at)
 		if err != nil {
-			return false, err
+			return 0, false, err
 		}
 		k, err := readChunk(b, y, at)
 		if err != nil {
-			return false, err
+			return 0, false, err
 		}
 		if !bytes.Equal(x[:n], y[:k]) {
-			return false, nil
+			return 0, false, nil
 		}
 		if n == 0 {
-			return true, nil
+			return d.Sum64(), true, nil
 		}
+		_, _ = d.Write(x[:n])
 		at += int64(n)
 	}
 }

@@ -7,10 +7,9 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -35,11 +34,9 @@ func (m *migrate) remove(ctx context.Context) error {
 	if err := m.continues(ctx, &note); err != nil {
 		return fmt.Errorf("nothing was removed from %s: %w", m.s.From, err)
 	}
-	info, err := m.fs.Stat(m.from(MovedName))
-	if err != nil {
+	if m.list, err = m.readList(note.ID); err != nil {
 		return err
 	}
-	m.switched = info.Mtime
 	names, err := sortedNames(m.fs, m.s.From)
 	if err != nil {
 		return err
@@ -48,14 +45,22 @@ func (m *migrate) remove(ctx context.Context) error {
 	for i, name := range names {
 		m.progress("removing", int64(i), int64(len(names)))
 		switch {
-		case slices.Contains(storeFiles, name), slices.Contains(storeFolders, name), name == MovedName+".new":
+		case slices.Contains(storeFiles, name), slices.Contains(storeFolders, name):
 			err = m.removeRegular(name, 10)
-		case name != MovedName:
+		case name == MovedName+".new", name == movedList+".new":
+			err = m.fs.Remove(m.from(name))
+		case name != MovedName && name != movedList:
 			m.report.Left = append(m.report.Left, name)
 		}
 		if err != nil {
 			return err
 		}
+	}
+	if err := m.fs.SyncDir(m.s.From); err != nil {
+		return err
+	}
+	if err := m.fs.Remove(m.from(movedList)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	if err := m.fs.SyncDir(m.s.From); err != nil {
 		return err
@@ -72,8 +77,18 @@ func (m *migrate) removeRegular(name string, depth int) error {
 		return nil
 	case err != nil:
 		return err
-	case info.Mode.IsRegular() && !m.later(name, info):
-		return m.fs.Remove(m.from(name))
+	case info.Mode.IsRegular():
+		moved := ofTheLog(name)
+		if !moved {
+			if moved, err = m.proven(name, info); err != nil {
+				return err
+			}
+		}
+		if moved {
+			return m.fs.Remove(m.from(name))
+		}
+		m.report.Left = append(m.report.Left, filepath.ToSlash(name))
+		return nil
 	case !info.Mode.IsDir() || depth == 0 || m.newBackup(name):
 		m.report.Left = append(m.report.Left, filepath.ToSlash(name))
 		return nil
@@ -113,12 +128,12 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 	return m.s.Sound(ctx)
 }
 
-// later says whether a file was changed after the switch, by hand: the new place
-// does not have that. Those of the log may be: who opens the old place may recover
-// it before he sees the note.
-func (m *migrate) later(name string, info vfs.Info) bool {
-	top, _, _ := strings.Cut(filepath.ToSlash(name), "/")
-	return top != "wal" && top != "checkpoint" && info.Mtime.After(m.switched)
+// ofTheLog says whether a file needs no proof: who opens the old place may recover
+// the log before he sees the note.
+func ofTheLog(name string) bool {
+	dir, base := filepath.Split(name)
+	_, segments := segment.ParseName(base)
+	return name == "checkpoint" || ofTheMachine(name) || filepath.Clean(dir) == "wal" && (base == MovedName || segments)
 }
 
 // newBackup says whether a folder is a full backup that the new place does not

@@ -75,16 +75,46 @@ func readMigration(fsys vfs.FS, dir string) (m migration, ok bool, err error) {
 	return m, ok, err
 }
 
+// secondNote is where the note stands once more: what git ignores in every store,
+// so that cleaning up does not take both.
+const secondNote = "wal/" + MovedName
+
 func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
-	ok, err = readState(fsys, dir, MovedName, &m)
+	name := MovedName
+	ok, err = readState(fsys, dir, name, &m)
+	if err == nil && !ok {
+		name = secondNote
+		ok, err = readState(fsys, dir, filepath.FromSlash(name), &m)
+	}
 	switch {
 	case err != nil || !ok:
 	case m.Format > movedFormat:
-		err = fmt.Errorf("%s: %w: format %d, this program reads up to %d", filepath.Join(dir, MovedName), errs.ErrNewerFormat, m.Format, movedFormat)
+		err = fmt.Errorf("%s: %w: format %d, this program reads up to %d", filepath.Join(dir, filepath.FromSlash(name)), errs.ErrNewerFormat, m.Format, movedFormat)
 	case m.To == "" || m.ID == uuid.Nil:
-		err = &errs.CorruptionError{Path: MovedName, Offset: -1, Err: errors.New("it does not say where the store went")}
+		err = &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("it does not say where the store went")}
 	}
 	return m, ok, err
+}
+
+// noteTwice writes the note where it is missing. The second one is of no
+// use without wal/.
+func noteTwice(fsys vfs.FS, dir string, note *moved, mode fs.FileMode) error {
+	for _, name := range []string{MovedName, filepath.FromSlash(secondNote)} {
+		_, err := fsys.Stat(filepath.Join(dir, name))
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if _, err := fsys.Stat(filepath.Join(dir, filepath.Dir(name))); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := writeState(fsys, dir, name, note, mode); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func writeState(fsys vfs.FS, dir, name string, v any, mode fs.FileMode) error {

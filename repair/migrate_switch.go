@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/varve-db/varve/internal/errs"
@@ -41,6 +42,9 @@ func (m *migrate) switchOver(ctx context.Context) error {
 	if note, gone, err := readMoved(m.fs, m.s.From); err != nil || gone {
 		return errors.Join(err, &errs.MovedError{From: m.s.From, To: note.To, Store: note.Store.String(), When: note.When})
 	}
+	if err := m.ignore(); err != nil {
+		return err
+	}
 	if err := m.mirror(ctx, false); err != nil {
 		return err
 	}
@@ -64,6 +68,9 @@ func (m *migrate) switchOver(ctx context.Context) error {
 	if err := m.durable(); err != nil {
 		return err
 	}
+	if err := m.writeList(); err != nil {
+		return err
+	}
 	m.state.State, m.state.LSN, m.report.LSN = stateReady, c.Attested.LSN, c.Attested.LSN
 	if err := writeState(m.fs, m.s.To, MigrationName, &m.state, m.s.FileMode); err != nil {
 		return err
@@ -73,7 +80,41 @@ func (m *migrate) switchOver(ctx context.Context) error {
 		return err
 	}
 	m.report.Switched = true
+	if err := noteTwice(m.fs, m.s.From, &note, m.s.FileMode); err != nil {
+		return err
+	}
 	return m.end()
+}
+
+// ignore adds to a .gitignore what a store made by an older program lacks there:
+// git would offer the note for a commit, which closes every clone.
+func (m *migrate) ignore() error {
+	name := m.from(".gitignore")
+	info, err := m.fs.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsRegular() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b, err := vfs.ReadFile(m.fs, name, stateLimit)
+	if err != nil {
+		return err
+	}
+	was := len(b)
+	for want := range strings.Lines(m.s.Ignore) {
+		if slices.Contains(strings.Fields(string(b)), strings.TrimSpace(want)) {
+			continue
+		}
+		if len(b) > 0 && b[len(b)-1] != '\n' {
+			b = append(b, '\n')
+		}
+		b = append(b, want...)
+	}
+	if len(b) == was {
+		return nil
+	}
+	return vfs.WriteDurable(m.fs, m.from("tmp", "gitignore.new"), name, b, info.Mode.Perm())
 }
 
 // end takes away what marks the new place as unfinished.
@@ -93,6 +134,9 @@ func (m *migrate) finish(ctx context.Context, note *moved) error {
 	}
 	if err == nil && unfinished {
 		err = m.fs.SyncDir(m.s.From) // see settle
+	}
+	if err == nil {
+		err = noteTwice(m.fs, m.s.From, note, m.s.FileMode)
 	}
 	if err == nil && unfinished {
 		err = m.end()

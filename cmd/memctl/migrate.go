@@ -27,7 +27,12 @@ The copy is no store yet. --switch makes it one, and needs that nobody else has 
 open: the rest is copied, every byte is compared, the copy is verified, and a note in
 the old folder says where the store went. It is the same store, with the same versions.
 --remove-source empties the old folder after that, but for the note, once the new one
-was verified again; it may be given with --switch or later.`,
+was verified again; it may be given with --switch or later. Only files whose bytes were
+copied go: what somebody has put there or changed since stays, and is named.
+
+To upgrade: there is one format so far. A newer program opens older formats as they are, and
+migrate writes the newest one where it copies to; the old folder is the way back until
+it is emptied.`,
 		Example: "  memctl migrate --to /mnt/new/storage\n  memctl migrate --to /mnt/new/storage --switch\n  memctl --store storage migrate --to /mnt/new/storage --remove-source",
 		Args:    exactly(0, "the new folder in --to"),
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
@@ -115,10 +120,10 @@ func (a *app) migrate(ctx context.Context, from, to string, o *varve.MigrateOpti
 		a.say("%s is the store now; %s holds a note that says so", to, from)
 		a.say("next: memctl --store %s status; the old files go with %s --remove-source", shellQuote(to), again)
 	default:
-		a.say("%s is the store now; of %s only the note is left", to, from)
+		a.say("%s is the store now; of %s only the note is left%s", to, from, map[bool]string{true: ", and what follows"}[len(r.Left) > 0])
 	}
 	for _, name := range r.Left {
-		a.note("%s is not of the store: it stays where it is", filepath.Join(from, name))
+		a.note("%s stays where it is: it is not of the store, or not as it was copied", filepath.Join(from, name))
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func fileMode(m uint32) fs.FileMode {
 // syncDir takes EINVAL and ENOTSUP for "folders need no sync here", as
 // PostgreSQL does: some network file systems say so.
 func syncDir(name string) error {
-	d, err := openFile(name, unix.O_DIRECTORY, 0)
+	d, err := openFile(name+"/.", unix.O_DIRECTORY, 0) // a link to a folder will do
 	if err != nil {
 		return bare(err)
 	}

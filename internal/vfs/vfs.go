@@ -27,7 +27,7 @@ type FS interface {
 	Stat(name string) (Info, error)
 	// ReadDir yields the names in a folder, in any order, without "." and "..".
 	ReadDir(name string) ([]string, error)
-	// SyncDir makes the entries of a folder durable.
+	// SyncDir makes the entries of a folder durable, also through a link to it.
 	SyncDir(name string) error
 
 	// OpenLock opens a lock file, created when it is missing. One handle is one
