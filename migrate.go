@@ -8,6 +8,8 @@ import (
 	"iter"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/varve-db/varve/repair"
 )
@@ -176,4 +178,36 @@ func (st *Store) residence() error {
 		err = done()
 	}
 	return st.explain(err)
+}
+
+// moved is what a read-only handle, which keeps nobody from moving the store, knows
+// of that.
+type moved struct {
+	looked atomic.Int64 // when, in ns
+	where  atomic.Pointer[MovedError]
+}
+
+// movedLook is how long such a handle may go on reading what the old place holds.
+const movedLook = time.Second
+
+// movedSince is a *MovedError when the store has gone elsewhere since it was opened.
+func (st *Store) movedSince() error {
+	if !st.o.ReadOnly || st.o.unfinished {
+		return nil
+	}
+	m := &st.moved
+	if gone := m.where.Load(); gone != nil {
+		return gone
+	}
+	now := st.o.Clock().UnixNano()
+	last := m.looked.Load()
+	if d := now - last; d >= 0 && d < int64(movedLook) || !m.looked.CompareAndSwap(last, now) {
+		return nil
+	}
+	var gone *MovedError
+	if err := st.residence(); errors.As(err, &gone) {
+		m.where.Store(gone)
+		return gone
+	}
+	return nil
 }

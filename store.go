@@ -46,6 +46,7 @@ type Store struct {
 	health  health
 	touched touched
 	overlay overlayOrder
+	moved   moved
 
 	closed     atomic.Bool
 	operations sync.WaitGroup // that Close waits for

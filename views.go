@@ -168,6 +168,9 @@ func (st *Store) highestKnown() (wal.LSN, error) {
 
 // sight brings this process up to what every process has made durable.
 func (st *Store) sight(ctx context.Context) error {
+	if err := st.movedSince(); err != nil {
+		return err
+	}
 	if err := st.log.CatchUp(ctx); err != nil {
 		return err
 	}

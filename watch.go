@@ -67,7 +67,10 @@ func (st *Store) awaitBeyond(ctx context.Context, from uint64) error {
 		if err := st.begun(); err != nil {
 			return err
 		}
-		err := st.log.CatchUp(ctx)
+		err := st.movedSince()
+		if err == nil {
+			err = st.log.CatchUp(ctx)
+		}
 		durable := st.log.Durable()
 		st.ended()
 		if err != nil || durable > from {
