@@ -113,3 +113,27 @@ func TestPurgeLeavesPiecesThatMention(t *testing.T) {
 		t.Errorf("it is %q now, %v", b, err)
 	}
 }
+
+// An id that nothing is known of is told from one that is deleted, or of which only
+// a trace is left.
+func TestUnknown(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	st := openTest(t, dir, &Options{NoBackground: true})
+	for _, id := range []string{"there", "deleted"} {
+		if _, err := st.Put(ctx, Memory{ID: id, Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(st.Delete(ctx, "deleted"), st.Flush(ctx), os.WriteFile(filepath.Join(dir, "memories", "stands.json"), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	q := docfile.NewQuarantine(docfile.Layout{FS: vfs.OS(), Root: dir}, time.Now)
+	if _, err := q.Bytes("aside.json", []byte("{"), docfile.Note{Why: "it is not valid JSON", From: "memories/aside.json"}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := st.Unknown(ctx, "there", "tehre", "deleted", "delete", "stands", "aside", "tehre")
+	if err != nil || len(got) != 2 || got[0] != "tehre" || got[1] != "delete" {
+		t.Errorf("%v, %v", got, err)
+	}
+}

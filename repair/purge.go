@@ -234,6 +234,23 @@ func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 	return true, nil
 }
 
+// HasAside says whether anything in quarantine or among the parked files is about one
+// of the memories.
+func HasAside(fsys vfs.FS, dir string, t *Traces) (bool, error) {
+	for _, folder := range []string{filepath.Join(dir, "quarantine"), filepath.Join(dir, "tmp", "parked")} {
+		names, err := sortedNames(fsys, folder)
+		if err != nil && !gone(err) {
+			return false, err
+		}
+		for _, name := range names {
+			if is, err := t.inFile(fsys, folder, name); is || err != nil {
+				return is, err
+			}
+		}
+	}
+	return false, nil
+}
+
 // ofMemory says whether what was set aside, or parked, is a memory's file.
 func ofMemory(fsys vfs.FS, folder, name string) bool {
 	if strings.HasPrefix(name, "memories@") {

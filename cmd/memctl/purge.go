@@ -24,14 +24,23 @@ there is overwritten before it goes. It cannot be undone. Other memories keep th
 Others may go on using the store; while a backup is being made it waits for nobody and ends with
 exit status 11. It may be interrupted, and run again, also for what is deleted already. Not
 covered are backups elsewhere, git's history, and what a device keeps of overwritten bytes:
-delete old backups and make a new one. On a terminal it asks before, unless --yes is given.`,
+delete old backups and make a new one.
+
+On a terminal it asks before; elsewhere it wants --yes. Of several ids none is purged when
+there is nothing of one of them, which may be mistyped (exit status 4).`,
 		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json",
 		Args:    atLeastOne("the id of a memory"),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			if err := a.confirmPurge(cmd.Context(), args, yes); err != nil {
-				return err
+			if _, ok := terminal(a.in); !ok && !yes {
+				return usagef(cmd.CommandPath(), "nothing was purged: it cannot be undone, and without a terminal nobody can be asked: give --yes")
 			}
 			return a.with(cmd.Context(), write, func(st *varve.Store) error {
+				if err := allKnown(cmd.Context(), st, args); err != nil {
+					return err
+				}
+				if err := a.confirmPurge(cmd.Context(), args, yes); err != nil {
+					return err
+				}
 				r, err := st.Purge(cmd.Context(), args...)
 				if r == nil {
 					return err
@@ -53,9 +62,26 @@ delete old backups and make a new one. On a terminal it asks before, unless --ye
 
 var errUnconfirmed = errors.New("nothing was purged")
 
-// confirmPurge asks on a terminal.
+// allKnown refuses several ids when there is nothing of one: it may be mistyped.
+// A single one is looked for everywhere.
+func allKnown(ctx context.Context, st *varve.Store, ids []string) error {
+	if len(ids) < 2 {
+		return nil
+	}
+	unknown, err := st.Unknown(ctx, ids...)
+	if err != nil || len(unknown) == 0 {
+		return err
+	}
+	for i, id := range unknown {
+		unknown[i] = printableID(id)
+	}
+	return &fixed{fmt.Errorf("%w: there is nothing of %s in the store: %w", varve.ErrNotFound, strings.Join(unknown, ", "), errUnconfirmed),
+		"correct the ids; one that is named alone is looked for in every corner all the same"}
+}
+
+// confirmPurge asks, on a terminal.
 func (a *app) confirmPurge(ctx context.Context, ids []string, yes bool) error {
-	if _, ok := terminal(a.in); !ok || yes {
+	if yes {
 		return nil
 	}
 	list := make([]string, len(ids))
