@@ -158,8 +158,8 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return -1, err
 	}
-	same := err == nil && info.Mode.IsRegular() && info.Size == int64(len(doc.Bytes)) && info.Mtime.Equal(doc.Time)
-	if same && compare {
+	same := err == nil && info.Mode.IsRegular() && info.Size == int64(len(doc.Bytes)) && sameTime(info.Mtime, doc.Time)
+	if same && (compare || !info.Mtime.Equal(doc.Time)) {
 		b, err := vfs.ReadFile(m.fs, path, documentLimit)
 		if err != nil {
 			return -1, err
@@ -214,6 +214,15 @@ func (m *migrate) catchUp(ctx context.Context, at wal.LSN) (wal.LSN, error) {
 		}
 	}
 	return at, nil
+}
+
+// coarsest is how far apart the times of a file are on the coarsest file systems.
+const coarsest = 2 * time.Second
+
+// sameTime says whether a copy bears the time that it was given: some file systems
+// keep whole seconds only, or every second one. Then the bytes decide.
+func sameTime(copied, want time.Time) bool {
+	return copied.Equal(want) || copied.Nanosecond() == 0 && copied.Before(want) && want.Sub(copied) < coarsest
 }
 
 // changed brings the copy of a memory up to date that was written or deleted meanwhile.

@@ -149,20 +149,23 @@ func (c *mirror) file(name string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	same := err == nil && old.Mode.IsRegular() && old.Size == info.Size && old.Mtime.Equal(info.Mtime)
-	if same && !c.compare {
+	same := err == nil && old.Mode.IsRegular() && old.Size == info.Size && sameTime(old.Mtime, info.Mtime)
+	exact := same && old.Mtime.Equal(info.Mtime)
+	if exact && !c.compare {
 		return nil
 	}
 	if same {
 		sum, same, err := m.equal(name)
-		if same {
+		if same && c.compare {
 			m.sums = append(m.sums, sum)
 		}
 		if same || err != nil {
 			return err
 		}
-		if err := c.replaceable(name); err != nil {
-			return err
+		if exact {
+			if err := c.replaceable(name); err != nil {
+				return err
+			}
 		}
 	}
 	if err == nil && old.Mode.IsDir() {
