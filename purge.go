@@ -20,20 +20,24 @@ import (
 
 // PurgeReport is what Purge did.
 type PurgeReport struct {
-	Deleted   []string // ids that there was a memory of
-	Frames    int      // versions and deletions that were erased from the archive
-	Segments  int      // of the log, overwritten
-	Copies    int      // of segments in the archive, written again
-	Backups   int      // of the index, written again
-	Dropped   int      // backups of the index that were damaged, and went
-	Removed   []string // what was overwritten in quarantine, of parked files, and in memories/ of what no memory has; an undo manifest was rewritten
-	Left      []error  // where something may still be, and what helps; then Purge returns these, joined
-	Backup    []string // full backups within the folder, and .git: not covered
-	Processes []int    // others that have the store open: what they have in memory goes as they read on
+	Deleted   []string  // ids that there was a memory of
+	Frames    int       // versions and deletions that were erased from the archive
+	Segments  int       // of the log, overwritten
+	Copies    int       // of segments in the archive, written again
+	Backups   int       // of the index, written again
+	Dropped   int       // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
+	Removed   []string  // what was overwritten in quarantine, of parked files, and in memories/ of what no memory has; an undo manifest was rewritten
+	Left      []error   // where something may still be, and what helps; then Purge returns these, joined
+	Mentions  []Mention // files that are nobody's but the user's, and have something of it: they stay, for him to see to
+	Unlinked  []string  // index files that went without being overwritten: another process has them mapped, or the system cannot tell
+	Backup    []string  // full backups within the folder, and .git: not covered
+	Processes []int     // others that have the store open: what they have in memory goes as they read on
 }
 
 // found says that anything was there to purge.
-func (r *PurgeReport) found() bool { return len(r.Deleted)+r.Frames+len(r.Removed)+r.Backups > 0 }
+func (r *PurgeReport) found() bool {
+	return len(r.Deleted)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
+}
 
 // purgeFolder is where index backups are written again.
 const purgeFolder = "tmp/purge"
@@ -45,12 +49,17 @@ const purgeFolder = "tmp/purge"
 // go. All other memories keep their history. An id that is not there now is looked
 // for all the same: ErrNotFound if it was nowhere.
 //
+// On a full disk it makes room: the pool goes first, and backups of the index that have
+// the memories. What stands in the log only must become files before the log can go: where
+// that lacks room the memories are deleted, the error is ErrDiskFull, and traces are left.
+//
 // Others may have the store open. While a backup copies the log it is ErrLocked.
 // Where something cannot go (a file that somebody has open; a damaged copy of the
 // log) the rest does, and the errors, which the report has as well, say what to
 // do and to purge again. It may be interrupted anywhere, and repeated. Not covered:
 // backups elsewhere, git's history, what a device keeps of overwritten bytes, and what other
-// memories say.
+// memories and the user's own files say; the latter are looked through and named. An index file
+// that another process has mapped, or where nobody can tell, goes without being overwritten.
 func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	if err := st.begun(); err != nil {
 		return nil, err
@@ -70,6 +79,14 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	r := &PurgeReport{}
 	st.forgetTouched(ids)
+	traces := repair.TracesOf(ids)
+	strangers, err := repair.Strangers(ctx, st.fs, st.dir)
+	if err == nil && len(strangers) > 0 {
+		err = st.learn(ctx, ids, traces)
+	}
+	if err != nil {
+		return r, err
+	}
 	if err := st.purgeEntries(ctx, ids, r); err != nil {
 		return r, err
 	}
@@ -77,13 +94,21 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 		return r, err
 	}
 	defer st.log.UnlockFlush()
-	if err := st.purgeLocked(ctx, ids, r); err != nil {
+	if err := st.purgeLocked(ctx, ids, traces, r); err != nil {
+		if vfs.IsDiskFull(err) {
+			err = fmt.Errorf("the memories are deleted, but traces of them are left: make room, then purge again: %w", err)
+		}
 		return r, err
 	}
 	for _, id := range ids {
 		if _, err := st.find(ctx, id, false); err == nil {
 			r.Left = append(r.Left, fmt.Errorf("memory %s: %w: it was written again meanwhile: purge again", quote(id), ErrConflict))
 		}
+	}
+	mentions, err := traces.MentionedIn(ctx, st.fs, st.dir, strangers)
+	r.Mentions = append(r.Mentions, mentions...)
+	if err != nil {
+		return r, errors.Join(append(r.Left, err)...)
 	}
 	if len(r.Left) > 0 {
 		return r, errors.Join(r.Left...)
@@ -92,6 +117,32 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 		return r, fmt.Errorf("%w: nothing of it in the store", ErrNotFound)
 	}
 	return r, nil
+}
+
+// Mention is a file that is not a memory's, and has something of one; see package repair.
+type Mention = repair.Mention
+
+// learnMost is of how many versions of a memory the content is looked for.
+const learnMost = 100
+
+// learn tells traces what the memories said, while that can still be read.
+func (st *Store) learn(ctx context.Context, ids []string, traces *repair.Traces) error {
+	for _, id := range ids {
+		n := 0
+		st.history(ctx, id, func(v Version, err error) bool {
+			if err == nil && !v.Deleted {
+				if m, err := v.Decode(); err == nil {
+					traces.Learn(m.Content)
+					n++
+				}
+			}
+			return n < learnMost
+		})
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // purgeEntries deletes what there is.
@@ -119,11 +170,30 @@ func (st *Store) purgeEntries(ctx context.Context, ids []string, r *PurgeReport)
 // purgeLocked removes the traces; flush.lock is held. In this order: the log goes
 // on in a new segment; files and index cover all that came before; then nothing
 // needs the older segments, and every place is gone through.
-func (st *Store) purgeLocked(ctx context.Context, ids []string, r *PurgeReport) error {
-	if err := st.log.Roll(ctx); err != nil {
+func (st *Store) purgeLocked(ctx context.Context, ids []string, traces *repair.Traces, r *PurgeReport) error {
+	made := false
+	room := func(step func() error) error {
+		err := step()
+		if made || !vfs.IsDiskFull(err) {
+			return err
+		}
+		made = true
+		if rerr := st.purgeRoom(ctx, ids, r); rerr != nil {
+			return errors.Join(err, rerr)
+		}
+		return step()
+	}
+	if err := room(func() error { return st.log.Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
 	}
-	if err := st.flushLocked(ctx, mergeAlways); err != nil {
+	old, err := st.doomIndex()
+	if err != nil {
+		return err
+	}
+	if err := room(func() error { return st.flushLocked(ctx, mergeAlways) }); err != nil {
+		return errors.Join(err, old.close())
+	}
+	if err := old.wipe(st, r); err != nil {
 		return err
 	}
 	// Both slots of the checkpoint are to release the old segments, for these go now.
@@ -151,11 +221,26 @@ func (st *Store) purgeLocked(ctx context.Context, ids []string, r *PurgeReport) 
 	if err := st.purgeBackups(ids, c, r); err != nil {
 		return fmt.Errorf("rewriting the backups of the index: %w", err)
 	}
-	traces := repair.TracesOf(ids)
 	if err := st.purgeStrangers(ctx, traces, r); err != nil {
 		return err
 	}
 	return st.purgeAside(ctx, traces, r)
+}
+
+// purgeRoom frees on a full disk what can be had without any room: the pool, and the
+// backups of the index that would be written again.
+func (st *Store) purgeRoom(ctx context.Context, ids []string, r *PurgeReport) error {
+	edits, err := st.flusher.files.WipeTemp(st.surplus(ctx))
+	st.edited(ctx, edits)
+	if err != nil {
+		return fmt.Errorf("overwriting tmp: %w", err)
+	}
+	dropped, err := index.DropBackups(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), ids)
+	r.Dropped += len(dropped)
+	if err != nil {
+		return fmt.Errorf("giving up backups of the index: %w", err)
+	}
+	return nil
 }
 
 // purgeStrangers goes through the files in memories/ that no memory has: what
@@ -187,6 +272,9 @@ func (st *Store) purgeStrangers(ctx context.Context, traces *repair.Traces, r *P
 			return st.ioError("reading", path, err)
 		}
 		if !traces.Stands(name) && !traces.Holds(b) {
+			if how := traces.Mentioned(name, b); how != "" {
+				r.Mentions = append(r.Mentions, Mention{Path: "memories/" + name, How: how})
+			}
 			continue
 		}
 		if err := vfs.Wipe(st.fs, path); err != nil {
@@ -208,8 +296,14 @@ func (st *Store) purgeBackups(ids []string, c wal.Checkpoint, r *PurgeReport) er
 	}
 	to := st.target(uuid.UUID(st.log.UUID()), c.Spilled)
 	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
-	var err error
-	if r.Backups, r.Dropped, err = index.PurgeBackups(st.dir, to, ids); err != nil {
+	p, err := index.PurgeBackups(st.dir, to, ids)
+	r.Backups, r.Dropped = len(p.Rewritten), r.Dropped+len(p.Removed)
+	r.Unlinked = append(r.Unlinked, p.Unlinked...)
+	for _, name := range p.Unread {
+		r.Left = append(r.Left, &CorruptionError{Path: name, Offset: -1,
+			Err: errors.New("this backup of the index may have a line of what was purged, and cannot be read: it is of no use to the store: remove it, then purge again")})
+	}
+	if err != nil {
 		return err
 	}
 	if err := st.fs.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {

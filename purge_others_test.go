@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,5 +136,62 @@ func TestUnknown(t *testing.T) {
 	got, err := st.Unknown(ctx, "there", "tehre", "deleted", "delete", "stands", "aside", "tehre")
 	if err != nil || len(got) != 2 || got[0] != "tehre" || got[1] != "delete" {
 		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// What the user has put into the folder is his: it stays, and what has something of a
+// purged memory is named, in whatever folder, be it only some of what it once said.
+func TestPurgeNamesWhatMentions(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	st := openTest(t, dir, &Options{NoBackground: true})
+	first := "The code of the safe is \"4711\", behind the picture of grandmother.\n"
+	for _, m := range []Memory{{ID: "journal", Content: first}, {ID: "journal", Content: "something else, and not to be met by chance either"}, {ID: "b", Content: "stays"}} {
+		if _, err := st.Put(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := map[string]string{
+		"export.csv":                   "id,content\n1,\"" + strings.ReplaceAll(first, `"`, `""`) + "\"",
+		"old/deep/copy of journal.txt": "so it began: " + first,
+		"old/escaped.txt":              `{"said":"picture of grandmother.\n behind the picture of grandmother.\n"}`,
+		"old/innocent.txt":             "nothing of it",
+		"memories/mine/notes.txt":      "see memory journal",
+		"memories/mine/other.json":     `{"id": "other"}`,
+		"backups/mine.txt":             "journal",
+		"assemblies/a.json":            `{"assembly_id": "a", "memory_ids": ["journal"]}`,
+		"journal.json.bak":             "a copy",
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := st.Purge(ctx, "journal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, m := range r.Mentions {
+		got[m.Path] = m.How
+	}
+	for name, how := range map[string]string{
+		"export.csv": "has bytes of what it said", "old/deep/copy of journal.txt": "has bytes of what it said", "memories/mine/notes.txt": "names it",
+		"backups/mine.txt": "names it", "assemblies/a.json": "names it",
+	} {
+		if got[name] != how {
+			t.Errorf("%s: %q", name, got[name])
+		}
+	}
+	for _, name := range []string{"old/innocent.txt", "memories/mine/other.json", "memories/b.json"} {
+		if how, ok := got[name]; ok {
+			t.Errorf("%s: %q", name, how)
+		}
+	}
+	for name, text := range files {
+		if b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err != nil || string(b) != text {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
 	}
 }

@@ -1,43 +1,152 @@
 package index
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"path/filepath"
 
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
 )
+
+// PurgedBackups is what PurgeBackups did.
+type PurgedBackups struct {
+	Rewritten []string // names, as Backup has them
+	Removed   []string // damaged ones, or another store's, that had a line of it
+	Unread    []string // damaged ones that may have: they stay
+	Unlinked  []string // whose old bytes were not overwritten, for somebody has them mapped or nobody can tell
+}
+
+// backupMost is the largest damaged backup that is looked through.
+const backupMost = 2 << 30
 
 // PurgeBackups writes every backup in backups/ that has one of some memories
 // again, without them, in to.Dir, a folder of nobody else's on the same file
-// system. What it covers and when it was made stay. One that is damaged, or of
-// another store, is of no use to anybody and cannot be looked through: it goes.
-// It may be killed anywhere and done again.
-func PurgeBackups(dir string, to Target, ids []string) (rewritten, removed int, err error) {
+// system. What it covers and when it was made stay. One that cannot be written
+// again, being damaged or another store's, goes if it provably has a line of them;
+// else a damaged one is named. It may be killed anywhere and done again.
+func PurgeBackups(dir string, to Target, ids []string) (r PurgedBackups, err error) {
 	list, err := Backups(to.FS, dir)
 	if err != nil {
-		return 0, 0, err
+		return r, err
 	}
 	for _, b := range list {
-		changed, err := purgeBackup(dir, to, b, ids)
-		if errors.Is(err, errs.ErrCorrupt) {
-			if err := to.FS.Remove(filepath.Join(dir, filepath.FromSlash(b.Name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return rewritten, removed, err
-			}
-			removed++
-			continue
-		}
-		if err != nil {
-			return rewritten, removed, err
-		}
-		if changed {
-			rewritten++
+		if err := r.backup(dir, to, b, ids); err != nil {
+			return r, err
 		}
 	}
-	if rewritten+removed > 0 {
+	if len(r.Removed) > 0 {
 		err = to.FS.SyncDir(filepath.Join(dir, BackupsDir))
 	}
-	return rewritten, removed, err
+	return r, err
+}
+
+func (r *PurgedBackups) backup(dir string, to Target, b Backup, ids []string) error {
+	path := filepath.Join(dir, filepath.FromSlash(b.Name))
+	old, err := vfs.Doom(to.FS, path)
+	if err != nil {
+		return err
+	}
+	changed, err := purgeBackup(dir, to, b, ids)
+	if err == nil && changed { // else after a loss of power the name leads to the zeros
+		err = to.FS.SyncDir(filepath.Join(dir, BackupsDir))
+	}
+	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		return errors.Join(err, old.Close())
+	}
+	left, werr := old.Wipe()
+	switch {
+	case errors.Is(err, errs.ErrCorrupt):
+		return errors.Join(werr, r.unusable(dir, to.FS, b, ids))
+	case werr != nil:
+		return werr
+	}
+	if changed {
+		r.Rewritten = append(r.Rewritten, b.Name)
+	}
+	if changed && left {
+		r.Unlinked = append(r.Unlinked, b.Name)
+	}
+	return nil
+}
+
+// unusable looks through the bytes of a backup that is no table of this store.
+func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string) error {
+	path := filepath.Join(dir, filepath.FromSlash(b.Name))
+	all, err := vfs.ReadFile(fsys, path, backupMost)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(bytes.Trim(all, "\x00")) == 0 { // killed when it was overwritten
+		r.Removed = append(r.Removed, b.Name)
+		return fsys.Remove(path)
+	}
+	for _, id := range ids {
+		if !bytes.Contains(all, append(docfile.AppendEscaped([]byte("\n\""), id), `":`...)) && !bytes.Contains(all, []byte(`"memories/`+docfile.FileName(id)+`"`)) {
+			continue
+		}
+		if err := vfs.Wipe(fsys, path); err != nil {
+			return err
+		}
+		r.Removed = append(r.Removed, b.Name)
+		return nil
+	}
+	if !whole(fsys, dir, b) {
+		r.Unread = append(r.Unread, b.Name)
+	}
+	return nil
+}
+
+// whole says whether a table, be it another store's, is what it was written as.
+func whole(fsys vfs.FS, dir string, b Backup) bool {
+	t, err := table.Open(fsys, dir, filepath.FromSlash(b.Name), Schema())
+	if err != nil {
+		return false
+	}
+	for cerr := range t.Check() {
+		err = cerr
+	}
+	return t.Release() == nil && err == nil
+}
+
+// DropBackups removes the backups that have a line of one of some memories, where there is
+// no room to write them again: the index can do without.
+func DropBackups(fsys vfs.FS, dir, store string, ids []string) (dropped []string, err error) {
+	list, err := Backups(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range list {
+		set, err := OpenBackup(fsys, dir, b, store)
+		if err != nil {
+			continue // PurgeBackups says what is to become of it
+		}
+		has := false
+		for _, id := range ids {
+			_, ok, gerr := set.Get(nil, Memories, id)
+			has = has || ok && gerr == nil
+		}
+		if err := set.Release(); err != nil {
+			return dropped, err
+		}
+		if !has {
+			continue
+		}
+		if err := vfs.Wipe(fsys, filepath.Join(dir, filepath.FromSlash(b.Name))); err != nil {
+			return dropped, err
+		}
+		dropped = append(dropped, b.Name)
+	}
+	if len(dropped) > 0 {
+		err = fsys.SyncDir(filepath.Join(dir, BackupsDir))
+	}
+	return dropped, err
 }
 
 func purgeBackup(dir string, to Target, b Backup, ids []string) (changed bool, err error) {

@@ -24,6 +24,7 @@ type Traces struct {
 	names   []string // of their files
 	members [][]byte // their id as a document's first member has it
 	plain   [][]byte // ids that are long enough not to be met by chance
+	content [][]byte // pieces of what they said
 	unread  []string // pieces that only mention it, or cannot be read whole: their owner decides
 }
 

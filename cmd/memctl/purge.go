@@ -19,7 +19,11 @@ func (a *app) purgeCommand() *cobra.Command {
 		Short: "Delete memories and every trace of them",
 		Long: `Delete memories, and take every trace of them out of the store's folder: files, all versions
 in log and archive, index and its backups, displaced files, what lies in quarantine. What was
-there is overwritten before it goes. It cannot be undone. Other memories keep their history.
+there is overwritten before it goes, but for an index file that another process has mapped, or
+where the system cannot tell (all but Linux): that is removed, and named. It cannot be undone.
+Other memories keep their history; of a piece of the log in quarantine that holds one of the
+purged ones nothing is kept. Your own files in the folder are looked through, up to 64 MiB each:
+those that have something of it are named, and stay.
 
 Others may go on using the store; while a backup is being made it waits for nobody and ends with
 exit status 11. It may be interrupted, and run again, also for what is deleted already. Not
@@ -109,6 +113,12 @@ func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
 		d.member("copies", r.Copies)
 		d.member("index_backups", r.Backups+r.Dropped)
 		d.member("removed", list(r.Removed))
+		mentions := make([]mention, len(r.Mentions))
+		for i, m := range r.Mentions {
+			mentions[i] = mention{m.Path, m.How}
+		}
+		d.member("mentioned", mentions)
+		d.member("not_overwritten", list(r.Unlinked))
 		d.member("not_covered", list(r.Backup))
 		return
 	}
@@ -120,6 +130,12 @@ func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
 		a.say("purged: %d versions and deletions in the archive, %d index backups, %d things set aside; %s",
 			r.Frames, r.Backups+r.Dropped, len(r.Removed), rest)
 	}
+	for _, m := range r.Mentions {
+		a.note("%s %s, and is not a memory's file: it stays: look into it, and remove it yourself if it is to go", m.Path, m.How)
+	}
+	for _, name := range r.Unlinked {
+		a.note("%s as it was is removed, but could not be overwritten: another process has it mapped, or the system does not tell; the disk frees it when that one reads on", name)
+	}
 	for _, name := range r.Backup {
 		a.note("%s keeps old states, and was not touched: what is in it is not purged", name)
 	}
@@ -129,6 +145,12 @@ func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
 	if len(r.Processes) > 0 {
 		a.note("processes %v have the store open, and may have some of it in memory until they read on", r.Processes)
 	}
+}
+
+// mention is a file of the user's in purge's document.
+type mention struct {
+	Path string `json:"path"`
+	How  string `json:"how"`
 }
 
 // list is an empty array rather than null.

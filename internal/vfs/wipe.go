@@ -53,3 +53,56 @@ func Wipe(fsys FS, name string) error {
 	}
 	return nil
 }
+
+// Doomed is a file that is about to lose its last name, and whose bytes are to be
+// nowhere then.
+type Doomed struct{ f File }
+
+// Doom takes hold of a file before its name goes. It is nil where it is not there,
+// or where there are no leases: nobody can tell then who has it mapped.
+func Doom(fsys FS, name string) (*Doomed, error) {
+	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	granted, err := f.Lease()
+	if granted {
+		err = f.Unlease()
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, f.Close()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &Doomed{f}, nil
+}
+
+// Close lets the file go as it is.
+func (d *Doomed) Close() error {
+	if d == nil {
+		return nil
+	}
+	return d.f.Close()
+}
+
+// Wipe overwrites what has no name any more, which must be durable, and lets the file go. left says that it
+// has none and was not overwritten: somebody else still has it open or mapped, and
+// would read zeros for what he knows to be sound.
+func (d *Doomed) Wipe() (left bool, err error) {
+	if d == nil {
+		return true, nil
+	}
+	info, err := d.f.Stat()
+	if err == nil && info.Nlink == 0 {
+		var granted bool
+		if granted, err = d.f.Lease(); granted && err == nil {
+			err = Zero(d.f, 0)
+		}
+		left = !granted || err != nil
+	}
+	return left, errors.Join(err, d.f.Close())
+}

@@ -1,0 +1,74 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// On a full disk a purge makes its own room, where the files are as new as the log; where
+// they are not the memories are deleted, and it is said what is missing for the rest.
+func TestPurgeOnAFullDisk(t *testing.T) {
+	disks(t, func(t *testing.T, d *smallDisk) {
+		ctx := context.Background()
+		o := d.o
+		st, err := Open(ctx, d.dir, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		fsys := vfs.OS()
+		if o.System != nil {
+			fsys = o.System.FS
+		}
+		s := secretive(t, st, 5)
+		if err := st.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want := s.others(contents(t, st))
+		d.fill(4096)
+		r, err := st.Purge(ctx, s.ids...)
+		if err != nil || r.Dropped == 0 {
+			t.Errorf("with all in files: %+v, %v", r, err)
+		}
+		compare(t, contents(t, st), want, true)
+		if left := s.traces(t, fsys, d.dir); len(left) > 0 {
+			t.Error(left[0])
+		}
+
+		d.empty()
+		s.ids = append(s.ids, "late")
+		if _, err := st.Put(ctx, Memory{ID: "late", Content: s.text(rand.New(rand.NewPCG(5, 5)), "late", 2000)}); err != nil {
+			t.Fatal(err)
+		}
+		d.fill(100 << 10)
+		var full error
+		for i := 0; full == nil && i < 100_000; i++ {
+			_, full = st.Put(ctx, Memory{ID: fmt.Sprint("more", i), Content: strings.Repeat("y", 1000)})
+		}
+		if !errors.Is(full, ErrDiskFull) {
+			t.Fatal(full)
+		}
+		want = s.others(contents(t, st))
+		r, err = st.Purge(ctx, s.ids...)
+		if !errors.Is(err, ErrDiskFull) || len(r.Deleted) != 1 || !strings.Contains(err.Error(), "the memories are deleted, but traces of them are left") {
+			t.Errorf("with much in the log only: %+v, %v", r, err)
+		}
+		if _, err := st.Get(ctx, "late"); !errors.Is(err, ErrNotFound) {
+			t.Error(err)
+		}
+		d.empty()
+		if _, err = st.Purge(ctx, s.ids...); err != nil {
+			t.Error(err)
+		}
+		compare(t, contents(t, st), want, true)
+		if left := s.traces(t, fsys, d.dir); len(left) > 0 {
+			t.Error(left[0])
+		}
+	})
+}
