@@ -168,6 +168,10 @@ func TestPurgeNamesWhatMentions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	large := filepath.Join(dir, "old", "large")
+	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, 65<<20)); err != nil {
+		t.Fatal(err)
+	}
 	r, err := st.Purge(ctx, "journal")
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +182,7 @@ func TestPurgeNamesWhatMentions(t *testing.T) {
 	}
 	for name, how := range map[string]string{
 		"export.csv": "has bytes of what it said", "old/deep/copy of journal.txt": "has bytes of what it said", "memories/mine/notes.txt": "names it",
-		"backups/mine.txt": "names it", "assemblies/a.json": "names it",
+		"backups/mine.txt": "names it", "assemblies/a.json": "names it", "journal.json.bak": "is called after it", "old/large": "was not looked into: it is larger than 64 MiB",
 	} {
 		if got[name] != how {
 			t.Errorf("%s: %q", name, got[name])

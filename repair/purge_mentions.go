@@ -58,7 +58,7 @@ func (t *Traces) Mentioned(name string, b []byte) string {
 	switch {
 	case has(b, t.content):
 		return mentionsContent
-	case t.Named(name):
+	case t.Named(name), slices.ContainsFunc(t.names, func(n string) bool { return strings.HasPrefix(name, n) }):
 		return mentionsName
 	case has(b, t.members), has(b, t.plain), slices.ContainsFunc(t.names, inPath):
 		return mentionsID
@@ -79,21 +79,23 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 		switch {
 		case gone(err):
 			return nil
-		case err != nil:
-			return err
-		case info.Mode.IsRegular():
-			paths = append(paths, rel)
+		case err != nil || info.Mode.IsRegular():
+			paths = append(paths, rel) // who looks into it says what is in the way
 			return nil
 		case !info.Mode.IsDir() || depth == 0 || filepath.Base(rel) == ".git":
 			return nil
 		}
 		names, err := sortedNames(fsys, filepath.Join(dir, rel))
+		if err != nil {
+			paths = append(paths, rel)
+			return nil
+		}
 		for _, name := range names {
-			if err = walk(filepath.Join(rel, name), depth-1); err != nil {
-				break
+			if err := walk(filepath.Join(rel, name), depth-1); err != nil {
+				return err
 			}
 		}
-		return err
+		return nil
 	}
 	names, err := sortedNames(fsys, dir)
 	for _, name := range names {
