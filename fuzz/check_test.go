@@ -105,7 +105,7 @@ func (a *actor) calmOnce() (raw map[string][]byte) {
 // bytes and time, there are no others, and the index names exactly these.
 // Memories whose time is over may still have a file.
 func (a *actor) settled(fsys vfs.FS, raw map[string][]byte) {
-	text, err := vfs.ReadFile(fsys, filepath.Join(dir, "memory_index.json"), 1<<30)
+	text, err := vfs.ReadFile(fsys, filepath.Join(a.h.dir, "memory_index.json"), 1<<30)
 	if err != nil {
 		a.h.bad("%s: %v", a.name, err)
 		return
@@ -127,7 +127,7 @@ func (a *actor) settled(fsys vfs.FS, raw map[string][]byte) {
 		a.h.bad("%s: memory_index.json: %v", a.name, err)
 		return
 	}
-	if _, err := fsys.Stat(filepath.Join(dir, "memory_index.delta.json")); err == nil {
+	if _, err := fsys.Stat(filepath.Join(a.h.dir, "memory_index.delta.json")); err == nil {
 		a.h.bad("%s: a delta is left after Flush", a.name)
 	}
 	if ix.Metadata.Count != len(ix.Memories) {
@@ -151,7 +151,7 @@ func (a *actor) settled(fsys vfs.FS, raw map[string][]byte) {
 		if line.ContentHash != "sha256:"+hex.EncodeToString(sum[:]) || line.Size != int64(len(b)) || line.Filepath != "memories/"+name {
 			a.h.bad("%s: the index line of %.20q does not fit", a.name, id)
 		}
-		path := filepath.Join(dir, "memories", name)
+		path := filepath.Join(a.h.dir, "memories", name)
 		file, err := vfs.ReadFile(fsys, path, 1<<30)
 		if err != nil || !bytes.Equal(file, b) {
 			a.h.bad("%s: the file of %.20q does not have its bytes: %d and %d, %v", a.name, id, len(file), len(b), err)
@@ -166,7 +166,7 @@ func (a *actor) settled(fsys vfs.FS, raw map[string][]byte) {
 			a.h.bad("%s: memory_index.json does not name %.20q", a.name, id)
 		}
 	}
-	names, err := fsys.ReadDir(filepath.Join(dir, "memories"))
+	names, err := fsys.ReadDir(filepath.Join(a.h.dir, "memories"))
 	if err != nil {
 		a.h.bad("%s: %v", a.name, err)
 	}
@@ -198,7 +198,7 @@ func (a *actor) opened() {
 // deep goes through a flush, and a clean close and open as well.
 func recovery(h *history, fsys vfs.FS, o *varve.Options, deep bool) (torn bool) {
 	a := &actor{h: h, name: "recovery", now: o.Clock}
-	st, err := varve.Open(ctx, dir, o)
+	st, err := varve.Open(ctx, h.dir, o)
 	if err != nil {
 		h.bad("the store does not open: %v", err)
 		return false
@@ -220,7 +220,7 @@ func recovery(h *history, fsys vfs.FS, o *varve.Options, deep bool) (torn bool) 
 		return torn
 	}
 	a.name = "after recovery"
-	if a.st, err = varve.Open(ctx, dir, o); err != nil {
+	if a.st, err = varve.Open(ctx, h.dir, o); err != nil {
 		h.bad("after a clean close the store does not open: %v", err)
 		return torn
 	}

@@ -49,7 +49,7 @@ var harmable = []string{"a", "k07", "n0", "n1"}
 
 func (e *editor) step() error {
 	id := ids[e.rng.IntN(len(ids))]
-	path := filepath.Join(dir, "memories", docfile.FileName(id))
+	path := filepath.Join(e.h.dir, "memories", docfile.FileName(id))
 	switch n := e.rng.IntN(12); {
 	case n < 4 && !e.byRename:
 		return e.inPlace(path)
@@ -186,7 +186,7 @@ func (e *editor) put(x *edit, text, read []byte, path string, onlyNew bool) erro
 	if err != nil {
 		return ignore(err)
 	}
-	if err := e.fsys.SyncDir(filepath.Join(dir, "memories")); err != nil {
+	if err := e.fsys.SyncDir(filepath.Join(e.h.dir, "memories")); err != nil {
 		return err
 	}
 	x.done = true
@@ -203,7 +203,7 @@ func ignore(err error) error {
 func (e *editor) harm() string {
 	id := harmable[e.rng.IntN(2)]
 	e.h.harm(id)
-	return filepath.Join(dir, "memories", docfile.FileName(id))
+	return filepath.Join(e.h.dir, "memories", docfile.FileName(id))
 }
 
 func (h *history) harm(id string) {
@@ -242,14 +242,14 @@ func (e *editor) conflict() error {
 // create makes a file for a memory that the store does not know, or not yet.
 func (e *editor) create() error {
 	id := harmable[2+e.rng.IntN(2)]
-	path := filepath.Join(dir, "memories", docfile.FileName(id))
+	path := filepath.Join(e.h.dir, "memories", docfile.FileName(id))
 	if _, err := e.fsys.Stat(path); err == nil {
 		return nil
 	}
 	e.h.harm(id)
 	w := e.h.begin(&write{id: id, size: 60, hand: true})
 	x := &edit{w: w}
-	if _, err := e.fsys.Stat(filepath.Join(dir, "memory_index.json")); err != nil {
+	if _, err := e.fsys.Stat(filepath.Join(e.h.dir, "memory_index.json")); err != nil {
 		x.gone = true // the first index is made of what there is, and nobody may live to tell
 	}
 	e.h.edits = append(e.h.edits, x)
@@ -274,7 +274,7 @@ func (h *history) adopts(disk func() *crash.Disk) func(varve.Event) {
 		d := disk()
 		look := d.NonBlocking("listener")
 		for _, id := range ids {
-			b, _ := vfs.ReadFile(look, filepath.Join(dir, "memories", docfile.FileName(id)), 1<<30)
+			b, _ := vfs.ReadFile(look, filepath.Join(h.dir, "memories", docfile.FileName(id)), 1<<30)
 			h.over(b)
 		}
 		d.Kill(look)
@@ -310,7 +310,7 @@ func (h *history) kept(fsys vfs.FS, kills, gaps bool) {
 		}
 	}
 	for _, folder := range []string{"memories", "quarantine", "tmp", "wal"} {
-		walk(filepath.Join(dir, folder))
+		walk(filepath.Join(h.dir, folder))
 	}
 	seen := map[string]bool{}
 	for _, o := range h.seen {
@@ -343,7 +343,7 @@ func inflated(b []byte) (plain []byte) {
 
 // edited: an edit stands in a place that no memory has. It waits to be adopted.
 func (h *history) edited(fsys vfs.FS, name string) bool {
-	b, err := vfs.ReadFile(fsys, filepath.Join(dir, "memories", name), 1<<30)
+	b, err := vfs.ReadFile(fsys, filepath.Join(h.dir, "memories", name), 1<<30)
 	return err == nil && slices.ContainsFunc(h.edits, func(x *edit) bool { return bytes.Contains(b, []byte(x.w.token)) })
 }
 

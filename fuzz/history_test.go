@@ -11,6 +11,7 @@ import (
 // and each answer has one of its own, so of two calls it is known whether one
 // had ended before the other began.
 type history struct {
+	dir     string // where the store is: a migration moves it
 	tick    int
 	writes  []*write
 	seen    []observation
@@ -62,7 +63,7 @@ type observation struct {
 	what       string
 }
 
-func newHistory() *history { return &history{tokens: map[string]*write{}} }
+func newHistory() *history { return &history{dir: dir, tokens: map[string]*write{}} }
 
 func (h *history) now() int { h.tick++; return h.tick }
 

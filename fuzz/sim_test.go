@@ -31,6 +31,7 @@ type world struct {
 	editing bool
 	cuts    bool // power may go in this boot
 	archive int64
+	keeping *upkeep // nil: nobody looks after the store
 }
 
 // work opens the store and does things until enough is done, sometimes closing
@@ -46,7 +47,7 @@ func (w *world) work(p *sim.Proc) {
 		if w.archive != 0 && a.rng.IntN(4) == 0 {
 			p.Sleep(2 * time.Hour) // a backup of the index is due
 		}
-		st, err := varve.Open(ctx, dir, o)
+		st, err := w.open(o)
 		if err != nil {
 			a.failed("open", err)
 			return
@@ -78,6 +79,8 @@ func (w *world) run(processes, boots int) error {
 		switch p.Name {
 		case "editor":
 			w.s.Process("editor", w.edits)
+		case "keeper":
+			w.s.Process("keeper", w.keep)
 		default:
 			w.s.Process("again", w.work)
 		}
@@ -91,6 +94,9 @@ func (w *world) run(processes, boots int) error {
 		}
 		if w.editing {
 			w.s.Process("editor", w.edits)
+		}
+		if w.keeping != nil {
+			w.s.Process("keeper", w.keep)
 		}
 		if err := w.s.Run(); err != nil {
 			return fmt.Errorf("boot %d: %w", boot, err)
@@ -130,6 +136,9 @@ func (w *world) look(boot int, deep bool) {
 		w.s.Odds = sim.Odds{}
 	}
 	w.s.Process("look", func(p *sim.Proc) {
+		if w.keeping != nil {
+			w.lookAround(p)
+		}
 		recovery(w.h, p.FS, w.options(p), deep)
 		if deep {
 			w.h.kept(p.FS, w.kill > 0, w.archive != 0)
@@ -153,12 +162,17 @@ func runSeed(seed uint64, processes int, change func(*world)) (*world, error) {
 
 type simTally struct {
 	seeds, ops, kills, writes, looks int
+	did                              map[string]int // by keepers
 	coverage                         sim.Coverage
 }
 
 func (n *simTally) String() string {
 	t := tally{coverage: n.coverage}
-	return fmt.Sprintf("%d seeds, %d operations of the disk, %d kills, %d writes, %d looks; %s", n.seeds, n.ops, n.kills, n.writes, n.looks, t.reach())
+	kept := ""
+	if len(n.did) > 0 {
+		kept = "; kept: " + sorted(n.did)
+	}
+	return fmt.Sprintf("%d seeds, %d operations of the disk, %d kills, %d writes, %d looks; %s%s", n.seeds, n.ops, n.kills, n.writes, n.looks, t.reach(), kept)
 }
 
 func (n *simTally) seed(t *testing.T, name string, seed uint64, processes int, change func(*world)) {
@@ -168,6 +182,11 @@ func (n *simTally) seed(t *testing.T, name string, seed uint64, processes int, c
 	n.kills += w.kill
 	n.writes += len(w.h.writes)
 	n.looks += len(w.h.seen)
+	if w.keeping != nil {
+		for what, times := range w.keeping.did {
+			n.did[what] += times
+		}
+	}
 	n.coverage.Add(w.s.Coverage())
 	reach(w.s.Coverage())
 	if err != nil {
@@ -188,7 +207,7 @@ func simulate(t *testing.T, processes, seeds int, change func(*world)) {
 	if *seedsFlag > 0 {
 		seeds = *seedsFlag
 	}
-	n := &simTally{coverage: sim.Coverage{}}
+	n := &simTally{did: map[string]int{}, coverage: sim.Coverage{}}
 	for i := range seeds {
 		if n.seed(t, t.Name(), *seedFlag+uint64(i), processes, change); t.Failed() {
 			break
@@ -206,7 +225,7 @@ func TestLong(t *testing.T) {
 	if *duration == 0 {
 		return // only by hand: TestSim has the seeds of every day
 	}
-	n := &simTally{coverage: sim.Coverage{}}
+	n := &simTally{did: map[string]int{}, coverage: sim.Coverage{}}
 	began := time.Now()
 	kinds := []struct {
 		name      string
@@ -215,6 +234,7 @@ func TestLong(t *testing.T) {
 	}{
 		{"TestSimOne", 1, nil}, {"TestSimThree", 3, nil}, {"TestSimTwo", 2, nil},
 		{"TestSimLacking", 2, lacking}, {"TestSimEdits", 2, editing}, {"TestSimEditsLacking", 2, editingLacking},
+		{"TestSimUpkeep", 2, keeping}, {"TestSimUpkeepLacking", 2, keepingLacking},
 	}
 	for seed := *seedFlag; time.Since(began) < *duration && !t.Failed(); seed++ {
 		k := kinds[seed%uint64(len(kinds))]

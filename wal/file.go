@@ -27,8 +27,10 @@ type FileLog struct {
 	slot       int
 	was        before // what the page knew before this process recovered the log
 	report     Report
-	private    atomic.Bool // read-only on a log that nobody has recovered: the end is what we find
-	looked     time.Time   // for the page, when private
+	private    atomic.Bool   // read-only on a log that nobody has recovered: the end is what we find
+	looked     time.Time     // for the page, when private
+	flushed    atomic.Uint64 // read-only: the marks as the page last had them
+	spilled    atomic.Uint64
 
 	damage atomic.Pointer[errs.CorruptionError]
 
@@ -105,7 +107,7 @@ func (l *FileLog) Flushed() LSN {
 	if l.private.Load() {
 		return l.report.Flushed
 	}
-	return l.shared.Load(wordFlushed)
+	return l.mark(wordFlushed, &l.flushed)
 }
 
 // Spilled is the mark below which the index is.
@@ -113,7 +115,21 @@ func (l *FileLog) Spilled() LSN {
 	if l.private.Load() {
 		return l.state.from.Load()
 	}
-	return l.shared.Load(wordSpilled)
+	return l.mark(wordSpilled, &l.spilled)
+}
+
+// mark reads one of the page's marks. A read-only handle keeps nobody from
+// recovering the log, and meanwhile the page has none: then what was known holds.
+func (l *FileLog) mark(word int, known *atomic.Uint64) LSN {
+	v := l.shared.Load(word)
+	if !l.o.ReadOnly {
+		return v
+	}
+	if l.stillOurs() != nil { // recovered is cleared before the marks are
+		return max(known.Load(), l.state.from.Load())
+	}
+	known.Store(v)
+	return v
 }
 
 // Backlog is how many bytes of log a replay would have to read.
@@ -121,7 +137,7 @@ func (l *FileLog) Backlog() int64 {
 	if l.private.Load() {
 		return int64(l.Applied() - l.state.from.Load())
 	}
-	return int64(l.shared.tail() - l.shared.Load(wordSpilled))
+	return int64(max(l.shared.tail(), l.Spilled()) - l.Spilled())
 }
 
 // Poisoned says that a sync has failed and none has succeeded since.

@@ -1,0 +1,51 @@
+package wal
+
+import (
+	"testing"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+// A recovery clears the page's marks and sets them again. Who reads meanwhile without
+// being attached has to go by those of before: verify took every segment below
+// them for missing.
+func TestMarksWhileOthersRecover(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	mustAppend(t, l, put("m1", "v"))
+	to := l.AppliedMark()
+	if err := l.SetCheckpoint(to, to, [Folders]int64{}); err != nil {
+		t.Fatal(err)
+	}
+	ro, _ := open(t, dir, func(o *Options) { o.ReadOnly = true })
+	defer ro.Close()
+	flushed, spilled := ro.Flushed(), ro.Spilled()
+	if flushed != to.LSN || spilled != to.LSN {
+		t.Fatalf("the marks are %d and %d, not %d", flushed, spilled, to.LSN)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	l, _ = open(t, dir, func(o *Options) {
+		o.FS = wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+			if op.Kind == wrap.Store {
+				looked++
+				if f, s := ro.Flushed(), ro.Spilled(); f != flushed || s != spilled {
+					t.Errorf("flushed is %d, spilled %d; they were %d and %d", f, s, flushed, spilled)
+				}
+				if b := ro.Backlog(); b != 0 {
+					t.Errorf("the backlog is %d bytes", b)
+				}
+			}
+			return call()
+		})
+	})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if looked < 10 {
+		t.Errorf("looked %d times only", looked)
+	}
+}
