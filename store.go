@@ -72,6 +72,10 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.o.fill()
 	st.fs = st.o.System.FS
 	if err := st.open(ctx); err != nil {
+		// It may have been moved since this process looked, and what is missing went with it.
+		if gone := (*MovedError)(nil); errors.As(st.residence(), &gone) {
+			err = gone
+		}
 		return nil, fmt.Errorf("opening the store %s: %w", dir, err)
 	}
 	return st, nil

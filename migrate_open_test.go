@@ -1,0 +1,56 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+// The store is moved, and its old place emptied, before any of the operations of an
+// opening: that says where it went, or has the store still; never that a
+// file is missing.
+func TestMovedWhileOpening(t *testing.T) {
+	ctx := context.Background()
+	moved := 0
+	for at, ended := 1, false; !ended; at++ {
+		r, _ := whole(t)
+		o := r.options(2)
+		n := 0
+		var migrated error
+		o.System.FS = wrap.New(o.System.FS, func(op *wrap.Op, call func() error) error {
+			if n++; n == at {
+				third := r.options(3)
+				third.LockWait = time.Millisecond // the opening has it as long as this takes
+				_, migrated = Migrate(ctx, "/s", "/t", &MigrateOptions{Options: third, Switch: true, RemoveSource: true})
+			}
+			return call()
+		})
+		st, err := Open(ctx, "/s", o)
+		if ended = n < at; migrated != nil && !errors.Is(migrated, ErrLocked) {
+			t.Fatalf("operation %d: %v", at, migrated)
+		}
+		var gone *MovedError
+		switch {
+		case err == nil:
+			if !ended && migrated == nil {
+				t.Fatalf("operation %d: the old place was opened, the store is moved", at)
+			}
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
+		case errors.As(err, &gone) && gone.To == "/t" && migrated == nil:
+			moved++
+		case migrated != nil:
+			t.Fatalf("operation %d: nobody moved it (%v), and it does not open: %v", at, migrated, err)
+		default:
+			t.Fatalf("operation %d: moved, and the opening says %v", at, err)
+		}
+	}
+	t.Logf("moved before %d operations", moved)
+	if moved == 0 {
+		t.Error("it was never moved")
+	}
+}
