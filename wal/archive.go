@@ -19,17 +19,41 @@ import (
 // An archived segment is wal/archive/<number>.zst:
 //
 //	0   8 bytes "VARVEZST"
-//	8   uint32 version 1, uint32 block size (1 MiB)
+//	8   uint32 version 2, uint32 block size (1 MiB)
 //	16  uint64 number
-//	24  blocks: uint32 length, uint32 plain length, uint64 xxhash64 of the plain bytes, then zstd
+//	24  blocks: uint32 length, uint32 plain length, uint64 xxhash64 of the zstd bytes and the plain ones after them, then zstd
 //
-// Blocks stand on their own, so a damaged one costs itself only.
+// Blocks stand on their own, so a damaged one costs itself only. In version 1 the
+// hash is of the plain bytes alone: a bit that another zstd may read otherwise
+// could flip unseen.
 const (
-	archiveMagic = "VARVEZST"
-	archiveBlock = 1 << 20
-	archiveHead  = 24
-	blockHead    = 16
+	archiveMagic   = "VARVEZST"
+	archiveVersion = 2
+	archiveBlock   = 1 << 20
+	archiveHead    = 24
+	blockHead      = 16
 )
+
+// archiveStart reads the head of the copy of a segment; false when it is none.
+func archiveStart(head []byte, number uint64) (version uint32, ok bool) {
+	le := binary.LittleEndian
+	if len(head) < archiveHead || string(head[:8]) != archiveMagic {
+		return 0, false
+	}
+	version = le.Uint32(head[8:])
+	return version, version >= 1 && version <= archiveVersion && le.Uint32(head[12:]) == archiveBlock && le.Uint64(head[16:]) == number
+}
+
+// blockSum is the checksum of a block.
+func blockSum(version uint32, packed, plain []byte) uint64 {
+	if version == 1 {
+		return xxhash.Sum64(plain)
+	}
+	d := xxhash.New()
+	_, _ = d.Write(packed)
+	_, _ = d.Write(plain)
+	return d.Sum64()
+}
 
 func archiveName(number uint64) string { return fmt.Sprintf("archive/%08d.zst", number) }
 
@@ -109,7 +133,7 @@ func (l *FileLog) writeCopy(name string, number uint64, in source) error {
 	le := binary.LittleEndian
 	block := min(archiveBlock, l.geo.Size)
 	b := append(make([]byte, 0, 2*block), archiveMagic...)
-	b = le.AppendUint32(b, 1)
+	b = le.AppendUint32(b, archiveVersion)
 	b = le.AppendUint32(b, archiveBlock)
 	b = le.AppendUint64(b, number)
 	plain := make([]byte, block)
@@ -124,11 +148,11 @@ func (l *FileLog) writeCopy(name string, number uint64, in source) error {
 		}
 		at += int64(n)
 		head := len(b)
-		b = append(b, make([]byte, 16)...)
+		b = append(b, make([]byte, blockHead)...)
 		b = enc.EncodeAll(plain[:n], b)
-		le.PutUint32(b[head:], uint32(len(b)-head-16))
+		le.PutUint32(b[head:], uint32(len(b)-head-blockHead))
 		le.PutUint32(b[head+4:], uint32(n))
-		le.PutUint64(b[head+8:], xxhash.Sum64(plain[:n]))
+		le.PutUint64(b[head+8:], blockSum(archiveVersion, b[head+blockHead:], plain[:n]))
 		if _, err := out.WriteAt(b, end); err != nil {
 			return err
 		}

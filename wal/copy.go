@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-db/varve/internal/vfs"
@@ -21,14 +20,15 @@ import (
 // begins in the file is found along the heads, as far as they are needed. One
 // block is kept inflated. What is damaged reads as segment.ErrPayload.
 type segmentCopy struct {
-	f      vfs.File
-	size   int64
-	dec    *zstd.Decoder
-	starts []int64 // of the blocks that were found, and behind the last of them
-	last   bool    // there is none behind
-	packed []byte
-	plain  []byte
-	held   int // the block in plain, -1 for none
+	f       vfs.File
+	size    int64
+	dec     *zstd.Decoder
+	starts  []int64 // of the blocks that were found, and behind the last of them
+	last    bool    // there is none behind
+	version uint32
+	packed  []byte
+	plain   []byte
+	held    int // the block in plain, -1 for none
 }
 
 // openCopy opens the copy of a segment in dir/archive. A missing one is errNoSegment.
@@ -59,9 +59,8 @@ func (c *segmentCopy) open(number uint64) error {
 	if err != nil {
 		return err
 	}
-	le := binary.LittleEndian
-	if n < len(head) || string(head[:8]) != archiveMagic || le.Uint32(head[8:]) != 1 ||
-		le.Uint32(head[12:]) != archiveBlock || le.Uint64(head[16:]) != number {
+	var ok bool
+	if c.version, ok = archiveStart(head[:n], number); !ok {
 		return fmt.Errorf("%s: %w: it does not begin as the copy of segment %d", c.Name(), segment.ErrHeader, number)
 	}
 	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
@@ -125,7 +124,7 @@ func (c *segmentCopy) block(i int) error {
 	if err != nil {
 		return c.bad(at, err)
 	}
-	if len(c.plain) != full || xxhash.Sum64(c.plain) != le.Uint64(head[8:]) {
+	if len(c.plain) != full || blockSum(c.version, c.packed[:n], c.plain) != le.Uint64(head[8:]) {
 		return c.bad(at, errors.New("the block does not match its checksum"))
 	}
 	c.held = i

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-db/varve/internal/errs"
@@ -292,11 +291,13 @@ func (l *FileLog) ReadArchive(ctx context.Context, number uint64, block func(off
 		damage = append(damage, &errs.CorruptionError{Path: "wal/" + archiveName(number), Segment: number, Offset: at, Err: err})
 	}
 	le := binary.LittleEndian
-	head := make([]byte, 24)
-	if n, err := readFull(f, head, 0); err != nil {
+	head := make([]byte, archiveHead)
+	n, err := readFull(f, head, 0)
+	if err != nil {
 		return nil, err
-	} else if n < len(head) || string(head[:8]) != archiveMagic || le.Uint32(head[8:]) != 1 ||
-		le.Uint32(head[12:]) != archiveBlock || le.Uint64(head[16:]) != number {
+	}
+	version, ok := archiveStart(head[:n], number)
+	if !ok {
 		bad(0, errors.New("it does not begin as an archived segment of this number does"))
 	}
 	var packed, plain []byte
@@ -323,7 +324,7 @@ func (l *FileLog) ReadArchive(ctx context.Context, number uint64, block func(off
 		switch {
 		case err != nil:
 			bad(at, err)
-		case int64(len(plain)) != full || xxhash.Sum64(plain) != le.Uint64(head[8:]):
+		case int64(len(plain)) != full || blockSum(version, packed[:n], plain) != le.Uint64(head[8:]):
 			bad(at, errors.New("the block does not match its checksum"))
 		case !block(offset, plain):
 			return damage, nil
