@@ -84,9 +84,15 @@ func alone(f func() error) (err error, died bool) {
 // operation; after each it lets the power go in several ways and asks check.
 func cuts(t *testing.T, prepare func(t *testing.T) *rig, fault error, job func(r *rig) error, check func(t *testing.T, r *rig, done bool)) {
 	patterns := []crash.Pattern{crash.KeepAll, crash.LoseAll, crash.KeepRandom, crash.KeepNames}
-	step := 13 // VARVE_STEP=1 go test . -run 'BackupCut|RestoreCut' cuts everywhere: a minute and a half
+	begin, step := 1, 13 // VARVE_STEP=1 go test . -run 'BackupCut|RestoreCut' cuts everywhere: a minute and a half
 	if testing.Short() {
 		step = 61
+	}
+	if s := os.Getenv("VARVE_CUT"); s != "" { // this one and the rest
+		var err error
+		if begin, err = strconv.Atoi(s); err != nil || begin < 1 {
+			t.Fatal("VARVE_CUT is no operation", s)
+		}
 	}
 	if s := os.Getenv("VARVE_STEP"); s != "" {
 		var err error
@@ -95,7 +101,7 @@ func cuts(t *testing.T, prepare func(t *testing.T) *rig, fault error, job func(r
 		}
 	}
 	n, last := 0, false
-	for at := 1; !last; at += step {
+	for at := begin; !last; at += step {
 		r := prepare(t)
 		r.ops, r.dieAt, r.err = 0, at, fault
 		err, died := alone(func() error { return job(r) })
@@ -115,7 +121,7 @@ func cuts(t *testing.T, prepare func(t *testing.T) *rig, fault error, job func(r
 		for _, p := range some {
 			check(t, r.lose(p, uint64(at)), err == nil && !died)
 			if t.Failed() {
-				t.Fatalf("operation %d, %v", at, p)
+				t.Fatalf("operation %d, %v: VARVE_CUT=%d", at, p, at)
 			}
 		}
 	}

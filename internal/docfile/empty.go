@@ -108,6 +108,11 @@ func (e *emptying) folder(dir string, depth int) {
 		}
 		// Links and special files are not ours, hold nothing, and stay.
 	}
+	// A name that comes back after a loss of power may be the one that an exchange
+	// gave up, and what it names then was never overwritten under it.
+	if e.wipe && len(names) > 0 {
+		e.fail("sync", dir, e.f.o.FS.SyncDir(dir))
+	}
 }
 
 // overwrite puts zeros in the place of bytes that are surplus. They stay marked as
