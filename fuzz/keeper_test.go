@@ -121,7 +121,7 @@ func (k *keeper) refused(what string, err error, known ...error) bool {
 		return false
 	}
 	for _, e := range known {
-		if errors.Is(err, e) {
+		if errors.Is(err, e) && (e != varve.ErrNoStore || !k.w.h.begun()) {
 			k.w.keeping.did[what+" refused"]++
 			return true
 		}
@@ -191,7 +191,7 @@ func (k *keeper) migrate() {
 			k.w.h.dir, k.w.keeping.moved = to, true // said on the way, though it may have failed behind it
 		}
 		// ErrLocked: others have it open. MovedError: somebody ended it.
-		if !k.refused("migrate", err, varve.ErrLocked, varve.ErrMoved) {
+		if !k.refused("migrate", err, varve.ErrLocked, varve.ErrMoved, varve.ErrNoStore) {
 			if o.Switch {
 				k.w.keeping.did["switch"]++
 				k.w.h.dir, k.w.keeping.moved, k.w.keeping.target = to, true, ""
@@ -203,6 +203,11 @@ func (k *keeper) migrate() {
 		}
 		k.p.Sleep(time.Duration(k.rng.IntN(5000)) * time.Microsecond)
 	}
+}
+
+// begun: what nobody has been told anything of may still be in the making.
+func (h *history) begun() bool {
+	return slices.ContainsFunc(h.writes, func(w *write) bool { return w.outcome == acked })
 }
 
 // spoil takes a memory's file away, or makes it one that is none, in ways that
@@ -254,8 +259,7 @@ func (k *keeper) place(path string, data []byte, mtime time.Time) error {
 // is found; what is left is nothing. settled: what an unclean end left was flushed,
 // and so everything is judged.
 func (k *keeper) repair(settled bool) {
-	// What nobody has been told anything of may still be in the making.
-	sound := len(k.w.h.harmed) == 0 && slices.ContainsFunc(k.w.h.writes, func(w *write) bool { return w.outcome == acked })
+	sound := len(k.w.h.harmed) == 0 && k.w.h.begun()
 	plan, err := varve.PlanRepair(ctx, k.w.h.dir, k.o, varve.VerifyOptions{})
 	var moved *varve.MovedError
 	if errors.As(err, &moved) {
