@@ -259,7 +259,8 @@ func (k *keeper) place(path string, data []byte, mtime time.Time) error {
 // is found; what is left is nothing. settled: what an unclean end left was flushed,
 // and so everything is judged.
 func (k *keeper) repair(settled bool) {
-	sound := len(k.w.h.harmed) == 0 && k.w.h.begun()
+	made := k.w.h.begun()
+	sound := len(k.w.h.harmed) == 0 && made
 	plan, err := varve.PlanRepair(ctx, k.w.h.dir, k.o, varve.VerifyOptions{})
 	var moved *varve.MovedError
 	if errors.As(err, &moved) {
@@ -291,7 +292,7 @@ func (k *keeper) repair(settled bool) {
 		return
 	}
 	for _, f := range rep.Remaining {
-		if f.Severity > varve.SeverityInfo {
+		if f.Severity > varve.SeverityInfo && made {
 			k.w.h.bad("%s: repair leaves %v", k.p.Name, f)
 		}
 	}

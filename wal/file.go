@@ -27,10 +27,8 @@ type FileLog struct {
 	slot       int
 	was        before // what the page knew before this process recovered the log
 	report     Report
-	private    atomic.Bool   // read-only on a log that nobody has recovered: the end is what we find
-	looked     time.Time     // for the page, when private
-	flushed    atomic.Uint64 // read-only: the marks as the page last had them
-	spilled    atomic.Uint64
+	private    atomic.Bool // read-only on a log that nobody has recovered: the end is what we find
+	looked     time.Time   // for the page, when private
 
 	damage atomic.Pointer[errs.CorruptionError]
 
@@ -107,7 +105,7 @@ func (l *FileLog) Flushed() LSN {
 	if l.private.Load() {
 		return l.report.Flushed
 	}
-	return l.mark(wordFlushed, &l.flushed)
+	return l.shared.Load(wordFlushed)
 }
 
 // Spilled is the mark below which the index is.
@@ -115,21 +113,7 @@ func (l *FileLog) Spilled() LSN {
 	if l.private.Load() {
 		return l.state.from.Load()
 	}
-	return l.mark(wordSpilled, &l.spilled)
-}
-
-// mark reads one of the page's marks. A read-only handle keeps nobody from
-// recovering the log, and meanwhile the page has none: then what was known holds.
-func (l *FileLog) mark(word int, known *atomic.Uint64) LSN {
-	v := l.shared.Load(word)
-	if !l.o.ReadOnly {
-		return v
-	}
-	if l.stillOurs() != nil { // recovered is cleared before the marks are
-		return max(known.Load(), l.state.from.Load())
-	}
-	known.Store(v)
-	return v
+	return l.shared.Load(wordSpilled)
 }
 
 // Backlog is how many bytes of log a replay would have to read.
@@ -137,7 +121,8 @@ func (l *FileLog) Backlog() int64 {
 	if l.private.Load() {
 		return int64(l.Applied() - l.state.from.Load())
 	}
-	return int64(max(l.shared.tail(), l.Spilled()) - l.Spilled())
+	spilled := l.Spilled()
+	return int64(max(l.shared.tail(), spilled) - spilled) // no tail: somebody is recovering the log
 }
 
 // Poisoned says that a sync has failed and none has succeeded since.

@@ -142,11 +142,13 @@ func (l *FileLog) holds(c Checkpoint) bool {
 }
 
 // before is what the shared page of this boot still knew.
-type before struct{ durable, tail LSN }
+type before struct{ durable, tail, flushed, spilled LSN }
 
 // takePage maps the shared page, made anew where it is missing or unusable, and
 // clears recovered: from here on it counts for nothing until publish. What was
-// durable stays in it, so that a recovery that is killed leaves it to the next.
+// durable stays in it, so that a recovery that is killed leaves it to the next;
+// flushed and spilled do, because who reads without being attached goes by them
+// meanwhile: with none, every segment below them would be missing.
 // A page that was copied with its folder knows nothing of the copy: its inode
 // tells.
 func (l *FileLog) takePage() error {
@@ -164,18 +166,20 @@ func (l *FileLog) takePage() error {
 	}
 	p := l.shared
 	if p.ofBoot(l.host) && p.Load(wordInode) == info.Ino {
-		l.was = before{p.durable(), p.tail()}
+		l.was = before{p.durable(), p.tail(), p.Load(wordFlushed), p.Load(wordSpilled)}
 	}
 	l.generation.Store(max(p.generation()+1, uint64(l.o.Clock().UnixMicro())))
 	p.Store(wordRecovered, 0)
 	for w := range vfs.Words {
 		switch w {
-		case wordHolders + roleOpen, wordMagic, wordBoot0, wordBoot1, wordInode, wordDurable:
+		case wordHolders + roleOpen, wordMagic, wordBoot0, wordBoot1, wordInode, wordDurable, wordFlushed, wordSpilled:
 		default:
 			p.Store(w, 0)
 		}
 	}
 	p.Store(wordDurable, l.was.durable)
+	p.Store(wordFlushed, l.was.flushed)
+	p.Store(wordSpilled, l.was.spilled)
 	p.Store(wordInode, info.Ino)
 	return nil
 }
