@@ -13,24 +13,53 @@ import (
 // a pair for each session and expiry, and no pair without its memory.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
-		sound := true
-		for _, t := range []*table.Table{s.Base(), s.Delta()} {
-			if t == nil {
-				continue
-			}
-			for err := range t.Check() {
-				sound = false
-				if !yield(err) {
-					return
-				}
-			}
+		if sound, more := check(s, yield); sound && more {
+			v := verifier{s: s, yield: yield}
+			v.sections()
 		}
-		if !sound {
-			return
-		}
-		v := verifier{s: s, yield: yield}
-		v.sections()
 	}
+}
+
+// VerifyBeside is Verify that compares the sections in a goroutine of its own
+// while the files are read.
+func VerifyBeside(s *Set) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		sections := make(chan []error, 1)
+		go func() {
+			var list []error
+			v := verifier{s: s, yield: func(err error) bool {
+				list = append(list, err)
+				return len(list) < besideMost
+			}}
+			v.sections()
+			sections <- list
+		}()
+		sound, more := check(s, yield)
+		list := <-sections // what they say of damaged files counts for nothing
+		for i := 0; sound && more && i < len(list); i++ {
+			more = yield(list[i])
+		}
+	}
+}
+
+// besideMost bounds what is kept of the sections while the files are read.
+const besideMost = 1000
+
+// check reads the files; more: the caller has not seen enough.
+func check(s *Set, yield func(error) bool) (sound, more bool) {
+	sound = true
+	for _, t := range []*table.Table{s.Base(), s.Delta()} {
+		if t == nil {
+			continue
+		}
+		for err := range t.Check() {
+			sound = false
+			if !yield(err) {
+				return false, false
+			}
+		}
+	}
+	return sound, true
 }
 
 type verifier struct {

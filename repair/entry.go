@@ -77,9 +77,13 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 		return false
 	}
 	sum := sha256.Sum256(doc)
-	var named [len(hashMember) + 64]byte
-	hex.Encode(named[copy(named[:], hashMember):], sum[:])
-	return bytes.Contains(view.Line, named[:])
+	at := bytes.Index(view.Line, []byte(hashMember)) // its quotes are a member's: in a string they are escaped
+	if at < 0 {
+		return false
+	}
+	var named [64]byte
+	hex.Encode(named[:], sum[:])
+	return bytes.HasPrefix(view.Line[at+len(hashMember):], named[:])
 }
 
 const hashMember = `"content_hash":"sha256:`

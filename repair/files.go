@@ -43,7 +43,7 @@ func (l *listing) mark(name string) {
 // are listed first: what is listed then is known to index or overlay now, or it
 // is judged by what its file says.
 func (v *verify) files() error {
-	names, err := v.memories.Names()
+	names, err := v.names()
 	if err != nil {
 		if gone(err) && v.s.State.Live(memory) == 0 {
 			return nil

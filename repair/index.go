@@ -27,7 +27,11 @@ func (v *verify) index() error {
 			faults = append(faults, err)
 			continue
 		}
-		for err := range index.Verify(set) {
+		whole := index.Verify(set)
+		if v.o.Workers > 1 {
+			whole = index.VerifyBeside(set)
+		}
+		for err := range whole {
 			faults = append(faults, err)
 			if len(faults) == faultsMost {
 				break

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"iter"
 	"path/filepath"
+	"sync"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
@@ -32,6 +33,10 @@ func Verify(ctx context.Context, s Source, o VerifyOptions) iter.Seq2[Finding, e
 				_ = v.sound.Release()
 			}
 		}()
+		if v.o.Workers > 1 { // listing takes as long as reading the index
+			go func() { _, _ = v.names() }()
+			defer func() { _, _ = v.names() }()
+		}
 		err := v.steps(v.config, v.checkpoint, v.index)
 		if err == nil {
 			wait := v.beside(func(log *verify) error { return log.steps(log.log, log.archive, log.overlay, log.backups) })
@@ -121,6 +126,7 @@ type verify struct {
 	yield    func(Finding, error) bool
 	sum      *Summary
 	memories *docfile.Folder
+	names    func() ([]string, error) // of memories/, listed once
 
 	marks []wal.Mark // of the checkpoint, to be met in the log
 	// A process believes a block that it has once checked. When the index turns
@@ -146,6 +152,10 @@ func newVerify(ctx context.Context, s Source, o VerifyOptions, yield func(Findin
 	}
 	*v.sum = Summary{Findings: map[Kind]int64{}}
 	v.memories = docfile.Layout{FS: s.FS, Root: s.Dir}.Folder("memories")
+	v.names = v.memories.Names
+	if v.o.Workers > 1 {
+		v.names = sync.OnceValues(v.names)
+	}
 	return v
 }
 
