@@ -126,10 +126,12 @@ func (g *ground) path(elem ...string) string {
 	return filepath.Join(append([]string{g.dir}, elem...)...)
 }
 
-// damage gives back what is no damage: no store, no leave, a newer format.
+// damage gives back what is no damage: no store, one that lives elsewhere, no
+// leave, a newer format.
 func (g *ground) damage(opening error) error {
+	var unfinished *UnfinishedError
 	switch {
-	case errors.Is(opening, errs.ErrNewerFormat), errors.Is(opening, errs.ErrLocked), errors.Is(opening, errs.ErrPermission),
+	case errors.Is(opening, errs.ErrMoved), errors.As(opening, &unfinished), errors.Is(opening, errs.ErrNewerFormat), errors.Is(opening, errs.ErrLocked), errors.Is(opening, errs.ErrPermission),
 		vfs.IsPermission(opening), vfs.IsStarved(opening), errors.Is(opening, context.Canceled), errors.Is(opening, context.DeadlineExceeded):
 		return opening
 	}
