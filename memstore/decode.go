@@ -2,10 +2,7 @@ package memstore
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
@@ -87,21 +84,21 @@ func (m *Memory) checkID(lim Limits, opts DecodeOptions) error {
 func (m *Memory) decodeMember(name string, raw []byte, lim Limits, loc *time.Location) (err error) {
 	switch name {
 	case memberID:
-		m.ID, err = decodeText(raw)
+		m.ID, err = docfile.DecodeText(raw)
 	case memberContent:
-		m.Content, err = decodeText(raw)
+		m.Content, err = docfile.DecodeText(raw)
 	case memberEmbedding:
 		m.Embedding, err = docfile.DecodeFloats(raw, lim.EmbeddingDim)
 	case memberTimestamp:
 		m.Timestamp, err = docfile.DecodeTime(raw, loc)
 	case memberScore:
-		m.QuickRecalScore, err = decodeScore(raw)
+		m.QuickRecalScore, err = docfile.DecodeFloat(raw)
 	case memberScoreUpdated:
 		m.QuickRecalUpdated, err = docfile.DecodeTime(raw, loc)
 	case memberMetadata:
-		m.Metadata, err = decodeMetadata(raw)
+		m.Metadata, err = docfile.DecodeMap(raw)
 	case memberAccessCount:
-		m.AccessCount, err = decodeCount(raw)
+		m.AccessCount, err = docfile.DecodeCount(raw)
 	case memberLastAccess:
 		m.LastAccessTime, err = docfile.DecodeTime(raw, loc)
 	case memberHyperbolic:
@@ -114,63 +111,6 @@ func (m *Memory) decodeMember(name string, raw []byte, lim Limits, loc *time.Loc
 		m.ExpiresAt, err = docfile.DecodeTime(raw, loc)
 	}
 	return err
-}
-
-func refuse(raw []byte, why string) error {
-	return &errs.FieldError{Value: errs.Quote(string(raw)), Err: errors.New(why)}
-}
-
-// In all of these null is the zero value, as for a member that is absent.
-
-func decodeText(raw []byte) (string, error) {
-	if raw[0] == 'n' {
-		return "", nil
-	}
-	s, ok := docfile.DecodeString(raw)
-	if !ok {
-		return "", refuse(raw, "it is not a string")
-	}
-	return s, nil
-}
-
-func decodeScore(raw []byte) (float64, error) {
-	if raw[0] == 'n' {
-		return 0, nil
-	}
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || math.IsInf(f, 0) {
-		return 0, refuse(raw, "it is not a number that float64 can hold")
-	}
-	return f, nil
-}
-
-// decodeCount takes 3.0 for 3, as languages write it that know no integers.
-func decodeCount(raw []byte) (int64, error) {
-	if raw[0] == 'n' {
-		return 0, nil
-	}
-	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
-		return n, nil
-	}
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-		return 0, refuse(raw, "it is not a whole number")
-	}
-	return int64(f), nil
-}
-
-func decodeMetadata(raw []byte) (map[string]any, error) {
-	if raw[0] == 'n' {
-		return nil, nil
-	}
-	if raw[0] != '{' {
-		return nil, refuse(raw, "it is not an object")
-	}
-	v, err := docfile.DecodeValue(raw)
-	if err != nil {
-		return nil, err
-	}
-	return v.(map[string]any), nil
 }
 
 // UnmarshalJSON reads m as Decode does with default options; the id may be

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
@@ -13,10 +12,10 @@ func (m *Memory) Encode(limits Limits) ([]byte, error) { return m.encode(limits.
 
 // encode puts the document into the buffer if it fits.
 func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, err error) {
-	if err := lim.checkDim(memberEmbedding, len(m.Embedding)); err != nil {
+	if err := docfile.CheckDim(memberEmbedding, len(m.Embedding), lim.EmbeddingDim); err != nil {
 		return nil, err
 	}
-	if err := lim.checkDim(memberHyperbolic, len(m.HyperbolicEmbedding)); err != nil {
+	if err := docfile.CheckDim(memberHyperbolic, len(m.HyperbolicEmbedding), lim.EmbeddingDim); err != nil {
 		return nil, err
 	}
 	// An obvious giant is refused before it is copied.
@@ -60,26 +59,21 @@ func (m *Memory) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	if n := m.sizeHint(); cap(buffer) < n {
 		buffer = make([]byte, 0, n)
 	}
-	w := writer{dst: buffer[:0]}
-	w.dst = append(w.dst, '{')
-	w.text(memberID, m.ID)
-	w.text(memberContent, m.Content)
-	w.floats(memberEmbedding, m.Embedding)
-	w.time(memberTimestamp, m.Timestamp)
-	w.name(memberScore)
-	w.done(docfile.AppendFloat(w.dst, m.QuickRecalScore, 64))
-	w.time(memberScoreUpdated, m.QuickRecalUpdated)
-	w.name(memberMetadata)
-	w.done(docfile.AppendValue(w.dst, m.Metadata, 1, lim.Depth))
-	w.name(memberAccessCount)
-	w.dst = strconv.AppendInt(w.dst, m.AccessCount, 10)
-	w.time(memberLastAccess, m.LastAccessTime)
-	w.floats(memberHyperbolic, m.HyperbolicEmbedding)
-	w.time(memberCreatedAt, m.CreatedAt)
-	w.time(memberUpdatedAt, m.UpdatedAt)
-	w.time(memberExpiresAt, m.ExpiresAt)
-	w.dst = append(w.dst, '\n', '}', '\n')
-	return w.dst, w.err
+	w := docfile.NewMemberWriter(buffer, lim.Depth)
+	w.Text(memberID, m.ID)
+	w.Text(memberContent, m.Content)
+	w.Floats(memberEmbedding, m.Embedding)
+	w.Time(memberTimestamp, m.Timestamp)
+	w.Float(memberScore, m.QuickRecalScore)
+	w.Time(memberScoreUpdated, m.QuickRecalUpdated)
+	w.Map(memberMetadata, m.Metadata)
+	w.Count(memberAccessCount, m.AccessCount)
+	w.Time(memberLastAccess, m.LastAccessTime)
+	w.Floats(memberHyperbolic, m.HyperbolicEmbedding)
+	w.Time(memberCreatedAt, m.CreatedAt)
+	w.Time(memberUpdatedAt, m.UpdatedAt)
+	w.Time(memberExpiresAt, m.ExpiresAt)
+	return w.Document()
 }
 
 // sizeHint is usually enough and seldom twice too much: 16 bytes a float and its
@@ -88,46 +82,21 @@ func (m *Memory) sizeHint() int {
 	return 512 + len(m.ID) + len(m.Content) + len(m.Content)/16 + 60*len(m.Metadata) + 18*(len(m.Embedding)+len(m.HyperbolicEmbedding))
 }
 
-// writer appends members at level 1; its first error, completed with the
-// member's name, is kept and the rest is skipped over.
-type writer struct {
-	dst    []byte
-	member string
-	err    error
-}
-
-func (w *writer) name(name string) {
-	if w.member != "" {
-		w.dst = append(w.dst, ',')
-	}
-	w.member = name
-	w.dst = append(w.dst, "\n  \""...)
-	w.dst = append(w.dst, name...)
-	w.dst = append(w.dst, `": `...)
-}
-
-func (w *writer) done(dst []byte, err error) {
-	w.dst = dst
-	if err != nil && w.err == nil {
-		w.err = docfile.InField(w.member, err)
-	}
-}
-
-func (w *writer) text(name, s string) {
-	w.name(name)
-	w.done(docfile.AppendString(w.dst, s))
-}
-
-func (w *writer) floats(name string, list []float32) {
-	if list != nil {
-		w.name(name)
-		w.done(docfile.AppendFloats(w.dst, list, 1))
-	}
-}
-
-func (w *writer) time(name string, t time.Time) {
-	if !t.IsZero() {
-		w.name(name)
-		w.dst = docfile.AppendTime(w.dst, t)
-	}
+// encodeOver writes a Memory over the text that it was decoded from.
+func (m *Memory) encodeOver(lim Limits) ([]byte, error) {
+	e := docfile.NewMemberEditor(m.source, memberOrder(), lim.Depth)
+	e.Text(memberID, m.ID)
+	e.Text(memberContent, m.Content)
+	e.Floats(memberEmbedding, m.Embedding)
+	e.Time(memberTimestamp, m.Timestamp)
+	e.Float(memberScore, m.QuickRecalScore)
+	e.Time(memberScoreUpdated, m.QuickRecalUpdated)
+	e.Map(memberMetadata, m.Metadata)
+	e.Count(memberAccessCount, m.AccessCount)
+	e.Time(memberLastAccess, m.LastAccessTime)
+	e.Floats(memberHyperbolic, m.HyperbolicEmbedding)
+	e.Time(memberCreatedAt, m.CreatedAt)
+	e.Time(memberUpdatedAt, m.UpdatedAt)
+	e.Time(memberExpiresAt, m.ExpiresAt)
+	return e.Document(wholeName)
 }

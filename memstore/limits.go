@@ -1,11 +1,6 @@
 package memstore
 
-import (
-	"fmt"
-
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
-)
+import "github.com/varve-db/varve/internal/docfile"
 
 // Limits bounds one memory. They hold alike for writing and reading. A zero
 // field means its default.
@@ -20,9 +15,6 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{MemoryBytes: 16 << 20, IDBytes: docfile.MaxID, Depth: docfile.MaxDepth, EmbeddingDim: 1 << 16}
 }
-
-// maxDepth is where jsontext stops, whatever the limit.
-const maxDepth = 10000
 
 // Resolved puts the defaults in for zero fields.
 func (l Limits) Resolved() Limits {
@@ -39,22 +31,11 @@ func (l Limits) Resolved() Limits {
 	if l.EmbeddingDim <= 0 {
 		l.EmbeddingDim = d.EmbeddingDim
 	}
-	l.Depth = min(l.Depth, maxDepth)
+	l.Depth = min(l.Depth, docfile.DeepestDepth)
 	return l
 }
 
-func (l Limits) checkSize(n int) error {
-	if n <= l.MemoryBytes {
-		return nil
-	}
-	return &errs.FieldError{Field: "memory", Value: fmt.Sprintf("of %d bytes", n), Limit: fmt.Sprintf("%d bytes of JSON", l.MemoryBytes),
-		Err: errs.ErrTooLarge}
-}
+// wholeName is what an error calls the document as a whole.
+const wholeName = "memory"
 
-func (l Limits) checkDim(field string, n int) error {
-	if n <= l.EmbeddingDim {
-		return nil
-	}
-	return &errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", n), Limit: fmt.Sprintf("%d dimensions", l.EmbeddingDim),
-		Err: errs.ErrTooLarge}
-}
+func (l Limits) checkSize(n int) error { return docfile.CheckSize(wholeName, n, l.MemoryBytes) }

@@ -92,62 +92,9 @@ func (m *Memory) Clone() *Memory {
 	c.Embedding = slices.Clone(m.Embedding)
 	c.HyperbolicEmbedding = slices.Clone(m.HyperbolicEmbedding)
 	if m.Metadata != nil {
-		c.Metadata = cloneMap(m.Metadata, maxDepth)
+		c.Metadata = docfile.CloneMap(m.Metadata, docfile.DeepestDepth)
 	}
 	return &c
-}
-
-// cloneMap stops at a depth that no document has: a map that contains itself is
-// left to Prepare, which refuses it.
-func cloneMap(m map[string]any, depth int) map[string]any {
-	c := make(map[string]any, len(m))
-	for k, v := range m {
-		c[k] = cloneValue(v, depth-1)
-	}
-	return c
-}
-
-func cloneValue(v any, depth int) any {
-	if depth <= 0 {
-		return v
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		if v == nil {
-			return v
-		}
-		return cloneMap(v, depth)
-	case []any:
-		if v == nil {
-			return v
-		}
-		c := make([]any, len(v))
-		for i := range v {
-			c[i] = cloneValue(v[i], depth-1)
-		}
-		return c
-	case nil, string, bool, float64:
-		return v
-	}
-	return cloneOther(reflect.ValueOf(v)).Interface()
-}
-
-// cloneOther copies lists and maps of types that Decode does not make, []string
-// and map[string]int for example.
-func cloneOther(v reflect.Value) reflect.Value {
-	switch {
-	case v.Kind() == reflect.Slice && !v.IsNil():
-		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
-		reflect.Copy(c, v)
-		return c
-	case v.Kind() == reflect.Map && !v.IsNil():
-		c := reflect.MakeMapWithSize(v.Type(), v.Len())
-		for it := v.MapRange(); it.Next(); {
-			c.SetMapIndex(it.Key(), it.Value())
-		}
-		return c
-	}
-	return v
 }
 
 // Equal says whether the fields of both say the same; what they were decoded

@@ -72,7 +72,7 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	base := n
 	if base.source == nil && old != nil && old.Document != nil {
 		// Not the limits of today: the old text was stored under those of its day.
-		base.source, _ = parse(old.Document, Limits{Depth: maxDepth})
+		base.source, _ = parse(old.Document, Limits{Depth: docfile.DeepestDepth})
 	}
 	if doc, err = base.encode(lim, opts.Buffer); err != nil {
 		return nil, nil, err

@@ -1,0 +1,173 @@
+package docfile
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// MemberEditor writes a document over the text that it was decoded from: every
+// member is compared with its text, and only what differs is written anew. A
+// zero value leaves a member that is null or absent as it is.
+type MemberEditor struct {
+	doc   *Object
+	order []string
+	depth int
+	err   error
+}
+
+// NewMemberEditor begins with the text of source, which stays as it is. order is
+// where new members go (see Object.Set), depth how deep the document may nest.
+func NewMemberEditor(source *Object, order []string, depth int) MemberEditor {
+	return MemberEditor{doc: source.Clone(), order: order, depth: depth}
+}
+
+// Document gives the text, or the first error, which names its member; whole is
+// what the document as a whole is called in an error.
+func (e *MemberEditor) Document(whole string) ([]byte, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	size := 8
+	for _, member := range e.doc.Members() {
+		size += len(member.Name) + len(member.Value) + 16
+	}
+	doc := e.doc.AppendDocument(make([]byte, 0, size))
+	// What was kept may have been read under a higher limit.
+	if err := CheckDepth(doc, 0, e.depth); err != nil {
+		return nil, InField(whole, err)
+	}
+	return doc, nil
+}
+
+// Remove takes a member out.
+func (e *MemberEditor) Remove(name string) { e.doc.Remove(name) }
+
+func (e *MemberEditor) set(name string, value []byte, err error) {
+	if err != nil {
+		if e.err == nil {
+			e.err = InField(name, err)
+		}
+		return
+	}
+	e.doc.Set(name, value, e.order)
+}
+
+// blank says that there is no text, or null.
+func (e *MemberEditor) blank(name string) bool {
+	raw, ok := e.doc.Get(name)
+	return !ok || raw[0] == 'n'
+}
+
+// Text writes a string.
+func (e *MemberEditor) Text(name, s string) {
+	if s == "" && e.blank(name) {
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok && EqualString(raw, s) {
+		return
+	}
+	value, err := AppendString(nil, s)
+	e.set(name, value, err)
+}
+
+// Floats writes a vector; nil removes it.
+func (e *MemberEditor) Floats(name string, list []float32) {
+	if list == nil {
+		if !e.blank(name) {
+			e.doc.Remove(name)
+		}
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok && EqualFloats(raw, list) {
+		return
+	}
+	value, err := AppendFloats(nil, list, 1)
+	e.set(name, value, err)
+}
+
+// Time writes a time, and normalises the text of the same one; zero removes it.
+func (e *MemberEditor) Time(name string, t time.Time) {
+	raw, ok := e.doc.Get(name)
+	if ok && NormalTime(raw) {
+		if old, err := DecodeTime(raw, nil); err == nil && old.Equal(t) {
+			return
+		}
+	}
+	if !t.IsZero() {
+		e.set(name, AppendTime(nil, t), nil)
+	} else if !e.blank(name) {
+		e.doc.Remove(name)
+	}
+}
+
+// Float writes a number.
+func (e *MemberEditor) Float(name string, f float64) {
+	if f == 0 && e.blank(name) {
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok {
+		if old, err := DecodeFloat(raw); err == nil && old == f {
+			return
+		}
+	}
+	value, err := AppendFloat(nil, f, 64)
+	e.set(name, value, err)
+}
+
+// Count writes a whole number.
+func (e *MemberEditor) Count(name string, n int64) {
+	if n == 0 && e.blank(name) {
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok {
+		if old, err := DecodeCount(raw); err == nil && old == n {
+			return
+		}
+	}
+	e.set(name, strconv.AppendInt(nil, n, 10), nil)
+}
+
+// Bool writes true or false; absent is what a missing member and null say.
+func (e *MemberEditor) Bool(name string, b, absent bool) {
+	if b == absent && e.blank(name) {
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok && raw[0] != 'n' {
+		if old, err := DecodeBool(raw); err == nil && old == b {
+			return
+		}
+	}
+	e.set(name, strconv.AppendBool(nil, b), nil)
+}
+
+// Map writes an object and keeps the text of every part that stays as it was.
+func (e *MemberEditor) Map(name string, m map[string]any) {
+	if len(m) == 0 && e.blank(name) {
+		return
+	}
+	raw, ok := e.doc.Get(name)
+	if !ok {
+		value, err := AppendValue(nil, m, 1, e.depth)
+		e.set(name, value, err)
+		return
+	}
+	value, same, err := MergeValue(raw, m, 1, e.depth)
+	if err != nil || !same {
+		e.set(name, value, err)
+	}
+}
+
+// Strings writes a list of strings.
+func (e *MemberEditor) Strings(name string, list []string) {
+	if len(list) == 0 && e.blank(name) {
+		return
+	}
+	if raw, ok := e.doc.Get(name); ok {
+		if old, err := DecodeStrings(raw); err == nil && slices.Equal(old, list) {
+			return
+		}
+	}
+	value, err := appendStrings(nil, list, 1)
+	e.set(name, value, err)
+}
