@@ -55,11 +55,7 @@ func parse(data []byte, lim Limits) (*docfile.Object, error) {
 		return nil, err
 	}
 	for _, name := range []string{memberEmbedding, memberHyperbolic} {
-		if raw, ok := o.Get(name); ok && raw[0] == '"' {
-			if list, err := docfile.PrintedList(raw); err == nil {
-				o.Set(name, list, nil)
-			}
-		}
+		o.ListPrinted(name)
 	}
 	older := false
 	for _, name := range olderNames() {

@@ -168,6 +168,6 @@ func (e *MemberEditor) Strings(name string, list []string) {
 			return
 		}
 	}
-	value, err := appendStrings(nil, list, 1)
+	value, err := AppendStrings(nil, list, 1)
 	e.set(name, value, err)
 }

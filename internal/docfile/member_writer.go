@@ -93,10 +93,12 @@ func (w *MemberWriter) Map(name string, m map[string]any) {
 // Strings writes a list of strings, nil as an empty one.
 func (w *MemberWriter) Strings(name string, list []string) {
 	w.name(name)
-	w.done(appendStrings(w.dst, list, 1))
+	w.done(AppendStrings(w.dst, list, 1))
 }
 
-func appendStrings(dst []byte, list []string, level int) ([]byte, error) {
+// AppendStrings appends a list of strings at this indent level, nil as an empty
+// one. Its errors name the element.
+func AppendStrings(dst []byte, list []string, level int) ([]byte, error) {
 	if len(list) == 0 {
 		return append(dst, '[', ']'), nil
 	}

@@ -130,6 +130,15 @@ func PrintedList(raw []byte) ([]byte, error) {
 	return append(AppendNewline(dst, 1), ']'), nil
 }
 
+// ListPrinted makes a list of a member that numpy printed; anything else stays.
+func (o *Object) ListPrinted(name string) {
+	if raw, ok := o.Get(name); ok && raw[0] == '"' {
+		if list, err := PrintedList(raw); err == nil {
+			o.Set(name, list, nil)
+		}
+	}
+}
+
 func printedFields(body string) iter.Seq[string] {
 	return strings.FieldsFuncSeq(body, func(r rune) bool { return r == ' ' || r == '\n' || r == '\r' || r == '\t' || r == ',' })
 }

@@ -91,7 +91,7 @@ func DecodeStrings(raw []byte) ([]string, error) {
 		return nil, refuse(raw, "it is not a list of strings")
 	}
 	list := make([]string, 0, min(dimsOf(raw), 1<<16))
-	err := eachElement(raw, func(i int, v []byte) error {
+	err := EachElement(raw, func(i int, v []byte) error {
 		s, ok := DecodeString(v)
 		if !ok {
 			return InField(index(i), refuse(v, "it is not a string"))
@@ -105,8 +105,9 @@ func DecodeStrings(raw []byte) ([]string, error) {
 	return list, nil
 }
 
-// eachElement calls f with the text of each element, valid during the call.
-func eachElement(raw []byte, f func(i int, v []byte) error) error {
+// EachElement calls f with the text of each element of a list; the text is valid
+// during the call.
+func EachElement(raw []byte, f func(i int, v []byte) error) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
 	if _, err := dec.ReadToken(); err != nil {
 		return syntaxError(raw, 0, err)
@@ -120,5 +121,8 @@ func eachElement(raw []byte, f func(i int, v []byte) error) error {
 			return err
 		}
 	}
-	return nil
+	if _, err := dec.ReadToken(); err != nil {
+		return syntaxError(raw, 0, err)
+	}
+	return atEnd(dec, raw)
 }

@@ -1,0 +1,53 @@
+package assembly
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// DefaultHalfLife is the time in which an activation fades to half when nothing
+// else is said.
+const DefaultHalfLife = 24 * time.Hour
+
+// ActivationAt is the level at now: the stored one, halved for each half-life
+// (0: DefaultHalfLife) that has passed since LastActivation. So nothing has to be
+// written for a level to fade. A level without a LastActivation stands; so does
+// one whose LastActivation is not past yet, by a clock that was set back.
+func (a *Assembly) ActivationAt(now time.Time, halfLife time.Duration) float64 {
+	if halfLife <= 0 {
+		halfLife = DefaultHalfLife
+	}
+	if a.LastActivation.IsZero() || !now.After(a.LastActivation) {
+		return a.ActivationLevel
+	}
+	// Not as a Duration first: it would stop at 292 years.
+	past := now.Sub(a.LastActivation).Seconds()
+	return a.ActivationLevel * math.Exp2(-past/halfLife.Seconds())
+}
+
+// Activate adds boost to the level that is left at now, within 0 and 1, and
+// counts it. A level that was stored higher comes down to 1. now is kept in
+// whole microseconds, and never moves LastActivation back.
+func (a *Assembly) Activate(now time.Time, boost float64, halfLife time.Duration) error {
+	if math.IsNaN(boost) || math.IsInf(boost, 0) {
+		return &errs.FieldError{Field: "boost", Value: strconv.FormatFloat(boost, 'g', -1, 64), Err: errors.New("it is not a finite number")}
+	}
+	a.ActivationLevel = min(max(a.ActivationAt(now, halfLife)+boost, 0), 1)
+	if now = now.UTC().Truncate(time.Microsecond); now.After(a.LastActivation) {
+		a.LastActivation = now
+	}
+	a.ActivationCount = added(a.ActivationCount, 1)
+	return nil
+}
+
+// added stops at the largest number instead of turning negative.
+func added(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}

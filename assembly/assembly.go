@@ -1,0 +1,150 @@
+package assembly
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+)
+
+// Assembly is a group of memories. It may be copied; a copy shares the slices
+// and maps, Clone does not. The zero time means that there is none.
+type Assembly struct {
+	ID          string
+	Name        string
+	Description string
+	MemoryIDs   []string // the members, in the order in which they came; each once
+
+	CompositeEmbedding  []float32 // see Composite; nil: none
+	HyperbolicEmbedding []float32 // memstore.Hyperbolic of it; nil: none
+
+	EmotionProfile map[string]any // JSON values; a json.Number where float64 would lose digits
+	Keywords       []string
+	Tags           []string
+	Topics         []string
+
+	CreationTime    time.Time // when the group came to be
+	LastAccessTime  time.Time
+	AccessCount     int64
+	ActivationLevel float64 // as of LastActivation; see ActivationAt
+	LastActivation  time.Time
+	ActivationCount int64
+
+	// Inactive is is_active the other way round, so that the zero Assembly is an
+	// active one, as is one whose document says nothing.
+	Inactive bool
+
+	MergedFrom           []string  // the ids of all that went into it; see Merge
+	VectorIndexUpdatedAt time.Time // set by Prepare: when CompositeEmbedding became what it is
+	SchemaVersion        string    // assembly_schema_version, as another system wrote it
+	CreatedAt            time.Time // set by the store, kept over all versions
+	UpdatedAt            time.Time // set by the store
+
+	// Version is the LSN of the write that this is the state of; 0 when it was
+	// not read from a store.
+	Version uint64
+
+	// source is what this was decoded from, nil if it was not. Copies share it:
+	// nobody writes to it.
+	source *docfile.Object
+}
+
+// The members of the document.
+const (
+	memberID              = "assembly_id"
+	memberName            = "name"
+	memberDescription     = "description"
+	memberMemoryIDs       = "memory_ids"
+	memberComposite       = "composite_embedding"
+	memberHyperbolic      = "hyperbolic_embedding"
+	memberEmotion         = "emotion_profile"
+	memberKeywords        = "keywords"
+	memberTags            = "tags"
+	memberTopics          = "topics"
+	memberCreationTime    = "creation_time"
+	memberLastAccess      = "last_access_time"
+	memberAccessCount     = "access_count"
+	memberLevel           = "activation_level"
+	memberLastActivation  = "last_activation"
+	memberActivationCount = "activation_count"
+	memberActive          = "is_active"
+	memberMergedFrom      = "merged_from"
+	memberIndexedAt       = "vector_index_updated_at"
+	memberSchema          = "assembly_schema_version"
+	memberCreatedAt       = "created_at"
+	memberUpdatedAt       = "updated_at"
+)
+
+// memberOrder is the order in which they are written.
+func memberOrder() []string {
+	return []string{memberID, memberName, memberDescription, memberMemoryIDs, memberComposite, memberHyperbolic, memberEmotion,
+		memberKeywords, memberTags, memberTopics, memberCreationTime, memberLastAccess, memberAccessCount, memberLevel,
+		memberLastActivation, memberActivationCount, memberActive, memberMergedFrom, memberIndexedAt, memberSchema,
+		memberCreatedAt, memberUpdatedAt}
+}
+
+// Clone gives a copy that shares no slice and no map with a. What pointers and
+// structs in EmotionProfile hold is shared; Decode makes none.
+func (a *Assembly) Clone() *Assembly {
+	c := *a
+	for _, list := range c.lists() {
+		*list.value = slices.Clone(*list.value)
+	}
+	c.CompositeEmbedding = slices.Clone(a.CompositeEmbedding)
+	c.HyperbolicEmbedding = slices.Clone(a.HyperbolicEmbedding)
+	if a.EmotionProfile != nil {
+		c.EmotionProfile = docfile.CloneMap(a.EmotionProfile, docfile.DeepestDepth)
+	}
+	return &c
+}
+
+// Equal says whether the fields of both say the same; what they were decoded
+// from and Version do not count.
+func (a *Assembly) Equal(o *Assembly) bool {
+	mine, other := a.lists(), o.lists()
+	for i := range mine {
+		if !slices.Equal(*mine[i].value, *other[i].value) {
+			return false
+		}
+	}
+	at, otherAt := a.times(), o.times()
+	for i := range at {
+		if !at[i].value.Equal(*otherAt[i].value) {
+			return false
+		}
+	}
+	return a.ID == o.ID && a.Name == o.Name && a.Description == o.Description && a.SchemaVersion == o.SchemaVersion &&
+		a.AccessCount == o.AccessCount && a.ActivationLevel == o.ActivationLevel && a.ActivationCount == o.ActivationCount &&
+		a.Inactive == o.Inactive &&
+		slices.Equal(a.CompositeEmbedding, o.CompositeEmbedding) && slices.Equal(a.HyperbolicEmbedding, o.HyperbolicEmbedding) &&
+		(len(a.EmotionProfile) == 0 && len(o.EmotionProfile) == 0 || reflect.DeepEqual(a.EmotionProfile, o.EmotionProfile))
+}
+
+// Decoded says that a remembers a document: what it does not know of a document
+// it leaves as it was there.
+func (a *Assembly) Decoded() bool { return a.source != nil }
+
+type namedTime struct {
+	name  string
+	value *time.Time
+}
+
+func (a *Assembly) times() [6]namedTime {
+	return [6]namedTime{
+		{memberCreationTime, &a.CreationTime}, {memberLastAccess, &a.LastAccessTime}, {memberLastActivation, &a.LastActivation},
+		{memberIndexedAt, &a.VectorIndexUpdatedAt}, {memberCreatedAt, &a.CreatedAt}, {memberUpdatedAt, &a.UpdatedAt},
+	}
+}
+
+type namedList struct {
+	name  string
+	value *[]string
+}
+
+func (a *Assembly) lists() [5]namedList {
+	return [5]namedList{
+		{memberMemoryIDs, &a.MemoryIDs}, {memberKeywords, &a.Keywords}, {memberTags, &a.Tags}, {memberTopics, &a.Topics},
+		{memberMergedFrom, &a.MergedFrom},
+	}
+}

@@ -1,0 +1,162 @@
+package assembly
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// DecodeOptions says how a document is to be read; the zero value is right for
+// a file of the store.
+type DecodeOptions struct {
+	Limits     Limits
+	Location   *time.Location // of times without a zone; nil: UTC
+	ID         string         // the id that the document must have; "": any
+	IDOptional bool           // it may have none, and gets one when it is stored
+	Owned      bool           // data is the Assembly's from now on and need not be copied
+}
+
+// Decode reads one assembly in any of the forms that the package's comment
+// lists. The result shares nothing with data, unless opts.Owned.
+//
+// A text that is not JSON gives a *docfile.SyntaxError with its offset, a member
+// that cannot be read a *errs.FieldError; both match errs.ErrInvalid.
+func Decode(data []byte, opts DecodeOptions) (*Assembly, error) {
+	lim := opts.Limits.Resolved()
+	if err := lim.checkSize(len(data)); err != nil {
+		return nil, err
+	}
+	if !opts.Owned {
+		data = bytes.Clone(data)
+	}
+	source, err := parse(data, lim)
+	if err != nil {
+		return nil, err
+	}
+	a := &Assembly{source: source}
+	for _, member := range source.Members() {
+		if err := a.decodeMember(member.Name, member.Value, lim, opts.Location); err != nil {
+			return nil, docfile.InField(member.Name, err)
+		}
+	}
+	if err := a.checkID(lim, opts); err != nil {
+		return nil, err
+	}
+	a.MemoryIDs = united(a.MemoryIDs)
+	if err := a.checkLists(lim); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// parse gives the document under the present names.
+func parse(data []byte, lim Limits) (*docfile.Object, error) {
+	o, err := docfile.Parse(data, lim.Depth)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{memberComposite, memberHyperbolic} {
+		o.ListPrinted(name)
+	}
+	older := false
+	for _, name := range olderNames() {
+		older = o.Rename(name[0], name[1]) || older
+	}
+	copies, err := takeCopies(o)
+	if err != nil {
+		return nil, err
+	}
+	if older || copies {
+		o.Arrange(memberOrder())
+	}
+	return o, nil
+}
+
+func (a *Assembly) checkID(lim Limits, opts DecodeOptions) error {
+	if a.ID == "" && opts.IDOptional && opts.ID == "" {
+		return nil
+	}
+	if opts.ID != "" && a.ID != opts.ID {
+		return &errs.FieldError{Field: memberID, Value: errs.Quote(a.ID), Err: fmt.Errorf("the document should be that of %s", errs.Quote(opts.ID))}
+	}
+	return docfile.CheckID(memberID, a.ID, lim.IDBytes)
+}
+
+// checkLists judges the two lists that hold ids.
+func (a *Assembly) checkLists(lim Limits) error {
+	if err := lim.checkIDs(memberMemoryIDs, a.MemoryIDs); err != nil {
+		return err
+	}
+	return lim.checkIDs(memberMergedFrom, a.MergedFrom)
+}
+
+func (a *Assembly) decodeMember(name string, raw []byte, lim Limits, loc *time.Location) (err error) {
+	for _, t := range a.times() {
+		if t.name == name {
+			*t.value, err = docfile.DecodeTime(raw, loc)
+			return err
+		}
+	}
+	for _, l := range a.lists() {
+		if l.name == name {
+			*l.value, err = docfile.DecodeStrings(raw)
+			return err
+		}
+	}
+	switch name {
+	case memberID:
+		a.ID, err = docfile.DecodeText(raw)
+	case memberName:
+		a.Name, err = docfile.DecodeText(raw)
+	case memberDescription:
+		a.Description, err = docfile.DecodeText(raw)
+	case memberComposite:
+		a.CompositeEmbedding, err = docfile.DecodeFloats(raw, lim.EmbeddingDim)
+	case memberHyperbolic:
+		a.HyperbolicEmbedding, err = docfile.DecodeFloats(raw, lim.EmbeddingDim)
+	case memberEmotion:
+		a.EmotionProfile, err = docfile.DecodeMap(raw)
+	case memberAccessCount:
+		a.AccessCount, err = docfile.DecodeCount(raw)
+	case memberLevel:
+		a.ActivationLevel, err = docfile.DecodeFloat(raw)
+	case memberActivationCount:
+		a.ActivationCount, err = docfile.DecodeCount(raw)
+	case memberActive:
+		a.Inactive, err = decodeInactive(raw)
+	case memberSchema:
+		a.SchemaVersion, err = decodeSchema(raw)
+	}
+	return err
+}
+
+func decodeInactive(raw []byte) (bool, error) {
+	if raw[0] == 'n' {
+		return false, nil
+	}
+	active, err := docfile.DecodeBool(raw)
+	return err == nil && !active, err
+}
+
+// decodeSchema takes a number as it is written, too.
+func decodeSchema(raw []byte) (string, error) {
+	if raw[0] == '-' || '0' <= raw[0] && raw[0] <= '9' {
+		return string(raw), nil
+	}
+	return docfile.DecodeText(raw)
+}
+
+// UnmarshalJSON reads a as Decode does with default options; the id may be
+// missing. Version stays as it is.
+func (a *Assembly) UnmarshalJSON(data []byte) error {
+	d, err := Decode(data, DecodeOptions{IDOptional: true})
+	if err != nil {
+		return err
+	}
+	d.Version = a.Version
+	*a = *d
+	return nil
+}

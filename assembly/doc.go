@@ -1,0 +1,2 @@
+// Package assembly holds the type Assembly. It opens no file.
+package assembly

@@ -1,0 +1,65 @@
+package assembly
+
+import (
+	"fmt"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Limits bounds one assembly. They hold alike for writing and reading. A zero
+// field means its default.
+type Limits struct {
+	AssemblyBytes int // of the encoded document: 16 MiB
+	IDBytes       int // of the id, of the name, and of each id in a list: 1,024
+	Depth         int // of nesting, the document being 1: 100, at most 10,000
+	EmbeddingDim  int // numbers in each of the two embeddings: 65,536
+	Members       int // memories in memory_ids, and assemblies in merged_from: 100,000
+}
+
+// DefaultLimits gives the limits of a store whose config sets none.
+func DefaultLimits() Limits {
+	return Limits{AssemblyBytes: 16 << 20, IDBytes: docfile.MaxID, Depth: docfile.MaxDepth, EmbeddingDim: 1 << 16, Members: 100_000}
+}
+
+// Resolved puts the defaults in for zero fields.
+func (l Limits) Resolved() Limits {
+	d := DefaultLimits()
+	for _, f := range []struct{ have, def *int }{
+		{&l.AssemblyBytes, &d.AssemblyBytes}, {&l.IDBytes, &d.IDBytes}, {&l.Depth, &d.Depth}, {&l.EmbeddingDim, &d.EmbeddingDim}, {&l.Members, &d.Members},
+	} {
+		if *f.have <= 0 {
+			*f.have = *f.def
+		}
+	}
+	l.Depth = min(l.Depth, docfile.DeepestDepth)
+	return l
+}
+
+// wholeName is what an error calls the document as a whole.
+const wholeName = "assembly"
+
+func (l Limits) checkSize(n int) error { return docfile.CheckSize(wholeName, n, l.AssemblyBytes) }
+
+// checkIDs refuses a list that is too long, or that holds what is no id.
+func (l Limits) checkIDs(field string, ids []string) error {
+	if len(ids) > l.Members {
+		return &errs.FieldError{Field: field, Value: fmt.Sprintf("of %d ids", len(ids)), Limit: fmt.Sprintf("%d ids", l.Members),
+			Err: fmt.Errorf("%w: split it into several assemblies, or raise assembly_members in config.json", errs.ErrLimit)}
+	}
+	for i, id := range ids {
+		if err := docfile.CheckID(fmt.Sprintf("%s[%d]", field, i), id, l.IDBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkName keeps the index line short.
+func (l Limits) checkName(name string) error {
+	if len(name) <= l.IDBytes {
+		return nil
+	}
+	return &errs.FieldError{Field: memberName, Value: errs.Quote(name), Limit: fmt.Sprintf("%d bytes", l.IDBytes),
+		Err: fmt.Errorf("%w: put what is longer into the description", errs.ErrTooLarge)}
+}

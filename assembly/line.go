@@ -1,0 +1,89 @@
+package assembly
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Line is the line of a with this document, as the log carries it; see the
+// package's comment.
+func (a *Assembly) Line(doc []byte) ([]byte, error) { return a.line(doc, 0) }
+
+func (a *Assembly) line(doc []byte, vectorID int64) ([]byte, error) {
+	sum := sha256.Sum256(doc)
+	dst := make([]byte, 0, 420+2*len(a.Name)+40*len(a.MemoryIDs))
+	dst = append(dst, `{"filepath":"assemblies/`...)
+	dst = append(dst, docfile.FileName(a.ID)...) // lower-case ASCII, nothing to escape
+	dst = append(dst, `","created_at":`...)
+	dst = docfile.AppendTime(dst, a.CreatedAt.Truncate(time.Microsecond))
+	dst = append(dst, `,"updated_at":`...)
+	dst = docfile.AppendTime(dst, a.UpdatedAt)
+	dst = append(dst, `,"member_count":`...)
+	dst = strconv.AppendInt(dst, int64(len(a.MemoryIDs)), 10)
+	dst = append(dst, `,"content_hash":"sha256:`...)
+	dst = hex.AppendEncode(dst, sum[:])
+	dst = append(dst, `","size":`...)
+	dst = strconv.AppendInt(dst, int64(len(doc)), 10)
+	dst = append(dst, `,"dimension":`...)
+	dst = strconv.AppendInt(dst, int64(len(a.CompositeEmbedding)), 10)
+	if vectorID > 0 {
+		dst = append(dst, `,"vector_id":`...)
+		dst = strconv.AppendInt(dst, vectorID, 10)
+	}
+	var err error
+	if a.Name != "" {
+		dst = append(dst, `,"name":`...)
+		if dst, err = docfile.AppendString(dst, a.Name); err != nil {
+			return nil, docfile.InField(memberName, err)
+		}
+	}
+	if a.Inactive {
+		dst = append(dst, `,"is_active":false`...)
+	}
+	dst = append(dst, membersOpen...)
+	for i, id := range a.MemoryIDs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = docfile.AppendString(dst, id); err != nil {
+			return nil, docfile.InField(fmt.Sprintf("%s[%d]", memberMemoryIDs, i), err)
+		}
+	}
+	return append(dst, ']', '}'), nil
+}
+
+var membersOpen = []byte(`,"members":[`)
+
+var errLine = errors.New("not the line of an assembly")
+
+// MembersOf reads the members of a line as the log carries it, and nothing else
+// of it: inside a JSON string every quote has a backslash before it, so
+// ,"members":[ can only be the member. A line that has no such member gives nil.
+// Errors match errs.ErrCorrupt.
+func MembersOf(line []byte) ([]string, error) {
+	at := bytes.Index(line, membersOpen)
+	if at < 0 {
+		return nil, nil
+	}
+	rest := line[at+len(membersOpen)-1:]
+	if !bytes.HasSuffix(rest, []byte("]}")) {
+		return nil, lineError(line, errors.New("the members are not the last"))
+	}
+	ids, err := docfile.DecodeStrings(rest[:len(rest)-1])
+	if err != nil {
+		return nil, lineError(line, err)
+	}
+	return ids, nil
+}
+
+func lineError(line []byte, err error) error {
+	return fmt.Errorf("%w: %w: %.60q: %w", errs.ErrCorrupt, errLine, line, err)
+}

@@ -1,0 +1,65 @@
+package assembly
+
+import "slices"
+
+// CheckMembers refuses a list of members that is too long (ErrLimit) or holds
+// what is no id (*errs.FieldError). That an id stands twice is no error: an
+// assembly is a set, and Prepare keeps the first.
+func CheckMembers(ids []string, limits Limits) error {
+	return limits.Resolved().checkIDs(memberMemoryIDs, ids)
+}
+
+// Has says whether a memory is a member.
+func (a *Assembly) Has(id string) bool { return slices.Contains(a.MemoryIDs, id) }
+
+// Add puts memories behind the members, those that are members already stay
+// where they are. It says how many were new. What the slice held before is not
+// written to.
+func (a *Assembly) Add(ids ...string) int {
+	was := len(a.MemoryIDs)
+	a.MemoryIDs = united(a.MemoryIDs, ids)
+	return len(a.MemoryIDs) - was
+}
+
+// Remove takes memories out and says how many were members. What the slice held
+// before is not written to.
+func (a *Assembly) Remove(ids ...string) int {
+	out := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		out[id] = true
+	}
+	kept := make([]string, 0, len(a.MemoryIDs))
+	for _, id := range a.MemoryIDs {
+		if !out[id] {
+			kept = append(kept, id)
+		}
+	}
+	removed := len(a.MemoryIDs) - len(kept)
+	if removed > 0 {
+		a.MemoryIDs = kept
+	}
+	return removed
+}
+
+// united is list and then what more has beside it, each once. It is list itself
+// when there is nothing to add and nothing stands twice.
+func united(list []string, more ...[]string) []string {
+	n := len(list)
+	for _, m := range more {
+		n += len(m)
+	}
+	seen := make(map[string]bool, n)
+	out := make([]string, 0, n)
+	for _, l := range append([][]string{list}, more...) {
+		for _, s := range l {
+			if !seen[s] {
+				seen[s] = true
+				out = append(out, s)
+			}
+		}
+	}
+	if len(out) == len(list) {
+		return list
+	}
+	return out
+}

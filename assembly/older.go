@@ -1,0 +1,88 @@
+package assembly
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// The names of other systems: old, present.
+const (
+	olderID             = "id"
+	olderLastActivation = "last_activated"
+	olderMembers        = "memories"
+)
+
+func olderNames() [2][2]string {
+	return [2][2]string{{olderID, memberID}, {olderLastActivation, memberLastActivation}}
+}
+
+// takeCopies makes memory_ids of a member memories that holds whole memories, or
+// ids, and takes it out: the copies in it are stale, and would be for ever. Where
+// both stand, what only memories has comes behind. A memories that is something
+// else stays, beside memory_ids; alone, it is an error: members would be lost.
+func takeCopies(o *docfile.Object) (taken bool, err error) {
+	raw, ok := o.Get(olderMembers)
+	if !ok || raw[0] == 'n' {
+		return false, nil
+	}
+	listed, named := o.Get(memberMemoryIDs)
+	ids, err := idsOf(raw)
+	if err != nil {
+		if named {
+			return false, nil
+		}
+		return false, docfile.InField(olderMembers, err)
+	}
+	if named {
+		first, err := docfile.DecodeStrings(listed)
+		if err != nil {
+			return false, docfile.InField(memberMemoryIDs, err)
+		}
+		ids = united(first, ids)
+	}
+	text, err := docfile.AppendStrings(nil, ids, 1)
+	if err != nil {
+		return false, docfile.InField(olderMembers, err)
+	}
+	o.Set(memberMemoryIDs, text, memberOrder())
+	o.Remove(olderMembers)
+	return true, nil
+}
+
+// idsOf reads a list of ids, or of objects that have one.
+func idsOf(raw []byte) ([]string, error) {
+	ids := []string{}
+	err := docfile.EachElement(raw, func(i int, v []byte) error {
+		if v[0] == '{' {
+			o, err := docfile.Parse(v, docfile.DeepestDepth)
+			if err != nil {
+				return err
+			}
+			v, _ = o.Get("id")
+		}
+		id, ok := docfile.DecodeString(v)
+		if !ok || id == "" {
+			return &errs.FieldError{Field: fmt.Sprintf("[%d]", i), Err: errors.New("it is neither an id nor an object that has one")}
+		}
+		ids = append(ids, id)
+		return nil
+	})
+	return ids, err
+}
+
+// dropStale takes an older name out that stood beside the present one, when the
+// present one now says something else: it would lie. It is not written anew,
+// since only one reader in the wild looks at it, and that one reads both.
+func (a *Assembly) dropStale(e *docfile.MemberEditor) {
+	if raw, ok := a.source.Get(memberID); ok && !docfile.EqualString(raw, a.ID) {
+		e.Remove(olderID)
+	}
+	if raw, ok := a.source.Get(memberLastActivation); ok {
+		if was, err := docfile.DecodeTime(raw, nil); err != nil || !was.Equal(a.LastActivation) {
+			e.Remove(olderLastActivation)
+		}
+	}
+}
