@@ -24,9 +24,7 @@ func (a *Assembly) ActivationAt(now time.Time, halfLife time.Duration) float64 {
 	if a.LastActivation.IsZero() || !now.After(a.LastActivation) {
 		return a.ActivationLevel
 	}
-	// Not as a Duration first: it would stop at 292 years.
-	past := now.Sub(a.LastActivation).Seconds()
-	return a.ActivationLevel * math.Exp2(-past/halfLife.Seconds())
+	return a.ActivationLevel * math.Exp2(-float64(now.Sub(a.LastActivation))/float64(halfLife))
 }
 
 // Activate adds boost to the level that is left at now, within 0 and 1, and

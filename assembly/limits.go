@@ -45,7 +45,7 @@ func (l Limits) checkSize(n int) error { return docfile.CheckSize(wholeName, n, 
 func (l Limits) checkIDs(field string, ids []string) error {
 	if len(ids) > l.Members {
 		return &errs.FieldError{Field: field, Value: fmt.Sprintf("of %d ids", len(ids)), Limit: fmt.Sprintf("%d ids", l.Members),
-			Err: fmt.Errorf("%w: split it into several assemblies, or raise assembly_members in config.json", errs.ErrLimit)}
+			Err: fmt.Errorf("%w: split it into several assemblies, or raise max_assembly_members in config.json", errs.ErrLimit)}
 	}
 	for i, id := range ids {
 		if err := docfile.CheckID(fmt.Sprintf("%s[%d]", field, i), id, l.IDBytes); err != nil {

@@ -58,7 +58,7 @@ func united(list []string, more ...[]string) []string {
 			}
 		}
 	}
-	if len(out) == len(list) {
+	if slices.Equal(out, list) {
 		return list
 	}
 	return out

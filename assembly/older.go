@@ -81,7 +81,9 @@ func (a *Assembly) dropStale(e *docfile.MemberEditor) {
 		e.Remove(olderID)
 	}
 	if raw, ok := a.source.Get(memberLastActivation); ok {
-		if was, err := docfile.DecodeTime(raw, nil); err != nil || !was.Equal(a.LastActivation) {
+		was, err := docfile.DecodeTime(raw, nil)
+		// The year 1 is no time, and is not written: the older name would come to count.
+		if gone := a.LastActivation.IsZero() && raw[0] != 'n'; gone || err != nil || !was.Equal(a.LastActivation) {
 			e.Remove(olderLastActivation)
 		}
 	}
