@@ -102,7 +102,7 @@ func formatOf(raw []byte) Format {
 		return ""
 	case doc.memories && !doc.content:
 		return Vizor
-	case doc.assembly, doc.content, doc.idText && doc.embedding:
+	case doc.grouping, doc.content, doc.idText && doc.embedding:
 		return Synthians
 	}
 	return ""

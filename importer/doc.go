@@ -1,6 +1,7 @@
 // Package importer reads what other systems wrote and yields it memory by
-// memory. It knows nothing of a store, nor of a terminal: the caller puts the
-// items where it wants them and shows the problems as it likes.
+// memory, and the assemblies behind them. It knows nothing of a store, nor of a
+// terminal: the caller puts the items where it wants them and shows the problems
+// as it likes.
 //
 //	src, err := importer.Open(dir, format, importer.Options{})
 //	defer src.Close()
@@ -8,9 +9,11 @@
 //		switch {
 //		case err != nil:          // the source can be read no further
 //		case e.Problem != nil:    // something a person should hear of; the rest goes on
-//		default:                  // e.Item: one JSON object for memstore.Decode
+//		case e.Item.Assembly:     // one JSON object for assembly.Decode
+//		default:                  // one for memstore.Decode
 //		}
 //	}
+//	report := src.Report()    // what became of every member and every other file
 //
 // # Formats
 //
@@ -21,19 +24,22 @@
 //	                                form C {memories:{id:{path,timestamp,significance}},last_updated,count,…}
 //	                                form D {memories:{id:"path"},assemblies:{…}}
 //	*.json, memories/**.json        one memory each; ':' of an id may be '-' in the name
+//	assemblies/**.json, *.json      one assembly each: by its folder, by the index, or by assembly_id
+//	                                or memory_ids beside no content
 //	X.bak, X.json.bak               a copy of X.json, read only if X.json gives nothing
-//	faiss_index.bin.mapping.json    {id:int64}: looked through for ids that exist nowhere
-//	id_to_index_mapping.json        (ghosts); the vectors themselves are in the memories
-//	id_to_index.json
-//	assemblies/, asm_*.json         reported, not imported yet
+//	faiss_index.bin.mapping.json    {id:int64}, assemblies as asm:<id>: the numbers of the vectors,
+//	id_to_index_mapping.json        and ids that exist nowhere (ghosts); the vectors themselves are
+//	id_to_index.json, mapping.json  in the memories. Here or in vector_index/
 //	backups/ corrupted_backups/ ltm/   looked through: see Options.SetAside
-//	logs/ stats/                    reported, left
+//	logs/merge_log*.jsonl           one event a line, see readMerges: into merged_from
+//	stats/assembly_activation_stats.json   {id:int}: into activation_count, where it is larger
+//	logs/ stats/ otherwise          reported, left
 //
 // Vizor: one file a session, its name the session's when the file does not say.
 //
 //	{"session_id":…,"memories":{category:{key:{"value","timestamp","category"[,"metadata"]}}}}
 //
-// JSONL: one memory a line, also what memctl export writes.
+// JSONL: one memory or assembly a line, also what memctl export writes.
 //
 // # What holds
 //
@@ -41,19 +47,29 @@
 //     and through os.Root, so that neither an index entry "../../etc/passwd" nor a link leads out.
 //   - The folder is the truth, the index a hint: an index that says 0, is cut
 //     short or is missing costs no memory.
-//   - Every file is either an item, or the subject of a problem, or both;
-//     nothing is dropped in silence. Known derived files (index, mappings,
-//     FAISS) are the exception. Where a file can be read only after mending
+//   - Every file is an item, or the subject of a problem, or in the Report;
+//     nothing is dropped in silence. Where a file can be read only after mending
 //     (NaN, a lone surrogate, a name that stands twice, a byte order mark) the
 //     mend is a problem with Taken set.
-//   - An id is yielded once. The id inside the file is the truth; a file whose
-//     name says otherwise waits until all well-named ones are read. Of two
-//     different files with one id the second is reported and not taken.
+//   - An id is yielded once, memories and assemblies apart. The id inside the
+//     file is the truth; a file whose name says otherwise waits until all
+//     well-named ones are read. Of two different files with one id the second is
+//     reported and not taken.
+//   - Of a folder assemblies come behind all memories, so that their members can
+//     be there; of lines they come as they stand. Members that the source has not
+//     stay named, and are reported.
+//   - The copies of whole memories inside assemblies are stale and not taken,
+//     unless the memory is nowhere else and Options.SetAside says so.
+//   - A merge that its system did not finish leaves its sources: they are taken,
+//     and reported. Nothing is merged or deleted here.
 //   - The order is that of the names, so that two runs give the same, and ids
 //     that are made up are made from the content: a second run adds only what is new.
 //   - Numbers are passed as they are written: integers beyond 2^53 stay integers.
-//   - Held in memory: names, ids, the index's paths, and one document.
+//     The number of a vector is passed on (Item.VectorID) if it is an integer above 0
+//     and no other id has it.
+//   - Held in memory: names, ids, numbers, the index's paths, the merge log, and
+//     one document.
 //
 // Naive times of Synthians and JSONL are passed as they are written, because
-// memstore reads them; those of Vizor become UTC by Options.Location.
+// memstore and assembly read them; those of Vizor become UTC by Options.Location.
 package importer

@@ -36,12 +36,16 @@ type Options struct {
 
 const defaultMaxBytes = 64 << 20
 
-// Item is one memory.
+// Item is one memory or one assembly.
 type Item struct {
-	ID   string
-	JSON []byte // one JSON object that has the id; the caller may keep it
-	Path string // where it came from, relative to the source; "file:12" is a line
-	Note string // what a reader would not expect, "" mostly
+	ID       string
+	Assembly bool   // JSON is for assembly.Decode, not for memstore.Decode
+	JSON     []byte // one JSON object that has the id; the caller may keep it
+	Path     string // where it came from, relative to the source; "file:12" is a line
+	Note     string // what a reader would not expect, "" mostly
+	VectorID int64  // the number of its vector in the source, 0: none that could be kept
+
+	names []string // the members, where they are known already
 }
 
 // Kind says what sort of problem it is.
@@ -49,19 +53,21 @@ type Kind string
 
 // The kinds.
 const (
-	KindCorrupt   Kind = "corrupt"    // no JSON, or no object
-	KindUnread    Kind = "unreadable" // the file could not be read at all
-	KindTooLarge  Kind = "too large"  // longer than Options.MaxBytes
-	KindMended    Kind = "mended"     // could be read after a mend that the reason names
-	KindWrongID   Kind = "wrong id"   // the file's name says another id
-	KindUnindexed Kind = "unindexed"  // no entry of the index names the file
-	KindMissing   Kind = "missing"    // an entry of the index without its file
-	KindGhost     Kind = "ghost"      // a vector mapping's id without file and entry
-	KindDuplicate Kind = "duplicate"  // an id that was already taken from elsewhere
-	KindCopy      Kind = "copy"       // a .bak
-	KindSetAside  Kind = "set aside"  // in backups/, corrupted_backups/, ltm/
-	KindAssembly  Kind = "assembly"   // not imported yet
-	KindIndex     Kind = "index"      // the index or a mapping cannot be read to its end
+	KindCorrupt   Kind = "corrupt"        // no JSON, or no object
+	KindUnread    Kind = "unreadable"     // the file could not be read at all
+	KindTooLarge  Kind = "too large"      // longer than Options.MaxBytes
+	KindMended    Kind = "mended"         // could be read after a mend that the reason names
+	KindWrongID   Kind = "wrong id"       // the file's name says another id
+	KindUnindexed Kind = "unindexed"      // no entry of the index names the file
+	KindMissing   Kind = "missing"        // an entry of the index without its file
+	KindGhost     Kind = "ghost"          // a vector mapping's id without file and entry
+	KindDuplicate Kind = "duplicate"      // an id that was already taken from elsewhere
+	KindCopy      Kind = "copy"           // a .bak
+	KindSetAside  Kind = "set aside"      // in backups/, corrupted_backups/, ltm/
+	KindMember    Kind = "missing member" // an assembly names memories that the source has not
+	KindMerge     Kind = "merge"          // what a merge log says and the assemblies do not
+	KindNumber    Kind = "vector number"  // two vectors with one number
+	KindIndex     Kind = "index"          // index, mapping, merge log or stats cannot be read to the end
 	KindNotMemory Kind = "not a memory"
 )
 
@@ -97,6 +103,7 @@ type Source struct {
 	only   string    // the one file in it that is read, "" for all
 	stream io.Reader // instead of both: lines
 	name   string    // of the stream
+	report Report    // of the last run
 }
 
 // Open opens a folder, or a single file of Vizor's or of lines. An empty
@@ -158,7 +165,8 @@ func (s *Source) Close() error {
 // itself can be read no further or ctx has ended.
 func (s *Source) All(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		r := &run{Source: s, ctx: ctx, yield: yield, seen: map[string]origin{}}
+		r := &run{Source: s, ctx: ctx, yield: yield, seen: map[string]origin{}, groups: map[string]origin{}, census: newCensus()}
+		defer func() { s.report = r.census.report() }()
 		var err error
 		switch s.format {
 		case Synthians:

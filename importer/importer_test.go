@@ -10,12 +10,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/assembly"
 )
 
 // got is all that a run yields.
 type got struct {
-	items    []Item
-	problems []Problem
+	items      []Item // memories
+	assemblies []Item
+	problems   []Problem
+	report     Report
 }
 
 func (g got) ids() []string {
@@ -104,10 +108,24 @@ func drainSource(t *testing.T, src *Source) got {
 			g.problems = append(g.problems, *e.Problem)
 			continue
 		}
-		if seen[e.Item.ID] {
+		key := fmt.Sprint(e.Item.Assembly, e.Item.ID)
+		if seen[key] {
 			t.Errorf("id %q was yielded twice", e.Item.ID)
 		}
-		seen[e.Item.ID] = true
+		seen[key] = true
+		if e.Item.Assembly {
+			g.assemblies = append(g.assemblies, *e.Item)
+			if !json.Valid(e.Item.JSON) {
+				t.Errorf("%s: %s", e.Item.Path, e.Item.JSON)
+			}
+			if a, err := assembly.Decode(e.Item.JSON, assembly.DecodeOptions{}); err == nil && a.ID != e.Item.ID {
+				t.Errorf("%s: id %q in the object, %q in the item", e.Item.Path, a.ID, e.Item.ID)
+			}
+			continue
+		}
+		if len(g.assemblies) > 0 && src.Format() == Synthians {
+			t.Errorf("the memory %s came behind an assembly", e.Item.ID)
+		}
 		var m map[string]any
 		if err := json.Unmarshal(e.Item.JSON, &m); err != nil {
 			t.Errorf("%s: %v", e.Item.Path, err)
@@ -116,6 +134,7 @@ func drainSource(t *testing.T, src *Source) got {
 		}
 		g.items = append(g.items, *e.Item)
 	}
+	g.report = src.Report()
 	return g
 }
 

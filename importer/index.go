@@ -19,7 +19,8 @@ type index struct {
 	complete bool
 	files    map[string]string // memory id → path as written, "" when it has none
 	byPath   map[string]string // and back
-	asm      map[string]bool   // assembly ids
+	groups   map[string]string // assembly id → path as written
+	groupAt  map[string]string // and back
 }
 
 // members of the top level that are no entries of the flat form.
@@ -31,7 +32,7 @@ var indexOwn = map[string]bool{
 // readIndex reads memory_index.json as a stream. What it has read until
 // something is wrong counts: it is only a hint where files are.
 func (r *run) readIndex() (*index, error) {
-	ix := &index{files: map[string]string{}, byPath: map[string]string{}, asm: map[string]bool{}}
+	ix := &index{files: map[string]string{}, byPath: map[string]string{}, groups: map[string]string{}, groupAt: map[string]string{}}
 	f, err := r.root.Open(indexName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ix, nil
@@ -56,7 +57,7 @@ func (ix *index) decode(r io.Reader) error {
 		case name == "memories":
 			return ix.section(dec, ix.memory)
 		case name == "assemblies":
-			return ix.section(dec, func(id string, _ jsontext.Value) { ix.asm[id] = true })
+			return ix.section(dec, ix.group)
 		case indexOwn[name] || dec.PeekKind() != '{':
 			return dec.SkipValue()
 		}
@@ -85,12 +86,20 @@ func (ix *index) section(dec *jsontext.Decoder, entry func(string, jsontext.Valu
 func (ix *index) memory(id string, val jsontext.Value) {
 	file, kind := entryOf(val)
 	if kind == "assembly" {
-		ix.asm[id] = true
+		ix.group(id, val)
 		return
 	}
 	ix.files[id] = file
 	if file != "" {
 		ix.byPath[file] = id
+	}
+}
+
+func (ix *index) group(id string, val jsontext.Value) {
+	file, _ := entryOf(val)
+	ix.groups[id] = file
+	if file != "" {
+		ix.groupAt[file] = id
 	}
 }
 

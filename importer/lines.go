@@ -17,7 +17,10 @@ import (
 // lines reads JSONL from the stream, the one file, or every .jsonl of a folder.
 func (r *run) lines() error {
 	if r.stream != nil {
-		return r.linesOf(r.stream, r.name)
+		if err := r.linesOf(r.stream, r.name); err != nil {
+			return err
+		}
+		return r.lacks()
 	}
 	names := []string{r.only}
 	if r.only == "" {
@@ -44,7 +47,7 @@ func (r *run) lines() error {
 			return err
 		}
 	}
-	return nil
+	return r.lacks()
 }
 
 // linesOf yields a memory for each line. A bad one is reported by its number,
@@ -103,8 +106,11 @@ func (r *run) oneLine(at string, line []byte) error {
 		return r.problem(Problem{Path: at, Kind: KindCorrupt, Reason: err.Error()})
 	}
 	switch {
-	case doc.assembly:
-		return r.problem(Problem{Path: at, ID: doc.id, Kind: KindAssembly, Reason: "assemblies are not imported yet"})
+	case doc.isAssembly():
+		if err := r.copies(at, doc); err != nil {
+			return err
+		}
+		return r.group(at, doc, line, mends, group{id: contentID(doc.text), note: "it had no id; this one is made from the content"})
 	case !doc.content && !(doc.idText && doc.embedding):
 		return r.problem(Problem{Path: at, ID: doc.id, Kind: KindNotMemory, Reason: "a JSON object without content"})
 	}
@@ -112,7 +118,7 @@ func (r *run) oneLine(at string, line []byte) error {
 	if id == "" {
 		id, note = contentID(doc.text), "it had no id; this one is made from the content"
 	}
-	taken, err := r.item(Item{ID: id, JSON: doc.withID(id), Path: at, Note: note}, line)
+	taken, err := r.item(Item{ID: id, JSON: doc.withID(id), Path: at, Note: note, names: doc.names}, line)
 	if err != nil || !taken || len(mends) == 0 {
 		return err
 	}

@@ -33,7 +33,7 @@ func TestLines(t *testing.T) {
 	g := drain(t, dir, "", Options{})
 	g.expectIDs(t, "a", "b", one, two, "big", "nan", "last")
 	want := []string{"corrupt m.jsonl:3", "duplicate m.jsonl:7 " + one, "duplicate m.jsonl:8 a", "duplicate m.jsonl:9 a",
-		"not a memory m.jsonl:10", "assembly m.jsonl:11", "mended m.jsonl:13 nan taken", "corrupt m.jsonl:14"}
+		"not a memory m.jsonl:10", "mended m.jsonl:13 nan taken", "corrupt m.jsonl:14"}
 	g.expect(t, append(want, "not a memory other.txt")...)
 	if it := g.item("big"); len(it.JSON) < 17<<20 {
 		t.Errorf("a line of 17 MiB became %d bytes", len(it.JSON))

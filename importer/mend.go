@@ -72,7 +72,7 @@ func withoutNumber(name string, val *jsontext.Value) bool {
 	switch name {
 	case "quickrecal_score", "significance", "quickrecal", "access_count", "timestamp", "last_access_time", "last_access":
 		return val.Kind() == 'n'
-	case "embedding", "hyperbolic_embedding":
+	case "embedding", "hyperbolic_embedding", "composite_embedding":
 		if val.Kind() == '[' && bytes.Contains(*val, []byte("null")) {
 			*val = jsontext.Value("null")
 		}

@@ -18,9 +18,15 @@ type object struct {
 	idText    bool   // and it is a string with something in it
 	content   bool   // content or text
 	embedding bool
-	assembly  bool // assembly_id
-	memories  bool // a member "memories" that is an object: a session
+	grouping  bool     // assembly_id or memory_ids
+	group     string   // assembly_id, "" when it is no string
+	memories  bool     // a member "memories" that is an object: a session
+	names     []string // of all members
 }
+
+// isAssembly says that it is no memory. A memory may well name the assembly that
+// it belongs to.
+func (o *object) isAssembly() bool { return o.grouping && !o.content }
 
 var errNoObject = errors.New("no JSON object")
 
@@ -62,6 +68,7 @@ func whatIsWrong(raw []byte, err error) error {
 func look(text []byte) (*object, error) {
 	o := &object{text: text}
 	err := members(text, func(name string, val jsontext.Value) error {
+		o.names = append(o.names, name)
 		switch name {
 		case "id":
 			o.idMember = true
@@ -76,7 +83,12 @@ func look(text []byte) (*object, error) {
 		case "embedding":
 			o.embedding = val.Kind() != 'n'
 		case "assembly_id":
-			o.assembly = true
+			o.grouping = true
+			if val.Kind() == '"' {
+				o.group = unquote(val)
+			}
+		case "memory_ids":
+			o.grouping = true
 		case "memories":
 			o.memories = val.Kind() == '{'
 		}
@@ -147,8 +159,14 @@ func (o *object) withID(id string) []byte {
 	if o.idText && o.id == id {
 		return o.text
 	}
-	head := append([]byte(`{"id":`), quote(id)...)
-	if !o.idMember {
+	return o.with("id", id, o.idMember)
+}
+
+// with is the object with a string as its first member, in place of the one of
+// that name where there is one.
+func (o *object) with(name, value string, there bool) []byte {
+	head := append(append(append([]byte{'{'}, quote(name)...), ':'), quote(value)...)
+	if !there {
 		rest := bytes.TrimLeft(o.text, " \t\r\n")[1:]
 		if bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte("}")) {
 			return append(head, '}')
@@ -157,9 +175,9 @@ func (o *object) withID(id string) []byte {
 	}
 	out := head
 	// look has been through it: this cannot fail.
-	_ = members(o.text, func(name string, val jsontext.Value) error {
-		if name != "id" {
-			out = member(out, name, val)
+	_ = members(o.text, func(other string, val jsontext.Value) error {
+		if other != name {
+			out = member(out, other, val)
 		}
 		return nil
 	})

@@ -22,7 +22,11 @@ type run struct {
 	ctx     context.Context
 	yield   func(Entry, error) bool
 	stopped bool
-	seen    map[string]origin // ids yielded
+	seen    map[string]origin // ids of memories yielded
+	groups  map[string]origin // ids of assemblies yielded
+	numbers map[string]int64  // of the vectors, by id
+	lacking []lack            // assemblies, and the members that were not seen before them
+	census  census
 }
 
 // origin tells two copies of one memory from two memories with one id.
@@ -49,18 +53,24 @@ func (r *run) emit(e Entry) error {
 
 func (r *run) problem(p Problem) error { return r.emit(Entry{Problem: &p}) }
 
-// item yields a memory unless its id was yielded already. raw is what it was
-// read from; taken says whether it went out.
+// item yields a memory or an assembly unless its id was yielded already. raw is
+// what it was read from; taken says whether it went out.
 func (r *run) item(it Item, raw []byte) (taken bool, err error) {
 	here := origin{sum(raw), it.Path}
-	if was, ok := r.seen[it.ID]; ok {
+	what, seen := "memory", r.seen
+	if it.Assembly {
+		what, seen = "assembly", r.groups
+	}
+	if was, ok := seen[it.ID]; ok {
 		reason := "a second copy of " + was.path + ", skipped"
 		if was.sum != here.sum {
-			reason = "another memory with the id of " + was.path + ", which was taken; give this one an id of its own to import it"
+			reason = "another " + what + " with the id of " + was.path + ", which was taken; give this one an id of its own to import it"
 		}
 		return false, r.problem(Problem{Path: it.Path, ID: it.ID, Kind: KindDuplicate, Reason: reason})
 	}
-	r.seen[it.ID] = here
+	seen[it.ID] = here
+	it.VectorID = r.number(&it)
+	r.census.item(&it)
 	return true, r.emit(Entry{Item: &it})
 }
 

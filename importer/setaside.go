@@ -39,7 +39,7 @@ func (f *folder) setAside(dir string) error {
 			broken++
 			continue
 		}
-		if doc.assembly || !f.isMemory(name, doc) {
+		if doc.isAssembly() || !f.isMemory(name, doc) {
 			other++
 			continue
 		}
@@ -56,7 +56,7 @@ func (f *folder) setAside(dir string) error {
 		p := Problem{Path: name, ID: id, Kind: KindSetAside, Reason: "a valid memory that is nowhere else", Taken: f.opts.SetAside}
 		if !f.opts.SetAside {
 			p.Reason += "; importing what was set aside takes it"
-		} else if _, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note}, raw); err != nil {
+		} else if _, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note, names: doc.names}, raw); err != nil {
 			return err
 		} else if len(mends) > 0 {
 			p.Reason += "; " + strings.Join(mends, "; ")

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // folder is one pass over a Synthians folder.
@@ -19,17 +18,21 @@ type folder struct {
 	ix      *index
 	files   map[string]bool // every file of the root, memories/ and assemblies/, and what the index adds
 	barren  map[string]bool // those that gave nothing and were reported
-	asm     map[string]bool // assembly ids met
 	waiting []string        // files that are read when all well-named ones are
+	groups  []string        // files of assemblies, which come last
+	history lineage         // what merge log and stats say of them
 }
 
 func (r *run) synthians() error {
-	f := &folder{run: r, files: map[string]bool{}, barren: map[string]bool{}, asm: map[string]bool{}}
+	f := &folder{run: r, files: map[string]bool{}, barren: map[string]bool{}, history: newLineage()}
 	top, folders, err := r.list(".")
 	if err != nil {
 		return err
 	}
 	if f.ix, err = r.readIndex(); err != nil {
+		return err
+	}
+	if err := r.readNumbers(top); err != nil {
 		return err
 	}
 	below, err := r.tree("memories")
@@ -49,6 +52,8 @@ func (r *run) synthians() error {
 			copies = append(copies, name)
 		case !derived(name):
 			err = f.left(name, "neither a memory file nor a part of the format")
+		default:
+			f.spare(name)
 		}
 		if err != nil {
 			return err
@@ -69,10 +74,13 @@ func (r *run) synthians() error {
 			return err
 		}
 	}
+	if err := f.assemblies(); err != nil {
+		return err
+	}
 	if err := f.missing(); err != nil {
 		return err
 	}
-	return r.ghosts(f.known, f.files)
+	return r.ghosts(f.known, top)
 }
 
 // derived says that a file can be made again from the memories.
@@ -80,6 +88,17 @@ func derived(name string) bool {
 	base := path.Base(name)
 	return base == indexName || slices.Contains(mappingNames, base) ||
 		strings.HasPrefix(base, "faiss_index") || strings.HasSuffix(base, ".faiss")
+}
+
+// spare notes what becomes of a derived file. Mappings speak for themselves.
+func (f *folder) spare(name string) {
+	switch base := path.Base(name); {
+	case name == indexName:
+		f.census.file(name, fmt.Sprintf("%d memories and %d assemblies were read as a hint; the files are the truth", len(f.ix.files), len(f.ix.groups)))
+	case slices.Contains(mappingNames, base) && path.Dir(name) != "memories":
+	default:
+		f.census.file(name, "left: it can be made again from the memories")
+	}
 }
 
 func (f *folder) left(name, why string) error {
@@ -112,8 +131,9 @@ func (f *folder) file(name string) error {
 		f.barren[name] = true
 		return err
 	}
-	if doc.assembly || f.ix.asm[doc.id] {
-		return f.assembly(name, doc)
+	if f.isGroup(name, doc) {
+		f.groups = append(f.groups, name)
+		return nil
 	}
 	if !f.isMemory(name, doc) {
 		f.barren[name] = true
@@ -168,8 +188,9 @@ func (f *folder) late(name, reason string) error {
 	if doc == nil {
 		return err
 	}
-	if doc.assembly {
-		return f.assembly(name, doc)
+	if f.isGroup(name, doc) {
+		f.groups = append(f.groups, name)
+		return nil
 	}
 	id, note := f.idOf(name, doc)
 	taken, err := f.take(name, id, cmp.Or(reason, note), doc, raw, mends)
@@ -188,7 +209,7 @@ func (f *folder) late(name, reason string) error {
 
 // take yields the memory, and what is to be said of it.
 func (f *folder) take(name, id, note string, doc *object, raw []byte, mends []string) (bool, error) {
-	taken, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note}, raw)
+	taken, err := f.item(Item{ID: id, JSON: doc.withID(id), Path: name, Note: note, names: doc.names}, raw)
 	if err != nil || !taken {
 		return taken, err
 	}
@@ -199,19 +220,6 @@ func (f *folder) take(name, id, note string, doc *object, raw []byte, mends []st
 		err = f.problem(Problem{Path: name, ID: id, Kind: KindUnindexed, Reason: "no entry of " + indexName + " names it; taken all the same", Taken: true})
 	}
 	return true, err
-}
-
-func (f *folder) assembly(name string, doc *object) error {
-	f.asm[doc.id] = true
-	id := doc.id
-	_ = members(doc.text, func(member string, val jsontext.Value) error {
-		if member == "assembly_id" && val.Kind() == '"' {
-			id = unquote(val)
-		}
-		return nil
-	})
-	f.asm[id] = true
-	return f.problem(Problem{Path: name, ID: id, Kind: KindAssembly, Reason: "assemblies are not imported yet"})
 }
 
 // bak reads X.bak, or X.json.bak, only where X.json gave nothing.
@@ -246,14 +254,16 @@ func (f *folder) same(a, b string) (bool, error) {
 // folder reports a folder of the root that is not memories/.
 func (f *folder) folder(name string) error {
 	switch name {
-	case "memories", "vector_index":
+	case "memories":
 		return nil
-	case "assemblies":
-		return f.assemblies(name)
+	case "vector_index":
+		return f.vectors(name)
+	case groupFolder:
+		return f.listGroups()
 	case "backups", "corrupted_backups", "ltm":
 		return f.setAside(name)
 	case "logs", "stats":
-		return f.left(name, "no memories: left")
+		return f.beside(name)
 	}
 	if strings.HasPrefix(name, ".") {
 		return nil
@@ -261,20 +271,16 @@ func (f *folder) folder(name string) error {
 	return f.left(name, "a folder that the format does not know: nothing in it was read but what the index names")
 }
 
-func (f *folder) assemblies(dir string) error {
+func (f *folder) vectors(dir string) error {
 	names, err := f.tree(dir)
 	for _, name := range names {
 		if err != nil {
 			break
 		}
-		f.files[name] = true
-		if path.Ext(name) != ".json" {
-			err = f.left(name, "no assembly")
-			continue
-		}
-		var doc *object
-		if doc, _, _, err = f.document(name); doc != nil {
-			err = f.assembly(name, doc)
+		if derived(name) {
+			f.spare(name)
+		} else {
+			err = f.left(name, "no part of the format that is known")
 		}
 	}
 	return err
@@ -308,11 +314,5 @@ func (f *folder) known(id string) bool {
 	if _, ok := f.place(id); ok {
 		return true
 	}
-	bare := strings.TrimPrefix(id, "asm:")
-	for _, a := range [...]string{id, bare, "asm:" + bare} {
-		if f.asm[a] || f.ix.asm[a] || f.files["assemblies/"+nameOf(a)+".json"] || f.files[nameOf(a)+".json"] {
-			return true
-		}
-	}
-	return false
+	return f.knownGroup(id)
 }

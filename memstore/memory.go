@@ -110,3 +110,17 @@ func (m *Memory) Equal(o *Memory) bool {
 // Decoded says that m remembers a document: what it does not know of a document
 // it leaves as it was there.
 func (m *Memory) Decoded() bool { return m.source != nil }
+
+// ReadAs is the member that one of this name is read as, "" for one that is kept
+// as it is.
+func ReadAs(name string) string {
+	for _, older := range olderNames() {
+		if name == older[0] {
+			return older[1]
+		}
+	}
+	if slices.Contains(memberOrder(), name) {
+		return name
+	}
+	return ""
+}

@@ -1,0 +1,229 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/docfile"
+)
+
+const groupFolder = "assemblies"
+
+// isGroup says that a file holds an assembly: by its members, by the index, or
+// by where it lies.
+func (f *folder) isGroup(name string, doc *object) bool {
+	if doc.isAssembly() || f.ix.groupAt[name] != "" || path.Dir(name) == groupFolder {
+		return true
+	}
+	_, ok := f.ix.groups[doc.id]
+	return ok && doc.idText && !doc.content
+}
+
+// listGroups reads no file yet: assemblies come last, when all memories are known.
+func (f *folder) listGroups() error {
+	names, err := f.tree(groupFolder)
+	for _, name := range names {
+		if err != nil {
+			break
+		}
+		f.files[name] = true
+		if path.Ext(name) == ".json" {
+			f.groups = append(f.groups, name)
+		} else {
+			err = f.left(name, "no assembly")
+		}
+	}
+	return err
+}
+
+// assemblies yields them, behind the last memory, each with what merge log and
+// stats say of it; then what those say of assemblies that are not there.
+func (f *folder) assemblies() error {
+	slices.Sort(f.groups)
+	f.groups = slices.Compact(f.groups)
+	for _, name := range f.groups {
+		doc, _, _, err := f.document(name)
+		if doc == nil {
+			f.barren[name] = true
+		} else {
+			err = f.copies(name, doc)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range f.groups {
+		if f.barren[name] {
+			continue
+		}
+		doc, raw, mends, err := f.document(name)
+		if err != nil {
+			return err
+		}
+		if doc == nil {
+			continue // gone since
+		}
+		g := group{id: f.ix.groupAt[name], note: "the id is that of the index", history: &f.history}
+		if g.id == "" {
+			g.id, g.note = strings.TrimSuffix(path.Base(name), ".json"), "the id is that of the file name"
+		}
+		if err := f.group(name, doc, raw, mends, g); err != nil {
+			return err
+		}
+	}
+	if err := f.missingGroups(); err != nil {
+		return err
+	}
+	if err := f.lacks(); err != nil {
+		return err
+	}
+	return f.unknownHistory()
+}
+
+// missingGroups reports assemblies of the index without a file.
+func (f *folder) missingGroups() error {
+	for _, id := range slices.Sorted(maps.Keys(f.ix.groups)) {
+		if _, ok := f.run.groups[id]; ok || f.files[f.ix.groups[id]] || f.hasGroupFile(id) {
+			continue
+		}
+		reason := fmt.Sprintf("the index names %q as an assembly, which is not there", f.ix.groups[id])
+		if err := f.problem(Problem{Path: indexName, ID: id, Kind: KindMissing, Reason: reason}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *folder) hasGroupFile(id string) bool {
+	return f.files[groupFolder+"/"+nameOf(id)+".json"] || f.files[nameOf(id)+".json"]
+}
+
+// knownGroup takes the id of a mapping, which is asm: and the assembly's id.
+func (f *folder) knownGroup(id string) bool {
+	bare := strings.TrimPrefix(id, "asm:")
+	for _, id := range [...]string{id, bare, "asm:" + bare} {
+		if _, ok := f.run.groups[id]; ok {
+			return true
+		}
+		if _, ok := f.ix.groups[id]; ok || f.hasGroupFile(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// group is what is known of an assembly from elsewhere.
+type group struct {
+	id, note string   // if it has none itself
+	history  *lineage // nil: none
+}
+
+// group yields an assembly.
+func (r *run) group(name string, doc *object, raw []byte, mends []string, g group) error {
+	it := Item{ID: doc.group, Assembly: true, JSON: doc.text, Path: name, names: doc.names}
+	switch {
+	case it.ID != "":
+	case doc.idText:
+		it.ID = doc.id
+	case doc.id != "":
+		it.ID, it.Note = doc.id, "the id was a number"
+	default:
+		it.ID, it.Note = g.id, g.note
+	}
+	if doc.group == "" && !doc.idText {
+		it.JSON = doc.with("assembly_id", it.ID, slices.Contains(doc.names, "assembly_id"))
+	}
+	if g.history != nil {
+		if err := g.history.enrich(&it); err != nil {
+			mends = append(mends, err.Error())
+		}
+	}
+	taken, err := r.item(it, raw)
+	if err != nil || !taken {
+		return err
+	}
+	// What cannot be decoded is the store's to refuse.
+	a, err := assembly.Decode(it.JSON, assembly.DecodeOptions{Limits: noLimits(), Location: r.opts.Location})
+	if err == nil {
+		r.lacking = append(r.lacking, lack{name, it.ID, len(a.MemoryIDs), r.unseen(a.MemoryIDs)})
+	}
+	if len(mends) == 0 {
+		return nil
+	}
+	return r.problem(Problem{Path: name, ID: it.ID, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
+}
+
+func noLimits() assembly.Limits {
+	const huge = 1 << 30
+	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}
+}
+
+// lack is an assembly that names memories which had not been seen by then.
+type lack struct {
+	path, id string
+	members  int
+	ids      []string
+}
+
+func (r *run) unseen(ids []string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := r.seen[id]; return ok })
+}
+
+// lacks reports the members that did not come later either.
+func (r *run) lacks() error {
+	for _, l := range r.lacking {
+		ids := r.unseen(l.ids)
+		if len(ids) == 0 {
+			continue
+		}
+		first := strings.Join(ids[:min(len(ids), 5)], ", ")
+		if len(ids) > 5 {
+			first += ", …"
+		}
+		err := r.problem(Problem{Path: l.path, ID: l.id, Kind: KindMember, Taken: true,
+			Reason: fmt.Sprintf("%d of its %d members are no memories of the source; they stay named: %s", len(ids), l.members, first)})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copies looks at the whole memories that form 1.8 keeps inside an assembly. They
+// are stale (FAILURES 43) and left, except that one whose memory is nowhere else
+// is a memory that was set aside.
+func (r *run) copies(name string, doc *object) error {
+	if !slices.Contains(doc.names, "memories") {
+		return nil
+	}
+	whole, err := docfile.Parse(doc.text, docfile.DeepestDepth)
+	if err != nil {
+		return nil // the store refuses it
+	}
+	list, _ := whole.Get("memories")
+	if len(list) == 0 || list[0] != '[' {
+		return nil
+	}
+	return docfile.EachElement(list, func(i int, text []byte) error {
+		copied, err := look(slices.Clone(text))
+		if err != nil || !copied.idText || !copied.content {
+			return nil
+		}
+		if _, ok := r.seen[copied.id]; ok {
+			return nil
+		}
+		at := fmt.Sprintf("%s: memories[%d]", name, i)
+		p := Problem{Path: at, ID: copied.id, Kind: KindSetAside, Taken: r.opts.SetAside,
+			Reason: "a copy inside an assembly, of a memory that is nowhere else"}
+		if !p.Taken {
+			p.Reason += "; importing what was set aside takes it"
+		} else if _, err := r.item(Item{ID: copied.id, JSON: copied.text, Path: at, Note: "a copy inside an assembly", names: copied.names}, copied.text); err != nil {
+			return err
+		}
+		return r.problem(p)
+	})
+}

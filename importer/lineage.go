@@ -1,0 +1,274 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/internal/docfile"
+)
+
+// lineage is what is kept of assemblies outside of them: which were merged into
+// which, and how often each was activated.
+type lineage struct {
+	merges      []merge
+	status      map[string]string // of the clean-up, by event
+	activations map[string]int64
+	mergeLog    string // where they were read, "" nowhere
+	stats       string
+}
+
+type merge struct {
+	event, target string
+	sources       []string
+}
+
+func newLineage() lineage {
+	return lineage{status: map[string]string{}, activations: map[string]int64{}}
+}
+
+// beside reads logs/ and stats/.
+func (f *folder) beside(dir string) error {
+	names, err := f.tree(dir)
+	for _, name := range names {
+		if err != nil {
+			break
+		}
+		switch base := path.Base(name); {
+		case dir == "logs" && strings.HasPrefix(base, "merge_log") && strings.HasSuffix(base, ".jsonl"):
+			err = f.readMerges(name)
+		case name == "stats/assembly_activation_stats.json":
+			err = f.readStats(name)
+		default:
+			err = f.left(name, "nothing of memories or assemblies: left")
+		}
+	}
+	return err
+}
+
+// readMerges reads the merge log: one event a line, a bad one costs only itself.
+//
+//	{"event_type":"merge_creation","merge_event_id":…,"source_assembly_ids":[…],"target_assembly_id":…,…}
+//	{"event_type":"cleanup_status_update","target_merge_event_id":…,"new_status":"completed"|"failed","error":…}
+//
+// Early ones say merge and cleanup_update, and status or cleanup_status.
+func (f *folder) readMerges(name string) error {
+	file, err := f.root.Open(name)
+	if err != nil {
+		return f.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
+	}
+	defer file.Close()
+	f.history.mergeLog = name
+	in := bufio.NewReaderSize(file, 64<<10)
+	events, bad := 0, 0
+	for n := 1; ; n++ {
+		line, err := f.line(in)
+		if bare := bytes.TrimSpace(line); len(bare) > 0 || errors.Is(err, errTooLarge) {
+			if errors.Is(err, errTooLarge) || !f.history.event(bare) {
+				bad++
+				at := fmt.Sprintf("%s:%d", name, n)
+				if err := f.problem(Problem{Path: at, Kind: KindIndex, Reason: "no event of a merge; the others are read"}); err != nil {
+					return err
+				}
+			} else {
+				events++
+			}
+		}
+		if err != nil && !errors.Is(err, errTooLarge) {
+			break
+		}
+	}
+	f.census.file(name, fmt.Sprintf("%d events read into merged_from, %d not readable; the log itself stays behind: times and similarities of the merges are in it", events, bad))
+	return f.ctx.Err()
+}
+
+// event says whether the line is one.
+func (l *lineage) event(line []byte) bool {
+	var kind, event, of, target, status string
+	var sources []string
+	text := map[string]*string{"event_type": &kind, "merge_event_id": &event, "target_merge_event_id": &of, "target_assembly_id": &target,
+		"new_status": &status, "status": &status, "cleanup_status": &status}
+	doc, _, err := parse(line)
+	if err != nil {
+		return false
+	}
+	err = members(doc.text, func(name string, val jsontext.Value) error {
+		if s, ok := text[name]; ok && val.Kind() == '"' {
+			*s = unquote(val)
+		}
+		if name == "source_assembly_ids" && val.Kind() == '[' {
+			var err error
+			sources, err = docfile.DecodeStrings(val.Clone())
+			return err
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return false
+	case strings.HasPrefix(kind, "merge") && target != "":
+		l.merges = append(l.merges, merge{event, target, sources})
+		if status != "" {
+			l.status[event] = status
+		}
+	case strings.HasPrefix(kind, "cleanup") && of != "":
+		l.status[of] = status
+	default:
+		return false
+	}
+	return true
+}
+
+// readStats reads {id:int}, or {"activation_counts":{id:int},…}.
+func (f *folder) readStats(name string) error {
+	doc, _, _, err := f.document(name)
+	if doc == nil {
+		return err
+	}
+	f.history.stats = name
+	count := func(id string, val jsontext.Value) error {
+		if n, err := docfile.DecodeCount(val); err == nil && val.Kind() == '0' {
+			f.history.activations[id] = n
+		}
+		return nil
+	}
+	_ = members(doc.text, func(id string, val jsontext.Value) error { // it was read before
+		if id == "activation_counts" && val.Kind() == '{' {
+			return members(val.Clone(), count)
+		}
+		return count(id, val)
+	})
+	f.census.file(name, fmt.Sprintf("%d counts read into activation_count", len(f.history.activations)))
+	return nil
+}
+
+// enrich puts into the assembly what is known of it. Sources that the log names
+// come behind those that it has; the larger count counts.
+func (l *lineage) enrich(it *Item) error {
+	sources := l.sourcesOf(it.ID)
+	count, counted := l.activations[it.ID]
+	if len(sources) == 0 && !counted {
+		return nil
+	}
+	doc, err := docfile.Parse(it.JSON, docfile.DeepestDepth)
+	if err != nil {
+		return err
+	}
+	var notes []string
+	raw, _ := doc.Get("merged_from")
+	if merged, ok := listed(raw); ok {
+		n := len(merged)
+		for _, id := range sources {
+			if id != it.ID && !slices.Contains(merged, id) {
+				merged = append(merged, id)
+			}
+		}
+		if len(merged) > n {
+			text, err := docfile.AppendStrings(nil, merged, 1)
+			if err != nil {
+				return err
+			}
+			doc.Set("merged_from", text, nil)
+			notes = append(notes, fmt.Sprintf("%d of merged_from are from %s", len(merged)-n, l.mergeLog))
+		}
+	}
+	raw, there := doc.Get("activation_count")
+	if was, err := countOf(raw, there); err == nil && counted && count > was {
+		doc.Set("activation_count", strconv.AppendInt(nil, count, 10), nil)
+		notes = append(notes, "activation_count is from "+l.stats)
+	}
+	if len(notes) > 0 {
+		it.JSON = doc.AppendDocument(nil)
+		it.Note = strings.Join(notes, "; ")
+	}
+	return nil
+}
+
+// listed reads a list of ids; absent and null are an empty one.
+func listed(raw []byte) ([]string, bool) {
+	if raw == nil {
+		return nil, true
+	}
+	list, err := docfile.DecodeStrings(raw)
+	return list, err == nil
+}
+
+func countOf(raw []byte, there bool) (int64, error) {
+	if !there {
+		return 0, nil
+	}
+	return docfile.DecodeCount(raw)
+}
+
+// sourcesOf gives the ids that went into an assembly by the log, what went into
+// those before them, each once. A cycle ends where it began.
+func (l *lineage) sourcesOf(id string) []string {
+	var out []string
+	met := map[string]bool{id: true}
+	var walk func(id string)
+	walk = func(id string) {
+		for _, m := range l.merges {
+			if m.target != id {
+				continue
+			}
+			for _, s := range m.sources {
+				if !met[s] {
+					met[s] = true
+					walk(s)
+					out = append(out, s)
+				}
+			}
+		}
+	}
+	walk(id)
+	return out
+}
+
+// unknownHistory reports merges whose outcome is not what the folder holds, and
+// counts of assemblies that are not there.
+func (f *folder) unknownHistory() error {
+	for _, m := range f.history.merges {
+		_, there := f.run.groups[m.target]
+		if !there {
+			reason := fmt.Sprintf("merged from %s by the log, but no file and no entry", strings.Join(m.sources, ", "))
+			if err := f.problem(Problem{Path: f.history.mergeLog, ID: m.target, Kind: KindGhost, Reason: reason}); err != nil {
+				return err
+			}
+		}
+		for _, s := range m.sources {
+			// FAILURES 42: a crash between a merge and its clean-up. Nobody knows
+			// whether it was made again since, so nothing is dropped.
+			if o, ok := f.run.groups[s]; ok && there && s != m.target && f.run.groups[m.target] != o {
+				reason := fmt.Sprintf("it went into %s by the log (clean-up: %s) and is still there; both were taken, merging them again finishes it",
+					m.target, cleanup(f.history.status[m.event]))
+				if err := f.problem(Problem{Path: o.path, ID: s, Kind: KindMerge, Reason: reason, Taken: true}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(f.history.activations)) {
+		if _, ok := f.run.groups[id]; !ok {
+			reason := fmt.Sprintf("activated %d times by the stats, but no file and no entry", f.history.activations[id])
+			if err := f.problem(Problem{Path: f.history.stats, ID: id, Kind: KindGhost, Reason: reason}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func cleanup(status string) string {
+	if status == "" {
+		return "pending"
+	}
+	return status
+}

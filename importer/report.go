@@ -1,0 +1,80 @@
+package importer
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/memstore"
+)
+
+// Report says what became of every member, and of the files that are neither an
+// item nor the subject of a problem.
+type Report struct {
+	Members []Member `json:"members"`
+	Files   []File   `json:"files"`
+}
+
+// Member is a member of the source's documents at their top level.
+type Member struct {
+	Of    string `json:"of"` // memory or assembly
+	Name  string `json:"name"`
+	Count int    `json:"count"`        // documents that have it
+	As    string `json:"as,omitempty"` // what it is read as; "": kept where it stands, as a member that the store does not know
+}
+
+// File is a file that was read for what it says of others.
+type File struct {
+	Path string `json:"path"`
+	What string `json:"what"` // became of it
+}
+
+// Report is that of the last run of All.
+func (s *Source) Report() Report { return s.report }
+
+type census struct {
+	members map[memberKey]int
+	files   []File
+}
+
+type memberKey struct {
+	assembly bool
+	name     string
+}
+
+func newCensus() census { return census{members: map[memberKey]int{}} }
+
+func (c *census) file(path, what string) { c.files = append(c.files, File{path, what}) }
+
+func (c *census) item(it *Item) {
+	if it.names == nil {
+		_ = members(it.JSON, func(name string, _ jsontext.Value) error { // it was made here
+			it.names = append(it.names, name)
+			return nil
+		})
+	}
+	for _, name := range it.names {
+		c.members[memberKey{it.Assembly, name}]++
+	}
+	it.names = nil
+}
+
+func (c *census) report() Report {
+	r := Report{Members: []Member{}, Files: c.files}
+	for k, n := range c.members {
+		m := Member{Of: "memory", Name: k.name, Count: n, As: memstore.ReadAs(k.name)}
+		if k.assembly {
+			m.Of, m.As = "assembly", assembly.ReadAs(k.name)
+		}
+		r.Members = append(r.Members, m)
+	}
+	slices.SortFunc(r.Members, func(a, b Member) int {
+		return cmp.Or(-cmp.Compare(a.Of, b.Of), cmp.Compare(a.Name, b.Name))
+	})
+	if r.Files == nil {
+		r.Files = []File{}
+	}
+	return r
+}
