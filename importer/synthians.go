@@ -9,7 +9,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
 )
 
 // folder is one pass over a Synthians folder.
