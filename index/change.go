@@ -16,6 +16,8 @@ type Change struct {
 	Deleted bool
 	// Finished is its line, if the caller has it at hand.
 	Finished []byte
+	// Members are those of an assembly; the line says how many they are.
+	Members []string
 }
 
 // Changes is what Write brings into a table.
@@ -31,6 +33,7 @@ type Changes struct {
 type lineEdits struct {
 	ch   *Changes
 	list []sortedChange
+	now  *Change // that Next returned last
 	key  []byte
 	line []byte
 }
@@ -63,7 +66,8 @@ func (e *lineEdits) Next() (key, value []byte, ok bool, err error) {
 	if len(e.list) == 0 {
 		return nil, nil, false, nil
 	}
-	c := e.ch.List[e.list[0].i]
+	e.now = &e.ch.List[e.list[0].i]
+	c := *e.now
 	e.key = append(e.key[:0], e.list[0].enc...)
 	e.list = e.list[1:]
 	if c.Deleted {

@@ -27,7 +27,7 @@ func TestPowerCut(t *testing.T) {
 			}
 			m := newModel()
 			for i := range 20 {
-				m.put(i%2, fmt.Sprint("id", i), "s", t0)
+				m.put(i%2, fmt.Sprint("id", i), "s", t0, []string{"id0", "id2", "gone"}[:i%2*3]...)
 			}
 			s := write(t, fsys, dir, m, Empty(8), WriteBase)
 			m.del(Memories, "id0")

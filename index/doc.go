@@ -9,23 +9,28 @@
 //	assemblies   the id                               the line of an assembly
 //	by_session   session, NUL, id                     1
 //	by_expiry    time with nine digits, Z, NUL, id    1
+//	members      assembly, NUL, memory                1
+//	by_member    memory, NUL, assembly                1
+//
+// Files from before there were assemblies lack the last two.
 //
 // A line is a JSON object without white space. Its members, in this order:
 //
 //	memory:   filepath created_at updated_at quickrecal_score content_hash size
 //	          [mtime version] [session_id] [expires_at]
 //	assembly: filepath created_at updated_at member_count content_hash size
-//	          [mtime version]
+//	          [mtime version] … [members]
 //
 // mtime (microseconds since 1970, an integer) and version (the LSN of the frame)
 // are not known when a record is prepared; Finish adds them when the line enters
-// a table. session_id and expires_at are left out when there is none. Readers
-// skip members that they do not know.
+// a table. session_id and expires_at are left out when there is none. members, the
+// ids of who is in an assembly, stands in the log only: Finish takes it away, and
+// the table has the pairs. Readers skip members that they do not know.
 //
 // In a delta {"deleted":true,"version":N} hides a memory or an assembly, and 0
-// in by_session or by_expiry hides a pair.
+// in a section of pairs hides a pair.
 //
-// In a pair's key the session comes first, with \x00 written as \x01\x01 and
+// In a pair's key the session (an assembly, a memory) comes first, with \x00 written as \x01\x01 and
 // \x01 as \x01\x02, so that the first NUL ends it: "a" with id "b\x00c" and
 // "a\x00b" with id "c" are two keys. Ordinary sessions are written as they are.
 //
@@ -40,7 +45,8 @@
 //
 // Write takes the set that stands and the changes since, and writes a new delta
 // or, merged, a new base. The pairs are derived: the line that a change replaces
-// says which pairs go, its own line which come. Heap: the changed keys and
+// says which pairs go, its own line which come; of an assembly the members of the
+// set go and those of the change come. Heap: the changed keys and
 // pairs, never the lines.
 //
 // Assumed: one writer at a time (flush.lock); the folders tmp and backups lie on

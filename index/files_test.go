@@ -68,18 +68,20 @@ func TestPython(t *testing.T) {
 	dir := t.TempDir()
 	m := newModel()
 	for i, id := range []string{"a", "a\x00\x1f\n\t", `"\`, "é😀\u2028", strings.Repeat("\x01", 1024)} {
-		m.put(i%2, id, "s\x00", t0)
+		m.put(i%2, id, "s\x00", t0, []string{"a", "é\x00"}[:i%2*2]...)
 	}
 	if _, err := WriteBase(Empty(8), target(vfs.OS(), dir, m.lsn), m.take()); err != nil {
 		t.Fatal(err)
 	}
 	const script = `import json,sys
 d=json.load(open(sys.argv[1],encoding="utf-8"))
-assert list(d)==["memories","assemblies","by_session","by_expiry","metadata","end"],list(d)
+assert list(d)==["memories","assemblies","by_session","by_expiry","members","by_member","metadata","end"],list(d)
 assert d["metadata"]["memory_count"]==len(d["memories"])==3
 assert d["metadata"]["assembly_count"]==len(d["assemblies"])==2
 assert "a\x00\x1f\n\t" in d["assemblies"] and '"\\' in d["memories"] and "\x01"*1024 in d["memories"]
 assert d["by_session"]["s\x01\x01\x00a"]==1
+assert d["members"]["a\x01\x01\x1f\n\t\x00a"]==1 and d["by_member"]["a\x00a\x00\x1f\n\t"]==1
+assert len(d["members"])==len(d["by_member"])==4
 assert d["memories"]["a"]["size"]==1043`
 	if out, err := exec.Command(python, "-c", script, filepath.Join(dir, BaseName)).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

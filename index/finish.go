@@ -11,9 +11,10 @@ var errLine = errors.New("not a line of the index")
 var sizeMember = []byte(`,"size":`)
 
 // Finish appends the line of a record to dst with mtime (unix microseconds) and
-// version where they belong, behind size. The line itself is not read again:
-// it came out of a verified record. Inside a JSON string every quote has a
-// backslash before it, so ,"size": can only be the member.
+// version where they belong, behind size, and without members, with which the
+// line of an assembly ends in the log. The line itself is not read again: it came
+// out of a verified record. Inside a JSON string every quote has a backslash
+// before it, so ,"size": can only be the member.
 func Finish(dst, line []byte, version uint64, mtime int64) ([]byte, error) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 || !bytes.HasPrefix(line, []byte(`{"filepath":"`)) || line[len(line)-1] != '}' || bytes.IndexByte(line, '\n') >= 0 {
@@ -29,5 +30,9 @@ func Finish(dst, line []byte, version uint64, mtime int64) ([]byte, error) {
 	}
 	dst = append(dst, line[:end]...)
 	dst = appendStamp(dst, version, mtime)
-	return append(dst, line[end:]...), nil
+	rest := line[end:]
+	if at := bytes.Index(rest, membersMember); at >= 0 {
+		return append(append(dst, rest[:at]...), '}'), nil
+	}
+	return append(dst, rest...), nil
 }

@@ -87,7 +87,7 @@ func TestKill(t *testing.T) {
 			dir := t.TempDir()
 			m := newModel()
 			for i := range 20 {
-				m.put(i%2, fmt.Sprint("id", i), "s", t0)
+				m.put(i%2, fmt.Sprint("id", i), "s", t0, []string{"id0", "id2", "gone"}[:i%2*3]...)
 			}
 			flush := func(fsys vfs.FS, s *Set, write func(*Set, Target, Changes) (Written, error)) error {
 				_, err := write(s, target(fsys, dir, m.lsn), m.take())

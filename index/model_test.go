@@ -33,27 +33,32 @@ type model struct {
 	// changed since the last rewrite
 	changes []Change
 	byPos   map[uint64]Entry
+	members map[string][]string // of the live assemblies
 }
 
 func newModel() *model {
-	return &model{live: [2]map[string]Entry{{}, {}}, lsn: 8, byPos: map[uint64]Entry{}}
+	return &model{live: [2]map[string]Entry{{}, {}}, lsn: 8, byPos: map[uint64]Entry{}, members: map[string][]string{}}
 }
 
-func (m *model) put(sec int, id, session string, expires time.Time) {
+func (m *model) put(sec int, id, session string, expires time.Time, members ...string) {
 	if sec == Assemblies {
 		session, expires = "", time.Time{}
 	}
 	e := entry(m.lsn, session, expires)
 	if sec == Assemblies {
-		e.Score, e.MemberCount = 0, 5
+		e.Score, e.MemberCount = 0, int64(len(members))
+		m.members[id] = members
 	}
 	m.live[sec][id], m.byPos[m.lsn] = e, e
-	m.changes = append(m.changes, Change{Section: sec, ID: id, Version: m.lsn})
+	m.changes = append(m.changes, Change{Section: sec, ID: id, Version: m.lsn, Members: members})
 	m.lsn += 8
 }
 
 func (m *model) del(sec int, id string) {
 	delete(m.live[sec], id)
+	if sec == Assemblies {
+		delete(m.members, id)
+	}
 	m.changes = append(m.changes, Change{Section: sec, ID: id, Version: m.lsn, Deleted: true})
 	m.lsn += 8
 }
@@ -97,6 +102,18 @@ func (m *model) check(t rapid.TB, s *Set) {
 	}
 	m.order(t, s, BySession, slices.Collect(maps.Keys(sessions)))
 	m.order(t, s, ByExpiry, slices.Collect(maps.Keys(expiries)))
+	members, byMember := map[string]bool{}, map[string]bool{}
+	for assembly, list := range m.members {
+		for _, id := range list {
+			members[MemberKey(assembly, id)], byMember[MemberKey(id, assembly)] = true, true
+		}
+		got, err := Pairs(s, Members, assembly)
+		if want := slices.Sorted(slices.Values(list)); err != nil || !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+			t.Fatalf("members of %q: %q, %v, want %q", assembly, got, err, want)
+		}
+	}
+	m.order(t, s, Members, slices.Collect(maps.Keys(members)))
+	m.order(t, s, ByMember, slices.Collect(maps.Keys(byMember)))
 	for err := range Verify(s) {
 		t.Fatalf("Verify: %v", err)
 	}
@@ -206,6 +223,14 @@ func random(t *rapid.T, m *model, n int) {
 		if rapid.Bool().Draw(t, "expires") {
 			expires = t0.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "in")) * time.Millisecond)
 		}
-		m.put(sec, id, session, expires)
+		var members []string
+		if sec == Assemblies {
+			members = rapid.SliceOfNDistinct(genID, 0, 6, rapid.ID[string]).Draw(t, "members")
+			if known := slices.Sorted(maps.Keys(m.live[Memories])); len(known) > 0 {
+				members = append(members, known[0])
+				members = slices.Compact(slices.Sorted(slices.Values(members)))
+			}
+		}
+		m.put(sec, id, session, expires, members...)
 	}
 }

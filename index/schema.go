@@ -15,6 +15,8 @@ const (
 	Assemblies
 	BySession
 	ByExpiry
+	Members
+	ByMember
 )
 
 // Names in a store's folder.
@@ -41,6 +43,8 @@ func Schema() *table.Schema {
 		{Name: "assemblies", Count: "assembly_count", Dead: IsTombstone, Valid: validLine},
 		{Name: "by_session", Dead: isDeadPair, Valid: validPair},
 		{Name: "by_expiry", Dead: isDeadPair, Valid: validPair},
+		{Name: "members", Optional: true, Dead: isDeadPair, Valid: validPair},
+		{Name: "by_member", Optional: true, Dead: isDeadPair, Valid: validPair},
 	}}
 }
 

@@ -10,7 +10,8 @@ import (
 
 // Verify reads the whole set and yields every fault of its files, and then,
 // when these are sound, whether the sections agree with each other: the counts,
-// a pair for each session and expiry, and no pair without its memory.
+// a pair for each session, expiry and member, and no pair without its memory or
+// assembly. A member need not be there: see assembly.
 func Verify(s *Set) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		if sound, more := check(s, yield); sound && more {
@@ -78,7 +79,7 @@ func (v *verifier) fault(format string, args ...any) bool {
 }
 
 func (v *verifier) sections() {
-	for sec, agrees := range []func(Item) bool{v.memory, nil, v.session, v.expiry} {
+	for sec, agrees := range []func(Item) bool{v.memory, v.assembly, v.session, v.expiry, v.member, v.containing} {
 		n := int64(0)
 		for it, err := range v.s.Range(sec, Span{}) {
 			if err != nil {
@@ -108,6 +109,51 @@ func (v *verifier) memory(it Item) bool {
 	}
 	if !e.ExpiresAt.IsZero() && !v.has(ByExpiry, ExpiryKey(e.ExpiresAt, id)) && !v.fault("%q is missing in by_expiry", id) {
 		return false
+	}
+	return true
+}
+
+// assembly looks up the pairs of an assembly. Whether its members exist is not
+// for the index to say: an import may name some that do not.
+func (v *verifier) assembly(it Item) bool {
+	e, err := ParseLine(it.Value)
+	if err != nil {
+		return v.fault("%q: %w", it.Key, err)
+	}
+	if v.s.Base() != nil && !v.s.Base().Has(Members) {
+		return true // from before there was the section
+	}
+	members, err := Pairs(v.s, Members, string(it.Key))
+	if err != nil {
+		return v.fault("the members of %q: %w", it.Key, err)
+	}
+	if int64(len(members)) != e.MemberCount {
+		return v.fault("assembly %q has %d members, members has %d", it.Key, e.MemberCount, len(members))
+	}
+	return true
+}
+
+// member looks up the other pair of a member, and its assembly.
+func (v *verifier) member(it Item) bool {
+	assembly, id, ok := SplitMemberKey(string(it.Key))
+	switch {
+	case !ok:
+		return v.fault("members has %q, which is no pair", it.Key)
+	case !v.has(Assemblies, assembly):
+		return v.fault("members has %q of assembly %q, which is not there", id, assembly)
+	case !v.has(ByMember, MemberKey(id, assembly)):
+		return v.fault("%q in assembly %q is missing in by_member", id, assembly)
+	}
+	return true
+}
+
+func (v *verifier) containing(it Item) bool {
+	id, assembly, ok := SplitMemberKey(string(it.Key))
+	if !ok {
+		return v.fault("by_member has %q, which is no pair", it.Key)
+	}
+	if !v.has(Members, MemberKey(assembly, id)) {
+		return v.fault("%q in assembly %q is missing in members", id, assembly)
 	}
 	return true
 }

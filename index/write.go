@@ -45,7 +45,7 @@ type Written struct {
 // WriteDelta writes the changes, over those of the set's delta, as the new
 // delta. The set stays as it is; Load finds the new one.
 func WriteDelta(s *Set, to Target, ch Changes) (Written, error) {
-	p := newPairs(&ch)
+	p := newPairs(s, &ch)
 	r, err := table.WriteDelta(s, to.table(nil), p.plan())
 	return Written{Result: r}, err
 }
@@ -53,7 +53,7 @@ func WriteDelta(s *Set, to Target, ch Changes) (Written, error) {
 // WriteBase merges the set and the changes into a new base and removes the delta.
 func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 	var w Written
-	p := newPairs(&ch)
+	p := newPairs(s, &ch)
 	keep := func() error {
 		if to.Backup && to.Backups > 0 && s.Base() != nil {
 			w.Backup, w.BackupErr = backUp(to, s.Base())
@@ -111,14 +111,20 @@ func MergeDue(s *Set) bool {
 	return s.Delta() != nil && s.Delta().Size() > s.Base().Size()/deltaShare
 }
 
-// pairs derives by_session and by_expiry from the lines that come and go.
+// pairs derives by_session and by_expiry from the lines that come and go, and
+// members and by_member from those of the set and of the changes.
 type pairs struct {
+	set      *Set
 	ch       *Changes
 	sessions []pairEdit
 	expiries []pairEdit
+	members  []pairEdit
+	byMember []pairEdit
+
+	assemblies *lineEdits
 }
 
-func newPairs(ch *Changes) *pairs { return &pairs{ch: ch} }
+func newPairs(s *Set, ch *Changes) *pairs { return &pairs{set: s, ch: ch} }
 
 func (p *pairs) plan() table.Plan {
 	return table.Plan{Edits: p.edits, Changed: p.changed}
@@ -130,11 +136,23 @@ func (p *pairs) edits(sec int) (table.Edits, error) {
 		return newPairEdits(p.sessions), nil
 	case ByExpiry:
 		return newPairEdits(p.expiries), nil
+	case Members:
+		return newPairEdits(p.members), nil
+	case ByMember:
+		return newPairEdits(p.byMember), nil
 	}
-	return newLineEdits(p.ch, sec)
+	e, err := newLineEdits(p.ch, sec)
+	if err == nil && sec == Assemblies {
+		p.assemblies = e
+		err = p.membership(e)
+	}
+	return e, err
 }
 
 func (p *pairs) changed(sec int, key, before, after []byte) error {
+	if sec == Assemblies && after != nil {
+		return counted(after, p.assemblies.now)
+	}
 	if sec != Memories || samePairs(before, after) {
 		return nil
 	}

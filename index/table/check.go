@@ -19,7 +19,7 @@ func (t *Table) Check() iter.Seq[error] {
 		for b := 0; b*blockSize < t.body; b++ {
 			c.steps = append(c.steps, func() error { return t.verifyBlock(b) })
 		}
-		for sec := range t.sections {
+		for sec := range t.present {
 			c.steps = append(c.steps, func() error { return c.head(sec) })
 		}
 		c.steps = append(c.steps, c.foot)

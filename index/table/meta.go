@@ -84,7 +84,8 @@ func appendMeta(dst []byte, sch *Schema, m *Meta, sections []span) []byte {
 // blocksTail ends the metadata line.
 const blocksTail = `"}` + "\n"
 
-// parseMeta reads the metadata line, whose checksum is right. blocks lies in line.
+// parseMeta reads the metadata line, whose checksum is right. blocks lies in line,
+// sections are those that the file has.
 func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte, err error) {
 	p := metaParser{rest: line}
 	p.expect(`,"metadata": {"version":"`)
@@ -113,7 +114,12 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 		if i == 0 {
 			p.expect(`,"sections":{"` + s.Name + `":[`)
 		} else {
-			p.expect(`],"` + s.Name + `":[`)
+			next := `],"` + s.Name + `":[`
+			if s.Optional && !bytes.HasPrefix(p.rest, []byte(next)) {
+				sections = sections[:i]
+				break
+			}
+			p.expect(next)
 		}
 		sections[i] = p.span()
 		if s.Count != "" && int64(counts[i]) != sections[i].live {

@@ -26,7 +26,8 @@ type Table struct {
 	data     []byte
 	body     int // where the metadata begin
 	meta     Meta
-	sections []span
+	sections []span          // of the schema; empty those that the file does not have
+	present  int             // how many it has
 	blocks   []byte          // hex, in the mapping
 	seen     []atomic.Uint64 // one bit for each block that matched its hash
 	edges    []atomic.Pointer[edge]
@@ -92,6 +93,7 @@ func (t *Table) readEnd() error {
 		}
 		return t.damaged(int64(t.body), err)
 	}
+	t.present = len(t.sections)
 	n := (t.body + blockSize - 1) / blockSize
 	if len(t.blocks) != n*hashWidth {
 		return t.damaged(int64(t.body), fmt.Errorf("%d bytes of hashes for %d blocks", len(t.blocks), n))
@@ -105,7 +107,8 @@ func (t *Table) readEnd() error {
 	return nil
 }
 
-// checkSpans checks that the sections fill the file before the metadata, but for their heads.
+// checkSpans checks that the sections fill the file before the metadata, but for their
+// heads, and adds those that it may lack.
 func (t *Table) checkSpans() error {
 	at := int64(0)
 	for i, s := range t.sections {
@@ -114,6 +117,9 @@ func (t *Table) checkSpans() error {
 			return fmt.Errorf("section %q is not where the metadata say", t.sch.Sections[i].Name)
 		}
 		at = s.end
+	}
+	for len(t.sections) < len(t.sch.Sections) {
+		t.sections = append(t.sections, span{start: at, end: at})
 	}
 	if at+int64(len(foot)) != int64(t.body) {
 		return errors.New("the sections do not end where the metadata begin")
@@ -185,6 +191,9 @@ func (t *Table) Size() int64 { return int64(len(t.data)) }
 // Lines is the number of lines in a section of this file, Live the number of
 // entries that live when this file lies over its base.
 func (t *Table) Lines(sec int) int64 { return t.sections[sec].lines }
+
+// Has says whether the file has a section at all; it may lack those that are optional.
+func (t *Table) Has(sec int) bool { return sec < t.present }
 
 // Live: see Lines.
 func (t *Table) Live(sec int) int64 { return t.sections[sec].live }

@@ -10,6 +10,9 @@ type Schema struct {
 type Section struct {
 	Name  string // the member that holds it
 	Count string // the metadata member with its number of live entries; "" for none
+	// Optional: files from before the section was thought of lack it, and those
+	// behind it; it is empty then. What is written has all sections.
+	Optional bool
 	// Dead reports whether a value of a delta hides the base's entry.
 	Dead func(value []byte) bool
 	// Valid says what is wrong with a value, for Check. nil checks nothing.

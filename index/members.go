@@ -1,0 +1,88 @@
+package index
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Who is in an assembly stands in its document and, for whoever replays the log,
+// at the end of its line there: ,"members":["id", …]}. The tables have it as
+// pairs instead, in both directions, so that neither a line nor a look-up grows
+// with the assembly.
+
+var membersMember = []byte(`,"members":[`)
+
+// MemberPrefix is what the members keys of an assembly begin with, and the
+// by_member keys of a memory.
+func MemberPrefix(id string) string { return SessionPrefix(id) }
+
+// MemberKey is the members key of a memory in an assembly, and with the two
+// exchanged the by_member key.
+func MemberKey(first, second string) string { return MemberPrefix(first) + second }
+
+// SplitMemberKey undoes MemberKey.
+func SplitMemberKey(key string) (first, second string, ok bool) { return SplitSessionKey(key) }
+
+// Pairs are the second ids of the pairs of a set that begin with an id: who is in
+// an assembly (Members), what a memory is in (ByMember).
+func Pairs(s *Set, sec int, first string) ([]string, error) {
+	if s.Count(sec) == 0 {
+		return nil, nil
+	}
+	prefix := MemberPrefix(first)
+	var list []string
+	for it, err := range s.Range(sec, Span{Prefix: prefix}) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, string(it.Key[len(prefix):]))
+	}
+	return list, nil
+}
+
+// membership derives the pairs of the assemblies that change: what the set has of
+// each goes, what its change names comes.
+func (p *pairs) membership(e *lineEdits) error {
+	for _, sc := range e.list {
+		c := &p.ch.List[sc.i]
+		old, err := Pairs(p.set, Members, c.ID)
+		if err != nil {
+			return fmt.Errorf("the members of %q: %w", c.ID, err)
+		}
+		now := slices.Clone(c.Members)
+		if c.Deleted {
+			now = nil
+		}
+		slices.Sort(now)
+		slices.Sort(old)
+		for _, id := range old {
+			if _, stays := slices.BinarySearch(now, id); !stays {
+				p.pair(c.ID, id, false)
+			}
+		}
+		for _, id := range now {
+			if _, was := slices.BinarySearch(old, id); !was {
+				p.pair(c.ID, id, true)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pairs) pair(assembly, memory string, live bool) {
+	p.members = append(p.members, pairEdit{escape(MemberKey(assembly, memory)), live})
+	p.byMember = append(p.byMember, pairEdit{escape(MemberKey(memory, assembly)), live})
+}
+
+// counted says that an assembly's line names as many members as its change: who
+// brings a line without them must not lose them.
+func counted(line []byte, c *Change) error {
+	e, err := ParseLine(line)
+	if err == nil && e.MemberCount != int64(len(c.Members)) {
+		err = fmt.Errorf("%w: it counts %d members, %d are named", errLine, e.MemberCount, len(c.Members))
+	}
+	if err != nil {
+		return fmt.Errorf("the new line of %q: %w", c.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package index
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// The members are in the log's line only.
+func TestFinishMembers(t *testing.T) {
+	e := entry(0, "", time.Time{})
+	e.Filepath, e.MemberCount, e.Mtime = "assemblies/x.json", 3, 0
+	plain, err := e.AppendAssembly(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := Finish(nil, plain, 17, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ids := range []string{``, `"a"`, `"b\",\"members\":[","é\u0000\n"`} {
+		line := string(plain[:len(plain)-1]) + `,"members":[` + ids + `]}`
+		if _, err := ParseLine([]byte(line)); err != nil {
+			t.Error(err)
+		}
+		with, err := Finish(nil, []byte(line), 17, 5)
+		if err != nil || string(with) != string(without) {
+			t.Errorf("finished: %s, %v\nwithout:  %s", with, err, without)
+		}
+	}
+	session := entry(0, `,"members":["x"]`, time.Time{})
+	session.Mtime = 0
+	line, err := session.AppendMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if with, err := Finish(nil, line, 17, 5); err != nil || len(with) < len(line) {
+		t.Errorf("of a memory: %s, %v", with, err)
+	}
+}
+
+// A change without the members that its line counts would lose them.
+func TestMembersMissing(t *testing.T) {
+	m := newModel()
+	m.put(Assemblies, "a", "", time.Time{}, "x", "y")
+	ch := m.take()
+	ch.List[0].Members = nil
+	if _, err := WriteBase(Empty(8), target(vfs.OS(), t.TempDir(), m.lsn), ch); err == nil || !strings.Contains(err.Error(), "counts 2 members") {
+		t.Error(err)
+	}
+}
+
+// TestBeforeMembers: an index from before there were the two sections is read,
+// a delta lies over it, and what is merged has them.
+func TestBeforeMembers(t *testing.T) {
+	dir := t.TempDir()
+	m := newModel()
+	m.put(Memories, "x", "s", t0)
+	older := Schema()
+	older.Sections = older.Sections[:Members]
+	ch := m.take()
+	p := newPairs(Empty(8), &ch)
+	to := target(vfs.OS(), dir, m.lsn)
+	if _, err := table.WriteBase(table.Empty(older, 8), to.table(nil), p.plan()); err != nil {
+		t.Fatal(err)
+	}
+	load := func() *Set {
+		s, err := Load(vfs.OS(), dir, Want{Store: store, Spilled: m.lsn}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.check(t, s)
+		return s
+	}
+	s := load()
+	if s.Base().Has(Members) || s.Base().Has(ByMember) || !s.Base().Has(ByExpiry) {
+		t.Error("the base has the sections")
+	}
+	m.put(Assemblies, "a", "", time.Time{}, "x", "gone")
+	if _, err := WriteDelta(s, target(vfs.OS(), dir, m.lsn), m.take()); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Release()
+	s = load()
+	if got, err := Pairs(s, ByMember, "x"); err != nil || !slices.Equal(got, []string{"a"}) {
+		t.Errorf("x is in %q, %v", got, err)
+	}
+	m.put(Assemblies, "a", "", time.Time{}, "gone", "y")
+	if _, err := WriteBase(s, target(vfs.OS(), dir, m.lsn), m.take()); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Release()
+	s = load()
+	if !s.Base().Has(ByMember) {
+		t.Error("the new base has no by_member")
+	}
+	_ = s.Release()
+}
+
+// TestVerifyMembers: pairs that do not agree with each other or with the lines.
+func TestVerifyMembers(t *testing.T) {
+	for name, change := range map[string]func(*pairs){
+		"a pair too few":            func(p *pairs) { p.members = p.members[1:] },
+		"the other pair is missing": func(p *pairs) { p.byMember = p.byMember[1:] },
+		"no such assembly":          func(p *pairs) { p.pair("b", "x", true) },
+		"not in members":            func(p *pairs) { p.byMember = append(p.byMember, pairEdit{escape(MemberKey("z", "a")), true}) },
+	} {
+		dir := t.TempDir()
+		m := newModel()
+		m.put(Memories, "x", "s", t0)
+		m.put(Assemblies, "a", "", time.Time{}, "x", "y")
+		ch := m.take()
+		p := newPairs(Empty(8), &ch)
+		plan := p.plan()
+		plan.Edits = func(sec int) (table.Edits, error) {
+			if sec == Members {
+				change(p)
+			}
+			return p.edits(sec)
+		}
+		to := target(vfs.OS(), dir, m.lsn)
+		if _, err := table.WriteBase(Empty(8), to.table(nil), plan); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Load(vfs.OS(), dir, Want{Store: store, Spilled: m.lsn}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for range Verify(s) {
+			found++
+		}
+		if found == 0 {
+			t.Errorf("%s: not found", name)
+		}
+		_ = s.Release()
+	}
+}
