@@ -123,7 +123,7 @@ func (st *Store) adopt(ctx context.Context, m *Memory, data []byte, old version)
 	if m.UpdatedAt.IsZero() || m.UpdatedAt.Equal(old.line.UpdatedAt) {
 		m.UpdatedAt = st.o.Clock().UTC()
 	}
-	line, err := m.Line(data)
+	line, err := m.Line(data, 0)
 	if err != nil {
 		return version{}, err
 	}

@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,8 +29,22 @@ type remake struct {
 	store uuid.UUID
 	at    wal.Mark
 	// version is the version that an id is known to have had when its document had
-	// this hash, 0 if none is.
-	version func(id string, sum [32]byte) (wal.LSN, error)
+	// this hash, zero if none is.
+	version func(id string, sum [32]byte) (known, error)
+}
+
+// known is a version that a file's bytes are known to be, and the FAISS id that
+// its line names.
+type known struct {
+	at     wal.LSN
+	vector int64
+}
+
+// strayVector is the FAISS id of the vector of bytes whose version nobody knows
+// any more: that version is shared by all of them. It lies above every LSN, and
+// is the same whenever the same bytes are met.
+func strayVector(sum [32]byte) int64 {
+	return 1<<62 | int64(binary.LittleEndian.Uint64(sum[:])>>2)
 }
 
 // rebuildIndex makes a new base from the files. A version that nobody knows any
@@ -40,6 +55,7 @@ type remake struct {
 // be read now ends it: not read is not absent.
 func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, error) {
 	var list []index.Change
+	vectors := map[string]int64{}
 	for e, err := range st.memories.Scan() {
 		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
 			break // no such folder yet
@@ -63,14 +79,20 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 			return nil, 0, err
 		}
 		c := index.Change{Section: index.Memories, ID: m.ID, Version: r.at.LSN - 1}
+		sum := hash(doc.bytes)
+		was := known{}
 		if r.version != nil {
-			v, err := r.version(m.ID, hash(doc.bytes))
-			if err != nil {
+			if was, err = r.version(m.ID, sum); err != nil {
 				return nil, 0, err
 			}
-			if v != 0 {
-				c.Version = v
-			}
+		}
+		if was.at != 0 {
+			c.Version = was.at
+		} else if len(m.Embedding) > 0 {
+			was.vector = strayVector(sum)
+		}
+		if was.vector != 0 {
+			vectors[m.ID] = was.vector
 		}
 		list = append(list, c)
 	}
@@ -81,7 +103,7 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 		if err != nil {
 			return nil, err
 		}
-		line, err := m.Line(doc.bytes)
+		line, err := m.Line(doc.bytes, vectors[c.ID])
 		if err != nil {
 			return nil, err
 		}
@@ -104,10 +126,10 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 // made from the files. Of the versions those are kept whose document the file
 // still holds; see versions.
 func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change, why error) error {
-	known := st.versions(recent)
-	defer known.release()
-	r := remake{store: st.log.UUID(), at: at, version: func(id string, sum [32]byte) (wal.LSN, error) {
-		return known.of(ctx, id, sum)
+	past := st.versions(recent)
+	defer past.release()
+	r := remake{store: st.log.UUID(), at: at, version: func(id string, sum [32]byte) (known, error) {
+		return past.of(ctx, id, sum)
 	}}
 	var set *index.Set
 	var from string

@@ -25,7 +25,7 @@ type versions struct {
 
 // logged is the newest version of an id in log and archive.
 type logged struct {
-	at  wal.LSN
+	known
 	sum [32]byte
 }
 
@@ -39,26 +39,26 @@ func (st *Store) versions(recent []index.Change) *versions {
 	return v
 }
 
-func (v *versions) of(ctx context.Context, id string, sum [32]byte) (wal.LSN, error) {
+func (v *versions) of(ctx context.Context, id string, sum [32]byte) (known, error) {
 	if at := v.recent[id]; at != 0 {
 		if is, _, err := v.st.frame(ctx, record.Memory, id, at); err == nil && is.line.ContentHash == sum {
-			return at, nil
+			return known{at, is.line.VectorID}, nil
 		}
 	}
 	line, err := v.st.state.Line(record.Memory, id)
 	switch {
 	case err == nil && line.ContentHash == sum:
-		return line.Version, nil
+		return known{line.Version, line.VectorID}, nil
 	case err == nil, !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotFound):
-		return 0, passingOnly(err)
+		return known{}, passingOnly(err)
 	}
 	if v.logged == nil {
 		if err := errors.Join(v.openOlder(), v.readLog(ctx)); err != nil {
-			return 0, err
+			return known{}, err
 		}
 	}
 	if is := v.logged[id]; is.sum == sum {
-		return is.at, nil
+		return is.known, nil
 	}
 	for _, set := range v.older {
 		b, ok, err := set.Get(nil, index.Memories, id)
@@ -66,10 +66,10 @@ func (v *versions) of(ctx context.Context, id string, sum [32]byte) (wal.LSN, er
 			continue // damaged there as well
 		}
 		if line, err := index.ParseLine(b); err == nil && line.ContentHash == sum {
-			return line.Version, nil
+			return known{line.Version, line.VectorID}, nil
 		}
 	}
-	return 0, nil
+	return known{}, nil
 }
 
 // passingOnly: what could not be read now is not unknown, what is damaged is.
@@ -119,7 +119,7 @@ func (v *versions) readLog(ctx context.Context) error {
 			continue
 		}
 		if line, err := index.ParseLine(view.Line); err == nil {
-			v.logged[e.Key[1:]] = logged{e.LSN, line.ContentHash}
+			v.logged[e.Key[1:]] = logged{known{e.LSN, line.VectorID}, line.ContentHash}
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ func (r repairStore) PutBack(ctx context.Context, id string, version wal.LSN, mt
 }
 
 func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) version {
-	return version{lsn: lsn, doc: doc, line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: lsn}}
+	return version{lsn: lsn, doc: doc, line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: lsn, Dimension: index.UnknownDimension}}
 }
 
 func (r repairStore) Adopt(ctx context.Context, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {

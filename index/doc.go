@@ -17,11 +17,15 @@
 // A line is a JSON object without white space. Its members, in this order:
 //
 //	memory:   filepath created_at updated_at quickrecal_score content_hash size
-//	          [mtime version] [session_id] [expires_at]
+//	          [mtime version] [dimension] [vector_id] [session_id] [expires_at]
 //	assembly: filepath created_at updated_at member_count content_hash size
-//	          [mtime version] … [members]
+//	          [mtime version] [dimension] [vector_id] … [members]
 //
-// mtime (microseconds since 1970, an integer) and version (the LSN of the frame)
+// dimension is that of the vector, 0 where there is none; only lines from before
+// there were vectors lack it, and then nobody knows without the document.
+// vector_id (an integer above 0) is the FAISS id of the vector; it is left out
+// where that is the version itself, which is so whenever this write brought the
+// vector. mtime (microseconds since 1970, an integer) and version (the LSN of the frame)
 // are not known when a record is prepared; Finish adds them when the line enters
 // a table. session_id and expires_at are left out when there is none. members, the
 // ids of who is in an assembly, stands in the log only: Finish takes it away, and

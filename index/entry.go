@@ -23,9 +23,36 @@ type Entry struct {
 	Size        int64    // of the file
 	Mtime       int64    // of the file, unix microseconds; 0 before the line enters a table
 	Version     uint64   // 0 before the line enters a table
+	Dimension   int      // of its vector, 0: none; UnknownDimension in lines from before there were vectors
+	VectorID    int64    // the FAISS id of its vector, 0 where that is Version; see Vector
 	SessionID   string   // "" for none; memories only
 	ExpiresAt   time.Time
 	Deleted     bool // a tombstone: it has only Version
+}
+
+// UnknownDimension is that of a line that does not say: only the document knows
+// whether there is a vector.
+const UnknownDimension = -1
+
+// Vector is the FAISS id that the vector of a finished line has, if it has one:
+// that of the write that brought the vector. 0 if there is none, or nobody knows.
+func (e *Entry) Vector() int64 {
+	switch {
+	case e.Deleted || e.Dimension <= 0:
+		return 0
+	case e.VectorID != 0:
+		return e.VectorID
+	}
+	return int64(e.Version)
+}
+
+// Agrees says whether two lines of one version say the same. What one of them
+// does not know the other may.
+func (e Entry) Agrees(o Entry) bool {
+	if e.Dimension == UnknownDimension || o.Dimension == UnknownDimension {
+		e.Dimension, e.VectorID = o.Dimension, o.VectorID
+	}
+	return e == o
 }
 
 var (
@@ -112,6 +139,14 @@ func (e *Entry) appendFile(dst []byte) []byte {
 	dst = strconv.AppendInt(dst, e.Size, 10)
 	if e.Version != 0 {
 		dst = appendStamp(dst, e.Version, e.Mtime)
+	}
+	if e.Dimension != UnknownDimension {
+		dst = append(dst, dimensionMember...)
+		dst = strconv.AppendInt(dst, int64(e.Dimension), 10)
+	}
+	if e.VectorID != 0 {
+		dst = append(dst, vectorMember...)
+		dst = strconv.AppendInt(dst, e.VectorID, 10)
 	}
 	return dst
 }

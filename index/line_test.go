@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 )
 
-const contractLine = `{"filepath":"memories/id-1.json","created_at":"2026-01-02T03:04:05.000006Z","updated_at":"2026-01-02T03:04:05.000006Z","quickrecal_score":0.85,"content_hash":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":1043,"mtime":1767323045000006,"version":17,"session_id":"s1","expires_at":"2026-01-02T03:04:05.000006Z"}`
+const contractLine = `{"filepath":"memories/id-1.json","created_at":"2026-01-02T03:04:05.000006Z","updated_at":"2026-01-02T03:04:05.000006Z","quickrecal_score":0.85,"content_hash":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":1043,"mtime":1767323045000006,"version":17,"dimension":768,"vector_id":16,"session_id":"s1","expires_at":"2026-01-02T03:04:05.000006Z"}`
 
 func TestLineRoundTrip(t *testing.T) {
 	e, err := ParseLine([]byte(contractLine))
@@ -47,6 +47,8 @@ func TestLineRandom(t *testing.T) {
 		if e.Score == 0 {
 			e.Score = 0 // not -0
 		}
+		e.Dimension = rapid.IntRange(UnknownDimension, 70000).Draw(t, "dimension")
+		e.VectorID = rapid.Int64Min(0).Draw(t, "vector")
 		line, err := e.AppendMemory(nil)
 		if err != nil {
 			t.Fatal(err)
@@ -92,6 +94,8 @@ func TestParseLineStrict(t *testing.T) {
 		strings.Replace(contractLine, "1043", "99999999999999999999", 1), strings.Replace(contractLine, "0.85", "NaN", 1),
 		strings.Replace(contractLine, "0.85", "1e999", 1), strings.Replace(contractLine, "0.85", ".5", 1), strings.Replace(contractLine, "e3b0", "E3b0", 1),
 		strings.Replace(contractLine, "s1", "\xff", 1), strings.Replace(contractLine, "s1", `\ud83d`, 1), strings.Replace(contractLine, "s1", "\n", 1),
+		strings.Replace(contractLine, `"dimension":768`, `"dimension":-1`, 1), strings.Replace(contractLine, `"dimension":768`, `"dimension":9999999999`, 1),
+		strings.Replace(contractLine, `"vector_id":16`, `"vector_id":0`, 1), strings.Replace(contractLine, `"vector_id":16`, `"vector_id":9223372036854775808`, 1),
 		strings.Replace(contractLine, "T03", " 03", 1), `{"deleted":true}`, `{"deleted":false,"version":9}`,
 		strings.Replace(contractLine, `"size"`, `"x":`+strings.Repeat("[", 200)+strings.Repeat("]", 200)+`,"size"`, 1),
 	}
@@ -178,6 +182,7 @@ func TestSamePairs(t *testing.T) {
 				Filepath:  rapid.SampledFrom([]string{"a", `,"size":1,"mtime":2,"version":3`, "\""}).Draw(t, label+"path"),
 				SessionID: rapid.SampledFrom([]string{"", "s", `","version":9`, `,"size":1`}).Draw(t, label+"session"),
 				Version:   rapid.Uint64Min(1).Draw(t, label+"version"), Mtime: rapid.Int64Min(0).Draw(t, label+"mtime"),
+				Dimension: rapid.IntRange(UnknownDimension, 3).Draw(t, label+"dimension"), VectorID: rapid.Int64Range(0, 1).Draw(t, label+"vector"),
 			}
 			if rapid.Bool().Draw(t, label+"expires") {
 				e.ExpiresAt = t0.Add(time.Duration(rapid.IntRange(0, 1).Draw(t, label+"at")) * time.Second)

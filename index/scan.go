@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -21,6 +22,9 @@ func ParseLine(line []byte) (Entry, error) {
 	switch {
 	case e.Deleted && seen == hasDeleted|hasVersion && e.Version != 0:
 	case !e.Deleted && seen&needed == needed && seen&hasDeleted == 0:
+		if seen&hasDimension == 0 {
+			e.Dimension = UnknownDimension
+		}
 	default:
 		return Entry{}, fmt.Errorf("%w: members are missing", errLine)
 	}
@@ -41,6 +45,8 @@ const (
 	hasSession
 	hasExpires
 	hasDeleted
+	hasDimension
+	hasVector
 
 	needed = hasFilepath | hasHash | hasSize
 )
@@ -100,6 +106,14 @@ func (s *scanner) member(e *Entry, name []byte) int {
 	case "version":
 		e.Version = s.unsigned()
 		return hasVersion
+	case "dimension":
+		e.Dimension = s.dimension()
+		return hasDimension
+	case "vector_id":
+		if e.VectorID = s.integer(); e.VectorID <= 0 {
+			s.fail("not an id")
+		}
+		return hasVector
 	case "session_id":
 		e.SessionID = string(s.str())
 		return hasSession
@@ -115,6 +129,15 @@ func (s *scanner) member(e *Entry, name []byte) int {
 	}
 	s.skip(0)
 	return 0
+}
+
+func (s *scanner) dimension() int {
+	n := s.integer()
+	if n < 0 || n > math.MaxInt32 {
+		s.fail("not a dimension")
+		return 0
+	}
+	return int(n)
 }
 
 func (s *scanner) hash(h *[32]byte) {

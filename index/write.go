@@ -177,18 +177,25 @@ func samePairs(a, b []byte) bool {
 	return okA && okB && bytes.Equal(endA, endB)
 }
 
-var mtimeMember, versionMember = []byte(`,"mtime":`), []byte(`,"version":`)
+var (
+	mtimeMember, versionMember    = []byte(`,"mtime":`), []byte(`,"version":`)
+	dimensionMember, vectorMember = []byte(`,"dimension":`), []byte(`,"vector_id":`)
+)
 
 // behindStamp returns what follows size, mtime and version where these stand
-// side by side, as Finish puts them. Inside a string none of the three can stand.
+// side by side, as Finish puts them, and the vector's members, if there are any,
+// behind them. Inside a string none of these can stand.
 func behindStamp(line []byte) (rest []byte, ok bool) {
 	at := bytes.Index(line, sizeMember)
 	if at < 0 {
 		return nil, false
 	}
 	rest = line[at:]
-	for _, member := range [][]byte{sizeMember, mtimeMember, versionMember} {
+	for i, member := range [][]byte{sizeMember, mtimeMember, versionMember, dimensionMember, vectorMember} {
 		if !bytes.HasPrefix(rest, member) {
+			if i > 2 {
+				continue
+			}
 			return nil, false
 		}
 		n := len(member)

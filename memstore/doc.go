@@ -53,8 +53,13 @@
 // which are added behind size when the line enters a table:
 //
 //	{"filepath":"memories/<name>.json","created_at":"…","updated_at":"…","quickrecal_score":0.85,
-//	 "content_hash":"sha256:<hex of the document>","size":1043,"session_id":"s1","expires_at":"…"}
+//	 "content_hash":"sha256:<hex of the document>","size":1043,"dimension":768,"vector_id":17,
+//	 "session_id":"s1","expires_at":"…"}
 //
 // in one line, without the space; its times have exactly six digits, so that
 // they sort as strings; session_id and expires_at only where there are any.
+// dimension is the number of the embedding's numbers, 0 without one. vector_id
+// is the FAISS id of the vector, left out where that is the version of this very
+// write: where the write brought the embedding. A write that leaves the
+// embedding as it was carries the id that the vector has.
 package memstore

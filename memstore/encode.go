@@ -8,34 +8,38 @@ import (
 
 // Encode gives the document of m as it stands: nothing is set or defaulted.
 // Errors are *errs.FieldError.
-func (m *Memory) Encode(limits Limits) ([]byte, error) { return m.encode(limits.Resolved(), nil) }
+func (m *Memory) Encode(limits Limits) ([]byte, error) {
+	doc, _, err := m.encode(limits.Resolved(), nil)
+	return doc, err
+}
 
-// encode puts the document into the buffer if it fits.
-func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, err error) {
+// encode puts the document into the buffer if it fits. kept says that the
+// embedding is that of the text which m was decoded from.
+func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, kept bool, err error) {
 	if err := docfile.CheckDim(memberEmbedding, len(m.Embedding), lim.EmbeddingDim); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := docfile.CheckDim(memberHyperbolic, len(m.HyperbolicEmbedding), lim.EmbeddingDim); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	// An obvious giant is refused before it is copied.
 	if err := lim.checkSize(len(m.Content)); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, t := range m.times() {
 		if err := docfile.CheckTime(*t.value); err != nil {
-			return nil, docfile.InField(t.name, err)
+			return nil, false, docfile.InField(t.name, err)
 		}
 	}
 	if m.source != nil {
-		doc, err = m.encodeOver(lim)
+		doc, kept, err = m.encodeOver(lim)
 	} else {
 		doc, err = m.encodeNew(lim, buffer)
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return doc, lim.checkSize(len(doc))
+	return doc, kept, lim.checkSize(len(doc))
 }
 
 // MarshalJSON gives the document; encoding/json writes it without its white space.
@@ -82,8 +86,9 @@ func (m *Memory) sizeHint() int {
 	return 512 + len(m.ID) + len(m.Content) + len(m.Content)/16 + 60*len(m.Metadata) + 18*(len(m.Embedding)+len(m.HyperbolicEmbedding))
 }
 
-// encodeOver writes a Memory over the text that it was decoded from.
-func (m *Memory) encodeOver(lim Limits) ([]byte, error) {
+// encodeOver writes a Memory over the text that it was decoded from. kept: there
+// is an embedding, and it was left alone.
+func (m *Memory) encodeOver(lim Limits) (doc []byte, kept bool, err error) {
 	e := docfile.NewMemberEditor(m.source, memberOrder(), lim.Depth)
 	e.Text(memberID, m.ID)
 	e.Text(memberContent, m.Content)
@@ -98,5 +103,6 @@ func (m *Memory) encodeOver(lim Limits) ([]byte, error) {
 	e.Time(memberCreatedAt, m.CreatedAt)
 	e.Time(memberUpdatedAt, m.UpdatedAt)
 	e.Time(memberExpiresAt, m.ExpiresAt)
-	return e.Document(wholeName)
+	doc, err = e.Document(wholeName)
+	return doc, len(m.Embedding) > 0 && e.Kept(memberEmbedding), err
 }

@@ -21,6 +21,12 @@ type Previous struct {
 	// they are. A text that cannot be read is passed over: a damaged version must
 	// not stand in the way of a good one.
 	Document []byte
+	// VectorID is the FAISS id of its vector (index.Entry.Vector), 0 when it has
+	// none. A write that leaves the embedding as it was keeps the id.
+	VectorID int64
+	// Version is its LSN: a Memory that was decoded from it is known to leave the
+	// embedding alone without Document.
+	Version uint64
 }
 
 // PrepareOptions is what the store has decided. The zero value is right.
@@ -30,6 +36,10 @@ type PrepareOptions struct {
 	// Buffer is memory that the document and the line may be put into, if it is
 	// large enough; they are valid until the caller uses it again.
 	Buffer []byte
+	// VectorID is the FAISS id that the embedding has brought along from
+	// elsewhere. It counts unless the embedding is that of the version before;
+	// 0: the id will be the version of this write.
+	VectorID int64
 }
 
 // Prepare completes m and gives what the log is to carry: the document and the
@@ -74,18 +84,40 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 		// Not the limits of today: the old text was stored under those of its day.
 		base.source, _ = parse(old.Document, Limits{Depth: docfile.DeepestDepth})
 	}
-	if doc, err = base.encode(lim, opts.Buffer); err != nil {
+	doc, kept, err := base.encode(lim, opts.Buffer)
+	if err != nil {
 		return nil, nil, err
+	}
+	id := opts.VectorID
+	if old != nil && old.VectorID != 0 && m.unchanged(old, kept) {
+		id = old.VectorID
 	}
 	room := doc[len(doc):] // what is left of the buffer, if it is one
 	if cap(opts.Buffer) == 0 {
 		room = nil
 	}
-	if line, err = n.appendLine(room, doc); err != nil {
+	if line, err = n.appendLine(room, doc, id); err != nil {
 		return nil, nil, err
 	}
 	*m = n
 	return doc, line, nil
+}
+
+// unchanged says that the embedding is that of old: kept, when it was compared
+// with old's text, be it that m was decoded from it. Otherwise it is looked up.
+func (m *Memory) unchanged(old *Previous, kept bool) bool {
+	if m.source == nil || old.Version != 0 && m.Version == old.Version {
+		return kept
+	}
+	if len(m.Embedding) == 0 || old.Document == nil {
+		return false
+	}
+	text, err := parse(old.Document, Limits{Depth: docfile.DeepestDepth})
+	if err != nil {
+		return false
+	}
+	raw, ok := text.Get(memberEmbedding)
+	return ok && docfile.EqualFloats(raw, m.Embedding)
 }
 
 // checkSession refuses a session that the index could not file: by_session's
@@ -109,10 +141,13 @@ func (m *Memory) checkSession(lim Limits) error {
 	return nil
 }
 
-// Line is the index line of m with this document; see the package's comment.
-func (m *Memory) Line(doc []byte) ([]byte, error) { return m.appendLine(nil, doc) }
+// Line is the index line of m with this document, and with the FAISS id of its
+// vector where that is not the version; see the package's comment.
+func (m *Memory) Line(doc []byte, vectorID int64) ([]byte, error) {
+	return m.appendLine(nil, doc, vectorID)
+}
 
-func (m *Memory) appendLine(dst, doc []byte) ([]byte, error) {
+func (m *Memory) appendLine(dst, doc []byte, vectorID int64) ([]byte, error) {
 	sum := sha256.Sum256(doc)
 	session := m.Session()
 	if n := 400 + 2*len(session); cap(dst)-len(dst) < n {
@@ -133,6 +168,12 @@ func (m *Memory) appendLine(dst, doc []byte) ([]byte, error) {
 	dst = hex.AppendEncode(dst, sum[:])
 	dst = append(dst, `","size":`...)
 	dst = strconv.AppendInt(dst, int64(len(doc)), 10)
+	dst = append(dst, `,"dimension":`...)
+	dst = strconv.AppendInt(dst, int64(len(m.Embedding)), 10)
+	if vectorID != 0 && len(m.Embedding) > 0 {
+		dst = append(dst, `,"vector_id":`...)
+		dst = strconv.AppendInt(dst, vectorID, 10)
+	}
 	if session != "" {
 		dst = append(dst, `,"session_id":`...)
 		if dst, err = docfile.AppendString(dst, session); err != nil {

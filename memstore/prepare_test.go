@@ -45,7 +45,7 @@ func TestPrepareNew(t *testing.T) {
 		t.Errorf("document:\n%s", doc)
 	}
 	wantLine := fmt.Sprintf(`{"filepath":"memories/%s","created_at":"2026-01-02T03:04:05.000006Z",`+
-		`"updated_at":"2026-01-02T03:04:05.000006Z","quickrecal_score":0.85,"content_hash":"sha256:%x","size":%d,`+
+		`"updated_at":"2026-01-02T03:04:05.000006Z","quickrecal_score":0.85,"content_hash":"sha256:%x","size":%d,"dimension":1,`+
 		`"session_id":"s\"1","expires_at":"2027-01-01T00:00:00.000001Z"}`, docfile.FileName("A/1"), sha256.Sum256(doc), len(doc))
 	if string(line) != wantLine {
 		t.Errorf("line:\n%s\nwant\n%s", line, wantLine)

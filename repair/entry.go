@@ -138,7 +138,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 			return nil // the index is read as a whole later
 		case err != nil:
 			return err
-		case p.Version == e.LSN && !e.Delete && !p.InLog && p.Entry != line:
+		case p.Version == e.LSN && !e.Delete && !p.InLog && !p.Entry.Agrees(line):
 			f := r.finding(IndexLine, e.LSN, e.Key, errors.New("the index says something else of this version than the log"))
 			f.Path, f.Offset = index.BaseName, -1
 			f.Stake, f.Severity, f.Heals, f.Next = "what lists and filters say of this memory", Healable, ByIndex, nextRebuild

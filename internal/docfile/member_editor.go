@@ -1,6 +1,7 @@
 package docfile
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"time"
@@ -10,16 +11,17 @@ import (
 // member is compared with its text, and only what differs is written anew. A
 // zero value leaves a member that is null or absent as it is.
 type MemberEditor struct {
-	doc   *Object
-	order []string
-	depth int
-	err   error
+	source *Object
+	doc    *Object
+	order  []string
+	depth  int
+	err    error
 }
 
 // NewMemberEditor begins with the text of source, which stays as it is. order is
 // where new members go (see Object.Set), depth how deep the document may nest.
 func NewMemberEditor(source *Object, order []string, depth int) MemberEditor {
-	return MemberEditor{doc: source.Clone(), order: order, depth: depth}
+	return MemberEditor{source: source, doc: source.Clone(), order: order, depth: depth}
 }
 
 // Document gives the text, or the first error, which names its member; whole is
@@ -38,6 +40,13 @@ func (e *MemberEditor) Document(whole string) ([]byte, error) {
 		return nil, InField(whole, err)
 	}
 	return doc, nil
+}
+
+// Kept says that a member is there and has the text that it had.
+func (e *MemberEditor) Kept(name string) bool {
+	before, was := e.source.Get(name)
+	after, is := e.doc.Get(name)
+	return was && is && bytes.Equal(before, after)
 }
 
 // Remove takes a member out.
