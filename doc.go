@@ -19,6 +19,9 @@
 // used twice. IfVersion makes a write conditional on it. Update and Transact
 // read, change and write, and run again when somebody else was faster.
 //
+// Search finds memories by words, by a vector, or by what is like another one;
+// it takes the filters that Memories takes.
+//
 // # Where things are
 //
 // A look-up asks the overlay (what changed since the index was written, on the

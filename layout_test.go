@@ -25,6 +25,7 @@ var order = []string{
 	"internal/vfs",
 	"internal/docfile",
 	"internal/record",
+	"internal/text",
 	"segment",
 	"wal",
 	"index",

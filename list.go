@@ -186,18 +186,36 @@ func (st *Store) sortChanges(ctx context.Context) (*changes, error) {
 	return all, nil
 }
 
-// ids yields the ids that pass the filters, as far as the index knows: the set
-// and the overlay, merged.
+// ids yields the ids that pass the filters, as far as the index knows.
 func (st *Store) ids(ctx context.Context, f filters) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
+		for l, err := range st.lines(ctx, f) {
+			if !yield(l.id, err) {
+				return
+			}
+		}
+	}
+}
+
+// listing is what the index knows of one memory.
+type listing struct {
+	id    string
+	line  index.Entry
+	inLog bool // it comes from the overlay: the version is its place in the log, the line has no mtime
+}
+
+// lines yields what the index knows of the memories that pass the filters: the
+// set and the overlay, merged.
+func (st *Store) lines(ctx context.Context, f filters) iter.Seq2[listing, error] {
+	return func(yield func(listing, error) bool) {
 		changed, err := st.overlay.sorted(ctx, st)
 		if err != nil {
-			yield("", err)
+			yield(listing{}, err)
 			return
 		}
 		after, err := table.EncodeKey(f.after)
 		if err != nil {
-			yield("", &FieldError{Field: "id", Value: quote(f.after), Err: err})
+			yield(listing{}, &FieldError{Field: "id", Value: quote(f.after), Err: err})
 			return
 		}
 		list := changed.list
@@ -206,14 +224,14 @@ func (st *Store) ids(ctx context.Context, f filters) iter.Seq2[string, error] {
 		}
 		now := st.o.Clock()
 		give := func(c *change) bool {
-			return c.deleted || !f.line(c.id, &c.line, now) || yield(c.id, nil)
+			return c.deleted || !f.line(c.id, &c.line, now) || yield(listing{c.id, c.line, true}, nil)
 		}
 		for item, err := range st.base(f) {
 			if err != nil && item.key != "" && overtaken(changed.list, item.key) {
 				continue // what its line says is of no interest
 			}
 			if err != nil {
-				if !yield("", err) {
+				if !yield(listing{}, err) {
 					return
 				}
 				continue
@@ -230,7 +248,7 @@ func (st *Store) ids(ctx context.Context, f filters) iter.Seq2[string, error] {
 			if overtaken(changed.list, item.key) {
 				continue
 			}
-			if f.line(item.id, &item.line, now) && !yield(item.id, nil) {
+			if f.line(item.id, &item.line, now) && !yield(listing{item.id, item.line, false}, nil) {
 				return
 			}
 		}

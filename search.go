@@ -1,0 +1,192 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/varve-db/varve/internal/text"
+)
+
+// Query is what Search looks for: exactly one of Vector, Like and Text.
+type Query struct {
+	// Vector finds memories by their embeddings, which have its dimension. The
+	// score is the cosine, or 1/(1+d²) in a store whose metric is l2.
+	Vector []float32
+	// Like is the id of a memory: Search finds those whose embeddings are like its
+	// own, without itself.
+	Like string
+	// Text finds memories whose content has one of its words, in any case. The
+	// score is BM25 over the memories that pass the filters, at least 0 and without
+	// an upper end; see package text for what a word is.
+	Text string
+
+	Limit    int     // how many hits, 10 when 0
+	Offset   int     // hits that are left out at the top
+	MinScore float64 // hits below it are left out; 0: none is
+}
+
+// Hit is a memory that was found.
+type Hit struct {
+	ID     string
+	Score  float64 // greater is nearer
+	Memory Memory
+}
+
+// The limits of a Query.
+const (
+	defaultHits = 10
+	mostHits    = 1_000_000 // Limit and Offset together; their ids lie in memory
+)
+
+// Search finds memories that pass the filters, the best first, those of one
+// score by id. It reads every vector, or every content, of a memory that passes;
+// in memory that depends on Limit and Offset, not on the store.
+//
+// Memories that cannot be read do not keep the others from being found: then
+// the error says which, and the hits are those among the others. What is written
+// meanwhile is seen or not; what is gone by the end is left out.
+func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit, error) {
+	if err := q.validate(); err != nil {
+		return nil, err
+	}
+	if err := st.begun(); err != nil {
+		return nil, err
+	}
+	defer st.ended()
+	if err := st.sight(ctx); err != nil {
+		return nil, err
+	}
+	n, least := q.Offset+q.limit(), q.MinScore
+	if least == 0 {
+		least = math.Inf(-1)
+	}
+	f := filtersOf(filters)
+	var found []text.Hit
+	var errs unreadable
+	var err error
+	switch {
+	case q.Text != "":
+		found, err = st.searchText(ctx, text.Parse(q.Text), &f, n, least, &errs)
+	case q.Like != "":
+		found, err = st.searchLike(ctx, q.Like, &f, n, least)
+	default:
+		found, err = st.nearest(ctx, q.Vector, &f, n, least)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var hits []Hit
+	for _, h := range found[min(q.Offset, len(found)):] {
+		m, err := st.Get(ctx, h.ID)
+		switch {
+		case errors.Is(err, ErrClosed), ctx.Err() != nil:
+			return nil, err
+		case errors.Is(err, ErrNotFound), err == nil && !f.still(&m):
+		case err != nil:
+			errs.add(err)
+		default:
+			hits = append(hits, Hit{h.ID, h.Score, m})
+		}
+	}
+	return hits, errs.join()
+}
+
+// still judges a memory that may have changed since its line was judged.
+func (f *filters) still(m *Memory) bool {
+	return (f.session == nil || m.Session() == *f.session) && f.memory(m)
+}
+
+func (q *Query) limit() int {
+	if q.Limit == 0 {
+		return defaultHits
+	}
+	return q.Limit
+}
+
+func (q *Query) validate() error {
+	bad := func(field, value, why string) error {
+		return &FieldError{Field: "query " + field, Value: value, Err: fmt.Errorf("%w: %s", ErrInvalid, why)}
+	}
+	given := 0
+	for _, is := range []bool{q.Vector != nil, q.Like != "", q.Text != ""} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return bad("", "", "it wants exactly one of Vector, Like and Text")
+	case q.Limit < 0:
+		return bad("Limit", fmt.Sprint(q.Limit), "negative")
+	case q.Offset < 0:
+		return bad("Offset", fmt.Sprint(q.Offset), "negative")
+	case q.Limit > mostHits || q.Offset > mostHits-q.limit():
+		return &FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(mostHits), Err: ErrInvalid}
+	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
+		return bad("MinScore", fmt.Sprint(q.MinScore), "it must be a number")
+	case q.Vector != nil && len(q.Vector) == 0:
+		return bad("Vector", "", "it has no dimensions")
+	}
+	for i, x := range q.Vector {
+		if x != x || math.IsInf(float64(x), 0) {
+			return bad(fmt.Sprintf("Vector[%d]", i), fmt.Sprint(x), "it must be a number")
+		}
+	}
+	if q.Text != "" {
+		switch n := text.Parse(q.Text).Terms(); {
+		case n == 0:
+			return bad("Text", quote(q.Text), "it has no word")
+		case n > text.MaxTerms:
+			return &FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", text.MaxTerms), Err: ErrInvalid}
+		}
+	}
+	return nil
+}
+
+// unreadable collects the errors of memories that could not be read.
+type unreadable struct {
+	errs []error
+	more int
+}
+
+// mostUnreadable is how many of them are named.
+const mostUnreadable = 16
+
+func (u *unreadable) add(err error) {
+	if len(u.errs) < mostUnreadable {
+		u.errs = append(u.errs, err)
+	} else {
+		u.more++
+	}
+}
+
+func (u *unreadable) join() error {
+	if len(u.errs) == 0 {
+		return nil
+	}
+	if u.more > 0 {
+		return errors.Join(append(u.errs, fmt.Errorf("and %d more: run memctl verify", u.more))...)
+	}
+	return errors.Join(u.errs...)
+}
+
+// searchLike finds what is like a memory, without itself.
+func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, least float64) ([]text.Hit, error) {
+	m, err := st.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Embedding) == 0 {
+		return nil, &FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: this memory has no embedding", ErrInvalid)}
+	}
+	found, err := st.nearest(ctx, m.Embedding, f, n+1, least)
+	for i := range found {
+		if found[i].ID == id {
+			found = append(found[:i], found[i+1:]...)
+			break
+		}
+	}
+	return found[:min(n, len(found))], err
+}

@@ -1,0 +1,54 @@
+package varve
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// BenchmarkSearchText searches 100,000 memories of about 1 KB, in files.
+func BenchmarkSearchText(b *testing.B) {
+	ctx := context.Background()
+	st := openTest(b, b.TempDir(), &Options{NoBackground: true})
+	r := rand.New(rand.NewPCG(1, 1))
+	vocabulary := make([]string, 20_000)
+	for i := range vocabulary {
+		w := make([]byte, 2+r.IntN(9))
+		for j := range w {
+			w[j] = byte('a' + r.IntN(26))
+		}
+		vocabulary[i] = string(w)
+	}
+	var size int64
+	if _, err := st.PutAll(ctx, func(yield func(Memory) bool) {
+		for i := range 100_000 {
+			var s strings.Builder
+			for s.Len() < 1000 {
+				fmt.Fprint(&s, vocabulary[int(r.ExpFloat64()*2000)%len(vocabulary)], " ")
+			}
+			size += int64(s.Len())
+			if !yield(Memory{ID: fmt.Sprintf("m%06d", i), Content: s.String()}) {
+				return
+			}
+		}
+	}); err != nil {
+		b.Fatal(err)
+	}
+	if err := st.Compact(ctx); err != nil {
+		b.Fatal(err)
+	}
+	for _, words := range []int{1, 3, 10} {
+		b.Run(fmt.Sprint(words), func(b *testing.B) {
+			q := Query{Text: strings.Join(vocabulary[100:100+words], " ")}
+			b.SetBytes(size)
+			b.ReportAllocs()
+			for b.Loop() {
+				if hits, err := st.Search(ctx, q); err != nil || len(hits) != 10 {
+					b.Fatal(len(hits), err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,210 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/text"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// ranked is what a search has to find: every memory read through the front door,
+// ranked by the formula.
+func ranked(t *testing.T, st *Store, q Query, filters ...Filter) (ids []string) {
+	t.Helper()
+	tq := text.Parse(q.Text)
+	numbers, c := tq.Numbers(), tq.NewCounter()
+	var contents [][2]string
+	for m, err := range st.Memories(context.Background(), filters...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Count([]byte(m.Content))
+		numbers.Add(c)
+		contents = append(contents, [2]string{m.ID, m.Content})
+	}
+	score := tq.Scorer(numbers)
+	var hits []text.Hit
+	for _, m := range contents {
+		if c.Count([]byte(m[1])); c.Found {
+			if s := score.Score(c.Counts, c.Length); q.MinScore == 0 || s >= q.MinScore {
+				hits = append(hits, text.Hit{ID: m[0], Score: s})
+			}
+		}
+	}
+	slices.SortFunc(hits, text.Compare)
+	for _, h := range hits[min(q.Offset, len(hits)):min(q.Offset+q.limit(), len(hits))] {
+		ids = append(ids, h.ID)
+	}
+	return ids
+}
+
+func idsOf(hits []Hit) (ids []string) {
+	for _, h := range hits {
+		ids = append(ids, h.ID)
+	}
+	return ids
+}
+
+// A search finds what the formula finds, wherever the memories lie: in the log,
+// compressed there, in files, edited files, in index, delta and overlay.
+func TestSearchText(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	for _, inline := range []bool{false, true} {
+		dir := t.TempDir()
+		o := &Options{NoBackground: true, System: &vfs.System{SpillBytes: 32 << 10, Inline: inline}}
+		st := openTest(t, dir, o)
+		ctx := context.Background()
+		word := func() string {
+			return []string{"alpha", "Beta", "gamma\n", "\"delta\"", "東京", "épsilon", "x", "the"}[int(r.ExpFloat64()*2)%8]
+		}
+		check := func(what string) {
+			t.Helper()
+			for _, filters := range [][]Filter{nil, {InSession("s1")}, {InCategory("c0")}, {WithPrefix("m1"), Since(time.Unix(0, 0))}, {InSession("none")}} {
+				q := Query{Text: strings.TrimSpace(word() + " " + word()), Limit: r.IntN(12), Offset: r.IntN(3), MinScore: 2 * r.Float64() * float64(r.IntN(2))}
+				hits, err := st.Search(ctx, q, filters...)
+				if err != nil {
+					t.Fatal(what, err)
+				}
+				if got, want := idsOf(hits), ranked(t, st, q, filters...); !slices.Equal(got, want) {
+					t.Fatalf("seed %d, %s, %+v: %q, want %q", seed, what, q, got, want)
+				}
+			}
+		}
+		check("nothing")
+		for round := range 6 {
+			for range 60 {
+				id := fmt.Sprint("m", r.IntN(200))
+				if r.IntN(8) == 0 {
+					if err := st.Delete(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+						t.Fatal(err)
+					}
+					continue
+				}
+				var s []string
+				for range r.IntN(20) * (1 + 40*(r.IntN(9)/8)) {
+					s = append(s, word())
+				}
+				m := Memory{ID: id, Content: strings.Join(s, " "), Metadata: map[string]any{"session_id": fmt.Sprint("s", r.IntN(3)), "category": fmt.Sprint("c", r.IntN(2))}}
+				if r.IntN(20) == 0 {
+					m.ExpiresAt = time.Now().Add(-time.Second)
+				}
+				if _, err := st.Put(ctx, m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check(fmt.Sprint("put ", round))
+			if round%2 == 0 {
+				if err := st.Flush(ctx); err != nil {
+					t.Fatal(err)
+				}
+				check(fmt.Sprint("flushed ", round))
+			}
+		}
+		if err := st.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for m := range st.Memories(ctx) { // somebody edits one by hand
+			path := filepath.Join(dir, "memories", docfile.FileName(m.ID))
+			m.Content = "zebra zebra"
+			doc, err := m.Encode(storedLimits)
+			if err == nil {
+				err = os.WriteFile(path, doc, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if hits, err := st.Search(ctx, Query{Text: "ZEBRA"}); err != nil || len(hits) != 1 || hits[0].ID != m.ID || hits[0].Memory.Content != "zebra zebra" {
+				t.Fatalf("edited: %+v, %v", hits, err)
+			}
+			break
+		}
+		check("edited")
+	}
+}
+
+// One that cannot be read is named, and the others are found.
+func TestSearchTextOfDamage(t *testing.T) {
+	ctx := context.Background()
+	dir, want := aged(t)
+	if err := os.RemoveAll(filepath.Join(dir, "wal", "archive")); err != nil {
+		t.Fatal(err)
+	}
+	victim, oldest := "", uint64(1<<60)
+	for id, m := range want { // the log has it no more
+		if m.Version < oldest {
+			victim, oldest = id, m.Version
+		}
+	}
+	word := strings.Fields(want[victim].Content)[0]
+	alter(t, filepath.Join(dir, "memories", victim+".json"), func(b []byte) []byte { return b[:len(b)/2] })
+	st := openTest(t, dir, smallLog)
+	hits, err := st.Search(ctx, Query{Text: word, Limit: len(want)})
+	if err == nil || !strings.Contains(err.Error(), victim) || slices.Contains(idsOf(hits), victim) {
+		t.Fatalf("%d hits, %v", len(hits), err)
+	}
+	n := 0
+	for id, m := range want {
+		if id != victim && strings.Contains(strings.ToLower(m.Content), strings.ToLower(word)) {
+			n++
+		}
+	}
+	if n == 0 || len(hits) != n {
+		t.Errorf("%d hits of %d for %q", len(hits), n, word)
+	}
+}
+
+func TestSearchRefuses(t *testing.T) {
+	ctx := context.Background()
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	nan := math.NaN()
+	for _, q := range []Query{
+		{}, {Text: "a", Like: "b"}, {Text: "a", Vector: []float32{1}}, {Vector: []float32{}}, {Vector: []float32{1, float32(nan)}},
+		{Vector: []float32{float32(math.Inf(-1))}}, {Text: "a", Limit: -1}, {Text: "a", Offset: -1}, {Text: "a", MinScore: nan},
+		{Text: "a", MinScore: math.Inf(1)}, {Text: "?!"}, {Text: "a", Limit: math.MaxInt, Offset: math.MaxInt}, {Text: "a", Offset: mostHits},
+	} {
+		var field *FieldError
+		if hits, err := st.Search(ctx, q); !errors.Is(err, ErrInvalid) || !errors.As(err, &field) || hits != nil {
+			t.Errorf("%+v: %v, %v", q, hits, err)
+		}
+	}
+	var many strings.Builder
+	for i := range text.MaxTerms + 1 {
+		fmt.Fprint(&many, i, " ")
+	}
+	if _, err := st.Search(ctx, Query{Text: many.String()}); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+	if _, err := st.Search(ctx, Query{Like: "nobody"}); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if _, err := st.Put(ctx, Memory{ID: "plain"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Search(ctx, Query{Like: "plain"}); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+	ended, end := context.WithCancel(ctx)
+	end()
+	if _, err := st.Search(ended, Query{Text: "a"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Search(ctx, Query{Text: "a"}); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+}
