@@ -19,6 +19,7 @@
 //	put      {"memories":[{"id","version"}]}          version is missing where many were put at once
 //	get      {"memories":[{"id","version","memory":{…}}]}
 //	list     {"memories":[{"id","version","content",…}],"next":"<id>"|null}
+//	search   {"hits":[{"id","score","version","content",…}],"next":<offset>|null}
 //	rm       {"deleted":["<id>"]}
 //	import   {"from","source","store","new","same","kept","replaced","refused","problems":[…]}
 //	verify   {"findings":[{"kind","severity","path","offset","id","lsn","message","stake","heals","next"}],"summary":{…}}

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-// filterFlags choose memories, for list and export.
+// filterFlags choose memories, for list, search and export.
 type filterFlags struct {
 	session, category, prefix, after string
 	since, until                     string

@@ -57,11 +57,18 @@ type listed struct {
 	Metadata  map[string]any `json:"metadata,omitempty"`
 }
 
+func listedOf(m *varve.Memory) listed {
+	return listed{
+		m.ID, m.Version, m.Content, some(m.Timestamp), some(m.CreatedAt), some(m.UpdatedAt), some(m.ExpiresAt),
+		m.QuickRecalScore, m.AccessCount, len(m.Embedding), m.Metadata,
+	}
+}
+
 func (a *app) list(ctx context.Context, st *varve.Store, filters []varve.Filter, limit int) error {
 	if a.document != nil {
 		a.document.begin("memories")
 	}
-	width := a.header()
+	width := a.columns("WRITTEN", timeWidth)
 	n, last, more := 0, "", false
 	for m, err := range st.Memories(ctx, filters...) {
 		if ctx.Err() != nil {
@@ -77,10 +84,7 @@ func (a *app) list(ctx context.Context, st *varve.Store, filters []varve.Filter,
 		}
 		n, last = n+1, m.ID
 		if a.document != nil {
-			a.document.item(listed{
-				m.ID, m.Version, m.Content, some(m.Timestamp), some(m.CreatedAt), some(m.UpdatedAt), some(m.ExpiresAt),
-				m.QuickRecalScore, m.AccessCount, len(m.Embedding), m.Metadata,
-			})
+			a.document.item(listedOf(&m))
 			continue
 		}
 		a.row(&m, width)
@@ -101,9 +105,9 @@ func (a *app) list(ctx context.Context, st *varve.Store, filters []varve.Filter,
 // columns of the table; the text has the rest.
 const idWidth, timeWidth, sessionWidth = 36, 16, 16
 
-// header writes the table's, and gives the width for the text; 0 when there is
-// no terminal.
-func (a *app) header() int {
+// columns writes the table's head, in which one column is named and as wide as
+// given, and gives the width for the text; 0 when there is no terminal.
+func (a *app) columns(name string, wide int) int {
 	fd, ok := terminal(a.stdout)
 	if !ok || a.document != nil {
 		return 0
@@ -112,9 +116,12 @@ func (a *app) header() int {
 	if err != nil || width <= 0 {
 		width = 80
 	}
-	text := max(width-idWidth-timeWidth-sessionWidth-6, 20)
-	head := pad("ID", idWidth) + "  " + pad("WRITTEN", timeWidth) + "  " + pad("SESSION", sessionWidth) + "  TEXT"
-	fmt.Fprintln(a.out, a.paint(a.stdout, bold, head))
+	text := max(width-idWidth-wide-sessionWidth-6, 20)
+	head := []string{pad("ID", idWidth), pad(name, wide), pad("SESSION", sessionWidth), "TEXT"}
+	if wide == scoreWidth {
+		head[0], head[1] = head[1], head[0]
+	}
+	fmt.Fprintln(a.out, a.paint(a.stdout, bold, strings.Join(head, "  ")))
 	return text
 }
 

@@ -192,10 +192,14 @@ func (a *app) embedding(ctx context.Context, s string, limit int) ([]float32, er
 			return nil, err
 		}
 	}
-	// As part of a document it is read in every form that a document may have.
+	return floats("--embedding", b)
+}
+
+// floats reads a list of numbers, in every form that a document may have it in.
+func floats(what string, b []byte) ([]float32, error) {
 	m, err := memstore.Decode(slices.Concat([]byte(`{"embedding":`), b, []byte("}")), memstore.DecodeOptions{IDOptional: true})
 	if err != nil {
-		return nil, invalid("--embedding", err)
+		return nil, invalid(what, err)
 	}
 	return m.Embedding, nil
 }

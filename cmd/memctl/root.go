@@ -26,6 +26,7 @@ command memctl shows the status of the store.`,
 		Example: `  memctl init
   memctl put "prefers short answers" --session s1
   memctl list --session s1
+  memctl search "short answers"
   memctl get 0190f3a5-… --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -68,7 +69,7 @@ command memctl shows the status of the store.`,
 		return &usageError{cmd.CommandPath(), err}
 	})
 	c.AddCommand(
-		a.initCommand(), a.putCommand(), a.getCommand(), a.listCommand(), a.editCommand(), a.rmCommand(), a.purgeCommand(),
+		a.initCommand(), a.putCommand(), a.getCommand(), a.listCommand(), a.searchCommand(), a.editCommand(), a.rmCommand(), a.purgeCommand(),
 		a.importCommand(), a.exportCommand(), a.historyCommand(), a.diffCommand(),
 		a.backupCommand(), a.restoreCommand(), a.migrateCommand(),
 		a.statusCommand(), a.verifyCommand(), a.repairCommand(), a.rebuildCommand(),

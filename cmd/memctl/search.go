@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/memstore"
+)
+
+type searchFlags struct {
+	filterFlags
+	like, vector  string
+	limit, offset int
+	least         float64
+}
+
+func (a *app) searchCommand() *cobra.Command {
+	var f searchFlags
+	c := &cobra.Command{
+		Use:   "search WORDS | --like ID | --vector FILE",
+		Short: "Find memories",
+		Long: `Find the memories whose text has the words, in any case, the best first; or those whose
+embeddings are nearest to that of a memory, or to a vector. On a terminal as a table;
+elsewhere one a line, with tabs between score, id, session and text.
+
+The score of words is BM25; that of embeddings the cosine, or 1/(1+d²) where the store
+measures distances. A vector's file holds a JSON list of numbers, or these as float32,
+little-endian, one behind the other.`,
+		Example: "  memctl search \"short answers\" --session s1\n  memctl search --like note-7 --limit 3 --min-score 0.5\n  memctl search --vector query.f32 --json | jq -r '.hits[].id'",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && (cmd.Flags().Changed("like") || cmd.Flags().Changed("vector")) {
+				return usagef(cmd.CommandPath(), "words, --like and --vector exclude each other")
+			}
+			return nil
+		},
+		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd, args); err != nil {
+				return err
+			}
+			filters, err := f.filters(cmd, a.clock())
+			if err != nil {
+				return err
+			}
+			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least}
+			return a.with(cmd.Context(), read, func(st *varve.Store) error {
+				if f.vector != "" {
+					if q.Vector, err = a.vector(cmd.Context(), f.vector, limitsOf(st.Config())); err != nil {
+						return err
+					}
+				}
+				return a.search(cmd.Context(), st, q, filters)
+			})
+		}),
+	}
+	f.add(c)
+	fl := c.Flags()
+	fl.StringVar(&f.like, "like", "", "find what is like the memory of this `id`")
+	fl.StringVar(&f.vector, "vector", "", "find what is near to the vector in a `file`, - is stdin")
+	fl.IntVarP(&f.limit, "limit", "n", 10, "how many")
+	fl.IntVar(&f.offset, "offset", 0, "leave out so many at the top")
+	fl.Float64Var(&f.least, "min-score", 0, "leave out what scores below this; 0: nothing")
+	c.MarkFlagsMutuallyExclusive("like", "vector")
+	return c
+}
+
+func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0 && f.like == "" && f.vector == "":
+		return usagef(cmd.CommandPath(), "there is nothing to look for: give words, --like or --vector")
+	case f.limit < 1:
+		return usagef(cmd.CommandPath(), "--limit %d: it must be 1 or more", f.limit)
+	case f.offset < 0:
+		return usagef(cmd.CommandPath(), "--offset %d: it must be 0 or more", f.offset)
+	case math.IsNaN(f.least) || math.IsInf(f.least, 0):
+		return usagef(cmd.CommandPath(), "--min-score %v: it must be a number", f.least)
+	}
+	return nil
+}
+
+// found is a memory in search's list.
+type found struct {
+	ID    string  `json:"id"`
+	Score float64 `json:"score"`
+	listed
+}
+
+// search tells the hits; one more than is shown was asked for.
+func (a *app) search(ctx context.Context, st *varve.Store, q varve.Query, filters []varve.Filter) error {
+	hits, err := st.Search(ctx, q, filters...)
+	if err != nil && hits == nil {
+		return err
+	}
+	more := len(hits) == q.Limit
+	hits = hits[:min(len(hits), q.Limit-1)]
+	if a.document != nil {
+		a.document.begin("hits")
+		for _, h := range hits {
+			a.document.item(found{h.ID, h.Score, listedOf(&h.Memory)})
+		}
+		if more {
+			a.document.member("next", q.Offset+len(hits))
+		} else {
+			a.document.member("next", nil)
+		}
+		return err
+	}
+	width := a.columns("SCORE", scoreWidth)
+	for _, h := range hits {
+		a.hit(&h, width)
+	}
+	switch {
+	case more:
+		a.note("there are more: memctl search … --offset %d", q.Offset+len(hits))
+	case len(hits) == 0 && err == nil:
+		a.note("nothing is found")
+	}
+	return err
+}
+
+const scoreWidth = 7
+
+func (a *app) hit(h *varve.Hit, width int) {
+	id, session, text := printableID(h.ID), printable(h.Memory.Session()), printable(h.Memory.Content)
+	if width == 0 {
+		fmt.Fprintf(a.out, "%s\t%s\t%s\t%s\n", strconv.FormatFloat(h.Score, 'f', 4, 64), id, session, text)
+		return
+	}
+	fmt.Fprintf(a.out, "%s  %s  %s  %s\n", pad(strconv.FormatFloat(h.Score, 'f', 4, 64), scoreWidth), pad(id, idWidth),
+		pad(cut(session, sessionWidth), sessionWidth), cut(text, width))
+}
+
+// vector reads a JSON list of numbers, or float32 values.
+func (a *app) vector(ctx context.Context, name string, limits memstore.Limits) ([]float32, error) {
+	const what = "--vector"
+	b, err := a.slurp(ctx, name, 32*limits.EmbeddingDim)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimSpace(string(b))
+	if strings.HasPrefix(text, "[") {
+		v, err := floats(what, []byte(text))
+		if err == nil || len(b)%4 != 0 || strings.HasSuffix(text, "]") {
+			return v, err
+		}
+	}
+	if len(b) == 0 || len(b)%4 != 0 {
+		return nil, invalid(what, errors.New("the file holds neither a JSON list of numbers nor float32 values: its length is not a multiple of 4"))
+	}
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v, nil
+}
