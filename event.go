@@ -24,29 +24,31 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventTornTail   EventKind = "torn tail cut"                  // unacknowledged bytes behind the last commit
-	EventCorruption EventKind = "corruption found"               //
-	EventSyncFailed EventKind = "sync failed"                    // writes wait until one succeeds
-	EventSyncHealed EventKind = "sync works again"               //
-	EventSlowSync   EventKind = "slow sync"                      // of the log, over a second; Took
-	EventLockWait   EventKind = "waited for a lock"              // Note names the holder
-	EventRecovered  EventKind = "recovered"                      // the log was read after an end without Close
-	EventDiskFull   EventKind = "disk full"                      //
-	EventLowSpace   EventKind = "low space"                      // Bytes are left; Note says how many it should be. Once, until there is enough
-	EventSpaceBack  EventKind = "enough space again"             //
-	EventHealed     EventKind = "log healed"                     // Path was put back; Note says from what
-	EventHoldBroken EventKind = "log released under a backup"    // it took longer than the log's budget allows
-	EventArchiveGap EventKind = "segment not archived"           // history has a hole; memories have none
-	EventFlush      EventKind = "flushed"                        // Count files became durable
-	EventFlushError EventKind = "flush failed"                   // it is tried again
-	EventIndex      EventKind = "index written"                  //
-	EventRebuilt    EventKind = "index rebuilt"                  // from a backup or from the files; Note says why
-	EventRestored   EventKind = "memory file put back"           // Path was damaged or gone; from log or archive
-	EventEdit       EventKind = "edited file set aside"          // Path is in quarantine/
-	EventAdopted    EventKind = "edited file adopted"            //
-	EventDrift      EventKind = "files and index do not agree"   //
-	EventConfig     EventKind = "config.json is not valid"       // the last good one holds
-	EventBackupFail EventKind = "index backup could not be made" //
+	EventTornTail    EventKind = "torn tail cut"                  // unacknowledged bytes behind the last commit
+	EventCorruption  EventKind = "corruption found"               //
+	EventSyncFailed  EventKind = "sync failed"                    // writes wait until one succeeds
+	EventSyncHealed  EventKind = "sync works again"               //
+	EventSlowSync    EventKind = "slow sync"                      // of the log, over a second; Took
+	EventLockWait    EventKind = "waited for a lock"              // Note names the holder
+	EventRecovered   EventKind = "recovered"                      // the log was read after an end without Close
+	EventDiskFull    EventKind = "disk full"                      //
+	EventLowSpace    EventKind = "low space"                      // Bytes are left; Note says how many it should be. Once, until there is enough
+	EventSpaceBack   EventKind = "enough space again"             //
+	EventHealed      EventKind = "log healed"                     // Path was put back; Note says from what
+	EventHoldBroken  EventKind = "log released under a backup"    // it took longer than the log's budget allows
+	EventArchiveGap  EventKind = "segment not archived"           // history has a hole; memories have none
+	EventFlush       EventKind = "flushed"                        // Count files became durable
+	EventFlushError  EventKind = "flush failed"                   // it is tried again
+	EventIndex       EventKind = "index written"                  //
+	EventRebuilt     EventKind = "index rebuilt"                  // from a backup or from the files; Note says why
+	EventRestored    EventKind = "memory file put back"           // Path was damaged or gone; from log or archive
+	EventEdit        EventKind = "edited file set aside"          // Path is in quarantine/
+	EventAdopted     EventKind = "edited file adopted"            //
+	EventDrift       EventKind = "files and index do not agree"   //
+	EventConfig      EventKind = "config.json is not valid"       // the last good one holds
+	EventBackupFail  EventKind = "index backup could not be made" //
+	EventEmbedFailed EventKind = "embedding failed"               // Count texts; the memories are stored, and their vectors follow
+	EventEmbedWorks  EventKind = "embedding works again"          //
 )
 
 func (st *Store) event(e Event) { st.o.Listener(e) }

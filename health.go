@@ -39,6 +39,7 @@ type Health struct {
 	Writable bool
 	Problems []error // what is wrong, the gravest first
 	Space    Space
+	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has why
 }
 
 // Health looks for what keeps the store from doing its work.
@@ -69,6 +70,10 @@ func (st *Store) Health(ctx context.Context) Health {
 		bad(fmt.Errorf("the last flush failed: %w", st.health.err), true)
 	}
 	st.health.mu.Unlock()
+	pending, err := st.waitingForVectors()
+	if h.Pending = pending; err != nil {
+		bad(fmt.Errorf("%d memories wait for their embedding: %w", pending, err), true)
+	}
 	st.config.mu.Lock()
 	if st.config.err != nil {
 		bad(st.config.err, true)

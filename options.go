@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -28,6 +29,17 @@ type Options struct {
 	// Listener is told what happens, where it does, with locks held: it must
 	// neither block nor call the store.
 	Listener func(Event)
+	// Embed gives each text its vector, in the order of the texts, all of one
+	// dimension. It is called without any lock, by several goroutines at once, with
+	// at most EmbedBatch texts (64 when 0): when a memory is written that has a
+	// content and no embedding, or another content than the stored version and the
+	// same embedding. When it fails the memory is stored without an embedding, and
+	// gets one later, in the background; see Health and EmbedPending. A panic is a
+	// failure; an embedder that ignores its ctx is left behind. When the write's ctx ends meanwhile, the write ends with its error
+	// and nothing is stored. Package vector/embed has embedders.
+	Embed      func(ctx context.Context, texts []string) ([][]float32, error)
+	EmbedModel string // the name of what Embed asks, recorded with the vectors
+	EmbedBatch int
 	// Clock is time.Now when nil.
 	Clock func() time.Time
 	// NaiveTimes is the zone of times that name none; UTC when nil.
@@ -54,6 +66,8 @@ func (o *Options) Validate() error {
 	switch {
 	case o.LockWait < 0:
 		return &FieldError{Field: "LockWait", Value: o.LockWait.String(), Err: fmt.Errorf("negative: %w", ErrInvalid)}
+	case o.EmbedBatch < 0:
+		return &FieldError{Field: "EmbedBatch", Value: fmt.Sprint(o.EmbedBatch), Err: fmt.Errorf("negative: %w", ErrInvalid)}
 	case o.SegmentSize != 0 && (o.SegmentSize < segment.MinSize || o.SegmentSize > segment.MaxSize || o.SegmentSize%4096 != 0):
 		return &FieldError{Field: "SegmentSize", Value: fmt.Sprint(o.SegmentSize), Limit: fmt.Sprintf("%d to %d, a multiple of 4096", segment.MinSize, segment.MaxSize), Err: ErrInvalid}
 	case o.FileMode&^fs.ModePerm != 0 || o.FileMode != 0 && o.FileMode&0o600 != 0o600:
@@ -76,6 +90,9 @@ func (o *Options) fill() {
 	}
 	if o.Listener == nil {
 		o.Listener = func(Event) {}
+	}
+	if o.EmbedBatch == 0 {
+		o.EmbedBatch = defaultEmbedBatch
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now

@@ -20,7 +20,7 @@ func (st *Store) put(ctx context.Context, m Memory, conds []Cond) (Memory, error
 		return Memory{}, err
 	}
 	ops := []op{{id: m.ID, memory: &m, conds: conditionsOf(conds)}}
-	if err := st.commit(ctx, ops, nil, 0); err != nil {
+	if err := st.embedAndCommit(ctx, ops, nil, 0, nil); err != nil {
 		return Memory{}, err
 	}
 	return *m.Clone(), nil
@@ -70,5 +70,5 @@ func (st *Store) Apply(ctx context.Context, b *Batch) error {
 	if err := st.writable(); err != nil {
 		return err
 	}
-	return st.commit(ctx, append([]op(nil), b.ops...), nil, 0)
+	return st.embedAndCommit(ctx, append([]op(nil), b.ops...), nil, 0, nil)
 }

@@ -42,11 +42,12 @@ type Store struct {
 		err  error
 	}
 
-	report  OpenReport
-	health  health
-	touched touched
-	overlay overlayOrder
-	moved   moved
+	report    OpenReport
+	health    health
+	touched   touched
+	overlay   overlayOrder
+	moved     moved
+	embedding embedding
 
 	closed     atomic.Bool
 	operations sync.WaitGroup // that Close waits for
@@ -71,6 +72,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	}
 	st.o.fill()
 	st.fs = st.o.System.FS
+	st.embedding.init()
 	if err := st.open(ctx); err != nil {
 		// It may have been moved since this process looked, and what is missing went with it.
 		if gone := (*MovedError)(nil); errors.As(st.residence(), &gone) {
@@ -134,6 +136,9 @@ func (st *Store) open(ctx context.Context) error {
 		st.stop = stop
 		st.background.Go(func() { st.run(run) })
 		st.background.Go(func() { st.reconcile(run) })
+		if st.o.Embed != nil {
+			st.background.Go(func() { st.runEmbedding(run) })
+		}
 	}
 	return nil
 }
@@ -147,6 +152,7 @@ func (st *Store) Close() error {
 	if was {
 		return nil
 	}
+	st.embedding.close() // who waits for the embedder stores without it
 	st.operations.Wait()
 	if st.stop != nil {
 		st.stop()

@@ -37,6 +37,11 @@ func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error) error {
 	if err := st.writable(); err != nil {
 		return err
 	}
+	return st.transact(ctx, f)
+}
+
+func (st *Store) transact(ctx context.Context, f func(tx *Tx) error) error {
+	known := embedded{} // the function may run again with the same texts
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -47,7 +52,7 @@ func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error) error {
 			return nil
 		}
 		if err == nil {
-			err = st.commit(ctx, tx.ops, tx.seen, tx.listed)
+			err = st.embedAndCommit(ctx, tx.ops, tx.seen, tx.listed, known)
 		}
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {

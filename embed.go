@@ -1,0 +1,153 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/varve-db/varve/memstore"
+)
+
+// defaultEmbedBatch is how many texts an embedder gets at once.
+const defaultEmbedBatch = 64
+
+// embedding is what a store knows of its embedder, and of what waits for it.
+type embedding struct {
+	open  context.Context // ends when the store closes
+	close context.CancelFunc
+	kick  chan struct{} // there is something to do, or a reason to try at once
+
+	mu        sync.Mutex
+	dimension int // of the first vectors that came; 0: none so far
+	err       error
+	queue     []string        // ids of memories without a vector, the next first
+	queued    map[string]bool // the same
+	scan      bool            // the index may have more of them, behind after
+	after     string
+	unseen    int64 // about how many those are
+}
+
+func (e *embedding) init() {
+	e.open, e.close = context.WithCancel(context.Background())
+	e.kick, e.queued = make(chan struct{}, 1), map[string]bool{}
+}
+
+var errEmbedClosing = errors.New("the store is closing")
+
+// embed asks the embedder for the vectors of texts, outside of all locks. An
+// error of ctx is ctx's; every other one means that there are no vectors now.
+func (st *Store) embed(ctx context.Context, texts []string) ([][]float32, error) {
+	list, err := st.callEmbedder(ctx, slices.Clone(texts))
+	if cerr := ctx.Err(); cerr != nil {
+		return nil, cerr
+	}
+	if err == nil {
+		err = st.checkVectors(list, len(texts))
+	}
+	st.embedding.mu.Lock()
+	again := st.embedding.err != nil && err == nil
+	st.embedding.err = err
+	if err == nil && st.embedding.dimension == 0 {
+		st.embedding.dimension = len(list[0])
+	}
+	st.embedding.mu.Unlock()
+	switch {
+	case err != nil:
+		st.o.Logger.Warn("embedding failed", "texts", len(texts), "err", err)
+		st.event(Event{Kind: EventEmbedFailed, Count: len(texts), Err: err})
+		return nil, err
+	case again:
+		st.event(Event{Kind: EventEmbedWorks})
+		st.kickEmbedding()
+	}
+	return list, nil
+}
+
+// callEmbedder gives the embedder up, whatever it does, when ctx ends or the
+// store closes. A panic of it is an error like any other: it is foreign code, and
+// the memory is to be stored all the same.
+func (st *Store) callEmbedder(ctx context.Context, texts []string) (list [][]float32, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	call := func() (list [][]float32, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("the embedder panicked: %v", p)
+			}
+		}()
+		return st.o.Embed(ctx, texts)
+	}
+	if st.o.System.Inline {
+		return call()
+	}
+	defer context.AfterFunc(st.embedding.open, func() { cancel(errEmbedClosing) })()
+	type result struct {
+		list [][]float32
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		list, err := call()
+		done <- result{list, err}
+	}()
+	select {
+	case r := <-done:
+		return r.list, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// checkVectors refuses what is not one vector for each text, all of one
+// dimension, the same as before, of numbers.
+func (st *Store) checkVectors(list [][]float32, texts int) error {
+	if len(list) != texts {
+		return fmt.Errorf("the embedder gave %d vectors for %d texts", len(list), texts)
+	}
+	want := st.embeddingDimension()
+	for i, v := range list {
+		if want == 0 {
+			want = len(v)
+		}
+		switch most := st.limits().Resolved().EmbeddingDim; {
+		case len(v) == 0:
+			return fmt.Errorf("the embedder gave an empty vector for text %d of %d", i+1, texts)
+		case len(v) != want:
+			return fmt.Errorf("the embedder gave a vector of %d dimensions, others have %d", len(v), want)
+		case len(v) > most:
+			return fmt.Errorf("the embedder gave a vector of %d dimensions, the limit is %d (max_embedding_dims)", len(v), most)
+		}
+		for j, x := range v {
+			if x != x || math.IsInf(float64(x), 0) {
+				return fmt.Errorf("the embedder gave %v in place %d of the vector for text %d of %d", x, j, i+1, texts)
+			}
+		}
+	}
+	return nil
+}
+
+// embeddingDimension is what vectors have here; 0 while nobody knows.
+func (st *Store) embeddingDimension() int {
+	st.embedding.mu.Lock()
+	defer st.embedding.mu.Unlock()
+	return st.embedding.dimension
+}
+
+// embeddable says whether a content is anything that an embedder can be asked about.
+func embeddable(content string) bool { return strings.TrimSpace(content) != "" }
+
+// setEmbedding gives a memory its vector, nil for none, and where it replaces
+// one, what is derived from that.
+func setEmbedding(m *Memory, v []float32) {
+	if len(m.Embedding) > 0 && len(m.HyperbolicEmbedding) > 0 {
+		m.HyperbolicEmbedding = nil
+		if v != nil {
+			m.HyperbolicEmbedding = memstore.Hyperbolic(v)
+		}
+	}
+	m.Embedding = slices.Clone(v)
+}

@@ -1,0 +1,318 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// How long the background waits after a failure of the embedder: doubled each
+// time, from the first to the last.
+const (
+	embedFirstWait = time.Second
+	embedLastWait  = 5 * time.Minute
+)
+
+// mostQueued bounds the ids that wait on the heap. The index has the others.
+const mostQueued = 10_000
+
+// embedLater notes a memory that has no vector because the embedder failed.
+func (st *Store) embedLater(id string) {
+	e := &st.embedding
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.queued[id]:
+	case len(e.queue) < mostQueued:
+		e.queued[id] = true
+		e.queue = append(e.queue, id)
+	case !e.scan:
+		e.scan, e.after = true, ""
+	}
+	st.kickEmbedding()
+}
+
+func (st *Store) kickEmbedding() {
+	select {
+	case st.embedding.kick <- struct{}{}:
+	default:
+	}
+}
+
+// runEmbedding gives vectors to what has none: what is left from before, and
+// what could not get one when it was put.
+func (st *Store) runEmbedding(ctx context.Context) {
+	e := &st.embedding
+	e.mu.Lock()
+	e.scan = true
+	e.mu.Unlock()
+	if n, err := st.lacking(ctx); err == nil {
+		e.mu.Lock()
+		e.unseen = n
+		e.mu.Unlock()
+	}
+	most, wait := st.o.EmbedBatch, embedFirstWait
+	for {
+		ids, err := st.nextQueued(ctx, most)
+		if err == nil && len(ids) == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-e.kick:
+			}
+			continue
+		}
+		if err == nil {
+			_, err = st.embedStored(ctx, ids)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			most, wait = min(2*most, st.o.EmbedBatch), embedFirstWait
+			continue
+		}
+		if len(ids) == 1 { // a text that the embedder does not take must not keep the others back
+			st.dequeue(ids, true)
+		}
+		most = max(len(ids)/2, 1)
+		if !st.waitToEmbed(ctx, wait) {
+			return
+		}
+		wait = min(2*wait, embedLastWait)
+	}
+}
+
+// waitToEmbed waits out a failure; a call of somebody else that went well ends it.
+func (st *Store) waitToEmbed(ctx context.Context, wait time.Duration) bool {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	slept := make(chan error, 1)
+	go func() { slept <- st.sleep(ctx, wait) }()
+	for {
+		select {
+		case err := <-slept:
+			return err == nil
+		case <-st.embedding.kick:
+			st.embedding.mu.Lock()
+			works := st.embedding.err == nil
+			st.embedding.mu.Unlock()
+			if works {
+				stop()
+				<-slept
+				return true
+			}
+		}
+	}
+}
+
+// nextQueued gives the ids that come next, and fills the queue from the index
+// while that has more. Those that the embedder refuses stay in the queue.
+func (st *Store) nextQueued(ctx context.Context, most int) ([]string, error) {
+	e := &st.embedding
+	e.mu.Lock()
+	scan, after := e.scan && len(e.queue) < mostQueued/2, e.after
+	e.mu.Unlock()
+	if scan {
+		var found []string
+		err := st.sight(ctx)
+		if err == nil {
+			for l, lerr := range st.lines(ctx, filters{after: after}) {
+				if lerr != nil {
+					if l.id == "" {
+						err = lerr
+						break
+					}
+					continue // verify reports it
+				}
+				after = l.id
+				if l.line.Dimension <= 0 {
+					if found = append(found, l.id); len(found) == 1000 {
+						break
+					}
+				}
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("looking for memories without a vector: %w", err)
+		}
+		e.mu.Lock()
+		e.after = after
+		if len(found) < 1000 {
+			e.scan, e.after, e.unseen = false, "", 0
+		} else {
+			e.unseen = max(e.unseen-int64(len(found)), 0)
+		}
+		for _, id := range found {
+			if !e.queued[id] {
+				e.queued[id] = true
+				e.queue = append(e.queue, id)
+			}
+		}
+		e.mu.Unlock()
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]string(nil), e.queue[:min(most, len(e.queue))]...), nil
+}
+
+// dequeue takes ids off the queue, or puts them to its end.
+func (st *Store) dequeue(ids []string, back bool) {
+	e := &st.embedding
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, id := range ids {
+		delete(e.queued, id)
+	}
+	e.queue = slices.DeleteFunc(e.queue, func(id string) bool { return !e.queued[id] })
+	for _, id := range ids {
+		if back {
+			e.queued[id] = true
+			e.queue = append(e.queue, id)
+		}
+	}
+}
+
+// lacking counts the memories that the index knows no vector of.
+func (st *Store) lacking(ctx context.Context) (n int64, err error) {
+	if err := st.sight(ctx); err != nil {
+		return 0, err
+	}
+	for l, err := range st.lines(ctx, filters{}) {
+		if err != nil && l.id == "" {
+			return n, err
+		}
+		if err == nil && l.line.Dimension <= 0 {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// EmbedPending gives vectors to the memories that have a content and no
+// embedding, and says how many got one. A store with an embedder does it in the
+// background; this is for hosts without one (NoBackground). It ends at the first
+// failure of the embedder.
+func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
+	if err := st.begun(); err != nil {
+		return 0, err
+	}
+	defer st.ended()
+	if err := st.writable(); err != nil {
+		return 0, err
+	}
+	if st.o.Embed == nil {
+		return 0, &FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store was opened without an embedder", ErrInvalid)}
+	}
+	if err := st.sight(ctx); err != nil {
+		return 0, err
+	}
+	var done int64
+	var ids []string
+	write := func() error {
+		n, err := st.embedStored(ctx, ids)
+		done += n
+		ids = ids[:0]
+		return err
+	}
+	for l, err := range st.lines(ctx, filters{}) {
+		if err != nil {
+			return done, err
+		}
+		if l.line.Dimension > 0 {
+			continue
+		}
+		if ids = append(ids, l.id); len(ids) == st.o.EmbedBatch {
+			if err := write(); err != nil {
+				return done, err
+			}
+		}
+	}
+	return done, write()
+}
+
+// embedStored gives vectors to stored memories, in one commit; those that have
+// one by then, or another content, are left alone.
+func (st *Store) embedStored(ctx context.Context, ids []string) (int64, error) {
+	contents := map[string]string{}
+	var texts []string
+	known := embedded{}
+	for _, id := range ids {
+		v, err := st.find(ctx, id, true)
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+				return 0, err
+			}
+			continue // gone, or damaged, which verify reports
+		}
+		m, err := st.decode(id, v)
+		if err != nil || v.expired(st.o.Clock()) || len(m.Embedding) > 0 || !embeddable(m.Content) {
+			continue
+		}
+		contents[id] = m.Content
+		if _, ok := known[m.Content]; !ok {
+			known[m.Content] = nil
+			texts = append(texts, m.Content)
+		}
+	}
+	if len(texts) == 0 {
+		st.dequeue(ids, false)
+		return 0, nil
+	}
+	list, err := st.embed(ctx, texts)
+	if err != nil {
+		return 0, err
+	}
+	for i, text := range texts {
+		known[text] = list[i]
+	}
+	var n int64
+	err = st.transact(ctx, func(tx *Tx) error {
+		n = 0
+		for _, id := range ids {
+			text, ok := contents[id]
+			if !ok {
+				continue
+			}
+			m, err := tx.Get(id)
+			if errors.Is(err, ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if len(m.Embedding) > 0 || m.Content != text {
+				continue // somebody was faster; whoever changed the content has asked for its vector
+			}
+			setEmbedding(&m, known[text])
+			tx.put(&m)
+			n++
+		}
+		return nil
+	})
+	if err == nil {
+		st.dequeue(ids, false)
+		return n, nil
+	}
+	if ctx.Err() == nil {
+		st.embedding.mu.Lock()
+		st.embedding.err = err
+		st.embedding.mu.Unlock()
+	}
+	return 0, err
+}
+
+// waitingForVectors is how many memories wait for the embedder, as far as this
+// process knows, and why.
+func (st *Store) waitingForVectors() (int64, error) {
+	e := &st.embedding
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := int64(len(e.queue)) + e.unseen
+	if n == 0 {
+		return 0, nil
+	}
+	return n, e.err
+}

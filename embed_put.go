@@ -1,0 +1,126 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/varve-db/varve/wal"
+)
+
+// embedded are vectors by text, for as long as an operation may need them again.
+type embedded map[string][]float32
+
+// embedAndCommit commits operations whose memories have got the vectors that
+// they lack. Those that could not be had follow later.
+func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, listed wal.LSN, known embedded) error {
+	if st.o.Embed == nil {
+		return st.commit(ctx, ops, seen, listed)
+	}
+	waiting, err := st.embedAll(ctx, ops, known)
+	if err != nil {
+		return err
+	}
+	if err := st.commit(ctx, ops, seen, listed); err != nil {
+		return err
+	}
+	for _, m := range waiting {
+		st.embedLater(m.ID)
+	}
+	return nil
+}
+
+// embedAll gives the memories of operations their vectors, in batches, and
+// returns those that have none because the embedder failed. After a failure it
+// is not asked again: whoever puts does not wait for a service that is down
+// longer than once.
+func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (waiting []*Memory, err error) {
+	var want []*Memory
+	for i := range ops {
+		if ops[i].memory == nil {
+			continue
+		}
+		ok, err := st.wantsEmbedding(ctx, &ops[i])
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			want = append(want, ops[i].memory)
+		}
+	}
+	if len(want) == 0 {
+		return nil, nil
+	}
+	if known == nil {
+		known = embedded{}
+	}
+	var texts []string
+	asked := map[string]bool{}
+	for _, m := range want {
+		if _, ok := known[m.Content]; !ok && !asked[m.Content] {
+			asked[m.Content] = true
+			texts = append(texts, m.Content)
+		}
+	}
+	for batch := range slices.Chunk(texts, st.o.EmbedBatch) {
+		list, err := st.embed(ctx, batch)
+		if cerr := ctx.Err(); cerr != nil {
+			return nil, cerr
+		}
+		if err != nil {
+			break
+		}
+		for i, text := range batch {
+			known[text] = list[i]
+		}
+	}
+	for _, m := range want {
+		v := known[m.Content] // nil: a vector that belongs to another text would be found by it
+		setEmbedding(m, v)
+		if v == nil {
+			waiting = append(waiting, m)
+		}
+	}
+	return waiting, nil
+}
+
+// wantsEmbedding says whether the embedder is to be asked about a memory: it has
+// none, or its content has changed and its embedding is that of the version which
+// it replaces. One that was made anew, with the content that is there, takes the
+// embedding over. What is stored may change until the commit; the vector belongs
+// to the content in any case.
+func (st *Store) wantsEmbedding(ctx context.Context, o *op) (bool, error) {
+	m := o.memory
+	if !embeddable(m.Content) {
+		return false, nil
+	}
+	none := len(m.Embedding) == 0
+	if o.id == "" {
+		return none, nil
+	}
+	v, err := st.load(ctx, o.id)
+	if err != nil {
+		if cerr := ctx.Err(); cerr != nil {
+			return false, cerr
+		}
+		return none && (!errors.Is(err, ErrNotFound) || o.conds.holds(0, v.line.UpdatedAt) == nil), nil
+	}
+	if v.expired(st.o.Clock()) {
+		return none, nil
+	}
+	if o.conds.holds(v.lsn, v.line.UpdatedAt) != nil {
+		return false, nil // the commit will say so
+	}
+	old, err := st.decode(o.id, v)
+	if err != nil {
+		return none, nil
+	}
+	switch {
+	case none && !m.Decoded() && old.Content == m.Content && len(old.Embedding) > 0:
+		m.Embedding = old.Embedding
+		return false, nil
+	case none:
+		return true, nil
+	}
+	return old.Content != m.Content && slices.Equal(old.Embedding, m.Embedding), nil
+}

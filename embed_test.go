@@ -1,0 +1,408 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/memstore"
+)
+
+// teller is an embedder that says of each text how long it is and how many e it
+// has, and remembers what it was asked.
+type teller struct {
+	mu    sync.Mutex
+	calls [][]string
+	fail  func(texts []string) ([][]float32, error) // nil: it does not
+}
+
+func (e *teller) embed(_ context.Context, texts []string) ([][]float32, error) {
+	e.mu.Lock()
+	e.calls = append(e.calls, slices.Clone(texts))
+	fail := e.fail
+	e.mu.Unlock()
+	if fail != nil {
+		if list, err := fail(texts); list != nil || err != nil {
+			return list, err
+		}
+	}
+	var list [][]float32
+	for _, text := range texts {
+		list = append(list, vectorOf(text))
+	}
+	return list, nil
+}
+
+func vectorOf(text string) []float32 {
+	return []float32{float32(len(text)), float32(strings.Count(text, "e")), 1}
+}
+
+// asked gives what was asked since the last time, one string a call.
+func (e *teller) asked() (calls []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, c := range e.calls {
+		calls = append(calls, strings.Join(c, ","))
+	}
+	e.calls = nil
+	return calls
+}
+
+func (e *teller) set(fail func([]string) ([][]float32, error)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fail = fail
+}
+
+func TestEmbedAtPut(t *testing.T) {
+	ctx := context.Background()
+	for _, inline := range []bool{false, true} {
+		e := &teller{}
+		st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed, EmbedBatch: 2, System: &vfs.System{Inline: inline}})
+		check := func(what, id string, want []float32, calls ...string) {
+			t.Helper()
+			m, err := st.Get(ctx, id)
+			if err != nil || !slices.Equal(m.Embedding, want) {
+				t.Errorf("%s: %q has %v, want %v, %v", what, m.Content, m.Embedding, want, err)
+			}
+			if got := e.asked(); !slices.Equal(got, calls) {
+				t.Errorf("%s: asked for %q, want %q", what, got, calls)
+			}
+		}
+		put := func(m Memory, conds ...Cond) Memory {
+			t.Helper()
+			m, err := st.Put(ctx, m, conds...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		m := put(Memory{ID: "a", Content: "one"})
+		check("new", "a", vectorOf("one"), "one")
+		m.QuickRecalScore = 3
+		m = put(m)
+		check("something else changed", "a", vectorOf("one"))
+		m.Content = "three"
+		put(m)
+		check("the content changed", "a", vectorOf("three"), "three")
+		m = put(Memory{ID: "a", Content: "three", QuickRecalScore: 1})
+		check("put anew with the same content", "a", vectorOf("three"))
+		put(Memory{ID: "a", Content: "four"})
+		check("put anew with another", "a", vectorOf("four"), "four")
+		put(Memory{ID: "a", Content: "five", Embedding: []float32{7, 7, 7}})
+		check("with a vector of its own", "a", []float32{7, 7, 7})
+		m, err := st.Update(ctx, "a", func(m *Memory) error { m.Embedding = nil; return nil })
+		if err != nil || !slices.Equal(m.Embedding, vectorOf("five")) {
+			t.Error(m.Embedding, err)
+		}
+		check("taken out on purpose", "a", vectorOf("five"), "five")
+		put(Memory{ID: "blank", Content: " \n"})
+		check("nothing to embed", "blank", nil)
+		if _, err := st.Put(ctx, Memory{ID: "a", Content: "refused"}, IfAbsent()); !errors.Is(err, ErrConflict) {
+			t.Error(err)
+		}
+		check("refused anyway", "a", vectorOf("five"))
+		_, err = st.Update(ctx, "a", func(m *Memory) error {
+			m.Content, m.HyperbolicEmbedding = "six", []float32{0.1, 0, 0}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("with what is derived", "a", vectorOf("six"), "six")
+		if m, _ = st.Get(ctx, "a"); !slices.Equal(m.HyperbolicEmbedding, memstore.Hyperbolic(vectorOf("six"))) {
+			t.Error(m.HyperbolicEmbedding)
+		}
+		b := st.NewBatch()
+		for _, text := range []string{"x", "ye", "x", "zee"} {
+			b.Put(Memory{ID: "b" + fmt.Sprint(b.Len()), Content: text})
+		}
+		if err := st.Apply(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		check("in a batch", "b2", vectorOf("x"), "x,ye", "zee")
+		if _, err := st.PutAll(ctx, slices.Values([]Memory{{Content: "p"}, {Content: "q"}, {Content: "r"}})); err != nil {
+			t.Fatal(err)
+		}
+		check("put all", "b3", vectorOf("zee"), "p,q", "r")
+		p := st.PutAsync(Memory{ID: "async", Content: "later"})
+		if _, err := p.Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+		check("async", "async", vectorOf("later"), "later")
+	}
+}
+
+// A transaction whose function runs again does not ask again for the same texts.
+func TestEmbedOnceInATransaction(t *testing.T) {
+	ctx := context.Background()
+	e := &teller{}
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed})
+	if _, err := st.Put(ctx, Memory{ID: "read", Content: "0"}); err != nil {
+		t.Fatal(err)
+	}
+	e.asked()
+	runs := 0
+	err := st.Transact(ctx, func(tx *Tx) error {
+		if _, err := tx.Get("read"); err != nil {
+			return err
+		}
+		if runs++; runs < 3 {
+			if _, err := st.Put(ctx, Memory{ID: "read", Content: "0", QuickRecalScore: float64(runs)}); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Put(Memory{ID: "written", Content: "same"})
+		if err == nil {
+			_, err = tx.Put(Memory{ID: "other", Content: fmt.Sprint("run ", runs)})
+		}
+		return err
+	})
+	if err != nil || runs != 3 {
+		t.Fatal(runs, err)
+	}
+	if got, want := e.asked(), []string{"same,run 1", "run 2", "run 3"}; !slices.Equal(got, want) {
+		t.Errorf("asked for %q, want %q", got, want)
+	}
+}
+
+// Whatever the embedder does wrong, the memory is stored, without a vector, and
+// that is seen; the background asks again, at growing distances, until it has one.
+func TestEmbedFails(t *testing.T) {
+	for name, fail := range map[string]func(texts []string) ([][]float32, error){
+		"error":     func([]string) ([][]float32, error) { return nil, errors.New("no service") },
+		"too few":   func([]string) ([][]float32, error) { return [][]float32{}, nil },
+		"too many":  func([]string) ([][]float32, error) { return [][]float32{{1, 2, 3}, {1, 2, 3}}, nil },
+		"dimension": func([]string) ([][]float32, error) { return [][]float32{{1, 2}}, nil },
+		"empty":     func([]string) ([][]float32, error) { return [][]float32{{}}, nil },
+		"NaN":       func([]string) ([][]float32, error) { return [][]float32{{1, float32(math.NaN()), 1}}, nil },
+		"infinity":  func([]string) ([][]float32, error) { return [][]float32{{1, float32(math.Inf(1)), 1}}, nil },
+		"panic":     func([]string) ([][]float32, error) { panic("oh") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := context.Background()
+			e := &teller{}
+			waits, wake := make(chan time.Duration), make(chan bool)
+			var mu sync.Mutex
+			var events []Event
+			st := openTest(t, t.TempDir(), &Options{
+				Embed: e.embed, Listener: func(ev Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					if ev.Kind == EventEmbedFailed || ev.Kind == EventEmbedWorks {
+						events = append(events, ev)
+					}
+				},
+				System: &vfs.System{Sleep: func(ctx context.Context, d time.Duration) error {
+					if d < time.Second {
+						return nil
+					}
+					select {
+					case waits <- d:
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+					select {
+					case <-wake:
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}},
+			})
+			if _, err := st.Put(ctx, Memory{ID: "first", Content: "fine"}); err != nil {
+				t.Fatal(err)
+			}
+			e.set(fail)
+			m, err := st.Put(ctx, Memory{ID: "a", Content: "text"})
+			if err != nil || len(m.Embedding) != 0 {
+				t.Fatal(m.Embedding, err)
+			}
+			for _, want := range []time.Duration{1, 2, 4} {
+				if d := <-waits; d != want*time.Second {
+					t.Errorf("waits %s, want %d s", d, want)
+				}
+				if want < 4 {
+					wake <- true
+				}
+			}
+			if h := st.Health(ctx); h.OK || !h.Writable || h.Pending != 1 || len(h.Problems) != 1 {
+				t.Errorf("%+v", h)
+			}
+			if _, err := st.Put(ctx, Memory{ID: "first", Content: "changed", Embedding: vectorOf("fine")}); err != nil {
+				t.Fatal(err)
+			}
+			if m, err := st.Get(ctx, "first"); err != nil || len(m.Embedding) != 0 {
+				t.Errorf("another text's vector stayed: %v, %v", m.Embedding, err)
+			}
+			e.set(nil)
+			// A call that goes well wakes those that wait.
+			if _, err := st.Put(ctx, Memory{ID: "b", Content: "works again"}); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range []string{"a", "first"} {
+				waitFor(t, func() bool {
+					m, err := st.Get(ctx, id)
+					return err == nil && slices.Equal(m.Embedding, vectorOf(m.Content))
+				})
+			}
+			waitFor(t, func() bool { h := st.Health(ctx); return h.OK && h.Pending == 0 })
+			mu.Lock()
+			defer mu.Unlock()
+			if len(events) < 2 || events[0].Kind != EventEmbedFailed || events[0].Err == nil || events[len(events)-1].Kind != EventEmbedWorks {
+				t.Errorf("%+v", events)
+			}
+		})
+	}
+}
+
+// waitFor waits for the background.
+func waitFor(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it does not happen")
+		}
+	}
+}
+
+// A ctx that ends while the embedder is asked ends the write; nothing is stored.
+func TestEmbedCanceled(t *testing.T) {
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	hang := make(chan bool)
+	t.Cleanup(func() { close(hang) })
+	ctx, cancel := context.WithCancel(context.Background())
+	st.o.Embed = func(context.Context, []string) ([][]float32, error) { // deaf
+		cancel()
+		<-hang
+		return nil, errors.New("late")
+	}
+	if _, err := st.Put(ctx, Memory{ID: "a", Content: "x"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := st.Get(context.Background(), "a"); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if h := st.Health(context.Background()); !h.OK || h.Pending != 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// Close does not wait for an embedder: what is being put is stored without a
+// vector, and the next open gets it one.
+func TestCloseWithAHangingEmbedder(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	hang, called := make(chan bool), make(chan bool, 10)
+	t.Cleanup(func() { close(hang) })
+	st, err := Open(ctx, dir, &Options{Embed: func(context.Context, []string) ([][]float32, error) {
+		called <- true
+		<-hang
+		return nil, errors.New("late")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := st.PutAsync(Memory{ID: "async", Content: "x"})
+	done := make(chan error)
+	go func() {
+		_, err := st.Put(ctx, Memory{ID: "put", Content: "ye"})
+		done <- err
+	}()
+	<-called
+	<-called
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if m, err := p.Wait(ctx); err != nil || len(m.Embedding) > 0 {
+		t.Error(m, err)
+	}
+	e := &teller{}
+	st = openTest(t, dir, &Options{Embed: e.embed})
+	for _, id := range []string{"async", "put"} {
+		waitFor(t, func() bool {
+			m, err := st.Get(ctx, id)
+			return err == nil && slices.Equal(m.Embedding, vectorOf(m.Content))
+		})
+	}
+}
+
+// What has no vector when the store is opened gets one: in the background, or
+// when it is asked for. A text that the embedder does not take keeps none of the
+// others back, and a vector that somebody set meanwhile stays.
+func TestEmbedAtOpen(t *testing.T) {
+	ctx := context.Background()
+	for _, background := range []bool{true, false} {
+		dir := t.TempDir()
+		st := openTest(t, dir, &Options{NoBackground: true})
+		var all []Memory
+		for i := range 2500 {
+			m := Memory{ID: fmt.Sprintf("m%04d", i), Content: fmt.Sprint("text ", i)}
+			switch i {
+			case 7:
+				m.Content = ""
+			case 8:
+				m.Embedding = []float32{8, 8, 8}
+			}
+			all = append(all, m)
+		}
+		if _, err := st.PutAll(ctx, slices.Values(all)); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e := &teller{}
+		var set sync.Once
+		var reopened *Store
+		ready := make(chan bool)
+		e.set(func(texts []string) ([][]float32, error) {
+			<-ready
+			if slices.Contains(texts, "text 9") && background {
+				return nil, errors.New("not this one")
+			}
+			set.Do(func() {
+				if _, err := reopened.Put(ctx, Memory{ID: "m0003", Content: "text 3", Embedding: []float32{3, 3, 3}}); err != nil {
+					t.Error(err)
+				}
+			})
+			return nil, nil
+		})
+		reopened = openTest(t, dir, &Options{Embed: e.embed, NoBackground: !background, System: &vfs.System{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}})
+		close(ready)
+		st = reopened
+		if !background {
+			n, err := st.EmbedPending(ctx)
+			if err != nil || n != 2497 { // the empty one, and two with their own
+				t.Fatal(n, err)
+			}
+		}
+		want := map[string][]float32{"m0007": nil, "m0008": {8, 8, 8}, "m0003": {3, 3, 3}}
+		if background {
+			want["m0009"] = nil
+		}
+		for _, m := range all {
+			v, ok := want[m.ID]
+			if !ok {
+				v = vectorOf(m.Content)
+			}
+			waitFor(t, func() bool { m, err := st.Get(ctx, m.ID); return err == nil && slices.Equal(m.Embedding, v) })
+		}
+		if background {
+			waitFor(t, func() bool { h := st.Health(ctx); return h.Pending == 1 && !h.OK })
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
