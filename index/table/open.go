@@ -31,6 +31,7 @@ type Table struct {
 	blocks   []byte          // hex, in the mapping
 	seen     []atomic.Uint64 // one bit for each block that matched its hash
 	edges    []atomic.Pointer[edge]
+	newlines atomic.Pointer[[]uint32] // before each block; see ordinal.go
 	end      [endWidth]byte
 	refs     atomic.Int64
 }

@@ -1,0 +1,118 @@
+package table
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+)
+
+// Lines of a section have numbers, from 0. They are found by counting newlines,
+// once for each open table, when somebody first asks: 4 bytes of heap for 64 KiB.
+
+// counts are the newlines before each block.
+func (t *Table) counts() ([]uint32, error) {
+	if c := t.newlines.Load(); c != nil {
+		return *c, nil
+	}
+	n := len(t.blocks) / hashWidth
+	c := make([]uint32, n+1)
+	for b := range n {
+		if err := t.touch(b); err != nil {
+			return nil, err
+		}
+		lo := b * blockSize
+		c[b+1] = c[b] + uint32(bytes.Count(t.data[lo:min(lo+blockSize, t.body)], newline))
+	}
+	t.newlines.Store(&c)
+	return c, nil
+}
+
+// before counts the newlines before a byte.
+func (t *Table) before(c []uint32, off int) int64 {
+	b := off / blockSize
+	return int64(c[b]) + int64(bytes.Count(t.data[b*blockSize:off], newline))
+}
+
+// Find gives the number of a key's line and appends its value to dst; -1 where
+// the key is not there.
+func (t *Table) Find(dst []byte, sec int, key string) (line int64, value []byte, err error) {
+	enc, err := EncodeKey(key)
+	if err != nil {
+		return -1, dst, err
+	}
+	return t.FindEncoded(dst, sec, enc)
+}
+
+// FindEncoded is Find for a key as EncodeKey gives it.
+func (t *Table) FindEncoded(dst []byte, sec int, enc string) (line int64, value []byte, err error) {
+	line = -1
+	if t.sections[sec].lines == 0 {
+		return line, dst, nil
+	}
+	err = t.guard(func() error {
+		c, err := t.counts()
+		if err != nil {
+			return err
+		}
+		var buf [128]byte
+		k := append(buf[:0], enc...)
+		f, err := t.find(sec, k)
+		if err != nil || f.start == f.end {
+			return err
+		}
+		v, err := t.value(f.start, f.end, len(k))
+		if err != nil {
+			return err
+		}
+		dst = append(dst, v...)
+		line = t.before(c, f.start) - t.before(c, int(t.sections[sec].start))
+		return nil
+	})
+	return line, dst, err
+}
+
+// At returns the key, decoded, and the value of a line.
+func (t *Table) At(sec int, line int64) (key string, value []byte, err error) {
+	s := t.sections[sec]
+	if line < 0 || line >= s.lines {
+		return "", nil, fmt.Errorf("line %d of %d in section %q", line, s.lines, t.sch.Sections[sec].Name)
+	}
+	err = t.guard(func() error {
+		c, err := t.counts()
+		if err != nil {
+			return err
+		}
+		nth := t.before(c, int(s.start)) + line // the line begins behind this many newlines, at least 1
+		b := sort.Search(len(c), func(b int) bool { return int64(c[b]) >= nth }) - 1
+		at := b * blockSize
+		for left := nth - int64(c[b]); left > 0; left-- {
+			i := bytes.IndexByte(t.data[at:t.body], '\n')
+			if i < 0 {
+				return t.damaged(int64(at), errLine)
+			}
+			at += i + 1
+		}
+		if at < int(s.start) || at >= int(s.end) {
+			return t.damaged(int64(at), fmt.Errorf("section %q does not have the lines that the metadata say", t.sch.Sections[sec].Name))
+		}
+		end, err := t.lineEnd(at, at, int(s.end))
+		if err != nil {
+			return err
+		}
+		n := keyEnd(t.data[at+1 : end])
+		if n < 0 {
+			return t.damaged(int64(at), errLine)
+		}
+		k, ok := appendDecoded(nil, t.data[at+1:at+1+n])
+		if !ok {
+			return t.damaged(int64(at), errLine)
+		}
+		v, err := t.value(at, end, n)
+		if err != nil {
+			return err
+		}
+		key, value = string(k), bytes.Clone(v)
+		return nil
+	})
+	return key, value, err
+}

@@ -1,0 +1,93 @@
+package table
+
+import "github.com/varve-db/varve/internal/vfs"
+
+// Walk goes over the lines of one section of one file, dead ones too, in order.
+// Each block is compared with its hash again, as in every rewrite: what is read
+// here goes into a new file, and rot must not get a new, right checksum.
+type Walk struct {
+	c        *cursor
+	verified int
+	buf      []byte
+	ends     [][2]int // of key and value, in buf
+	i        int
+	done     bool
+}
+
+// Walk begins before the first line. A nil table has no lines.
+func (t *Table) Walk(sec int) *Walk {
+	w := &Walk{c: newCursor(t, sec), done: t == nil}
+	w.verified = w.c.next / blockSize
+	return w
+}
+
+// Next returns the next line: its key as it is written, and its value. Both are
+// valid until the next call.
+func (w *Walk) Next() (key, value []byte, ok bool, err error) {
+	if w.i == len(w.ends) {
+		if w.done {
+			return nil, nil, false, nil
+		}
+		w.buf, w.ends, w.i = w.buf[:0], w.ends[:0], 0
+		if err := w.c.t.guard(w.fill); err != nil {
+			w.done = true
+			w.ends = w.ends[:0]
+			return nil, nil, false, err
+		}
+		if len(w.ends) == 0 {
+			return nil, nil, false, nil
+		}
+	}
+	from := 0
+	if w.i > 0 {
+		from = w.ends[w.i-1][1]
+	}
+	e := w.ends[w.i]
+	w.i++
+	return w.buf[from:e[0]:e[0]], w.buf[e[0]:e[1]:e[1]], true, nil
+}
+
+// fill copies lines out of the mapping.
+func (w *Walk) fill() error {
+	for len(w.ends) < 256 && len(w.buf) < blockSize {
+		if w.c.next < w.c.hi {
+			if err := w.verify(w.c.next); err != nil {
+				return err
+			}
+		}
+		ok, err := w.c.step()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			w.done = true
+			return nil
+		}
+		if err := w.verify(w.c.next - 1); err != nil {
+			return err
+		}
+		w.buf = append(w.buf, w.c.key...)
+		k := len(w.buf)
+		w.buf = append(w.buf, w.c.value...)
+		w.ends = append(w.ends, [2]int{k, len(w.buf)})
+	}
+	return nil
+}
+
+func (w *Walk) verify(off int) error {
+	for ; w.verified <= off/blockSize; w.verified++ {
+		if err := w.c.t.verifyBlock(w.verified); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stands reports whether the file of this name still holds this table.
+func (t *Table) Stands(fsys vfs.FS, dir string) bool { return t.is(fsys, dir) }
+
+// Decode is the key whose written form is enc.
+func Decode(enc []byte) (key string, ok bool) {
+	b, ok := appendDecoded(nil, enc)
+	return string(b), ok
+}

@@ -1,0 +1,129 @@
+package vector
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/varve-db/varve/index/table"
+)
+
+// Verify reads everything and yields every fault: of the mappings, of each block
+// of the FAISS files, of their heads, of ids that are not the mapping's or stand
+// twice. What an earlier search believed is read again. Heap: 16 bytes a vector.
+func Verify(s *Set) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		sound := true
+		report := func(err error) bool {
+			sound = false
+			return yield(err)
+		}
+		for _, l := range s.levels {
+			if l == nil {
+				continue
+			}
+			for err := range l.t.Check() {
+				if !report(err) {
+					return
+				}
+			}
+			if !l.f.check(report) {
+				return
+			}
+		}
+		if !sound {
+			return // what damaged files say would only repeat it
+		}
+		c := checker{s: s, yield: yield, ids: map[int64]string{}}
+		if err := s.ready(); err != nil {
+			yield(err)
+			return
+		}
+		for i, l := range s.levels {
+			if l != nil && !c.level(i, l) {
+				return
+			}
+		}
+		c.counts()
+	}
+}
+
+// check compares every block and the head.
+func (f *file) check(report func(error) bool) bool {
+	for b := 0; b*blockSize < len(f.data); b++ {
+		if err := f.guard(func() error { return f.verify(b) }); err != nil && !report(err) {
+			return false
+		}
+	}
+	err := f.guard(func() error {
+		if !bytes.Equal(f.data[:headSize], f.header()) {
+			return f.damaged(0, errors.New("the head is not what the mapping says"))
+		}
+		return nil
+	})
+	return err == nil || report(err)
+}
+
+type checker struct {
+	s     *Set
+	yield func(error) bool
+	ids   map[int64]string
+	live  [kinds]int64
+}
+
+// level compares the ids of a level's file with the lines.
+func (c *checker) level(i int, l *level) bool {
+	for kind := range kinds {
+		w := l.t.Walk(int(kind))
+		row := l.first[kind] - 1
+		for {
+			key, value, ok, err := w.Next()
+			if err != nil {
+				return c.yield(err)
+			}
+			if !ok {
+				break
+			}
+			if isDead(value) {
+				continue
+			}
+			row++
+			name, _ := table.Decode(key)
+			id, err := parseID(value)
+			if err != nil {
+				return c.yield(corrupt(l.t.Name(), err))
+			}
+			is, err := l.f.id(row)
+			switch {
+			case err != nil:
+				return c.yield(err)
+			case is != id:
+				if !c.yield(l.f.damaged(l.f.idsAt()+idsHead+8*row, fmt.Errorf("id %d, where the mapping gives %q the id %d", is, name, id))) {
+					return false
+				}
+			}
+			if i == base && c.s.hidden.has(row) {
+				continue // the delta's line counts
+			}
+			c.live[kind]++
+			if other, twice := c.ids[id]; twice {
+				if !c.yield(corrupt(l.t.Name(), fmt.Errorf("%w: %d, by %q and %q", errTwice, id, other, name))) {
+					return false
+				}
+			}
+			c.ids[id] = name
+		}
+	}
+	return true
+}
+
+func (c *checker) counts() {
+	for kind := range kinds {
+		if c.live[kind] != c.s.count[kind] {
+			if !c.yield(corrupt(c.s.top().t.Name(), fmt.Errorf("%d vectors, the metadata say %d", c.live[kind], c.s.count[kind]))) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package vector
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/varve-db/varve/index/table"
+)
+
+// Edit is a key whose vector has changed, or is gone.
+type Edit struct {
+	Key    string
+	ID     int64  // the number of the vector, 0: it has none now
+	Handle uint64 // the caller's own, for Plan.Vector
+}
+
+// Edits yields edits in the order of their keys as a table writes them, each key once.
+type Edits interface {
+	Next() (e Edit, ok bool, err error)
+}
+
+// Plan is what a write applies to a set.
+type Plan struct {
+	// Edits begins the edits of a kind. It is asked twice, and both times has to
+	// yield the same.
+	Edits func(kind Kind) (Edits, error)
+	// Vector appends the vector of an edit, as given, to dst. It is asked once for
+	// each edit that has one. ok is false where there turns out to be none: then the
+	// key gets no row.
+	Vector func(dst []float32, kind Kind, e Edit) (_ []float32, ok bool, err error)
+}
+
+// List is a plan of edits at hand, in any order, each key once.
+func List(edits [2][]Edit, vector func(dst []float32, kind Kind, e Edit) ([]float32, bool, error)) (Plan, error) {
+	var lists [kinds][]encodedEdit
+	for kind := range kinds {
+		for _, e := range edits[kind] {
+			enc, err := table.EncodeKey(e.Key)
+			if err != nil {
+				return Plan{}, err
+			}
+			lists[kind] = append(lists[kind], encodedEdit{e, enc})
+		}
+		slices.SortFunc(lists[kind], func(a, b encodedEdit) int { return cmp.Compare(a.enc, b.enc) })
+	}
+	return Plan{
+		Edits:  func(kind Kind) (Edits, error) { l := listed(lists[kind]); return &l, nil },
+		Vector: vector,
+	}, nil
+}
+
+type encodedEdit struct {
+	Edit
+	enc string
+}
+
+type listed []encodedEdit
+
+func (l *listed) Next() (Edit, bool, error) {
+	if len(*l) == 0 {
+		return Edit{}, false, nil
+	}
+	e := (*l)[0]
+	*l = (*l)[1:]
+	return e.Edit, true, nil
+}
+
+// Changes leaves out of edits what the set has already: the same number with the
+// same bits, or no vector where there is none to lose. A number alone is not
+// believed: an import may bring one again, with another vector.
+func (s *Set) Changes(kind Kind, edits []Edit, vector func(dst []float32, kind Kind, e Edit) ([]float32, bool, error)) ([]Edit, error) {
+	var left []Edit
+	var v []float32
+	var old, now []byte
+	for _, e := range edits {
+		level, at, id, err := s.find(kind, e.Key)
+		if err != nil {
+			return nil, err
+		}
+		if e.ID == 0 && level < 0 {
+			continue
+		}
+		if e.ID != 0 && level >= 0 && e.ID == id {
+			var ok bool
+			if v, ok, err = vector(v[:0], kind, e); err != nil {
+				return nil, err
+			}
+			if ok && len(v) == s.dim {
+				if old, err = s.levels[level].f.row(old[:0], at); err != nil {
+					return nil, err
+				}
+				if now = s.metric.Row(now[:0], v); bytes.Equal(old, now) {
+					continue
+				}
+			}
+		}
+		left = append(left, e)
+	}
+	return left, nil
+}

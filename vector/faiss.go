@@ -1,0 +1,118 @@
+package vector
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// The FAISS file; drawn in the package comment.
+const (
+	headSize  = 82
+	innerHead = 37
+	idsHead   = 8
+	ignored   = 1 << 20 // what FAISS writes where it reads nothing
+
+	magicIDMap  = "IxMp"
+	magicIDMap2 = "IxM2"
+	magicIP     = "IxFI"
+	magicL2     = "IxF2"
+
+	// maxDim is far above any limit of a store.
+	maxDim = 1 << 20
+)
+
+// shape is what a header says.
+type shape struct {
+	metric Metric
+	dim    int
+	rows   int64
+}
+
+func (s shape) rowSize() int64 { return 4 * int64(s.dim) }
+
+// idsAt is where the number of ids stands.
+func (s shape) idsAt() int64 { return headSize + s.rows*s.rowSize() }
+
+func (s shape) size() int64 { return s.idsAt() + idsHead + 8*s.rows }
+
+func (s shape) header() []byte {
+	le := binary.LittleEndian
+	flat := magicIP
+	if s.metric == L2 {
+		flat = magicL2
+	}
+	b := make([]byte, 0, headSize)
+	for _, magic := range []string{magicIDMap2, flat} {
+		b = append(b, magic...)
+		b = le.AppendUint32(b, uint32(s.dim))
+		b = le.AppendUint64(b, uint64(s.rows))
+		b = le.AppendUint64(b, ignored)
+		b = le.AppendUint64(b, ignored)
+		b = append(b, 1)
+		b = le.AppendUint32(b, uint32(s.metric))
+	}
+	return le.AppendUint64(b, uint64(s.rows)*uint64(s.dim))
+}
+
+// parseHeader reads a header of a file of so many bytes. The error is a
+// *errs.CorruptionError that names the byte.
+func parseHeader(name string, b []byte, size int64) (shape, error) {
+	bad := func(off int64, format string, args ...any) (shape, error) {
+		return shape{}, &errs.CorruptionError{Path: name, Offset: off, Err: fmt.Errorf(format, args...)}
+	}
+	if len(b) < headSize || size < headSize+idsHead {
+		return bad(0, "%d bytes are too few for a FAISS index with ids", size)
+	}
+	le := binary.LittleEndian
+	if m := string(b[:4]); m != magicIDMap && m != magicIDMap2 {
+		return bad(0, "%q is not IxMp or IxM2: not a FAISS index with ids", m)
+	}
+	s := shape{metric: Metric(le.Uint32(b[33:])), dim: int(int32(le.Uint32(b[4:]))), rows: int64(le.Uint64(b[8:]))}
+	if s.metric != IP && s.metric != L2 {
+		return bad(33, "metric %d: only 0 (inner product) and 1 (L2) are read", s.metric)
+	}
+	flat := magicIP
+	if s.metric == L2 {
+		flat = magicL2
+	}
+	switch m := string(b[innerHead : innerHead+4]); {
+	case m == flat:
+	case m == magicIP || m == magicL2:
+		return bad(innerHead, "index %q inside one of metric %v", m, s.metric)
+	default:
+		return bad(innerHead, "index %q: only flat ones (IxFI, IxF2) are read", m)
+	}
+	if b[32] != 1 || b[69] != 1 {
+		return bad(32, "the index is not trained")
+	}
+	if s.dim < 1 || s.dim > maxDim {
+		return bad(4, "%d dimensions", s.dim)
+	}
+	if s.rows < 0 || s.rows > (math.MaxInt64-headSize-idsHead)/(s.rowSize()+8) {
+		return bad(8, "%d vectors", s.rows)
+	}
+	for _, f := range []struct {
+		off       int64
+		got, want uint64
+		what      string
+	}{
+		{41, uint64(le.Uint32(b[41:])), uint64(s.dim), "dimensions"},
+		{45, le.Uint64(b[45:]), uint64(s.rows), "vectors"},
+		{70, uint64(le.Uint32(b[70:])), uint64(s.metric), "as metric"},
+		{74, le.Uint64(b[74:]), uint64(s.rows) * uint64(s.dim), "numbers"},
+	} {
+		if f.got != f.want {
+			return bad(f.off, "the index says %d %s, its head %d", f.got, f.what, f.want)
+		}
+	}
+	if size != s.size() {
+		return bad(min(size, s.size()), "%d bytes; %d vectors of %d dimensions take %d", size, s.rows, s.dim, s.size())
+	}
+	return s, nil
+}
+
+var errTwice = errors.New("an id is used twice")

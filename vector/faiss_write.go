@@ -1,0 +1,99 @@
+package vector
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// faissWriter writes a FAISS file from its first byte to its last but for the
+// numbers of rows in its head, which come last. Heap: two blocks and the hashes.
+type faissWriter struct {
+	f      vfs.File
+	shape  shape
+	first  []byte // block 0 once it is full, until the number of rows is known
+	buf    []byte // of the block being written
+	off    int64  // of buf
+	hashes []byte // hex
+}
+
+func newFAISSWriter(f vfs.File, s shape) *faissWriter {
+	w := &faissWriter{f: f, shape: s, buf: make([]byte, 0, blockSize)}
+	w.buf = append(w.buf, s.header()...)
+	return w
+}
+
+func (w *faissWriter) write(b []byte) error {
+	for len(b) > 0 {
+		n := min(len(b), blockSize-len(w.buf))
+		w.buf = append(w.buf, b[:n]...)
+		b = b[n:]
+		if len(w.buf) == blockSize {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flush hashes and writes the block that buf holds. The first one waits.
+func (w *faissWriter) flush() error {
+	if w.off == 0 && w.first == nil {
+		w.first, w.buf = w.buf, make([]byte, 0, blockSize)
+		w.hashes = append(w.hashes, make([]byte, 16)...)
+		w.off = int64(len(w.first))
+		return nil
+	}
+	w.hashes = appendHash(w.hashes, w.buf)
+	if _, err := w.f.WriteAt(w.buf, w.off); err != nil {
+		return err
+	}
+	w.off += int64(len(w.buf))
+	w.buf = w.buf[:0]
+	return nil
+}
+
+// row writes a row.
+func (w *faissWriter) row(b []byte) error {
+	w.shape.rows++
+	return w.write(b)
+}
+
+// ids begins the list of ids, behind the last row; id writes one.
+func (w *faissWriter) ids() error {
+	return w.write(binary.LittleEndian.AppendUint64(nil, uint64(w.shape.rows)))
+}
+
+func (w *faissWriter) id(id int64) error {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(id))
+	return w.write(b[:])
+}
+
+// finish writes what is left, the head last, and returns the file's length.
+func (w *faissWriter) finish() (int64, error) {
+	if w.first == nil {
+		if err := w.flush(); err != nil {
+			return 0, err
+		}
+	}
+	if len(w.buf) > 0 {
+		if err := w.flush(); err != nil {
+			return 0, err
+		}
+	}
+	copy(w.first, w.shape.header())
+	copy(w.hashes, appendHash(nil, w.first))
+	_, err := w.f.WriteAt(w.first, 0)
+	return w.off, err
+}
+
+func appendHash(dst, b []byte) []byte {
+	var h [8]byte
+	binary.BigEndian.PutUint64(h[:], xxhash.Sum64(b))
+	return hex.AppendEncode(dst, h[:])
+}

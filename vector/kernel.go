@@ -1,0 +1,64 @@
+package vector
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// kernel compares q with len(out) rows that lie side by side, little-endian and
+// not aligned, and writes one number for each: the dot product, or the squared
+// distance. What it finds for a row does not depend on where the row lies or on
+// its neighbours, so one vector has one score in base, delta and overlay.
+type kernel func(q []float32, rows []byte, out []float32)
+
+func plainKernel(m Metric) kernel {
+	if m == L2 {
+		return squares
+	}
+	return dot
+}
+
+// dot in plain Go, with four sums so that one addition need not wait for the other.
+func dot(q []float32, rows []byte, out []float32) {
+	for i := range out {
+		row := rows[4*len(q)*i : 4*len(q)*(i+1)]
+		var s0, s1, s2, s3 float32
+		j := 0
+		for ; j+4 <= len(q); j += 4 {
+			s0 += q[j] * at(row, j)
+			s1 += q[j+1] * at(row, j+1)
+			s2 += q[j+2] * at(row, j+2)
+			s3 += q[j+3] * at(row, j+3)
+		}
+		for ; j < len(q); j++ {
+			s0 += q[j] * at(row, j)
+		}
+		out[i] = (s0 + s1) + (s2 + s3)
+	}
+}
+
+// squares is the squared distance in plain Go.
+func squares(q []float32, rows []byte, out []float32) {
+	for i := range out {
+		row := rows[4*len(q)*i : 4*len(q)*(i+1)]
+		var s0, s1, s2, s3 float32
+		j := 0
+		for ; j+4 <= len(q); j += 4 {
+			d0, d1, d2, d3 := q[j]-at(row, j), q[j+1]-at(row, j+1), q[j+2]-at(row, j+2), q[j+3]-at(row, j+3)
+			s0 += d0 * d0
+			s1 += d1 * d1
+			s2 += d2 * d2
+			s3 += d3 * d3
+		}
+		for ; j < len(q); j++ {
+			d := q[j] - at(row, j)
+			s0 += d * d
+		}
+		out[i] = (s0 + s1) + (s2 + s3)
+	}
+}
+
+// at is number j of a row.
+func at(row []byte, j int) float32 {
+	return math.Float32frombits(binary.LittleEndian.Uint32(row[4*j:]))
+}

@@ -1,0 +1,166 @@
+package vector
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// level is one pair, base or delta: the mapping and its FAISS file. It is shared
+// by the sets that stand one after the other.
+type level struct {
+	t     *table.Table
+	f     *file
+	x     extra
+	next  bool // the FAISS file still has the name that it had before the mapping was there
+	refs  atomic.Int64
+	first [kinds + 1]int64 // row at which each kind begins, and the number of rows
+
+	once sync.Mutex
+	dead [kinds][]int64 // a delta's dead lines; known once built is set
+	done atomic.Bool
+}
+
+// names of the files of a level.
+type names struct{ mapping, faiss, next string }
+
+var levelNames = [2]names{{BaseMapping, baseFAISS, baseNext}, {DeltaMapping, deltaFAISS, deltaNext}}
+
+// openFAISS adds the FAISS file to a level whose mapping is open.
+func (l *level) openFAISS(fsys vfs.FS, dir string, n names) error {
+	x, s, err := parseExtra(l.t.Meta().Extra)
+	if err != nil {
+		return corrupt(n.mapping, err)
+	}
+	s.rows = (x.FAISS.Size - headSize - idsHead) / (s.rowSize() + 8)
+	if s.rows < 0 || s.size() != x.FAISS.Size {
+		return corrupt(n.mapping, fmt.Errorf("a FAISS file of %d dimensions cannot have %d bytes", s.dim, x.FAISS.Size))
+	}
+	l.x = x
+	if l.f, err = openFile(fsys, dir, n.faiss, s, x.FAISS); err == nil {
+		return nil
+	}
+	if !errors.Is(err, errPair) && !missing(err) {
+		return err
+	}
+	var nerr error
+	if l.f, nerr = openFile(fsys, dir, n.next, s, x.FAISS); nerr == nil {
+		l.next = true
+		return nil
+	}
+	if !missing(nerr) && !errors.Is(nerr, errPair) {
+		return nerr
+	}
+	if missing(err) {
+		err = corrupt(n.faiss, fmt.Errorf("%w: %w", errPair, err))
+	}
+	return err
+}
+
+// lines counts a delta's dead lines, and finds where each kind's rows begin.
+func (l *level) lines(isDelta bool) error {
+	if l.done.Load() {
+		return nil
+	}
+	l.once.Lock()
+	defer l.once.Unlock()
+	if l.done.Load() {
+		return nil
+	}
+	at := int64(0)
+	for kind := range kinds {
+		l.first[kind] = at
+		at += l.t.Lines(int(kind))
+		l.dead[kind] = nil
+		if !isDelta {
+			continue
+		}
+		w := l.t.Walk(int(kind))
+		for line := int64(0); ; line++ {
+			_, value, ok, err := w.Next()
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			if isDead(value) {
+				l.dead[kind] = append(l.dead[kind], line)
+			}
+		}
+		at -= int64(len(l.dead[kind]))
+	}
+	l.first[kinds] = at
+	if at != l.f.rows {
+		return corrupt(l.t.Name(), fmt.Errorf("%d ids for the %d vectors of %s", at, l.f.rows, l.f.name))
+	}
+	l.done.Store(true)
+	return nil
+}
+
+// find is the row of a key, -1 if it has none; has says that there is a line, be
+// it a dead one. The key is as the table writes it.
+func (l *level) find(kind Kind, enc string) (row, id int64, has bool, err error) {
+	line, value, err := l.t.FindEncoded(nil, int(kind), enc)
+	if err != nil || line < 0 {
+		return -1, 0, false, err
+	}
+	if isDead(value) {
+		return -1, 0, true, nil
+	}
+	if id, err = parseID(value); err != nil {
+		return -1, 0, false, corrupt(l.t.Name(), err)
+	}
+	before, _ := slices.BinarySearch(l.dead[kind], line)
+	return l.first[kind] + line - int64(before), id, true, nil
+}
+
+// key is the key of a row, and its number.
+func (l *level) key(kind Kind, row int64) (string, int64, error) {
+	live := row - l.first[kind]
+	dead := l.dead[kind]
+	// The line is the live one of this number: as many dead ones stand before it as
+	// the first i of them with dead[i]-i > live.
+	n := sort.Search(len(dead), func(i int) bool { return dead[i]-int64(i) > live })
+	key, value, err := l.t.At(int(kind), live+int64(n))
+	if err != nil {
+		return "", 0, err
+	}
+	id, err := parseID(value)
+	if err != nil {
+		return "", 0, corrupt(l.t.Name(), err)
+	}
+	return key, id, nil
+}
+
+func (l *level) retain() bool {
+	for {
+		n := l.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if l.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (l *level) release() error {
+	if l == nil || l.refs.Add(-1) != 0 {
+		return nil
+	}
+	err := l.t.Release()
+	if l.f != nil {
+		err = errors.Join(err, l.f.mapping.Close())
+	}
+	return err
+}
+
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

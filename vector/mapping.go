@@ -1,0 +1,203 @@
+package vector
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Kind is what a vector belongs to: the section of the mapping.
+type Kind int
+
+// The kinds.
+const (
+	Memories Kind = iota
+	Assemblies
+	kinds
+)
+
+// Names in a store's folder.
+const (
+	Folder      = "vector_index"
+	baseFAISS   = Folder + "/memory_vectors.faiss"
+	baseNext    = Folder + "/memory_vectors.next.faiss"
+	deltaFAISS  = Folder + "/memory_vectors.delta.faiss"
+	deltaNext   = Folder + "/memory_vectors.delta.next.faiss"
+	mappingName = Folder + "/mapping"
+
+	// BaseMapping and DeltaMapping are the tables that say what counts.
+	BaseMapping  = mappingName + ".json"
+	DeltaMapping = mappingName + ".delta.json"
+)
+
+// Schema is the layout of mapping.json.
+func Schema() *table.Schema {
+	return &table.Schema{Name: mappingName, Sections: []table.Section{
+		{Name: "ids", Count: "vector_count", Dead: isDead, Valid: validID},
+		{Name: "assemblies", Count: "assembly_vector_count", Dead: isDead, Valid: validID},
+	}}
+}
+
+var (
+	deadLine = []byte("0")
+	errID    = errors.New("the number of a vector is an int64 above 0, in a delta also 0")
+)
+
+func isDead(value []byte) bool { return len(value) == 1 && value[0] == '0' }
+
+func validID(value []byte) error {
+	if isDead(value) {
+		return nil
+	}
+	_, err := parseID(value)
+	return err
+}
+
+// parseID reads a value that is not dead.
+func parseID(value []byte) (int64, error) {
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	if err != nil || n <= 0 || value[0] == '0' || value[0] == '+' {
+		return 0, fmt.Errorf("%w, not %.30q", errID, value)
+	}
+	return n, nil
+}
+
+// extra is what a mapping says of its FAISS file.
+type extra struct {
+	Chain     string    `json:"chain"`
+	Metric    string    `json:"metric"`
+	Dimension int       `json:"dimension"`
+	Model     string    `json:"model,omitempty"`
+	FAISS     faissFile `json:"faiss"`
+}
+
+type faissFile struct {
+	Size   int64  `json:"size"`
+	Mtime  int64  `json:"mtime"`
+	Blocks string `json:"blocks"`
+}
+
+func parseExtra(b []byte) (extra, shape, error) {
+	var x extra
+	if err := json.Unmarshal(b, &x); err != nil {
+		return x, shape{}, fmt.Errorf("the metadata do not say which FAISS file it belongs to: %w", err)
+	}
+	m, err := ParseMetric(x.Metric)
+	if err != nil {
+		return x, shape{}, err
+	}
+	if x.Dimension < 1 || x.Dimension > maxDim {
+		return x, shape{}, fmt.Errorf("%d dimensions", x.Dimension)
+	}
+	if n := (x.FAISS.Size + blockSize - 1) / blockSize; x.FAISS.Size < 0 || int64(len(x.FAISS.Blocks)) != 16*n {
+		return x, shape{}, fmt.Errorf("%d digits of hashes for %d bytes", len(x.FAISS.Blocks), x.FAISS.Size)
+	}
+	return x, shape{metric: m, dim: x.Dimension}, nil
+}
+
+// assemblyPrefix marks an assembly in a flat mapping of the old core.
+const assemblyPrefix = "asm:"
+
+// ReadMapping reads what maps ids to the numbers of vectors, in each of the forms
+// that exist, and calls add for each pair, in the order of the file:
+//
+//	{"<id>":<int64>,…}                                       flat, of other systems
+//	{"ids":{"<id>":<int64>,…},"assemblies":{…},"metadata":…} ours
+//
+// In the flat one an assembly is "asm:" and its id, and its numbers are FAISS ids
+// in one file and ordinals in another: the name of the file says which. Numbers
+// are never read as float64; one that is no int64 gives a *errs.FieldError that
+// names the id, and what is no such file an error that matches errs.ErrInvalid.
+// What add returns ends it.
+func ReadMapping(r io.Reader, add func(kind Kind, id string, number int64) error) error {
+	d := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	p := mappingReader{d: d, add: add}
+	if err := p.object(p.top); err != nil {
+		return err
+	}
+	if _, err := d.ReadToken(); err != io.EOF {
+		return p.invalid(errors.New("something follows the object"))
+	}
+	return nil
+}
+
+type mappingReader struct {
+	d   *jsontext.Decoder
+	add func(Kind, string, int64) error
+}
+
+func (p *mappingReader) invalid(err error) error {
+	return fmt.Errorf("%w: not a mapping of ids to vectors: byte %d: %w", errs.ErrInvalid, p.d.InputOffset(), err)
+}
+
+// object calls member with the name of each member; the value is its to read.
+func (p *mappingReader) object(member func(name string) error) error {
+	if k := p.d.PeekKind(); k != '{' {
+		_, err := p.d.ReadToken()
+		if err == nil {
+			err = fmt.Errorf("%v where an object begins", k)
+		}
+		return p.invalid(err)
+	}
+	if _, err := p.d.ReadToken(); err != nil {
+		return p.invalid(err)
+	}
+	for p.d.PeekKind() == '"' {
+		t, err := p.d.ReadToken()
+		if err != nil {
+			return p.invalid(err)
+		}
+		if err := member(t.String()); err != nil {
+			return err
+		}
+	}
+	if _, err := p.d.ReadToken(); err != nil { // the end, or what stands where it should
+		return p.invalid(err)
+	}
+	return nil
+}
+
+func (p *mappingReader) top(name string) error {
+	if p.d.PeekKind() == '{' {
+		switch name {
+		case "ids":
+			return p.object(func(id string) error { return p.pair(Memories, id) })
+		case "assemblies":
+			return p.object(func(id string) error { return p.pair(Assemblies, id) })
+		}
+		if err := p.d.SkipValue(); err != nil {
+			return p.invalid(err)
+		}
+		return nil
+	}
+	if name == "end" && p.d.PeekKind() == '"' { // the last member of ours
+		if err := p.d.SkipValue(); err != nil {
+			return p.invalid(err)
+		}
+		return nil
+	}
+	if id, ok := strings.CutPrefix(name, assemblyPrefix); ok {
+		return p.pair(Assemblies, id)
+	}
+	return p.pair(Memories, name)
+}
+
+func (p *mappingReader) pair(kind Kind, id string) error {
+	v, err := p.d.ReadValue()
+	if err != nil {
+		return p.invalid(err)
+	}
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil {
+		return &errs.FieldError{Field: "vector of " + errs.Quote(id), Value: errs.Quote(string(v)), Err: errors.New("it is no 64-bit integer")}
+	}
+	return p.add(kind, id, n)
+}

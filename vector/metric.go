@@ -1,0 +1,108 @@
+package vector
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Metric says how near two vectors are. Its number is FAISS's.
+type Metric int32
+
+// The metrics.
+const (
+	IP Metric = 0 // cosine: the inner product of vectors of length 1
+	L2 Metric = 1 // the squared distance
+)
+
+// String is the metric's name in config.json and in mapping.json.
+func (m Metric) String() string {
+	switch m {
+	case IP:
+		return "ip"
+	case L2:
+		return "l2"
+	}
+	return fmt.Sprintf("metric %d", int32(m))
+}
+
+// ParseMetric reads a name that String writes; "" is IP.
+func ParseMetric(s string) (Metric, error) {
+	switch s {
+	case "", "ip":
+		return IP, nil
+	case "l2":
+		return L2, nil
+	}
+	return 0, &errs.FieldError{Field: "metric", Value: errs.Quote(s), Err: errors.New(`it is "ip" or "l2"`)}
+}
+
+// Score turns what a kernel found into a score: the cosine, or 1/(1+d²). Greater
+// is nearer.
+func (m Metric) score(v float32) float64 {
+	if m == L2 {
+		return 1 / (1 + float64(v))
+	}
+	return max(-1, min(1, float64(v))) // rounding goes beyond by some 1e-7
+}
+
+// Row appends v as a row holds it: as it is for L2, of length 1 for IP; a zero
+// vector stays zero. The bits do not depend on the machine: the squares are
+// exact in float64, and no addition can be fused into more.
+func (m Metric) Row(dst []byte, v []float32) []byte {
+	norm := 1.0
+	if m == IP {
+		if norm = Norm(v); norm == 0 {
+			norm = 1
+		}
+	}
+	for _, x := range v {
+		if norm != 1 {
+			x = float32(float64(x) / norm)
+		}
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
+	}
+	return dst
+}
+
+// Norm is the length of v.
+func Norm(v []float32) float64 {
+	var sum float64
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	return math.Sqrt(sum)
+}
+
+// query is v as it is compared with rows.
+func (m Metric) query(v []float32) []float32 {
+	row := m.Row(make([]byte, 0, 4*len(v)), v)
+	q := make([]float32, len(v))
+	for j := range q {
+		q[j] = at(row, j)
+	}
+	return q
+}
+
+// zero says whether a row is the zero vector, which never matches. Minus zero is zero.
+func zero(row []byte) bool {
+	for ; len(row) >= 4; row = row[4:] {
+		if binary.LittleEndian.Uint32(row)<<1 != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckFinite refuses NaN and infinity, naming where in field they stand.
+func CheckFinite(field string, v []float32) error {
+	for i, x := range v {
+		if d := x - x; d != 0 { // NaN for all that is not finite
+			return &errs.FieldError{Field: fmt.Sprintf("%s[%d]", field, i), Value: fmt.Sprint(x), Err: errors.New("a vector has only finite numbers")}
+		}
+	}
+	return nil
+}

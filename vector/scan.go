@@ -1,0 +1,96 @@
+package vector
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// chunkBytes is about how much one worker takes at a time: it stays in the
+// core's own cache between its hash and the kernel.
+const chunkBytes = 256 << 10
+
+// scan returns the best k rows of a level that neither the delta nor the overlay
+// hides.
+func (s *search) scan(ctx context.Context, i, k int) ([]candidate, error) {
+	l := s.v.set.levels[i]
+	if l == nil {
+		return nil, nil
+	}
+	w := scanner{s: s, l: l, level: i, to: l.end(s.q.Kind), step: max(1, chunkBytes/l.f.rowSize())}
+	w.next.Store(l.first[s.q.Kind])
+	n := int((w.to - w.next.Load() + w.step - 1) / w.step)
+	workers := max(1, min(s.q.Workers, n))
+	tops := make([]top, workers)
+	for j := range tops {
+		tops[j].k = k
+	}
+	if workers == 1 {
+		w.run(ctx, &tops[0])
+	} else {
+		var wg sync.WaitGroup
+		for j := range tops {
+			wg.Go(func() { w.run(ctx, &tops[j]) })
+		}
+		wg.Wait()
+	}
+	if err := w.err.Load(); err != nil {
+		return nil, *err
+	}
+	return best(k, tops), nil
+}
+
+// scanner is what the workers share.
+type scanner struct {
+	s     *search
+	l     *level
+	level int
+	to    int64
+	step  int64
+	next  atomic.Int64
+	err   atomic.Pointer[error]
+}
+
+// run takes chunks until there are no more.
+func (w *scanner) run(ctx context.Context, t *top) {
+	out := make([]float32, w.step)
+	for w.err.Load() == nil {
+		from := w.next.Add(w.step) - w.step
+		if from >= w.to {
+			return
+		}
+		err := ctx.Err()
+		if err == nil {
+			to := min(from+w.step, w.to)
+			err = w.l.f.guard(func() error { return w.chunk(from, to, out[:to-from], t) })
+		}
+		if err != nil {
+			w.err.CompareAndSwap(nil, &err)
+			return
+		}
+	}
+}
+
+// chunk compares the rows [from, to); under guard.
+func (w *scanner) chunk(from, to int64, out []float32, t *top) error {
+	f := w.l.f
+	if err := f.touchRows(from, to); err != nil {
+		return err
+	}
+	rows := f.bytes(from, to)
+	w.s.kernel(w.s.vector, rows, out)
+	var below bitmap
+	if w.level == base {
+		below = w.s.v.set.hidden
+	}
+	over := w.s.v.hidden[w.level]
+	size := f.rowSize()
+	for i, x := range out {
+		c := candidate{w.s.value(x), from + int64(i)}
+		if !t.wants(c) || below.has(c.row) || over.has(c.row) || zero(rows[int64(i)*size:int64(i+1)*size]) {
+			continue
+		}
+		t.add(c)
+	}
+	return nil
+}

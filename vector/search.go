@@ -1,0 +1,271 @@
+package vector
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// ErrDimension: a vector does not have the store's number of dimensions.
+var ErrDimension = errors.New("wrong dimension")
+
+// Query is what Search looks for.
+type Query struct {
+	Kind   Kind
+	Vector []float32
+	Limit  int // how many hits; at least 1
+	// MinScore is the lowest score that is wanted; 0 is no minimum.
+	MinScore float64
+	// Accept is asked of candidates, the best first, until Limit were accepted. nil
+	// accepts all. It is called without locks, and never twice for one key.
+	Accept func(key string) (bool, error)
+	// Keys, if not nil, are the only ones that are compared: what a selective
+	// filter leaves.
+	Keys []string
+	// Workers is how many goroutines share the work; 0 and 1 start none.
+	Workers int
+}
+
+// Hit is one result.
+type Hit struct {
+	Key   string
+	ID    int64   // the number of the vector
+	Score float64 // the cosine, or 1/(1+d²)
+}
+
+// found is a candidate with its key.
+type found struct {
+	Hit
+	val float32
+	enc string // the key as a table writes it, whose order is that of the rows
+}
+
+// Search compares every vector of a kind with the query's and returns the
+// nearest, the best first, equal scores in the order of their keys. A query of
+// another dimension matches ErrDimension; one that is zero, where only direction
+// counts, and one that is not finite, are *errs.FieldError.
+func (v *View) Search(ctx context.Context, q Query) ([]Hit, error) {
+	if q.Limit < 1 {
+		return nil, fmt.Errorf("%w: Limit %d", errs.ErrInvalid, q.Limit)
+	}
+	dim := v.Dim()
+	if dim == 0 {
+		return nil, nil // there is no vector
+	}
+	if err := v.checkQuery(q.Vector, dim); err != nil {
+		return nil, err
+	}
+	s := search{v: v, q: &q, vector: v.metric.query(q.Vector), kernel: kernelOf(v.metric)}
+	if q.Keys != nil {
+		list, err := s.only(ctx, q.Keys)
+		if err != nil {
+			return nil, err
+		}
+		hits, _, err := s.accept(ctx, list)
+		return hits, err
+	}
+	// What the filter leaves is not known before: fetch more when it was too little.
+	k := q.Limit
+	if q.Accept != nil {
+		k = max(4*q.Limit, 64)
+	}
+	for {
+		list, more, err := s.best(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		hits, enough, err := s.accept(ctx, list)
+		if err != nil || enough || !more {
+			return hits, err
+		}
+		k *= 8
+	}
+}
+
+func (v *View) checkQuery(vector []float32, dim int) error {
+	if len(vector) != dim {
+		return &errs.FieldError{Field: "vector", Value: fmt.Sprintf("of %d dimensions", len(vector)), Limit: fmt.Sprintf("%d, as the store's", dim), Err: ErrDimension}
+	}
+	if err := CheckFinite("vector", vector); err != nil {
+		return err
+	}
+	if v.metric == IP && Norm(vector) == 0 {
+		return &errs.FieldError{Field: "vector", Err: errors.New("it is zero: it has no direction to compare")}
+	}
+	return nil
+}
+
+// search is one call of Search.
+type search struct {
+	v      *View
+	q      *Query
+	vector []float32
+	kernel kernel
+	judged map[string]bool // what Accept said
+}
+
+// value turns what the kernel found into what grows with nearness.
+func (s *search) value(x float32) float32 {
+	if s.v.metric == L2 {
+		return -x
+	}
+	return x
+}
+
+func (s *search) found(key, enc string, id int64, val float32) found {
+	x := val
+	if s.v.metric == L2 {
+		x = -val
+	}
+	return found{Hit: Hit{Key: key, ID: id, Score: s.v.metric.score(x)}, val: val, enc: enc}
+}
+
+// accept asks of candidates, the best first, until there are enough. enough is
+// also true when no worse one can be wanted.
+func (s *search) accept(ctx context.Context, list []found) (hits []Hit, enough bool, err error) {
+	for i := range list {
+		h := &list[i].Hit
+		if s.q.MinScore != 0 && h.Score < s.q.MinScore {
+			return hits, true, nil
+		}
+		ok := true
+		if s.q.Accept != nil {
+			var known bool
+			if ok, known = s.judged[h.Key]; !known {
+				if err := ctx.Err(); err != nil {
+					return nil, false, err
+				}
+				if ok, err = s.q.Accept(h.Key); err != nil {
+					return nil, false, err
+				}
+				if s.judged == nil {
+					s.judged = map[string]bool{}
+				}
+				s.judged[h.Key] = ok
+			}
+		}
+		if !ok {
+			continue
+		}
+		if hits = append(hits, *h); len(hits) == s.q.Limit {
+			return hits, true, nil
+		}
+	}
+	return hits, false, nil
+}
+
+func sortFound(list []found) {
+	slices.SortFunc(list, func(a, b found) int {
+		return cmp.Or(cmp.Compare(b.val, a.val), strings.Compare(a.enc, b.enc))
+	})
+}
+
+// best returns the best k of all. more says that there may be others behind them.
+func (s *search) best(ctx context.Context, k int) (list []found, more bool, err error) {
+	for {
+		list, more, missed, err := s.bestOnce(ctx, k)
+		if err != nil || !missed {
+			return list, more, err
+		}
+		// What came into the overlay meanwhile took the place of good candidates:
+		// the next ones are not known.
+	}
+}
+
+func (s *search) bestOnce(ctx context.Context, k int) (list []found, more, missed bool, err error) {
+	var rows [2][]candidate
+	for i := range s.v.set.levels {
+		if rows[i], err = s.scan(ctx, i, k); err != nil {
+			return nil, false, false, err
+		}
+	}
+	// The overlay comes last and is not changed meanwhile: what it hid while the
+	// files were scanned it has a newer row of, or knows to be gone.
+	s.v.mu.RLock()
+	for i, level := range rows {
+		full := len(level) == k
+		rows[i] = slices.DeleteFunc(level, func(c candidate) bool { return s.v.hidden[i].has(c.row) })
+		missed = missed || full && len(rows[i]) < k
+		more = more || full
+	}
+	list = s.overlay()
+	s.v.mu.RUnlock()
+	if missed {
+		return nil, false, true, nil
+	}
+	for i, level := range rows {
+		for _, c := range level {
+			key, id, err := s.v.set.levels[i].key(s.q.Kind, c.row)
+			if err != nil {
+				return nil, false, false, err
+			}
+			enc, err := table.EncodeKey(key)
+			if err != nil {
+				return nil, false, false, err
+			}
+			list = append(list, s.found(key, enc, id, c.val))
+		}
+	}
+	sortFound(list)
+	if len(list) > k {
+		list, more = list[:k], true
+	}
+	return list, more, false, nil
+}
+
+// overlay compares the overlay's rows; v.mu is held. There are as many as fit the
+// log's budget, so they are sorted with the rest and need no heap.
+func (s *search) overlay() []found {
+	o := &s.v.over[s.q.Kind]
+	n := len(o.keys)
+	if n == 0 {
+		return nil
+	}
+	out := make([]float32, n)
+	s.kernel(s.vector, o.rows, out)
+	list := make([]found, 0, n)
+	for i, x := range out {
+		if o.ids[i] == 0 || zero(o.rows[i*4*len(s.vector):(i+1)*4*len(s.vector)]) {
+			continue
+		}
+		key, _ := table.Decode([]byte(o.keys[i]))
+		list = append(list, s.found(key, o.keys[i], o.ids[i], s.value(x)))
+	}
+	return list
+}
+
+// only compares the vectors of some keys.
+func (s *search) only(ctx context.Context, keys []string) ([]found, error) {
+	var list []found
+	var row []byte
+	var out [1]float32
+	for i, key := range keys {
+		if i&1023 == 0 {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
+		enc, err := table.EncodeKey(key)
+		if err != nil {
+			return nil, err
+		}
+		var id int64
+		var ok bool
+		if row, id, ok, err = s.v.Row(row[:0], s.q.Kind, key); err != nil {
+			return nil, err
+		}
+		if !ok || zero(row) {
+			continue
+		}
+		s.kernel(s.vector, row, out[:])
+		list = append(list, s.found(key, enc, id, s.value(out[0])))
+	}
+	sortFound(list)
+	return slices.CompactFunc(list, func(a, b found) bool { return a.enc == b.enc }), nil
+}

@@ -1,0 +1,301 @@
+package vector
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// ErrForeign: the files belong to another store.
+var ErrForeign = table.ErrForeign
+
+// Set is the base with the delta over it, as of one LSN. It never changes.
+// Readers hold a reference.
+type Set struct {
+	levels [2]*level // base, delta; nil where there is none
+	shape            // rows are the live ones of both
+	lsn    uint64
+	count  [kinds]int64
+	refs   atomic.Int64
+
+	once   sync.Mutex
+	hidden bitmap // of the base's rows, those that the delta hides; nil before ready
+	done   atomic.Bool
+}
+
+const (
+	base = iota
+	delta
+)
+
+// loadTries bounds how often Load starts over. One more look is enough for each
+// write that ends meanwhile.
+const loadTries = 8
+
+// Load maps the vectors of a store. Where there are none it is an empty set up to
+// 0; files that are torn, of another store or not of one another are an error,
+// never an empty set. What prev has open is shared. The caller owns one reference.
+func Load(fsys vfs.FS, dir, store string, prev *Set) (s *Set, err error) {
+	for range loadTries {
+		if s, err = loadOnce(fsys, dir, store, prev); !errors.Is(err, errPair) {
+			return s, err
+		}
+	}
+	return nil, err
+}
+
+// Empty is a set without files.
+func Empty() *Set {
+	s := &Set{}
+	s.refs.Store(1)
+	return s
+}
+
+// loadOnce opens the delta's mapping first, then the base: who merges puts the new
+// base in place before the delta goes.
+func loadOnce(fsys vfs.FS, dir, store string, prev *Set) (_ *Set, err error) {
+	s := Empty()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Release())
+		}
+	}()
+	for _, i := range []int{delta, base} {
+		if s.levels[i], err = openLevel(fsys, dir, store, i, prev); err != nil {
+			return nil, err
+		}
+	}
+	b, d := s.levels[base], s.levels[delta]
+	if d != nil && (b == nil || d.t.Meta().From > b.t.Meta().LSN || d.t.Meta().LSN <= b.t.Meta().LSN) {
+		s.levels[delta] = nil
+		if err := d.release(); err != nil {
+			return nil, err
+		}
+		d = nil
+	}
+	for i, l := range s.levels {
+		if l != nil && l.f == nil {
+			if err := l.openFAISS(fsys, dir, levelNames[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, s.fill()
+}
+
+// openLevel opens a mapping, or takes another reference to the level that prev has
+// when that is what the files hold. A missing one is nil.
+func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error) {
+	if prev != nil && prev.levels[i] != nil {
+		if had := prev.levels[i]; !had.next && had.t.Stands(fsys, dir) && had.retain() {
+			return had, nil
+		}
+	}
+	t, err := table.Open(fsys, dir, levelNames[i].mapping, Schema())
+	if missing(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &level{t: t}
+	l.refs.Store(1)
+	if got := t.Meta().Store; got != store {
+		return nil, errors.Join(fmt.Errorf("%s %w: it says %s, this is %s", t.Name(), ErrForeign, got, store), l.release())
+	}
+	return l, nil
+}
+
+// fill takes the numbers from the levels.
+func (s *Set) fill() error {
+	b, d := s.levels[base], s.levels[delta]
+	if b == nil {
+		return nil
+	}
+	top := b
+	if d != nil {
+		top = d
+		if d.f.dim != b.f.dim || d.f.metric != b.f.metric {
+			return corrupt(DeltaMapping, fmt.Errorf("%d dimensions, %v, over a base of %d, %v", d.f.dim, d.f.metric, b.f.dim, b.f.metric))
+		}
+	}
+	s.shape = shape{metric: top.f.metric, dim: top.f.dim}
+	s.lsn = top.t.Meta().LSN
+	for kind := range kinds {
+		s.count[kind] = top.t.Live(int(kind))
+		s.rows += s.count[kind]
+	}
+	if lines := b.t.Lines(0) + b.t.Lines(1); lines != b.f.rows {
+		return corrupt(BaseMapping, fmt.Errorf("%d ids for the %d vectors of %s", lines, b.f.rows, b.f.name))
+	}
+	return nil
+}
+
+// ready finds out which rows of the base the delta hides: once, when somebody
+// first searches.
+func (s *Set) ready() error {
+	if s.done.Load() {
+		return nil
+	}
+	s.once.Lock()
+	defer s.once.Unlock()
+	if s.done.Load() {
+		return nil
+	}
+	b, d := s.levels[base], s.levels[delta]
+	if b != nil {
+		if err := b.lines(false); err != nil {
+			return err
+		}
+	}
+	if d != nil {
+		if err := d.lines(true); err != nil {
+			return err
+		}
+		hidden := newBitmap(b.f.rows)
+		for kind := range kinds {
+			w := d.t.Walk(int(kind))
+			for {
+				key, _, ok, err := w.Next()
+				if err != nil {
+					return err
+				}
+				if !ok {
+					break
+				}
+				row, _, _, err := b.find(kind, string(key))
+				if err != nil {
+					return err
+				}
+				if row >= 0 {
+					hidden.set(row)
+				}
+			}
+		}
+		s.hidden = hidden
+	}
+	s.done.Store(true)
+	return nil
+}
+
+// LSN is the position up to which the set covers everything.
+func (s *Set) LSN() uint64 { return s.lsn }
+
+// Exists says whether there is any file.
+func (s *Set) Exists() bool { return s.levels[base] != nil }
+
+// Count is the number of vectors of a kind.
+func (s *Set) Count(kind Kind) int64 { return s.count[kind] }
+
+// Dim is the number of dimensions, 0 where there is no file.
+func (s *Set) Dim() int { return s.dim }
+
+// Metric is how the vectors are compared.
+func (s *Set) Metric() Metric { return s.metric }
+
+// Model is what made the vectors, "" if nobody said.
+func (s *Set) Model() string {
+	if l := s.top(); l != nil {
+		return l.x.Model
+	}
+	return ""
+}
+
+// Chain is the chain hash of the log at the set's LSN, as hex.
+func (s *Set) Chain() string {
+	if l := s.top(); l != nil {
+		return l.x.Chain
+	}
+	return ""
+}
+
+// Bytes is the size of all its files.
+func (s *Set) Bytes() int64 {
+	n := int64(0)
+	for _, l := range s.levels {
+		if l != nil {
+			n += l.t.Size() + l.f.size()
+		}
+	}
+	return n
+}
+
+func (s *Set) top() *level {
+	if s.levels[delta] != nil {
+		return s.levels[delta]
+	}
+	return s.levels[base]
+}
+
+// ID is the number of a key's vector, 0 if it has none.
+func (s *Set) ID(kind Kind, key string) (int64, error) {
+	_, _, id, err := s.find(kind, key)
+	return id, err
+}
+
+// find looks a key up in delta and base; level is -1 where it has no vector.
+func (s *Set) find(kind Kind, key string) (at int, row, id int64, err error) {
+	enc, err := table.EncodeKey(key)
+	if err != nil {
+		return -1, -1, 0, err
+	}
+	if err := s.ready(); err != nil {
+		return -1, -1, 0, err
+	}
+	for _, i := range []int{delta, base} {
+		if s.levels[i] == nil {
+			continue
+		}
+		row, id, has, err := s.levels[i].find(kind, enc)
+		if err != nil {
+			return -1, -1, 0, err
+		}
+		if row >= 0 {
+			return i, row, id, nil
+		}
+		if has {
+			break
+		}
+	}
+	return -1, -1, 0, nil
+}
+
+// Row appends the row of a key to dst, as the file holds it; ok is false if it has none.
+func (s *Set) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok bool, err error) {
+	at, row, id, err := s.find(kind, key)
+	if err != nil || at < 0 {
+		return dst, 0, false, err
+	}
+	dst, err = s.levels[at].f.row(dst, row)
+	return dst, id, err == nil, err
+}
+
+// Retain takes another reference. It fails when the last one is gone.
+func (s *Set) Retain() bool {
+	for {
+		n := s.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if s.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Release gives a reference back; the last one unmaps the files.
+func (s *Set) Release() error {
+	if s.refs.Add(-1) != 0 {
+		return nil
+	}
+	return errors.Join(s.levels[base].release(), s.levels[delta].release())
+}
+
+func corrupt(path string, err error) error {
+	return &errs.CorruptionError{Path: path, Offset: -1, Err: err}
+}

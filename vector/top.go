@@ -1,0 +1,71 @@
+package vector
+
+import "slices"
+
+// candidate is a row that may be among the best. val is greater where it is nearer.
+type candidate struct {
+	val float32
+	row int64
+}
+
+// worse says that a stands behind b: rows are in the order of the ids.
+func worse(a, b candidate) bool { return a.val < b.val || a.val == b.val && a.row > b.row }
+
+// top holds the best k candidates in a heap whose root is the worst of them.
+type top struct {
+	k    int
+	heap []candidate
+}
+
+// wants says whether a candidate would get in.
+func (t *top) wants(c candidate) bool {
+	return len(t.heap) < t.k || len(t.heap) > 0 && worse(t.heap[0], c)
+}
+
+// add takes a candidate in that it wants.
+func (t *top) add(c candidate) {
+	h := t.heap
+	if len(h) < t.k {
+		h = append(h, c)
+		i := len(h) - 1
+		for i > 0 && worse(h[i], h[(i-1)/2]) {
+			h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+			i = (i - 1) / 2
+		}
+		t.heap = h
+		return
+	}
+	h[0] = c
+	for i := 0; ; {
+		j := 2*i + 1
+		if j >= len(h) {
+			return
+		}
+		if j+1 < len(h) && worse(h[j+1], h[j]) {
+			j++
+		}
+		if !worse(h[j], h[i]) {
+			return
+		}
+		h[i], h[j] = h[j], h[i]
+		i = j
+	}
+}
+
+// best merges the heaps of several workers: the best k, in order.
+func best(k int, tops []top) []candidate {
+	var all []candidate
+	for i := range tops {
+		all = append(all, tops[i].heap...)
+	}
+	slices.SortFunc(all, func(a, b candidate) int {
+		switch {
+		case worse(b, a):
+			return -1
+		case worse(a, b):
+			return 1
+		}
+		return 0
+	})
+	return all[:min(k, len(all))]
+}

@@ -1,0 +1,209 @@
+package vector
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/varve-db/varve/index/table"
+)
+
+// View is a set with what came since: the overlay, in the heap. It may be filled
+// and searched by several goroutines at once.
+type View struct {
+	set    *Set
+	metric Metric
+	dim    int
+
+	mu     sync.RWMutex
+	hidden [2]bitmap // of the levels' rows, those that the overlay hides
+	over   [kinds]overlay
+	size   int // keys that the overlay speaks of
+}
+
+// overlay is a contiguous matrix that grows. A key has one row at most, which its
+// next vector takes over.
+type overlay struct {
+	rows []byte
+	keys []string // by row, as a table writes them
+	ids  []int64  // by row, 0: gone
+	at   map[string]int
+}
+
+// gone is the row of a key that has no vector any more, and never had one here.
+const gone = -1
+
+// NewView lays an empty overlay over a set, and takes over the caller's reference.
+// Where the set has no files metric and dim are the store's; dim 0 is not known yet.
+func NewView(set *Set, metric Metric, dim int) (*View, error) {
+	if err := set.ready(); err != nil {
+		return nil, err
+	}
+	v := &View{set: set, metric: metric, dim: dim}
+	for i, l := range set.levels {
+		if l != nil {
+			v.metric, v.dim = set.metric, set.dim
+			v.hidden[i] = newBitmap(l.f.rows)
+		}
+	}
+	for kind := range v.over {
+		v.over[kind].at = map[string]int{}
+	}
+	return v, nil
+}
+
+// Set is the set below. It lives as long as the view.
+func (v *View) Set() *Set { return v.set }
+
+// Retain takes another reference to the set. It fails when the last one is gone.
+func (v *View) Retain() bool { return v.set.Retain() }
+
+// Release gives a reference back.
+func (v *View) Release() error { return v.set.Release() }
+
+// Dim is the number of dimensions, 0 while it is not known.
+func (v *View) Dim() int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.dim
+}
+
+// Overlay is the number of keys that changed since the set was written.
+func (v *View) Overlay() int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.size
+}
+
+// Put says that a key has this vector now, which may be what it had before. The
+// first vector decides the dimension; one of another dimension is an error, and
+// the key has no vector then.
+func (v *View) Put(kind Kind, key string, id int64, vector []float32) error {
+	enc, err := table.EncodeKey(key)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	if v.dim == 0 {
+		v.dim = len(vector)
+	}
+	dim := v.dim
+	v.mu.Unlock()
+	if len(vector) != dim {
+		if err := v.Delete(kind, key); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: %d dimensions, the store has %d", ErrDimension, len(vector), dim)
+	}
+	row := v.metric.Row(make([]byte, 0, 4*dim), vector)
+	level, at, had, err := v.set.find(kind, key)
+	if err != nil {
+		return err
+	}
+	same := false
+	if level >= 0 && had == id {
+		old, err := v.set.levels[level].f.row(nil, at)
+		if err != nil {
+			return err
+		}
+		same = bytes.Equal(old, row)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	o := &v.over[kind]
+	i, known := o.at[enc]
+	if !known {
+		if same {
+			return nil // as the set has it
+		}
+		v.hide(level, at)
+		i = gone
+		v.size++
+	}
+	if i == gone {
+		o.at[enc] = len(o.keys)
+		o.keys, o.ids, o.rows = append(o.keys, enc), append(o.ids, id), append(o.rows, row...)
+		return nil
+	}
+	o.ids[i] = id
+	copy(o.rows[i*4*dim:], row)
+	return nil
+}
+
+// Delete says that a key has no vector now.
+func (v *View) Delete(kind Kind, key string) error {
+	enc, err := table.EncodeKey(key)
+	if err != nil {
+		return err
+	}
+	level, at, _, err := v.set.find(kind, key)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	o := &v.over[kind]
+	i, known := o.at[enc]
+	switch {
+	case known && i != gone:
+		o.ids[i] = 0
+	case !known && level >= 0:
+		v.hide(level, at)
+		v.size++
+		o.at[enc] = gone
+	}
+	return nil
+}
+
+// hide: the overlay speaks of this row of the set now.
+func (v *View) hide(level int, row int64) {
+	if level >= 0 {
+		v.hidden[level].set(row)
+	}
+}
+
+// Row appends the row of a key as it is now; ok is false if it has none.
+func (v *View) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok bool, err error) {
+	enc, err := table.EncodeKey(key)
+	if err != nil {
+		return dst, 0, false, err
+	}
+	v.mu.RLock()
+	o := &v.over[kind]
+	i, known := o.at[enc]
+	if known && i != gone && o.ids[i] != 0 {
+		dst, id = append(dst, o.rows[i*4*v.dim:(i+1)*4*v.dim]...), o.ids[i]
+	}
+	v.mu.RUnlock()
+	if known {
+		return dst, id, id != 0, nil
+	}
+	return v.set.Row(dst, kind, key)
+}
+
+// Count is the number of vectors of a kind, as it is now.
+func (v *View) Count(kind Kind) int64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	n := v.set.count[kind]
+	o := &v.over[kind]
+	for _, id := range o.ids {
+		if id != 0 {
+			n++
+		}
+	}
+	for i, l := range v.set.levels {
+		if l == nil {
+			continue
+		}
+		for row := l.first[kind]; row < l.end(kind); row++ {
+			if v.hidden[i].has(row) {
+				n--
+			}
+		}
+	}
+	return n
+}
+
+// end is the row behind the last one of a kind.
+func (l *level) end(kind Kind) int64 { return l.first[kind+1] }

@@ -1,0 +1,284 @@
+package vector
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Target says where a write goes and what it will cover.
+type Target struct {
+	FS   vfs.FS
+	Dir  string      // the store
+	Temp string      // path of temp files without their endings, on the same file system; nobody else uses it
+	Perm fs.FileMode // of the files, 0 is 0600
+	// FolderPerm is that of vector_index, if it has to be made; 0 is 0700.
+	FolderPerm fs.FileMode
+
+	Store  string // the store's UUID
+	Chain  uint64 // checksum of the log's last frame before LSN
+	LSN    uint64 // the set with the edits covers everything below it
+	Now    time.Time
+	Metric Metric
+	Dim    int
+	Model  string
+}
+
+// Written is what a write did.
+type Written struct {
+	Name    string // of the FAISS file, relative to the store
+	Size    int64  // of it
+	LSN     uint64
+	Vectors int64 // of all in the set, now
+	Skipped int   // edits whose vector was not there
+}
+
+// ErrNoBase: a delta needs a base to lie over.
+var ErrNoBase = table.ErrNoBase
+
+const (
+	smallBase  = 1 << 20 // below it every write merges
+	deltaShare = 8       // a delta larger than this part of the base is merged
+)
+
+// MergeDue says whether the next write should be a base: there is none, it is
+// small, or the delta has grown to an eighth of it.
+func (s *Set) MergeDue() bool {
+	b, d := s.levels[base], s.levels[delta]
+	if b == nil || b.f.size() < smallBase {
+		return true
+	}
+	return d != nil && d.f.size() > b.f.size()/deltaShare
+}
+
+// HasDelta says whether the set is in two pairs of files.
+func (s *Set) HasDelta() bool { return s.levels[delta] != nil }
+
+// WriteBase merges the set and the edits into a new base and removes the delta.
+// The set stays as it is; Load finds the new one. It must have been loaded under
+// flush.lock, as the folder is now. Where its dimension or its metric are not the
+// target's it must be Empty.
+func WriteBase(s *Set, to Target, p Plan) (Written, error) {
+	w, err := write(s, to, p, base)
+	if err != nil {
+		return w, err
+	}
+	return w, dropDelta(to)
+}
+
+// WriteDelta writes the edits, over those of the set's delta, as the new delta.
+func WriteDelta(s *Set, to Target, p Plan) (Written, error) {
+	if s.levels[base] == nil {
+		return Written{}, ErrNoBase
+	}
+	if from := s.levels[base].t.Meta().LSN; to.LSN <= from {
+		return Written{}, fmt.Errorf("%s up to %d would add nothing to the base up to %d", DeltaMapping, to.LSN, from)
+	}
+	return write(s, to, p, delta)
+}
+
+func write(s *Set, to Target, p Plan, which int) (w Written, err error) {
+	n := levelNames[which]
+	w = Written{Name: n.faiss, LSN: to.LSN}
+	if to.LSN < s.lsn {
+		return w, fmt.Errorf("write %s up to %d: what stands reaches %d", n.faiss, to.LSN, s.lsn)
+	}
+	if s.Exists() && (s.dim != to.Dim || s.metric != to.Metric) {
+		return w, fmt.Errorf("write %s of %d dimensions, %v, over %d, %v", n.faiss, to.Dim, to.Metric, s.dim, s.metric)
+	}
+	if to.Perm == 0 {
+		to.Perm = 0o600
+	}
+	if to.FolderPerm == 0 {
+		to.FolderPerm = 0o700
+	}
+	if err := s.ready(); err != nil {
+		return w, err
+	}
+	folder := filepath.Join(to.Dir, Folder)
+	if err := vfs.MkdirAll(to.FS, folder, to.FolderPerm); err != nil {
+		return w, err
+	}
+	if err := settle(s, to); err != nil {
+		return w, fmt.Errorf("finish the write before: %w", err)
+	}
+	if err := fill(s, to, p, which, &w); err != nil {
+		return w, fmt.Errorf("write %s: %w", n.faiss, err)
+	}
+	if err := place(to, n, folder); err != nil {
+		for _, end := range []string{".faiss", ".mapping"} {
+			if rerr := to.FS.Remove(to.Temp + end); !missing(rerr) {
+				err = errors.Join(err, rerr)
+			}
+		}
+		return w, fmt.Errorf("put %s in place: %w", n.faiss, err)
+	}
+	return w, nil
+}
+
+// place gives both files their names. Each step is durable before the next; see
+// the package comment.
+func place(to Target, n names, folder string) error {
+	for _, step := range [][2]string{
+		{to.Temp + ".faiss", filepath.Join(to.Dir, n.next)},
+		{to.Temp + ".mapping", filepath.Join(to.Dir, n.mapping)},
+		{filepath.Join(to.Dir, n.next), filepath.Join(to.Dir, n.faiss)},
+	} {
+		if err := to.FS.Rename(step[0], step[1]); err != nil {
+			return err
+		}
+		if err := to.FS.SyncDir(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle gives FAISS files their names that a killed writer left under next, and
+// removes what belongs to nobody.
+func settle(s *Set, to Target) error {
+	changed := false
+	for i, n := range levelNames {
+		next := filepath.Join(to.Dir, n.next)
+		var err error
+		if l := s.levels[i]; l != nil && l.next {
+			err = to.FS.Rename(next, filepath.Join(to.Dir, n.faiss))
+		} else {
+			err = to.FS.Remove(next)
+		}
+		if missing(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	return to.FS.SyncDir(filepath.Join(to.Dir, Folder))
+}
+
+// dropDelta removes the delta, which the new base holds: the mapping first.
+func dropDelta(to Target) error {
+	changed := false
+	for _, name := range []string{DeltaMapping, deltaFAISS, deltaNext} {
+		err := to.FS.Remove(filepath.Join(to.Dir, name))
+		if missing(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("remove %s, which the new base holds: %w", name, err)
+		}
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	return to.FS.SyncDir(filepath.Join(to.Dir, Folder))
+}
+
+// fill writes both temp files and syncs them. When it fails they are removed, so
+// that a full disk gets its space back.
+func fill(s *Set, to Target, p Plan, which int, w *Written) error {
+	var f [2]vfs.File
+	var err error
+	path := [2]string{to.Temp + ".faiss", to.Temp + ".mapping"}
+	for i := range f {
+		// Not O_TRUNC: what a crash left here may be open or linked elsewhere.
+		if err = to.FS.Remove(path[i]); err != nil && !missing(err) {
+			break
+		}
+		if f[i], err = to.FS.OpenFile(path[i], os.O_RDWR|os.O_CREATE|os.O_EXCL, to.Perm); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = both(s, to, p, which, f, w)
+	}
+	for i := range f {
+		if f[i] == nil {
+			continue
+		}
+		if err == nil {
+			err = f[i].Sync()
+		}
+		if cerr := f[i].Close(); err == nil {
+			err = cerr
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	for i := range f {
+		if f[i] != nil {
+			err = errors.Join(err, to.FS.Remove(path[i]))
+		}
+	}
+	return err
+}
+
+// both writes the rows, and in a second pass the ids and the mapping: how many
+// rows there are, and so where the ids begin, is known after the first.
+func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error {
+	r := rewrite{s: s, to: to, p: p, asDelta: which == delta, skip: [kinds]map[string]bool{{}, {}}}
+	r.faiss = newFAISSWriter(f[0], shape{metric: to.Metric, dim: to.Dim})
+	for kind := range kinds {
+		if err := r.rows(kind); err != nil {
+			return err
+		}
+		w.Skipped += len(r.skip[kind])
+	}
+	if err := r.faiss.ids(); err != nil {
+		return err
+	}
+	r.mapping = table.NewWriter(f[1], Schema())
+	live := make([]int64, kinds)
+	for kind := range kinds {
+		if err := r.mapping.Section(); err != nil {
+			return err
+		}
+		n, err := r.ids(kind)
+		if err != nil {
+			return err
+		}
+		live[kind] = n
+		w.Vectors += n
+	}
+	size, err := r.faiss.finish()
+	if err != nil {
+		return err
+	}
+	w.Size = size
+	mtime := stamp(to)
+	if err := f[0].SetMtime(mtime); err != nil {
+		return err
+	}
+	x, err := json.Marshal(extra{
+		Chain: fmt.Sprintf("%016x", to.Chain), Metric: to.Metric.String(), Dimension: to.Dim, Model: to.Model,
+		FAISS: faissFile{Size: size, Mtime: mtime.UnixMicro(), Blocks: string(r.faiss.hashes)},
+	})
+	if err != nil {
+		return err
+	}
+	meta := table.Meta{Store: to.Store, LSN: to.LSN, Updated: to.Now, Extra: x}
+	if which == delta {
+		meta.From = s.levels[base].t.Meta().LSN
+	}
+	_, err = r.mapping.Finish(meta, live)
+	return err
+}
+
+// stamp is the time that the FAISS file gets: now, but for the microseconds,
+// which the LSN sets, so that two writes have two times where the clock stands.
+func stamp(to Target) time.Time {
+	return to.Now.Truncate(time.Second).Add(time.Duration(to.LSN/8%1e6) * time.Microsecond)
+}
