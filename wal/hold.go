@@ -11,14 +11,13 @@ import (
 )
 
 // Hold keeps the log from being recycled while somebody copies from it. It is a
-// promise within Options.HoldBytes: when more than that could be released, who
+// promise within Options.HoldBytes: when more than that has piled up since, who
 // releases the log goes on without asking, for a backup that hangs must not have
 // the disk fill up until every put fails. Whoever holds asks Held, and gives up.
+// Both ask overstayed; what lay in the log before is not the holder's doing.
 type Hold struct {
-	l     *FileLog
-	lock  vfs.Lock
-	from  LSN
-	limit uint64
+	l    *FileLog
+	lock vfs.Lock
 }
 
 // Hold takes hold.lock, shared, by a handle of its own: the log's own handle is
@@ -35,16 +34,25 @@ func (l *FileLog) Hold(ctx context.Context) (*Hold, error) {
 	if err := l.lockHold(ctx, lock, name); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	h := &Hold{l: l, lock: lock, from: l.shared.tail(), limit: l.holdLimit()}
+	l.shared.CompareAndSwap(wordHeld, 0, l.shared.tail())
+	h := &Hold{l: l, lock: lock}
 	if err := l.stillOurs(); err != nil {
 		return nil, errors.Join(err, h.Release())
 	}
 	return h, nil
 }
 
-// lockHold waits for who is releasing right now.
+// lockHold waits for who is releasing right now. Who is the only one to hold begins
+// to count anew: one before may have been killed.
 func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) error {
-	ok, err := lock.TryLock(vfs.ModeShared)
+	ok, err := lock.TryLock(vfs.ModeExclusive)
+	if err == nil && ok {
+		l.shared.Store(wordHeld, 0)
+		err = lock.Unlock() // never converted
+	}
+	if err == nil {
+		ok, err = lock.TryLock(vfs.ModeShared)
+	}
 	if err == nil && !ok {
 		wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 		defer cancel()
@@ -60,9 +68,9 @@ func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) erro
 
 // Held is an error once the log has grown past the budget of a hold.
 func (h *Hold) Held() error {
-	if tail := h.l.shared.tail(); tail > h.from && tail-h.from > h.limit {
+	if piled, over := h.l.overstayed(); over {
 		return fmt.Errorf("%w: %d bytes of log have piled up since the copy began, %d may: copy to a faster disk, or when less is written",
-			errs.ErrLimit, tail-h.from, h.limit)
+			errs.ErrLimit, piled, h.l.holdLimit())
 	}
 	return h.l.stillOurs()
 }
@@ -73,19 +81,28 @@ func (h *Hold) Release() error { return h.lock.Close() }
 // holdLimit is the budget: a hold of less than two segments would hold nothing.
 func (l *FileLog) holdLimit() uint64 { return max(uint64(l.o.HoldBytes), 2*l.geo.Size) }
 
-// held says whether somebody copies from the log for whom the segments in
-// [oldest, end) are to stay. flush.lock is held; locked says that hold.lock is
-// as well.
-func (l *FileLog) held(oldest, end uint64) (held, locked bool, err error) {
+// overstayed is how much log was written since the oldest hold was taken, and
+// whether that is more than a hold is good for. It stays so as long as it is held.
+func (l *FileLog) overstayed() (piled uint64, over bool) {
+	from, tail := l.shared.Load(wordHeld), l.shared.tail()
+	if from == 0 || tail <= from {
+		return 0, false
+	}
+	return tail - from, tail-from > l.holdLimit()
+}
+
+// held says whether somebody copies from the log for whom the segments from the
+// oldest on are to stay. flush.lock is held; locked says that hold.lock is as well.
+func (l *FileLog) held(oldest uint64) (held, locked bool, err error) {
 	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
 	if err != nil || ok {
 		return false, ok, err
 	}
-	kept := l.geo.Start(end) - l.geo.Start(oldest)
-	if kept <= l.holdLimit() {
+	piled, over := l.overstayed()
+	if !over {
 		return true, false, nil
 	}
-	l.o.Logger.Warn("a backup holds the log for too long; it is released all the same", "bytes", kept, "limit", l.holdLimit())
-	l.o.Event(Event{Kind: EventHoldBroken, Path: "wal/" + segment.Name(oldest), Bytes: int64(kept)})
+	l.o.Logger.Warn("a backup holds the log for too long; it is released all the same", "bytes", piled, "limit", l.holdLimit())
+	l.o.Event(Event{Kind: EventHoldBroken, Path: "wal/" + segment.Name(oldest), Bytes: int64(piled)})
 	return false, false, nil
 }

@@ -52,3 +52,43 @@ func TestHold(t *testing.T) {
 		t.Fatalf("the oldest segment is %d after the hold, %v", n, err)
 	}
 }
+
+// Who holds and who releases count the same, whatever lay in the log before, and
+// whoever held it before and was killed.
+func TestHoldCountsAsTheReleaserDoes(t *testing.T) {
+	ctx := context.Background()
+	budget := func(o *Options) { o.HoldBytes = 512 << 10 }
+	l, _ := open(t, t.TempDir(), budget)
+	defer l.Close()
+	fill(t, l, 14) // more than a hold is good for
+	killed, err := l.Hold(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, l, 18)
+	if err := killed.lock.Unlock(); err != nil { // as the system does
+		t.Fatal(err)
+	}
+	h, err := l.Hold(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for until := uint64(18); until < 30; until++ {
+		fill(t, l, until)
+		let(t, l)
+		n, err := l.oldest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := h.Held()
+		if n > 1 != errors.Is(told, errs.ErrLimit) {
+			t.Fatalf("at segment %d the oldest is %d, and who holds is told %v", until, n, told)
+		}
+		if over := until >= 28; until != 26 && until != 27 && over != (n > 1) {
+			t.Fatalf("at segment %d the oldest is %d", until, n)
+		}
+	}
+	if err := errors.Join(h.Release(), killed.Release()); err != nil {
+		t.Fatal(err)
+	}
+}

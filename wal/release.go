@@ -64,7 +64,7 @@ func (l *FileLog) release(below LSN) error {
 		return err
 	}
 	// A backup is copying: nothing goes while it does, within the budget.
-	held, locked, err := l.held(oldest, end)
+	held, locked, err := l.held(oldest)
 	if err != nil || held {
 		return err
 	}

@@ -25,8 +25,9 @@ const (
 	wordAbandon  // 1 from when a holder of flush.lock died until tmp/ was looked through
 	wordRemade   // how often the index was made anew where one stood
 
-	wordHolders = 16 // one for each lock role
-	wordPIDs    = 64 // attached processes, up to maxPIDs
+	wordHolders = 16                  // one for each lock role
+	wordHeld    = wordHolders + roles // where the tail was when the oldest hold was taken, 0 when there is none
+	wordPIDs    = 64                  // attached processes, up to maxPIDs
 	maxPIDs     = 192
 	wordBirths  = wordPIDs + maxPIDs // of each: which process it is that has this number
 )
