@@ -35,6 +35,14 @@ func conditionsOf(list []Cond) conditions {
 	return c
 }
 
+// condError is a condition that did not hold though nobody need have changed
+// anything meanwhile. It matches ErrConflict.
+type condError string
+
+func (e condError) Error() string { return "conflict: " + string(e) }
+
+func (e condError) Is(target error) bool { return target == ErrConflict }
+
 func (c *conditions) any() bool { return c.version != nil || c.absent || c.modified != nil }
 
 // holds judges the conditions against the newest version, 0 when there is none
@@ -42,9 +50,9 @@ func (c *conditions) any() bool { return c.version != nil || c.absent || c.modif
 func (c *conditions) holds(v wal.LSN, updated time.Time) error {
 	switch {
 	case c.absent && v != 0:
-		return fmt.Errorf("%w: it exists, as version %d", ErrConflict, v)
+		return condError(fmt.Sprintf("it exists, as version %d", v))
 	case c.version != nil && *c.version != v && v == 0:
-		return fmt.Errorf("%w: expected version %d, but it is gone", ErrConflict, *c.version)
+		return condError(fmt.Sprintf("expected version %d, but there is none: it is gone, or never was", *c.version))
 	case c.version != nil && *c.version != v:
 		return fmt.Errorf("%w: expected version %d, it is %d by now", ErrConflict, *c.version, v)
 	case c.modified != nil && v != 0 && updated.After(*c.modified):
