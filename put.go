@@ -6,7 +6,8 @@ import "context"
 // When it returns nil the memory survives a crash of the process, of the system
 // and of the power. A memory of this id is replaced: created_at and the members
 // that Memory has no fields for are kept, and so is everything that a Memory
-// that was read before and changed leaves as it was.
+// that was read before and changed leaves as it was. Content may be empty: what
+// was imported, or has an embedding or metadata alone, is a memory too.
 func (st *Store) Put(ctx context.Context, m Memory, conds ...Cond) (Memory, error) {
 	if err := st.begun(); err != nil {
 		return Memory{}, err

@@ -115,6 +115,10 @@ func (a *app) putOne(ctx context.Context, st *varve.Store, args []string, f *put
 			return err
 		}
 	}
+	if m.Content == "" && len(m.Embedding) == 0 && len(f.meta) == 0 {
+		return fmt.Errorf("the text is empty: %w", &varve.FieldError{Field: "content", Value: `""`,
+			Err: errors.New("a memory without text needs an --embedding or --meta to say anything")})
+	}
 	if m, err = st.Put(ctx, m, conds...); err != nil {
 		return err
 	}
