@@ -80,6 +80,7 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 	r := &PurgeReport{}
 	st.forgetTouched(ids)
 	traces := repair.TracesOf(ids)
+	traces.Log = st.log.Past().Geometry
 	strangers, err := repair.Strangers(ctx, st.fs, st.dir)
 	if err == nil && len(strangers) > 0 {
 		err = st.learn(ctx, ids, traces)

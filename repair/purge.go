@@ -13,7 +13,9 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -25,7 +27,11 @@ type Traces struct {
 	members [][]byte // their id as a document's first member has it
 	plain   [][]byte // ids that are long enough not to be met by chance
 	content [][]byte // pieces of what they said
-	unread  []string // pieces that only mention it, or cannot be read whole: their owner decides
+
+	// Log is that of the store: of a piece of it without a start, which has entries of others
+	// as well, these are kept.
+	Log    segment.Geometry
+	unread []string // pieces that only mention it, or cannot be read whole: their owner decides
 }
 
 // Unread are files in quarantine that may hold it: a part cannot be read, or they mention it.
@@ -123,8 +129,8 @@ const doomedSuffix = ".purged"
 const purgeMost = 2 << 30
 
 // PurgeQuarantine overwrites and removes what was set aside of some memories:
-// their files, the notes about them, and what else names them, as a whole (an index,
-// a piece of the log). From the undo manifests go the lines that speak of these;
+// their files, the notes about them, and what else names them, as a whole (an index, the
+// copy of a segment). A segment, or a torn tail, keeps the sound entries of others. From the undo manifests go the lines that speak of these;
 // the rest of such a repair can still be undone. flush.lock is held. It may be
 // killed anywhere and done again.
 func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (removed []string, err error) {
@@ -137,7 +143,7 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (rem
 		return nil, err
 	}
 	slices.Sort(names)
-	away := map[string]bool{}
+	away, found, reduced := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var manifests []string
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
@@ -151,7 +157,15 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (rem
 		if err != nil {
 			return removed, err
 		}
-		if is {
+		if is && !t.Named(name) && !strings.HasSuffix(name, doomedSuffix) {
+			if ok, err := t.keepOthers(o, folder, name); err != nil {
+				return removed, err
+			} else if ok {
+				removed = append(removed, "quarantine/"+name)
+				reduced[name] = true
+			}
+		}
+		if found[name] = is; is {
 			away["quarantine/"+name] = true
 			away["quarantine/"+strings.TrimSuffix(name, ".note.json")] = true
 		}
@@ -173,6 +187,7 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (rem
 		switch {
 		case strings.HasSuffix(name, doomedSuffix):
 			doomed = append(doomed, path)
+		case reduced[name], reduced[base] && !found[name]:
 		case away["quarantine/"+name], away["quarantine/"+base]:
 			if info, err := o.FS.Stat(path); err == nil && !info.Mode.IsRegular() {
 				continue // somebody's folder or link, that stood in the way
@@ -228,11 +243,46 @@ func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 	}
 	// A piece of log or index holds other memories too, perhaps as their only copy:
 	// a word in it is no proof that it holds this one.
-	if !has(b, t.members) && !slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(b, []byte("memories/"+n)) }) {
+	if !t.proof(b) {
 		t.unread = append(t.unread, name)
 		return false, nil
 	}
 	return true, nil
+}
+
+// keepOthers writes a segment or a torn tail again, with nothing of the memories, when it
+// has sound entries of others; what it was is overwritten.
+func (t *Traces) keepOthers(o Options, folder, name string) (bool, error) {
+	path := filepath.Join(folder, name)
+	b, err := vfs.ReadFile(o.FS, path, purgeMost)
+	if err != nil {
+		return false, err
+	}
+	g, at := t.Log, uint64(0)
+	if start, _, err := segment.ParseStart(b); err == nil {
+		g, at = start.Geometry, start.Geometry.Start(start.Number)
+	} else if _, err := fmt.Sscanf(name, "torn-tail-%d.bin", &at); err != nil || g.Size == 0 {
+		return false, nil
+	}
+	wanted := func(key string) bool { return key[0] == record.Memory && t.ids[key[1:]] }
+	if g.EraseIn(b, at, wanted) == 0 || t.proof(b) {
+		return false, nil
+	}
+	old, err := vfs.Doom(o.FS, path)
+	if err != nil {
+		return false, err
+	}
+	temp := filepath.Join(folder, name+".reduced"+doomedSuffix) // who finds it overwrites it
+	if err := vfs.WriteDurable(o.FS, temp, path, b, o.fileMode()); err != nil {
+		return false, errors.Join(err, old.Close())
+	}
+	_, err = old.Wipe()
+	return true, err
+}
+
+// proof says that bytes are not only a mention.
+func (t *Traces) proof(b []byte) bool {
+	return has(b, t.members) || slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(b, []byte("memories/"+n)) })
 }
 
 // HasAside says whether anything in quarantine or among the parked files is about one

@@ -33,3 +33,39 @@ func (h *Header) erased(payload []byte) bool {
 	}
 	return true
 }
+
+// EraseIn makes of a piece of a log, which begins at a position, one that has
+// nothing of some keys: their frames are erased, and what is no sound frame, which nobody
+// could tell whose it is, is zeros. It counts the entries of others, which stay.
+func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string) bool) (others int) {
+	clean := 0 // up to where b was gone through
+	for off := 0; off+HeaderSize <= len(b); {
+		rest := b[off:]
+		if !MayBeHeader(rest, at+LSN(off)) {
+			off += 8
+			continue
+		}
+		h, err := g.ParseHeader(rest, at+LSN(off))
+		if err != nil || HeaderSize+int(h.Length) > len(rest) {
+			off += 8
+			continue
+		}
+		payload := rest[HeaderSize : HeaderSize+int(h.Length)]
+		key, _, err := h.Check(payload)
+		if err != nil {
+			off += 8
+			continue
+		}
+		switch {
+		case len(key) > 0 && wanted(string(key)):
+			h.Erase(payload)
+		case len(key) > 0:
+			others++
+		}
+		clear(b[clean:off])
+		off = min(off+int(h.Size()), len(b))
+		clean = off
+	}
+	clear(b[clean:])
+	return others
+}

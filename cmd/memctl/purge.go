@@ -21,8 +21,8 @@ func (a *app) purgeCommand() *cobra.Command {
 in log and archive, index and its backups, displaced files, what lies in quarantine. What was
 there is overwritten before it goes, but for an index file that another process has mapped, or
 where the system cannot tell (all but Linux): that is removed, and named. It cannot be undone.
-Other memories keep their history; of a piece of the log in quarantine that holds one of the
-purged ones nothing is kept. Your own files in the folder are looked through, up to 64 MiB each:
+Other memories keep their history. Of a piece of the log in quarantine the sound entries of
+others stay; an index or an archived segment there goes as a whole. Your own files in the folder are looked through, up to 64 MiB each:
 those that have something of it are named, and stay.
 
 Others may go on using the store; while a backup is being made it waits for nobody and ends with

@@ -1,0 +1,64 @@
+package segment
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// Whatever stands in a piece, what was not asked for stays, byte for byte, and nothing
+// else but zeros and erased frames; done again it changes nothing.
+func TestEraseIn(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	g := Geometry{UUID: [16]byte{1}, Size: MinSize}
+	for range 300 {
+		at := g.Start(1) + 8*LSN(r.IntN(64))
+		var b []byte
+		var kept [][]byte
+		want := 0
+		for range 1 + r.IntN(8) {
+			begin := len(b)
+			key, value := "mine", make([]byte, 8+r.IntN(100))
+			for i := range value {
+				value[i] = byte(1 + r.IntN(255))
+			}
+			other := r.IntN(2) == 0
+			if other {
+				key = "other"
+			}
+			h := Header{Kind: 16, LSN: at + LSN(begin), Nonce: r.Uint32()}
+			b = g.AppendFrame(b, &h, key, value)
+			switch r.IntN(4) {
+			case 0: // damaged: nobody can tell whose
+				b[begin+r.IntN(HeaderSize)] ^= 1 << r.IntN(8)
+			case 1:
+				b = append(b, bytes.Repeat([]byte{byte(r.Uint32())}, 8*r.IntN(10))...)
+				fallthrough
+			default:
+				if other {
+					kept, want = append(kept, bytes.Clone(b[begin:begin+int(h.Size())])), want+1
+				}
+			}
+		}
+		b = b[:len(b)-r.IntN(8)]
+		if n := g.EraseIn(b, at, func(key string) bool { return key == "mine" }); n != want && n != want-1 { // the last may be cut
+			t.Fatalf("%d others, want %d", n, want)
+		}
+		for i, frame := range kept {
+			if !bytes.Contains(b, frame) && i < len(kept)-1 {
+				t.Fatalf("frame %d of others is gone", i)
+			}
+		}
+		if bytes.Contains(b, []byte("mine")) {
+			t.Fatal("it still has the key")
+		}
+		again := bytes.Clone(b)
+		g.EraseIn(again, at, func(key string) bool { return key == "mine" })
+		if !bytes.Equal(again, b) {
+			t.Fatal("done again it changes")
+		}
+	}
+}
