@@ -32,7 +32,8 @@ copied go: what somebody has put there or changed since stays, and is named.
 
 To upgrade: there is one format so far. A newer program opens older formats as they are, and
 migrate writes the newest one where it copies to; the old folder is the way back until
-it is emptied.`,
+it is emptied: while nothing was written in the new one, remove that, and then the notes
+moved.json and wal/moved.json in the old one.`,
 		Example: "  memctl migrate --to /mnt/new/storage\n  memctl migrate --to /mnt/new/storage --switch\n  memctl --store storage migrate --to /mnt/new/storage --remove-source",
 		Args:    exactly(0, "the new folder in --to"),
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
