@@ -26,7 +26,7 @@ type MigrateOptions struct {
 	// Switch makes the new folder the store, when nobody else has the old one open.
 	Switch bool
 	// RemoveSource empties the old folder after that, once the new one was verified
-	// again. A note stays, and what was not of the store.
+	// again. A note stays, and what is not of the store, or not as it was copied.
 	RemoveSource bool
 	// Options of both; ReadOnly and MustExist do not count. Without modes in them the
 	// new place has those of the old one.

@@ -360,7 +360,8 @@ func TestPurgeCut(t *testing.T) {
 				if what == "lacking" {
 					r.disk.SetLacks(crash.Lacks{Exchange: true, Link: true, Lease: true, Barrier: true})
 				}
-				st, err := Open(ctx, "/s", r.options(2))
+				o := r.options(2)
+				st, err := Open(ctx, "/s", o)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -369,6 +370,7 @@ func TestPurgeCut(t *testing.T) {
 				if err := st.Close(); err != nil {
 					t.Fatal(err)
 				}
+				setAsideASegment(t, o.System.FS, "/s")
 				made = r
 				return made.lose(crash.KeepAll, 1)
 			}, fault, func(r *rig) error {
@@ -411,6 +413,36 @@ func TestPurgeCut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// setAsideASegment copies the newest segment that is in use into quarantine.
+func setAsideASegment(t *testing.T, fsys vfs.FS, dir string) {
+	t.Helper()
+	names, err := fsys.ReadDir(filepath.Join(dir, "wal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if filepath.Ext(name) != ".wal" {
+			continue
+		}
+		b, err := vfs.ReadFile(fsys, filepath.Join(dir, "wal", name), 1<<30)
+		if err == nil && bytes.Contains(b, []byte("forget-me")) {
+			err = vfs.MkdirAll(fsys, filepath.Join(dir, "quarantine"), 0o700)
+			if err == nil {
+				err = vfs.WriteDurable(fsys, filepath.Join(dir, "quarantine", "x.new"), filepath.Join(dir, "quarantine", name), b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the case is too weak: no segment has it")
 }
 
 // Where something cannot go yet, the rest does, and it is said what helps.
