@@ -9,7 +9,8 @@
 //     are cut as well, at each of their places with each pattern.
 //   - the simulator: random workloads of one and of three processes, switched,
 //     stopped, killed and cut by chance, over several boots; beside somebody who
-//     edits the files by hand; on volumes that lack exchange, links, leases, syncfs.
+//     edits the files by hand; on volumes that lack exchange, links, leases, syncfs;
+//     beside somebody who backs up, restores, spoils and repairs, and moves the store.
 //   - faults: each operation of the script fails once, with each error that it can
 //     have, wholly, in part, or although it was done.
 //   - rot: each bit flipped and each byte cut, one at a time, of small stores.
@@ -29,7 +30,9 @@
 //	go test ./fuzz -run Script -cut 812 -pattern lose-all one cut again
 //	go test ./fuzz -run Sim -seed 17 -seeds 1 -ops        one seed again, each operation told
 //	go test ./fuzz -run Faults -stride 1                  all errors of all operations
+//	go test ./fuzz -run Upkeep -seed 1 -seeds 400         more seeds of one kind
 //	go test ./fuzz -run Rot -all-bits -rot-file mem       all bits of all files so named
+//	go test ./fuzz -run Rot -all-bits -rot-share 3/50     a fiftieth of all bits of all files
 //	go test ./fuzz -fuzz FuzzRecovery -fuzzminimizetime 5x
 //	fuzz/unfix.sh                                         cases without their fixes
 //
@@ -48,6 +51,13 @@
 // An edit by hand is adopted, or its bytes are still there: in its place, in
 // quarantine/, in tmp/ or in the log. One that was made of the version that stood
 // there never replaces what was acknowledged since.
+//
+// A backup and a restored store that have their names are whole, and what was
+// acknowledged is there; they are the store as it was at one moment of the backup, or at
+// the version that was asked for. Of the places between which a store is moved one is
+// the store, the one that was acknowledged. What was spoilt and is in log or archive
+// has come back after repair, and in a sound store repair finds nothing to do,
+// whoever works on it.
 //
 // After rot: what is served is what was put, or an error that names the damage.
 // A log that is damaged below what is attested serves the state as of the damage,

@@ -46,7 +46,7 @@ func reportReached() error {
 	}
 	var missing []string
 	all := 0
-	for _, dir := range []string{"..", "../wal", "../index", "../index/table", "../internal/docfile"} {
+	for _, dir := range []string{"..", "../wal", "../index", "../index/table", "../internal/docfile", "../repair"} {
 		err := calls(dir, func(site, what string) {
 			all++
 			if !reached.at[site] {
