@@ -43,10 +43,11 @@ type rotten struct {
 	want     map[string][]byte
 	version  map[string]uint64
 	files    []string
-	attested uint64 // the log's end, for the checkpoint
-	end      uint64 // for whoever opened it: behind it there are zeros, and what flips there is nobody's
-	lateFrom string // the first token that only the log has
-	allocs   uint64 // that one sound run makes
+	attested uint64          // the log's end, for the checkpoint
+	end      uint64          // for whoever opened it: behind it there are zeros, and what flips there is nobody's
+	padding  map[uint64]bool // bytes behind a payload that fill up to eight: nothing depends on them
+	lateFrom string          // the first token that only the log has
+	allocs   uint64          // that one sound run makes
 	ops      int
 }
 
@@ -214,6 +215,37 @@ func (r *rotten) learn(t *testing.T) {
 	}
 	r.attested = check.Attested.LSN
 	r.files = tree(t, fsys, dir)
+	r.pads(t, fsys, segment.Geometry{UUID: check.UUID, Size: check.SegmentSize})
+}
+
+// pads finds where frames are filled up.
+func (r *rotten) pads(t *testing.T, fsys vfs.FS, geo segment.Geometry) {
+	t.Helper()
+	r.padding = map[uint64]bool{}
+	for _, name := range r.files {
+		number, ok := segment.ParseName(filepath.Base(name))
+		if !ok || filepath.Dir(name) != "wal" {
+			continue
+		}
+		b, err := vfs.ReadFile(fsys, filepath.Join(dir, name), 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := geo.Start(number)
+		for at := start + segment.StartSize; at < start+uint64(len(b)); {
+			h, err := geo.ParseHeader(b[at-start:], at)
+			if err != nil {
+				break
+			}
+			for p := at + segment.HeaderSize + uint64(h.Length); p < h.End(); p++ {
+				r.padding[p] = true
+			}
+			at = h.End()
+		}
+	}
+	if len(r.padding) == 0 {
+		t.Fatalf("%s: no frame is filled up", r.name)
+	}
 }
 
 // tree lists the files below a folder.
@@ -751,7 +783,8 @@ func (r *rotten) holdsData(name string, at int64) bool {
 	switch {
 	case strings.HasSuffix(name, ".wal"):
 		number, _ := segment.ParseName(filepath.Base(name))
-		return g.Start(number)+uint64(at) < r.attested
+		lsn := g.Start(number) + uint64(at)
+		return lsn < r.attested && !r.padding[lsn]
 	case name == "checkpoint":
 		return at%4096 < 144
 	}
