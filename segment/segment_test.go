@@ -109,9 +109,25 @@ func TestNames(t *testing.T) {
 //
 //	go test ./segment -run '^$' -fuzz FuzzParse -fuzztime 60s
 func FuzzParse(f *testing.F) {
-	h := Header{Kind: 20, LSN: geo.Start(1) + StartSize}
-	f.Add(geo.AppendFrame(nil, &h, "key", []byte("value")))
+	at := geo.Start(1) + StartSize
+	for _, h := range []Header{
+		{Kind: 20, LSN: at},
+		{Kind: 21, LSN: at, Flags: FlagMore, Durable: at, Time: 1, Nonce: 7, Previous: 9}, // of a batch
+		{Kind: 20, LSN: at, Inflated: 1 << 20},
+		{Kind: 20, LSN: geo.End(1) - 128}, // it would end behind the segment
+		{Kind: 20, LSN: at + 8},           // elsewhere
+	} {
+		b := geo.AppendFrame(nil, &h, "key", []byte("value"))
+		f.Add(b)
+		f.Add(b[:HeaderSize])
+		f.Add(append(b, make([]byte, HeaderSize)...)) // the end of the log
+		h.Erase(b[HeaderSize : HeaderSize+8])
+		f.Add(b)
+	}
+	f.Add(geo.AppendFrame(nil, &Header{Kind: 20, LSN: at}, "", nil))
 	f.Add(AppendStart(nil, Start{Geometry: geo, Number: 1}, &Header{}))
+	f.Add(AppendStart(nil, Start{Geometry: geo, Number: 2, PrevEnd: geo.End(1), PrevSum: 5}, &Header{}))
+	f.Add(make([]byte, StartSize))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if h, err := geo.ParseHeader(b, geo.Start(1)+StartSize); err == nil && (uint64(h.Length) > geo.Limit() || h.End() > geo.End(1)) {
 			t.Fatalf("%+v", h)

@@ -194,6 +194,11 @@ func FuzzOpen(f *testing.F) {
 	b := build(f, f.TempDir(), small, 4096)
 	f.Add(b)
 	f.Add(build(f, f.TempDir(), nil, 8))
+	f.Add(build(f, f.TempDir(), map[string]string{"a": "1"}, 1<<60))
+	f.Add(b[:len(b)-1])
+	f.Add(b[:len(b)/2])
+	f.Add(bytes.Replace(b, []byte("\n"), []byte("\r\n"), 1)) // as git may check it out
+	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, b := range [][]byte{b, resign(b)} {
 			fsys := memFS{files: map[string][]byte{"t.json": b, "t.delta.json": b}}

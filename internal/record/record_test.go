@@ -39,8 +39,18 @@ func TestRoundTrip(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	var c Codec
-	b, _ := c.Encode(nil, &Record{Line: []byte("{}"), Vector: []float32{1}, Doc: bytes.Repeat([]byte("x"), 5000)})
-	f.Add(b)
+	for _, r := range []Record{
+		{},              // a deletion of what nobody knew
+		{Previous: 128}, // and of a version
+		{Created: true, Line: []byte("{}"), Doc: []byte("{}")},
+		{Previous: 1 << 40, Line: []byte("{}"), Vector: []float32{1, 0, -1}, Doc: bytes.Repeat([]byte("x"), zstdAbove-1)},
+		{Line: []byte("{}"), Vector: []float32{1}, Doc: bytes.Repeat([]byte("x"), 5000)}, // compressed
+	} {
+		b, _ := c.Encode(nil, &r)
+		f.Add(b)
+		f.Add(b[:len(b)-1])
+		f.Add(b[:headSize])
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v, err := Parse(b)
 		if err != nil {
