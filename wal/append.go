@@ -148,7 +148,7 @@ func (l *FileLog) request(b *Batch) (*request, error) {
 			return nil, fmt.Errorf("entry %d: %w key or kind", i, errs.ErrInvalid)
 		}
 		r.size += segment.FrameSize(uint64(len(e.Key) + len(e.Value)))
-		r.deletes = r.deletes && e.Delete
+		r.deletes = r.deletes && (e.Delete || b.Frees)
 		if limit := l.Limit(); r.size > limit || uint64(e.Inflated) > limit {
 			err := errs.ErrBatchTooLarge
 			if len(b.Entries) == 1 {

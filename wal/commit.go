@@ -30,8 +30,9 @@ type group struct {
 	entries  []Entry // as they are in the log, with control frames
 	marks    []Mark
 	latest   map[string]LSN // what the group itself does to a key; 0: absent
-	need     LSN            // to be durable before anybody is answered
-	clock    int64          // of the next frame
+	also     map[LSN][]string
+	need     LSN   // to be durable before anybody is answered
+	clock    int64 // of the next frame
 }
 
 // lead writes one group, of which own is the first, and passes the lead on: the
@@ -206,7 +207,7 @@ func (l *FileLog) put(g *group) error {
 	s := &l.state
 	for i := range g.entries {
 		s.push(g.entries[i], g.marks[i])
-		s.await(&g.entries[i])
+		s.await(&g.entries[i], g.also[g.entries[i].LSN])
 	}
 	s.owned = len(s.ahead)
 	s.w.at, s.w.linked = g.end, true
@@ -365,6 +366,15 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 			g.latest[e.Key] = 0
 		} else {
 			g.latest[e.Key] = e.LSN
+		}
+		if keys := l.alsoKeys(e); len(keys) > 0 {
+			if g.also == nil {
+				g.also = map[LSN][]string{}
+			}
+			g.also[e.LSN] = keys
+			for _, key := range keys {
+				g.latest[key] = e.LSN
+			}
 		}
 	}
 }

@@ -44,6 +44,9 @@ type Precondition struct {
 type Batch struct {
 	Entries       []Entry
 	Preconditions []Precondition
+	// Frees says that it makes room in the end, though it writes: it may use the
+	// last of the space, as a batch of nothing but deletions does.
+	Frees bool
 }
 
 // ConflictError says which precondition did not hold. It matches errs.ErrConflict.

@@ -45,6 +45,10 @@ type Options struct {
 	Agrees func(end Mark, chain func(LSN) (uint64, bool)) error
 	// Current is the LSN of the newest applied entry of a key, 0 when it is absent.
 	Current func(key string) (LSN, error)
+	// Also names further keys whose newest entry a pending entry is to count for, for
+	// preconditions; Current has an answer of its own for them. May be nil. It must
+	// say the same of an entry each time.
+	Also func(e *Entry) []string
 	// Unchanged says that Current would certainly be p.LSN; false when it would
 	// have to look. nil: Current is asked always.
 	Unchanged func(p Precondition) bool

@@ -28,8 +28,9 @@ type state struct {
 	owned     int     // how many of them no longer lie in the walker's buffer
 	pending   map[string]LSN
 	deleted   map[string]bool
-	lastEntry LSN   // the newest entry read
-	lastTime  int64 // of the newest frame read, Unix microseconds
+	also      map[LSN][]string // further keys in pending, by entry
+	lastEntry LSN              // the newest entry read
+	lastTime  int64            // of the newest frame read, Unix microseconds
 }
 
 const kindUser = 16 // kinds below are the log's own
@@ -85,7 +86,7 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 			l.push(&h, payload)
 		}
 		err := l.applyTo(durable)
-		s.own() // also when it failed: the buffer is used again
+		s.own(l.alsoKeys) // also when it failed: the buffer is used again
 		if err != nil {
 			return err
 		}
@@ -159,6 +160,15 @@ func (s *state) drop(n int) {
 				delete(s.pending, e.Key)
 				delete(s.deleted, e.Key)
 			}
+			if len(s.also) == 0 {
+				continue
+			}
+			for _, key := range s.also[e.LSN] {
+				if s.pending[key] == e.LSN {
+					delete(s.pending, key)
+				}
+			}
+			delete(s.also, e.LSN)
 		}
 	}
 	rest := copy(s.ahead, s.ahead[n:])
@@ -170,17 +180,18 @@ func (s *state) drop(n int) {
 
 // own copies what is left in ahead out of the walker's buffer, which is about
 // to be used again, and makes it visible to preconditions.
-func (s *state) own() {
+func (s *state) own(also func(*Entry) []string) {
 	for i := s.owned; i < len(s.ahead); i++ {
 		e := &s.ahead[i]
 		e.Key, e.Value = strings.Clone(e.Key), append([]byte(nil), e.Value...)
-		s.await(e)
+		s.await(e, also(e))
 	}
 	s.owned = len(s.ahead)
 }
 
-// await lays an entry over what is applied, for preconditions.
-func (s *state) await(e *Entry) {
+// await lays an entry over what is applied, for preconditions: over its key and
+// over those that it counts for as well.
+func (s *state) await(e *Entry, also []string) {
 	if e.Kind < kindUser {
 		return
 	}
@@ -190,6 +201,20 @@ func (s *state) await(e *Entry) {
 	} else {
 		delete(s.deleted, e.Key)
 	}
+	for _, key := range also {
+		s.pending[key] = e.LSN
+	}
+	if len(also) > 0 {
+		s.also[e.LSN] = also
+	}
+}
+
+// alsoKeys asks Options.Also of an entry that a user wrote.
+func (l *FileLog) alsoKeys(e *Entry) []string {
+	if l.o.Also == nil || e.Kind < kindUser {
+		return nil
+	}
+	return l.o.Also(e)
 }
 
 // current is the version of a precondition's key by everything read; waits says
@@ -269,7 +294,7 @@ func (l *FileLog) begin(ctx context.Context, spilled Mark, start Start) error {
 	s.from.Store(spilled.LSN)
 	s.appliedAt.Store(spilled.LSN)
 	s.ahead, s.marks, s.owned = nil, nil, 0
-	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
+	s.pending, s.deleted, s.also = map[string]LSN{}, map[string]bool{}, map[LSN][]string{}
 	s.lastEntry = max(s.lastEntry, spilled.LSN-1) // there may be one anywhere before
 	l.free.start(spilled.LSN)
 	return nil

@@ -24,6 +24,7 @@ type State struct {
 	live    [256]int64    // by kind of thing
 	applied uint64        // the newest position applied
 	lines   sync.Pool     // of *[]byte, for a line that is parsed at once
+	members membership
 }
 
 // Place is where the newest version of a key is.
@@ -45,8 +46,11 @@ func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.applied = 0
 	// First the set, then an empty overlay: a reader between the two finds old
 	// positions, and these are gone from the log or still right.
+	s.members.mu.Lock()
+	defer s.members.mu.Unlock()
 	err := s.sets.Swap(set)
 	s.overlay.Store(index.NewOverlay())
+	s.members.begin(set)
 	s.swaps.Add(1)
 	return err
 }
@@ -91,6 +95,11 @@ func (s *State) Apply(entries []wal.Entry) error {
 			}
 		}
 		overlay.Put(kind, e.Key[1:], e.LSN, e.Delete)
+		if kind == record.Assembly {
+			if err := s.grouping(e, v.Line); err != nil {
+				return err
+			}
+		}
 		switch {
 		case e.Delete && !(s.inexact && created):
 			s.live[kind]--
@@ -112,6 +121,9 @@ func (s *State) creates(kind byte, id string) (bool, error) {
 
 // Current is wal.Options.Current.
 func (s *State) Current(key string) (wal.LSN, error) {
+	if key[0] == Members {
+		return s.currentMembers(key[1:])
+	}
 	p, err := s.Find(key[0], key[1:])
 	if errors.Is(err, errs.ErrNotFound) {
 		return 0, nil
@@ -187,6 +199,9 @@ func (s *State) Hint() uint64 { return s.swaps.Load() + 1 }
 
 // Unchanged is wal.Options.Unchanged.
 func (s *State) Unchanged(p wal.Precondition) bool {
+	if p.Key[0] == Members {
+		return s.MembersHint() == p.Hint
+	}
 	return !s.Changed(p.Key[0], p.Key[1:], p.LSN, p.Hint-1)
 }
 
@@ -228,8 +243,11 @@ func (s *State) Swap(set *index.Set) error {
 		s.inexact = false
 	}
 	s.from.Store(set.LSN())
+	s.members.mu.Lock()
 	err := s.sets.Swap(set)
 	s.swaps.Add(1)
+	s.members.swap(set)
+	s.members.mu.Unlock()
 	s.overlay.Load().DropBelow(set.LSN())
 	return err
 }

@@ -1,0 +1,251 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// Who is in which assembly changes with the entries of assemblies alone: each
+// names all its members. So whoever writes an assembly can name, as preconditions,
+// the memories that it takes in as it saw them. But whoever deletes a memory, or
+// changes what an assembly derives from it, has to write all assemblies that
+// contain it in the same commit, and that there is not one more of them by then is
+// no version of any key.
+//
+// It is made one: the key 'r' + id of a memory has as its version the highest
+// version among the assemblies that contain the memory now, 0 if none does. Who
+// writes a memory names it as he saw it, beside the versions of the assemblies that
+// he saw. Between his look and his commit
+//
+//   - an assembly took the memory in: its version is higher than all there were, so
+//     this one's is another;
+//   - one that he saw changed or went: its own precondition fails, whatever this
+//     one says. That this one may fall then, or stay, does not matter;
+//   - one took it in and let it go again: all is as he saw it.
+//
+// It is a function of the state, so it is the same before and after a spill, for
+// every process, and after a replay. An index made from the files gives versions
+// that no frame has, several assemblies the same one: those were never higher than
+// an entry's that comes after, and which of them there are is again for their own
+// preconditions to say.
+//
+// What another process has appended and is not durable yet is in no state. The log
+// lays it over this key by Also: an entry of an assembly stands for its own key
+// and for 'r' + id of all its members. The version found there is one that nobody
+// can have seen, so the commit is refused, waits until the entry is durable, and
+// prepares again. An entry that takes a memory out need not be laid over its key:
+// it is laid over the assembly's.
+//
+// 'r' alone is 0 as long as there is no assembly at all: then it is the only thing
+// that a commit has to ask.
+
+// Members is the first byte of the key that stands for the membership of a memory.
+const Members = 'r'
+
+// Also is wal.Options.Also.
+func Also(e *wal.Entry) []string {
+	if e.Key[0] != record.Assembly || e.Delete {
+		return nil
+	}
+	v, err := record.Parse(e.Value)
+	if err != nil {
+		return nil // Apply says so
+	}
+	ids, err := assembly.MembersOf(v.Line)
+	if err != nil {
+		return nil
+	}
+	keys := append(make([]string, 0, len(ids)+1), MembersKey(""))
+	for _, id := range ids {
+		keys = append(keys, MembersKey(id))
+	}
+	return keys
+}
+
+// MembersKey is the key of a memory's membership, with "" the key of all.
+func MembersKey(id string) string { return string(rune(Members)) + id }
+
+// membership lies over members and by_member of the set, as the overlay lies over
+// its lines: it has the assemblies that changed since.
+type membership struct {
+	mu    sync.Mutex          // all that changes changes under it
+	epoch atomic.Uint64       // goes up behind every change, also of the set below: who reads it first has seen what it stands for
+	any   atomic.Bool         // there may be an assembly
+	of    map[string]*group   // by assembly, those that are gone as well
+	in    map[string][]*group // by memory; also groups that do not count any more
+}
+
+// group is one version of an assembly.
+type group struct {
+	assembly string
+	version  uint64
+	deleted  bool
+	members  []string // sorted
+}
+
+func (m *membership) begin(set *index.Set) {
+	m.of, m.in = map[string]*group{}, map[string][]*group{}
+	m.any.Store(set.Count(index.Assemblies) > 0)
+	m.epoch.Add(1)
+}
+
+func (m *membership) apply(assembly string, version uint64, deleted bool, members []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer m.epoch.Add(1)
+	if !deleted {
+		m.any.Store(true)
+	}
+	slices.Sort(members)
+	if old := m.of[assembly]; old != nil && !old.deleted && !deleted && slices.Equal(old.members, members) {
+		old.version = version
+		return
+	}
+	g := &group{assembly: assembly, version: version, deleted: deleted, members: members}
+	m.of[assembly] = g
+	for _, id := range members {
+		list := m.in[id]
+		if len(list) == cap(list) { // not to grow with what has been superseded
+			list = slices.DeleteFunc(list, m.superseded)
+		}
+		m.in[id] = append(list, g)
+	}
+}
+
+func (m *membership) superseded(g *group) bool { return m.of[g.assembly] != g }
+
+// swap forgets what a newer set has; mu is held.
+func (m *membership) swap(set *index.Set) {
+	defer m.epoch.Add(1)
+	before := len(m.of)
+	any := set.Count(index.Assemblies) > 0
+	for id, g := range m.of {
+		if g.version < set.LSN() {
+			delete(m.of, id)
+		} else if !g.deleted {
+			any = true
+		}
+	}
+	m.any.Store(any)
+	if len(m.of) == before {
+		return
+	}
+	m.in = map[string][]*group{}
+	for _, g := range m.of {
+		for _, id := range g.members {
+			m.in[id] = append(m.in[id], g)
+		}
+	}
+}
+
+// grouping takes an assembly's entry in.
+func (s *State) grouping(e *wal.Entry, line []byte) error {
+	ids, err := assembly.MembersOf(line)
+	if err != nil {
+		return fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	s.members.apply(e.Key[1:], e.LSN, e.Delete, ids)
+	return nil
+}
+
+// Containing are the assemblies that contain a memory, sorted, and the version of
+// MembersKey(id): the highest of theirs.
+func (s *State) Containing(id string) (assemblies []string, newest uint64, err error) {
+	for {
+		swaps := s.swaps.Load()
+		below, err := s.below(id)
+		if err != nil {
+			return nil, 0, err
+		}
+		if assemblies, newest, ok := s.over(id, below, swaps); ok {
+			return assemblies, newest, nil
+		}
+	}
+}
+
+// over lays what changed since over what a set says; false when the set has been
+// replaced meanwhile.
+func (s *State) over(id string, below []group, swaps uint64) (assemblies []string, newest uint64, ok bool) {
+	m := &s.members
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.swaps.Load() != swaps {
+		return nil, 0, false
+	}
+	for i := range below {
+		if g := &below[i]; m.of[g.assembly] == nil {
+			assemblies, newest = append(assemblies, g.assembly), max(newest, g.version)
+		}
+	}
+	for _, g := range m.in[id] {
+		if !m.superseded(g) {
+			assemblies, newest = append(assemblies, g.assembly), max(newest, g.version)
+		}
+	}
+	slices.Sort(assemblies)
+	return assemblies, newest, true
+}
+
+// below is what the set says of a memory.
+func (s *State) below(id string) ([]group, error) {
+	set := s.sets.Acquire()
+	if set == nil {
+		return nil, errs.ErrClosed
+	}
+	defer set.Release()
+	ids, err := index.Pairs(set, index.ByMember, id)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	list := make([]group, 0, len(ids))
+	var buf []byte
+	for _, a := range ids {
+		line, ok, err := set.Get(buf[:0], index.Assemblies, a)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, fmt.Errorf("%w: by_member names the assembly %s, which is not in the index", errs.ErrCorrupt, errs.Quote(a))
+		}
+		buf = line
+		e, err := index.ParseLine(line)
+		if err != nil {
+			return nil, fmt.Errorf("index line of %s: %w", errs.Quote(a), err)
+		}
+		list = append(list, group{assembly: a, version: e.Version})
+	}
+	return list, nil
+}
+
+// Grouped says whether there may be an assembly: false is certain.
+func (s *State) Grouped() bool { return s.members.any.Load() }
+
+// Regrouped says whether any assembly changed since the set was written.
+func (s *State) Regrouped() bool {
+	s.members.mu.Lock()
+	defer s.members.mu.Unlock()
+	return len(s.members.of) > 0
+}
+
+// currentMembers is Current of a memory's membership.
+func (s *State) currentMembers(id string) (wal.LSN, error) {
+	if id != "" {
+		_, newest, err := s.Containing(id)
+		return newest, err
+	}
+	if s.Grouped() {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// MembersHint is for a precondition on what Containing or Grouped say after this call.
+func (s *State) MembersHint() uint64 { return s.members.epoch.Load() + 1 }
