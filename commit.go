@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -17,14 +18,19 @@ import (
 
 // op is one operation of a commit.
 type op struct {
-	id      string
-	memory  *Memory // nil: a deletion
-	conds   conditions
-	must    bool // a deletion of what is not there is ErrNotFound
-	written bool // by the commit: not overtaken by a later one of the same id, not a no-op
+	kind     *kind // set by commit
+	group    bool  // of an assembly
+	id       string
+	memory   *Memory // both nil: a deletion
+	assembly *Assembly
+	conds    conditions
+	must     bool // a deletion of what is not there is ErrNotFound
+	written  bool // by the commit: not overtaken by a later one of the same id, not a no-op
 }
 
-// reads are the versions that a transaction has seen, by id.
+func (o *op) deletes() bool { return o.memory == nil && o.assembly == nil }
+
+// reads are the versions that a transaction has seen, by key.
 type reads map[string]wal.LSN
 
 // commit prepares the operations, each from the version that is newest now, and
@@ -32,8 +38,15 @@ type reads map[string]wal.LSN
 // When one is not, it prepares again; what the caller demanded is judged anew
 // each time and ends it. It returns the memories as written, by operation.
 func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LSN) error {
+	puts := false
+	for i := range ops {
+		if ops[i].kind = st.memories; ops[i].group {
+			ops[i].kind = st.assemblies
+		}
+		puts = puts || !ops[i].deletes()
+	}
 	for {
-		if slices.ContainsFunc(ops, func(o op) bool { return o.memory != nil }) { // a deletion makes room
+		if puts { // a deletion makes room
 			if err := st.pressure(ctx); err != nil {
 				return err
 			}
@@ -46,6 +59,7 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 		if len(b.Entries) == 0 && len(b.Preconditions) == 0 {
 			return nil
 		}
+		b.Frees = !puts
 		_, err := st.log.Append(ctx, b)
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
@@ -56,9 +70,9 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 			continue
 		}
 		if err != nil {
-			return err
+			return w.along.explain(err)
 		}
-		st.wrote(ops, b)
+		st.wrote(ops, w)
 		st.again(w)
 		st.beatInline()
 		return nil
@@ -70,19 +84,23 @@ func (st *Store) tx(c *wal.ConflictError, seen reads, listed wal.LSN) bool {
 	if c.Key == "" {
 		return true
 	}
-	_, ok := seen[c.Key[1:]]
+	_, ok := seen[c.Key]
 	return ok
 }
 
-// wrote gives the memories their versions and wakes the flusher.
-func (st *Store) wrote(ops []op, b *wal.Batch) {
-	n := 0
+// wrote gives the documents their versions and wakes the flusher.
+func (st *Store) wrote(ops []op, w *work) {
+	b, n := &w.batch, 0
 	for i := range ops {
 		if !ops[i].written {
 			continue
 		}
 		if m := ops[i].memory; m != nil {
 			m.Version = b.Entries[n].LSN
+		}
+		if a := ops[i].assembly; a != nil {
+			*a = *w.prepared[i].assembly
+			a.Version = b.Entries[n].LSN
 		}
 		n++
 	}
@@ -92,25 +110,29 @@ func (st *Store) wrote(ops []op, b *wal.Batch) {
 // prepare builds the batch. Of several operations on one id the last counts.
 func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN) error {
 	b := &w.batch
-	for _, id := range sortedIDs(seen) {
-		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(id), LSN: seen[id]})
+	for _, key := range sortedKeys(seen) {
+		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key, LSN: seen[key]})
 	}
 	if listed != 0 {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: listed})
 	}
-	var last map[string]int
+	type name struct {
+		kind *kind
+		id   string
+	}
+	var last map[name]int
 	if len(ops) > 1 {
-		last = make(map[string]int, len(ops))
+		last = make(map[name]int, len(ops))
 		for i := range ops {
-			if ops[i].memory == nil || ops[i].memory.ID != "" {
-				last[ops[i].id] = i
+			if ops[i].id != "" {
+				last[name{ops[i].kind, ops[i].id}] = i
 			}
 		}
 	}
 	prepared := w.room(len(ops))
 	for i := range ops {
 		ops[i].written = false
-		if j, ok := last[ops[i].id]; ok && j != i && ops[i].id != "" {
+		if j, ok := last[name{ops[i].kind, ops[i].id}]; ok && j != i {
 			if ops[j].conds.any() {
 				return &BatchError{Index: j, Key: ops[j].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", ErrInvalid)}
 			}
@@ -122,6 +144,9 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 		prepared[i].wanted = true
 	}
 	st.prepareAll(ctx, w, ops)
+	if err := st.prepareAlong(ctx, w, ops); err != nil {
+		return err
+	}
 	for i := range prepared {
 		p := &prepared[i]
 		switch {
@@ -129,9 +154,9 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 			return &BatchError{Index: i, Key: ops[i].id, Err: p.err}
 		case p.err != nil:
 			if ops[i].id == "" {
-				return fmt.Errorf("new memory: %w", p.err)
+				return fmt.Errorf("new %s: %w", ops[i].kind.noun, p.err)
 			}
-			return fmt.Errorf("memory %s: %w", quote(ops[i].id), p.err)
+			return fmt.Errorf("%s %s: %w", ops[i].kind.noun, quote(ops[i].id), p.err)
 		case !p.wanted:
 			continue
 		}
@@ -140,10 +165,12 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 			b.Entries = append(b.Entries, p.entry)
 		}
 	}
+	b.Preconditions = append(b.Preconditions, w.along.preconditions...)
+	b.Entries = append(b.Entries, w.along.entries...)
 	return nil
 }
 
-func sortedIDs(seen reads) []string {
+func sortedKeys(seen reads) []string {
 	if len(seen) == 0 {
 		return nil
 	}
@@ -155,6 +182,7 @@ type prepared struct {
 	wanted       bool
 	precondition wal.Precondition
 	entry        wal.Entry
+	assembly     *Assembly // as it will be written
 	err          error
 }
 
@@ -177,12 +205,13 @@ func (st *Store) prepareAll(ctx context.Context, w *work, ops []op) {
 
 func (st *Store) prepareSome(ctx context.Context, ops []op, out []prepared, values *arena) {
 	for i := range out {
-		if out[i].wanted {
+		if out[i].wanted && ops[i].kind == st.memories {
 			out[i].err = st.prepareOne(ctx, &ops[i], &out[i], values)
 		}
 	}
 }
 
+// key is the key of a memory in the log.
 func key(id string) string { return string(rune(record.Memory)) + id }
 
 // before is the version that an operation replaces, with its document if what is
@@ -190,12 +219,12 @@ func key(id string) string { return string(rune(record.Memory)) + id }
 // of what can be written.
 func (st *Store) before(ctx context.Context, o *op) (version, error) {
 	if o.memory != nil && !o.memory.Decoded() {
-		v, err := st.load(ctx, o.id)
+		v, err := st.load(ctx, o.kind, o.id)
 		if err == nil || errors.Is(err, ErrNotFound) && st.log.Damage() == nil {
 			return v, err
 		}
 	}
-	return st.find(ctx, o.id, false)
+	return st.find(ctx, o.kind, o.id, false)
 }
 
 func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *arena) error {
@@ -264,4 +293,16 @@ func (st *Store) limits() memstore.Limits {
 	st.config.mu.Lock()
 	defer st.config.mu.Unlock()
 	return st.config.c.limits()
+}
+
+func (st *Store) assemblyLimits() assembly.Limits {
+	st.config.mu.Lock()
+	defer st.config.mu.Unlock()
+	return st.config.c.assemblyLimits()
+}
+
+func (st *Store) halfLife() time.Duration {
+	st.config.mu.Lock()
+	defer st.config.mu.Unlock()
+	return st.config.c.halfLife()
 }

@@ -15,16 +15,17 @@ type conditions struct {
 	version  *wal.LSN
 	absent   bool
 	modified *time.Time
+	missing  bool // members need not be there; no condition
 }
 
-// IfVersion holds when the newest version of the memory is this one: the
-// Version of a Memory that was read before. 0 is the same as IfAbsent.
+// IfVersion holds when the newest version is this one: the Version of a Memory
+// or an Assembly that was read before. 0 is the same as IfAbsent.
 func IfVersion(v uint64) Cond { return func(c *conditions) { c.version = &v } }
 
-// IfAbsent holds when there is no such memory.
+// IfAbsent holds when there is none of this id.
 func IfAbsent() Cond { return func(c *conditions) { c.absent = true } }
 
-// IfUnmodifiedSince holds when the memory was not written after this time.
+// IfUnmodifiedSince holds when it was not written after this time.
 func IfUnmodifiedSince(t time.Time) Cond { return func(c *conditions) { c.modified = &t } }
 
 func conditionsOf(list []Cond) conditions {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 )
@@ -28,6 +29,9 @@ type Config struct {
 	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // 1,024
 	MaxDepth         int `json:"max_depth,omitempty"`          // of nesting: 100
 	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // 65,536
+
+	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // 100,000
+	ActivationHalfLife int `json:"activation_half_life,omitempty"` // seconds in which an assembly's activation fades to half: 86,400
 }
 
 const (
@@ -65,11 +69,25 @@ func (c *Config) limits() memstore.Limits {
 	}
 }
 
+func (c *Config) assemblyLimits() assembly.Limits {
+	return assembly.Limits{
+		AssemblyBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims, Members: c.MaxAssemblyMembers,
+	}
+}
+
+func (c *Config) halfLife() time.Duration {
+	if c.ActivationHalfLife == 0 {
+		return assembly.DefaultHalfLife
+	}
+	return time.Duration(c.ActivationHalfLife) * time.Second
+}
+
 // Resolved is the configuration with every default spelt out.
 func (c Config) Resolved() Config {
 	d := *c.withDefaults()
 	l := d.limits().Resolved()
 	d.MaxMemoryBytes, d.MaxIDBytes, d.MaxDepth, d.MaxEmbeddingDims = l.MemoryBytes, l.IDBytes, l.Depth, l.EmbeddingDim
+	d.MaxAssemblyMembers, d.ActivationHalfLife = d.assemblyLimits().Resolved().Members, int(d.halfLife().Seconds())
 	return d
 }
 
@@ -90,6 +108,8 @@ func (c *Config) Validate() error {
 		{"max_id_bytes", &c.MaxIDBytes, 0, 1024},
 		{"max_depth", &c.MaxDepth, 0, 1000},
 		{"max_embedding_dims", &c.MaxEmbeddingDims, 0, 1 << 20},
+		{"max_assembly_members", &c.MaxAssemblyMembers, 0, 1 << 24},
+		{"activation_half_life", &c.ActivationHalfLife, 0, 1 << 30},
 	} {
 		if f.v != nil && (*f.v < f.low || *f.v > f.top) {
 			return bad(f.name, *f.v, fmt.Sprintf("%d to %d", f.low, f.top))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/record"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -23,135 +22,140 @@ func hash(b []byte) [32]byte { return sha256.Sum256(b) }
 // A valid edit is adopted: it goes through the log like every change. What
 // cannot be adopted stays where it is, and is an error that says why; while the
 // log still has the version, that is served instead.
-func (st *Store) judge(ctx context.Context, id string) (version, error) {
+func (st *Store) judge(ctx context.Context, k *kind, id string) (version, error) {
 	if err := st.writable(); err != nil {
-		return st.unread(ctx, id)
+		return st.unread(ctx, k, id)
 	}
 	if err := st.log.LockFlush(ctx); err != nil {
 		return version{}, err
 	}
-	v, err := st.judgeLocked(ctx, id)
+	v, err := st.judgeLocked(ctx, k, id)
 	st.log.UnlockFlush()
 	if errors.Is(err, ErrConflict) || errors.Is(err, errMoved) {
-		return st.find(ctx, id, true) // somebody wrote it meanwhile
+		return st.find(ctx, k, id, true) // somebody wrote it meanwhile
 	}
 	return v, err
 }
 
 // unread is judge's answer where nothing may be changed.
-func (st *Store) unread(ctx context.Context, id string) (version, error) {
-	place, err := st.state.Find(record.Memory, id)
+func (st *Store) unread(ctx context.Context, k *kind, id string) (version, error) {
+	place, err := st.state.Find(k.letter, id)
 	if err != nil {
 		return version{}, err
 	}
-	if v, ok := st.fromLog(ctx, id, place.Version); ok {
+	if v, ok := st.fromLog(ctx, k, id, place.Version); ok {
 		return v, nil
 	}
-	return version{}, &CorruptionError{Path: "memories/" + docfile.FileName(id), Offset: -1, LSN: place.Version, Err: errMismatch}
+	return version{}, &CorruptionError{Path: k.file(id), Offset: -1, LSN: place.Version, Err: errMismatch}
 }
 
-func (st *Store) judgeLocked(ctx context.Context, id string) (version, error) {
+func (st *Store) judgeLocked(ctx context.Context, k *kind, id string) (version, error) {
 	if err := st.sight(ctx); err != nil {
 		return version{}, err
 	}
-	place, err := st.state.Find(record.Memory, id)
+	place, err := st.state.Find(k.letter, id)
 	if err != nil {
 		return version{}, err
 	}
-	v, err := st.read(ctx, id, place, true)
+	v, err := st.read(ctx, k, id, place, true)
 	if !errors.Is(err, errMismatch) {
 		return v, err
 	}
 	name := docfile.FileName(id)
-	data, info, rerr := st.memories.Read(name, fileLimit)
+	data, info, rerr := k.Read(name, fileLimit)
 	old := version{lsn: place.Version, line: place.Entry}
 	if place.InLog {
-		if old, _, err = st.frame(ctx, record.Memory, id, place.Version); err != nil {
+		if old, _, err = st.frame(ctx, k, id, place.Version); err != nil {
 			return version{}, err
 		}
 	}
 	switch {
 	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, ErrCorrupt), notOurs(rerr):
-		return st.restore(ctx, id, old, rerr)
+		return st.restore(ctx, k, id, old, rerr)
 	case rerr != nil:
-		return version{}, st.ioError("reading", st.memories.Path(name), rerr)
+		return version{}, st.ioError("reading", k.Path(name), rerr)
 	case sameTime(info.Mtime, timeOf(&old.line)) && hash(data) != old.line.ContentHash:
 		// Nobody edits without moving the time: rot, also where the file is now shorter.
-		return st.restore(ctx, id, old, errors.New("its bytes have changed and its time has not"))
+		return st.restore(ctx, k, id, old, errors.New("its bytes have changed and its time has not"))
 	case hash(data) == old.line.ContentHash:
 		// Only the time was moved, by a copy or a checkout.
 		old.doc = data
 		return old, nil
 	}
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: storedLimits, Location: st.o.NaiveTimes, ID: id})
+	p, err := k.parse(data, id)
 	if err != nil {
-		if v, ok := st.fromLog(ctx, id, old.lsn); ok {
-			st.event(Event{Kind: EventDrift, ID: id, Path: "memories/" + name, Err: err, Note: "edited by hand, and not valid; the version before it is served"})
+		if v, ok := st.fromLog(ctx, k, id, old.lsn); ok {
+			st.event(Event{Kind: EventDrift, ID: id, Path: k.file(id), Err: err, Note: "edited by hand, and not valid; the version before it is served"})
 			return v, nil
 		}
-		return version{}, &CorruptionError{Path: "memories/" + name, Offset: -1, LSN: old.lsn,
+		return version{}, &CorruptionError{Path: k.file(id), Offset: -1, LSN: old.lsn,
 			Err: fmt.Errorf("it was edited by hand and is not valid: correct it, or run memctl verify: %w", err)}
 	}
-	if !m.UpdatedAt.IsZero() && !m.UpdatedAt.Truncate(time.Microsecond).Equal(old.line.UpdatedAt.Truncate(time.Microsecond)) {
+	if !p.updated.IsZero() && !p.updated.Truncate(time.Microsecond).Equal(old.line.UpdatedAt.Truncate(time.Microsecond)) {
 		// It was made of another version than the one that stood here: an editor
 		// that had the file open for an hour saved over what came since.
-		if v, err := st.conflict(ctx, id, old, m); err == nil {
+		if v, err := st.conflict(ctx, k, old, &p); err == nil {
 			return v, nil
 		}
 	}
-	return st.adopt(ctx, m, data, old)
+	return st.adopt(ctx, k, &p, data, old)
 }
 
 // conflict keeps the newer version where an edit was made of an older one: the
 // edit is set aside and reported. When the log no longer has the newer one, the
 // edit is all that there is.
-func (st *Store) conflict(ctx context.Context, id string, old version, m *Memory) (version, error) {
-	v, ok := st.fromLog(ctx, id, old.lsn)
+func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) (version, error) {
+	v, ok := st.fromLog(ctx, k, p.id, old.lsn)
 	if !ok {
 		return version{}, errMismatch
 	}
-	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", m.UpdatedAt.Format(time.RFC3339Nano), old.line.UpdatedAt.Format(time.RFC3339Nano))
-	st.event(Event{Kind: EventEdit, ID: id, Path: "memories/" + docfile.FileName(id), Err: why})
-	return v, st.putBack(ctx, id, v)
+	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.updated.Format(time.RFC3339Nano), old.line.UpdatedAt.Format(time.RFC3339Nano))
+	st.event(Event{Kind: EventEdit, ID: p.id, Path: k.file(p.id), Err: why})
+	return v, st.putBack(ctx, k, p.id, v)
 }
 
 // adopt takes the bytes of an edited file into the log as a new version.
-func (st *Store) adopt(ctx context.Context, m *Memory, data []byte, old version) (version, error) {
-	if m.CreatedAt.IsZero() {
-		m.CreatedAt = old.line.CreatedAt
+func (st *Store) adopt(ctx context.Context, k *kind, p *parsed, data []byte, old version) (version, error) {
+	if p.created.IsZero() {
+		*p.created = old.line.CreatedAt
 	}
-	if m.UpdatedAt.IsZero() || m.UpdatedAt.Equal(old.line.UpdatedAt) {
-		m.UpdatedAt = st.o.Clock().UTC()
+	if p.updated.IsZero() || p.updated.Equal(old.line.UpdatedAt) {
+		*p.updated = st.o.Clock().UTC()
 	}
-	line, err := m.Line(data, 0)
+	line, err := p.line(data, 0)
 	if err != nil {
 		return version{}, err
 	}
 	previous := old.lsn
 	if previous == 0 { // a file that somebody made
-		previous = st.state.Deletion(record.Memory, m.ID)
+		previous = st.state.Deletion(k.letter, p.id)
 	}
-	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: m.Embedding, Doc: data})
+	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: p.vector, Doc: data})
 	b := &wal.Batch{
-		Entries:       []wal.Entry{{Key: key(m.ID), Kind: record.KindPut, Value: value, Inflated: inflated}},
-		Preconditions: []wal.Precondition{{Key: key(m.ID), LSN: old.lsn}},
+		Entries:       []wal.Entry{{Key: k.key(p.id), Kind: record.KindPut, Value: value, Inflated: inflated}},
+		Preconditions: []wal.Precondition{{Key: k.key(p.id), LSN: old.lsn}},
+	}
+	if k == st.memories {
+		if err := st.goesAlong(ctx, p.id, memoryChange{vector: p.vector}, b); err != nil {
+			return version{}, err
+		}
 	}
 	if _, err := st.log.Append(ctx, b); err != nil {
 		return version{}, err
 	}
-	st.flusher.changed(st, 1)
+	st.flusher.changed(st, len(b.Entries))
 	st.health.edit()
-	st.event(Event{Kind: EventAdopted, ID: m.ID, LSN: b.Entries[0].LSN, Path: "memories/" + docfile.FileName(m.ID)})
-	v, _, err := st.frame(ctx, record.Memory, m.ID, b.Entries[0].LSN)
+	st.event(Event{Kind: EventAdopted, ID: p.id, LSN: b.Entries[0].LSN, Path: k.file(p.id)})
+	v, _, err := st.frame(ctx, k, p.id, b.Entries[0].LSN)
 	v.doc = data
 	return v, err
 }
 
 // fromLog reads a version from the log or its archive, if they still reach back so far.
-func (st *Store) fromLog(ctx context.Context, id string, at wal.LSN) (version, bool) {
-	v, view, err := st.frame(ctx, record.Memory, id, at)
+func (st *Store) fromLog(ctx context.Context, k *kind, id string, at wal.LSN) (version, bool) {
+	v, view, err := st.frame(ctx, k, id, at)
 	if errors.Is(err, ErrTruncated) {
-		return st.fromArchive(ctx, id, at)
+		return st.fromArchive(ctx, k, id, at)
 	}
 	if err != nil || v.line.Deleted {
 		return version{}, false
@@ -162,30 +166,29 @@ func (st *Store) fromLog(ctx context.Context, id string, at wal.LSN) (version, b
 
 // restore puts a file back that is gone or rotten, from the log; flush.lock is
 // held. What stood there is set aside by the round, for it is not ours.
-func (st *Store) restore(ctx context.Context, id string, old version, why error) (version, error) {
-	name := docfile.FileName(id)
-	v, ok := st.fromLog(ctx, id, old.lsn)
+func (st *Store) restore(ctx context.Context, k *kind, id string, old version, why error) (version, error) {
+	v, ok := st.fromLog(ctx, k, id, old.lsn)
 	if !ok {
-		return version{}, &CorruptionError{Path: "memories/" + name, Offset: -1, LSN: old.lsn,
+		return version{}, &CorruptionError{Path: k.file(id), Offset: -1, LSN: old.lsn,
 			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
 	}
-	st.event(Event{Kind: EventCorruption, ID: id, Path: "memories/" + name, Err: why})
+	st.event(Event{Kind: EventCorruption, ID: id, Path: k.file(id), Err: why})
 	if !st.autoRepair() {
 		return v, nil
 	}
-	if err := st.putBack(ctx, id, v); err != nil {
+	if err := st.putBack(ctx, k, id, v); err != nil {
 		st.o.Logger.Error("putting a damaged file back", "id", id, "err", err)
 		return v, nil
 	}
-	st.event(Event{Kind: EventRestored, ID: id, Path: "memories/" + name, LSN: v.lsn})
+	st.event(Event{Kind: EventRestored, ID: id, Path: k.file(id), LSN: v.lsn})
 	return v, nil
 }
 
 // putBack puts a version into its file again; flush.lock is held. What stands
 // there is not ours, and the round sets it aside.
-func (st *Store) putBack(ctx context.Context, id string, v version) error {
+func (st *Store) putBack(ctx context.Context, k *kind, id string, v version) error {
 	c := docfile.Change{
-		Folder: st.memories, Name: docfile.FileName(id), Mtime: timeOf(&v.line), ID: id, Version: v.lsn,
+		Folder: k.Folder, Name: docfile.FileName(id), Mtime: timeOf(&v.line), ID: id, Version: v.lsn,
 		Data: func() ([]byte, error) { return v.doc, nil },
 	}
 	result, err := st.flusher.files.Round(ctx, []docfile.Change{c})

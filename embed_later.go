@@ -119,7 +119,7 @@ func (st *Store) nextQueued(ctx context.Context, most int) ([]string, error) {
 		var found []string
 		err := st.sight(ctx)
 		if err == nil {
-			for l, lerr := range st.lines(ctx, filters{after: after}) {
+			for l, lerr := range st.lines(ctx, st.memories, filters{after: after}) {
 				if lerr != nil {
 					if l.id == "" {
 						err = lerr
@@ -180,7 +180,7 @@ func (st *Store) lacking(ctx context.Context) (n int64, err error) {
 	if err := st.sight(ctx); err != nil {
 		return 0, err
 	}
-	for l, err := range st.lines(ctx, filters{}) {
+	for l, err := range st.lines(ctx, st.memories, filters{}) {
 		if err != nil && l.id == "" {
 			return n, err
 		}
@@ -217,7 +217,7 @@ func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
 		ids = ids[:0]
 		return err
 	}
-	for l, err := range st.lines(ctx, filters{}) {
+	for l, err := range st.lines(ctx, st.memories, filters{}) {
 		if err != nil {
 			return done, err
 		}
@@ -240,7 +240,7 @@ func (st *Store) embedStored(ctx context.Context, ids []string) (int64, error) {
 	var texts []string
 	known := embedded{}
 	for _, id := range ids {
-		v, err := st.find(ctx, id, true)
+		v, err := st.find(ctx, st.memories, id, true)
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 				return 0, err

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -100,7 +99,7 @@ func (st *Store) fallBack(ctx context.Context, name string, r remake, past *wal.
 	if mark.Sum != sum {
 		return nil, fmt.Errorf("%w: the log went another way before %d", errDistrusted, old.LSN())
 	}
-	changes, err := since(ctx, past, mark, r.at.LSN)
+	changes, err := st.since(ctx, past, mark, r.at.LSN)
 	if err != nil {
 		return nil, fmt.Errorf("the log from %d on: %w", old.LSN(), err)
 	}
@@ -111,7 +110,7 @@ func (st *Store) fallBack(ctx context.Context, name string, r remake, past *wal.
 }
 
 // since is what the log says in [from, to), the newest of each key.
-func since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN) (*index.Changes, error) {
+func (st *Store) since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN) (*index.Changes, error) {
 	place := map[string]int{}
 	lines := map[wal.LSN][]byte{}
 	ch := &index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) { return append(dst, lines[c.Version]...), nil }}
@@ -119,25 +118,16 @@ func since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN) (*ind
 		if err != nil {
 			return nil, err
 		}
-		c := index.Change{Version: e.LSN, Deleted: e.Delete}
-		switch {
-		case len(e.Key) == 0:
-			continue
-		case e.Key[0] == record.Memory:
-			c.Section = index.Memories
-		case e.Key[0] == record.Assembly:
-			c.Section = index.Assemblies
-		default:
+		c, ok, err := st.indexChange(&e)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
 			continue
 		}
-		c.ID = e.Key[1:]
 		if !e.Delete {
-			view, err := record.Parse(e.Value)
-			if err != nil {
-				return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
-			}
-			if lines[e.LSN], err = index.Finish(nil, view.Line, e.LSN, e.Time.UnixMicro()); err != nil {
-				return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
+			if lines[e.LSN], err = finishedLine(nil, &e); err != nil {
+				return nil, err
 			}
 		}
 		i, ok := place[e.Key]

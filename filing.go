@@ -125,21 +125,32 @@ type frames struct {
 
 func (s *frames) Len() int { return len(s.list) }
 
-func (s *frames) Folders() []*docfile.Folder { return []*docfile.Folder{s.f.st.memories} }
+func (s *frames) Folders() []*docfile.Folder {
+	st := s.f.st
+	folders := []*docfile.Folder{st.memories.Folder}
+	if st.state.Regrouped() { // else there is nothing to be made durable in the other
+		folders = append(folders, st.assemblies.Folder)
+	}
+	return folders
+}
 
 func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	e, err := s.f.readers[worker].At(s.ctx, s.list[i].Pos)
-	if err != nil || e.Key[0] != record.Memory {
+	if err != nil {
 		return false, err
 	}
 	st, id, at := s.f.st, e.Key[1:], e.LSN
+	k := st.kindOf(e.Key)
+	if k == nil {
+		return false, nil
+	}
 	view, err := record.Parse(e.Value)
 	if err != nil {
 		return false, fmt.Errorf("entry %d: %w", at, err)
 	}
 	*c = docfile.Change{
-		Folder: st.memories, Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: at,
-		Ours: func(info vfs.Info, data func() ([]byte, error)) bool { return st.ours(s.ctx, id, at, info, data) },
+		Folder: k.Folder, Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: at,
+		Ours: func(info vfs.Info, data func() ([]byte, error)) bool { return st.ours(s.ctx, k, id, at, info, data) },
 	}
 	var plain bool
 	if c.Bytes, plain = view.Plain(); !plain {
@@ -147,7 +158,7 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 			return false, fmt.Errorf("entry %d: %w", at, err)
 		}
 	}
-	before, err := st.standing(s.ctx, id, view.Previous, s.f.flushed)
+	before, err := st.standing(s.ctx, k, id, view.Previous, s.f.flushed)
 	if err != nil {
 		return false, err
 	}
@@ -157,18 +168,18 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	return true, nil
 }
 
-// standing is the version of a memory that should stand in its file: the newest
+// standing is the version of a document that should stand in its file: the newest
 // below flushed, found along the chain of previous versions; zero if none.
-func (st *Store) standing(ctx context.Context, id string, previous, flushed wal.LSN) (version, error) {
+func (st *Store) standing(ctx context.Context, k *kind, id string, previous, flushed wal.LSN) (version, error) {
 	for previous != 0 {
 		if previous < st.state.From() {
-			line, err := st.state.Line(record.Memory, id)
+			line, err := st.state.Line(k.letter, id)
 			if errors.Is(err, ErrNotFound) {
 				return version{}, nil
 			}
 			return version{lsn: line.Version, line: line}, err
 		}
-		v, view, err := st.frame(ctx, record.Memory, id, previous)
+		v, view, err := st.frame(ctx, k, id, previous)
 		if err != nil {
 			return v, err
 		}
@@ -180,9 +191,9 @@ func (st *Store) standing(ctx context.Context, id string, previous, flushed wal.
 	return version{}, nil
 }
 
-// ours says whether a file holds a version of this memory that we know: one of
+// ours says whether a file holds a version of this document that we know: one of
 // the chain, or the one that the index names.
-func (st *Store) ours(ctx context.Context, id string, newest wal.LSN, info vfs.Info, data func() ([]byte, error)) bool {
+func (st *Store) ours(ctx context.Context, k *kind, id string, newest wal.LSN, info vfs.Info, data func() ([]byte, error)) bool {
 	var content []byte
 	same := func(line *index.Entry) bool {
 		if line.Size != info.Size {
@@ -197,7 +208,7 @@ func (st *Store) ours(ctx context.Context, id string, newest wal.LSN, info vfs.I
 		return hash(content) == line.ContentHash
 	}
 	for at := newest; at != 0 && at >= st.state.From(); {
-		v, view, err := st.frame(ctx, record.Memory, id, at)
+		v, view, err := st.frame(ctx, k, id, at)
 		if err != nil {
 			break
 		}
@@ -206,7 +217,7 @@ func (st *Store) ours(ctx context.Context, id string, newest wal.LSN, info vfs.I
 		}
 		at = view.Previous
 	}
-	line, err := st.state.Line(record.Memory, id)
+	line, err := st.state.Line(k.letter, id)
 	return err == nil && same(&line)
 }
 
@@ -245,9 +256,9 @@ func (st *Store) moveAway(c *docfile.Change, why error) error {
 		err = st.fs.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.dir, where))
 	}
 	if err != nil {
-		return fmt.Errorf("memories/%s is in the way: %w; it could not be put aside: %w", c.Name, why, err)
+		return fmt.Errorf("%s/%s is in the way: %w; it could not be put aside: %w", c.Folder.Name(), c.Name, why, err)
 	}
-	st.o.Logger.Warn("something in the place of a memory was put aside", "what", why, "where", where)
+	st.o.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
 	st.event(Event{Kind: EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// version is one version of a memory: its line, and its document once read.
+// version is one version of a document: its line, and its document once read.
 type version struct {
 	lsn  wal.LSN
 	line index.Entry
@@ -31,16 +31,16 @@ func (v *version) expired(now time.Time) bool {
 // replaced, flushed or released meanwhile. Each time it is somebody's progress.
 const findTries = 100
 
-// find returns the newest durable version of a memory, with its document if
+// find returns the newest durable version of a document, with its document if
 // that is wanted. errs.ErrNotFound if there is none.
-func (st *Store) find(ctx context.Context, id string, doc bool) (version, error) {
+func (st *Store) find(ctx context.Context, k *kind, id string, doc bool) (version, error) {
 	var last error
 	for range findTries {
 		if err := st.sight(ctx); err != nil {
 			return version{}, err
 		}
 		seen, swaps := st.log.Applied(), st.state.Swaps()
-		place, err := st.state.Find(record.Memory, id)
+		place, err := st.state.Find(k.letter, id)
 		if st.log.Applied() < seen {
 			continue // this process starts again from newer views
 		}
@@ -49,12 +49,10 @@ func (st *Store) find(ctx context.Context, id string, doc bool) (version, error)
 				last = err
 				continue
 			}
-			if errors.Is(err, ErrCorrupt) && st.flusher.rotten.CompareAndSwap(false, true) {
-				st.flusher.changed(st, st.flushThreshold()) // it is made again in the next round
-			}
+			st.rot(err)
 			return version{}, st.beyondDamage(err)
 		}
-		v, err := st.read(ctx, id, place, doc)
+		v, err := st.read(ctx, k, id, place, doc)
 		switch {
 		case err == nil:
 			return v, nil
@@ -63,15 +61,53 @@ func (st *Store) find(ctx context.Context, id string, doc bool) (version, error)
 				err = rerr
 			}
 		case errors.Is(err, errMismatch):
-			if !st.changed(id, place) {
-				return st.judge(ctx, id)
+			if !st.changed(k, id, place) {
+				return st.judge(ctx, k, id)
 			}
 		default:
 			return version{}, err
 		}
 		last = err
 	}
-	return version{}, fmt.Errorf("reading %s: it changes faster than it can be read: %w", quote(id), last)
+	return version{}, fmt.Errorf("reading %s %s: it changes faster than it can be read: %w", k.noun, quote(id), last)
+}
+
+// rot notes that the index is damaged: it is made again in the next round.
+func (st *Store) rot(err error) {
+	if errors.Is(err, ErrCorrupt) && st.flusher.rotten.CompareAndSwap(false, true) {
+		st.flusher.changed(st, st.flushThreshold())
+	}
+}
+
+// containing are the assemblies that contain a memory, and the version of that.
+func (st *Store) containing(id string) ([]string, wal.LSN, error) {
+	assemblies, newest, err := st.state.Containing(id)
+	if err != nil {
+		st.rot(err)
+		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", quote(id), err)
+	}
+	return assemblies, newest, nil
+}
+
+// settled reads the newest version and its document for one who has flush.lock,
+// and so must not judge edits: what does not match is ErrCorrupt, unless the log
+// has it.
+func (st *Store) settled(ctx context.Context, k *kind, id string) (version, error) {
+	place, err := st.state.Find(k.letter, id)
+	if err != nil {
+		return version{}, st.beyondDamage(err)
+	}
+	v, err := st.read(ctx, k, id, place, true)
+	if err == nil {
+		return v, nil
+	}
+	if v, ok := st.fromLog(ctx, k, id, place.Version); ok {
+		return v, nil
+	}
+	if errors.Is(err, errMismatch) {
+		err = errors.Join(ErrCorrupt, err)
+	}
+	return v, err
 }
 
 // beyondDamage keeps "not found" from being said of what may stand behind the
@@ -83,11 +119,11 @@ func (st *Store) beyondDamage(err error) error {
 	return err
 }
 
-func (st *Store) changed(id string, was state.Place) bool {
+func (st *Store) changed(k *kind, id string, was state.Place) bool {
 	if err := st.log.CatchUp(context.Background()); err != nil {
 		return false
 	}
-	now, err := st.state.Find(record.Memory, id)
+	now, err := st.state.Find(k.letter, id)
 	return err != nil || now.Version != was.Version
 }
 
@@ -98,20 +134,20 @@ var (
 )
 
 // read reads the version at a place.
-func (st *Store) read(ctx context.Context, id string, place state.Place, doc bool) (version, error) {
+func (st *Store) read(ctx context.Context, k *kind, id string, place state.Place, doc bool) (version, error) {
 	if place.InLog {
-		return st.readLog(ctx, id, place.Version, doc)
+		return st.readLog(ctx, k, id, place.Version, doc)
 	}
 	v := version{lsn: place.Version, line: place.Entry}
 	if !doc {
 		return v, nil
 	}
-	data, info, err := st.memories.Read(docfile.FileName(id), fileLimit)
+	data, info, err := k.Read(docfile.FileName(id), fileLimit)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrCorrupt) || notOurs(err) {
 			return v, fmt.Errorf("%w: %w", errMismatch, err)
 		}
-		return v, st.ioError("reading", st.memories.Path(docfile.FileName(id)), err)
+		return v, st.ioError("reading", k.Path(docfile.FileName(id)), err)
 	}
 	if !matches(&v.line, info) || sha256.Sum256(data) != v.line.ContentHash {
 		return v, errMismatch
@@ -120,8 +156,8 @@ func (st *Store) read(ctx context.Context, id string, place state.Place, doc boo
 	return v, nil
 }
 
-// notOurs says of an error of reading a memory's place that what stands there is
-// nothing of ours: a folder, a link, or more than any memory is.
+// notOurs says of an error of reading a document's place that what stands there is
+// nothing of ours: a folder, a link, or more than any document is.
 func notOurs(err error) bool { return errors.Is(err, ErrInvalid) || errors.Is(err, ErrTooLarge) }
 
 // matches compares a file's size and time with a line's. They are a filter only.
@@ -135,15 +171,15 @@ func sameTime(a, b time.Time) bool { return a.UnixMicro() == b.UnixMicro() }
 
 // readLog reads a version from its frame. Below flushed the file must agree: a
 // size or time that does not is somebody's edit.
-func (st *Store) readLog(ctx context.Context, id string, at wal.LSN, doc bool) (version, error) {
-	v, view, err := st.frame(ctx, record.Memory, id, at)
+func (st *Store) readLog(ctx context.Context, k *kind, id string, at wal.LSN, doc bool) (version, error) {
+	v, view, err := st.frame(ctx, k, id, at)
 	if err != nil || !doc {
 		return v, err
 	}
 	if at < st.log.Flushed() {
-		info, err := st.memories.Stat(docfile.FileName(id))
+		info, err := k.Stat(docfile.FileName(id))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return v, st.ioError("looking at", st.memories.Path(docfile.FileName(id)), err)
+			return v, st.ioError("looking at", k.Path(docfile.FileName(id)), err)
 		}
 		if err != nil || !matches(&v.line, info) {
 			return v, errMismatch
@@ -154,12 +190,12 @@ func (st *Store) readLog(ctx context.Context, id string, at wal.LSN, doc bool) (
 }
 
 // frame reads the record of a version and its line.
-func (st *Store) frame(ctx context.Context, kind byte, id string, at wal.LSN) (version, record.View, error) {
+func (st *Store) frame(ctx context.Context, k *kind, id string, at wal.LSN) (version, record.View, error) {
 	e, err := st.log.ReadAt(ctx, at)
 	if err != nil {
 		return version{}, record.View{}, err
 	}
-	if len(e.Key) == 0 || e.Key[0] != kind || e.Key[1:] != id {
+	if len(e.Key) == 0 || e.Key[0] != k.letter || e.Key[1:] != id {
 		return version{}, record.View{}, errMoved
 	}
 	view, err := record.Parse(e.Value)

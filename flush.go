@@ -235,8 +235,8 @@ func (st *Store) due(ctx context.Context, m merge, c wal.Checkpoint) ([]index.At
 // folderTimes are the modification times of the folders after our own last change.
 func (st *Store) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
-	for i, name := range []string{"memories", "assemblies"} {
-		if info, err := st.fs.Stat(filepath.Join(st.dir, name)); err == nil {
+	for i, k := range st.kinds {
+		if info, err := st.fs.Stat(filepath.Clean(k.Path(""))); err == nil {
 			t[i] = info.Mtime.UnixNano()
 		}
 	}

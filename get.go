@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -15,6 +14,7 @@ import (
 // cached is a document in the cache. It counts as long as nothing was applied
 // to its key and the index was not replaced since; else the index is asked.
 type cached struct {
+	kind    *kind
 	lsn     wal.LSN
 	doc     []byte
 	expires time.Time
@@ -25,7 +25,7 @@ type cached struct {
 
 // Get returns a memory, or ErrNotFound. It never writes; see Touch.
 func (st *Store) Get(ctx context.Context, id string) (Memory, error) {
-	v, err := st.get(ctx, id)
+	v, err := st.get(ctx, st.memories, id)
 	if err != nil {
 		return Memory{}, err
 	}
@@ -35,7 +35,7 @@ func (st *Store) Get(ctx context.Context, id string) (Memory, error) {
 // GetRaw returns the exact bytes of a memory's file, or what they will be once
 // it is flushed.
 func (st *Store) GetRaw(ctx context.Context, id string) ([]byte, error) {
-	v, err := st.get(ctx, id)
+	v, err := st.get(ctx, st.memories, id)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (st *Store) GetMany(ctx context.Context, ids ...string) ([]Memory, error) {
 	return all, errors.Join(errs...)
 }
 
-func (st *Store) get(ctx context.Context, id string) (version, error) {
+func (st *Store) get(ctx context.Context, k *kind, id string) (version, error) {
 	if err := st.begun(); err != nil {
 		return version{}, err
 	}
@@ -69,39 +69,39 @@ func (st *Store) get(ctx context.Context, id string) (version, error) {
 	if err := ctx.Err(); err != nil {
 		return version{}, err
 	}
-	v, err := st.load(ctx, id)
+	v, err := st.load(ctx, k, id)
 	if err == nil && v.expired(st.o.Clock()) {
 		err = ErrNotFound
 	}
 	if err != nil {
-		return v, fmt.Errorf("memory %s: %w", quote(id), err)
+		return v, fmt.Errorf("%s %s: %w", k.noun, quote(id), err)
 	}
 	return v, nil
 }
 
 // load returns the newest version with its document, from the cache if it is there.
 // The document is shared and not to be changed.
-func (st *Store) load(ctx context.Context, id string) (version, error) {
+func (st *Store) load(ctx context.Context, k *kind, id string) (version, error) {
 	if st.cache == nil {
-		return st.find(ctx, id, true)
+		return st.find(ctx, k, id, true)
 	}
-	if c, ok := st.cache.GetIfPresent(id); ok {
+	if c, ok := st.cache.GetIfPresent(k.cacheKey(id)); ok && c.kind == k {
 		if err := st.sight(ctx); err != nil {
 			return version{}, err
 		}
-		if !st.state.Changed(record.Memory, id, c.lsn, c.swaps) {
+		if !st.state.Changed(k.letter, id, c.lsn, c.swaps) {
 			v := version{lsn: c.lsn, doc: c.doc}
 			v.line.ExpiresAt, v.line.CreatedAt, v.line.UpdatedAt = c.expires, c.created, c.updated
 			return v, nil
 		}
 	}
 	swaps := st.state.Swaps()
-	v, err := st.find(ctx, id, true)
+	v, err := st.find(ctx, k, id, true)
 	if err != nil {
 		return v, err
 	}
 	if int64(len(v.doc)) < st.o.CacheBytes/4 {
-		st.cache.Set(id, &cached{lsn: v.lsn, doc: v.doc, expires: v.line.ExpiresAt, created: v.line.CreatedAt, updated: v.line.UpdatedAt, swaps: swaps})
+		st.cache.Set(k.cacheKey(id), &cached{kind: k, lsn: v.lsn, doc: v.doc, expires: v.line.ExpiresAt, created: v.line.CreatedAt, updated: v.line.UpdatedAt, swaps: swaps})
 	}
 	return v, nil
 }

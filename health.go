@@ -90,20 +90,21 @@ func (st *Store) Health(ctx context.Context) Health {
 
 // Stats are the numbers of a store.
 type Stats struct {
-	Dir       string
-	UUID      string
-	Memories  int64
-	Durable   uint64 // how far the log is durable
-	Flushed   uint64 // below it the files are the truth
-	Spilled   uint64 // below it the index is
-	Backlog   int64  // bytes of log that an open would read
-	Unflushed int64  // bytes of log that are not in files yet
-	Overlay   int    // keys that changed since the index was written
-	IndexSize int64  // bytes of base and delta
-	Processes []int  // that have it open to write
-	Unsure    []int  // those of them that may be dead: they cannot be seen from here
-	LastFlush time.Time
-	Edits     int // edited files met by this process
+	Dir        string
+	UUID       string
+	Memories   int64
+	Assemblies int64
+	Durable    uint64 // how far the log is durable
+	Flushed    uint64 // below it the files are the truth
+	Spilled    uint64 // below it the index is
+	Backlog    int64  // bytes of log that an open would read
+	Unflushed  int64  // bytes of log that are not in files yet
+	Overlay    int    // keys that changed since the index was written
+	IndexSize  int64  // bytes of base and delta
+	Processes  []int  // that have it open to write
+	Unsure     []int  // those of them that may be dead: they cannot be seen from here
+	LastFlush  time.Time
+	Edits      int // edited files met by this process
 }
 
 // Stats are the numbers of the store as they are now.
@@ -114,7 +115,7 @@ func (st *Store) Stats() Stats {
 	defer st.ended()
 	_ = st.sight(context.Background()) // the numbers of a moment ago are numbers too
 	s := Stats{
-		Dir: st.dir, UUID: uuid.UUID(st.log.UUID()).String(), Memories: st.state.Live(record.Memory),
+		Dir: st.dir, UUID: uuid.UUID(st.log.UUID()).String(), Memories: st.state.Live(record.Memory), Assemblies: st.state.Live(record.Assembly),
 		Durable: st.log.Durable(), Flushed: st.log.Flushed(), Spilled: st.log.Spilled(), Backlog: st.log.Backlog(),
 		Overlay: st.state.Overlay().Len(),
 	}

@@ -7,18 +7,19 @@ import (
 	"iter"
 	"time"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
-// Version is one version of one memory.
+// Version is one version of one memory, or of one assembly.
 type Version struct {
 	LSN         uint64    // what Memory.Version was
 	Time        time.Time // of the commit
 	ID          string
-	Deleted     bool     // the memory was deleted; there is no document
+	Deleted     bool     // it was deleted; there is no document
 	Size        int64    // of the document, in bytes
 	ContentHash [32]byte // sha256 of its exact bytes
 	Previous    uint64   // the version before it, be it a deletion; 0 when there was none
@@ -39,6 +40,19 @@ func (v *Version) Decode() (Memory, error) {
 	return *m, nil
 }
 
+// DecodeAssembly is the document of an assembly's version. ErrNotFound for a deletion.
+func (v *Version) DecodeAssembly() (Assembly, error) {
+	if v.Deleted {
+		return Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", quote(v.ID), ErrNotFound, v.LSN)
+	}
+	a, err := assembly.Decode(v.Document, assembly.DecodeOptions{Limits: storedAssembly, ID: v.ID})
+	if err != nil {
+		return Assembly{}, fmt.Errorf("assembly %s, version %d: %w", quote(v.ID), v.LSN, err)
+	}
+	a.Version = v.LSN
+	return *a, nil
+}
+
 // History yields the versions of a memory that are still kept, in the order of
 // their commits: those in the log and in its archive, and the one that stands in
 // the file, however old. Where the first has a Previous or is FromFile, older ones
@@ -48,26 +62,30 @@ func (v *Version) Decode() (Memory, error) {
 // rest goes on. ErrNotFound when nothing is known of such an id. It reads all
 // that is kept. The store must not be closed from within the loop.
 func (st *Store) History(ctx context.Context, id string) iter.Seq2[Version, error] {
+	return st.versionsOf(ctx, st.memories, id)
+}
+
+func (st *Store) versionsOf(ctx context.Context, k *kind, id string) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
 		if err := st.begun(); err != nil {
 			yield(Version{}, err)
 			return
 		}
 		defer st.ended()
-		if !st.history(ctx, id, yield) {
-			yield(Version{}, fmt.Errorf("memory %s: %w", quote(id), ErrNotFound))
+		if !st.history(ctx, k, id, yield) {
+			yield(Version{}, fmt.Errorf("%s %s: %w", k.noun, quote(id), ErrNotFound))
 		}
 	}
 }
 
 // history says whether it has yielded anything.
-func (st *Store) history(ctx context.Context, id string, yield func(Version, error) bool) (any bool) {
+func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Version, error) bool) (any bool) {
 	give := func(v Version, err error) bool {
 		any = true
 		return yield(v, err) && ctx.Err() == nil
 	}
-	standing, err := st.find(ctx, id, true)
-	if err != nil && !errors.Is(err, ErrNotFound) && !give(Version{}, fmt.Errorf("memory %s: %w", quote(id), err)) {
+	standing, err := st.find(ctx, k, id, true)
+	if err != nil && !errors.Is(err, ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.noun, quote(id), err)) {
 		return any
 	}
 	known := err == nil
@@ -85,7 +103,7 @@ func (st *Store) history(ctx context.Context, id string, yield func(Version, err
 			return any
 		}
 	}
-	want := key(id)
+	want := k.key(id)
 	var last [32]byte
 	for e, err := range st.log.History(ctx, oldest) {
 		var v Version
@@ -140,8 +158,9 @@ func (st *Store) versionOf(e wal.Entry) (Version, error) {
 	return v, nil
 }
 
-// NoVersionError says that a memory has no such version. It matches ErrNotFound.
+// NoVersionError says that a memory or an assembly has no such version. It matches ErrNotFound.
 type NoVersionError struct {
+	Kind    string // "memory" or "assembly"
 	ID      string
 	Version uint64 // that was asked for
 	Oldest  uint64 // the oldest version of it that is kept, 0 when none is
@@ -149,7 +168,7 @@ type NoVersionError struct {
 }
 
 func (e *NoVersionError) Error() string {
-	s := fmt.Sprintf("memory %s has no version %d", quote(e.ID), e.Version)
+	s := fmt.Sprintf("%s %s has no version %d", e.Kind, quote(e.ID), e.Version)
 	switch {
 	case e.Oldest == 0:
 		return s + "; none of it is kept"
@@ -166,6 +185,10 @@ func (e *NoVersionError) Unwrap() error { return ErrNotFound }
 // When there is no such version the error is a *NoVersionError, or, below what
 // log and archive still have, a *TruncatedError.
 func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
+	return st.versionAt(ctx, st.memories, id, lsn)
+}
+
+func (st *Store) versionAt(ctx context.Context, k *kind, id string, lsn uint64) (Version, error) {
 	if err := st.begun(); err != nil {
 		return Version{}, err
 	}
@@ -174,18 +197,18 @@ func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, err
 		return Version{}, err
 	}
 	e, err := st.log.Past().At(ctx, lsn, st.log.Durable())
-	if err == nil && e.Key == key(id) {
+	if err == nil && e.Key == k.key(id) {
 		return st.versionOf(e)
 	}
 	// What stands in the file is kept however old it is.
-	if v, ferr := st.find(ctx, id, true); ferr == nil && v.lsn == lsn {
+	if v, ferr := st.find(ctx, k, id, true); ferr == nil && v.lsn == lsn {
 		return st.standingVersion(id, &v), nil
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrTruncated) {
-		return Version{}, fmt.Errorf("memory %s, version %d: %w", quote(id), lsn, err)
+		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.noun, quote(id), lsn, err)
 	}
-	missing := &NoVersionError{ID: id, Version: lsn}
-	st.history(ctx, id, func(v Version, err error) bool {
+	missing := &NoVersionError{Kind: k.noun, ID: id, Version: lsn}
+	st.history(ctx, k, id, func(v Version, err error) bool {
 		if err == nil {
 			if missing.Oldest == 0 {
 				missing.Oldest = v.LSN
@@ -201,9 +224,9 @@ func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, err
 }
 
 // fromArchive reads a version that the log no longer has.
-func (st *Store) fromArchive(ctx context.Context, id string, at wal.LSN) (version, bool) {
+func (st *Store) fromArchive(ctx context.Context, k *kind, id string, at wal.LSN) (version, bool) {
 	e, err := st.log.Past().At(ctx, at, st.log.Durable())
-	if err != nil || e.Key != key(id) || e.Delete {
+	if err != nil || e.Key != k.key(id) || e.Delete {
 		return version{}, false
 	}
 	r, err := st.versionOf(e)

@@ -35,14 +35,14 @@ func (st *Store) Memories(ctx context.Context, filters ...Filter) iter.Seq2[Memo
 
 // each yields decoded memories.
 func (st *Store) each(ctx context.Context, f filters, yield func(Memory, error) bool) {
-	for id, err := range st.ids(ctx, f) {
+	for id, err := range st.ids(ctx, st.memories, f) {
 		if err != nil {
 			if !yield(Memory{}, err) {
 				return
 			}
 			continue
 		}
-		v, err := st.load(ctx, id)
+		v, err := st.load(ctx, st.memories, id)
 		if errors.Is(err, ErrNotFound) || err == nil && v.expired(st.o.Clock()) {
 			continue // gone since
 		}
@@ -87,7 +87,7 @@ func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
 		})
 		return n, first
 	}
-	for _, err := range st.ids(ctx, f) {
+	for _, err := range st.ids(ctx, st.memories, f) {
 		if err != nil {
 			return n, err
 		}
@@ -107,22 +107,22 @@ func (st *Store) anyExpiry(ctx context.Context) bool {
 	if set.Count(index.ByExpiry) > 0 {
 		return true
 	}
-	changed, err := st.overlay.sorted(ctx, st)
+	changed, err := st.overlay.sorted(ctx, st, st.memories)
 	return err != nil || changed.expiry
 }
 
-// change is what the overlay knows of one memory, for listings.
+// change is what the overlay knows of one document, for listings.
 type change struct {
 	id, key string // key as JSON writes it
 	line    index.Entry
 	deleted bool
 }
 
-// overlayOrder keeps the overlay's memories in the order of the table, made
-// when a listing needs it and as long as nothing changes.
+// overlayOrder keeps what the overlay has of each kind in the order of the table,
+// made when a listing needs it and as long as nothing changes.
 type overlayOrder struct {
 	mu    sync.Mutex
-	list  *changes
+	lists map[*kind]*changes
 	at    wal.LSN
 	swaps uint64
 }
@@ -132,19 +132,19 @@ type changes struct {
 	expiry bool
 }
 
-func (o *overlayOrder) sorted(ctx context.Context, st *Store) (*changes, error) {
+func (o *overlayOrder) sorted(ctx context.Context, st *Store, k *kind) (*changes, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var last error
 	for range findTries {
 		swaps, at := st.state.Swaps(), st.log.Applied()
-		if o.list != nil && o.at == at && o.swaps == swaps {
-			return o.list, nil
+		if o.lists != nil && o.at == at && o.swaps == swaps {
+			return o.lists[k], nil
 		}
-		list, err := st.sortChanges(ctx)
+		lists, err := st.sortChanges(ctx)
 		if err == nil && swaps == st.state.Swaps() {
-			o.list, o.at, o.swaps = list, at, swaps
-			return list, nil
+			o.lists, o.at, o.swaps = lists, at, swaps
+			return lists[k], nil
 		}
 		if err != nil && !errors.Is(err, ErrTruncated) && !errors.Is(err, errMoved) {
 			return nil, err
@@ -155,14 +155,18 @@ func (o *overlayOrder) sorted(ctx context.Context, st *Store) (*changes, error) 
 	return nil, fmt.Errorf("listing: the log is released faster than it can be read: %w", last)
 }
 
-func (st *Store) sortChanges(ctx context.Context) (*changes, error) {
-	all := new(changes)
+func (st *Store) sortChanges(ctx context.Context) (map[*kind]*changes, error) {
+	lists := map[*kind]*changes{}
+	for _, k := range st.kinds {
+		lists[k] = new(changes)
+	}
 	for _, at := range st.state.Changes(0, 1<<62) {
 		e, err := st.log.ReadAt(ctx, at.Pos)
 		if err != nil {
 			return nil, err
 		}
-		if e.Key[0] != record.Memory {
+		all := lists[st.kindOf(e.Key)]
+		if all == nil {
 			continue
 		}
 		c := change{id: e.Key[1:], deleted: e.Delete}
@@ -182,14 +186,16 @@ func (st *Store) sortChanges(ctx context.Context) (*changes, error) {
 		}
 		all.list = append(all.list, c)
 	}
-	slices.SortFunc(all.list, func(a, b change) int { return strings.Compare(a.key, b.key) })
-	return all, nil
+	for _, all := range lists {
+		slices.SortFunc(all.list, func(a, b change) int { return strings.Compare(a.key, b.key) })
+	}
+	return lists, nil
 }
 
 // ids yields the ids that pass the filters, as far as the index knows.
-func (st *Store) ids(ctx context.Context, f filters) iter.Seq2[string, error] {
+func (st *Store) ids(ctx context.Context, k *kind, f filters) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for l, err := range st.lines(ctx, f) {
+		for l, err := range st.lines(ctx, k, f) {
 			if !yield(l.id, err) {
 				return
 			}
@@ -197,18 +203,18 @@ func (st *Store) ids(ctx context.Context, f filters) iter.Seq2[string, error] {
 	}
 }
 
-// listing is what the index knows of one memory.
+// listing is what the index knows of one document.
 type listing struct {
 	id    string
 	line  index.Entry
 	inLog bool // it comes from the overlay: the version is its place in the log, the line has no mtime
 }
 
-// lines yields what the index knows of the memories that pass the filters: the
+// lines yields what the index knows of the documents that pass the filters: the
 // set and the overlay, merged.
-func (st *Store) lines(ctx context.Context, f filters) iter.Seq2[listing, error] {
+func (st *Store) lines(ctx context.Context, k *kind, f filters) iter.Seq2[listing, error] {
 	return func(yield func(listing, error) bool) {
-		changed, err := st.overlay.sorted(ctx, st)
+		changed, err := st.overlay.sorted(ctx, st, k)
 		if err != nil {
 			yield(listing{}, err)
 			return
@@ -226,7 +232,7 @@ func (st *Store) lines(ctx context.Context, f filters) iter.Seq2[listing, error]
 		give := func(c *change) bool {
 			return c.deleted || !f.line(c.id, &c.line, now) || yield(listing{c.id, c.line, true}, nil)
 		}
-		for item, err := range st.base(f) {
+		for item, err := range st.base(k, f) {
 			if err != nil && item.key != "" && overtaken(changed.list, item.key) {
 				continue // what its line says is of no interest
 			}
@@ -275,7 +281,7 @@ type item struct {
 // base yields the lines of the index, those of one session by by_session. Where
 // it is damaged and somebody has healed it since, the healed one goes on behind
 // the last line.
-func (st *Store) base(f filters) iter.Seq2[item, error] {
+func (st *Store) base(k *kind, f filters) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
 		for again := true; again; {
 			again = false
@@ -284,7 +290,7 @@ func (st *Store) base(f filters) iter.Seq2[item, error] {
 				yield(item{}, ErrClosed)
 				return
 			}
-			for it, err := range lines(set, f) {
+			for it, err := range lines(set, k, f) {
 				if errors.Is(err, ErrCorrupt) && st.healed(swaps) {
 					again = true
 					break
@@ -302,9 +308,9 @@ func (st *Store) base(f filters) iter.Seq2[item, error] {
 }
 
 // lines yields the lines of a set.
-func lines(set *index.Set, f filters) iter.Seq2[item, error] {
+func lines(set *index.Set, k *kind, f filters) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
-		section, span := index.Memories, index.Span{Prefix: f.prefix}
+		section, span := k.section, index.Span{Prefix: f.prefix}
 		if f.session != nil {
 			section, span.Prefix = index.BySession, index.SessionKey(*f.session, f.prefix)
 		}

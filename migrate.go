@@ -136,9 +136,11 @@ func (st *Store) copied(ctx context.Context) (repair.BackupSource, error) {
 	return repair.BackupSource{
 		FS: st.fs, Dir: st.dir, Log: st.log, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode, Clock: st.o.Clock,
 		Count: live, Sight: st.sight,
-		IDs: func(ctx context.Context) iter.Seq2[string, error] { return st.ids(ctx, filters{expired: true}) },
+		IDs: func(ctx context.Context) iter.Seq2[string, error] {
+			return st.ids(ctx, st.memories, filters{expired: true})
+		},
 		Read: func(ctx context.Context, id string) (repair.Document, error) {
-			v, err := st.find(ctx, id, true)
+			v, err := st.find(ctx, st.memories, id, true)
 			return repair.Document{Bytes: v.doc, Version: v.lsn, Time: timeOf(&v.line)}, err
 		},
 	}, nil

@@ -102,7 +102,7 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 		return r, err
 	}
 	for _, id := range ids {
-		if _, err := st.find(ctx, id, false); err == nil {
+		if _, err := st.find(ctx, st.memories, id, false); err == nil {
 			r.Left = append(r.Left, fmt.Errorf("memory %s: %w: it was written again meanwhile: purge again", quote(id), ErrConflict))
 		}
 	}
@@ -130,7 +130,7 @@ const learnMost = 100
 func (st *Store) learn(ctx context.Context, ids []string, traces *repair.Traces) error {
 	for _, id := range ids {
 		n := 0
-		st.history(ctx, id, func(v Version, err error) bool {
+		st.history(ctx, st.memories, id, func(v Version, err error) bool {
 			if err == nil && !v.Deleted {
 				if m, err := v.Decode(); err == nil {
 					traces.Learn(m.Content)
@@ -149,7 +149,7 @@ func (st *Store) learn(ctx context.Context, ids []string, traces *repair.Traces)
 // purgeEntries deletes what there is.
 func (st *Store) purgeEntries(ctx context.Context, ids []string, r *PurgeReport) error {
 	for _, id := range ids {
-		if _, err := st.find(ctx, id, false); err == nil {
+		if _, err := st.find(ctx, st.memories, id, false); err == nil {
 			r.Deleted = append(r.Deleted, id)
 		} else if !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("memory %s: %w", quote(id), err)
@@ -253,7 +253,7 @@ func (st *Store) purgeStrangers(ctx context.Context, traces *repair.Traces, r *P
 	}
 	slices.Sort(names)
 	known := make([]bool, len(names))
-	for id, err := range st.ids(ctx, filters{expired: true}) {
+	for id, err := range st.ids(ctx, st.memories, filters{expired: true}) {
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func (st *Store) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 	defer st.ended()
 	left := map[string]bool{}
 	for _, id := range ids {
-		if _, err := st.find(ctx, id, false); errors.Is(err, ErrNotFound) {
+		if _, err := st.find(ctx, st.memories, id, false); errors.Is(err, ErrNotFound) {
 			left[id] = true
 		} else if ctx.Err() != nil {
 			return nil, ctx.Err()

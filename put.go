@@ -57,6 +57,17 @@ func (b *Batch) Delete(id string, conds ...Cond) {
 	b.ops = append(b.ops, op{id: id, conds: conditionsOf(conds)})
 }
 
+// PutAssembly adds an assembly. Memories that the batch puts count as there, those
+// that it deletes later leave it.
+func (b *Batch) PutAssembly(a Assembly, conds ...Cond) {
+	b.ops = append(b.ops, op{group: true, id: a.ID, assembly: a.Clone(), conds: conditionsOf(conds)})
+}
+
+// DeleteAssembly adds the deletion of an assembly. What is not there stays not there.
+func (b *Batch) DeleteAssembly(id string, conds ...Cond) {
+	b.ops = append(b.ops, op{group: true, id: id, conds: conditionsOf(conds)})
+}
+
 // Len is the number of operations.
 func (b *Batch) Len() int { return len(b.ops) }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/memstore"
@@ -24,13 +25,15 @@ const fileLimit = 256 << 20
 // storedLimits are for reading what is stored: today's limits are for writing.
 var storedLimits = memstore.Limits{MemoryBytes: fileLimit, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
 
+var storedAssembly = assembly.Limits{AssemblyBytes: fileLimit, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20, Members: 1 << 24}
+
 // remake says what an index is made for from the files.
 type remake struct {
 	store uuid.UUID
 	at    wal.Mark
 	// version is the version that an id is known to have had when its document had
 	// this hash, zero if none is.
-	version func(id string, sum [32]byte) (known, error)
+	version func(k *kind, id string, sum [32]byte) (known, error)
 }
 
 // known is a version that a file's bytes are known to be, and the FAISS id that
@@ -47,7 +50,7 @@ func strayVector(sum [32]byte) int64 {
 	return 1<<62 | int64(binary.LittleEndian.Uint64(sum[:])>>2)
 }
 
-// rebuildIndex makes a new base from the files. A version that nobody knows any
+// rebuildIndex makes a new base from the files of all kinds. A version that nobody knows any
 // more becomes one that no frame can have (LSNs are multiples of 8), so a
 // condition on the old one fails and never falsely holds.
 //
@@ -55,55 +58,22 @@ func strayVector(sum [32]byte) int64 {
 // be read now ends it: not read is not absent.
 func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, error) {
 	var list []index.Change
-	vectors := map[string]int64{}
-	for e, err := range st.memories.Scan() {
-		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
-			break // no such folder yet
-		}
-		if err == nil && e.Kind != docfile.Document {
-			continue
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		var m *Memory
-		var doc document
-		if err == nil {
-			m, doc, err = st.parseFile(e.Name)
-		}
-		if errors.Is(err, ErrCorrupt) {
-			st.problem(err)
-			continue
-		}
-		if err != nil {
+	vectors := map[string]int64{} // by key
+	for _, k := range st.kinds {
+		var err error
+		if list, err = st.scanFiles(ctx, k, r, list, vectors); err != nil {
 			return nil, 0, err
 		}
-		c := index.Change{Section: index.Memories, ID: m.ID, Version: r.at.LSN - 1}
-		sum := hash(doc.bytes)
-		was := known{}
-		if r.version != nil {
-			if was, err = r.version(m.ID, sum); err != nil {
-				return nil, 0, err
-			}
-		}
-		if was.at != 0 {
-			c.Version = was.at
-		} else if len(m.Embedding) > 0 {
-			was.vector = strayVector(sum)
-		}
-		if was.vector != 0 {
-			vectors[m.ID] = was.vector
-		}
-		list = append(list, c)
 	}
 	empty := index.Empty(r.at.LSN)
 	defer empty.Release()
 	_, err := index.WriteBase(empty, st.target(r.store, r.at), index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
-		m, doc, err := st.parseFile(docfile.FileName(c.ID))
+		k := st.kindIn(c.Section)
+		p, doc, err := st.parseFile(k, docfile.FileName(c.ID))
 		if err != nil {
 			return nil, err
 		}
-		line, err := m.Line(doc.bytes, vectors[c.ID])
+		line, err := p.line(doc.bytes, vectors[k.key(c.ID)])
 		if err != nil {
 			return nil, err
 		}
@@ -119,6 +89,52 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 	return set, len(list), err
 }
 
+// scanFiles adds the documents of a folder to the list, and their vectors' ids
+// where these are not the versions.
+func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.Change, vectors map[string]int64) ([]index.Change, error) {
+	for e, err := range k.Scan() {
+		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
+			break // no such folder yet
+		}
+		if err == nil && e.Kind != docfile.Document {
+			continue
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		var p parsed
+		var doc document
+		if err == nil {
+			p, doc, err = st.parseFile(k, e.Name)
+		}
+		if errors.Is(err, ErrCorrupt) {
+			st.problem(err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c := index.Change{Section: k.section, ID: p.id, Version: r.at.LSN - 1, Members: p.members}
+		sum := hash(doc.bytes)
+		was := known{}
+		if r.version != nil {
+			if was, err = r.version(k, p.id, sum); err != nil {
+				return nil, err
+			}
+		}
+		if was.at != 0 {
+			c.Version = was.at
+		} else if len(p.vector) > 0 {
+			was.vector = strayVector(sum)
+		}
+		if was.vector != 0 {
+			vectors[k.key(p.id)] = was.vector
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
 // reindex replaces the index of a store that is in use; flush.lock is held, and
 // the files are durable up to the mark. One that has rotted is made as
 // remakeIndex does it, which keeps every version. Who asks for it (errAsked) does
@@ -128,8 +144,8 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change, why error) error {
 	past := st.versions(recent)
 	defer past.release()
-	r := remake{store: st.log.UUID(), at: at, version: func(id string, sum [32]byte) (known, error) {
-		return past.of(ctx, id, sum)
+	r := remake{store: st.log.UUID(), at: at, version: func(k *kind, id string, sum [32]byte) (known, error) {
+		return past.of(ctx, k, id, sum)
 	}}
 	var set *index.Set
 	var from string
@@ -157,26 +173,26 @@ type document struct {
 	mtime time.Time
 }
 
-// parseFile reads the memory in a file, which must be in the place of its id.
-func (st *Store) parseFile(name string) (*Memory, document, error) {
-	data, info, err := st.memories.Read(name, fileLimit)
+// parseFile reads the document in a file, which must be in the place of its id.
+func (st *Store) parseFile(k *kind, name string) (parsed, document, error) {
+	data, info, err := k.Read(name, fileLimit)
 	if err != nil {
-		return nil, document{}, fmt.Errorf("reading memories/%s: %w", name, err)
+		return parsed{}, document{}, fmt.Errorf("reading %s/%s: %w", k.Name(), name, err)
 	}
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: storedLimits, Location: st.o.NaiveTimes})
-	if err == nil && docfile.FileName(m.ID) != name {
-		err = fmt.Errorf("%w: it holds the id %s, whose file is %s", ErrInvalid, quote(m.ID), docfile.FileName(m.ID))
+	p, err := k.parse(data, "")
+	if err == nil && docfile.FileName(p.id) != name {
+		err = fmt.Errorf("%w: it holds the id %s, whose file is %s", ErrInvalid, quote(p.id), docfile.FileName(p.id))
 	}
 	if err != nil {
-		return nil, document{}, &CorruptionError{Path: "memories/" + name, Offset: -1, Err: err}
+		return parsed{}, document{}, &CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: err}
 	}
-	if m.CreatedAt.IsZero() {
-		m.CreatedAt = info.Mtime
+	if p.created.IsZero() {
+		*p.created = info.Mtime
 	}
-	if m.UpdatedAt.IsZero() {
-		m.UpdatedAt = info.Mtime
+	if p.updated.IsZero() {
+		*p.updated = info.Mtime
 	}
-	return m, document{data, info.Mtime}, nil
+	return p, document{data, info.Mtime}, nil
 }
 
 // problem notes something for the OpenReport.

@@ -18,8 +18,8 @@ import (
 // none of them knows are a version that nobody has seen.
 type versions struct {
 	st     *Store
-	recent map[string]wal.LSN
-	logged map[string]logged // these two once the index that stands could not say
+	recent map[string]wal.LSN // by key
+	logged map[string]logged  // likewise; these two once the index that stands could not say
 	older  []*index.Set
 }
 
@@ -32,20 +32,20 @@ type logged struct {
 func (st *Store) versions(recent []index.Change) *versions {
 	v := &versions{st: st, recent: map[string]wal.LSN{}}
 	for _, c := range recent {
-		if c.Section == index.Memories && !c.Deleted {
-			v.recent[c.ID] = c.Version
+		if k := st.kindIn(c.Section); k != nil && !c.Deleted {
+			v.recent[k.key(c.ID)] = c.Version
 		}
 	}
 	return v
 }
 
-func (v *versions) of(ctx context.Context, id string, sum [32]byte) (known, error) {
-	if at := v.recent[id]; at != 0 {
-		if is, _, err := v.st.frame(ctx, record.Memory, id, at); err == nil && is.line.ContentHash == sum {
+func (v *versions) of(ctx context.Context, k *kind, id string, sum [32]byte) (known, error) {
+	if at := v.recent[k.key(id)]; at != 0 {
+		if is, _, err := v.st.frame(ctx, k, id, at); err == nil && is.line.ContentHash == sum {
 			return known{at, is.line.VectorID}, nil
 		}
 	}
-	line, err := v.st.state.Line(record.Memory, id)
+	line, err := v.st.state.Line(k.letter, id)
 	switch {
 	case err == nil && line.ContentHash == sum:
 		return known{line.Version, line.VectorID}, nil
@@ -57,11 +57,11 @@ func (v *versions) of(ctx context.Context, id string, sum [32]byte) (known, erro
 			return known{}, err
 		}
 	}
-	if is := v.logged[id]; is.sum == sum {
+	if is := v.logged[k.key(id)]; is.sum == sum {
 		return is.known, nil
 	}
 	for _, set := range v.older {
-		b, ok, err := set.Get(nil, index.Memories, id)
+		b, ok, err := set.Get(nil, k.section, id)
 		if err != nil || !ok {
 			continue // damaged there as well
 		}
@@ -107,11 +107,11 @@ func (v *versions) readLog(ctx context.Context) error {
 			}
 			continue
 		}
-		if len(e.Key) < 2 || e.Key[0] != record.Memory {
+		if v.st.kindOf(e.Key) == nil {
 			continue
 		}
 		if e.Delete {
-			delete(v.logged, e.Key[1:])
+			delete(v.logged, e.Key)
 			continue
 		}
 		view, err := record.Parse(e.Value)

@@ -16,44 +16,50 @@ import (
 type Drift struct {
 	Checked  bool     // the comparison is done
 	Missing  []string // ids whose file is gone
-	Stranger []string // files in memories/ that no memory has
+	Stranger []string // files in the folder that no document of its kind has
 	Count    int      // of both; the lists hold the first of them
 	Restored []string // ids of those missing whose file was put back, by auto_repair
 }
 
-// reconcile compares names when the folder is not as our last flush left it. It
+// reconcile compares names when a folder is not as our last flush left it. It
 // reads no documents: a changed one is found when it is read.
 func (st *Store) reconcile(ctx context.Context) {
 	if !st.log.Report().Recovered {
 		return // others have it open: their flushes move the time
 	}
-	before := st.log.Report().Mtimes[0]
-	info, err := st.fs.Stat(st.memories.Path(""))
-	if err != nil || before == 0 || info.Mtime.UnixNano() == before {
-		return
-	}
-	drift, err := st.drift(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			st.problem(fmt.Errorf("comparing files and index: %w", err))
+	before := st.log.Report().Mtimes
+	for i, k := range st.kinds {
+		info, err := st.fs.Stat(k.Path(""))
+		if err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
+			continue
 		}
-		return
-	}
-	st.repairDrift(ctx, drift)
-	st.report.mu.Lock()
-	st.report.Drift = drift
-	st.report.mu.Unlock()
-	if drift.Count > 0 {
-		st.o.Logger.Warn("files and index do not agree: run memctl verify", "missing", len(drift.Missing)-len(drift.Restored),
-			"put back", len(drift.Restored), "strangers", len(drift.Stranger))
-		st.event(Event{Kind: EventDrift, Path: "memories", Count: drift.Count})
+		drift, err := st.drift(ctx, k)
+		if err != nil {
+			if ctx.Err() == nil {
+				st.problem(fmt.Errorf("comparing the files in %s and the index: %w", k.Name(), err))
+			}
+			return
+		}
+		st.repairDrift(ctx, k, drift)
+		st.report.mu.Lock()
+		if k == st.memories {
+			st.report.Drift = drift
+		} else {
+			st.report.AssemblyDrift = drift
+		}
+		st.report.mu.Unlock()
+		if drift.Count > 0 {
+			st.o.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
+				"put back", len(drift.Restored), "strangers", len(drift.Stranger))
+			st.event(Event{Kind: EventDrift, Path: k.Name(), Count: drift.Count})
+		}
 	}
 }
 
 // repairDrift does the cheap part, where config.json lets it: a file that is gone,
 // and that the log still has, is put back. What needs the archive, and whether a
 // stranger is new or was deleted, is repair's.
-func (st *Store) repairDrift(ctx context.Context, d *Drift) {
+func (st *Store) repairDrift(ctx context.Context, k *kind, d *Drift) {
 	if st.o.ReadOnly || !st.autoRepair() {
 		return
 	}
@@ -62,10 +68,10 @@ func (st *Store) repairDrift(ctx context.Context, d *Drift) {
 			return
 		}
 		// Reading it is judging it: see judge.
-		if _, err := st.find(ctx, id, true); err != nil {
+		if _, err := st.find(ctx, k, id, true); err != nil {
 			continue
 		}
-		if _, err := st.memories.Stat(docfile.FileName(id)); err == nil {
+		if _, err := k.Stat(docfile.FileName(id)); err == nil {
 			d.Restored = append(d.Restored, id)
 		}
 	}
@@ -73,15 +79,15 @@ func (st *Store) repairDrift(ctx context.Context, d *Drift) {
 
 // drift lists the names that only one side knows, looked at twice: a flush may
 // be going on.
-func (st *Store) drift(ctx context.Context) (*Drift, error) {
-	names, err := st.memories.Names()
+func (st *Store) drift(ctx context.Context, k *kind) (*Drift, error) {
+	names, err := k.Names()
 	if err != nil {
 		return nil, err
 	}
 	sort.Strings(names)
 	known := make([]bool, len(names))
 	d := &Drift{Checked: true}
-	for id, err := range st.ids(ctx, filters{}) {
+	for id, err := range st.ids(ctx, k, filters{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -93,12 +99,12 @@ func (st *Store) drift(ctx context.Context) (*Drift, error) {
 			known[i] = true
 			continue
 		}
-		if st.reallyMissing(ctx, id, name) {
+		if st.reallyMissing(ctx, k, id, name) {
 			d.add(&d.Missing, id)
 		}
 	}
 	for i, name := range names {
-		if !known[i] && st.reallyStrange(ctx, name) {
+		if !known[i] && st.reallyStrange(ctx, k, name) {
 			d.add(&d.Stranger, name)
 		}
 	}
@@ -111,24 +117,24 @@ func (d *Drift) add(list *[]string, s string) {
 	}
 }
 
-// reallyMissing looks again: the memory may not be flushed yet, or be gone.
-func (st *Store) reallyMissing(ctx context.Context, id, name string) bool {
-	v, err := st.find(ctx, id, false)
+// reallyMissing looks again: it may not be flushed yet, or be gone.
+func (st *Store) reallyMissing(ctx context.Context, k *kind, id, name string) bool {
+	v, err := st.find(ctx, k, id, false)
 	if err != nil || v.lsn >= st.log.Flushed() {
 		return false
 	}
-	_, err = st.memories.Stat(name)
+	_, err = k.Stat(name)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-func (st *Store) reallyStrange(ctx context.Context, name string) bool {
-	m, _, err := st.parseFile(name)
+func (st *Store) reallyStrange(ctx context.Context, k *kind, name string) bool {
+	p, _, err := st.parseFile(k, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
 	if err != nil {
 		return true
 	}
-	_, err = st.find(ctx, m.ID, false)
+	_, err = st.find(ctx, k, p.id, false)
 	return errors.Is(err, ErrNotFound)
 }

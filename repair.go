@@ -12,7 +12,6 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -112,7 +111,7 @@ func (r repairStore) Source() repair.Source { return r.st.source() }
 func (r repairStore) Close() error { return r.st.Close() }
 
 func (r repairStore) PutBack(ctx context.Context, id string, version wal.LSN, mtime time.Time, doc []byte) error {
-	return r.st.putBack(ctx, id, versionOf(version, mtime, doc))
+	return r.st.putBack(ctx, r.st.memories, id, versionOf(version, mtime, doc))
 }
 
 func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) version {
@@ -120,36 +119,36 @@ func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) version {
 }
 
 func (r repairStore) Adopt(ctx context.Context, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
-	st := r.st
-	m, err := memstore.Decode(doc, memstore.DecodeOptions{Limits: storedLimits, Location: st.o.NaiveTimes})
+	st, k := r.st, r.st.memories
+	p, err := k.parse(doc, "")
 	if err != nil {
 		return 0, err
 	}
 	old := version{lsn: was}
 	if was != 0 {
-		place, err := st.state.Find(record.Memory, m.ID)
+		place, err := st.state.Find(k.letter, p.id)
 		if err != nil {
 			return 0, err
 		}
 		if old.line = place.Entry; place.InLog {
-			if old, _, err = st.frame(ctx, record.Memory, m.ID, place.Version); err != nil {
+			if old, _, err = st.frame(ctx, k, p.id, place.Version); err != nil {
 				return 0, err
 			}
 		}
 		old.lsn = was
 	}
-	if m.CreatedAt.IsZero() && old.line.CreatedAt.IsZero() {
-		m.CreatedAt = mtime
+	if p.created.IsZero() && old.line.CreatedAt.IsZero() {
+		*p.created = mtime
 	}
-	if m.UpdatedAt.IsZero() {
-		m.UpdatedAt = mtime
+	if p.updated.IsZero() {
+		*p.updated = mtime
 	}
-	v, err := st.adopt(ctx, m, doc, old)
+	v, err := st.adopt(ctx, k, &p, doc, old)
 	return v.lsn, err
 }
 
 func (r repairStore) Judge(ctx context.Context, id string) error {
-	_, err := r.st.find(ctx, id, true)
+	_, err := r.st.find(ctx, r.st.memories, id, true)
 	return err
 }
 
@@ -159,6 +158,9 @@ func (r repairStore) Delete(ctx context.Context, id string, was wal.LSN) error {
 	b := &wal.Batch{
 		Entries:       []wal.Entry{{Key: key(id), Kind: record.KindDelete, Delete: true, Value: value}},
 		Preconditions: []wal.Precondition{{Key: key(id), LSN: was}},
+	}
+	if err := st.goesAlong(ctx, id, memoryChange{deleted: true}, b); err != nil {
+		return err
 	}
 	_, err := st.log.Append(ctx, b)
 	return err

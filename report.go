@@ -20,7 +20,8 @@ type OpenReport struct {
 	Damage     *CorruptionError // below what was durable: the store is read-only
 	Rebuilt    *Rebuilt         // the index was made again
 
-	Drift *Drift // nil while nothing was compared: the folder is as we left it, or it is being done
+	Drift         *Drift // of memories/; nil while nothing was compared: the folder is as we left it, or it is being done
+	AssemblyDrift *Drift // of assemblies/, likewise
 
 	Problems     []error // the first of them
 	ProblemCount int
@@ -64,7 +65,7 @@ func (st *Store) OpenReport() *OpenReport {
 	r := OpenReport{
 		Created: st.report.Created, Recovered: st.report.Recovered, Clean: st.report.Clean,
 		Replayed: st.report.Replayed, LogBytes: st.report.LogBytes,
-		TornTail: st.report.TornTail, Healed: st.report.Healed, HealedFrom: st.report.HealedFrom, Damage: st.report.Damage, Rebuilt: st.report.Rebuilt, Drift: st.report.Drift,
+		TornTail: st.report.TornTail, Healed: st.report.Healed, HealedFrom: st.report.HealedFrom, Damage: st.report.Damage, Rebuilt: st.report.Rebuilt, Drift: st.report.Drift, AssemblyDrift: st.report.AssemblyDrift,
 		ProblemCount: st.report.ProblemCount,
 	}
 	r.Problems = append(r.Problems, st.report.Problems...)

@@ -41,7 +41,7 @@ func (r *contentReader) read(ctx context.Context, l listing) bool {
 			return true
 		}
 	}
-	v, err := r.st.find(ctx, l.id, true)
+	v, err := r.st.find(ctx, r.st.memories, l.id, true)
 	if errors.Is(err, ErrNotFound) || err == nil && v.expired(r.st.o.Clock()) {
 		return true // gone since
 	}

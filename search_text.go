@@ -70,7 +70,7 @@ func (st *Store) scan(ctx context.Context, q *text.Query, f *filters, bad *unrea
 	}
 	var unread []idError
 	err := st.share(ctx, readers, func(yield func(listing) bool) error {
-		for l, err := range st.lines(ctx, *f) {
+		for l, err := range st.lines(ctx, st.memories, *f) {
 			switch {
 			case errors.Is(err, ErrClosed), err != nil && ctx.Err() != nil:
 				return err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
@@ -155,9 +156,12 @@ func (st *Store) stateAt(ctx context.Context, from, to wal.LSN) (list []index.Ch
 		if pos != at.Pos {
 			overtaken = append(overtaken, at)
 		}
-		c := index.Change{Section: index.Memories, ID: e.Key[1:], Version: pos, Deleted: e.Delete}
-		if e.Key[0] == record.Assembly {
-			c.Section = index.Assemblies
+		c, ok, err := st.indexChange(&e)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !ok {
+			continue
 		}
 		if c.Finished, err = lines.keep(&e); err != nil {
 			return nil, nil, err
@@ -165,6 +169,27 @@ func (st *Store) stateAt(ctx context.Context, from, to wal.LSN) (list []index.Ch
 		list = append(list, c)
 	}
 	return list, overtaken, nil
+}
+
+// indexChange is what an entry changes in the index, but for its line; false when
+// the index has nothing of its kind.
+func (st *Store) indexChange(e *wal.Entry) (index.Change, bool, error) {
+	k := st.kindOf(e.Key)
+	if k == nil {
+		return index.Change{}, false, nil
+	}
+	c := index.Change{Section: k.section, ID: e.Key[1:], Version: e.LSN, Deleted: e.Delete}
+	if k != st.assemblies || e.Delete {
+		return c, true, nil
+	}
+	view, err := record.Parse(e.Value)
+	if err == nil {
+		c.Members, err = assembly.MembersOf(view.Line)
+	}
+	if err != nil {
+		err = fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	return c, true, err
 }
 
 // finishedLine appends the line of an entry as the index has it.

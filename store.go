@@ -30,10 +30,12 @@ type Store struct {
 	works  sync.Pool // of *work
 	cache  *otter.Cache[string, *cached]
 
-	layout   docfile.Layout
-	memories *docfile.Folder
-	token    string
-	flusher  flusher
+	layout     docfile.Layout
+	memories   *kind
+	assemblies *kind
+	kinds      []*kind // in the order of the index's sections and of the checkpoint's times
+	token      string
+	flusher    flusher
 
 	config struct {
 		mu   sync.Mutex
@@ -103,7 +105,7 @@ func (st *Store) open(ctx context.Context) error {
 		return err
 	}
 	st.layout = docfile.Layout{FS: st.fs, Root: st.dir, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
-	st.memories = st.layout.Folder("memories")
+	st.makeKinds()
 	if err := st.flusher.init(st); err != nil {
 		return err
 	}
@@ -116,7 +118,7 @@ func (st *Store) open(ctx context.Context) error {
 		Create: !st.o.ReadOnly, ReadOnly: st.o.ReadOnly, LockWait: st.o.LockWait, Inline: st.o.System.Inline, HoldBytes: st.o.System.BacklogBytes,
 		FileMode: st.o.FileMode, DirMode: st.o.FolderMode, Clock: st.o.Clock, Nonce: st.nonce,
 		Sleep: st.o.System.Sleep, Logger: st.o.Logger, Event: st.logEvent, ArchiveSize: st.o.System.ArchiveBytes,
-		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Unchanged: st.state.Unchanged, Apply: st.state.Apply,
+		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Unchanged: st.state.Unchanged, Also: state.Also, Apply: st.state.Apply,
 	})
 	if err != nil {
 		st.state.Close()

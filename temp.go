@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -94,24 +93,24 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 	if len(b) == 0 {
 		return true
 	}
-	id, ok := leadingID(b)
-	if !ok {
+	k, id := st.leadingID(b)
+	if k == nil {
 		return false
 	}
-	place, err := st.state.Find(record.Memory, id)
+	place, err := st.state.Find(k.letter, id)
 	if err != nil {
 		// Deleted since: the chain from the deletion back knows its versions.
-		pos, deleted, ok := st.state.Overlay().Get(record.Memory, id)
+		pos, deleted, ok := st.state.Overlay().Get(k.letter, id)
 		if !ok || !deleted {
 			return false
 		}
 		place.Version, place.InLog = pos, true
 	}
-	if st.ours(ctx, id, place.Version, info, func() ([]byte, error) { return b, nil }) {
+	if st.ours(ctx, k, id, place.Version, info, func() ([]byte, error) { return b, nil }) {
 		return true
 	}
 	for at := place.Version; at != 0 && place.InLog; {
-		_, view, err := st.frame(ctx, record.Memory, id, at)
+		_, view, err := st.frame(ctx, k, id, at)
 		if err != nil {
 			return false
 		}
@@ -124,13 +123,19 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 	return false
 }
 
-// leadingID is the id with which a document of ours begins.
-func leadingID(b []byte) (string, bool) {
-	rest, ok := bytes.CutPrefix(b, []byte("{\n  \"id\": "))
-	if !ok {
-		return "", false
+// leadingID is the id with which a document of ours begins, and its kind; nil when
+// it begins otherwise.
+func (st *Store) leadingID(b []byte) (*kind, string) {
+	for _, k := range st.kinds {
+		rest, ok := bytes.CutPrefix(b, []byte("{\n  \""+k.idMember+"\": "))
+		if !ok {
+			continue
+		}
+		line, _, _ := bytes.Cut(rest, []byte(",\n"))
+		var id string
+		if json.Unmarshal(bytes.TrimSuffix(line, []byte("\n}\n")), &id) == nil {
+			return k, id
+		}
 	}
-	line, _, _ := bytes.Cut(rest, []byte(",\n"))
-	var id string
-	return id, json.Unmarshal(bytes.TrimSuffix(line, []byte("\n}\n")), &id) == nil
+	return nil, ""
 }

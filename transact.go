@@ -13,15 +13,15 @@ import (
 // writing and without an error.
 var ErrSkip = errors.New("skip")
 
-// Tx reads several memories and writes several, in one commit. It is used in
-// the function of Transact only, by one goroutine.
+// Tx reads several memories and assemblies and writes several, in one commit. It
+// is used in the function of Transact only, by one goroutine.
 type Tx struct {
 	st     *Store
 	ctx    context.Context
 	seen   reads
 	listed wal.LSN
 	ops    []op
-	wrote  map[string]int
+	wrote  map[string]int // by key
 }
 
 // Transact runs a function that reads and writes through tx, and commits what
@@ -92,32 +92,58 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error)
 
 // Get reads a memory, also one that the transaction has written.
 func (tx *Tx) Get(id string) (Memory, error) {
-	if i, ok := tx.wrote[id]; ok {
+	if i, ok := tx.wrote[key(id)]; ok {
 		if m := tx.ops[i].memory; m != nil {
 			return *m.Clone(), nil
 		}
 		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), ErrNotFound)
 	}
-	v, err := tx.st.load(tx.ctx, id)
-	gone := errors.Is(err, ErrNotFound)
-	if err != nil && !gone {
-		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), err)
-	}
-	if err := tx.see(id, v.lsn); err != nil {
+	v, err := tx.load(tx.st.memories, id)
+	if err != nil {
 		return Memory{}, err
-	}
-	if gone || v.expired(tx.st.o.Clock()) {
-		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), ErrNotFound)
 	}
 	return tx.st.decode(id, v)
 }
 
-// see notes what was read. A run that sees two moments is not committed.
-func (tx *Tx) see(id string, v wal.LSN) error {
-	if was, ok := tx.seen[id]; ok && was != v {
-		return &wal.ConflictError{Precondition: wal.Precondition{Key: key(id), LSN: was}, Found: v}
+// Assembly reads an assembly, also one that the transaction has written: that one
+// as it was given, without what the commit makes of it.
+func (tx *Tx) Assembly(id string) (Assembly, error) {
+	k := tx.st.assemblies
+	if i, ok := tx.wrote[k.key(id)]; ok {
+		if a := tx.ops[i].assembly; a != nil {
+			return *a.Clone(), nil
+		}
+		return Assembly{}, fmt.Errorf("assembly %s: %w", quote(id), ErrNotFound)
 	}
-	tx.seen[id] = v
+	v, err := tx.load(k, id)
+	if err != nil {
+		return Assembly{}, err
+	}
+	return tx.st.decodeAssembly(id, v)
+}
+
+// load reads what the transaction has not written, and notes what it saw.
+func (tx *Tx) load(k *kind, id string) (version, error) {
+	v, err := tx.st.load(tx.ctx, k, id)
+	gone := errors.Is(err, ErrNotFound)
+	if err != nil && !gone {
+		return v, fmt.Errorf("%s %s: %w", k.noun, quote(id), err)
+	}
+	if err := tx.see(k.key(id), v.lsn); err != nil {
+		return v, err
+	}
+	if gone || v.expired(tx.st.o.Clock()) {
+		return v, fmt.Errorf("%s %s: %w", k.noun, quote(id), ErrNotFound)
+	}
+	return v, nil
+}
+
+// see notes what was read. A run that sees two moments is not committed.
+func (tx *Tx) see(key string, v wal.LSN) error {
+	if was, ok := tx.seen[key]; ok && was != v {
+		return &wal.ConflictError{Precondition: wal.Precondition{Key: key, LSN: was}, Found: v}
+	}
+	tx.seen[key] = v
 	return nil
 }
 
@@ -146,12 +172,41 @@ func (tx *Tx) Delete(id string) error {
 	return nil
 }
 
-func (tx *Tx) add(o op) {
-	if i, ok := tx.wrote[o.id]; ok {
-		tx.ops[i] = o
-		return
+// PutAssembly writes an assembly; its id is set if it had none. Memories that the
+// transaction has put count as there; those that it deletes later leave it.
+func (tx *Tx) PutAssembly(a Assembly, conds ...Cond) (Assembly, error) {
+	a = *a.Clone()
+	if a.ID == "" {
+		id, err := tx.st.newID()
+		if err != nil {
+			return Assembly{}, err
+		}
+		a.ID = id
 	}
-	tx.wrote[o.id] = len(tx.ops)
+	tx.putAssembly(&a, conds)
+	return a, nil
+}
+
+func (tx *Tx) putAssembly(a *Assembly, conds []Cond) {
+	tx.add(op{group: true, id: a.ID, assembly: a, conds: conditionsOf(conds)})
+}
+
+// DeleteAssembly deletes an assembly, not its members; ErrNotFound if there is none.
+func (tx *Tx) DeleteAssembly(id string) error {
+	if _, err := tx.Assembly(id); err != nil {
+		return err
+	}
+	tx.add(op{group: true, id: id})
+	return nil
+}
+
+// add notes an operation; of several on one id the last counts.
+func (tx *Tx) add(o op) {
+	k := tx.st.memories
+	if o.group {
+		k = tx.st.assemblies
+	}
+	tx.wrote[k.key(o.id)] = len(tx.ops)
 	tx.ops = append(tx.ops, o)
 }
 

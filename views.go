@@ -30,12 +30,9 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 	if err == nil && set.Base() == nil {
 		// The index is gone, or this is a new store, which gets an empty one at once:
 		// then whoever joins in the middle of the first flush finds one.
-		var names []string
-		if names, err = st.memories.Names(); err == nil && (alone || hasDocuments(names)) {
+		var any bool
+		if any, err = st.hasFiles(); err == nil && (alone || any) {
 			err = fmt.Errorf("%s: %w", index.BaseName, fs.ErrNotExist)
-		}
-		if errors.Is(err, fs.ErrNotExist) && len(names) == 0 && !alone {
-			err = nil
 		}
 	}
 	if err == nil {
@@ -102,17 +99,35 @@ func passing(err error) bool {
 // that was killed before it wrote another: it may know what came after its lsn.
 // All its lines then have the version that rebuildIndex gives, which no frame has.
 func rebuilt(set *index.Set) bool {
-	for e, err := range set.Range(index.Memories, index.Span{}) {
-		if err != nil {
-			return false
+	for _, section := range []int{index.Memories, index.Assemblies} {
+		for e, err := range set.Range(section, index.Span{}) {
+			if err != nil {
+				return false
+			}
+			if line, err := index.ParseLine(e.Value); err == nil && line.Version == set.LSN()-1 {
+				return true
+			}
+			break
 		}
-		line, err := index.ParseLine(e.Value)
-		return err == nil && line.Version == set.LSN()-1
 	}
 	return false
 }
 
-// hasDocuments says whether a folder's names include a memory's.
+// hasFiles says whether there is any document.
+func (st *Store) hasFiles() (bool, error) {
+	for _, k := range st.kinds {
+		names, err := k.Names()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		if hasDocuments(names) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// hasDocuments says whether a folder's names include a document's.
 func hasDocuments(names []string) bool {
 	for _, n := range names {
 		if strings.HasSuffix(n, ".json") {

@@ -11,15 +11,17 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Change is one committed change of one memory, by whatever process.
+// Change is one committed change of one memory or one assembly, by whatever process.
 type Change struct {
-	LSN     uint64    // the version that it made; the changes of a batch have rising ones
-	Next    uint64    // where to go on: Watch(ctx, Next)
-	Time    time.Time // of the commit
-	ID      string
-	Deleted bool
-	Memory  Memory // as it was written; zero when deleted
-	More    bool   // the batch goes on in the next change
+	LSN      uint64    // the version that it made; the changes of a batch have rising ones
+	Next     uint64    // where to go on: Watch(ctx, Next)
+	Time     time.Time // of the commit
+	Kind     string    // "memory" or "assembly"
+	ID       string
+	Deleted  bool
+	Memory   Memory   // as it was written; zero when deleted
+	Assembly Assembly // likewise
+	More     bool     // the batch goes on in the next change
 }
 
 // Watch yields every change from a position on, in the order of their commits,
@@ -100,10 +102,11 @@ func (st *Store) watchOnce(ctx context.Context, from uint64, yield func(Change, 
 			return from, true
 		}
 		next = e.LSN + e.Size
-		if len(e.Key) == 0 || e.Key[0] != record.Memory {
+		k := st.kindOf(e.Key)
+		if k == nil {
 			continue
 		}
-		c, err := st.changeOf(e)
+		c, err := st.changeOf(k, e)
 		if !yield(c, err) || ctx.Err() != nil {
 			return next, true
 		}
@@ -111,8 +114,8 @@ func (st *Store) watchOnce(ctx context.Context, from uint64, yield func(Change, 
 	return max(from, durable, next), false
 }
 
-func (st *Store) changeOf(e wal.Entry) (Change, error) {
-	c := Change{LSN: e.LSN, Next: e.LSN + e.Size, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete, More: e.More}
+func (st *Store) changeOf(k *kind, e wal.Entry) (Change, error) {
+	c := Change{Kind: k.noun, LSN: e.LSN, Next: e.LSN + e.Size, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete, More: e.More}
 	if e.Delete {
 		return c, nil
 	}
@@ -124,6 +127,11 @@ func (st *Store) changeOf(e wal.Entry) (Change, error) {
 	if err != nil {
 		return c, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
-	c.Memory, err = st.decode(c.ID, version{lsn: e.LSN, doc: doc})
+	v := version{lsn: e.LSN, doc: doc}
+	if k == st.assemblies {
+		c.Assembly, err = st.decodeAssembly(c.ID, v)
+	} else {
+		c.Memory, err = st.decode(c.ID, v)
+	}
 	return c, err
 }

@@ -7,6 +7,7 @@ import "github.com/varve-db/varve/wal"
 type work struct {
 	batch    wal.Batch
 	prepared []prepared
+	along    along
 	arenas   []*arena // one for each goroutine that prepares
 }
 
@@ -33,6 +34,7 @@ func (st *Store) again(w *work) {
 	clear(w.batch.Entries)
 	clear(w.batch.Preconditions)
 	clear(w.prepared)
+	w.along = along{}
 	w.batch = wal.Batch{Entries: w.batch.Entries[:0], Preconditions: w.batch.Preconditions[:0]}
 	for _, a := range w.arenas {
 		if cap(a.values) > keptBytes {

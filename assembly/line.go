@@ -14,8 +14,9 @@ import (
 )
 
 // Line is the line of a with this document, as the log carries it; see the
-// package's comment.
-func (a *Assembly) Line(doc []byte) ([]byte, error) { return a.line(doc, 0) }
+// package's comment. vectorID is the FAISS id of the vector, 0 when that is the
+// version of this write.
+func (a *Assembly) Line(doc []byte, vectorID int64) ([]byte, error) { return a.line(doc, vectorID) }
 
 func (a *Assembly) line(doc []byte, vectorID int64) ([]byte, error) {
 	sum := sha256.Sum256(doc)

@@ -1,0 +1,457 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// along is what a commit writes beside its own operations. Who deletes a memory
+// takes it out of the assemblies that contain it, who gives it another embedding
+// changes what these derive from it, in the same batch. So an assembly never names
+// a memory that is gone, and its composite is that of its members, whatever crash
+// comes between any two steps.
+//
+// That no assembly takes the memory in between the look and the commit is said by a
+// precondition on state.MembersKey: see package state.
+type along struct {
+	preconditions []wal.Precondition
+	entries       []wal.Entry
+	of            string // a memory that brings assemblies along, for a message
+}
+
+// explain says of a batch that is too large what made it so.
+func (a *along) explain(err error) error {
+	if len(a.entries) == 0 || !errors.Is(err, ErrBatchTooLarge) {
+		return err
+	}
+	return fmt.Errorf("%w; with it change %d assemblies that contain what it deletes or embeds anew (%s is in some): take these memories out of some of them first", err, len(a.entries), quote(a.of))
+}
+
+// joint prepares the assemblies of a commit: those that it names and those that
+// change along with its memories.
+type joint struct {
+	st       *Store
+	ctx      context.Context
+	memories map[string]memoryChange
+	touched  map[string]*touch
+	out      along
+	// load is how documents are read: as everybody does, or as one may who holds
+	// flush.lock.
+	load func(ctx context.Context, k *kind, id string) (version, error)
+}
+
+// memoryChange is what a commit does to a memory.
+type memoryChange struct {
+	op      int // its place in the batch
+	deleted bool
+	vector  []float32
+}
+
+// touch is what becomes of an assembly because of its members.
+type touch struct {
+	gone []string // members that are deleted
+	of   string   // one of those that make it change
+}
+
+func (st *Store) joint(ctx context.Context) *joint {
+	return &joint{st: st, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: st.load}
+}
+
+// prepareAlong prepares the assemblies of a batch whose memories are prepared.
+func (st *Store) prepareAlong(ctx context.Context, w *work, ops []op) error {
+	hint := st.state.MembersHint()
+	grouped := st.state.Grouped()
+	known, named := false, false
+	for i := range ops {
+		if w.prepared[i].wanted {
+			named = named || ops[i].kind == st.assemblies
+			known = known || ops[i].written && ops[i].id != "" // what gets its id now is in no assembly
+		}
+	}
+	switch {
+	case named:
+	case !known:
+		return nil
+	case !grouped:
+		w.along.preconditions = append(w.along.preconditions, wal.Precondition{Key: allMembers, Hint: hint})
+		return nil
+	}
+	j := st.joint(ctx)
+	for i := range ops {
+		o := &ops[i]
+		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == st.memories && o.written {
+			c := memoryChange{op: i, deleted: o.memory == nil}
+			id := o.id
+			if !c.deleted {
+				id, c.vector = o.memory.ID, o.memory.Embedding
+			}
+			j.memories[id] = c
+			if o.id == "" {
+				continue
+			}
+			if err := j.changes(id, c); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range ops {
+		if p := &w.prepared[i]; p.wanted && ops[i].kind == st.assemblies {
+			p.err = j.named(&ops[i], i, p)
+			delete(j.touched, ops[i].id)
+		}
+	}
+	if err := j.others(); err != nil {
+		return err
+	}
+	w.along = j.out
+	return nil
+}
+
+// goesAlong adds to a batch what changes along with the one memory that it writes
+// or deletes; flush.lock is held.
+func (st *Store) goesAlong(ctx context.Context, id string, c memoryChange, b *wal.Batch) error {
+	hint := st.state.MembersHint()
+	if !st.state.Grouped() {
+		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: allMembers, Hint: hint})
+		return nil
+	}
+	j := st.joint(ctx)
+	j.load = st.settled
+	j.memories[id] = c
+	if err := j.changes(id, c); err != nil {
+		return err
+	}
+	if err := j.others(); err != nil {
+		return err
+	}
+	b.Preconditions = append(b.Preconditions, j.out.preconditions...)
+	b.Entries = append(b.Entries, j.out.entries...)
+	return nil
+}
+
+// allMembers says, as long as it is 0, that there is no assembly.
+const allMembers = string(rune(state.Members))
+
+// changes notes which assemblies change with a memory.
+func (j *joint) changes(id string, c memoryChange) error {
+	st := j.st
+	hint := st.state.MembersHint()
+	assemblies, newest, err := st.containing(id)
+	if err != nil {
+		return err
+	}
+	j.out.preconditions = append(j.out.preconditions, wal.Precondition{Key: state.MembersKey(id), LSN: newest, Hint: hint})
+	if len(assemblies) == 0 {
+		return nil
+	}
+	if !c.deleted {
+		was, known, err := j.stored(id)
+		if err != nil {
+			return err
+		}
+		if known && slices.Equal(was, c.vector) {
+			return nil
+		}
+	}
+	for _, a := range assemblies {
+		t := j.touched[a]
+		if t == nil {
+			t = &touch{of: id}
+			j.touched[a] = t
+		}
+		if c.deleted {
+			t.gone = append(t.gone, id)
+		}
+	}
+	return nil
+}
+
+// others prepares the assemblies that the batch does not name, by id. One that
+// cannot be read stays as it is: it must not stand in the way of what can be
+// written, and verify tells of it.
+func (j *joint) others() error {
+	for _, id := range slices.Sorted(maps.Keys(j.touched)) {
+		t := j.touched[id]
+		old, a, err := j.assembly(id)
+		if errors.Is(err, ErrNotFound) {
+			continue // gone since
+		}
+		if errors.Is(err, ErrCorrupt) {
+			j.st.o.Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
+		}
+		was := a.Clone()
+		removed := a.Remove(t.gone...)
+		if err := j.compose(a, was); err != nil {
+			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
+		}
+		p := wal.Precondition{Key: j.st.assemblies.key(id), LSN: old.lsn}
+		j.out.preconditions = append(j.out.preconditions, p)
+		if removed == 0 && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) && slices.Equal(a.HyperbolicEmbedding, was.HyperbolicEmbedding) {
+			continue
+		}
+		entry, err := j.entry(a, &old)
+		if err != nil {
+			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
+		}
+		j.out.entries, j.out.of = append(j.out.entries, entry), t.of
+	}
+	return nil
+}
+
+// assembly reads the newest version of an assembly.
+func (j *joint) assembly(id string) (version, *Assembly, error) {
+	v, err := j.load(j.ctx, j.st.assemblies, id)
+	if err != nil {
+		return v, nil, err
+	}
+	a, err := j.st.decodeAssembly(id, v)
+	if err != nil {
+		return v, nil, errors.Join(err, ErrCorrupt)
+	}
+	return v, &a, nil
+}
+
+// named prepares an operation on an assembly, the i-th of the batch.
+func (j *joint) named(o *op, i int, p *prepared) error {
+	st := j.st
+	hint := st.state.Hint()
+	old, was, err := version{}, (*Assembly)(nil), error(ErrNotFound)
+	if o.id != "" {
+		old, was, err = j.assembly(o.id)
+		if errors.Is(err, ErrCorrupt) && st.log.Damage() == nil { // as with a memory: see before
+			old, err = st.find(j.ctx, st.assemblies, o.id, false)
+		}
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	found := err == nil
+	if err := o.conds.holds(old.lsn, old.line.UpdatedAt); err != nil {
+		return err
+	}
+	p.precondition = wal.Precondition{Key: st.assemblies.key(o.id), LSN: old.lsn, Hint: hint}
+	if o.assembly == nil {
+		if !found {
+			if o.must {
+				return ErrNotFound
+			}
+			return nil
+		}
+		value, inflated := st.codec.Encode(nil, &record.Record{Previous: old.lsn})
+		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
+		o.written = true
+		return nil
+	}
+	a := o.assembly.Clone()
+	if t := j.touched[o.id]; t != nil {
+		j.out.of = t.of
+	}
+	a.Remove(j.deletedAfter(i)...)
+	if err := j.check(a, was, o.conds.missing); err != nil {
+		return err
+	}
+	if err := j.compose(a, was); err != nil {
+		return err
+	}
+	if p.entry, err = j.entry(a, &old); err != nil {
+		return err
+	}
+	p.precondition.Key, p.assembly = p.entry.Key, a
+	o.written = true
+	return nil
+}
+
+// deletedAfter are the memories that the batch deletes behind its i-th operation:
+// an assembly that comes before loses them, one that comes behind may not have them.
+func (j *joint) deletedAfter(i int) []string {
+	var ids []string
+	for id, c := range j.memories {
+		if c.deleted && c.op > i {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// check names the members that an assembly takes in as preconditions: there as
+// they were read, or not there, if that is allowed. Those that it had need none:
+// who deletes one writes this assembly.
+func (j *joint) check(a, was *Assembly, allowed bool) error {
+	if err := assembly.CheckMembers(a.MemoryIDs, j.st.assemblyLimits()); err != nil {
+		return err
+	}
+	had := map[string]bool{}
+	if was != nil {
+		for _, id := range was.MemoryIDs {
+			had[id] = true
+		}
+	}
+	var missing []string
+	for _, id := range a.MemoryIDs {
+		if c, ok := j.memories[id]; ok {
+			if c.deleted {
+				missing = append(missing, id)
+			}
+			continue // the batch writes it
+		}
+		if had[id] {
+			continue
+		}
+		hint := j.st.state.Hint()
+		v, err := j.find(id)
+		gone := errors.Is(err, ErrNotFound)
+		if err != nil && !gone {
+			return fmt.Errorf("member %s: %w", quote(id), err)
+		}
+		if gone || v.expired(j.st.o.Clock()) {
+			missing = append(missing, id)
+		}
+		j.out.preconditions = append(j.out.preconditions, wal.Precondition{Key: key(id), LSN: v.lsn, Hint: hint})
+		had[id] = true
+	}
+	if len(missing) > 0 && !allowed {
+		return &MissingMembersError{Assembly: a.ID, IDs: missing}
+	}
+	return nil
+}
+
+// find looks a memory up without its document.
+func (j *joint) find(id string) (version, error) { return j.st.find(j.ctx, j.st.memories, id, false) }
+
+// entry is what the log is to carry.
+func (j *joint) entry(a *Assembly, old *version) (wal.Entry, error) {
+	st := j.st
+	previous := old.lsn
+	var prev *assembly.Previous
+	if old.lsn == 0 {
+		if a.ID != "" {
+			previous = st.state.Deletion(record.Assembly, a.ID)
+		}
+	} else {
+		prev = &assembly.Previous{CreatedAt: old.line.CreatedAt, Document: old.doc, VectorID: int64(old.lsn)}
+	}
+	doc, line, err := assembly.Prepare(a, prev, st.o.Clock(), assembly.PrepareOptions{Limits: st.assemblyLimits(), Rand: st.o.System.Rand})
+	if err != nil {
+		return wal.Entry{}, err
+	}
+	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
+	return wal.Entry{Key: st.assemblies.key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
+}
+
+// compose gives an assembly the composite of its members. Where these are as they
+// were, and none of them has changed, it is what it was. As long as none of them
+// ever had a vector it is what the caller says it is: an import may know no more.
+func (j *joint) compose(a, was *Assembly) error {
+	if was != nil && len(a.HyperbolicEmbedding) == 0 {
+		a.HyperbolicEmbedding = was.HyperbolicEmbedding
+	}
+	if was != nil && j.same(a, was) {
+		if len(was.CompositeEmbedding) > 0 && !slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
+			a.CompositeEmbedding = was.CompositeEmbedding
+			j.curve(a)
+		}
+		return nil
+	}
+	var failed error
+	counted := false
+	composite, odd := assembly.Composite(0, func(yield func([]float32) bool) {
+		for _, id := range a.MemoryIDs {
+			var v []float32
+			if v, failed = j.vector(id); failed != nil {
+				failed = fmt.Errorf("member %s: %w", quote(id), failed)
+				return
+			}
+			counted = counted || len(v) > 0
+			if !yield(v) {
+				return
+			}
+		}
+	})
+	if failed == nil && !counted && was != nil {
+		counted, failed = j.counted(was)
+	}
+	if failed != nil || !counted {
+		return failed
+	}
+	if odd > 0 {
+		j.st.o.Logger.Warn("members whose embedding has another dimension do not count in the composite", "assembly", a.ID, "members", odd)
+	}
+	a.CompositeEmbedding = composite
+	j.curve(a)
+	return nil
+}
+
+// same says that an assembly has the members that it had, and that the commit
+// changes none of them.
+func (j *joint) same(a, was *Assembly) bool {
+	return slices.Equal(a.MemoryIDs, was.MemoryIDs) && !slices.ContainsFunc(a.MemoryIDs, func(id string) bool {
+		_, ok := j.memories[id]
+		return ok
+	})
+}
+
+// counted says whether any member that an assembly had had a vector.
+func (j *joint) counted(was *Assembly) (bool, error) {
+	if len(was.CompositeEmbedding) == 0 {
+		return false, nil
+	}
+	for _, id := range was.MemoryIDs {
+		if v, known, err := j.stored(id); err != nil || known && len(v) > 0 {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// curve makes the hyperbolic form anew, if there is one.
+func (j *joint) curve(a *Assembly) {
+	switch {
+	case len(a.CompositeEmbedding) == 0:
+		a.HyperbolicEmbedding = nil
+	case len(a.HyperbolicEmbedding) > 0:
+		a.HyperbolicEmbedding = memstore.Hyperbolic(a.CompositeEmbedding)
+	}
+}
+
+// vector is the embedding that a memory has once the batch is written; nil for one
+// that is not there or cannot be read.
+func (j *joint) vector(id string) ([]float32, error) {
+	if c, ok := j.memories[id]; ok {
+		return c.vector, nil
+	}
+	v, _, err := j.stored(id)
+	return v, err
+}
+
+// stored is the embedding that a memory has now. known is false when it cannot be
+// read, or the memory is not there.
+func (j *joint) stored(id string) (vector []float32, known bool, err error) {
+	st := j.st
+	if place, err := st.state.Find(record.Memory, id); err == nil && place.InLog {
+		if _, view, err := st.frame(j.ctx, st.memories, id, place.Version); err == nil {
+			return view.Vector(nil), true, nil
+		}
+	}
+	v, err := j.load(j.ctx, st.memories, id)
+	if err == nil {
+		p, err := st.memories.parse(v.doc, id)
+		return p.vector, err == nil, nil
+	}
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
+		err = nil
+	}
+	return nil, false, err
+}

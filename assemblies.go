@@ -1,0 +1,324 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/assembly"
+)
+
+// Assembly is a group of memories; see package assembly.
+type Assembly = assembly.Assembly
+
+// Assemblies are the groups of memories of a store. They go through the same log,
+// files and index as memories: what is said of Put, Get, conditions and edits by
+// hand holds for them.
+//
+// An assembly and its members never disagree. Whoever deletes a memory takes it out
+// of its assemblies in the same commit; a new embedding of a member changes their
+// CompositeEmbedding in the same commit, and so does every change of who is in it.
+// The composite is the store's: what a caller puts there counts only where no
+// member has an embedding. A member whose time is over counts as absent for those
+// who read, and leaves the assembly when it is deleted.
+type Assemblies struct{ st *Store }
+
+// Assemblies are those of the store.
+func (st *Store) Assemblies() Assemblies { return Assemblies{st} }
+
+// MissingMembersError says which memories an assembly names that are not there.
+// It matches ErrNotFound.
+type MissingMembersError struct {
+	Assembly string
+	IDs      []string
+}
+
+func (e *MissingMembersError) Error() string {
+	const most = 5
+	var list []string
+	for _, id := range e.IDs[:min(most, len(e.IDs))] {
+		list = append(list, quote(id))
+	}
+	s := strings.Join(list, ", ")
+	if n := len(e.IDs) - most; n > 0 {
+		s = fmt.Sprintf("%s and %d more", s, n)
+	}
+	return fmt.Sprintf("no such memory: %s: an assembly takes in what is there, or anything with AllowMissing", s)
+}
+
+// Unwrap makes the error match ErrNotFound.
+func (e *MissingMembersError) Unwrap() error { return ErrNotFound }
+
+// AllowMissing lets an assembly name memories that are not there. It is no
+// condition: imports need it, and verify reports such members.
+func AllowMissing() Cond { return func(c *conditions) { c.missing = true } }
+
+// Put stores an assembly and returns it as stored, with its id, times, composite
+// and Version. Memories that it takes in must be there (*MissingMembersError), but
+// for AllowMissing. See Store.Put.
+func (as Assemblies) Put(ctx context.Context, a Assembly, conds ...Cond) (Assembly, error) {
+	st := as.st
+	if err := st.begun(); err != nil {
+		return Assembly{}, err
+	}
+	defer st.ended()
+	if err := st.writable(); err != nil {
+		return Assembly{}, err
+	}
+	a = *a.Clone()
+	ops := []op{{group: true, id: a.ID, assembly: &a, conds: conditionsOf(conds)}}
+	if err := st.commit(ctx, ops, nil, 0); err != nil {
+		return Assembly{}, err
+	}
+	return *a.Clone(), nil
+}
+
+// Get returns an assembly, or ErrNotFound.
+func (as Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
+	v, err := as.st.get(ctx, as.st.assemblies, id)
+	if err != nil {
+		return Assembly{}, err
+	}
+	return as.st.decodeAssembly(id, v)
+}
+
+// GetRaw returns the exact bytes of an assembly's file, or what they will be once
+// it is flushed.
+func (as Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
+	v, err := as.st.get(ctx, as.st.assemblies, id)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Clone(v.doc), nil
+}
+
+// Update changes one assembly by a function, which may run again; see Store.Update.
+func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) error, conds ...Cond) (Assembly, error) {
+	var result *Assembly
+	err := as.st.Transact(ctx, func(tx *Tx) error {
+		a, err := tx.Assembly(id)
+		if err != nil {
+			return err
+		}
+		result = &a
+		changed := *a.Clone()
+		if err := f(&changed); err != nil {
+			return err
+		}
+		if changed.ID != id {
+			return &FieldError{Field: "assembly_id", Value: quote(changed.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", ErrInvalid, quote(id))}
+		}
+		result = &changed
+		tx.putAssembly(&changed, conds)
+		return nil
+	})
+	if err != nil {
+		return Assembly{}, err
+	}
+	return *result.Clone(), nil
+}
+
+// Delete deletes an assembly, not its members; ErrNotFound if there is none.
+func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error {
+	st := as.st
+	if err := st.begun(); err != nil {
+		return err
+	}
+	defer st.ended()
+	if err := st.writable(); err != nil {
+		return err
+	}
+	return st.commit(ctx, []op{{group: true, id: id, conds: conditionsOf(conds), must: true}}, nil, 0)
+}
+
+// Add puts memories behind the members; those that are members already stay where
+// they are. They must be there, but for AllowMissing.
+func (as Assemblies) Add(ctx context.Context, id string, memories []string, conds ...Cond) (Assembly, error) {
+	return as.change(ctx, id, conds, func(a *Assembly) int { return a.Add(memories...) })
+}
+
+// Remove takes memories out. Those that are no members stay so.
+func (as Assemblies) Remove(ctx context.Context, id string, memories []string, conds ...Cond) (Assembly, error) {
+	return as.change(ctx, id, conds, func(a *Assembly) int { return a.Remove(memories...) })
+}
+
+// change writes what f changed, if anything.
+func (as Assemblies) change(ctx context.Context, id string, conds []Cond, f func(*Assembly) int) (Assembly, error) {
+	c := conditionsOf(conds)
+	return as.Update(ctx, id, func(a *Assembly) error {
+		if f(a) == 0 && !c.any() {
+			return ErrSkip
+		}
+		return nil
+	}, conds...)
+}
+
+// Activate adds boost to what is left of an assembly's activation, within 0 and 1,
+// and counts it. An activation fades by half in activation_half_life of config.json
+// (a day), for which nothing is written: Level is what it is now.
+func (as Assemblies) Activate(ctx context.Context, id string, boost float64) (Assembly, error) {
+	return as.Update(ctx, id, func(a *Assembly) error {
+		return a.Activate(as.st.o.Clock(), boost, as.st.halfLife())
+	})
+}
+
+// Level is an assembly's activation as it is now.
+func (as Assemblies) Level(a *Assembly) float64 {
+	return a.ActivationAt(as.st.o.Clock(), as.st.halfLife())
+}
+
+// Merge takes assemblies into one that is there, and deletes them, all in one
+// commit: see assembly.Merge for what becomes of it. Its MergedFrom says what went
+// into it, History what these were.
+func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (Assembly, error) {
+	from = slices.Compact(slices.Sorted(slices.Values(from)))
+	if len(from) == 0 {
+		return Assembly{}, &FieldError{Field: "merged_from", Limit: "one assembly or more", Err: ErrInvalid}
+	}
+	var result *Assembly
+	err := as.st.Transact(ctx, func(tx *Tx) error {
+		dst, err := tx.Assembly(into)
+		if err != nil {
+			return err
+		}
+		var sources []*Assembly
+		for _, id := range from {
+			a, err := tx.Assembly(id)
+			if err != nil {
+				return err
+			}
+			sources = append(sources, &a)
+		}
+		if err := assembly.Merge(&dst, as.st.halfLife(), sources...); err != nil {
+			return err
+		}
+		result = dst.Clone()
+		tx.putAssembly(result, []Cond{AllowMissing()}) // what a source may name, this one may
+		for _, id := range from {
+			if err := tx.DeleteAssembly(id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Assembly{}, err
+	}
+	return *result.Clone(), nil
+}
+
+// All yields the assemblies that pass the filters, by id as JSON writes it. Those
+// of sessions and categories, which assemblies have not, pass none. See
+// Store.Memories.
+func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
+	return func(yield func(Assembly, error) bool) {
+		st := as.st
+		if err := st.begun(); err != nil {
+			yield(Assembly{}, err)
+			return
+		}
+		defer st.ended()
+		if err := st.sight(ctx); err != nil {
+			yield(Assembly{}, err)
+			return
+		}
+		f := filtersOf(filters)
+		if f.session != nil || f.category != nil {
+			return
+		}
+		for id, err := range st.ids(ctx, st.assemblies, f) {
+			if err != nil {
+				if !yield(Assembly{}, err) {
+					return
+				}
+				continue
+			}
+			if !st.yieldAssembly(ctx, id, yield) || ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// yieldAssembly yields one that is still there.
+func (st *Store) yieldAssembly(ctx context.Context, id string, yield func(Assembly, error) bool) bool {
+	v, err := st.load(ctx, st.assemblies, id)
+	if errors.Is(err, ErrNotFound) {
+		return true // gone since
+	}
+	var a Assembly
+	if err == nil {
+		a, err = st.decodeAssembly(id, v)
+	} else {
+		err = fmt.Errorf("assembly %s: %w", quote(id), err)
+	}
+	return yield(a, err)
+}
+
+// Count is the number of assemblies.
+func (as Assemblies) Count(ctx context.Context) (int64, error) {
+	st := as.st
+	if err := st.begun(); err != nil {
+		return 0, err
+	}
+	defer st.ended()
+	if err := st.sight(ctx); err != nil {
+		return 0, err
+	}
+	return st.state.Live(st.assemblies.letter), nil
+}
+
+// Containing yields the assemblies that contain a memory, by id. It reads no other.
+func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[Assembly, error] {
+	return func(yield func(Assembly, error) bool) {
+		st := as.st
+		if err := st.begun(); err != nil {
+			yield(Assembly{}, err)
+			return
+		}
+		defer st.ended()
+		err := st.sight(ctx)
+		var ids []string
+		if err == nil {
+			ids, _, err = st.containing(memory)
+		}
+		if err != nil {
+			yield(Assembly{}, err)
+			return
+		}
+		for _, id := range ids {
+			more := st.yieldAssembly(ctx, id, func(a Assembly, err error) bool {
+				if err == nil && !a.Has(memory) {
+					return true // not any more
+				}
+				return yield(a, err)
+			})
+			if !more || ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// History yields the versions of an assembly that are still kept; see Store.History.
+func (as Assemblies) History(ctx context.Context, id string) iter.Seq2[Version, error] {
+	return as.st.versionsOf(ctx, as.st.assemblies, id)
+}
+
+// GetAt returns one version of an assembly; see Store.GetAt.
+func (as Assemblies) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
+	return as.st.versionAt(ctx, as.st.assemblies, id, lsn)
+}
+
+func (st *Store) decodeAssembly(id string, v version) (Assembly, error) {
+	a, err := assembly.Decode(v.doc, assembly.DecodeOptions{Limits: storedAssembly, Location: st.o.NaiveTimes, ID: id})
+	if err != nil {
+		return Assembly{}, fmt.Errorf("assembly %s, version %d: %w", quote(id), v.lsn, err)
+	}
+	a.Version = v.lsn
+	return *a, nil
+}
