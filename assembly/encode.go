@@ -95,7 +95,7 @@ func (a *Assembly) sizeHint() int {
 
 // encodeOver writes an Assembly over the text that it was decoded from.
 func (a *Assembly) encodeOver(lim Limits) ([]byte, error) {
-	e := docfile.NewMemberEditor(a.source, memberOrder(), lim.Depth)
+	e := docfile.NewMemberEditor(a.source, memberOrder, lim.Depth)
 	e.Text(memberID, a.ID)
 	e.Text(memberName, a.Name)
 	e.Text(memberDescription, a.Description)

@@ -89,7 +89,7 @@ func (m *Memory) sizeHint() int {
 // encodeOver writes a Memory over the text that it was decoded from. kept: there
 // is an embedding, and it was left alone.
 func (m *Memory) encodeOver(lim Limits) (doc []byte, kept bool, err error) {
-	e := docfile.NewMemberEditor(m.source, memberOrder(), lim.Depth)
+	e := docfile.NewMemberEditor(m.source, memberOrder, lim.Depth)
 	e.Text(memberID, m.ID)
 	e.Text(memberContent, m.Content)
 	e.Floats(memberEmbedding, m.Embedding)

@@ -13,14 +13,14 @@ import (
 type MemberEditor struct {
 	source *Object
 	doc    *Object
-	order  []string
+	order  func() []string
 	depth  int
 	err    error
 }
 
-// NewMemberEditor begins with the text of source, which stays as it is. order is
-// where new members go (see Object.Set), depth how deep the document may nest.
-func NewMemberEditor(source *Object, order []string, depth int) MemberEditor {
+// NewMemberEditor begins with the text of source, which stays as it is. order
+// says where new members go (see Object.Set), depth how deep the document may nest.
+func NewMemberEditor(source *Object, order func() []string, depth int) MemberEditor {
 	return MemberEditor{source: source, doc: source.Clone(), order: order, depth: depth}
 }
 
@@ -59,7 +59,7 @@ func (e *MemberEditor) set(name string, value []byte, err error) {
 		}
 		return
 	}
-	e.doc.Set(name, value, e.order)
+	e.doc.Set(name, value, e.order())
 }
 
 // blank says that there is no text, or null.
