@@ -40,6 +40,20 @@ func TestRealSynthians(t *testing.T) {
 	if !found {
 		t.Errorf("the first ghost is not named with its number: %v", ghosts[:min(3, len(ghosts))])
 	}
+	// Of the 46 ordinals the first is 0, which is no number here; the md5 numbers
+	// belong to ghosts.
+	numbered := 0
+	for _, it := range g.items {
+		if it.VectorID > 0 {
+			numbered++
+		}
+	}
+	if numbered != 45 || len(g.assemblies) != 0 {
+		t.Errorf("%d numbers of vectors kept, want 45; %d assemblies", numbered, len(g.assemblies))
+	}
+	if len(g.report.Files) != 3 {
+		t.Errorf("%v", g.report.Files)
+	}
 	if n := len(g.of(KindCopy)); n != 2 {
 		t.Errorf("%d .bak, want 2", n)
 	}
