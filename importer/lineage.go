@@ -20,7 +20,8 @@ import (
 // which, and how often each was activated.
 type lineage struct {
 	merges      []merge
-	status      map[string]string // of the clean-up, by event
+	into        map[string][]string // target → sources, in the order of the log
+	status      map[string]string   // of the clean-up, by event
 	activations map[string]int64
 	mergeLog    string // where they were read, "" nowhere
 	stats       string
@@ -32,7 +33,7 @@ type merge struct {
 }
 
 func newLineage() lineage {
-	return lineage{status: map[string]string{}, activations: map[string]int64{}}
+	return lineage{into: map[string][]string{}, status: map[string]string{}, activations: map[string]int64{}}
 }
 
 // beside reads logs/ and stats/.
@@ -116,6 +117,7 @@ func (l *lineage) event(line []byte) bool {
 		return false
 	case strings.HasPrefix(kind, "merge") && target != "":
 		l.merges = append(l.merges, merge{event, target, sources})
+		l.into[target] = append(l.into[target], sources...)
 		if status != "" {
 			l.status[event] = status
 		}
@@ -167,7 +169,7 @@ func (l *lineage) enrich(it *Item) error {
 	if merged, ok := listed(raw); ok {
 		n := len(merged)
 		for _, id := range sources {
-			if id != it.ID && !slices.Contains(merged, id) {
+			if !slices.Contains(merged, id) {
 				merged = append(merged, id)
 			}
 		}
@@ -215,16 +217,11 @@ func (l *lineage) sourcesOf(id string) []string {
 	met := map[string]bool{id: true}
 	var walk func(id string)
 	walk = func(id string) {
-		for _, m := range l.merges {
-			if m.target != id {
-				continue
-			}
-			for _, s := range m.sources {
-				if !met[s] {
-					met[s] = true
-					walk(s)
-					out = append(out, s)
-				}
+		for _, s := range l.into[id] {
+			if !met[s] {
+				met[s] = true
+				walk(s)
+				out = append(out, s)
 			}
 		}
 	}
