@@ -37,6 +37,8 @@ func settings() []setting {
 		{"max_id_bytes", "of an id", func(c *varve.Config) any { return limitsOf(*c).IDBytes }},
 		{"max_depth", "of nesting in one memory", func(c *varve.Config) any { return limitsOf(*c).Depth }},
 		{"max_embedding_dims", "numbers in one embedding", func(c *varve.Config) any { return limitsOf(*c).EmbeddingDim }},
+		{"max_assembly_members", "memories in one assembly", func(c *varve.Config) any { return c.Resolved().MaxAssemblyMembers }},
+		{"activation_half_life", "seconds in which an assembly's activation fades to half", func(c *varve.Config) any { return c.Resolved().ActivationHalfLife }},
 	}
 }
 

@@ -21,7 +21,11 @@
 //	list     {"memories":[{"id","version","content",…}],"next":"<id>"|null}
 //	search   {"hits":[{"id","score","version","content",…}],"next":<offset>|null}
 //	rm       {"deleted":["<id>"]}
-//	import   {"from","source","store","new","same","kept","replaced","refused","problems":[…]}
+//	import   {"from","source","store","new","same","kept","replaced","refused","problems":[…],
+//	          "assemblies":{"new","same","kept","replaced","refused"},
+//	          "members":[{"of","name","count","as"}],"files":[{"path","what"}]}
+//	assembly {"assemblies":[…],"next":…} as list, {"assemblies":[{"id","version","assembly":{…}}]} as show,
+//	          {"assemblies":[{"id","version","member_count"}]} for what changes one, {"deleted":["<id>"]}
 //	verify   {"findings":[{"kind","severity","path","offset","id","lsn","message","stake","heals","next"}],"summary":{…}}
 //	repair   {"actions":[{"do","path","id","from","loses","alone","for":[…]}],"processes":[…]}
 //	 --apply {"repair":"<id>","actions":[{…,"result","where","error"}],"remaining":[…],"waiting":[…],"processes":[…],"summary":{…}}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -23,9 +24,10 @@ func (a *app) exportCommand() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "export",
-		Short: "Write memories as lines of JSON",
+		Short: "Write memories and assemblies as lines of JSON",
 		Long: `Write the documents of memories, one a line (JSONL), to stdout or into a file, which
-appears when it is whole. memctl import reads it.`,
+appears when it is whole; behind them those of the assemblies, unless a filter chooses
+among the memories. memctl import reads it.`,
 		Example: "  memctl export --file all.jsonl\n  memctl export --session s1 | jq .content",
 		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
@@ -37,24 +39,31 @@ appears when it is whole. memctl import reads it.`,
 				return err
 			}
 			return a.with(cmd.Context(), read, func(st *varve.Store) error {
-				if file == "" || file == "-" {
-					_, err := a.export(cmd.Context(), st, filters, a.out)
+				var n, groups int
+				all := func(w io.Writer) (err error) {
+					n, err = a.export(cmd.Context(), st, filters, w)
+					if err == nil && len(filters) == 0 {
+						groups, err = a.exportAssemblies(cmd.Context(), st, w)
+					}
 					return err
 				}
-				var n int
-				err := replaceFile(file, func(w io.Writer) error {
-					var err error
-					n, err = a.export(cmd.Context(), st, filters, w)
-					return err
-				})
+				if file == "" || file == "-" {
+					return all(a.out)
+				}
+				err := replaceFile(file, all)
 				if err != nil {
 					return fmt.Errorf("writing %s: %w", file, err)
 				}
 				if a.document != nil {
 					a.document.member("exported", n)
+					a.document.member("assemblies", groups)
 					a.document.member("file", file)
 				}
-				a.say("%d memories are in %s", n, file)
+				if groups > 0 {
+					a.say("%d memories and %d assemblies are in %s", n, groups, file)
+				} else {
+					a.say("%d memories are in %s", n, file)
+				}
 				return nil
 			})
 		}),
@@ -64,20 +73,41 @@ appears when it is whole. memctl import reads it.`,
 	return c
 }
 
-// export writes one line a memory. One that cannot be read does not end it.
+// export writes one line a memory.
 func (a *app) export(ctx context.Context, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
+	return exportLines(ctx, a, st.Memories(ctx, filters...), w, func(m *varve.Memory) ([]byte, error) {
+		doc, err := line(m)
+		return doc, wrap("memory", m.ID, err)
+	})
+}
+
+func (a *app) exportAssemblies(ctx context.Context, st *varve.Store, w io.Writer) (int, error) {
+	return exportLines(ctx, a, st.Assemblies().All(ctx), w, func(as *varve.Assembly) ([]byte, error) {
+		doc, err := assemblyLine(as)
+		return doc, wrap("assembly", as.ID, err)
+	})
+}
+
+func wrap(what, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", what, printableID(id), err)
+}
+
+// exportLines writes one line each. One that cannot be read does not end it.
+func exportLines[T any](ctx context.Context, a *app, all iter.Seq2[T, error], w io.Writer, line func(*T) ([]byte, error)) (int, error) {
 	n := 0
-	for m, err := range st.Memories(ctx, filters...) {
+	for v, err := range all {
 		if ctx.Err() != nil {
 			return n, ctx.Err()
 		}
+		var doc []byte
+		if err == nil {
+			doc, err = line(&v)
+		}
 		if err != nil {
 			a.fail(err)
-			continue
-		}
-		doc, err := line(&m)
-		if err != nil {
-			a.fail(fmt.Errorf("memory %s: %w", printableID(m.ID), err))
 			continue
 		}
 		if _, err := w.Write(append(doc, '\n')); err != nil {
@@ -94,8 +124,21 @@ func line(m *varve.Memory) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return oneLine(doc)
+}
+
+// assemblyLine is an assembly's document on one line.
+func assemblyLine(as *varve.Assembly) ([]byte, error) {
+	doc, err := as.Encode(noAssemblyLimits())
+	if err != nil {
+		return nil, err
+	}
+	return oneLine(doc)
+}
+
+func oneLine(doc []byte) ([]byte, error) {
 	var b bytes.Buffer
-	err = json.Compact(&b, doc)
+	err := json.Compact(&b, doc)
 	return b.Bytes(), err
 }
 

@@ -99,38 +99,55 @@ func putTogether(ctx context.Context, st *varve.Store, all []varve.Memory, conds
 	return int(n), err
 }
 
-// decodeAll reads one object, an array of objects, or objects one after
-// another. Those without an id get one.
+// decodeAll reads one memory, an array of them, or one after another. Those
+// without an id get one.
 func decodeAll(r io.Reader, limits memstore.Limits, newID func() (string, error)) ([]varve.Memory, error) {
-	var all []varve.Memory
+	return decodeEach(r, "memory", func(raw []byte) (m varve.Memory, err error) {
+		d, err := memstore.Decode(raw, memstore.DecodeOptions{Limits: limits, IDOptional: true})
+		switch {
+		case err != nil:
+			return m, err
+		case d.ID == "" && hasID(raw, "id"):
+			return m, noID("id", limits.IDBytes)
+		case d.ID == "":
+			d.ID, err = newID()
+		}
+		return *d, err
+	})
+}
+
+// decodeEach reads one object, an array of objects, or objects one after another.
+func decodeEach[T any](r io.Reader, what string, decode func(raw []byte) (T, error)) ([]T, error) {
+	var all []T
 	for raw, err := range values(r) {
+		nth := fmt.Sprintf("%s %d", what, len(all)+1)
 		if err != nil {
-			return nil, invalid(fmt.Sprintf("memory %d", len(all)+1), err)
+			return nil, invalid(nth, err)
 		}
-		m, err := memstore.Decode(raw, memstore.DecodeOptions{Limits: limits, IDOptional: true})
-		if err == nil && m.ID == "" && hasID(raw) {
-			err = &varve.FieldError{Field: "id", Value: `""`, Limit: fmt.Sprintf("1 to %d bytes", limits.IDBytes), Err: errors.New("an id must not be empty")}
-		}
-		if err == nil && m.ID == "" {
-			m.ID, err = newID()
-		}
+		v, err := decode(raw)
 		if err != nil {
-			return nil, fmt.Errorf("memory %d: %w", len(all)+1, err)
+			return nil, fmt.Errorf("%s: %w", nth, err)
 		}
-		all = append(all, *m)
+		all = append(all, v)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%w: there is no memory in it", varve.ErrInvalid)
+		return nil, fmt.Errorf("%w: there is no %s in it", varve.ErrInvalid, what)
 	}
 	return all, nil
 }
 
+func noID(field string, limit int) error {
+	return &varve.FieldError{Field: field, Value: `""`, Limit: fmt.Sprintf("1 to %d bytes", limit), Err: errors.New("an id must not be empty")}
+}
+
 // hasID: an id that is null counts as none, one that is empty does not.
-func hasID(raw []byte) bool {
-	var m struct {
-		ID *string `json:"id"`
+func hasID(raw []byte, name string) bool {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(raw, &m) != nil {
+		return false
 	}
-	return json.Unmarshal(raw, &m) == nil && m.ID != nil
+	id, ok := m[name]
+	return ok && string(id) != "null"
 }
 
 // values yields the elements of an array, or the values of a stream.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -154,3 +155,11 @@ func noLimits() memstore.Limits {
 }
 
 const defaultWait = 30 * time.Second
+
+// assemblyLimitsOf are the same for an assembly.
+func assemblyLimitsOf(c varve.Config) assembly.Limits {
+	l := limitsOf(c)
+	return assembly.Limits{
+		AssemblyBytes: l.MemoryBytes, IDBytes: l.IDBytes, Depth: l.Depth, EmbeddingDim: l.EmbeddingDim, Members: c.Resolved().MaxAssemblyMembers,
+	}
+}

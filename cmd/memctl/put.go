@@ -94,7 +94,7 @@ func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	case len(args) == 1 && f.file != "":
 		return usagef(cmd.CommandPath(), "the text is given twice: as an argument and by --file")
 	case cmd.Flags().Changed("id") && f.id == "":
-		return fmt.Errorf("--id: %w", &varve.FieldError{Field: "id", Value: `""`, Limit: "1 to 1024 bytes", Err: errors.New("an id must not be empty")})
+		return fmt.Errorf("--id: %w", noID("id", memstore.DefaultLimits().IDBytes))
 	}
 	return nil
 }

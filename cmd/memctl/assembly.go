@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+// assemblyCommand is the group of all that works on assemblies.
+func (a *app) assemblyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "assembly",
+		Aliases: []string{"assemblies"},
+		Short:   "Work on assemblies: groups of memories",
+		Long: `Work on assemblies: groups of memories, each with a composite of the embeddings of its
+members. A memory may be in several; deleting it takes it out of all of them.`,
+		Example: `  memctl assembly put --id rome --name "the trip to Rome" m1 m2
+  memctl assembly add rome m3
+  memctl assembly list --containing m1`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return usagef(cmd.CommandPath(), "there is no command %q", "assembly "+args[0])
+		},
+		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+			return usagef(cmd.CommandPath(), "say what to do: list, show, put, add, remove, merge, activate or rm")
+		}),
+	}
+	c.AddCommand(a.assemblyListCommand(), a.assemblyShowCommand(), a.assemblyPutCommand(), a.assemblyAddCommand(), a.assemblyRemoveCommand(),
+		a.assemblyMergeCommand(), a.assemblyActivateCommand(), a.assemblyRmCommand())
+	return c
+}
+
+// storedAssembly is an assembly that was written.
+type storedAssembly struct {
+	ID      string `json:"id"`
+	Version uint64 `json:"version"`
+	Members int    `json:"member_count"`
+}
+
+// wrote tells of an assembly that was written.
+func (a *app) wrote(as *varve.Assembly, format string, args ...any) {
+	if a.document != nil {
+		a.document.item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
+		return
+	}
+	a.say(format, args...)
+}
+
+// aboutAssembly puts the right remedy to an error.
+func aboutAssembly(id string, err error) error {
+	var missing *varve.MissingMembersError
+	switch {
+	case errors.As(err, &missing):
+		return &fixed{err, "put the memories first, or name them all the same: --allow-missing"}
+	case errors.Is(err, varve.ErrNotFound):
+		return &fixed{fmt.Errorf("assembly %s: %w", printableID(id), err), "memctl assembly list shows what there is"}
+	case errors.Is(err, varve.ErrConflict):
+		return &fixed{err, "read it again (memctl assembly show ID) and repeat"}
+	}
+	return err
+}
+
+// eachAssembly does one thing for several; see each.
+func (a *app) eachAssembly(ctx context.Context, ids []string, f func(id string) error) error {
+	return a.each(ctx, ids, func(id string) error { return aboutAssembly(id, f(id)) })
+}
+
+// members counts in words.
+func members(n int) string {
+	if n == 1 {
+		return "1 member"
+	}
+	return fmt.Sprintf("%d members", n)
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+func (a *app) assemblyListCommand() *cobra.Command {
+	var (
+		containing, after, prefix string
+		active                    bool
+		limit                     int
+	)
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List assemblies",
+		Long: `List assemblies by id, one a line, with tabs between id, time of writing, number of
+members, activation as it is now, and name.`,
+		Example: "  memctl assembly list --containing notes\n  memctl assembly list --limit 0 --json",
+		Args:    noArguments,
+		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return usagef(cmd.CommandPath(), "--limit %d: it must be 0 (all) or more", limit)
+			}
+			var filters []varve.Filter
+			if cmd.Flags().Changed("after") {
+				filters = append(filters, varve.After(after))
+			}
+			if cmd.Flags().Changed("prefix") {
+				filters = append(filters, varve.WithPrefix(prefix))
+			}
+			return a.with(cmd.Context(), read, func(st *varve.Store) error {
+				all := st.Assemblies().All(cmd.Context(), filters...)
+				if cmd.Flags().Changed("containing") {
+					all = st.Assemblies().Containing(cmd.Context(), containing)
+				}
+				return a.listAssemblies(cmd.Context(), st, all, func(as *varve.Assembly) bool { return !active || !as.Inactive }, limit)
+			})
+		}),
+	}
+	fl := c.Flags()
+	fl.StringVar(&containing, "containing", "", "those that this memory (`id`) is in")
+	fl.BoolVar(&active, "active", false, "those that are active")
+	fl.StringVar(&prefix, "prefix", "", "those whose id begins with this `text`")
+	fl.StringVar(&after, "after", "", "those behind this `id`")
+	fl.IntVarP(&limit, "limit", "n", 50, "how many; 0 is all")
+	c.MarkFlagsMutuallyExclusive("containing", "after")
+	c.MarkFlagsMutuallyExclusive("containing", "prefix")
+	return c
+}
+
+// listedAssembly is one in the list: all but its members and the numbers of its
+// embeddings.
+type listedAssembly struct {
+	ID             string     `json:"id"`
+	Version        uint64     `json:"version"`
+	Name           string     `json:"name"`
+	Description    string     `json:"description,omitempty"`
+	Members        int        `json:"member_count"`
+	Active         bool       `json:"is_active"`
+	Activation     float64    `json:"activation"` // now
+	Activations    int64      `json:"activation_count"`
+	LastActivation *time.Time `json:"last_activation,omitempty"`
+	Dims           int        `json:"composite_dims"`
+	Keywords       []string   `json:"keywords,omitempty"`
+	Tags           []string   `json:"tags,omitempty"`
+	Topics         []string   `json:"topics,omitempty"`
+	MergedFrom     []string   `json:"merged_from,omitempty"`
+	Created        *time.Time `json:"created_at,omitempty"`
+	Updated        *time.Time `json:"updated_at,omitempty"`
+}
+
+func (a *app) listAssemblies(ctx context.Context, st *varve.Store, all iter.Seq2[varve.Assembly, error], pass func(*varve.Assembly) bool, limit int) error {
+	if a.document != nil {
+		a.document.begin("assemblies")
+	}
+	n, last, more := 0, "", false
+	for as, err := range all {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			a.fail(err)
+			continue
+		}
+		if !pass(&as) {
+			continue
+		}
+		if limit > 0 && n == limit {
+			more = true
+			break
+		}
+		n, last = n+1, as.ID
+		level := st.Assemblies().Level(&as)
+		if a.document == nil {
+			fmt.Fprintf(a.out, "%s\t%s\t%d\t%.3f\t%s\n", printableID(as.ID), as.UpdatedAt.Format(time.RFC3339), len(as.MemoryIDs), level, printable(as.Name))
+			continue
+		}
+		a.document.item(listedAssembly{
+			as.ID, as.Version, as.Name, as.Description, len(as.MemoryIDs), !as.Inactive, level, as.ActivationCount, some(as.LastActivation),
+			len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, some(as.CreatedAt), some(as.UpdatedAt),
+		})
+	}
+	switch {
+	case a.document != nil && more:
+		a.document.member("next", last)
+	case a.document != nil:
+		a.document.member("next", nil)
+	case more:
+		a.note("there are more: memctl assembly list … --after %s", shellQuote(last))
+	case n == 0:
+		a.note("no assembly passes")
+	}
+	return nil
+}

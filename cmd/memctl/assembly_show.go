@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/assembly"
+)
+
+func (a *app) assemblyShowCommand() *cobra.Command {
+	var ids bool
+	c := &cobra.Command{
+		Use:   "show ID...",
+		Short: "Print assemblies",
+		Long: `Print the document of each assembly, to the byte as its file has it, or the ids of its
+members, one a line. One that is missing does not keep the others from being printed.`,
+		Example: "  memctl assembly show rome\n  memctl assembly show rome --members | xargs memctl get --content",
+		Args:    atLeastOne("the id of an assembly"),
+		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			if ids && a.document != nil {
+				return usagef(cmd.CommandPath(), "--members and --json exclude each other")
+			}
+			ctx := cmd.Context()
+			return a.with(ctx, read, func(st *varve.Store) error {
+				if a.document != nil {
+					a.document.begin("assemblies")
+				}
+				return a.eachAssembly(ctx, args, func(id string) error {
+					if a.document == nil && !ids {
+						doc, err := st.Assemblies().GetRaw(ctx, id)
+						if err != nil {
+							return err
+						}
+						_, err = a.out.Write(append(bytes.TrimSuffix(doc, []byte("\n")), '\n'))
+						return err
+					}
+					as, err := st.Assemblies().Get(ctx, id)
+					if err == nil {
+						err = a.showAssembly(&as)
+					}
+					return err
+				})
+			})
+		}),
+	}
+	c.Flags().BoolVar(&ids, "members", false, "print the ids of the members only")
+	return c
+}
+
+// shownAssembly is one in show's list.
+type shownAssembly struct {
+	ID       string          `json:"id"`
+	Version  uint64          `json:"version"`
+	Assembly json.RawMessage `json:"assembly"`
+}
+
+func (a *app) showAssembly(as *varve.Assembly) error {
+	if a.document == nil {
+		for _, id := range as.MemoryIDs {
+			fmt.Fprintln(a.out, printableID(id))
+		}
+		return nil
+	}
+	doc, err := assemblyLine(as)
+	if err == nil {
+		a.document.item(shownAssembly{as.ID, as.Version, doc})
+	}
+	return err
+}
+
+// noAssemblyLimits writes what a store has, whatever its limits are by now.
+func noAssemblyLimits() assembly.Limits {
+	const huge = 1 << 30
+	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}
+}
