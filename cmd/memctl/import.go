@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -24,11 +25,12 @@ func (a *app) importCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import DIR|FILE|-",
 		Short: "Take over memories of another system",
-		Long: `Take over the memories of another system, or lines of JSON as memctl export writes them.
-The source is only read. Every file that could not be taken is named with the reason.
+		Long: `Take over memories and assemblies of another system, or lines of JSON as memctl export
+writes them. The source is only read. Every file that could not be taken is named with
+the reason, and so is how members were read that have another name here, or none.
 
-A second run adds only what is new. A memory that is there already with another text is
-kept as it is and named, unless --replace is given. Where --store names a folder that
+A second run adds only what is new. A memory or an assembly that is there already with
+another text is kept as it is and named, unless --replace is given. Where --store names a folder that
 is no store yet, one is made.`,
 		Example: `  memctl import --from synthians ~/synthians/storage --store memory
   memctl import sessions/ --zone Europe/Berlin
@@ -40,7 +42,7 @@ is no store yet, one is made.`,
 	fl.StringVar(&f.from, "from", "", "`format`: synthians, vizor or jsonl; found out if not given")
 	fl.StringVar(&f.zone, "zone", "UTC", "the `zone` of times that name none: UTC, Local, Europe/Berlin, +02:00")
 	fl.BoolVar(&f.setAside, "set-aside", false, "also take from backups/, corrupted_backups/ and ltm/ what is nowhere else")
-	fl.BoolVar(&f.replace, "replace", false, "replace memories that are there with another text")
+	fl.BoolVar(&f.replace, "replace", false, "replace memories and assemblies that are there with another text")
 	_ = c.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{string(importer.Synthians), string(importer.Vizor), string(importer.JSONL)}, cobra.ShellCompDirectiveNoFileComp
 	})
@@ -71,7 +73,7 @@ func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error 
 	}
 	more := func(o *varve.Options) { o.NaiveTimes, o.NoBackground = zone, false }
 	return a.withIn(ctx, dir, how, more, func(st *varve.Store) error {
-		in := &intake{st: st, limits: limitsOf(st.Config()), zone: zone, replace: f.replace, progress: a.progress()}
+		in := &intake{st: st, limits: limitsOf(st.Config()), groups: assemblyLimitsOf(st.Config()), zone: zone, replace: f.replace, progress: a.progress()}
 		in.report = importReport{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}
 		err := in.run(ctx, src)
 		if ferr := st.Flush(context.WithoutCancel(ctx)); err == nil {
@@ -123,6 +125,10 @@ func (a *app) reportImport(r *importReport) {
 	}
 	a.say("%s: %d memories (%s) into %s: %d new, %d there already, %d kept as they were here, %d replaced",
 		printable(r.Source), r.total(), r.From, printable(r.Store), r.New, r.Same, r.Kept, r.Replaced)
+	if as := &r.Assemblies; as.total() > 0 {
+		a.say("%d assemblies: %d new, %d there already, %d kept as they were here, %d replaced", as.total(), as.New, as.Same, as.Kept, as.Replaced)
+	}
+	a.sayRead(&r.Report)
 	counts := map[importer.Kind]int{}
 	for _, p := range r.Problems {
 		counts[p.Kind]++
@@ -143,6 +149,31 @@ func (a *app) reportImport(r *importReport) {
 			where = joinNonEmpty(p.Path, "id "+p.ID)
 		}
 		fmt.Fprintf(a.out, "  %s: %s\n", printable(where), printable(p.Reason))
+	}
+}
+
+// sayRead tells how members were read that are not simply ours, and what became of
+// the files beside.
+func (a *app) sayRead(r *importer.Report) {
+	var under, kept []string
+	for _, m := range r.Members {
+		switch {
+		case m.As == "":
+			kept = append(kept, fmt.Sprintf("%s (%d %s)", m.Name, m.Count, m.Of))
+		case m.As != m.Name:
+			under = append(under, fmt.Sprintf("%s as %s (%d %s)", m.Name, m.As, m.Count, m.Of))
+		}
+	}
+	for _, l := range []struct {
+		what string
+		list []string
+	}{{"read under another name", under}, {"kept as they are, unknown here", kept}} {
+		if len(l.list) > 0 {
+			a.say("%s: %s", l.what, printable(strings.Join(l.list, ", ")))
+		}
+	}
+	for _, f := range r.Files {
+		a.say("%s: %s", printable(f.Path), printable(f.What))
 	}
 }
 

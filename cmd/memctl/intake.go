@@ -10,26 +10,34 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/importer"
 	"github.com/varve-db/varve/memstore"
 )
 
 // importReport is what came of an import.
 type importReport struct {
-	From     string             `json:"from"`
-	Source   string             `json:"source"`
-	Store    string             `json:"store"`
-	New      int                `json:"new"`
-	Same     int                `json:"same"`     // there already, with the same text
-	Kept     int                `json:"kept"`     // there already with another text
-	Replaced int                `json:"replaced"` // likewise, by --replace
-	Refused  int                `json:"refused"`  // by a limit, or because it cannot be read as a memory
-	Problems []importer.Problem `json:"problems"`
+	From       string             `json:"from"`
+	Source     string             `json:"source"`
+	Store      string             `json:"store"`
+	tally                         // of memories
+	Problems   []importer.Problem `json:"problems"`
+	Assemblies tally              `json:"assemblies"`
+	importer.Report
 
-	failed int // what should have become a memory and did not
+	failed int // what should have become a memory or an assembly and did not
 }
 
-func (r *importReport) total() int { return r.New + r.Same + r.Kept + r.Replaced }
+// tally counts what became of the memories, or of the assemblies.
+type tally struct {
+	New      int `json:"new"`
+	Same     int `json:"same"`     // there already, with the same text
+	Kept     int `json:"kept"`     // there already with another text
+	Replaced int `json:"replaced"` // likewise, by --replace
+	Refused  int `json:"refused"`  // by a limit, or because it cannot be read as one
+}
+
+func (t *tally) total() int { return t.New + t.Same + t.Kept + t.Replaced }
 
 // kindKept and kindRefused are the problems that arise here.
 const (
@@ -50,6 +58,7 @@ func refusal(p importer.Problem) bool {
 type intake struct {
 	st       *varve.Store
 	limits   memstore.Limits
+	groups   assembly.Limits
 	zone     *time.Location
 	replace  bool
 	progress func(n int)
@@ -86,13 +95,18 @@ func (in *intake) run(ctx context.Context, src *importer.Source) error {
 			in.problem(*e.Problem)
 			continue
 		}
-		if err == nil {
+		switch {
+		case err != nil:
+		case e.Item.Assembly:
+			err = in.takeAssembly(ctx, e.Item)
+		default:
 			err = in.take(ctx, e.Item)
 		}
 		if err != nil {
 			return errors.Join(err, in.write(ctx))
 		}
 	}
+	in.report.Report = src.Report()
 	return in.write(ctx)
 }
 
@@ -103,8 +117,15 @@ func (in *intake) problem(p importer.Problem) {
 	}
 }
 
+func (in *intake) tally(it *importer.Item) *tally {
+	if it.Assembly {
+		return &in.report.Assemblies
+	}
+	return &in.report.tally
+}
+
 func (in *intake) refuse(it *importer.Item, err error) {
-	in.report.Refused++
+	in.tally(it).Refused++
 	in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindRefused, Reason: err.Error()})
 }
 
@@ -115,39 +136,51 @@ func (in *intake) take(ctx context.Context, it *importer.Item) error {
 		in.refuse(it, err)
 		return nil
 	}
-	cond := varve.IfAbsent()
 	there, err := in.st.Get(ctx, m.ID)
-	switch {
-	case errors.Is(err, varve.ErrNotFound):
-	case errors.Is(err, varve.ErrCorrupt) && in.replace:
-		cond = nil // what cannot be read is what is to be replaced
-	case errors.Is(err, varve.ErrCorrupt):
-		in.refuse(it, err)
-		return nil
-	case err != nil:
+	cond, wanted, err := in.decide(it, there.Version, err, func() (bool, error) { return saysTheSame(m, &there) })
+	if err != nil || !wanted {
 		return err
-	default:
-		same, err := saysTheSame(m, &there)
-		switch {
-		case err != nil:
-			in.refuse(it, err)
-			return nil
-		case same:
-			in.report.Same++
-			return nil
-		case !in.replace:
-			in.report.Kept++
-			in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindKept, Reason: "the store has another text under this id; --replace would take this one"})
-			return nil
-		}
-		cond = varve.IfVersion(there.Version)
 	}
-	in.chunk = append(in.chunk, item{*m, it, cond, !errors.Is(err, varve.ErrNotFound)})
+	in.chunk = append(in.chunk, item{*m, it, cond, there.Version != 0 || cond == nil})
 	in.bytes += len(it.JSON)
 	if len(in.chunk) >= chunkItems || in.bytes >= chunkBytes {
 		return in.write(ctx)
 	}
 	return nil
+}
+
+// decide says whether an item is to be written, and on which condition (nil:
+// none), by what getting what is there gave.
+func (in *intake) decide(it *importer.Item, there uint64, err error, same func() (bool, error)) (cond varve.Cond, wanted bool, _ error) {
+	switch {
+	case errors.Is(err, varve.ErrNotFound):
+		return varve.IfAbsent(), true, nil
+	case errors.Is(err, varve.ErrCorrupt) && in.replace:
+		return nil, true, nil // what cannot be read is what is to be replaced
+	case errors.Is(err, varve.ErrCorrupt):
+		in.refuse(it, err)
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	equal, err := same()
+	switch {
+	case err != nil:
+		in.refuse(it, err)
+		return nil, false, nil
+	case equal:
+		in.tally(it).Same++
+		return nil, false, nil
+	case !in.replace:
+		in.keep(it, "the store has another text under this id; --replace would take this one")
+		return nil, false, nil
+	}
+	return varve.IfVersion(there), true, nil
+}
+
+func (in *intake) keep(it *importer.Item, why string) {
+	in.tally(it).Kept++
+	in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindKept, Reason: why})
 }
 
 // write stores the chunk as one commit. Where a memory is refused, or somebody
@@ -167,7 +200,7 @@ func (in *intake) write(ctx context.Context) error {
 	err := in.st.Apply(ctx, b)
 	if err == nil {
 		for i := range chunk {
-			in.stored(&chunk[i])
+			in.stored(chunk[i].source, chunk[i].replaces)
 		}
 		return nil
 	}
@@ -179,10 +212,9 @@ func (in *intake) write(ctx context.Context) error {
 		_, err := in.st.Put(ctx, it.memory, it.conds()...)
 		switch {
 		case err == nil:
-			in.stored(it)
+			in.stored(it.source, it.replaces)
 		case errors.Is(err, varve.ErrConflict):
-			in.report.Kept++
-			in.problem(importer.Problem{Path: it.source.Path, ID: it.source.ID, Kind: kindKept, Reason: "another process wrote it meanwhile"})
+			in.keep(it.source, "another process wrote it meanwhile")
 		case classify(err).code == codeRefused:
 			in.refuse(it.source, err)
 		default:
@@ -192,11 +224,11 @@ func (in *intake) write(ctx context.Context) error {
 	return nil
 }
 
-func (in *intake) stored(it *item) {
-	if it.replaces {
-		in.report.Replaced++
+func (in *intake) stored(it *importer.Item, replaces bool) {
+	if replaces {
+		in.tally(it).Replaced++
 	} else {
-		in.report.New++
+		in.tally(it).New++
 	}
 	in.progress(1)
 }
@@ -217,6 +249,11 @@ func saysTheSame(m, there *varve.Memory) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return sameValue(a, b)
+}
+
+// sameValue compares two documents, however they are spaced and ordered.
+func sameValue(a, b []byte) (bool, error) {
 	if bytes.Equal(a, b) {
 		return true, nil
 	}
