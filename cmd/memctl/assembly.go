@@ -71,10 +71,10 @@ func (a *app) eachAssembly(ctx context.Context, ids []string, f func(id string) 
 	return a.each(ctx, ids, func(id string) error { return aboutAssembly(id, f(id)) })
 }
 
-// members counts in words.
-func members(n int) string {
+// count is a number with its noun.
+func count(n int, one, more string) string {
 	if n == 1 {
-		return "1 member"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d members", n)
+	return fmt.Sprintf("%d %s", n, more)
 }

@@ -82,7 +82,7 @@ func (a *app) changeAssembly(ctx context.Context, id string, f func(ctx context.
 		if err != nil {
 			return aboutAssembly(id, err)
 		}
-		a.wrote(&as, "%s has %s", printableID(as.ID), members(len(as.MemoryIDs)))
+		a.wrote(&as, "%s has %s", printableID(as.ID), count(len(as.MemoryIDs), "member", "members"))
 		return nil
 	})
 }
@@ -104,7 +104,7 @@ count it. An activation fades by half in a day, or in what activation_half_life 
 				return a.eachAssembly(cmd.Context(), args, func(id string) error {
 					as, err := st.Assemblies().Activate(cmd.Context(), id, boost)
 					if err == nil {
-						a.wrote(&as, "%s is at %.3f, activated %d times", printableID(id), as.ActivationLevel, as.ActivationCount)
+						a.wrote(&as, "%s is at %.3f, activated %s", printableID(id), as.ActivationLevel, count(int(as.ActivationCount), "time", "times"))
 					}
 					return err
 				})

@@ -59,11 +59,11 @@ among the memories. memctl import reads it.`,
 					a.document.member("assemblies", groups)
 					a.document.member("file", file)
 				}
+				and := ""
 				if groups > 0 {
-					a.say("%d memories and %d assemblies are in %s", n, groups, file)
-				} else {
-					a.say("%d memories are in %s", n, file)
+					and = " and " + count(groups, "assembly", "assemblies")
 				}
+				a.say("%d memories%s are in %s", n, and, file)
 				return nil
 			})
 		}),

@@ -126,7 +126,7 @@ func (a *app) reportImport(r *importReport) {
 	a.say("%s: %d memories (%s) into %s: %d new, %d there already, %d kept as they were here, %d replaced",
 		printable(r.Source), r.total(), r.From, printable(r.Store), r.New, r.Same, r.Kept, r.Replaced)
 	if as := &r.Assemblies; as.total() > 0 {
-		a.say("%d assemblies: %d new, %d there already, %d kept as they were here, %d replaced", as.total(), as.New, as.Same, as.Kept, as.Replaced)
+		a.say("%s: %d new, %d there already, %d kept as they were here, %d replaced", count(as.total(), "assembly", "assemblies"), as.New, as.Same, as.Kept, as.Replaced)
 	}
 	a.sayRead(&r.Report)
 	counts := map[importer.Kind]int{}
