@@ -10,7 +10,6 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -349,109 +348,4 @@ func (j *joint) entry(a *Assembly, old *version) (wal.Entry, error) {
 	}
 	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
 	return wal.Entry{Key: st.assemblies.key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
-}
-
-// compose gives an assembly the composite of its members. Where these are as they
-// were, and none of them has changed, it is what it was. As long as none of them
-// ever had a vector it is what the caller says it is: an import may know no more.
-func (j *joint) compose(a, was *Assembly) error {
-	if was != nil && len(a.HyperbolicEmbedding) == 0 {
-		a.HyperbolicEmbedding = was.HyperbolicEmbedding
-	}
-	if was != nil && j.same(a, was) {
-		if len(was.CompositeEmbedding) > 0 && !slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
-			a.CompositeEmbedding = was.CompositeEmbedding
-			j.curve(a)
-		}
-		return nil
-	}
-	var failed error
-	counted := false
-	composite, odd := assembly.Composite(0, func(yield func([]float32) bool) {
-		for _, id := range a.MemoryIDs {
-			var v []float32
-			if v, failed = j.vector(id); failed != nil {
-				failed = fmt.Errorf("member %s: %w", quote(id), failed)
-				return
-			}
-			counted = counted || len(v) > 0
-			if !yield(v) {
-				return
-			}
-		}
-	})
-	if failed == nil && !counted && was != nil {
-		counted, failed = j.counted(was)
-	}
-	if failed != nil || !counted {
-		return failed
-	}
-	if odd > 0 {
-		j.st.o.Logger.Warn("members whose embedding has another dimension do not count in the composite", "assembly", a.ID, "members", odd)
-	}
-	a.CompositeEmbedding = composite
-	j.curve(a)
-	return nil
-}
-
-// same says that an assembly has the members that it had, and that the commit
-// changes none of them.
-func (j *joint) same(a, was *Assembly) bool {
-	return slices.Equal(a.MemoryIDs, was.MemoryIDs) && !slices.ContainsFunc(a.MemoryIDs, func(id string) bool {
-		_, ok := j.memories[id]
-		return ok
-	})
-}
-
-// counted says whether any member that an assembly had had a vector.
-func (j *joint) counted(was *Assembly) (bool, error) {
-	if len(was.CompositeEmbedding) == 0 {
-		return false, nil
-	}
-	for _, id := range was.MemoryIDs {
-		if v, known, err := j.stored(id); err != nil || known && len(v) > 0 {
-			return true, err
-		}
-	}
-	return false, nil
-}
-
-// curve makes the hyperbolic form anew, if there is one.
-func (j *joint) curve(a *Assembly) {
-	switch {
-	case len(a.CompositeEmbedding) == 0:
-		a.HyperbolicEmbedding = nil
-	case len(a.HyperbolicEmbedding) > 0:
-		a.HyperbolicEmbedding = memstore.Hyperbolic(a.CompositeEmbedding)
-	}
-}
-
-// vector is the embedding that a memory has once the batch is written; nil for one
-// that is not there or cannot be read.
-func (j *joint) vector(id string) ([]float32, error) {
-	if c, ok := j.memories[id]; ok {
-		return c.vector, nil
-	}
-	v, _, err := j.stored(id)
-	return v, err
-}
-
-// stored is the embedding that a memory has now. known is false when it cannot be
-// read, or the memory is not there.
-func (j *joint) stored(id string) (vector []float32, known bool, err error) {
-	st := j.st
-	if place, err := st.state.Find(record.Memory, id); err == nil && place.InLog {
-		if _, view, err := st.frame(j.ctx, st.memories, id, place.Version); err == nil {
-			return view.Vector(nil), true, nil
-		}
-	}
-	v, err := j.load(j.ctx, st.memories, id)
-	if err == nil {
-		p, err := st.memories.parse(v.doc, id)
-		return p.vector, err == nil, nil
-	}
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
-		err = nil
-	}
-	return nil, false, err
 }

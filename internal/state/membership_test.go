@@ -1,0 +1,292 @@
+package state
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// groupEntry is the entry of an assembly; nil members delete it.
+func groupEntry(t testing.TB, lsn uint64, id string, created bool, members []string) wal.Entry {
+	t.Helper()
+	var c record.Codec
+	r := record.Record{Created: created}
+	if members != nil {
+		a := assembly.Assembly{ID: id, MemoryIDs: members}
+		line, err := a.Line([]byte("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Line = line
+	}
+	value, _ := c.Encode(nil, &r)
+	return wal.Entry{LSN: lsn, Key: "a" + id, Kind: record.KindPut, Delete: members == nil, Value: value}
+}
+
+// groups is what the state must say.
+type groups struct {
+	of      map[string][]string
+	version map[string]uint64
+	changed map[string]uint64 // since the last spill; 0 once it is gone
+}
+
+func (g *groups) containing(memory string) (list []string, newest uint64) {
+	for id, members := range g.of {
+		if slices.Contains(members, memory) {
+			list, newest = append(list, id), max(newest, g.version[id])
+		}
+	}
+	slices.Sort(list)
+	return list, newest
+}
+
+func (g *groups) check(t testing.TB, s *State, when string) {
+	t.Helper()
+	for i := range 6 {
+		m := fmt.Sprint("m", i)
+		list, newest := g.containing(m)
+		got, version, err := s.Containing(m)
+		if err != nil || !slices.Equal(got, list) || version != newest {
+			t.Fatalf("%s: %s is in %q at %d, %v; want %q at %d", when, m, got, version, err, list, newest)
+		}
+		if current, err := s.Current(MembersKey(m)); err != nil || current != newest {
+			t.Fatalf("%s: the key of %s is at %d, %v; want %d", when, m, current, err, newest)
+		}
+	}
+	if len(g.of) > 0 && !s.Grouped() {
+		t.Fatalf("%s: there is no assembly", when)
+	}
+}
+
+// spill writes the groups as they are and loads that.
+func (g *groups) spill(t testing.TB, dir string, s *State, lsn uint64) *index.Set {
+	t.Helper()
+	var ch index.Changes
+	for id, version := range g.changed {
+		c := index.Change{Section: index.Assemblies, ID: id, Version: version, Deleted: g.of[id] == nil, Members: g.of[id]}
+		if c.Deleted {
+			c.Version = lsn - 1
+		} else {
+			e := index.Entry{Filepath: "assemblies/" + id + ".json", Version: version, MemberCount: int64(len(c.Members)), Size: 1}
+			line, err := e.AppendAssembly(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Finished = line
+		}
+		ch.List = append(ch.List, c)
+	}
+	set := s.Set()
+	defer set.Release()
+	to := index.Target{FS: vfs.OS(), Dir: dir, Temp: filepath.Join(dir, "temp"), Store: store, LSN: lsn}
+	if _, err := index.WriteBase(set, to, ch); err != nil {
+		t.Fatal(err)
+	}
+	next, err := index.Load(vfs.OS(), dir, index.Want{Store: store, Spilled: lsn}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.changed = map[string]uint64{}
+	return next
+}
+
+// TestMembership compares random histories, with spills between the changes, with
+// a plain model. The answers are the same before and after each spill.
+func TestMembership(t *testing.T) {
+	seed := rand.Uint64()
+	if testing.Short() {
+		seed = 1
+	}
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for range 20 {
+		dir := t.TempDir()
+		g := &groups{of: map[string][]string{}, version: map[string]uint64{}, changed: map[string]uint64{}}
+		var s State
+		if err := s.Begin(index.Empty(8), false); err != nil {
+			t.Fatal(err)
+		}
+		if s.Grouped() || s.Regrouped() {
+			t.Fatal("an empty state has assemblies")
+		}
+		for lsn := uint64(16); lsn < 16*60; lsn += 16 {
+			id := fmt.Sprint("a", rng.IntN(5))
+			members := []string{}
+			for i := range 6 {
+				if rng.IntN(3) == 0 {
+					members = append(members, fmt.Sprint("m", i))
+				}
+			}
+			if rng.IntN(4) == 0 {
+				members = slices.Clone(g.of[id]) // the same once more, or a deletion of what is not there
+			}
+			if rng.IntN(5) == 0 {
+				members = nil
+			}
+			_, was := g.of[id]
+			if members == nil && !was {
+				continue
+			}
+			hint := s.MembersHint()
+			if err := s.Apply([]wal.Entry{groupEntry(t, lsn, id, !was, members)}); err != nil {
+				t.Fatal(err)
+			}
+			if s.Unchanged(wal.Precondition{Key: MembersKey("m0"), Hint: hint}) {
+				t.Fatal("unchanged after a change")
+			}
+			if members == nil {
+				delete(g.of, id)
+			} else {
+				g.of[id], g.version[id] = members, lsn
+			}
+			g.changed[id] = lsn
+			g.check(t, &s, "applied")
+			if rng.IntN(6) == 0 {
+				set := g.spill(t, dir, &s, lsn+8)
+				g.check(t, &s, "spilled")
+				if err := s.Swap(set); err != nil {
+					t.Fatal(err)
+				}
+				g.check(t, &s, "swapped")
+				if s.Regrouped() || s.Grouped() != (len(g.of) > 0) {
+					t.Fatal("after a spill of everything")
+				}
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An assembly that changes again behind the spilled mark hides what the set says
+// of it; the set knows nothing of those that come behind it.
+func TestMembershipBehindSpill(t *testing.T) {
+	dir := t.TempDir()
+	g := &groups{of: map[string][]string{}, version: map[string]uint64{}, changed: map[string]uint64{}}
+	var s State
+	if err := s.Begin(index.Empty(8), false); err != nil {
+		t.Fatal(err)
+	}
+	apply := func(lsn uint64, id string, members ...string) {
+		t.Helper()
+		_, was := g.of[id]
+		if err := s.Apply([]wal.Entry{groupEntry(t, lsn, id, !was, members)}); err != nil {
+			t.Fatal(err)
+		}
+		g.of[id], g.version[id], g.changed[id] = members, lsn, lsn
+	}
+	apply(16, "a", "m0", "m1")
+	apply(32, "b", "m1")
+	set := g.spill(t, dir, &s, 40) // as of 40, and before it is swapped in:
+	apply(48, "a", "m2")
+	apply(64, "c", "m1", "m0")
+	if err := s.Swap(set); err != nil {
+		t.Fatal(err)
+	}
+	g.check(t, &s, "swapped")
+	if !s.Regrouped() {
+		t.Error("what came behind the mark was forgotten")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who asks while sets are swapped and entries applied never misses an assembly
+// that contains the memory all the time.
+func TestMembershipWhileSwapping(t *testing.T) {
+	dir := t.TempDir()
+	g := &groups{of: map[string][]string{}, version: map[string]uint64{}, changed: map[string]uint64{}}
+	var s State
+	if err := s.Begin(index.Empty(8), false); err != nil {
+		t.Fatal(err)
+	}
+	lsn := uint64(16)
+	apply := func(id string, members ...string) {
+		t.Helper()
+		_, was := g.of[id]
+		if err := s.Apply([]wal.Entry{groupEntry(t, lsn, id, !was, members)}); err != nil {
+			t.Fatal(err)
+		}
+		g.of[id], g.version[id], g.changed[id] = members, lsn, lsn
+		lsn += 16
+	}
+	apply("always", "m0", "m1")
+	apply("other", "m1")
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			newest := uint64(0)
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				list, version, err := s.Containing("m0")
+				if err != nil || !slices.Contains(list, "always") || version < newest || len(list) > 2 || len(list) == 2 && list[0] == list[1] {
+					panic(fmt.Sprint(list, version, newest, err))
+				}
+				newest = version
+			}
+		})
+	}
+	for i := range 60 {
+		apply("always", "m0", fmt.Sprint("m", i%5+1))
+		apply("other", "m0")
+		if i%2 == 0 {
+			if err := s.Swap(g.spill(t, dir, &s, lsn-8)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	close(done)
+	wg.Wait()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An entry counts for all that it takes in, a deletion for nothing but itself.
+func TestAlso(t *testing.T) {
+	e := groupEntry(t, 16, "a", true, []string{"m0", "m1"})
+	if got := Also(&e); !slices.Equal(got, []string{"r", "rm0", "rm1"}) {
+		t.Errorf("%q", got)
+	}
+	e = groupEntry(t, 32, "a", false, nil)
+	if got := Also(&e); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	memory := wal.Entry{Key: "ma", Kind: record.KindPut, Value: e.Value}
+	if got := Also(&memory); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
+
+// What was superseded does not pile up.
+func TestMembershipGrowth(t *testing.T) {
+	var s State
+	if err := s.Begin(index.Empty(8), false); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		members := []string{"m0", fmt.Sprint("m", i%7+1)}
+		if err := s.Apply([]wal.Entry{groupEntry(t, uint64(16+16*i), "a", i == 0, members)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := cap(s.members.in["m0"]); n > 8 {
+		t.Errorf("%d groups for one", n)
+	}
+}
