@@ -73,6 +73,9 @@ type listed struct {
 func TestCoreLinksNothingElse(t *testing.T) {
 	for _, goos := range systems {
 		for _, p := range list(t, goos, "-deps", ".") {
+			if p.ImportPath == "net/http" {
+				t.Errorf("%s: the core links net/http", goos) // embedders are the host's choice: package vector/embed
+			}
 			if p.Standard || p.Module == nil {
 				continue
 			}

@@ -1,0 +1,111 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// firstWait is how long the first try again waits; it doubles each time.
+const firstWait = 500 * time.Millisecond
+
+// mostCuts is how often a text is halved until the model takes it.
+const mostCuts = 8
+
+// Embed gives each text its vector, all of one dimension. Errors are *Error, or
+// ctx's.
+func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	all := make([][]float32, 0, len(texts))
+	for batch := range slices.Chunk(texts, e.o.Batch) {
+		list, err := e.batch(ctx, batch)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	for _, v := range all {
+		if len(v) != len(all[0]) {
+			return nil, e.wrong("one vector has %d dimensions, another %d", len(all[0]), len(v))
+		}
+	}
+	return all, nil
+}
+
+// batch asks for some texts, for fewer at once when the service finds them too
+// many.
+func (e *Embedder) batch(ctx context.Context, texts []string) ([][]float32, error) {
+	list, err := e.patiently(ctx, texts)
+	if !errors.Is(err, errTooMuch) {
+		return list, err
+	}
+	if len(texts) == 1 {
+		return e.cut(ctx, texts[0], err)
+	}
+	half := len(texts) / 2
+	first, err := e.batch(ctx, texts[:half])
+	if err != nil {
+		return nil, err
+	}
+	rest, err := e.batch(ctx, texts[half:])
+	return append(first, rest...), err
+}
+
+// cut asks for the beginning of a text that is too long.
+func (e *Embedder) cut(ctx context.Context, text string, err error) ([][]float32, error) {
+	for range mostCuts {
+		n := len(text) / 2
+		for n > 0 && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		if e.o.NoTruncate || n == 0 {
+			break
+		}
+		text = text[:n]
+		var list [][]float32
+		if list, err = e.patiently(ctx, []string{text}); !errors.Is(err, errTooMuch) {
+			return list, err
+		}
+	}
+	var fault *Error
+	if errors.As(err, &fault) {
+		fault.Err = ErrTooLong
+	}
+	return nil, err
+}
+
+// patiently asks again where that may help.
+func (e *Embedder) patiently(ctx context.Context, texts []string) ([][]float32, error) {
+	wait := firstWait
+	for try := 1; ; try++ {
+		list, err := e.ask(ctx, texts)
+		if err == nil {
+			return list, nil
+		}
+		if cerr := ctx.Err(); cerr != nil {
+			return nil, cerr
+		}
+		err.Tries = try
+		pause := spread(wait)
+		if err.told {
+			pause = err.wait
+		}
+		if try > e.o.Retries || !err.passing() || pause > e.o.MaxWait {
+			return nil, err
+		}
+		if serr := e.o.Sleep(ctx, pause); serr != nil {
+			return nil, serr
+		}
+		wait = min(2*wait, e.o.MaxWait)
+	}
+}
+
+// passing says that the same request may go well later.
+func (e *Error) passing() bool {
+	switch e.Status {
+	case 408, 425, 429, 500, 502, 503, 504, 529:
+		return !errors.Is(e.Err, errTooMuch)
+	}
+	return e.Status == 0 && errors.Is(e.Err, ErrReach)
+}

@@ -1,0 +1,94 @@
+package embed
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What an Error may be about; test with errors.Is.
+var (
+	ErrKey     = errors.New("the service wants another key")            // 401, 403
+	ErrModel   = errors.New("the service does not have it")             // 404: the model, or the path
+	ErrTooLong = errors.New("too long for the model")                   // of a single text
+	ErrBusy    = errors.New("the service has no time")                  // 429, 503, 529
+	ErrAnswer  = errors.New("the answer is not what was asked for")     // not JSON, wrong count, wrong dimension
+	ErrReach   = errors.New("the service cannot be reached")            // no connection, or no answer in time
+	errTooMuch = errors.New("the request is too large for the service") // it is made smaller
+)
+
+// Error is what went wrong with a service.
+type Error struct {
+	URL     string // that was asked, without user, password and query
+	Model   string
+	Status  int    // of HTTP, 0 when there was no answer
+	Message string // of the service, at most 300 bytes, without the key
+	Tries   int
+	Err     error // one of those above, or what the system says
+
+	wait time.Duration // that the service wants
+	told bool          // it does
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("embedding with %s at %s", e.Model, e.URL)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.Status != 0 {
+		s += fmt.Sprintf(" (HTTP %d)", e.Status)
+	}
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	if e.Tries > 1 {
+		s += fmt.Sprintf(" (tried %d times)", e.Tries)
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+func (e *Embedder) fault(status int, err error, message string) *Error {
+	u := *e.target
+	u.User, u.RawQuery = nil, ""
+	return &Error{URL: u.String(), Model: e.o.Model, Status: status, Err: err, Message: e.clean(message)}
+}
+
+// clean makes a service's words fit for a log: short, of one line, without the key.
+func (e *Embedder) clean(s string) string {
+	for _, secret := range e.secrets() {
+		s = strings.ReplaceAll(s, secret, "…")
+	}
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > 300 {
+		s = strings.ToValidUTF8(s[:300], "") + "…"
+	}
+	return strings.TrimSpace(s)
+}
+
+// secrets are the key, and what the URL has that may be one.
+func (e *Embedder) secrets() (all []string) {
+	if e.o.Key != "" {
+		all = append(all, e.o.Key)
+	}
+	if u := e.target.User; u != nil {
+		if p, ok := u.Password(); ok && p != "" {
+			all = append(all, p)
+		}
+	}
+	for _, values := range e.target.Query() {
+		for _, v := range values {
+			if len(v) >= 8 {
+				all = append(all, v)
+			}
+		}
+	}
+	return all
+}

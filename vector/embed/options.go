@@ -1,0 +1,185 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Protocol is how a service is spoken to.
+type Protocol string
+
+// The protocols; see the package's comment.
+const (
+	OpenAI Protocol = "openai"
+	Ollama Protocol = "ollama"
+)
+
+// Options says whom to ask for what. URL and Model have to be given.
+type Options struct {
+	URL        string
+	Model      string
+	Key        string
+	Dimensions int           // asked for, and every vector must have them; 0: whatever the model gives
+	Protocol   Protocol      // "": by the URL
+	Batch      int           // texts in one request, 64 when 0
+	Timeout    time.Duration // of one request, 60 s when 0
+	Retries    int           // after the first try, 3 when 0, none when negative
+	MaxWait    time.Duration // for a server that says when to come back; a minute when 0. More is a failure
+	MaxBytes   int64         // of one answer, 64 MiB when 0
+	NoTruncate bool          // a text that is too long is an error
+
+	Client *http.Client                               // its Timeout and redirects are not used
+	Clock  func() time.Time                           // time.Now when nil
+	Sleep  func(context.Context, time.Duration) error // a wait that ends with ctx
+}
+
+// Embedder asks one model of one service. It may be used by several goroutines.
+type Embedder struct {
+	o      Options
+	target *url.URL
+	client *http.Client
+}
+
+// New makes an Embedder. Nothing is asked yet.
+func New(o Options) (*Embedder, error) {
+	bad := func(field, why string) error { return fmt.Errorf("embedding service: %s: %s", field, why) }
+	u, err := url.Parse(strings.TrimSpace(o.URL))
+	switch {
+	case o.URL == "":
+		return nil, bad("URL", "it is empty")
+	case err != nil: // its text has the URL, and that may have a key
+		return nil, bad("URL", "it cannot be read as one")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, bad("URL", "it must begin with http:// or https:// and name a host")
+	case o.Model == "":
+		return nil, bad("model", "there is none")
+	case o.Dimensions < 0:
+		return nil, bad("dimensions", fmt.Sprintf("%d is negative", o.Dimensions))
+	case o.Batch < 0 || o.Timeout < 0 || o.MaxWait < 0 || o.MaxBytes < 0:
+		return nil, bad("options", "a limit is negative")
+	case strings.ContainsAny(o.Key, "\r\n\x00"):
+		return nil, bad("key", "it contains a line end or NUL")
+	}
+	if o.Protocol == "" {
+		o.Protocol = protocolOf(u)
+	}
+	if u, err = endpoint(u, o.Protocol); err != nil {
+		return nil, err
+	}
+	e := &Embedder{o: o, target: u, client: &http.Client{}}
+	if o.Client != nil {
+		*e.client = *o.Client
+	}
+	e.client.Timeout = 0 // ctx has it
+	e.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	e.fill()
+	return e, nil
+}
+
+func (e *Embedder) fill() {
+	o := &e.o
+	if o.Batch == 0 {
+		o.Batch = 64
+	}
+	if o.Timeout == 0 {
+		o.Timeout = time.Minute
+	}
+	if o.Retries == 0 {
+		o.Retries = 3
+	}
+	if o.MaxWait == 0 {
+		o.MaxWait = time.Minute
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = 64 << 20
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+}
+
+// Model is the name of the model.
+func (e *Embedder) Model() string { return e.o.Model }
+
+func protocolOf(u *url.URL) Protocol {
+	path := strings.TrimRight(u.Path, "/")
+	if strings.HasSuffix(path, "/api") || strings.HasSuffix(path, "/api/embed") || path == "" && u.Port() == "11434" {
+		return Ollama
+	}
+	return OpenAI
+}
+
+// endpoint completes a URL to the one that is asked.
+func endpoint(u *url.URL, p Protocol) (*url.URL, error) {
+	version, name := "/v1", "/embeddings"
+	switch p {
+	case OpenAI:
+	case Ollama:
+		version, name = "/api", "/embed"
+	default:
+		return nil, fmt.Errorf("embedding service: protocol %q: it must be %s or %s", p, OpenAI, Ollama)
+	}
+	full := *u
+	full.RawPath, full.Fragment = "", ""
+	switch path := strings.TrimRight(u.Path, "/"); {
+	case strings.HasSuffix(path, name):
+		full.Path = path
+	case strings.HasSuffix(path, version):
+		full.Path = path + name
+	default:
+		full.Path = path + version + name
+	}
+	return &full, nil
+}
+
+// openAIHost is the host that OPENAI_API_KEY belongs to.
+const openAIHost = "api.openai.com"
+
+// FromEnv makes the Embedder that the environment describes. ok is false when
+// it describes none.
+func FromEnv(get func(string) string) (e *Embedder, ok bool, err error) {
+	o := Options{URL: get("VARVE_EMBED_URL"), Model: get("VARVE_EMBED_MODEL"), Key: get("VARVE_EMBED_KEY")}
+	if o.URL == "" {
+		return nil, false, nil
+	}
+	if s := get("VARVE_EMBED_DIMENSIONS"); s != "" {
+		if o.Dimensions, err = strconv.Atoi(s); err != nil || o.Dimensions <= 0 {
+			return nil, false, fmt.Errorf("VARVE_EMBED_DIMENSIONS is %q: it must be a whole number above 0", s)
+		}
+	}
+	if o.Model == "" {
+		return nil, false, errors.New("VARVE_EMBED_URL is set, but VARVE_EMBED_MODEL is not: name the model")
+	}
+	if u, err := url.Parse(o.URL); err == nil && o.Key == "" && u.Scheme == "https" && strings.EqualFold(u.Hostname(), openAIHost) {
+		o.Key = get("OPENAI_API_KEY")
+	}
+	if e, err = New(o); err != nil {
+		return nil, false, fmt.Errorf("VARVE_EMBED_URL and its kin: %w", err)
+	}
+	return e, true, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// spread takes a quarter off at most, so that clients that failed together do
+// not come back together.
+func spread(d time.Duration) time.Duration { return d - rand.N(d/4+1) }

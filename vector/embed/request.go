@@ -1,0 +1,199 @@
+package embed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+type request struct {
+	Model      string   `json:"model"`
+	Input      []string `json:"input"`
+	Format     string   `json:"encoding_format,omitempty"`
+	Truncate   *bool    `json:"truncate,omitempty"`
+	Dimensions int      `json:"dimensions,omitempty"`
+}
+
+type answer struct {
+	Data []struct {
+		Index     *int      `json:"index"`
+		Embedding []float32 `json:"embedding"`
+	} `json:"data"`
+	Embeddings [][]float32 `json:"embeddings"`
+}
+
+// ask makes one request.
+func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, *Error) {
+	ctx, cancel := context.WithTimeout(ctx, e.o.Timeout)
+	defer cancel()
+	r := request{Model: e.o.Model, Input: texts, Dimensions: e.o.Dimensions}
+	if e.o.Protocol == OpenAI {
+		r.Format = "float"
+	} else {
+		truncate := !e.o.NoTruncate
+		r.Truncate = &truncate
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, e.fault(0, err, "")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.target.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, e.fault(0, errors.New("the request cannot be made"), "")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	if e.o.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+e.o.Key)
+	}
+	resp, err := e.client.Do(req)
+	if err != nil {
+		return nil, e.unreached(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, e.refused(resp)
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, e.o.MaxBytes+1))
+	switch {
+	case err != nil:
+		return nil, e.unreached(err)
+	case int64(len(b)) > e.o.MaxBytes:
+		return nil, e.wrong("it is longer than %d bytes", e.o.MaxBytes)
+	}
+	return e.vectors(b, len(texts))
+}
+
+// unreached: url.Error repeats the URL, with all that stands in it.
+func (e *Embedder) unreached(err error) *Error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer in %s", e.o.Timeout)
+	}
+	return e.fault(0, ErrReach, err.Error())
+}
+
+func (e *Embedder) wrong(format string, args ...any) *Error {
+	return e.fault(0, ErrAnswer, fmt.Sprintf(format, args...))
+}
+
+// refused reads what the service says instead of vectors.
+func (e *Embedder) refused(resp *http.Response) *Error {
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // as far as it goes
+	message := words(b)
+	f := e.fault(resp.StatusCode, nil, message)
+	switch code := resp.StatusCode; {
+	case code == 401 || code == 403:
+		f.Err = ErrKey
+	case code == 413 || (code == 400 || code == 422 || code == 500) && tooMuch(message):
+		f.Err = errTooMuch
+	case code == 404:
+		f.Err = ErrModel
+	case code == 429 || code == 503 || code == 529:
+		f.Err = ErrBusy
+	case code >= 300 && code < 400:
+		f.Message = e.clean("it has moved to " + resp.Header.Get("Location") + ": name that URL")
+	}
+	f.wait, f.told = retryAfter(resp.Header, e.o.Clock())
+	return f
+}
+
+// words finds the message in an answer: {"error":{"message":"…"}}, {"error":"…"},
+// {"message":"…"}, {"detail":"…"}, or the text itself.
+func words(b []byte) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(b, &members) == nil {
+		for _, name := range []string{"error", "message", "detail"} {
+			var s string
+			var inner struct {
+				Message string `json:"message"`
+			}
+			switch raw := members[name]; {
+			case raw == nil:
+			case json.Unmarshal(raw, &s) == nil && s != "":
+				return s
+			case json.Unmarshal(raw, &inner) == nil && inner.Message != "":
+				return inner.Message
+			}
+		}
+	}
+	return string(b)
+}
+
+// tooMuch recognises the ways in which services say that an input is too long.
+func tooMuch(message string) bool {
+	m := strings.ToLower(message)
+	for _, s := range []string{
+		"too long", "too large", "too many tokens", "too many input", "context length", "maximum context", "max_tokens_per_request",
+		"maximum sequence length", "exceeds the maximum", "input length exceeds", "batch size", "reduce the length",
+	} {
+		if strings.Contains(m, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// retryAfter is when the service wants to be asked again.
+func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e9 {
+		return time.Duration(ms * float64(time.Millisecond)), true
+	}
+	s := h.Get("Retry-After")
+	if n, err := strconv.Atoi(s); err == nil && n >= 0 && n < 1e6 {
+		return time.Duration(n) * time.Second, true
+	}
+	if at, err := http.ParseTime(s); err == nil {
+		return max(at.Sub(now), 0), true
+	}
+	return 0, false
+}
+
+// vectors reads an answer, which must have one vector for each text.
+func (e *Embedder) vectors(b []byte, texts int) ([][]float32, *Error) {
+	var a answer
+	if err := json.Unmarshal(b, &a); err != nil {
+		return nil, e.wrong("%v", err)
+	}
+	list := a.Embeddings
+	if e.o.Protocol == OpenAI {
+		list = make([][]float32, texts)
+		if len(a.Data) != texts {
+			return nil, e.wrong("%d vectors for %d texts", len(a.Data), texts)
+		}
+		for i, d := range a.Data {
+			at := i
+			if d.Index != nil {
+				at = *d.Index
+			}
+			if at < 0 || at >= texts || list[at] != nil || d.Embedding == nil {
+				return nil, e.wrong("vector %d of %d is missing, or is there twice", at, texts)
+			}
+			list[at] = d.Embedding
+		}
+	}
+	if len(list) != texts {
+		return nil, e.wrong("%d vectors for %d texts", len(list), texts)
+	}
+	for i, v := range list {
+		want := len(list[0])
+		if e.o.Dimensions > 0 {
+			want = e.o.Dimensions
+		}
+		if len(v) == 0 || len(v) != want {
+			return nil, e.wrong("vector %d has %d dimensions, not %d", i, len(v), want)
+		}
+	}
+	return list, nil
+}
