@@ -19,7 +19,7 @@
 //	put      {"memories":[{"id","version"}]}          version is missing where many were put at once
 //	get      {"memories":[{"id","version","memory":{…}}]}
 //	list     {"memories":[{"id","version","content",…}],"next":"<id>"|null}
-//	search   {"hits":[{"id","score","version","content",…}],"next":<offset>|null}
+//	search   {"by":"words"|"meaning"|"like"|"vector","hits":[{"id","score","version","content",…}],"next":<offset>|null}
 //	rm       {"deleted":["<id>"]}
 //	import   {"from","source","store","new","same","kept","replaced","refused","problems":[…],
 //	          "assemblies":{"new","same","kept","replaced","refused"},

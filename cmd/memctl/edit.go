@@ -83,7 +83,11 @@ func (a *app) edit(ctx context.Context, id string) error {
 
 // save stores what was edited; nobody may have changed it since.
 func (a *app) save(ctx context.Context, dir string, m *varve.Memory, version uint64) error {
-	return a.withIn(ctx, dir, write, nil, func(st *varve.Store) error {
+	more, err := a.embedding(nil)
+	if err != nil {
+		return err
+	}
+	return a.withIn(ctx, dir, write, more, func(st *varve.Store) error {
 		stored, err := st.Put(ctx, *m, varve.IfVersion(version))
 		if err == nil {
 			a.put(&stored)

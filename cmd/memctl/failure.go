@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector/embed"
 )
 
 // failure is an error as the user hears of it.
@@ -76,6 +77,7 @@ var classes = []struct {
 	{is(varve.ErrSession), codeRefused, "refused", ""},
 	{is(varve.ErrInvalid), codeRefused, "invalid", "correct the input; nothing was written"},
 	{is(fs.ErrNotExist), codeRefused, "no such file", "check the name"},
+	{as[*embed.Error], codeInternal, "embedding service", "look at VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --by words does without"},
 	{is(context.Canceled), codeInterrupted, "interrupted", "run it again"},
 }
 

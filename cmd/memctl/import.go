@@ -71,7 +71,10 @@ func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error 
 	if a.named() != "" {
 		how = create
 	}
-	more := func(o *varve.Options) { o.NaiveTimes, o.NoBackground = zone, false }
+	more, err := a.embedding(func(o *varve.Options) { o.NaiveTimes, o.NoBackground = zone, false })
+	if err != nil {
+		return err
+	}
 	return a.withIn(ctx, dir, how, more, func(st *varve.Store) error {
 		in := &intake{st: st, limits: limitsOf(st.Config()), groups: assemblyLimitsOf(st.Config()), zone: zone, replace: f.replace, progress: a.progress()}
 		in.report = importReport{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}

@@ -234,12 +234,15 @@ func (in *intake) stored(it *importer.Item, replaces bool) {
 }
 
 // saysTheSame compares what is to come with what is there, but for the times
-// that a store sets itself.
+// that a store sets itself, and for the embedding that it had made.
 func saysTheSame(m, there *varve.Memory) (bool, error) {
 	n := *m
 	n.CreatedAt, n.UpdatedAt = there.CreatedAt, there.UpdatedAt
 	if n.Timestamp.IsZero() {
 		n.Timestamp = there.Timestamp
+	}
+	if len(n.Embedding) == 0 && n.Content == there.Content {
+		n.Embedding = there.Embedding
 	}
 	a, err := n.Encode(noLimits())
 	if err != nil {

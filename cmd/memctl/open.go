@@ -115,7 +115,7 @@ func (a *app) heard(e varve.Event) {
 	switch e.Kind {
 	case varve.EventTornTail, varve.EventCorruption, varve.EventEdit, varve.EventAdopted, varve.EventRebuilt, varve.EventHealed, varve.EventDrift,
 		varve.EventConfig, varve.EventLockWait, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull,
-		varve.EventLowSpace, varve.EventSpaceBack:
+		varve.EventLowSpace, varve.EventSpaceBack, varve.EventEmbedFailed:
 	default:
 		return
 	}

@@ -50,12 +50,12 @@ them.`,
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			conds := f.conditions(cmd)
 			if f.input != "" {
-				return a.with(cmd.Context(), write, func(st *varve.Store) error { return a.putInput(cmd.Context(), st, f.input, conds) })
+				return a.withEmbedder(cmd.Context(), func(st *varve.Store) error { return a.putInput(cmd.Context(), st, f.input, conds) })
 			}
 			if err := f.check(cmd, args); err != nil {
 				return err
 			}
-			return a.with(cmd.Context(), write, func(st *varve.Store) error { return a.putOne(cmd.Context(), st, args, &f, conds) })
+			return a.withEmbedder(cmd.Context(), func(st *varve.Store) error { return a.putOne(cmd.Context(), st, args, &f, conds) })
 		}),
 	}
 	fl := c.Flags()
@@ -111,7 +111,7 @@ func (a *app) putOne(ctx context.Context, st *varve.Store, args []string, f *put
 		return err
 	}
 	if f.embedding != "" {
-		if m.Embedding, err = a.embedding(ctx, f.embedding, limit); err != nil {
+		if m.Embedding, err = a.numbers(ctx, f.embedding, limit); err != nil {
 			return err
 		}
 	}
@@ -187,8 +187,8 @@ func (f *putFlags) metadata() (map[string]any, error) {
 	return m, nil
 }
 
-// embedding reads numbers from the text itself, or from a file of that name.
-func (a *app) embedding(ctx context.Context, s string, limit int) ([]float32, error) {
+// numbers reads an embedding from the text itself, or from a file of that name.
+func (a *app) numbers(ctx context.Context, s string, limit int) ([]float32, error) {
 	b := []byte(strings.TrimSpace(s))
 	if len(b) > 0 && b[0] != '[' {
 		var err error

@@ -23,7 +23,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			// Nothing of the machine decides: neither its store nor its zone.
-			for _, v := range []string{storeVariable, "NO_COLOR", "VISUAL", "EDITOR"} {
+			for _, v := range []string{storeVariable, "NO_COLOR", "VISUAL", "EDITOR", "VARVE_EMBED_URL", "VARVE_EMBED_MODEL", "VARVE_EMBED_KEY", "VARVE_EMBED_DIMENSIONS", "OPENAI_API_KEY"} {
 				env.Setenv(v, "")
 			}
 			env.Setenv("TZ", "UTC")
@@ -32,6 +32,8 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"code": code,
 			"hold": hold,
+
+			"embedder": embedder,
 		},
 	})
 }

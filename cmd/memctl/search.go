@@ -13,11 +13,13 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/vector/embed"
 )
 
 type searchFlags struct {
 	filterFlags
 	like, vector  string
+	by            string
 	limit, offset int
 	least         float64
 }
@@ -30,6 +32,9 @@ func (a *app) searchCommand() *cobra.Command {
 		Long: `Find the memories whose text has the words, in any case, the best first; or those whose
 embeddings are nearest to that of a memory, or to a vector. On a terminal as a table;
 elsewhere one a line, with tabs between score, id, session and text.
+
+Where VARVE_EMBED_URL names a service that makes embeddings, words are looked for by
+what they mean, if the store has embeddings; --by words looks for the words themselves.
 
 The score of words is BM25; that of embeddings the cosine, or 1/(1+d²) where the store
 measures distances. A vector's file holds a JSON list of numbers, or these as float32,
@@ -49,12 +54,19 @@ little-endian, one behind the other.`,
 			if err != nil {
 				return err
 			}
+			e, err := f.embedder(a, cmd, args)
+			if err != nil {
+				return err
+			}
 			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least}
 			return a.with(cmd.Context(), read, func(st *varve.Store) error {
 				if f.vector != "" {
 					if q.Vector, err = a.vector(cmd.Context(), f.vector, limitsOf(st.Config())); err != nil {
 						return err
 					}
+				}
+				if e != nil {
+					return a.searchMeaning(cmd.Context(), st, e, f.by != "", q, filters)
 				}
 				return a.search(cmd.Context(), st, q, filters)
 			})
@@ -64,6 +76,7 @@ little-endian, one behind the other.`,
 	fl := c.Flags()
 	fl.StringVar(&f.like, "like", "", "find what is like the memory of this `id`")
 	fl.StringVar(&f.vector, "vector", "", "find what is near to the vector in a `file`, - is stdin")
+	fl.StringVar(&f.by, "by", "", "look for the words by their `meaning` or as words; by meaning where that can be")
 	fl.IntVarP(&f.limit, "limit", "n", 10, "how many")
 	fl.IntVar(&f.offset, "offset", 0, "leave out so many at the top")
 	fl.Float64Var(&f.least, "min-score", 0, "leave out what scores below this; 0: nothing")
@@ -75,6 +88,10 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && f.like == "" && f.vector == "":
 		return usagef(cmd.CommandPath(), "there is nothing to look for: give words, --like or --vector")
+	case f.by != "" && f.by != byMeaning && f.by != byWords:
+		return usagef(cmd.CommandPath(), "--by %q: it must be meaning or words", f.by)
+	case f.by != "" && len(args) == 0:
+		return usagef(cmd.CommandPath(), "--by is about words, and there are none")
 	case f.limit < 1:
 		return usagef(cmd.CommandPath(), "--limit %d: it must be 1 or more", f.limit)
 	case f.offset < 0:
@@ -83,6 +100,43 @@ func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 		return usagef(cmd.CommandPath(), "--min-score %v: it must be a number", f.least)
 	}
 	return nil
+}
+
+// What words are looked for by.
+const byMeaning, byWords = "meaning", "words"
+
+// embedder is what makes a vector of the words, nil where they are looked for as
+// they are.
+func (f *searchFlags) embedder(a *app, cmd *cobra.Command, args []string) (*embed.Embedder, error) {
+	if len(args) == 0 || f.by == byWords {
+		return nil, nil
+	}
+	e, err := a.embedder()
+	if e == nil && err == nil && f.by == byMeaning {
+		err = usagef(cmd.CommandPath(), "--by meaning needs a service that makes embeddings: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
+	}
+	return e, err
+}
+
+// searchMeaning looks for what words mean; when it was not asked for and finds
+// nothing, or cannot be done, for the words.
+func (a *app) searchMeaning(ctx context.Context, st *varve.Store, e *embed.Embedder, asked bool, q varve.Query, filters []varve.Filter) error {
+	near := q
+	list, err := e.Embed(ctx, []string{q.Text})
+	var hits []varve.Hit
+	if err == nil {
+		near.Text, near.Vector = "", list[0]
+		hits, err = st.Search(ctx, near, filters...)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case asked, err == nil && (len(hits) > 0 || q.Offset > 0 || q.MinScore > 0), err != nil && hits != nil:
+		return a.showHits(hits, err, near, byMeaning)
+	case err != nil:
+		a.note("by words, for by meaning it cannot be done: %v", err)
+	}
+	return a.search(ctx, st, q, filters)
 }
 
 // found is a memory in search's list.
@@ -95,12 +149,24 @@ type found struct {
 // search tells the hits; one more than is shown was asked for.
 func (a *app) search(ctx context.Context, st *varve.Store, q varve.Query, filters []varve.Filter) error {
 	hits, err := st.Search(ctx, q, filters...)
+	by := byWords
+	switch {
+	case q.Like != "":
+		by = "like"
+	case q.Vector != nil:
+		by = "vector"
+	}
+	return a.showHits(hits, err, q, by)
+}
+
+func (a *app) showHits(hits []varve.Hit, err error, q varve.Query, by string) error {
 	if err != nil && hits == nil {
 		return err
 	}
 	more := len(hits) == q.Limit
 	hits = hits[:min(len(hits), q.Limit-1)]
 	if a.document != nil {
+		a.document.member("by", by)
 		a.document.begin("hits")
 		for _, h := range hits {
 			a.document.item(found{h.ID, h.Score, listedOf(&h.Memory)})
