@@ -82,7 +82,7 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 // tx says whether a conflict is about something that a transaction has read.
 func (st *Store) tx(c *wal.ConflictError, seen reads, listed wal.LSN) bool {
 	if c.Key == "" {
-		return true
+		return listed != 0 // else it is about the store's dimension
 	}
 	_, ok := seen[c.Key]
 	return ok
@@ -142,6 +142,13 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 			continue
 		}
 		prepared[i].wanted = true
+	}
+	undecided, err := st.fitVectors(ctx, ops)
+	if err != nil {
+		return err
+	}
+	if undecided != 0 {
+		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: undecided})
 	}
 	st.prepareAll(ctx, w, ops)
 	if err := st.prepareAlong(ctx, w, ops); err != nil {
@@ -265,7 +272,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	}
 	var prev *memstore.Previous
 	if found {
-		prev = &memstore.Previous{CreatedAt: old.line.CreatedAt}
+		prev = &memstore.Previous{CreatedAt: old.line.CreatedAt, Version: old.lsn, VectorID: vectorNumber(&old.line)}
 		if visible == 0 {
 			prev.CreatedAt = time.Time{} // its time was over: this is another one
 		} else if !o.memory.Decoded() {

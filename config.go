@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/vector"
 )
 
 // Config is what belongs to the store and not to a process: config.json. Zero
@@ -32,6 +33,23 @@ type Config struct {
 
 	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // 100,000
 	ActivationHalfLife int `json:"activation_half_life,omitempty"` // seconds in which an assembly's activation fades to half: 86,400
+
+	Vectors *VectorConfig `json:"vectors,omitempty"`
+}
+
+// VectorConfig fixes what is otherwise decided by the first embedding. A store
+// whose vectors are others makes them anew; embeddings that do not fit have none.
+type VectorConfig struct {
+	Dimension int    `json:"dimension,omitempty"` // 0: that of the first embedding
+	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
+	Model     string `json:"model,omitempty"`     // what makes the embeddings, for those who read it
+}
+
+func (c *Config) vectors() VectorConfig {
+	if c.Vectors == nil {
+		return VectorConfig{}
+	}
+	return *c.Vectors
 }
 
 const (
@@ -114,6 +132,11 @@ func (c *Config) Validate() error {
 		if f.v != nil && (*f.v < f.low || *f.v > f.top) {
 			return bad(f.name, *f.v, fmt.Sprintf("%d to %d", f.low, f.top))
 		}
+	}
+	if v := c.vectors(); v.Dimension < 0 || v.Dimension > 1<<20 {
+		return bad("vectors.dimension", v.Dimension, fmt.Sprintf("%d to %d", 0, 1<<20))
+	} else if _, err := vector.ParseMetric(v.Metric); err != nil {
+		return fmt.Errorf("%s vectors: %w", configName, err)
 	}
 	if c.Format > configFormat {
 		return fmt.Errorf("%s: format %d, this program reads up to %d: %w", configName, c.Format, configFormat, ErrNewerFormat)

@@ -35,12 +35,12 @@ func (e *teller) embed(_ context.Context, texts []string) ([][]float32, error) {
 	}
 	var list [][]float32
 	for _, text := range texts {
-		list = append(list, vectorOf(text))
+		list = append(list, embeddingOf(text))
 	}
 	return list, nil
 }
 
-func vectorOf(text string) []float32 {
+func embeddingOf(text string) []float32 {
 	return []float32{float32(len(text)), float32(strings.Count(text, "e")), 1}
 }
 
@@ -85,30 +85,30 @@ func TestEmbedAtPut(t *testing.T) {
 			return m
 		}
 		m := put(Memory{ID: "a", Content: "one"})
-		check("new", "a", vectorOf("one"), "one")
+		check("new", "a", embeddingOf("one"), "one")
 		m.QuickRecalScore = 3
 		m = put(m)
-		check("something else changed", "a", vectorOf("one"))
+		check("something else changed", "a", embeddingOf("one"))
 		m.Content = "three"
 		put(m)
-		check("the content changed", "a", vectorOf("three"), "three")
+		check("the content changed", "a", embeddingOf("three"), "three")
 		m = put(Memory{ID: "a", Content: "three", QuickRecalScore: 1})
-		check("put anew with the same content", "a", vectorOf("three"))
+		check("put anew with the same content", "a", embeddingOf("three"))
 		put(Memory{ID: "a", Content: "four"})
-		check("put anew with another", "a", vectorOf("four"), "four")
+		check("put anew with another", "a", embeddingOf("four"), "four")
 		put(Memory{ID: "a", Content: "five", Embedding: []float32{7, 7, 7}})
 		check("with a vector of its own", "a", []float32{7, 7, 7})
 		m, err := st.Update(ctx, "a", func(m *Memory) error { m.Embedding = nil; return nil })
-		if err != nil || !slices.Equal(m.Embedding, vectorOf("five")) {
+		if err != nil || !slices.Equal(m.Embedding, embeddingOf("five")) {
 			t.Error(m.Embedding, err)
 		}
-		check("taken out on purpose", "a", vectorOf("five"), "five")
+		check("taken out on purpose", "a", embeddingOf("five"), "five")
 		put(Memory{ID: "blank", Content: " \n"})
 		check("nothing to embed", "blank", nil)
 		if _, err := st.Put(ctx, Memory{ID: "a", Content: "refused"}, IfAbsent()); !errors.Is(err, ErrConflict) {
 			t.Error(err)
 		}
-		check("refused anyway", "a", vectorOf("five"))
+		check("refused anyway", "a", embeddingOf("five"))
 		_, err = st.Update(ctx, "a", func(m *Memory) error {
 			m.Content, m.HyperbolicEmbedding = "six", []float32{0.1, 0, 0}
 			return nil
@@ -116,8 +116,8 @@ func TestEmbedAtPut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check("with what is derived", "a", vectorOf("six"), "six")
-		if m, _ = st.Get(ctx, "a"); !slices.Equal(m.HyperbolicEmbedding, memstore.Hyperbolic(vectorOf("six"))) {
+		check("with what is derived", "a", embeddingOf("six"), "six")
+		if m, _ = st.Get(ctx, "a"); !slices.Equal(m.HyperbolicEmbedding, memstore.Hyperbolic(embeddingOf("six"))) {
 			t.Error(m.HyperbolicEmbedding)
 		}
 		b := st.NewBatch()
@@ -127,16 +127,16 @@ func TestEmbedAtPut(t *testing.T) {
 		if err := st.Apply(ctx, b); err != nil {
 			t.Fatal(err)
 		}
-		check("in a batch", "b2", vectorOf("x"), "x,ye", "zee")
+		check("in a batch", "b2", embeddingOf("x"), "x,ye", "zee")
 		if _, err := st.PutAll(ctx, slices.Values([]Memory{{Content: "p"}, {Content: "q"}, {Content: "r"}})); err != nil {
 			t.Fatal(err)
 		}
-		check("put all", "b3", vectorOf("zee"), "p,q", "r")
+		check("put all", "b3", embeddingOf("zee"), "p,q", "r")
 		p := st.PutAsync(Memory{ID: "async", Content: "later"})
 		if _, err := p.Wait(ctx); err != nil {
 			t.Fatal(err)
 		}
-		check("async", "async", vectorOf("later"), "later")
+		check("async", "async", embeddingOf("later"), "later")
 	}
 }
 
@@ -236,7 +236,7 @@ func TestEmbedFails(t *testing.T) {
 			if h := st.Health(ctx); h.OK || !h.Writable || h.Pending != 1 || len(h.Problems) != 1 {
 				t.Errorf("%+v", h)
 			}
-			if _, err := st.Put(ctx, Memory{ID: "first", Content: "changed", Embedding: vectorOf("fine")}); err != nil {
+			if _, err := st.Put(ctx, Memory{ID: "first", Content: "changed", Embedding: embeddingOf("fine")}); err != nil {
 				t.Fatal(err)
 			}
 			if m, err := st.Get(ctx, "first"); err != nil || len(m.Embedding) != 0 {
@@ -250,7 +250,7 @@ func TestEmbedFails(t *testing.T) {
 			for _, id := range []string{"a", "first"} {
 				waitFor(t, func() bool {
 					m, err := st.Get(ctx, id)
-					return err == nil && slices.Equal(m.Embedding, vectorOf(m.Content))
+					return err == nil && slices.Equal(m.Embedding, embeddingOf(m.Content))
 				})
 			}
 			waitFor(t, func() bool { h := st.Health(ctx); return h.OK && h.Pending == 0 })
@@ -332,7 +332,7 @@ func TestCloseWithAHangingEmbedder(t *testing.T) {
 	for _, id := range []string{"async", "put"} {
 		waitFor(t, func() bool {
 			m, err := st.Get(ctx, id)
-			return err == nil && slices.Equal(m.Embedding, vectorOf(m.Content))
+			return err == nil && slices.Equal(m.Embedding, embeddingOf(m.Content))
 		})
 	}
 }
@@ -394,7 +394,7 @@ func TestEmbedAtOpen(t *testing.T) {
 		for _, m := range all {
 			v, ok := want[m.ID]
 			if !ok {
-				v = vectorOf(m.Content)
+				v = embeddingOf(m.Content)
 			}
 			waitFor(t, func() bool { m, err := st.Get(ctx, m.ID); return err == nil && slices.Equal(m.Embedding, v) })
 		}

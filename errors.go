@@ -2,6 +2,7 @@ package varve
 
 import (
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -9,6 +10,7 @@ import (
 var (
 	ErrNotFound       = errs.ErrNotFound       // no such memory
 	ErrConflict       = errs.ErrConflict       // a condition did not hold: it was changed meanwhile
+	ErrDimension      = vector.ErrDimension    // an embedding does not have the store's number of dimensions
 	ErrClosed         = errs.ErrClosed         // the store was closed
 	ErrReadOnly       = errs.ErrReadOnly       // opened read-only, or damaged below what was durable
 	ErrDiskFull       = errs.ErrDiskFull       // deletes still work; service returns by itself

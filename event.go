@@ -49,6 +49,10 @@ const (
 	EventBackupFail  EventKind = "index backup could not be made" //
 	EventEmbedFailed EventKind = "embedding failed"               // Count texts; the memories are stored, and their vectors follow
 	EventEmbedWorks  EventKind = "embedding works again"          //
+	EventVectors     EventKind = "vectors written"                // Count of them, in all; Path
+	EventRevectored  EventKind = "vectors made anew"              // from the memories; Err says why
+	EventUnvectored  EventKind = "vectors not written"            // the index goes on without; they are made up for later
+	EventFitted      EventKind = "embedding padded or cut"        // Note says from what to what
 )
 
 func (st *Store) event(e Event) { st.o.Listener(e) }

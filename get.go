@@ -20,6 +20,7 @@ type cached struct {
 	expires time.Time
 	created time.Time
 	updated time.Time
+	vector  int64
 	swaps   uint64
 }
 
@@ -92,6 +93,7 @@ func (st *Store) load(ctx context.Context, k *kind, id string) (version, error) 
 		if !st.state.Changed(k.letter, id, c.lsn, c.swaps) {
 			v := version{lsn: c.lsn, doc: c.doc}
 			v.line.ExpiresAt, v.line.CreatedAt, v.line.UpdatedAt = c.expires, c.created, c.updated
+			v.line.Version, v.line.VectorID = c.lsn, c.vector
 			return v, nil
 		}
 	}
@@ -101,7 +103,7 @@ func (st *Store) load(ctx context.Context, k *kind, id string) (version, error) 
 		return v, err
 	}
 	if int64(len(v.doc)) < st.o.CacheBytes/4 {
-		st.cache.Set(k.cacheKey(id), &cached{kind: k, lsn: v.lsn, doc: v.doc, expires: v.line.ExpiresAt, created: v.line.CreatedAt, updated: v.line.UpdatedAt, swaps: swaps})
+		st.cache.Set(k.cacheKey(id), &cached{kind: k, lsn: v.lsn, doc: v.doc, expires: v.line.ExpiresAt, created: v.line.CreatedAt, updated: v.line.UpdatedAt, vector: vectorNumber(&v.line), swaps: swaps})
 	}
 	return v, nil
 }

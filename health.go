@@ -14,11 +14,18 @@ import (
 
 // health is what the flusher has to say.
 type health struct {
-	mu    sync.Mutex
-	at    time.Time
-	err   error
-	edits int
-	space space
+	mu      sync.Mutex
+	at      time.Time
+	err     error
+	edits   int
+	space   space
+	vectors error // why the last round could not write them
+}
+
+func (h *health) vectorsFailed(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.vectors = err
 }
 
 func (h *health) flushed(at time.Time, err error) {
@@ -68,6 +75,9 @@ func (st *Store) Health(ctx context.Context) Health {
 	st.health.mu.Lock()
 	if st.health.err != nil {
 		bad(fmt.Errorf("the last flush failed: %w", st.health.err), true)
+	}
+	if err := st.health.vectors; err != nil {
+		bad(fmt.Errorf("the vectors are behind: %w", err), true)
 	}
 	st.health.mu.Unlock()
 	pending, err := st.waitingForVectors()

@@ -44,6 +44,9 @@ type Options struct {
 	Clock func() time.Time
 	// NaiveTimes is the zone of times that name none; UTC when nil.
 	NaiveTimes *time.Location
+	// VectorFit cuts an embedding of more dimensions than the store's, and pads one
+	// of fewer with zeros, instead of refusing it; each is an Event.
+	VectorFit bool
 	// NoBackground leaves flushing to Flush and Close.
 	NoBackground bool
 

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/varve-db/varve/internal/text"
+	"github.com/varve-db/varve/vector"
 )
 
 // Query is what Search looks for: exactly one of Vector, Like and Text.
@@ -180,6 +181,9 @@ func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, l
 	}
 	if len(m.Embedding) == 0 {
 		return nil, &FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: this memory has no embedding", ErrInvalid)}
+	}
+	if vector.Norm(m.Embedding) == 0 {
+		return nil, nil // nothing is like a zero vector
 	}
 	found, err := st.nearest(ctx, m.Embedding, f, n+1, least)
 	for i := range found {

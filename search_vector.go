@@ -3,13 +3,100 @@ package varve
 import (
 	"context"
 	"errors"
+	"math"
 
+	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/text"
+	"github.com/varve-db/varve/vector"
 )
 
-var errNoVectors = errors.New("this version does not search by vector yet")
+// nearest finds the n memories whose embeddings are nearest to v, exactly. What
+// filters leave of one session, or under one prefix, is looked up and compared;
+// the others are asked about candidates, the nearest first.
+func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, least float64) ([]text.Hit, error) {
+	q := vector.Query{Kind: vector.Memories, Vector: v, Limit: n, Workers: st.scanners()}
+	if !math.IsInf(least, -1) {
+		q.MinScore = least
+	}
+	switch {
+	case f.session != nil || f.prefix != "":
+		q.Keys = []string{}
+		for id, err := range st.ids(ctx, st.memories, *f) {
+			if err != nil {
+				return nil, err
+			}
+			q.Keys = append(q.Keys, id)
+		}
+		if f.category != nil {
+			q.Accept = st.passes(ctx, f)
+		}
+	case !f.all() || st.anyExpiry(ctx):
+		q.Accept = st.passes(ctx, f)
+	}
+	hits, err := st.searchVectors(ctx, q)
+	found := make([]text.Hit, len(hits))
+	for i, h := range hits {
+		found[i] = text.Hit{ID: h.Key, Score: h.Score}
+	}
+	return found, err
+}
 
-// nearest finds the n memories whose embeddings are nearest to v.
-func (st *Store) nearest(_ context.Context, _ []float32, _ *filters, _ int, _ float64) ([]text.Hit, error) {
-	return nil, errNoVectors
+// passes judges one memory by the filters.
+func (st *Store) passes(ctx context.Context, f *filters) func(id string) (bool, error) {
+	return func(id string) (bool, error) {
+		v, err := st.find(ctx, st.memories, id, false)
+		if errors.Is(err, ErrNotFound) {
+			return false, nil // gone since
+		}
+		if err != nil {
+			return false, err
+		}
+		if !f.line(id, &v.line, st.o.Clock()) || f.after != "" && !behind(id, f.after) {
+			return false, nil
+		}
+		if f.category == nil {
+			return true, nil
+		}
+		m, err := st.Get(ctx, id)
+		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
+			return false, nil
+		}
+		return err == nil && f.memory(&m), err
+	}
+}
+
+// searchVectors searches the vectors as of now. What is damaged in them is made
+// anew, and searched again.
+func (st *Store) searchVectors(ctx context.Context, q vector.Query) ([]vector.Hit, error) {
+	for tries := 0; ; tries++ {
+		view, err := st.vectorView(ctx)
+		if err != nil {
+			return nil, err
+		}
+		hits, err := view.Search(ctx, q)
+		if rerr := view.Release(); err == nil && rerr != nil {
+			err = rerr
+		}
+		if !errors.Is(err, ErrCorrupt) || tries == 2 {
+			return hits, err
+		}
+		if err := st.vectorsRot(ctx, err); !errors.Is(err, errBehind) {
+			return nil, err
+		}
+	}
+}
+
+func (st *Store) vectorsRot(ctx context.Context, err error) error {
+	if lerr := st.vectors.lock.lock(ctx); lerr != nil {
+		return lerr
+	}
+	defer st.vectors.lock.unlock()
+	return st.vectorFault(err)
+}
+
+// behind says whether id is listed after another one.
+func behind(id, other string) bool {
+	a, aerr := table.EncodeKey(id)
+	b, berr := table.EncodeKey(other)
+	return aerr == nil && berr == nil && a > b
 }

@@ -71,6 +71,9 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 	}
 	target := st.target(st.log.UUID(), to)
 	target.Ready = files.wait
+	if err := st.spillVectors(ctx, set, to, list, always, &target); err != nil {
+		return err
+	}
 	ch := index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
 		e, err := st.log.ReadAt(ctx, c.Version)
 		if err != nil {

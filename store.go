@@ -36,6 +36,7 @@ type Store struct {
 	kinds      []*kind // in the order of the index's sections and of the checkpoint's times
 	token      string
 	flusher    flusher
+	vectors    vectors
 
 	config struct {
 		mu   sync.Mutex
@@ -104,6 +105,7 @@ func (st *Store) open(ctx context.Context) error {
 	if st.token, err = st.newToken(); err != nil {
 		return err
 	}
+	st.vectors.lock = newMutex()
 	st.layout = docfile.Layout{FS: st.fs, Root: st.dir, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
 	st.makeKinds()
 	if err := st.flusher.init(st); err != nil {
@@ -165,7 +167,7 @@ func (st *Store) Close() error {
 		ctx := context.Background()
 		err = errors.Join(st.flushTouched(ctx), st.flushClosing(ctx))
 	}
-	err = errors.Join(err, st.flusher.close(), st.log.Close(), st.state.Close())
+	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.log.Close(), st.state.Close())
 	if st.cache != nil {
 		st.cache.InvalidateAll()
 		st.cache.StopAllGoroutines()

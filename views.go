@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -162,6 +163,16 @@ func (st *Store) highestKnown() (wal.LSN, error) {
 		t, err := table.Open(st.fs, st.dir, name, index.Schema())
 		if err != nil {
 			continue // missing, or not to be read: then it names nothing
+		}
+		highest = max(highest, t.Meta().LSN)
+		if err := t.Release(); err != nil {
+			return 0, err
+		}
+	}
+	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
+		t, err := table.Open(st.fs, st.dir, name, vector.Schema())
+		if err != nil {
+			continue
 		}
 		highest = max(highest, t.Meta().LSN)
 		if err := t.Release(); err != nil {

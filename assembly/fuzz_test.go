@@ -130,7 +130,7 @@ func TestAnyAssemblyRoundTrips(t *testing.T) {
 		if ids, err := MembersOf(line); err != nil || !slices.Equal(ids, a.MemoryIDs) {
 			t.Fatalf("%s: %q, %v", line, ids, err)
 		}
-		if again, err := back.Line(doc); err != nil || !bytes.Equal(again, line) {
+		if again, err := back.Line(doc, 0); err != nil || !bytes.Equal(again, line) {
 			t.Fatalf("%s\n%s\n%v", line, again, err)
 		}
 		// An Assembly that lost its text, and one that kept it, say the same.

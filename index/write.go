@@ -25,6 +25,12 @@ type Target struct {
 	LSN   uint64    // the set with the changes covers everything below it
 	Now   time.Time // what last_updated will say
 
+	// Vectors is the LSN of the vectors (package vector) that are complete as of
+	// LSN, when VectorsKnown: none of them changed since theirs. Else nobody knows,
+	// and whoever needs them compares.
+	Vectors      uint64
+	VectorsKnown bool
+
 	// Ready is called before what was written takes its place: the files that it
 	// names have to be durable by then. May be nil.
 	Ready func() error
@@ -71,30 +77,50 @@ func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 }
 
 func (to *Target) table(keep func() error) table.Target {
+	extra := fmt.Appendf(nil, `{"chain":"%016x"`, to.Chain)
+	if to.VectorsKnown {
+		extra = fmt.Appendf(extra, `,"vectors":%d`, to.Vectors)
+	}
 	return table.Target{
 		FS: to.FS, Dir: to.Dir, Temp: to.Temp, Perm: to.Perm, Keep: keep, Ready: to.Ready,
-		Meta: table.Meta{Store: to.Store, LSN: to.LSN, Updated: to.Now, Extra: fmt.Appendf(nil, `{"chain":"%016x"}`, to.Chain)},
+		Meta: table.Meta{Store: to.Store, LSN: to.LSN, Updated: to.Now, Extra: append(extra, '}')},
 	}
+}
+
+// extra is what the index keeps in the metadata of its own.
+type extra struct {
+	Chain   string  `json:"chain"`
+	Vectors *uint64 `json:"vectors"`
+}
+
+// extraOf is that of the newest file of a set.
+func extraOf(s *Set) (x extra, ok bool) {
+	t := s.Delta()
+	if t == nil {
+		t = s.Base()
+	}
+	return x, t != nil && json.Unmarshal(t.Meta().Extra, &x) == nil
 }
 
 // Chain is the chain hash of the log at the set's LSN, as it was when the set
 // was written; false where there is no file that says it.
 func Chain(s *Set) (uint64, bool) {
-	t := s.Delta()
-	if t == nil {
-		t = s.Base()
-	}
-	if t == nil {
+	x, ok := extraOf(s)
+	if !ok {
 		return 0, false
 	}
-	var extra struct {
-		Chain string `json:"chain"`
-	}
-	if json.Unmarshal(t.Meta().Extra, &extra) != nil {
-		return 0, false
-	}
-	sum, err := strconv.ParseUint(extra.Chain, 16, 64)
+	sum, err := strconv.ParseUint(x.Chain, 16, 64)
 	return sum, err == nil
+}
+
+// Vectors is the LSN of the vectors that are complete as of the set's LSN; false
+// where nobody knows.
+func Vectors(s *Set) (uint64, bool) {
+	x, ok := extraOf(s)
+	if !ok || x.Vectors == nil {
+		return 0, false
+	}
+	return *x.Vectors, true
 }
 
 const (

@@ -99,3 +99,22 @@ func (s *Set) Changes(kind Kind, edits []Edit, vector func(dst []float32, kind K
 	}
 	return left, nil
 }
+
+// Walk calls f with every key of a kind that has a vector, and its number, in
+// order, until it returns an error.
+func (s *Set) Walk(kind Kind, f func(key string, id int64) error) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	m, err := s.merge(kind, Plan{Edits: func(Kind) (Edits, error) { return new(listed), nil }}, false, nil)
+	for err == nil {
+		var c merged
+		var ok bool
+		if c, ok, err = m.next(); err != nil || !ok {
+			return err
+		}
+		key, _ := table.Decode(c.enc)
+		err = f(key, c.id)
+	}
+	return err
+}

@@ -3,6 +3,7 @@ package vector
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/varve-db/varve/index/table"
@@ -207,3 +208,37 @@ func (v *View) Count(kind Kind) int64 {
 
 // end is the row behind the last one of a kind.
 func (l *level) end(kind Kind) int64 { return l.first[kind+1] }
+
+// Metric is how the vectors are compared.
+func (v *View) Metric() Metric { return v.metric }
+
+// Walk calls f with every key of a kind that has a vector, until it returns an
+// error. The overlay's come last, as they are at that moment.
+func (v *View) Walk(kind Kind, f func(key string) error) error {
+	v.mu.RLock()
+	o := &v.over[kind]
+	known := make(map[string]bool, len(o.at))
+	var live []string
+	for enc, i := range o.at {
+		known[enc] = true
+		if i != gone && o.ids[i] != 0 {
+			live = append(live, enc)
+		}
+	}
+	v.mu.RUnlock()
+	slices.Sort(live)
+	err := v.set.Walk(kind, func(key string, _ int64) error {
+		if enc, err := table.EncodeKey(key); err != nil || known[enc] {
+			return err
+		}
+		return f(key)
+	})
+	for _, enc := range live {
+		if err != nil {
+			return err
+		}
+		key, _ := table.Decode([]byte(enc))
+		err = f(key)
+	}
+	return err
+}

@@ -22,7 +22,7 @@ func groupEntry(t testing.TB, lsn uint64, id string, created bool, members []str
 	r := record.Record{Created: created}
 	if members != nil {
 		a := assembly.Assembly{ID: id, MemoryIDs: members}
-		line, err := a.Line([]byte("{}"))
+		line, err := a.Line([]byte("{}"), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,354 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
+)
+
+// vectors is what this process has of the vectors. Nothing of it exists before
+// the first search: putting and deleting pays nothing for it.
+type vectors struct {
+	lock ctxMutex // for all but dim
+	view *vector.View
+	upTo wal.LSN // below which the view's overlay has everything since
+	of   tables  // of the index that from was found with
+
+	rotten atomic.Bool // a search met damage: they are to be verified, and made anew if need be
+
+	mu     sync.Mutex
+	heal   healed
+	looked looked // for the dimension, while it is not known
+	dim    atomic.Int64
+}
+
+// tables are the files of an index: the same pointers are the same files.
+type tables [2]*table.Table
+
+func tablesOf(set *index.Set) tables { return tables{set.Base(), set.Delta()} }
+
+// healed remembers that the vectors were compared with an index that does not say
+// itself which of them are complete.
+type healed struct {
+	of   tables
+	view wal.LSN // of the vectors
+	upTo wal.LSN // as of which they were complete
+}
+
+// ctxMutex is a mutex whose waiters honour their context.
+type ctxMutex struct{ held chan struct{} }
+
+func newMutex() ctxMutex { return ctxMutex{make(chan struct{}, 1)} }
+
+func (s ctxMutex) lock(ctx context.Context) error {
+	select {
+	case s.held <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s ctxMutex) unlock() { <-s.held }
+
+func (v *vectors) close() error {
+	if v.view == nil {
+		return nil
+	}
+	err := v.view.Release()
+	v.view = nil
+	return err
+}
+
+// errBehind: the overlay cannot be filled any more, for the index that stands now
+// took in what lies between.
+var errBehind = errors.New("the index has gone on")
+
+// vectorView is the vectors as of now, with a reference for the caller.
+func (st *Store) vectorView(ctx context.Context) (*vector.View, error) {
+	v := &st.vectors
+	if err := v.lock.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer v.lock.unlock()
+	var last error
+	for range findTries {
+		if err := st.sight(ctx); err != nil {
+			return nil, err
+		}
+		last = st.fillView(ctx)
+		if last == nil && v.view.Retain() {
+			return v.view, nil
+		}
+		switch {
+		case last == nil, errors.Is(last, errBehind):
+		case errors.Is(last, ErrTruncated), errors.Is(last, errMoved):
+			_ = st.refresh()
+		default:
+			return nil, last
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("vectors: the log is released faster than it can be read: %w", last)
+}
+
+// fillView brings the view up to what is applied; v.lock is held.
+func (st *Store) fillView(ctx context.Context) error {
+	v := &st.vectors
+	set := st.state.Set()
+	if set == nil {
+		return ErrClosed
+	}
+	of := tablesOf(set)
+	_ = set.Release() // the pointers are only compared
+	if v.view == nil || of != v.of {
+		if err := st.openView(ctx); err != nil {
+			return err
+		}
+	}
+	at := st.log.Applied()
+	if at == v.upTo {
+		return nil
+	}
+	list := st.state.Changes(v.upTo, 1<<62)
+	if st.state.From() > v.upTo {
+		v.of = tables{}
+		return errBehind
+	}
+	r := st.log.Reader()
+	for _, c := range list {
+		e, err := r.At(ctx, c.Pos)
+		if err != nil {
+			return err
+		}
+		if err := overlayVector(v.view, &e); err != nil {
+			return st.vectorFault(err)
+		}
+	}
+	v.upTo = at
+	return nil
+}
+
+// overlayVector tells a view of an entry. A vector that does not fit leaves its
+// memory without one.
+func overlayVector(view *vector.View, e *wal.Entry) error {
+	kind, ok := vectorKind(e.Key[0])
+	if !ok {
+		return nil
+	}
+	rec, err := record.Parse(e.Value)
+	if err != nil {
+		return fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	if e.Delete || rec.Dims() == 0 {
+		return view.Delete(kind, e.Key[1:])
+	}
+	number, err := frameNumber(&rec, e.LSN)
+	if err != nil {
+		return err
+	}
+	err = view.Put(kind, e.Key[1:], number, rec.Vector(nil))
+	if errors.Is(err, vector.ErrDimension) {
+		return nil
+	}
+	return err
+}
+
+func vectorKind(key byte) (vector.Kind, bool) {
+	switch key {
+	case record.Memory:
+		return vector.Memories, true
+	case record.Assembly:
+		return vector.Assemblies, true
+	}
+	return 0, false
+}
+
+// frameNumber is the number of the vector that an entry brings or keeps.
+func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
+	line, err := index.ParseLine(rec.Line)
+	if err != nil {
+		return 0, fmt.Errorf("line of entry %d: %w", at, err)
+	}
+	line.Version = at
+	return vectorNumber(&line), nil
+}
+
+// vectorNumber is the number of the vector that a line's document has, if it has
+// one: also where the line does not know whether it has. Versions that no frame
+// has are shared by many documents; they give no number.
+func vectorNumber(line *index.Entry) int64 {
+	switch {
+	case line.VectorID != 0:
+		return line.VectorID
+	case line.Version%8 != 0:
+		return strayVector(line.ContentHash)
+	}
+	return int64(line.Version)
+}
+
+// openView loads the vectors that stand, makes up for what they lack, and lays an
+// empty overlay over them; v.lock is held.
+func (st *Store) openView(ctx context.Context) error {
+	for tries := 0; ; tries++ {
+		idx := st.state.Set()
+		if idx == nil {
+			return ErrClosed
+		}
+		done, err := st.tryView(ctx, idx)
+		err = errors.Join(err, idx.Release())
+		if done || err != nil {
+			return err
+		}
+		if tries == 3 {
+			return fmt.Errorf("%w: the vectors do not become complete", errBehind)
+		}
+		if err := st.healVectors(ctx); err != nil {
+			return fmt.Errorf("making the vectors complete: %w", err)
+		}
+	}
+}
+
+// tryView is false when the vectors have to be made complete first.
+func (st *Store) tryView(ctx context.Context, idx *index.Set) (done bool, err error) {
+	v := &st.vectors
+	heals := st.writable() == nil
+	if heals && v.rotten.Load() && st.autoRepair() {
+		return false, v.close()
+	}
+	var prev *vector.Set
+	if v.view != nil {
+		prev = v.view.Set()
+	}
+	set, why := st.loadVectors(prev)
+	if set == nil {
+		return false, why
+	}
+	from, complete := st.vectorsCover(set, idx)
+	if why != nil && (!heals || !st.autoRepair()) {
+		return false, errors.Join(why, set.Release())
+	}
+	if !complete && heals {
+		return false, set.Release()
+	}
+	metric, dim := st.vectorShape(set)
+	view, err := vector.NewView(set, metric, dim)
+	if err != nil {
+		return false, errors.Join(st.vectorFault(err), set.Release())
+	}
+	if !complete { // what may not be written lies in the heap
+		from = idx.LSN()
+		if err := st.patchView(ctx, view, idx); err != nil {
+			return false, errors.Join(err, view.Release())
+		}
+	}
+	err = v.close()
+	v.view, v.upTo, v.of = view, from, tablesOf(idx)
+	return true, err
+}
+
+// vectorFault is what becomes of an error of the vectors: damage is looked at
+// under flush.lock and mended, and then the caller begins again (errBehind).
+// v.lock is held.
+func (st *Store) vectorFault(err error) error {
+	if !errors.Is(err, ErrCorrupt) {
+		return err
+	}
+	if st.writable() != nil || !st.autoRepair() {
+		return err
+	}
+	// Not even the mapped pages of what is sound are kept: they may be the damage.
+	if st.vectors.rotten.CompareAndSwap(false, true) {
+		st.event(Event{Kind: EventCorruption, Path: vector.Folder, Err: err})
+	}
+	return errors.Join(errBehind, st.vectors.close())
+}
+
+// loadVectors maps the vectors that stand, an empty set where they cannot be used
+// (and why), or nothing when they cannot be read just now.
+func (st *Store) loadVectors(prev *vector.Set) (*vector.Set, error) {
+	set, err := vector.Load(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), prev)
+	if err == nil {
+		if why := st.strangeVectors(set); why != nil {
+			return vector.Empty(), errors.Join(why, set.Release())
+		}
+		return set, nil
+	}
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, vector.ErrForeign) {
+		return vector.Empty(), err
+	}
+	return nil, st.ioError("reading", filepath.Join(st.dir, vector.Folder), err)
+}
+
+// strangeVectors says why vectors that are sound cannot be this store's as it is.
+func (st *Store) strangeVectors(set *vector.Set) error {
+	if !set.Exists() {
+		return nil
+	}
+	end := st.log.AppliedMark()
+	switch {
+	case set.LSN() > end.LSN && set.LSN() > st.log.Durable():
+		return fmt.Errorf("%s covers the log up to %d, which ends at %d", vector.BaseMapping, set.LSN(), end.LSN)
+	case set.LSN() == end.LSN && set.Chain() != fmt.Sprintf("%016x", end.Sum):
+		return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, end.LSN)
+	}
+	if metric, dim := st.vectorShape(set); metric != set.Metric() || dim != set.Dim() {
+		return fmt.Errorf("%s has %d dimensions, %v, and %s wants %d, %v", vector.BaseMapping, set.Dim(), set.Metric(), configName, dim, metric)
+	}
+	return nil
+}
+
+// vectorShape is the metric and the dimension that the store's vectors are to
+// have; 0 where no vector has said so yet.
+func (st *Store) vectorShape(set *vector.Set) (vector.Metric, int) {
+	st.config.mu.Lock()
+	c := st.config.c.vectors()
+	st.config.mu.Unlock()
+	metric, err := vector.ParseMetric(c.Metric)
+	if err != nil || c.Metric == "" && set.Exists() {
+		metric = set.Metric()
+	}
+	if c.Dimension != 0 {
+		return metric, c.Dimension
+	}
+	return metric, set.Dim()
+}
+
+func (st *Store) vectorModel() string {
+	st.config.mu.Lock()
+	defer st.config.mu.Unlock()
+	return st.config.c.vectors().Model
+}
+
+// vectorsCover says as of which position the vectors are complete, if they are as
+// of the index's at least.
+func (st *Store) vectorsCover(set *vector.Set, idx *index.Set) (wal.LSN, bool) {
+	if at, known := index.Vectors(idx); known && set.LSN() >= at {
+		return max(set.LSN(), idx.LSN()), true
+	}
+	st.vectors.mu.Lock()
+	h := st.vectors.heal
+	st.vectors.mu.Unlock()
+	if h.of == tablesOf(idx) && h.upTo != 0 {
+		if set.LSN() == h.view {
+			return max(h.upTo, idx.LSN()), true
+		}
+		if set.LSN() >= max(h.upTo, idx.LSN()) {
+			return set.LSN(), true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,285 @@
+package varve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
+)
+
+// vectorPlan finds out what vectors have to be written: from what changed, or,
+// where nobody knows what the standing ones lack, by comparing all.
+type vectorPlan struct {
+	st    *Store
+	ctx   context.Context
+	idx   *index.Set
+	set   *vector.Set
+	dim   int // of those to write; others are left out
+	edits [2][]vector.Edit
+	dims  map[int]int // how many lines name a dimension, where they were looked at
+	line  []byte
+}
+
+// collect fills edits. complete says that set lacks nothing but list.
+func (p *vectorPlan) collect(list []index.Change, complete bool) error {
+	p.dims = map[int]int{}
+	var changed [2]map[string]bool
+	if !complete {
+		changed = [2]map[string]bool{{}, {}}
+	}
+	var edits [2][]vector.Edit
+	for i := range list {
+		kind := sectionKind(list[i].Section)
+		e, err := p.edit(&list[i])
+		if err != nil {
+			return err
+		}
+		if !complete {
+			changed[kind][e.Key] = true
+		}
+		if e.ID != 0 || p.set.Exists() {
+			edits[kind] = append(edits[kind], e)
+		}
+	}
+	for kind := range edits {
+		var err error
+		// The dimension is not known yet, and what stands has the right one.
+		if p.dim = p.set.Dim(); p.set.Exists() {
+			edits[kind], err = p.set.Changes(vector.Kind(kind), edits[kind], p.vector)
+		}
+		if err != nil {
+			return err
+		}
+		p.edits[kind] = edits[kind]
+		if complete {
+			continue
+		}
+		if err := p.compare(vector.Kind(kind), changed[kind]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sectionKind(section int) vector.Kind {
+	if section == index.Assemblies {
+		return vector.Assemblies
+	}
+	return vector.Memories
+}
+
+func kindSection(kind vector.Kind) int {
+	if kind == vector.Assemblies {
+		return index.Assemblies
+	}
+	return index.Memories
+}
+
+// edit is what a change means for the vectors.
+func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
+	e := vector.Edit{Key: c.ID, Handle: c.Version}
+	if c.Deleted || lineDimension(c.Finished) == 0 {
+		return e, nil
+	}
+	line, dims := c.Finished, lineDimension(c.Finished)
+	if line == nil || dims == index.UnknownDimension {
+		entry, err := p.st.log.ReadAt(p.ctx, c.Version)
+		if err != nil {
+			return e, err
+		}
+		v, err := vectorOf(&entry, nil)
+		if err != nil {
+			return e, err
+		}
+		if dims = len(v); dims == 0 {
+			return e, nil
+		}
+		if p.line, err = finishedLine(p.line[:0], &entry); err != nil {
+			return e, err
+		}
+		line = p.line
+	}
+	entry, err := index.ParseLine(line)
+	if err != nil {
+		return e, fmt.Errorf("the line of %s: %w", quote(c.ID), err)
+	}
+	p.dims[dims]++
+	e.ID = vectorNumber(&entry)
+	return e, nil
+}
+
+// compare adds what the standing vectors lack of the index, and have too much.
+func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
+	add := func(e vector.Edit) { p.edits[kind] = append(p.edits[kind], e) }
+	for it, err := range p.idx.Range(kindSection(kind), index.Span{}) {
+		if err == nil {
+			err = p.ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		dims := lineDimension(it.Value)
+		if dims == 0 || changed[string(it.Key)] {
+			continue
+		}
+		line, err := index.ParseLine(it.Value)
+		if err != nil {
+			return fmt.Errorf("the line of %s: %w", quote(string(it.Key)), err)
+		}
+		p.dims[dims]++
+		e := vector.Edit{Key: string(it.Key), ID: vectorNumber(&line), Handle: line.Version}
+		has, err := p.set.ID(kind, e.Key)
+		if err != nil {
+			return err
+		}
+		// A number that was brought along may name another vector than it did.
+		if has == e.ID && (line.VectorID == 0 || line.Version < p.set.LSN()) {
+			continue
+		}
+		add(e)
+	}
+	return p.set.Walk(kind, func(key string, _ int64) error {
+		if changed[key] {
+			return p.ctx.Err()
+		}
+		var ok bool
+		var err error
+		if p.line, ok, err = p.idx.Get(p.line[:0], kindSection(kind), key); err != nil {
+			return err
+		}
+		if !ok || lineDimension(p.line) == 0 {
+			add(vector.Edit{Key: key})
+		}
+		return p.ctx.Err()
+	})
+}
+
+// commonest is the dimension that most lines name: it is the store's when no
+// vector has been written yet. Of lines that name none the documents decide.
+func (p *vectorPlan) commonest() int {
+	unknown := p.dims[index.UnknownDimension]
+	delete(p.dims, index.UnknownDimension)
+	if len(p.dims) == 0 && unknown > 0 {
+		p.sample()
+	}
+	dims := slices.SortedFunc(maps.Keys(p.dims), func(a, b int) int {
+		return cmp.Or(cmp.Compare(p.dims[b], p.dims[a]), cmp.Compare(b, a))
+	})
+	if len(dims) == 0 {
+		return 0
+	}
+	return dims[0]
+}
+
+// sampleSize is how many documents decide about the dimension, if need be.
+const sampleSize = 1000
+
+func (p *vectorPlan) sample() {
+	for kind := range p.edits {
+		for _, e := range p.edits[kind][:min(sampleSize, len(p.edits[kind]))] {
+			if v, err := p.read(nil, vector.Kind(kind), e); err == nil && len(v) > 0 {
+				p.dims[len(v)]++
+			}
+		}
+	}
+}
+
+// vector is vector.Plan.Vector. Of a memory whose vector is not to be had, or has
+// another dimension, the store is told elsewhere; it has no row.
+func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, bool, error) {
+	if err := p.ctx.Err(); err != nil {
+		return dst, false, err
+	}
+	v, err := p.read(dst, kind, e)
+	if err != nil {
+		return dst, false, err
+	}
+	return v, len(v) == p.dim && len(v) > 0 && vector.CheckFinite("embedding", v) == nil, nil
+}
+
+// read reads the vector of a version: in its frame while the log must have it,
+// else in the document. None, where it is nowhere any more.
+func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, error) {
+	if e.Handle >= p.idx.LSN() {
+		entry, err := p.st.log.ReadAt(p.ctx, e.Handle)
+		if err != nil {
+			return dst, err
+		}
+		return vectorOf(&entry, dst)
+	}
+	if kind != vector.Memories {
+		return dst, nil
+	}
+	line, ok, err := p.idx.Get(p.line[:0], kindSection(kind), e.Key)
+	p.line = line[:0]
+	if err != nil || !ok {
+		return dst, err
+	}
+	want, err := index.ParseLine(line)
+	if err != nil {
+		return dst, err
+	}
+	data, _, err := p.st.memories.Read(docfile.FileName(e.Key), fileLimit)
+	switch {
+	case err == nil && hash(data) == want.ContentHash:
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrCorrupt) && !notOurs(err):
+		return dst, err
+	default:
+		// Replaced since, edited, damaged or gone: the log may have it still.
+		v, ok := p.st.fromLog(p.ctx, p.st.memories, e.Key, wal.LSN(e.Handle))
+		if !ok {
+			return dst, nil
+		}
+		data = v.doc
+	}
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: storedLimits, Location: p.st.o.NaiveTimes, ID: e.Key})
+	if err != nil {
+		return dst, nil
+	}
+	return append(dst, m.Embedding...), nil
+}
+
+// patchView tells a view of all that its set lacks, where nothing may be written.
+func (st *Store) patchView(ctx context.Context, view *vector.View, idx *index.Set) error {
+	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: view.Set(), dims: map[int]int{}}
+	for kind := range p.edits {
+		if err := p.compare(vector.Kind(kind), nil); err != nil {
+			return err
+		}
+	}
+	if p.dim = view.Dim(); p.dim == 0 {
+		p.dim = p.commonest()
+	}
+	for kind, edits := range p.edits {
+		for _, e := range edits {
+			if e.ID == 0 {
+				if err := view.Delete(vector.Kind(kind), e.Key); err != nil {
+					return err
+				}
+				continue
+			}
+			v, ok, err := p.vector(nil, vector.Kind(kind), e)
+			if err != nil {
+				return err
+			}
+			if ok {
+				err = view.Put(vector.Kind(kind), e.Key, e.ID, v)
+			} else {
+				err = view.Delete(vector.Kind(kind), e.Key)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
+)
+
+// spillVectors writes the vectors as of a mark, before the index does, and tells
+// the index which ones are complete as of it. idx is the index that stands, list
+// what changed since. flush.lock is held.
+//
+// They are derived: when they cannot be written the index goes on without, and
+// says that nobody knows which are complete. Whoever needs them then compares.
+func (st *Store) spillVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool, target *index.Target) error {
+	at, err := st.writeVectors(ctx, idx, to, list, always)
+	switch {
+	case err == nil:
+		target.Vectors, target.VectorsKnown = at, true
+		st.health.vectorsFailed(nil)
+		return nil
+	case ctx.Err() != nil:
+		return err
+	}
+	st.o.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
+	st.event(Event{Kind: EventUnvectored, Path: vector.Folder, Err: err})
+	st.health.vectorsFailed(err)
+	return nil
+}
+
+// healVectors makes the vectors complete as of now, because somebody needs them
+// and the last round could not, or did not know.
+func (st *Store) healVectors(ctx context.Context) error {
+	if err := st.log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer st.log.UnlockFlush()
+	if err := st.sight(ctx); err != nil {
+		return err
+	}
+	idx := st.state.Set()
+	if idx == nil {
+		return ErrClosed
+	}
+	defer idx.Release()
+	to := st.log.AppliedMark()
+	list, _, err := st.stateAt(ctx, idx.LSN(), to.LSN)
+	if err != nil {
+		return err
+	}
+	at, err := st.writeVectors(ctx, idx, to, list, false)
+	if err != nil {
+		return err
+	}
+	st.vectors.mu.Lock()
+	defer st.vectors.mu.Unlock()
+	st.vectors.heal = healed{of: tablesOf(idx), view: at, upTo: to.LSN}
+	return nil
+}
+
+// writeVectors makes the vectors complete as of a mark, by writing no more than
+// has changed, and returns the LSN of those that are.
+func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, error) {
+	if at, known := index.Vectors(idx); known && at == 0 && !always && !st.vectors.rotten.Load() && !anyVector(list) {
+		return 0, nil // there is none, and none came
+	}
+	set, why := st.loadVectors(nil)
+	if set == nil {
+		return 0, why
+	}
+	defer func() { _ = set.Release() }()
+	if st.vectors.rotten.Load() {
+		for err := range vector.Verify(set) {
+			why = err
+			break
+		}
+	}
+	if why != nil && !st.autoRepair() {
+		return 0, why
+	}
+	at, err := st.writeOver(ctx, set, why, idx, to, list, always)
+	if err != nil && why == nil && errors.Is(err, ErrCorrupt) && st.autoRepair() {
+		at, err = st.writeOver(ctx, set, err, idx, to, list, always)
+	}
+	if err == nil {
+		st.vectors.rotten.Store(false)
+	}
+	return at, err
+}
+
+// writeOver writes over the vectors that stand, or, where why says that they
+// cannot be used, all of them anew. What stands stays until the new is in place.
+func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, error) {
+	if why != nil {
+		set = vector.Empty()
+	}
+	began := st.o.Clock()
+	_, complete := st.vectorsCover(set, idx)
+	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: set}
+	if err := p.collect(list, complete && why == nil); err != nil {
+		return 0, err
+	}
+	metric, dim := st.vectorShape(set)
+	if p.dim = dim; dim == 0 {
+		p.dim = p.commonest()
+	}
+	if p.dim == 0 || len(p.edits[0])+len(p.edits[1]) == 0 && !(always && set.HasDelta()) {
+		return set.LSN(), nil
+	}
+	plan, err := vector.List(p.edits, p.vector)
+	if err != nil {
+		return 0, err
+	}
+	target := vector.Target{
+		FS: st.fs, Dir: st.dir, Temp: filepath.Join(st.dir, "tmp", "index."+st.token+".vectors"), Perm: st.o.FileMode, FolderPerm: st.o.FolderMode,
+		Store: uuid.UUID(st.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: st.o.Clock(), Metric: metric, Dim: p.dim, Model: st.vectorModel(),
+	}
+	write := vector.WriteDelta
+	if always || set.MergeDue() {
+		write = vector.WriteBase
+	}
+	w, err := write(set, target, plan)
+	if err != nil {
+		return 0, fmt.Errorf("writing the vectors: %w", st.ioError("writing", filepath.Join(st.dir, vector.Folder), err))
+	}
+	st.vectors.dim.Store(int64(p.dim))
+	took := st.o.Clock().Sub(began)
+	if why != nil {
+		st.o.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
+		st.event(Event{Kind: EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
+	} else {
+		st.event(Event{Kind: EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
+	}
+	return w.LSN, nil
+}
+
+// anyVector says whether a change brings a vector, or may.
+func anyVector(list []index.Change) bool {
+	for i := range list {
+		if c := &list[i]; !c.Deleted && lineDimension(c.Finished) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+var lineDimensionMember = []byte(`,"dimension":`)
+
+// lineDimension is the dimension that a line names, without reading all of it;
+// inside a string this cannot stand. UnknownDimension where it says nothing.
+func lineDimension(line []byte) int {
+	_, rest, ok := bytes.Cut(line, lineDimensionMember)
+	if !ok {
+		return index.UnknownDimension
+	}
+	n := 0
+	for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
+		n++
+	}
+	d, err := strconv.Atoi(string(rest[:n]))
+	if err != nil {
+		return index.UnknownDimension
+	}
+	return d
+}
+
+// vectorOf reads the vector that an entry brought.
+func vectorOf(e *wal.Entry, dst []float32) ([]float32, error) {
+	rec, err := record.Parse(e.Value)
+	if err != nil {
+		return dst, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	return rec.Vector(dst), nil
+}

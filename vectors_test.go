@@ -1,0 +1,263 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector"
+)
+
+func randomVector(r *rand.Rand, dim int) []float32 {
+	v := make([]float32, dim)
+	for j := range v {
+		v[j] = float32(r.NormFloat64())
+	}
+	return v
+}
+
+// byCosine are the ids of memories that pass, the nearest first, by the formula.
+func byCosine(t testing.TB, st *Store, v []float32, filters ...Filter) (ids []string, scores []float64) {
+	t.Helper()
+	type hit struct {
+		id    string
+		score float64
+	}
+	var hits []hit
+	for m, err := range st.Memories(context.Background(), filters...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m.Embedding) != len(v) || vector.Norm(m.Embedding) == 0 {
+			continue
+		}
+		var dot float64
+		for j := range v {
+			dot += float64(v[j]) * float64(m.Embedding[j])
+		}
+		hits = append(hits, hit{m.ID, dot / vector.Norm(v) / vector.Norm(m.Embedding)})
+	}
+	slices.SortFunc(hits, func(a, b hit) int {
+		if a.score != b.score {
+			return int(math.Copysign(1, b.score-a.score))
+		}
+		return strings.Compare(a.id, b.id)
+	})
+	for _, h := range hits {
+		ids, scores = append(ids, h.id), append(scores, h.score)
+	}
+	return ids, scores
+}
+
+func sameSearch(t testing.TB, st *Store, what string, v []float32, q Query, filters ...Filter) {
+	t.Helper()
+	hits, err := st.Search(context.Background(), q, filters...)
+	if err != nil {
+		t.Fatal(what, err)
+	}
+	ids, scores := byCosine(t, st, v, filters...)
+	if q.Like != "" {
+		if i := slices.Index(ids, q.Like); i >= 0 {
+			ids, scores = slices.Delete(ids, i, i+1), slices.Delete(scores, i, i+1)
+		}
+	}
+	if q.MinScore != 0 {
+		n := 0
+		for n < len(scores) && scores[n] >= q.MinScore {
+			n++
+		}
+		ids, scores = ids[:n], scores[:n]
+	}
+	from := min(q.Offset, len(ids))
+	to := min(from+q.limit(), len(ids))
+	ids, scores = ids[from:to], scores[from:to]
+	if len(hits) != len(ids) {
+		t.Fatalf("%s: %q, want %q", what, idsOf(hits), ids)
+	}
+	for i, h := range hits {
+		if math.Abs(h.Score-scores[i]) > 3e-6 || h.ID != h.Memory.ID || h.ID != ids[i] && !(i+1 < len(scores) && math.Abs(scores[i+1]-scores[i]) < 3e-6 || i > 0 && math.Abs(scores[i-1]-scores[i]) < 3e-6) {
+			t.Fatalf("%s: hit %d is %s %v, want %s %v", what, i, h.ID, h.Score, ids[i], scores[i])
+		}
+	}
+}
+
+// TestSearchVector: a search finds what the formula finds, wherever the vectors
+// are: in the log, in a delta, in the base; through filters, pages and scores;
+// after memories were changed, deleted and put again.
+func TestSearchVector(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 3))
+	ctx := context.Background()
+	const dim = 24
+	for _, inline := range []bool{false, true} {
+		dir := t.TempDir()
+		o := &Options{NoBackground: true, System: &vfs.System{SpillBytes: 32 << 10, Inline: inline}}
+		st := openTest(t, dir, o)
+		other := openTest(t, dir, o)
+		check := func(what string) {
+			t.Helper()
+			for _, st := range []*Store{st, other} {
+				for _, filters := range [][]Filter{nil, {InSession("s1")}, {InCategory("c0")}, {WithPrefix("m1")}, {After("m12")}, {InSession("none")}, {InSession("s0"), InCategory("c1")}} {
+					v := randomVector(r, dim)
+					q := Query{Vector: v, Limit: r.IntN(12), Offset: r.IntN(3), MinScore: r.Float64() * 0.3 * float64(r.IntN(2))}
+					sameSearch(t, st, fmt.Sprintf("seed %d, %s, %+v", seed, what, q), v, q, filters...)
+				}
+			}
+			if report, err := st.CheckVectors(ctx); err != nil || report.Drift() != 0 {
+				t.Fatalf("seed %d, %s: %+v, %v", seed, what, report, err)
+			}
+		}
+		check("nothing")
+		for round := range 8 {
+			for range 60 {
+				id := fmt.Sprint("m", r.IntN(200))
+				switch r.IntN(8) {
+				case 0:
+					if err := st.Delete(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+						t.Fatal(err)
+					}
+					continue
+				case 1: // what it says changes, what it means does not
+					if _, err := st.Update(ctx, id, func(m *Memory) error { m.Content += "!"; return nil }); err != nil && !errors.Is(err, ErrNotFound) {
+						t.Fatal(err)
+					}
+					continue
+				}
+				m := Memory{ID: id, Content: "x", Metadata: map[string]any{"session_id": fmt.Sprint("s", r.IntN(3)), "category": fmt.Sprint("c", r.IntN(2))}}
+				switch r.IntN(10) {
+				case 0:
+				case 1:
+					m.Embedding = make([]float32, dim)
+				default:
+					m.Embedding = randomVector(r, dim)
+				}
+				if _, err := st.Put(ctx, m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check(fmt.Sprint("put ", round))
+			var err error
+			switch round % 4 {
+			case 0, 1:
+				err = st.Flush(ctx)
+			case 2:
+				err = st.Compact(ctx)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(fmt.Sprint("flushed ", round))
+		}
+		for m := range st.Memories(ctx) {
+			if vector.Norm(m.Embedding) != 0 {
+				sameSearch(t, st, "like", m.Embedding, Query{Like: m.ID, Limit: 5})
+				break
+			}
+		}
+	}
+}
+
+// TestDimension: the first vector decides, whoever brings it, and what does not
+// fit is refused with both numbers, or made to fit and said so.
+// FAILURES 45: wrong-dimension vectors padded or cut in silence.
+func TestDimension(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	var fitted []Event
+	o := &Options{NoBackground: true}
+	a, b := openTest(t, dir, o), openTest(t, dir, o)
+	fit := openTest(t, dir, &Options{NoBackground: true, VectorFit: true, Listener: func(e Event) {
+		if e.Kind == EventFitted {
+			fitted = append(fitted, e)
+		}
+	}})
+	if _, err := a.Put(ctx, Memory{ID: "none"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Put(ctx, Memory{ID: "nan", Embedding: []float32{1, float32(math.NaN())}}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "embedding[1]") {
+		t.Fatal(err)
+	}
+	if _, err := a.Put(ctx, Memory{ID: "inf", Embedding: []float32{float32(math.Inf(-1))}}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "embedding[0]") {
+		t.Fatal(err)
+	}
+	if _, err := b.Put(ctx, Memory{ID: "first", Embedding: []float32{1, 2, 3}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range []*Store{a, b} {
+		_, err := st.Put(ctx, Memory{ID: "wrong", Embedding: []float32{1, 2}})
+		var field *FieldError
+		if !errors.As(err, &field) || !errors.Is(err, ErrDimension) || !strings.Contains(err.Error(), "2 dimensions") || !strings.Contains(err.Error(), "3 dimensions") {
+			t.Fatal(err)
+		}
+		if _, err := st.Get(ctx, "wrong"); !errors.Is(err, ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	batch := a.NewBatch()
+	batch.Put(Memory{ID: "x", Embedding: []float32{1, 2, 3}})
+	batch.Put(Memory{ID: "y", Embedding: []float32{1}})
+	var at *BatchError
+	if err := a.Apply(ctx, batch); !errors.As(err, &at) || at.Index != 1 || !errors.Is(err, ErrDimension) {
+		t.Fatal(err)
+	}
+	given := []float32{1, 2, 3, 4, 5}
+	m, err := fit.Put(ctx, Memory{ID: "long", Embedding: given})
+	if err != nil || !slices.Equal(m.Embedding, []float32{1, 2, 3}) || len(given) != 5 {
+		t.Fatal(m.Embedding, err)
+	}
+	if m, err = fit.Put(ctx, Memory{ID: "short", Embedding: []float32{7}}); err != nil || !slices.Equal(m.Embedding, []float32{7, 0, 0}) {
+		t.Fatal(m.Embedding, err)
+	}
+	if len(fitted) != 2 || fitted[0].ID != "long" || fitted[1].ID != "short" {
+		t.Fatal(fitted)
+	}
+	// Also once the index knows, and nobody's memory.
+	if err := a.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	c := openTest(t, dir, o)
+	if _, err := c.Put(ctx, Memory{ID: "wrong", Embedding: []float32{1, 2}}); !errors.Is(err, ErrDimension) {
+		t.Fatal(err)
+	}
+	if _, err := c.Search(ctx, Query{Vector: []float32{1, 2}}); !errors.Is(err, ErrDimension) {
+		t.Fatal(err)
+	}
+}
+
+// TestFirstVectors: two processes cannot decide two dimensions.
+func TestFirstVectors(t *testing.T) {
+	ctx := context.Background()
+	for round := range 5 {
+		dir := t.TempDir()
+		var stores []*Store
+		for range 4 {
+			stores = append(stores, openTest(t, dir, &Options{NoBackground: true}))
+		}
+		errs := make(chan error, len(stores))
+		for i, st := range stores {
+			go func() {
+				_, err := st.Put(ctx, Memory{ID: fmt.Sprint(i), Embedding: make([]float32, i+1)})
+				errs <- err
+			}()
+		}
+		good := 0
+		for range stores {
+			switch err := <-errs; {
+			case err == nil:
+				good++
+			case !errors.Is(err, ErrDimension):
+				t.Fatal(err)
+			}
+		}
+		if good != 1 {
+			t.Fatalf("round %d: %d dimensions were decided", round, good)
+		}
+	}
+}
