@@ -119,6 +119,9 @@ func (o *Options) fill() {
 	if s.BacklogBytes == 0 {
 		s.BacklogBytes = 1 << 30
 	}
+	if s.SmallVectors == 0 {
+		s.SmallVectors = 1 << 20
+	}
 	if s.RoundBytes == 0 {
 		s.RoundBytes = 64 << 20
 	}

@@ -126,7 +126,7 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 		Store: uuid.UUID(st.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: st.o.Clock(), Metric: metric, Dim: p.dim, Model: st.vectorModel(),
 	}
 	write := vector.WriteDelta
-	if always || set.MergeDue() {
+	if always || set.MergeDue(st.o.System.SmallVectors) {
 		write = vector.WriteBase
 	}
 	w, err := write(set, target, plan)

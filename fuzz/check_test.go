@@ -207,6 +207,9 @@ func recovery(h *history, fsys vfs.FS, o *varve.Options, deep bool) (torn bool) 
 	a.opened()
 	torn = st.OpenReport().TornTail != nil
 	a.calm()
+	if deep {
+		a.vectors()
+	}
 	a.put("after", 50, "", 0)
 	a.put("a", 60, "s2", 0)
 	if a.flush() == nil {
@@ -229,6 +232,7 @@ func recovery(h *history, fsys vfs.FS, o *varve.Options, deep bool) (torn bool) 
 		h.bad("a clean close was not clean: %+v", a.st.OpenReport())
 	}
 	a.calm()
+	a.vectors()
 	a.close()
 	return torn
 }

@@ -43,16 +43,13 @@ type Written struct {
 // ErrNoBase: a delta needs a base to lie over.
 var ErrNoBase = table.ErrNoBase
 
-const (
-	smallBase  = 1 << 20 // below it every write merges
-	deltaShare = 8       // a delta larger than this part of the base is merged
-)
+const deltaShare = 8 // a delta larger than this part of the base is merged
 
 // MergeDue says whether the next write should be a base: there is none, it is
-// small, or the delta has grown to an eighth of it.
-func (s *Set) MergeDue() bool {
+// smaller than small, or the delta has grown to an eighth of it.
+func (s *Set) MergeDue(small int64) bool {
 	b, d := s.levels[base], s.levels[delta]
-	if b == nil || b.f.size() < smallBase {
+	if b == nil || b.f.size() < small {
 		return true
 	}
 	return d != nil && d.f.size() > b.f.size()/deltaShare

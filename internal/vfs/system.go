@@ -18,4 +18,5 @@ type System struct {
 	BacklogBytes int64 // the log since spilled that makes puts wait; 1 GiB
 	RoundBytes   int64 // documents that one round of the flusher takes; 64 MiB
 	ArchiveBytes int64 // what archive/ may hold; 256 MiB, none when negative
+	SmallVectors int64 // up to which size the vectors are written as a whole each time; 1 MiB
 }

