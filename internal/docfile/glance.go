@@ -12,6 +12,9 @@ import (
 // replacement or a save in place; whoever knows the hash of what should stand
 // there knows whether it was, and then reads again.
 func (f *Folder) Glance(name string, buf []byte, limit int64) ([]byte, vfs.Info, error) {
+	if g, ok := f.l.FS.(vfs.Glancer); ok {
+		return g.Glance(f.Path(name), buf, limit)
+	}
 	file, err := f.l.FS.OpenFile(f.Path(name), os.O_RDONLY, 0)
 	if err != nil {
 		return buf[:0], vfs.Info{}, err

@@ -149,3 +149,9 @@ type Host struct {
 	PIDNamespace string
 	Birth        uint64 // tells this process from others that have its number; 0 where that cannot be told. See LifeOf
 }
+
+// Glancer is an FS that reads what a small regular file holds, once, into buf, grown
+// where it is too small. Of anything else, or above limit, there is only the Info.
+type Glancer interface {
+	Glance(name string, buf []byte, limit int64) ([]byte, Info, error)
+}
