@@ -23,7 +23,7 @@ var (
 )
 
 // BenchmarkVerify compares verifying with plain reading of the same files by as
-// many goroutines, in turn. The 100,000 of the README:
+// many goroutines, in turn. On a machine with nothing else to do:
 //
 //	go test ./repair -run '^$' -bench BenchmarkVerify -benchtime 5x -verify-files 100000
 func BenchmarkVerify(b *testing.B) {
