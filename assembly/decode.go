@@ -2,11 +2,9 @@ package assembly
 
 import (
 	"bytes"
-	"fmt"
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
 )
 
 // DecodeOptions says how a document is to be read; the zero value is right for
@@ -42,7 +40,7 @@ func Decode(data []byte, opts DecodeOptions) (*Assembly, error) {
 			return nil, docfile.InField(member.Name, err)
 		}
 	}
-	if err := a.checkID(lim, opts); err != nil {
+	if err := docfile.CheckDocumentID(memberID, a.ID, opts.ID, opts.IDOptional, lim.IDBytes); err != nil {
 		return nil, err
 	}
 	a.MemoryIDs = united(a.MemoryIDs)
@@ -73,16 +71,6 @@ func parse(data []byte, lim Limits) (*docfile.Object, error) {
 		o.Arrange(memberOrder())
 	}
 	return o, nil
-}
-
-func (a *Assembly) checkID(lim Limits, opts DecodeOptions) error {
-	if a.ID == "" && opts.IDOptional && opts.ID == "" {
-		return nil
-	}
-	if opts.ID != "" && a.ID != opts.ID {
-		return &errs.FieldError{Field: memberID, Value: errs.Quote(a.ID), Err: fmt.Errorf("the document should be that of %s", errs.Quote(opts.ID))}
-	}
-	return docfile.CheckID(memberID, a.ID, lim.IDBytes)
 }
 
 // checkLists judges the two lists that hold ids.

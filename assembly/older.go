@@ -3,7 +3,6 @@ package assembly
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
@@ -93,16 +92,6 @@ func (a *Assembly) dropStale(e *docfile.MemberEditor) {
 // ReadAs is the member that one of this name is read as, "" for one that is kept
 // as it is.
 func ReadAs(name string) string {
-	if name == olderMembers {
-		return memberMemoryIDs
-	}
-	for _, older := range olderNames() {
-		if name == older[0] {
-			return older[1]
-		}
-	}
-	if slices.Contains(memberOrder(), name) {
-		return name
-	}
-	return ""
+	older := olderNames()
+	return docfile.ReadAs(name, memberOrder(), append(older[:], [2]string{olderMembers, memberMemoryIDs})...)
 }

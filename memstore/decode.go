@@ -2,11 +2,9 @@ package memstore
 
 import (
 	"bytes"
-	"fmt"
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
 )
 
 // DecodeOptions says how a document is to be read; the zero value is right for
@@ -42,7 +40,7 @@ func Decode(data []byte, opts DecodeOptions) (*Memory, error) {
 			return nil, docfile.InField(member.Name, err)
 		}
 	}
-	if err := m.checkID(lim, opts); err != nil {
+	if err := docfile.CheckDocumentID(memberID, m.ID, opts.ID, opts.IDOptional, lim.IDBytes); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -65,16 +63,6 @@ func parse(data []byte, lim Limits) (*docfile.Object, error) {
 		o.Arrange(memberOrder())
 	}
 	return o, nil
-}
-
-func (m *Memory) checkID(lim Limits, opts DecodeOptions) error {
-	if m.ID == "" && opts.IDOptional && opts.ID == "" {
-		return nil
-	}
-	if opts.ID != "" && m.ID != opts.ID {
-		return &errs.FieldError{Field: memberID, Value: errs.Quote(m.ID), Err: fmt.Errorf("the document should be that of %s", errs.Quote(opts.ID))}
-	}
-	return docfile.CheckID(memberID, m.ID, lim.IDBytes)
 }
 
 func (m *Memory) decodeMember(name string, raw []byte, lim Limits, loc *time.Location) (err error) {

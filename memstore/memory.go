@@ -114,13 +114,6 @@ func (m *Memory) Decoded() bool { return m.source != nil }
 // ReadAs is the member that one of this name is read as, "" for one that is kept
 // as it is.
 func ReadAs(name string) string {
-	for _, older := range olderNames() {
-		if name == older[0] {
-			return older[1]
-		}
-	}
-	if slices.Contains(memberOrder(), name) {
-		return name
-	}
-	return ""
+	older := olderNames()
+	return docfile.ReadAs(name, memberOrder(), older[:]...)
 }

@@ -107,15 +107,6 @@ func (a *app) listAssemblies(ctx context.Context, st *varve.Store, all iter.Seq2
 			len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, some(as.CreatedAt), some(as.UpdatedAt),
 		})
 	}
-	switch {
-	case a.document != nil && more:
-		a.document.member("next", last)
-	case a.document != nil:
-		a.document.member("next", nil)
-	case more:
-		a.note("there are more: memctl assembly list … --after %s", shellQuote(last))
-	case n == 0:
-		a.note("no assembly passes")
-	}
+	a.listEnd("assembly list", "assembly", n, last, more)
 	return nil
 }

@@ -89,17 +89,22 @@ func (a *app) list(ctx context.Context, st *varve.Store, filters []varve.Filter,
 		}
 		a.row(&m, width)
 	}
+	a.listEnd("list", "memory", n, last, more)
+	return nil
+}
+
+// listEnd says how the list goes on.
+func (a *app) listEnd(command, what string, n int, last string, more bool) {
 	switch {
 	case a.document != nil && more:
 		a.document.member("next", last)
 	case a.document != nil:
 		a.document.member("next", nil)
 	case more:
-		a.note("there are more: memctl list … --after %s", shellQuote(last))
+		a.note("there are more: memctl %s … --after %s", command, shellQuote(last))
 	case n == 0:
-		a.note("no memory passes")
+		a.note("no %s passes", what)
 	}
-	return nil
 }
 
 // columns of the table; the text has the rest.

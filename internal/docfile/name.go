@@ -59,6 +59,19 @@ func CheckID(field, id string, limit int) error {
 	return nil
 }
 
+// CheckDocumentID judges the id that a document has: it must be an id, and the
+// wanted one where one is wanted. Where it is optional and none is wanted, it may
+// be missing.
+func CheckDocumentID(field, id, want string, optional bool, limit int) error {
+	switch {
+	case id == "" && optional && want == "":
+		return nil
+	case want != "" && id != want:
+		return &errs.FieldError{Field: field, Value: errs.Quote(id), Err: fmt.Errorf("the document should be that of %s", errs.Quote(want))}
+	}
+	return CheckID(field, id, limit)
+}
+
 func plainName(id string) bool {
 	if len(id) == 0 || len(id) > maxPlain || id[0] == '.' || id[len(id)-1] == '.' {
 		return false

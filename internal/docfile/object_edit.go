@@ -70,3 +70,17 @@ func (o *Object) Arrange(order []string) {
 		o.members[i] = known[k]
 	}
 }
+
+// ReadAs is the member that one of this name is read as, among those in order and
+// the older names (old, present); "" for one that nobody knows.
+func ReadAs(name string, order []string, older ...[2]string) string {
+	for _, o := range older {
+		if name == o[0] {
+			return o[1]
+		}
+	}
+	if slices.Contains(order, name) {
+		return name
+	}
+	return ""
+}
