@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -152,7 +153,7 @@ func (s *State) grouping(e *wal.Entry, line []byte) error {
 	if err != nil {
 		return fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
-	s.members.apply(e.Key[1:], e.LSN, e.Delete, ids)
+	s.members.apply(strings.Clone(e.Key[1:]), e.LSN, e.Delete, ids) // the key lies in the reader's buffer
 	return nil
 }
 

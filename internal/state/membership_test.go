@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
@@ -137,9 +138,14 @@ func TestMembership(t *testing.T) {
 				continue
 			}
 			hint := s.MembersHint()
-			if err := s.Apply([]wal.Entry{groupEntry(t, lsn, id, !was, members)}); err != nil {
+			e := groupEntry(t, lsn, id, !was, members)
+			lent := []byte(e.Key) // key and value are the log's, for the call
+			e.Key = unsafe.String(&lent[0], len(lent))
+			if err := s.Apply([]wal.Entry{e}); err != nil {
 				t.Fatal(err)
 			}
+			clear(lent)
+			clear(e.Value)
 			if s.Unchanged(wal.Precondition{Key: MembersKey("m0"), Hint: hint}) {
 				t.Fatal("unchanged after a change")
 			}
