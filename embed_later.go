@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -236,37 +237,17 @@ func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
 // embedStored gives vectors to stored memories, in one commit; those that have
 // one by then, or another content, are left alone.
 func (st *Store) embedStored(ctx context.Context, ids []string) (int64, error) {
-	contents := map[string]string{}
-	var texts []string
-	known := embedded{}
-	for _, id := range ids {
-		v, err := st.find(ctx, st.memories, id, true)
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
-				return 0, err
-			}
-			continue // gone, or damaged, which verify reports
-		}
-		m, err := st.decode(id, v)
-		if err != nil || v.expired(st.o.Clock()) || len(m.Embedding) > 0 || !embeddable(m.Content) {
-			continue
-		}
-		contents[id] = m.Content
-		if _, ok := known[m.Content]; !ok {
-			known[m.Content] = nil
-			texts = append(texts, m.Content)
-		}
-	}
-	if len(texts) == 0 {
-		st.dequeue(ids, false)
-		return 0, nil
-	}
-	list, err := st.embed(ctx, texts)
+	contents, err := st.contents(ctx, ids, func(m *Memory) bool { return len(m.Embedding) == 0 && embeddable(m.Content) })
 	if err != nil {
 		return 0, err
 	}
-	for i, text := range texts {
-		known[text] = list[i]
+	if len(contents) == 0 {
+		st.dequeue(ids, false)
+		return 0, nil
+	}
+	known, err := st.embedContents(ctx, contents)
+	if err != nil {
+		return 0, err
 	}
 	var n int64
 	err = st.transact(ctx, func(tx *Tx) error {
@@ -302,6 +283,50 @@ func (st *Store) embedStored(ctx context.Context, ids []string) (int64, error) {
 		st.embedding.mu.Unlock()
 	}
 	return 0, err
+}
+
+// contents are those of the memories that are wanted. What is gone is left out;
+// what is damaged too, which verify reports.
+func (st *Store) contents(ctx context.Context, ids []string, wanted func(*Memory) bool) (map[string]string, error) {
+	all := map[string]string{}
+	for _, id := range ids {
+		v, err := st.find(ctx, st.memories, id, true)
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+				return nil, err
+			}
+			continue
+		}
+		if m, err := st.decode(id, v); err == nil && !v.expired(st.o.Clock()) && wanted(&m) {
+			all[id] = m.Content
+		}
+	}
+	return all, nil
+}
+
+// embedContents asks for the vectors of contents, each text once, in the order
+// of the ids.
+func (st *Store) embedContents(ctx context.Context, contents map[string]string) (embedded, error) {
+	known := embedded{}
+	var texts []string
+	for _, id := range slices.Sorted(maps.Keys(contents)) {
+		text := contents[id]
+		if _, ok := known[text]; !ok {
+			known[text] = nil
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) == 0 {
+		return known, nil
+	}
+	list, err := st.embed(ctx, texts)
+	if err != nil {
+		return nil, err
+	}
+	for i, text := range texts {
+		known[text] = list[i]
+	}
+	return known, nil
 }
 
 // waitingForVectors is how many memories wait for the embedder, as far as this

@@ -91,6 +91,9 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 	if err := st.purgeEntries(ctx, ids, r); err != nil {
 		return r, err
 	}
+	if err := st.dropComputed(); err != nil { // a re-embedding begins again
+		return r, err
+	}
 	if err := st.log.LockFlush(ctx); err != nil {
 		return r, err
 	}

@@ -26,6 +26,7 @@
 //	          "members":[{"of","name","count","as"}],"files":[{"path","what"}]}
 //	assembly {"assemblies":[…],"next":…} as list, {"assemblies":[{"id","version","assembly":{…}}]} as show,
 //	          {"assemblies":[{"id","version","member_count"}]} for what changes one, {"deleted":["<id>"]}
+//	reindex  {"total","resumed","computed","written","changed"}, with --missing {"embedded"}
 //	verify   {"findings":[{"kind","severity","path","offset","id","lsn","message","stake","heals","next"}],"summary":{…}}
 //	repair   {"actions":[{"do","path","id","from","loses","alone","for":[…]}],"processes":[…]}
 //	 --apply {"repair":"<id>","actions":[{…,"result","where","error"}],"remaining":[…],"waiting":[…],"processes":[…],"summary":{…}}

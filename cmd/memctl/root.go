@@ -72,7 +72,7 @@ command memctl shows the status of the store.`,
 		a.initCommand(), a.putCommand(), a.getCommand(), a.listCommand(), a.searchCommand(), a.editCommand(), a.rmCommand(), a.purgeCommand(),
 		a.assemblyCommand(), a.importCommand(), a.exportCommand(), a.historyCommand(), a.diffCommand(),
 		a.backupCommand(), a.restoreCommand(), a.migrateCommand(),
-		a.statusCommand(), a.verifyCommand(), a.repairCommand(), a.rebuildCommand(),
+		a.statusCommand(), a.verifyCommand(), a.repairCommand(), a.rebuildCommand(), a.reindexCommand(),
 		a.flushCommand(), a.configCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	a.completeCommands(c)

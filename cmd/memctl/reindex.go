@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+func (a *app) reindexCommand() *cobra.Command {
+	var model string
+	var anew, missing bool
+	c := &cobra.Command{
+		Use:   "reindex",
+		Short: "Make all embeddings anew",
+		Long: `Make the embedding of every memory that has a text anew, with the service that
+VARVE_EMBED_URL and VARVE_EMBED_MODEL name, as after a change of the model. The old
+embeddings serve until all new ones are there. When it is interrupted, the next run with
+the same model goes on where this one was. With --missing only memories that have none
+get one.
+
+The model must have as many dimensions as the one before. End processes that still write
+with the old one first.`,
+		Example: "  memctl reindex\n  memctl reindex --model nomic-embed-text\n  memctl reindex --missing",
+		Args:    noArguments,
+		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+			get := a.get
+			if model != "" {
+				a.get = func(name string) string {
+					if name == "VARVE_EMBED_MODEL" {
+						return model
+					}
+					return get(name)
+				}
+			}
+			e, err := a.embedder()
+			if err == nil && e == nil {
+				err = usagef(cmd.CommandPath(), "there is no service that makes embeddings: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
+			}
+			if err != nil {
+				return err
+			}
+			return a.withEmbedder(cmd.Context(), func(st *varve.Store) error {
+				if missing {
+					return a.embedMissing(cmd.Context(), st)
+				}
+				return a.reindex(cmd.Context(), st, varve.ReembedOptions{Anew: anew})
+			})
+		}),
+	}
+	c.Flags().StringVar(&model, "model", "", "the `model`, instead of VARVE_EMBED_MODEL")
+	c.Flags().BoolVar(&anew, "anew", false, "forget what an interrupted run has computed")
+	c.Flags().BoolVar(&missing, "missing", false, "only for memories that have none")
+	c.MarkFlagsMutuallyExclusive("anew", "missing")
+	return c
+}
+
+// reindexed is what reindex did.
+type reindexed struct {
+	Total    int64 `json:"total"`
+	Resumed  int64 `json:"resumed"`
+	Computed int64 `json:"computed"`
+	Written  int64 `json:"written"`
+	Changed  int64 `json:"changed"`
+}
+
+func (a *app) reindex(ctx context.Context, st *varve.Store, o varve.ReembedOptions) error {
+	done := func() {}
+	if a.animated() {
+		bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(a.errOut), progressbar.OptionSetDescription("embedding"),
+			progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+		o.Progress = func(r varve.ReembedReport) {
+			bar.ChangeMax64(2 * r.Total) // each is computed, then written
+			_ = bar.Set64(min(r.Resumed+r.Computed+r.Written, 2*r.Total))
+		}
+		done = func() { _ = bar.Finish() }
+	}
+	r, err := st.Reembed(ctx, o)
+	done()
+	if r == nil {
+		return err
+	}
+	if a.document != nil {
+		a.document.all(reindexed(*r))
+	} else if err == nil {
+		a.say("%d embeddings made%s, %d memories have another one", r.Computed, resumed(r.Resumed), r.Written)
+	}
+	if err != nil && r.Resumed+r.Computed > 0 {
+		again := "memctl reindex goes on from here"
+		if f := classify(err); f.Fix != "" && !errors.Is(err, context.Canceled) {
+			again = f.Fix + "; then " + again
+		}
+		err = &fixed{fmt.Errorf("%d embeddings are made and %d memories have theirs: %w", r.Resumed+r.Computed, r.Written, err), again}
+	}
+	return err
+}
+
+func resumed(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d by an earlier run", n)
+}
+
+func (a *app) embedMissing(ctx context.Context, st *varve.Store) error {
+	n, err := st.EmbedPending(ctx)
+	if a.document != nil {
+		a.document.member("embedded", n)
+	} else if err == nil || n > 0 {
+		a.say("%d memories got an embedding", n)
+	}
+	return err
+}

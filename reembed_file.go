@@ -1,0 +1,279 @@
+package varve
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// computed is vector_index/reembed: the vectors that a re-embedding has made so
+// far, so that one that was killed goes on where it was. Records, little-endian:
+//
+//	 0  uint32  bytes of the payload
+//	 4  uint64  its xxhash64
+//	12  the payload
+//
+// The first payload is {"format":1,"model":"…"}. Each of the others begins with a
+// byte that says what it is:
+//
+//	'v'  a vector     uint16 bytes of the id, the id, 32 bytes sha256 of the
+//	                  content that it belongs to, float32 each
+//	'e'  the end: all are there
+//
+// in the order in which memories are listed. What follows the last record that is
+// whole is cut off.
+type computed struct {
+	f      vfs.File
+	size   int64
+	last   string // id
+	count  int64
+	dim    int
+	ended  bool
+	failed error // of an append: what is in the file is not known any more
+}
+
+type computedVector struct {
+	id     string
+	sum    [32]byte
+	vector []float32
+}
+
+const (
+	vectorFolder  = "vector_index"
+	computedName  = "reembed"
+	computedLock  = "reembed.lock"
+	computedHead  = 12
+	computedLimit = 16 << 20 // of a record
+)
+
+var errComputed = errors.New("not a record of vectors that were computed")
+
+func (st *Store) computedPath(name string) string { return filepath.Join(st.dir, vectorFolder, name) }
+
+// openComputed opens the file, made anew when there is none, or one of another
+// model, or when that is wanted.
+func (st *Store) openComputed(model string, anew bool) (*computed, error) {
+	path := st.computedPath(computedName)
+	f, err := st.fs.OpenFile(path, os.O_RDWR|os.O_CREATE, st.o.FileMode)
+	if err != nil {
+		return nil, st.ioError("opening", path, err)
+	}
+	c := &computed{f: f}
+	if !anew {
+		err = c.load(model)
+	}
+	if err == nil && c.size == 0 {
+		var head []byte
+		if head, err = json.Marshal(map[string]any{"format": 1, "model": model}); err == nil {
+			err = c.append([][]byte{head})
+		}
+		if err == nil {
+			err = st.fs.SyncDir(filepath.Dir(path))
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(st.ioError("reading", path, err), f.Close())
+	}
+	return c, nil
+}
+
+// load reads what there is; size stays 0 when nothing of it is of use.
+func (c *computed) load(model string) error {
+	var head struct {
+		Format int    `json:"format"`
+		Model  string `json:"model"`
+	}
+	var v computedVector
+	first := true
+	size, err := c.records(math.MaxInt64, func(payload []byte) error {
+		switch {
+		case first:
+			first = false
+			if json.Unmarshal(payload, &head) != nil || head.Format != 1 || head.Model != model {
+				return errComputed
+			}
+		case c.ended:
+			return errComputed
+		case len(payload) == 1 && payload[0] == 'e':
+			c.ended = true
+		default:
+			if err := v.parse(payload); err != nil {
+				return err
+			}
+			c.last, c.dim = v.id, len(v.vector)
+			c.count++
+		}
+		return nil
+	})
+	if errors.Is(err, errComputed) {
+		err = nil
+	}
+	c.size = size
+	return err
+}
+
+// records gives the payloads up to a size, and says up to where they were whole
+// and f had nothing against them.
+func (c *computed) records(size int64, f func(payload []byte) error) (int64, error) {
+	r := bufio.NewReaderSize(io.NewSectionReader(c.f, 0, size), 1<<20)
+	var at int64
+	var head [computedHead]byte
+	var payload []byte
+	for {
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return at, atEnd(err)
+		}
+		n := binary.LittleEndian.Uint32(head[:])
+		if n == 0 || n > computedLimit {
+			return at, nil
+		}
+		if cap(payload) < int(n) {
+			payload = make([]byte, n)
+		}
+		payload = payload[:n]
+		if _, err := io.ReadFull(r, payload); err != nil {
+			return at, atEnd(err)
+		}
+		if xxhash.Sum64(payload) != binary.LittleEndian.Uint64(head[4:]) {
+			return at, nil
+		}
+		if err := f(payload); err != nil {
+			return at, err
+		}
+		at += computedHead + int64(n)
+	}
+}
+
+func atEnd(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+// append makes records durable behind those that are there.
+func (c *computed) append(payloads [][]byte) error {
+	if c.failed != nil {
+		return c.failed
+	}
+	var b []byte
+	for _, p := range payloads {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(p)))
+		b = binary.LittleEndian.AppendUint64(b, xxhash.Sum64(p))
+		b = append(b, p...)
+	}
+	err := c.f.Truncate(c.size) // of what was torn, or of another model
+	if err == nil {
+		_, err = c.f.WriteAt(b, c.size)
+	}
+	if err == nil {
+		err = c.f.Sync()
+	}
+	if c.failed = err; err == nil {
+		c.size += int64(len(b))
+	}
+	return err
+}
+
+func (c *computed) add(list []computedVector) error {
+	payloads := make([][]byte, len(list))
+	for i, v := range list {
+		p := append([]byte{'v'}, byte(len(v.id)), byte(len(v.id)>>8))
+		p = append(append(p, v.id...), v.sum[:]...)
+		for _, x := range v.vector {
+			p = binary.LittleEndian.AppendUint32(p, math.Float32bits(x))
+		}
+		payloads[i] = p
+	}
+	if err := c.append(payloads); err != nil {
+		return err
+	}
+	c.count += int64(len(list))
+	c.last = list[len(list)-1].id
+	return nil
+}
+
+func (c *computed) end() error {
+	if c.ended {
+		return nil
+	}
+	c.ended = true
+	return c.append([][]byte{{'e'}})
+}
+
+func (v *computedVector) parse(p []byte) error {
+	if len(p) < 3 || p[0] != 'v' {
+		return errComputed
+	}
+	n := int(p[1]) | int(p[2])<<8
+	if p = p[3:]; len(p) < n+sha256.Size || (len(p)-n-sha256.Size)%4 != 0 {
+		return errComputed
+	}
+	v.id = string(p[:n])
+	copy(v.sum[:], p[n:])
+	p = p[n+sha256.Size:]
+	v.vector = make([]float32, len(p)/4)
+	for i := range v.vector {
+		v.vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(p[4*i:]))
+	}
+	return nil
+}
+
+// all gives the vectors in batches.
+func (c *computed) all(most int, f func(list []computedVector) error) error {
+	var list []computedVector
+	var n int64
+	first := true
+	size, err := c.records(c.size, func(payload []byte) error {
+		if first || payload[0] == 'e' {
+			first = false
+			return nil
+		}
+		var v computedVector
+		if err := v.parse(payload); err != nil {
+			return err
+		}
+		n++
+		if list = append(list, v); len(list) < most {
+			return nil
+		}
+		err := f(list)
+		list = list[:0]
+		return err
+	})
+	if err == nil && len(list) > 0 {
+		err = f(list)
+	}
+	if err == nil && (size != c.size || n != c.count) {
+		err = fmt.Errorf("%w: it has changed since it was written: run it again", ErrConflict)
+	}
+	return err
+}
+
+// dropComputed removes the file, overwritten: it has ids, and what follows from
+// contents.
+func (st *Store) dropComputed() error {
+	path := st.computedPath(computedName)
+	if _, err := st.fs.Stat(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return st.ioError("looking at", path, err)
+	}
+	if err := vfs.Wipe(st.fs, path); err != nil {
+		return st.ioError("removing", path, err)
+	}
+	return st.fs.SyncDir(filepath.Dir(path))
+}

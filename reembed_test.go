@@ -1,0 +1,217 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// newer is another model of the same dimension.
+func newer(texts []string) ([][]float32, error) {
+	var list [][]float32
+	for _, text := range texts {
+		v := vectorOf(text)
+		slices.Reverse(v)
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func newerOf(text string) []float32 {
+	list, _ := newer([]string{text})
+	return list[0]
+}
+
+// reembedStore has ten memories with the vectors of the older model, one without
+// a content and one that an embedder has not seen.
+func reembedStore(t *testing.T, dir string) (*Store, *teller) {
+	t.Helper()
+	ctx := context.Background()
+	e := &teller{}
+	st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "newer", EmbedBatch: 2})
+	for i := range 10 {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("text e", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := st.Put(ctx, Memory{ID: "zblank", Embedding: []float32{5, 5, 5}}); err != nil {
+		t.Fatal(err)
+	}
+	e.set(newer)
+	e.asked()
+	return st, e
+}
+
+func checkReembedded(t *testing.T, st *Store) {
+	t.Helper()
+	for m, err := range st.Memories(context.Background()) {
+		want := newerOf(m.Content)
+		if m.ID == "zblank" {
+			want = []float32{5, 5, 5}
+		}
+		if err != nil || !slices.Equal(m.Embedding, want) {
+			t.Errorf("%s %q has %v, want %v, %v", m.ID, m.Content, m.Embedding, want, err)
+		}
+	}
+	if names, err := os.ReadDir(filepath.Join(st.dir, "vector_index")); err != nil || slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.Name() == "reembed" }) {
+		t.Errorf("the vectors that were computed are still there: %v, %v", names, err)
+	}
+}
+
+func TestReembed(t *testing.T) {
+	ctx := context.Background()
+	st, e := reembedStore(t, t.TempDir())
+	computing := true
+	e.set(func(texts []string) ([][]float32, error) {
+		m, err := st.Get(ctx, "m0")
+		if computing && (err != nil || !slices.Equal(m.Embedding, vectorOf(m.Content))) {
+			t.Errorf("the old vectors do not serve until the new ones are there: %v, %v", m.Embedding, err)
+		}
+		if slices.Contains(texts, "text e9") { // the last of them: then somebody changes one, and deletes one
+			err := st.Delete(ctx, "m2")
+			if err == nil {
+				_, err = st.Put(ctx, Memory{ID: "m1", Content: "changed", Embedding: []float32{1, 1, 1}})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			if _, err := st.Reembed(ctx, ReembedOptions{}); !errors.Is(err, ErrLocked) {
+				t.Error("a second one:", err)
+			}
+		}
+		return newer(texts)
+	})
+	var last ReembedReport
+	r, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+		last, computing = r, r.Written == 0
+	}})
+	if want := (ReembedReport{Total: 11, Computed: 10, Written: 9, Changed: 1}); err != nil || *r != want || last.Written != 9 {
+		t.Fatalf("%+v, last %+v, %v", r, last, err)
+	}
+	checkReembedded(t, st)
+	e.set(newer)
+	if r, err = st.Reembed(ctx, ReembedOptions{}); err != nil || r.Written != 0 || r.Computed != 9 {
+		t.Errorf("again: %+v, %v", r, err)
+	}
+}
+
+// Wherever it ends, the next run goes on from what is whole.
+func TestReembedGoesOn(t *testing.T) {
+	ctx := context.Background()
+	st, e := reembedStore(t, t.TempDir())
+	calls := 0
+	stop := errors.New("no more")
+	e.set(func(texts []string) ([][]float32, error) {
+		if calls++; calls > 3 {
+			return nil, stop
+		}
+		return newer(texts)
+	})
+	if r, err := st.Reembed(ctx, ReembedOptions{}); !errors.Is(err, stop) || r.Computed != 6 || r.Written != 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	path := filepath.Join(st.dir, "vector_index", "reembed")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := (len(whole) - 12 - len(`{"format":1,"model":"newer"}`)) / 6
+	for cut := range len(whole) + 1 { // killed in the middle of an append
+		if err := os.WriteFile(path, append(slices.Clone(whole[:cut]), "rest of something"[:cut%17]...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := st.openComputed("newer", false)
+		if err != nil {
+			t.Fatal(cut, err)
+		}
+		if want := max(0, (cut-(len(whole)-6*record))/record); int(c.count) != want || want > 0 && c.last != fmt.Sprint("m", want-1) {
+			t.Fatalf("cut at %d: %d are left, the last %q, want %d", cut, c.count, c.last, want)
+		}
+		if err := c.f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flipped := slices.Clone(whole)
+	flipped[len(whole)-3*record+20] ^= 1
+	if err := os.WriteFile(path, flipped, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e.set(newer)
+	e.asked()
+	ended, end := context.WithCancel(ctx)
+	r, err := st.Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
+		if r.Written > 0 {
+			end() // in the middle of the second half
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || r.Resumed != 3 || r.Computed != 7 || r.Written == 0 || r.Written == 10 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	written := r.Written
+	e.asked()
+	if r, err = st.Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 10 || r.Computed != 0 || r.Written != 10-written || len(e.asked()) != 0 {
+		t.Fatalf("%+v after %d, %v", r, written, err)
+	}
+	checkReembedded(t, st)
+}
+
+// What another model has computed, or what is not wanted any more, does not count.
+func TestReembedAnew(t *testing.T) {
+	ctx := context.Background()
+	st, e := reembedStore(t, t.TempDir())
+	half := func() {
+		t.Helper()
+		calls := 0
+		e.set(func(texts []string) ([][]float32, error) {
+			if calls++; calls > 2 {
+				return nil, errors.New("no more")
+			}
+			return newer(texts)
+		})
+		if r, err := st.Reembed(ctx, ReembedOptions{}); err == nil || r.Computed != 4 {
+			t.Fatal(r, err)
+		}
+		e.set(newer)
+	}
+	half()
+	if r, err := st.Reembed(ctx, ReembedOptions{Anew: true}); err != nil || r.Resumed != 0 || r.Computed != 10 {
+		t.Fatal(r, err)
+	}
+	half()
+	st.o.EmbedModel = "another"
+	if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 10 {
+		t.Fatal(r, err)
+	}
+	checkReembedded(t, st)
+	half()
+	if _, err := st.Purge(ctx, "m0"); err != nil { // its id is among what was computed
+		t.Fatal(err)
+	}
+	if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 9 {
+		t.Fatal(r, err)
+	}
+}
+
+// A model of another dimension is refused before anything is changed.
+func TestReembedAnotherDimension(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	st, _ := reembedStore(t, dir)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	st = openTest(t, dir, &Options{NoBackground: true, Embed: func(_ context.Context, texts []string) ([][]float32, error) {
+		return slices.Repeat([][]float32{{1, 2, 3, 4}}, len(texts)), nil
+	}})
+	var field *FieldError
+	if r, err := st.Reembed(ctx, ReembedOptions{}); !errors.As(err, &field) || field.Value != "of 4 dimensions" || r.Written != 0 {
+		t.Fatal(r, err)
+	}
+	if m, err := st.Get(ctx, "m3"); err != nil || !slices.Equal(m.Embedding, vectorOf(m.Content)) {
+		t.Error(m.Embedding, err)
+	}
+}
