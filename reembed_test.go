@@ -14,7 +14,7 @@ import (
 func newer(texts []string) ([][]float32, error) {
 	var list [][]float32
 	for _, text := range texts {
-		v := vectorOf(text)
+		v := embeddingOf(text)
 		slices.Reverse(v)
 		list = append(list, v)
 	}
@@ -68,7 +68,7 @@ func TestReembed(t *testing.T) {
 	computing := true
 	e.set(func(texts []string) ([][]float32, error) {
 		m, err := st.Get(ctx, "m0")
-		if computing && (err != nil || !slices.Equal(m.Embedding, vectorOf(m.Content))) {
+		if computing && (err != nil || !slices.Equal(m.Embedding, embeddingOf(m.Content))) {
 			t.Errorf("the old vectors do not serve until the new ones are there: %v, %v", m.Embedding, err)
 		}
 		if slices.Contains(texts, "text e9") { // the last of them: then somebody changes one, and deletes one
@@ -211,7 +211,7 @@ func TestReembedAnotherDimension(t *testing.T) {
 	if r, err := st.Reembed(ctx, ReembedOptions{}); !errors.As(err, &field) || field.Value != "of 4 dimensions" || r.Written != 0 {
 		t.Fatal(r, err)
 	}
-	if m, err := st.Get(ctx, "m3"); err != nil || !slices.Equal(m.Embedding, vectorOf(m.Content)) {
+	if m, err := st.Get(ctx, "m3"); err != nil || !slices.Equal(m.Embedding, embeddingOf(m.Content)) {
 		t.Error(m.Embedding, err)
 	}
 }

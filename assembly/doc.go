@@ -58,7 +58,7 @@
 // # The line
 //
 // What the log carries for state and index. mtime and version are added behind
-// dimension when the line enters a table, and members is taken off:
+// size when the line enters a table, and members is taken off:
 //
 //	{"filepath":"assemblies/<name>.json","created_at":"…","updated_at":"…","member_count":2,
 //	 "content_hash":"sha256:<hex of the document>","size":1043,"dimension":384,"vector_id":17,

@@ -14,11 +14,9 @@ import (
 )
 
 // Line is the line of a with this document, as the log carries it; see the
-// package's comment. vectorID is the FAISS id of the vector, 0 when that is the
-// version of this write.
-func (a *Assembly) Line(doc []byte, vectorID int64) ([]byte, error) { return a.line(doc, vectorID) }
-
-func (a *Assembly) line(doc []byte, vectorID int64) ([]byte, error) {
+// package's comment. vectorID is the number of the composite in the vector file,
+// 0 where that is the version that the line belongs to.
+func (a *Assembly) Line(doc []byte, vectorID int64) ([]byte, error) {
 	sum := sha256.Sum256(doc)
 	dst := make([]byte, 0, 420+2*len(a.Name)+40*len(a.MemoryIDs))
 	dst = append(dst, `{"filepath":"assemblies/`...)

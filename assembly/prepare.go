@@ -87,7 +87,7 @@ func Prepare(a *Assembly, old *Previous, now time.Time, opts PrepareOptions) (do
 	if doc, err = base.encode(lim, opts.Buffer); err != nil {
 		return nil, nil, err
 	}
-	if line, err = n.line(doc, vectorID); err != nil {
+	if line, err = n.Line(doc, vectorID); err != nil {
 		return nil, nil, err
 	}
 	*a = n
