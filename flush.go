@@ -134,6 +134,9 @@ func (st *Store) flushLocked(ctx context.Context, m merge) error {
 	began := st.o.Clock()
 	st.flusher.unflushed.Store(0)
 	n, spilled, err := st.round(ctx, m)
+	if err == nil && m == mergeAlways {
+		err = st.mergeVectors(ctx)
+	}
 	err = st.explain(err)
 	st.health.flushed(st.o.Clock(), err)
 	st.watchSpace()

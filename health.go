@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector"
 )
 
 // health is what the flusher has to say.
@@ -115,6 +116,13 @@ type Stats struct {
 	Unsure     []int  // those of them that may be dead: they cannot be seen from here
 	LastFlush  time.Time
 	Edits      int // edited files met by this process
+
+	Vectors      int64  // of memories and assemblies, in the files; CheckVectors compares them
+	Dimension    int    // of each, 0 while there is none
+	Metric       string // "ip" or "l2"
+	VectorBytes  int64  // of their files
+	VectorsUpTo  uint64 // the position that they are as of
+	VectorsKnown bool   // they lack nothing as of the index; else the next search or flush makes them complete
 }
 
 // Stats are the numbers of the store as they are now.
@@ -145,8 +153,27 @@ func (st *Store) Stats() Stats {
 			s.IndexSize += set.Delta().Size()
 		}
 	}
+	st.countVectors(&s)
 	st.health.mu.Lock()
 	s.LastFlush, s.Edits = st.health.at, st.health.edits
 	st.health.mu.Unlock()
 	return s
+}
+
+// countVectors fills what the vectors' files say.
+func (st *Store) countVectors(s *Stats) {
+	idx := st.state.Set()
+	if idx == nil {
+		return
+	}
+	defer idx.Release()
+	set, _ := st.loadVectors(nil)
+	if set == nil {
+		return
+	}
+	defer set.Release()
+	_, s.VectorsKnown = st.vectorsCover(set, idx)
+	metric, dim := st.vectorShape(set)
+	s.Vectors, s.Dimension, s.Metric = set.Count(vector.Memories)+set.Count(vector.Assemblies), dim, metric.String()
+	s.VectorBytes, s.VectorsUpTo = set.Bytes(), set.LSN()
 }

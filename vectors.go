@@ -201,14 +201,16 @@ func vectorNumber(line *index.Entry) int64 {
 }
 
 // openView loads the vectors that stand, makes up for what they lack, and lays an
-// empty overlay over them; v.lock is held.
+// empty overlay over them; v.lock is held. What cannot be written, because this
+// handle may not or the disk is full, lies in the heap.
 func (st *Store) openView(ctx context.Context) error {
+	inHeap := st.writable() != nil
 	for tries := 0; ; tries++ {
 		idx := st.state.Set()
 		if idx == nil {
 			return ErrClosed
 		}
-		done, err := st.tryView(ctx, idx)
+		done, err := st.tryView(ctx, idx, inHeap)
 		err = errors.Join(err, idx.Release())
 		if done || err != nil {
 			return err
@@ -216,32 +218,39 @@ func (st *Store) openView(ctx context.Context) error {
 		if tries == 3 {
 			return fmt.Errorf("%w: the vectors do not become complete", errBehind)
 		}
-		if err := st.healVectors(ctx); err != nil {
-			return fmt.Errorf("making the vectors complete: %w", err)
+		switch err := st.healVectors(ctx); {
+		case err == nil:
+		case ctx.Err() != nil, errors.Is(err, ErrClosed), errors.Is(err, ErrTruncated), errors.Is(err, errMoved):
+			return err
+		default:
+			st.o.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
+			inHeap = true
 		}
 	}
 }
 
 // tryView is false when the vectors have to be made complete first.
-func (st *Store) tryView(ctx context.Context, idx *index.Set) (done bool, err error) {
+func (st *Store) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
 	v := &st.vectors
-	heals := st.writable() == nil
-	if heals && v.rotten.Load() && st.autoRepair() {
+	rotten := v.rotten.Load() && st.autoRepair()
+	if rotten && !inHeap {
 		return false, v.close()
 	}
 	var prev *vector.Set
 	if v.view != nil {
 		prev = v.view.Set()
 	}
-	set, why := st.loadVectors(prev)
-	if set == nil {
-		return false, why
+	set, why := vector.Empty(), error(nil)
+	if !rotten {
+		if set, why = st.loadVectors(prev); set == nil {
+			return false, why
+		}
 	}
-	from, complete := st.vectorsCover(set, idx)
-	if why != nil && (!heals || !st.autoRepair()) {
+	if why != nil && !st.autoRepair() {
 		return false, errors.Join(why, set.Release())
 	}
-	if !complete && heals {
+	from, complete := st.vectorsCover(set, idx)
+	if !complete && !inHeap {
 		return false, set.Release()
 	}
 	metric, dim := st.vectorShape(set)
@@ -249,10 +258,10 @@ func (st *Store) tryView(ctx context.Context, idx *index.Set) (done bool, err er
 	if err != nil {
 		return false, errors.Join(st.vectorFault(err), set.Release())
 	}
-	if !complete { // what may not be written lies in the heap
+	if !complete {
 		from = idx.LSN()
 		if err := st.patchView(ctx, view, idx); err != nil {
-			return false, errors.Join(err, view.Release())
+			return false, errors.Join(st.vectorFault(err), view.Release())
 		}
 	}
 	err = v.close()
@@ -267,7 +276,7 @@ func (st *Store) vectorFault(err error) error {
 	if !errors.Is(err, ErrCorrupt) {
 		return err
 	}
-	if st.writable() != nil || !st.autoRepair() {
+	if !st.autoRepair() {
 		return err
 	}
 	// Not even the mapped pages of what is sound are kept: they may be the damage.

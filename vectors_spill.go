@@ -68,6 +68,25 @@ func (st *Store) healVectors(ctx context.Context) error {
 	return nil
 }
 
+// mergeVectors leaves all vectors in one pair of files; flush.lock is held, and
+// the index has just been written.
+func (st *Store) mergeVectors(ctx context.Context) error {
+	idx := st.state.Set()
+	if idx == nil {
+		return ErrClosed
+	}
+	defer idx.Release()
+	if at, known := index.Vectors(idx); known && at == 0 {
+		return nil
+	}
+	to := st.log.AppliedMark()
+	list, _, err := st.stateAt(ctx, idx.LSN(), to.LSN)
+	if err == nil {
+		_, err = st.writeVectors(ctx, idx, to, list, true)
+	}
+	return err
+}
+
 // writeVectors makes the vectors complete as of a mark, by writing no more than
 // has changed, and returns the LSN of those that are.
 func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, error) {
@@ -106,8 +125,19 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 	}
 	began := st.o.Clock()
 	_, complete := st.vectorsCover(set, idx)
+	complete = complete && why == nil
+	if set.LSN() > to.LSN { // a search made them complete, and the round takes a part only
+		if complete {
+			return set.LSN(), nil
+		}
+		var err error
+		to = st.log.AppliedMark()
+		if list, _, err = st.stateAt(ctx, idx.LSN(), to.LSN); err != nil {
+			return 0, err
+		}
+	}
 	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: set}
-	if err := p.collect(list, complete && why == nil); err != nil {
+	if err := p.collect(list, complete); err != nil {
 		return 0, err
 	}
 	metric, dim := st.vectorShape(set)

@@ -1,0 +1,68 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/varve-db/varve/vector"
+)
+
+// AssemblyHit is an assembly that was found.
+type AssemblyHit struct {
+	ID       string
+	Score    float64 // as Hit's
+	Assembly Assembly
+}
+
+// Search finds assemblies by their composite embeddings: those nearest to
+// q.Vector, or to the composite of the assembly q.Like, without itself. A Query
+// with Text is refused; assemblies have no text that is searched.
+func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error) {
+	if err := q.validate(); err != nil {
+		return nil, err
+	}
+	if q.Text != "" {
+		return nil, &FieldError{Field: "query Text", Err: fmt.Errorf("%w: assemblies are found by Vector and by Like", ErrInvalid)}
+	}
+	st := as.st
+	if err := st.begun(); err != nil {
+		return nil, err
+	}
+	defer st.ended()
+	if q.Like != "" {
+		a, err := as.Get(ctx, q.Like)
+		if err != nil {
+			return nil, err
+		}
+		if q.Vector = a.CompositeEmbedding; len(q.Vector) == 0 {
+			return nil, &FieldError{Field: "query Like", Value: quote(q.Like), Err: fmt.Errorf("%w: this assembly has no composite embedding", ErrInvalid)}
+		}
+		if vector.Norm(q.Vector) == 0 {
+			return nil, nil
+		}
+	}
+	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore, Workers: st.scanners()}
+	if q.Like != "" {
+		v.Accept = func(id string) (bool, error) { return id != q.Like, nil }
+	}
+	found, err := st.searchVectors(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	var hits []AssemblyHit
+	var bad unreadable
+	for _, h := range found[min(q.Offset, len(found)):] {
+		a, err := as.Get(ctx, h.Key)
+		switch {
+		case errors.Is(err, ErrClosed), ctx.Err() != nil:
+			return nil, err
+		case errors.Is(err, ErrNotFound):
+		case err != nil:
+			bad.add(err)
+		default:
+			hits = append(hits, AssemblyHit{h.Key, h.Score, a})
+		}
+	}
+	return hits, bad.join()
+}

@@ -1,0 +1,346 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/vector"
+)
+
+func putVectors(t testing.TB, st *Store, r *rand.Rand, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		if _, err := st.Put(context.Background(), Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("memory ", i), Embedding: randomVector(r, 16)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func noDrift(t testing.TB, st *Store, what string, n int64) {
+	t.Helper()
+	report, err := st.CheckVectors(context.Background())
+	if err != nil || report.Drift() != 0 || report.Vectors != n {
+		t.Fatalf("%s: %+v, %v; want %d vectors", what, report, err, n)
+	}
+}
+
+// withVectors is a closed store of 60 memories with vectors, in a base and a delta.
+func withVectors(t testing.TB, r *rand.Rand) string {
+	t.Helper()
+	ctx := context.Background()
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{SmallVectors: 1}})
+	putVectors(t, st, r, 0, 57)
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	putVectors(t, st, r, 55, 60)
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(vector.DeltaMapping))); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestVectorsHeal: whatever becomes of the files, a search finds what it found,
+// and afterwards the files are whole again. FAILURES 33 (lost at each restart), 36
+// (a bad one taken for an empty one), 41 (dropped before the new is there).
+func TestVectorsHeal(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	base := withVectors(t, r)
+	names := []string{"memory_vectors.faiss", "mapping.json", "memory_vectors.delta.faiss", "mapping.delta.json"}
+	change := func(f func(path string, b []byte) error) func(dir, name string) error {
+		return func(dir, name string) error {
+			path := filepath.Join(dir, vector.Folder, name)
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return f(path, b)
+		}
+	}
+	for what, harm := range map[string]func(dir, name string) error{
+		"gone":       func(dir, name string) error { return os.Remove(filepath.Join(dir, vector.Folder, name)) },
+		"all gone":   func(dir, name string) error { return os.RemoveAll(filepath.Join(dir, vector.Folder)) },
+		"empty":      change(func(path string, b []byte) error { return os.WriteFile(path, nil, 0o600) }),
+		"cut":        change(func(path string, b []byte) error { return os.WriteFile(path, b[:len(b)/2], 0o600) }),
+		"rot":        change(func(path string, b []byte) error { b[len(b)/2] ^= 4; return rot(path, b) }),
+		"rot, first": change(func(path string, b []byte) error { b[90] ^= 4; return rot(path, b) }),
+		"another's":  change(func(path string, b []byte) error { return os.WriteFile(path, []byte("{}"), 0o600) }),
+	} {
+		for _, name := range names {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(base)); err != nil {
+				t.Fatal(err)
+			}
+			if err := harm(dir, name); err != nil {
+				t.Fatal(what, name, err)
+			}
+			for again := range 2 {
+				st := openTest(t, dir, &Options{NoBackground: true})
+				q := randomVector(r, 16)
+				sameSearch(t, st, fmt.Sprint(what, " ", name, " ", again), q, Query{Vector: q, Limit: 20})
+				noDrift(t, st, fmt.Sprint(what, " ", name, " ", again), 60)
+				if err := st.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ro := openTest(t, dir, &Options{ReadOnly: true})
+			noDrift(t, ro, fmt.Sprint(what, " ", name, " read-only"), 60)
+		}
+	}
+}
+
+func rot(path string, b []byte) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		return err
+	}
+	return os.Chtimes(path, info.ModTime(), info.ModTime())
+}
+
+// TestVectorsOfReader: who may not write has all of them too, in its heap.
+func TestVectorsOfReader(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	dir := withVectors(t, r)
+	if err := os.RemoveAll(filepath.Join(dir, vector.Folder)); err != nil {
+		t.Fatal(err)
+	}
+	ro := openTest(t, dir, &Options{ReadOnly: true})
+	q := randomVector(r, 16)
+	sameSearch(t, ro, "without files", q, Query{Vector: q, Limit: 20})
+	noDrift(t, ro, "without files", 60)
+	if _, err := os.Stat(filepath.Join(dir, vector.Folder)); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal("a reader wrote them", err)
+	}
+}
+
+// TestVectorsFail: the vectors cannot be written for a while. Puts, flushes and
+// searches go on, and when it works again all is complete, for those that come
+// then as well.
+func TestVectorsFail(t *testing.T) {
+	ctx := context.Background()
+	for _, no := range []error{syscall.ENOSPC, syscall.EIO} {
+		r := rand.New(rand.NewPCG(7, 7))
+		dir := withVectors(t, r)
+		broken := true
+		fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+			if broken && strings.Contains(op.Path, ".vectors.faiss") && op.Kind.Changes() {
+				return no
+			}
+			return nil
+		})
+		var unvectored int
+		st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: fsys}, Listener: func(e Event) {
+			if e.Kind == EventUnvectored {
+				unvectored++
+			}
+		}})
+		putVectors(t, st, r, 58, 65)
+		if err := st.Delete(ctx, "m3"); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := st.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+			putVectors(t, st, r, 65, 66)
+		}
+		if unvectored == 0 {
+			t.Fatal("nothing failed")
+		}
+		if h := st.Health(ctx); h.OK || !h.Writable {
+			t.Fatalf("%+v", h)
+		}
+		// What is missing is in nobody's overlay any more.
+		q := randomVector(r, 16)
+		sameSearch(t, st, "while nothing can be written", q, Query{Vector: q, Limit: 20})
+		noDrift(t, st, "while nothing can be written", 65)
+		broken = false
+		other := openTest(t, dir, &Options{NoBackground: true})
+		for _, st := range []*Store{st, other} {
+			q := randomVector(r, 16)
+			sameSearch(t, st, no.Error(), q, Query{Vector: q, Limit: 20})
+			noDrift(t, st, no.Error(), 65)
+		}
+		if err := st.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if h := st.Health(ctx); !h.OK {
+			t.Fatalf("%+v", h)
+		}
+	}
+}
+
+// TestVectorIDs: FAILURES 34 (ids reused after deletes), 35 (adding an id again
+// adds a second vector), 39 (what was not indexed says it is).
+func TestVectorIDs(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	r := rand.New(rand.NewPCG(8, 8))
+	seen := map[int64]string{}
+	number := func(id string) int64 {
+		t.Helper()
+		view, err := st.vectorView(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer view.Release()
+		_, n, ok, err := view.Row(nil, vector.Memories, id)
+		if err != nil || !ok {
+			t.Fatal(id, ok, err)
+		}
+		return n
+	}
+	for round := range 4 {
+		for i := range 10 {
+			id := fmt.Sprint("m", i)
+			m, err := st.Put(ctx, Memory{ID: id, Embedding: randomVector(r, 16)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := number(id)
+			if other, used := seen[n]; used || n != int64(m.Version) {
+				t.Fatalf("round %d: %s has %d, which %s had; version %d", round, id, n, other, m.Version)
+			}
+			seen[n] = id
+			if round%2 == 1 { // another content: the same vector, the same number
+				m.Content = "new"
+				if _, err := st.Put(ctx, m); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := st.Put(ctx, Memory{ID: id, Content: "newer", Embedding: m.Embedding}); err != nil {
+					t.Fatal(err)
+				}
+				if got := number(id); got != n {
+					t.Fatalf("%s had %d, now %d, for the same vector", id, n, got)
+				}
+			}
+			if i%3 == 0 {
+				if err := st.Delete(ctx, id); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := st.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		noDrift(t, st, fmt.Sprint("round ", round), 6)
+	}
+	set, err := st.loadVectors(nil)
+	if set == nil || err != nil {
+		t.Fatal(err)
+	}
+	defer set.Release()
+	for err := range vector.Verify(set) {
+		t.Fatal(err)
+	}
+}
+
+// TestPurgeVectors: no file has a purged memory's id or row, also when it was
+// deleted before and lies under a delta.
+func TestPurgeVectors(t *testing.T) {
+	ctx := context.Background()
+	for _, before := range []bool{false, true} {
+		dir := t.TempDir()
+		st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{SmallVectors: 1}})
+		r := rand.New(rand.NewPCG(9, 9))
+		putVectors(t, st, r, 0, 50)
+		secret := randomVector(r, 16)
+		if _, err := st.Put(ctx, Memory{ID: "unspeakable", Embedding: secret}); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if before {
+			if err := st.Delete(ctx, "unspeakable"); err != nil {
+				t.Fatal(err)
+			}
+			if err := st.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := st.Purge(ctx, "unspeakable"); err != nil {
+			t.Fatal(err)
+		}
+		row := vector.IP.Row(nil, secret)
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			if bytes.Contains(b, []byte("unspeakable")) || bytes.Contains(b, row) {
+				t.Errorf("%s still has it", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		noDrift(t, st, "purged", 50)
+	}
+}
+
+// TestVectorsAhead: vectors that a search made complete are ahead of a round that
+// takes a part of what is due.
+func TestVectorsAhead(t *testing.T) {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(10, 10))
+	for _, known := range []bool{true, false} {
+		dir := withVectors(t, r)
+		if err := os.RemoveAll(filepath.Join(dir, vector.Folder)); err != nil {
+			t.Fatal(err)
+		}
+		st := openTest(t, dir, &Options{NoBackground: true})
+		m, err := st.Put(ctx, Memory{ID: "early", Embedding: randomVector(r, 16)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Put(ctx, Memory{ID: "late", Embedding: randomVector(r, 16)}); err != nil {
+			t.Fatal(err)
+		}
+		noDrift(t, st, "healed", 62)
+		if !known {
+			st.vectors.heal = healed{}
+		}
+		idx := st.state.Set()
+		to, err := st.log.MarkBefore(ctx, m.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, _, err := st.stateAt(ctx, idx.LSN(), to.LSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := st.writeVectors(ctx, idx, to, list, false)
+		if err != nil || at <= to.LSN {
+			t.Fatal(at, err)
+		}
+		_ = idx.Release()
+		if err := st.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		noDrift(t, openTest(t, dir, &Options{NoBackground: true}), "flushed", 62)
+	}
+}
