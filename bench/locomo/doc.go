@@ -1,0 +1,15 @@
+// Command locomo puts the conversations of LoCoMo (long-term conversational
+// memory; locomo10.json, which is not part of this project) into a store, one
+// memory a turn, and asks its questions: for how many is a turn that holds the
+// answer among the first hits?
+//
+//	go run ./locomo -data locomo10.json [-dir DIR] [-top 10] [-speaker] [-every 1]
+//
+// By words always; by meaning when VARVE_EMBED_URL and VARVE_EMBED_MODEL name a
+// service (see package vector/embed; vector/embed/testdata/model/server.cjs is
+// one that needs no network). Each question is asked twice: of all
+// conversations, and of the one that it is about.
+//
+// A memory's content is the text of the turn, with -speaker "speaker: text". Its
+// id is <conversation>/<turn>; session, speaker and time stand in the metadata.
+package main

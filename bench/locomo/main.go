@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/vector/embed"
+)
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "locomo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	data := flag.String("data", "", "the `file` locomo10.json")
+	dir := flag.String("dir", ".data", "a `folder` for the store; what is made in it is removed")
+	top := flag.Int("top", 10, "how many `hits` count")
+	speaker := flag.Bool("speaker", false, "the content begins with the speaker")
+	every := flag.Int("every", 1, "ask every so-manieth `question` only")
+	flag.Parse()
+	if *data == "" || flag.NArg() > 0 || *every < 1 {
+		return fmt.Errorf("usage: locomo -data locomo10.json")
+	}
+	memories, questions, err := read(*data, *speaker)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d questions, %d with a turn as evidence\n", len(questions), count(questions))
+	n := 0
+	questions = slices.DeleteFunc(questions, func(question) bool { n++; return (n-1)%*every != 0 })
+	var o varve.Options
+	e, ok, err := embed.FromEnv(os.Getenv)
+	if err != nil {
+		return err
+	}
+	if ok {
+		o.Embed, o.EmbedModel = e.Embed, e.Model()
+	}
+	if err := os.MkdirAll(*dir, 0o700); err != nil {
+		return err
+	}
+	store, err := os.MkdirTemp(*dir, "locomo")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(store)
+	st, err := varve.Open(ctx, filepath.Join(store, "s"), &o)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	began := time.Now()
+	put, err := st.PutAll(ctx, slices.Values(memories))
+	if err == nil {
+		err = st.Flush(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d turns put and settled in %.2f s", put, time.Since(began).Seconds())
+	if ok {
+		fmt.Printf(", with embeddings of %s; %d pending", e.Model(), st.Health(ctx).Pending)
+	}
+	fmt.Println()
+	if err := ask(ctx, st, "words", questions, *top, byWords); err != nil || !ok {
+		return err
+	}
+	return askMeaning(ctx, st, e, questions, *top)
+}
+
+func count(questions []question) (n int) {
+	for _, q := range questions {
+		if len(q.evidence) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func byWords(q *question) varve.Query { return varve.Query{Text: q.text} }
+
+// askMeaning makes the vectors of the questions first, so that the time is that
+// of the search.
+func askMeaning(ctx context.Context, st *varve.Store, e *embed.Embedder, questions []question, top int) error {
+	var texts []string
+	for _, q := range questions {
+		texts = append(texts, q.text)
+	}
+	began := time.Now()
+	list, err := e.Embed(ctx, texts)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("embedding the questions: %.2f s\n", time.Since(began).Seconds())
+	vectors := map[string][]float32{}
+	for i, text := range texts {
+		vectors[text] = list[i]
+	}
+	return ask(ctx, st, "meaning", questions, top, func(q *question) varve.Query { return varve.Query{Vector: vectors[q.text]} })
+}
+
+// ask asks all questions, of all conversations and of their own, and tells for
+// how many a turn of the evidence is among the first.
+func ask(ctx context.Context, st *varve.Store, by string, questions []question, top int, query func(*question) varve.Query) error {
+	for _, own := range []bool{false, true} {
+		found, asked := map[int]int{}, map[int]int{}
+		var took []time.Duration
+		total := 0
+		for i := range questions {
+			q := &questions[i]
+			if len(q.evidence) == 0 {
+				continue
+			}
+			var filters []varve.Filter
+			if own {
+				filters = append(filters, varve.WithPrefix(q.conversation+"/"))
+			}
+			x := query(q)
+			x.Limit = top
+			began := time.Now()
+			hits, err := st.Search(ctx, x, filters...)
+			took = append(took, time.Since(began))
+			if err != nil {
+				return fmt.Errorf("%q: %w", q.text, err)
+			}
+			asked[q.category]++
+			if slices.ContainsFunc(hits, func(h varve.Hit) bool { return q.evidence[h.ID] }) {
+				found[q.category]++
+				total++
+			}
+		}
+		slices.Sort(took)
+		where := "of all conversations"
+		if own {
+			where = "of its own"
+		}
+		fmt.Printf("by %s, %s: %d (%.1f %%) among the first %d; %.2f ms median, %.2f ms p99; by category", by, where, total,
+			100*float64(total)/float64(len(took)), top, ms(took[len(took)/2]), ms(took[len(took)*99/100]))
+		for _, c := range slices.Sorted(maps.Keys(asked)) {
+			fmt.Printf(" %d: %d/%d", c, found[c], asked[c])
+		}
+		fmt.Println()
+	}
+	return nil
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
