@@ -27,8 +27,10 @@ type grouper struct {
 	rng     *rand.Rand
 	acts    int
 	next    int
-	made    map[string]bool // assemblies whose making was acknowledged
-	gone    map[string]bool // whose deletion was begun
+	made    map[string]bool  // assemblies whose making was acknowledged
+	gone    map[string]bool  // whose deletion was begun
+	deleted map[string]bool  // acknowledged
+	active  map[string]int64 // activations that were acknowledged
 	merging map[string]string
 	merged  map[string]string // acknowledged: source to destination
 	wrong   []string
@@ -38,7 +40,7 @@ type grouper struct {
 
 func newGrouper(s *sim.Sim, seed uint64) *grouper {
 	return &grouper{
-		s: s, rng: rand.New(rand.NewPCG(seed, 77)), made: map[string]bool{}, gone: map[string]bool{},
+		s: s, rng: rand.New(rand.NewPCG(seed, 77)), made: map[string]bool{}, gone: map[string]bool{}, deleted: map[string]bool{}, active: map[string]int64{},
 		merging: map[string]string{}, merged: map[string]string{}, did: map[string]int{},
 	}
 }
@@ -150,11 +152,15 @@ func (g *grouper) step(who string, st *varve.Store, rng *rand.Rand) {
 	case n < 89:
 		what = "ungroup"
 		g.gone[id] = true
-		err = as.Delete(ctx, id)
-	case n < 92:
+		if err = as.Delete(ctx, id); err == nil {
+			g.deleted[id] = true
+		}
+	case n < 94:
 		what = "activate"
-		_, err = as.Activate(ctx, id, 0.1)
-	case n < 97:
+		if _, err = as.Activate(ctx, id, 0.1); err == nil {
+			g.active[id]++
+		}
+	case n < 98:
 		what = "flush"
 		err = st.Flush(ctx)
 	default:
@@ -267,6 +273,10 @@ func (g *grouper) whereabouts(when, id string, there map[string]varve.Assembly) 
 		}
 	}
 	switch {
+	case is && g.deleted[id]:
+		g.bad("%s: %s was deleted, acknowledged, and is there", when, id)
+	case is && there[id].ActivationCount < g.active[id]:
+		g.bad("%s: %s was activated %d times, it says %d", when, id, g.active[id], there[id].ActivationCount)
 	case is && len(heirs) > 0:
 		g.bad("%s: %s was merged into %q and is there", when, id, heirs)
 	case is && (g.merged[id] != ""):
