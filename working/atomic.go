@@ -1,0 +1,142 @@
+package working
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"reflect"
+)
+
+// ErrSkip, returned by the function of Update, leaves everything as it is.
+var ErrSkip = errors.New("skip: nothing is written")
+
+// SetIfAbsent stores a value where there is none, and tells whether it did.
+func (m *Memory) SetIfAbsent(ctx context.Context, key string, value any, opts ...SetOption) (bool, error) {
+	life, err := m.fresh(opts)
+	if err != nil {
+		return false, err
+	}
+	p, err := putItem(key, value, life)
+	if err != nil {
+		return false, err
+	}
+	p.Cond = IfAbsent
+	_, ok, err := m.try(ctx, p)
+	return ok, err
+}
+
+// try writes an item; false when its condition does not hold.
+func (m *Memory) try(ctx context.Context, p PutItem) (Item, bool, error) {
+	it, err := m.one(ctx, OpPut{Items: []PutItem{p}})
+	var conflict *ConflictError
+	if errors.As(err, &conflict) {
+		return Item{}, false, nil
+	}
+	it.Value = p.Value
+	return it, err == nil, err
+}
+
+// CompareAndSet stores a value where the present one equals old, as JSON does:
+// the order of members and the form of numbers do not count. It tells whether it
+// did. Where nothing is, nothing equals; see SetIfAbsent. What remains of the
+// lifetime stays, unless an option gives another.
+func (m *Memory) CompareAndSet(ctx context.Context, key string, old, value any, opts ...SetOption) (bool, error) {
+	want, err := encodeValue("old", old)
+	if err != nil {
+		return false, err
+	}
+	done := false
+	_, err = m.change(ctx, key, opts, func(now []byte, found bool) ([]byte, error) {
+		if done = found && sameJSON(now, want); !done {
+			return nil, ErrSkip
+		}
+		return encodeValue(key, value)
+	})
+	return done && err == nil, err
+}
+
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, errX := decodeValue("", a)
+	y, errY := decodeValue("", b)
+	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+}
+
+// Update replaces a value by what fn makes of it, atomically: when somebody
+// else writes meanwhile, fn runs again on what is there then. found is false
+// where there is none. ErrSkip from fn writes nothing and is no error; any other
+// error is returned as it is. It returns the value that is there in the end.
+func (m *Memory) Update(ctx context.Context, key string, fn func(value any, found bool) (any, error), opts ...SetOption) (any, error) {
+	it, err := m.change(ctx, key, opts, func(now []byte, found bool) (_ []byte, err error) {
+		var v any
+		if found {
+			if v, err = decodeValue(ValueName(key), now); err != nil {
+				return nil, err
+			}
+		}
+		if v, err = fn(v, found); err != nil {
+			return nil, err
+		}
+		return encodeValue(key, v)
+	})
+	if err != nil || it.Value == nil {
+		return nil, err
+	}
+	return decodeValue(ValueName(key), it.Value)
+}
+
+func (m *Memory) change(ctx context.Context, key string, opts []SetOption, fn func([]byte, bool) ([]byte, error)) (Item, error) {
+	if err := checkKey(key); err != nil {
+		return Item{}, err
+	}
+	life, err := m.changed(opts)
+	if err != nil {
+		return Item{}, err
+	}
+	return m.changeItem(ctx, ValueName(key), life, fn)
+}
+
+// changeItem reads, lets fn work, and writes if nobody wrote in between; else it
+// starts over. Each failure is somebody else's success, so all together go on.
+func (m *Memory) changeItem(ctx context.Context, name string, life lifetime, fn func([]byte, bool) ([]byte, error)) (Item, error) {
+	for {
+		it, err := m.one(ctx, OpGet{Names: []string{name}})
+		if err != nil {
+			return Item{}, err
+		}
+		raw, err := fn(it.Value, it.Found)
+		if errors.Is(err, ErrSkip) {
+			return it, nil
+		}
+		if err != nil {
+			return Item{}, err
+		}
+		p := PutItem{Name: name, Value: raw, TTL: life.ttl, IfNew: life.ifNew, Cond: IfAbsent}
+		if it.Found {
+			p.Cond, p.Version = IfVersion, it.Version
+		}
+		if it, ok, err := m.try(ctx, p); ok || err != nil {
+			return it, err
+		}
+		if err := ctx.Err(); err != nil {
+			return Item{}, err
+		}
+	}
+}
+
+// Increment adds to an integer of 64 bits and returns the sum. A key that is not
+// there counts as 0. What remains of the lifetime stays, unless an option gives
+// another. ErrNotInteger, ErrOverflow: nothing was changed.
+func (m *Memory) Increment(ctx context.Context, key string, by int64, opts ...SetOption) (int64, error) {
+	if err := checkKey(key); err != nil {
+		return 0, err
+	}
+	life, err := m.changed(opts)
+	if err != nil {
+		return 0, err
+	}
+	res, err := m.do(ctx, OpIncrement{Name: ValueName(key), By: by, TTL: life.ttl, IfNew: life.ifNew})
+	return res.N, err
+}

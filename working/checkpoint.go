@@ -1,0 +1,139 @@
+package working
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// MaxDescription is the longest description of a checkpoint, in bytes.
+const MaxDescription = 64 << 10
+
+// Snapshot is what a scope had, or has, at one moment.
+type Snapshot struct {
+	Info   CheckpointInfo // zero for the present
+	Values map[string]any
+	TTL    map[string]time.Duration // what remained, of the values that expire
+	Task   *Task                    // nil: none was set
+	Notes  []Note
+}
+
+// Checkpoint keeps the present state: values with what remains of their
+// lifetimes, task state and scratchpad, not other checkpoints. It costs what
+// changed since the checkpoint before. Beyond Options.Checkpoints the oldest go.
+func (m *Memory) Checkpoint(ctx context.Context, description string) (CheckpointInfo, error) {
+	if err := checkText("description", description, MaxDescription); err != nil {
+		return CheckpointInfo{}, err
+	}
+	id, err := m.newID()
+	if err != nil {
+		return CheckpointInfo{}, err
+	}
+	return m.mark(ctx, OpCheckpoint{ID: id, Description: description, Keep: m.keep()})
+}
+
+func (m *Memory) keep() int { return limit(m.opts.Checkpoints, DefaultCheckpoints) }
+
+func (m *Memory) newID() (string, error) {
+	r := m.opts.Random
+	if r == nil {
+		r = rand.Reader
+	}
+	id, err := uuid.NewRandomFromReader(r)
+	if err != nil {
+		return "", fmt.Errorf("working: an id for a checkpoint: %w", err)
+	}
+	return id.String(), nil
+}
+
+func (m *Memory) mark(ctx context.Context, op Op) (CheckpointInfo, error) {
+	res, err := m.do(ctx, op)
+	if err != nil {
+		return CheckpointInfo{}, err
+	}
+	return res.Checkpoints[0], nil
+}
+
+// Checkpoints lists the checkpoints, oldest first, without reading what they
+// hold. One that is damaged says so in Err and hides no other.
+func (m *Memory) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
+	res, err := m.do(ctx, OpCheckpoints{})
+	return res.Checkpoints, err
+}
+
+// Restore makes the present state what it was at a checkpoint; a value that
+// expires lives for as long as it still had then. All checkpoints stay, newer
+// ones too. What the state was before Restore becomes a checkpoint, which is
+// returned: restoring that one undoes this. Nobody sees a state in between.
+func (m *Memory) Restore(ctx context.Context, id string) (CheckpointInfo, error) {
+	if err := checkCheckpoint(id); err != nil {
+		return CheckpointInfo{}, err
+	}
+	undo, err := m.newID()
+	if err != nil {
+		return CheckpointInfo{}, err
+	}
+	return m.mark(ctx, OpRestore{ID: id, Undo: undo, Description: "before the restore of " + id, Keep: m.keep()})
+}
+
+// checkCheckpoint takes what is no UUID for the name of no checkpoint.
+func checkCheckpoint(id string) error {
+	if u, err := uuid.Parse(id); err != nil || u.String() != id {
+		return &CheckpointError{ID: id, Err: fmt.Errorf("%w: the id of a checkpoint is a UUID of 36 characters", ErrNotFound)}
+	}
+	return nil
+}
+
+// DeleteCheckpoint removes a checkpoint and tells whether there was one.
+func (m *Memory) DeleteCheckpoint(ctx context.Context, id string) (bool, error) {
+	if checkCheckpoint(id) != nil {
+		return false, nil
+	}
+	res, err := m.do(ctx, OpDiscard{ID: id})
+	return res.N > 0, err
+}
+
+// LoadCheckpoint reads what a checkpoint holds.
+func (m *Memory) LoadCheckpoint(ctx context.Context, id string) (*Snapshot, error) {
+	if err := checkCheckpoint(id); err != nil {
+		return nil, err
+	}
+	return m.load(ctx, id)
+}
+
+// Snapshot reads all that the scope has at one moment.
+func (m *Memory) Snapshot(ctx context.Context) (*Snapshot, error) { return m.load(ctx, "") }
+
+func (m *Memory) load(ctx context.Context, id string) (*Snapshot, error) {
+	res, err := m.do(ctx, OpLoad{ID: id})
+	if err != nil {
+		return nil, err
+	}
+	return newSnapshot(&res)
+}
+
+func newSnapshot(res *Result) (_ *Snapshot, err error) {
+	s := &Snapshot{TTL: map[string]time.Duration{}, Notes: res.Notes}
+	if len(res.Checkpoints) > 0 {
+		s.Info = res.Checkpoints[0]
+	}
+	if s.Values, err = values(res.Items); err != nil {
+		return nil, err
+	}
+	for _, it := range res.Items {
+		if key, ok := UserKey(it.Name); ok && it.TTL >= 0 {
+			s.TTL[key] = remaining(it.TTL)
+		}
+		if it.Name == TaskName {
+			t, err := decodeTask(it)
+			if err != nil {
+				return nil, err
+			}
+			s.Task = &t
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,128 @@
+package working
+
+import (
+	"errors"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Match tells whether a key matches a pattern: * stands for any run of
+// characters, ? for one, [abc], [a-z] and [^a-z] for one of a set, \ takes the
+// next one as it is. Nothing is special about a slash. A pattern that is not
+// well formed is an error whatever the key is.
+func Match(pattern, key string) (bool, error) {
+	if err := checkGlob(pattern); err != nil {
+		return false, err
+	}
+	return match(pattern, key), nil
+}
+
+func checkGlob(pattern string) error {
+	bad := func(why string) error {
+		return &errs.FieldError{Field: "pattern", Value: errs.Quote(pattern), Err: errors.New(why)}
+	}
+	if err := checkText("pattern", pattern, MaxKey); err != nil {
+		return err
+	}
+	for p := pattern; p != ""; {
+		switch p[0] {
+		case '\\':
+			if len(p) == 1 {
+				return bad(`it ends with \, which takes the next character as it is`)
+			}
+			p = p[1+runeLen(p[1:]):]
+		case '[':
+			_, rest, ok := set(p, 0)
+			if !ok {
+				return bad(`the set that [ opens is empty, not closed, or has a range that runs backwards; write \[ for the bracket itself`)
+			}
+			p = rest
+		default:
+			p = p[1:]
+		}
+	}
+	return nil
+}
+
+func runeLen(s string) int { _, n := utf8.DecodeRuneInString(s); return n }
+
+// match goes back to the last * only: that is enough, and keeps it to the
+// product of the two lengths.
+func match(p, s string) bool {
+	var starP, starS string
+	star := false
+	for s != "" || p != "" {
+		if p != "" && p[0] == '*' {
+			star, starP, starS = true, p[1:], s
+			p = p[1:]
+			continue
+		}
+		if s != "" && p != "" {
+			if rest, ok := one(p, s); ok {
+				p, s = rest, s[runeLen(s):]
+				continue
+			}
+		}
+		if !star || starS == "" {
+			return false
+		}
+		starS = starS[runeLen(starS):]
+		p, s = starP, starS
+	}
+	return true
+}
+
+// one matches the first character of s and gives the rest of the pattern.
+func one(p, s string) (string, bool) {
+	r, _ := utf8.DecodeRuneInString(s)
+	switch p[0] {
+	case '?':
+		return p[1:], true
+	case '[':
+		in, rest, _ := set(p, r)
+		return rest, in
+	case '\\':
+		p = p[1:]
+	}
+	c, n := utf8.DecodeRuneInString(p)
+	return p[n:], c == r
+}
+
+// set reads [...] at the beginning of p: whether r is in it, and what follows.
+func set(p string, r rune) (in bool, rest string, ok bool) {
+	p = p[1:]
+	not := p != "" && (p[0] == '^' || p[0] == '!')
+	if not {
+		p = p[1:]
+	}
+	for n := 0; ; n++ {
+		if p == "" {
+			return false, "", false
+		}
+		if p[0] == ']' {
+			return in != not, p[1:], n > 0
+		}
+		lo, rest, ok := setRune(p)
+		if !ok {
+			return false, "", false
+		}
+		hi := lo
+		if p = rest; len(p) > 1 && p[0] == '-' && p[1] != ']' {
+			if hi, p, ok = setRune(p[1:]); !ok || hi < lo {
+				return false, "", false
+			}
+		}
+		in = in || lo <= r && r <= hi
+	}
+}
+
+func setRune(p string) (rune, string, bool) {
+	if p[0] == '\\' {
+		if p = p[1:]; p == "" {
+			return 0, "", false
+		}
+	}
+	r, n := utf8.DecodeRuneInString(p)
+	return r, p[n:], true
+}

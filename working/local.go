@@ -1,0 +1,176 @@
+package working
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// sweepEach is how many expired items a write frees on its way: more than it
+// can add one by one, so that what has expired does not gather.
+const sweepEach = 4
+
+// Local is the home in the process: nothing outlives it. For concurrent use.
+type Local struct {
+	clock   Clock
+	version atomic.Uint64 // one for all scopes: a scope that was dropped and made again repeats none
+	mu      sync.RWMutex
+	scopes  map[Scope]*localScope
+	closed  bool
+}
+
+type localScope struct {
+	mu    sync.Mutex
+	state *State
+	gone  bool // no longer in the map
+}
+
+// NewLocal makes an empty home. A nil clock is that of the system.
+func NewLocal(clock Clock) *Local {
+	if clock == nil {
+		clock = SystemClock()
+	}
+	return &Local{clock: clock, scopes: map[Scope]*localScope{}}
+}
+
+// Name is "memory".
+func (h *Local) Name() string { return "memory" }
+
+// Do carries out one operation.
+func (h *Local) Do(ctx context.Context, r *Request) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	for {
+		sc, err := h.scope(r.Scope, Writes(r.Op))
+		if err != nil {
+			return Result{}, err
+		}
+		if res, ok, err := h.on(sc, r); ok {
+			return res, err
+		}
+	}
+}
+
+// scope finds a scope. A read does not make one: it sees an empty one that
+// nobody keeps.
+func (h *Local) scope(s Scope, create bool) (*localScope, error) {
+	h.mu.RLock()
+	sc, closed := h.scopes[s], h.closed
+	h.mu.RUnlock()
+	switch {
+	case closed:
+		return nil, errs.ErrClosed
+	case sc != nil:
+		return sc, nil
+	case !create:
+		return &localScope{state: NewState()}, nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, errs.ErrClosed
+	}
+	if sc = h.scopes[s]; sc == nil {
+		sc = &localScope{state: NewState()}
+		h.scopes[s] = sc
+	}
+	return sc, nil
+}
+
+// on is false when the scope was dropped meanwhile: the caller looks it up anew.
+func (h *Local) on(sc *localScope, r *Request) (Result, bool, error) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.gone {
+		return Result{}, false, nil
+	}
+	at := moment(h.clock)
+	d, res, err := sc.state.Judge(at, r)
+	if err == nil && !d.Empty() {
+		own(&d)
+		sc.state.Play(at, h.version.Add(1), &d)
+		sc.state.Sweep(at.Tick, sweepEach)
+	}
+	if err == nil {
+		sc.state.Complete(r.Op, &res)
+	}
+	if sc.state.Empty() && Writes(r.Op) {
+		h.remove(r.Scope, sc)
+	}
+	return res, true, err
+}
+
+// own copies the values, which are still the caller's.
+func own(d *Delta) {
+	for i := range d.Changes {
+		d.Changes[i].Value = slices.Clone(d.Changes[i].Value)
+	}
+}
+
+// remove is called with sc.mu held: h.mu is never held while sc.mu is waited for.
+func (h *Local) remove(s Scope, sc *localScope) {
+	sc.gone = true
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.scopes[s] == sc {
+		delete(h.scopes, s)
+	}
+}
+
+// Scopes lists the scopes.
+func (h *Local) Scopes(ctx context.Context) iter.Seq2[Scope, error] {
+	return func(yield func(Scope, error) bool) {
+		h.mu.RLock()
+		all := slices.Collect(maps.Keys(h.scopes))
+		h.mu.RUnlock()
+		for _, s := range all {
+			if err := ctx.Err(); err != nil {
+				yield(Scope{}, err)
+				return
+			}
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Release loses the scope: nothing else holds it.
+func (h *Local) Release(_ context.Context, s Scope) error {
+	h.mu.RLock()
+	sc := h.scopes[s]
+	h.mu.RUnlock()
+	if sc == nil {
+		return nil
+	}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if !sc.gone {
+		h.remove(s, sc)
+	}
+	return nil
+}
+
+// Check is nil until the home is closed.
+func (h *Local) Check(context.Context) error {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if h.closed {
+		return errs.ErrClosed
+	}
+	return nil
+}
+
+// Close drops everything.
+func (h *Local) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed, h.scopes = true, nil
+	return nil
+}

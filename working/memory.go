@@ -1,0 +1,104 @@
+package working
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Memory is what one scope has in hand. It keeps nothing itself: any number of
+// them, in any number of processes, may be open on one scope of one home. For
+// concurrent use. Values that it returns are the caller's own.
+type Memory struct {
+	home       Home
+	scope      Scope
+	opts       Options
+	limits     Limits
+	defaultTTL int64
+	clock      Clock
+	created    time.Time
+	closed     atomic.Bool
+	took       latencies
+}
+
+// Open attaches to a scope, which comes into being if it is new; when it came
+// into being stays. nil options are the zero ones.
+func Open(ctx context.Context, h Home, s Scope, opts *Options) (*Memory, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Memory{home: h, scope: s, opts: *opts, limits: opts.limits(), defaultTTL: Forever, clock: opts.Clock}
+	if m.clock == nil {
+		m.clock = SystemClock()
+	}
+	if opts.TTL > 0 {
+		m.defaultTTL, _ = millis(opts.TTL)
+	}
+	res, err := m.do(ctx, OpAttach{})
+	if err != nil {
+		return nil, err
+	}
+	m.created = res.Created
+	return m, nil
+}
+
+// Scope is the scope that the Memory is attached to.
+func (m *Memory) Scope() Scope { return m.scope }
+
+// Created is when the scope came into being.
+func (m *Memory) Created() time.Time { return m.created }
+
+// Home names what keeps it: "memory", "store" or "redis".
+func (m *Memory) Home() string { return m.home.Name() }
+
+// UsingFallback tells whether something else stands in for the home right now.
+func (m *Memory) UsingFallback() bool {
+	f, ok := m.home.(Fallback)
+	return ok && f.UsingFallback()
+}
+
+// Check returns nil when the home answers.
+func (m *Memory) Check(ctx context.Context) error {
+	if m.closed.Load() {
+		return errs.ErrClosed
+	}
+	return m.home.Check(ctx)
+}
+
+// Drop removes the scope and all that it holds, its checkpoints too, and tells
+// whether there was one. The Memory stays open; the next write makes the scope
+// anew.
+func (m *Memory) Drop(ctx context.Context) (bool, error) {
+	res, err := m.do(ctx, OpDrop{})
+	return res.N > 0, err
+}
+
+// Close detaches. The scope stays where it is, and so does its home, which
+// others may use.
+func (m *Memory) Close() error {
+	m.closed.Store(true)
+	return nil
+}
+
+// do carries out one operation.
+func (m *Memory) do(ctx context.Context, op Op) (Result, error) {
+	return m.doOn(ctx, m.scope, op)
+}
+
+func (m *Memory) doOn(ctx context.Context, s Scope, op Op) (Result, error) {
+	if m.closed.Load() {
+		return Result{}, errs.ErrClosed
+	}
+	start := m.clock.Mono()
+	res, err := m.home.Do(ctx, &Request{Scope: s, Limits: m.limits, Op: op})
+	m.took.add(m.clock.Mono() - start)
+	return res, err
+}

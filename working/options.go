@@ -1,0 +1,118 @@
+package working
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Limits when Options says nothing.
+const (
+	DefaultKeys        = 10_000
+	DefaultBytes       = 64 << 20
+	DefaultNotes       = 10_000
+	DefaultCheckpoints = 100
+	// Unlimited, in place of a limit.
+	Unlimited = -1
+)
+
+// Options of a Memory. The zero value is right.
+type Options struct {
+	TTL         time.Duration // lifetime of values that are set without one; 0: they do not expire
+	MaxKeys     int           // keys of the user; 0: DefaultKeys
+	MaxBytes    int64         // bytes of keys and values of the user; 0: DefaultBytes
+	Evict       bool          // at these limits the least recently used values go; else LimitError
+	MaxNotes    int           // entries of the scratchpad, the oldest go; 0: DefaultNotes
+	Checkpoints int           // how many are kept, the oldest go; 0: DefaultCheckpoints
+	Clock       Clock         // for latencies and the start of a task; nil: SystemClock
+	Random      io.Reader     // for the UUIDs of checkpoints; nil: crypto/rand
+}
+
+// Validate says what is wrong.
+func (o *Options) Validate() error {
+	bad := func(field string, v any, why string) error {
+		return &errs.FieldError{Field: "Options." + field, Value: fmt.Sprint(v), Err: errors.New(why)}
+	}
+	switch {
+	case o.TTL < 0:
+		return bad("TTL", o.TTL, "a lifetime is not negative")
+	case o.MaxKeys < Unlimited:
+		return bad("MaxKeys", o.MaxKeys, "0 is the default, Unlimited none")
+	case o.MaxBytes < Unlimited:
+		return bad("MaxBytes", o.MaxBytes, "0 is the default, Unlimited none")
+	case o.MaxNotes < Unlimited:
+		return bad("MaxNotes", o.MaxNotes, "0 is the default, Unlimited none")
+	case o.Checkpoints < Unlimited:
+		return bad("Checkpoints", o.Checkpoints, "0 is the default, Unlimited none")
+	}
+	return nil
+}
+
+func limit[T int | int64](n, def T) T {
+	switch n {
+	case 0:
+		return def
+	case Unlimited:
+		return 0
+	}
+	return n
+}
+
+func (o *Options) limits() Limits {
+	return Limits{Keys: limit(o.MaxKeys, DefaultKeys), Bytes: limit(o.MaxBytes, DefaultBytes), Evict: o.Evict}
+}
+
+// SetOption says how long a value lives. Without one, what is written by Set and
+// SetMany, or is new, has Options.TTL; what is changed keeps what remains.
+type SetOption func(*lifetime) error
+
+type lifetime struct {
+	ttl, ifNew int64
+}
+
+// Expires gives a lifetime, counted from the write, in whole milliseconds,
+// rounded up. 0 is over at once: nothing is stored and what was there is gone.
+// Negative ones are refused.
+func Expires(d time.Duration) SetOption {
+	return func(l *lifetime) error {
+		ms, err := millis(d)
+		l.ttl = ms
+		return err
+	}
+}
+
+// NoExpiry makes the value stay, whatever Options.TTL says.
+func NoExpiry() SetOption {
+	return func(l *lifetime) error { l.ttl = Forever; return nil }
+}
+
+func millis(d time.Duration) (int64, error) {
+	if d < 0 {
+		return 0, &errs.FieldError{Field: "ttl", Value: d.String(), Limit: "0 or more",
+			Err: errors.New("a lifetime is not negative; use NoExpiry for one without end")}
+	}
+	ms := int64(d / time.Millisecond)
+	if d%time.Millisecond != 0 {
+		ms++
+	}
+	return ms, nil
+}
+
+// fresh is the lifetime of a value that is set anew, changed that of one whose
+// remaining lifetime is kept.
+func (m *Memory) fresh(opts []SetOption) (lifetime, error) { return m.lifetime(m.defaultTTL, opts) }
+
+func (m *Memory) changed(opts []SetOption) (lifetime, error) { return m.lifetime(KeepTTL, opts) }
+
+func (m *Memory) lifetime(ttl int64, opts []SetOption) (lifetime, error) {
+	l := lifetime{ttl: ttl, ifNew: m.defaultTTL}
+	for _, o := range opts {
+		if err := o(&l); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}

@@ -1,0 +1,202 @@
+package working
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// MaxID is the longest id within a scope, in bytes.
+const MaxID = 1024
+
+// Scope says whose working memory it is. A level that is empty is left out; the
+// zero Scope is the global one. Two scopes are the same if and only if they are
+// equal: session s of project p is another one than session s of no project.
+type Scope struct {
+	Project   string `json:"project,omitempty"`
+	AgentType string `json:"agent_type,omitempty"`
+	Agent     string `json:"agent_instance,omitempty"` // an instance of an agent
+	Session   string `json:"session,omitempty"`
+}
+
+// Level is the kind of a scope: its lowest level that is not empty.
+type Level string
+
+// The levels, from the top.
+const (
+	Global    Level = "global"
+	Project   Level = "project"
+	AgentType Level = "agent_type"
+	Agent     Level = "agent_instance"
+	Session   Level = "session"
+)
+
+var levels = [...]Level{Project, AgentType, Agent, Session}
+
+func (s *Scope) ids() [len(levels)]*string {
+	return [...]*string{&s.Project, &s.AgentType, &s.Agent, &s.Session}
+}
+
+// ForSession gives the scope of a session, within a project and of an agent
+// instance where these are not empty. An empty session is refused: the scope
+// would be that of all sessions.
+func ForSession(session, project, agent string) (Scope, error) {
+	s := Scope{Project: project, Agent: agent, Session: session}
+	if session == "" {
+		return Scope{}, &errs.FieldError{Field: string(Session), Limit: fmt.Sprintf("1 to %d bytes", MaxID), Err: errors.New("a session needs an id")}
+	}
+	return s, s.Validate()
+}
+
+// Validate refuses ids that are too long or not UTF-8. Everything else is an id.
+func (s Scope) Validate() error {
+	for i, id := range s.ids() {
+		if err := checkText(string(levels[i]), *id, MaxID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkText(field, text string, limit int) error {
+	switch {
+	case len(text) > limit:
+		return &errs.FieldError{Field: field, Value: errs.Quote(text), Limit: fmt.Sprintf("%d bytes", limit),
+			Err: fmt.Errorf("%w: it has %d bytes", errs.ErrTooLarge, len(text))}
+	case !utf8.ValidString(text):
+		return &errs.FieldError{Field: field, Value: errs.Quote(text), Err: errors.New("it is not valid UTF-8")}
+	}
+	return nil
+}
+
+// Level is the lowest level of the scope.
+func (s Scope) Level() Level {
+	ids := s.ids()
+	for i := len(ids) - 1; i >= 0; i-- {
+		if *ids[i] != "" {
+			return levels[i]
+		}
+	}
+	return Global
+}
+
+// ID is the id at the scope's lowest level, "" for the global scope.
+func (s Scope) ID() string {
+	ids := s.ids()
+	for i := len(ids) - 1; i >= 0; i-- {
+		if *ids[i] != "" {
+			return *ids[i]
+		}
+	}
+	return ""
+}
+
+// Parent is the scope above; false for the global one.
+func (s Scope) Parent() (Scope, bool) {
+	ids := s.ids()
+	for i := len(ids) - 1; i >= 0; i-- {
+		if *ids[i] != "" {
+			*ids[i] = ""
+			return s, true
+		}
+	}
+	return s, false
+}
+
+// Key names the scope in one string, which ParseScope reads:
+//
+//	global
+//	project:p1/agent_type:coder/agent_instance:a/session:s1
+//
+// Levels that are empty are left out. Within an id the bytes % / : { } and
+// controls are written as %XX, so two scopes never have one key.
+func (s Scope) Key() string {
+	var b strings.Builder
+	for i, id := range s.ids() {
+		if *id == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('/')
+		}
+		b.WriteString(string(levels[i]))
+		b.WriteByte(':')
+		escapeID(&b, *id)
+	}
+	if b.Len() == 0 {
+		return string(Global)
+	}
+	return b.String()
+}
+
+// String is the Key.
+func (s Scope) String() string { return s.Key() }
+
+func escapeID(b *strings.Builder, id string) {
+	for i := range len(id) {
+		switch c := id[i]; {
+		case c < ' ' || c == 0x7f || strings.IndexByte("%/:{}", c) >= 0:
+			fmt.Fprintf(b, "%%%02X", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+}
+
+// ParseScope reads what Key wrote. What Key would have written otherwise is
+// refused, so that a scope has one key as well.
+func ParseScope(key string) (Scope, error) {
+	var s Scope
+	if key == string(Global) {
+		return s, nil
+	}
+	bad := func(why string) (Scope, error) {
+		return Scope{}, &errs.FieldError{Field: "scope", Value: errs.Quote(key), Err: fmt.Errorf(
+			`%s; it looks like "global" or "project:p1/agent_type:t/agent_instance:a/session:s1", where levels may be left out and %% / : { } in an id are written %%XX`, why)}
+	}
+	ids, next := s.ids(), 0
+	for _, part := range strings.Split(key, "/") {
+		name, escaped, _ := strings.Cut(part, ":")
+		at := next
+		for at < len(levels) && string(levels[at]) != name {
+			at++
+		}
+		if at == len(levels) {
+			return bad(fmt.Sprintf("%s is no level that may stand here", errs.Quote(name)))
+		}
+		id, ok := unescapeID(escaped)
+		if !ok || id == "" {
+			return bad(fmt.Sprintf("%s is not an id", errs.Quote(escaped)))
+		}
+		*ids[at], next = id, at+1
+	}
+	if s.Key() != key {
+		return bad("it is not written as Scope.Key writes it")
+	}
+	return s, s.Validate()
+}
+
+func unescapeID(text string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '%' {
+			b.WriteByte(text[i])
+			continue
+		}
+		if i+2 >= len(text) {
+			return "", false
+		}
+		hi, lo := strings.IndexByte(hexDigits, text[i+1]), strings.IndexByte(hexDigits, text[i+2])
+		if hi < 0 || lo < 0 {
+			return "", false
+		}
+		b.WriteByte(byte(hi<<4 | lo))
+		i += 2
+	}
+	return b.String(), true
+}
+
+const hexDigits = "0123456789ABCDEF"

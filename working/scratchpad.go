@@ -1,0 +1,39 @@
+package working
+
+import "context"
+
+// Append adds an entry to the scratchpad and returns it. Entries have one order
+// for all who append. Beyond Options.MaxNotes the oldest go.
+func (m *Memory) Append(ctx context.Context, text string) (Note, error) {
+	if err := checkText("content", text, MaxValue); err != nil {
+		return Note{}, err
+	}
+	res, err := m.do(ctx, OpAppend{Text: text, Keep: limit(m.opts.MaxNotes, DefaultNotes)})
+	if err != nil {
+		return Note{}, err
+	}
+	return res.Notes[0], nil
+}
+
+// Scratchpad reads the texts of all entries, oldest first.
+func (m *Memory) Scratchpad(ctx context.Context) ([]string, error) {
+	notes, err := m.Notes(ctx, -1)
+	texts := make([]string, len(notes))
+	for i := range notes {
+		texts[i] = notes[i].Text
+	}
+	return texts, err
+}
+
+// Notes reads the last n entries with their times, oldest first; all of them
+// where n is negative.
+func (m *Memory) Notes(ctx context.Context, n int) ([]Note, error) {
+	res, err := m.do(ctx, OpNotes{Last: max(n, -1)})
+	return res.Notes, err
+}
+
+// ClearScratchpad removes all entries and tells how many.
+func (m *Memory) ClearScratchpad(ctx context.Context) (int, error) {
+	res, err := m.do(ctx, OpClearNotes{})
+	return int(res.N), err
+}

@@ -1,0 +1,88 @@
+package working
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Play carries out what Judge found, or what another process has judged. The
+// version is higher than any before; at is the moment that was judged.
+func (s *State) Play(at Moment, version uint64, d *Delta) {
+	if d.Empty() {
+		return
+	}
+	s.version = version
+	for _, c := range d.Changes {
+		s.play(at, c)
+	}
+}
+
+func (s *State) play(at Moment, c Change) {
+	switch c.Kind {
+	case ChangeAttach:
+		if s.created == 0 {
+			s.created = at.Time
+		}
+	case ChangePut:
+		s.put(c.Name, cell{value: c.Value, version: s.version, updated: at.Time, deadline: c.Deadline})
+	case ChangeDelete:
+		s.drop(c.Name)
+	case ChangeAppend:
+		s.notes = append(s.notes, note{seq: s.version, text: c.Text, time: at.Time})
+		s.soil(noteName(s.version))
+		s.trim(s.overflow(len(s.notes), c.Keep))
+	case ChangeEmpty:
+		s.trim(len(s.notes))
+	case ChangeMark:
+		s.mark(at, c.ID, c.Text)
+	case ChangeDiscard:
+		s.discard(c.ID)
+	case ChangeRestore:
+		s.restore(at, c.ID)
+	case ChangeDrop:
+		version := s.version
+		*s = *NewState()
+		s.use.init()
+		s.version = version
+	}
+}
+
+// trim drops the oldest n entries of the scratchpad.
+func (s *State) trim(n int) {
+	for _, e := range s.notes[:n] {
+		s.soil(noteName(e.seq))
+	}
+	clear(s.notes[:n])
+	if s.notes = s.notes[n:]; len(s.notes) == 0 {
+		s.notes = nil
+	}
+}
+
+// findNote gives the entry of a name, nil if it is not there.
+func (s *State) findNote(name string) *note {
+	i, ok := slices.BinarySearchFunc(s.notes, noteSeq(name), func(n note, seq uint64) int { return cmp.Compare(n.seq, seq) })
+	if !ok {
+		return nil
+	}
+	return &s.notes[i]
+}
+
+// Complete adds to a Result of Judge what Play has settled.
+func (s *State) Complete(op Op, res *Result) {
+	switch op := op.(type) {
+	case OpAttach:
+		res.Created = fromMicro(s.created)
+	case OpPut:
+		for i := range res.Items {
+			if it := s.items[res.Items[i].Name]; it != nil && it.version == s.version {
+				res.Items[i].Version, res.Items[i].Updated = it.version, fromMicro(it.updated)
+			}
+		}
+	case OpAppend:
+		res.Notes = []Note{s.notes[len(s.notes)-1].public()}
+	case OpCheckpoint:
+		res.Checkpoints = []CheckpointInfo{s.findMark(op.ID).info()}
+	case OpRestore:
+		res.Checkpoints = []CheckpointInfo{s.findMark(op.Undo).info()}
+	}
+}

@@ -1,0 +1,168 @@
+package working
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Task is the state of the task that the agent is at. Its JSON has the members
+// below and those of Extra beside them.
+type Task struct {
+	Description string
+	Status      string
+	CurrentStep int
+	TotalSteps  int
+	Progress    float64        // percent; clamped to 0..100 when written
+	StartedAt   time.Time      // the time of SetTask if it is zero
+	UpdatedAt   time.Time      // by the clock of the home; set by it
+	Extra       map[string]any // whatever else the user adds
+}
+
+// TaskUpdate changes the fields that are not nil.
+type TaskUpdate struct {
+	Description *string
+	Status      *string
+	CurrentStep *int
+	TotalSteps  *int
+	Progress    *float64
+	Extra       map[string]any // these members are set, the others stay
+	Remove      []string       // these members of Extra go
+}
+
+var taskMembers = []string{"description", "status", "current_step", "total_steps", "progress_percent", "started_at", "updated_at"}
+
+// SetTask sets the state of the task, in place of what there was.
+func (m *Memory) SetTask(ctx context.Context, t Task) (Task, error) {
+	if t.StartedAt.IsZero() {
+		t.StartedAt = m.clock.Wall()
+	}
+	raw, err := encodeTask(&t)
+	if err != nil {
+		return Task{}, err
+	}
+	it, err := m.one(ctx, OpPut{Items: []PutItem{{Name: TaskName, Value: raw, TTL: Forever}}})
+	if err != nil {
+		return Task{}, err
+	}
+	it.Value = raw
+	return decodeTask(it)
+}
+
+// Task reads the state of the task; false when none is set.
+func (m *Memory) Task(ctx context.Context) (Task, bool, error) {
+	it, err := m.one(ctx, OpGet{Names: []string{TaskName}})
+	if err != nil || !it.Found {
+		return Task{}, false, err
+	}
+	t, err := decodeTask(it)
+	return t, err == nil, err
+}
+
+// UpdateTask changes some fields, atomically, and returns what they are then;
+// false when no task state is set, which is no error.
+func (m *Memory) UpdateTask(ctx context.Context, u TaskUpdate) (Task, bool, error) {
+	it, err := m.changeItem(ctx, TaskName, lifetime{ttl: Forever}, func(now []byte, found bool) ([]byte, error) {
+		if !found {
+			return nil, ErrSkip
+		}
+		t, err := decodeTask(Item{Name: TaskName, Value: now})
+		if err != nil {
+			return nil, err
+		}
+		u.apply(&t)
+		return encodeTask(&t)
+	})
+	if err != nil || !it.Found {
+		return Task{}, false, err
+	}
+	t, err := decodeTask(it)
+	return t, err == nil, err
+}
+
+// ClearTask removes the state of the task and tells whether there was one.
+func (m *Memory) ClearTask(ctx context.Context) (bool, error) {
+	it, err := m.one(ctx, OpDelete{Names: []string{TaskName}})
+	return it.Found, err
+}
+
+func (u *TaskUpdate) apply(t *Task) {
+	assign(&t.Description, u.Description)
+	assign(&t.Status, u.Status)
+	assign(&t.CurrentStep, u.CurrentStep)
+	assign(&t.TotalSteps, u.TotalSteps)
+	assign(&t.Progress, u.Progress)
+	for _, name := range u.Remove {
+		delete(t.Extra, name)
+	}
+	if len(u.Extra) > 0 && t.Extra == nil {
+		t.Extra = map[string]any{}
+	}
+	maps.Copy(t.Extra, u.Extra)
+}
+
+func assign[T any](to *T, v *T) {
+	if v != nil {
+		*to = *v
+	}
+}
+
+func encodeTask(t *Task) ([]byte, error) {
+	bad := func(field string, v any, why string) ([]byte, error) {
+		return nil, &errs.FieldError{Field: "task." + field, Value: fmt.Sprint(v), Err: errors.New(why)}
+	}
+	switch {
+	case math.IsNaN(t.Progress):
+		return bad("progress_percent", t.Progress, "it is not a number")
+	case t.CurrentStep < 0:
+		return bad("current_step", t.CurrentStep, "a step is not negative")
+	case t.TotalSteps < 0:
+		return bad("total_steps", t.TotalSteps, "a number of steps is not negative")
+	}
+	all := map[string]any{"description": t.Description, "status": t.Status, "current_step": t.CurrentStep, "total_steps": t.TotalSteps,
+		"progress_percent": min(100, max(0, t.Progress)), "started_at": t.StartedAt.UTC().Format("2006-01-02T15:04:05.000000Z")}
+	for name, v := range t.Extra {
+		if slices.Contains(taskMembers, name) {
+			return bad("extra", name, "the task has a member of this name; set it there")
+		}
+		all[name] = v
+	}
+	return encodeValue("task", all)
+}
+
+func decodeTask(it Item) (Task, error) {
+	o, err := docfile.Parse(it.Value, 0)
+	if err != nil {
+		return Task{}, notJSON(TaskName, err)
+	}
+	t := Task{UpdatedAt: it.Updated}
+	fields := map[string]any{"description": &t.Description, "status": &t.Status, "current_step": &t.CurrentStep,
+		"total_steps": &t.TotalSteps, "progress_percent": &t.Progress}
+	for _, member := range o.Members() {
+		switch into, known := fields[member.Name]; {
+		case known:
+			err = json.Unmarshal(member.Value, into)
+		case member.Name == "started_at":
+			t.StartedAt, err = docfile.DecodeTime(member.Value, nil)
+		case member.Name == "updated_at": // the home knows better
+		default:
+			if t.Extra == nil {
+				t.Extra = map[string]any{}
+			}
+			t.Extra[member.Name], err = docfile.DecodeValue(member.Value)
+		}
+		if err != nil {
+			return Task{}, notJSON(TaskName, err)
+		}
+	}
+	return t, nil
+}

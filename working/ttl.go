@@ -1,0 +1,60 @@
+package working
+
+import (
+	"context"
+	"time"
+)
+
+// TTL tells how long a value still lives: a negative duration means that it does
+// not expire; false that there is no such value.
+func (m *Memory) TTL(ctx context.Context, key string) (time.Duration, bool, error) {
+	if err := checkKey(key); err != nil {
+		return 0, false, err
+	}
+	it, err := m.one(ctx, OpGet{Names: []string{ValueName(key)}, Peek: true})
+	return remaining(it.TTL), it.Found, err
+}
+
+func remaining(ms int64) time.Duration {
+	if ms < 0 {
+		return -1
+	}
+	const most = int64(1<<63-1) / int64(time.Millisecond)
+	return time.Duration(min(ms, most)) * time.Millisecond
+}
+
+// Touch gives a value another lifetime, Options.TTL without an option, and tells
+// whether there is one.
+func (m *Memory) Touch(ctx context.Context, key string, opts ...SetOption) (bool, error) {
+	if err := checkKey(key); err != nil {
+		return false, err
+	}
+	life, err := m.fresh(opts)
+	if err != nil {
+		return false, err
+	}
+	res, err := m.do(ctx, OpExpire{Name: ValueName(key), TTL: life.ttl})
+	return res.N > 0, err
+}
+
+// Entry is a value with what is known of it.
+type Entry struct {
+	Key     string
+	Value   any
+	Updated time.Time     // by the clock of the home
+	TTL     time.Duration // what remains; negative: it does not expire
+	Version uint64        // another one with every write
+}
+
+// Entry reads a value with what is known of it. It does not count as use.
+func (m *Memory) Entry(ctx context.Context, key string) (Entry, bool, error) {
+	if err := checkKey(key); err != nil {
+		return Entry{}, false, err
+	}
+	it, err := m.one(ctx, OpGet{Names: []string{ValueName(key)}, Peek: true})
+	if err != nil || !it.Found {
+		return Entry{}, false, err
+	}
+	v, err := decodeValue(it.Name, it.Value)
+	return Entry{Key: key, Value: v, Updated: it.Updated, TTL: remaining(it.TTL), Version: it.Version}, err == nil, err
+}

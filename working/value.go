@@ -1,0 +1,66 @@
+package working
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// MaxValue is the longest value and the longest text, in bytes of JSON.
+const MaxValue = 16 << 20
+
+// encodeValue gives the text of a value: compact JSON with sorted names, so
+// that equal values have equal texts. It shares nothing with v.
+func encodeValue(field string, v any) ([]byte, error) {
+	raw, err := docfile.AppendValue(nil, v, 0, 0)
+	if err == nil {
+		err = docfile.CheckDepth(raw, 0, 0)
+	}
+	if err != nil {
+		return nil, docfile.InField(field, err)
+	}
+	if len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') {
+		text := jsontext.Value(raw)
+		if err := text.Compact(); err != nil {
+			return nil, docfile.InField(field, err)
+		}
+		raw = text
+	}
+	if len(raw) > MaxValue {
+		return nil, &errs.FieldError{Field: field, Limit: fmt.Sprintf("%d bytes", MaxValue),
+			Err: fmt.Errorf("%w: its JSON has %d bytes", errs.ErrTooLarge, len(raw))}
+	}
+	return raw, nil
+}
+
+// decodeValue makes the Go value of a text: nil, bool, string, float64,
+// json.Number where float64 would lose something, []any, map[string]any.
+func decodeValue(name string, raw []byte) (any, error) {
+	if !jsontext.Value(raw).IsValid() {
+		return nil, notJSON(name, errors.New("what is stored is not JSON"))
+	}
+	v, err := docfile.DecodeValue(raw)
+	if err != nil {
+		return nil, notJSON(name, err)
+	}
+	return v, nil
+}
+
+func decodeInto(name string, raw []byte, into any) error {
+	if !jsontext.Value(raw).IsValid() {
+		return notJSON(name, errors.New("what is stored is not JSON"))
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return &errs.FieldError{Field: display(name), Err: err}
+	}
+	return nil
+}
+
+func notJSON(name string, err error) error {
+	return &errs.CorruptionError{Path: display(name), Offset: -1, Err: err}
+}

@@ -1,0 +1,199 @@
+package workingtest
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/working"
+)
+
+var seed = flag.Uint64("working.seed", 0, "replay the case \"any order of everything\" with this seed")
+
+// model is what a scope must hold, kept in the plainest way: every checkpoint is
+// a whole copy.
+type model struct {
+	now   time.Duration
+	state modelState
+	marks []modelMark
+}
+
+type modelState struct {
+	values map[string]modelValue
+	task   string // status, "" none
+	notes  []string
+}
+
+type modelValue struct {
+	v    float64
+	over time.Duration // 0: never
+}
+
+type modelMark struct {
+	id    string
+	at    time.Duration
+	state modelState
+}
+
+func (s modelState) clone() modelState {
+	return modelState{values: maps.Clone(s.values), task: s.task, notes: slices.Clone(s.notes)}
+}
+
+func (s modelState) at(now time.Duration) map[string]any {
+	all := map[string]any{}
+	for key, v := range s.values {
+		if v.over == 0 || now < v.over {
+			all[key] = v.v
+		}
+	}
+	return all
+}
+
+// anyOrder does random things to a scope and to a model of it, and compares
+// them, every checkpoint included. Lifetimes are whole minutes, which a server's
+// own clock does not get through while the case runs.
+func anyOrder(t *T) {
+	s := *seed
+	if s == 0 {
+		s = rand.Uint64()
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("replay: go test -run '%s' -working.seed %d", t.Name(), s)
+		}
+	})
+	r := rand.New(rand.NewPCG(s, 0))
+	const notes, keep = 3, 6
+	m := t.Open(&working.Options{MaxNotes: notes, Checkpoints: keep})
+	is := &model{state: modelState{values: map[string]modelValue{}}}
+	for i := range 300 {
+		what := is.step(t, m, r, i, notes, keep)
+		is.compare(t, m, fmt.Sprintf("step %d, %s", i, what))
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func (is *model) step(t *T, m *working.Memory, r *rand.Rand, i, notes, keep int) string {
+	key := string(rune('a' + r.IntN(8)))
+	switch n := r.IntN(100); {
+	case n < 25:
+		t.Set(m, key, i)
+		is.state.values[key] = modelValue{v: float64(i)}
+		return "set " + key
+	case n < 40:
+		d := time.Duration(1+r.IntN(90)) * time.Minute
+		t.Set(m, key, i, working.Expires(d))
+		is.state.values[key] = modelValue{float64(i), is.now + d}
+		return fmt.Sprint("set ", key, " for ", d)
+	case n < 50:
+		_, err := m.Delete(t.Ctx, key)
+		t.OK(err)
+		delete(is.state.values, key)
+		return "delete " + key
+	case n < 60:
+		d := time.Duration(r.IntN(30))*time.Minute + 30*time.Second
+		t.Advance(d)
+		is.now += d
+		return fmt.Sprint("advance ", d)
+	case n < 70:
+		_, err := m.Append(t.Ctx, fmt.Sprint(i))
+		t.OK(err)
+		is.state.notes = append(is.state.notes, fmt.Sprint(i))
+		is.state.notes = is.state.notes[max(0, len(is.state.notes)-notes):]
+		return "append"
+	case n < 73:
+		_, err := m.SetTask(t.Ctx, working.Task{Status: fmt.Sprint("s", i)})
+		t.OK(err)
+		is.state.task = fmt.Sprint("s", i)
+		return "task"
+	case n < 75:
+		_, err := m.ClearTask(t.Ctx)
+		t.OK(err)
+		is.state.task = ""
+		return "clear task"
+	case n < 77:
+		_, err := m.Clear(t.Ctx)
+		t.OK(err)
+		is.state.values = map[string]modelValue{}
+		return "clear"
+	case n < 79:
+		_, err := m.ClearScratchpad(t.Ctx)
+		t.OK(err)
+		is.state.notes = nil
+		return "clear scratchpad"
+	case n < 88 || len(is.marks) == 0:
+		is.mark(t.Mark(m, "").ID, keep, "")
+		return "checkpoint"
+	case n < 94:
+		at := r.IntN(len(is.marks))
+		was := is.marks[at]
+		is.mark(t.Restore(m, was.id).ID, keep, was.id)
+		is.state = was.state.clone()
+		for key, v := range is.state.values {
+			if v.over != 0 && v.over <= was.at {
+				delete(is.state.values, key)
+			} else if v.over != 0 {
+				v.over += is.now - was.at
+				is.state.values[key] = v
+			}
+		}
+		return fmt.Sprint("restore ", at)
+	default:
+		at := r.IntN(len(is.marks))
+		_, err := m.DeleteCheckpoint(t.Ctx, is.marks[at].id)
+		t.OK(err)
+		is.marks = slices.Delete(is.marks, at, at+1)
+		return fmt.Sprint("delete checkpoint ", at)
+	}
+}
+
+func (is *model) mark(id string, keep int, spare string) {
+	is.marks = append(is.marks, modelMark{id, is.now, is.state.clone()})
+	for i := 0; len(is.marks) > keep && i < len(is.marks)-1; {
+		if is.marks[i].id == spare {
+			i++
+			continue
+		}
+		is.marks = slices.Delete(is.marks, i, i+1)
+	}
+}
+
+func (is *model) compare(t *T, m *working.Memory, what string) {
+	t.Helper()
+	now, err := m.Snapshot(t.Ctx)
+	t.OK(err)
+	same(t, what, now, is.state, is.now)
+	ids := []string{}
+	for i, mark := range is.marks {
+		ids = append(ids, mark.id)
+		s, err := m.LoadCheckpoint(t.Ctx, mark.id)
+		t.OK(err)
+		same(t, fmt.Sprintf("%s: checkpoint %d", what, i), s, mark.state, mark.at)
+	}
+	t.Equal(what+": checkpoints", t.Marks(m), ids)
+	c := t.Stats(m)
+	t.Equal(what+": counts", []int{c.UserKeys, c.Notes, c.Checkpoints}, []int{len(is.state.at(is.now)), len(is.state.notes), len(ids)})
+}
+
+func same(t *T, what string, got *working.Snapshot, want modelState, now time.Duration) {
+	t.Helper()
+	t.Equal(what+": values", got.Values, want.at(now))
+	for key, d := range got.TTL {
+		t.About(what+": lifetime of "+key, d, want.values[key].over-now)
+	}
+	status := ""
+	if got.Task != nil {
+		status = got.Task.Status
+	}
+	t.Equal(what+": task", status, want.task)
+	texts := []string{}
+	for _, n := range got.Notes {
+		texts = append(texts, n.Text)
+	}
+	t.Equal(what+": scratchpad", texts, append([]string{}, want.notes...))
+}

@@ -1,0 +1,186 @@
+package workingtest
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/working"
+)
+
+// Fixture is an empty home under test.
+type Fixture struct {
+	Home working.Home
+	// Again opens the same data as another process would; nil where there is no
+	// such thing.
+	Again func(t *testing.T) working.Home
+	// Advance lets time pass.
+	Advance func(d time.Duration)
+	// Jump sets the wall clock of this process, either way, while no time passes.
+	Jump func(d time.Duration)
+}
+
+// Run runs every case on a home of its own.
+func Run(t *testing.T, open func(t *testing.T) *Fixture) {
+	n := 0
+	for _, group := range []struct {
+		name  string
+		cases []Case
+	}{
+		{"values", valueCases}, {"atomic", atomicCases}, {"ttl", ttlCases}, {"limits", limitCases}, {"task", taskCases},
+		{"scratchpad", scratchpadCases}, {"checkpoints", checkpointCases}, {"scopes", scopeCases}, {"concurrent", concurrentCases},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for _, c := range group.cases {
+				n++
+				t.Run(c.Name, func(t *testing.T) {
+					f := open(t)
+					c.Run(&T{T: t, Fixture: f, Ctx: t.Context()})
+				})
+			}
+		})
+	}
+	t.Logf("%d cases", n)
+}
+
+// Case is one case of the suite.
+type Case struct {
+	Name string
+	Run  func(t *T)
+}
+
+// T is what a case has in hand.
+type T struct {
+	*testing.T
+	*Fixture
+	Ctx context.Context
+}
+
+var session = working.Scope{Project: "p", Session: "s"}
+
+// Open attaches to the scope that most cases use.
+func (t *T) Open(opts *working.Options) *working.Memory {
+	t.Helper()
+	return t.OpenOn(t.Home, session, opts)
+}
+
+// OpenOn attaches to a scope of a home.
+func (t *T) OpenOn(h working.Home, s working.Scope, opts *working.Options) *working.Memory {
+	t.Helper()
+	m, err := working.Open(t.Ctx, h, s, opts)
+	t.OK(err)
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// OK wants no error.
+func (t *T) OK(err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Fails wants an error that matches.
+func (t *T) Fails(err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("error %v, want one that matches %v", err, want)
+	}
+}
+
+// Equal wants two things that are deeply equal.
+func (t *T) Equal(what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: got %#v, want %#v", what, got, want)
+	}
+}
+
+// Set stores a value.
+func (t *T) Set(m *working.Memory, key string, v any, opts ...working.SetOption) {
+	t.Helper()
+	t.OK(m.Set(t.Ctx, key, v, opts...))
+}
+
+// Has wants a key to have a value.
+func (t *T) Has(m *working.Memory, key string, want any) {
+	t.Helper()
+	v, found, err := m.Get(t.Ctx, key)
+	t.OK(err)
+	if !found {
+		t.Errorf("%q is not there, want %#v", key, want)
+		return
+	}
+	t.Equal(key, v, want)
+}
+
+// Lacks wants a key not to be there, whoever asks.
+func (t *T) Lacks(m *working.Memory, key string) {
+	t.Helper()
+	v, found, err := m.Get(t.Ctx, key)
+	t.OK(err)
+	t.Equal("Get of "+key, []any{v, found}, []any{nil, false})
+	exists, err := m.Exists(t.Ctx, key)
+	t.OK(err)
+	t.Equal("Exists of "+key, exists, false)
+	_, found, err = m.TTL(t.Ctx, key)
+	t.OK(err)
+	t.Equal("TTL of "+key, found, false)
+	_, found, err = m.Entry(t.Ctx, key)
+	t.OK(err)
+	t.Equal("Entry of "+key, found, false)
+	many, err := m.GetMany(t.Ctx, key)
+	t.OK(err)
+	t.Equal("GetMany of "+key, many, map[string]any{})
+	all, err := m.All(t.Ctx)
+	t.OK(err)
+	if _, ok := all[key]; ok {
+		t.Errorf("All has %q", key)
+	}
+	keys, err := m.Keys(t.Ctx, "*")
+	t.OK(err)
+	for _, k := range keys {
+		if k == key {
+			t.Errorf("Keys has %q", key)
+		}
+	}
+}
+
+// Keys wants these keys and no other ones.
+func (t *T) Keys(m *working.Memory, want ...string) {
+	t.Helper()
+	keys, err := m.Keys(t.Ctx, "*")
+	t.OK(err)
+	t.Equal("keys", append([]string{}, keys...), append([]string{}, want...))
+}
+
+// Stats counts.
+func (t *T) Stats(m *working.Memory) working.Stats {
+	t.Helper()
+	s, err := m.Stats(t.Ctx)
+	t.OK(err)
+	return s
+}
+
+// TTL reads the remaining lifetime of a key that is there.
+func (t *T) TTL(m *working.Memory, key string) time.Duration {
+	t.Helper()
+	d, found, err := m.TTL(t.Ctx, key)
+	t.OK(err)
+	if !found {
+		t.Errorf("%q is not there", key)
+	}
+	return d
+}
+
+// About wants a remaining lifetime: a server's clock goes on while a case runs,
+// and a slow machine may take its time.
+func (t *T) About(what string, got, want time.Duration) {
+	t.Helper()
+	if got > want || got < want-20*time.Second {
+		t.Errorf("%s: %v remain, want %v", what, got, want)
+	}
+}
