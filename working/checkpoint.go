@@ -112,10 +112,11 @@ func (m *Memory) load(ctx context.Context, id string) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSnapshot(&res)
+	return NewSnapshot(&res)
 }
 
-func newSnapshot(res *Result) (_ *Snapshot, err error) {
+// NewSnapshot makes a Snapshot of the Result of an OpLoad.
+func NewSnapshot(res *Result) (_ *Snapshot, err error) {
 	s := &Snapshot{TTL: map[string]time.Duration{}, Notes: res.Notes}
 	if len(res.Checkpoints) > 0 {
 		s.Info = res.Checkpoints[0]

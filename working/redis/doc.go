@@ -1,0 +1,2 @@
+// Package redis keeps working memory in Redis or Valkey.
+package redis

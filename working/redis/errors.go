@@ -1,0 +1,140 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/working"
+)
+
+// Error says what Redis did not do. It matches Kind, and what Err matches.
+type Error struct {
+	Op   string // what was being done, and on which scope
+	Kind error  // ErrUnavailable, ErrPermission, ErrReadOnly, ErrLimit, ErrOutcomeUnknown or ErrInvalid of package working
+	Err  error  // what Redis or the connection said
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("redis: %s: %v: %v", e.Op, e.Kind, e.Err)
+}
+
+// Unwrap makes the error match both.
+func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
+
+// kinds of what a server answers, by the first word.
+var kinds = []struct {
+	word string
+	kind error
+	fix  string
+}{
+	{"WRONGPASS", errs.ErrPermission, "user or password in the URL are wrong"},
+	{"NOAUTH", errs.ErrPermission, "the server wants a password; put it into the URL as redis://user:password@host"},
+	{"ERR AUTH", errs.ErrPermission, "the server has no password; leave it out of the URL"},
+	{"ERR invalid password", errs.ErrPermission, "the password in the URL is wrong"},
+	{"NOPERM", errs.ErrPermission, "the ACL user needs the keys of the prefix and the commands of the package comment"},
+	{"READONLY", errs.ErrReadOnly, "this is a replica; name the primary in the URL"},
+	{"MISCONF", errs.ErrReadOnly, "the server cannot write its snapshot and refuses writes"},
+	{"NOREPLICAS", errs.ErrReadOnly, "the server has fewer replicas than it needs to take writes"},
+	{"OOM", errs.ErrLimit, "the server is at its maxmemory"},
+	{"LOADING", working.ErrUnavailable, "the server is reading its data"},
+	{"BUSY", working.ErrUnavailable, "the server runs somebody's script"},
+	{"MASTERDOWN", working.ErrUnavailable, ""},
+	{"CLUSTERDOWN", working.ErrUnavailable, ""},
+	{"TRYAGAIN", working.ErrUnavailable, ""},
+	{"MOVED", errs.ErrInvalid, "this is a cluster; add cluster=true to the URL"},
+	{"CROSSSLOT", errs.ErrInvalid, ""},
+	{"ERR max number of clients", working.ErrUnavailable, ""},
+	{"ERR This instance has cluster support disabled", errs.ErrInvalid, "this is no cluster; leave cluster=true out of the URL"},
+	{"ERR DB index", errs.ErrInvalid, "the server has no such database"},
+}
+
+// failure makes an error of ours of one of go-redis. writes: it could have
+// changed something, so that a connection that broke leaves its outcome open.
+func failure(op, prefix string, writes bool, err error) error {
+	if err == nil {
+		return nil
+	}
+	if reply, ok := errors.AsType[goredis.Error](err); ok && !errors.Is(err, goredis.Nil) {
+		return answered(op, prefix, reply)
+	}
+	switch {
+	case errors.Is(err, goredis.ErrClosed):
+		return errs.ErrClosed
+	case notSent(err):
+		return &Error{Op: op, Kind: working.ErrUnavailable, Err: err}
+	case writes:
+		return &Error{Op: op, Kind: errs.ErrOutcomeUnknown, Err: err}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("redis: %s: %w", op, err)
+	}
+	return &Error{Op: op, Kind: working.ErrUnavailable, Err: err}
+}
+
+// notSent tells that the command never left: no connection, or none free.
+func notSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, goredis.ErrPoolTimeout) || errors.Is(err, goredis.ErrPoolExhausted)
+}
+
+func answered(op, prefix string, reply error) error {
+	text := reply.Error()
+	for _, k := range kinds {
+		if strings.HasPrefix(text, k.word) {
+			if k.fix != "" {
+				reply = fmt.Errorf("%w (%s)", reply, k.fix)
+			}
+			return &Error{Op: op, Kind: k.kind, Err: reply}
+		}
+	}
+	return &Error{Op: op, Kind: errs.ErrInvalid, Err: reply}
+}
+
+// refusal makes the error of working memory of what a script refused, nil if it
+// is not one.
+func refusal(r *working.Request, err error) error {
+	text := ""
+	if reply, ok := errors.AsType[goredis.Error](err); ok {
+		text = reply.Error()
+	}
+	at := strings.Index(text, "VARVE")
+	if at < 0 {
+		return nil
+	}
+	word, rest, _ := strings.Cut(text[at:], " ")
+	part := strings.SplitN(rest, " ", 3)
+	for len(part) < 3 {
+		part = append(part, "")
+	}
+	switch word {
+	case "VARVETYPE":
+		return &errs.CorruptionError{Path: part[2], Offset: -1, Err: fmt.Errorf("%w: the key holds a %s, not a %s: something else than working memory wrote it", working.ErrWrongType, part[0], part[1])}
+	case "VARVECONFLICT":
+		return &working.ConflictError{Name: rest}
+	case "VARVELIMIT":
+		limit, _ := strconv.ParseInt(part[1], 10, 64)
+		need, _ := strconv.ParseInt(part[2], 10, 64)
+		return &working.LimitError{Scope: r.Scope, What: part[0], Limit: limit, Need: need}
+	case "VARVEINTEGER":
+		return &errs.FieldError{Field: incremented(r), Value: errs.Quote(rest), Err: working.ErrNotInteger}
+	case "VARVEOVERFLOW":
+		return &errs.FieldError{Field: incremented(r), Value: rest, Err: working.ErrOverflow}
+	case "VARVEMISSING":
+		return &working.CheckpointError{ID: rest, Err: errs.ErrNotFound}
+	case "VARVECORRUPT":
+		return &working.CheckpointError{ID: part[0], Err: fmt.Errorf("%w: checkpoint %s, on which it rests, is missing or damaged", errs.ErrCorrupt, part[1])}
+	}
+	return nil
+}
+
+func incremented(r *working.Request) string {
+	op, _ := r.Op.(working.OpIncrement)
+	key, _ := working.UserKey(op.Name)
+	return "key " + errs.Quote(key)
+}

@@ -1,0 +1,187 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/working"
+)
+
+// EventKind says what an Event tells.
+type EventKind string
+
+// The kinds of events.
+const (
+	FallbackBegan EventKind = "fallback began" // Err: why
+	FallbackEnded EventKind = "fallback ended" // Written: what is not in Redis
+)
+
+// Event tells of a fallback. Events come one at a time, in order.
+type Event struct {
+	Kind    EventKind
+	Time    time.Time
+	Err     error
+	Written []Written
+}
+
+// Written is what a scope came to hold while the process stood in for Redis. It
+// began as nothing: what Redis had could not be seen. It is in no home any more;
+// whoever wants it there has to write it.
+type Written struct {
+	Scope       working.Scope
+	State       *working.Snapshot
+	Checkpoints []*working.Snapshot
+	Err         error // what of it could not be read
+}
+
+// standIn is the home in the process that stands in for Redis.
+type standIn struct {
+	ping  func(context.Context) error
+	every time.Duration
+	tell  func(Event)
+	clock working.Clock
+	local atomic.Pointer[working.Local] // nil: Redis is asked
+
+	mu      sync.RWMutex // read-held while an operation is on local, held while that begins and ends
+	closed  bool
+	stop    context.CancelFunc
+	watch   sync.WaitGroup
+	written []Written
+}
+
+func newStandIn(o *Options, ping func(context.Context) error) *standIn {
+	s := &standIn{ping: ping, every: o.RetryAfter, tell: o.OnEvent, clock: o.Clock}
+	if s.every == 0 {
+		s.every = time.Second
+	}
+	if s.tell == nil {
+		s.tell = func(Event) {}
+	}
+	if s.clock == nil {
+		s.clock = working.SystemClock()
+	}
+	return s
+}
+
+func (s *standIn) active() bool { return s.local.Load() != nil }
+
+// do carries out an operation; false when Redis is to be asked.
+func (s *standIn) do(ctx context.Context, r *working.Request) (working.Result, bool, error) {
+	if !s.active() {
+		return working.Result{}, false, nil
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	l := s.local.Load()
+	if l == nil {
+		return working.Result{}, false, nil
+	}
+	res, err := l.Do(ctx, r)
+	return res, true, err
+}
+
+// begin makes the process stand in, and looks for Redis until it is back.
+func (s *standIn) begin(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.active() {
+		return
+	}
+	s.local.Store(working.NewLocal(s.clock))
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	s.tell(Event{Kind: FallbackBegan, Time: s.clock.Wall(), Err: why})
+	s.watch.Go(func() { s.look(ctx) })
+}
+
+func (s *standIn) look(ctx context.Context) {
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if s.ping(ctx) != nil {
+				continue
+			}
+			s.mu.Lock()
+			s.end(nil)
+			s.mu.Unlock()
+			return
+		}
+	}
+}
+
+// end is called with mu held: no operation is on local, and none comes.
+func (s *standIn) end(why error) {
+	l := s.local.Load()
+	if l == nil {
+		return
+	}
+	s.stop()
+	all := collect(l)
+	s.written = append(s.written, all...)
+	s.local.Store(nil)
+	s.tell(Event{Kind: FallbackEnded, Time: s.clock.Wall(), Err: why, Written: all})
+}
+
+func (s *standIn) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.end(errs.ErrClosed)
+	s.mu.Unlock()
+	s.watch.Wait()
+}
+
+// collect reads everything of a home. It is in this process and cannot fail,
+// but for what somebody wrote that cannot be read back.
+func collect(l *working.Local) []Written {
+	ctx := context.Background()
+	var all []Written
+	for scope := range l.Scopes(ctx) {
+		w := Written{Scope: scope}
+		read := func(id string) *working.Snapshot {
+			res, err := l.Do(ctx, &working.Request{Scope: scope, Op: working.OpLoad{ID: id}})
+			if err != nil {
+				w.Err = errors.Join(w.Err, err)
+				return nil
+			}
+			snap, err := working.NewSnapshot(&res)
+			w.Err = errors.Join(w.Err, err)
+			return snap
+		}
+		w.State = read("")
+		res, err := l.Do(ctx, &working.Request{Scope: scope, Op: working.OpCheckpoints{}})
+		w.Err = errors.Join(w.Err, err)
+		for _, cp := range res.Checkpoints {
+			w.Checkpoints = append(w.Checkpoints, read(cp.ID))
+		}
+		if !w.empty() {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// empty is a scope that was only attached to.
+func (w *Written) empty() bool {
+	return w.Err == nil && len(w.Checkpoints) == 0 && len(w.State.Values) == 0 && len(w.State.Notes) == 0 && w.State.Task == nil
+}
+
+// Meanwhile hands over what fallbacks that have ended came to hold, and forgets
+// it. A host without OnEvent finds it here.
+func (h *Home) Meanwhile() []Written {
+	if h.stand == nil {
+		return nil
+	}
+	h.stand.mu.Lock()
+	defer h.stand.mu.Unlock()
+	all := h.stand.written
+	h.stand.written = nil
+	return all
+}

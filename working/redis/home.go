@@ -1,0 +1,201 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/working"
+)
+
+// Home keeps working memory in Redis or Valkey. For concurrent use.
+type Home struct {
+	client  goredis.UniversalClient
+	prefix  string
+	scripts *scripts
+	stand   *standIn // nil without Options.Fallback
+	once    sync.Once
+	close   error
+}
+
+// Open connects. Redis that cannot be reached is an error, or begins a fallback,
+// by option; a wrong password is always an error.
+func Open(ctx context.Context, o Options) (*Home, error) {
+	client, err := o.client()
+	if err != nil {
+		return nil, err
+	}
+	s, err := loadScripts()
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	h := &Home{client: client, prefix: o.prefix(), scripts: s}
+	if o.Fallback {
+		h.stand = newStandIn(&o, h.ping)
+	}
+	if err := h.ping(ctx); err != nil {
+		if h.stand == nil || !errors.Is(err, working.ErrUnavailable) {
+			return nil, errors.Join(err, client.Close())
+		}
+		h.stand.begin(err)
+	}
+	return h, nil
+}
+
+// Name is "redis".
+func (h *Home) Name() string { return "redis" }
+
+// Check asks the server, whatever stands in for it.
+func (h *Home) Check(ctx context.Context) error { return h.ping(ctx) }
+
+func (h *Home) ping(ctx context.Context) error {
+	return failure("ping", "", false, h.client.Ping(ctx).Err())
+}
+
+// Release does nothing: the process holds nothing of a scope.
+func (h *Home) Release(context.Context, working.Scope) error { return nil }
+
+// UsingFallback tells whether the process stands in for Redis right now.
+func (h *Home) UsingFallback() bool { return h.stand != nil && h.stand.active() }
+
+// Close closes the connections. What a fallback holds then is told to OnEvent
+// and stays in Meanwhile.
+func (h *Home) Close() error {
+	h.once.Do(func() {
+		if h.stand != nil {
+			h.stand.close()
+		}
+		h.close = h.client.Close()
+	})
+	return h.close
+}
+
+// key of a scope: the tag in braces keeps a scope on one node of a cluster.
+func (h *Home) key(s working.Scope, rest string) string {
+	return h.prefix + "{" + s.Key() + "}:" + rest
+}
+
+// Do carries out one operation.
+func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return working.Result{}, err
+	}
+	if h.stand != nil {
+		if res, ok, err := h.stand.do(ctx, r); ok {
+			return res, err
+		}
+	}
+	res, err := h.do(ctx, r)
+	if err == nil || h.stand == nil {
+		return res, err
+	}
+	switch {
+	case errors.Is(err, working.ErrUnavailable):
+		h.stand.begin(err)
+		if res, ok, err := h.stand.do(ctx, r); ok {
+			return res, err
+		}
+	case errors.Is(err, working.ErrOutcomeUnknown) && ctx.Err() == nil:
+		// Redis went while it had this one. What comes next goes elsewhere; this
+		// one may have happened, so it is not done a second time.
+		h.stand.begin(err)
+	}
+	return res, err
+}
+
+// once is a command that go-redis must not send a second time.
+type once struct{ *goredis.Cmd }
+
+// NoRetry is asked by go-redis.
+func (once) NoRetry() bool { return true }
+
+// run runs a script; the script itself is sent only when the server does not
+// have it. A read that was cut off is asked once more.
+func (h *Home) run(ctx context.Context, s *script, r *working.Request, args ...any) (any, error) {
+	key, writes := h.key(r.Scope, "m"), working.Writes(r.Op)
+	send := func(what, text string) (any, error) {
+		cmd := once{goredis.NewCmd(ctx, append([]any{what, text, 1, key}, args...)...)}
+		_ = h.client.Process(ctx, cmd)
+		return cmd.Result()
+	}
+	for again := false; ; again = true {
+		v, err := send("evalsha", s.sha)
+		if goredis.HasErrorPrefix(err, "NOSCRIPT") {
+			v, err = send("eval", s.text)
+		}
+		err = failure(fmt.Sprintf("%T of %s", r.Op, r.Scope.Key()), h.prefix, writes, err)
+		if err == nil || again || writes || ctx.Err() != nil || !errors.Is(err, working.ErrUnavailable) {
+			return v, err
+		}
+	}
+}
+
+// Scopes lists the scopes, node by node. A key that is not of this package is
+// named by an error.
+func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
+	return func(yield func(working.Scope, error) bool) {
+		if h.stand != nil && h.stand.active() {
+			for s, err := range h.stand.local.Load().Scopes(ctx) {
+				if !yield(s, err) {
+					return
+				}
+			}
+			return
+		}
+		keys, err := h.scan(ctx, escapeGlob(h.prefix)+"{*}:m")
+		if err != nil {
+			yield(working.Scope{}, err)
+			return
+		}
+		for key := range keys {
+			name := strings.TrimSuffix(strings.TrimPrefix(key, h.prefix+"{"), "}:m")
+			s, err := working.ParseScope(name)
+			if err != nil {
+				err = &errs.CorruptionError{Path: key, Offset: -1, Err: err}
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// scan collects before anything is yielded: whoever ranges may write, and SCAN
+// may name a key twice.
+func (h *Home) scan(ctx context.Context, pattern string) (map[string]bool, error) {
+	keys := map[string]bool{}
+	var mu sync.Mutex
+	node := func(ctx context.Context, c goredis.Cmdable) error {
+		for cursor := uint64(0); ; {
+			page, next, err := c.Scan(ctx, cursor, pattern, 1000).Result()
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			for _, key := range page {
+				keys[key] = true
+			}
+			mu.Unlock()
+			if cursor = next; cursor == 0 {
+				return nil
+			}
+		}
+	}
+	var err error
+	if c, ok := h.client.(*goredis.ClusterClient); ok {
+		err = c.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error { return node(ctx, c) })
+	} else {
+		err = node(ctx, h.client)
+	}
+	return keys, failure("scan", h.prefix, false, err)
+}
+
+func escapeGlob(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
+}
