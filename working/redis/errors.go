@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 
@@ -79,8 +78,8 @@ func failure(op, prefix string, writes bool, err error) error {
 
 // notSent tells that the command never left: no connection, or none free.
 func notSent(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial" || errors.Is(err, goredis.ErrPoolTimeout) || errors.Is(err, goredis.ErrPoolExhausted)
+	var dial *dialError
+	return errors.As(err, &dial) || errors.Is(err, goredis.ErrPoolTimeout) || errors.Is(err, goredis.ErrPoolExhausted)
 }
 
 func answered(op, prefix string, reply error) error {

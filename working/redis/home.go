@@ -96,12 +96,13 @@ func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, erro
 		return res, err
 	}
 	switch {
+	case ctx.Err() != nil: // the caller went, not Redis
 	case errors.Is(err, working.ErrUnavailable):
 		h.stand.begin(err)
 		if res, ok, err := h.stand.do(ctx, r); ok {
 			return res, err
 		}
-	case errors.Is(err, working.ErrOutcomeUnknown) && ctx.Err() == nil:
+	case errors.Is(err, working.ErrOutcomeUnknown):
 		// Redis went while it had this one. What comes next goes elsewhere; this
 		// one may have happened, so it is not done a second time.
 		h.stand.begin(err)

@@ -80,7 +80,8 @@ func (o *Options) client() (goredis.UniversalClient, error) {
 		if err != nil {
 			return nil, bad("Options.URL", hidden, fmt.Errorf("%w", err))
 		}
-		c.MaxRetries, c.Protocol, c.DisableRoutingPolicies = -1, 2, true
+		c.MaxRetries, c.Protocol, c.DisableRoutingPolicies, c.DisableIdentity = -1, 2, true, true
+		c.Dialer = dialer(&goredis.Options{DialTimeout: dialTimeout(c.DialTimeout), TLSConfig: c.TLSConfig})
 		c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return goredis.NewClusterClient(c), nil
 	}
@@ -88,7 +89,16 @@ func (o *Options) client() (goredis.UniversalClient, error) {
 	if err != nil {
 		return nil, bad("Options.URL", hidden, fmt.Errorf("%w", err))
 	}
-	c.MaxRetries, c.Protocol = -1, 2
+	c.MaxRetries, c.Protocol, c.DisableIdentity = -1, 2, true
+	c.Dialer = dialer(&goredis.Options{DialTimeout: dialTimeout(c.DialTimeout), TLSConfig: c.TLSConfig})
 	c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return goredis.NewClient(c), nil
+}
+
+// dialTimeout is go-redis's own default where the URL says nothing.
+func dialTimeout(d time.Duration) time.Duration {
+	if d == 0 {
+		return 5 * time.Second
+	}
+	return max(d, 0)
 }

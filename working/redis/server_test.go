@@ -7,12 +7,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 )
 
 // server is a real server in a folder of its own.
@@ -149,7 +149,13 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if s := shared.s; s != nil {
 		s.kill()
-		os.RemoveAll(filepath.Clean(s.dir))
+		os.RemoveAll(s.dir)
+	}
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 	}
 	os.Exit(code)
 }

@@ -1,3 +1,0 @@
-package redis_test
-
-func child() int { return 0 }
