@@ -1,14 +1,12 @@
 package redis_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -280,32 +278,6 @@ func TestDown(t *testing.T) {
 	}
 	if again := attach(t, h); !again.Created().Equal(created) {
 		t.Errorf("created %v, then %v", created, again.Created())
-	}
-}
-
-// A server that stands still has the command: whether it carries it out nobody
-// knows, and it is not sent a second time.
-func TestPaused(t *testing.T) {
-	s := start(t)
-	h := open(t, redis.Options{URL: s.url() + "?read_timeout=100ms"})
-	m := attach(t, h)
-	_, err := m.Increment(t.Context(), "n", 1)
-	ok(t, err)
-	ok(t, s.cmd.Process.Signal(syscall.SIGSTOP))
-	_, err = m.Increment(t.Context(), "n", 1)
-	fails(t, err, working.ErrOutcomeUnknown)
-	_, _, err = m.Get(t.Context(), "n")
-	fails(t, err, working.ErrUnavailable)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, _, err = m.Get(ctx, "n")
-	if err == nil {
-		t.Error("a server that stands still answers")
-	}
-	ok(t, s.cmd.Process.Signal(syscall.SIGCONT))
-	v, _, err := m.Get(t.Context(), "n")
-	if err != nil || v != 1.0 && v != 2.0 {
-		t.Errorf("the command was sent once, but n is %v, %v", v, err)
 	}
 }
 

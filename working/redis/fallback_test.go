@@ -2,7 +2,6 @@ package redis_test
 
 import (
 	"errors"
-	"syscall"
 	"testing"
 	"time"
 
@@ -112,25 +111,4 @@ func TestFallbackFromTheStart(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	fails(t, m.Set(t.Context(), "k", 2), working.ErrClosed)
-}
-
-// A write that Redis had when it stood still is not done a second time here.
-func TestFallbackOutcomeUnknown(t *testing.T) {
-	s := start(t)
-	events := make(chan redis.Event, 10)
-	h := open(t, redis.Options{URL: s.url() + "?read_timeout=100ms", Fallback: true, RetryAfter: 5 * time.Millisecond, OnEvent: func(e redis.Event) { events <- e }})
-	m := attach(t, h)
-	ok(t, s.cmd.Process.Signal(syscall.SIGSTOP))
-	_, err := m.Increment(t.Context(), "n", 1)
-	fails(t, err, working.ErrOutcomeUnknown)
-	next(t, events, redis.FallbackBegan)
-	lacks(t, m, "n")
-	ok(t, s.cmd.Process.Signal(syscall.SIGCONT))
-	if e := next(t, events, redis.FallbackEnded); len(e.Written) != 0 {
-		t.Errorf("%+v", e)
-	}
-	// Redis may take it up now, or has seen that the connection is gone.
-	if v, found, err := m.Get(t.Context(), "n"); err != nil || found && v != 1.0 {
-		t.Errorf("n is %v, %v", v, err)
-	}
 }
