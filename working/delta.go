@@ -1,5 +1,16 @@
 package working
 
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
 // ChangeKind is what a Change does.
 type ChangeKind string
 
@@ -18,13 +29,13 @@ const (
 
 // Change is one step of a Delta, as plain data.
 type Change struct {
-	Kind     ChangeKind `json:"do"`
-	Name     string     `json:"name,omitempty"`
-	Value    []byte     `json:"value,omitempty"`
-	Deadline int64      `json:"deadline,omitempty"` // tick at which it is over; 0: never
-	ID       string     `json:"id,omitempty"`
-	Text     string     `json:"text,omitempty"`
-	Keep     int        `json:"keep,omitempty"`
+	Kind     ChangeKind
+	Name     string
+	Value    []byte
+	Deadline int64 // tick at which it is over; 0: never
+	ID       string
+	Text     string
+	Keep     int
 }
 
 // Delta is what an operation changes: outcomes, not conditions. Values stand in
@@ -41,3 +52,47 @@ type Delta struct {
 func (d *Delta) Empty() bool { return len(d.Changes) == 0 }
 
 func (d *Delta) add(c Change) { d.Changes = append(d.Changes, c) }
+
+type changeJSON struct {
+	Kind     ChangeKind     `json:"do"`
+	Name     string         `json:"name,omitempty"`
+	Value    jsontext.Value `json:"value,omitempty"`
+	Deadline int64          `json:"deadline,omitempty"`
+	ID       string         `json:"id,omitempty"`
+	Text     string         `json:"text,omitempty"`
+	Keep     int            `json:"keep,omitempty"`
+}
+
+// Encode writes the changes as one line of JSON, as a log may keep them. Values
+// stand in it as they are.
+func (d *Delta) Encode() ([]byte, error) {
+	list := make([]changeJSON, len(d.Changes))
+	for i, c := range d.Changes {
+		list[i] = changeJSON{Kind: c.Kind, Name: c.Name, Value: jsontext.Value(c.Value), Deadline: c.Deadline, ID: c.ID, Text: c.Text, Keep: c.Keep}
+	}
+	out, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("working: changes: %w", err)
+	}
+	return out, nil
+}
+
+// DecodeDelta reads what Encode wrote.
+func DecodeDelta(text []byte) (*Delta, error) {
+	var list []changeJSON
+	if err := json.Unmarshal(text, &list, json.RejectUnknownMembers(true)); err != nil {
+		return nil, &errs.FieldError{Field: "changes", Err: err}
+	}
+	d := &Delta{}
+	for i, c := range list {
+		if !slices.Contains(changeKinds, c.Kind) || (c.Kind == ChangePut) != (len(c.Value) > 0) || (c.Kind == ChangePut || c.Kind == ChangeDelete) != itemName(c.Name) {
+			return nil, &errs.FieldError{Field: fmt.Sprintf("changes[%d]", i), Value: errs.Quote(string(c.Kind)), Err: errors.New("it is no change of working memory")}
+		}
+		d.add(Change{Kind: c.Kind, Name: c.Name, Value: slices.Clone(c.Value), Deadline: c.Deadline, ID: c.ID, Text: c.Text, Keep: c.Keep})
+	}
+	return d, nil
+}
+
+var changeKinds = []ChangeKind{ChangeAttach, ChangePut, ChangeDelete, ChangeAppend, ChangeEmpty, ChangeMark, ChangeDiscard, ChangeRestore, ChangeDrop}
+
+func itemName(name string) bool { return name == taskName || len(name) > 1 && isUser(name) }
