@@ -116,8 +116,30 @@ func assign[T any](to *T, v *T) {
 	}
 }
 
+// MarshalJSON writes the members beside those of Extra.
+func (t Task) MarshalJSON() ([]byte, error) {
+	all, err := t.members()
+	if err != nil {
+		return nil, err
+	}
+	if !t.UpdatedAt.IsZero() {
+		all["updated_at"] = taskTime(t.UpdatedAt)
+	}
+	return encodeValue("task", all)
+}
+
+func taskTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
 func encodeTask(t *Task) ([]byte, error) {
-	bad := func(field string, v any, why string) ([]byte, error) {
+	all, err := t.members()
+	if err != nil {
+		return nil, err
+	}
+	return encodeValue("task", all)
+}
+
+func (t *Task) members() (map[string]any, error) {
+	bad := func(field string, v any, why string) (map[string]any, error) {
 		return nil, &errs.FieldError{Field: "task." + field, Value: fmt.Sprint(v), Err: errors.New(why)}
 	}
 	switch {
@@ -129,14 +151,14 @@ func encodeTask(t *Task) ([]byte, error) {
 		return bad("total_steps", t.TotalSteps, "a number of steps is not negative")
 	}
 	all := map[string]any{"description": t.Description, "status": t.Status, "current_step": t.CurrentStep, "total_steps": t.TotalSteps,
-		"progress_percent": min(100, max(0, t.Progress)), "started_at": t.StartedAt.UTC().Format("2006-01-02T15:04:05.000000Z")}
+		"progress_percent": min(100, max(0, t.Progress)), "started_at": taskTime(t.StartedAt)}
 	for name, v := range t.Extra {
 		if slices.Contains(taskMembers, name) {
 			return bad("extra", name, "the task has a member of this name; set it there")
 		}
 		all[name] = v
 	}
-	return encodeValue("task", all)
+	return all, nil
 }
 
 func decodeTask(it Item) (Task, error) {
