@@ -16,6 +16,7 @@ type conditions struct {
 	absent   bool
 	modified *time.Time
 	missing  bool // members need not be there; no condition
+	misfit   bool // an embedding may have any dimension; no condition
 }
 
 // IfVersion holds when the newest version is this one: the Version of a Memory
@@ -27,6 +28,11 @@ func IfAbsent() Cond { return func(c *conditions) { c.absent = true } }
 
 // IfUnmodifiedSince holds when it was not written after this time.
 func IfUnmodifiedSince(t time.Time) Cond { return func(c *conditions) { c.modified = &t } }
+
+// AnyDimension lets an embedding have another dimension than the store's: the
+// memory is stored as it is, and is not found by vector. It is no condition:
+// imports need it, and CheckVectors lists such memories.
+func AnyDimension() Cond { return func(c *conditions) { c.misfit = true } }
 
 func conditionsOf(list []Cond) conditions {
 	var c conditions

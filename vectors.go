@@ -20,7 +20,7 @@ import (
 // vectors is what this process has of the vectors. Nothing of it exists before
 // the first search: putting and deleting pays nothing for it.
 type vectors struct {
-	lock ctxMutex // for all but dim
+	lock ctxMutex // for these
 	view *vector.View
 	upTo wal.LSN // below which the view's overlay has everything since
 	of   tables  // of the index that from was found with
@@ -29,8 +29,7 @@ type vectors struct {
 
 	mu     sync.Mutex
 	heal   healed
-	looked looked // for the dimension, while it is not known
-	dim    atomic.Int64
+	looked looked
 }
 
 // tables are the files of an index: the same pointers are the same files.
@@ -114,7 +113,7 @@ func (st *Store) fillView(ctx context.Context) error {
 	}
 	of := tablesOf(set)
 	_ = set.Release() // the pointers are only compared
-	if v.view == nil || of != v.of {
+	if v.view == nil || of != v.of || st.reshaped(v.view) {
 		if err := st.openView(ctx); err != nil {
 			return err
 		}
@@ -140,6 +139,12 @@ func (st *Store) fillView(ctx context.Context) error {
 	}
 	v.upTo = at
 	return nil
+}
+
+// reshaped says that config.json wants other vectors than a view has.
+func (st *Store) reshaped(view *vector.View) bool {
+	metric, dim := st.vectorShape(view.Set())
+	return metric != view.Metric() || dim != 0 && view.Dim() != 0 && dim != view.Dim()
 }
 
 // overlayVector tells a view of an entry. A vector that does not fit leaves its
@@ -345,7 +350,7 @@ func (st *Store) vectorModel() string {
 // vectorsCover says as of which position the vectors are complete, if they are as
 // of the index's at least.
 func (st *Store) vectorsCover(set *vector.Set, idx *index.Set) (wal.LSN, bool) {
-	if at, known := index.Vectors(idx); known && set.LSN() >= at {
+	if at, _, known := index.Vectors(idx); known && set.LSN() >= at {
 		return max(set.LSN(), idx.LSN()), true
 	}
 	st.vectors.mu.Lock()

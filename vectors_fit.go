@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
@@ -11,10 +12,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// looked is up to where no vector was found.
+// looked is what was found out about the dimension.
 type looked struct {
-	of tables
-	at wal.LSN
+	of  tables  // of the index that was asked
+	at  wal.LSN // up to where there is no vector
+	dim int     // 0: none
 }
 
 // fitVectors holds the embeddings of operations to the store's dimension. Where no
@@ -36,26 +38,36 @@ func (st *Store) fitVectors(ctx context.Context, ops []op) (listed wal.LSN, err 
 		if dim == 0 {
 			dim = len(m.Embedding)
 		}
-		if err := st.fitVector(m, dim); err != nil {
-			if len(ops) > 1 {
-				err = &BatchError{Index: i, Key: ops[i].id, Err: err}
-			}
+		err := vector.CheckFinite("embedding", m.Embedding)
+		if err == nil && len(m.Embedding) != dim {
+			err = st.fitVector(ctx, &ops[i], dim)
+		}
+		if err != nil && len(ops) > 1 {
+			err = &BatchError{Index: i, Key: ops[i].id, Err: err}
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
 	return listed, nil
 }
 
-// fitVector refuses an embedding that does not fit, or makes it fit where that is
-// wanted. What is in the caller's hands is not written to.
-func (st *Store) fitVector(m *Memory, dim int) error {
-	if err := vector.CheckFinite("embedding", m.Embedding); err != nil {
-		return err
-	}
-	n := len(m.Embedding)
-	if n == dim {
+// fitVector refuses an embedding of another dimension, or makes it fit where that
+// is wanted. One that the memory has already, from a file or an import, may stay.
+// What is in the caller's hands is not written to.
+func (st *Store) fitVector(ctx context.Context, o *op, dim int) error {
+	if o.conds.misfit {
 		return nil
 	}
+	m := o.memory
+	if o.id != "" {
+		if v, err := st.load(ctx, st.memories, o.id); err == nil {
+			if old, err := st.decode(o.id, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
+				return nil
+			}
+		}
+	}
+	n := len(m.Embedding)
 	if !st.o.VectorFit {
 		return &FieldError{Field: "embedding", Value: fmt.Sprintf("of %d dimensions", n), Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: ErrDimension}
 	}
@@ -81,9 +93,6 @@ func (st *Store) dimension(ctx context.Context) (int, wal.LSN, error) {
 		return d, 0, nil
 	}
 	v := &st.vectors
-	if d := v.dim.Load(); d != 0 {
-		return int(d), 0, nil
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for range findTries {
@@ -91,11 +100,10 @@ func (st *Store) dimension(ctx context.Context) (int, wal.LSN, error) {
 			return 0, 0, err
 		}
 		at := st.log.Applied()
-		d, err := st.findDimension(ctx)
+		err := st.findDimension(ctx)
 		switch {
-		case err == nil && d != 0:
-			v.dim.Store(int64(d))
-			return d, 0, nil
+		case err == nil && v.looked.dim != 0:
+			return v.looked.dim, 0, nil
 		case err == nil:
 			v.looked.at = at
 			return 0, at, nil
@@ -107,55 +115,64 @@ func (st *Store) dimension(ctx context.Context) (int, wal.LSN, error) {
 	return 0, 0, fmt.Errorf("looking for the store's dimension: %w", errBehind)
 }
 
-// findDimension looks for a vector: in the files and the index, once for each
-// index, and in what came since.
-func (st *Store) findDimension(ctx context.Context) (int, error) {
-	v := &st.vectors
+// findDimension looks for the dimension: once for each index, and as long as that
+// names none in what came since; v.mu is held.
+func (st *Store) findDimension(ctx context.Context) error {
+	l := &st.vectors.looked
 	idx := st.state.Set()
 	if idx == nil {
-		return 0, ErrClosed
+		return ErrClosed
 	}
 	defer idx.Release()
-	if v.looked.of != tablesOf(idx) {
-		if v.looked.at < idx.LSN() {
-			if d, err := st.filesDimension(ctx, idx); d != 0 || err != nil {
-				return d, err
-			}
-			v.looked.at = idx.LSN()
+	if of := tablesOf(idx); l.of != of {
+		dim, err := st.filesDimension(ctx, idx)
+		if err != nil {
+			return err
 		}
-		v.looked.of = tablesOf(idx)
+		*l = looked{of: of, at: max(l.at, idx.LSN()), dim: dim}
+		if dim == 0 {
+			l.at = idx.LSN()
+		}
 	}
-	list := st.state.Changes(v.looked.at, 1<<62)
-	if st.state.From() > max(v.looked.at, idx.LSN()) {
-		return 0, errBehind
+	if l.dim != 0 {
+		return nil
 	}
+	list := st.state.Changes(l.at, 1<<62)
+	if st.state.From() > l.at {
+		return errBehind
+	}
+	dims := dimensions{}
 	r := st.log.Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if _, ok := vectorKind(e.Key[0]); !ok || e.Delete {
 			continue
 		}
 		rec, err := record.Parse(e.Value)
 		if err != nil {
-			return 0, fmt.Errorf("entry %d: %w", e.LSN, err)
+			return fmt.Errorf("entry %d: %w", e.LSN, err)
 		}
-		if rec.Dims() != 0 {
-			return rec.Dims(), nil
+		if n := rec.Dims(); n != 0 {
+			number, err := frameNumber(&rec, e.LSN)
+			if err != nil {
+				return err
+			}
+			dims.add(n, number, e.LSN)
 		}
 	}
-	return 0, nil
+	l.dim = dims.decided()
+	return nil
 }
 
-// filesDimension is what the vectors that stand have, or else what the index says,
-// and where that says nothing, for it is from before there were vectors, the
-// documents.
+// filesDimension is what the index says, or, where it says nothing, the vectors
+// that stand, or the lines; and where these are from before there were vectors,
+// the documents.
 func (st *Store) filesDimension(ctx context.Context, idx *index.Set) (int, error) {
-	at, known := index.Vectors(idx)
-	if known && at == 0 {
-		return 0, nil
+	if _, dim, known := index.Vectors(idx); known {
+		return dim, nil
 	}
 	set, _ := st.loadVectors(nil)
 	if set != nil {
@@ -164,11 +181,11 @@ func (st *Store) filesDimension(ctx context.Context, idx *index.Set) (int, error
 			return d, err
 		}
 	}
-	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: vector.Empty(), dims: map[int]int{}}
+	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: vector.Empty(), dims: dimensions{}}
 	for kind := range p.edits {
 		if err := p.compare(vector.Kind(kind), nil); err != nil {
 			return 0, err
 		}
 	}
-	return p.commonest(), nil
+	return p.decide(), nil
 }

@@ -1,13 +1,10 @@
 package varve
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
@@ -25,13 +22,13 @@ type vectorPlan struct {
 	set   *vector.Set
 	dim   int // of those to write; others are left out
 	edits [2][]vector.Edit
-	dims  map[int]int // how many lines name a dimension, where they were looked at
+	dims  dimensions // of the lines that were looked at
 	line  []byte
 }
 
 // collect fills edits. complete says that set lacks nothing but list.
 func (p *vectorPlan) collect(list []index.Change, complete bool) error {
-	p.dims = map[int]int{}
+	p.dims = dimensions{}
 	var changed [2]map[string]bool
 	if !complete {
 		changed = [2]map[string]bool{{}, {}}
@@ -112,8 +109,8 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	if err != nil {
 		return e, fmt.Errorf("the line of %s: %w", quote(c.ID), err)
 	}
-	p.dims[dims]++
 	e.ID = vectorNumber(&entry)
+	p.dims.add(dims, e.ID, c.Version)
 	return e, nil
 }
 
@@ -135,8 +132,8 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 		if err != nil {
 			return fmt.Errorf("the line of %s: %w", quote(string(it.Key)), err)
 		}
-		p.dims[dims]++
 		e := vector.Edit{Key: string(it.Key), ID: vectorNumber(&line), Handle: line.Version}
+		p.dims.add(dims, e.ID, line.Version)
 		has, err := p.set.ID(kind, e.Key)
 		if err != nil {
 			return err
@@ -163,21 +160,15 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 	})
 }
 
-// commonest is the dimension that most lines name: it is the store's when no
-// vector has been written yet. Of lines that name none the documents decide.
-func (p *vectorPlan) commonest() int {
-	unknown := p.dims[index.UnknownDimension]
+// decide is the dimension that the vectors met so far have given the store, where
+// none has been written yet. Of lines that name none the documents decide.
+func (p *vectorPlan) decide() int {
+	_, unknown := p.dims[index.UnknownDimension]
 	delete(p.dims, index.UnknownDimension)
-	if len(p.dims) == 0 && unknown > 0 {
+	if len(p.dims) == 0 && unknown {
 		p.sample()
 	}
-	dims := slices.SortedFunc(maps.Keys(p.dims), func(a, b int) int {
-		return cmp.Or(cmp.Compare(p.dims[b], p.dims[a]), cmp.Compare(b, a))
-	})
-	if len(dims) == 0 {
-		return 0
-	}
-	return dims[0]
+	return p.dims.decided()
 }
 
 // sampleSize is how many documents decide about the dimension, if need be.
@@ -187,7 +178,7 @@ func (p *vectorPlan) sample() {
 	for kind := range p.edits {
 		for _, e := range p.edits[kind][:min(sampleSize, len(p.edits[kind]))] {
 			if v, err := p.read(nil, vector.Kind(kind), e); err == nil && len(v) > 0 {
-				p.dims[len(v)]++
+				p.dims.add(len(v), 0, e.Handle)
 			}
 		}
 	}
@@ -250,14 +241,14 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 
 // patchView tells a view of all that its set lacks, where nothing may be written.
 func (st *Store) patchView(ctx context.Context, view *vector.View, idx *index.Set) error {
-	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: view.Set(), dims: map[int]int{}}
+	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: view.Set(), dims: dimensions{}}
 	for kind := range p.edits {
 		if err := p.compare(vector.Kind(kind), nil); err != nil {
 			return err
 		}
 	}
 	if p.dim = view.Dim(); p.dim == 0 {
-		p.dim = p.commonest()
+		p.dim = p.decide()
 	}
 	for kind, edits := range p.edits {
 		for _, e := range edits {

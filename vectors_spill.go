@@ -23,10 +23,10 @@ import (
 // They are derived: when they cannot be written the index goes on without, and
 // says that nobody knows which are complete. Whoever needs them then compares.
 func (st *Store) spillVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool, target *index.Target) error {
-	at, err := st.writeVectors(ctx, idx, to, list, always)
+	at, dim, err := st.writeVectors(ctx, idx, to, list, always)
 	switch {
 	case err == nil:
-		target.Vectors, target.VectorsKnown = at, true
+		target.Vectors, target.Dimension, target.VectorsKnown = at, dim, true
 		st.health.vectorsFailed(nil)
 		return nil
 	case ctx.Err() != nil:
@@ -58,7 +58,7 @@ func (st *Store) healVectors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at, err := st.writeVectors(ctx, idx, to, list, false)
+	at, _, err := st.writeVectors(ctx, idx, to, list, false)
 	if err != nil {
 		return err
 	}
@@ -76,26 +76,26 @@ func (st *Store) mergeVectors(ctx context.Context) error {
 		return ErrClosed
 	}
 	defer idx.Release()
-	if at, known := index.Vectors(idx); known && at == 0 {
+	if at, _, known := index.Vectors(idx); known && at == 0 {
 		return nil
 	}
 	to := st.log.AppliedMark()
 	list, _, err := st.stateAt(ctx, idx.LSN(), to.LSN)
 	if err == nil {
-		_, err = st.writeVectors(ctx, idx, to, list, true)
+		_, _, err = st.writeVectors(ctx, idx, to, list, true)
 	}
 	return err
 }
 
 // writeVectors makes the vectors complete as of a mark, by writing no more than
-// has changed, and returns the LSN of those that are.
-func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, error) {
-	if at, known := index.Vectors(idx); known && at == 0 && !always && !st.vectors.rotten.Load() && !anyVector(list) {
-		return 0, nil // there is none, and none came
+// has changed, and returns the LSN of those that are, and their dimension.
+func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+	if at, _, known := index.Vectors(idx); known && at == 0 && !always && !st.vectors.rotten.Load() && !anyVector(list) {
+		return 0, 0, nil // there is none, and none came
 	}
 	set, why := st.loadVectors(nil)
 	if set == nil {
-		return 0, why
+		return 0, 0, why
 	}
 	defer func() { _ = set.Release() }()
 	if st.vectors.rotten.Load() {
@@ -105,21 +105,21 @@ func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, 
 		}
 	}
 	if why != nil && !st.autoRepair() {
-		return 0, why
+		return 0, 0, why
 	}
-	at, err := st.writeOver(ctx, set, why, idx, to, list, always)
+	at, dim, err := st.writeOver(ctx, set, why, idx, to, list, always)
 	if err != nil && why == nil && errors.Is(err, ErrCorrupt) && st.autoRepair() {
-		at, err = st.writeOver(ctx, set, err, idx, to, list, always)
+		at, dim, err = st.writeOver(ctx, set, err, idx, to, list, always)
 	}
 	if err == nil {
 		st.vectors.rotten.Store(false)
 	}
-	return at, err
+	return at, dim, err
 }
 
 // writeOver writes over the vectors that stand, or, where why says that they
 // cannot be used, all of them anew. What stands stays until the new is in place.
-func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, error) {
+func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	if why != nil {
 		set = vector.Empty()
 	}
@@ -128,28 +128,28 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 	complete = complete && why == nil
 	if set.LSN() > to.LSN { // a search made them complete, and the round takes a part only
 		if complete {
-			return set.LSN(), nil
+			return set.LSN(), set.Dim(), nil
 		}
 		var err error
 		to = st.log.AppliedMark()
 		if list, _, err = st.stateAt(ctx, idx.LSN(), to.LSN); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
 	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: set}
 	if err := p.collect(list, complete); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	metric, dim := st.vectorShape(set)
 	if p.dim = dim; dim == 0 {
-		p.dim = p.commonest()
+		p.dim = p.decide()
 	}
 	if p.dim == 0 || len(p.edits[0])+len(p.edits[1]) == 0 && !(always && set.HasDelta()) {
-		return set.LSN(), nil
+		return set.LSN(), set.Dim(), nil
 	}
 	plan, err := vector.List(p.edits, p.vector)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	target := vector.Target{
 		FS: st.fs, Dir: st.dir, Temp: filepath.Join(st.dir, "tmp", "index."+st.token+".vectors"), Perm: st.o.FileMode, FolderPerm: st.o.FolderMode,
@@ -161,9 +161,8 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 	}
 	w, err := write(set, target, plan)
 	if err != nil {
-		return 0, fmt.Errorf("writing the vectors: %w", st.ioError("writing", filepath.Join(st.dir, vector.Folder), err))
+		return 0, 0, fmt.Errorf("writing the vectors: %w", st.ioError("writing", filepath.Join(st.dir, vector.Folder), err))
 	}
-	st.vectors.dim.Store(int64(p.dim))
 	took := st.o.Clock().Sub(began)
 	if why != nil {
 		st.o.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
@@ -171,7 +170,7 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 	} else {
 		st.event(Event{Kind: EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
 	}
-	return w.LSN, nil
+	return w.LSN, p.dim, nil
 }
 
 // anyVector says whether a change brings a vector, or may.

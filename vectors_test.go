@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -258,6 +260,121 @@ func TestFirstVectors(t *testing.T) {
 		}
 		if good != 1 {
 			t.Fatalf("round %d: %d dimensions were decided", round, good)
+		}
+	}
+}
+
+// TestMisfits: memories whose embedding has another dimension, from an import or
+// an edited file, are stored and served, can be changed, and have no vector.
+func TestMisfits(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	if _, err := st.Put(ctx, Memory{ID: "a", Embedding: []float32{1, 2, 3}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"b", "c"} {
+		if _, err := st.Put(ctx, Memory{ID: id, Embedding: []float32{1, 2}}, AnyDimension()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := st.Update(ctx, "b", func(m *Memory) error { m.Content = "other"; return nil })
+	if err != nil || !slices.Equal(m.Embedding, []float32{1, 2}) {
+		t.Fatal(m, err)
+	}
+	if _, err := st.Update(ctx, "b", func(m *Memory) error { m.Embedding[0] = 7; return nil }); !errors.Is(err, ErrDimension) {
+		t.Fatal(err)
+	}
+	// The first has decided, whatever there is more of, and whoever looks.
+	for round := range 3 {
+		switch round {
+		case 1:
+			if err := st.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+		case 2:
+			if err := os.RemoveAll(filepath.Join(dir, vector.Folder)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		st := openTest(t, dir, &Options{NoBackground: true})
+		if _, err := st.Put(ctx, Memory{ID: "d", Embedding: []float32{3, 2}}); !errors.Is(err, ErrDimension) {
+			t.Fatal(round, err)
+		}
+		report, err := st.CheckVectors(ctx)
+		if err != nil || report.Drift() != 0 || len(report.Misfits) != 2 || report.Vectors != 1 || report.Dimension != 3 {
+			t.Fatal(round, report, err)
+		}
+	}
+}
+
+// TestVectorConfig: config.json fixes metric and dimension, also afterwards: then
+// the vectors are made anew, and those that do not fit have none.
+func TestVectorConfig(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	r := rand.New(rand.NewPCG(1, 2))
+	config := func(c *VectorConfig) error {
+		now := st.Config()
+		now.Vectors = c
+		return st.SetConfig(now)
+	}
+	if err := config(&VectorConfig{Metric: "cosine"}); !errors.Is(err, ErrInvalid) {
+		t.Fatal(err)
+	}
+	if err := config(&VectorConfig{Dimension: 16}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Put(ctx, Memory{ID: "first", Embedding: randomVector(r, 8)}); !errors.Is(err, ErrDimension) {
+		t.Fatal(err)
+	}
+	putVectors(t, st, r, 0, 20)
+	noDrift(t, st, "ip", 20)
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	m, err := st.Get(ctx, "m3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flush := range []bool{false, true} {
+		if err := config(&VectorConfig{Dimension: 16, Metric: "l2", Model: "of the test"}); err != nil {
+			t.Fatal(err)
+		}
+		if flush {
+			putVectors(t, st, r, 20, 21)
+			if err := st.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hits, err := st.Search(ctx, Query{Vector: m.Embedding, Limit: 2})
+		if err != nil || len(hits) != 2 || hits[0].ID != "m3" || hits[0].Score != 1 || hits[1].Score > 0.5 || hits[1].Score <= 0 {
+			t.Fatal(hits, err)
+		}
+		if s := st.Stats(); s.Metric != "l2" {
+			t.Fatalf("%+v", s)
+		}
+		if err := config(&VectorConfig{Dimension: 16, Metric: "ip"}); err != nil {
+			t.Fatal(err)
+		}
+		if hits, err = st.Search(ctx, Query{Vector: m.Embedding, Limit: 1}); err != nil || hits[0].ID != "m3" || hits[0].Score < 0.999 {
+			t.Fatal(hits, err)
+		}
+	}
+	if err := config(&VectorConfig{Dimension: 8}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Put(ctx, Memory{ID: "eight", Embedding: randomVector(r, 8)}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		report, err := st.CheckVectors(ctx)
+		if err != nil || report.Drift() != 0 || report.Vectors != 1 || len(report.Misfits) != 21 || report.Dimension != 8 {
+			t.Fatal(report, err)
+		}
+		if err := st.Flush(ctx); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -31,9 +31,9 @@
 // ids of who is in an assembly, stands in the log only: Finish takes it away, and
 // the table has the pairs. Readers skip members that they do not know.
 //
-// The metadata's extra is {"chain":"<16 hex digits>","vectors":N}: the chain hash
-// of the log at lsn, and the lsn of the vectors that are complete as of this one;
-// it is missing where nobody knows that.
+// The metadata's extra is {"chain":"<16 hex digits>","vectors":N,"dimension":D}: the
+// chain hash of the log at lsn, the lsn of the vectors that are complete as of this
+// one, and their dimension; these two are missing where nobody knows.
 //
 // In a delta {"deleted":true,"version":N} hides a memory or an assembly, and 0
 // in a section of pairs hides a pair.

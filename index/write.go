@@ -27,8 +27,9 @@ type Target struct {
 
 	// Vectors is the LSN of the vectors (package vector) that are complete as of
 	// LSN, when VectorsKnown: none of them changed since theirs. Else nobody knows,
-	// and whoever needs them compares.
+	// and whoever needs them compares. Dimension is theirs, 0 while there is none.
 	Vectors      uint64
+	Dimension    int
 	VectorsKnown bool
 
 	// Ready is called before what was written takes its place: the files that it
@@ -79,7 +80,7 @@ func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 func (to *Target) table(keep func() error) table.Target {
 	extra := fmt.Appendf(nil, `{"chain":"%016x"`, to.Chain)
 	if to.VectorsKnown {
-		extra = fmt.Appendf(extra, `,"vectors":%d`, to.Vectors)
+		extra = fmt.Appendf(extra, `,"vectors":%d,"dimension":%d`, to.Vectors, to.Dimension)
 	}
 	return table.Target{
 		FS: to.FS, Dir: to.Dir, Temp: to.Temp, Perm: to.Perm, Keep: keep, Ready: to.Ready,
@@ -89,8 +90,9 @@ func (to *Target) table(keep func() error) table.Target {
 
 // extra is what the index keeps in the metadata of its own.
 type extra struct {
-	Chain   string  `json:"chain"`
-	Vectors *uint64 `json:"vectors"`
+	Chain     string  `json:"chain"`
+	Vectors   *uint64 `json:"vectors"`
+	Dimension int     `json:"dimension"`
 }
 
 // extraOf is that of the newest file of a set.
@@ -113,14 +115,14 @@ func Chain(s *Set) (uint64, bool) {
 	return sum, err == nil
 }
 
-// Vectors is the LSN of the vectors that are complete as of the set's LSN; false
-// where nobody knows.
-func Vectors(s *Set) (uint64, bool) {
+// Vectors is the LSN of the vectors that are complete as of the set's LSN, and
+// their dimension, 0 while there is none; false where nobody knows.
+func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	x, ok := extraOf(s)
 	if !ok || x.Vectors == nil {
-		return 0, false
+		return 0, 0, false
 	}
-	return *x.Vectors, true
+	return *x.Vectors, x.Dimension, true
 }
 
 const (

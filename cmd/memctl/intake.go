@@ -76,10 +76,11 @@ type item struct {
 }
 
 func (it *item) conds() []varve.Cond {
-	if it.cond == nil {
-		return nil
+	list := []varve.Cond{varve.AnyDimension()} // a memory is worth more than its vector
+	if it.cond != nil {
+		list = append(list, it.cond)
 	}
-	return []varve.Cond{it.cond}
+	return list
 }
 
 // A chunk is written when it has so much.
