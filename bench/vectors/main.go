@@ -85,10 +85,16 @@ func measure(dir string, n, d int, metric vector.Metric, rounds int) error {
 	if err := write(dir, n, d, metric); err != nil {
 		return err
 	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	began := time.Now()
 	set, err := vector.Load(vfs.OS(), dir, store, nil)
 	if err != nil {
 		return err
 	}
+	opened := time.Since(began)
+	runtime.ReadMemStats(&after)
 	view, err := vector.NewView(set, metric, d)
 	if err != nil {
 		return err
@@ -112,7 +118,8 @@ func measure(dir string, n, d int, metric vector.Metric, rounds int) error {
 		return err
 	}
 	fmt.Printf("\n%d × %d, %v, nearest 10; %s, %d cores, FAISS %s\n\n", n, d, metric, runtime.GOARCH, runtime.NumCPU(), peer.version)
-	began := time.Now()
+	fmt.Printf("opened in %.3f ms, %d KB of heap\n\n", ms(opened), (after.HeapAlloc-before.HeapAlloc)/1000)
+	began = time.Now()
 	if _, err := view.Search(context.Background(), vector.Query{Vector: queries[0], Limit: 10, Workers: 2}); err != nil {
 		return err
 	}
