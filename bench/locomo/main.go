@@ -26,6 +26,7 @@ func run(ctx context.Context) error {
 	dir := flag.String("dir", ".data", "a `folder` for the store; what is made in it is removed")
 	top := flag.Int("top", 10, "how many `hits` count")
 	speaker := flag.Bool("speaker", false, "the content begins with the speaker")
+	by := flag.String("by", "", "only by `words` or by meaning")
 	every := flag.Int("every", 1, "ask every so-manieth `question` only")
 	flag.Parse()
 	if *data == "" || flag.NArg() > 0 || *every < 1 {
@@ -72,8 +73,13 @@ func run(ctx context.Context) error {
 		fmt.Printf(", with embeddings of %s; %d pending", e.Model(), st.Health(ctx).Pending)
 	}
 	fmt.Println()
-	if err := ask(ctx, st, "words", questions, *top, byWords); err != nil || !ok {
-		return err
+	if *by != "meaning" {
+		if err := ask(ctx, st, "words", questions, *top, byWords); err != nil {
+			return err
+		}
+	}
+	if !ok || *by == "words" {
+		return nil
 	}
 	return askMeaning(ctx, st, e, questions, *top)
 }
