@@ -16,7 +16,8 @@ import (
 
 // Version is one version of one memory, or of one assembly.
 type Version struct {
-	LSN         uint64    // what Memory.Version was
+	Kind        string    // "memory" or "assembly"
+	LSN         uint64    // what the Version of the memory or assembly was
 	Time        time.Time // of the commit
 	ID          string
 	Deleted     bool     // it was deleted; there is no document
@@ -99,7 +100,7 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 	told := !known
 	if known && standing.lsn < oldest {
 		told = true
-		if !give(st.standingVersion(id, &standing), nil) {
+		if !give(st.standingVersion(k, id, &standing), nil) {
 			return any
 		}
 	}
@@ -112,7 +113,7 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 		case e.Key != want:
 			continue
 		default:
-			v, err = st.versionOf(e)
+			v, err = st.versionOf(k, e)
 			last, told = v.ContentHash, told || v.LSN == standing.lsn && err == nil
 		}
 		if !give(v, err) {
@@ -120,22 +121,22 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 		}
 	}
 	if !told && hash(standing.doc) != last {
-		give(st.standingVersion(id, &standing), nil)
+		give(st.standingVersion(k, id, &standing), nil)
 	}
 	return any
 }
 
 // standingVersion is what the file has.
-func (st *Store) standingVersion(id string, v *version) Version {
-	r := Version{LSN: v.lsn, ID: id, FromFile: true, Size: int64(len(v.doc)), ContentHash: hash(v.doc), Document: append([]byte(nil), v.doc...)}
+func (st *Store) standingVersion(k *kind, id string, v *version) Version {
+	r := Version{Kind: k.noun, LSN: v.lsn, ID: id, FromFile: true, Size: int64(len(v.doc)), ContentHash: hash(v.doc), Document: append([]byte(nil), v.doc...)}
 	if v.line.Mtime != 0 {
 		r.Time = timeOf(&v.line).UTC()
 	}
 	return r
 }
 
-func (st *Store) versionOf(e wal.Entry) (Version, error) {
-	v := Version{LSN: e.LSN, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete}
+func (st *Store) versionOf(k *kind, e wal.Entry) (Version, error) {
+	v := Version{Kind: k.noun, LSN: e.LSN, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete}
 	view, err := record.Parse(e.Value)
 	if err != nil {
 		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
@@ -198,11 +199,11 @@ func (st *Store) versionAt(ctx context.Context, k *kind, id string, lsn uint64) 
 	}
 	e, err := st.log.Past().At(ctx, lsn, st.log.Durable())
 	if err == nil && e.Key == k.key(id) {
-		return st.versionOf(e)
+		return st.versionOf(k, e)
 	}
 	// What stands in the file is kept however old it is.
 	if v, ferr := st.find(ctx, k, id, true); ferr == nil && v.lsn == lsn {
-		return st.standingVersion(id, &v), nil
+		return st.standingVersion(k, id, &v), nil
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrTruncated) {
 		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.noun, quote(id), lsn, err)
@@ -229,7 +230,7 @@ func (st *Store) fromArchive(ctx context.Context, k *kind, id string, at wal.LSN
 	if err != nil || e.Key != k.key(id) || e.Delete {
 		return version{}, false
 	}
-	r, err := st.versionOf(e)
+	r, err := st.versionOf(k, e)
 	if err != nil {
 		return version{}, false
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 func (a *app) diffCommand() *cobra.Command {
-	return &cobra.Command{
+	var assemblies bool
+	cmd := &cobra.Command{
 		Use:   "diff ID@VERSION [ID[@VERSION]]",
 		Short: "Show what has changed between two versions",
 		Long: `Compare two versions of a memory, or one with what it is now. Members are compared by
@@ -25,9 +26,11 @@ differ, each with its path (RFC 6901) and both values.`,
 			return usagef(cmd.CommandPath(), "%s wants one or two versions, not %d arguments", cmd.CommandPath(), len(args))
 		},
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error { return a.diff(cmd.Context(), st, args) })
+			return a.with(cmd.Context(), read, func(st *varve.Store) error { return a.diff(cmd.Context(), st, assemblies, args) })
 		}),
 	}
+	cmd.Flags().BoolVar(&assemblies, "assembly", false, "of an assembly")
+	return cmd
 }
 
 // side is one of two versions in diff's document.
@@ -36,8 +39,8 @@ type side struct {
 	Version uint64 `json:"version"`
 }
 
-func (a *app) diff(ctx context.Context, st *varve.Store, args []string) error {
-	was, err := named(ctx, st, args[0])
+func (a *app) diff(ctx context.Context, st *varve.Store, assemblies bool, args []string) error {
+	was, err := named(ctx, st, assemblies, args[0])
 	if err != nil {
 		return err
 	}
@@ -45,7 +48,7 @@ func (a *app) diff(ctx context.Context, st *varve.Store, args []string) error {
 	if len(args) == 2 {
 		arg = args[1]
 	}
-	is, err := named(ctx, st, arg)
+	is, err := named(ctx, st, assemblies, arg)
 	if err != nil {
 		return err
 	}

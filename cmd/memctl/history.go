@@ -13,18 +13,21 @@ import (
 )
 
 func (a *app) historyCommand() *cobra.Command {
-	return &cobra.Command{
+	var assemblies bool
+	cmd := &cobra.Command{
 		Use:   "history ID",
 		Short: "List the versions of a memory",
 		Long: `List the versions of a memory that log and archive still have, the oldest first, also of
-one that was deleted. One a line, with tabs between version, time, size and hash.
+one that was deleted; with --assembly of an assembly. One a line, with tabs between version, time, size and hash.
 memctl get ID@VERSION prints one, memctl diff ID@VERSION ID what has changed since.`,
 		Example: "  memctl history notes\n  memctl history notes --json | jq '.versions[-2].version'",
 		Args:    exactly(1, "the id of a memory"),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error { return a.history(cmd.Context(), st, args[0]) })
+			return a.with(cmd.Context(), read, func(st *varve.Store) error { return a.history(cmd.Context(), versionsOf(st, assemblies), args[0]) })
 		}),
 	}
+	cmd.Flags().BoolVar(&assemblies, "assembly", false, "of an assembly")
+	return cmd
 }
 
 // listedVersion is one of history's list.
@@ -37,13 +40,13 @@ type listedVersion struct {
 	Previous uint64     `json:"previous,omitempty"`
 }
 
-func (a *app) history(ctx context.Context, st *varve.Store, id string) error {
+func (a *app) history(ctx context.Context, vs versions, id string) error {
 	if a.document != nil {
 		a.document.member("id", id)
 		a.document.begin("versions")
 	}
 	n, complete := 0, true
-	for v, err := range st.History(ctx, id) {
+	for v, err := range vs.History(ctx, id) {
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, varve.ErrNotFound) {
 				return err

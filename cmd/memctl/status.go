@@ -35,6 +35,7 @@ type state struct {
 	Store      string     `json:"store"`
 	UUID       string     `json:"uuid"`
 	Memories   int64      `json:"memories"`
+	Assemblies int64      `json:"assemblies"`
 	IndexBytes int64      `json:"index_bytes"`
 	LogBytes   int64      `json:"log_bytes"`       // that an open would read
 	Unflushed  int64      `json:"unflushed_bytes"` // of log that are not in files yet
@@ -90,7 +91,7 @@ func (s *state) failure() *failure {
 func stateOf(ctx context.Context, dir string, st *varve.Store) state {
 	n, report, health := st.Stats(), st.OpenReport(), st.Health(ctx)
 	s := state{
-		Store: dir, UUID: n.UUID, Memories: n.Memories, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed,
+		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed,
 		Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
 		LastFlush: modified(filepath.Join(dir, "checkpoint")), LastBackup: newest(filepath.Join(dir, "backups")),
 	}
@@ -140,6 +141,7 @@ func (a *app) showState(s state) {
 	}
 	line("store", "%s", printable(s.Store))
 	line("memories", "%d", s.Memories)
+	line("assemblies", "%d", s.Assemblies)
 	line("index", "%s", size(s.IndexBytes))
 	line("log", "%s to read at the next open, %s of it not in files yet", size(s.LogBytes), size(s.Unflushed))
 	processes := "none has it open"

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -22,35 +23,63 @@ func splitVersion(arg string) (id string, lsn uint64, ok bool) {
 	return arg[:at], lsn, true
 }
 
+// versions are the versions of memories, or of assemblies.
+type versions interface {
+	GetRaw(ctx context.Context, id string) ([]byte, error)
+	GetAt(ctx context.Context, id string, lsn uint64) (varve.Version, error)
+	History(ctx context.Context, id string) iter.Seq2[varve.Version, error]
+}
+
+func versionsOf(st *varve.Store, assemblies bool) versions {
+	if assemblies {
+		return st.Assemblies()
+	}
+	return st
+}
+
 // versionOf gets the version that ID@LSN names; false when the argument is an
 // id. Ids may have an @ in them: a memory of just this id goes first.
-func versionOf(ctx context.Context, st *varve.Store, arg string) (varve.Version, bool, error) {
+func versionOf(ctx context.Context, vs versions, arg string) (varve.Version, bool, error) {
 	id, lsn, ok := splitVersion(arg)
 	if !ok {
 		return varve.Version{}, false, nil
 	}
-	switch _, err := st.GetRaw(ctx, arg); {
+	switch _, err := vs.GetRaw(ctx, arg); {
 	case err == nil:
 		return varve.Version{}, false, nil
 	case !errors.Is(err, varve.ErrNotFound):
 		return varve.Version{}, true, err
 	}
-	v, err := st.GetAt(ctx, id, lsn)
-	if err == nil && v.Deleted {
+	v, err := vs.GetAt(ctx, id, lsn)
+	switch {
+	case err != nil || !v.Deleted:
+	case v.Kind == "assembly":
+		_, err = v.DecodeAssembly()
+	default:
 		_, err = v.Decode()
 	}
 	return v, true, err
 }
 
 // named gets what ID or ID@LSN names.
-func named(ctx context.Context, st *varve.Store, arg string) (varve.Version, error) {
-	v, ok, err := versionOf(ctx, st, arg)
+func named(ctx context.Context, st *varve.Store, assemblies bool, arg string) (varve.Version, error) {
+	vs := versionsOf(st, assemblies)
+	v, ok, err := versionOf(ctx, vs, arg)
 	if ok || err != nil {
 		return v, err
 	}
-	m, err := st.Get(ctx, arg)
+	var newest uint64
+	if assemblies {
+		var g varve.Assembly
+		g, err = st.Assemblies().Get(ctx, arg)
+		newest = g.Version
+	} else {
+		var m varve.Memory
+		m, err = st.Get(ctx, arg)
+		newest = m.Version
+	}
 	if err != nil {
 		return v, err
 	}
-	return st.GetAt(ctx, arg, m.Version)
+	return vs.GetAt(ctx, arg, newest)
 }
