@@ -133,16 +133,19 @@ func (st *Store) copied(ctx context.Context) (repair.BackupSource, error) {
 	if err != nil {
 		return repair.BackupSource{}, err
 	}
+	ids := func(k *kind) func(context.Context) iter.Seq2[string, error] {
+		return func(ctx context.Context) iter.Seq2[string, error] { return st.ids(ctx, k, filters{expired: true}) }
+	}
+	read := func(k *kind) func(context.Context, string) (repair.Document, error) {
+		return func(ctx context.Context, id string) (repair.Document, error) {
+			v, err := st.find(ctx, k, id, true)
+			return repair.Document{Bytes: v.doc, Version: v.lsn, Time: timeOf(&v.line)}, err
+		}
+	}
 	return repair.BackupSource{
 		FS: st.fs, Dir: st.dir, Log: st.log, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode, Clock: st.o.Clock,
 		Count: live, Sight: st.sight,
-		IDs: func(ctx context.Context) iter.Seq2[string, error] {
-			return st.ids(ctx, st.memories, filters{expired: true})
-		},
-		Read: func(ctx context.Context, id string) (repair.Document, error) {
-			v, err := st.find(ctx, st.memories, id, true)
-			return repair.Document{Bytes: v.doc, Version: v.lsn, Time: timeOf(&v.line)}, err
-		},
+		IDs: ids(st.memories), Read: read(st.memories), AssemblyIDs: ids(st.assemblies), ReadAssembly: read(st.assemblies),
 	}, nil
 }
 

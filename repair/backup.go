@@ -39,9 +39,12 @@ type BackupSource struct {
 	IDs func(context.Context) iter.Seq2[string, error]
 	// Read gives the newest version; errs.ErrNotFound when it is gone since.
 	Read func(context.Context, string) (Document, error)
+	// AssemblyIDs and ReadAssembly are the same for assemblies.
+	AssemblyIDs  func(context.Context) iter.Seq2[string, error]
+	ReadAssembly func(context.Context, string) (Document, error)
 }
 
-// Document is a version of a memory as its file has it.
+// Document is a version of a memory or an assembly as its file has it.
 type Document struct {
 	Bytes   []byte
 	Version uint64
@@ -58,8 +61,8 @@ type BackupOptions struct {
 const heldEvery = 16
 
 // Backup copies a store into a new folder while everybody goes on writing. It
-// holds the log from being recycled, copies every memory and then the log from
-// where the files stood to its end, reads everything again, and gives the folder
+// holds the log from being recycled, copies every memory and assembly and then the
+// log from where the files stood to its end, reads everything again, and gives the folder
 // its name last. When the log grows beyond its budget meanwhile, the backup
 // fails with errs.ErrLimit, never the writers.
 //
@@ -97,6 +100,7 @@ type backup struct {
 	info  BackupInfo
 	from  wal.Mark
 	whole wal.LSN
+	done  int64 // documents
 }
 
 func (b *backup) run(ctx context.Context) error {
@@ -111,12 +115,12 @@ func (b *backup) run(ctx context.Context) error {
 	if json.Valid(b.s.Config) {
 		b.info.Config = b.s.Config
 	}
-	for _, folder := range []string{backupMemories, backupWAL} {
+	for _, folder := range append(backupFolders, backupWAL) {
 		if err := b.n.fs.Mkdir(b.n.path(folder), b.n.folder); err != nil {
 			return err
 		}
 	}
-	if err := b.memories(ctx); err != nil {
+	if err := b.documents(ctx); err != nil {
 		return err
 	}
 	if err := b.s.Sight(ctx); err != nil {
@@ -128,7 +132,7 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.log(ctx, end); err != nil {
 		return err
 	}
-	if err := checkMemories(ctx, b.n.fs, b.n.part, &b.info, nil); err != nil {
+	if err := checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil); err != nil {
 		return fmt.Errorf("what was copied does not read back: %w", err)
 	}
 	if err := b.moments(ctx, end, c.Time); err != nil {
@@ -141,17 +145,17 @@ func (b *backup) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.n.finish(BackupName, manifest, backupMemories, backupWAL)
+	return b.n.finish(BackupName, manifest, append(backupFolders, backupWAL)...)
 }
 
-// memories copies each document with its time, and lists its hash.
+// documents copies each document with its time, and lists its hash.
 //
 // What is copied is the newest at that moment. The log that is copied as well
 // begins where the files stood before, so it has all that changed since; but
 // where a newer version was copied, or nothing because the memory was deleted, the one
 // that stood before is not in the backup. So whole rises: only from there on
 // is every moment complete.
-func (b *backup) memories(ctx context.Context) error {
+func (b *backup) documents(ctx context.Context) error {
 	list, err := b.n.fs.OpenFile(b.n.path(backupList), os.O_RDWR|os.O_CREATE|os.O_EXCL, b.n.mode)
 	if err != nil {
 		return err
@@ -162,51 +166,11 @@ func (b *backup) memories(ctx context.Context) error {
 	if err := b.s.Sight(ctx); err != nil {
 		return err
 	}
-	done, began := int64(0), false
-	for id, err := range b.s.IDs(ctx) {
-		if err != nil {
-			return err
-		}
-		if !began {
-			// The list was taken by now: what was deleted since the files stood is not on it.
-			b.whole, began = max(b.whole, b.s.Log.Applied()), true
-		}
-		if done%heldEvery == 0 {
-			if err := errors.Join(ctx.Err(), b.hold.Held()); err != nil {
-				return err
-			}
-			if b.o.Progress != nil {
-				b.o.Progress(done, max(done, b.s.Count))
-			}
-		}
-		done++
-		doc, err := b.s.Read(ctx, id)
-		switch {
-		case errors.Is(err, errs.ErrNotFound):
-			b.whole = max(b.whole, b.s.Log.Applied())
-			continue
-		case errors.Is(err, errs.ErrCorrupt):
-			b.info.Damaged = append(b.info.Damaged, DamagedFile{id, err.Error()})
-			continue
-		case err != nil:
-			return fmt.Errorf("memory %s: %w", errs.Quote(id), err)
-		}
-		if doc.Version >= b.from.LSN {
-			b.whole = max(b.whole, doc.Version+1)
-		}
-		name := docfile.FileName(id)
-		if err := b.n.write(filepath.Join(backupMemories, name), doc.Bytes, doc.Time); err != nil {
-			return err
-		}
-		h := sha256.Sum256(doc.Bytes)
-		if _, err := fmt.Fprintf(out, "%s  %s/%s\n", hex.EncodeToString(h[:]), backupMemories, name); err != nil {
-			return err
-		}
-		b.info.Memories++
-		b.info.Bytes += int64(len(doc.Bytes))
+	if err := b.copy(ctx, out, backupMemories, b.s.IDs, b.s.Read, &b.info.Memories); err != nil {
+		return err
 	}
-	if !began {
-		b.whole = max(b.whole, b.s.Log.Applied())
+	if err := b.copy(ctx, out, backupGroups, b.s.AssemblyIDs, b.s.ReadAssembly, &b.info.Assemblies); err != nil {
+		return err
 	}
 	err = out.Flush()
 	if err == nil {
@@ -214,9 +178,64 @@ func (b *backup) memories(ctx context.Context) error {
 	}
 	b.info.List = hex.EncodeToString(sum.Sum(nil))
 	if b.o.Progress != nil {
-		b.o.Progress(done, done)
+		b.o.Progress(b.done, b.done)
 	}
 	return err
+}
+
+// copy copies the documents of one folder.
+func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids func(context.Context) iter.Seq2[string, error], read func(context.Context, string) (Document, error), count *int64) error {
+	began := false
+	for id, err := range ids(ctx) {
+		if err != nil {
+			return err
+		}
+		if !began {
+			// The list was taken by now: what was deleted since the files stood is not on it.
+			b.whole, began = max(b.whole, b.s.Log.Applied()), true
+		}
+		if b.done%heldEvery == 0 {
+			if err := errors.Join(ctx.Err(), b.hold.Held()); err != nil {
+				return err
+			}
+			if b.o.Progress != nil {
+				b.o.Progress(b.done, max(b.done, b.s.Count))
+			}
+		}
+		b.done++
+		doc, err := read(ctx, id)
+		switch {
+		case errors.Is(err, errs.ErrNotFound):
+			b.whole = max(b.whole, b.s.Log.Applied())
+			continue
+		case errors.Is(err, errs.ErrCorrupt):
+			d := DamagedFile{ID: id, Why: err.Error()}
+			if folder != backupMemories {
+				d.In = folder
+			}
+			b.info.Damaged = append(b.info.Damaged, d)
+			continue
+		case err != nil:
+			return fmt.Errorf("%s of %s: %w", folder, errs.Quote(id), err)
+		}
+		if doc.Version >= b.from.LSN {
+			b.whole = max(b.whole, doc.Version+1)
+		}
+		name := docfile.FileName(id)
+		if err := b.n.write(filepath.Join(folder, name), doc.Bytes, doc.Time); err != nil {
+			return err
+		}
+		h := sha256.Sum256(doc.Bytes)
+		if _, err := fmt.Fprintf(out, "%s  %s/%s\n", hex.EncodeToString(h[:]), folder, name); err != nil {
+			return err
+		}
+		*count++
+		b.info.Bytes += int64(len(doc.Bytes))
+	}
+	if !began {
+		b.whole = max(b.whole, b.s.Log.Applied())
+	}
+	return nil
 }
 
 // write makes a file that is not there yet.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/varve-db/varve/internal/errs"
@@ -25,7 +26,7 @@ func CheckBackup(ctx context.Context, fsys vfs.FS, dir string, progress func(don
 	if err != nil {
 		return info, err
 	}
-	if err := checkMemories(ctx, fsys, dir, &info, progress); err != nil {
+	if err := checkDocuments(ctx, fsys, dir, &info, progress); err != nil {
 		return info, err
 	}
 	past := &wal.Past{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: info.geometry()}
@@ -40,8 +41,8 @@ func CheckBackup(ctx context.Context, fsys vfs.FS, dir string, progress func(don
 	return info, checkLog(ctx, past, from, end)
 }
 
-// checkMemories reads every file that the list names.
-func checkMemories(ctx context.Context, fsys vfs.FS, dir string, info *BackupInfo, progress func(done, total int64)) error {
+// checkDocuments reads every file that the list names.
+func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *BackupInfo, progress func(done, total int64)) error {
 	n := int64(0)
 	for f, err := range listed(fsys, dir, info) {
 		if err == nil {
@@ -54,7 +55,7 @@ func checkMemories(ctx context.Context, fsys vfs.FS, dir string, info *BackupInf
 			return err
 		}
 		if n++; progress != nil && n%heldEvery == 0 {
-			progress(n, info.Memories)
+			progress(n, info.Memories+info.Assemblies)
 		}
 	}
 	return nil
@@ -111,8 +112,8 @@ func listed(fsys vfs.FS, dir string, info *BackupInfo) func(yield func(listedFil
 			var l listedFile
 			hash, name, ok := strings.Cut(in.Text(), "  ")
 			_, err := hex.Decode(l.hash[:], []byte(hash[:min(len(hash), 2*len(l.hash))]))
-			base, inside := strings.CutPrefix(name, backupMemories+"/")
-			if !ok || err != nil || len(hash) != 2*len(l.hash) || !inside || strings.ContainsAny(base, `/\`) || base == "" {
+			folder, base, _ := strings.Cut(name, "/")
+			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(backupFolders, folder) || strings.ContainsAny(base, `/\`) || base == "" {
 				fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
 				return
 			}
@@ -125,7 +126,7 @@ func listed(fsys vfs.FS, dir string, info *BackupInfo) func(yield func(listedFil
 		switch {
 		case in.Err() != nil:
 			fail(fmt.Errorf("reading %s: %w", filepath.Join(dir, backupList), in.Err()))
-		case hex.EncodeToString(sum.Sum(nil)) != info.List || n != info.Memories:
+		case hex.EncodeToString(sum.Sum(nil)) != info.List || n != info.Memories+info.Assemblies:
 			fail(&errs.CorruptionError{Path: backupList, Offset: -1, Err: errors.New("it is not the list that the backup was made with")})
 		}
 	}

@@ -13,7 +13,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -26,6 +28,7 @@ const (
 	backupFormat   = 1
 	backupList     = "files.sha256"
 	backupMemories = "memories"
+	backupGroups   = "assemblies"
 	backupWAL      = "wal"
 	manifestLimit  = 64 << 20
 )
@@ -36,9 +39,10 @@ type BackupInfo struct {
 	Store       uuid.UUID `json:"store"` // whose it is
 	SegmentSize uint64    `json:"segment_size"`
 	Made        time.Time `json:"made"`
-	Memories    int64     `json:"memories"` // files
-	Bytes       int64     `json:"bytes"`    // in them
-	List        string    `json:"list"`     // sha256 of files.sha256
+	Memories    int64     `json:"memories"`             // files
+	Assemblies  int64     `json:"assemblies,omitempty"` // likewise
+	Bytes       int64     `json:"bytes"`                // in both
+	List        string    `json:"list"`                 // sha256 of files.sha256
 
 	From  Position `json:"from"`  // the log begins here; the files hold everything before
 	Whole uint64   `json:"whole"` // the files may hold what was written below this, and lack what stood before
@@ -65,9 +69,28 @@ type Moment struct {
 	Time time.Time `json:"time"`
 }
 
-// DamagedFile is a memory that a backup has not.
+// backupFolders are those of the documents in a backup, in the order of its list.
+var backupFolders = []string{backupMemories, backupGroups}
+
+// backupFile is where the document of a key in the log is in a backup, and in a
+// store; false when it is the key of no document.
+func backupFile(key string) (string, bool) {
+	if len(key) < 2 {
+		return "", false
+	}
+	switch key[0] {
+	case record.Memory:
+		return backupMemories + "/" + docfile.FileName(key[1:]), true
+	case record.Assembly:
+		return backupGroups + "/" + docfile.FileName(key[1:]), true
+	}
+	return "", false
+}
+
+// DamagedFile is a memory, or an assembly, that a backup has not.
 type DamagedFile struct {
 	ID  string `json:"id"`
+	In  string `json:"in,omitempty"` // its folder, where that is not memories
 	Why string `json:"why"`
 }
 

@@ -148,7 +148,7 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	case errors.Is(err, errs.ErrNotFound):
 		return -1, nil
 	case errors.Is(err, errs.ErrCorrupt):
-		m.report.Damaged = append(m.report.Damaged, DamagedFile{id, err.Error()})
+		m.report.Damaged = append(m.report.Damaged, DamagedFile{ID: id, Why: err.Error()})
 		return unreadable, nil
 	case err != nil:
 		return -1, fmt.Errorf("memory %s: %w", errs.Quote(id), err)

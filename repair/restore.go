@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -45,11 +44,12 @@ type RestoreSource struct {
 
 // RestoreReport is what was restored.
 type RestoreReport struct {
-	Moment   Moment // the newest commit in it
-	Memories int64
-	Bytes    int64
-	FromLog  int64 // of the memories
-	Damaged  []DamagedFile
+	Moment     Moment // the newest commit in it
+	Memories   int64
+	Assemblies int64
+	Bytes      int64
+	FromLog    int64 // of both
+	Damaged    []DamagedFile
 }
 
 // versionMargin is what the versions of a restored store are above the newest
@@ -91,7 +91,7 @@ type restore struct {
 	info   BackupInfo
 	n      *newFolder
 	newest map[string]changed // by key: what the log says of the moment
-	names  map[string]bool    // their files
+	names  map[string]bool    // their files, with the folder
 	past   []stretch
 	end    wal.LSN // of the last commit that is restored
 	report RestoreReport
@@ -215,16 +215,19 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 }
 
 func (r *restore) take(e *wal.Entry) {
-	if len(e.Key) == 0 || e.Key[0] != record.Memory {
+	name, ok := backupFile(e.Key)
+	if !ok {
 		return
 	}
 	r.newest[e.Key] = changed{e.LSN, e.Delete}
-	r.names[docfile.FileName(e.Key[1:])] = true
+	r.names[name] = true
 }
 
 func (r *restore) run(ctx context.Context) error {
-	if err := r.n.fs.Mkdir(r.n.path(backupMemories), r.n.folder); err != nil {
-		return err
+	for _, folder := range backupFolders {
+		if err := r.n.fs.Mkdir(r.n.path(folder), r.n.folder); err != nil {
+			return err
+		}
 	}
 	if err := r.files(ctx); err != nil {
 		return err
@@ -237,8 +240,10 @@ func (r *restore) run(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
 	}
-	if err := r.n.fs.SyncDir(r.n.path(backupMemories)); err != nil {
-		return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
+	for _, folder := range backupFolders {
+		if err := r.n.fs.SyncDir(r.n.path(folder)); err != nil {
+			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
+		}
 	}
 	if len(r.info.Config) > 0 {
 		r.s.Files["config.json"] = append(append([]byte(nil), r.info.Config...), '\n')
@@ -271,17 +276,16 @@ func (r *restore) files(ctx context.Context) error {
 			return err
 		}
 		if n++; r.s.Progress != nil && n%heldEvery == 0 {
-			r.s.Progress(n, r.info.Memories+int64(len(r.newest)))
+			r.s.Progress(n, r.info.Memories+r.info.Assemblies+int64(len(r.newest)))
 		}
-		base := path.Base(f.name)
-		if r.names[base] {
+		if r.names[f.name] {
 			continue
 		}
 		data, info, err := f.read(r.s.FS, r.s.Backup)
 		if err != nil {
 			return err
 		}
-		if err := r.put(base, data, info.Mtime); err != nil {
+		if err := r.put(f.name, data, info.Mtime); err != nil {
 			return err
 		}
 	}
@@ -308,7 +312,8 @@ func (r *restore) fromLog(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("entry %d: %w", e.LSN, err)
 			}
-			if err := r.put(docfile.FileName(e.Key[1:]), doc, e.Time); err != nil {
+			name, _ := backupFile(e.Key)
+			if err := r.put(name, doc, e.Time); err != nil {
 				return err
 			}
 			r.report.FromLog++
@@ -318,7 +323,11 @@ func (r *restore) fromLog(ctx context.Context) error {
 }
 
 func (r *restore) put(name string, data []byte, mtime time.Time) error {
-	r.report.Memories++
+	if path.Dir(name) == backupMemories {
+		r.report.Memories++
+	} else {
+		r.report.Assemblies++
+	}
 	r.report.Bytes += int64(len(data))
-	return r.n.write(filepath.Join(backupMemories, name), data, mtime)
+	return r.n.write(filepath.FromSlash(name), data, mtime)
 }

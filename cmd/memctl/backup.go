@@ -58,18 +58,36 @@ type savedMoment struct {
 
 // savedBackup is what a document says of a backup.
 type savedBackup struct {
-	Path     string      `json:"path"`
-	Store    string      `json:"store"`
-	Made     time.Time   `json:"made"`
-	Memories int64       `json:"memories"`
-	Bytes    int64       `json:"bytes"`
-	First    savedMoment `json:"first"`
-	Last     savedMoment `json:"last"`
-	Damaged  []string    `json:"damaged"`
+	Path       string      `json:"path"`
+	Store      string      `json:"store"`
+	Made       time.Time   `json:"made"`
+	Memories   int64       `json:"memories"`
+	Assemblies int64       `json:"assemblies"`
+	Bytes      int64       `json:"bytes"`
+	First      savedMoment `json:"first"`
+	Last       savedMoment `json:"last"`
+	Damaged    []string    `json:"damaged"`
+}
+
+// documents says how many there are of both kinds.
+func documents(memories, assemblies int64) string {
+	s := fmt.Sprintf("%d memories", memories)
+	if assemblies > 0 {
+		s += ", " + count(int(assemblies), "assembly", "assemblies")
+	}
+	return s
+}
+
+// nounIn is what the documents of a folder are called.
+func nounIn(folder string) string {
+	if folder == "assemblies" {
+		return "assembly"
+	}
+	return "memory"
 }
 
 func (a *app) backedUp(what, dir string, info *varve.BackupInfo) {
-	s := savedBackup{dir, info.Store.String(), info.Made, info.Memories, info.Bytes,
+	s := savedBackup{dir, info.Store.String(), info.Made, info.Memories, info.Assemblies, info.Bytes,
 		savedMoment{info.First.LSN, info.First.Time}, savedMoment{info.Last.LSN, info.Last.Time}, []string{}}
 	for _, d := range info.Damaged {
 		s.Damaged = append(s.Damaged, d.ID)
@@ -77,12 +95,12 @@ func (a *app) backedUp(what, dir string, info *varve.BackupInfo) {
 	if a.document != nil {
 		a.document.member("backup", s)
 	} else {
-		a.say("%s %s: %d memories, %s", dir, what, s.Memories, size(s.Bytes))
+		a.say("%s %s: %s, %s", dir, what, documents(s.Memories, s.Assemblies), size(s.Bytes))
 		a.say("it restores each moment from %s to %s: memctl restore %s NEW-DIR --at TIME",
 			s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), shellQuote(dir))
 	}
 	for _, d := range info.Damaged {
-		a.fail(&fixed{fmt.Errorf("memory %s is not in the backup: %w: %s", printableID(d.ID), varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"})
+		a.fail(&fixed{fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), printableID(d.ID), varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"})
 	}
 }
 

@@ -43,12 +43,13 @@ was read again.`,
 
 // restored is what restore's document says.
 type restored struct {
-	Path     string     `json:"path"`
-	Memories int64      `json:"memories"`
-	Bytes    int64      `json:"bytes"`
-	Version  uint64     `json:"version"` // the newest commit in it
-	Time     *time.Time `json:"time,omitempty"`
-	Damaged  []string   `json:"damaged"`
+	Path       string     `json:"path"`
+	Memories   int64      `json:"memories"`
+	Assemblies int64      `json:"assemblies"`
+	Bytes      int64      `json:"bytes"`
+	Version    uint64     `json:"version"` // the newest commit in it
+	Time       *time.Time `json:"time,omitempty"`
+	Damaged    []string   `json:"damaged"`
 }
 
 func (a *app) restore(ctx context.Context, backup, dir string, o varve.RestoreOptions) error {
@@ -70,16 +71,16 @@ func (a *app) restore(ctx context.Context, backup, dir string, o varve.RestoreOp
 	if err != nil {
 		return err
 	}
-	s := restored{dir, r.Memories, r.Bytes, r.Moment.LSN, some(r.Moment.Time), []string{}}
+	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, some(r.Moment.Time), []string{}}
 	for _, d := range r.Damaged {
 		s.Damaged = append(s.Damaged, d.ID)
-		a.note("memory %s was damaged when the backup was made, and is not in it: %s", printableID(d.ID), d.Why)
+		a.note("%s %s was damaged when the backup was made, and is not in it: %s", nounIn(d.In), printableID(d.ID), d.Why)
 	}
 	if a.document != nil {
 		a.document.member("restored", s)
 		return nil
 	}
-	a.say("%s is a store: %d memories, %s, as of %s", dir, s.Memories, size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
+	a.say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
 	a.say("next: memctl --store %s status", shellQuote(dir))
 	return nil
 }
