@@ -86,6 +86,14 @@ func (st *Store) kindIn(section int) *kind {
 	return nil
 }
 
+// kindNamed is the kind whose keys begin with a letter.
+func (st *Store) kindNamed(letter byte) *kind {
+	if letter == st.assemblies.letter {
+		return st.assemblies
+	}
+	return st.memories
+}
+
 // kindOf is the kind of an entry's key, nil when it is the key of no document.
 func (st *Store) kindOf(key string) *kind {
 	if len(key) < 2 {

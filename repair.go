@@ -110,16 +110,16 @@ func (r repairStore) Source() repair.Source { return r.st.source() }
 
 func (r repairStore) Close() error { return r.st.Close() }
 
-func (r repairStore) PutBack(ctx context.Context, id string, version wal.LSN, mtime time.Time, doc []byte) error {
-	return r.st.putBack(ctx, r.st.memories, id, versionOf(version, mtime, doc))
+func (r repairStore) PutBack(ctx context.Context, letter byte, id string, version wal.LSN, mtime time.Time, doc []byte) error {
+	return r.st.putBack(ctx, r.st.kindNamed(letter), id, versionOf(version, mtime, doc))
 }
 
 func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) version {
 	return version{lsn: lsn, doc: doc, line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: lsn, Dimension: index.UnknownDimension}}
 }
 
-func (r repairStore) Adopt(ctx context.Context, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
-	st, k := r.st, r.st.memories
+func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
+	st, k := r.st, r.st.kindNamed(letter)
 	p, err := k.parse(doc, "")
 	if err != nil {
 		return 0, err
@@ -147,20 +147,22 @@ func (r repairStore) Adopt(ctx context.Context, doc []byte, mtime time.Time, was
 	return v.lsn, err
 }
 
-func (r repairStore) Judge(ctx context.Context, id string) error {
-	_, err := r.st.find(ctx, r.st.memories, id, true)
+func (r repairStore) Judge(ctx context.Context, letter byte, id string) error {
+	_, err := r.st.find(ctx, r.st.kindNamed(letter), id, true)
 	return err
 }
 
-func (r repairStore) Delete(ctx context.Context, id string, was wal.LSN) error {
-	st := r.st
+func (r repairStore) Delete(ctx context.Context, letter byte, id string, was wal.LSN) error {
+	st, k := r.st, r.st.kindNamed(letter)
 	value, _ := st.codec.Encode(nil, &record.Record{Previous: was})
 	b := &wal.Batch{
-		Entries:       []wal.Entry{{Key: key(id), Kind: record.KindDelete, Delete: true, Value: value}},
-		Preconditions: []wal.Precondition{{Key: key(id), LSN: was}},
+		Entries:       []wal.Entry{{Key: k.key(id), Kind: record.KindDelete, Delete: true, Value: value}},
+		Preconditions: []wal.Precondition{{Key: k.key(id), LSN: was}},
 	}
-	if err := st.goesAlong(ctx, id, memoryChange{deleted: true}, b); err != nil {
-		return err
+	if k == st.memories {
+		if err := st.goesAlong(ctx, id, memoryChange{deleted: true}, b); err != nil {
+			return err
+		}
 	}
 	_, err := st.log.Append(ctx, b)
 	return err

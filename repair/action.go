@@ -18,7 +18,7 @@ func actionFor(f Finding) (a Action, ok bool) {
 
 func plannedFor(f Finding) (a Action, ok bool) {
 	a = Action{Path: f.Path, ID: f.ID, From: f.Heals}
-	switch f.Kind {
+	switch general(f.Kind) {
 	case ConfigInvalid:
 		a.Do, a.Alone, a.Loses = FixConfig, true, "the settings that are not valid"
 	case CheckpointSlot, CheckpointMark:
@@ -61,10 +61,10 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	case BackupDamaged:
 		a.Do = SetAside
 	case MemoryMissing, MemoryEmpty, MemoryRot, MemoryInvalid, MemoryWrongID, MemoryStale, MemoryUnreadable:
-		if f.Path == "memories" {
-			return a, false
+		if kindAt(f.Path) == nil {
+			return a, false // the folder as a whole
 		}
-		return forMemory(a, f)
+		return forDocument(a, f)
 	case MemoryEdited, Stranger:
 		a.Do = Adopt
 	case Misplaced:
@@ -90,14 +90,14 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	return a, true
 }
 
-// forMemory is what heals a memory whose file holds none of its versions.
-func forMemory(a Action, f Finding) (Action, bool) {
+// forDocument is what heals one whose file holds none of its versions.
+func forDocument(a Action, f Finding) (Action, bool) {
 	switch {
 	case f.Severity != Lost:
 		a.Do = Restore
 	case f.Heals == ByHand:
 		return a, false // it was stored as it stands
-	case f.Kind == MemoryMissing, f.Kind == MemoryEmpty, f.Kind == MemoryUnreadable:
+	case slices.Contains([]Kind{MemoryMissing, MemoryEmpty, MemoryUnreadable}, general(f.Kind)):
 		a.Do, a.Loses = RecordLost, f.Stake+": no copy is left"
 	default:
 		a.Do, a.From, a.Loses = Salvage, BySalvage, "what cannot be read of it"

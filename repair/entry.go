@@ -55,18 +55,22 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 // for byte, and names its document's hash. Whatever else it is is looked at
 // again, slowly.
 func (r *row) asIndexed(e *wal.Entry) bool {
-	if e.Delete || r.v.indexBad || r.set == nil || e.LSN >= r.set.LSN() || e.Key[0] != memory {
+	if e.Delete || r.v.indexBad || r.set == nil || e.LSN >= r.set.LSN() {
+		return false
+	}
+	k := kindOf(e.Key)
+	if k == nil {
 		return false
 	}
 	view, err := record.Parse(e.Value)
 	if err != nil {
 		return false
 	}
-	if _, _, over := r.v.s.State.Overlay().Get(memory, e.Key[1:]); over {
+	if _, _, over := r.v.s.State.Overlay().Get(k.letter, e.Key[1:]); over {
 		return false
 	}
 	var ok bool
-	if r.indexed, ok, err = r.set.Get(r.indexed[:0], index.Memories, e.Key[1:]); err != nil || !ok {
+	if r.indexed, ok, err = r.set.Get(r.indexed[:0], k.section, e.Key[1:]); err != nil || !ok {
 		return false
 	}
 	if r.finished, err = index.Finish(r.finished[:0], view.Line, e.LSN, e.Time.UnixMicro()); err != nil || !bytes.Equal(r.finished, r.indexed) {
@@ -141,7 +145,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 		case p.Version == e.LSN && !e.Delete && !p.InLog && !p.Entry.Agrees(line):
 			f := r.finding(IndexLine, e.LSN, e.Key, errors.New("the index says something else of this version than the log"))
 			f.Path, f.Offset = index.BaseName, -1
-			f.Stake, f.Severity, f.Heals, f.Next = "what lists and filters say of this memory", Healable, ByIndex, nextRebuild
+			f.Stake, f.Severity, f.Heals, f.Next = "what lists and filters say of it", Healable, ByIndex, nextRebuild
 			return r.v.report(f)
 		case p.Version >= e.LSN:
 			return nil
@@ -185,8 +189,8 @@ func (r *row) vanished() error {
 		if !errors.Is(err, errs.ErrNotFound) || p.Version >= at || !r.sound(n) {
 			continue
 		}
-		f := r.finding(EntryUnknown, at, key, errors.New("neither index nor overlay know this memory, and the log has no deletion of it"))
-		f.Stake, f.Severity, f.Heals, f.Next = "the memory is not served", Healable, ByIndex, nextRebuild
+		f := r.finding(EntryUnknown, at, key, errors.New("neither index nor overlay know it, and the log has no deletion of it"))
+		f.Stake, f.Severity, f.Heals, f.Next = "it is not served", Healable, ByIndex, nextRebuild
 		if err := r.v.report(f); err != nil {
 			return err
 		}

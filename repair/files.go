@@ -10,18 +10,18 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/memstore"
 )
 
 // chunk is how many files the workers take at once. What they find is reported
 // in the order of the index, whoever was faster.
 const chunk = 512
 
-// suspectsMost bounds how many memories wait for one scan of the log.
+// suspectsMost bounds how many documents wait for one scan of the log.
 const suspectsMost = 1 << 16
 
-// entryJob is a memory whose file is due.
+// entryJob is a document whose file is due.
 type entryJob struct {
+	kind *kind
 	id   string
 	name string // of its file
 	line []byte // of the set, nil when it has none
@@ -29,6 +29,7 @@ type entryJob struct {
 
 // listing is the names of a folder, and which of them an entry accounts for.
 type listing struct {
+	kind  *kind
 	names []string
 	known []bool
 }
@@ -39,19 +40,26 @@ func (l *listing) mark(name string) {
 	}
 }
 
-// files compares memories/ with index and overlay, in both directions. The names
-// are listed first: what is listed then is known to index or overlay now, or it
-// is judged by what its file says.
+// files compares the folders of all kinds with index and overlay.
 func (v *verify) files() error {
-	names, err := v.names()
-	if err != nil {
-		if gone(err) && v.s.State.Live(memory) == 0 {
-			return nil
+	for _, k := range kinds {
+		if err := v.folder(k); err != nil {
+			return err
 		}
-		return v.report(Finding{Kind: MemoryUnreadable, Severity: Lost, Path: "memories", Offset: -1, Err: err, Stake: "all memories", Next: nextRepair})
 	}
-	l := &listing{names: names, known: make([]bool, len(names))}
-	v.total += max(int64(len(names)), v.s.State.Live(memory))
+	return nil
+}
+
+// folder compares one, in both directions. The names are listed first: what is
+// listed then is known to index or overlay now, or it is judged by what its file
+// says.
+func (v *verify) folder(k *kind) error {
+	names, err := v.names[k.at]()
+	if err != nil && !gone(err) {
+		return v.report(Finding{Kind: k.finds(MemoryUnreadable), Severity: Lost, Path: k.folder, Offset: -1, Err: err, Stake: "all that lies there", Next: nextRepair})
+	}
+	l := &listing{kind: k, names: names, known: make([]bool, len(names))}
+	v.total += max(int64(len(names)), v.s.State.Live(k.letter))
 	if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
@@ -71,7 +79,7 @@ func (v *verify) files() error {
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
-		if err := v.unknown(name); err != nil {
+		if err := v.unknown(k, name); err != nil {
 			return err
 		}
 		v.progress(1)
@@ -90,7 +98,7 @@ func (v *verify) indexed(l *listing) error {
 	w := &workers{v: v}
 	defer w.wait()
 	jobs := make([]entryJob, 0, chunk)
-	for it, err := range set.Range(index.Memories, index.Span{}) {
+	for it, err := range set.Range(l.kind.section, index.Span{}) {
 		if err != nil {
 			break // damaged, and reported; the files are told by the names
 		}
@@ -101,7 +109,7 @@ func (v *verify) indexed(l *listing) error {
 			v.skip()
 			continue
 		}
-		if jobs = append(jobs, entryJob{id: id, name: name, line: bytes.Clone(it.Value)}); len(jobs) == chunk {
+		if jobs = append(jobs, entryJob{kind: l.kind, id: id, name: name, line: bytes.Clone(it.Value)}); len(jobs) == chunk {
 			if err := w.next(jobs, swaps); err != nil {
 				return err
 			}
@@ -121,16 +129,16 @@ func (v *verify) overlaid(l *listing) error {
 	jobs := make([]entryJob, 0, chunk)
 	for _, at := range v.s.State.Changes(0, 1<<62) {
 		e, err := v.s.Log.ReadAt(v.ctx, at.Pos)
-		if err != nil || len(e.Key) == 0 || e.Key[0] != memory {
+		if err != nil || len(e.Key) == 0 || e.Key[0] != l.kind.letter {
 			continue // spilled since: then its file is judged by what it says
 		}
 		id := e.Key[1:]
 		name := docfile.FileName(id)
 		l.mark(name)
-		if _, err := v.s.State.Line(memory, id); err == nil || !v.o.chosen(name) {
+		if _, err := v.s.State.Line(l.kind.letter, id); err == nil || !v.o.chosen(name) {
 			continue // compared with the set's lines
 		}
-		if jobs = append(jobs, entryJob{id: id, name: name}); len(jobs) == chunk {
+		if jobs = append(jobs, entryJob{kind: l.kind, id: id, name: name}); len(jobs) == chunk {
 			if err := w.next(jobs, 0); err != nil {
 				return err
 			}
@@ -151,31 +159,31 @@ func (v *verify) skip() {
 }
 
 // unknown judges a name that belongs to no entry.
-func (v *verify) unknown(name string) error {
-	info, err := v.memories.Stat(name)
+func (v *verify) unknown(k *kind, name string) error {
+	info, err := v.in[k.at].Stat(name)
 	if gone(err) {
 		return nil
 	}
-	out := &Finding{Kind: Foreign, Path: "memories/" + name, Offset: -1, Stake: "nothing of the store", Next: nextRepair, Err: err}
+	out := &Finding{Kind: Foreign, Path: k.folder + "/" + name, Offset: -1, Stake: "nothing of the store", Next: nextRepair, Err: err}
 	switch {
 	case err != nil:
 		out.Severity = Healable
 	case !info.Mode.IsRegular():
 		out.Severity, out.Heals, out.Err = Healable, ByMoving, fmt.Errorf("a store does not follow it (%s)", info.Mode)
 	case strings.HasSuffix(name, docfile.Extension) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#"):
-		return v.document(out, name)
+		return v.json(k, out, name)
 	default: // editors and tools leave such beside what they save
-		out.Heals, out.Err = ByMoving, errors.New("it is no memory's file")
+		out.Heals, out.Err = ByMoving, fmt.Errorf("it is the file of no %s", k.noun)
 	}
 	return v.report(*out)
 }
 
-// document judges a JSON file that no entry names: made by somebody, of a memory
+// json judges a JSON file that no entry names: made by somebody, of a document
 // that was created or deleted meanwhile, or a copy.
-func (v *verify) document(out *Finding, name string) error {
+func (v *verify) json(k *kind, out *Finding, name string) error {
 	for range tries {
 		flushed := v.s.Log.Flushed()
-		f := v.read(name)
+		f := v.read(k, name)
 		if gone(f.err) {
 			return nil
 		}
@@ -183,11 +191,11 @@ func (v *verify) document(out *Finding, name string) error {
 			return err
 		}
 		*out = Finding{Path: out.Path, Offset: -1, Next: nextRepair}
-		out = v.stranger(out, &f)
+		out = v.stranger(k, out, &f)
 		if out.ID == "" {
 			continue
 		}
-		list, err := v.may(out.ID, flushed)
+		list, err := v.may(k, out.ID, flushed)
 		switch {
 		case errors.Is(err, errAgain):
 			continue
@@ -199,7 +207,7 @@ func (v *verify) document(out *Finding, name string) error {
 		known := len(list) > 1 || !list[0].absent
 		if docfile.FileName(out.ID) != name {
 			out.Kind, out.Heals = Misplaced, ByMoving
-			out.Err = fmt.Errorf("it holds the id %s, whose file is %s", errs.Quote(out.ID), docfile.FileName(out.ID))
+			out.Err = k.elsewhere(out.ID)
 			if known {
 				out.Err = fmt.Errorf("%w, which is there: the id is used twice", out.Err)
 			}
@@ -208,9 +216,9 @@ func (v *verify) document(out *Finding, name string) error {
 		if !known {
 			continue
 		}
-		// A memory after all, created since the names were listed.
+		// One after all, created since the names were listed.
 		bytes := int64(len(f.data))
-		found := v.compare(out.ID, &f, list, flushed)
+		found := v.compare(k, out.ID, &f, list, flushed)
 		if found == nil {
 			v.sum.Files, v.sum.Bytes = v.sum.Files+1, v.sum.Bytes+bytes
 			return nil
@@ -224,19 +232,19 @@ func (v *verify) document(out *Finding, name string) error {
 	return v.report(*out)
 }
 
-// stranger says what a file is that no memory accounts for.
-func (v *verify) stranger(out *Finding, f *file) *Finding {
-	out.Severity, out.Stake, out.Heals = Healable, "a memory that the store does not know", ByAdoption
-	m, err := (*memstore.Memory)(nil), f.err
+// stranger says what a file is that no entry accounts for.
+func (v *verify) stranger(k *kind, out *Finding, f *file) *Finding {
+	out.Severity, out.Stake, out.Heals = Healable, "the "+k.noun+", which the store does not know", ByAdoption
+	c, err := content{}, f.err
 	if err == nil {
-		m, err = v.decode(append([]byte(nil), f.data...))
+		c, err = v.decode(k, append([]byte(nil), f.data...))
 	}
 	if err != nil {
 		out.Kind, out.Offset, out.Err = Unparsable, offsetOf(err), err
 		out.Stake, out.Heals = "nothing that the store knows of", ByMoving
 		return out
 	}
-	out.Kind, out.ID = Stranger, m.ID
-	out.Err = errors.New("index and log have no such memory: a new one, or one that was deleted")
+	out.Kind, out.ID = Stranger, c.id
+	out.Err = fmt.Errorf("index and log have no such %s: a new one, or one that was deleted", k.noun)
 	return out
 }

@@ -12,36 +12,48 @@ type Kind string
 
 // The kinds of findings.
 const (
-	ConfigInvalid    Kind = "config invalid"     // config.json cannot be used
-	CheckpointSlot   Kind = "checkpoint slot"    // a slot does not verify
-	CheckpointMark   Kind = "checkpoint mark"    // it names a place of the log where no frame ends, or another one
-	SegmentDamaged   Kind = "segment damaged"    // below durable something is no frame, or does not link
-	SegmentMissing   Kind = "segment missing"    // a hole in the row
-	SegmentForeign   Kind = "segment foreign"    // a segment of another store, or none at all
-	EntryInvalid     Kind = "entry invalid"      // the frame is sound, what it carries is not
-	EntryUnknown     Kind = "entry unknown"      // an entry that neither index nor overlay know
-	ArchiveDamaged   Kind = "archive damaged"    // a block does not verify, or the file breaks off
-	IndexDamaged     Kind = "index damaged"      // base or delta cannot be used or contradict themselves
-	IndexLine        Kind = "index line"         // a line says something else than its record
-	OverlayWrong     Kind = "overlay wrong"      // a position at which its key is not; in memory only
-	BackupDamaged    Kind = "backup damaged"     // an older index that could not be fallen back on
-	MemoryMissing    Kind = "memory missing"     // an entry without its file
-	MemoryEmpty      Kind = "memory empty"       // its file has no bytes
-	MemoryRot        Kind = "memory rot"         // other bytes under an unchanged time
-	MemoryEdited     Kind = "memory edited"      // saved by hand, and valid
-	MemoryInvalid    Kind = "memory invalid"     // changed, and no memory any more
-	MemoryWrongID    Kind = "memory wrong id"    // its file holds another id
-	MemoryStale      Kind = "memory stale"       // its file holds an older version
-	MemoryTime       Kind = "memory time"        // only its file's time was moved
-	MemoryUnreadable Kind = "memory unreadable"  // the system refuses to read it, or it is no file
-	Stranger         Kind = "file without entry" // a memory that the store does not know
-	Misplaced        Kind = "file misplaced"     // a memory in a place that is not its id's
-	Unparsable       Kind = "file unparsable"    // no entry, and not a memory either
-	Foreign          Kind = "foreign file"       // something that is none of the store's
-	Leftover         Kind = "leftover"           // a temp file whose process is gone
-	Quarantined      Kind = "quarantined"        // things were set aside, and wait for somebody to look at them
-	LogMissing       Kind = "log missing"        // no segment is left: a clone, a rescued copy, a lost wal/
-	StoreUnreadable  Kind = "store unreadable"   // it cannot be opened, for a reason that is not one of these
+	ConfigInvalid    Kind = "config invalid"    // config.json cannot be used
+	CheckpointSlot   Kind = "checkpoint slot"   // a slot does not verify
+	CheckpointMark   Kind = "checkpoint mark"   // it names a place of the log where no frame ends, or another one
+	SegmentDamaged   Kind = "segment damaged"   // below durable something is no frame, or does not link
+	SegmentMissing   Kind = "segment missing"   // a hole in the row
+	SegmentForeign   Kind = "segment foreign"   // a segment of another store, or none at all
+	EntryInvalid     Kind = "entry invalid"     // the frame is sound, what it carries is not
+	EntryUnknown     Kind = "entry unknown"     // an entry that neither index nor overlay know
+	ArchiveDamaged   Kind = "archive damaged"   // a block does not verify, or the file breaks off
+	IndexDamaged     Kind = "index damaged"     // base or delta cannot be used or contradict themselves
+	IndexLine        Kind = "index line"        // a line says something else than its record
+	OverlayWrong     Kind = "overlay wrong"     // a position at which its key is not; in memory only
+	BackupDamaged    Kind = "backup damaged"    // an older index that could not be fallen back on
+	MemoryMissing    Kind = "memory missing"    // an entry without its file
+	MemoryEmpty      Kind = "memory empty"      // its file has no bytes
+	MemoryRot        Kind = "memory rot"        // other bytes under an unchanged time
+	MemoryEdited     Kind = "memory edited"     // saved by hand, and valid
+	MemoryInvalid    Kind = "memory invalid"    // changed, and no memory any more
+	MemoryWrongID    Kind = "memory wrong id"   // its file holds another id
+	MemoryStale      Kind = "memory stale"      // its file holds an older version
+	MemoryTime       Kind = "memory time"       // only its file's time was moved
+	MemoryUnreadable Kind = "memory unreadable" // the system refuses to read it, or it is no file
+
+	// The same of assemblies.
+	AssemblyMissing    Kind = "assembly missing"
+	AssemblyEmpty      Kind = "assembly empty"
+	AssemblyRot        Kind = "assembly rot"
+	AssemblyEdited     Kind = "assembly edited"
+	AssemblyInvalid    Kind = "assembly invalid"
+	AssemblyWrongID    Kind = "assembly wrong id"
+	AssemblyStale      Kind = "assembly stale"
+	AssemblyTime       Kind = "assembly time"
+	AssemblyUnreadable Kind = "assembly unreadable"
+
+	Stranger        Kind = "file without entry" // a memory or assembly that the store does not know
+	Misplaced       Kind = "file misplaced"     // one in a place that is not its id's
+	Unparsable      Kind = "file unparsable"    // no entry, and not a document either
+	Foreign         Kind = "foreign file"       // something that is none of the store's
+	Leftover        Kind = "leftover"           // a temp file whose process is gone
+	Quarantined     Kind = "quarantined"        // things were set aside, and wait for somebody to look at them
+	LogMissing      Kind = "log missing"        // no segment is left: a clone, a rescued copy, a lost wal/
+	StoreUnreadable Kind = "store unreadable"   // it cannot be opened, for a reason that is not one of these
 )
 
 // Severity says what a finding means for the data.
@@ -84,7 +96,7 @@ type Finding struct {
 	Severity Severity
 	Path     string // in the store, with slashes
 	Offset   int64  // byte in the file, -1 when it is the file as a whole
-	ID       string // of the memory, "" when it is none
+	ID       string // of the memory or assembly, "" when it is none
 	LSN      uint64 // position in the log, 0 when there is none
 	Stake    string // what is at stake
 	Heals    string // what would heal it, "" when nothing known here would

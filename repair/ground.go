@@ -247,15 +247,24 @@ func (g *ground) index() error {
 	return nil
 }
 
-// files reads each file of memories/: whether it is a memory, and in its place.
+// files reads each file of each kind: whether it is one, and in its place.
 func (g *ground) files(yield func(Finding, error) bool) (more bool, err error) {
-	folder := docfile.Layout{FS: g.o.FS, Root: g.dir}.Folder("memories")
+	for _, k := range kinds {
+		if more, err = g.folder(k, yield); !more || err != nil {
+			break
+		}
+	}
+	return more, err
+}
+
+func (g *ground) folder(k *kind, yield func(Finding, error) bool) (more bool, err error) {
+	folder := docfile.Layout{FS: g.o.FS, Root: g.dir}.Folder(k.folder)
 	names, err := folder.Names()
 	if gone(err) {
 		return true, nil
 	}
 	if err != nil {
-		return yield(Finding{Kind: MemoryUnreadable, Severity: Lost, Path: "memories", Offset: -1, Err: err, Stake: "all memories", Next: nextRepair}, nil), nil
+		return yield(Finding{Kind: k.finds(MemoryUnreadable), Severity: Lost, Path: k.folder, Offset: -1, Err: err, Stake: "all that lies there", Next: nextRepair}, nil), nil
 	}
 	for i, name := range names {
 		if err := g.ctx.Err(); err != nil {
@@ -267,25 +276,25 @@ func (g *ground) files(yield func(Finding, error) bool) (more bool, err error) {
 		if !strings.HasSuffix(name, docfile.Extension) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
 			continue
 		}
-		f := Finding{Path: "memories/" + name, Offset: -1, Next: nextRepair, closed: true}
+		f := Finding{Path: k.folder + "/" + name, Offset: -1, Next: nextRepair, closed: true}
 		if !g.o.Verify.chosen(name) {
 			continue
 		}
 		data, _, err := folder.Read(name, groundLimit)
 		g.sum.Files, g.sum.Bytes = g.sum.Files+1, g.sum.Bytes+int64(len(data))
-		var m *memstore.Memory
+		var c content
 		if err == nil {
-			m, err = memstore.Decode(data, memstore.DecodeOptions{Limits: groundLimits, Owned: true})
+			c, err = k.decode(data, memstore.DecodeOptions{Limits: groundLimits, Owned: true})
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
 			f.Kind, f.Severity, f.Offset, f.Err = Unparsable, Lost, offsetOf(err), err
-			f.Stake, f.Heals = "this memory; log and archive are searched for it when the store is open", BySalvage
-		case docfile.FileName(m.ID) != name:
-			f.Kind, f.Severity, f.ID, f.Heals = Misplaced, Healable, m.ID, ByMoving
-			f.Stake, f.Err = "nothing, if the memory is in its place", fmt.Errorf("it holds the id %s, whose file is %s", errs.Quote(m.ID), docfile.FileName(m.ID))
+			f.Stake, f.Heals = "this "+k.noun+"; log and archive are searched for it when the store is open", BySalvage
+		case docfile.FileName(c.id) != name:
+			f.Kind, f.Severity, f.ID, f.Heals = Misplaced, Healable, c.id, ByMoving
+			f.Stake, f.Err = "nothing, if the "+k.noun+" is in its place", k.elsewhere(c.id)
 		default:
 			continue
 		}

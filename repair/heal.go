@@ -12,7 +12,6 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -26,8 +25,8 @@ type healer struct {
 	s Store
 	v *verify
 	// archive and log were read for these names; see recall.
-	names map[string]bool
-	known map[string][]past // by file name
+	names [2]map[string]bool   // of each kind
+	known [2]map[string][]past // by file name
 }
 
 // heal does one action.
@@ -50,16 +49,12 @@ func (h *healer) heal(d *Done) error {
 	if d := log.Damage(); d != nil {
 		return fmt.Errorf("the log is damaged: %w", d)
 	}
-	if d.Do == Adopt && d.Findings[0].Kind == MemoryEdited {
-		return h.edited(d)
+	if d.Do == Adopt && general(d.Findings[0].Kind) == MemoryEdited {
+		return h.edited(kindAt(d.Path), d)
 	}
-	if strings.HasPrefix(d.Path, "memories/") && (d.Do == SetAside || d.Do == Salvage) && h.names == nil {
-		if err := h.recall(); err != nil {
-			return err
-		}
-	}
-	if d.Do == Adopt && h.names == nil {
-		if err := h.recall(); err != nil {
+	k := kindAt(d.Path)
+	if k != nil && (d.Do == SetAside || d.Do == Salvage || d.Do == Adopt) && h.names[k.at] == nil {
+		if err := h.recall(k); err != nil {
 			return err
 		}
 	}
@@ -70,28 +65,27 @@ func (h *healer) heal(d *Done) error {
 	if err := h.v.s.Sight(h.r.ctx); err != nil {
 		return err
 	}
-	name, inFolder := strings.CutPrefix(d.Path, "memories/")
 	switch {
-	case !inFolder:
+	case k == nil:
 		return h.r.aside(d, d.Path, why(d.Findings))
 	case d.Do == SetAside, d.Do == Adopt, d.Findings[0].Kind == Unparsable:
-		return h.stray(d, name)
+		return h.stray(k, d, strings.TrimPrefix(d.Path, k.folder+"/"))
 	}
-	return h.memory(d)
+	return h.document(k, d)
 }
 
 // recall reads log and archive once for what they know of the files that no
 // entry accounts for.
-func (h *healer) recall() error {
-	h.names, h.known = map[string]bool{}, map[string][]past{}
-	names, err := h.v.memories.Names()
+func (h *healer) recall(k *kind) error {
+	present, known := map[string]bool{}, map[string][]past{}
+	names, err := h.v.in[k.at].Names()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		h.names[name] = true
+		present[name] = true
 	}
-	all, err := h.v.pasts(func(id string) bool { return h.names[docfile.FileName(id)] })
+	all, err := h.v.pasts(k, func(id string) bool { return present[docfile.FileName(id)] })
 	if err != nil {
 		return err
 	}
@@ -100,8 +94,9 @@ func (h *healer) recall() error {
 		return err
 	}
 	for id, list := range all {
-		h.known[docfile.FileName(id)] = withoutUndone(list, undone[id])
+		known[docfile.FileName(id)] = withoutUndone(list, undone[id])
 	}
+	h.names[k.at], h.known[k.at] = present, known
 	return nil
 }
 
@@ -119,25 +114,25 @@ func withoutUndone(list []past, undone []uint64) []past {
 }
 
 // edited lets the store judge an edit as it does when somebody reads it.
-func (h *healer) edited(d *Done) error {
-	before, err := h.v.s.State.Find(memory, d.ID)
+func (h *healer) edited(k *kind, d *Done) error {
+	before, err := h.v.s.State.Find(k.letter, d.ID)
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return err
 	}
 	if errors.Is(err, errs.ErrNotFound) {
 		return errNothing
 	}
-	was, err := standsAt(h.r.o.FS, h.r.path("memories", docfile.FileName(d.ID)))
+	was, err := standsAt(h.r.o.FS, h.r.path(k.folder, docfile.FileName(d.ID)))
 	if err != nil || was == nil {
 		return errors.Join(err, errNothing)
 	}
-	if err := h.formerly(d, was, before.Version); err != nil {
+	if err := h.formerly(k, d, was, before.Version); err != nil {
 		return err
 	}
-	if err := h.s.Judge(h.r.ctx, d.ID); err != nil {
+	if err := h.s.Judge(h.r.ctx, k.letter, d.ID); err != nil {
 		return err
 	}
-	after, err := h.v.s.State.Find(memory, d.ID)
+	after, err := h.v.s.State.Find(k.letter, d.ID)
 	if err != nil {
 		return err
 	}
@@ -149,26 +144,26 @@ func (h *healer) edited(d *Done) error {
 	return h.r.m.became(after.Version)
 }
 
-// formerly writes down that a memory's newest version is going to change, and
+// formerly writes down that a document's newest version is going to change, and
 // keeps the edit that stands in its file for Undo.
-func (h *healer) formerly(d *Done, was *stands, version wal.LSN) error {
-	return h.r.m.intend(change{Do: d.Do, Path: filePath(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
+func (h *healer) formerly(k *kind, d *Done, was *stands, version wal.LSN) error {
+	return h.r.m.intend(change{Do: d.Do, Path: k.file(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
 }
 
-// memory heals a memory whose file holds none of its versions.
-func (h *healer) memory(d *Done) error {
+// document heals one whose file holds none of its versions.
+func (h *healer) document(k *kind, d *Done) error {
 	v, id := h.v, d.ID
-	j := v.memory(id, nil, 0)
+	j := v.document(k, id, nil, 0)
 	if j.err != nil {
 		return j.err
 	}
-	if j.finding == nil || j.finding.Kind == MemoryTime {
+	if j.finding == nil || general(j.finding.Kind) == MemoryTime {
 		return errNothing
 	}
-	if j.finding.Kind == MemoryEdited || j.finding.Kind == Stranger {
+	if general(j.finding.Kind) == MemoryEdited || j.finding.Kind == Stranger {
 		return fmt.Errorf("it was saved meanwhile: run memctl repair again")
 	}
-	list, err := v.may(id, v.s.Log.Flushed())
+	list, err := v.may(k, id, v.s.Log.Flushed())
 	if err != nil {
 		return err
 	}
@@ -176,28 +171,28 @@ func (h *healer) memory(d *Done) error {
 	if newest.absent {
 		return errNothing
 	}
-	if doc, mtime, from := v.documentOf(id, newest.version, newest.line.ContentHash); doc != nil {
-		return h.restore(d, newest.version, mtime.UnixMicro(), doc, from)
+	if doc, mtime, from := v.documentOf(k, id, newest.version, newest.line.ContentHash); doc != nil {
+		return h.restore(k, d, newest.version, mtime.UnixMicro(), doc, from)
 	}
-	f := v.read(docfile.FileName(id))
+	f := v.read(k, docfile.FileName(id))
 	if f.err == nil {
-		if m, doc, err := v.salvaged(f.data, id); err == nil {
-			return h.salvage(d, m, doc, newest.version)
+		if c, doc, err := v.salvaged(k, f.data, id); err == nil {
+			return h.salvage(k, d, c, doc, newest.version)
 		}
 	}
-	return h.lost(d, &newest)
+	return h.lost(k, d, &newest)
 }
 
-// lost sets what is left of a memory aside, with all that is known of it, and
+// lost sets what is left of a document aside, with all that is known of it, and
 // takes its entry away.
-func (h *healer) lost(d *Done, newest *standing) error {
-	line, err := h.rawLine(d.ID)
+func (h *healer) lost(k *kind, d *Done, newest *standing) error {
+	line, err := h.rawLine(k, d.ID)
 	if err != nil {
 		return err
 	}
 	n := noteOf(d)
-	n.Why, n.Version, n.Known, n.From = "no copy of it is left: "+n.Why, newest.version, line, filePath(d.ID)
-	switch err := h.r.asideNote(d, filePath(d.ID), n); {
+	n.Why, n.Version, n.Known, n.From = "no copy of it is left: "+n.Why, newest.version, line, k.file(d.ID)
+	switch err := h.r.asideNote(d, k.file(d.ID), n); {
 	case errors.Is(err, errNothing):
 		if d.Where, err = h.r.q.Bytes(docfile.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
 			return err
@@ -205,30 +200,30 @@ func (h *healer) lost(d *Done, newest *standing) error {
 	case err != nil:
 		return err
 	}
-	if err := h.r.m.intend(change{Do: d.Do, Path: filePath(d.ID), ID: d.ID, Was: newest.version}); err != nil {
+	if err := h.r.m.intend(change{Do: d.Do, Path: k.file(d.ID), ID: d.ID, Was: newest.version}); err != nil {
 		return err
 	}
 	d.Result = "recorded in " + d.Where
-	return h.s.Delete(h.r.ctx, d.ID, newest.version)
+	return h.s.Delete(h.r.ctx, k.letter, d.ID, newest.version)
 }
 
-// rawLine is the index line of a memory, as it stands in index or log.
-func (h *healer) rawLine(id string) ([]byte, error) {
+// rawLine is the index line of a document, as it stands in index or log.
+func (h *healer) rawLine(k *kind, id string) ([]byte, error) {
 	set := h.v.s.State.Set()
 	if set == nil {
 		return nil, errs.ErrClosed
 	}
 	defer func() { _ = set.Release() }()
-	b, _, err := set.Get(nil, index.Memories, id)
+	b, _, err := set.Get(nil, k.section, id)
 	if err != nil || b == nil {
 		return []byte(`{}`), nil
 	}
 	return b, nil
 }
 
-// salvage takes what could be read of a memory as its newest version.
-func (h *healer) salvage(d *Done, m *memstore.Memory, doc []byte, was wal.LSN) error {
-	d.ID = m.ID
+// salvage takes what could be read of a document as its newest version.
+func (h *healer) salvage(k *kind, d *Done, c content, doc []byte, was wal.LSN) error {
+	d.ID = c.id
 	kept, err := h.r.keep(d.Path, noteOf(d))
 	if err != nil {
 		return err
@@ -237,22 +232,22 @@ func (h *healer) salvage(d *Done, m *memstore.Memory, doc []byte, was wal.LSN) e
 		return errNothing
 	}
 	d.Where = kept.Kept
-	if err := h.formerly(d, kept, was); err != nil {
+	if err := h.formerly(k, d, kept, was); err != nil {
 		return err
 	}
-	version, err := h.s.Adopt(h.r.ctx, doc, kept.Mtime, was)
+	version, err := h.s.Adopt(h.r.ctx, k.letter, doc, kept.Mtime, was)
 	if err != nil {
 		return err
 	}
 	d.Do = Salvage
-	d.Result = fmt.Sprintf("%d bytes of content, marked %s; the file lies in %s", len(m.Content), PartialKey, kept.Kept)
+	d.Result = fmt.Sprintf("%s, marked %s; the file lies in %s", c.size(), PartialKey, kept.Kept)
 	return h.r.m.became(version)
 }
 
 // restore puts a document back. What stands in its place is kept.
-func (h *healer) restore(d *Done, version wal.LSN, mtime int64, doc []byte, from string) error {
-	rel := filePath(d.ID)
-	info, err := h.r.o.FS.Stat(h.r.path("memories", docfile.FileName(d.ID)))
+func (h *healer) restore(k *kind, d *Done, version wal.LSN, mtime int64, doc []byte, from string) error {
+	rel := k.file(d.ID)
+	info, err := h.r.o.FS.Stat(h.r.path(k.folder, docfile.FileName(d.ID)))
 	if err == nil && !info.Mode.IsRegular() {
 		if err := h.r.asideSpecial(d, rel, why(d.Findings)); err != nil {
 			return err
@@ -269,44 +264,44 @@ func (h *healer) restore(d *Done, version wal.LSN, mtime int64, doc []byte, from
 		return err
 	}
 	d.From, d.Result = from, "put back, from the "+from
-	return h.s.PutBack(h.r.ctx, d.ID, version, time.UnixMicro(mtime), doc)
+	return h.s.PutBack(h.r.ctx, k.letter, d.ID, version, time.UnixMicro(mtime), doc)
 }
 
-// stray judges a file in memories/ that no entry accounts for.
-func (h *healer) stray(d *Done, name string) error {
+// stray judges a file that no entry accounts for.
+func (h *healer) stray(k *kind, d *Done, name string) error {
 	v := h.v
-	f := v.read(name)
+	f := v.read(k, name)
 	if gone(f.err) {
 		return errNothing
 	}
 	if f.err != nil {
 		return h.r.aside(d, d.Path, why(d.Findings))
 	}
-	m, err := v.decode(append([]byte(nil), f.data...))
+	c, err := v.decode(k, append([]byte(nil), f.data...))
 	if err != nil {
-		return h.unparsable(d, name, &f)
+		return h.unparsable(k, d, name, &f)
 	}
-	d.ID = m.ID
-	_, err = v.s.State.Find(memory, m.ID)
+	d.ID = c.id
+	_, err = v.s.State.Find(k.letter, c.id)
 	switch {
-	case err == nil && docfile.FileName(m.ID) == name:
-		return errNothing // a memory by now
-	case err == nil: // the memory is in its place
+	case err == nil && docfile.FileName(c.id) == name:
+		return errNothing // it has an entry by now
+	case err == nil: // the document is in its place
 		return h.r.aside(d, d.Path, why(d.Findings))
 	case !errors.Is(err, errs.ErrNotFound):
 		return err
 	}
-	if h.stale(&f, m.ID) {
+	if h.stale(k, &f, c.id) {
 		d.Do, d.Result = SetAside, "it was deleted"
-		return h.r.aside(d, d.Path, "an older version of a memory that was deleted since")
+		return h.r.aside(d, d.Path, "an older version of what was deleted since")
 	}
-	return h.adopt(d, &f, m)
+	return h.adopt(k, d, &f, c.id)
 }
 
-// stale says whether a file is an old version of a memory that was deleted: what
-// was deleted must not come back.
-func (h *healer) stale(f *file, id string) bool {
-	list := h.known[docfile.FileName(id)]
+// stale says whether a file is an old version of what was deleted: that must not
+// come back.
+func (h *healer) stale(k *kind, f *file, id string) bool {
+	list := h.known[k.at][docfile.FileName(id)]
 	if len(list) == 0 || !list[len(list)-1].deleted {
 		return false
 	}
@@ -318,18 +313,18 @@ func (h *healer) stale(f *file, id string) bool {
 	return !f.info.Mtime.After(list[len(list)-1].time)
 }
 
-// adopt takes a file into the log as a memory; one that lies under another name
+// adopt takes a file into the log as a document; one that lies under another name
 // is set aside then.
-func (h *healer) adopt(d *Done, f *file, m *memstore.Memory) error {
+func (h *healer) adopt(k *kind, d *Done, f *file, id string) error {
 	name := path.Base(d.Path)
 	was := &stands{Size: f.info.Size, Mtime: f.info.Mtime.UTC(), Hash: fmt.Sprintf("sha256:%x", f.hash)}
-	if docfile.FileName(m.ID) != name {
+	if docfile.FileName(id) != name {
 		was = nil
 	}
-	if err := h.formerly(d, was, 0); err != nil {
+	if err := h.formerly(k, d, was, 0); err != nil {
 		return err
 	}
-	version, err := h.s.Adopt(h.r.ctx, f.data, f.info.Mtime, 0)
+	version, err := h.s.Adopt(h.r.ctx, k.letter, f.data, f.info.Mtime, 0)
 	if err != nil {
 		return err
 	}
@@ -343,34 +338,34 @@ func (h *healer) adopt(d *Done, f *file, m *memstore.Memory) error {
 	return nil
 }
 
-// unparsable looks whether log or archive have the memory whose place a file
-// takes that is no memory; else what can be read of the file is taken.
-func (h *healer) unparsable(d *Done, name string, f *file) error {
+// unparsable looks whether log or archive have the document whose place a file
+// takes that is none; else what can be read of the file is taken.
+func (h *healer) unparsable(k *kind, d *Done, name string, f *file) error {
 	v := h.v
-	list := h.known[name]
+	list := h.known[k.at][name]
 	if n := len(list); n > 0 {
 		last := list[n-1]
-		if _, err := v.s.State.Find(memory, last.id); err == nil || last.deleted {
+		if _, err := v.s.State.Find(k.letter, last.id); err == nil || last.deleted {
 			return h.r.aside(d, d.Path, why(d.Findings))
 		}
-		if doc, _, from := v.documentOf(last.id, last.version, last.hash); doc != nil {
-			m, err := v.decode(append([]byte(nil), doc...))
+		if doc, _, from := v.documentOf(k, last.id, last.version, last.hash); doc != nil {
+			c, err := v.decode(k, append([]byte(nil), doc...))
 			if err != nil {
 				return err
 			}
-			if err := h.salvage(d, m, doc, 0); err != nil {
+			if err := h.salvage(k, d, c, doc, 0); err != nil {
 				return err
 			}
 			d.Do, d.From, d.Result, d.Loses = Restore, from, "from the "+from, ""
 			return nil
 		}
 	}
-	m, doc, err := v.salvaged(f.data, "")
-	if err != nil || docfile.FileName(m.ID) != name {
+	c, doc, err := v.salvaged(k, f.data, "")
+	if err != nil || docfile.FileName(c.id) != name {
 		return h.r.aside(d, d.Path, why(d.Findings))
 	}
-	if _, err := v.s.State.Find(memory, m.ID); !errors.Is(err, errs.ErrNotFound) {
+	if _, err := v.s.State.Find(k.letter, c.id); !errors.Is(err, errs.ErrNotFound) {
 		return h.r.aside(d, d.Path, why(d.Findings))
 	}
-	return h.salvage(d, m, doc, 0)
+	return h.salvage(k, d, c, doc, 0)
 }

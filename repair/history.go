@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// past is a version of a memory that log or archive hold.
+// past is a version of a document that log or archive hold.
 type past struct {
 	id      string
 	version wal.LSN
@@ -22,12 +22,12 @@ type past struct {
 	archive bool
 }
 
-// pasts reads all that archive and log still have of the memories that are
-// wanted, by id, the oldest version first. What is damaged there is left out.
-func (v *verify) pasts(wanted func(id string) bool) (map[string][]past, error) {
+// pasts reads all that archive and log still have of the documents of a kind that
+// are wanted, by id, the oldest version first. What is damaged there is left out.
+func (v *verify) pasts(k *kind, wanted func(id string) bool) (map[string][]past, error) {
 	all := map[string][]past{}
 	visit := func(e *wal.Entry, archive bool) {
-		if len(e.Key) < 2 || e.Key[0] != memory || !wanted(e.Key[1:]) {
+		if len(e.Key) < 2 || e.Key[0] != k.letter || !wanted(e.Key[1:]) {
 			return
 		}
 		p := past{id: string([]byte(e.Key[1:])), version: e.LSN, deleted: e.Delete, time: e.Time, archive: archive}
@@ -103,7 +103,7 @@ func (v *verify) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 }
 
 // documentOf reads the document of a version out of log or archive, if it has this hash.
-func (v *verify) documentOf(id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
+func (v *verify) documentOf(k *kind, id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
 	for _, source := range []struct {
 		heals string
 		read  func() (wal.Entry, error)
@@ -112,7 +112,7 @@ func (v *verify) documentOf(id string, version wal.LSN, hash [32]byte) (doc []by
 		{ByArchive, func() (wal.Entry, error) { return v.s.Log.ArchivedAt(v.ctx, version) }},
 	} {
 		e, err := source.read()
-		if err != nil || e.Key != string(rune(memory))+id || e.LSN != version {
+		if err != nil || e.Key != k.key(id) || e.LSN != version {
 			continue
 		}
 		view, err := record.Parse(e.Value)

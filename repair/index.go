@@ -10,7 +10,6 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/record"
 )
 
 func (v *verify) store() string { return uuid.UUID(v.s.Log.UUID()).String() }
@@ -118,7 +117,7 @@ func (v *verify) overlay() error {
 		if err := v.report(Finding{
 			Kind: OverlayWrong, Severity: Healable, Path: index.BaseName, Offset: -1, ID: id, LSN: at.Pos,
 			Stake: "what this process serves", Heals: ByLog, Next: nextFlush,
-			Err: fmt.Errorf("the log has a change of this memory at %d, the overlay knows %d (%v)", at.Pos, p.Version, err),
+			Err: fmt.Errorf("the log has a change of it at %d, the overlay knows %d (%v)", at.Pos, p.Version, err),
 		}); err != nil {
 			return err
 		}
@@ -170,5 +169,3 @@ func (v *verify) backups() error {
 	}
 	return nil
 }
-
-const memory = record.Memory

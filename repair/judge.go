@@ -10,13 +10,10 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
-func filePath(id string) string { return "memories/" + docfile.FileName(id) }
-
-// file is what stands in a memory's place.
+// file is what stands in a document's place.
 type file struct {
 	data []byte
 	info vfs.Info
@@ -24,8 +21,8 @@ type file struct {
 	err  error
 }
 
-func (v *verify) read(name string) (f file) {
-	f.data, f.info, f.err = v.memories.Read(name, int64(v.s.FileLimit))
+func (v *verify) read(k *kind, name string) (f file) {
+	f.data, f.info, f.err = v.in[k.at].Read(name, int64(v.s.FileLimit))
 	if f.err == nil {
 		f.hash = sha256.Sum256(f.data)
 	}
@@ -38,10 +35,6 @@ func (f *file) has(line *index.Entry) bool {
 
 func (f *file) sameTime(line *index.Entry) bool { return f.info.Mtime.UnixMicro() == line.Mtime }
 
-func (v *verify) decode(data []byte) (*memstore.Memory, error) {
-	return memstore.Decode(data, memstore.DecodeOptions{Limits: v.s.Limits, Location: v.s.Location, Owned: true})
-}
-
 // judged is what became of one file.
 type judged struct {
 	finding *Finding
@@ -51,23 +44,23 @@ type judged struct {
 	err     error
 }
 
-// memory compares a memory with its file. line is what the set said of it when
+// document compares a document with its file. line is what the set said of it when
 // its swap counter stood at swaps, nil when nothing did.
-func (v *verify) memory(id string, line *index.Entry, swaps uint64) (j judged) {
+func (v *verify) document(k *kind, id string, line *index.Entry, swaps uint64) (j judged) {
 	name := docfile.FileName(id)
 	for range tries {
 		flushed := v.s.Log.Flushed()
-		f := v.read(name)
+		f := v.read(k, name)
 		j.bytes, j.read = int64(len(f.data)), f.err == nil
 		if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 			j.err = err
 			return j
 		}
-		if _, _, over := v.s.State.Overlay().Get(memory, id); line != nil && !over && v.s.State.Swaps() == swaps && f.has(line) && f.sameTime(line) {
-			j.finding = v.content(id, &f, line.Version)
+		if _, _, over := v.s.State.Overlay().Get(k.letter, id); line != nil && !over && v.s.State.Swaps() == swaps && f.has(line) && f.sameTime(line) {
+			j.finding = v.content(k, id, &f, line.Version)
 			return j
 		}
-		list, err := v.may(id, flushed)
+		list, err := v.may(k, id, flushed)
 		switch {
 		case errors.Is(err, errAgain):
 			j.finding, j.suspect = nil, false
@@ -79,7 +72,7 @@ func (v *verify) memory(id string, line *index.Entry, swaps uint64) (j judged) {
 			j.err = err
 			return j
 		}
-		if j.finding = v.compare(id, &f, list, flushed); j.finding == nil {
+		if j.finding = v.compare(k, id, &f, list, flushed); j.finding == nil {
 			return j
 		}
 		j.suspect = began(list, flushed)
@@ -88,7 +81,7 @@ func (v *verify) memory(id string, line *index.Entry, swaps uint64) (j judged) {
 }
 
 // compare says what is wrong with a file that may hold one of these versions.
-func (v *verify) compare(id string, f *file, list []standing, flushed wal.LSN) *Finding {
+func (v *verify) compare(k *kind, id string, f *file, list []standing, flushed wal.LSN) *Finding {
 	moved := false
 	for i := range list {
 		s := &list[i]
@@ -97,7 +90,7 @@ func (v *verify) compare(id string, f *file, list []standing, flushed wal.LSN) *
 			return nil
 		case s.absent || !f.has(&s.line):
 		case f.sameTime(&s.line) || s.version >= flushed: // an adopted edit keeps its own time until it is flushed
-			return v.content(id, f, s.version)
+			return v.content(k, id, f, s.version)
 		default:
 			moved = true
 		}
@@ -106,36 +99,37 @@ func (v *verify) compare(id string, f *file, list []standing, flushed wal.LSN) *
 	if v.s.Log.Unsettled() && newest.version >= flushed {
 		return nil // the first flush writes it again, whatever stands there
 	}
-	out := &Finding{Path: filePath(id), Offset: -1, ID: id, LSN: newest.version, Next: nextRepair}
+	out := &Finding{Path: k.file(id), Offset: -1, ID: id, LSN: newest.version, Next: nextRepair}
 	if moved {
-		out.Kind, out.Err = MemoryTime, fmt.Errorf("it was moved to %s; the bytes are right", f.info.Mtime.UTC())
+		out.Kind, out.Err = k.finds(MemoryTime), fmt.Errorf("it was moved to %s; the bytes are right", f.info.Mtime.UTC())
 		out.Stake, out.Heals, out.Next = "nothing: reading it takes a little longer", ByAdoption, ""
 		return out
 	}
 	if newest.absent {
-		return v.stranger(out, f)
+		return v.stranger(k, out, f)
 	}
-	return v.classify(out, f, newest)
+	return v.classify(k, out, f, newest)
 }
 
 // content checks that a file that has the bytes of a version is a memory, and this one.
-func (v *verify) content(id string, f *file, version wal.LSN) *Finding {
-	m, err := v.decode(f.data)
-	if err == nil && m.ID == id {
+func (v *verify) content(k *kind, id string, f *file, version wal.LSN) *Finding {
+	c, err := v.decode(k, f.data)
+	if err == nil && c.id == id {
 		return nil
 	}
-	out := &Finding{Kind: MemoryInvalid, Severity: Lost, Path: filePath(id), Offset: offsetOf(err), ID: id, LSN: version,
-		Stake: "this memory: it was stored as it stands", Heals: ByHand, Next: nextRepair, Err: err}
+	out := &Finding{Kind: k.finds(MemoryInvalid), Severity: Lost, Path: k.file(id), Offset: offsetOf(err), ID: id, LSN: version,
+		Stake: "this " + k.noun + ": it was stored as it stands", Heals: ByHand, Next: nextRepair, Err: err}
 	if err == nil {
-		out.Kind, out.Err = MemoryWrongID, fmt.Errorf("it holds the id %s", errs.Quote(m.ID))
+		out.Kind, out.Err = k.finds(MemoryWrongID), fmt.Errorf("it holds the id %s", errs.Quote(c.id))
 	}
 	return out
 }
 
 // classify says what became of a file that holds none of the versions it may hold.
-func (v *verify) classify(out *Finding, f *file, want *standing) *Finding {
-	out.Stake = "this version of the memory"
-	copied := v.copyOf(out, want)
+func (v *verify) classify(k *kind, out *Finding, f *file, want *standing) *Finding {
+	out.Stake = "this version of the " + k.noun
+	copied := v.copyOf(k, out, want)
+	defer func() { out.Kind = k.finds(out.Kind) }()
 	switch {
 	case gone(f.err):
 		out.Kind, out.Err = MemoryMissing, errors.New("there is no such file")
@@ -147,7 +141,7 @@ func (v *verify) classify(out *Finding, f *file, want *standing) *Finding {
 		out.Kind, out.Err = MemoryUnreadable, f.err
 		return out
 	}
-	m, err := v.decode(append([]byte(nil), f.data...))
+	c, err := v.decode(k, append([]byte(nil), f.data...))
 	rot := f.sameTime(&want.line)
 	out.Offset = firstDifference(f.data, copied)
 	switch {
@@ -161,8 +155,8 @@ func (v *verify) classify(out *Finding, f *file, want *standing) *Finding {
 		}
 	case err != nil:
 		out.Kind, out.Err, out.Offset = MemoryInvalid, err, offsetOf(err)
-	case m.ID != out.ID:
-		out.Kind, out.Offset, out.Err = MemoryWrongID, -1, fmt.Errorf("it holds the id %s", errs.Quote(m.ID))
+	case c.id != out.ID:
+		out.Kind, out.Offset, out.Err = MemoryWrongID, -1, fmt.Errorf("it holds the id %s", errs.Quote(c.id))
 	case v.older(f, want):
 		out.Kind, out.Offset, out.Err = MemoryStale, -1, fmt.Errorf("it holds an older version than %d", want.version)
 	default:
@@ -173,9 +167,9 @@ func (v *verify) classify(out *Finding, f *file, want *standing) *Finding {
 }
 
 // copyOf looks for the document of a version in log and archive, and says so.
-func (v *verify) copyOf(out *Finding, want *standing) []byte {
+func (v *verify) copyOf(k *kind, out *Finding, want *standing) []byte {
 	out.Severity, out.Heals, out.Next = Lost, "", nextRepair
-	doc, _, from := v.documentOf(out.ID, want.version, want.line.ContentHash)
+	doc, _, from := v.documentOf(k, out.ID, want.version, want.line.ContentHash)
 	if doc != nil {
 		out.Severity, out.Heals = Healable, from
 	}

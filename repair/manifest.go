@@ -32,7 +32,7 @@ type change struct {
 	After  *stands `json:"after,omitempty"`  // what the repair put there; absent: nothing
 	Any    bool    `json:"any,omitempty"`    // what stands there afterwards is known at the end only
 
-	ID  string `json:"id,omitempty"`  // of a memory whose newest version was changed in the log
+	ID  string `json:"id,omitempty"`  // of a document whose newest version was changed in the log
 	Was uint64 `json:"was,omitempty"` // its version before, 0: none
 	Now uint64 `json:"now,omitempty"` // on a line of its own, once it is known
 

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// standing is a version that a memory's file may hold.
+// standing is a version that a document's file may hold.
 type standing struct {
 	version wal.LSN
 	absent  bool // there is no file in this version
@@ -23,13 +23,13 @@ var errAgain = errors.New("it changes faster than it can be read")
 // errUnjudged: the log is damaged where it would have to tell; that was reported.
 var errUnjudged = errors.New("the log cannot tell")
 
-// may lists the versions that a memory's file may hold if flushed was read
+// may lists the versions that a document's file may hold if flushed was read
 // before the file: the newest one first, and back along the chain to the first
 // below flushed.
-func (v *verify) may(id string, flushed wal.LSN) ([]standing, error) {
-	at, deleted, inLog := v.s.State.Overlay().Get(memory, id)
+func (v *verify) may(k *kind, id string, flushed wal.LSN) ([]standing, error) {
+	at, deleted, inLog := v.s.State.Overlay().Get(k.letter, id)
 	if !inLog {
-		s, err := v.inSet(id)
+		s, err := v.inSet(k, id)
 		return []standing{s}, err
 	}
 	var list []standing
@@ -38,7 +38,7 @@ func (v *verify) may(id string, flushed wal.LSN) ([]standing, error) {
 			return append(list, standing{absent: true}), nil
 		}
 		if at < v.s.State.From() {
-			s, err := v.inSet(id)
+			s, err := v.inSet(k, id)
 			return append(list, s), err
 		}
 		e, err := v.s.Log.ReadAt(v.ctx, at)
@@ -49,10 +49,10 @@ func (v *verify) may(id string, flushed wal.LSN) ([]standing, error) {
 			return nil, errUnjudged
 		case err != nil:
 			return nil, err
-		case len(e.Key) == 0 || e.Key[0] != memory || e.Key[1:] != id:
+		case len(e.Key) == 0 || e.Key[0] != k.letter || e.Key[1:] != id:
 			if len(list) == 0 && !deleted {
 				// Two keys with one hash: the overlay speaks of the other.
-				s, err := v.inSet(id)
+				s, err := v.inSet(k, id)
 				return []standing{s}, err
 			}
 			return nil, errAgain
@@ -76,8 +76,8 @@ func (v *verify) may(id string, flushed wal.LSN) ([]standing, error) {
 	}
 }
 
-func (v *verify) inSet(id string) (standing, error) {
-	line, err := v.line(id)
+func (v *verify) inSet(k *kind, id string) (standing, error) {
+	line, err := v.line(k, id)
 	switch {
 	case errors.Is(err, errs.ErrNotFound):
 		return standing{absent: true}, nil
@@ -89,16 +89,16 @@ func (v *verify) inSet(id string) (standing, error) {
 	return standing{version: line.Version, line: line}, nil
 }
 
-// line is what the index says of a memory; of a damaged one, what its sound
+// line is what the index says of a document; of a damaged one, what its sound
 // blocks say.
-func (v *verify) line(id string) (index.Entry, error) {
+func (v *verify) line(k *kind, id string) (index.Entry, error) {
 	if !v.indexBad {
-		return v.s.State.Line(memory, id)
+		return v.s.State.Line(k.letter, id)
 	}
 	if v.sound == nil {
 		return index.Entry{}, errs.ErrCorrupt
 	}
-	b, ok, err := v.sound.Get(nil, index.Memories, id)
+	b, ok, err := v.sound.Get(nil, k.section, id)
 	if err != nil {
 		return index.Entry{}, err
 	}

@@ -74,7 +74,8 @@ func (o *VerifyOptions) chosen(name string) bool {
 // Summary is what was read.
 type Summary struct {
 	Memories    int64 // whose files were compared
-	Files       int64 // read in memories/
+	Assemblies  int64 // likewise
+	Files       int64 // read in memories/ and assemblies/
 	Bytes       int64 // read, in files, log and archive
 	Segments    int64 // of the log
 	Archived    int64 // segments of the archive

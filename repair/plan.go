@@ -15,17 +15,19 @@ import (
 // Store is an open store, as Apply works on it. The root implements it.
 type Store interface {
 	Source() Source
+	// kind is that of the document: the first byte of its key in the log.
+
 	// PutBack puts a document that the store knows into its file again. flush.lock
 	// is held. What stands there is set aside.
-	PutBack(ctx context.Context, id string, version wal.LSN, mtime time.Time, doc []byte) error
+	PutBack(ctx context.Context, kind byte, id string, version wal.LSN, mtime time.Time, doc []byte) error
 	// Adopt takes a document, byte for byte, into the log as a new version over
 	// version was (0: there is none); errs.ErrConflict when it is another by now.
-	Adopt(ctx context.Context, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error)
-	// Judge reads a memory as everybody does: an edited file is adopted, or set
+	Adopt(ctx context.Context, kind byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error)
+	// Judge reads a document as everybody does: an edited file is adopted, or set
 	// aside if it was made of an older version than the present one.
-	Judge(ctx context.Context, id string) error
-	// Delete writes a memory's deletion into the log, if its version is still this one.
-	Delete(ctx context.Context, id string, was wal.LSN) error
+	Judge(ctx context.Context, kind byte, id string) error
+	// Delete writes a document's deletion into the log, if its version is still this one.
+	Delete(ctx context.Context, kind byte, id string, was wal.LSN) error
 	// Settle makes files and index durable up to now, all of the index in its base,
 	// and looks through what processes left in tmp/.
 	Settle(ctx context.Context) error
@@ -81,7 +83,7 @@ var order = map[Verb]int{FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, Se
 type Action struct {
 	Do       Verb
 	Path     string // of what is changed, in the store
-	ID       string // of the memory, "" when it is none
+	ID       string // of the memory or assembly, "" when it is none
 	From     string // the copy that it heals from, "" when there is none
 	Loses    string // what no copy holds, "" when nothing is lost
 	Alone    bool   // nobody else may have the store open meanwhile
@@ -95,7 +97,7 @@ func (a Action) String() string {
 	default:
 		s += " " + a.Path
 	}
-	if a.ID != "" && a.Path != filePath(a.ID) {
+	if k := kindAt(a.Path); a.ID != "" && (k == nil || a.Path != k.file(a.ID)) {
 		s += " (" + errs.Quote(a.ID) + ")"
 	}
 	if a.From != "" {

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
@@ -168,7 +170,7 @@ func (n *renewal) saw(e *wal.Entry) {
 func (n *renewal) files() error {
 	var due []string
 	for key, f := range n.newest {
-		if f.version >= n.c.Flushed.LSN && key[0] == memory {
+		if f.version >= n.c.Flushed.LSN && kindOf(key) != nil {
 			due = append(due, key)
 		}
 	}
@@ -197,7 +199,7 @@ func (n *renewal) files() error {
 			return errors.Join(err, fl.Close())
 		}
 	}
-	n.d.Result = fmt.Sprintf("%d memories that were only in the log were put into files", len(due))
+	n.d.Result = fmt.Sprintf("%d documents that were only in the log were put into files", len(due))
 	return fl.Close()
 }
 
@@ -206,10 +208,11 @@ func (n *renewal) files() error {
 func (n *renewal) damagedFiles() error {
 	for _, key := range slices.Sorted(maps.Keys(n.older)) {
 		at := n.older[key]
-		if key[0] != memory || at.deleted || n.newest[key].version > at.version {
+		k := kindOf(key)
+		if k == nil || at.deleted || n.newest[key].version > at.version {
 			continue
 		}
-		j := n.v.memory(key[1:], nil, 0)
+		j := n.v.document(k, key[1:], nil, 0)
 		if j.err != nil {
 			return j.err
 		}
@@ -237,7 +240,7 @@ func (n *renewal) putBack(key string, version wal.LSN, f *Finding) error {
 	if err != nil {
 		return err
 	}
-	name := n.v.memories.Path(docfile.FileName(key[1:]))
+	name := n.r.path(filepath.FromSlash(f.Path))
 	if info, err := n.r.o.FS.Stat(name); err == nil && !info.Mode.IsRegular() {
 		if err := n.r.asideSpecial(&d, f.Path, why(d.Findings)); err != nil {
 			return err
@@ -251,7 +254,7 @@ func (n *renewal) putBack(key string, version wal.LSN, f *Finding) error {
 }
 
 func (n *renewal) change(key string) (docfile.Change, error) {
-	id, at := key[1:], n.newest[key]
+	id, at, k := key[1:], n.newest[key], kindOf(key)
 	e, err := n.log.ReadAt(n.r.ctx, at.version)
 	if err != nil {
 		return docfile.Change{}, err
@@ -261,7 +264,7 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 		return docfile.Change{}, err
 	}
 	return docfile.Change{
-		Folder: n.v.memories, Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
+		Folder: n.v.in[k.at], Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
 		Data: func() ([]byte, error) { return n.s.Source().Codec.Doc(&view, n.v.s.FileLimit) },
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
 			b, err := data()
@@ -270,12 +273,12 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 	}, nil
 }
 
-// ours says whether bytes are a version of a memory that log or index know.
+// ours says whether bytes are a version of a document that log or index know.
 func (n *renewal) ours(key string, hash [32]byte) bool {
 	if slices.Contains(n.hashes[key], hash) {
 		return true
 	}
-	line, err := n.v.line(key[1:])
+	line, err := n.v.line(kindOf(key), key[1:])
 	return err == nil && line.ContentHash == hash
 }
 
@@ -364,9 +367,16 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 		return index.Finish(dst, view.Line, c.Version, e.Time.UnixMicro())
 	}}
 	for _, key := range slices.Sorted(maps.Keys(n.newest)) {
-		c := index.Change{Section: index.Memories, ID: key[1:], Version: n.newest[key].version, Deleted: n.newest[key].deleted}
-		if key[0] == record.Assembly {
-			c.Section = index.Assemblies
+		k := kindOf(key)
+		if k == nil {
+			continue
+		}
+		c := index.Change{Section: k.section, ID: key[1:], Version: n.newest[key].version, Deleted: n.newest[key].deleted}
+		if k == assemblies && !c.Deleted {
+			var err error
+			if c.Members, err = n.members(c.Version); err != nil {
+				return err
+			}
 		}
 		ch.List = append(ch.List, c)
 	}
@@ -375,4 +385,17 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 		Store: uuid.UUID(n.log.UUID()).String(), LSN: mark.LSN, Chain: mark.Sum, Now: r.o.Clock(),
 	}, ch)
 	return err
+}
+
+// members are those of an assembly in one of its versions.
+func (n *renewal) members(version wal.LSN) ([]string, error) {
+	e, err := n.log.ReadAt(n.r.ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return nil, err
+	}
+	return assembly.MembersOf(view.Line)
 }

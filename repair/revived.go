@@ -2,6 +2,7 @@ package repair
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
@@ -28,17 +29,18 @@ func (v *verify) revived() error {
 	v.suspects = nil
 	for try := 0; try < tries && len(suspects) > 0; try++ {
 		flushed, from := v.s.Log.Flushed(), v.oldest()
-		files := make(map[string]*file, len(suspects))
+		files := make(map[string]*file, len(suspects)) // by key
 		versions := make(map[string][]standing, len(suspects))
 		for _, s := range suspects {
-			f := v.read(docfile.FileName(s.ID))
+			k := kindAt(s.Path)
+			f := v.read(k, docfile.FileName(s.ID))
 			f.data = nil
-			files[s.ID] = &f
-			set, err := v.inSet(s.ID)
+			files[k.key(s.ID)] = &f
+			set, err := v.inSet(k, s.ID)
 			if err != nil {
 				set = standing{absent: true}
 			}
-			versions[s.ID] = []standing{set}
+			versions[k.key(s.ID)] = []standing{set}
 		}
 		if err := v.s.Sight(v.ctx); err != nil {
 			return err
@@ -52,14 +54,14 @@ func (v *verify) revived() error {
 		}
 		left := suspects[:0]
 		for _, s := range suspects {
-			if !fits(files[s.ID], versions[s.ID], flushed) {
+			if key := kindAt(s.Path).key(s.ID); !fits(files[key], versions[key], flushed) {
 				left = append(left, s)
 			}
 		}
 		suspects = left
 	}
 	for _, s := range suspects {
-		if j := v.memory(s.ID, nil, 0); j.finding != nil { // not flushed meanwhile
+		if j := v.document(kindAt(s.Path), s.ID, nil, 0); j.finding != nil { // not flushed meanwhile
 			if err := v.report(*j.finding); err != nil {
 				return err
 			}
@@ -84,16 +86,13 @@ func (v *verify) oldest() uint64 {
 	return from
 }
 
-// collect appends the versions that the log has of some memories.
+// collect appends the versions that the log has of some documents, by key.
 func (v *verify) collect(from uint64, versions map[string][]standing) error {
 	for e, err := range v.s.Log.Scan(v.ctx, from) {
 		if err != nil {
 			return err
 		}
-		if e.Key == "" || e.Key[0] != memory {
-			continue
-		}
-		list, ok := versions[e.Key[1:]]
+		list, ok := versions[e.Key]
 		if !ok {
 			continue
 		}
@@ -103,7 +102,7 @@ func (v *verify) collect(from uint64, versions map[string][]standing) error {
 				continue
 			}
 		}
-		versions[e.Key[1:]] = append(list, s)
+		versions[strings.Clone(e.Key)] = append(list, s)
 	}
 	return nil
 }

@@ -10,48 +10,66 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/memstore"
 )
 
 // PartialKey is the member of metadata by which a memory is known that was put
-// together from what could be read of a damaged file; its value is true. The
-// file itself lies in quarantine.
+// together from what could be read of a damaged file; its value is true. An
+// assembly, which has no metadata, has it itself. The file lies in quarantine.
 const PartialKey = "varve_partial"
 
 // salvaged reads a damaged document as far as it goes: whole members of the
 // object, and of a string that breaks off what is there of it. A conflict that a
-// merge left is taken with its first side. id is the memory's, "" when only the
-// document tells. It fails when there is nothing worth keeping: no id, or
-// neither content nor metadata.
-func (v *verify) salvaged(data []byte, id string) (*memstore.Memory, []byte, error) {
-	text, err := asFarAsItGoes(firstSide(data))
+// merge left is taken with its first side. id is the document's, "" when only it
+// tells. It fails when there is nothing worth keeping: no id, or neither content
+// nor metadata, or of an assembly neither members nor a name.
+func (v *verify) salvaged(k *kind, data []byte, id string) (content, []byte, error) {
+	text, err := asFarAsItGoes(firstSide(data), k == assemblies)
 	if err != nil {
-		return nil, nil, err
+		return content{}, nil, err
 	}
-	m, err := memstore.Decode(text, memstore.DecodeOptions{Limits: v.s.Limits, Location: v.s.Location, IDOptional: id != ""})
+	c, err := k.decode(text, memstore.DecodeOptions{Limits: v.s.Limits, Location: v.s.Location, IDOptional: id != ""})
 	if err != nil {
-		return nil, nil, err
+		return content{}, nil, err
 	}
-	if m.ID == "" {
-		m.ID = id
+	if c.id == "" {
+		c.id = id
 	}
-	if id != "" && m.ID != id {
-		return nil, nil, fmt.Errorf("%w: it holds the id %s", errs.ErrInvalid, errs.Quote(m.ID))
+	if id != "" && c.id != id {
+		return content{}, nil, fmt.Errorf("%w: it holds the id %s", errs.ErrInvalid, errs.Quote(c.id))
 	}
-	if m.Content == "" && len(m.Metadata) == 0 {
-		return nil, nil, fmt.Errorf("%w: neither content nor metadata can be read", errs.ErrInvalid)
+	if a := c.group; a != nil {
+		if a.ID = c.id; a.Name == "" && len(a.MemoryIDs) == 0 {
+			return content{}, nil, fmt.Errorf("%w: neither a name nor members can be read", errs.ErrInvalid)
+		}
+		doc, err := a.Encode(assembly.Limits{AssemblyBytes: v.s.Limits.MemoryBytes, Members: membersMost})
+		return c, doc, err
+	}
+	m := c.memory
+	if m.ID = c.id; m.Content == "" && len(m.Metadata) == 0 {
+		return content{}, nil, fmt.Errorf("%w: neither content nor metadata can be read", errs.ErrInvalid)
 	}
 	if m.Metadata == nil {
 		m.Metadata = map[string]any{}
 	}
 	m.Metadata[PartialKey] = true
 	doc, err := m.Encode(v.s.Limits)
-	return m, doc, err
+	return c, doc, err
 }
 
-// asFarAsItGoes makes a whole object of the beginning of one.
-func asFarAsItGoes(data []byte) ([]byte, error) {
+// size says how much was read.
+func (c *content) size() string {
+	if c.group != nil {
+		return fmt.Sprintf("%d members", len(c.members))
+	}
+	return fmt.Sprintf("%d bytes of content", len(c.memory.Content))
+}
+
+// asFarAsItGoes makes a whole object of the beginning of one, marked as partial if
+// that is wanted.
+func asFarAsItGoes(data []byte, marked bool) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))
 	if k := d.PeekKind(); k != '{' {
@@ -91,6 +109,9 @@ func asFarAsItGoes(data []byte) ([]byte, error) {
 	}
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%w: no member can be read", io.ErrUnexpectedEOF)
+	}
+	if marked {
+		member(PartialKey, []byte("true"))
 	}
 	whole := jsontext.Value(append(out, '}'))
 	if err := whole.Indent(jsontext.WithIndent("  ")); err != nil {

@@ -220,7 +220,7 @@ func same(a, b *stands) bool {
 // adopted are the changes that led to a version in the log.
 func (u *undo) adopted() (list []change) {
 	for _, c := range u.list {
-		if c.ID != "" && c.Now != 0 && c.Do != RecordLost {
+		if c.ID != "" && c.Now != 0 && c.Do != RecordLost && kindAt(c.Path) != nil {
 			list = append(list, c)
 		}
 	}
@@ -238,7 +238,7 @@ func (u *undo) versionsSince() (reasons []string, err error) {
 	}
 	defer func() { _ = s.Close() }()
 	for _, c := range list {
-		p, err := s.Source().State.Find(memory, c.ID)
+		p, err := s.Source().State.Find(kindAt(c.Path).letter, c.ID)
 		switch {
 		case errors.Is(err, errs.ErrNotFound) && c.Was == 0:
 		case err != nil:
@@ -253,21 +253,21 @@ func (u *undo) versionsSince() (reasons []string, err error) {
 // former says whether a version is the one that stood before the repair, put
 // back by an undo that was cut.
 func (u *undo) former(s Store, c change, version wal.LSN) bool {
-	doc := u.document(s, c.ID, c.Was)
-	now := u.document(s, c.ID, version)
+	doc := u.document(s, kindAt(c.Path), c.ID, c.Was)
+	now := u.document(s, kindAt(c.Path), c.ID, version)
 	return doc != nil && string(doc) == string(now)
 }
 
 // document reads a version out of log or archive, whatever its hash.
-func (u *undo) document(s Store, id string, version wal.LSN) []byte {
+func (u *undo) document(s Store, k *kind, id string, version wal.LSN) []byte {
 	v := newVerify(u.ctx, s.Source(), VerifyOptions{Workers: 1}, nil)
-	all, err := v.pasts(func(other string) bool { return other == id })
+	all, err := v.pasts(k, func(other string) bool { return other == id })
 	if err != nil {
 		return nil
 	}
 	for _, p := range all[id] {
 		if p.version == version && !p.deleted {
-			doc, _, _ := v.documentOf(id, version, p.hash)
+			doc, _, _ := v.documentOf(k, id, version, p.hash)
 			return doc
 		}
 	}
@@ -296,7 +296,7 @@ func (u *undo) versions() error {
 }
 
 func (u *undo) version(s Store, c change) error {
-	p, err := s.Source().State.Find(memory, c.ID)
+	p, err := s.Source().State.Find(kindAt(c.Path).letter, c.ID)
 	if errors.Is(err, errs.ErrNotFound) || err == nil && p.Version != c.Now {
 		return nil // done by an undo that was cut
 	}
@@ -305,25 +305,25 @@ func (u *undo) version(s Store, c change) error {
 	}
 	// What was adopted is the file's only copy once its place is given back.
 	if c.Before != nil && c.Before.Kept == "" {
-		if doc := u.document(s, c.ID, c.Now); doc != nil {
+		if doc := u.document(s, kindAt(c.Path), c.ID, c.Now); doc != nil {
 			if _, err := u.q.Bytes(path.Base(c.Path), doc, docfile.Note{Why: "the repair that adopted it was undone", From: c.Path, ID: c.ID, Version: c.Now}); err != nil {
 				return err
 			}
 		}
 	}
 	if c.Was == 0 {
-		if err := s.Delete(u.ctx, c.ID, c.Now); err != nil {
+		if err := s.Delete(u.ctx, kindAt(c.Path).letter, c.ID, c.Now); err != nil {
 			return err
 		}
 		u.rep.Undone = append(u.rep.Undone, errs.Quote(c.ID)+" is unknown again")
 		return nil
 	}
-	doc := u.document(s, c.ID, c.Was)
+	doc := u.document(s, kindAt(c.Path), c.ID, c.Was)
 	if doc == nil {
 		u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: no copy holds its version %d", errs.Quote(c.ID), c.Was))
 		return nil
 	}
-	if _, err := s.Adopt(u.ctx, doc, u.o.Clock(), c.Now); err != nil {
+	if _, err := s.Adopt(u.ctx, kindAt(c.Path).letter, doc, u.o.Clock(), c.Now); err != nil {
 		return err
 	}
 	u.rep.Undone = append(u.rep.Undone, errs.Quote(c.ID)+" has its former version")

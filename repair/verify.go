@@ -34,8 +34,10 @@ func Verify(ctx context.Context, s Source, o VerifyOptions) iter.Seq2[Finding, e
 			}
 		}()
 		if v.o.Workers > 1 { // listing takes as long as reading the index
-			go func() { _, _ = v.names() }()
-			defer func() { _, _ = v.names() }()
+			for _, names := range v.names {
+				go func() { _, _ = names() }()
+				defer func() { _, _ = names() }()
+			}
 		}
 		err := v.steps(v.config, v.checkpoint, v.index)
 		if err == nil {
@@ -120,13 +122,13 @@ const keptMost = 100_000
 
 // verify is one run.
 type verify struct {
-	ctx      context.Context
-	s        Source
-	o        VerifyOptions
-	yield    func(Finding, error) bool
-	sum      *Summary
-	memories *docfile.Folder
-	names    func() ([]string, error) // of memories/, listed once
+	ctx   context.Context
+	s     Source
+	o     VerifyOptions
+	yield func(Finding, error) bool
+	sum   *Summary
+	in    []*docfile.Folder          // of each kind
+	names []func() ([]string, error) // in them, listed once
 
 	marks []wal.Mark // of the checkpoint, to be met in the log
 	// A process believes a block that it has once checked. When the index turns
@@ -151,10 +153,13 @@ func newVerify(ctx context.Context, s Source, o VerifyOptions, yield func(Findin
 		v.sum = new(Summary)
 	}
 	*v.sum = Summary{Findings: map[Kind]int64{}}
-	v.memories = docfile.Layout{FS: s.FS, Root: s.Dir}.Folder("memories")
-	v.names = v.memories.Names
-	if v.o.Workers > 1 {
-		v.names = sync.OnceValues(v.names)
+	for _, k := range kinds {
+		folder := docfile.Layout{FS: s.FS, Root: s.Dir}.Folder(k.folder)
+		names := folder.Names
+		if v.o.Workers > 1 {
+			names = sync.OnceValues(names)
+		}
+		v.in, v.names = append(v.in, folder), append(v.names, names)
 	}
 	return v
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 )
 
-// workers compare memories with their files, a chunk at a time. While the others
+// workers compare documents with their files, a chunk at a time. While the others
 // are at one chunk, the caller's goroutine lists the next; then it helps them,
 // and reports what was found in the order of the list, whoever was faster.
 type workers struct {
@@ -70,11 +70,15 @@ func (c *atWork) work(v *verify) {
 }
 
 func (c *atWork) report(v *verify) error {
-	for _, j := range c.results {
+	for i, j := range c.results {
 		if j.err != nil {
 			return j.err
 		}
-		v.sum.Memories++
+		if c.jobs[i].kind == memories {
+			v.sum.Memories++
+		} else {
+			v.sum.Assemblies++
+		}
 		v.sum.Bytes += j.bytes
 		if j.read {
 			v.sum.Files++
@@ -91,36 +95,36 @@ func (c *atWork) report(v *verify) error {
 	return nil
 }
 
-// entry checks a line and compares its memory with the file.
+// entry checks a line and compares its document with the file.
 func (v *verify) entry(job *entryJob, swaps uint64, buf *[]byte) judged {
 	if job.line == nil {
-		return v.memory(job.id, nil, 0)
+		return v.document(job.kind, job.id, nil, 0)
 	}
 	line, err := index.ParseLine(job.line)
 	if err != nil {
-		return v.memory(job.id, nil, 0) // told with the index
+		return v.document(job.kind, job.id, nil, 0) // told with the index
 	}
-	if line.Filepath != "memories/"+job.name && !v.indexBad {
+	if line.Filepath != job.kind.folder+"/"+job.name && !v.indexBad {
 		return judged{finding: &Finding{
 			Kind: IndexLine, Severity: Healable, Path: index.BaseName, Offset: -1, ID: job.id, LSN: line.Version,
 			Stake: "who reads the index and not the names: the file is found all the same", Heals: ByIndex, Next: nextRebuild,
-			Err: fmt.Errorf("its line names the file %s, not %s", errs.Quote(line.Filepath), filePath(job.id)),
+			Err: fmt.Errorf("its line names the file %s, not %s", errs.Quote(line.Filepath), job.kind.file(job.id)),
 		}}
 	}
 	if j, ok := v.glance(job, &line, swaps, buf); ok {
 		return j
 	}
-	return v.memory(job.id, &line, swaps)
+	return v.document(job.kind, job.id, &line, swaps)
 }
 
-// glance is the short way for a memory that is as the set says, which nearly all
-// are: its bytes are those that were a memory when they were written. Whatever
+// glance is the short way for a document that is as the set says, which nearly all
+// are: its bytes are those that were one when they were written. Whatever
 // else it meets is looked at again, slowly.
 func (v *verify) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte) (judged, bool) {
 	if v.indexBad {
 		return judged{}, false
 	}
-	data, info, err := v.memories.Glance(job.name, *buf, int64(v.s.FileLimit))
+	data, info, err := v.in[job.kind.at].Glance(job.name, *buf, int64(v.s.FileLimit))
 	*buf = data
 	if err != nil || len(data) == 0 {
 		return judged{}, false
@@ -132,7 +136,7 @@ func (v *verify) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]b
 	if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return judged{}, false
 	}
-	if _, _, over := v.s.State.Overlay().Get(memory, job.id); over || v.s.State.Swaps() != swaps {
+	if _, _, over := v.s.State.Overlay().Get(job.kind.letter, job.id); over || v.s.State.Swaps() != swaps {
 		return judged{}, false
 	}
 	return judged{bytes: int64(len(data)), read: true}, true
