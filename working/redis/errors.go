@@ -79,7 +79,13 @@ func failure(op, prefix string, writes bool, err error) error {
 // notSent tells that the command never left: no connection, or none free.
 func notSent(err error) bool {
 	var dial *dialError
-	return errors.As(err, &dial) || errors.Is(err, goredis.ErrPoolTimeout) || errors.Is(err, goredis.ErrPoolExhausted)
+	return errors.As(err, &dial) || crowded(err)
+}
+
+// crowded tells that all connections were in use: Redis is there, and the host
+// wants more of it than the pool allows.
+func crowded(err error) bool {
+	return errors.Is(err, goredis.ErrPoolTimeout) || errors.Is(err, goredis.ErrPoolExhausted)
 }
 
 func answered(op, prefix string, reply error) error {

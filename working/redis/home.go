@@ -96,7 +96,7 @@ func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, erro
 		return res, err
 	}
 	switch {
-	case ctx.Err() != nil: // the caller went, not Redis
+	case ctx.Err() != nil, crowded(err): // not for want of Redis
 	case errors.Is(err, working.ErrUnavailable):
 		h.stand.begin(err)
 		if res, ok, err := h.stand.do(ctx, r); ok {

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -42,7 +41,7 @@ type Options struct {
 
 // Validate says what is wrong.
 func (o *Options) Validate() error {
-	_, err := o.client()
+	_, _, err := o.parse()
 	return err
 }
 
@@ -53,46 +52,57 @@ func (o *Options) prefix() string {
 	return o.Prefix
 }
 
-// client makes a client, which connects when it is first used. Commands are not
-// sent again by go-redis: it cannot know whether they were carried out.
+// client makes a client, which connects when it is first used.
 func (o *Options) client() (goredis.UniversalClient, error) {
-	bad := func(field, value string, err error) error {
-		return &errs.FieldError{Field: field, Value: errs.Quote(value), Err: err}
+	one, cluster, err := o.parse()
+	switch {
+	case err != nil:
+		return nil, err
+	case cluster != nil:
+		return goredis.NewClusterClient(cluster), nil
+	}
+	return goredis.NewClient(one), nil
+}
+
+// parse gives the options of one node or of a cluster. Commands are not sent
+// again by go-redis: it cannot know whether they were carried out.
+func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
+	bad := func(field, value string, err error) (*goredis.Options, *goredis.ClusterOptions, error) {
+		return nil, nil, &errs.FieldError{Field: field, Value: errs.Quote(value), Err: err}
 	}
 	if strings.ContainsAny(o.Prefix, "{}") {
-		return nil, bad("Options.Prefix", o.Prefix, errors.New("braces mark the part of a key by which a cluster is divided; leave them out"))
+		return bad("Options.Prefix", o.Prefix, errors.New("braces mark the part of a key by which a cluster is divided; leave them out"))
 	}
 	if o.RetryAfter < 0 {
-		return nil, bad("Options.RetryAfter", o.RetryAfter.String(), errors.New("it is not negative"))
+		return bad("Options.RetryAfter", o.RetryAfter.String(), errors.New("it is not negative"))
 	}
 	u, err := url.Parse(o.URL)
 	if err != nil || o.URL == "" {
-		// url.Error holds the whole URL, with its password.
-		return nil, &errs.FieldError{Field: "Options.URL", Err: errors.New("it is not a URL; it looks like redis://user:password@host:6379/0")}
+		// What url.Parse says holds the whole URL, with its password.
+		return bad("Options.URL", "", errors.New("it is not a URL; it looks like redis://user:password@host:6379/0"))
 	}
 	hidden := u.Redacted()
 	query := u.Query()
-	cluster := query.Get("cluster") == "true" || query.Has("addr")
+	isCluster := query.Get("cluster") == "true" || query.Has("addr")
 	query.Del("cluster")
 	u.RawQuery = query.Encode()
-	if cluster {
+	off := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if isCluster {
 		c, err := goredis.ParseClusterURL(u.String())
 		if err != nil {
-			return nil, bad("Options.URL", hidden, fmt.Errorf("%w", err))
+			return bad("Options.URL", hidden, err)
 		}
-		c.MaxRetries, c.Protocol, c.DisableRoutingPolicies, c.DisableIdentity = -1, 2, true, true
+		c.MaxRetries, c.Protocol, c.DisableRoutingPolicies, c.DisableIdentity, c.MaintNotificationsConfig = -1, 2, true, true, off
 		c.Dialer = dialer(&goredis.Options{DialTimeout: dialTimeout(c.DialTimeout), TLSConfig: c.TLSConfig})
-		c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		return goredis.NewClusterClient(c), nil
+		return nil, c, nil
 	}
 	c, err := goredis.ParseURL(u.String())
 	if err != nil {
-		return nil, bad("Options.URL", hidden, fmt.Errorf("%w", err))
+		return bad("Options.URL", hidden, err)
 	}
-	c.MaxRetries, c.Protocol, c.DisableIdentity = -1, 2, true
+	c.MaxRetries, c.Protocol, c.DisableIdentity, c.MaintNotificationsConfig = -1, 2, true, off
 	c.Dialer = dialer(&goredis.Options{DialTimeout: dialTimeout(c.DialTimeout), TLSConfig: c.TLSConfig})
-	c.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return goredis.NewClient(c), nil
+	return c, nil, nil
 }
 
 // dialTimeout is go-redis's own default where the URL says nothing.

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -24,6 +25,7 @@ type server struct {
 	cmd  *exec.Cmd
 	out  *bytes.Buffer
 	gone chan struct{}
+	tls  bool
 }
 
 func program(t testing.TB) string {
@@ -52,6 +54,9 @@ func start(t testing.TB, args ...string) *server {
 	s := &server{t: t, dir: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port, args: args}
 	l.Close()
 	t.Cleanup(s.kill)
+	for _, a := range args {
+		s.tls = s.tls || a == "--tls-cert-file"
+	}
 	s.start()
 	return s
 }
@@ -62,8 +67,12 @@ func (s *server) url() string { return "redis://" + s.addr() + "/0" }
 
 func (s *server) start() {
 	s.t.Helper()
-	args := append([]string{"--bind", "127.0.0.1", "--port", fmt.Sprint(s.port), "--dir", s.dir, "--save", "", "--daemonize", "no",
-		"--enable-debug-command", "yes"}, s.args...)
+	port := []string{"--port", fmt.Sprint(s.port)}
+	if s.tls {
+		port = []string{"--port", "0", "--tls-port", fmt.Sprint(s.port)}
+	}
+	args := append([]string{"--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--daemonize", "no",
+		"--enable-debug-command", "yes"}, append(port, s.args...)...)
 	s.cmd, s.out, s.gone = exec.Command(program(s.t), args...), &bytes.Buffer{}, make(chan struct{})
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	if err := s.cmd.Start(); err != nil {
@@ -86,7 +95,11 @@ func (s *server) start() {
 
 // answers tells whether the server reads commands, whoever may give them.
 func (s *server) answers() bool {
-	c, err := net.DialTimeout("tcp", s.addr(), time.Second)
+	dial := &net.Dialer{Timeout: time.Second}
+	c, err := dial.Dial("tcp", s.addr())
+	if s.tls && err == nil {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+	}
 	if err != nil {
 		return false
 	}

@@ -13,6 +13,9 @@ var ttlCases = []Case{
 		t.Set(m, "stays", 1)
 		t.Has(m, "k", 1.0)
 		t.Advance(time.Minute)
+		if s := t.Stats(m); s.UserKeys != 1 || s.Bytes != int64(len("stays")+1) {
+			t.Errorf("counts something that expired: %+v", s)
+		}
 		t.Lacks(m, "k")
 		t.Keys(m, "stays")
 		existed, err := m.Delete(t.Ctx, "k")
