@@ -48,7 +48,7 @@ func (s *State) makeRoom(tick int64, r *Request, d *Delta) error {
 		}
 	}
 	s.expiry.over(tick, out)
-	if lim.Evict && s.fits(lim, named) {
+	if lim.Evict {
 		for it := range s.use.all {
 			if !full() {
 				break
@@ -63,17 +63,4 @@ func (s *State) makeRoom(tick int64, r *Request, d *Delta) error {
 		return &LimitError{Scope: r.Scope, What: "keys", Limit: int64(lim.Keys), Need: int64(keys)}
 	}
 	return &LimitError{Scope: r.Scope, What: "bytes", Limit: lim.Bytes, Need: bytes}
-}
-
-// fits tells whether there could be room at all, so that nothing is evicted in
-// vain.
-func (s *State) fits(lim Limits, named map[string]int64) bool {
-	var keys int
-	var bytes int64
-	for _, n := range named {
-		if n >= 0 {
-			keys, bytes = keys+1, bytes+n
-		}
-	}
-	return (lim.Keys <= 0 || keys <= lim.Keys) && (lim.Bytes <= 0 || bytes <= lim.Bytes)
 }

@@ -4,7 +4,7 @@ local function room(puts, maxKeys, maxBytes, evict)
   if maxKeys <= 0 and maxBytes <= 0 then return nil, {} end
   local keys = call('HLEN', INDEX)
   local bytes = tonumber(call('HGET', META, 'bytes') or '0')
-  local named, adds, newKeys, newBytes = {}, false, 0, 0
+  local named, adds = {}, false
   for _, p in ipairs(puts) do
     if isUser(p.name) then
       local was = named[p.name]
@@ -32,13 +32,9 @@ local function room(puts, maxKeys, maxBytes, evict)
   for _, name in ipairs(call('ZRANGEBYSCORE', EXPIRY, '-inf', num(NOWMS))) do
     if call('EXISTS', K .. name) == 0 then away(name) end
   end
-  for _, is in pairs(named) do
-    if is >= 0 then newKeys, newBytes = newKeys + 1, newBytes + is end
-  end
   if evict then
-    local fits = (maxKeys <= 0 or newKeys <= maxKeys) and (maxBytes <= 0 or newBytes <= maxBytes)
     local at = 0
-    while fits and full() do
+    while full() do
       local batch = call('ZRANGE', USE, at, at + 63)
       if #batch == 0 then break end
       for _, name in ipairs(batch) do
