@@ -119,7 +119,7 @@ func (v *versions) readLog(ctx context.Context) error {
 			continue
 		}
 		if line, err := index.ParseLine(view.Line); err == nil {
-			v.logged[e.Key[1:]] = logged{known{e.LSN, line.VectorID}, line.ContentHash}
+			v.logged[e.Key] = logged{known{e.LSN, line.VectorID}, line.ContentHash}
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ func BenchmarkPutVector(b *testing.B) {
 	for _, dim := range []int{0, 384, 768} {
 		b.Run(fmt.Sprint(dim), func(b *testing.B) {
 			st := openTest(b, b.TempDir(), &Options{NoBackground: true})
-			v := embedding(rand.New(rand.NewPCG(1, 1)), dim)
+			v := randomVector(rand.New(rand.NewPCG(1, 1)), dim)
 			for i := 0; b.Loop(); i++ {
 				if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: string(content), Embedding: v}); err != nil {
 					b.Fatal(err)
@@ -35,7 +35,7 @@ func BenchmarkSearchVectors(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	if _, err := st.PutAll(ctx, func(yield func(Memory) bool) {
 		for i := range 20_000 {
-			if !yield(Memory{ID: fmt.Sprintf("m%06d", i), Embedding: embedding(r, 384), Metadata: map[string]any{"session_id": fmt.Sprint("s", i%100)}}) {
+			if !yield(Memory{ID: fmt.Sprintf("m%06d", i), Embedding: randomVector(r, 384), Metadata: map[string]any{"session_id": fmt.Sprint("s", i%100)}}) {
 				return
 			}
 		}
@@ -45,7 +45,7 @@ func BenchmarkSearchVectors(b *testing.B) {
 	if err := st.Compact(ctx); err != nil {
 		b.Fatal(err)
 	}
-	q := Query{Vector: embedding(r, 384)}
+	q := Query{Vector: randomVector(r, 384)}
 	for _, f := range []struct {
 		name    string
 		filters []Filter

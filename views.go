@@ -46,6 +46,9 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 		return st.ioError("reading", filepath.Join(st.dir, index.BaseName), err)
 	}
 	if !alone {
+		if !errors.Is(err, ErrCorrupt) { // older than the log, of another one, or gone
+			err = &CorruptionError{Path: index.BaseName, Offset: -1, Err: err}
+		}
 		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be made anew from the files", err)
 	}
 	set, from, n, rerr := st.remakeIndex(ctx, remake{store: start.UUID, at: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)

