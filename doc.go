@@ -22,6 +22,12 @@
 // Search finds memories by words, by a vector, or by what is like another one;
 // it takes the filters that Memories takes.
 //
+// # Embeddings
+//
+// With Options.Embed (package vector/embed has embedders) every memory that has
+// a content gets its embedding when it is written; when the embedder fails, the
+// memory is stored without one and gets it later. Reembed makes all of them anew.
+//
 // # Where things are
 //
 // A look-up asks the overlay (what changed since the index was written, on the

@@ -34,6 +34,10 @@ func (a *app) putCommand() *cobra.Command {
 on stdin (-), to the byte. With an id that exists, the memory is replaced; see edit for
 changing one.
 
+Where VARVE_EMBED_URL and VARVE_EMBED_MODEL name a service that makes embeddings, the
+memory gets one, if it brings none; when the service fails it is stored without
+(memctl reindex --missing makes up for that). VARVE_EMBED_KEY is the service's key.
+
 --json-input takes whole memories: one object, an array of them, or one a line. They
 are all looked at before any is written, and written together if one commit can hold
 them.`,
