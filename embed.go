@@ -46,7 +46,7 @@ func (st *Store) embed(ctx context.Context, texts []string) ([][]float32, error)
 		return nil, cerr
 	}
 	if err == nil {
-		err = st.checkVectors(list, len(texts))
+		err = st.checkVectors(ctx, list, len(texts))
 	}
 	st.embedding.mu.Lock()
 	again := st.embedding.err != nil && err == nil
@@ -104,11 +104,17 @@ func (st *Store) callEmbedder(ctx context.Context, texts []string) (list [][]flo
 
 // checkVectors refuses what is not one vector for each text, all of one
 // dimension, the same as before, of numbers.
-func (st *Store) checkVectors(list [][]float32, texts int) error {
+func (st *Store) checkVectors(ctx context.Context, list [][]float32, texts int) error {
 	if len(list) != texts {
 		return fmt.Errorf("the embedder gave %d vectors for %d texts", len(list), texts)
 	}
 	want := st.embeddingDimension()
+	stored := 0
+	if !st.o.VectorFit {
+		if dim, _, err := st.dimension(ctx); err == nil {
+			stored = dim
+		}
+	}
 	for i, v := range list {
 		if want == 0 {
 			want = len(v)
@@ -116,6 +122,9 @@ func (st *Store) checkVectors(list [][]float32, texts int) error {
 		switch most := st.limits().Resolved().EmbeddingDim; {
 		case len(v) == 0:
 			return fmt.Errorf("the embedder gave an empty vector for text %d of %d", i+1, texts)
+		case stored != 0 && len(v) != stored:
+			return &FieldError{Field: "a vector of the embedder", Value: fmt.Sprintf("of %d dimensions", len(v)),
+				Limit: fmt.Sprintf("%d dimensions, which the store's have", stored), Err: ErrDimension}
 		case len(v) != want:
 			return fmt.Errorf("the embedder gave a vector of %d dimensions, others have %d", len(v), want)
 		case len(v) > most:

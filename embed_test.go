@@ -406,3 +406,33 @@ func TestEmbedAtOpen(t *testing.T) {
 		}
 	}
 }
+
+// An embedder of another dimension than the store's: the memory is stored
+// without a vector, and the error names both.
+func TestEmbedAnotherDimension(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	first := openTest(t, dir, &Options{NoBackground: true})
+	if _, err := first.Put(ctx, Memory{ID: "first", Content: "x", Embedding: []float32{1, 2, 3}}); err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	st := openTest(t, dir, &Options{
+		NoBackground: true, Listener: func(e Event) {
+			if e.Kind == EventEmbedFailed {
+				failed = e.Err
+			}
+		},
+		Embed: func(_ context.Context, texts []string) ([][]float32, error) {
+			list := make([][]float32, len(texts))
+			for i := range list {
+				list[i] = []float32{1, 2}
+			}
+			return list, nil
+		},
+	})
+	m, err := st.Put(ctx, Memory{ID: "second", Content: "y"})
+	if err != nil || m.Embedding != nil || !errors.Is(failed, ErrDimension) {
+		t.Fatal(m, err, failed)
+	}
+}

@@ -189,19 +189,11 @@ func (r *reembed) fits(ctx context.Context, dim int) error {
 		return nil
 	}
 	if r.file.dim == 0 {
-		for l, err := range r.st.lines(ctx, r.st.memories, filters{}) {
-			if err != nil {
-				if l.id == "" {
-					return err
-				}
-				continue
-			}
-			if l.line.Dimension > 0 {
-				r.file.dim = l.line.Dimension
-				break
-			}
+		is, _, err := r.st.dimension(ctx)
+		if err != nil {
+			return err
 		}
-		if r.file.dim == 0 {
+		if r.file.dim = is; is == 0 {
 			r.file.dim = dim
 		}
 	}

@@ -8,16 +8,18 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// VectorReport compares vectors with memories.
+// VectorReport compares vectors with memories, and with assemblies, whose ids it
+// lists with "assemblies/" before them.
 type VectorReport struct {
-	Vectors   int64    // of memories
-	Dimension int      // 0 while there is none
-	Missing   []string // memories whose embedding has no vector, the first of them
-	Stale     []string // memories whose vector is another one's, or an older one
-	Ghosts    []string // vectors without a memory
-	Misfits   []string // memories whose embedding has another dimension: they have no vector
-	Unread    []string // memories that cannot be read
-	counts    [3]int
+	Vectors    int64    // of memories
+	Composites int64    // of assemblies
+	Dimension  int      // 0 while there is none
+	Missing    []string // memories whose embedding has no vector, the first of them
+	Stale      []string // memories whose vector is another one's, or an older one
+	Ghosts     []string // vectors without a memory
+	Misfits    []string // memories whose embedding has another dimension: they have no vector
+	Unread     []string // what cannot be read
+	counts     [3]int
 }
 
 // Drift is how many memories and vectors do not agree.
@@ -33,8 +35,8 @@ func listID(list []string, id string) []string {
 	return append(list, id)
 }
 
-// CheckVectors compares every memory's embedding with its vector, bit by bit. It
-// reads every memory.
+// CheckVectors compares every memory's embedding, and every assembly's composite,
+// with its vector, bit by bit. It reads all of them.
 func (st *Store) CheckVectors(ctx context.Context) (VectorReport, error) {
 	var r VectorReport
 	if err := st.begun(); err != nil {
@@ -46,55 +48,105 @@ func (st *Store) CheckVectors(ctx context.Context) (VectorReport, error) {
 		return r, err
 	}
 	defer func() { _ = view.Release() }()
-	r.Vectors, r.Dimension = view.Count(vector.Memories), view.Dim()
-	metric := view.Metric()
-	var row, want []byte
-	rows := int64(0)
+	r.Vectors, r.Composites, r.Dimension = view.Count(vector.Memories), view.Count(vector.Assemblies), view.Dim()
+	c := vectorChecker{st: st, ctx: ctx, view: view, r: &r}
 	for m, err := range st.Memories(ctx) {
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
-				return r, err
-			}
-			r.Unread = listID(r.Unread, err.Error())
-			continue
+		if err = c.unread(err); err == nil {
+			err = c.one(vector.Memories, m.ID, m.Embedding)
 		}
-		var has bool
-		if row, _, has, err = view.Row(row[:0], vector.Memories, m.ID); err != nil {
+		if err != nil {
 			return r, err
 		}
-		if has {
-			rows++
+	}
+	for a, err := range st.Assemblies().All(ctx) {
+		if err = c.unread(err); err == nil {
+			err = c.one(vector.Assemblies, a.ID, a.CompositeEmbedding)
 		}
-		switch n := len(m.Embedding); {
-		case n == 0 && !has:
-		case n == 0:
-			r.Ghosts = listID(r.Ghosts, m.ID)
-			r.counts[2]++
-		case n != r.Dimension && !has:
-			r.Misfits = listID(r.Misfits, m.ID)
-		case !has:
-			r.Missing = listID(r.Missing, m.ID)
-			r.counts[0]++
-		default:
-			if want = metric.Row(want[:0], m.Embedding); !bytes.Equal(want, row) {
-				r.Stale = listID(r.Stale, m.ID)
-				r.counts[1]++
-			}
+		if err != nil {
+			return r, err
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return r, err
 	}
-	if rows < r.Vectors { // what expired counts as well
-		err = view.Walk(vector.Memories, func(id string) error {
-			_, err := st.find(ctx, st.memories, id, false)
+	return r, c.ghosts()
+}
+
+type vectorChecker struct {
+	st        *Store
+	ctx       context.Context
+	view      *vector.View
+	r         *VectorReport
+	row, want []byte
+	rows      [2]int64
+}
+
+// unread notes what cannot be read, and passes on what ends it.
+func (c *vectorChecker) unread(err error) error {
+	if err == nil || c.ctx.Err() != nil || errors.Is(err, ErrClosed) {
+		return err
+	}
+	c.r.Unread = listID(c.r.Unread, err.Error())
+	return nil
+}
+
+func vectorName(kind vector.Kind, id string) string {
+	if kind == vector.Assemblies {
+		return "assemblies/" + id
+	}
+	return id
+}
+
+func (c *vectorChecker) one(kind vector.Kind, id string, embedding []float32) error {
+	if id == "" {
+		return nil // it could not be read
+	}
+	r, name := c.r, vectorName(kind, id)
+	row, _, has, err := c.view.Row(c.row[:0], kind, id)
+	if c.row = row; err != nil {
+		return err
+	}
+	if has {
+		c.rows[kind]++
+	}
+	switch n := len(embedding); {
+	case n == 0 && !has:
+	case n == 0:
+		r.Ghosts = listID(r.Ghosts, name)
+		r.counts[2]++
+	case n != r.Dimension && !has:
+		r.Misfits = listID(r.Misfits, name)
+	case !has:
+		r.Missing = listID(r.Missing, name)
+		r.counts[0]++
+	default:
+		if c.want = c.view.Metric().Row(c.want[:0], embedding); !bytes.Equal(c.want, row) {
+			r.Stale = listID(r.Stale, name)
+			r.counts[1]++
+		}
+	}
+	return nil
+}
+
+// ghosts looks for vectors of what is not there; what has expired still is.
+func (c *vectorChecker) ghosts() error {
+	for i, k := range []*kind{c.st.memories, c.st.assemblies} {
+		kind := vector.Kind(i)
+		if c.rows[kind] >= c.view.Count(kind) {
+			continue
+		}
+		err := c.view.Walk(kind, func(id string) error {
+			_, err := c.st.find(c.ctx, k, id, false)
 			if errors.Is(err, ErrNotFound) {
-				r.Ghosts = listID(r.Ghosts, id)
-				r.counts[2]++
+				c.r.Ghosts = listID(c.r.Ghosts, vectorName(kind, id))
+				c.r.counts[2]++
 				return nil
 			}
 			return err
 		})
+		if err != nil {
+			return err
+		}
 	}
-	return r, err
+	return nil
 }

@@ -407,3 +407,60 @@ func TestVectorsAhead(t *testing.T) {
 		noDrift(t, openTest(t, dir, &Options{NoBackground: true}), "flushed", 62)
 	}
 }
+
+// TestCompositeVectors: assemblies have vectors as memories do, which follow their
+// members, are found, and come back from the assemblies' files.
+func TestCompositeVectors(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	r := rand.New(rand.NewPCG(12, 12))
+	putVectors(t, st, r, 0, 20)
+	for i := range 4 {
+		if _, err := st.Assemblies().Put(ctx, Assembly{ID: fmt.Sprint("g", i), MemoryIDs: []string{fmt.Sprint("m", i), fmt.Sprint("m", i+1)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(st *Store, what string, composites int64) {
+		t.Helper()
+		report, err := st.CheckVectors(ctx)
+		if err != nil || report.Drift() != 0 || report.Composites != composites {
+			t.Fatalf("%s: %+v, %v; want %d composites", what, report, err, composites)
+		}
+		for a, err := range st.Assemblies().All(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			hits, err := st.Assemblies().Search(ctx, Query{Vector: a.CompositeEmbedding, Limit: 1})
+			if err != nil || len(hits) != 1 || hits[0].ID != a.ID || hits[0].Score < 0.999 || hits[0].Assembly.ID != a.ID {
+				t.Fatalf("%s: %s finds %v, %v", what, a.ID, hits, err)
+			}
+			if hits, err = st.Assemblies().Search(ctx, Query{Like: a.ID}); err != nil || int64(len(hits)) != composites-1 {
+				t.Fatalf("%s: like %s are %v, %v", what, a.ID, hits, err)
+			}
+		}
+	}
+	check(st, "in the log", 4)
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	check(st, "in files", 4)
+	if _, err := st.Put(ctx, Memory{ID: "m1", Embedding: randomVector(r, 16)}); err != nil { // g0 and g1 change with it
+		t.Fatal(err)
+	}
+	if err := st.Delete(ctx, "m4"); err != nil { // g3
+		t.Fatal(err)
+	}
+	if err := st.Assemblies().Delete(ctx, "g2"); err != nil {
+		t.Fatal(err)
+	}
+	check(st, "changed", 3)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, vector.Folder)); err != nil {
+		t.Fatal(err)
+	}
+	check(openTest(t, dir, &Options{NoBackground: true}), "from the documents", 3)
+	check(openTest(t, dir, &Options{ReadOnly: true}), "read only", 3)
+}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -207,9 +206,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 		}
 		return vectorOf(&entry, dst)
 	}
-	if kind != vector.Memories {
-		return dst, nil
-	}
+	k := p.st.kindIn(kindSection(kind))
 	line, ok, err := p.idx.Get(p.line[:0], kindSection(kind), e.Key)
 	p.line = line[:0]
 	if err != nil || !ok {
@@ -219,24 +216,24 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 	if err != nil {
 		return dst, err
 	}
-	data, _, err := p.st.memories.Read(docfile.FileName(e.Key), fileLimit)
+	data, _, err := k.Read(docfile.FileName(e.Key), fileLimit)
 	switch {
 	case err == nil && hash(data) == want.ContentHash:
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrCorrupt) && !notOurs(err):
 		return dst, err
 	default:
 		// Replaced since, edited, damaged or gone: the log may have it still.
-		v, ok := p.st.fromLog(p.ctx, p.st.memories, e.Key, wal.LSN(e.Handle))
+		v, ok := p.st.fromLog(p.ctx, k, e.Key, wal.LSN(e.Handle))
 		if !ok {
 			return dst, nil
 		}
 		data = v.doc
 	}
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: storedLimits, Location: p.st.o.NaiveTimes, ID: e.Key})
+	doc, err := k.parse(data, e.Key)
 	if err != nil {
 		return dst, nil
 	}
-	return append(dst, m.Embedding...), nil
+	return append(dst, doc.vector...), nil
 }
 
 // patchView tells a view of all that its set lacks, where nothing may be written.
