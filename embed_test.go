@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -434,5 +436,32 @@ func TestEmbedAnotherDimension(t *testing.T) {
 	m, err := st.Put(ctx, Memory{ID: "second", Content: "y"})
 	if err != nil || m.Embedding != nil || !errors.Is(failed, ErrDimension) {
 		t.Fatal(m, err, failed)
+	}
+}
+
+// The model's name stands with the vectors, also when somebody without an
+// embedder writes them again.
+func TestEmbedModelIsRecorded(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	e := &teller{}
+	for _, o := range []*Options{
+		{NoBackground: true, Embed: e.embed, EmbedModel: "the-model"},
+		{NoBackground: true},
+	} {
+		st := openTest(t, dir, o)
+		if _, err := st.Put(ctx, Memory{Content: "x", Embedding: []float32{1, 2, 3}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Compact(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, "vector_index", "mapping.json"))
+		if err != nil || !strings.Contains(string(b), `"model":"the-model"`) {
+			t.Errorf("%v\n%s", err, b)
+		}
 	}
 }

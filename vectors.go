@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -341,10 +342,16 @@ func (st *Store) vectorShape(set *vector.Set) (vector.Metric, int) {
 	return metric, set.Dim()
 }
 
-func (st *Store) vectorModel() string {
+// vectorModel is what is recorded with the vectors: what config.json says, else
+// the embedder of this process, else what was recorded before.
+func (st *Store) vectorModel(set *vector.Set) string {
 	st.config.mu.Lock()
-	defer st.config.mu.Unlock()
-	return st.config.c.vectors().Model
+	model := st.config.c.vectors().Model
+	st.config.mu.Unlock()
+	if model == "" && st.o.Embed != nil {
+		model = st.o.EmbedModel
+	}
+	return cmp.Or(model, set.Model())
 }
 
 // vectorsCover says as of which position the vectors are complete, if they are as

@@ -153,7 +153,7 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 	}
 	target := vector.Target{
 		FS: st.fs, Dir: st.dir, Temp: filepath.Join(st.dir, "tmp", "index."+st.token+".vectors"), Perm: st.o.FileMode, FolderPerm: st.o.FolderMode,
-		Store: uuid.UUID(st.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: st.o.Clock(), Metric: metric, Dim: p.dim, Model: st.vectorModel(),
+		Store: uuid.UUID(st.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: st.o.Clock(), Metric: metric, Dim: p.dim, Model: st.vectorModel(set),
 	}
 	write := vector.WriteDelta
 	if always || set.MergeDue(st.o.System.SmallVectors) {
