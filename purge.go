@@ -12,7 +12,6 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -208,11 +207,7 @@ func (st *Store) purgeLocked(ctx context.Context, ids []string, traces *repair.T
 	if err := st.log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
 		return err
 	}
-	wanted := map[string]bool{}
-	for _, id := range ids {
-		wanted[key(id)] = true
-	}
-	p, err := st.log.Purge(ctx, func(key string) bool { return wanted[key] && key[0] == record.Memory })
+	p, err := st.log.Purge(ctx, traces.Entry)
 	r.Segments, r.Copies, r.Frames, r.Left = p.Segments, p.Copies, p.Frames, p.Damaged
 	if err != nil {
 		return err

@@ -1,8 +1,12 @@
 package index
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // Who is in an assembly stands in its document and, for whoever replays the log,
@@ -86,3 +90,39 @@ func counted(line []byte, c *Change) error {
 	}
 	return nil
 }
+
+// without takes some memories out of the assemblies of a set. The lines of these
+// are otherwise what they were.
+func (ch *Changes) without(s *Set, ids []string) error {
+	var assemblies []string
+	for _, id := range ids {
+		list, err := Pairs(s, ByMember, id)
+		if err != nil {
+			return err
+		}
+		assemblies = append(assemblies, list...)
+	}
+	slices.Sort(assemblies)
+	for _, a := range slices.Compact(assemblies) {
+		members, err := Pairs(s, Members, a)
+		if err != nil {
+			return err
+		}
+		members = slices.DeleteFunc(members, func(id string) bool { return slices.Contains(ids, id) })
+		line, ok, err := s.Get(nil, Assemblies, a)
+		if err != nil || !ok {
+			return errors.Join(err, fmt.Errorf("%w: no assembly %q", errs.ErrCorrupt, a))
+		}
+		e, err := ParseLine(line)
+		if err != nil {
+			return err
+		}
+		was, is := countMember(e.MemberCount), countMember(int64(len(members)))
+		ch.List = append(ch.List, Change{Section: Assemblies, ID: a, Version: e.Version, Members: members, Finished: bytes.Replace(line, was, is, 1)})
+	}
+	return nil
+}
+
+// countMember is how member_count stands in a line: inside a string each quote has
+// a backslash before it.
+func countMember(n int64) []byte { return fmt.Appendf(nil, `,"member_count":%d,`, n) }

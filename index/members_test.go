@@ -1,6 +1,9 @@
 package index
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -139,4 +142,59 @@ func TestVerifyMembers(t *testing.T) {
 		}
 		_ = s.Release()
 	}
+}
+
+// A backup that is purged of a memory has it in no assembly either, and is sound.
+func TestPurgeMembers(t *testing.T) {
+	dir := t.TempDir()
+	m := newModel()
+	m.put(Memories, "x", "s", t0)
+	m.put(Memories, "y", "s", t0)
+	m.put(Assemblies, "a", "", time.Time{}, "x", "y", "gone")
+	m.put(Assemblies, "b", "", time.Time{}, "y")
+	m.put(Assemblies, "c", "", time.Time{}, "gone")
+	write := func(s *Set) *Set {
+		t.Helper()
+		if _, err := WriteBase(s, target(vfs.OS(), dir, m.lsn), m.take()); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Release()
+		s, err := Load(vfs.OS(), dir, Want{Store: store, Spilled: m.lsn}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := write(Empty(8))
+	was := *m
+	m.put(Memories, "z", "", t0)
+	s = write(s)
+	defer s.Release()
+	list, err := Backups(vfs.OS(), dir)
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	to := target(vfs.OS(), filepath.Join(dir, "purge"), 0)
+	to.Temp = filepath.Join(dir, "purge", "temp")
+	if err := os.Mkdir(to.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := PurgeBackups(dir, to, []string{"y", "gone"}); err != nil || len(r.Rewritten) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	old, err := OpenBackup(vfs.OS(), dir, list[0], store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Release()
+	was.live = [2]map[string]Entry{maps.Clone(was.live[0]), maps.Clone(was.live[1])}
+	delete(was.live[Memories], "y")
+	delete(was.live[Memories], "z")
+	was.members = map[string][]string{"a": {"x"}, "b": {}, "c": {}}
+	for id, members := range was.members {
+		e := was.live[Assemblies][id]
+		e.MemberCount = int64(len(members))
+		was.live[Assemblies][id] = e
+	}
+	was.check(t, old)
 }

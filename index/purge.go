@@ -171,6 +171,9 @@ func purgeBackup(dir string, to Target, b Backup, ids []string) (changed bool, e
 			ch.List = append(ch.List, Change{Section: Memories, ID: id, Version: b.LSN - 1, Deleted: true})
 		}
 	}
+	if err := ch.without(set, ids); err != nil {
+		return false, err
+	}
 	if len(ch.List) == 0 {
 		return false, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
@@ -26,8 +27,7 @@ func (t *Traces) keepOthers(o Options, folder, name string) (bool, error) {
 	} else if _, err := fmt.Sscanf(name, "torn-tail-%d.bin", &at); err != nil || g.Size == 0 {
 		return false, nil
 	}
-	wanted := func(key string) bool { return key[0] == record.Memory && t.ids[key[1:]] }
-	if g.EraseIn(b, at, wanted) == 0 || t.proof(b) {
+	if g.EraseIn(b, at, t.Entry) == 0 || t.proof(b) {
 		return false, nil
 	}
 	old, err := vfs.Doom(o.FS, path)
@@ -40,6 +40,25 @@ func (t *Traces) keepOthers(o Options, folder, name string) (bool, error) {
 	}
 	_, err = old.Wipe()
 	return true, err
+}
+
+// Entry says whether an entry of the log is of one of the memories, or of an
+// assembly that had one: that has its id, and a composite made of its embedding.
+func (t *Traces) Entry(key string, value []byte) bool {
+	switch {
+	case len(key) < 2:
+		return false
+	case key[0] == record.Memory:
+		return t.ids[key[1:]]
+	case key[0] != record.Assembly:
+		return false
+	}
+	view, err := record.Parse(value)
+	if err != nil {
+		return false
+	}
+	members, err := assembly.MembersOf(view.Line)
+	return err == nil && slices.ContainsFunc(members, func(id string) bool { return t.ids[id] })
 }
 
 // proof says that bytes are not only a mention.

@@ -35,9 +35,9 @@ func (h *Header) erased(payload []byte) bool {
 }
 
 // EraseIn makes of a piece of a log, which begins at a position, one that has
-// nothing of some keys: their frames are erased, and what is no sound frame, which nobody
+// nothing of some entries: their frames are erased, and what is no sound frame, which nobody
 // could tell whose it is, is zeros. It counts the entries of others, which stay.
-func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string) bool) (others int) {
+func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string, value []byte) bool) (others int) {
 	clean := 0 // up to where b was gone through
 	for off := 0; off+HeaderSize <= len(b); {
 		rest := b[off:]
@@ -51,13 +51,13 @@ func (g Geometry) EraseIn(b []byte, at LSN, wanted func(key string) bool) (other
 			continue
 		}
 		payload := rest[HeaderSize : HeaderSize+int(h.Length)]
-		key, _, err := h.Check(payload)
+		key, value, err := h.Check(payload)
 		if err != nil {
 			off += 8
 			continue
 		}
 		switch {
-		case len(key) > 0 && wanted(string(key)):
+		case len(key) > 0 && wanted(string(key), value):
 			h.Erase(payload)
 		case len(key) > 0:
 			others++

@@ -44,7 +44,7 @@ func TestEraseIn(t *testing.T) {
 			}
 		}
 		b = b[:len(b)-r.IntN(8)]
-		if n := g.EraseIn(b, at, func(key string) bool { return key == "mine" }); n != want && n != want-1 { // the last may be cut
+		if n := g.EraseIn(b, at, func(key string, _ []byte) bool { return key == "mine" }); n != want && n != want-1 { // the last may be cut
 			t.Fatalf("%d others, want %d", n, want)
 		}
 		for i, frame := range kept {
@@ -56,7 +56,7 @@ func TestEraseIn(t *testing.T) {
 			t.Fatal("it still has the key")
 		}
 		again := bytes.Clone(b)
-		g.EraseIn(again, at, func(key string) bool { return key == "mine" })
+		g.EraseIn(again, at, func(key string, _ []byte) bool { return key == "mine" })
 		if !bytes.Equal(again, b) {
 			t.Fatal("done again it changes")
 		}

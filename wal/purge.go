@@ -92,12 +92,12 @@ type Purged struct {
 	Damaged  []error
 }
 
-// Purge takes the frames of the keys that are wanted out of segments and archive,
+// Purge takes the frames that are wanted out of segments and archive,
 // below spilled; flush.lock is held, Roll was called before files and index were
 // brought up to the end, and the checkpoint that says so is in both slots. A copy
 // that cannot be read through is left, and named in Damaged. A backup that
 // copies from the log is errs.ErrLocked.
-func (l *FileLog) Purge(ctx context.Context, wanted func(key string) bool) (p Purged, err error) {
+func (l *FileLog) Purge(ctx context.Context, wanted func(key string, value []byte) bool) (p Purged, err error) {
 	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
 	if err != nil {
 		return p, l.ioError("locking", l.o.wal(roleNames[roleHold]), err)
@@ -197,7 +197,7 @@ const (
 	purgeAway   = ".away" // where names cannot be exchanged
 )
 
-func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string) bool, p *Purged) error {
+func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, value []byte) bool, p *Purged) error {
 	dir := l.o.wal("archive")
 	if err := l.clearArchive(dir); err != nil {
 		return l.ioError("clearing", dir, err)
@@ -237,9 +237,9 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string) bool
 
 var errNotThrough = errors.New("its frames do not reach to its end")
 
-// erased is a segment out of the archive with the frames of some keys erased, and
+// erased is a segment out of the archive with some frames erased, and
 // zeros behind the last one.
-func (l *FileLog) erased(number uint64, wanted func(key string) bool) (frames int, changed bool, b []byte, err error) {
+func (l *FileLog) erased(number uint64, wanted func(key string, value []byte) bool) (frames int, changed bool, b []byte, err error) {
 	c, err := openCopy(l.o.FS, l.o.walDir(), number)
 	if err != nil {
 		return 0, false, nil, err
@@ -268,12 +268,12 @@ func (l *FileLog) erased(number uint64, wanted func(key string) bool) (frames in
 			break
 		}
 		payload := rest[segment.HeaderSize : segment.HeaderSize+int(h.Length)]
-		key, _, err := h.Check(payload)
+		key, value, err := h.Check(payload)
 		if err != nil {
 			here = err
 			break
 		}
-		if len(key) > 0 && wanted(string(key)) {
+		if len(key) > 0 && wanted(string(key), value) {
 			h.Erase(payload)
 			frames++
 		}
