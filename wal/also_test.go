@@ -1,0 +1,105 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// An entry counts for further keys as long as it is not applied, for the process
+// that wrote it and for one that has read it; then Current has the answer.
+func TestAlso(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	groups := map[string][]string{"a1": {"rx", "ry"}, "a2": {"rx"}}
+	also := func(e *Entry) []string {
+		if e.Delete {
+			return nil
+		}
+		return groups[e.Key]
+	}
+	open := func() (*FileLog, *model) {
+		m := &model{}
+		o := m.options(dir)
+		o.Also = also
+		current := o.Current
+		o.Current = func(key string) (LSN, error) {
+			if !strings.HasPrefix(key, "r") {
+				return current(key)
+			}
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			var newest LSN
+			for group, keys := range groups {
+				if slices.Contains(keys, key) {
+					newest = max(newest, m.at[group])
+				}
+			}
+			return newest, nil
+		}
+		l, err := Open(ctx, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return l, m
+	}
+	one, _ := open()
+	two, _ := open()
+	put := func(l *FileLog, key string, ps ...Precondition) (LSN, error) {
+		return l.Append(ctx, &Batch{Entries: []Entry{{Key: key, Kind: 16, Value: []byte("x")}}, Preconditions: ps})
+	}
+	first, err := put(one, "a1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := put(two, "mx", Precondition{Key: "rx", LSN: 0}); !errors.Is(err, errs.ErrConflict) {
+		t.Errorf("x was taken in, and nobody said so: %v", err)
+	}
+	if _, err := put(two, "mx", Precondition{Key: "rx", LSN: first}); err != nil {
+		t.Error(err)
+	}
+	if _, err := put(two, "mz", Precondition{Key: "rz", LSN: 0}); err != nil {
+		t.Error(err)
+	}
+	second, err := put(two, "a2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := put(one, "mx", Precondition{Key: "rx", LSN: first}); !errors.Is(err, errs.ErrConflict) {
+		t.Errorf("x was taken in once more: %v", err)
+	}
+	if _, err := put(one, "my", Precondition{Key: "ry", LSN: first}, Precondition{Key: "rx", LSN: second}); err != nil {
+		t.Error(err)
+	}
+	for _, l := range []*FileLog{one, two} {
+		if err := l.CatchUp(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if s := &l.state; len(s.pending) > 0 || len(s.also) > 0 {
+			t.Errorf("left: %v, %v", s.pending, s.also)
+		}
+	}
+	// Within one batch of writes: what goes before in the group counts.
+	b := make([]*Pending, 0, 2)
+	for _, batch := range []*Batch{
+		{Entries: []Entry{{Key: "a1", Kind: 16, Value: []byte("again")}}},
+		{Entries: []Entry{{Key: "my", Kind: 16, Value: []byte("y")}}, Preconditions: []Precondition{{Key: "ry", LSN: first}}},
+	} {
+		p, err := one.Enqueue(ctx, batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = append(b, p)
+	}
+	if _, err := b[0].Wait(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := b[1].Wait(ctx); !errors.Is(err, errs.ErrConflict) {
+		t.Errorf("in one group: %v", err)
+	}
+}
