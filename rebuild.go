@@ -2,7 +2,6 @@ package varve
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,13 +40,6 @@ type remake struct {
 type known struct {
 	at     wal.LSN
 	vector int64
-}
-
-// strayVector is the FAISS id of the vector of bytes whose version nobody knows
-// any more: that version is shared by all of them. It lies above every LSN, and
-// is the same whenever the same bytes are met.
-func strayVector(sum [32]byte) int64 {
-	return 1<<62 | int64(binary.LittleEndian.Uint64(sum[:])>>2)
 }
 
 // rebuildIndex makes a new base from the files of all kinds. A version that nobody knows any
@@ -125,7 +117,7 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 		if was.at != 0 {
 			c.Version = was.at
 		} else if len(p.vector) > 0 {
-			was.vector = strayVector(sum)
+			was.vector = index.StrayVector(sum)
 		}
 		if was.vector != 0 {
 			vectors[k.key(p.id)] = was.vector

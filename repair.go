@@ -180,7 +180,12 @@ func (r repairStore) Settle(ctx context.Context) error {
 	return st.flushLocked(ctx, mergeAlways)
 }
 
-func (r repairStore) Reindex(ctx context.Context) error { return r.st.reindexNow(ctx, errFound) }
+func (r repairStore) Reindex(ctx context.Context, wrong bool) error {
+	if wrong {
+		return r.st.reindexNow(ctx, errWrong)
+	}
+	return r.st.reindexNow(ctx, errFound)
+}
 
 // RebuildIndex makes the index anew from the log and the files, whatever the one
 // that stands and its backups say. A memory keeps its version where log, index or
@@ -258,6 +263,7 @@ func (st *Store) reindexRound(ctx context.Context, why error) error {
 var (
 	errAsked = errors.New("it was asked for")
 	errFound = errors.New("repair found it damaged")
+	errWrong = fmt.Errorf("repair found it wrong: %w", errAsked)
 )
 
 // keepIndex gives a sound base a second name in backups/.

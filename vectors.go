@@ -194,17 +194,8 @@ func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 }
 
 // vectorNumber is the number of the vector that a line's document has, if it has
-// one: also where the line does not know whether it has. Versions that no frame
-// has are shared by many documents; they give no number.
-func vectorNumber(line *index.Entry) int64 {
-	switch {
-	case line.VectorID != 0:
-		return line.VectorID
-	case line.Version%8 != 0:
-		return strayVector(line.ContentHash)
-	}
-	return int64(line.Version)
-}
+// one.
+func vectorNumber(line *index.Entry) int64 { return line.VectorNumber() }
 
 // openView loads the vectors that stand, makes up for what they lack, and lays an
 // empty overlay over them; v.lock is held. What cannot be written, because this

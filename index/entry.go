@@ -1,6 +1,7 @@
 package index
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"math"
@@ -44,6 +45,27 @@ func (e *Entry) Vector() int64 {
 		return e.VectorID
 	}
 	return int64(e.Version)
+}
+
+// VectorNumber is the FAISS id of the vector that the document of a finished line
+// has, if it has one: also where the line does not know whether it has. Versions
+// that no frame has (LSNs are multiples of 8) are shared by many documents; they
+// give no number.
+func (e *Entry) VectorNumber() int64 {
+	switch {
+	case e.VectorID != 0:
+		return e.VectorID
+	case e.Version%8 != 0:
+		return StrayVector(e.ContentHash)
+	}
+	return int64(e.Version)
+}
+
+// StrayVector is the FAISS id of the vector of bytes whose version nobody knows
+// any more. It lies above every LSN, and is the same whenever the same bytes are
+// met.
+func StrayVector(sum [32]byte) int64 {
+	return 1<<62 | int64(binary.LittleEndian.Uint64(sum[:])>>2)
 }
 
 // Agrees says whether two lines of one version say the same. What one of them

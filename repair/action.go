@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/vector"
 )
 
 // actionFor is what would heal a finding; false when nothing can or need be done.
@@ -41,7 +42,13 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		if f.Severity == Lost {
 			a.Loses = f.Stake
 		}
-	case EntryUnknown, IndexLine:
+	case VectorsDamaged, VectorsBehind, VectorMissing, VectorGhost, VectorStale:
+		a.Do, a.Path, a.ID, a.From = Revector, vector.BaseMapping, "", ByDocuments
+	case CompositeWrong:
+		a.Do, a.From = Recompute, ""
+	case AssemblyMembers:
+		a.Do, a.From = TakeOut, ""
+	case EntryUnknown, IndexLine, IndexMembers:
 		a.Do, a.Path, a.ID, a.From = Rebuild, index.BaseName, "", ByLog+" and "+ByFiles
 	case OverlayWrong:
 		return a, false // in memory only: opening is enough, and that was done

@@ -42,12 +42,16 @@ func (l *listing) mark(name string) {
 
 // files compares the folders of all kinds with index and overlay.
 func (v *verify) files() error {
+	defer func() {
+		_ = v.vectors.release()
+		v.vectors = nil
+	}()
 	for _, k := range kinds {
 		if err := v.folder(k); err != nil {
 			return err
 		}
 	}
-	return nil
+	return v.vectors.completeness()
 }
 
 // folder compares one, in both directions. The names are listed first: what is
@@ -63,7 +67,16 @@ func (v *verify) folder(k *kind) error {
 	if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
+	now, err := v.vectorsNow(v.vectors)
+	if err != nil {
+		return err
+	}
+	_ = v.vectors.release() // only read
+	v.vectors = now
 	if err := v.indexed(l); err != nil {
+		return err
+	}
+	if err := v.vectors.ghosts(k); err != nil {
 		return err
 	}
 	if err := v.overlaid(l); err != nil {
@@ -89,12 +102,7 @@ func (v *verify) folder(k *kind) error {
 
 // indexed compares every line of the set with its file.
 func (v *verify) indexed(l *listing) error {
-	swaps := v.s.State.Swaps()
-	set := v.s.State.Set()
-	if set == nil {
-		return errs.ErrClosed
-	}
-	defer func() { _ = set.Release() }()
+	swaps, set := v.vectors.swaps, v.vectors.idx
 	w := &workers{v: v}
 	defer w.wait()
 	jobs := make([]entryJob, 0, chunk)
@@ -218,7 +226,7 @@ func (v *verify) json(k *kind, out *Finding, name string) error {
 		}
 		// One after all, created since the names were listed.
 		bytes := int64(len(f.data))
-		found := v.compare(k, out.ID, &f, list, flushed)
+		found, _ := v.compare(k, out.ID, &f, list, flushed)
 		if found == nil {
 			v.sum.Files, v.sum.Bytes = v.sum.Files+1, v.sum.Bytes+bytes
 			return nil

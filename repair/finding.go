@@ -45,6 +45,17 @@ const (
 	AssemblyStale      Kind = "assembly stale"
 	AssemblyTime       Kind = "assembly time"
 	AssemblyUnreadable Kind = "assembly unreadable"
+	AssemblyMembers    Kind = "assembly members missing" // it names memories that are not there
+	CompositeWrong     Kind = "composite wrong"          // it is not that of its members
+	IndexMembers       Kind = "index members"            // the index names other members than the document
+
+	VectorsDamaged Kind = "vectors damaged"       // mapping or vectors cannot be used or contradict themselves
+	VectorsBehind  Kind = "vectors behind"        // they are older than the index says, or gone
+	VectorsPending Kind = "vectors pending"       // not made yet, since nobody needed them
+	VectorMissing  Kind = "vector missing"        // an embedding without vector
+	VectorGhost    Kind = "vector without memory" // or without assembly, or without embedding
+	VectorStale    Kind = "vector stale"          // it is not that of the embedding
+	VectorMisfit   Kind = "vector misfit"         // an embedding of another dimension: it has no vector
 
 	Stranger        Kind = "file without entry" // a memory or assembly that the store does not know
 	Misplaced       Kind = "file misplaced"     // one in a place that is not its id's
@@ -88,6 +99,10 @@ const (
 	ByHand       = "editing it"
 	BySalvage    = "salvage"
 	ByDefaults   = "defaults"
+
+	ByDocuments   = "documents" // their embeddings
+	ByRecomputing = "recomputing it"
+	ByTakingOut   = "taking them out"
 )
 
 // Finding is one thing that is not as it should be.
@@ -138,4 +153,5 @@ const (
 	nextRepair  = "memctl repair"
 	nextRebuild = "memctl rebuild-index"
 	nextFlush   = "memctl flush"
+	nextMembers = "memctl repair --missing-members"
 )

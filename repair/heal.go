@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -44,7 +45,15 @@ func (h *healer) heal(d *Done) error {
 			return err
 		}
 		d.Result = "made anew"
-		return h.s.Reindex(h.r.ctx)
+		return h.s.Reindex(h.r.ctx, slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Kind != IndexDamaged }))
+	case Revector:
+		for _, name := range vector.Files() {
+			if err := h.r.intendAny(d, name); err != nil {
+				return err
+			}
+		}
+		d.Result = "made anew"
+		return h.s.Revector(h.r.ctx)
 	}
 	if d := log.Damage(); d != nil {
 		return fmt.Errorf("the log is damaged: %w", d)
@@ -68,6 +77,8 @@ func (h *healer) heal(d *Done) error {
 	switch {
 	case k == nil:
 		return h.r.aside(d, d.Path, why(d.Findings))
+	case d.Do == TakeOut, d.Do == Recompute:
+		return h.regroup(k, d)
 	case d.Do == SetAside, d.Do == Adopt, d.Findings[0].Kind == Unparsable:
 		return h.stray(k, d, strings.TrimPrefix(d.Path, k.folder+"/"))
 	}

@@ -40,7 +40,8 @@ type judged struct {
 	finding *Finding
 	bytes   int64
 	read    bool
-	suspect bool // a version from before its deletion may stand there; see revived
+	more    []Finding // of what was derived from it
+	suspect bool      // a version from before its deletion may stand there; see revived
 	err     error
 }
 
@@ -57,7 +58,7 @@ func (v *verify) document(k *kind, id string, line *index.Entry, swaps uint64) (
 			return j
 		}
 		if _, _, over := v.s.State.Overlay().Get(k.letter, id); line != nil && !over && v.s.State.Swaps() == swaps && f.has(line) && f.sameTime(line) {
-			j.finding = v.content(k, id, &f, line.Version)
+			j.finding, j.more = v.content(k, id, &f, line.Version)
 			return j
 		}
 		list, err := v.may(k, id, flushed)
@@ -72,7 +73,7 @@ func (v *verify) document(k *kind, id string, line *index.Entry, swaps uint64) (
 			j.err = err
 			return j
 		}
-		if j.finding = v.compare(k, id, &f, list, flushed); j.finding == nil {
+		if j.finding, j.more = v.compare(k, id, &f, list, flushed); j.finding == nil {
 			return j
 		}
 		j.suspect = began(list, flushed)
@@ -81,13 +82,13 @@ func (v *verify) document(k *kind, id string, line *index.Entry, swaps uint64) (
 }
 
 // compare says what is wrong with a file that may hold one of these versions.
-func (v *verify) compare(k *kind, id string, f *file, list []standing, flushed wal.LSN) *Finding {
+func (v *verify) compare(k *kind, id string, f *file, list []standing, flushed wal.LSN) (*Finding, []Finding) {
 	moved := false
 	for i := range list {
 		s := &list[i]
 		switch {
 		case s.absent && gone(f.err):
-			return nil
+			return nil, nil
 		case s.absent || !f.has(&s.line):
 		case f.sameTime(&s.line) || s.version >= flushed: // an adopted edit keeps its own time until it is flushed
 			return v.content(k, id, f, s.version)
@@ -97,32 +98,42 @@ func (v *verify) compare(k *kind, id string, f *file, list []standing, flushed w
 	}
 	newest := &list[0]
 	if v.s.Log.Unsettled() && newest.version >= flushed {
-		return nil // the first flush writes it again, whatever stands there
+		return nil, nil // the first flush writes it again, whatever stands there
 	}
 	out := &Finding{Path: k.file(id), Offset: -1, ID: id, LSN: newest.version, Next: nextRepair}
 	if moved {
 		out.Kind, out.Err = k.finds(MemoryTime), fmt.Errorf("it was moved to %s; the bytes are right", f.info.Mtime.UTC())
 		out.Stake, out.Heals, out.Next = "nothing: reading it takes a little longer", ByAdoption, ""
-		return out
+		return out, v.related(k, id, f)
 	}
 	if newest.absent {
-		return v.stranger(k, out, f)
+		return v.stranger(k, out, f), nil
 	}
-	return v.classify(k, out, f, newest)
+	return v.classify(k, out, f, newest), nil
 }
 
-// content checks that a file that has the bytes of a version is a memory, and this one.
-func (v *verify) content(k *kind, id string, f *file, version wal.LSN) *Finding {
+// related is relations for a file whose bytes are right.
+func (v *verify) related(k *kind, id string, f *file) []Finding {
+	c, err := v.decode(k, f.data)
+	if err != nil || c.id != id {
+		return nil
+	}
+	return v.relations(k, id, f.hash, &c)
+}
+
+// content checks that a file that has the bytes of a version is a document, and
+// this one, and what was derived from it.
+func (v *verify) content(k *kind, id string, f *file, version wal.LSN) (*Finding, []Finding) {
 	c, err := v.decode(k, f.data)
 	if err == nil && c.id == id {
-		return nil
+		return nil, v.relations(k, id, f.hash, &c)
 	}
 	out := &Finding{Kind: k.finds(MemoryInvalid), Severity: Lost, Path: k.file(id), Offset: offsetOf(err), ID: id, LSN: version,
 		Stake: "this " + k.noun + ": it was stored as it stands", Heals: ByHand, Next: nextRepair, Err: err}
 	if err == nil {
 		out.Kind, out.Err = k.finds(MemoryWrongID), fmt.Errorf("it holds the id %s", errs.Quote(c.id))
 	}
-	return out
+	return out, nil
 }
 
 // classify says what became of a file that holds none of the versions it may hold.

@@ -80,6 +80,7 @@ type Summary struct {
 	Segments    int64 // of the log
 	Archived    int64 // segments of the archive
 	Entries     int64 // of the log
+	Vectors     int64 // in their files
 	Quarantined int64 // things that lie in quarantine/
 	Findings    map[Kind]int64
 	Worst       Severity // of the findings

@@ -31,8 +31,15 @@ type Store interface {
 	// Settle makes files and index durable up to now, all of the index in its base,
 	// and looks through what processes left in tmp/.
 	Settle(ctx context.Context) error
-	// Reindex makes the index anew from log and files. The old one goes to backups/.
-	Reindex(ctx context.Context) error
+	// Reindex makes the index anew from log and files, and where the one that stands is
+	// sound but wrong, from the files only. The old one goes to backups/.
+	Reindex(ctx context.Context, wrong bool) error
+	// Revector makes the vectors anew from the embeddings of all documents. Those that
+	// stand stay until the new ones are complete.
+	Revector(ctx context.Context) error
+	// Regroup takes members out of an assembly, if its version is still this one, and
+	// gives it the composite of those that are left. flush.lock is held.
+	Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error)
 	Close() error
 }
 
@@ -63,21 +70,26 @@ type Verb string
 const (
 	FixConfig     Verb = "write a valid config.json" // its invalid members become their defaults
 	NewMarks      Verb = "write the checkpoint anew"
-	NewLog        Verb = "begin the log anew"      // what can be read of the old one goes to files and index
-	SetSegment    Verb = "set the segment aside"   // released: all that it held is elsewhere, or history
-	SetIndexAside Verb = "set the index aside"     // opening makes it anew
-	Reopen        Verb = "make log and index anew" // opening does
-	Rebuild       Verb = "rebuild the index"       // from log and files
-	SetAside      Verb = "set aside"               // into quarantine/, with a note
-	Restore       Verb = "restore the file"        // from the copy in log or archive
-	Adopt         Verb = "adopt"                   // the file's content becomes the newest version
-	Salvage       Verb = "salvage"                 // what can be read of it, marked as partial
-	RecordLost    Verb = "record as lost"          // a note with all that is known; the entry is deleted
-	Tidy          Verb = "tidy tmp/"               // what processes left there that are gone
+	NewLog        Verb = "begin the log anew"       // what can be read of the old one goes to files and index
+	SetSegment    Verb = "set the segment aside"    // released: all that it held is elsewhere, or history
+	SetIndexAside Verb = "set the index aside"      // opening makes it anew
+	Reopen        Verb = "make log and index anew"  // opening does
+	Rebuild       Verb = "rebuild the index"        // from log and files
+	SetAside      Verb = "set aside"                // into quarantine/, with a note
+	Restore       Verb = "restore the file"         // from the copy in log or archive
+	Adopt         Verb = "adopt"                    // the file's content becomes the newest version
+	Salvage       Verb = "salvage"                  // what can be read of it, marked as partial
+	RecordLost    Verb = "record as lost"           // a note with all that is known; the entry is deleted
+	TakeOut       Verb = "take out what is missing" // members of an assembly that are not there; see RepairPlan.TakeOutMissing
+	Recompute     Verb = "recompute the composite"  // from the members' embeddings
+	Revector      Verb = "make the vectors anew"    // from the embeddings in the documents
+	Tidy          Verb = "tidy tmp/"                // what processes left there that are gone
 )
 
 // order is the place of a verb among the others.
-var order = map[Verb]int{FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7, SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12, Tidy: 13}
+var order = map[Verb]int{
+	FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7, SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
+	TakeOut: 13, Recompute: 14, Revector: 15, Tidy: 16}
 
 // Action is one step of a plan.
 type Action struct {
@@ -93,7 +105,7 @@ type Action struct {
 func (a Action) String() string {
 	s := string(a.Do)
 	switch a.Do {
-	case FixConfig, NewMarks, NewLog, SetIndexAside, Reopen, Rebuild, Tidy: // they name it themselves
+	case FixConfig, NewMarks, NewLog, SetIndexAside, Reopen, Rebuild, Revector, Tidy: // they name it themselves
 	default:
 		s += " " + a.Path
 	}
@@ -120,6 +132,24 @@ type RepairPlan struct {
 	Processes []int
 	Unsure    []int // those of them that may be dead: they cannot be seen from here
 	o         Options
+	takeOut   bool
+}
+
+// TakeOutMissing has members taken out of assemblies that are not there. Without it
+// they stay: that they are named is no damage, and an import may still bring them.
+func (p *RepairPlan) TakeOutMissing() {
+	p.takeOut = true
+	list, left := &grouped{by: map[string]int{}}, p.Left
+	for _, a := range p.Actions {
+		for _, f := range a.Findings {
+			p.add(list, f)
+		}
+	}
+	p.Left = nil
+	for _, f := range left {
+		p.add(list, f)
+	}
+	p.Actions = list.sorted()
 }
 
 // Alone are the actions that need that nobody else has the store open.
@@ -170,6 +200,9 @@ func (p *RepairPlan) look(ctx context.Context) error {
 func (p *RepairPlan) add(list *grouped, f Finding) {
 	p.Worst = max(p.Worst, f.Severity)
 	a, ok := actionFor(f)
+	if f.Kind == AssemblyMembers {
+		ok = p.takeOut
+	}
 	if !ok {
 		p.Left = append(p.Left, f)
 		return

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -113,7 +114,7 @@ func (u *undo) load() error {
 
 // grounded: what only opening, flushing and repairing write.
 func grounded(rel string) bool {
-	return rel == "checkpoint" || rel == index.BaseName || rel == index.DeltaName ||
+	return rel == "checkpoint" || rel == index.BaseName || rel == index.DeltaName || slices.Contains(vector.Files(), rel) ||
 		strings.HasPrefix(rel, "wal/") && !strings.HasPrefix(rel, "wal/archive/")
 }
 
@@ -319,6 +320,9 @@ func (u *undo) version(s Store, c change) error {
 		return nil
 	}
 	doc := u.document(s, kindAt(c.Path), c.ID, c.Was)
+	if doc == nil && (c.Do == TakeOut || c.Do == Recompute) {
+		doc = u.kept(c)
+	}
 	if doc == nil {
 		u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: no copy holds its version %d", errs.Quote(c.ID), c.Was))
 		return nil
@@ -328,4 +332,16 @@ func (u *undo) version(s Store, c change) error {
 	}
 	u.rep.Undone = append(u.rep.Undone, errs.Quote(c.ID)+" has its former version")
 	return nil
+}
+
+// kept reads what stood in the place of a sound document out of quarantine.
+func (u *undo) kept(c change) []byte {
+	if c.Before == nil || c.Before.Kept == "" {
+		return nil
+	}
+	b, err := vfs.ReadFile(u.o.FS, u.path(filepath.FromSlash(c.Before.Kept)), documentLimit)
+	if err != nil || fmt.Sprintf("sha256:%x", hashOf(b)) != c.Before.Hash {
+		return nil
+	}
+	return b
 }

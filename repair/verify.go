@@ -41,7 +41,9 @@ func Verify(ctx context.Context, s Source, o VerifyOptions) iter.Seq2[Finding, e
 		}
 		err := v.steps(v.config, v.checkpoint, v.index)
 		if err == nil {
-			wait := v.beside(func(log *verify) error { return log.steps(log.log, log.archive, log.overlay, log.backups) })
+			wait := v.beside(func(log *verify) error {
+				return log.steps(log.log, log.archive, log.overlay, log.backups, log.vectorFiles)
+			})
 			err = v.files()
 			if werr := wait(err == nil); err == nil {
 				err = werr
@@ -98,6 +100,7 @@ func (v *verify) beside(part func(*verify) error) (wait func(listening bool) err
 		}
 		err := <-ended
 		cancel()
+		v.sum.Vectors = max(v.sum.Vectors, other.sum.Vectors)
 		v.sum.Segments, v.sum.Archived, v.sum.Entries, v.sum.Bytes = v.sum.Segments+other.sum.Segments, v.sum.Archived+other.sum.Archived,
 			v.sum.Entries+other.sum.Entries, v.sum.Bytes+other.sum.Bytes
 		if !listening {
@@ -137,6 +140,7 @@ type verify struct {
 	indexBad bool
 	sound    *index.Set
 
+	vectors     *vectors   // what documents are compared with; nil: nothing
 	suspects    []*Finding // see revived
 	done, total int64
 }

@@ -90,6 +90,11 @@ func (c *atWork) report(v *verify) error {
 				return err
 			}
 		}
+		for _, f := range j.more {
+			if err := v.report(f); err != nil {
+				return err
+			}
+		}
 	}
 	v.progress(int64(len(c.jobs)))
 	return nil
@@ -114,7 +119,13 @@ func (v *verify) entry(job *entryJob, swaps uint64, buf *[]byte) judged {
 	if j, ok := v.glance(job, &line, swaps, buf); ok {
 		return j
 	}
-	return v.document(job.kind, job.id, &line, swaps)
+	j := v.document(job.kind, job.id, &line, swaps)
+	if j.more == nil { // its bytes did not tell
+		if f := v.vectors.line(job.kind, job.id, &line, nil); f != nil {
+			j.more = append(j.more, *f)
+		}
+	}
+	return j
 }
 
 // glance is the short way for a document that is as the set says, which nearly all
@@ -139,5 +150,11 @@ func (v *verify) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]b
 	if _, _, over := v.s.State.Overlay().Get(job.kind.letter, job.id); over || v.s.State.Swaps() != swaps {
 		return judged{}, false
 	}
-	return judged{bytes: int64(len(data)), read: true}, true
+	j := judged{bytes: int64(len(data)), read: true}
+	if s := v.vectors; job.kind == assemblies || line.Dimension != 0 && s.judged(job.kind, job.id) {
+		j.more = v.related(job.kind, job.id, &f)
+	} else if lf := s.line(job.kind, job.id, line, nil); lf != nil {
+		j.more = append(j.more, *lf)
+	}
+	return j, true
 }

@@ -1,0 +1,82 @@
+package varve
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
+)
+
+// What repair has made anew of what is derived.
+
+func (r repairStore) Revector(ctx context.Context) error { return r.st.revector(ctx, errFound) }
+
+// revector makes all vectors anew, whatever those that stand say of themselves;
+// these stay until the new ones are complete.
+func (st *Store) revector(ctx context.Context, why error) error {
+	if err := st.log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer st.log.UnlockFlush()
+	if err := st.sight(ctx); err != nil {
+		return err
+	}
+	idx := st.state.Set()
+	if idx == nil {
+		return ErrClosed
+	}
+	defer idx.Release()
+	to := st.log.AppliedMark()
+	list, _, err := st.stateAt(ctx, idx.LSN(), to.LSN)
+	if err != nil {
+		return err
+	}
+	set := vector.Empty()
+	defer func() { _ = set.Release() }()
+	at, err := st.writeOver(ctx, set, why, idx, to, list, true)
+	if err == nil && at == 0 {
+		err = vector.Remove(st.fs, st.dir) // no document has an embedding
+	}
+	if err != nil {
+		return err
+	}
+	st.vectors.rotten.Store(false)
+	st.vectors.mu.Lock()
+	defer st.vectors.mu.Unlock()
+	st.vectors.heal = healed{of: tablesOf(idx), view: at, upTo: to.LSN}
+	return nil
+}
+
+func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error) {
+	st := r.st
+	j := st.joint(ctx)
+	j.load = st.settled
+	old, a, err := j.assembly(id)
+	if err != nil {
+		return 0, err
+	}
+	if old.lsn != was {
+		return 0, fmt.Errorf("%w: it was written meanwhile: run memctl repair again", ErrConflict)
+	}
+	before := a.Clone()
+	if a.Remove(out...) == 0 {
+		before = nil // all of it counts anew
+	}
+	if err := j.compose(a, before); err != nil {
+		return 0, err
+	}
+	entry, err := j.entry(a, &old)
+	if err != nil {
+		return 0, err
+	}
+	b := &wal.Batch{Entries: []wal.Entry{entry}, Preconditions: []wal.Precondition{{Key: entry.Key, LSN: was}}}
+	for _, m := range out {
+		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(m)}) // still not there
+	}
+	if _, err := st.log.Append(ctx, b); err != nil {
+		return 0, err
+	}
+	st.flusher.changed(st, len(b.Entries))
+	return b.Entries[0].LSN, nil
+}
