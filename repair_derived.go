@@ -34,7 +34,7 @@ func (st *Store) revector(ctx context.Context, why error) error {
 	}
 	set := vector.Empty()
 	defer func() { _ = set.Release() }()
-	at, err := st.writeOver(ctx, set, why, idx, to, list, true)
+	at, _, err := st.writeOver(ctx, set, why, idx, to, list, true)
 	if err == nil && at == 0 {
 		err = vector.Remove(st.fs, st.dir) // no document has an embedding
 	}

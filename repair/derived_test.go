@@ -302,10 +302,10 @@ func TestIndexMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	members[0] = id(47)
-	at, _ := index.Vectors(set)
+	at, dim, _ := index.Vectors(set)
 	chain, _ := index.Chain(set)
 	if _, err := index.WriteBase(set, index.Target{
-		FS: vfs.OS(), Dir: dir, Temp: file(dir, "tmp/x"), Perm: 0o600, Store: store, LSN: set.LSN(), Chain: chain, Now: time.Now(), Vectors: at, VectorsKnown: true,
+		FS: vfs.OS(), Dir: dir, Temp: file(dir, "tmp/x"), Perm: 0o600, Store: store, LSN: set.LSN(), Chain: chain, Now: time.Now(), Vectors: at, Dimension: dim, VectorsKnown: true,
 	}, index.Changes{List: []index.Change{{Section: index.Assemblies, ID: groupID(1), Version: e.Version, Finished: line, Members: members}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -102,7 +102,7 @@ func (v *verify) vectorsNow(was *vectors) (*vectors, error) {
 			}
 			return s, nil // told by vectorFiles
 		}
-		at, known := index.Vectors(s.idx)
+		at, _, known := index.Vectors(s.idx)
 		s.set, s.known, s.exact = set, known, known && set.LSN() == at
 		if !known || s.exact {
 			return s, nil
