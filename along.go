@@ -57,8 +57,9 @@ type memoryChange struct {
 
 // touch is what becomes of an assembly because of its members.
 type touch struct {
-	gone []string // members that are deleted
-	of   string   // one of those that make it change
+	gone  []string // members that are deleted
+	moved bool     // a member gets another embedding
+	of    string   // one of those that make it change
 }
 
 func (st *Store) joint(ctx context.Context) *joint {
@@ -152,6 +153,7 @@ func (j *joint) changes(id string, c memoryChange) error {
 	if len(assemblies) == 0 {
 		return nil
 	}
+	moved := false
 	if !c.deleted {
 		was, known, err := j.stored(id)
 		if err != nil {
@@ -160,6 +162,7 @@ func (j *joint) changes(id string, c memoryChange) error {
 		if known && slices.Equal(was, c.vector) {
 			return nil
 		}
+		moved = !slices.Equal(was, c.vector)
 	}
 	for _, a := range assemblies {
 		t := j.touched[a]
@@ -167,6 +170,7 @@ func (j *joint) changes(id string, c memoryChange) error {
 			t = &touch{of: id}
 			j.touched[a] = t
 		}
+		t.moved = t.moved || moved
 		if c.deleted {
 			t.gone = append(t.gone, id)
 		}
@@ -198,7 +202,10 @@ func (j *joint) others() error {
 		}
 		p := wal.Precondition{Key: j.st.assemblies.key(id), LSN: old.lsn}
 		j.out.preconditions = append(j.out.preconditions, p)
-		if removed == 0 && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) && slices.Equal(a.HyperbolicEmbedding, was.HyperbolicEmbedding) {
+		// One whose members move is written even if they leave its composite where it is:
+		// who is just composing it may have read some of them before and some after, and
+		// learns of that by its version alone.
+		if removed == 0 && !t.moved && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) && slices.Equal(a.HyperbolicEmbedding, was.HyperbolicEmbedding) {
 			continue
 		}
 		entry, err := j.entry(a, &old)
@@ -340,7 +347,7 @@ func (j *joint) entry(a *Assembly, old *version) (wal.Entry, error) {
 			previous = st.state.Deletion(record.Assembly, a.ID)
 		}
 	} else {
-		prev = &assembly.Previous{CreatedAt: old.line.CreatedAt, Document: old.doc, VectorID: int64(old.lsn)}
+		prev = &assembly.Previous{CreatedAt: old.line.CreatedAt, Document: old.doc, VectorID: vectorNumber(&old.line)}
 	}
 	doc, line, err := assembly.Prepare(a, prev, st.o.Clock(), assembly.PrepareOptions{Limits: st.assemblyLimits(), Rand: st.o.System.Rand})
 	if err != nil {

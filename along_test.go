@@ -1,0 +1,72 @@
+package varve
+
+import (
+	"context"
+	"testing"
+)
+
+// The number of a composite's vector stays as long as the composite does, however
+// often the assembly is written: else each activation would write the vector anew.
+func TestCompositeKeepsItsNumber(t *testing.T) {
+	ctx := context.Background()
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	if _, err := st.Put(ctx, Memory{ID: "m", Embedding: []float32{1, 2, 3}}); err != nil {
+		t.Fatal(err)
+	}
+	first, err := st.Assemblies().Put(ctx, Assembly{ID: "a", MemoryIDs: []string{"m"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 { // from the log, from the cache, from the index
+		if _, err := st.Assemblies().Activate(ctx, "a", 0.1); err != nil {
+			t.Fatal(err)
+		}
+		v, err := st.find(ctx, st.assemblies, "a", false)
+		if err != nil || vectorNumber(&v.line) != int64(first.Version) {
+			t.Errorf("after %d activations the number is %d, want %d, %v", i+1, vectorNumber(&v.line), first.Version, err)
+		}
+		if i == 1 {
+			if err := st.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+			st.cache.InvalidateAll()
+		}
+	}
+	if _, err := st.Put(ctx, Memory{ID: "m", Embedding: []float32{3, 2, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := st.find(ctx, st.assemblies, "a", false); err != nil || vectorNumber(&v.line) != int64(v.lsn) {
+		t.Errorf("another composite has the number %d, %v", vectorNumber(&v.line), err)
+	}
+}
+
+// Two members that change places leave the composite where it is. Who adds a third
+// one meanwhile may have read one member before and one after: the assembly's
+// version has to tell.
+func TestMembersChangePlaces(t *testing.T) {
+	ctx := context.Background()
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	x, y := []float32{1, 0, 0}, []float32{0, 1, 0}
+	put := func(m0, m1 []float32) {
+		b := st.NewBatch()
+		b.Put(Memory{ID: "m0", Embedding: m0})
+		b.Put(Memory{ID: "m1", Embedding: m1})
+		if err := st.Apply(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(x, y)
+	was, err := st.Assemblies().Put(ctx, Assembly{ID: "a", MemoryIDs: []string{"m0", "m1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(y, x)
+	is, err := st.Assemblies().Get(ctx, "a")
+	if err != nil || is.Version == was.Version {
+		t.Error("the assembly's version does not tell", err)
+	}
+	put(y, x)
+	if again, err := st.Assemblies().Get(ctx, "a"); err != nil || again.Version != is.Version {
+		t.Error("the same once more is no change", err)
+	}
+}
