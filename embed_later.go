@@ -29,7 +29,9 @@ func (st *Store) embedLater(id string) {
 	case len(e.queue) < mostQueued:
 		e.queued[id] = true
 		e.queue = append(e.queue, id)
-	case !e.scan:
+	case e.scan:
+		e.again = true // it may be past this one
+	default:
 		e.scan, e.after = true, ""
 	}
 	st.kickEmbedding()
@@ -142,7 +144,7 @@ func (st *Store) nextQueued(ctx context.Context, most int) ([]string, error) {
 		e.mu.Lock()
 		e.after = after
 		if len(found) < 1000 {
-			e.scan, e.after, e.unseen = false, "", 0
+			e.scan, e.after, e.unseen, e.again = e.again, "", 0, false
 		} else {
 			e.unseen = max(e.unseen-int64(len(found)), 0)
 		}
@@ -234,8 +236,8 @@ func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
 	return done, write()
 }
 
-// embedStored gives vectors to stored memories, in one commit; those that have
-// one by then, or another content, are left alone.
+// embedStored gives vectors to stored memories, in one commit if that can take
+// them; those that have one by then, or another content, are left alone.
 func (st *Store) embedStored(ctx context.Context, ids []string) (int64, error) {
 	contents, err := st.contents(ctx, ids, func(m *Memory) bool { return len(m.Embedding) == 0 && embeddable(m.Content) })
 	if err != nil {
@@ -249,7 +251,37 @@ func (st *Store) embedStored(ctx context.Context, ids []string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var n int64
+	n, err := st.inParts(ids, func(ids []string) (int64, error) { return st.setEmbeddings(ctx, ids, contents, known) })
+	if err == nil {
+		st.dequeue(ids, false)
+		return n, nil
+	}
+	if ctx.Err() == nil {
+		st.embedding.mu.Lock()
+		st.embedding.err = err
+		st.embedding.mu.Unlock()
+	}
+	return n, err
+}
+
+// inParts writes memories in one commit or, where they are too much for one, in
+// several: these are the store's own batches, and nobody could make them smaller.
+func (st *Store) inParts(ids []string, write func(ids []string) (int64, error)) (int64, error) {
+	n, err := write(ids)
+	if !errors.Is(err, ErrBatchTooLarge) || len(ids) < 2 {
+		return n, err
+	}
+	half := len(ids) / 2
+	n, err = st.inParts(ids[:half], write)
+	if err != nil {
+		return n, err
+	}
+	m, err := st.inParts(ids[half:], write)
+	return n + m, err
+}
+
+// setEmbeddings gives memories whose contents are still these their vectors.
+func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[string]string, known embedded) (n int64, err error) {
 	err = st.transact(ctx, func(tx *Tx) error {
 		n = 0
 		for _, id := range ids {
@@ -273,16 +305,10 @@ func (st *Store) embedStored(ctx context.Context, ids []string) (int64, error) {
 		}
 		return nil
 	})
-	if err == nil {
-		st.dequeue(ids, false)
-		return n, nil
+	if err != nil {
+		return 0, err
 	}
-	if ctx.Err() == nil {
-		st.embedding.mu.Lock()
-		st.embedding.err = err
-		st.embedding.mu.Unlock()
-	}
-	return 0, err
+	return n, nil
 }
 
 // contents are those of the memories that are wanted. What is gone is left out;

@@ -17,11 +17,22 @@ func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, liste
 	if st.o.Embed == nil {
 		return st.commit(ctx, ops, seen, listed)
 	}
-	waiting, err := st.embedAll(ctx, ops, known)
+	got, waiting, err := st.embedAll(ctx, ops, known)
 	if err != nil {
 		return err
 	}
-	if err := st.commit(ctx, ops, seen, listed); err != nil {
+	err = st.commit(ctx, ops, seen, listed)
+	if errors.Is(err, ErrDimension) && len(got) > 0 {
+		// The embedder's fault, unless it happens again: its vectors are not what the
+		// store has, be it that somebody decided that just now.
+		st.unsuited(len(got[0].Embedding), len(got), err)
+		for _, m := range got {
+			setEmbedding(m, nil)
+		}
+		waiting = append(waiting, got...)
+		err = st.commit(ctx, ops, seen, listed)
+	}
+	if err != nil {
 		return err
 	}
 	for _, m := range waiting {
@@ -31,10 +42,10 @@ func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, liste
 }
 
 // embedAll gives the memories of operations their vectors, in batches, and
-// returns those that have none because the embedder failed. After a failure it
+// returns those that got one, and those that have none because the embedder failed. After a failure it
 // is not asked again: whoever puts does not wait for a service that is down
 // longer than once.
-func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (waiting []*Memory, err error) {
+func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, waiting []*Memory, err error) {
 	var want []*Memory
 	for i := range ops {
 		if ops[i].memory == nil {
@@ -42,14 +53,14 @@ func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (waitin
 		}
 		ok, err := st.wantsEmbedding(ctx, &ops[i])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if ok {
 			want = append(want, ops[i].memory)
 		}
 	}
 	if len(want) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if known == nil {
 		known = embedded{}
@@ -65,7 +76,7 @@ func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (waitin
 	for batch := range slices.Chunk(texts, st.o.EmbedBatch) {
 		list, err := st.embed(ctx, batch)
 		if cerr := ctx.Err(); cerr != nil {
-			return nil, cerr
+			return nil, nil, cerr
 		}
 		if err != nil {
 			break
@@ -79,9 +90,11 @@ func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (waitin
 		setEmbedding(m, v)
 		if v == nil {
 			waiting = append(waiting, m)
+		} else {
+			got = append(got, m)
 		}
 	}
-	return waiting, nil
+	return got, waiting, nil
 }
 
 // wantsEmbedding says whether the embedder is to be asked about a memory: it has

@@ -215,37 +215,18 @@ func (r *reembed) write(ctx context.Context, list []computedVector) error {
 	}
 	for len(ids) > 0 {
 		var changed []string
-		var n int64
-		err := r.st.transact(ctx, func(tx *Tx) error {
-			changed, n = nil, 0
-			for _, id := range ids {
-				m, err := tx.Get(id)
-				switch {
-				case errors.Is(err, ErrNotFound):
-					continue
-				case errors.Is(err, ErrCorrupt):
-					continue // verify reports it
-				case err != nil:
-					return err
-				case !embeddable(m.Content):
-					continue
-				case sha256.Sum256([]byte(m.Content)) != vectors[id].sum:
-					changed = append(changed, id)
-					continue
-				case slices.Equal(m.Embedding, vectors[id].vector):
-					continue
-				}
-				setEmbedding(&m, vectors[id].vector)
-				tx.put(&m)
-				n++
+		_, err := r.st.inParts(ids, func(ids []string) (int64, error) {
+			n, others, err := r.writeSome(ctx, ids, vectors)
+			if err == nil {
+				changed = append(changed, others...)
+				r.report.Written += n
+				r.tell()
 			}
-			return nil
+			return n, err
 		})
 		if err != nil {
 			return err
 		}
-		r.report.Written += n
-		r.tell()
 		if ids = changed; len(ids) == 0 {
 			return nil
 		}
@@ -263,4 +244,34 @@ func (r *reembed) write(ctx context.Context, list []computedVector) error {
 		r.report.Changed += int64(len(ids))
 	}
 	return nil
+}
+
+// writeSome does so in one commit, and says which have changed.
+func (r *reembed) writeSome(ctx context.Context, ids []string, vectors map[string]computedVector) (n int64, changed []string, err error) {
+	err = r.st.transact(ctx, func(tx *Tx) error {
+		changed, n = nil, 0
+		for _, id := range ids {
+			m, err := tx.Get(id)
+			switch {
+			case errors.Is(err, ErrNotFound):
+				continue
+			case errors.Is(err, ErrCorrupt):
+				continue // verify reports it
+			case err != nil:
+				return err
+			case !embeddable(m.Content):
+				continue
+			case sha256.Sum256([]byte(m.Content)) != vectors[id].sum:
+				changed = append(changed, id)
+				continue
+			case slices.Equal(m.Embedding, vectors[id].vector):
+				continue
+			}
+			setEmbedding(&m, vectors[id].vector)
+			tx.put(&m)
+			n++
+		}
+		return nil
+	})
+	return n, changed, err
 }

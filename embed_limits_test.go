@@ -1,0 +1,185 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// An embedder whose vectors have another dimension than the store's, which it had
+// before or which another process decides while it is asked, keeps no memory from
+// being stored. A vector that the caller brings is refused as ever.
+func TestEmbedderOfAnotherDimension(t *testing.T) {
+	ctx := context.Background()
+	for _, when := range []string{"before", "meanwhile"} {
+		dir := t.TempDir()
+		other := openTest(t, dir, &Options{NoBackground: true})
+		decide := func() {
+			if _, err := other.Put(ctx, Memory{ID: "first", Embedding: []float32{1, 2}}); err != nil {
+				t.Error(err)
+			}
+		}
+		if when == "before" {
+			decide()
+		}
+		e := &teller{}
+		asked := 0
+		e.set(func([]string) ([][]float32, error) {
+			if asked++; asked == 1 && when == "meanwhile" {
+				decide()
+			}
+			return nil, nil
+		})
+		var failed []Event
+		st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, Listener: func(ev Event) {
+			if ev.Kind == EventEmbedFailed {
+				failed = append(failed, ev)
+			}
+		}})
+		for i, text := range []string{"one", "two"} {
+			m, err := st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: text})
+			if err != nil || m.Embedding != nil {
+				t.Fatal(when, m.Embedding, err)
+			}
+		}
+		if len(failed) != 2 || !errors.Is(failed[0].Err, ErrDimension) || !errors.Is(failed[1].Err, ErrDimension) {
+			t.Error(when, failed)
+		}
+		if h := st.Health(ctx); h.OK || h.Pending != 2 {
+			t.Errorf("%s: %+v", when, h)
+		}
+		b := st.NewBatch()
+		b.Put(Memory{ID: "x", Content: "three"})
+		b.Put(Memory{ID: "y", Content: "four", Embedding: []float32{1}})
+		if err := st.Apply(ctx, b); !errors.Is(err, ErrDimension) {
+			t.Error(when, err)
+		}
+		// With the right model it goes on.
+		e.set(func(texts []string) ([][]float32, error) {
+			return slices.Repeat([][]float32{{3, 4}}, len(texts)), nil
+		})
+		st.embedding.dimension = 0 // as after the next open
+		if n, err := st.EmbedPending(ctx); err != nil || n != 2 {
+			t.Error(when, n, err)
+		}
+		if h := st.Health(ctx); !h.OK || h.Pending != 0 {
+			t.Errorf("%s: %+v", when, h)
+		}
+	}
+}
+
+// What an embedder returns is its own: it may write the next vector there.
+func TestEmbedderUsesItsMemoryAgain(t *testing.T) {
+	ctx := context.Background()
+	mine := make([]float32, 3)
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, EmbedBatch: 1, Embed: func(_ context.Context, texts []string) ([][]float32, error) {
+		copy(mine, embeddingOf(texts[0]))
+		return [][]float32{mine}, nil
+	}})
+	b := st.NewBatch()
+	for _, text := range []string{"one", "three"} {
+		b.Put(Memory{ID: text, Content: text})
+	}
+	if err := st.Apply(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"one", "three"} {
+		if m, err := st.Get(ctx, text); err != nil || !slices.Equal(m.Embedding, embeddingOf(text)) {
+			t.Error(text, m.Embedding, err)
+		}
+	}
+}
+
+// A batch of the embedder's may be more than a commit can take: then it is written
+// in several.
+func TestEmbedMoreThanACommit(t *testing.T) {
+	ctx := context.Background()
+	e := &teller{}
+	down := func([]string) ([][]float32, error) { return nil, errors.New("down") }
+	e.set(down)
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed, EmbedModel: "newer", EmbedBatch: 64, SegmentSize: 64 << 10})
+	for i := range 70 {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprintf("m%02d", i), Content: fmt.Sprint("text ", i, strings.Repeat("e", 2000))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.set(nil)
+	if n, err := st.EmbedPending(ctx); err != nil || n != 70 {
+		t.Fatal(n, err)
+	}
+	e.set(newer)
+	changed := false
+	r, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+		if r.Computed == 70 && !changed {
+			changed = true
+			if _, err := st.Put(ctx, Memory{ID: "m50", Content: "another", Embedding: []float32{1, 1, 1}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err != nil || r.Written != 70 || r.Changed != 1 {
+		t.Fatal(r, err)
+	}
+	checkReembedded(t, st)
+}
+
+// A memory for which the queue has no room is found by the scan, also when that is
+// past it.
+func TestEmbedQueueFull(t *testing.T) {
+	ctx := context.Background()
+	e := &teller{}
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed})
+	if err := st.commit(ctx, []op{{id: "a", memory: &Memory{ID: "a", Content: "text"}}}, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	st.embedding.scan, st.embedding.after = true, "m"
+	for i := range mostQueued {
+		st.embedLater(fmt.Sprint("x", i))
+	}
+	st.embedLater("a")
+	for {
+		ids, err := st.nextQueued(ctx, 100)
+		if err != nil || len(ids) == 0 {
+			t.Fatal("it is forgotten", err)
+		}
+		if slices.Contains(ids, "a") {
+			break
+		}
+		st.dequeue(ids, false)
+	}
+	if st.dequeue([]string{"a"}, false); st.embedding.scan || st.embedding.again {
+		t.Error("it does not come to an end")
+	}
+}
+
+// What a re-embedding is held to is the store's dimension, not that of the first
+// memory: that one may have been edited by hand.
+func TestReembedBesideAMisfit(t *testing.T) {
+	ctx := context.Background()
+	st, _ := reembedStore(t, t.TempDir())
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(st.dir, "memories", "m0.json")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longer := strings.Replace(string(b), `"embedding": [`, `"embedding": [ 9,`, 1)
+	if err := os.WriteFile(path, []byte(longer), 0o600); err != nil || longer == string(b) {
+		t.Fatal(err, longer)
+	}
+	st.cache.InvalidateAll()
+	if m, err := st.Get(ctx, "m0"); err != nil || len(m.Embedding) != 4 {
+		t.Fatal(m.Embedding, err)
+	}
+	if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Written != 10 {
+		t.Fatal(r, err)
+	}
+	checkReembedded(t, st)
+}
