@@ -119,6 +119,13 @@ func everything(t testing.TB, dir string) map[string]string {
 			near += fmt.Sprintf("%s %.4f ", h.ID, h.Score)
 		}
 		all[fmt.Sprintf("near %d", i)] = near
+		found, err := st.Assemblies().Search(ctx, varve.Query{Vector: vectorOf(i), Limit: groups})
+		if err != nil || len(found) < groups-1 {
+			t.Error(len(found), err)
+		}
+		for _, h := range found {
+			all[fmt.Sprintf("near %d", i)] += fmt.Sprintf("%s %.3f ", h.ID, h.Score)
+		}
 	}
 	r, err := st.CheckVectors(ctx)
 	if err != nil || r.Drift() != 0 {
