@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -29,6 +30,22 @@ func (s *server) pause(t *testing.T) {
 	t.Fatal("the server does not stop")
 }
 
+// warm makes the pool open several connections.
+func warm(t *testing.T, m *working.Memory) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if err := m.Set(t.Context(), "k", 1); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func (s *server) resume(t *testing.T) {
 	t.Helper()
 	ok(t, s.cmd.Process.Signal(syscall.SIGCONT))
@@ -42,6 +59,7 @@ func TestPaused(t *testing.T) {
 	m := attach(t, h)
 	_, err := m.Increment(t.Context(), "n", 1)
 	ok(t, err)
+	warm(t, m)
 	s.pause(t)
 	_, err = m.Increment(t.Context(), "n", 1)
 	fails(t, err, working.ErrOutcomeUnknown)
@@ -78,5 +96,26 @@ func TestFallbackOutcomeUnknown(t *testing.T) {
 	// Redis may take it up now, or has seen that the connection is gone.
 	if v, found, err := m.Get(t.Context(), "n"); err != nil || found && v != 1.0 {
 		t.Errorf("n is %v, %v", v, err)
+	}
+}
+
+// The client of a cluster would send a command again by itself, on another of
+// its connections, and the server carry out both.
+func TestPausedCluster(t *testing.T) {
+	s := startCluster(t)
+	m := attach(t, open(t, redis.Options{URL: s.clusterURL() + "&read_timeout=100ms"}))
+	_, err := m.Increment(t.Context(), "n", 1)
+	ok(t, err)
+	warm(t, m)
+	s.pause(t)
+	_, err = m.Increment(t.Context(), "n", 1)
+	fails(t, err, working.ErrOutcomeUnknown)
+	s.resume(t)
+	for range 20 { // all that was sent has been taken up by then
+		ok(t, m.Set(t.Context(), "k", 1))
+	}
+	v, _, err := m.Get(t.Context(), "n")
+	if err != nil || v != 1.0 && v != 2.0 {
+		t.Errorf("the command was sent once, but n is %v, %v", v, err)
 	}
 }
