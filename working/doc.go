@@ -37,7 +37,12 @@
 // change, as a Delta of plain data, without changing anything; Play changes it.
 // A home that has a log writes the Delta in between, under the condition that
 // nobody wrote to the scope since (Delta.Blind: without one), and plays what
-// others have written. Deltas hold outcomes, not conditions: the value that an
+// others have written. To take many operations into one commit it judges and plays
+// them on a Clone, one after another, and plays what was committed on the State
+// itself; when the condition fails, it catches up and clones anew. Versions are
+// whatever the home counts up, the same for all who play: State.Version plus one,
+// but for a new scope, which begins where no earlier one of its name has been.
+// Deltas hold outcomes, not conditions: the value that an
 // increment came to, the keys that an eviction took. Only a checkpoint and its
 // restoring are named by id, so that their entries are small; State gets the
 // same out of the same. Play reads no clock and follows no map order.

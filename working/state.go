@@ -2,6 +2,8 @@ package working
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 )
 
@@ -155,4 +157,35 @@ func (s *State) Expires() (int64, bool) {
 		return 0, false
 	}
 	return s.expiry[0].deadline, true
+}
+
+// Clone is a State of its own, equal to this one; values, which never change, are
+// shared. A home that judges ahead of its log keeps one for that, and clones anew
+// when the log takes something else.
+func (s *State) Clone() *State {
+	c := NewState()
+	c.created, c.version = s.created, s.version
+	add := func(it *item) {
+		twin := &item{cell: it.cell, name: it.name, at: -1}
+		c.items[it.name] = twin
+		c.expiry.set(twin)
+		if isUser(it.name) {
+			c.use.touch(twin)
+		}
+	}
+	for it := range s.use.all {
+		add(it)
+	}
+	if it := s.items[taskName]; it != nil {
+		add(it)
+	}
+	c.keys, c.bytes = s.keys, s.bytes
+	c.notes = slices.Clone(s.notes) // trim clears what it cuts off
+	for _, m := range s.marks {
+		twin := *m
+		twin.cells = maps.Clone(m.cells) // discard lays one over the other in place
+		c.marks = append(c.marks, &twin)
+	}
+	c.dirty = maps.Clone(s.dirty)
+	return c
 }

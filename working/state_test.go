@@ -65,6 +65,22 @@ func TestStateReplay(t *testing.T) {
 		if got := document(t, file, scope); !bytes.Equal(got, want) {
 			t.Fatalf("step %d, %T: read back\n%s\nwant\n%s", i, req.Op, got, want)
 		}
+		if r.IntN(5) == 0 {
+			// A clone goes on by itself and leaves what it was made of alone.
+			twin := judge.Clone()
+			if got := document(t, twin, scope); !bytes.Equal(got, want) {
+				t.Fatalf("step %d: the clone has\n%s\nwant\n%s", i, got, want)
+			}
+			for n := range 10 {
+				ahead := &working.Request{Scope: scope, Op: randomOp(r, twin, at, -n)}
+				if d, _, err := twin.Judge(at, ahead); err == nil {
+					twin.Play(at, twin.Version()+1, &d)
+				}
+			}
+			if got := document(t, judge, scope); !bytes.Equal(got, want) {
+				t.Fatalf("step %d: the clone changed its original to\n%s\nfrom\n%s", i, got, want)
+			}
+		}
 	}
 }
 
