@@ -32,7 +32,7 @@ type SessionsOptions struct {
 	Memory Options // of each
 	// OnClose runs before a session is closed, while nobody else can use it: the
 	// place to consolidate, and the last chance if the home lives in the process.
-	// On an error the session stays open.
+	// On an error the session stays open. It must not ask Sessions for the same scope.
 	OnClose func(ctx context.Context, m *Memory, why Reason) error
 	// Failed is told of what nobody waits for: an error of OnClose or of the home
 	// when a session was to be evicted.

@@ -168,6 +168,39 @@ var scopeCases = []Case{
 		again := t.Open(nil)
 		t.Lacks(again, "k")
 	}},
+	{"release loses nothing that others can see, and all of a process's own", func(t *T) {
+		m := t.Open(nil)
+		t.Set(m, "k", 1)
+		t.OK(t.Home.Release(t.Ctx, session))
+		t.OK(t.Home.Release(t.Ctx, working.Scope{Session: "never seen"}))
+		if t.Again == nil {
+			t.Lacks(m, "k")
+		} else {
+			t.Has(m, "k", 1.0)
+		}
+		t.Set(m, "k", 2)
+		t.Has(m, "k", 2.0)
+	}},
+	{"a closed home", func(t *T) {
+		m := t.Open(nil)
+		t.Set(m, "k", 1)
+		t.OK(t.Home.Close())
+		t.OK(t.Home.Close())
+		t.Fails(m.Set(t.Ctx, "k", 2), working.ErrClosed)
+		_, _, err := m.Get(t.Ctx, "k")
+		t.Fails(err, working.ErrClosed)
+		_, err = m.Notes(t.Ctx, -1)
+		t.Fails(err, working.ErrClosed)
+		t.Fails(m.Check(t.Ctx), working.ErrClosed)
+		_, err = working.Open(t.Ctx, t.Home, session, nil)
+		t.Fails(err, working.ErrClosed)
+		for _, err := range t.Home.Scopes(t.Ctx) {
+			t.Fails(err, working.ErrClosed)
+		}
+		if t.Again != nil {
+			t.Has(t.OpenOn(t.Again(t.T), session, nil), "k", 1.0)
+		}
+	}},
 	{"bad scopes", func(t *T) {
 		for _, s := range []working.Scope{{Session: strings.Repeat("x", working.MaxID+1)}, {Project: "\xff"}} {
 			_, err := working.Open(t.Ctx, t.Home, s, nil)
