@@ -283,7 +283,11 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	if values.scratch == nil {
 		values.scratch = make([]byte, 0, 8<<10)
 	}
-	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.o.System.Rand, Buffer: values.scratch})
+	number := o.conds.number
+	if prev != nil && prev.VectorID == number {
+		number = 0 // the vector that had it may be another one
+	}
+	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.o.System.Rand, Buffer: values.scratch, VectorID: number})
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ type conditions struct {
 	version  *wal.LSN
 	absent   bool
 	modified *time.Time
-	missing  bool // members need not be there; no condition
-	misfit   bool // an embedding may have any dimension; no condition
+	missing  bool  // members need not be there; no condition
+	misfit   bool  // an embedding may have any dimension; no condition
+	number   int64 // that the vector brings along; no condition
 }
 
 // IfVersion holds when the newest version is this one: the Version of a Memory
@@ -33,6 +34,21 @@ func IfUnmodifiedSince(t time.Time) Cond { return func(c *conditions) { c.modifi
 // memory is stored as it is, and is not found by vector. It is no condition:
 // imports need it, and CheckVectors lists such memories.
 func AnyDimension() Cond { return func(c *conditions) { c.misfit = true } }
+
+// VectorNumber is the number that a memory's vector has in a FAISS file elsewhere:
+// it keeps it here, if it is one that this store will never give, of at least
+// 1<<48, and the memory has no vector with it that is another one. It is no
+// condition: imports use it.
+func VectorNumber(n int64) Cond {
+	return func(c *conditions) {
+		if n >= leastForeign {
+			c.number = n
+		}
+	}
+}
+
+// leastForeign is beyond any position of a log: what this store gives as numbers.
+const leastForeign = 1 << 48
 
 func conditionsOf(list []Cond) conditions {
 	var c conditions

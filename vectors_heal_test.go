@@ -464,3 +464,43 @@ func TestCompositeVectors(t *testing.T) {
 	check(openTest(t, dir, &Options{NoBackground: true}), "from the documents", 3)
 	check(openTest(t, dir, &Options{ReadOnly: true}), "read only", 3)
 }
+
+// TestVectorNumberOfImport: a number from elsewhere is kept with its vector, unless
+// this store could give it, and no other vector gets it.
+func TestVectorNumberOfImport(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	r := rand.New(rand.NewPCG(13, 13))
+	const theirs = 8184237461236471239
+	first, second := randomVector(r, 16), randomVector(r, 16)
+	for i, c := range []struct {
+		id     string
+		v      []float32
+		number int64
+		kept   bool
+	}{
+		{"a", first, theirs, true},
+		{"a", first, theirs, true},
+		{"a", first, 0, true},        // the same vector again
+		{"a", second, theirs, false}, // another one under the same number
+		{"b", first, 4096, false},    // an ordinal, or a number of ours
+	} {
+		m, err := st.Put(ctx, Memory{ID: c.id, Content: fmt.Sprint(i), Embedding: c.v}, VectorNumber(c.number))
+		if err != nil {
+			t.Fatal(err)
+		}
+		noDrift(t, st, c.id, int64(1+i/4))
+		if err := st.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want := int64(m.Version)
+		if c.kept {
+			want = theirs
+		}
+		if got := vectorNumbers(t, dir)[c.id]; got != want {
+			t.Fatalf("case %d: %s has %d, not %d", i, c.id, got, want)
+		}
+		noDrift(t, st, c.id, int64(1+i/4))
+	}
+}

@@ -76,7 +76,7 @@ type item struct {
 }
 
 func (it *item) conds() []varve.Cond {
-	list := []varve.Cond{varve.AnyDimension()} // a memory is worth more than its vector
+	list := []varve.Cond{varve.AnyDimension(), varve.VectorNumber(it.source.VectorID)} // a memory is worth more than its vector
 	if it.cond != nil {
 		list = append(list, it.cond)
 	}
