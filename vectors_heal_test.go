@@ -504,3 +504,47 @@ func TestVectorNumberOfImport(t *testing.T) {
 		noDrift(t, st, c.id, int64(1+i/4))
 	}
 }
+
+// TestVectorDrift counts what the files lack and have too much, without changing them.
+func TestVectorDrift(t *testing.T) {
+	ctx := context.Background()
+	dir := withVectors(t, rand.New(rand.NewPCG(14, 14)))
+	aside := filepath.Join(t.TempDir(), "aside")
+	if err := os.CopyFS(aside, os.DirFS(filepath.Join(dir, vector.Folder))); err != nil {
+		t.Fatal(err)
+	}
+	st := openTest(t, dir, &Options{NoBackground: true})
+	r := rand.New(rand.NewPCG(15, 15))
+	drift := func(want VectorDrift) {
+		t.Helper()
+		got, err := st.VectorDrift(ctx)
+		if err != nil || got != want {
+			t.Fatalf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+	drift(VectorDrift{})
+	putVectors(t, st, r, 59, 63) // one changes, three are new
+	if err := st.Delete(ctx, "m0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Put(ctx, Memory{ID: "misfit", Embedding: []float32{1}}, AnyDimension()); err != nil {
+		t.Fatal(err)
+	}
+	drift(VectorDrift{Pending: 6})
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	drift(VectorDrift{Misfits: 1})
+	if err := os.RemoveAll(filepath.Join(dir, vector.Folder)); err != nil {
+		t.Fatal(err)
+	}
+	drift(VectorDrift{Missing: 63})
+	if err := os.CopyFS(filepath.Join(dir, vector.Folder), os.DirFS(aside)); err != nil {
+		t.Fatal(err)
+	}
+	drift(VectorDrift{Missing: 3, Stale: 1, Ghosts: 1, Misfits: 1})
+	noDrift(t, st, "healed", 62)
+	if got, err := st.VectorDrift(ctx); err != nil || !got.None() {
+		t.Fatal(got, err)
+	}
+}

@@ -36,6 +36,7 @@ type state struct {
 	UUID       string     `json:"uuid"`
 	Memories   int64      `json:"memories"`
 	Assemblies int64      `json:"assemblies"`
+	Vectors    *vectors   `json:"vectors"` // null: they cannot be read now, and a problem says why
 	IndexBytes int64      `json:"index_bytes"`
 	LogBytes   int64      `json:"log_bytes"`       // that an open would read
 	Unflushed  int64      `json:"unflushed_bytes"` // of log that are not in files yet
@@ -48,6 +49,55 @@ type state struct {
 	Next       string     `json:"next"`
 
 	gravest error // of the problems
+}
+
+// vectors is what status shows of the embeddings' files.
+type vectors struct {
+	Count     int64  `json:"count"`
+	Dimension int    `json:"dimension"`
+	Metric    string `json:"metric"`
+	Bytes     int64  `json:"bytes"`
+	Drift     *int64 `json:"drift"`   // vectors that are missing, stale or too much as of the index; null: too many to count here
+	Misfits   int64  `json:"misfits"` // embeddings of another dimension, which have none
+	Pending   int64  `json:"pending"` // what changed since the index was written
+}
+
+// mostCounted is how many vectors status compares with the index: it is to answer
+// at once. memctl verify compares any number.
+const mostCounted = 100_000
+
+func vectorsOf(ctx context.Context, st *varve.Store, n *varve.Stats) (*vectors, error) {
+	v := &vectors{Count: n.Vectors, Dimension: n.Dimension, Metric: n.Metric, Bytes: n.VectorBytes}
+	if n.Memories+n.Assemblies > mostCounted {
+		return v, nil
+	}
+	d, err := st.VectorDrift(ctx)
+	if err != nil {
+		return nil, err
+	}
+	drift := d.Missing + d.Stale + d.Ghosts
+	v.Drift, v.Misfits, v.Pending = &drift, d.Misfits, d.Pending
+	return v, nil
+}
+
+func (v *vectors) String() string {
+	if v == nil {
+		return "not to be read now"
+	}
+	s := "none"
+	if v.Dimension != 0 {
+		s = fmt.Sprintf("%d of %d dimensions (%s), %s", v.Count, v.Dimension, v.Metric, size(v.Bytes))
+	}
+	if v.Drift != nil && *v.Drift != 0 {
+		s += fmt.Sprintf("; %d not as the index has them: the next flush or search makes that good", *v.Drift)
+	}
+	if v.Misfits != 0 {
+		s += fmt.Sprintf("; %d embeddings of another dimension have none", v.Misfits)
+	}
+	if v.Pending != 0 && v.Dimension != 0 {
+		s += fmt.Sprintf("; %d changes since", v.Pending)
+	}
+	return s
 }
 
 func (a *app) status(ctx context.Context) error {
@@ -108,6 +158,10 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) state {
 		}
 	}
 	s.Processes = slices.DeleteFunc(s.Processes, unseen)
+	var verr error
+	if s.Vectors, verr = vectorsOf(ctx, st, &n); verr != nil {
+		health.Problems = append(health.Problems, fmt.Errorf("the vectors: %w", verr))
+	}
 	for _, err := range slices.Concat(health.Problems, report.Problems) {
 		if s.gravest == nil {
 			s.gravest = err
@@ -142,6 +196,7 @@ func (a *app) showState(s state) {
 	line("store", "%s", printable(s.Store))
 	line("memories", "%d", s.Memories)
 	line("assemblies", "%d", s.Assemblies)
+	line("vectors", "%s", s.Vectors)
 	line("index", "%s", size(s.IndexBytes))
 	line("log", "%s to read at the next open, %s of it not in files yet", size(s.LogBytes), size(s.Unflushed))
 	processes := "none has it open"

@@ -1,0 +1,98 @@
+package varve
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/vector"
+)
+
+// VectorDrift is by how much the vectors' files lag behind the index, as both
+// stand: nothing is read but these, and nothing is changed. What is missing, stale
+// or too much is made good by the next flush or search. Memories and assemblies
+// count alike.
+type VectorDrift struct {
+	Missing int64 // an embedding without a vector
+	Stale   int64 // another vector than the embedding's
+	Ghosts  int64 // a vector without an embedding
+	Misfits int64 // embeddings of another dimension, which have no vector
+	Unknown int64 // lines from before there were vectors: only their documents know
+	Pending int64 // what changed since the index was written; a search sees it all the same
+}
+
+// None says that nothing lags.
+func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
+
+// VectorDrift compares the numbers of the vectors with the lines of the index. It
+// reads both; CheckVectors compares the vectors themselves, with the documents.
+func (st *Store) VectorDrift(ctx context.Context) (VectorDrift, error) {
+	var d VectorDrift
+	if err := st.begun(); err != nil {
+		return d, err
+	}
+	defer st.ended()
+	if err := st.sight(ctx); err != nil {
+		return d, err
+	}
+	idx := st.state.Set()
+	if idx == nil {
+		return d, ErrClosed
+	}
+	defer idx.Release()
+	d.Pending = int64(len(st.state.Changes(idx.LSN(), 1<<62)))
+	set, err := vector.Load(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), nil)
+	if err != nil {
+		return d, err
+	}
+	defer set.Release()
+	if set.LSN() > idx.LSN() {
+		return d, nil // they have what the index does not yet know
+	}
+	for _, kind := range []vector.Kind{vector.Memories, vector.Assemblies} {
+		if err := st.driftOf(ctx, kind, idx, set, &d); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+func (st *Store) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, set *vector.Set, d *VectorDrift) error {
+	right := int64(0) // keys of the set that have an embedding
+	for it, err := range idx.Range(kindSection(kind), index.Span{}) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		dims := lineDimension(it.Value)
+		if dims == 0 {
+			continue
+		}
+		line, err := index.ParseLine(it.Value)
+		if err != nil {
+			return err
+		}
+		has, err := set.ID(kind, string(it.Key))
+		if err != nil {
+			return err
+		}
+		if has != 0 {
+			right++
+		}
+		switch {
+		case has == 0 && dims == index.UnknownDimension:
+			d.Unknown++
+		case has == 0 && set.Exists() && dims != set.Dim():
+			d.Misfits++
+		case has == 0:
+			d.Missing++
+		case has != vectorNumber(&line):
+			d.Stale++
+		}
+	}
+	d.Ghosts += set.Count(kind) - right
+	return nil
+}
