@@ -439,3 +439,48 @@ func TestAssemblyBatchTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// The number of a composite's vector is the version that brought it, however often
+// the assembly is written since; a new composite has a new one.
+func TestCompositeNumber(t *testing.T) {
+	ctx := context.Background()
+	for _, cache := range []int64{-1, 1 << 20} {
+		dir := t.TempDir()
+		o := &Options{NoBackground: true, CacheBytes: cache}
+		st := openTest(t, dir, o)
+		put(t, st, "x", 1, 0)
+		put(t, st, "y", 0, 2)
+		first := group(t, st, "a", "x")
+		number := func() (version, id int64) {
+			t.Helper()
+			if err := st.Compact(ctx); err != nil {
+				t.Fatal(err)
+			}
+			e, err := st.state.Line('a', "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int64(e.Version), vectorNumber(&e)
+		}
+		for i := range 4 {
+			if i == 2 {
+				if err := st.Close(); err != nil {
+					t.Fatal(err)
+				}
+				st = openTest(t, dir, o)
+			}
+			if _, err := st.Assemblies().Activate(ctx, "a", 0.1); err != nil {
+				t.Fatal(err)
+			}
+			if version, id := number(); id != int64(first.Version) || version == id {
+				t.Errorf("write %d: version %d, number %d, want %d", i, version, id, first.Version)
+			}
+		}
+		if _, err := st.Assemblies().Add(ctx, "a", []string{"y"}); err != nil {
+			t.Fatal(err)
+		}
+		if version, id := number(); id != version {
+			t.Errorf("a new composite: version %d, number %d", version, id)
+		}
+	}
+}
