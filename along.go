@@ -46,6 +46,7 @@ type joint struct {
 	// load is how documents are read: as everybody does, or as one may who holds
 	// flush.lock.
 	load func(ctx context.Context, k *kind, id string) (version, error)
+	held bool // flush.lock is
 }
 
 // memoryChange is what a commit does to a memory.
@@ -125,7 +126,7 @@ func (st *Store) goesAlong(ctx context.Context, id string, c memoryChange, b *wa
 		return nil
 	}
 	j := st.joint(ctx)
-	j.load = st.settled
+	j.load, j.held = st.settled, true
 	j.memories[id] = c
 	if err := j.changes(id, c); err != nil {
 		return err

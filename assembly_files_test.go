@@ -259,3 +259,23 @@ func TestAssembliesReadOnly(t *testing.T) {
 		t.Error("it wrote")
 	}
 }
+
+// A member whose embedding has another dimension than the store's does not count.
+func TestMemberOfAnotherDimension(t *testing.T) {
+	ctx := context.Background()
+	dir := groupedStore(t)
+	file := filepath.Join(dir, "memories", "x.json")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byHand(t, file, string(b[bytes.Index(b, []byte(`"embedding": [`)):bytes.IndexByte(b, ']')+1]), `"embedding": [1, 2, 3]`)
+	st := openTest(t, dir, &Options{NoBackground: true})
+	if m, err := st.Get(ctx, "x"); err != nil || len(m.Embedding) != 3 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	put(t, st, "z", 1, 0)
+	if a := group(t, st, "new", "x", "z", "y"); len(a.CompositeEmbedding) != 2 || !near(a.CompositeEmbedding, []float32{0.70710678, 0.70710678}) {
+		t.Errorf("%v", a.CompositeEmbedding)
+	}
+}

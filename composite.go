@@ -24,9 +24,12 @@ func (j *joint) compose(a, was *Assembly) error {
 		}
 		return nil
 	}
-	var failed error
+	dim, failed := j.dimension()
+	if failed != nil {
+		return failed
+	}
 	counted := false
-	composite, odd := assembly.Composite(0, func(yield func([]float32) bool) {
+	composite, odd := assembly.Composite(dim, func(yield func([]float32) bool) {
 		for _, id := range a.MemoryIDs {
 			var v []float32
 			if v, failed = j.vector(id); failed != nil {
@@ -51,6 +54,21 @@ func (j *joint) compose(a, was *Assembly) error {
 	a.CompositeEmbedding = composite
 	j.curve(a)
 	return nil
+}
+
+// dimension is the store's: members of another do not count. Who has flush.lock
+// must not wait for those who look for it, and may wait for that lock.
+func (j *joint) dimension() (int, error) {
+	if !j.held {
+		dim, _, err := j.st.dimension(j.ctx)
+		return dim, err
+	}
+	v := &j.st.vectors
+	if !v.mu.TryLock() {
+		return 0, nil
+	}
+	defer v.mu.Unlock()
+	return v.looked.dim, nil
 }
 
 // same says that an assembly has the members that it had, and that the commit
