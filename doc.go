@@ -22,6 +22,13 @@
 // Search finds memories by words, by a vector, or by what is like another one;
 // it takes the filters that Memories takes.
 //
+// # Assemblies
+//
+// Store.Assemblies has groups of memories; they are stored, listed, edited by hand
+// and looked back on as memories are. An assembly and its members never disagree:
+// who deletes a memory takes it out of its assemblies in the same commit, and a new
+// embedding changes theirs in the same commit. Merge takes several into one.
+//
 // # Embeddings
 //
 // With Options.Embed (package vector/embed has embedders) every memory that has

@@ -11,6 +11,8 @@
 //     stopped, killed and cut by chance, over several boots; beside somebody who
 //     edits the files by hand; on volumes that lack exchange, links, leases, syncfs;
 //     beside somebody who backs up, restores, spoils and repairs, and moves the store.
+//   - assemblies: random workloads of memories and their groups, a race of two
+//     processes for the members, a script of merges cut everywhere.
 //   - faults: each operation of the script fails once, with each error that it can
 //     have, wholly, in part, or although it was done.
 //   - rot: each bit flipped and each byte cut, one at a time, of small stores.
