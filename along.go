@@ -136,6 +136,7 @@ func (st *Store) goesAlong(ctx context.Context, id string, c memoryChange, b *wa
 	}
 	b.Preconditions = append(b.Preconditions, j.out.preconditions...)
 	b.Entries = append(b.Entries, j.out.entries...)
+	b.Frees = c.deleted
 	return nil
 }
 

@@ -539,3 +539,45 @@ func TestAssembliesCut(t *testing.T) {
 	}
 	t.Logf("%d cuts before %d operations that change the disk", cuts, changes)
 }
+
+// On a full disk a memory can be deleted though its assemblies have to be written:
+// FAILURES 8. The batch says that it frees room.
+func TestDeleteMemberOnFullDisk(t *testing.T) {
+	b := newBench(t)
+	a, _ := b.start("a")
+	as := a.st.Assemblies()
+	for i := range 3 {
+		if _, err := a.st.Put(ctx, varve.Memory{ID: groupMemory(i), Embedding: []float32{1, float32(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 2 {
+		if _, err := as.Put(ctx, varve.Assembly{ID: fmt.Sprint("g", i), MemoryIDs: []string{"m0", "m1", "m2"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.flush()
+	b.m.disk.SetCapacity(b.m.disk.Used())
+	full := 0
+	for i := range 200 {
+		if _, err := a.st.Put(ctx, varve.Memory{ID: fmt.Sprint("more", i), Content: content("#1", 1000)}); errors.Is(err, varve.ErrDiskFull) {
+			full++
+		}
+	}
+	if full == 0 {
+		t.Fatal("the disk never filled up")
+	}
+	if _, err := as.Activate(ctx, "g0", 1); !errors.Is(err, varve.ErrDiskFull) {
+		t.Errorf("an assembly was written on a full disk: %v", err)
+	}
+	for i := range 2 {
+		if err := a.st.Delete(ctx, groupMemory(i)); err != nil {
+			t.Errorf("deleting %s: %v", groupMemory(i), err)
+		}
+	}
+	for i := range 2 {
+		if g, err := as.Get(ctx, fmt.Sprint("g", i)); err != nil || !slices.Equal(g.MemoryIDs, []string{"m2"}) {
+			t.Errorf("%+v, %v", g, err)
+		}
+	}
+}
