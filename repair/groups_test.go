@@ -309,7 +309,7 @@ var groupHarms = []groupHarm{
 			t.Fatal(err)
 		}
 	}, wants: []want{behind}, plan: []repair.Verb{repair.Revector},
-		changed: []string{id(0), id(1), id(2), groupID(0), groupID(1), groupID(2), "near 0", "near 1", "near 2", "near 3"}},
+		changed: []string{id(0), id(1), id(2), groupID(0), groupID(1), groupID(2), "near 0", "near 1", "near 2", "near 3", "near 4"}},
 	{name: "vectors of another store", do: func(t *testing.T, dir string) {
 		other := groupStore(t)
 		if err := os.RemoveAll(file(dir, "vector_index")); err != nil {

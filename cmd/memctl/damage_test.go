@@ -10,7 +10,7 @@ import (
 )
 
 // TestDamage runs testdata/damage.sh: the script that shows what verify and
-// repair make of twenty-two kinds of damage; on the real store of 358 memories
+// repair make of thirty-six kinds of damage; on the real store of 358 memories
 // where it is, else on one that is made here.
 func TestDamage(t *testing.T) {
 	cl := &cli{t, t.TempDir()}
@@ -22,7 +22,7 @@ func TestDamage(t *testing.T) {
 	cl.ok("init", cl.store())
 	var lines strings.Builder
 	for i := range 40 {
-		fmt.Fprintf(&lines, "{\"id\":\"m%d\",\"content\":\"memory %d, %s\"}\n", i, i, strings.Repeat("and some more of it ", i))
+		fmt.Fprintf(&lines, "{\"id\":\"m%d\",\"content\":\"memory %d, %s\",\"embedding\":[%d,%d,1,%d,2,-1,%d,%d]}\n", i, i, strings.Repeat("and some more of it ", i), i%7-3, i%5, i%3, i%11-5, i)
 	}
 	file := filepath.Join(cl.dir, "all.jsonl")
 	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {

@@ -12,13 +12,16 @@ import (
 )
 
 func (a *app) repairCommand() *cobra.Command {
-	var apply, undo bool
+	var apply, undo, members bool
 	c := &cobra.Command{
 		Use:   "repair [ID]",
 		Short: "Heal what verify finds",
 		Long: `Say what would heal the store: each step, the copy that it heals from, and what no copy holds.
 Nothing is changed until --apply. What is replaced or taken away lies in quarantine/ afterwards,
 with a note that says why, and verify finds nothing any more.
+
+An assembly may name memories that are not there, when an import has brought it so. That is no
+damage, and is left alone but for --missing-members: then they are taken out.
 
 --undo puts things back as they were before the newest repair, or the one with this ID, with
 the damage. It is refused where the store has changed since.`,
@@ -30,8 +33,8 @@ the damage. It is refused where the store has changed since.`,
 			return nil
 		},
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			if apply && undo {
-				return usagef(cmd.CommandPath(), "--apply or --undo, not both")
+			if (apply || members) && undo {
+				return usagef(cmd.CommandPath(), "--undo goes with neither --apply nor --missing-members")
 			}
 			dir, err := a.locate()
 			if err != nil {
@@ -44,10 +47,11 @@ the damage. It is refused where the store has changed since.`,
 				}
 				return a.undo(cmd.Context(), dir, id)
 			}
-			return a.repair(cmd.Context(), dir, apply)
+			return a.repair(cmd.Context(), dir, apply, members)
 		}),
 	}
 	c.Flags().BoolVar(&apply, "apply", false, "do it")
+	c.Flags().BoolVar(&members, "missing-members", false, "take memories that are not there out of assemblies")
 	c.Flags().BoolVar(&undo, "undo", false, "put things back as they were before a repair")
 	return c
 }
@@ -79,13 +83,16 @@ func (a *app) options() *varve.Options {
 	return &varve.Options{MustExist: true, LockWait: a.wait, Clock: a.clock, Listener: a.heard, NoBackground: true}
 }
 
-func (a *app) repair(ctx context.Context, dir string, apply bool) error {
+func (a *app) repair(ctx context.Context, dir string, apply, members bool) error {
 	o := varve.VerifyOptions{}
 	done := a.watch(&o)
 	plan, err := varve.PlanRepair(ctx, dir, a.options(), o)
 	if err != nil {
 		done()
 		return err
+	}
+	if members {
+		plan.TakeOutMissing()
 	}
 	if !apply {
 		done()
@@ -135,6 +142,7 @@ func (a *app) showPlan(p *varve.RepairPlan) {
 			healable++
 		}
 	}
+	a.showMembers(p)
 	if len(p.Actions) == 0 && lost+healable == 0 {
 		a.say("there is nothing to do")
 		return
@@ -151,6 +159,19 @@ func (a *app) showPlan(p *varve.RepairPlan) {
 		a.say("\nnothing was changed; memctl repair --apply does it")
 	}
 	a.verdict(lost, healable, "memctl repair --apply does what is planned")
+}
+
+// showMembers tells of assemblies that name what is not there, which is left alone.
+func (a *app) showMembers(p *varve.RepairPlan) {
+	n := 0
+	for _, f := range p.Left {
+		if f.Kind == repair.AssemblyMembers {
+			n++
+		}
+	}
+	if n > 0 && a.document == nil {
+		a.say("%d assemblies name memories that are not there; --missing-members takes these out", n)
+	}
 }
 
 func plannedFor(p *varve.RepairPlan) (list []varve.Finding) {

@@ -72,6 +72,8 @@ type finding struct {
 // summary is what was read, and what came of it.
 type summary struct {
 	Memories    int64            `json:"memories"`
+	Assemblies  int64            `json:"assemblies"`
+	Vectors     int64            `json:"vectors"`
 	Files       int64            `json:"files"`
 	Bytes       int64            `json:"bytes"`
 	Segments    int64            `json:"segments"`
@@ -113,7 +115,7 @@ func (a *app) verify(ctx context.Context, dir string, o varve.VerifyOptions) err
 	if a.document != nil {
 		a.document.member("summary", s)
 	} else {
-		a.say("read %d memories, %d files, %d entries of the log, %s: %s", s.Memories, s.Files, s.Entries, size(s.Bytes), verdict(lost, healable))
+		a.say("read %d memories, %d assemblies, %d vectors, %d files, %d entries of the log, %s: %s", s.Memories, s.Assemblies, s.Vectors, s.Files, s.Entries, size(s.Bytes), verdict(lost, healable))
 	}
 	a.verdict(lost, healable, "memctl repair says what would heal them")
 	return nil
@@ -145,7 +147,7 @@ func verdict(lost, healable int) string {
 }
 
 func summaryOf(s *varve.VerifySummary, n int) summary {
-	r := summary{s.Memories, s.Files, s.Bytes, s.Segments, s.Archived, s.Entries, s.Quarantined, map[string]int64{}, ""}
+	r := summary{s.Memories, s.Assemblies, s.Vectors, s.Files, s.Bytes, s.Segments, s.Archived, s.Entries, s.Quarantined, map[string]int64{}, ""}
 	for kind, n := range s.Findings {
 		r.Findings[string(kind)] = n
 	}

@@ -1,8 +1,9 @@
 #!/bin/sh
-# damage.sh STORE: does twenty-two kinds of damage to copies of a store, one after
+# damage.sh STORE: does thirty-six kinds of damage to copies of a store, one after
 # another, and shows what memctl verify says and what memctl repair does. Each time
 # verify must find it (exit 2: healable), repair must heal it, verify must be 0
-# afterwards, and every memory must be what it was. STORE itself stays as it is.
+# afterwards, every memory and assembly must be what it was, and a search must find
+# what it found. STORE itself stays as it is.
 # It needs memctl, git, dd, cp -a and a grep that knows -abo.
 set -eu
 LC_ALL=C; export LC_ALL
@@ -25,11 +26,23 @@ offset() { grep -abo "$1" "$2" | tail -n 1 | cut -d: -f1; }
 cp -a "$store" "$work/sound"
 cd "$work"
 cp sound/memory_index.json old.json
+id() { sed -n 's/^  "id": "\(.*\)",$/\1/p' "sound/memories/$(ls sound/memories | sed -n "$1p")"; }
+like=$(id 7)
+memctl assembly put --id pair --name 'two of them' "$like" "$(id 8)" -q --store sound
+memctl assembly put --id more "$(id 9)" "$(id 10)" "$(id 11)" -q --store sound
+memctl flush -q --store sound
+cp -a sound/vector_index oldvectors
+memctl assembly add more "$(id 12)" -q --store sound
 memctl put 'the very last' --id the-very-last -q --store sound
 memctl flush -q --store sound
-memctl export --file before.jsonl -q --store sound
-sort before.jsonl > before
-count=$(wc -l < before)
+said() { # STORE: all that it holds, and finds
+	memctl export --file all.jsonl -q --store "$1" > /dev/null
+	sort all.jsonl
+	memctl search --like "$like" --limit 400 -q --store "$1"
+	memctl assembly list -q --store "$1"
+}
+said sound > before
+count=$(ls sound/memories | wc -l)
 kinds=0
 
 damage() { # NAME CODE COMMAND
@@ -44,8 +57,7 @@ damage() { # NAME CODE COMMAND
 	[ "$code" -eq "$2" ] || { cat plan; echo "repair: exit $code, want $2"; exit 1; }
 	memctl repair --apply --store store 2> notes
 	memctl verify --store store > said || { cat said; exit 1; }
-	memctl export --file after.jsonl -q --store store
-	sort after.jsonl > after
+	said store > after
 	cmp before after || { diff before after | cut -c 1-200 | head; exit 1; }
 }
 
@@ -71,4 +83,19 @@ damage 'it is cloned by git'             2 'git init -q; git add .; git -c user.
 damage 'the checkpoint is deleted'       2 'rm checkpoint'
 damage 'both slots of the checkpoint'    2 'flip checkpoint 20; flip checkpoint 4116'
 damage 'a slip of the pen in config.json' 2 'echo "{\"varve\":1,\"flush_threshold\":-4}" > config.json'
-echo "== $kinds kinds of damage healed, each time all $count memories as they were"
+faiss=vector_index/memory_vectors.faiss
+damage 'vector_index/ is deleted'        2 'rm -r vector_index'
+damage 'vector_index/ is empty'          2 'rm vector_index/*'
+damage 'the FAISS file is truncated'     2 'truncate -s 3000 $faiss'
+damage 'the FAISS file is deleted'       2 'rm $faiss'
+damage 'a bit in a vector'               2 'flip $faiss 1500'
+damage 'a bit in mapping.json'           2 'flip vector_index/mapping.json 40'
+damage 'mapping.json is {}'              2 'echo {} > vector_index/mapping.json'
+damage 'old vectors are swapped in'      2 'rm -r vector_index; cp -a ../oldvectors vector_index'
+damage 'an assembly is deleted'          2 'rm assemblies/pair.json'
+damage 'assemblies/ is deleted'          2 'rm -r assemblies'
+damage 'a bit in an assembly'            2 'flip assemblies/pair.json 30'
+damage 'an assembly is truncated'        2 'truncate -s 60 assemblies/more.json'
+damage 'merge-conflict markers in an assembly' 2 'n=assemblies/pair.json; { echo "<<<<<<< HEAD"; cat $n; echo "======="; cat $n; echo ">>>>>>> other"; } > x; mv x $n'
+damage 'the file of a member is deleted, and the vectors' 2 'rm memories/$(nth 8); rm -r vector_index'
+echo "== $kinds kinds of damage healed, each time all $count memories and both assemblies as they were"
