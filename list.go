@@ -104,11 +104,54 @@ func (st *Store) anyExpiry(ctx context.Context) bool {
 		return false
 	}
 	defer set.Release()
-	if set.Count(index.ByExpiry) > 0 {
+	return set.Count(index.ByExpiry) > 0 || st.expiring.any(ctx, st, set)
+}
+
+// expiring says whether what changed since the index was written has a time to
+// live. It looks at each change once, so that a search after a put costs no more
+// than before.
+type expiring struct {
+	mu  sync.Mutex
+	of  tables  // of the index
+	at  wal.LSN // below which all was looked at
+	yes bool    // until the next index
+}
+
+// any may say yes where it is not so.
+func (x *expiring) any(ctx context.Context, st *Store, set *index.Set) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if of := tablesOf(set); x.of != of {
+		x.of, x.at, x.yes = of, set.LSN(), false
+	}
+	if x.yes {
 		return true
 	}
-	changed, err := st.overlay.sorted(ctx, st, st.memories)
-	return err != nil || changed.expiry
+	at := st.log.Applied()
+	list := st.state.Changes(x.at, 1<<62)
+	if st.state.From() > set.LSN() {
+		return true // what the newer one took in is not among them
+	}
+	r := st.log.Reader()
+	for _, c := range list {
+		e, err := r.At(ctx, c.Pos)
+		if err != nil {
+			return true
+		}
+		if st.kindOf(e.Key) != st.memories || e.Delete {
+			continue
+		}
+		v, err := record.Parse(e.Value)
+		if err != nil {
+			return true
+		}
+		if line, err := index.ParseLine(v.Line); err != nil || !line.ExpiresAt.IsZero() {
+			x.yes = err == nil
+			return true
+		}
+	}
+	x.at = at
+	return false
 }
 
 // change is what the overlay knows of one document, for listings.
@@ -127,10 +170,7 @@ type overlayOrder struct {
 	swaps uint64
 }
 
-type changes struct {
-	list   []change
-	expiry bool
-}
+type changes struct{ list []change }
 
 func (o *overlayOrder) sorted(ctx context.Context, st *Store, k *kind) (*changes, error) {
 	o.mu.Lock()
@@ -182,7 +222,6 @@ func (st *Store) sortChanges(ctx context.Context) (map[*kind]*changes, error) {
 				return nil, fmt.Errorf("entry %d: %w", at.Pos, err)
 			}
 			c.line.Version = at.Pos
-			all.expiry = all.expiry || !c.line.ExpiresAt.IsZero()
 		}
 		all.list = append(all.list, c)
 	}

@@ -49,6 +49,7 @@ type Store struct {
 	health    health
 	touched   touched
 	overlay   overlayOrder
+	expiring  expiring
 	moved     moved
 	embedding embedding
 
