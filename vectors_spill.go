@@ -156,7 +156,9 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 		Store: uuid.UUID(st.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: st.o.Clock(), Metric: metric, Dim: p.dim, Model: st.vectorModel(set),
 	}
 	write := vector.WriteDelta
-	if always || set.MergeDue(st.o.System.SmallVectors) {
+	// Over a base as of the same position there is no delta: nothing was written since,
+	// but the index was made anew.
+	if always || set.MergeDue(st.o.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
 		write = vector.WriteBase
 	}
 	w, err := write(set, target, plan)

@@ -1,0 +1,67 @@
+package varve
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector"
+)
+
+// The index is made anew, and nothing was written since the vectors were: they get
+// other numbers, over a base as of the same position.
+func TestVectorsOfAnIndexMadeAnew(t *testing.T) {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(9, 9))
+	dir := t.TempDir()
+	written := 0
+	o := &Options{NoBackground: true, System: &vfs.System{SmallVectors: 1}, Listener: func(e Event) {
+		if e.Kind == EventVectors {
+			written++
+		}
+	}}
+	st := openTest(t, dir, o)
+	putVectors(t, st, r, 0, 30)
+	if err := st.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"memory_index.json", "memory_index.delta.json", "backups"} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written = 0
+	st = openTest(t, dir, o)
+	noDrift(t, st, "made anew", 30)
+	if written != 1 {
+		t.Fatalf("the vectors were written %d times: a search has them in its heap", written)
+	}
+	set, err := vector.Load(vfs.OS(), dir, uuid.UUID(st.log.UUID()).String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := st.find(ctx, st.memories, "m7", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, err := set.ID(vector.Memories, "m7"); err != nil || id != vectorNumber(&v.line) {
+		t.Errorf("the number is %d, the line says %d, %v", id, vectorNumber(&v.line), err)
+	}
+	if err := set.Release(); err != nil {
+		t.Fatal(err)
+	}
+	putVectors(t, st, r, 25, 35)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	st = openTest(t, dir, o)
+	noDrift(t, st, "afterwards", 35)
+}
