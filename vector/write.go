@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/varve-db/varve/index/table"
@@ -255,7 +256,7 @@ func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error
 		return err
 	}
 	w.Size = size
-	mtime := stamp(to)
+	mtime := stamp(s, to)
 	if err := f[0].SetMtime(mtime); err != nil {
 		return err
 	}
@@ -275,7 +276,12 @@ func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error
 }
 
 // stamp is the time that the FAISS file gets: now, but for the microseconds,
-// which the LSN sets, so that two writes have two times where the clock stands.
-func stamp(to Target) time.Time {
-	return to.Now.Truncate(time.Second).Add(time.Duration(to.LSN/8%1e6) * time.Microsecond)
+// which the LSN sets, so that two writes have two times where the clock stands. No
+// file that stands has it: it is how a mapping tells its own from the one before.
+func stamp(s *Set, to Target) time.Time {
+	t := to.Now.Truncate(time.Second).Add(time.Duration(to.LSN/8%1e6) * time.Microsecond)
+	for slices.ContainsFunc(s.levels[:], func(l *level) bool { return l != nil && l.x.FAISS.Mtime == t.UnixMicro() }) {
+		t = t.Add(time.Second)
+	}
+	return t
 }
