@@ -71,9 +71,9 @@ func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit,
 	case q.Text != "":
 		found, err = st.searchText(ctx, text.Parse(q.Text), &f, n, least, &errs)
 	case q.Like != "":
-		found, err = st.searchLike(ctx, q.Like, &f, n, least)
+		found, err = st.searchLike(ctx, q.Like, &f, n, least, &errs)
 	default:
-		found, err = st.nearest(ctx, q.Vector, &f, n, least)
+		found, err = st.nearest(ctx, q.Vector, &f, n, least, &errs)
 	}
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (u *unreadable) join() error {
 }
 
 // searchLike finds what is like a memory, without itself.
-func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, least float64) ([]text.Hit, error) {
+func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
 	m, err := st.Get(ctx, id)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, l
 	if vector.Norm(m.Embedding) == 0 {
 		return nil, nil // nothing is like a zero vector
 	}
-	found, err := st.nearest(ctx, m.Embedding, f, n+1, least)
+	found, err := st.nearest(ctx, m.Embedding, f, n+1, least, bad)
 	for i := range found {
 		if found[i].ID == id {
 			found = append(found[:i], found[i+1:]...)

@@ -12,8 +12,9 @@ import (
 
 // nearest finds the n memories whose embeddings are nearest to v, exactly. What
 // filters leave of one session, or under one prefix, is looked up and compared;
-// the others are asked about candidates, the nearest first.
-func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, least float64) ([]text.Hit, error) {
+// the others are asked about candidates, the nearest first. Those that cannot be
+// judged go to bad.
+func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
 	q := vector.Query{Kind: vector.Memories, Vector: v, Limit: n, Workers: st.scanners()}
 	if !math.IsInf(least, -1) {
 		q.MinScore = least
@@ -22,16 +23,20 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, le
 	case f.session != nil || f.prefix != "":
 		q.Keys = []string{}
 		for id, err := range st.ids(ctx, st.memories, *f) {
-			if err != nil {
+			switch {
+			case errors.Is(err, ErrClosed), err != nil && ctx.Err() != nil:
 				return nil, err
+			case err != nil:
+				bad.add(err)
+			default:
+				q.Keys = append(q.Keys, id)
 			}
-			q.Keys = append(q.Keys, id)
 		}
 		if f.category != nil {
-			q.Accept = st.passes(ctx, f)
+			q.Accept = st.passes(ctx, f, bad)
 		}
 	case !f.all() || st.anyExpiry(ctx):
-		q.Accept = st.passes(ctx, f)
+		q.Accept = st.passes(ctx, f, bad)
 	}
 	hits, err := st.searchVectors(ctx, q)
 	found := make([]text.Hit, len(hits))
@@ -42,14 +47,21 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, le
 }
 
 // passes judges one memory by the filters.
-func (st *Store) passes(ctx context.Context, f *filters) func(id string) (bool, error) {
+func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(id string) (bool, error) {
+	no := func(err error) (bool, error) {
+		switch {
+		case errors.Is(err, ErrNotFound): // gone since
+		case errors.Is(err, ErrClosed), ctx.Err() != nil:
+			return false, err
+		default:
+			bad.add(err)
+		}
+		return false, nil
+	}
 	return func(id string) (bool, error) {
 		v, err := st.find(ctx, st.memories, id, false)
-		if errors.Is(err, ErrNotFound) {
-			return false, nil // gone since
-		}
 		if err != nil {
-			return false, err
+			return no(err)
 		}
 		if !f.line(id, &v.line, st.o.Clock()) || f.after != "" && !behind(id, f.after) {
 			return false, nil
@@ -58,10 +70,10 @@ func (st *Store) passes(ctx context.Context, f *filters) func(id string) (bool, 
 			return true, nil
 		}
 		m, err := st.Get(ctx, id)
-		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
-			return false, nil
+		if err != nil {
+			return no(err)
 		}
-		return err == nil && f.memory(&m), err
+		return f.memory(&m), nil
 	}
 }
 
