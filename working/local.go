@@ -93,7 +93,6 @@ func (h *Local) on(sc *localScope, r *Request) (Result, bool, error) {
 	at := moment(h.clock)
 	d, res, err := sc.state.Judge(at, r)
 	if err == nil && !d.Empty() {
-		own(&d)
 		sc.state.Play(at, h.version.Add(1), &d)
 		sc.state.Sweep(at.Tick, sweepEach)
 	}
@@ -104,13 +103,6 @@ func (h *Local) on(sc *localScope, r *Request) (Result, bool, error) {
 		h.remove(r.Scope, sc)
 	}
 	return res, true, err
-}
-
-// own copies the values, which are still the caller's.
-func own(d *Delta) {
-	for i := range d.Changes {
-		d.Changes[i].Value = slices.Clone(d.Changes[i].Value)
-	}
 }
 
 // remove is called with sc.mu held: h.mu is never held while sc.mu is waited for.

@@ -89,6 +89,13 @@ var valueCases = []Case{
 		t.OK(err)
 		v.(map[string]any)["list"] = nil
 		t.Has(m, "k", want)
+		// The home's own answer is the caller's too.
+		for _, op := range []working.Op{working.OpGet{Names: []string{working.ValueName("k")}}, working.OpList{Values: true}, working.OpLoad{}} {
+			res, err := t.Home.Do(t.Ctx, &working.Request{Scope: session, Op: op})
+			t.OK(err)
+			clear(res.Items[0].Value)
+			t.Has(m, "k", want)
+		}
 	}},
 	{"delete and exists", func(t *T) {
 		m := t.Open(nil)
