@@ -28,7 +28,7 @@ type Options struct {
 	MaxNotes    int           // entries of the scratchpad, the oldest go; 0: DefaultNotes
 	Checkpoints int           // how many are kept, the oldest go; 0: DefaultCheckpoints
 	Clock       Clock         // for latencies and the start of a task; nil: SystemClock
-	Random      io.Reader     // for the UUIDs of checkpoints; nil: crypto/rand
+	Random      io.Reader     // for the UUIDs of checkpoints, safe for concurrent use; nil: crypto/rand
 }
 
 // Validate says what is wrong.

@@ -131,7 +131,7 @@ func (h *Home) notes(ctx context.Context, r *working.Request, last int) (res wor
 		if goredis.HasErrorPrefix(err, "WRONGTYPE") {
 			return res, wrongType(key, err)
 		}
-		err = failure("notes of "+r.Scope.Key(), h.prefix, false, err)
+		err = failure(describe(r), h.prefix, false, err)
 		if err != nil && !again && ctx.Err() == nil {
 			continue
 		}

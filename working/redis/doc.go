@@ -67,4 +67,10 @@
 // (maxmemory-policy allkeys-…) may take parts of a scope: values are then missing,
 // and a checkpoint that lacks its part says so (ErrCorrupt). Use noeviction or
 // volatile-ttl.
+//
+// Lifetimes, times and the beginnings of sequences are by the server's clock; that
+// of the process is never read. A server whose clock jumps forward removes what
+// it takes for expired, and nobody can bring it back: let its clock be slewed, not
+// set. One that jumps back, just when a scope was dropped and is made again, may
+// repeat a version of the scope that is gone.
 package redis

@@ -130,11 +130,16 @@ func (h *Home) run(ctx context.Context, s *script, r *working.Request, args ...a
 		if goredis.HasErrorPrefix(err, "NOSCRIPT") {
 			v, err = send("eval", s.text)
 		}
-		err = failure(fmt.Sprintf("%T of %s", r.Op, r.Scope.Key()), h.prefix, writes, err)
+		err = failure(describe(r), h.prefix, writes, err)
 		if err == nil || again || writes || ctx.Err() != nil || !errors.Is(err, working.ErrUnavailable) {
 			return v, err
 		}
 	}
+}
+
+// describe names an operation for a message: "increment of session:s".
+func describe(r *working.Request) string {
+	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", r.Op), "working.Op")) + " of " + r.Scope.Key()
 }
 
 // Scopes lists the scopes, node by node. A key that is not of this package is
