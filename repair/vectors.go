@@ -97,7 +97,9 @@ func (v *verify) vectorsNow(was *vectors) (*vectors, error) {
 				err = set.Release()
 			}
 			if err != nil && !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, table.ErrForeign) && try < tries {
-				err = errors.Join(err, s.idx.Release())
+				if err := s.idx.Release(); err != nil {
+					return nil, err
+				}
 				continue
 			}
 			return s, nil // told by vectorFiles
