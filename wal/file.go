@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,9 +167,9 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 func (l *FileLog) forgetFiles(below uint64) {
 	l.files.mu.Lock()
 	defer l.files.mu.Unlock()
-	for n, f := range l.files.open {
+	for _, n := range slices.Sorted(maps.Keys(l.files.open)) { // in order: a run can be repeated
 		if n < below {
-			f.Close()
+			l.files.open[n].Close()
 			delete(l.files.open, n)
 		}
 	}
