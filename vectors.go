@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -310,6 +311,14 @@ func (st *Store) strangeVectors(set *vector.Set) error {
 		return fmt.Errorf("%s covers the log up to %d, which ends at %d", vector.BaseMapping, set.LSN(), end.LSN)
 	case set.LSN() == end.LSN && set.Chain() != fmt.Sprintf("%016x", end.Sum):
 		return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, end.LSN)
+	}
+	// While the log has the place it says what stood before it, and that a frame
+	// begins there, unless the log goes on in the next segment.
+	if at := set.LSN(); at >= st.log.Spilled() && at < end.LSN {
+		m, err := st.log.MarkBefore(context.Background(), at)
+		if err == nil && set.Chain() != fmt.Sprintf("%016x", m.Sum) || errors.Is(err, segment.ErrHeader) {
+			return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, at)
+		}
 	}
 	if metric, dim := st.vectorShape(set); metric != set.Metric() || dim != set.Dim() {
 		return fmt.Errorf("%s has %d dimensions, %v, and %s wants %d, %v", vector.BaseMapping, set.Dim(), set.Metric(), configName, dim, metric)

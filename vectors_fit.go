@@ -187,5 +187,5 @@ func (st *Store) filesDimension(ctx context.Context, idx *index.Set) (int, error
 			return 0, err
 		}
 	}
-	return p.decide(), nil
+	return p.decide()
 }

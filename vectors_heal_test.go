@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -547,4 +548,51 @@ func TestVectorDrift(t *testing.T) {
 	if got, err := st.VectorDrift(ctx); err != nil || !got.None() {
 		t.Fatal(got, err)
 	}
+}
+
+// TestVectorsOfAnotherLife: the folder was copied, both copies went on alike, and
+// the vectors of the one come into the other: the numbers are the same, and the
+// vectors are not.
+func TestVectorsOfAnotherLife(t *testing.T) {
+	ctx := context.Background()
+	one := withVectors(t, rand.New(rand.NewPCG(16, 16)))
+	two := t.TempDir()
+	if err := os.CopyFS(two, os.DirFS(one)); err != nil {
+		t.Fatal(err)
+	}
+	clock := time.Now()
+	var other *Store
+	for i, dir := range []string{one, two} {
+		other = openTest(t, dir, &Options{NoBackground: true, Clock: func() time.Time { return clock }})
+		r := rand.New(rand.NewPCG(17, uint64(i)))
+		for k := range 8 {
+			v := randomVector(r, 16)
+			for j := range v {
+				v[j] = float32(math.Round(float64(v[j])*4)/8 + 3) // of one length as JSON
+			}
+			if _, err := other.Put(ctx, Memory{ID: fmt.Sprint("new", k), Content: strings.Repeat("x", 5000), Embedding: v}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i == 0 {
+			if err := other.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(two, vector.Folder)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(two, vector.Folder), os.DirFS(filepath.Join(one, vector.Folder))); err != nil {
+		t.Fatal(err)
+	}
+	noDrift(t, other, "at the end of the log", 68)
+	putVectors(t, other, rand.New(rand.NewPCG(18, 18)), 0, 3)
+	if err := os.RemoveAll(filepath.Join(two, vector.Folder)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(two, vector.Folder), os.DirFS(filepath.Join(one, vector.Folder))); err != nil {
+		t.Fatal(err)
+	}
+	noDrift(t, openTest(t, two, &Options{NoBackground: true}), "within the log", 68)
 }

@@ -161,26 +161,39 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 
 // decide is the dimension that the vectors met so far have given the store, where
 // none has been written yet. Of lines that name none the documents decide.
-func (p *vectorPlan) decide() int {
+func (p *vectorPlan) decide() (int, error) {
 	_, unknown := p.dims[index.UnknownDimension]
 	delete(p.dims, index.UnknownDimension)
 	if len(p.dims) == 0 && unknown {
-		p.sample()
+		if err := p.sample(); err != nil {
+			return 0, err
+		}
 	}
-	return p.dims.decided()
+	return p.dims.decided(), nil
 }
 
-// sampleSize is how many documents decide about the dimension, if need be.
+// sampleSize is how many documents with a vector decide about the dimension, if
+// need be.
 const sampleSize = 1000
 
-func (p *vectorPlan) sample() {
+func (p *vectorPlan) sample() error {
 	for kind := range p.edits {
-		for _, e := range p.edits[kind][:min(sampleSize, len(p.edits[kind]))] {
-			if v, err := p.read(nil, vector.Kind(kind), e); err == nil && len(v) > 0 {
-				p.dims.add(len(v), 0, e.Handle)
+		left := sampleSize
+		for _, e := range p.edits[kind] {
+			v, err := p.read(nil, vector.Kind(kind), e)
+			if err != nil {
+				return err
+			}
+			if len(v) == 0 {
+				continue
+			}
+			p.dims.add(len(v), 0, e.Handle)
+			if left--; left == 0 {
+				break
 			}
 		}
 	}
+	return nil
 }
 
 // vector is vector.Plan.Vector. Of a memory whose vector is not to be had, or has
@@ -245,7 +258,10 @@ func (st *Store) patchView(ctx context.Context, view *vector.View, idx *index.Se
 		}
 	}
 	if p.dim = view.Dim(); p.dim == 0 {
-		p.dim = p.decide()
+		var err error
+		if p.dim, err = p.decide(); err != nil {
+			return err
+		}
 	}
 	for kind, edits := range p.edits {
 		for _, e := range edits {

@@ -142,7 +142,10 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 	}
 	metric, dim := st.vectorShape(set)
 	if p.dim = dim; dim == 0 {
-		p.dim = p.decide()
+		var err error
+		if p.dim, err = p.decide(); err != nil {
+			return 0, 0, err
+		}
 	}
 	if p.dim == 0 || len(p.edits[0])+len(p.edits[1]) == 0 && !(always && set.HasDelta()) {
 		return set.LSN(), set.Dim(), nil
