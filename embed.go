@@ -23,7 +23,6 @@ type embedding struct {
 
 	mu        sync.Mutex
 	dimension int // of the first vectors that came; 0: none so far
-	refused   int // a dimension of vectors that the store would not have
 	err       error
 	queue     []string        // ids of memories without a vector, the next first
 	queued    map[string]bool // the same
@@ -49,9 +48,6 @@ func (st *Store) embed(ctx context.Context, texts []string) ([][]float32, error)
 	}
 	if err == nil {
 		err = st.checkVectors(ctx, list, len(texts))
-	}
-	if err == nil {
-		err = st.suits(ctx, len(list[0]))
 	}
 	for i := range list {
 		list[i] = slices.Clone(list[i]) // an embedder may use its memory again
@@ -147,31 +143,19 @@ func (st *Store) checkVectors(ctx context.Context, list [][]float32, texts int) 
 	return nil
 }
 
-// suits refuses vectors of a dimension that the store has refused, as long as it
-// would again.
-func (st *Store) suits(ctx context.Context, dim int) error {
+// unsuited says whether a commit was refused for the vectors that the embedder
+// gave: somebody decided another dimension while it was asked.
+func (st *Store) unsuited(ctx context.Context, got []*Memory, err error) bool {
+	if dim, _, derr := st.dimension(ctx); derr != nil || dim == len(got[0].Embedding) {
+		return false // the caller's own vector
+	}
 	e := &st.embedding
 	e.mu.Lock()
-	refused := e.refused
+	e.err, e.dimension = err, 0
 	e.mu.Unlock()
-	if dim != refused {
-		return nil
-	}
-	is, _, err := st.dimension(ctx)
-	if err != nil || is == dim || is == 0 {
-		return err
-	}
-	return fmt.Errorf("%w: the embedder gives %d dimensions, the store has %d: use the model that its vectors are of", ErrDimension, dim, is)
-}
-
-// unsuited notes that the store would not have the embedder's vectors.
-func (st *Store) unsuited(dim, texts int, err error) {
-	e := &st.embedding
-	e.mu.Lock()
-	e.refused, e.err = dim, err
-	e.mu.Unlock()
-	st.o.Logger.Warn("embedding failed", "texts", texts, "err", err)
-	st.event(Event{Kind: EventEmbedFailed, Count: texts, Err: err})
+	st.o.Logger.Warn("embedding failed", "texts", len(got), "err", err)
+	st.event(Event{Kind: EventEmbedFailed, Count: len(got), Err: err})
+	return true
 }
 
 // embeddingDimension is what vectors have here; 0 while nobody knows.

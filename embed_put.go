@@ -22,10 +22,7 @@ func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, liste
 		return err
 	}
 	err = st.commit(ctx, ops, seen, listed)
-	if errors.Is(err, ErrDimension) && len(got) > 0 {
-		// The embedder's fault, unless it happens again: its vectors are not what the
-		// store has, be it that somebody decided that just now.
-		st.unsuited(len(got[0].Embedding), len(got), err)
+	if errors.Is(err, ErrDimension) && len(got) > 0 && st.unsuited(ctx, got, err) {
 		for _, m := range got {
 			setEmbedding(m, nil)
 		}
@@ -42,9 +39,9 @@ func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, liste
 }
 
 // embedAll gives the memories of operations their vectors, in batches, and
-// returns those that got one, and those that have none because the embedder failed. After a failure it
-// is not asked again: whoever puts does not wait for a service that is down
-// longer than once.
+// returns those that got one and those that have none because the embedder failed.
+// After a failure it is not asked again: whoever puts does not wait for a service
+// that is down longer than once.
 func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, waiting []*Memory, err error) {
 	var want []*Memory
 	for i := range ops {
