@@ -274,6 +274,11 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 	if err := j.compose(a, was); err != nil {
 		return err
 	}
+	if !o.conds.misfit {
+		if err := j.fits(a, o.assembly, was); err != nil {
+			return err
+		}
+	}
 	if p.entry, err = j.entry(a, &old); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
 )
 
 // compose gives an assembly the composite of its members. Where these are as they
@@ -69,6 +70,32 @@ func (j *joint) dimension() (int, error) {
 	}
 	defer v.mu.Unlock()
 	return v.looked.dim, nil
+}
+
+// fits refuses a composite that the caller gives and no member does, if it is of
+// another dimension than the store's vectors: it would count as indexed and not be
+// found. Where no vector has decided it yet this one does; see fitVectors.
+func (j *joint) fits(a, given, was *Assembly) error {
+	n := len(a.CompositeEmbedding)
+	if j.held || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) || was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
+		return nil
+	}
+	dim, undecided, err := j.st.dimension(j.ctx)
+	if err != nil {
+		return err
+	}
+	if dim == 0 {
+		for _, c := range j.memories { // fitVectors made them alike
+			dim = max(dim, len(c.vector))
+		}
+	}
+	switch {
+	case dim == 0 && undecided != 0:
+		j.out.preconditions = append(j.out.preconditions, wal.Precondition{LSN: undecided})
+	case dim != 0 && n != dim:
+		return &FieldError{Field: "composite_embedding", Value: fmt.Sprintf("of %d dimensions", n), Limit: fmt.Sprintf("%d dimensions, as the store's vectors", dim), Err: ErrDimension}
+	}
+	return nil
 }
 
 // same says that an assembly has the members that it had, and that the commit

@@ -32,7 +32,8 @@ func IfUnmodifiedSince(t time.Time) Cond { return func(c *conditions) { c.modifi
 
 // AnyDimension lets an embedding have another dimension than the store's: the
 // memory is stored as it is, and is not found by vector. It is no condition:
-// imports need it, and CheckVectors lists such memories.
+// imports need it, and CheckVectors lists such memories. So may the composite of an
+// assembly whose members have no embedding.
 func AnyDimension() Cond { return func(c *conditions) { c.misfit = true } }
 
 // VectorNumber is the number that a memory's vector has in a FAISS file elsewhere:

@@ -25,7 +25,7 @@ func (in *intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 	if err != nil || !wanted {
 		return err
 	}
-	conds := []varve.Cond{varve.AllowMissing()}
+	conds := []varve.Cond{varve.AllowMissing(), varve.AnyDimension()}
 	if cond != nil {
 		conds = append(conds, cond)
 	}
