@@ -43,7 +43,9 @@ const (
 
 // Search finds memories that pass the filters, the best first, those of one
 // score by id. It reads every vector, or every content, of a memory that passes;
-// in memory that depends on Limit and Offset, not on the store.
+// in memory that depends on Limit and Offset, not on the store. Only by vector and
+// through filters it holds, for as long as it runs, the ids of the memories that it
+// compared or asked about: some 300 bytes each, of all at worst.
 //
 // Memories that cannot be read do not keep the others from being found: then
 // the error says which, and the hits are those among the others. What is written
