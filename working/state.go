@@ -142,7 +142,8 @@ func (s *State) soil(name string) {
 }
 
 // Sweep frees at most limit items that were over at tick. It is no change: they
-// could not be seen any more. A home whose ticks may jump forward by mistake
+// could not be seen any more, though the documents of two States of which one was
+// swept differ in them. A home whose ticks may jump forward by mistake
 // should let some time pass first, lest it frees what is not over.
 func (s *State) Sweep(tick int64, limit int) (n int) {
 	for ; n < limit && len(s.expiry) > 0 && s.expiry[0].over(tick); n++ {
