@@ -74,7 +74,7 @@ func (s *server) start() {
 	args := append([]string{"--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--daemonize", "no",
 		"--enable-debug-command", "yes"}, append(port, s.args...)...)
 	s.cmd, s.out, s.gone = exec.Command(program(s.t), args...), &bytes.Buffer{}, make(chan struct{})
-	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
+	s.cmd.Stdout, s.cmd.Stderr, s.cmd.SysProcAttr = s.out, s.out, dieWithParent()
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
