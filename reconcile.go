@@ -117,17 +117,21 @@ func (d *Drift) add(list *[]string, s string) {
 	}
 }
 
-// reallyMissing looks again: it may not be flushed yet, or be gone.
+// reallyMissing looks again, in the order that leaves no gap: what is not there, and
+// was flushed before that was seen, and is still the newest afterwards, is missing.
+// A newer one may be on its way, its predecessor taken away.
 func (st *Store) reallyMissing(ctx context.Context, k *kind, id, name string) bool {
-	v, err := st.find(ctx, k, id, false)
-	if err != nil || v.lsn >= st.log.Flushed() {
+	flushed := st.log.Flushed()
+	if _, err := k.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	_, err = k.Stat(name)
-	return errors.Is(err, fs.ErrNotExist)
+	v, err := st.find(ctx, k, id, false)
+	return err == nil && v.lsn < flushed
 }
 
+// reallyStrange looks again: who was deleted stands there until that is flushed.
 func (st *Store) reallyStrange(ctx context.Context, k *kind, name string) bool {
+	flushed := st.log.Flushed()
 	p, _, err := st.parseFile(k, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -135,6 +139,12 @@ func (st *Store) reallyStrange(ctx context.Context, k *kind, name string) bool {
 	if err != nil {
 		return true
 	}
-	_, err = st.find(ctx, k, p.id, false)
-	return errors.Is(err, ErrNotFound)
+	if _, err := st.find(ctx, k, p.id, false); !errors.Is(err, ErrNotFound) {
+		return false
+	}
+	if at := st.state.Deletion(k.letter, p.id); at != 0 && at >= flushed {
+		return false
+	}
+	_, err = k.Stat(name) // a deletion that the overlay has let go of was flushed
+	return !errors.Is(err, fs.ErrNotExist)
 }

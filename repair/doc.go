@@ -36,7 +36,10 @@
 //     versions are found along the chain that the records form.
 //   - A chain begins anew with a memory written after its deletion. As long as
 //     that is not flushed, a scan of the log finds what may still stand there.
-//   - An absent file is right where that chain has a deletion or begins.
+//   - An absent file is right where that chain has a deletion or begins, and as long
+//     as a newer version waits to be flushed: where files cannot be exchanged the old
+//     one is taken away before the new one comes, and the flusher may be stopped or
+//     killed between the two.
 //   - After an unclean end what stands above flushed may be anything until the
 //     first flush has written it again: it is not judged before.
 //   - Frames below durable never change, until their segment is recycled. That

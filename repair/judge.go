@@ -97,8 +97,11 @@ func (v *verify) compare(k *kind, id string, f *file, list []standing, flushed w
 		}
 	}
 	newest := &list[0]
-	if v.s.Log.Unsettled() && newest.version >= flushed {
-		return nil, nil // the first flush writes it again, whatever stands there
+	if newest.version >= flushed && (v.s.Log.Unsettled() || gone(f.err)) {
+		// The first flush writes it again, whatever stands there. And where files
+		// cannot be exchanged the place is empty while one is replaced, for as long as
+		// whoever does it is stopped, or has been killed.
+		return nil, nil
 	}
 	out := &Finding{Path: k.file(id), Offset: -1, ID: id, LSN: newest.version, Next: nextRepair}
 	if moved {
