@@ -234,8 +234,9 @@ func (st *Store) purgeRoom(ctx context.Context, ids []string, r *PurgeReport) er
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
-	dropped, err := index.DropBackups(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), ids)
+	dropped, unlinked, err := index.DropBackups(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), ids)
 	r.Dropped += len(dropped)
+	r.Unlinked = append(r.Unlinked, unlinked...)
 	if err != nil {
 		return fmt.Errorf("giving up backups of the index: %w", err)
 	}

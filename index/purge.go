@@ -91,10 +91,13 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string
 		if !bytes.Contains(all, append(docfile.AppendEscaped([]byte("\n\""), id), `":`...)) && !bytes.Contains(all, []byte(`"memories/`+docfile.FileName(id)+`"`)) {
 			continue
 		}
-		if err := vfs.Wipe(fsys, path); err != nil {
+		left, err := vfs.WipeUnmapped(fsys, path)
+		if err != nil {
 			return err
 		}
-		r.Removed = append(r.Removed, b.Name)
+		if r.Removed = append(r.Removed, b.Name); left {
+			r.Unlinked = append(r.Unlinked, b.Name)
+		}
 		return nil
 	}
 	if !whole(fsys, dir, b) {
@@ -116,11 +119,13 @@ func whole(fsys vfs.FS, dir string, b Backup) bool {
 }
 
 // DropBackups removes the backups that have a line of one of some memories, where there is
-// no room to write them again: the index can do without.
-func DropBackups(fsys vfs.FS, dir, store string, ids []string) (dropped []string, err error) {
+// no room to write them again: the index can do without. unlinked are those of them that
+// were not overwritten, for somebody has them mapped or nobody can tell: the newest backup
+// was the base a moment ago.
+func DropBackups(fsys vfs.FS, dir, store string, ids []string) (dropped, unlinked []string, err error) {
 	list, err := Backups(fsys, dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, b := range list {
 		set, err := OpenBackup(fsys, dir, b, store)
@@ -133,20 +138,23 @@ func DropBackups(fsys vfs.FS, dir, store string, ids []string) (dropped []string
 			has = has || ok && gerr == nil
 		}
 		if err := set.Release(); err != nil {
-			return dropped, err
+			return dropped, unlinked, err
 		}
 		if !has {
 			continue
 		}
-		if err := vfs.Wipe(fsys, filepath.Join(dir, filepath.FromSlash(b.Name))); err != nil {
-			return dropped, err
+		left, err := vfs.WipeUnmapped(fsys, filepath.Join(dir, filepath.FromSlash(b.Name)))
+		if err != nil {
+			return dropped, unlinked, err
 		}
-		dropped = append(dropped, b.Name)
+		if dropped = append(dropped, b.Name); left {
+			unlinked = append(unlinked, b.Name)
+		}
 	}
 	if len(dropped) > 0 {
 		err = fsys.SyncDir(filepath.Join(dir, BackupsDir))
 	}
-	return dropped, err
+	return dropped, unlinked, err
 }
 
 func purgeBackup(dir string, to Target, b Backup, ids []string) (changed bool, err error) {

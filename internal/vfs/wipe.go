@@ -54,6 +54,37 @@ func Wipe(fsys FS, name string) error {
 	return nil
 }
 
+// WipeUnmapped is Wipe for a file that others may have mapped, who would read zeros for
+// what they know to be sound: it is overwritten only where nobody else has it open. left
+// says that its last name went and its bytes did not: somebody has, or there are no leases
+// and nobody can tell.
+func WipeUnmapped(fsys FS, name string) (left bool, err error) {
+	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode.IsRegular() && info.Nlink <= 1 {
+		var granted bool
+		if granted, err = f.Lease(); granted && err == nil {
+			err = Zero(f, 0)
+		} else if errors.Is(err, errors.ErrUnsupported) {
+			err = nil
+		}
+		left = !granted
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return false, err
+	}
+	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	return left, nil
+}
+
 // Doomed is a file that is about to lose its last name, and whose bytes are to be
 // nowhere then.
 type Doomed struct{ f File }
