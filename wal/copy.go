@@ -165,29 +165,32 @@ func (c *segmentCopy) bad(at int64, err error) error {
 }
 
 // InflateCopy is what the blocks of an archived segment say, as far as they can
-// be read, whatever is damaged; whole says that all could. ok is false for bytes
-// that are none.
+// be read, whatever is damaged; whole says that all could, and match their checksums. ok
+// is false for bytes that are none.
 func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	if len(b) < archiveHead || string(b[:8]) != archiveMagic {
 		return nil, false, false
 	}
-	whole = true
+	le := binary.LittleEndian
+	number := le.Uint64(b[16:])
+	version, whole := archiveStart(b, number)
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
 	if err != nil {
 		return nil, false, false
 	}
 	defer dec.Close()
-	le := binary.LittleEndian
 	at := archiveHead
 	for at+blockHead <= len(b) {
-		size := int(le.Uint32(b[at:]))
+		size, full := int(le.Uint32(b[at:])), int(le.Uint32(b[at+4:]))
 		if size > 2*archiveBlock || size > len(b)-at-blockHead {
 			break
 		}
-		block, err := dec.DecodeAll(b[at+blockHead:at+blockHead+size], nil)
-		whole = whole && err == nil
+		packed := b[at+blockHead : at+blockHead+size]
+		block, err := dec.DecodeAll(packed, nil)
+		whole = whole && err == nil && len(block) == full && blockSum(version, packed, block) == le.Uint64(b[at+8:])
 		plain = append(plain, block...)
 		at += blockHead + size
 	}
-	return plain, whole && at == len(b), true
+	start, _, err := segment.ParseStart(plain)
+	return plain, whole && at == len(b) && err == nil && start.Number == number, true
 }
