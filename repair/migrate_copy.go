@@ -21,12 +21,14 @@ import (
 )
 
 const (
-	migrateMemories = "memories"
+	migrateMemories   = "memories"
+	migrateAssemblies = "assemblies"
 	// littleLeft ends the catching up: the switch, or the next run, does the rest.
 	littleLeft = 64
 	// catchUps bounds it beside writers that are faster.
 	catchUps = 20
 	tempMark = ".migrating"
+	nameMost = 255 // bytes, of a name on the usual file systems
 )
 
 // memories copies them, catches up, and compares.
@@ -131,6 +133,9 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 	m.report.Memories, m.report.Bytes = count, size
 	if compare {
 		m.report.Compared = count
+		if err := m.assemblies(ctx); err != nil {
+			return 0, err
+		}
 	}
 	m.progress(step, count, count)
 	return at, nil
@@ -171,6 +176,45 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 		return int64(len(doc.Bytes)), m.write(filepath.Join(migrateMemories, name), doc.Bytes, doc.Time)
 	}
 	return int64(len(doc.Bytes)), nil
+}
+
+// assemblies, which are few, are copied at the switch. A copy that a run before has left,
+// and that is not what the store answers though size and time say so, goes.
+func (m *migrate) assemblies(ctx context.Context) error {
+	for id, err := range m.live.AssemblyIDs(ctx) {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		doc, err := m.live.ReadAssembly(ctx, id)
+		switch {
+		case errors.Is(err, errs.ErrNotFound):
+			continue
+		case errors.Is(err, errs.ErrCorrupt):
+			m.report.Damaged = append(m.report.Damaged, DamagedFile{ID: id, In: migrateAssemblies, Why: err.Error()})
+			continue
+		case err != nil:
+			return fmt.Errorf("assembly %s: %w", errs.Quote(id), err)
+		}
+		path := m.to(migrateAssemblies, docfile.FileName(id))
+		info, err := m.fs.Stat(path)
+		if gone(err) || err == nil && (!info.Mode.IsRegular() || info.Size != int64(len(doc.Bytes)) || !sameTime(info.Mtime, doc.Time)) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b, err := vfs.ReadFile(m.fs, path, documentLimit)
+		if err == nil && !bytes.Equal(b, doc.Bytes) {
+			err = m.fs.Remove(path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // catchUp follows the log until little is left of it; a stretch that it no longer has
@@ -265,8 +309,8 @@ func (m *migrate) write(name string, data []byte, mtime time.Time) error {
 func (m *migrate) put(name string, mtime time.Time, fill func(vfs.File) error) error {
 	path := m.to(name)
 	temp := path + tempMark
-	if filepath.Dir(name) == migrateMemories {
-		temp = m.to(MigrationName + tempMark) // a name in memories/ may have no room for more
+	if filepath.Dir(name) == migrateMemories || len(filepath.Base(temp)) > nameMost {
+		temp = m.to(MigrationName + tempMark) // a name may have no room for more
 	}
 	if err := m.fs.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

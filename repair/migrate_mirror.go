@@ -185,14 +185,14 @@ func (c *mirror) file(name string) error {
 }
 
 // replaceable says whether a copy that size and time call equal, and bytes do not, may
-// be written again: not when it may be the good one. Of a memory's file this run
-// has compared the copy with what the store answers, which has the hash that the index
-// knows; of the archive blocks have sums. All else is judged when the copy is verified.
+// be written again: not when it may be the good one. Of the file of a memory or an assembly
+// this run has compared the copy with what the store answers, which has the hash that the
+// index knows; of the archive blocks have sums. All else is judged when the copy is verified.
 func (c *mirror) replaceable(name string) error {
 	m := c.m
 	top, _, _ := strings.Cut(filepath.ToSlash(name), "/")
 	switch {
-	case top == migrateMemories:
+	case top == migrateMemories, top == migrateAssemblies:
 	case filepath.Ext(name) == ".zst":
 		from, err := m.wholeCopy(m.from(name))
 		if err != nil || from {

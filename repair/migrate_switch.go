@@ -30,7 +30,7 @@ func ofTheMachine(name string) bool {
 // and writes the note.
 func (m *migrate) switchOver(ctx context.Context) error {
 	if n := len(m.report.Damaged); n > 0 {
-		return fmt.Errorf("%d memories cannot be read, the first of them is %s: %w: heal the store before it is moved: memctl --store %s repair --apply",
+		return fmt.Errorf("%d memories or assemblies cannot be read, the first of them is %s: %w: heal the store before it is moved: memctl --store %s repair --apply",
 			n, errs.Quote(m.report.Damaged[0].ID), errs.ErrCorrupt, m.s.From)
 	}
 	release, err := m.alone(ctx)
