@@ -8,6 +8,7 @@ require (
 	github.com/cockroachdb/pebble/v2 v2.1.7
 	github.com/dgraph-io/badger/v4 v4.9.6
 	github.com/mattn/go-sqlite3 v1.14.52
+	github.com/philippgille/chromem-go v0.7.0
 	github.com/varve-db/varve v0.0.0
 	go.etcd.io/bbolt v1.5.0
 	golang.org/x/sys v0.49.0
