@@ -75,7 +75,7 @@ little-endian, one behind the other.`,
 	f.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.like, "like", "", "find what is like the memory of this `id`")
-	fl.StringVar(&f.vector, "vector", "", "find what is near to the vector in a `file`, - is stdin")
+	fl.StringVar(&f.vector, "vector", "", "find what is near to the vector in a `file`, - is stdin; or the JSON list itself")
 	fl.StringVar(&f.by, "by", "", "look for the words by their `meaning` or as words; by meaning where that can be")
 	fl.IntVarP(&f.limit, "limit", "n", 10, "how many")
 	fl.IntVar(&f.offset, "offset", 0, "leave out so many at the top")
@@ -203,9 +203,13 @@ func (a *app) hit(h *varve.Hit, width int) {
 		pad(cut(session, sessionWidth), sessionWidth), cut(text, width))
 }
 
-// vector reads a JSON list of numbers, or float32 values.
+// vector reads a JSON list of numbers, which may be the text itself as with put
+// --embedding, or float32 values.
 func (a *app) vector(ctx context.Context, name string, limits memstore.Limits) ([]float32, error) {
 	const what = "--vector"
+	if text := strings.TrimSpace(name); strings.HasPrefix(text, "[") {
+		return floats(what, []byte(text))
+	}
 	b, err := a.slurp(ctx, name, 32*limits.EmbeddingDim)
 	if err != nil {
 		return nil, err

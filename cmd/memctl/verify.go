@@ -115,7 +115,8 @@ func (a *app) verify(ctx context.Context, dir string, o varve.VerifyOptions) err
 	if a.document != nil {
 		a.document.member("summary", s)
 	} else {
-		a.say("read %d memories, %d assemblies, %d vectors, %d files, %d entries of the log, %s: %s", s.Memories, s.Assemblies, s.Vectors, s.Files, s.Entries, size(s.Bytes), verdict(lost, healable))
+		a.say("read %s, %s, %s, %s, %s of the log, %s: %s", count(int(s.Memories), "memory", "memories"), count(int(s.Assemblies), "assembly", "assemblies"),
+			count(int(s.Vectors), "vector", "vectors"), count(int(s.Files), "file", "files"), count(int(s.Entries), "entry", "entries"), size(s.Bytes), verdict(lost, healable))
 	}
 	a.verdict(lost, healable, "memctl repair says what would heal them")
 	return nil
