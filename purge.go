@@ -189,7 +189,7 @@ func (st *Store) purgeLocked(ctx context.Context, ids []string, traces *repair.T
 	if err := room(func() error { return st.log.Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
 	}
-	old, err := st.doomIndex()
+	old, err := st.doomIndex(ctx)
 	if err != nil {
 		return err
 	}
@@ -197,6 +197,9 @@ func (st *Store) purgeLocked(ctx context.Context, ids []string, traces *repair.T
 		return errors.Join(err, old.close())
 	}
 	if err := old.wipe(st, r); err != nil {
+		return err
+	}
+	if err := st.purgedVectors(ids, r); err != nil {
 		return err
 	}
 	// Both slots of the checkpoint are to release the old segments, for these go now.

@@ -1,11 +1,14 @@
 package varve
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector"
 )
 
 // oldIndex is what the index is made of before it is written without what is purged.
@@ -17,11 +20,19 @@ type oldTable struct {
 	info vfs.Info
 }
 
-// doomIndex takes hold of base and delta: who still has them mapped must not read
-// zeros, and that is known only when their names are gone.
-func (st *Store) doomIndex() (oldIndex, error) {
+// doomIndex takes hold of base and delta, and of the vectors: who still has them
+// mapped must not read zeros, and that is known only when their names are gone.
+func (st *Store) doomIndex(ctx context.Context) (oldIndex, error) {
+	if err := st.vectors.lock.lock(ctx); err != nil {
+		return nil, err
+	}
+	err := st.vectors.close() // our own
+	st.vectors.lock.unlock()
+	if err != nil {
+		return nil, err
+	}
 	var old oldIndex
-	for _, name := range []string{index.BaseName, index.DeltaName} {
+	for _, name := range append([]string{index.BaseName, index.DeltaName}, vector.Files()...) {
 		path := filepath.Join(st.dir, name)
 		info, err := st.fs.Stat(path)
 		if err != nil {
@@ -58,4 +69,31 @@ func (o oldIndex) wipe(st *Store, r *PurgeReport) (err error) {
 		}
 	}
 	return err
+}
+
+// purgedVectors names what of some memories is still in the vectors: they could
+// not be written again.
+func (st *Store) purgedVectors(ids []string, r *PurgeReport) error {
+	set, why := st.loadVectors(nil)
+	if set == nil {
+		return why
+	}
+	defer func() { _ = set.Release() }()
+	if why == nil {
+		for _, id := range ids {
+			n, err := set.ID(vector.Memories, id)
+			if err != nil {
+				why = err
+				break
+			}
+			if n != 0 {
+				why = fmt.Errorf("vector %d of %s is still there", n, quote(id))
+				break
+			}
+		}
+	}
+	if why != nil {
+		r.Left = append(r.Left, fmt.Errorf("%s may hold vectors of what was purged: run memctl repair --apply, then purge again: %w", vector.Folder, why))
+	}
+	return nil
 }

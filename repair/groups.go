@@ -10,7 +10,9 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -27,12 +29,15 @@ func (v *verify) relations(k *kind, id string, hash [32]byte, c *content) (list 
 		return nil
 	}
 	b, ok, err := s.idx.Get(nil, k.section, id)
-	if err != nil || !ok {
+	if err != nil {
 		return nil
 	}
 	line, err := index.ParseLine(b)
-	if err != nil || line.ContentHash != hash {
-		return nil // changed since this index
+	if !ok || err != nil || line.ContentHash != hash { // changed since this index
+		if k == assemblies {
+			return s.recent(hash, c)
+		}
+		return nil
 	}
 	list = []Finding{} // it was compared
 	if f := s.line(k, id, &line, &c.vector); f != nil {
@@ -123,6 +128,11 @@ func (s *vectors) composite(c *content) *Finding {
 	if !whole || !counted {
 		return nil
 	}
+	return compareComposite(c, want)
+}
+
+// compareComposite says where an assembly's composite is not the one that it should have.
+func compareComposite(c *content, want []float32) *Finding {
 	f := &Finding{Kind: CompositeWrong, Severity: Healable, Path: assemblies.file(c.id), Offset: -1,
 		Stake: "finding the assembly by what its members say", Heals: ByRecomputing, Next: nextRepair}
 	has, curved := c.group.CompositeEmbedding, c.group.HyperbolicEmbedding
@@ -156,4 +166,86 @@ func floats(row []byte) []float32 {
 		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(row[4*i:]))
 	}
 	return v
+}
+
+// recent judges an assembly that the index does not know as it is. Who changes the
+// embedding of a member, or deletes it, writes the assembly in the same commit: so
+// what was read of the members belongs together if that is still the same version.
+func (s *vectors) recent(hash [32]byte, c *content) []Finding {
+	v := s.v
+	was, err := v.s.State.Find(assemblies.letter, c.id)
+	if err != nil || !was.InLog {
+		return nil // the index went on meanwhile
+	}
+	e, err := v.s.Log.ReadAt(v.ctx, was.Version)
+	if err != nil || e.Key != assemblies.key(c.id) {
+		return nil
+	}
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return nil
+	}
+	if line, err := index.ParseLine(view.Line); err != nil || line.ContentHash != hash {
+		return nil
+	}
+	dim, counted := 0, false
+	if s.set != nil {
+		dim = s.set.Dim()
+	}
+	var list []Finding
+	whole := true
+	want, _ := assembly.Composite(dim, func(yield func([]float32) bool) {
+		for _, id := range c.members {
+			vector, ok := v.embedding(id)
+			if whole = ok; !ok {
+				return
+			}
+			counted = counted || len(vector) > 0 && (dim == 0 || len(vector) == dim)
+			if !yield(vector) {
+				return
+			}
+		}
+	})
+	found := []*Finding{s.missing(c)}
+	if whole && counted {
+		found = append(found, compareComposite(c, want))
+	}
+	if err := v.s.Sight(v.ctx); err != nil {
+		return nil
+	}
+	if now, err := v.s.State.Find(assemblies.letter, c.id); err != nil || now.Version != was.Version {
+		return nil
+	}
+	for _, f := range found {
+		if f != nil {
+			f.ID, f.LSN = c.id, was.Version
+			list = append(list, *f)
+		}
+	}
+	return list
+}
+
+// embedding is that of a memory's newest version; none where there is no such
+// memory. ok is false where it cannot be read.
+func (v *verify) embedding(id string) (vector []float32, ok bool) {
+	p, err := v.s.State.Find(memories.letter, id)
+	if errors.Is(err, errs.ErrNotFound) {
+		return nil, true
+	}
+	if err != nil {
+		return nil, false
+	}
+	if p.InLog {
+		if e, err := v.s.Log.ReadAt(v.ctx, p.Version); err == nil && e.Key == memories.key(id) {
+			view, err := record.Parse(e.Value)
+			return view.Vector(nil), err == nil
+		}
+		return nil, false
+	}
+	f := v.read(memories, docfile.FileName(id))
+	if f.err != nil || f.hash != p.Entry.ContentHash {
+		return nil, false
+	}
+	c, err := v.decode(memories, f.data)
+	return c.vector, err == nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -152,11 +153,16 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (rem
 			manifests = append(manifests, name)
 			continue
 		}
-		is, err := t.inFile(o.FS, folder, name)
-		if err != nil {
-			return removed, err
+		// Whose a vector is nothing in its file tells; they can always be made again.
+		is := strings.HasPrefix(originOf(o.FS, folder, name), vector.Folder+"/")
+		vectors := is
+		if !vectors {
+			var err error
+			if is, err = t.inFile(o.FS, folder, name); err != nil {
+				return removed, err
+			}
 		}
-		if is && !t.Named(name) && !strings.HasSuffix(name, doomedSuffix) {
+		if is && !vectors && !t.Named(name) && !strings.HasSuffix(name, doomedSuffix) {
 			if ok, err := t.keepOthers(o, folder, name); err != nil {
 				return removed, err
 			} else if ok {
@@ -268,14 +274,19 @@ func HasAside(fsys vfs.FS, dir string, t *Traces) (bool, error) {
 
 // ofMemory says whether what was set aside, or parked, is a memory's file.
 func ofMemory(fsys vfs.FS, folder, name string) bool {
-	if strings.HasPrefix(name, "memories@") {
-		return true
-	}
+	return strings.HasPrefix(name, "memories@") || strings.HasPrefix(originOf(fsys, folder, name), "memories/")
+}
+
+// originOf is where what was set aside stood, as its note says; "" where it has none.
+func originOf(fsys vfs.FS, folder, name string) string {
 	var note struct {
 		From string `json:"from"`
 	}
 	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name+".note.json"), manifestMost)
-	return err == nil && json.Unmarshal(b, &note) == nil && strings.HasPrefix(note.From, "memories/")
+	if err != nil || json.Unmarshal(b, &note) != nil {
+		return ""
+	}
+	return note.From
 }
 
 // purgeManifest takes the lines about what went out of an undo manifest.
