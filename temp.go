@@ -46,14 +46,15 @@ func (st *Store) newToken() (string, error) {
 // the store open, so that it does not stay until the log is recovered one day;
 // flush.lock is held. What may be a living one's is not touched.
 func (st *Store) sweepTemp(ctx context.Context) error {
-	if !st.log.Died() {
+	dead := st.log.Dead()
+	if len(dead) == 0 {
 		return nil
 	}
 	own := st.fs.Host()
 	edits, err := st.flusher.files.SweepTemp(func(name string) bool { return leftByDead(own, name) }, st.surplus(ctx))
 	st.edited(ctx, edits)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		st.log.Bury()
+		st.log.Bury(dead)
 		err = nil
 	}
 	return err

@@ -39,21 +39,19 @@ func (l *FileLog) Processes() (pids []int) {
 	return pids
 }
 
-// Died says that a process on the list is dead for certain, and has not been
-// taken off by Bury.
-func (l *FileLog) Died() bool { return len(l.dead()) > 0 }
-
-// Bury takes the dead off the list; flush.lock is held, and what they left was
-// looked after.
-func (l *FileLog) Bury() {
-	for _, a := range l.dead() {
+// Bury takes processes that are Dead off the list; flush.lock is held, and what they
+// left was looked after. One that has died since is none of them, and is left for the next.
+func (l *FileLog) Bury(list []Attached) {
+	for _, a := range list {
 		// The number last: until then nobody else takes the place.
 		l.shared.Store(wordBirths+a.slot, 0)
 		l.shared.CompareAndSwap(wordPIDs+a.slot, uint64(a.PID), 0)
 	}
 }
 
-func (l *FileLog) dead() (list []Attached) {
+// Dead are those on the list that are dead for certain, and have not been taken off
+// by Bury.
+func (l *FileLog) Dead() (list []Attached) {
 	for _, a := range l.listed() {
 		if a.Life == vfs.Dead {
 			list = append(list, a)

@@ -1,0 +1,39 @@
+package wal
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Who dies while somebody looks after what another one left stays on the list, so that
+// his pool in tmp/ does not stay until the log is recovered one day.
+func TestBuryOnlyThoseLookedAfter(t *testing.T) {
+	l, _ := open(t, t.TempDir())
+	defer l.Close()
+	if l.host.Birth == 0 {
+		t.Skip("processes cannot be told apart here: mount the /proc of this namespace")
+	}
+	die := func() int {
+		t.Helper()
+		cmd := exec.Command(os.Args[0], "-test.run=^$")
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+		l.shared.claim(vfs.Host{PID: cmd.Process.Pid, Birth: l.host.Birth&^0xffffffff | 7})
+		return cmd.Process.Pid
+	}
+	die()
+	dead := l.Dead()
+	late := die()
+	l.Bury(dead)
+	if left := l.Dead(); len(dead) != 1 || len(left) != 1 || left[0].PID != late {
+		t.Errorf("looked after %v, then dead on the list: %v, not %d", dead, left, late)
+	}
+	l.Bury(l.Dead())
+	if left := l.Attached(); len(left) != 1 || left[0].PID != os.Getpid() {
+		t.Errorf("attached: %v", left)
+	}
+}
