@@ -116,6 +116,9 @@ func openRestored(ctx context.Context, dir string, o *Options) error {
 	if err != nil {
 		return err
 	}
+	if err := st.healVectors(ctx); err != nil { // no backup has them
+		return errors.Join(err, st.Close())
+	}
 	for f, ferr := range st.Verify(ctx, VerifyOptions{}) {
 		switch {
 		case ferr != nil:

@@ -10,7 +10,11 @@
 //	index            base and delta: blocks, order, lines, counts, sections
 //	memories/        each memory's file: there, size, time, sha256; what differs is
 //	                 looked at closely: parses, its own id, in the place of that id;
-//	                 each file: has an entry
+//	                 each file: has an entry; its embedding: has its vector, bit by bit,
+//	                 under its number; each vector: has a memory
+//	assemblies/      the same; its members: are there, and the pairs of the index;
+//	                 its composite: is what the vectors of its members give
+//	vector_index/    mapping and FAISS file: blocks, heads, ids, none twice
 //	wal/             each segment from the oldest: frames verify and link up to
 //	                 durable; no segment is missing between them; nothing foreign
 //	                 lies there; each entry is a record whose document has the hash
@@ -47,6 +51,12 @@
 //     these there is not judged. Segments go in rising order, so one that is
 //     missing while an older one is there was not recycled.
 //   - A base or a delta never changes; the pair is loaded as a reader does it.
+//   - Vectors are compared with the index that says that they are complete as of
+//     it: both are files that never change. Where they are ahead of it, or nobody
+//     knows, what changed since is not judged, and what lacks is no damage.
+//   - An assembly is written in the commit that changes a member's embedding or
+//     deletes it. So what was read of an assembly and its members belongs together
+//     if the assembly is still the same version afterwards.
 //   - Checkpoint slots and unbegun segments are written in place: what looks
 //     wrong is looked at again.
 //
@@ -76,6 +86,9 @@
 //	  adopt                          an edit; a new file; never what was deleted
 //	  salvage                        below
 //	  record as lost                 its line is kept in the note, its entry is deleted
+//	  take out what is missing       members that are not there, when that is asked for
+//	  recompute the composite        of its members' embeddings
+//	  make the vectors anew          of all embeddings; the old ones stay until then
 //
 // Apply looks again under the lock before each action, and at everything when it
 // is done, until there is nothing more to do. What would need that others are
