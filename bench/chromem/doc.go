@@ -35,7 +35,7 @@
 //
 // chromem names a file by the first 32 bits of the id's SHA-256 (hash2hex in its
 // persistence.go). Two ids of the form doc-N that meet there are searched for and
-// added. By chance two meet among 77,000 documents in every second store.
+// added. By chance two meet in every second store of 77,000 documents.
 //
 // Of 1,000 documents one file is cut to its half, or to nothing, as a process
 // leaves it that is killed while it writes in place. Varve is then opened and

@@ -194,9 +194,10 @@ func (n numbers) cell(column string, digits int) string {
 	return fmt.Sprintf("**%.*f** (%.*f–%.*f)", digits, m, digits, list[0], digits, list[len(list)-1])
 }
 
+// median sorts; of an even number it is the lower one of the middle two.
 func median(list []float64) float64 {
 	slices.Sort(list)
-	return list[len(list)/2]
+	return list[(len(list)-1)/2]
 }
 
 func ms(d time.Duration) float64 { return float64(d) / 1e6 }
