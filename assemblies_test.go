@@ -370,8 +370,8 @@ func TestAssemblyMerge(t *testing.T) {
 
 func TestAssemblyActivate(t *testing.T) {
 	ctx := context.Background()
-	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	st := openTest(t, t.TempDir(), &Options{Clock: func() time.Time { return now }, NoBackground: true})
+	clock := clockAt(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC))
+	st := openTest(t, t.TempDir(), &Options{Clock: clock.now, NoBackground: true})
 	as := st.Assemblies()
 	group(t, st, "a")
 	c := st.Config()
@@ -380,10 +380,10 @@ func TestAssemblyActivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, err := as.Activate(ctx, "a", 0.8)
-	if err != nil || a.ActivationLevel != 0.8 || a.ActivationCount != 1 || !a.LastActivation.Equal(now) {
+	if err != nil || a.ActivationLevel != 0.8 || a.ActivationCount != 1 || !a.LastActivation.Equal(clock.now()) {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	now = now.Add(time.Hour)
+	clock.add(time.Hour)
 	if got := as.Level(&a); math.Abs(got-0.4) > 1e-9 {
 		t.Errorf("after a half-life: %v", got)
 	}
@@ -395,13 +395,13 @@ func TestAssemblyActivate(t *testing.T) {
 // A member whose time is over is absent for who adds it, and leaves with its deletion.
 func TestAssemblyExpiredMember(t *testing.T) {
 	ctx := context.Background()
-	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	st := openTest(t, t.TempDir(), &Options{Clock: func() time.Time { return now }, NoBackground: true})
-	if _, err := st.Put(ctx, Memory{ID: "x", ExpiresAt: now.Add(time.Hour)}); err != nil {
+	clock := clockAt(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC))
+	st := openTest(t, t.TempDir(), &Options{Clock: clock.now, NoBackground: true})
+	if _, err := st.Put(ctx, Memory{ID: "x", ExpiresAt: clock.now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	group(t, st, "a", "x")
-	now = now.Add(2 * time.Hour)
+	clock.add(2 * time.Hour)
 	if a := grouped(t, st, "a"); !a.Has("x") {
 		t.Error("it left before it was deleted")
 	}

@@ -202,8 +202,8 @@ func TestAssembliesIndexGone(t *testing.T) {
 	ctx := context.Background()
 	for _, keep := range []bool{true, false} {
 		dir := t.TempDir()
-		now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-		o := &Options{NoBackground: true, Clock: func() time.Time { return now }}
+		clock := clockAt(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC))
+		o := &Options{NoBackground: true, Clock: clock.now}
 		st := openTest(t, dir, o)
 		put(t, st, "x", 1, 0)
 		group(t, st, "a", "x")
@@ -211,7 +211,7 @@ func TestAssembliesIndexGone(t *testing.T) {
 			if err := st.Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
-			now = now.Add(2 * time.Hour)
+			clock.add(2 * time.Hour)
 			group(t, st, "b", "x")
 		}
 		want := grouped(t, st, "b")

@@ -18,8 +18,8 @@ import (
 func TestPurgeMember(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	st := openTest(t, dir, &Options{SegmentSize: 64 << 10, NoBackground: true, Clock: func() time.Time { return now }})
+	clock := clockAt(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC))
+	st := openTest(t, dir, &Options{SegmentSize: 64 << 10, NoBackground: true, Clock: clock.now})
 	const secret = "the-secret-one"
 	put(t, st, secret, 3, 4)
 	put(t, st, "other", 1, 0)
@@ -30,7 +30,7 @@ func TestPurgeMember(t *testing.T) {
 		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("f", i), Content: strings.Repeat(fmt.Sprint(i, " "), 8000)}); err != nil {
 			t.Fatal(err)
 		}
-		now = now.Add(time.Hour)
+		clock.add(time.Hour)
 		if err := st.Compact(ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -526,13 +526,13 @@ func TestBackupOfADamagedMemory(t *testing.T) {
 func TestBackupOfTheExpired(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	o := &Options{NoBackground: true, Clock: func() time.Time { return now }}
+	clock := clockAt(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
+	o := &Options{NoBackground: true, Clock: clock.now}
 	st := openTest(t, filepath.Join(dir, "s"), o)
-	if _, err := st.Put(ctx, Memory{ID: "short", Content: "x", ExpiresAt: now.Add(time.Hour)}); err != nil {
+	if _, err := st.Put(ctx, Memory{ID: "short", Content: "x", ExpiresAt: clock.now().Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(2 * time.Hour)
+	clock.add(2 * time.Hour)
 	if _, err := st.Get(ctx, "short"); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}
@@ -542,7 +542,7 @@ func TestBackupOfTheExpired(t *testing.T) {
 	if _, err := Restore(ctx, filepath.Join(dir, "b"), filepath.Join(dir, "r"), &RestoreOptions{Options: o}); err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(-2 * time.Hour)
+	clock.add(-2 * time.Hour)
 	if _, err := openTest(t, filepath.Join(dir, "r"), o).Get(ctx, "short"); err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func runs(command string, cases func(dir string) ([]string, string)) string {
 		case strings.HasPrefix(w, "-"):
 			flags = append(flags, strings.TrimPrefix(strings.SplitN(w, "=", 2)[0], "-"))
 		case strings.HasPrefix(w, "."):
-			dirs = append(dirs, w)
+			dirs = append(dirs, below(w)...)
 		}
 	}
 	if len(dirs) == 0 {
@@ -122,6 +122,22 @@ func runs(command string, cases func(dir string) ([]string, string)) string {
 		}
 	}
 	return ""
+}
+
+// below are the folders that a package pattern names.
+func below(pattern string) []string {
+	root, all := strings.CutSuffix(pattern, "/...")
+	if !all {
+		return []string{pattern}
+	}
+	var dirs []string
+	_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return err
+	})
+	return dirs
 }
 
 // testCases are the cases of a package, and its tests' flags between spaces.

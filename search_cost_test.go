@@ -58,8 +58,8 @@ func TestSearchAfterPutReadsLittle(t *testing.T) {
 func TestSearchExpired(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	now := time.Now()
-	o := &Options{NoBackground: true, Clock: func() time.Time { return now }}
+	clock := clockAt(time.Now())
+	o := &Options{NoBackground: true, Clock: clock.now}
 	a, b := openTest(t, dir, o), openTest(t, dir, o)
 	best := func(what, want string, n int64) {
 		t.Helper()
@@ -77,7 +77,7 @@ func TestSearchExpired(t *testing.T) {
 		t.Helper()
 		m := Memory{ID: id, Embedding: []float32{1, y}}
 		if ttl != 0 {
-			m.ExpiresAt = now.Add(ttl)
+			m.ExpiresAt = clock.now().Add(ttl)
 		}
 		if _, err := a.Put(ctx, m); err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestSearchExpired(t *testing.T) {
 	put("hour", 0.1, time.Hour)
 	put("last", 0.6, 0)
 	best("with a time", "hour", 3)
-	now = now.Add(2 * time.Hour)
+	clock.add(2 * time.Hour)
 	best("over", "stays", 2)
 	if err := a.Flush(ctx); err != nil {
 		t.Fatal(err)
@@ -102,6 +102,6 @@ func TestSearchExpired(t *testing.T) {
 	best("put again, in the index", "hour", 3)
 	put("hour", 0.1, time.Hour)
 	best("behind the index", "hour", 3)
-	now = now.Add(2 * time.Hour)
+	clock.add(2 * time.Hour)
 	best("over behind the index", "stays", 2)
 }
