@@ -15,8 +15,9 @@ import (
 // does not end in quarantine when the store is recovered one day (FAILURES 24).
 func TestKilledFlusherBesideOthers(t *testing.T) {
 	ctx := context.Background()
+	made, _ := whole(t) // once; each kill has a copy, as the next boot finds it
 	for at, died := 1, true; died; at++ {
-		r, _ := whole(t)
+		r := made.lose(crash.KeepAll, 1)
 		b, err := Open(ctx, "/s", r.options(2))
 		if err != nil {
 			t.Fatal(err)

@@ -126,6 +126,7 @@ func TestFlushInRounds(t *testing.T) {
 // in this flush is written again by the next one, of whatever kind, each file
 // into a fresh inode and synced by itself; the mark has not moved.
 func TestFailedBarrierAmongRounds(t *testing.T) {
+	t.Parallel()
 	var fail atomic.Bool
 	var mu sync.Mutex
 	synced, barriers := map[string]bool{}, 0

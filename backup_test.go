@@ -132,6 +132,7 @@ func seedOf(t testing.TB) uint64 {
 // For every moment of a random run that a backup and the living log reach, the
 // restored store is what the run was then; for every other the error says so.
 func TestRestoreToAMoment(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	seed := seedOf(t)
 	for round := range uint64(3) {
@@ -159,7 +160,7 @@ func TestRestoreToAMoment(t *testing.T) {
 		restore := func(ro RestoreOptions) (RestoreReport, string, error) {
 			n++
 			to := filepath.Join(dir, fmt.Sprint("r", n))
-			ro.Options = &Options{Clock: clock}
+			ro.Options = &Options{Clock: clock, SegmentSize: 64 << 10} // small ones are written sooner
 			r, err := Restore(ctx, backup, to, &ro)
 			if _, serr := os.Stat(to); err != nil && serr == nil {
 				t.Fatalf("it failed (%v) and left a folder", err)
@@ -252,6 +253,7 @@ func TestRestoreToAMoment(t *testing.T) {
 // FAILURES 14. Backups that are made while several write and delete: every version
 // that their log has can be restored, from the first on, and is what was there then.
 func TestBackupBesideWriters(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	living := filepath.Join(dir, "s")
@@ -447,6 +449,7 @@ func TestBackupDamaged(t *testing.T) {
 // FAILURES 83: a backup that takes longer than the log's budget lasts fails by
 // itself; no put does, and nothing of it is left.
 func TestBackupPastTheBudget(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	o := &Options{SegmentSize: 64 << 10, NoBackground: true, System: &vfs.System{BacklogBytes: 512 << 10}}
@@ -551,6 +554,7 @@ func TestBackupOfTheExpired(t *testing.T) {
 // FAILURES 14. Other processes write, and are killed: what they had been told to be
 // durable before a backup began is in it.
 func TestBackupBesideProcesses(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
 	living := filepath.Join(dir, "s")

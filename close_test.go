@@ -14,6 +14,7 @@ import (
 // A store is closed while everything is under way: each call ends well or with
 // ErrClosed, what was acknowledged is there afterwards, and no file stays open.
 func TestCloseBesideEverything(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
