@@ -19,10 +19,10 @@ import (
 func TestPurgeSparesOthers(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
-	clock := time.Now()
-	o := &Options{Clock: func() time.Time { return clock }, NoBackground: true}
+	clock := clockAt(time.Now())
+	o := &Options{Clock: clock.now, NoBackground: true}
 	st := openTest(t, dir, o)
-	expires := clock.Add(time.Hour)
+	expires := clock.now().Add(time.Hour)
 	for _, m := range []Memory{{ID: "journal", Content: "forget"}, {ID: "my-journal", Content: "mine", ExpiresAt: expires}, {ID: "b", Content: "stays"}} {
 		if _, err := st.Put(ctx, m); err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func TestPurgeSparesOthers(t *testing.T) {
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	clock = clock.Add(2 * time.Hour) // my-journal has expired, and is there
+	clock.add(2 * time.Hour) // my-journal has expired, and is there
 	q := docfile.NewQuarantine(docfile.Layout{FS: vfs.OS(), Root: dir}, o.Clock)
 	others := []string{filepath.Join(dir, "memories", "my-journal.json")}
 	set := func(name, text string) {
