@@ -25,8 +25,8 @@
 //	           goroutines), or 1,000 in one commit (PutAll)
 //
 // Settled makes them alike: behind chromem's adds one syncfs (elsewhere than on
-// Linux an fsync of each file), behind Varve's a Flush, which ends with files, index
-// and vectors durable.
+// Linux an fsync of each file), behind Varve's a Flush, which ends with files and
+// index durable.
 //
 // Both search exactly, on all cores, and must find the same ids (but for
 // neighbours that rounding exchanges).
