@@ -163,6 +163,7 @@ func TestBackupCut(t *testing.T) {
 	ctx := context.Background()
 	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "plain": nil} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			var want map[string]string
 			cuts(t, func(t *testing.T) (r *rig) {
 				r, want = whole(t)
@@ -212,6 +213,7 @@ func TestRestoreCut(t *testing.T) {
 	ctx := context.Background()
 	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "plain": nil} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			var want map[string]string
 			prepare := func(t *testing.T) (r *rig) {
 				r, want = whole(t)

@@ -38,6 +38,7 @@ func TestMigrateCut(t *testing.T) {
 	ctx := context.Background()
 	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "plain": nil} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			var want map[string]string
 			olds, news := 0, 0
 			move := func(r *rig, seed byte) error {

@@ -348,6 +348,7 @@ func TestPurgeCut(t *testing.T) {
 	ctx := context.Background()
 	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected"), "lacking": nil} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			var s *secrets
 			var want map[string]Memory
 			var pasts map[string][]uint64
