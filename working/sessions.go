@@ -196,7 +196,7 @@ func (s *Sessions) evict(ctx context.Context) {
 		}
 		o := s.take(front)
 		s.mu.Unlock()
-		if err := s.shut(ctx, o, Evicted); err != nil {
+		if err := s.shut(ctx, o, Evicted, false); err != nil {
 			s.opts.Failed(o.scope, err)
 			return
 		}
@@ -211,9 +211,13 @@ func (s *Sessions) take(e *list.Element) *opened {
 }
 
 // shut closes a session that take has taken. On an error it is open again, as the
-// most recently used one: another one is tried before it.
-func (s *Sessions) shut(ctx context.Context, o *opened, why Reason) error {
+// most recently used one: another one is tried before it. What is to be dropped
+// goes before anybody can open it again: what he wrote would go with it.
+func (s *Sessions) shut(ctx context.Context, o *opened, why Reason, drop bool) error {
 	err := s.opts.OnClose(ctx, o.m, why)
+	if err == nil && drop {
+		_, err = s.home.Do(ctx, &Request{Scope: o.scope, Op: OpDrop{}})
+	}
 	if err == nil {
 		err = s.home.Release(ctx, o.scope)
 	}
@@ -262,11 +266,7 @@ func (s *Sessions) End(ctx context.Context, scope Scope, drop bool) error {
 		}
 		s.take(o.at)
 		s.mu.Unlock()
-		if err := s.shut(ctx, o, Ended); err != nil || !drop {
-			return err
-		}
-		_, err = s.home.Do(ctx, &Request{Scope: scope, Op: OpDrop{}})
-		return err
+		return s.shut(ctx, o, Ended, drop)
 	}
 }
 
@@ -300,7 +300,7 @@ func (s *Sessions) shutAll(ctx context.Context, why Reason, which func(*opened) 
 	}
 	s.mu.Unlock()
 	for _, o := range all {
-		if e := s.shut(ctx, o, why); e != nil {
+		if e := s.shut(ctx, o, why, false); e != nil {
 			err = errors.Join(err, fmt.Errorf("closing %s: %w", o.scope.Key(), e))
 			continue
 		}
