@@ -36,6 +36,9 @@ func TestMigrateBesideWriters(t *testing.T) {
 		}
 	}
 	stop := make(chan struct{})
+	// They write as the copying goes on: it has to catch up, and is not outrun by
+	// writers who are faster than any copying.
+	turns := make(chan struct{}, 300)
 	var writers sync.WaitGroup
 	for w := range 3 {
 		r := rand.New(rand.NewPCG(seed, uint64(w)))
@@ -44,7 +47,7 @@ func TestMigrateBesideWriters(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				default:
+				case <-turns:
 				}
 				id := fmt.Sprint("k", 3*r.IntN(150)+w) // each has its own
 				var err error
@@ -72,6 +75,12 @@ func TestMigrateBesideWriters(t *testing.T) {
 		run, cancel := context.WithCancel(ctx)
 		steps, end := 0, r.IntN(40)
 		rep, err := Migrate(run, dir, to, &MigrateOptions{Progress: func(string, int64, int64) {
+			for range 100 {
+				select {
+				case turns <- struct{}{}:
+				default:
+				}
+			}
 			if steps++; steps == end {
 				cancel()
 			}
