@@ -22,6 +22,7 @@ const module = "github.com/varve-db/varve"
 // stands above it here; a package below an entry belongs to that entry.
 var order = []string{
 	"internal/errs",
+	"internal/refs",
 	"internal/vfs",
 	"internal/docfile",
 	"internal/record",

@@ -146,11 +146,4 @@ func (f *file) damaged(off int64, err error) error {
 }
 
 // guard runs what reads the mapping, and turns a fault into an error.
-func (f *file) guard(read func() error) error {
-	err := vfs.Guard(read)
-	var at *errs.CorruptionError
-	if errors.Is(err, errs.ErrCorrupt) && !errors.As(err, &at) {
-		return f.damaged(-1, err)
-	}
-	return err
-}
+func (f *file) guard(read func() error) error { return vfs.GuardFile(f.name, read) }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/refs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -20,7 +21,7 @@ type level struct {
 	f     *file
 	x     extra
 	next  bool // the FAISS file still has the name that it had before the mapping was there
-	refs  atomic.Int64
+	refs  refs.Count
 	first [kinds + 1]int64 // row at which each kind begins, and the number of rows
 
 	once sync.Mutex
@@ -140,20 +141,10 @@ func (l *level) key(kind Kind, row int64) (string, int64, error) {
 	return key, id, nil
 }
 
-func (l *level) retain() bool {
-	for {
-		n := l.refs.Load()
-		if n <= 0 {
-			return false
-		}
-		if l.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
+func (l *level) retain() bool { return l.refs.Retain() }
 
 func (l *level) release() error {
-	if l == nil || l.refs.Add(-1) != 0 {
+	if l == nil || !l.refs.Release() {
 		return nil
 	}
 	err := l.t.Release()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/refs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -21,7 +22,7 @@ type Set struct {
 	shape            // rows are the live ones of both
 	lsn    uint64
 	count  [kinds]int64
-	refs   atomic.Int64
+	refs   refs.Count
 
 	once   sync.Mutex
 	hidden bitmap // of the base's rows, those that the delta hides; nil before ready
@@ -52,7 +53,7 @@ func Load(fsys vfs.FS, dir, store string, prev *Set) (s *Set, err error) {
 // Empty is a set without files.
 func Empty() *Set {
 	s := &Set{}
-	s.refs.Store(1)
+	s.refs.Start()
 	return s
 }
 
@@ -104,7 +105,7 @@ func openLevel(fsys vfs.FS, dir, store string, i int, prev *Set) (*level, error)
 		return nil, err
 	}
 	l := &level{t: t}
-	l.refs.Store(1)
+	l.refs.Start()
 	if got := t.Meta().Store; got != store {
 		return nil, errors.Join(fmt.Errorf("%s %w: it says %s, this is %s", t.Name(), ErrForeign, got, store), l.release())
 	}
@@ -276,21 +277,11 @@ func (s *Set) Row(dst []byte, kind Kind, key string) (_ []byte, id int64, ok boo
 }
 
 // Retain takes another reference. It fails when the last one is gone.
-func (s *Set) Retain() bool {
-	for {
-		n := s.refs.Load()
-		if n <= 0 {
-			return false
-		}
-		if s.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
+func (s *Set) Retain() bool { return s.refs.Retain() }
 
 // Release gives a reference back; the last one unmaps the files.
 func (s *Set) Release() error {
-	if s.refs.Add(-1) != 0 {
+	if !s.refs.Release() {
 		return nil
 	}
 	return errors.Join(s.levels[base].release(), s.levels[delta].release())

@@ -14,6 +14,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/refs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -33,7 +34,7 @@ type Table struct {
 	edges    []atomic.Pointer[edge]
 	newlines atomic.Pointer[[]uint32] // before each block; see ordinal.go
 	end      [endWidth]byte
-	refs     atomic.Int64
+	refs     refs.Count
 }
 
 // edge holds the first and last key of a section, behind their opening quotes.
@@ -60,7 +61,7 @@ func Open(fsys vfs.FS, dir, name string, sch *Schema) (*Table, error) {
 		return nil, fmt.Errorf("map %s: %w", name, err)
 	}
 	t := &Table{name: name, sch: sch, mapping: m, file: info, data: m.Bytes()}
-	t.refs.Store(1)
+	t.refs.Start()
 	if err := t.guard(t.readEnd); err != nil {
 		_ = m.Close()
 		return nil, err
@@ -160,21 +161,11 @@ func appendHash(dst []byte, v uint64) []byte {
 }
 
 // Retain takes another reference. It fails when the last one is gone.
-func (t *Table) Retain() bool {
-	for {
-		n := t.refs.Load()
-		if n <= 0 {
-			return false
-		}
-		if t.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
+func (t *Table) Retain() bool { return t.refs.Retain() }
 
 // Release gives a reference back; the last one unmaps the file.
 func (t *Table) Release() error {
-	if t.refs.Add(-1) == 0 {
+	if t.refs.Release() {
 		return t.mapping.Close()
 	}
 	return nil
@@ -205,14 +196,7 @@ func (t *Table) damaged(off int64, err error) error {
 }
 
 // guard runs f, which reads the mapping, and turns a fault into an error.
-func (t *Table) guard(f func() error) error {
-	err := vfs.Guard(f)
-	var at *errs.CorruptionError
-	if errors.Is(err, errs.ErrCorrupt) && !errors.As(err, &at) {
-		return t.damaged(-1, err)
-	}
-	return err
-}
+func (t *Table) guard(f func() error) error { return vfs.GuardFile(t.name, f) }
 
 // missing reports whether err says that there is no such file.
 func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

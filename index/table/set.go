@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"github.com/varve-db/varve/internal/refs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -26,7 +27,7 @@ type Set struct {
 	sch         *Schema
 	base, delta *Table // either may be nil, the delta only with the base
 	lsn         uint64
-	refs        atomic.Int64
+	refs        refs.Count
 }
 
 // Want is what Load has to find.
@@ -155,7 +156,7 @@ func (s *Set) Stands(fsys vfs.FS, dir string) bool {
 // Empty is a set without files, covering everything below lsn.
 func Empty(sch *Schema, lsn uint64) *Set {
 	s := &Set{sch: sch, lsn: lsn}
-	s.refs.Store(1)
+	s.refs.Start()
 	return s
 }
 
@@ -167,7 +168,7 @@ func newSet(sch *Schema, base, delta *Table) *Set {
 	if delta != nil {
 		s.lsn = delta.meta.LSN
 	}
-	s.refs.Store(1)
+	s.refs.Start()
 	return s
 }
 
@@ -198,21 +199,11 @@ func (s *Set) Count(sec int) int64 {
 }
 
 // Retain takes another reference. It fails when the last one is gone.
-func (s *Set) Retain() bool {
-	for {
-		n := s.refs.Load()
-		if n <= 0 {
-			return false
-		}
-		if s.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
+func (s *Set) Retain() bool { return s.refs.Retain() }
 
 // Release gives a reference back; the last one unmaps the files.
 func (s *Set) Release() error {
-	if s.refs.Add(-1) != 0 {
+	if !s.refs.Release() {
 		return nil
 	}
 	var err error

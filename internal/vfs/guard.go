@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -29,4 +30,15 @@ func Guard(f func() error) (err error) {
 		err = fmt.Errorf("%w: a mapped file was cut short while it was read: %v", errs.ErrCorrupt, fault)
 	}()
 	return f()
+}
+
+// GuardFile is Guard for what reads the mapping of one file: a fault becomes an
+// error that names it.
+func GuardFile(name string, f func() error) error {
+	err := Guard(f)
+	var at *errs.CorruptionError
+	if errors.Is(err, errs.ErrCorrupt) && !errors.As(err, &at) {
+		return &errs.CorruptionError{Path: name, Offset: -1, Err: err}
+	}
+	return err
 }
