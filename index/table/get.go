@@ -14,20 +14,29 @@ func (t *Table) get(dst []byte, sec int, enc string) (_ []byte, ok bool, err err
 		return dst, false, nil
 	}
 	err = t.guard(func() error {
-		var buf [128]byte
-		k := append(buf[:0], enc...)
-		f, err := t.find(sec, k)
-		if err != nil || f.start == f.end {
-			return err
-		}
-		v, err := t.value(f.start, f.end, len(k))
-		if err != nil {
-			return err
-		}
-		dst, ok = append(dst, v...), true
-		return nil
+		var start int
+		var err error
+		dst, start, err = t.lookup(dst, sec, enc)
+		ok = start >= 0
+		return err
 	})
 	return dst, ok, err
+}
+
+// lookup appends the value of a key and says where its line begins, -1 if it has
+// none. Called under guard.
+func (t *Table) lookup(dst []byte, sec int, enc string) (_ []byte, start int, err error) {
+	var buf [128]byte
+	k := append(buf[:0], enc...)
+	f, err := t.find(sec, k)
+	if err != nil || f.start == f.end {
+		return dst, -1, err
+	}
+	v, err := t.value(f.start, f.end, len(k))
+	if err != nil {
+		return dst, -1, err
+	}
+	return append(dst, v...), f.start, nil
 }
 
 // value is the value on a line whose written key has n bytes.

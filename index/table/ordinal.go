@@ -54,18 +54,11 @@ func (t *Table) FindEncoded(dst []byte, sec int, enc string) (line int64, value 
 		if err != nil {
 			return err
 		}
-		var buf [128]byte
-		k := append(buf[:0], enc...)
-		f, err := t.find(sec, k)
-		if err != nil || f.start == f.end {
+		var start int
+		if dst, start, err = t.lookup(dst, sec, enc); err != nil || start < 0 {
 			return err
 		}
-		v, err := t.value(f.start, f.end, len(k))
-		if err != nil {
-			return err
-		}
-		dst = append(dst, v...)
-		line = t.before(c, f.start) - t.before(c, int(t.sections[sec].start))
+		line = t.before(c, start) - t.before(c, int(t.sections[sec].start))
 		return nil
 	})
 	return line, dst, err
