@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -15,37 +16,18 @@ func (r repairStore) Revector(ctx context.Context) error { return r.st.revector(
 // revector makes all vectors anew, whatever those that stand say of themselves;
 // these stay until the new ones are complete.
 func (st *Store) revector(ctx context.Context, why error) error {
-	if err := st.log.LockFlush(ctx); err != nil {
-		return err
-	}
-	defer st.log.UnlockFlush()
-	if err := st.sight(ctx); err != nil {
-		return err
-	}
-	idx := st.state.Set()
-	if idx == nil {
-		return ErrClosed
-	}
-	defer idx.Release()
-	to := st.log.AppliedMark()
-	list, _, err := st.stateAt(ctx, idx.LSN(), to.LSN)
-	if err != nil {
-		return err
-	}
-	set := vector.Empty()
-	defer func() { _ = set.Release() }()
-	at, _, err := st.writeOver(ctx, set, why, idx, to, list, true)
-	if err == nil && at == 0 {
-		err = vector.Remove(st.fs, st.dir) // no document has an embedding
-	}
-	if err != nil {
-		return err
-	}
-	st.vectors.rotten.Store(false)
-	st.vectors.mu.Lock()
-	defer st.vectors.mu.Unlock()
-	st.vectors.heal = healed{of: tablesOf(idx), view: at, upTo: to.LSN}
-	return nil
+	return st.completeVectors(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
+		set := vector.Empty()
+		defer func() { _ = set.Release() }()
+		at, _, err := st.writeOver(ctx, set, why, idx, to, list, true)
+		if err == nil && at == 0 {
+			err = vector.Remove(st.fs, st.dir) // no document has an embedding
+		}
+		if err == nil {
+			st.vectors.rotten.Store(false)
+		}
+		return at, err
+	})
 }
 
 func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error) {

@@ -129,10 +129,7 @@ func (st *Store) findDimension(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		*l = looked{of: of, at: max(l.at, idx.LSN()), dim: dim}
-		if dim == 0 {
-			l.at = idx.LSN()
-		}
+		*l = looked{of: of, at: idx.LSN(), dim: dim}
 	}
 	if l.dim != 0 {
 		return nil

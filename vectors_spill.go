@@ -41,6 +41,15 @@ func (st *Store) spillVectors(ctx context.Context, idx *index.Set, to wal.Mark, 
 // healVectors makes the vectors complete as of now, because somebody needs them
 // and the last round could not, or did not know.
 func (st *Store) healVectors(ctx context.Context) error {
+	return st.completeVectors(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
+		at, _, err := st.writeVectors(ctx, idx, to, list, false)
+		return at, err
+	})
+}
+
+// completeVectors has the vectors written as of now, under flush.lock, and
+// remembers that they are complete as of then.
+func (st *Store) completeVectors(ctx context.Context, write func(*index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
 	if err := st.log.LockFlush(ctx); err != nil {
 		return err
 	}
@@ -58,7 +67,7 @@ func (st *Store) healVectors(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at, _, err := st.writeVectors(ctx, idx, to, list, false)
+	at, err := write(idx, to, list)
 	if err != nil {
 		return err
 	}
