@@ -215,17 +215,8 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 // of sessions and categories, which assemblies have not, pass none. See
 // Store.Memories.
 func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
-	return func(yield func(Assembly, error) bool) {
-		st := as.st
-		if err := st.begun(); err != nil {
-			yield(Assembly{}, err)
-			return
-		}
-		defer st.ended()
-		if err := st.sight(ctx); err != nil {
-			yield(Assembly{}, err)
-			return
-		}
+	st := as.st
+	return reading(ctx, st, func(yield func(Assembly, error) bool) {
 		f := filtersOf(filters)
 		if f.session != nil || f.category != nil {
 			return
@@ -241,7 +232,7 @@ func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assem
 				return
 			}
 		}
-	}
+	})
 }
 
 // yieldAssembly yields one that is still there.
@@ -274,18 +265,9 @@ func (as Assemblies) Count(ctx context.Context) (int64, error) {
 
 // Containing yields the assemblies that contain a memory, by id. It reads no other.
 func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[Assembly, error] {
-	return func(yield func(Assembly, error) bool) {
-		st := as.st
-		if err := st.begun(); err != nil {
-			yield(Assembly{}, err)
-			return
-		}
-		defer st.ended()
-		err := st.sight(ctx)
-		var ids []string
-		if err == nil {
-			ids, _, err = st.containing(memory)
-		}
+	st := as.st
+	return reading(ctx, st, func(yield func(Assembly, error) bool) {
+		ids, _, err := st.containing(memory)
 		if err != nil {
 			yield(Assembly{}, err)
 			return
@@ -301,7 +283,7 @@ func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[As
 				return
 			}
 		}
-	}
+	})
 }
 
 // History yields the versions of an assembly that are still kept; see Store.History.

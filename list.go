@@ -19,17 +19,23 @@ import (
 // One that cannot be read yields its error and the rest goes on. What is
 // written meanwhile is seen or not.
 func (st *Store) Memories(ctx context.Context, filters ...Filter) iter.Seq2[Memory, error] {
-	return func(yield func(Memory, error) bool) {
+	return reading(ctx, st, func(yield func(Memory, error) bool) { st.each(ctx, filtersOf(filters), yield) })
+}
+
+// reading is an operation that yields what there is as of its beginning or later.
+func reading[T any](ctx context.Context, st *Store, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		if err := st.begun(); err != nil {
-			yield(Memory{}, err)
+			yield(none, err)
 			return
 		}
 		defer st.ended()
 		if err := st.sight(ctx); err != nil {
-			yield(Memory{}, err)
+			yield(none, err)
 			return
 		}
-		st.each(ctx, filtersOf(filters), yield)
+		each(yield)
 	}
 }
 
