@@ -55,7 +55,7 @@ func (e *MissingMembersError) Unwrap() error { return ErrNotFound }
 
 // AllowMissing lets an assembly name memories that are not there. It is no
 // condition: imports need it, and verify reports such members.
-func AllowMissing() Cond { return func(c *conditions) { c.missing = true } }
+func AllowMissing() Cond { return condFunc(func(c *conditions) { c.missing = true }) }
 
 // Put stores an assembly and returns it as stored, with its id, times, composite
 // and Version. Memories that it takes in must be there (*MissingMembersError), but
@@ -218,7 +218,7 @@ func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assem
 	st := as.st
 	return reading(ctx, st, func(yield func(Assembly, error) bool) {
 		f := filtersOf(filters)
-		if f.session != nil || f.category != nil {
+		if f.session != nil || f.reads() {
 			return
 		}
 		for id, err := range st.ids(ctx, st.assemblies, f) {

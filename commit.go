@@ -136,9 +136,7 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 			if ops[j].conds.any() {
 				return &BatchError{Index: j, Key: ops[j].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", ErrInvalid)}
 			}
-			if ops[i].conds.any() {
-				ops[j].conds, ops[i].conds = ops[i].conds, conditions{}
-			}
+			ops[j].conds.inherit(&ops[i].conds)
 			continue
 		}
 		prepared[i].wanted = true
@@ -250,6 +248,11 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	if found && old.expired(now) {
 		visible = 0
 	}
+	if visible != 0 {
+		if err := admits(o.conds.session, old.line.SessionID); err != nil {
+			return err
+		}
+	}
 	if err := o.conds.holds(visible, old.line.UpdatedAt); err != nil {
 		return err
 	}
@@ -280,6 +283,9 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 		}
 	}
 	m := o.memory
+	if err := join(o.conds.session, m); err != nil {
+		return err
+	}
 	if values.scratch == nil {
 		values.scratch = make([]byte, 0, 8<<10)
 	}

@@ -282,7 +282,7 @@ func (st *Store) inParts(ids []string, write func(ids []string) (int64, error)) 
 
 // setEmbeddings gives memories whose contents are still these their vectors.
 func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[string]string, known embedded) (n int64, err error) {
-	err = st.transact(ctx, func(tx *Tx) error {
+	err = st.transact(ctx, nil, func(tx *Tx) error {
 		n = 0
 		for _, id := range ids {
 			text, ok := contents[id]
@@ -300,7 +300,7 @@ func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[s
 				continue // somebody was faster; whoever changed the content has asked for its vector
 			}
 			setEmbedding(&m, known[text])
-			tx.put(&m)
+			tx.put(&m, conditions{})
 			n++
 		}
 		return nil

@@ -37,6 +37,7 @@ type (
 	FieldError      = errs.FieldError
 	LockError       = errs.LockError
 	BatchError      = errs.BatchError
+	SessionError    = errs.SessionError
 	TruncatedError  = errs.TruncatedError
 	MovedError      = errs.MovedError
 	DiskFullError   = errs.DiskFullError

@@ -8,7 +8,11 @@ import (
 )
 
 // Filter chooses memories. Several filters all have to pass.
-type Filter func(*filters)
+type Filter interface{ choose(*filters) }
+
+type filterFunc func(*filters)
+
+func (f filterFunc) choose(list *filters) { f(list) }
 
 type filters struct {
 	session  *string
@@ -17,33 +21,35 @@ type filters struct {
 	prefix   string
 	after    string
 	category *string
+	key      *string
 	expired  bool // pass too
 }
 
-// InSession passes the memories of one session.
-func InSession(id string) Filter { return func(f *filters) { f.session = &id } }
-
 // Since passes what was written at this time or later.
-func Since(t time.Time) Filter { return func(f *filters) { f.since = t } }
+func Since(t time.Time) Filter { return filterFunc(func(f *filters) { f.since = t }) }
 
 // Until passes what was written before this time.
-func Until(t time.Time) Filter { return func(f *filters) { f.until = t } }
+func Until(t time.Time) Filter { return filterFunc(func(f *filters) { f.until = t }) }
 
 // WithPrefix passes ids that begin with this.
-func WithPrefix(p string) Filter { return func(f *filters) { f.prefix = p } }
+func WithPrefix(p string) Filter { return filterFunc(func(f *filters) { f.prefix = p }) }
 
 // After passes ids behind this one, in the order in which they are listed: to
 // go on where a listing was left.
-func After(id string) Filter { return func(f *filters) { f.after = id } }
+func After(id string) Filter { return filterFunc(func(f *filters) { f.after = id }) }
 
 // InCategory passes the memories whose metadata has this category. Unlike the
 // other filters it reads the documents.
-func InCategory(c string) Filter { return func(f *filters) { f.category = &c } }
+func InCategory(c string) Filter { return filterFunc(func(f *filters) { f.category = &c }) }
+
+// WithKey passes the memories whose metadata has this key. It reads the documents,
+// as InCategory does.
+func WithKey(k string) Filter { return filterFunc(func(f *filters) { f.key = &k }) }
 
 func filtersOf(list []Filter) filters {
 	var f filters
 	for _, g := range list {
-		g(&f)
+		g.choose(&f)
 	}
 	return f
 }
@@ -65,10 +71,13 @@ func (f *filters) line(id string, e *index.Entry, now time.Time) bool {
 
 // all says that every live memory passes.
 func (f *filters) all() bool {
-	return f.session == nil && f.since.IsZero() && f.until.IsZero() && f.prefix == "" && f.after == "" && f.category == nil
+	return f.session == nil && f.since.IsZero() && f.until.IsZero() && f.prefix == "" && f.after == "" && !f.reads()
 }
+
+// reads says that the documents have to be read.
+func (f *filters) reads() bool { return f.category != nil || f.key != nil }
 
 // memory judges what only the document knows.
 func (f *filters) memory(m *Memory) bool {
-	return f.category == nil || m.Category() == *f.category
+	return (f.category == nil || m.Category() == *f.category) && (f.key == nil || m.Key() == *f.key)
 }

@@ -21,14 +21,20 @@ type cached struct {
 	created time.Time
 	updated time.Time
 	vector  int64
+	session string
+	size    int64
 	swaps   uint64
 }
 
-// Get returns a memory, or ErrNotFound. It never writes; see Touch.
-func (st *Store) Get(ctx context.Context, id string) (Memory, error) {
+// Get returns a memory, or ErrNotFound; with InSession ErrSession when it is not of
+// that session. It never writes; see Touch.
+func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memory, error) {
 	v, err := st.get(ctx, st.memories, id)
 	if err != nil {
 		return Memory{}, err
+	}
+	if err := admits(sessionOf(in), v.line.SessionID); err != nil {
+		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), err)
 	}
 	return st.decode(id, v)
 }
@@ -94,6 +100,7 @@ func (st *Store) load(ctx context.Context, k *kind, id string) (version, error) 
 			v := version{lsn: c.lsn, doc: c.doc}
 			v.line.ExpiresAt, v.line.CreatedAt, v.line.UpdatedAt = c.expires, c.created, c.updated
 			v.line.Version, v.line.VectorID = c.lsn, c.vector
+			v.line.SessionID, v.line.Size = c.session, c.size
 			return v, nil
 		}
 	}
@@ -103,7 +110,8 @@ func (st *Store) load(ctx context.Context, k *kind, id string) (version, error) 
 		return v, err
 	}
 	if int64(len(v.doc)) < st.o.CacheBytes/4 {
-		st.cache.Set(k.cacheKey(id), &cached{kind: k, lsn: v.lsn, doc: v.doc, expires: v.line.ExpiresAt, created: v.line.CreatedAt, updated: v.line.UpdatedAt, vector: vectorNumber(&v.line), swaps: swaps})
+		st.cache.Set(k.cacheKey(id), &cached{kind: k, lsn: v.lsn, doc: v.doc, expires: v.line.ExpiresAt, created: v.line.CreatedAt, updated: v.line.UpdatedAt, vector: vectorNumber(&v.line),
+			session: v.line.SessionID, size: int64(len(v.doc)), swaps: swaps})
 	}
 	return v, nil
 }

@@ -81,7 +81,7 @@ func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
 		return st.state.Live(record.Memory), nil
 	}
 	var n int64
-	if f.category != nil {
+	if f.reads() {
 		var first error
 		st.each(ctx, f, func(_ Memory, err error) bool {
 			if err == nil {

@@ -74,7 +74,7 @@ func (b *Batch) Len() int { return len(b.ops) }
 // Apply writes the batch as one commit. An error that is about one operation is
 // a *BatchError with its index; then nothing was written. A batch may be
 // applied again after an error.
-func (st *Store) Apply(ctx context.Context, b *Batch) error {
+func (st *Store) Apply(ctx context.Context, b *Batch, in ...SessionOption) error {
 	if err := st.begun(); err != nil {
 		return err
 	}
@@ -82,5 +82,7 @@ func (st *Store) Apply(ctx context.Context, b *Batch) error {
 	if err := st.writable(); err != nil {
 		return err
 	}
-	return st.embedAndCommit(ctx, append([]op(nil), b.ops...), nil, 0, nil)
+	ops := append([]op(nil), b.ops...)
+	confine(ops, sessionOf(in))
+	return st.embedAndCommit(ctx, ops, nil, 0, nil)
 }

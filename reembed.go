@@ -248,7 +248,7 @@ func (r *reembed) write(ctx context.Context, list []computedVector) error {
 
 // writeSome does so in one commit, and says which have changed.
 func (r *reembed) writeSome(ctx context.Context, ids []string, vectors map[string]computedVector) (n int64, changed []string, err error) {
-	err = r.st.transact(ctx, func(tx *Tx) error {
+	err = r.st.transact(ctx, nil, func(tx *Tx) error {
 		changed, n = nil, 0
 		for _, id := range ids {
 			m, err := tx.Get(id)
@@ -268,7 +268,7 @@ func (r *reembed) writeSome(ctx context.Context, ids []string, vectors map[strin
 				continue
 			}
 			setEmbedding(&m, vectors[id].vector)
-			tx.put(&m)
+			tx.put(&m, conditions{})
 			n++
 		}
 		return nil

@@ -35,7 +35,7 @@ func (r *contentReader) read(ctx context.Context, l listing) bool {
 	if r.err = ctx.Err(); r.err != nil {
 		return false
 	}
-	if r.f.category == nil {
+	if !r.f.reads() {
 		if content, ok := r.quick(ctx, &l); ok {
 			r.take(l.id, content)
 			return true

@@ -32,7 +32,7 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, le
 				q.Keys = append(q.Keys, id)
 			}
 		}
-		if f.category != nil {
+		if f.reads() {
 			q.Accept = st.passes(ctx, f, bad)
 		}
 	case !f.all() || st.anyExpiry(ctx):
@@ -66,7 +66,7 @@ func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(i
 		if !f.line(id, &v.line, st.o.Clock()) || f.after != "" && !behind(id, f.after) {
 			return false, nil
 		}
-		if f.category == nil {
+		if !f.reads() {
 			return true, nil
 		}
 		m, err := st.Get(ctx, id)

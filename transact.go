@@ -16,20 +16,26 @@ var ErrSkip = errors.New("skip")
 // Tx reads several memories and assemblies and writes several, in one commit. It
 // is used in the function of Transact only, by one goroutine.
 type Tx struct {
-	st     *Store
-	ctx    context.Context
-	seen   reads
-	listed wal.LSN
-	ops    []op
-	wrote  map[string]int // by key
+	st      *Store
+	ctx     context.Context
+	session *string // that it is confined to
+	seen    reads
+	listed  wal.LSN
+	ops     []op
+	wrote   map[string]int // by key
 }
 
 // Transact runs a function that reads and writes through tx, and commits what
 // it wrote if everything that it read is still so at that moment; otherwise the
 // function runs again. It must not do anything else that cannot be repeated.
 // Within one run, two reads may see different moments; a run that did is not
-// committed.
-func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error) error {
+// committed. With InSession the transaction neither reads nor writes the memories of
+// any other session.
+func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...SessionOption) error {
+	return st.transactIn(ctx, sessionOf(in), f)
+}
+
+func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *Tx) error) error {
 	if err := st.begun(); err != nil {
 		return err
 	}
@@ -37,21 +43,22 @@ func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error) error {
 	if err := st.writable(); err != nil {
 		return err
 	}
-	return st.transact(ctx, f)
+	return st.transact(ctx, session, f)
 }
 
-func (st *Store) transact(ctx context.Context, f func(tx *Tx) error) error {
+func (st *Store) transact(ctx context.Context, session *string, f func(tx *Tx) error) error {
 	known := embedded{} // the function may run again with the same texts
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		tx := &Tx{st: st, ctx: ctx, seen: reads{}, wrote: map[string]int{}}
+		tx := &Tx{st: st, ctx: ctx, session: session, seen: reads{}, wrote: map[string]int{}}
 		err := f(tx)
 		if errors.Is(err, ErrSkip) || err == nil && len(tx.ops) == 0 {
 			return nil
 		}
 		if err == nil {
+			confine(tx.ops, session)
 			err = st.embedAndCommit(ctx, tx.ops, tx.seen, tx.listed, known)
 		}
 		var conflict *wal.ConflictError
@@ -66,9 +73,10 @@ func (st *Store) transact(ctx context.Context, f func(tx *Tx) error) error {
 // Update changes one memory by a function, which may run again when somebody
 // else changes it meanwhile. ErrNotFound if there is none; ErrSkip, returned by
 // the function, writes nothing. It returns the memory as it is then.
-func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error) (Memory, error) {
+func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error, conds ...Cond) (Memory, error) {
 	var result Memory
-	err := st.Transact(ctx, func(tx *Tx) error {
+	c := conditionsOf(conds)
+	err := st.transactIn(ctx, c.session, func(tx *Tx) error {
 		m, err := tx.Get(id)
 		if err != nil {
 			return err
@@ -81,7 +89,7 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error)
 			return &FieldError{Field: "id", Value: quote(m.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", ErrInvalid, quote(id))}
 		}
 		result = m
-		tx.put(&result)
+		tx.put(&result, c)
 		return nil
 	})
 	if err != nil {
@@ -101,6 +109,9 @@ func (tx *Tx) Get(id string) (Memory, error) {
 	v, err := tx.load(tx.st.memories, id)
 	if err != nil {
 		return Memory{}, err
+	}
+	if err := admits(tx.session, v.line.SessionID); err != nil {
+		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), err)
 	}
 	return tx.st.decode(id, v)
 }
@@ -148,7 +159,7 @@ func (tx *Tx) see(key string, v wal.LSN) error {
 }
 
 // Put writes a memory; its id is set if it had none.
-func (tx *Tx) Put(m Memory) (Memory, error) {
+func (tx *Tx) Put(m Memory, conds ...Cond) (Memory, error) {
 	m = *m.Clone()
 	if m.ID == "" {
 		id, err := tx.st.newID()
@@ -157,18 +168,25 @@ func (tx *Tx) Put(m Memory) (Memory, error) {
 		}
 		m.ID = id
 	}
-	tx.put(&m)
+	c := conditionsOf(conds)
+	if c.session == nil {
+		c.session = tx.session
+	}
+	if err := join(c.session, &m); err != nil {
+		return Memory{}, fmt.Errorf("memory %s: %w", quote(m.ID), err)
+	}
+	tx.put(&m, c)
 	return m, nil
 }
 
-func (tx *Tx) put(m *Memory) { tx.add(op{id: m.ID, memory: m}) }
+func (tx *Tx) put(m *Memory, c conditions) { tx.add(op{id: m.ID, memory: m, conds: c}) }
 
 // Delete deletes a memory; ErrNotFound if there is none.
-func (tx *Tx) Delete(id string) error {
+func (tx *Tx) Delete(id string, conds ...Cond) error {
 	if _, err := tx.Get(id); err != nil {
 		return err
 	}
-	tx.add(op{id: id})
+	tx.add(op{id: id, conds: conditionsOf(conds)})
 	return nil
 }
 
@@ -223,6 +241,14 @@ func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 		if tx.listed == 0 {
 			tx.listed = tx.st.log.Applied()
 		}
-		tx.st.each(tx.ctx, filtersOf(filters), yield)
+		f := filtersOf(filters)
+		if tx.session != nil {
+			if f.session != nil && *f.session != *tx.session {
+				yield(Memory{}, &SessionError{Session: *f.session, Wanted: *tx.session})
+				return
+			}
+			f.session = tx.session
+		}
+		tx.st.each(tx.ctx, f, yield)
 	}
 }

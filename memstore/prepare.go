@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
@@ -120,8 +121,7 @@ func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	return ok && docfile.EqualFloats(raw, m.Embedding)
 }
 
-// checkSession refuses a session that the index could not file: by_session's
-// keys are <session> NUL <id>, so a NUL in the first would let two pairs meet.
+// checkSession refuses a session that the index could not file.
 func (m *Memory) checkSession(lim Limits) error {
 	v := m.Metadata[metadataSessionID]
 	s, ok := v.(string)
@@ -132,11 +132,8 @@ func (m *Memory) checkSession(lim Limits) error {
 		return &errs.FieldError{Field: metadataSessionPath, Value: errs.Quote(fmt.Sprint(v)), Err: fmt.Errorf("it is a %T, not a string", v)}
 	case len(s) > lim.IDBytes:
 		return &errs.FieldError{Field: metadataSessionPath, Value: errs.Quote(s), Limit: fmt.Sprintf("%d bytes", lim.IDBytes), Err: errs.ErrTooLarge}
-	}
-	for i := range len(s) {
-		if s[i] == 0 {
-			return &errs.FieldError{Field: metadataSessionPath, Value: errs.Quote(s), Err: errors.New("it contains NUL")}
-		}
+	case !utf8.ValidString(s):
+		return &errs.FieldError{Field: metadataSessionPath, Value: errs.Quote(s), Err: errors.New("it is not valid UTF-8")}
 	}
 	return nil
 }

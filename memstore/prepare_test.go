@@ -168,7 +168,7 @@ func TestPrepareRefuses(t *testing.T) {
 		{Memory{Metadata: map[string]any{"d": deep}}, Limits{}, "metadata.d[0][0]", "depth 100"},
 		{Memory{Metadata: map[string]any{"d": []any{[]any{}}}}, Limits{Depth: 3}, "metadata.d[0]", "depth 3"},
 		{Memory{Metadata: map[string]any{"session_id": 5}}, Limits{}, "metadata.session_id", ""},
-		{Memory{Metadata: map[string]any{"session_id": "a\x00b"}}, Limits{}, "metadata.session_id", ""},
+		{Memory{Metadata: map[string]any{"session_id": "a\xffb"}}, Limits{}, "metadata.session_id", ""},
 		{Memory{Metadata: map[string]any{"session_id": strings.Repeat("s", 1025)}}, Limits{}, "metadata.session_id", "1024 bytes"},
 		{Memory{Timestamp: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, Limits{}, "timestamp", "years 1 to 9999"},
 		{Memory{ExpiresAt: time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)}, Limits{}, "expires_at", "years 1 to 9999"},

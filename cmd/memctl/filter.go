@@ -13,14 +13,15 @@ import (
 
 // filterFlags choose memories, for list, search and export.
 type filterFlags struct {
-	session, category, prefix, after string
-	since, until                     string
+	session, category, key, prefix, after string
+	since, until                          string
 }
 
 func (f *filterFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.session, "session", "", "those of a `session`")
 	fl.StringVar(&f.category, "category", "", "those of a `category`")
+	fl.StringVar(&f.key, "key", "", "those with a `key` (metadata.key)")
 	fl.StringVar(&f.prefix, "prefix", "", "those whose id begins with this `text`")
 	fl.StringVar(&f.since, "since", "", "those written at this `time` or later: 2026-01-31, 2026-01-31T15:04:05Z, or 90m, 24h, 7d ago")
 	fl.StringVar(&f.until, "until", "", "those written before this `time`")
@@ -45,7 +46,10 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 	for _, s := range []struct {
 		flag, value string
 		filter      func(string) varve.Filter
-	}{{"session", f.session, varve.InSession}, {"category", f.category, varve.InCategory}, {"prefix", f.prefix, varve.WithPrefix}, {"after", f.after, varve.After}} {
+	}{
+		{"session", f.session, func(s string) varve.Filter { return varve.InSession(s) }},
+		{"category", f.category, varve.InCategory}, {"key", f.key, varve.WithKey}, {"prefix", f.prefix, varve.WithPrefix}, {"after", f.after, varve.After},
+	} {
 		if cmd.Flags().Changed(s.flag) {
 			all = append(all, s.filter(s.value))
 		}

@@ -124,6 +124,22 @@ func (e *LockError) Error() string {
 
 func (e *LockError) Unwrap() []error { return appendErr([]error{ErrLocked}, e.Err) }
 
+// SessionError says to which session a memory belongs, and to which a write or a
+// read was confined. It matches ErrSession.
+type SessionError struct {
+	Session string // the memory's, "" when it has none
+	Wanted  string
+}
+
+func (e *SessionError) Error() string {
+	if e.Session == "" {
+		return fmt.Sprintf("it belongs to no session, not to %s", Quote(e.Wanted))
+	}
+	return fmt.Sprintf("it belongs to session %s, not to %s", Quote(e.Session), Quote(e.Wanted))
+}
+
+func (e *SessionError) Unwrap() error { return ErrSession }
+
 // BatchError says which operation of a batch was refused.
 type BatchError struct {
 	Index int    // of the operation, from 0
