@@ -31,6 +31,7 @@ func command() error {
 	d := flag.Int("d", 768, "`dimensions`")
 	name := flag.String("metric", "ip", "`metric`, ip or l2")
 	rounds := flag.Int("rounds", 5, "`rounds`")
+	whole := flag.Bool("store", false, "measure a whole store instead of its vectors alone")
 	dir := flag.String("dir", ".", "a `folder` for the file; what is made in it is removed")
 	flag.Parse()
 	metric, err := vector.ParseMetric(*name)
@@ -47,7 +48,12 @@ func command() error {
 		if err != nil || n < 10 {
 			return fmt.Errorf("-n %s: a number of at least 10", s)
 		}
-		if err := measure(filepath.Join(work, s), n, *d, metric, *rounds); err != nil {
+		if *whole {
+			err = measureStore(filepath.Join(work, s), n, *d, *name, *rounds)
+		} else {
+			err = measure(filepath.Join(work, s), n, *d, metric, *rounds)
+		}
+		if err != nil {
 			return err
 		}
 	}
