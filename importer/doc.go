@@ -27,9 +27,12 @@
 //	assemblies/**.json, *.json      one assembly each: by its folder, by the index, or by assembly_id
 //	                                or memory_ids beside no content
 //	X.bak, X.json.bak               a copy of X.json, read only if X.json gives nothing
-//	faiss_index.bin.mapping.json    {id:int64}, assemblies as asm:<id>: the numbers of the vectors,
-//	id_to_index_mapping.json        and ids that exist nowhere (ghosts); the vectors themselves are
-//	id_to_index.json, mapping.json  in the memories. Here or in vector_index/
+//	faiss_index.bin.mapping.json    {id:int64}, assemblies as asm:<id>: the numbers of the vectors
+//	id_to_index_mapping.json        {id:int64}: their rows, if none of these is a number of the file
+//	id_to_index.json                {id:int64}: the one or the other, likewise
+//	mapping[.delta].json            {"ids":{…},"assemblies":{…},…}: ours, see package vector
+//	faiss_index*.bin, *.faiss       IndexFlatIP or IndexFlatL2 in an IndexIDMap or IndexIDMap2: the
+//	                                vectors, see below. All of these here or in vector_index/
 //	backups/ corrupted_backups/ ltm/   looked through: see Options.SetAside
 //	logs/merge_log*.jsonl           one event a line, see readMerges: into merged_from
 //	stats/assembly_activation_stats.json   {id:int}: into activation_count, where it is larger
@@ -40,6 +43,18 @@
 //	{"session_id":…,"memories":{category:{key:{"value","timestamp","category"[,"metadata"]}}}}
 //
 // JSONL: one memory or assembly a line, also what memctl export writes.
+//
+// # Vectors
+//
+// The document counts. One without an embedding gets that of its row in the vector
+// file, as the file has it (KindVector): of length 1 from an IndexFlatIP, as it was
+// given to an IndexFlatL2. A row that is neither the embedding nor that of length 1
+// is stale (KindStale). An id that a mapping names and nobody has is a ghost, and so
+// is a row that belongs to nobody. Whose a row is: that of whom its number is the
+// md5; else of whom the first mapping that names it says so; two claims make
+// it nobody's. Where documents have embeddings, but none of the file's dimension,
+// nothing is taken from it. A file that is damaged, or another sort of index, is reported
+// (KindVectors) and not used.
 //
 // # What holds
 //
@@ -62,13 +77,14 @@
 //     unless the memory is nowhere else and Options.SetAside says so.
 //   - A merge that its system did not finish leaves its sources: they are taken,
 //     and reported. Nothing is merged or deleted here.
-//   - The order is that of the names, so that two runs give the same, and ids
+//   - The order is that of the names, and where there is a vector file those without
+//     an embedding come behind those that have one; so two runs give the same. Ids
 //     that are made up are made from the content: a second run adds only what is new.
 //   - Numbers are passed as they are written: integers beyond 2^53 stay integers.
 //     The number of a vector is passed on (Item.VectorID) if it is an integer above 0
 //     and no other id has it.
-//   - Held in memory: names, ids, numbers, the index's paths, the merge log, and
-//     one document.
+//   - Held in memory: names, ids, numbers, the index's paths, the merge log, 25 bytes
+//     for each row of a vector file, and one document.
 //
 // Naive times of Synthians and JSONL are passed as they are written, because
 // memstore and assembly read them; those of Vizor become UTC by Options.Location.

@@ -45,6 +45,10 @@ type Item struct {
 	Note     string // what a reader would not expect, "" mostly
 	VectorID int64  // the number of its vector in the source, 0: none that could be kept
 
+	// Vector says that the document had no embedding, and has that of the vector
+	// file now; see KindVector.
+	Vector bool
+
 	names []string // the members, where they are known already
 }
 
@@ -67,6 +71,9 @@ const (
 	KindMember    Kind = "missing member" // an assembly names memories that the source has not
 	KindMerge     Kind = "merge"          // what a merge log says and the assemblies do not
 	KindNumber    Kind = "vector number"  // two vectors with one number
+	KindVector    Kind = "vector taken"   // a document without an embedding got that of the vector file
+	KindStale     Kind = "stale vector"   // the vector file has another one than the document, which counts
+	KindVectors   Kind = "vector file"    // it cannot be read, or not be used
 	KindIndex     Kind = "index"          // index, mapping, merge log or stats cannot be read to the end
 	KindNotMemory Kind = "not a memory"
 )

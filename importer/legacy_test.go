@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/vector"
 )
 
 // legacy generates the files of a store that has all that those systems kept:
@@ -62,7 +63,7 @@ func legacy() map[string]string {
 	files["memory_index.json"] = text(index)
 	files["faiss_index.bin.mapping.json"] = text(md5s)
 	files["id_to_index_mapping.json"] = text(ordinals)
-	files["faiss_index.bin"] = "IxMp"
+	files["faiss_index.bin"] = faissFile("IxMp", vector.IP, 2, []int64{md5s["m00"], md5s["asm:asm:form1"], 1 << 59}, []float32{0, 1, 0.6, 0.8, 1, 0})
 	return files
 }
 
@@ -112,7 +113,7 @@ func TestLegacyAssemblies(t *testing.T) {
 		"corrupt assemblies/broken.json", "not a memory assemblies/notes.txt", "missing memory_index.json asm:nofile",
 		"index logs/merge_log.jsonl:4", "ghost logs/merge_log.jsonl asm:a", "ghost logs/merge_log.jsonl asm:vanished",
 		"merge assemblies/asm-src.json asm:src taken", "ghost stats/assembly_activation_stats.json asm:nobody",
-		"ghost faiss_index.bin.mapping.json ghost",
+		"ghost faiss_index.bin.mapping.json ghost", "ghost faiss_index.bin",
 	)
 	one, it := g.assembly(t, "asm:form1")
 	if !slices.Equal(one.MemoryIDs, []string{"m00", "m01", "gone"}) || one.ActivationCount != 12 || one.MergedFrom != nil ||
@@ -206,7 +207,7 @@ func TestCopiesInsideAssemblies(t *testing.T) {
 func TestContestedNumbers(t *testing.T) {
 	g := drain(t, tree(t, "a.json", mem("a"), "b.json", mem("b"), "c.json", mem("c"), "d.json", mem("d"), "id_to_index.json", `{"a":5,"b":5,"c":6,"d":-1}`,
 		"faiss_index.bin.mapping.json", `{"c":9223372036854775806,"d":1e3}`), "", Options{})
-	g.expect(t, "vector number id_to_index.json b taken")
+	g.expect(t, "vector number id_to_index.json b taken", "vector number faiss_index.bin.mapping.json d taken")
 	for id, want := range map[string]int64{"a": 0, "b": 0, "c": 9223372036854775806, "d": 0} {
 		if got := g.item(id).VectorID; got != want {
 			t.Errorf("%s has the number %d, not %d", id, got, want)

@@ -1,92 +1,189 @@
 package importer
 
 import (
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
+	"math/big"
+	"path"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/vector"
 )
 
-// mappingNames are the files that map an id to its number in the vector file.
-// The vectors are in the memories themselves; what matters here are ids that
-// are nowhere else: somebody may miss them.
-var mappingNames = []string{"faiss_index.bin.mapping.json", "id_to_index_mapping.json", "id_to_index.json", "mapping.json"}
+// ordinalMapping numbers the rows of the vector file; the others name the numbers
+// that the vectors have in it.
+const ordinalMapping = "id_to_index_mapping.json"
 
-// readNumbers notes which number the vector of an id has, so that it can keep it.
-// The first mapping that names an id counts. Two vectors with one number (FAILURES
-// 34) both lose it: nobody knows whose it is. What cannot be read is reported by
-// ghosts.
-func (r *run) readNumbers(top []string) error {
-	r.numbers = map[string]int64{}
-	owner := map[int64]string{}
-	contested := map[int64]bool{}
-	for _, name := range r.mappings(top) {
-		all, kept := 0, 0
-		err := r.eachNumber(name, func(id, number string) error {
-			all++
-			// Never through float64: half of these numbers are beyond 2^53.
-			n, err := strconv.ParseInt(number, 10, 64)
-			if _, ok := r.numbers[id]; ok || err != nil || n <= 0 {
-				return nil
-			}
-			if other, ok := owner[n]; ok {
-				contested[n] = true
-				return r.problem(Problem{Path: name, ID: id, Kind: KindNumber, Taken: true,
-					Reason: fmt.Sprintf("vector %d is mapped to %q, too; both get a number of their own", n, other)})
-			}
-			owner[n], r.numbers[id] = id, n
-			kept++
-			return nil
-		})
-		if errors.Is(err, errStop) || r.ctx.Err() != nil {
-			return err
-		}
-		r.census.file(name, fmt.Sprintf("%d numbers of vectors, %d of them to be kept where the memory or assembly is there", all, kept))
+// mappingNames are the files that map an id to its vector. The first that names an
+// id counts; the last two are a store's own, what came later first.
+var mappingNames = []string{"faiss_index.bin.mapping.json", ordinalMapping, "id_to_index.json", deltaMapping, baseMapping}
+
+const (
+	baseMapping  = "mapping.json"
+	deltaMapping = "mapping.delta.json"
+)
+
+// assemblyPrefix marks an assembly in the mappings of other systems.
+const assemblyPrefix = "asm:"
+
+// key is who a vector belongs to.
+type key struct {
+	kind vector.Kind
+	id   string
+}
+
+// String is the key as those systems wrote it.
+func (k key) String() string {
+	if k.kind == vector.Assemblies {
+		return assemblyPrefix + k.id
 	}
-	for id, n := range r.numbers {
+	return k.id
+}
+
+// keysOf are the keys that an item may have in a mapping: not every system put the
+// prefix before assemblies, and some ids begin with it.
+func keysOf(id string, group bool) []key {
+	bare := strings.TrimPrefix(id, assemblyPrefix)
+	switch {
+	case group && bare != id:
+		return []key{{vector.Assemblies, id}, {vector.Assemblies, bare}, {vector.Memories, id}}
+	case group:
+		return []key{{vector.Assemblies, id}, {vector.Memories, id}}
+	case bare != id:
+		return []key{{vector.Memories, id}, {vector.Assemblies, bare}}
+	}
+	return []key{{vector.Memories, id}}
+}
+
+// md5Number is the number that the older systems gave the vector of an id.
+func md5Number(k key) int64 {
+	sum := md5.Sum([]byte(k.String()))
+	n := new(big.Int).SetBytes(sum[:])
+	return n.Mod(n, big.NewInt(math.MaxInt64)).Int64()
+}
+
+// mapping is one of the files.
+type mapping struct {
+	name  string
+	pairs []pair
+	err   error // where it could be read no further
+}
+
+type pair struct {
+	key
+	number int64
+	err    error // it is no number
+}
+
+// readMappings notes which number and which row the vector of an id has. What is
+// wrong with a mapping is reported when it is known who is there.
+func (r *run) readMappings(top []string) error {
+	if err := r.openVectors(top); err != nil {
+		return err
+	}
+	for _, name := range r.mappings(top) {
+		m := mapping{name: name}
+		m.err = r.readMapping(&m)
+		if r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		r.mapped = append(r.mapped, m)
+	}
+	if err := r.number(); err != nil {
+		return err
+	}
+	r.placeRows()
+	return nil
+}
+
+func (r *run) readMapping(m *mapping) error {
+	file, err := r.root.Open(m.name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return vector.ReadMapping(newFiniteReader(file), func(kind vector.Kind, id string, n int64, err error) error {
+		m.pairs = append(m.pairs, pair{key{kind, id}, n, err})
+		return r.ctx.Err()
+	})
+}
+
+// number notes the numbers, so that vectors can keep them. Two vectors with one
+// number (FAILURES 34) both lose it: nobody knows whose it is.
+func (r *run) number() error {
+	r.numbers = map[key]int64{}
+	owner := map[int64]key{}
+	contested := map[int64]bool{}
+	for _, m := range r.mapped {
+		kept := 0
+		for _, p := range m.pairs {
+			if _, ok := r.numbers[p.key]; ok || p.err != nil || p.number <= 0 {
+				continue
+			}
+			if other, ok := owner[p.number]; ok {
+				contested[p.number] = true
+				err := r.problem(Problem{Path: m.name, ID: p.String(), Kind: KindNumber, Taken: true,
+					Reason: fmt.Sprintf("vector %d is mapped to %q, too; both get a number of their own", p.number, other)})
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			owner[p.number], r.numbers[p.key] = p.key, p.number
+			kept++
+		}
+		r.census.file(m.name, fmt.Sprintf("%d numbers of vectors, %d of them to be kept where the memory or assembly is there", len(m.pairs), kept))
+	}
+	for k, n := range r.numbers {
 		if contested[n] {
-			delete(r.numbers, id)
+			delete(r.numbers, k)
 		}
 	}
 	return nil
 }
 
-// number is that of the item's vector.
-func (r *run) number(it *Item) int64 {
-	if it.Assembly {
-		if n, ok := r.numbers["asm:"+it.ID]; ok {
+// numberOf is that of an item's vector.
+func (r *run) numberOf(it *Item) int64 {
+	for _, k := range keysOf(it.ID, it.Assembly) {
+		if n, ok := r.numbers[k]; ok {
 			return n
 		}
 	}
-	return r.numbers[it.ID]
+	return 0
 }
 
-// ghosts reports the ids of the mappings that neither a file nor an entry has.
-func (r *run) ghosts(known func(id string) bool, top []string) error {
-	for _, name := range r.mappings(top) {
-		err := r.eachNumber(name, func(id, number string) error {
-			if known(id) {
-				return nil
+// ghosts reports the ids of the mappings that neither a file nor an entry has, and
+// what else is wrong with these.
+func (r *run) ghosts(known func(id string) bool) error {
+	for _, m := range r.mapped {
+		for _, p := range m.pairs {
+			is := known(p.String())
+			problem := Problem{Path: m.name, ID: p.String(), Kind: KindGhost, Reason: fmt.Sprintf("vector %d belongs to it, but no file and no entry", p.number)}
+			var field *errs.FieldError
+			switch {
+			case errors.As(p.err, &field) && is:
+				problem.Kind, problem.Taken = KindNumber, true
+				problem.Reason = fmt.Sprintf("mapped to %s, which is no 64-bit integer; it gets a number of its own", field.Value)
+			case errors.As(p.err, &field):
+				problem.Reason = fmt.Sprintf("mapped to %s, which is no 64-bit integer, and there is no file and no entry", field.Value)
+			case is || p.number == 0 && path.Base(m.name) == deltaMapping: // there it says that a vector is gone
+				continue
 			}
-			reason := fmt.Sprintf("vector %s belongs to it, but no file and no entry", number)
-			if _, err := strconv.ParseInt(number, 10, 64); err != nil {
-				reason = fmt.Sprintf("mapped to %s, which is no 64-bit integer, and there is no file and no entry", number)
+			if err := r.problem(problem); err != nil {
+				return err
 			}
-			return r.problem(Problem{Path: name, ID: id, Kind: KindGhost, Reason: reason})
-		})
-		if errors.Is(err, errStop) || r.ctx.Err() != nil {
-			return err
 		}
-		if err != nil {
-			err = r.problem(Problem{Path: name, Kind: KindIndex,
-				Reason: fmt.Sprintf("%v; nothing is lost by it, the vectors are in the memories", clip(err))})
-		}
-		if err != nil {
-			return err
+		if m.err != nil {
+			err := r.problem(Problem{Path: m.name, Kind: KindIndex,
+				Reason: fmt.Sprintf("%v; its first %d members were read; the embeddings in the documents are all there", clip(m.err), len(m.pairs))})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -95,37 +192,17 @@ func (r *run) ghosts(known func(id string) bool, top []string) error {
 // mappings gives the mappings that are there; top are the files of the root.
 func (r *run) mappings(top []string) []string {
 	var all []string
-	for _, dir := range []string{"", "vector_index/"} {
+	for _, dir := range vectorFolders {
 		for _, name := range mappingNames {
-			if dir == "" && !slices.Contains(top, name) {
+			if dir == "." && !slices.Contains(top, name) {
 				continue
 			}
-			if _, err := r.root.Stat(dir + name); !errors.Is(err, fs.ErrNotExist) {
-				all = append(all, dir+name)
+			if _, err := r.root.Stat(path.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+				all = append(all, path.Join(dir, name))
 			}
 		}
 	}
 	return all
-}
-
-// eachNumber walks through the numbers of a mapping as they are written.
-func (r *run) eachNumber(name string, one func(id, number string) error) error {
-	file, err := r.root.Open(name)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	dec := jsontext.NewDecoder(newFiniteReader(file), lax...)
-	return eachMember(dec, func(id string) error {
-		if dec.PeekKind() != '0' {
-			return dec.SkipValue()
-		}
-		val, err := dec.ReadValue()
-		if err != nil {
-			return err
-		}
-		return one(id, string(val))
-	})
 }
 
 // nameOf is the id as old versions wrote it into a file name.

@@ -18,6 +18,7 @@ type object struct {
 	idText    bool   // and it is a string with something in it
 	content   bool   // content or text
 	embedding bool
+	bare      bool     // no embedding that is one
 	grouping  bool     // assembly_id or memory_ids
 	group     string   // assembly_id, "" when it is no string
 	memories  bool     // a member "memories" that is an object: a session
@@ -66,7 +67,7 @@ func whatIsWrong(raw []byte, err error) error {
 
 // look validates the object whole and notes the members of interest.
 func look(text []byte) (*object, error) {
-	o := &object{text: text}
+	o := &object{text: text, bare: true}
 	err := members(text, func(name string, val jsontext.Value) error {
 		o.names = append(o.names, name)
 		switch name {
@@ -82,6 +83,7 @@ func look(text []byte) (*object, error) {
 			o.content = o.content || val.Kind() == '"'
 		case "embedding":
 			o.embedding = val.Kind() != 'n'
+			o.bare = !o.embedding || val.Kind() == '[' && len(bytes.Trim(val, "[] \t\r\n")) == 0
 		case "assembly_id":
 			o.grouping = true
 			if val.Kind() == '"' {
@@ -181,6 +183,24 @@ func (o *object) with(name, value string, there bool) []byte {
 		}
 		return nil
 	})
+	return append(out, '}')
+}
+
+// withValue is the text of an object with a member of this value: in its place
+// where there is one of that name, else at the end.
+func withValue(text []byte, name string, val []byte) []byte {
+	out, there := []byte{'{'}, false
+	// look has been through it: this cannot fail.
+	_ = members(text, func(other string, old jsontext.Value) error {
+		if other == name {
+			old, there = val, true
+		}
+		out = member(out, other, old)
+		return nil
+	})
+	if !there {
+		out = member(out, name, val)
+	}
 	return append(out, '}')
 }
 

@@ -13,8 +13,23 @@ import (
 // Report says what became of every member, and of the files that are neither an
 // item nor the subject of a problem.
 type Report struct {
-	Members []Member `json:"members"`
-	Files   []File   `json:"files"`
+	Members []Member  `json:"members"`
+	Files   []File    `json:"files"`
+	Vectors []Vectors `json:"vectors"` // files of vectors that could be read
+}
+
+// Vectors is a file of vectors, and what became of its rows.
+type Vectors struct {
+	Path      string `json:"path"`
+	Index     string `json:"index"` // IndexFlatIP or IndexFlatL2
+	Dimension int    `json:"dimension"`
+	Rows      int64  `json:"rows"`
+	Same      int    `json:"same"`      // as the document has it
+	Taken     int    `json:"taken"`     // by a document that had none
+	Stale     int    `json:"stale"`     // the document has another one, which counts
+	Unfit     int    `json:"unfit"`     // of another dimension than the document's embedding, or the others'
+	Useless   int    `json:"useless"`   // all zero, or no finite numbers, and the document has none
+	Unclaimed int    `json:"unclaimed"` // nobody has its number
 }
 
 // Member is a member of the source's documents at their top level.
@@ -37,6 +52,7 @@ func (s *Source) Report() Report { return s.report }
 type census struct {
 	members map[memberKey]int
 	files   []File
+	vectors []Vectors
 }
 
 type memberKey struct {
@@ -62,7 +78,7 @@ func (c *census) item(it *Item) {
 }
 
 func (c *census) report() Report {
-	r := Report{Members: []Member{}, Files: c.files}
+	r := Report{Members: []Member{}, Files: c.files, Vectors: c.vectors}
 	for k, n := range c.members {
 		m := Member{Of: "memory", Name: k.name, Count: n, As: memstore.ReadAs(k.name)}
 		if k.assembly {
@@ -75,6 +91,9 @@ func (c *census) report() Report {
 	})
 	if r.Files == nil {
 		r.Files = []File{}
+	}
+	if r.Vectors == nil {
+		r.Vectors = []Vectors{}
 	}
 	return r
 }

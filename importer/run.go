@@ -24,8 +24,10 @@ type run struct {
 	stopped bool
 	seen    map[string]origin // ids of memories yielded
 	groups  map[string]origin // ids of assemblies yielded
-	numbers map[string]int64  // of the vectors, by id
-	lacking []lack            // assemblies, and the members that were not seen before them
+	mapped  []mapping
+	numbers map[key]int64 // of the vectors
+	vectors vectors
+	lacking []lack // assemblies, and the members that were not seen before them
 	census  census
 }
 
@@ -69,9 +71,16 @@ func (r *run) item(it Item, raw []byte) (taken bool, err error) {
 		return false, r.problem(Problem{Path: it.Path, ID: it.ID, Kind: KindDuplicate, Reason: reason})
 	}
 	seen[it.ID] = here
-	it.VectorID = r.number(&it)
+	it.VectorID = r.numberOf(&it)
 	r.census.item(&it)
-	return true, r.emit(Entry{Item: &it})
+	told, err := r.fromVectors(&it)
+	if err != nil {
+		return true, err
+	}
+	if err := r.emit(Entry{Item: &it}); err != nil || told == nil {
+		return true, err
+	}
+	return true, r.problem(*told)
 }
 
 // errTooLarge is answered by read for a file beyond Options.MaxBytes.

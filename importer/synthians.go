@@ -17,6 +17,7 @@ type folder struct {
 	ix      *index
 	files   map[string]bool // every file of the root, memories/ and assemblies/, and what the index adds
 	barren  map[string]bool // those that gave nothing and were reported
+	bare    []string        // well-named files without an embedding: the dimension of the others decides whether they get one
 	waiting []string        // files that are read when all well-named ones are
 	groups  []string        // files of assemblies, which come last
 	history lineage         // what merge log and stats say of them
@@ -31,7 +32,8 @@ func (r *run) synthians() error {
 	if f.ix, err = r.readIndex(); err != nil {
 		return err
 	}
-	if err := r.readNumbers(top); err != nil {
+	defer r.closeVectors()
+	if err := r.readMappings(top); err != nil {
 		return err
 	}
 	below, err := r.tree("memories")
@@ -58,6 +60,11 @@ func (r *run) synthians() error {
 			return err
 		}
 	}
+	for _, name := range f.bare {
+		if err := f.again(name); err != nil {
+			return err
+		}
+	}
 	for _, name := range f.waiting {
 		if err := f.late(name, ""); err != nil {
 			return err
@@ -79,7 +86,10 @@ func (r *run) synthians() error {
 	if err := f.missing(); err != nil {
 		return err
 	}
-	return r.ghosts(f.known, top)
+	if err := r.ghosts(f.known); err != nil {
+		return err
+	}
+	return r.unclaimed()
 }
 
 // derived says that a file can be made again from the memories.
@@ -94,7 +104,7 @@ func (f *folder) spare(name string) {
 	switch base := path.Base(name); {
 	case name == indexName:
 		f.census.file(name, fmt.Sprintf("%d memories and %d assemblies were read as a hint; the files are the truth", len(f.ix.files), len(f.ix.groups)))
-	case slices.Contains(mappingNames, base) && path.Dir(name) != "memories":
+	case slices.Contains(mappingNames, base) && path.Dir(name) != "memories", f.vectors.looked(name):
 	default:
 		f.census.file(name, "left: it can be made again from the memories")
 	}
@@ -143,6 +153,21 @@ func (f *folder) file(name string) error {
 		f.waiting = append(f.waiting, name)
 		return nil
 	}
+	if doc.bare && f.vectors.any() {
+		f.bare = append(f.bare, name)
+		return nil
+	}
+	_, err = f.take(name, id, note, doc, raw, mends)
+	return err
+}
+
+// again reads a well-named memory whose turn has come.
+func (f *folder) again(name string) error {
+	doc, raw, mends, err := f.document(name)
+	if doc == nil {
+		return err
+	}
+	id, note := f.idOf(name, doc)
 	_, err = f.take(name, id, note, doc, raw, mends)
 	return err
 }
@@ -256,7 +281,7 @@ func (f *folder) folder(name string) error {
 	case "memories":
 		return nil
 	case "vector_index":
-		return f.vectors(name)
+		return f.vectorFolder(name)
 	case groupFolder:
 		return f.listGroups()
 	case "backups", "corrupted_backups", "ltm":
@@ -270,7 +295,7 @@ func (f *folder) folder(name string) error {
 	return f.left(name, "a folder that the format does not know: nothing in it was read but what the index names")
 }
 
-func (f *folder) vectors(dir string) error {
+func (f *folder) vectorFolder(dir string) error {
 	names, err := f.tree(dir)
 	for _, name := range names {
 		if err != nil {

@@ -87,7 +87,7 @@ func TestFilesThatAreNotRight(t *testing.T) {
 		"unindexed unnamed.json unnamed taken", "unindexed number.json 12345678901234567890 taken",
 		"wrong id number.json 12345678901234567890 taken",
 		"missing memory_index.json gone", "missing memory_index.json evil",
-		"ghost id_to_index.json nobody", "ghost id_to_index.json odd",
+		"ghost id_to_index.json nobody", "ghost id_to_index.json odd", "vector file faiss_index.bin",
 	)
 	if len(g.assemblies) != 2 || g.assemblies[0].ID != "asm:1" || g.assemblies[1].ID != "asm_2" || g.assemblies[0].VectorID != 4 || g.assemblies[1].VectorID != 3 {
 		t.Errorf("%+v", g.assemblies)

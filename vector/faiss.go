@@ -69,7 +69,7 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 	}
 	le := binary.LittleEndian
 	if m := string(b[:4]); m != magicIDMap && m != magicIDMap2 {
-		return bad(0, "%q is not IxMp or IxM2: not a FAISS index with ids", m)
+		return bad(0, "%s: only an IndexIDMap or IndexIDMap2 (IxMp, IxM2) is read", indexType(m))
 	}
 	s := shape{metric: Metric(le.Uint32(b[33:])), dim: int(int32(le.Uint32(b[4:]))), rows: int64(le.Uint64(b[8:]))}
 	if s.metric != IP && s.metric != L2 {
@@ -84,7 +84,7 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 	case m == magicIP || m == magicL2:
 		return bad(innerHead, "index %q inside one of metric %v", m, s.metric)
 	default:
-		return bad(innerHead, "index %q: only flat ones (IxFI, IxF2) are read", m)
+		return bad(innerHead, "%s: only an IndexFlatIP or IndexFlatL2 (IxFI, IxF2) is read inside", indexType(m))
 	}
 	if b[32] != 1 || b[69] != 1 {
 		return bad(32, "the index is not trained")
@@ -113,6 +113,19 @@ func parseHeader(name string, b []byte, size int64) (shape, error) {
 		return bad(min(size, s.size()), "%d bytes; %d vectors of %d dimensions take %d", size, s.rows, s.dim, s.size())
 	}
 	return s, nil
+}
+
+// indexType names what FAISS writes into the first four bytes of an index.
+func indexType(magic string) string {
+	name := map[string]string{
+		magicIDMap: "an IndexIDMap", magicIDMap2: "an IndexIDMap2", magicIP: "an IndexFlatIP", magicL2: "an IndexFlatL2",
+		"IwFl": "an IndexIVFFlat", "IwPQ": "an IndexIVFPQ", "IwSq": "an IndexIVFScalarQuantizer", "IxPq": "an IndexPQ", "IxSQ": "an IndexScalarQuantizer",
+		"IHNf": "an IndexHNSWFlat", "IHNp": "an IndexHNSWPQ", "IHNs": "an IndexHNSWSQ", "IxHe": "an IndexLSH", "IxFl": "an IndexFlat of another metric", "IxPT": "an IndexPreTransform", "IxRF": "an IndexRefineFlat",
+	}[magic]
+	if name == "" {
+		return fmt.Sprintf("%q: no FAISS index that is known", magic)
+	}
+	return fmt.Sprintf("%s (%s)", name, magic)
 }
 
 var errTwice = errors.New("an id is used twice")

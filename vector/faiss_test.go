@@ -279,7 +279,10 @@ func TestReadMapping(t *testing.T) {
 		"nothing":  {``, "invalid"},
 	} {
 		var got strings.Builder
-		err := ReadMapping(strings.NewReader(c.text), func(kind Kind, id string, n int64) error {
+		err := ReadMapping(strings.NewReader(c.text), func(kind Kind, id string, n int64, err error) error {
+			if err != nil {
+				return err
+			}
 			fmt.Fprint(&got, kind, " ", id, " ", n, ";")
 			return nil
 		})

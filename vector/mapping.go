@@ -107,17 +107,18 @@ func parseExtra(b []byte) (extra, shape, error) {
 const assemblyPrefix = "asm:"
 
 // ReadMapping reads what maps ids to the numbers of vectors, in each of the forms
-// that exist, and calls add for each pair, in the order of the file:
+// that exist, and calls add for each member, in the order of the file:
 //
 //	{"<id>":<int64>,…}                                       flat, of other systems
 //	{"ids":{"<id>":<int64>,…},"assemblies":{…},"metadata":…} ours
 //
 // In the flat one an assembly is "asm:" and its id, and its numbers are FAISS ids
 // in one file and ordinals in another: the name of the file says which. Numbers
-// are never read as float64; one that is no int64 gives a *errs.FieldError that
-// names the id, and what is no such file an error that matches errs.ErrInvalid.
-// What add returns ends it.
-func ReadMapping(r io.Reader, add func(kind Kind, id string, number int64) error) error {
+// are never read as float64; with one that is no int64 add gets a *errs.FieldError
+// that names the id, and may go on. What is no such file gives an error that
+// matches errs.ErrInvalid, behind the members that stand before the damage. What
+// add returns ends it.
+func ReadMapping(r io.Reader, add func(kind Kind, id string, number int64, err error) error) error {
 	d := jsontext.NewDecoder(r, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	p := mappingReader{d: d, add: add}
 	if err := p.object(p.top); err != nil {
@@ -131,7 +132,7 @@ func ReadMapping(r io.Reader, add func(kind Kind, id string, number int64) error
 
 type mappingReader struct {
 	d   *jsontext.Decoder
-	add func(Kind, string, int64) error
+	add func(Kind, string, int64, error) error
 }
 
 func (p *mappingReader) invalid(err error) error {
@@ -197,7 +198,8 @@ func (p *mappingReader) pair(kind Kind, id string) error {
 	}
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	if err != nil {
-		return &errs.FieldError{Field: "vector of " + errs.Quote(id), Value: errs.Quote(string(v)), Err: errors.New("it is no 64-bit integer")}
+		err = &errs.FieldError{Field: "vector of " + errs.Quote(id), Value: errs.Quote(string(v)), Err: errors.New("it is no 64-bit integer")}
+		n = 0
 	}
-	return p.add(kind, id, n)
+	return p.add(kind, id, n, err)
 }

@@ -29,6 +29,12 @@ func (a *app) importCommand() *cobra.Command {
 writes them. The source is only read. Every file that could not be taken is named with
 the reason, and so is how members were read that have another name here, or none.
 
+Where a folder has vectors for FAISS (faiss_index.bin, or vector_index/ of a store) with a mapping
+of ids to them, or numbers that are the md5 of the ids, memories and assemblies whose document
+has no embedding get theirs from there, and their numbers are kept. The documents count: a vector that differs
+from an embedding is named as stale, one whose id nobody has as a ghost, and a file that cannot be
+read is no reason to take less of the documents. --json counts them under "vectors".
+
 A second run adds only what is new. A memory or an assembly that is there already with
 another text is kept as it is and named, unless --replace is given. Where --store names a folder that
 is no store yet, one is made.`,

@@ -138,7 +138,7 @@ func (in *intake) take(ctx context.Context, it *importer.Item) error {
 		return nil
 	}
 	there, err := in.st.Get(ctx, m.ID)
-	cond, wanted, err := in.decide(it, there.Version, err, func() (bool, error) { return saysTheSame(m, &there) })
+	cond, wanted, err := in.decide(it, there.Version, err, func() (bool, error) { return saysTheSame(m, &there, it.Vector) })
 	if err != nil || !wanted {
 		return err
 	}
@@ -235,14 +235,15 @@ func (in *intake) stored(it *importer.Item, replaces bool) {
 }
 
 // saysTheSame compares what is to come with what is there, but for the times
-// that a store sets itself, and for the embedding that it had made.
-func saysTheSame(m, there *varve.Memory) (bool, error) {
+// that a store sets itself, and for the embedding that it had made. An embedding
+// that the document had not itself is no reason to call it another.
+func saysTheSame(m, there *varve.Memory, borrowed bool) (bool, error) {
 	n := *m
 	n.CreatedAt, n.UpdatedAt = there.CreatedAt, there.UpdatedAt
 	if n.Timestamp.IsZero() {
 		n.Timestamp = there.Timestamp
 	}
-	if len(n.Embedding) == 0 && n.Content == there.Content {
+	if n.Content == there.Content && (len(n.Embedding) == 0 || borrowed && len(there.Embedding) > 0) {
 		n.Embedding = there.Embedding
 	}
 	a, err := n.Encode(noLimits())

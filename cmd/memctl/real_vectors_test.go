@@ -55,7 +55,7 @@ func TestRealVectors(t *testing.T) {
 	}
 	defer mapping.Close()
 	name := map[int64]string{}
-	if err := vector.ReadMapping(mapping, func(_ vector.Kind, id string, n int64) error { name[n] = id; return nil }); err != nil || len(name) != 358 {
+	if err := vector.ReadMapping(mapping, func(_ vector.Kind, id string, n int64, err error) error { name[n] = id; return err }); err != nil || len(name) != 358 {
 		t.Fatal(len(name), err)
 	}
 	var queries []varve.Memory

@@ -1,0 +1,119 @@
+package importer
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/vector"
+)
+
+// fromVectors compares an item's embedding with its row in a vector file, and gives
+// it the row's vector where it has none. The problem is to be told behind the item.
+func (r *run) fromVectors(it *Item) (*Problem, error) {
+	v := &r.vectors
+	if !v.any() {
+		return nil, nil
+	}
+	have, name, err := embeddingOf(it)
+	if err != nil {
+		return nil, nil // the store refuses it
+	}
+	if len(have) > 0 {
+		v.dims[len(have)]++
+	}
+	at, ok := v.placeOf(it)
+	if !ok {
+		return nil, nil
+	}
+	f := at.file
+	f.claimed[at.row] = true
+	where := fmt.Sprintf("row %d of %s, vector %d", at.row, f.Path, f.index.ID(at.row))
+	problem := func(kind Kind, reason string) *Problem {
+		return &Problem{Path: it.Path, ID: it.ID, Kind: kind, Taken: true, Reason: where + reason}
+	}
+	switch {
+	case len(have) > 0 && len(have) != f.Dimension:
+		f.Unfit++
+		return nil, nil // told once for all; see unclaimed
+	case len(have) == 0 && len(v.dims) > 0 && v.dims[f.Dimension] == 0:
+		f.Unfit++
+		f.bare++
+		return nil, nil
+	}
+	row, err := f.index.Vector(nil, at.row)
+	if err != nil {
+		return problem(KindVectors, ": "+err.Error()), nil
+	}
+	switch bad := vector.CheckFinite("vector", row); {
+	case len(have) > 0 && bad == nil && alike(row, have):
+		f.Same++
+		return nil, nil
+	case len(have) > 0:
+		f.Stale++
+		return problem(KindStale, " is another one than the embedding of the document, which counts"), nil
+	case bad != nil:
+		f.Useless++
+		return problem(KindStale, " is no embedding for it: "+bad.Error()), nil
+	case vector.Norm(row) == 0:
+		f.Useless++
+		return problem(KindStale, " is all zero: it has no embedding"), nil
+	}
+	f.Taken++
+	it.JSON, it.Vector = withValue(it.JSON, name, listOf(row)), true
+	reason := " is its embedding now: the document had none"
+	if it.Assembly {
+		reason += "; where its members have embeddings it becomes what theirs give"
+	}
+	return problem(KindVector, reason), nil
+}
+
+// embeddingOf is what an item's document has, and the member that holds it.
+func embeddingOf(it *Item) (v []float32, name string, err error) {
+	if it.Assembly {
+		a, err := assembly.Decode(it.JSON, assembly.DecodeOptions{Limits: noLimits()})
+		if err != nil {
+			return nil, "", err
+		}
+		return a.CompositeEmbedding, "composite_embedding", nil
+	}
+	const huge = 1 << 30
+	m, err := memstore.Decode(it.JSON, memstore.DecodeOptions{Limits: memstore.Limits{MemoryBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge}})
+	if err != nil {
+		return nil, "", err
+	}
+	return m.Embedding, "embedding", nil
+}
+
+// nearEnough is the part of an embedding's length by which a row may miss it: those
+// systems made lengths 1 in float32.
+const nearEnough = 1e-4
+
+// alike says that a row is the embedding as it is, or of length 1.
+func alike(row, embedding []float32) bool {
+	norm := vector.Norm(embedding)
+	var plain, unit float64
+	for i, x := range embedding {
+		d := float64(row[i]) - float64(x)
+		plain += d * d
+		if norm > 0 {
+			d = float64(row[i]) - float64(x)/norm
+		}
+		unit += d * d
+	}
+	return math.Sqrt(plain) <= nearEnough*norm || norm > 0 && math.Sqrt(unit) <= nearEnough
+}
+
+// listOf is a vector as JSON, in the fewest digits that give the same float32.
+func listOf(v []float32) []byte {
+	out := []byte{'['}
+	for i, x := range v {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendFloat(out, float64(x), 'g', -1, 32)
+	}
+	return append(out, ']')
+}
