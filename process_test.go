@@ -37,6 +37,9 @@ func child(job, dir string) error {
 	if arg, ok := strings.CutPrefix(job, "storm:"); ok {
 		return stormChild(ctx, arg, dir)
 	}
+	if name, ok := strings.CutPrefix(job, "churn:"); ok {
+		return churn(ctx, name, dir)
+	}
 	if job == "few files" {
 		return fewFiles(ctx, dir)
 	}

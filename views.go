@@ -230,6 +230,7 @@ func (st *Store) remap() error {
 		return err
 	}
 	st.remade.Store(remade)
+	st.log.LetGo()
 	return nil
 }
 

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // What one process commits another one sees, in order and once, also what is
@@ -66,26 +71,268 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// One who lags behind the log's release is told how far it still reaches.
+// One who lags behind the log's release is told how far log and archive still reach,
+// and from there it goes on.
 func TestWatchTruncated(t *testing.T) {
 	ctx := context.Background()
-	st := openTest(t, t.TempDir(), &Options{SegmentSize: 64 << 10, NoBackground: true})
+	for _, archive := range []int64{-1, 100 << 10} {
+		st := openTest(t, t.TempDir(), &Options{SegmentSize: 64 << 10, NoBackground: true, System: &vfs.System{ArchiveBytes: archive, SpillBytes: 64 << 10}})
+		from := st.Stats().Durable
+		random := rand.New(rand.NewPCG(1, 2)) // nothing that zstd makes small
+		var versions []uint64
+		for i := range 400 {
+			text := make([]byte, 1000)
+			for j := range text {
+				text[j] = 'a' + byte(random.IntN(26))
+			}
+			m, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: string(text)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			versions = append(versions, m.Version)
+			if i%50 == 49 {
+				if err := st.Compact(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		var gone *TruncatedError
+		for _, err := range st.Watch(ctx, from) {
+			if !errors.As(err, &gone) || !errors.Is(err, ErrTruncated) || gone.Oldest <= from {
+				t.Fatalf("archive of %d: got %v", archive, err)
+			}
+		}
+		for _, from := range []uint64{gone.Oldest, 0} {
+			i, _ := slices.BinarySearch(versions, gone.Oldest)
+			if i == 0 || i > 350 {
+				t.Fatalf("archive of %d: the oldest is %d, before all but %d", archive, gone.Oldest, len(versions)-i)
+			}
+			for c, err := range st.Watch(ctx, from) {
+				if err != nil || c.LSN != versions[i] {
+					t.Fatalf("archive of %d, from %d: change %d at %d, %v, want %d", archive, from, i, c.LSN, err, versions[i])
+				}
+				if i++; i == len(versions) {
+					break
+				}
+			}
+		}
+		for _, err := range st.Watch(ctx, versions[len(versions)-1]+1<<20) {
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatalf("a position behind the end: %v", err)
+			}
+		}
+	}
+}
+
+// Released under a loop that is slow: it reads on from the archive, and each position
+// that it was given is one to go on from.
+func TestWatchArchive(t *testing.T) {
+	ctx := context.Background()
+	st := openTest(t, t.TempDir(), &Options{SegmentSize: 64 << 10, NoBackground: true, System: &vfs.System{SpillBytes: 64 << 10}})
 	from := st.Stats().Durable
-	for i := range 300 {
-		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: fmt.Sprintf("%01000d", i)}); err != nil {
+	n := 0
+	write := func() {
+		b := st.NewBatch()
+		for range 3 {
+			b.Put(Memory{ID: fmt.Sprint("k", n%51), Content: fmt.Sprintf("%0900d", n)})
+			n++
+		}
+		if err := st.Apply(ctx, b); err != nil {
 			t.Fatal(err)
 		}
-		if i%50 == 49 {
+		if n%30 == 0 {
 			if err := st.Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	for _, err := range st.Watch(ctx, from) {
-		var gone *TruncatedError
-		if !errors.As(err, &gone) || !errors.Is(err, ErrTruncated) || gone.Oldest <= from {
-			t.Fatalf("got %v", err)
+	write()
+	var changes []Change
+	for c, err := range st.Watch(ctx, from) {
+		if err != nil {
+			t.Fatal(err)
 		}
-		break
+		if changes = append(changes, c); n < 1500 {
+			write()
+		}
+		if len(changes) == n {
+			break
+		}
+	}
+	if first, err := st.log.Past().First(st.log.Spilled()); err != nil || first > st.log.Spilled()-(2<<20) {
+		t.Fatalf("not much was released: %d of %d, %v", first, st.log.Spilled(), err)
+	}
+	for i, c := range changes {
+		if c.ID != fmt.Sprint("k", i%51) || c.Memory.Content != fmt.Sprintf("%0900d", i) || c.More != (i%3 < 2) || c.Memory.Version != c.LSN {
+			t.Fatalf("change %d: %+v", i, c)
+		}
+	}
+	// More than is read at once.
+	i := 0
+	for c, err := range st.Watch(ctx, 0) {
+		if err != nil || c.LSN != changes[i].LSN || c.Next != changes[i].Next || c.More != changes[i].More {
+			t.Fatalf("change %d of all: %+v, %v", i, c, err)
+		}
+		if i++; i == n {
+			break
+		}
+	}
+	for i := 0; i < n-1; i += 250 {
+		for c, err := range st.Watch(ctx, changes[i].Next) {
+			if err != nil || c.LSN != changes[i+1].LSN {
+				t.Fatalf("on from %d: %d, %v", i, c.LSN, err)
+			}
+			break
+		}
+		at, err := st.PositionAt(ctx, changes[i].Time)
+		if err != nil || at != changes[i].LSN {
+			t.Fatalf("position at the time of %d: %d, %v", i, at, err)
+		}
+	}
+}
+
+// Filters: a batch ends where the last of what passed ends.
+func TestWatchFilters(t *testing.T) {
+	ctx := context.Background()
+	st := openTest(t, t.TempDir(), nil)
+	from := st.Stats().Durable
+	of := func(id, session string) Memory {
+		return Memory{ID: id, Content: "x", Metadata: map[string]any{"session_id": session}}
+	}
+	b := st.NewBatch()
+	b.Put(of("a", "s1"))
+	b.Put(of("b", "s2"))
+	b.Put(of("c", "s1"))
+	b.PutAssembly(Assembly{ID: "g", MemoryIDs: []string{"a"}})
+	if err := st.Apply(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"b", "c"} {
+		if err := st.Delete(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := of("end", "s1")
+	if _, err := st.Put(ctx, end); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Assemblies().Put(ctx, Assembly{ID: "end"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		filters []WatchFilter
+		want    string
+	}{
+		{nil, "a+ b+ c+ g -b -c end end"},
+		{[]WatchFilter{WatchKind("memory")}, "a+ b+ c -b -c end"},
+		{[]WatchFilter{WatchKind("assembly")}, "g end"},
+		{[]WatchFilter{WatchSession("s1")}, "a+ c -c end"},
+		{[]WatchFilter{WatchSession("s1"), WatchKind("assembly")}, ""},
+	} {
+		ended, cancel := context.WithCancel(ctx)
+		var got []string
+		var last Change
+		if c.want == "" {
+			cancel()
+		}
+		for ch, err := range st.Watch(ended, from, c.filters...) {
+			if err != nil {
+				if !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				break
+			}
+			s := ch.ID
+			if ch.Deleted {
+				s = "-" + s
+			}
+			if ch.More {
+				s += "+"
+			}
+			if last.More && ch.Next < last.Next || ch.LSN < last.Next && !last.More {
+				t.Errorf("%d to %d after %d to %d", ch.LSN, ch.Next, last.LSN, last.Next)
+			}
+			got, last = append(got, s), ch
+			if len(got) == len(strings.Fields(c.want)) {
+				break
+			}
+		}
+		cancel()
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("got %q, want %q", s, c.want)
+		}
+	}
+}
+
+// A store that is closed ends the loops over it, also from within one.
+func TestWatchClose(t *testing.T) {
+	ctx := context.Background()
+	st, err := Open(ctx, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := st.Stats().Durable
+	for range 3 {
+		if _, err := st.Put(ctx, Memory{Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits := make(chan error)
+	for range 2 { // both sleep
+		end := st.Stats().Durable
+		go func() {
+			for _, err := range st.Watch(ctx, end) {
+				waits <- err
+			}
+		}()
+	}
+	n := 0
+	for _, err := range st.Watch(ctx, from) {
+		switch n++; {
+		case n == 1:
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
+		case n <= 3: // were read before
+			if err != nil {
+				t.Fatal(err)
+			}
+		case !errors.Is(err, ErrClosed):
+			t.Fatal(err)
+		}
+	}
+	if n != 4 {
+		t.Errorf("%d turns", n)
+	}
+	for range 2 {
+		if err := <-waits; !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	}
+}
+
+// A process that only reads does not keep the segments open that were recycled.
+func TestReleasedFilesAreClosed(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	o := &Options{SegmentSize: 64 << 10, NoBackground: true, System: &vfs.System{SpillBytes: 64 << 10}}
+	writer, reader := openTest(t, dir, o), openTest(t, dir, o)
+	most := 0
+	for i := range 600 {
+		if _, err := writer.Put(ctx, Memory{ID: fmt.Sprint(i % 20), Content: fmt.Sprintf("%01000d", i)}); err != nil {
+			t.Fatal(err)
+		}
+		if i%30 == 29 {
+			if err := writer.Compact(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := reader.Get(ctx, fmt.Sprint(i%20)); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, reader.log.OpenSegments())
+	}
+	if most > 4 {
+		t.Errorf("%d segments open at once", most)
 	}
 }

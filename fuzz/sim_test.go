@@ -1,6 +1,7 @@
 package fuzz
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -32,6 +33,9 @@ type world struct {
 	cuts    bool // power may go in this boot
 	archive int64
 	keeping *upkeep // nil: nobody looks after the store
+
+	watching *watching // nil: nobody watches
+	waits    map[*sim.Proc]func()
 }
 
 // work opens the store and does things until enough is done, sometimes closing
@@ -68,6 +72,14 @@ func (w *world) options(p *sim.Proc) *varve.Options {
 	if w.editing {
 		o.Listener = w.h.adopts(w.s.Disk)
 	}
+	if w.watching != nil {
+		o.System.Sleep = func(ctx context.Context, d time.Duration) error {
+			if waits := w.waits[p]; waits != nil {
+				waits()
+			}
+			return p.Wait(ctx, d)
+		}
+	}
 	return o
 }
 
@@ -81,6 +93,8 @@ func (w *world) run(processes, boots int) error {
 			w.s.Process("editor", w.edits)
 		case "keeper":
 			w.s.Process("keeper", w.keep)
+		case "watcher":
+			w.s.Process("watcher", w.watch)
 		default:
 			w.s.Process("again", w.work)
 		}
@@ -97,6 +111,9 @@ func (w *world) run(processes, boots int) error {
 		}
 		if w.keeping != nil {
 			w.s.Process("keeper", w.keep)
+		}
+		if w.watching != nil {
+			w.s.Process("watcher", w.watch)
 		}
 		if err := w.s.Run(); err != nil {
 			return fmt.Errorf("boot %d: %w", boot, err)
@@ -140,6 +157,9 @@ func (w *world) look(boot int, deep bool) {
 			w.lookAround(p)
 		}
 		recovery(w.h, p.FS, w.options(p), deep)
+		if w.watching != nil {
+			w.watched(p)
+		}
 		if deep {
 			w.h.kept(p.FS, w.kill > 0, w.archive != 0)
 		}
@@ -234,7 +254,7 @@ func TestLong(t *testing.T) {
 	}{
 		{"TestSimOne", 1, nil}, {"TestSimThree", 3, nil}, {"TestSimTwo", 2, nil},
 		{"TestSimLacking", 2, lacking}, {"TestSimEdits", 2, editing}, {"TestSimEditsLacking", 2, editingLacking},
-		{"TestSimUpkeep", 2, keeping}, {"TestSimUpkeepLacking", 2, keepingLacking},
+		{"TestSimUpkeep", 2, keeping}, {"TestSimUpkeepLacking", 2, keepingLacking}, {"TestSimWatch", 2, watchers},
 	}
 	for seed := *seedFlag; time.Since(began) < *duration && !t.Failed(); seed++ {
 		k := kinds[seed%uint64(len(kinds))]

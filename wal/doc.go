@@ -32,6 +32,7 @@
 //	15      how often the index was made anew where one stood: who has that mapped looks again
 //	16–21   who took each lock last: process id and Unix seconds; for messages, flock is the truth
 //	22      where the tail was when the oldest of those began who copy from the log
+//	23      how many processes sleep until durable moves, or were killed while they did
 //	64–255  process ids of those attached; for people
 //	256–447 which process it is that has the id, see vfs.Host: killed ones are known by it
 //

@@ -43,6 +43,7 @@ type FileLog struct {
 	files    files
 	prep     preparer
 	free     freer
+	sentry   sentry
 	async    sync.WaitGroup
 }
 
@@ -162,7 +163,14 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	return f, nil
 }
 
-// forgetFile closes a segment that was recycled; a reader that still has it in
+// OpenSegments is how many segments this process has open.
+func (l *FileLog) OpenSegments() int {
+	l.files.mu.Lock()
+	defer l.files.mu.Unlock()
+	return len(l.files.open)
+}
+
+// forgetFiles closes a segment that was recycled; a reader that still has it in
 // hand finds frames that fail their seed.
 func (l *FileLog) forgetFiles(below uint64) {
 	l.files.mu.Lock()
@@ -172,6 +180,14 @@ func (l *FileLog) forgetFiles(below uint64) {
 			l.files.open[n].Close()
 			delete(l.files.open, n)
 		}
+	}
+}
+
+// LetGo closes the segments that lie wholly below spilled. Whoever releases them, other
+// processes would keep what was recycled or removed.
+func (l *FileLog) LetGo() {
+	if spilled := l.Spilled(); spilled > 0 {
+		l.forgetFiles(l.geo.Number(spilled - 1))
 	}
 }
 

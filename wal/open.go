@@ -188,6 +188,7 @@ func (l *FileLog) Close() error {
 	l.async.Wait()
 	close(l.prep.stop)
 	l.prep.stopped.Wait()
+	l.closeSentry()
 	if !l.o.ReadOnly {
 		if others := l.Processes(); len(others) == 0 || len(others) == 1 && l.slot >= 0 {
 			_ = l.writeOwner(owner{beat: l.o.Clock()}) // a courtesy to the next boot

@@ -201,24 +201,31 @@ func (p *Past) start(number uint64) (segment.Start, segment.Header, error) {
 // Oldest is how far back the log below an LSN is kept without a hole: the first
 // position behind a segment's start. whole says that nothing was before it.
 func (p *Past) Oldest(to LSN) (oldest LSN, whole bool, err error) {
-	oldest = to
+	oldest, _, whole, err = p.oldest(to)
+	return oldest, whole, err
+}
+
+// oldest says as well where that segment goes on from: who has seen everything before
+// began has missed nothing.
+func (p *Past) oldest(to LSN) (oldest, began LSN, whole bool, err error) {
+	oldest, began = to, to
 	if to == 0 {
-		return 0, true, nil
+		return 0, 0, true, nil
 	}
 	for n := p.Geometry.Number(to - 1); n > 0; n-- {
 		s, h, err := p.start(n)
 		if err != nil && !isNoFrame(err) {
-			return 0, false, err
+			return 0, 0, false, err
 		}
 		if err != nil {
-			return oldest, false, nil
+			break
 		}
-		oldest = h.End()
+		oldest, began = h.End(), s.PrevEnd
 		if s.PrevEnd == 0 {
-			return oldest, true, nil
+			return oldest, p.Geometry.Start(n), true, nil
 		}
 	}
-	return oldest, false, nil
+	return oldest, began, false, nil
 }
 
 // First is where the oldest segment begins that is kept in any state: reading

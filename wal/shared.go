@@ -27,6 +27,7 @@ const (
 
 	wordHolders = 16                  // one for each lock role
 	wordHeld    = wordHolders + roles // where the tail was when the oldest hold was taken, 0 when there is none
+	wordWaiting = wordHeld + 1        // how many sleep until durable moves; also those who were killed in their sleep
 	wordPIDs    = 64                  // attached processes, up to maxPIDs
 	maxPIDs     = 192
 	wordBirths  = wordPIDs + maxPIDs // of each: which process it is that has this number
@@ -67,6 +68,15 @@ func (p page) raise(word int, to uint64) bool {
 		}
 		if p.CompareAndSwap(word, v, to) {
 			return true
+		}
+	}
+}
+
+// add adds to a word.
+func (p page) add(word int, n uint64) {
+	for {
+		if v := p.Load(word); p.CompareAndSwap(word, v, v+n) {
+			return
 		}
 	}
 }

@@ -102,6 +102,7 @@ func (l *FileLog) syncLocked() error {
 	}
 	l.shared.raise(wordDurable, to)
 	l.shared.Store(wordSyncing, 0)
+	l.wake()
 	if l.shared.Load(wordPoison) == poisonSync {
 		l.shared.Store(wordPoison, poisonNone)
 		l.o.Event(Event{Kind: EventSyncHealed, Path: "wal"})

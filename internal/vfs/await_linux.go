@@ -1,0 +1,36 @@
+package vfs
+
+import (
+	"math"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The operations of futex(2), without FUTEX_PRIVATE_FLAG: other processes map the page.
+const (
+	futexWait = 0
+	futexWake = 1
+)
+
+// Await implements Awaiter. The kernel compares 32 bits: those that change with
+// every step that a position makes.
+func (p *page) Await(word int, was uint64, most time.Duration) {
+	t := unix.NsecToTimespec(int64(most))
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, p.low(word), futexWait, uintptr(uint32(was)), uintptr(unsafe.Pointer(&t)), 0, 0)
+}
+
+// Wake implements Awaiter.
+func (p *page) Wake(word int) {
+	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, p.low(word), futexWake, math.MaxInt32, 0, 0, 0)
+}
+
+// low is where the lower half of a word lies.
+func (p *page) low(word int) uintptr {
+	at := uintptr(unsafe.Pointer(&p.words[word]))
+	if one := uint16(1); *(*byte)(unsafe.Pointer(&one)) == 0 { // big-endian
+		at += 4
+	}
+	return at
+}

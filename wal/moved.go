@@ -1,0 +1,90 @@
+package wal
+
+import (
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// sentry sleeps on the shared page for all of this process who wait until durable
+// moves.
+type sentry struct {
+	mu     sync.Mutex
+	moved  chan struct{} // closed when it has; nil while nobody waits
+	closed bool
+	done   sync.WaitGroup
+}
+
+// sentryMost is how long one sleeps at most: who moved durable may have been killed
+// before he woke the others.
+const sentryMost = time.Second
+
+// Moved returns a channel that is closed when durable has moved since, whichever
+// process moved it, when the log is closed, and for no reason after a second. It is nil
+// where one has to look: where the system has no such thing, and for who is read-only
+// and so cannot say that he sleeps. Between two calls nothing is watched: look at
+// Durable after the call, not before.
+func (l *FileLog) Moved() <-chan struct{} {
+	if l.o.Inline || l.o.ReadOnly {
+		return nil
+	}
+	page, ok := l.shared.Shared.(vfs.Awaiter)
+	if !ok {
+		return nil
+	}
+	s := &l.sentry
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.moved == nil {
+		s.moved = make(chan struct{})
+		if s.closed {
+			close(s.moved)
+			return s.moved
+		}
+		was := l.shared.durable()
+		s.done.Go(func() {
+			l.shared.add(wordWaiting, 1)
+			page.Await(wordDurable, was, sentryMost)
+			l.shared.add(wordWaiting, ^uint64(0))
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			close(s.moved)
+			if !s.closed {
+				s.moved = nil
+			}
+		})
+	}
+	return s.moved
+}
+
+// wake tells all processes that durable has moved. One that was killed while it waited
+// is still counted; that costs a call.
+func (l *FileLog) wake() {
+	if page, ok := l.shared.Shared.(vfs.Awaiter); ok && l.shared.Load(wordWaiting) != 0 {
+		page.Wake(wordDurable)
+	}
+}
+
+// closeSentry wakes who sleeps and waits for him, before the page is unmapped.
+func (l *FileLog) closeSentry() {
+	s := &l.sentry
+	s.mu.Lock()
+	s.closed = true
+	sleeping := s.moved
+	s.mu.Unlock()
+	if sleeping == nil {
+		return
+	}
+	page, _ := l.shared.Shared.(vfs.Awaiter)
+	t := time.NewTicker(time.Millisecond) // it may be about to fall asleep
+	defer t.Stop()
+	for page.Wake(wordDurable); ; page.Wake(wordDurable) {
+		select {
+		case <-sleeping:
+			s.done.Wait()
+			return
+		case <-t.C:
+		}
+	}
+}
