@@ -31,6 +31,7 @@ var order = []string{
 	"wal",
 	"index",
 	"memstore",
+	"internal/graph",
 	"assembly",
 	"vector",
 	"working",

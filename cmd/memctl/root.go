@@ -73,7 +73,7 @@ command memctl shows the status of the store.`,
 		a.assemblyCommand(), a.importCommand(), a.exportCommand(), a.historyCommand(), a.diffCommand(),
 		a.backupCommand(), a.restoreCommand(), a.migrateCommand(),
 		a.statusCommand(), a.verifyCommand(), a.repairCommand(), a.rebuildCommand(), a.reindexCommand(),
-		a.flushCommand(), a.configCommand(), a.demoCommand(), a.versionCommand(),
+		a.mcpCommand(), a.flushCommand(), a.configCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	a.completeCommands(c)
 	return c

@@ -1,0 +1,71 @@
+package graph
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"io"
+	"strings"
+)
+
+// What the ids begin with. No other memory should.
+const (
+	entityPrefix   = "entity:"
+	entityHashed   = "entity#"
+	relationPrefix = "relation:"
+	relationHashed = "relation#"
+)
+
+// EntityPrefix and RelationPrefix are what all ids of entities and of relations
+// begin with, those of long names included.
+const (
+	EntityPrefix   = "entity"
+	RelationPrefix = "relation"
+)
+
+// Longer ones are hashed. With the prefix they stay below the limits of ids.
+const (
+	maxName     = 256
+	maxRelation = 768
+)
+
+// IsID says whether an id is one of the graph's.
+func IsID(id string) bool { return isEntityID(id) || isRelationID(id) }
+
+func isEntityID(id string) bool {
+	return strings.HasPrefix(id, entityPrefix) || strings.HasPrefix(id, entityHashed)
+}
+
+func isRelationID(id string) bool {
+	return strings.HasPrefix(id, relationPrefix) || strings.HasPrefix(id, relationHashed)
+}
+
+// EntityID is the id of the entity of a name.
+func EntityID(name string) string {
+	if len(name) <= maxName {
+		return entityPrefix + name
+	}
+	h := sha256.Sum256([]byte(name))
+	return entityHashed + hex.EncodeToString(h[:])
+}
+
+// ID is the relation's id.
+func (r Relation) ID() string {
+	if len(r.From)+len(r.Type)+len(r.To) <= maxRelation {
+		if s := escape(r.From) + "|" + escape(r.Type) + "|" + escape(r.To); len(s) <= maxRelation {
+			return relationPrefix + s
+		}
+	}
+	h := sha256.New()
+	for _, part := range []string{r.From, r.Type, r.To} {
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		io.WriteString(h, part)
+	}
+	return relationHashed + hex.EncodeToString(h.Sum(nil))
+}
+
+var escaper = strings.NewReplacer("%", "%25", "|", "%7C")
+
+func escape(s string) string { return escaper.Replace(s) }

@@ -1,0 +1,74 @@
+// Package mcpserver offers a store to agents by the Model Context Protocol. It
+// takes the place of the reference server, @modelcontextprotocol/server-memory
+// (2026.8.31), for which a client changes nothing but the command.
+//
+//	server := mcpserver.New(st, mcpserver.Options{})
+//	err := server.Run(ctx, mcpserver.Stdio(os.Stdin, os.Stdout, nil))
+//
+// # Groups of tools
+//
+//	graph    create_entities create_relations add_observations delete_entities delete_observations
+//	         delete_relations read_graph search_nodes open_nodes, and the resource memory://knowledge-graph
+//	memory   remember recall forget list_memories
+//
+// groups lists them; one more group is one more line there, a function that gives
+// its tools, and what the instructions say of it.
+//
+// # What holds
+//
+//   - One call is one transaction: all of it or nothing, in one commit that
+//     survives a crash before the client hears of it. Calls of any number of
+//     processes on one store are linearizable; what two add to one entity at once
+//     is there, both.
+//   - Entities and relations are memories like any others; package internal/graph
+//     says how they are written. Members that other programs or people add to them
+//     stay. The id follows from the name, so that a look-up is one look-up.
+//   - Answers are in the order of creation: each entity and relation has its own
+//     nanosecond as timestamp, and a process never goes back. Those of two
+//     processes within the same nanosecond are ordered by id.
+//   - The graph is kept in memory, up to Options.GraphBytes, and before each answer
+//     brought up to what every process has committed; beyond that it is read from
+//     the store. Writes never need it but for the relations of deleted entities.
+//   - A memory that cannot be read is left out, and reported to the logger; the
+//     others are served.
+//   - What is wrong with a call is its result (isError), in words; it never ends the
+//     server. Stdio passes over lines that are no message, and answers all that
+//     came in before the end of the input.
+//   - Subscribers of the resource hear of changes by every process. Several that come
+//     close to each other may be told of once.
+//
+// # Memories of the memory group
+//
+//	content       the text
+//	id            a UUIDv7; with a key note-<32 hex digits>, see keyed
+//	metadata      session_id, category, key, tags (a list), where they were given
+//	expires_at    from ttl
+//
+// # The file of the reference server
+//
+// TakeOver reads it once. The memory import:server-memory says that it was, from
+// where, with size and sha256, and holds in metadata.aside the lines that could not
+// be read, each with line, text and reason. It is written in the last transaction
+// of the take-over; each one before it holds only while it is not there.
+//
+// # Differences from the reference server
+//
+// A script of calls is answered by both, answer by answer (TestAsReference). What
+// differs, by intention:
+//
+//   - An entity or a relation that one call names twice is created once, with all
+//     observations of both, and answered once. There it is created twice, and from
+//     then on add_observations changes the first of the two alone.
+//   - Half a surrogate pair is U+FFFD: a file in UTF-8 cannot hold it.
+//   - serverInfo names this server; initialize also has instructions, and tools/list
+//     the tools of other groups.
+//   - Results of tools/list, resources/list, resources/templates/list and
+//     resources/read have ttlMs and cacheScope, which the protocol of 2026-07-28
+//     wants and older clients pass over.
+//   - The text, not the code, of errors for methods that are not there, and for a
+//     tools/call without a name.
+//   - No call loses what another one wrote. A mutation that fails half way leaves
+//     nothing behind, and a line that cannot be read does not fail every call.
+//   - A change is told to subscribers when it is committed, also by other processes,
+//     and not told when a call changed nothing.
+package mcpserver

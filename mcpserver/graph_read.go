@@ -1,0 +1,68 @@
+package mcpserver
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+func (s *server) readGraph(ctx context.Context) (*found, error) {
+	f := &found{}
+	err := s.view.with(ctx, func(g nodes) error {
+		if err := g.entities(ctx, func(e *entity) { f.entities = append(f.entities, e) }); err != nil {
+			return err
+		}
+		return g.relations(ctx, func(r *relation) { f.relations = append(f.relations, r) })
+	})
+	return f.sorted(), err
+}
+
+// searchNodes finds the entities that have the query in name, type or one
+// observation, in any case, and the relations with one of these at an end.
+func (s *server) searchNodes(ctx context.Context, query string) (*found, error) {
+	query = lower(query)
+	has := func(text string) bool { return strings.Contains(lower(text), query) }
+	f, names := &found{}, map[string]bool{}
+	err := s.view.with(ctx, func(g nodes) error {
+		err := g.entities(ctx, func(e *entity) {
+			if has(e.Name) || has(e.Type) || slices.ContainsFunc(e.Observations, has) {
+				f.entities = append(f.entities, e)
+				names[e.Name] = true
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return g.touching(ctx, names, func(r *relation) { f.relations = append(f.relations, r) })
+	})
+	return f.sorted(), err
+}
+
+// openNodes has the entities of these names, and the relations with one of these
+// at an end.
+func (s *server) openNodes(ctx context.Context, wanted []string) (*found, error) {
+	f, names := &found{}, map[string]bool{}
+	err := s.view.with(ctx, func(g nodes) error {
+		for _, name := range wanted {
+			if names[name] {
+				continue
+			}
+			e, err := g.named(ctx, name)
+			if err != nil {
+				return err
+			}
+			if e != nil {
+				f.entities = append(f.entities, e)
+				names[name] = true
+			}
+		}
+		return g.touching(ctx, names, func(r *relation) { f.relations = append(f.relations, r) })
+	})
+	return f.sorted(), err
+}
+
+func (f *found) sorted() *found {
+	sortEntities(f.entities)
+	sortRelations(f.relations)
+	return f
+}

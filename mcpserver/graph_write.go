@@ -1,0 +1,193 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/graph"
+)
+
+// createEntities creates those that are not there, and returns them. What one call
+// names twice becomes one entity with the observations of both.
+func (s *server) createEntities(ctx context.Context, wanted []graph.Entity) (made []graph.Entity, err error) {
+	wanted = mergeEntities(wanted)
+	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
+		made = nil
+		at := s.stamp(len(wanted))
+		for i := range wanted {
+			new, err := create(tx, wanted[i].Memory(at.Add(time.Duration(i)), nil))
+			if err != nil {
+				return err
+			}
+			if new {
+				made = append(made, wanted[i])
+			}
+		}
+		return nil
+	})
+	return made, err
+}
+
+func mergeEntities(list []graph.Entity) []graph.Entity {
+	at := map[string]int{}
+	var merged []graph.Entity
+	for _, e := range list {
+		i, ok := at[e.Name]
+		if !ok {
+			at[e.Name] = len(merged)
+			merged = append(merged, e)
+			continue
+		}
+		merged[i].Observations = slices.Clip(merged[i].Observations)
+		for _, o := range e.Observations {
+			if !slices.Contains(merged[i].Observations, o) {
+				merged[i].Observations = append(merged[i].Observations, o)
+			}
+		}
+	}
+	return merged
+}
+
+// create puts a memory that is not there yet; new says that it was not.
+func create(tx *varve.Tx, m varve.Memory) (new bool, err error) {
+	_, err = tx.Get(m.ID)
+	if !errors.Is(err, varve.ErrNotFound) {
+		return false, err
+	}
+	_, err = tx.Put(m)
+	return true, err
+}
+
+// createRelations creates those that are not there, and returns them, each once.
+func (s *server) createRelations(ctx context.Context, wanted []graph.Relation) (made []graph.Relation, err error) {
+	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
+		made = nil
+		at := s.stamp(len(wanted))
+		for i, r := range wanted {
+			new, err := create(tx, r.Memory(at.Add(time.Duration(i)), nil))
+			if err != nil {
+				return err
+			}
+			if new {
+				made = append(made, r)
+			}
+		}
+		return nil
+	})
+	return made, err
+}
+
+// addObservations adds to each entity what it does not have, and says what that
+// was. When one entity is not there nothing is added to any.
+func (s *server) addObservations(ctx context.Context, wanted []observations) (added []observations, err error) {
+	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
+		added = nil
+		for _, w := range wanted {
+			var new []string
+			there, err := change(tx, w.name, func(e *graph.Entity) bool {
+				for _, o := range w.texts {
+					if !slices.Contains(e.Observations, o) {
+						new = append(new, o)
+					}
+				}
+				e.Observations = append(e.Observations, new...)
+				return len(new) > 0
+			})
+			if err != nil {
+				return err
+			}
+			if !there {
+				return noEntity(w.name)
+			}
+			added = append(added, observations{w.name, new})
+		}
+		return nil
+	})
+	return added, err
+}
+
+// noEntity says it in the words that clients know.
+type noEntity string
+
+func (e noEntity) Error() string { return "Entity with name " + string(e) + " not found" }
+
+// change lets f change an entity, and writes it if f says that it did; there says
+// whether there is one.
+func change(tx *varve.Tx, name string, f func(e *graph.Entity) bool) (there bool, err error) {
+	m, err := tx.Get(graph.EntityID(name))
+	if errors.Is(err, varve.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	e, ok := graph.EntityOf(&m)
+	if !ok || !f(&e) {
+		return ok, nil
+	}
+	e.Set(&m)
+	_, err = tx.Put(m)
+	return true, err
+}
+
+// deleteObservations leaves out what is not there.
+func (s *server) deleteObservations(ctx context.Context, unwanted []observations) error {
+	return s.st.Transact(ctx, func(tx *varve.Tx) error {
+		for _, u := range unwanted {
+			_, err := change(tx, u.name, func(e *graph.Entity) bool {
+				before := len(e.Observations)
+				e.Observations = slices.DeleteFunc(e.Observations, func(o string) bool { return slices.Contains(u.texts, o) })
+				return len(e.Observations) < before
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// deleteEntities deletes entities with the relations that begin or end at their
+// names, whether or not there is such an entity, in one commit. A relation that
+// somebody creates meanwhile comes after it.
+func (s *server) deleteEntities(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	unwanted := map[string]bool{}
+	for _, n := range names {
+		unwanted[n] = true
+	}
+	b := s.st.NewBatch()
+	err := s.view.with(ctx, func(g nodes) error {
+		return g.touching(ctx, unwanted, func(r *relation) { b.Delete(r.id) })
+	})
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if unwanted[n] {
+			b.Delete(graph.EntityID(n))
+			unwanted[n] = false
+		}
+	}
+	return s.st.Apply(ctx, b)
+}
+
+func (s *server) deleteRelations(ctx context.Context, list []graph.Relation) error {
+	if len(list) == 0 {
+		return nil
+	}
+	b := s.st.NewBatch()
+	seen := map[string]bool{}
+	for _, r := range list {
+		if id := r.ID(); !seen[id] {
+			seen[id] = true
+			b.Delete(id)
+		}
+	}
+	return s.st.Apply(ctx, b)
+}

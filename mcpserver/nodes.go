@@ -1,0 +1,135 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/graph"
+)
+
+// entity and relation are what the graph's tools need of a memory. They are not
+// changed once they are made.
+type entity struct {
+	graph.Entity
+	node
+}
+
+type relation struct {
+	graph.Relation
+	node
+}
+
+type node struct {
+	id      string
+	at      time.Time // of its creation: the order of the answers
+	expires time.Time
+}
+
+func (n *node) gone(now time.Time) bool { return !n.expires.IsZero() && !now.Before(n.expires) }
+
+func (n *node) self() *node { return n }
+
+// byAge is the order of the answers: what was created first comes first.
+func byAge[T interface{ self() *node }](a, b T) int {
+	x, y := a.self(), b.self()
+	return cmp.Or(x.at.Compare(y.at), strings.Compare(x.id, y.id))
+}
+
+func nodeOf(m *varve.Memory) node { return node{id: m.ID, at: m.Timestamp, expires: m.ExpiresAt} }
+
+func entityOf(m *varve.Memory) *entity {
+	if e, ok := graph.EntityOf(m); ok {
+		return &entity{e, nodeOf(m)}
+	}
+	return nil
+}
+
+func relationOf(m *varve.Memory) *relation {
+	if r, ok := graph.RelationOf(m); ok {
+		return &relation{r, nodeOf(m)}
+	}
+	return nil
+}
+
+func sortEntities(list []*entity)    { slices.SortFunc(list, byAge[*entity]) }
+func sortRelations(list []*relation) { slices.SortFunc(list, byAge[*relation]) }
+
+// nodes is the graph as of one moment, or nearly so: the view where it is small
+// enough, else the store.
+type nodes interface {
+	entities(ctx context.Context, f func(*entity)) error
+	relations(ctx context.Context, f func(*relation)) error
+	named(ctx context.Context, name string) (*entity, error) // nil: there is none
+	touching(ctx context.Context, names map[string]bool, f func(*relation)) error
+}
+
+// scan reads the store anew for each question, in memory that does not depend on
+// the graph's size.
+type scan struct {
+	st  *varve.Store
+	bad func(error) // hears of memories that cannot be read
+}
+
+func (s scan) entities(ctx context.Context, f func(*entity)) error {
+	return s.each(ctx, graph.EntityPrefix, func(m *varve.Memory) {
+		if e := entityOf(m); e != nil {
+			f(e)
+		}
+	})
+}
+
+func (s scan) relations(ctx context.Context, f func(*relation)) error {
+	return s.each(ctx, graph.RelationPrefix, func(m *varve.Memory) {
+		if r := relationOf(m); r != nil {
+			f(r)
+		}
+	})
+}
+
+func (s scan) each(ctx context.Context, prefix string, f func(*varve.Memory)) error {
+	for m, err := range s.st.Memories(ctx, varve.WithPrefix(prefix)) {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && isOne(err):
+			s.bad(err)
+		case err != nil:
+			return err
+		default:
+			f(&m)
+		}
+	}
+	return ctx.Err()
+}
+
+// isOne says that an error is about one memory, and the others can be had.
+func isOne(err error) bool {
+	return errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrInvalid) || errors.Is(err, varve.ErrTooLarge) || errors.Is(err, varve.ErrPermission)
+}
+
+func (s scan) named(ctx context.Context, name string) (*entity, error) {
+	m, err := s.st.Get(ctx, graph.EntityID(name))
+	switch {
+	case errors.Is(err, varve.ErrNotFound):
+		return nil, nil
+	case err != nil && isOne(err):
+		s.bad(err)
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return entityOf(&m), nil
+}
+
+func (s scan) touching(ctx context.Context, names map[string]bool, f func(*relation)) error {
+	return s.relations(ctx, func(r *relation) {
+		if names[r.From] || names[r.To] {
+			f(r)
+		}
+	})
+}

@@ -1,0 +1,283 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/varve-db/varve"
+)
+
+// chosen are the filters of a call: those of the store, and tags.
+type chosen struct {
+	filters []varve.Filter
+	tags    []string
+}
+
+func (a args) chosen() (*chosen, error) {
+	c := &chosen{tags: a.texts("tags")}
+	if v := a.text("session"); v != "" {
+		c.filters = append(c.filters, varve.InSession(v))
+	}
+	if v := a.text("category"); v != "" {
+		c.filters = append(c.filters, varve.InCategory(v))
+	}
+	if v := a.text("key"); v != "" {
+		c.filters = append(c.filters, varve.WithKey(v))
+	}
+	for name, filter := range map[string]func(time.Time) varve.Filter{"since": varve.Since, "until": varve.Until} {
+		if v := a.text(name); v != "" {
+			t, err := time.Parse(time.RFC3339, v)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %q is no time like 2026-01-31T12:00:00Z", name, v)
+			}
+			c.filters = append(c.filters, filter(t))
+		}
+	}
+	return c, nil
+}
+
+// pass judges what the store's filters do not.
+func (c *chosen) pass(m *varve.Memory) bool {
+	has := tagsOf(m)
+	for _, t := range c.tags {
+		if !slices.Contains(has, t) {
+			return false
+		}
+	}
+	return true
+}
+
+func tagsOf(m *varve.Memory) []string {
+	list, _ := m.Metadata["tags"].([]any)
+	var all []string
+	for _, t := range list {
+		if s, ok := t.(string); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (s *server) recall(ctx context.Context, a args) (*answer, error) {
+	query := a.text("query")
+	if strings.TrimSpace(query) == "" {
+		return nil, errors.New("query is empty: say what to look for, or use list_memories")
+	}
+	c, err := a.chosen()
+	if err != nil {
+		return nil, err
+	}
+	by, offset := a.text("by"), 0
+	if cursor := a.text("cursor"); cursor != "" {
+		if by, offset, err = recallCursor(cursor); err != nil {
+			return nil, err
+		}
+	}
+	limit := a.number("limit", 10)
+	hits, by, err := s.search(ctx, query, by, c, offset+limit+1)
+	if err != nil {
+		return nil, err
+	}
+	hits = hits[min(offset, len(hits)):]
+	p := page{chars: a.number("max_chars", defaultChars)}
+	for _, h := range hits[:min(limit, len(hits))] {
+		if !p.add(&h.Memory, h.Score) {
+			break
+		}
+	}
+	if n := len(p.items); n < len(hits) {
+		p.next = fmt.Sprintf("%s %d", by, offset+n)
+	}
+	return answered(func(w *writer) {
+		w.open('{')
+		p.write(w)
+		w.text("by", by)
+		p.writeNext(w)
+		w.close('}')
+	}), nil
+}
+
+// recallCursor reads "words 20".
+func recallCursor(cursor string) (by string, offset int, err error) {
+	by, n, ok := strings.Cut(cursor, " ")
+	offset, err = strconv.Atoi(n)
+	if !ok || err != nil || offset < 0 || offset > 1<<20 || by != "meaning" && by != "words" {
+		return "", 0, fmt.Errorf("cursor %q: it must be next of the page before", cursor)
+	}
+	return by, offset, nil
+}
+
+// search looks by meaning where that can be, and for words where it cannot, or
+// finds nothing and was not asked for.
+func (s *server) search(ctx context.Context, query, by string, c *chosen, most int) ([]varve.Hit, string, error) {
+	if by == "meaning" && s.o.Embed == nil {
+		return nil, "", errors.New(`by "meaning" needs an embedder, and this server has none: look by "words"`)
+	}
+	if by != "words" && s.o.Embed != nil {
+		list, err := s.o.Embed(ctx, []string{query})
+		if err == nil && len(list) != 1 {
+			err = fmt.Errorf("the embedder gave %d vectors for one text", len(list))
+		}
+		var hits []varve.Hit
+		if err == nil {
+			hits, err = s.all(ctx, varve.Query{Vector: list[0]}, c, most)
+		}
+		if by == "meaning" || len(hits) > 0 || ctx.Err() != nil {
+			return hits, "meaning", err
+		}
+		if err != nil {
+			s.o.Logger.Warn("looking by words, for by meaning it cannot be done", "err", err)
+		}
+	}
+	hits, err := s.all(ctx, varve.Query{Text: query}, c, most)
+	return hits, "words", err
+}
+
+// all are the first hits that pass all filters. Memories that cannot be read do not
+// keep the others from being found.
+func (s *server) all(ctx context.Context, q varve.Query, c *chosen, most int) ([]varve.Hit, error) {
+	for n := most; ; n *= 4 {
+		q.Limit = n
+		hits, err := s.st.Search(ctx, q, c.filters...)
+		if err != nil && hits == nil {
+			return nil, err
+		}
+		if err != nil {
+			s.o.Logger.Warn("searching", "err", err)
+		}
+		whole := len(hits) < n
+		if len(c.tags) > 0 {
+			hits = slices.DeleteFunc(hits, func(h varve.Hit) bool { return !c.pass(&h.Memory) })
+		}
+		if whole || len(hits) >= most {
+			return hits[:min(most, len(hits))], nil
+		}
+	}
+}
+
+// page is what one answer holds.
+type page struct {
+	items []item
+	chars int // that are left
+	next  string
+}
+
+type item struct {
+	m     *varve.Memory
+	text  string
+	cut   bool
+	score float64
+}
+
+// add takes a memory unless the page is full. The first one is taken always, and
+// cut where it is too long.
+func (p *page) add(m *varve.Memory, score float64) bool {
+	text, isCut := cut(m.Content, p.chars)
+	if isCut && len(p.items) > 0 {
+		return false
+	}
+	p.chars -= utf8.RuneCountInString(text)
+	p.items = append(p.items, item{m, text, isCut, score})
+	return true
+}
+
+func (p *page) write(w *writer) {
+	w.member("memories")
+	list(w, p.items, (*writer).item)
+}
+
+func (p *page) writeNext(w *writer) {
+	if p.next != "" {
+		w.text("next", p.next)
+	}
+}
+
+func (w *writer) item(it *item) {
+	w.next()
+	w.open('{')
+	w.text("id", it.m.ID)
+	w.text("text", it.text)
+	if it.cut {
+		w.flag("cut", true)
+	}
+	if it.score != 0 {
+		w.number("score", it.score)
+	}
+	for _, m := range []struct{ name, value string }{{"session", it.m.Session()}, {"category", it.m.Category()}, {"key", it.m.Key()}} {
+		if m.value != "" {
+			w.text(m.name, m.value)
+		}
+	}
+	if tags := tagsOf(it.m); len(tags) > 0 {
+		w.texts("tags", tags)
+	}
+	w.text("written", it.m.UpdatedAt.Format(time.RFC3339))
+	if !it.m.ExpiresAt.IsZero() {
+		w.text("expires", it.m.ExpiresAt.Format(time.RFC3339))
+	}
+	w.close('}')
+}
+
+// cut is the beginning of a text.
+func cut(text string, chars int) (short string, isCut bool) {
+	if len(text) <= chars {
+		return text, false
+	}
+	for i := range text {
+		if chars--; chars < 0 {
+			return text[:i], true
+		}
+	}
+	return text, false
+}
+
+func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
+	c, err := a.chosen()
+	if err != nil {
+		return nil, err
+	}
+	if a.flag("sessions") {
+		return s.listSessions(ctx)
+	}
+	if cursor := a.text("cursor"); cursor != "" {
+		last, err := base64.RawURLEncoding.DecodeString(cursor)
+		if err != nil || !utf8.Valid(last) {
+			return nil, fmt.Errorf("cursor %q: it must be next of the page before", cursor)
+		}
+		c.filters = append(c.filters, varve.After(string(last)))
+	}
+	limit := a.number("limit", 50)
+	p := page{chars: a.number("max_chars", defaultChars)}
+	for m, err := range s.st.Memories(ctx, c.filters...) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			if !isOne(err) {
+				return nil, err
+			}
+			s.o.Logger.Warn("listing", "err", err)
+			continue
+		}
+		if !c.pass(&m) {
+			continue
+		}
+		if len(p.items) == limit || !p.add(&m, 0) {
+			p.next = base64.RawURLEncoding.EncodeToString([]byte(p.items[len(p.items)-1].m.ID))
+			break
+		}
+	}
+	return answered(func(w *writer) {
+		w.open('{')
+		p.write(w)
+		p.writeNext(w)
+		w.close('}')
+	}), nil
+}

@@ -1,0 +1,247 @@
+package mcpserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/graph"
+)
+
+// keyed is the id of what is remembered under a key, so that it is found, and
+// replaced, in one look-up: note- and 32 hex digits of the sha256 of session,
+// category and key, each behind its length as 8 bytes, little-endian.
+func keyed(session, category, key string) string {
+	h := sha256.New()
+	for _, part := range []string{session, category, key} {
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		io.WriteString(h, part)
+	}
+	return "note-" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func (s *server) remember(ctx context.Context, a args) (*answer, error) {
+	text := a.text("text")
+	if strings.TrimSpace(text) == "" {
+		return nil, errors.New("text is empty: there is nothing to remember")
+	}
+	now := s.o.Clock()
+	m := varve.Memory{Content: text, Timestamp: now, Metadata: map[string]any{}}
+	for name, member := range map[string]string{"session": "session_id", "category": "category", "key": "key"} {
+		if v := a.text(name); v != "" {
+			m.Metadata[member] = v
+		}
+	}
+	if tags := a.texts("tags"); len(tags) > 0 {
+		m.Metadata["tags"] = anys(tags)
+	}
+	if ttl := a.number("ttl", 0); ttl > 0 {
+		m.ExpiresAt = now.Add(time.Duration(ttl) * time.Second)
+	}
+	replaced := false
+	var err error
+	if a.text("key") == "" {
+		m, err = s.st.Put(ctx, m)
+	} else {
+		m.ID = keyed(a.text("session"), a.text("category"), a.text("key"))
+		replaced, err = s.replace(ctx, m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	near, err := s.nearTo(ctx, m.ID, text)
+	if err != nil && ctx.Err() == nil {
+		s.o.Logger.Warn("looking for near-duplicates", "err", err) // it is stored all the same
+	}
+	return answered(func(w *writer) {
+		w.open('{')
+		w.text("id", m.ID)
+		w.flag("replaced", replaced)
+		w.member("near")
+		list(w, near, (*writer).near)
+		w.close('}')
+	}), nil
+}
+
+// replace puts a memory under its key. Members of metadata that the caller does not
+// name stay as they are.
+func (s *server) replace(ctx context.Context, m varve.Memory) (replaced bool, err error) {
+	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
+		old, err := tx.Get(m.ID)
+		if replaced = err == nil; !replaced {
+			if !errors.Is(err, varve.ErrNotFound) {
+				return err
+			}
+			_, err = tx.Put(m)
+			return err
+		}
+		old.Content, old.Timestamp, old.ExpiresAt = m.Content, m.Timestamp, m.ExpiresAt
+		if old.Metadata == nil {
+			old.Metadata = map[string]any{}
+		}
+		delete(old.Metadata, "tags")
+		for name, v := range m.Metadata {
+			old.Metadata[name] = v
+		}
+		_, err = tx.Put(old)
+		return err
+	})
+	return replaced, err
+}
+
+func anys(list []string) []any {
+	all := make([]any, len(list))
+	for i, s := range list {
+		all[i] = s
+	}
+	return all
+}
+
+// near is a memory that says nearly the same as another.
+type near struct {
+	id, text   string
+	similarity float64
+}
+
+func (w *writer) near(n *near) {
+	w.next()
+	w.open('{')
+	w.text("id", n.id)
+	w.text("text", n.text)
+	w.number("similarity", n.similarity)
+	w.close('}')
+}
+
+// What counts as nearly the same: the cosine of two embeddings, or the share of
+// three-letter pieces that two texts have in common.
+const (
+	nearCosine = 0.92
+	nearPieces = 0.6
+	nearMost   = 5
+	nearChars  = 500 // of each that is shown
+)
+
+// nearTo looks for near-duplicates of a memory: by its embedding if it has one,
+// else among those that have the most words in common with it.
+func (s *server) nearTo(ctx context.Context, id, text string) ([]near, error) {
+	var all []near
+	add := func(h varve.Hit, similarity float64) {
+		if h.ID != id && !graph.IsID(h.ID) && len(all) < nearMost {
+			short, _ := cut(h.Memory.Content, nearChars)
+			all = append(all, near{h.ID, short, similarity})
+		}
+	}
+	if s.o.Embed != nil {
+		hits, err := s.st.Search(ctx, varve.Query{Like: id, Limit: 4 * nearMost, MinScore: nearCosine})
+		if err == nil {
+			for _, h := range hits {
+				add(h, h.Score)
+			}
+			return all, nil
+		}
+	}
+	hits, err := s.st.Search(ctx, varve.Query{Text: text, Limit: 4 * nearMost})
+	if err != nil && hits == nil {
+		return nil, err
+	}
+	own := pieces(text)
+	for _, h := range hits {
+		if share := inCommon(own, pieces(h.Memory.Content)); share >= nearPieces {
+			add(h, share)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y near) int { return -compareFloat(x.similarity, y.similarity) })
+	return all, nil
+}
+
+func compareFloat(x, y float64) int {
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+// pieces are all runs of three letters of a text, in any case and spacing.
+func pieces(text string) map[[3]rune]bool {
+	set := map[[3]rune]bool{}
+	var last [3]rune
+	for i, r := range []rune(" " + strings.Join(strings.Fields(lower(text)), " ") + " ") {
+		last = [3]rune{last[1], last[2], r}
+		if i >= 2 {
+			set[last] = true
+		}
+	}
+	return set
+}
+
+func inCommon(a, b map[[3]rune]bool) float64 {
+	both := 0
+	for p := range a {
+		if b[p] {
+			both++
+		}
+	}
+	if either := len(a) + len(b) - both; either > 0 {
+		return float64(both) / float64(either)
+	}
+	return 0
+}
+
+func (s *server) forget(ctx context.Context, a args) (*answer, error) {
+	ids, session := a.texts("ids"), a.text("session")
+	if len(ids) > maxForget {
+		return nil, fmt.Errorf("ids: %d are more than %d at once; call it several times", len(ids), maxForget)
+	}
+	for _, id := range ids {
+		if graph.IsID(id) {
+			return nil, fmt.Errorf("%q belongs to the knowledge graph: use delete_entities or delete_relations; nothing was forgotten", id)
+		}
+	}
+	var forgotten, missing []string
+	err := s.st.Transact(ctx, func(tx *varve.Tx) error {
+		forgotten, missing = nil, nil
+		for _, id := range ids {
+			if slices.Contains(forgotten, id) || slices.Contains(missing, id) {
+				continue
+			}
+			m, err := tx.Get(id)
+			if errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrInvalid) && id == "" {
+				missing = append(missing, id)
+				continue
+			}
+			if err == nil && session != "" && m.Session() != session {
+				err = fmt.Errorf("%q belongs to another session than %q; nothing was forgotten", id, session)
+			}
+			if err == nil {
+				err = tx.Delete(id)
+			}
+			if err != nil {
+				return err
+			}
+			forgotten = append(forgotten, id)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answered(func(w *writer) {
+		w.open('{')
+		w.texts("forgotten", forgotten)
+		w.texts("missing", missing)
+		w.close('}')
+	}), nil
+}

@@ -1,0 +1,151 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/graph"
+)
+
+const resourceURI = "memory://knowledge-graph"
+
+func (s *server) addResource(m *mcp.Server) {
+	m.AddResource(&mcp.Resource{
+		URI: resourceURI, Name: "knowledge-graph", Title: "Knowledge Graph",
+		Description: "The full knowledge graph with all entities and relations", MIMEType: "application/json",
+	}, func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		f, err := s.readGraph(ctx)
+		if err != nil {
+			return nil, err
+		}
+		w := writer{pretty: true}
+		f.write(&w)
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: resourceURI, MIMEType: "application/json", Text: string(w.b)}}}, nil
+	})
+}
+
+// updates tells subscribers of the resource that it has changed, by whatever
+// process. One goroutine watches the store as long as there is a subscriber.
+type updates struct {
+	server *mcp.Server
+
+	mu    sync.Mutex
+	of    map[*mcp.ServerSession]bool
+	ended map[*mcp.ServerSession]bool // whose end somebody waits for
+	stop  context.CancelFunc          // of the watching; nil: nobody subscribes
+}
+
+// subscriptions makes the server take them. As with the reference server any URI
+// may be subscribed to; only one ever changes.
+func (s *server) subscriptions(o *mcp.ServerOptions) {
+	s.updates.of, s.updates.ended = map[*mcp.ServerSession]bool{}, map[*mcp.ServerSession]bool{}
+	o.SubscribeHandler = func(_ context.Context, r *mcp.SubscribeRequest) error {
+		if r.Params.URI == resourceURI {
+			s.subscribe(r.Session)
+		}
+		return nil
+	}
+	o.UnsubscribeHandler = func(_ context.Context, r *mcp.UnsubscribeRequest) error {
+		if r.Params.URI == resourceURI {
+			s.unsubscribe(r.Session)
+		}
+		return nil
+	}
+}
+
+func (s *server) subscribe(session *mcp.ServerSession) {
+	u := &s.updates
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.of[session] = true
+	if u.stop == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		u.stop = stop
+		// Its changes count from here on: the answer to the client comes behind it.
+		go s.watch(ctx, s.st.Stats().Durable)
+	}
+	if u.ended[session] {
+		return
+	}
+	u.ended[session] = true
+	go func() {
+		_ = session.Wait() // a connection that broke is an end, too
+		s.unsubscribe(session)
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.ended, session)
+	}()
+}
+
+func (s *server) unsubscribe(session *mcp.ServerSession) {
+	u := &s.updates
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.of, session)
+	if len(u.of) == 0 && u.stop != nil {
+		u.stop()
+		u.stop = nil
+	}
+}
+
+// watch tells of the graph's changes. While it tells, more may come; these are
+// told of once.
+func (s *server) watch(ctx context.Context, from uint64) {
+	changed := make(chan struct{}, 1)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+				if err := s.updates.server.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: resourceURI}); err != nil {
+					s.o.Logger.Warn("telling of a change", "err", err)
+				}
+			}
+		}
+	}()
+	tell := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	for {
+		err := s.follow(ctx, from, tell)
+		if ctx.Err() != nil || errors.Is(err, varve.ErrClosed) {
+			return
+		}
+		if !errors.Is(err, varve.ErrTruncated) {
+			s.o.Logger.Warn("watching the store for changes; it is tried again", "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(retryWatch):
+			}
+		}
+		from = s.st.Stats().Durable
+		tell() // what was missed may have been one
+	}
+}
+
+const retryWatch = time.Second
+
+// follow calls tell behind each commit that changes the graph, until it cannot go on.
+func (s *server) follow(ctx context.Context, from uint64, tell func()) error {
+	dirty := false
+	for c, err := range s.st.Watch(ctx, from) {
+		if err != nil && c.Next == 0 {
+			return err
+		}
+		dirty = dirty || c.Kind == "memory" && graph.IsID(c.ID)
+		if dirty && !c.More {
+			dirty = false
+			tell()
+		}
+	}
+	return ctx.Err()
+}

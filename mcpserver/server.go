@@ -1,0 +1,247 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/varve-db/varve"
+)
+
+// Groups of tools.
+const (
+	Graph  = "graph"  // the nine of the reference server, and its resource
+	Memory = "memory" // remember, recall, forget, list_memories
+)
+
+// Groups are all there are, in the order of the listing.
+func Groups() []string {
+	var names []string
+	for _, g := range groups() {
+		names = append(names, g.name)
+	}
+	return names
+}
+
+// group is a set of tools that a user turns on by its name.
+type group struct {
+	name         string
+	tools        []tool
+	instructions string
+}
+
+// groups are built anew for each server; one more group is one more line here.
+func groups() []group {
+	return []group{
+		{Graph, graphTools(), graphInstructions},
+		{Memory, memoryTools(), memoryInstructions},
+	}
+}
+
+// Options is what belongs to a server. The zero value is right.
+type Options struct {
+	// Groups of tools that are offered; nil is all.
+	Groups []string
+	// Embed gives the vectors by which recall looks for meaning; it is the store's
+	// own Options.Embed. nil: recall looks for words.
+	Embed func(ctx context.Context, texts []string) ([][]float32, error)
+	// GraphBytes bounds what is kept of the graph in memory, 64 MiB when 0, nothing
+	// when negative. A larger graph is read from the store at each question.
+	GraphBytes int64
+	// Version of the host, told to clients; "" is left to the library.
+	Version string
+	// Logger hears of what cannot be told to a client; nil: nobody.
+	Logger *slog.Logger
+	// Clock is time.Now when nil.
+	Clock func() time.Time
+}
+
+// Validate says what is wrong, as a *varve.FieldError.
+func (o *Options) Validate() error {
+	for _, g := range o.Groups {
+		if !slices.Contains(Groups(), g) {
+			return &varve.FieldError{Field: "groups", Value: g, Err: fmt.Errorf("%w: there is no such group of tools; there are %s", varve.ErrInvalid, strings.Join(Groups(), ", "))}
+		}
+	}
+	return nil
+}
+
+const defaultGraphBytes = 64 << 20
+
+// server is what the tools work with.
+type server struct {
+	st    *varve.Store
+	o     Options
+	view  view
+	tools []tool
+
+	stamps struct {
+		sync.Mutex
+		last time.Time
+	}
+	updates updates
+}
+
+// New makes a server for any number of sessions. The store stays the caller's: it
+// must stay open as long as a session does. Groups that there are not are left
+// out; see Options.Validate.
+func New(st *varve.Store, o Options) *mcp.Server {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.GraphBytes == 0 {
+		o.GraphBytes = defaultGraphBytes
+	}
+	if o.Version == "" {
+		o.Version = "0.1"
+	}
+	s := &server{st: st, o: o}
+	s.view = view{st: st, limit: o.GraphBytes, bad: s.unreadable, clock: o.Clock}
+	var about []string
+	for _, g := range groups() {
+		if o.Groups == nil || slices.Contains(o.Groups, g.name) {
+			s.tools = append(s.tools, g.tools...)
+			about = append(about, g.instructions)
+		}
+	}
+	options := &mcp.ServerOptions{Instructions: strings.Join(about, "\n\n"), Logger: quieter(o.Logger), Capabilities: &mcp.ServerCapabilities{}}
+	offersGraph := o.Groups == nil || slices.Contains(o.Groups, Graph)
+	if offersGraph {
+		s.subscriptions(options)
+	}
+	m := mcp.NewServer(&mcp.Implementation{Name: "varve", Title: "Varve", Version: o.Version}, options)
+	s.updates.server = m
+	for i := range s.tools {
+		m.AddTool(s.tools[i].declaration(), s.handler(&s.tools[i]))
+	}
+	if offersGraph {
+		s.addResource(m)
+	}
+	m.AddReceivingMiddleware(s.asReference)
+	return m
+}
+
+// unreadable: the memory stays where it is, and the others are served.
+func (s *server) unreadable(err error) { s.o.Logger.Warn("left out of the graph", "err", err) }
+
+// stamp gives the times of n things that are created now, a nanosecond apart, and
+// later than all that it gave before: answers are ordered by them.
+func (s *server) stamp(n int) time.Time {
+	s.stamps.Lock()
+	defer s.stamps.Unlock()
+	at := s.o.Clock().Round(0)
+	if at.Before(s.stamps.last) {
+		at = s.stamps.last
+	}
+	s.stamps.last = at.Add(time.Duration(n))
+	return at
+}
+
+// handler judges the arguments and makes a tool's error a result, which the model
+// sees.
+func (s *server) handler(t *tool) mcp.ToolHandler {
+	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		args, err := t.arguments(req.Params.Arguments)
+		if err != nil {
+			return failed(err.Error()), nil
+		}
+		a, err := t.run(ctx, s, args)
+		if err != nil {
+			return failed(err.Error()), nil
+		}
+		return a.result(), nil
+	}
+}
+
+// asReference answers as the reference server does where the SDK would not: the
+// order of the tools and their member execution, tools that are not there,
+// methods of capabilities that are not offered.
+func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch method {
+		case "tools/list":
+			r, err := next(ctx, method, req)
+			if all, ok := r.(*mcp.ListToolsResult); ok && err == nil {
+				return s.listing(all), nil
+			}
+			return r, err
+		case "tools/call":
+			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok {
+				if kind := rawKind(p.Arguments); kind != "object" && kind != "undefined" {
+					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: noRecord(kind)}
+				}
+				if !slices.ContainsFunc(s.tools, func(t tool) bool { return t.name == p.Name }) {
+					return failed(fmt.Sprintf("MCP error -32602: Tool %s not found", p.Name)), nil
+				}
+			}
+		case "prompts/list", "prompts/get", "completion/complete", "logging/setLevel":
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found"}
+		case "resources/read":
+			if p, ok := req.GetParams().(*mcp.ReadResourceParams); ok && p.URI != resourceURI {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("MCP error -32602: Resource %s not found", p.URI)}
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// listed is a list of tools as the reference server writes it: the SDK sorts them,
+// and has no execution.
+type listed struct {
+	*mcp.ListToolsResult
+	Tools []json.RawMessage `json:"tools"`
+}
+
+func (s *server) listing(of *mcp.ListToolsResult) *listed {
+	l := &listed{ListToolsResult: of}
+	for i := range s.tools {
+		l.Tools = append(l.Tools, s.tools[i].json())
+	}
+	return l
+}
+
+// rawKind is what arguments are, by their first byte.
+func rawKind(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "undefined"
+	}
+	switch raw[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	}
+	return "number"
+}
+
+func noRecord(kind string) string {
+	return "[\n  {\n    \"expected\": \"record\",\n    \"code\": \"invalid_type\",\n    \"path\": [\n      \"params\",\n      \"arguments\"\n    ],\n" +
+		"    \"message\": \"Invalid input: expected record, received " + kind + "\"\n  }\n]"
+}
+
+// quieter leaves to a logger what the SDK says from Warn on: below that it tells of
+// every session.
+func quieter(l *slog.Logger) *slog.Logger { return slog.New(&atLeast{l.Handler()}) }
+
+type atLeast struct{ slog.Handler }
+
+func (h *atLeast) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}

@@ -1,0 +1,177 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// shape is what a value must look like: it is told to clients as JSON Schema, and
+// what they send is judged by it, in the words that the reference server's
+// validator (zod 4) has.
+type shape struct {
+	kind   string // of JSON Schema: string, array, object, boolean, integer
+	about  string
+	items  *shape
+	props  []prop
+	enum   []string
+	lowest *int
+	most   *int
+}
+
+type prop struct {
+	name     string
+	shape    *shape
+	optional bool
+}
+
+func object(props ...prop) *shape      { return &shape{kind: "object", props: props} }
+func array(items *shape) *shape        { return &shape{kind: "array", items: items} }
+func str(about string) *shape          { return &shape{kind: "string", about: about} }
+func needs(name string, s *shape) prop { return prop{name: name, shape: s} }
+func may(name string, s *shape) prop   { return prop{name: name, shape: s, optional: true} }
+func integer(about string, from, to int) *shape {
+	return &shape{kind: "integer", about: about, lowest: &from, most: &to}
+}
+func (s *shape) described(about string) *shape { c := *s; c.about = about; return &c }
+func oneOf(about string, values ...string) *shape {
+	return &shape{kind: "string", about: about, enum: values}
+}
+
+// schema is the JSON Schema of the whole of a tool's input or output. Outputs say
+// that they have no other members.
+func (s *shape) schema(output bool) json.RawMessage {
+	b := []byte(`{"$schema":"http://json-schema.org/draft-07/schema#",`)
+	return append(b, s.appendSchema(nil, output)[1:]...)
+}
+
+func (s *shape) appendSchema(b []byte, output bool) []byte {
+	b = append(b, `{"type":"`...)
+	b = append(append(b, s.kind...), '"')
+	switch s.kind {
+	case "array":
+		b = s.items.appendSchema(append(b, `,"items":`...), output)
+	case "object":
+		b = append(b, `,"properties":{`...)
+		var required []string
+		for i, p := range s.props {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = p.shape.appendSchema(append(appendString(b, p.name), ':'), output)
+			if !p.optional {
+				required = append(required, p.name)
+			}
+		}
+		b = append(b, '}')
+		if len(required) > 0 {
+			b = appendStrings(append(b, `,"required":`...), required)
+		}
+		if output {
+			b = append(b, `,"additionalProperties":false`...)
+		}
+	}
+	if s.enum != nil {
+		b = appendStrings(append(b, `,"enum":`...), s.enum)
+	}
+	if s.lowest != nil {
+		b = fmt.Appendf(b, `,"minimum":%d,"maximum":%d`, *s.lowest, *s.most)
+	}
+	if s.about != "" {
+		b = appendString(append(b, `,"description":`...), s.about)
+	}
+	return append(b, '}')
+}
+
+// check gives one line for each thing that is wrong, none where nothing is. v is
+// nil for null; missing says that there is no value at all.
+func (s *shape) check(v any, missing bool, path string, lines []string) []string {
+	at := ""
+	if path != "" {
+		at = " at " + path
+	}
+	if got := kindOf(v, missing); got != s.expects() {
+		return append(lines, fmt.Sprintf("Invalid input: expected %s, received %s%s", s.expects(), got, at))
+	}
+	switch s.kind {
+	case "array":
+		for i, item := range v.([]any) {
+			lines = s.items.check(item, false, fmt.Sprintf("%s[%d]", path, i), lines)
+		}
+	case "object":
+		members := v.(map[string]any)
+		for _, p := range s.props {
+			item, there := members[p.name]
+			if !there && p.optional {
+				continue
+			}
+			below := p.name
+			if path != "" {
+				below = path + "." + p.name
+			}
+			lines = p.shape.check(item, !there, below, lines)
+		}
+	case "integer":
+		n, err := v.(json.Number).Int64()
+		switch {
+		case err != nil:
+			lines = append(lines, fmt.Sprintf("Invalid input: expected int, received number%s", at))
+		case n < int64(*s.lowest):
+			lines = append(lines, fmt.Sprintf("Too small: expected number to be >=%d%s", *s.lowest, at))
+		case n > int64(*s.most):
+			lines = append(lines, fmt.Sprintf("Too big: expected number to be <=%d%s", *s.most, at))
+		}
+	case "string":
+		if s.enum != nil && !slices.Contains(s.enum, v.(string)) {
+			lines = append(lines, fmt.Sprintf("Invalid option: expected one of \"%s\"%s", strings.Join(s.enum, `"|"`), at))
+		}
+	}
+	return lines
+}
+
+func (s *shape) expects() string {
+	if s.kind == "integer" {
+		return "number"
+	}
+	return s.kind
+}
+
+// kindOf is what JavaScript would call it.
+func kindOf(v any, missing bool) string {
+	switch v.(type) {
+	case nil:
+		if missing {
+			return "undefined"
+		}
+		return "null"
+	case bool:
+		return "boolean"
+	case json.Number:
+		return "number"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	}
+	return "object"
+}
+
+// appendString writes a string as JSON.stringify does.
+func appendString(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // the error says only that bytes were no UTF-8 and were replaced
+	return b
+}
+
+func appendStrings(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, s)
+	}
+	return append(b, ']')
+}
