@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/varve-db/varve/index"
@@ -25,6 +26,8 @@ type filing struct {
 	repeats    bool // the flush before this one failed
 	readers    []*wal.Reader
 	syncing    *syncing
+	worked     worked // working memory that was met on the way
+	ctx        context.Context
 	err        error // of a barrier
 }
 
@@ -34,8 +37,8 @@ type syncing struct {
 	done   chan error
 }
 
-func (st *Store) filing(flushed wal.LSN, distrusted bool) *filing {
-	f := &filing{st: st, flushed: flushed, distrusted: distrusted, repeats: st.flusher.failed.Load() > 0}
+func (st *Store) filing(ctx context.Context, flushed wal.LSN, distrusted bool) *filing {
+	f := &filing{st: st, ctx: ctx, flushed: flushed, distrusted: distrusted, repeats: st.flusher.failed.Load() > 0}
 	for range st.flusher.workers {
 		f.readers = append(f.readers, st.log.Reader())
 	}
@@ -104,6 +107,9 @@ func (f *filing) wait() error {
 		f.syncing = nil
 		f.err = errors.Join(f.err, s.placed.End(<-s.done))
 	}
+	if keys := f.worked.take(); len(keys) > 0 && f.err == nil {
+		f.err = f.putScopes(f.ctx, keys)
+	}
 	return f.err
 }
 
@@ -140,6 +146,10 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 		return false, err
 	}
 	st, id, at := s.f.st, e.Key[1:], e.LSN
+	if e.Key[0] == record.Working {
+		s.f.worked.add(strings.Clone(e.Key[1:]))
+		return false, nil
+	}
 	k := st.kindOf(e.Key)
 	if k == nil {
 		return false, nil

@@ -180,7 +180,7 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 	if err != nil {
 		return 0, false, err
 	}
-	files := st.filing(c.Flushed.LSN, distrusted)
+	files := st.filing(ctx, c.Flushed.LSN, distrusted)
 	err = files.put(ctx, list)
 	c.Flushed = to
 	if err == nil && st.spillDue(m, c) {

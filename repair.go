@@ -230,7 +230,7 @@ func (st *Store) reindexRound(ctx context.Context, why error) error {
 	if err != nil {
 		return err
 	}
-	files := st.filing(c.Flushed.LSN, distrusted)
+	files := st.filing(ctx, c.Flushed.LSN, distrusted)
 	if err := files.end(files.put(ctx, list)); err != nil {
 		return err
 	}
@@ -239,8 +239,11 @@ func (st *Store) reindexRound(ctx context.Context, why error) error {
 		return ErrClosed
 	}
 	defer set.Release()
-	recent, _, err := st.stateAt(ctx, set.LSN(), to.LSN)
+	recent, overtaken, err := st.stateAt(ctx, set.LSN(), to.LSN)
 	if err != nil {
+		return err
+	}
+	if err := files.end(files.put(ctx, overtaken)); err != nil { // working memory has no other place below to
 		return err
 	}
 	if err := st.keepIndex(set); err != nil {

@@ -33,7 +33,8 @@ type Store struct {
 	layout     docfile.Layout
 	memories   *kind
 	assemblies *kind
-	kinds      []*kind // in the order of the index's sections and of the checkpoint's times
+	scopes     *docfile.Folder // of working memory
+	kinds      []*kind         // in the order of the index's sections and of the checkpoint's times
 	token      string
 	flusher    flusher
 	vectors    vectors
@@ -52,6 +53,7 @@ type Store struct {
 	expiring  expiring
 	moved     moved
 	embedding embedding
+	working   scopes
 
 	closed     atomic.Bool
 	operations sync.WaitGroup // that Close waits for
@@ -109,6 +111,8 @@ func (st *Store) open(ctx context.Context) error {
 	st.vectors.lock = newMutex()
 	st.layout = docfile.Layout{FS: st.fs, Root: st.dir, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
 	st.makeKinds()
+	st.scopes = st.layout.Folder("working")
+	st.working.init(st)
 	if err := st.flusher.init(st); err != nil {
 		return err
 	}

@@ -94,6 +94,9 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 	if len(b) == 0 {
 		return true
 	}
+	if key, ok := leadingScope(b); ok {
+		return st.oursScope(key, func() ([]byte, error) { return b, nil })
+	}
 	k, id := st.leadingID(b)
 	if k == nil {
 		return false

@@ -36,7 +36,12 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	if r.asIndexed(e) {
 		return nil
 	}
-	line, err := r.v.record(e)
+	line, err := index.Entry{}, error(nil)
+	if e.Key[0] == record.Working {
+		err = r.v.work(e)
+	} else {
+		line, err = r.v.record(e)
+	}
 	if err != nil {
 		f := r.finding(EntryInvalid, e.LSN, e.Key, err)
 		f.Stake = "this version"
@@ -47,6 +52,9 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 			f.Severity, f.Heals = Healable, ByFiles
 		}
 		return r.v.report(f)
+	}
+	if e.Key[0] == record.Working {
+		return nil // the files of the scopes say what of it is there
 	}
 	return r.known(e, line)
 }

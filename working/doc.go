@@ -73,8 +73,11 @@
 // # Time
 //
 // Lifetimes go by the home's clock: a monotonic one in the process, the server's
-// in Redis. A wall clock of this process that jumps, either way, expires nothing
-// and keeps nothing. Entries and checkpoints are ordered by sequence, not by time.
+// in Redis, in a store the wall clock's time when a process opened it and from then
+// on a monotonic one. A wall clock of this process that jumps, either way, expires
+// nothing and keeps nothing; a process that opens the store after a jump goes by
+// the time as it is then, and what others set by theirs keeps at least what is left
+// by the newest change of the scope. Entries and checkpoints are ordered by sequence, not by time.
 //
 // What expired is gone for every read from that moment on. Its room is taken back
 // by later writes, a few at a time, and at once when a limit is reached.
@@ -101,6 +104,7 @@
 //	  "scope": "project:p/session:s",          Scope.Key
 //	  "created_at": "2026-01-02T03:04:05.000006Z",
 //	  "version": 17,                           of the newest change
+//	  "lifetimes_at": "…",                     its tick: what expires counts from here
 //	  "values": {
 //	    "draft": {
 //	      "value": "…",                        any JSON
@@ -125,6 +129,17 @@
 //	    "keys": ["draft"], "task": true, "scratchpad": [9]
 //	  }
 //	}
+//
+// A store keeps it as a File, with four members behind the others:
+//
+//	  "store": "<uuid>",                       in whose log lsn is a position
+//	  "lsn": 8192,                             of the newest entry that is in it
+//	  "updated_at": "…",                       the time of that, and the file's
+//	  "checksum": "sha256:…"                   of all bytes before the comma before this line
+//	}
+//
+// One whose checksum is another was edited by hand, and is taken over if it is the
+// document of its scope; see package varve's Working.
 //
 // Delta.Encode writes what one operation changes, in one line:
 //

@@ -19,6 +19,7 @@ import (
 type State struct {
 	created int64 // Unix microseconds; 0: the scope does not exist
 	version uint64
+	tick    int64 // of the newest change: no later one comes before it
 	items   map[string]*item
 	notes   []note
 	marks   []*mark             // checkpoints, oldest first
@@ -82,6 +83,11 @@ func (s *State) Empty() bool { return s.created == 0 }
 
 // Version is that of the newest change.
 func (s *State) Version() uint64 { return s.version }
+
+// Tick is that of the newest change. A home whose ticks come from several clocks
+// judges nothing at an earlier one: then what Sweep frees at this tick is over for
+// whatever is played later, whoever plays it.
+func (s *State) Tick() int64 { return s.tick }
 
 // live is an item that is there and not over.
 func (s *State) live(name string, tick int64) *item {
@@ -165,7 +171,7 @@ func (s *State) Expires() (int64, bool) {
 // when the log takes something else.
 func (s *State) Clone() *State {
 	c := NewState()
-	c.created, c.version = s.created, s.version
+	c.created, c.version, c.tick = s.created, s.version, s.tick
 	add := func(it *item) {
 		twin := &item{cell: it.cell, name: it.name, at: -1}
 		c.items[it.name] = twin

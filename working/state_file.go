@@ -21,6 +21,7 @@ type (
 		Scope       string               `json:"scope"`
 		Created     micros               `json:"created_at"`
 		Version     uint64               `json:"version"`
+		Tick        ticks                `json:"lifetimes_at,omitzero"`
 		Values      map[string]*cellJSON `json:"values"`
 		Task        *cellJSON            `json:"task,omitempty"`
 		Notes       []noteJSON           `json:"scratchpad"`
@@ -97,7 +98,7 @@ func (t *ticks) UnmarshalJSON(raw []byte) error {
 
 // Encode writes the document of a scope: JSON, indent 2, names sorted.
 func (s *State) Encode(scope Scope) ([]byte, error) {
-	f := stateJSON{Scope: scope.Key(), Created: micros(s.created), Version: s.version, Values: map[string]*cellJSON{},
+	f := stateJSON{Scope: scope.Key(), Created: micros(s.created), Version: s.version, Tick: ticks(s.tick), Values: map[string]*cellJSON{},
 		Notes: []noteJSON{}, Checkpoints: []markJSON{}}
 	for name, it := range s.items {
 		if key, ok := UserKey(name); ok {
@@ -215,7 +216,7 @@ func DecodeState(doc []byte) (*State, Scope, error) {
 		}
 		f.Dirty.each(s.soil)
 	}
-	s.version = f.Version
+	s.version, s.tick = f.Version, int64(f.Tick)
 	return s, scope, nil
 }
 

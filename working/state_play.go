@@ -11,7 +11,7 @@ func (s *State) Play(at Moment, version uint64, d *Delta) {
 	if d.Empty() {
 		return
 	}
-	s.version = version
+	s.version, s.tick = version, max(s.tick, at.Tick)
 	for _, c := range d.Changes {
 		s.play(at, c)
 	}
@@ -40,10 +40,10 @@ func (s *State) play(at Moment, c Change) {
 	case ChangeRestore:
 		s.restore(at, c.ID)
 	case ChangeDrop:
-		version := s.version
+		version, tick := s.version, s.tick
 		*s = *NewState()
 		s.use.init()
-		s.version = version
+		s.version, s.tick = version, tick
 	}
 }
 

@@ -17,7 +17,19 @@
 //	    the vector: float32 each
 //	    the document: the exact bytes of the file
 //
-// A deletion has no line, no vector and no document.
+// The deletion of a document has no line, no vector and no document.
+//
+// An entry of working memory, whose key is 'w' and the key of a scope, says not
+// what the scope is but what changes:
+//
+//	the line       working.LogEntry.Head: {"time":…,"tick":…,"version":…[,"fresh":true]}, the
+//	               moment at which the changes were judged, the version that the first
+//	               of them has, and whether what was there before counts for nothing
+//	the document   a line for each operation, as working.Delta.Encode writes it; or
+//	               the document of the scope as a whole, which begins with {
+//
+// So its state is the file of the scope with the entries above it played in order,
+// found along previous. One that leaves nothing of the scope is a deletion.
 //
 // Line and vector come first and are never compressed, so that a replay parses
 // no JSON and inflates nothing. Only documents of 4 KiB and more are compressed,

@@ -25,6 +25,11 @@ type State struct {
 	applied uint64        // the newest position applied
 	lines   sync.Pool     // of *[]byte, for a line that is parsed at once
 	members membership
+	breaks  atomic.Uint64 // see Breaks
+
+	// Worked is told of each entry of working memory, before the overlay has it.
+	// It is set before Begin, and must be quick.
+	Worked func(scope string, at uint64)
 }
 
 // Place is where the newest version of a key is.
@@ -49,6 +54,8 @@ func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.members.mu.Lock()
 	defer s.members.mu.Unlock()
 	err := s.sets.Swap(set)
+	s.breaks.Add(1)
+	s.swaps.Add(1) // before the overlay is empty: see Work
 	s.overlay.Store(index.NewOverlay())
 	s.members.begin(set)
 	s.swaps.Add(1)
@@ -88,6 +95,10 @@ func (s *State) Apply(entries []wal.Entry) error {
 			return fmt.Errorf("entry %d: %w", e.LSN, err)
 		}
 		kind := e.Key[0]
+		if kind == record.Working {
+			s.work(e)
+			continue
+		}
 		created := v.Created
 		if s.inexact {
 			if created, err = s.creates(kind, e.Key[1:]); err != nil {
@@ -121,8 +132,11 @@ func (s *State) creates(kind byte, id string) (bool, error) {
 
 // Current is wal.Options.Current.
 func (s *State) Current(key string) (wal.LSN, error) {
-	if key[0] == Members {
+	switch key[0] {
+	case Members:
 		return s.currentMembers(key[1:])
+	case record.Working:
+		return s.Work(key[1:]), nil
 	}
 	p, err := s.Find(key[0], key[1:])
 	if errors.Is(err, errs.ErrNotFound) {
@@ -131,13 +145,16 @@ func (s *State) Current(key string) (wal.LSN, error) {
 	return p.Version, err
 }
 
-// Find says where the newest version of a key is; errs.ErrNotFound if there is none.
+// Find says where the newest version of a document is; errs.ErrNotFound if there is none.
 func (s *State) Find(kind byte, id string) (Place, error) {
 	if pos, deleted, ok := s.overlay.Load().Get(kind, id); ok {
 		if deleted {
 			return Place{}, errs.ErrNotFound
 		}
 		return Place{Version: pos, InLog: true}, nil
+	}
+	if kind == record.Working {
+		return Place{}, errs.ErrNotFound // its file may have it: see Work
 	}
 	e, err := s.Line(kind, id)
 	if err != nil {
@@ -236,6 +253,7 @@ func (s *State) Swap(set *index.Set) error {
 	switch {
 	case s.applied < set.LSN():
 		s.count(set) // another process was ahead of us
+		s.breaks.Add(1)
 	case set.LSN() == s.from.Load():
 		s.recount(set)
 	}

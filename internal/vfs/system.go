@@ -13,6 +13,7 @@ type System struct {
 	Inline bool                                       // start no goroutines: all work is done in the caller's
 	Rand   io.Reader                                  // for ids, nonces and names
 	Sleep  func(context.Context, time.Duration) error // a wait that ends with ctx
+	Mono   func() time.Duration                       // since any fixed moment, never backwards; the store's clock tells without it
 
 	SpillBytes   int64 // the log since spilled that makes a new index due; 64 MiB
 	BacklogBytes int64 // the log since spilled that makes puts wait; 1 GiB

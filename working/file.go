@@ -1,0 +1,80 @@
+package working
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// File is the document of a scope as a store keeps it: with the place in the log
+// up to which it goes, and a checksum.
+type File struct {
+	Scope Scope
+	State *State
+	Store string    // the UUID of the store in whose log LSN is a position
+	LSN   uint64    // of the newest entry that is in it
+	Time  time.Time // of that entry; the file's mtime
+	// Intact: the checksum is that of these bytes, so no one but a store has
+	// written them.
+	Intact bool
+}
+
+type fileJSON struct {
+	Store    string `json:"store"`
+	LSN      uint64 `json:"lsn"`
+	Time     micros `json:"updated_at"`
+	Checksum string `json:"checksum"`
+}
+
+const checksumMember = ",\n  \"checksum\": \"sha256:"
+
+// Encode writes the file.
+func (f *File) Encode() ([]byte, error) {
+	doc, err := f.State.Encode(f.Scope)
+	if err != nil {
+		return nil, err
+	}
+	doc = bytes.TrimSuffix(doc, []byte("\n}\n"))
+	doc = fmt.Appendf(doc, ",\n  \"store\": %q,\n  \"lsn\": %d,\n  \"updated_at\": ", f.Store, f.LSN)
+	doc = docfile.AppendTime(doc, f.Time)
+	sum := sha256.Sum256(doc)
+	doc = append(doc, checksumMember...)
+	doc = hex.AppendEncode(doc, sum[:])
+	return append(doc, "\"\n}\n"...), nil
+}
+
+// DecodeFile reads a file. Somebody may have edited it: what is not needed to know
+// the State may be missing, and Intact is false.
+func DecodeFile(doc []byte) (*File, error) {
+	s, scope, err := DecodeState(doc)
+	if err != nil {
+		return nil, err
+	}
+	var j fileJSON
+	if err := json.Unmarshal(doc, &j); err != nil {
+		return nil, &errs.FieldError{Field: "document", Err: err}
+	}
+	f := &File{Scope: scope, State: s, Store: j.Store, LSN: j.LSN, Intact: intact(doc)}
+	if j.Time != 0 {
+		f.Time = fromMicro(int64(j.Time))
+	}
+	return f, nil
+}
+
+func intact(doc []byte) bool {
+	const tail = len(checksumMember) + 2*sha256.Size + len("\"\n}\n")
+	if len(doc) < tail {
+		return false
+	}
+	body := doc[:len(doc)-tail]
+	sum := sha256.Sum256(body)
+	want := append(hex.AppendEncode([]byte(checksumMember), sum[:]), "\"\n}\n"...)
+	return bytes.Equal(doc[len(body):], want)
+}

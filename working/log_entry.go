@@ -1,0 +1,83 @@
+package working
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// LogEntry is what the log of a home says of a scope at one place: what some
+// operations, judged one after another at one moment, change; or all that the
+// scope is from then on.
+type LogEntry struct {
+	At      Moment
+	Version uint64 // of the first change; each one after it has the next
+	Changes []*Delta
+	Fresh   bool   // what was there before counts for nothing
+	State   *State // in place of Changes; nil in an entry that was made by Encode
+}
+
+type entryJSON struct {
+	Time    int64  `json:"time"`
+	Tick    int64  `json:"tick"`
+	Version uint64 `json:"version"`
+	Fresh   bool   `json:"fresh,omitzero"`
+}
+
+// Head writes what an entry has beside its changes, as one line of JSON.
+func (e *LogEntry) Head() []byte {
+	fresh := ""
+	if e.Fresh {
+		fresh = `,"fresh":true`
+	}
+	return fmt.Appendf(nil, `{"time":%d,"tick":%d,"version":%d%s}`, e.At.Time, e.At.Tick, e.Version, fresh)
+}
+
+// DecodeLogEntry reads a head and what stands below it: the changes as Delta.Encode
+// writes them, each in its line, or the document of a scope.
+func DecodeLogEntry(head, body []byte) (*LogEntry, error) {
+	var j entryJSON
+	if err := json.Unmarshal(head, &j, json.RejectUnknownMembers(true)); err != nil {
+		return nil, &errs.FieldError{Field: "head", Err: err}
+	}
+	e := &LogEntry{At: Moment{Time: j.Time, Tick: j.Tick}, Version: j.Version, Fresh: j.Fresh}
+	if len(body) > 0 && body[0] == '{' {
+		f, err := DecodeFile(body)
+		if err != nil {
+			return nil, err
+		}
+		e.State = f.State
+		return e, nil
+	}
+	for len(body) > 0 {
+		line, rest, ok := bytes.Cut(body, []byte{'\n'})
+		if !ok {
+			return nil, &errs.FieldError{Field: "changes", Err: errors.New("the last line has no end")}
+		}
+		d, err := DecodeDelta(line)
+		if err != nil {
+			return nil, err
+		}
+		e.Changes, body = append(e.Changes, d), rest
+	}
+	return e, nil
+}
+
+// Play carries an entry out and returns the State that is there then: the same
+// one, or a new one.
+func (e *LogEntry) Play(s *State) *State {
+	if e.State != nil {
+		return e.State
+	}
+	if e.Fresh {
+		s = NewState()
+	}
+	for i, d := range e.Changes {
+		s.Play(e.At, e.Version+uint64(i), d)
+	}
+	return s
+}

@@ -1,0 +1,28 @@
+package working
+
+// Edited takes in that somebody changed the document of this State by hand, at a
+// version: whatever he may have changed counts as changed then.
+func (s *State) Edited(version uint64) {
+	s.version = version
+	for _, it := range s.items {
+		it.version = version
+	}
+	if len(s.marks) == 0 {
+		return
+	}
+	for name := range s.all(s.tick) {
+		s.soil(name)
+	}
+	for name := range s.content(len(s.marks) - 1) {
+		s.soil(name)
+	}
+}
+
+// Use counts items as used, as reading them does.
+func (s *State) Use(names []string) {
+	for _, name := range names {
+		if it := s.items[name]; it != nil && isUser(name) {
+			s.use.touch(it)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/working"
+)
+
+// A scope's file rests on the one before it: the log has changes, not states. So
+// it may not be lost while a newer one takes its place, as a memory's may. Each
+// is written into an inode of its own and synced before it is put there, and
+// what it displaces stays until that is durable: docfile.Flusher.Repeat.
+
+// worked are the keys of the scopes that a flush has to write.
+type worked struct {
+	mu   sync.Mutex
+	keys map[string]bool
+}
+
+func (w *worked) add(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.keys == nil {
+		w.keys = map[string]bool{}
+	}
+	w.keys[key] = true
+}
+
+// take empties the list and gives it, sorted.
+func (w *worked) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	keys := slices.Sorted(maps.Keys(w.keys))
+	w.keys = nil
+	return keys
+}
+
+// putScopes writes the files of the scopes that changed, durably.
+func (f *filing) putScopes(ctx context.Context, keys []string) error {
+	st := f.st
+	if err := st.scopes.Make(); err != nil {
+		return err
+	}
+	for first := true; len(keys) > 0; first = false {
+		src := &scopeFiles{st: st, ctx: ctx, keys: keys, distrusted: f.distrusted, wrote: map[string]believed{}}
+		st.flusher.files.Repeat()
+		placed, result, err := st.flusher.files.Put(ctx, src)
+		st.edited(ctx, result.Edits)
+		if err != nil {
+			return fmt.Errorf("putting working memory into files: %w", err)
+		}
+		if err := placed.End(placed.Sync()); err != nil {
+			return fmt.Errorf("putting working memory into files: %w", err)
+		}
+		src.believe()
+		keys = nil
+		for _, b := range result.Blocked {
+			if !first {
+				return b.Err
+			}
+			c := docfile.Change{Folder: st.scopes, Name: docfile.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
+			if err := st.moveAway(&c, b.Err); err != nil {
+				return err
+			}
+			keys = append(keys, src.keys[b.Change])
+		}
+	}
+	return nil
+}
+
+// scopeFiles is the docfile.Source of the files of scopes.
+type scopeFiles struct {
+	st         *Store
+	ctx        context.Context
+	keys       []string
+	distrusted bool
+
+	mu    sync.Mutex
+	wrote map[string]believed
+}
+
+func (s *scopeFiles) Len() int { return len(s.keys) }
+
+func (s *scopeFiles) Folders() []*docfile.Folder { return []*docfile.Folder{s.st.scopes} }
+
+func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
+	st, key := s.st, s.keys[i]
+	of, err := working.ParseScope(key)
+	if err != nil {
+		return false, fmt.Errorf("an entry of the log: %w", err)
+	}
+	sc := st.working.acquire(st, of)
+	defer st.working.release(sc)
+	f, before, err := sc.snapshot(s.ctx)
+	if errors.Is(err, ErrCorrupt) {
+		// What is there cannot be read, so nothing can be made of the changes. The
+		// scope says so to whoever asks, verify too; the others are not to wait.
+		st.o.Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	*c = docfile.Change{
+		Folder: st.scopes, Name: docfile.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
+		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool { return st.oursScope(key, data) },
+	}
+	if before.size > 0 && !s.distrusted {
+		c.Before = docfile.Before{Exists: true, Size: before.size, Mtime: before.mtime}
+	}
+	is := believed{}
+	if !c.Delete {
+		if c.Bytes, err = f.Encode(); err != nil {
+			return false, err
+		}
+		is = believed{size: int64(len(c.Bytes)), mtime: f.Time}
+	}
+	s.mu.Lock()
+	s.wrote[key] = is
+	s.mu.Unlock()
+	return true, nil
+}
+
+// believe notes what stands in the places now.
+func (s *scopeFiles) believe() {
+	w := &s.st.working
+	for key, is := range s.wrote {
+		w.mu.RLock()
+		sc := w.open[key]
+		w.mu.RUnlock()
+		if sc != nil {
+			sc.mu.Lock()
+			sc.file = is
+			sc.mu.Unlock()
+		}
+	}
+}
+
+// snapshot is what the file of the scope is to be.
+func (s *scope) snapshot(ctx context.Context) (*working.File, believed, error) {
+	for {
+		s.mu.Lock()
+		if err := s.sync(ctx); err != nil {
+			s.mu.Unlock()
+			return nil, believed{}, err
+		}
+		if !s.edited {
+			defer s.mu.Unlock()
+			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.st.log.UUID()).String(), LSN: s.lsn, Time: s.time}
+			if f.Time.IsZero() {
+				f.Time = time.UnixMicro(s.st.o.Clock().UnixMicro())
+			}
+			return f, s.file, nil
+		}
+		s.mu.Unlock()
+		if err := s.adopt(ctx); err != nil {
+			return nil, believed{}, err
+		}
+	}
+}
+
+// oursScope says whether a file holds the document of a scope as a store wrote it.
+func (st *Store) oursScope(key string, data func() ([]byte, error)) bool {
+	doc, err := data()
+	if err != nil {
+		return false
+	}
+	f, err := working.DecodeFile(doc)
+	return err == nil && f.Intact && f.Scope.Key() == key
+}
+
+// headBytes is enough of a file to read its scope's key: four ids of 1,024 bytes,
+// each of which may take three.
+const headBytes = 16 << 10
+
+// scopeOf is the key of the scope whose document a file holds.
+func (st *Store) scopeOf(name string) (string, error) {
+	if key, ok := st.working.names.Load(name); ok {
+		if _, err := st.scopes.Stat(name); err != nil {
+			return "", err
+		}
+		return key.(string), nil
+	}
+	f, err := st.fs.OpenFile(st.scopes.Path(name), 0, 0)
+	if err != nil {
+		return "", st.ioError("opening", st.scopes.Path(name), err)
+	}
+	defer f.Close()
+	head := make([]byte, headBytes)
+	n, err := f.ReadAt(head, 0)
+	if n == 0 && err != nil {
+		return "", st.ioError("reading", st.scopes.Path(name), err)
+	}
+	key, ok := leadingScope(head[:n])
+	if ok && docfile.FileName(key) == name {
+		st.working.names.Store(name, key)
+		return key, nil
+	}
+	return "", &CorruptionError{Path: filepath.ToSlash(filepath.Join(st.scopes.Name(), name)), Offset: 0, Err: errors.New("it does not begin as the document of a scope")}
+}
+
+// leadingScope is the key with which the document of a scope begins; false when
+// it begins otherwise.
+func leadingScope(b []byte) (key string, ok bool) {
+	rest, begins := bytes.CutPrefix(b, []byte("{\n  \"scope\": "))
+	line, _, ends := bytes.Cut(rest, []byte(",\n"))
+	ok = begins && ends && json.Unmarshal(line, &key) == nil
+	return key, ok
+}
+
+func sortedTrue(m map[string]bool) []string {
+	maps.DeleteFunc(m, func(_ string, yes bool) bool { return !yes })
+	return slices.Sorted(maps.Keys(m))
+}

@@ -1,0 +1,139 @@
+package varve
+
+import (
+	"container/list"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/working"
+)
+
+// openScopes is how many scopes that nobody uses at the moment stay at hand. One
+// that does not is read from its file again.
+const openScopes = 1000
+
+// scopes are the scopes that this process has at hand.
+type scopes struct {
+	mu    sync.RWMutex
+	open  map[string]*scope // by key
+	idle  list.List         // of *scope, those that nobody uses, the least recently used first
+	names sync.Map          // file name: key, of files whose head was read
+	began time.Time
+}
+
+// scope is a scope at hand. Its state is what the entries up to lsn make of it,
+// all of them durable; ahead has also what is being committed.
+type scope struct {
+	st     *Store
+	key    string
+	scope  working.Scope
+	newest atomic.Uint64 // the newest entry that was applied
+	users  int           // these two under scopes.mu
+	at     *list.Element
+
+	mu      sync.Mutex
+	state   *working.State // nil: not read yet
+	lsn     wal.LSN        // of the newest entry in it
+	time    time.Time      // of that
+	breaks  uint64         // the log was followed without one since
+	edited  bool           // the file was edited by hand, and the log does not say so yet
+	file    believed
+	ahead   *working.State
+	aheadOf wal.LSN // what the state had when ahead was equal to it
+	offset  int64   // of the ticks
+
+	waiting sync.Mutex // guards the two below
+	queue   []*asked
+	busy    bool // somebody commits for all
+}
+
+// believed is what this process left in, or read from, a scope's file.
+type believed struct {
+	size  int64
+	mtime time.Time
+}
+
+func (w *scopes) init(st *Store) {
+	w.open = map[string]*scope{}
+	w.idle.Init()
+	w.began = st.o.Clock()
+	st.state.Worked = w.applied
+}
+
+// applied is state.State's Worked.
+func (w *scopes) applied(key string, at uint64) {
+	w.mu.RLock()
+	s := w.open[key]
+	w.mu.RUnlock()
+	if s != nil {
+		s.newest.Store(at)
+	}
+}
+
+// acquire gives a scope, which stays at hand until release.
+func (w *scopes) acquire(st *Store, of working.Scope) *scope {
+	key := of.Key()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.open[key]
+	if s == nil {
+		s = &scope{st: st, key: key, scope: of}
+		w.open[key] = s
+	}
+	if s.users++; s.at != nil {
+		w.idle.Remove(s.at)
+		s.at = nil
+	}
+	return s
+}
+
+func (w *scopes) release(s *scope) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.users--; s.users > 0 || w.open[s.key] != s {
+		return
+	}
+	s.at = w.idle.PushBack(s)
+	for w.idle.Len() > openScopes {
+		w.drop(w.idle.Front().Value.(*scope))
+	}
+}
+
+// forget lets a scope go that nobody uses.
+func (w *scopes) forget(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.open[key]; s != nil && s.users == 0 {
+		w.drop(s)
+	}
+}
+
+func (w *scopes) drop(s *scope) {
+	w.idle.Remove(s.at)
+	delete(w.open, s.key)
+}
+
+// tick is the time by which things expire: Unix milliseconds when the store was
+// opened, and from then on by a clock that does not jump.
+func (st *Store) tick() int64 {
+	passed := time.Duration(0)
+	if mono := st.o.System.Mono; mono != nil {
+		passed = mono()
+	} else {
+		passed = st.o.Clock().Sub(st.working.began)
+	}
+	return st.working.began.UnixMilli() + passed.Milliseconds()
+}
+
+// moment is now; mu is held. It never comes before the newest change, whosever
+// clock that went by.
+func (s *scope) moment() working.Moment {
+	tick := s.st.tick() + s.offset
+	if behind := s.state.Tick() - tick; behind > 0 {
+		s.offset += behind
+		tick += behind
+	}
+	return working.Moment{Time: s.st.o.Clock().UnixMicro(), Tick: tick}
+}

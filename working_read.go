@@ -1,0 +1,226 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/working"
+)
+
+// read answers what changes nothing; false when r would change something.
+func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, bool, error) {
+	for {
+		s.mu.Lock()
+		err := s.sync(ctx)
+		if err == nil && s.edited && s.st.writable() == nil {
+			s.mu.Unlock()
+			if err := s.adopt(ctx); err != nil {
+				return working.Result{}, false, err
+			}
+			continue
+		}
+		if err != nil {
+			s.mu.Unlock()
+			return working.Result{}, false, err
+		}
+		defer s.mu.Unlock()
+		d, res, err := s.state.Judge(s.moment(), r)
+		if get, ok := r.Op.(working.OpGet); ok && !get.Peek && s.ahead != nil {
+			s.ahead.Use(get.Names)
+		}
+		return res, d.Empty(), err
+	}
+}
+
+// sync brings the state up to what is durable; mu is held.
+func (s *scope) sync(ctx context.Context) error {
+	st := s.st
+	var last error
+	for range findTries {
+		if err := st.sight(ctx); err != nil {
+			return err
+		}
+		breaks := st.state.Breaks()
+		if s.state != nil && s.breaks == breaks && s.newest.Load() <= s.lsn {
+			return nil
+		}
+		var err error
+		if s.state != nil && s.breaks == breaks {
+			err = s.follow(ctx)
+		} else {
+			err = s.load(ctx, breaks)
+		}
+		switch {
+		case err == nil:
+			continue // something may have come meanwhile
+		case errors.Is(err, ErrTruncated), errors.Is(err, errMoved), errors.Is(err, errMismatch):
+			s.state = nil
+			_ = st.refresh()
+		default:
+			s.state = nil
+			return err
+		}
+		last = err
+	}
+	if errors.Is(last, errMismatch) {
+		return &CorruptionError{Path: s.path(), Offset: -1, Err: last}
+	}
+	return fmt.Errorf("reading working memory of %s: it changes faster than it can be read: %w", s.key, last)
+}
+
+func (s *scope) path() string { return s.st.scopes.Name() + "/" + docfile.FileName(s.key) }
+
+// follow plays what was applied since; mu is held. errMismatch when the state is
+// not what that rests on: the file may say more.
+func (s *scope) follow(ctx context.Context) error {
+	list, err := s.chain(ctx, s.newest.Load(), s.lsn)
+	if err != nil {
+		return err
+	}
+	s.play(list)
+	return nil
+}
+
+// loggedWork is an entry of the scope in the log.
+type loggedWork struct {
+	lsn, previous wal.LSN
+	time          time.Time
+	entry         *working.LogEntry
+}
+
+// chain reads the entries of the scope from one back to another, which is not
+// among them, or to one that needs none before it; in the order of the log.
+func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork, err error) {
+	for at := from; at != to; {
+		if at < to || at < s.st.state.From() {
+			return nil, fmt.Errorf("%w: it is as of %d, the log goes on from %d", errMismatch, to, at)
+		}
+		e, err := s.st.workEntry(ctx, s.key, at)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+		if e.entry.Fresh || e.entry.State != nil {
+			break
+		}
+		at = e.previous
+	}
+	slices.Reverse(list)
+	return list, nil
+}
+
+// workEntry reads an entry of working memory.
+func (st *Store) workEntry(ctx context.Context, key string, at wal.LSN) (loggedWork, error) {
+	e, err := st.log.ReadAt(ctx, at)
+	if err != nil {
+		return loggedWork{}, err
+	}
+	if len(e.Key) == 0 || e.Key[0] != record.Working || e.Key[1:] != key {
+		return loggedWork{}, errMoved
+	}
+	view, err := record.Parse(e.Value)
+	if err != nil {
+		return loggedWork{}, fmt.Errorf("entry %d: %w", at, err)
+	}
+	body, err := st.codec.Doc(&view, scopeLimit)
+	if err != nil {
+		return loggedWork{}, fmt.Errorf("entry %d: %w", at, err)
+	}
+	entry, err := working.DecodeLogEntry(view.Line, body)
+	if err != nil {
+		return loggedWork{}, &CorruptionError{Path: "wal", LSN: at, Offset: -1, Err: err}
+	}
+	entry.Fresh = entry.Fresh || e.Delete // nothing is left of what was there before
+	return loggedWork{lsn: at, previous: view.Previous, time: e.Time, entry: entry}, nil
+}
+
+// play carries entries out; mu is held.
+func (s *scope) play(list []loggedWork) {
+	for _, e := range list {
+		s.state = e.entry.Play(s.state)
+		s.state.Sweep(s.state.Tick(), sweepEach)
+		s.lsn, s.time, s.edited = e.lsn, e.time, false
+	}
+}
+
+// load reads the scope's file and plays what the log has above it; mu is held.
+// First the overlay is asked, then the file is read: what the one has let go of
+// meanwhile, the other has.
+func (s *scope) load(ctx context.Context, breaks uint64) error {
+	st := s.st
+	s.state, s.ahead = nil, nil
+	told := s.newest.Load()
+	newest, logged := st.state.Work(s.key), true
+	if !state.IsWork(newest) {
+		newest, logged = 0, false
+	}
+	f, err := s.readFile()
+	var damage error
+	if errors.Is(err, ErrCorrupt) {
+		damage, err = err, nil // the log may not need it
+	}
+	if err != nil {
+		return err
+	}
+	base, found := f.LSN, f.State != nil
+	if !found {
+		f.State = working.NewState()
+	} else if f.Store != uuid.UUID(st.log.UUID()).String() {
+		base = 0 // a file of another log: the first entry of this one rests on it
+	}
+	if base >= st.log.Applied() && f.Intact {
+		return fmt.Errorf("%w: its file is ahead", errMismatch)
+	}
+	var list []loggedWork
+	if logged && (base < newest || damage != nil) {
+		list, err = s.chain(ctx, newest, base)
+	}
+	rests := len(list) == 0 || !list[0].entry.Fresh && list[0].entry.State == nil // on the file
+	if damage != nil && (rests || err != nil) {
+		return damage
+	}
+	if err != nil {
+		return err
+	}
+	s.state, s.lsn, s.time, s.breaks = f.State, base, f.Time, breaks
+	s.edited = found && !f.Intact
+	if !logged && told > base { // it was dropped; or somebody put an older file there
+		s.lsn, s.edited = told, found
+	}
+	s.play(list)
+	return nil
+}
+
+// readFile reads the file of the scope; a File without a State if there is none.
+func (s *scope) readFile() (*working.File, error) {
+	name := docfile.FileName(s.key)
+	doc, info, err := s.st.scopes.Read(name, scopeLimit)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.file = believed{}
+		return &working.File{}, nil
+	case errors.Is(err, ErrCorrupt), err != nil && notOurs(err):
+		return &working.File{}, &CorruptionError{Path: s.path(), Offset: -1, Err: err}
+	case err != nil:
+		return nil, s.st.ioError("reading", s.st.scopes.Path(name), err)
+	}
+	f, err := working.DecodeFile(doc)
+	if err == nil && f.Scope != s.scope {
+		err = fmt.Errorf("it is the document of %s", f.Scope.Key())
+	}
+	if err != nil {
+		return &working.File{}, &CorruptionError{Path: s.path(), Offset: -1, Err: err}
+	}
+	s.file = believed{size: info.Size, mtime: info.Mtime} // an edit that is taken over is ours
+	return f, nil
+}

@@ -1,0 +1,301 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/working"
+)
+
+const (
+	// sweepEach is how many expired items a change frees on its way: more than it
+	// can add one by one, so that what has expired does not gather.
+	sweepEach = 4
+	// entryBytes is where an entry is full that takes several operations.
+	entryBytes = 1 << 20
+	// entryOps is how many it takes.
+	entryOps = 1024
+	// scopeLimit is the largest file of a scope that is read.
+	scopeLimit = 1 << 30
+)
+
+// asked is an operation on its way.
+type asked struct {
+	r    *working.Request
+	res  working.Result
+	err  error
+	done chan struct{}
+}
+
+// write carries an operation out. Those that wait while one commit is on its way
+// go into the next one together.
+func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, error) {
+	q := &asked{r: r}
+	if s.st.o.System.Inline {
+		s.commit(ctx, []*asked{q})
+		return q.res, q.err
+	}
+	q.done = make(chan struct{})
+	s.waiting.Lock()
+	s.queue = append(s.queue, q)
+	if !s.busy {
+		s.busy = true
+		s.st.operations.Add(1) // the caller's is one too, so Close still waits
+		go s.drain(context.WithoutCancel(ctx))
+	}
+	s.waiting.Unlock()
+	select {
+	case <-q.done:
+		return q.res, q.err
+	case <-ctx.Done():
+	}
+	if s.withdraw(q) {
+		return working.Result{}, ctx.Err()
+	}
+	select {
+	case <-q.done:
+		return q.res, q.err
+	default:
+		return working.Result{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
+	}
+}
+
+// withdraw takes an operation back that nobody has begun.
+func (s *scope) withdraw(q *asked) bool {
+	s.waiting.Lock()
+	defer s.waiting.Unlock()
+	for i, other := range s.queue {
+		if other == q {
+			s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// drain commits until nobody waits any more.
+func (s *scope) drain(ctx context.Context) {
+	defer s.st.operations.Done()
+	for {
+		s.waiting.Lock()
+		n := min(len(s.queue), entryOps)
+		if n == 0 {
+			s.busy, s.queue = false, nil
+			s.waiting.Unlock()
+			return
+		}
+		list := s.queue[:n:n]
+		s.queue = s.queue[n:]
+		s.waiting.Unlock()
+		for len(list) > 0 {
+			n := s.commit(ctx, list)
+			for _, q := range list[:n] {
+				close(q.done)
+			}
+			list = list[n:]
+		}
+	}
+}
+
+// commit carries out the first of some operations, as many as go into one entry,
+// and tells how many these are. Each is judged on what the one before it leaves, and
+// all on the condition that nobody else has written by then; else they are judged
+// again.
+func (s *scope) commit(ctx context.Context, list []*asked) int {
+	for {
+		n, again, err := s.try(ctx, list)
+		if again {
+			continue
+		}
+		if err != nil {
+			for _, q := range list[:n] {
+				q.res, q.err = working.Result{}, err
+			}
+		}
+		return n
+	}
+}
+
+func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err error) {
+	st := s.st
+	if err := st.pressure(ctx); err != nil {
+		return len(list), false, err
+	}
+	s.mu.Lock()
+	version, err := s.current(ctx)
+	if errors.Is(err, ErrCorrupt) && dropsOnly(list) {
+		version, err = s.giveUp() // what cannot be read can be dropped
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return len(list), false, err
+	}
+	if s.edited {
+		s.mu.Unlock()
+		return 0, true, s.adopt(ctx)
+	}
+	if s.ahead == nil || s.aheadOf != s.lsn {
+		s.ahead, s.aheadOf = s.state.Clone(), s.lsn
+	}
+	base := s.lsn
+	e, body, n, err := s.judge(list)
+	gone := s.ahead.Empty()
+	s.mu.Unlock()
+	if err != nil || len(e.Changes) == 0 {
+		return n, false, err
+	}
+	value, inflated := st.codec.Encode(nil, &record.Record{Previous: base, Created: e.Fresh, Line: e.Head(), Doc: body})
+	b := &wal.Batch{
+		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
+		Entries:       []wal.Entry{{Key: s.logKey(), Kind: record.KindPut, Delete: gone, Value: value, Inflated: inflated}},
+	}
+	if gone {
+		b.Entries[0].Kind = record.KindDelete
+	}
+	_, err = st.log.Append(ctx, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.ahead = nil
+		var conflict *wal.ConflictError
+		if errors.As(err, &conflict) {
+			st.o.Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected", conflict.LSN, "found", conflict.Found)
+			return 0, true, nil
+		}
+		return n, false, err
+	}
+	s.wrote(base, &b.Entries[0], e)
+	return n, false, nil
+}
+
+func (s *scope) logKey() string { return string(rune(record.Working)) + s.key }
+
+// current brings the state up and gives the version on which it rests; mu is held.
+func (s *scope) current(ctx context.Context) (wal.LSN, error) {
+	for {
+		if err := s.sync(ctx); err != nil {
+			return 0, err
+		}
+		at := s.st.state.Work(s.key)
+		switch {
+		case state.IsWork(at) && at == s.lsn:
+			return at, nil
+		case !state.IsWork(at) && s.newest.Load() <= s.lsn && s.lsn < s.st.log.Applied() && s.breaks == s.st.state.Breaks():
+			return at, nil
+		}
+		// Our own last entry is on its way to the overlay, or another one came.
+		if err := s.st.log.CatchUp(ctx); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// judge says what an entry would carry and plays it on ahead; mu is held.
+func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, err error) {
+	e = &working.LogEntry{At: s.moment(), Fresh: s.ahead.Empty(), Version: s.ahead.Version() + 1}
+	if e.Fresh {
+		// Higher than an earlier scope of this name can have had, which began at a
+		// position as well, and went up by one where the log went up by more.
+		e.Version = max(e.Version, s.st.log.Applied())
+	}
+	for _, q := range list {
+		d, res, err := s.ahead.Judge(e.At, q.r)
+		if err == nil && !d.Empty() {
+			line, err := d.Encode()
+			if err != nil {
+				return e, nil, n + 1, err
+			}
+			if n > 0 && len(body)+len(line) > entryBytes {
+				break
+			}
+			body = append(append(body, line...), '\n')
+			s.ahead.Play(e.At, e.Version+uint64(len(e.Changes)), &d)
+			s.ahead.Sweep(s.ahead.Tick(), sweepEach)
+			e.Changes = append(e.Changes, &d)
+		}
+		if err == nil {
+			s.ahead.Complete(q.r.Op, &res)
+		}
+		q.res, q.err = res, err
+		n++
+	}
+	return e, body, n, nil
+}
+
+// wrote plays what was committed; mu is held. Somebody may have read it from the
+// log already.
+func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
+	if s.state != nil && s.lsn == base {
+		s.play([]loggedWork{{lsn: w.LSN, time: w.Time, entry: e}})
+	}
+	if s.aheadOf = w.LSN; s.state == nil || s.lsn != w.LSN {
+		s.ahead = nil
+	}
+	s.st.beatInline()
+}
+
+// adopt makes what somebody wrote into the file by hand the newest change.
+func (s *scope) adopt(ctx context.Context) error {
+	st := s.st
+	s.mu.Lock()
+	version, err := s.current(ctx)
+	if err != nil || !s.edited {
+		s.mu.Unlock()
+		return err
+	}
+	now := s.state.Clone()
+	e := &working.LogEntry{At: s.moment(), Version: now.Version() + 1, State: now}
+	now.Edited(e.Version)
+	f := working.File{Scope: s.scope, State: now, Store: uuid.UUID(st.log.UUID()).String(), LSN: s.lsn, Time: s.time}
+	base := s.lsn
+	s.mu.Unlock()
+	doc, err := f.Encode()
+	if err != nil {
+		return err
+	}
+	value, inflated := st.codec.Encode(nil, &record.Record{Previous: base, Line: e.Head(), Doc: doc})
+	b := &wal.Batch{
+		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
+		Entries:       []wal.Entry{{Key: s.logKey(), Kind: record.KindPut, Value: value, Inflated: inflated}},
+	}
+	_, err = st.log.Append(ctx, b)
+	var conflict *wal.ConflictError
+	if errors.As(err, &conflict) {
+		return nil // judged anew by whoever asked
+	}
+	if err != nil {
+		return err
+	}
+	st.o.Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
+	st.health.edit()
+	st.event(Event{Kind: EventEdit, ID: s.key, Path: s.path(), Note: s.path()})
+	return nil
+}
+
+func dropsOnly(list []*asked) bool {
+	for _, q := range list {
+		if _, ok := q.r.Op.(working.OpDrop); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// giveUp makes a state that can be dropped of one that cannot be read; mu is held.
+func (s *scope) giveUp() (wal.LSN, error) {
+	at := s.st.state.Work(s.key)
+	s.state, s.ahead, s.edited = working.NewState(), nil, false
+	s.breaks, s.lsn = s.st.state.Breaks(), 0
+	if state.IsWork(at) {
+		s.lsn = at
+	}
+	attach := &working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}}
+	s.state.Play(s.moment(), s.st.log.Applied(), attach)
+	return at, nil
+}
