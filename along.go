@@ -210,7 +210,7 @@ func (j *joint) others() error {
 		if removed == 0 && !t.moved && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) && slices.Equal(a.HyperbolicEmbedding, was.HyperbolicEmbedding) {
 			continue
 		}
-		entry, err := j.entry(a, &old)
+		entry, err := j.entry(a, &old, old.lsn)
 		if err != nil {
 			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
 		}
@@ -279,7 +279,14 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 			return err
 		}
 	}
-	if p.entry, err = j.entry(a, &old); err != nil {
+	previous := old.lsn
+	if !found {
+		if a.ID != "" {
+			previous = st.state.Deletion(record.Assembly, a.ID)
+		}
+		p.precondition.Chained, p.precondition.Deletion = true, previous
+	}
+	if p.entry, err = j.entry(a, &old, previous); err != nil {
 		return err
 	}
 	p.precondition.Key, p.assembly = p.entry.Key, a
@@ -344,16 +351,12 @@ func (j *joint) check(a, was *Assembly, allowed bool) error {
 // find looks a memory up without its document.
 func (j *joint) find(id string) (version, error) { return j.st.find(j.ctx, j.st.memories, id, false) }
 
-// entry is what the log is to carry.
-func (j *joint) entry(a *Assembly, old *version) (wal.Entry, error) {
+// entry is what the log is to carry; previous is the key's newest one, which may be
+// a deletion.
+func (j *joint) entry(a *Assembly, old *version, previous wal.LSN) (wal.Entry, error) {
 	st := j.st
-	previous := old.lsn
 	var prev *assembly.Previous
-	if old.lsn == 0 {
-		if a.ID != "" {
-			previous = st.state.Deletion(record.Assembly, a.ID)
-		}
-	} else {
+	if old.lsn != 0 {
 		prev = &assembly.Previous{CreatedAt: old.line.CreatedAt, Document: old.doc, VectorID: vectorNumber(&old.line)}
 	}
 	doc, line, err := assembly.Prepare(a, prev, st.o.Clock(), assembly.PrepareOptions{Limits: st.assemblyLimits(), Rand: st.o.System.Rand})

@@ -300,7 +300,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	value, inflated := st.codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
 		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
 	values.keep(value)
-	p.precondition = wal.Precondition{Key: key(m.ID), LSN: old.lsn, Hint: hint}
+	p.precondition = wal.Precondition{Key: key(m.ID), LSN: old.lsn, Hint: hint, Chained: !found, Deletion: previous}
 	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated}
 	o.written = true
 	return nil

@@ -133,7 +133,7 @@ func (st *Store) adopt(ctx context.Context, k *kind, p *parsed, data []byte, old
 	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: p.vector, Doc: data})
 	b := &wal.Batch{
 		Entries:       []wal.Entry{{Key: k.key(p.id), Kind: record.KindPut, Value: value, Inflated: inflated}},
-		Preconditions: []wal.Precondition{{Key: k.key(p.id), LSN: old.lsn}},
+		Preconditions: []wal.Precondition{{Key: k.key(p.id), LSN: old.lsn, Chained: old.lsn == 0, Deletion: previous}},
 	}
 	if k == st.memories {
 		if err := st.goesAlong(ctx, p.id, memoryChange{vector: p.vector}, b); err != nil {

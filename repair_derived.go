@@ -48,7 +48,7 @@ func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []
 	if err := j.compose(a, before); err != nil {
 		return 0, err
 	}
-	entry, err := j.entry(a, &old)
+	entry, err := j.entry(a, &old, old.lsn)
 	if err != nil {
 		return 0, err
 	}

@@ -125,7 +125,7 @@ func (st *Store) open(ctx context.Context) error {
 		Create: !st.o.ReadOnly, ReadOnly: st.o.ReadOnly, LockWait: st.o.LockWait, Inline: st.o.System.Inline, HoldBytes: st.o.System.BacklogBytes,
 		FileMode: st.o.FileMode, DirMode: st.o.FolderMode, Clock: st.o.Clock, Nonce: st.nonce,
 		Sleep: st.o.System.Sleep, Logger: st.o.Logger, Event: st.logEvent, ArchiveSize: st.o.System.ArchiveBytes,
-		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Unchanged: st.state.Unchanged, Also: state.Also, Apply: st.state.Apply,
+		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Deletion: st.state.DeletionOf, Unchanged: st.state.Unchanged, Also: state.Also, Apply: st.state.Apply,
 	})
 	if err != nil {
 		st.state.Close()

@@ -30,6 +30,7 @@ type group struct {
 	entries  []Entry // as they are in the log, with control frames
 	marks    []Mark
 	latest   map[string]LSN // what the group itself does to a key; 0: absent
+	gone     map[string]LSN // and the deletion, where it is absent
 	also     map[LSN][]string
 	need     LSN   // to be durable before anybody is answered
 	clock    int64 // of the next frame
@@ -220,10 +221,11 @@ func (l *FileLog) put(g *group) error {
 func (l *FileLog) gather() *group {
 	s := &l.state
 	if l.latest == nil {
-		l.latest = map[string]LSN{}
+		l.latest, l.gone = map[string]LSN{}, map[string]LSN{}
 	}
 	clear(l.latest)
-	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, clock: l.o.Clock().UnixMicro()}
+	clear(l.gone)
+	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, gone: l.gone, clock: l.o.Clock().UnixMicro()}
 	g.clock = max(g.clock, s.lastTime+1)
 	nonce := l.o.Nonce()
 	requests := l.q.take()
@@ -285,13 +287,14 @@ func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 			continue
 		}
 		at, pending := g.latest[p.Key]
+		gone := g.gone[p.Key]
 		if !pending {
-			if at, pending, err = l.current(p); err != nil {
+			if at, gone, pending, err = l.current(p); err != nil {
 				return false, err
 			}
 		}
 		waits = waits || pending
-		if at != p.LSN {
+		if at != p.LSN || at == 0 && p.Chained && gone != p.Deletion {
 			return pending, &ConflictError{Index: i, Precondition: p, Found: at}
 		}
 	}
@@ -363,7 +366,7 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 		g.entries = append(g.entries, *e)
 		g.marks = append(g.marks, g.end)
 		if e.Delete {
-			g.latest[e.Key] = 0
+			g.latest[e.Key], g.gone[e.Key] = 0, e.LSN
 		} else {
 			g.latest[e.Key] = e.LSN
 		}

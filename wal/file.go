@@ -38,6 +38,7 @@ type FileLog struct {
 	requests sync.Pool      // of *request
 	writing  []byte         // the memory of one write; append.lock
 	latest   map[string]LSN // what a write itself does to a key; append.lock
+	gone     map[string]LSN // where the key is absent then, the deletion; append.lock
 	syncing  chan struct{}  // one goroutine of this process at a time asks for sync.lock
 	state    state
 	files    files

@@ -33,10 +33,16 @@ type Entry struct {
 //
 // Hint is whatever helps Options.Unchanged to see cheaply that what was true
 // when the precondition was made still is; 0 when there is nothing.
+//
+// Absent is absent, whenever that began. An entry that names its predecessor needs
+// more: Chained asks of an absent key also that its newest entry is Deletion, as
+// Options.Deletion knows it.
 type Precondition struct {
-	Key  string
-	LSN  LSN
-	Hint uint64
+	Key      string
+	LSN      LSN
+	Hint     uint64
+	Chained  bool
+	Deletion LSN
 }
 
 // Batch is written as a whole or not at all. Preconditions are judged at the

@@ -45,6 +45,9 @@ type Options struct {
 	Agrees func(end Mark, chain func(LSN) (uint64, bool)) error
 	// Current is the LSN of the newest applied entry of a key, 0 when it is absent.
 	Current func(key string) (LSN, error)
+	// Deletion is the LSN of the newest applied entry of a key that is absent, 0 when
+	// that is not known any more. Needed where a precondition is Chained.
+	Deletion func(key string) LSN
 	// Also names further keys whose newest entry a pending entry is to count for, for
 	// preconditions; Current has an answer of its own for them. May be nil. It must
 	// say the same of an entry each time.

@@ -217,20 +217,25 @@ func (l *FileLog) alsoKeys(e *Entry) []string {
 	return l.o.Also(e)
 }
 
-// current is the version of a precondition's key by everything read; waits says
-// that it is not durable yet.
-func (l *FileLog) current(p Precondition) (at LSN, waits bool, err error) {
+// current is the version of a precondition's key by everything read; where that is
+// 0, gone is the deletion, for a precondition that asks. waits says that it is not
+// durable yet.
+func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) {
 	if at, ok := l.state.pending[p.Key]; ok {
 		if l.state.deleted[p.Key] {
-			at = 0
+			return 0, at, true, nil
 		}
-		return at, true, nil
+		return at, 0, true, nil
 	}
 	if p.Hint != 0 && l.o.Unchanged != nil && l.o.Unchanged(p) {
-		return p.LSN, false, nil
+		at = p.LSN
+	} else if at, err = l.o.Current(p.Key); err != nil {
+		return 0, 0, false, err
 	}
-	at, err = l.o.Current(p.Key)
-	return at, false, err
+	if at == 0 && p.Chained {
+		gone = l.o.Deletion(p.Key)
+	}
+	return at, gone, false, nil
 }
 
 // missing judges a place within the log where no frame is: this process was

@@ -172,6 +172,9 @@ func (s *State) Deletion(kind byte, id string) uint64 {
 	return 0
 }
 
+// DeletionOf is wal.Options.Deletion.
+func (s *State) DeletionOf(key string) wal.LSN { return s.Deletion(key[0], key[1:]) }
+
 // Line is what the set says of a key, whatever the overlay knows.
 func (s *State) Line(kind byte, id string) (index.Entry, error) {
 	set := s.sets.Acquire()
