@@ -40,6 +40,9 @@ func child(job, dir string) error {
 	if name, ok := strings.CutPrefix(job, "churn:"); ok {
 		return churn(ctx, name, dir)
 	}
+	if arg, ok := strings.CutPrefix(job, "linear:"); ok {
+		return linearChild(ctx, arg, dir)
+	}
 	if job == "few files" {
 		return fewFiles(ctx, dir)
 	}

@@ -255,19 +255,29 @@ func (s *storm) check() {
 		s.t.Errorf("flush: %v", err)
 	}
 	s.told.check(func(key string) string { return oneState(key, s.fileState) })
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	expectClean(s.t, st, s.dir)
+	for _, w := range s.told.wrong {
+		s.t.Error(w)
+	}
+}
+
+// expectClean verifies a store, and that nobody left or set aside anything.
+func expectClean(t *testing.T, st *Store, dir string) {
+	t.Helper()
+	for f, err := range st.Verify(context.Background(), VerifyOptions{}) {
 		if err != nil || f.Severity != SeverityInfo {
-			s.t.Errorf("verify: %+v, %v", f, err)
+			t.Errorf("verify: %+v, %v", f, err)
 		}
 	}
 	for _, pattern := range []string{"quarantine/*.json", "wal/*.new", "*.new", "tmp/*/*.new"} {
-		if left, _ := filepath.Glob(filepath.Join(s.dir, pattern)); len(left) > 0 {
-			text, _ := os.ReadFile(left[0])
-			s.t.Errorf("left behind, though nobody edited anything: %v\n%.1000s", left, text)
+		if left, _ := filepath.Glob(filepath.Join(dir, pattern)); len(left) > 0 {
+			var text []byte
+			for _, name := range left[:min(len(left), 6)] {
+				b, _ := os.ReadFile(name)
+				text = fmt.Appendf(text, "%.1000s\n", b)
+			}
+			t.Errorf("%d left behind, though nobody edited anything: %v\n%s", len(left), left, text)
 		}
-	}
-	for _, w := range s.told.wrong {
-		s.t.Error(w)
 	}
 }
 
