@@ -88,6 +88,7 @@ func (st *Store) beat(ctx context.Context) {
 	if err := st.flushTouched(ctx); err != nil && ctx.Err() == nil {
 		st.o.Logger.Warn("counting accesses", "err", err)
 	}
+	st.sweepUp(ctx)
 }
 
 // flushBackground does a round if there is anything to do and nobody is at it,

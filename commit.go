@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -24,8 +25,9 @@ type op struct {
 	memory   *Memory // both nil: a deletion
 	assembly *Assembly
 	conds    conditions
-	must     bool // a deletion of what is not there is ErrNotFound
-	written  bool // by the commit: not overtaken by a later one of the same id, not a no-op
+	must     bool                         // a deletion of what is not there is ErrNotFound
+	only     func(line *index.Entry) bool // a deletion: of what this holds of, else nothing is written
+	written  bool                         // by the commit: not overtaken by a later one of the same id, not a no-op
 }
 
 func (o *op) deletes() bool { return o.memory == nil && o.assembly == nil }
@@ -261,7 +263,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 			return ErrNotFound
 		}
 		p.precondition = wal.Precondition{Key: key(o.id), LSN: old.lsn, Hint: hint}
-		if !found {
+		if !found || o.only != nil && !o.only(&old.line) {
 			return nil
 		}
 		value, inflated := st.codec.Encode(nil, &record.Record{Previous: old.lsn})

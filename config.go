@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/varve-db/varve/assembly"
@@ -34,8 +35,28 @@ type Config struct {
 	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // 100,000
 	ActivationHalfLife int `json:"activation_half_life,omitempty"` // seconds in which an assembly's activation fades to half: 86,400
 
+	// What the store may hold, 0: as much as there is room for. What stands in the
+	// files counts, also what has expired and is not deleted yet. A write that would
+	// pass a limit is refused with ErrLimit, or others make room: see AtLimit.
+	MaxMemories        int64 `json:"max_memories,omitempty"`
+	MaxBytes           int64 `json:"max_bytes,omitempty"` // of all memories' JSON
+	MaxSessionMemories int64 `json:"max_session_memories,omitempty"`
+	MaxSessionBytes    int64 `json:"max_session_bytes,omitempty"`
+
+	AtLimit string `json:"at_limit,omitempty"` // AtLimitRefuse when empty
+	// MaxAge is how many seconds after its last write a memory is deleted, 0: never. See
+	// the package's comment for when.
+	MaxAge int64 `json:"max_age,omitempty"`
+
 	Vectors *VectorConfig `json:"vectors,omitempty"`
 }
+
+// What happens to a write that would pass a limit.
+const (
+	AtLimitRefuse      = "refuse"       // ErrLimit
+	AtLimitEvictOldest = "evict_oldest" // those go that were written longest ago
+	AtLimitEvictLowest = "evict_lowest" // those of the lowest quickrecal_score go, of several the oldest
+)
 
 // VectorConfig fixes what is otherwise decided by the first embedding. A store
 // whose vectors are others makes them anew; embeddings that do not fit have none.
@@ -100,6 +121,12 @@ func (c *Config) halfLife() time.Duration {
 	return time.Duration(c.ActivationHalfLife) * time.Second
 }
 
+func (st *Store) maxAge() time.Duration {
+	st.config.mu.Lock()
+	defer st.config.mu.Unlock()
+	return time.Duration(st.config.c.MaxAge) * time.Second
+}
+
 // Resolved is the configuration with every default spelt out.
 func (c Config) Resolved() Config {
 	d := *c.withDefaults()
@@ -132,6 +159,25 @@ func (c *Config) Validate() error {
 		if f.v != nil && (*f.v < f.low || *f.v > f.top) {
 			return bad(f.name, *f.v, fmt.Sprintf("%d to %d", f.low, f.top))
 		}
+	}
+	for _, f := range []struct {
+		name string
+		v    int64
+	}{
+		{"max_memories", c.MaxMemories}, {"max_bytes", c.MaxBytes}, {"max_session_memories", c.MaxSessionMemories},
+		{"max_session_bytes", c.MaxSessionBytes}, {"max_age", c.MaxAge},
+	} {
+		if f.v < 0 || f.v > 1<<53 {
+			return &FieldError{Field: configName + " " + f.name, Value: fmt.Sprint(f.v), Limit: fmt.Sprintf("0 (none) to %d", int64(1)<<53), Err: ErrInvalid}
+		}
+	}
+	if c.MaxAge > 1<<33 {
+		return &FieldError{Field: configName + " max_age", Value: fmt.Sprint(c.MaxAge), Limit: fmt.Sprintf("%d seconds", int64(1)<<33), Err: ErrInvalid}
+	}
+	switch c.AtLimit {
+	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:
+	default:
+		return &FieldError{Field: configName + " at_limit", Value: quote(c.AtLimit), Limit: strings.Join([]string{AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest}, ", "), Err: ErrInvalid}
 	}
 	if v := c.vectors(); v.Dimension < 0 || v.Dimension > 1<<20 {
 		return bad("vectors.dimension", v.Dimension, fmt.Sprintf("%d to %d", 0, 1<<20))

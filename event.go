@@ -52,6 +52,8 @@ const (
 	EventVectors     EventKind = "vectors written"                // Count of them, in all; Path
 	EventRevectored  EventKind = "vectors made anew"              // from the memories; Err says why
 	EventUnvectored  EventKind = "vectors not written"            // the index goes on without; they are made up for later
+	EventSwept       EventKind = "old memories deleted"           // Count; Note says whether they had expired or were older than max_age
+	EventEvicted     EventKind = "memories evicted"               // Count, to make room for one that was written; ID is the first
 	EventFitted      EventKind = "embedding padded or cut"        // Note says from what to what
 )
 

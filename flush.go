@@ -91,6 +91,9 @@ func (st *Store) flushNow(ctx context.Context, m merge) error {
 	if err := st.writable(); err != nil {
 		return err
 	}
+	if !st.background() {
+		st.sweepUp(ctx)
+	}
 	return st.flush(ctx, m)
 }
 

@@ -77,8 +77,8 @@ func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
 		return 0, err
 	}
 	f := filtersOf(filters)
-	if f.all() && !st.anyExpiry(ctx) {
-		return st.state.Live(record.Memory), nil
+	if f.all() {
+		return st.countAll(ctx)
 	}
 	var n int64
 	if f.reads() {
@@ -102,62 +102,17 @@ func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
 	return n, nil
 }
 
-// anyExpiry says whether any memory has a time to live: without one the number
-// of live memories is known.
-func (st *Store) anyExpiry(ctx context.Context) bool {
-	set := st.state.Set()
-	if set == nil {
-		return false
-	}
-	defer set.Release()
-	return set.Count(index.ByExpiry) > 0 || st.expiring.any(ctx, st, set)
-}
-
-// expiring says whether what changed since the index was written has a time to
-// live. It looks at each change once, so that a search after a put costs no more
-// than before.
-type expiring struct {
-	mu  sync.Mutex
-	of  tables  // of the index
-	at  wal.LSN // below which all was looked at
-	yes bool    // until the next index
-}
-
-// any may say yes where it is not so.
-func (x *expiring) any(ctx context.Context, st *Store, set *index.Set) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if of := tablesOf(set); x.of != of {
-		x.of, x.at, x.yes = of, set.LSN(), false
-	}
-	if x.yes {
-		return true
-	}
-	at := st.log.Applied()
-	list := st.state.Changes(x.at, 1<<62)
-	if st.state.From() > set.LSN() {
-		return true // what the newer one took in is not among them
-	}
-	r := st.log.Reader()
-	for _, c := range list {
-		e, err := r.At(ctx, c.Pos)
-		if err != nil {
-			return true
-		}
-		if st.kindOf(e.Key) != st.memories || e.Delete {
+// countAll is Count without a filter: what there is, without what is over.
+func (st *Store) countAll(ctx context.Context) (int64, error) {
+	for {
+		swaps := st.state.Swaps()
+		live, expired, err := st.expiring.count(ctx, st, st.o.Clock())
+		if errors.Is(err, ErrCorrupt) && st.healed(swaps) {
 			continue
 		}
-		v, err := record.Parse(e.Value)
-		if err != nil {
-			return true
-		}
-		if line, err := index.ParseLine(v.Line); err != nil || !line.ExpiresAt.IsZero() {
-			x.yes = err == nil
-			return true
-		}
+		st.rot(err)
+		return live - expired, err
 	}
-	x.at = at
-	return false
 }
 
 // change is what the overlay knows of one document, for listings.

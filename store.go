@@ -51,6 +51,7 @@ type Store struct {
 	touched   touched
 	overlay   overlayOrder
 	expiring  expiring
+	sweeper   sweeper
 	moved     moved
 	embedding embedding
 	working   scopes
@@ -59,7 +60,7 @@ type Store struct {
 	operations sync.WaitGroup // that Close waits for
 	closing    sync.RWMutex
 	stop       context.CancelFunc
-	background sync.WaitGroup
+	running    sync.WaitGroup // in the background
 	async      async
 }
 
@@ -125,7 +126,7 @@ func (st *Store) open(ctx context.Context) error {
 		Create: !st.o.ReadOnly, ReadOnly: st.o.ReadOnly, LockWait: st.o.LockWait, Inline: st.o.System.Inline, HoldBytes: st.o.System.BacklogBytes,
 		FileMode: st.o.FileMode, DirMode: st.o.FolderMode, Clock: st.o.Clock, Nonce: st.nonce,
 		Sleep: st.o.System.Sleep, Logger: st.o.Logger, Event: st.logEvent, ArchiveSize: st.o.System.ArchiveBytes,
-		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Deletion: st.state.DeletionOf, Unchanged: st.state.Unchanged, Also: state.Also, Apply: st.state.Apply,
+		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Deletion: st.state.DeletionOf, Unchanged: st.state.Unchanged, Also: st.state.Also, Apply: st.state.Apply,
 	})
 	if err != nil {
 		st.state.Close()
@@ -140,16 +141,21 @@ func (st *Store) open(ctx context.Context) error {
 		st.watchSpace()
 	}
 	st.flusher.leftovers = st.report.Recovered
-	if !st.o.ReadOnly && !st.o.NoBackground && !st.o.System.Inline {
+	if st.background() {
 		run, stop := context.WithCancel(context.Background())
 		st.stop = stop
-		st.background.Go(func() { st.run(run) })
-		st.background.Go(func() { st.reconcile(run) })
+		st.running.Go(func() { st.run(run) })
+		st.running.Go(func() { st.reconcile(run) })
 		if st.o.Embed != nil {
-			st.background.Go(func() { st.runEmbedding(run) })
+			st.running.Go(func() { st.runEmbedding(run) })
 		}
 	}
 	return nil
+}
+
+// background says whether this handle has goroutines that flush and sweep.
+func (st *Store) background() bool {
+	return !st.o.ReadOnly && !st.o.NoBackground && !st.o.System.Inline
 }
 
 // Close flushes, writes what is needed for the next open to be quick, and lets
@@ -166,10 +172,13 @@ func (st *Store) Close() error {
 	if st.stop != nil {
 		st.stop()
 	}
-	st.background.Wait()
+	st.running.Wait()
 	var err error
 	if !st.o.ReadOnly && st.log.Damage() == nil {
 		ctx := context.Background()
+		if !st.background() {
+			st.sweepUp(ctx)
+		}
 		err = errors.Join(st.flushTouched(ctx), st.flushClosing(ctx))
 	}
 	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.log.Close(), st.state.Close())

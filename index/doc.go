@@ -31,9 +31,12 @@
 // ids of who is in an assembly, stands in the log only: Finish takes it away, and
 // the table has the pairs. Readers skip members that they do not know.
 //
-// The metadata's extra is {"chain":"<16 hex digits>","vectors":N,"dimension":D}: the
-// chain hash of the log at lsn, the lsn of the vectors that are complete as of this
-// one, and their dimension; these two are missing where nobody knows.
+// The metadata's extra is {"chain":"<16 hex digits>","vectors":N,"dimension":D,
+// "memory_bytes":B}: the chain hash of the log at lsn, the lsn of the vectors that are
+// complete as of this one, and their dimension; these two are missing where nobody
+// knows. B is the sum of the sizes of all memories, with the delta over the base; it
+// is missing in an index from before, and wherever that is the ground of another,
+// until somebody has to know it and reads all lines.
 //
 // In a delta {"deleted":true,"version":N} hides a memory or an assembly, and 0
 // in a section of pairs hides a pair.

@@ -68,7 +68,7 @@ func TestBeforeMembers(t *testing.T) {
 	ch := m.take()
 	p := newPairs(Empty(8), &ch)
 	to := target(vfs.OS(), dir, m.lsn)
-	if _, err := table.WriteBase(table.Empty(older, 8), to.table(nil), p.plan()); err != nil {
+	if _, err := table.WriteBase(table.Empty(older, 8), to.table(nil), p.plan(&to)); err != nil {
 		t.Fatal(err)
 	}
 	load := func() *Set {
@@ -118,7 +118,7 @@ func TestVerifyMembers(t *testing.T) {
 		m.put(Assemblies, "a", "", time.Time{}, "x", "y")
 		ch := m.take()
 		p := newPairs(Empty(8), &ch)
-		plan := p.plan()
+		plan := p.plan(&Target{})
 		plan.Edits = func(sec int) (table.Edits, error) {
 			if sec == Members {
 				change(p)

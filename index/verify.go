@@ -67,6 +67,7 @@ type verifier struct {
 	s     *Set
 	yield func(error) bool
 	buf   []byte
+	bytes int64 // of the memories
 }
 
 // fault reports what no single line is guilty of. false means that the caller has seen enough.
@@ -94,6 +95,9 @@ func (v *verifier) sections() {
 		if n != v.s.Count(sec) && !v.fault("section %d has %d entries, the metadata say %d", sec, n, v.s.Count(sec)) {
 			return
 		}
+		if sum, known := MemoryBytes(v.s); sec == Memories && known && sum != v.bytes && !v.fault("the memories have %d bytes, the metadata say %d", v.bytes, sum) {
+			return
+		}
 	}
 }
 
@@ -103,6 +107,7 @@ func (v *verifier) memory(it Item) bool {
 	if err != nil {
 		return v.fault("%q: %w", it.Key, err)
 	}
+	v.bytes += e.Size
 	id := string(it.Key)
 	if e.SessionID != "" && !v.has(BySession, SessionKey(e.SessionID, id)) && !v.fault("%q is missing in by_session", id) {
 		return false

@@ -53,7 +53,7 @@ type Written struct {
 // delta. The set stays as it is; Load finds the new one.
 func WriteDelta(s *Set, to Target, ch Changes) (Written, error) {
 	p := newPairs(s, &ch)
-	r, err := table.WriteDelta(s, to.table(nil), p.plan())
+	r, err := table.WriteDelta(s, to.table(nil), p.plan(&to))
 	return Written{Result: r}, err
 }
 
@@ -61,6 +61,9 @@ func WriteDelta(s *Set, to Target, ch Changes) (Written, error) {
 func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 	var w Written
 	p := newPairs(s, &ch)
+	if !p.known {
+		p.bytes, p.known = SumMemories(s) // it reads all of it anyway
+	}
 	keep := func() error {
 		if to.Backup && to.Backups > 0 && s.Base() != nil {
 			w.Backup, w.BackupErr = backUp(to, s.Base())
@@ -68,7 +71,7 @@ func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 		return nil
 	}
 	var err error
-	if w.Result, err = table.WriteBase(s, to.table(keep), p.plan()); err != nil {
+	if w.Result, err = table.WriteBase(s, to.table(keep), p.plan(&to)); err != nil {
 		return w, err
 	}
 	if to.Backup && to.Backups > 0 && w.BackupErr == nil {
@@ -78,14 +81,21 @@ func WriteBase(s *Set, to Target, ch Changes) (Written, error) {
 }
 
 func (to *Target) table(keep func() error) table.Target {
-	extra := fmt.Appendf(nil, `{"chain":"%016x"`, to.Chain)
-	if to.VectorsKnown {
-		extra = fmt.Appendf(extra, `,"vectors":%d,"dimension":%d`, to.Vectors, to.Dimension)
-	}
 	return table.Target{
 		FS: to.FS, Dir: to.Dir, Temp: to.Temp, Perm: to.Perm, Keep: keep, Ready: to.Ready,
-		Meta: table.Meta{Store: to.Store, LSN: to.LSN, Updated: to.Now, Extra: append(extra, '}')},
+		Meta: table.Meta{Store: to.Store, LSN: to.LSN, Updated: to.Now},
 	}
+}
+
+func (to *Target) extra(p *pairs) []byte {
+	x := fmt.Appendf(nil, `{"chain":"%016x"`, to.Chain)
+	if to.VectorsKnown {
+		x = fmt.Appendf(x, `,"vectors":%d,"dimension":%d`, to.Vectors, to.Dimension)
+	}
+	if p.known {
+		x = fmt.Appendf(x, `,"memory_bytes":%d`, p.bytes)
+	}
+	return append(x, '}')
 }
 
 // extra is what the index keeps in the metadata of its own.
@@ -93,6 +103,7 @@ type extra struct {
 	Chain     string  `json:"chain"`
 	Vectors   *uint64 `json:"vectors"`
 	Dimension int     `json:"dimension"`
+	Bytes     *int64  `json:"memory_bytes"`
 }
 
 // extraOf is that of the newest file of a set.
@@ -125,6 +136,34 @@ func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	return *x.Vectors, x.Dimension, true
 }
 
+// MemoryBytes is the sum of the sizes of a set's memories; false where nobody
+// knows but who reads all lines.
+func MemoryBytes(s *Set) (sum int64, known bool) {
+	if s.Base() == nil {
+		return 0, s.Count(Memories) == 0
+	}
+	x, ok := extraOf(s)
+	if !ok || x.Bytes == nil {
+		return 0, false
+	}
+	return *x.Bytes, true
+}
+
+// SumMemories is MemoryBytes by reading all lines; false where one cannot be read.
+func SumMemories(s *Set) (sum int64, ok bool) {
+	for it, err := range s.Range(Memories, Span{}) {
+		if err != nil {
+			return 0, false
+		}
+		n, ok := sizeOf(it.Value)
+		if !ok {
+			return 0, false
+		}
+		sum += n
+	}
+	return sum, true
+}
+
 const (
 	smallBase  = 256 << 10 // below it every round merges
 	deltaShare = 8         // a delta larger than this part of the base is merged
@@ -150,12 +189,19 @@ type pairs struct {
 	byMember []pairEdit
 
 	assemblies *lineEdits
+
+	bytes int64 // of the memories
+	known bool
 }
 
-func newPairs(s *Set, ch *Changes) *pairs { return &pairs{set: s, ch: ch} }
+func newPairs(s *Set, ch *Changes) *pairs {
+	p := &pairs{set: s, ch: ch}
+	p.bytes, p.known = MemoryBytes(s)
+	return p
+}
 
-func (p *pairs) plan() table.Plan {
-	return table.Plan{Edits: p.edits, Changed: p.changed}
+func (p *pairs) plan(to *Target) table.Plan {
+	return table.Plan{Edits: p.edits, Changed: p.changed, Extra: func() []byte { return to.extra(p) }}
 }
 
 func (p *pairs) edits(sec int) (table.Edits, error) {
@@ -181,7 +227,13 @@ func (p *pairs) changed(sec int, key, before, after []byte) error {
 	if sec == Assemblies && after != nil {
 		return counted(after, p.assemblies.now)
 	}
-	if sec != Memories || samePairs(before, after) {
+	if sec != Memories {
+		return nil
+	}
+	was, okWas := sizeOf(before)
+	is, okIs := sizeOf(after)
+	p.bytes, p.known = p.bytes+is-was, p.known && okWas && okIs
+	if samePairs(before, after) {
 		return nil
 	}
 	old, err := pairsOf(before)
@@ -233,6 +285,24 @@ func behindStamp(line []byte) (rest []byte, ok bool) {
 		rest = rest[n:]
 	}
 	return rest, true
+}
+
+// sizeOf is the member size of a line; 0 for none.
+func sizeOf(line []byte) (n int64, ok bool) {
+	if line == nil {
+		return 0, true
+	}
+	at := bytes.Index(line, sizeMember)
+	if at < 0 {
+		return 0, false
+	}
+	for _, c := range line[at+len(sizeMember):] {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = 10*n + int64(c-'0')
+	}
+	return n, true
 }
 
 // linePairs has the written prefixes of a memory's keys, "" for none.

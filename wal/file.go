@@ -104,6 +104,14 @@ func (l *FileLog) Durable() LSN {
 	return l.shared.durable()
 }
 
+// Tail is how far anybody has written, be it durable or not.
+func (l *FileLog) Tail() LSN {
+	if l.private.Load() {
+		return l.Applied()
+	}
+	return l.shared.tail()
+}
+
 // Flushed is the mark below which the JSON files are the truth.
 func (l *FileLog) Flushed() LSN {
 	if l.private.Load() {

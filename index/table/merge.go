@@ -16,6 +16,9 @@ type Plan struct {
 	// Changed hears of each edit: the value that lived before and the one that
 	// lives now, nil for none. The bytes last only for the call. May be nil.
 	Changed func(sec int, key, before, after []byte) error
+	// Extra gives, when all sections are written, the metadata's Extra instead of
+	// the target's. May be nil.
+	Extra func() []byte
 }
 
 // merge writes the set with the plan's edits: as a base (delta folded in, dead

@@ -121,6 +121,9 @@ func fill(s *Set, to Target, p Plan, asDelta bool, r *Result) error {
 			return err
 		}
 		r.Live = live
+		if p.Extra != nil {
+			to.Meta.Extra = p.Extra()
+		}
 		r.Size, err = w.Finish(to.Meta, live)
 		return err
 	}

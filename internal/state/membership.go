@@ -52,7 +52,10 @@ import (
 const Members = 'r'
 
 // Also is wal.Options.Also.
-func Also(e *wal.Entry) []string {
+func (s *State) Also(e *wal.Entry) []string {
+	if e.Key[0] == record.Memory {
+		return s.puts.keys(e)
+	}
 	if e.Key[0] != record.Assembly || e.Delete {
 		return nil
 	}

@@ -267,15 +267,15 @@ func TestMembershipWhileSwapping(t *testing.T) {
 // An entry counts for all that it takes in, a deletion for nothing but itself.
 func TestAlso(t *testing.T) {
 	e := groupEntry(t, 16, "a", true, []string{"m0", "m1"})
-	if got := Also(&e); !slices.Equal(got, []string{"r", "rm0", "rm1"}) {
+	if got := new(State).Also(&e); !slices.Equal(got, []string{"r", "rm0", "rm1"}) {
 		t.Errorf("%q", got)
 	}
 	e = groupEntry(t, 32, "a", false, nil)
-	if got := Also(&e); len(got) > 0 {
+	if got := new(State).Also(&e); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
 	memory := wal.Entry{Key: "ma", Kind: record.KindPut, Value: e.Value}
-	if got := Also(&memory); len(got) > 0 {
+	if got := new(State).Also(&memory); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
 }

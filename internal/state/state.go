@@ -30,6 +30,7 @@ type State struct {
 	// Worked is told of each entry of working memory, before the overlay has it.
 	// It is set before Begin, and must be quick.
 	Worked func(scope string, at uint64)
+	puts   puts
 }
 
 // Place is where the newest version of a key is.
@@ -58,7 +59,7 @@ func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.swaps.Add(1) // before the overlay is empty: see Work
 	s.overlay.Store(index.NewOverlay())
 	s.members.begin(set)
-	s.swaps.Add(1)
+	s.puts.begin(s.swaps.Add(1))
 	return err
 }
 
@@ -87,6 +88,7 @@ func (s *State) Apply(entries []wal.Entry) error {
 	overlay := s.overlay.Load()
 	for i := range entries {
 		e := &entries[i]
+		s.puts.note(e) // also what the set covers: somebody has put it since
 		if e.LSN < s.from.Load() || e.LSN <= s.applied {
 			continue
 		}
@@ -137,6 +139,8 @@ func (s *State) Current(key string) (wal.LSN, error) {
 		return s.currentMembers(key[1:])
 	case record.Working:
 		return s.Work(key[1:]), nil
+	case Puts:
+		return s.puts.newest[slotOfKey(key)].Load(), nil
 	}
 	p, err := s.Find(key[0], key[1:])
 	if errors.Is(err, errs.ErrNotFound) {
@@ -219,8 +223,11 @@ func (s *State) Hint() uint64 { return s.swaps.Load() + 1 }
 
 // Unchanged is wal.Options.Unchanged.
 func (s *State) Unchanged(p wal.Precondition) bool {
-	if p.Key[0] == Members {
+	switch p.Key[0] {
+	case Members:
 		return s.MembersHint() == p.Hint
+	case Puts:
+		return false // Current does not have to look
 	}
 	return !s.Changed(p.Key[0], p.Key[1:], p.LSN, p.Hint-1)
 }
@@ -276,6 +283,17 @@ func (s *State) Swap(set *index.Set) error {
 // Changes are the newest versions that lie in [from, to), in the order of the
 // log, taken in one moment.
 func (s *State) Changes(from, to uint64) []index.At { return s.FirstChanges(from, to, math.MaxInt) }
+
+// Moment is the number of live memories, the Changes from a position on, and up to
+// where the set covers the log, all of one moment.
+func (s *State) Moment(from uint64) (live int64, list []index.At, covered uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at := range s.overlay.Load().Changes(from, 1<<62) {
+		list = append(list, at)
+	}
+	return s.live[record.Memory], list, s.from.Load()
+}
 
 // FirstChanges are the first of the Changes, at most so many.
 func (s *State) FirstChanges(from, to uint64, most int) []index.At {

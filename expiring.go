@@ -1,0 +1,183 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// expiring knows which of the memories that changed since the index was written have a
+// time to live, and which had one there. It looks at each change once, so that counting
+// costs what has expired and was not swept yet, however much there is. All that it says
+// is of one moment.
+type expiring struct {
+	mu   sync.Mutex
+	of   tables               // of the index that it lies over
+	at   wal.LSN              // below which all was looked at
+	live int64                // memories, also expired ones
+	list map[string]time.Time // of what changed: when it expires
+	over map[string]bool      // what changed: by_expiry of the index has it, and is out of date
+}
+
+// anyExpiry says whether any memory has a time to live. It may say yes where it is not so.
+func (st *Store) anyExpiry(ctx context.Context) bool {
+	x := &st.expiring
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	set, err := x.catchUp(ctx, st)
+	if err != nil {
+		return true
+	}
+	defer set.Release()
+	return set.Count(index.ByExpiry) > int64(len(x.over)) || len(x.list) > 0
+}
+
+// count is how many memories there are, and how many of them are over at now.
+func (x *expiring) count(ctx context.Context, st *Store, now time.Time) (live, expired int64, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	set, err := x.catchUp(ctx, st)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer set.Release()
+	err = x.below(set, now, func(string) bool { expired++; return true })
+	for _, t := range x.list {
+		if !t.After(now) {
+			expired++
+		}
+	}
+	return x.live, expired, err
+}
+
+// due are some of the memories that were over at a time, at most so many.
+func (x *expiring) due(ctx context.Context, st *Store, at time.Time, most int) (ids []string, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	set, err := x.catchUp(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Release()
+	err = x.below(set, at, func(id string) bool {
+		ids = append(ids, id)
+		return len(ids) < most
+	})
+	for _, id := range slices.Sorted(maps.Keys(x.list)) {
+		if !x.list[id].After(at) && len(ids) < most {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
+}
+
+// below names the memories that are over at a time and did not change since the index
+// was written; mu is held.
+func (x *expiring) below(set *index.Set, at time.Time, yield func(id string) bool) error {
+	if set.Count(index.ByExpiry) == 0 {
+		return nil
+	}
+	for e, err := range set.Range(index.ByExpiry, index.Span{}) {
+		if err != nil {
+			return err
+		}
+		t, id, ok := index.SplitExpiryKey(string(e.Key))
+		if !ok {
+			return fmt.Errorf("%w: by_expiry has the key %s", ErrCorrupt, quote(string(e.Key)))
+		}
+		if t.After(at) {
+			break
+		}
+		if !x.over[id] && !yield(id) {
+			break
+		}
+	}
+	return nil
+}
+
+// catchUp looks at what changed, and returns the index that all of it lies over.
+func (x *expiring) catchUp(ctx context.Context, st *Store) (*index.Set, error) {
+	var last error
+	for range findTries {
+		set := st.state.Set()
+		if set == nil {
+			return nil, ErrClosed
+		}
+		err := x.look(ctx, st, set)
+		if err == nil {
+			return set, nil
+		}
+		_ = set.Release()
+		x.list = nil // half looked at
+		if !errors.Is(err, ErrTruncated) && !errors.Is(err, errMoved) {
+			return nil, err
+		}
+		last = err
+		_ = st.refresh()
+	}
+	return nil, fmt.Errorf("counting: the log is released faster than it can be read: %w", last)
+}
+
+func (x *expiring) look(ctx context.Context, st *Store, set *index.Set) error {
+	if of := tablesOf(set); x.of != of || x.list == nil {
+		x.of, x.at, x.list, x.over = of, set.LSN(), map[string]time.Time{}, map[string]bool{}
+	}
+	at := st.log.Applied()
+	live, changes, covered := st.state.Moment(x.at)
+	if covered != set.LSN() {
+		return errMoved // the newer one took in some of them
+	}
+	r := st.log.Reader()
+	var buf []byte
+	for _, c := range changes {
+		e, err := r.At(ctx, c.Pos)
+		if err != nil {
+			return err
+		}
+		if st.kindOf(e.Key) != st.memories {
+			continue
+		}
+		var line index.Entry
+		if !e.Delete {
+			v, err := record.Parse(e.Value)
+			if err == nil {
+				line, err = index.ParseLine(v.Line)
+			}
+			if err != nil {
+				return fmt.Errorf("entry %d: %w", c.Pos, err)
+			}
+		}
+		id := string([]byte(e.Key[1:])) // the key lies in the reader's buffer
+		if line.ExpiresAt.IsZero() {
+			delete(x.list, id)
+		} else {
+			x.list[id] = line.ExpiresAt
+		}
+		if set.Count(index.ByExpiry) == 0 || x.over[id] {
+			continue
+		}
+		var ok bool
+		if buf, ok, err = set.Get(buf[:0], index.Memories, id); err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if line, err = index.ParseLine(buf); err != nil {
+			return fmt.Errorf("%w: index line of %s: %w", ErrCorrupt, quote(id), err)
+		}
+		if !line.ExpiresAt.IsZero() {
+			x.over[id] = true
+		}
+	}
+	x.at, x.live = max(x.at, at), live
+	return nil
+}

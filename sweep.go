@@ -1,0 +1,192 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// A memory whose time is over is absent at once, for every read. It is deleted, through
+// the log like any other, at least an hour later: a clock that jumps must not delete what
+// it makes look old. So the time of day alone does not decide. wal/expiry holds a time at
+// which some process saw that something was over, RFC 3339 with a line end. Only what was
+// over by then is deleted, and only when an hour has passed since then; then the time of
+// day takes its place. A time that lies ahead says that the clock was put back, and is
+// replaced as well.
+//
+// So what expires is deleted between one and two hours later. A clock that jumps ahead
+// and is put right within an hour, by whatever process seen, deletes nothing. max_age of
+// config.json is kept by the same rule.
+
+const (
+	expiryName = "expiry" // in wal/
+	sweepAfter = time.Hour
+	sweepMost  = 1000 // memories in one go
+)
+
+// sweeper deletes what is over. One process does at a time, or several in vain.
+type sweeper struct {
+	mu   sync.Mutex
+	aged time.Time // when this process last looked for what passes max_age, and found nothing more
+	from string    // up to where it has looked
+}
+
+// sweep deletes some of what has been over for long enough. It is cheap when there is
+// nothing.
+func (st *Store) sweep(ctx context.Context) error {
+	s := &st.sweeper
+	if st.o.ReadOnly || st.log.Damage() != nil || !s.mu.TryLock() {
+		return nil
+	}
+	defer s.mu.Unlock()
+	now, age := st.o.Clock(), st.maxAge()
+	if now.Sub(s.aged) < sweepAfter && !now.Before(s.aged) {
+		age = 0 // it was looked at
+	}
+	if err := st.sight(ctx); err != nil {
+		return err
+	}
+	if age == 0 && !st.anyExpiry(ctx) {
+		return nil
+	}
+	cut, err := st.readCut()
+	if err != nil {
+		return err
+	}
+	if cut.After(now) {
+		return st.writeCut(now) // at once, or a second jump would find it behind itself
+	}
+	if over, err := st.expiring.due(ctx, st, now, 1); err != nil || len(over) == 0 && age == 0 {
+		return err
+	}
+	if cut.IsZero() {
+		return st.writeCut(now)
+	}
+	if now.Sub(cut) < sweepAfter {
+		return nil
+	}
+	ids, err := st.expiring.due(ctx, st, cut, sweepMost)
+	if err != nil {
+		return err
+	}
+	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
+	if n > 0 {
+		st.event(Event{Kind: EventSwept, Count: n, Note: "expired"})
+	}
+	if err != nil || len(ids) == sweepMost {
+		return err
+	}
+	if age > 0 {
+		if more, err := st.sweepAged(ctx, cut.Add(-age)); more || err != nil {
+			return err
+		}
+		s.aged, s.from = now, ""
+	}
+	return st.writeCut(now)
+}
+
+// sweepUp is sweep where nobody is told when it fails.
+func (st *Store) sweepUp(ctx context.Context) {
+	if err := st.sweep(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+		st.o.Logger.Warn("deleting what has expired", "err", err)
+	}
+}
+
+// sweepAged deletes some of what was written before a time; more says that there may be
+// more of it.
+func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
+	f := filters{until: before, after: st.sweeper.from, expired: true}
+	var ids []string
+	for l, err := range st.lines(ctx, st.memories, f) {
+		if errors.Is(err, ErrCorrupt) {
+			continue // verify tells of it
+		}
+		if err != nil {
+			return false, err
+		}
+		if ids = append(ids, l.id); len(ids) == sweepMost {
+			break
+		}
+	}
+	if len(ids) == 0 {
+		return false, nil
+	}
+	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
+	if n > 0 {
+		st.event(Event{Kind: EventSwept, Count: n, Note: "older than max_age"})
+	}
+	st.sweeper.from = ids[len(ids)-1]
+	return len(ids) == sweepMost, err
+}
+
+// deleteIf deletes memories of which something still holds in the commit, and says how
+// many. What one commit cannot take goes in several.
+func (st *Store) deleteIf(ctx context.Context, ids []string, only func(line *index.Entry) bool) (int, error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	ops := make([]op, len(ids))
+	for i, id := range ids {
+		ops[i] = op{id: id, only: only}
+	}
+	err := st.commit(ctx, ops, nil, 0)
+	if errors.Is(err, ErrBatchTooLarge) && len(ids) > 1 {
+		n, err := st.deleteIf(ctx, ids[:len(ids)/2], only)
+		if err != nil {
+			return n, err
+		}
+		m, err := st.deleteIf(ctx, ids[len(ids)/2:], only)
+		return n + m, err
+	}
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for i := range ops {
+		if ops[i].written {
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (st *Store) cutPath() string { return filepath.Join(st.dir, "wal", expiryName) }
+
+// readCut reads wal/expiry; the zero time when there is none, or none that can be read.
+func (st *Store) readCut() (time.Time, error) {
+	b, err := vfs.ReadFile(st.fs, st.cutPath(), 100)
+	if errors.Is(err, fs.ErrNotExist) || notOurs(err) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, st.ioError("reading", st.cutPath(), err)
+	}
+	t, err := time.Parse(time.RFC3339Nano, strings.TrimSuffix(string(b), "\n"))
+	if err != nil {
+		return time.Time{}, nil // then the hour begins now
+	}
+	return t, nil
+}
+
+// writeCut writes wal/expiry, unless somebody is flushing: then the next sweep does.
+func (st *Store) writeCut(at time.Time) error {
+	ok, err := st.log.TryLockFlush()
+	if err != nil || !ok {
+		return err
+	}
+	defer st.log.UnlockFlush()
+	temp := filepath.Join(st.dir, "tmp", expiryName+"."+st.token)
+	text := fmt.Appendln(nil, at.UTC().Format(time.RFC3339Nano))
+	if err := vfs.WriteDurable(st.fs, temp, st.cutPath(), text, st.o.FileMode); err != nil {
+		return st.ioError("writing", st.cutPath(), err)
+	}
+	return nil
+}
