@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/graph"
 )
 
 // samples is how many files of a folder are looked into before giving up.
@@ -111,15 +113,18 @@ func formatOf(raw []byte) Format {
 // detectFile knows lines by the name or by a first line that is an object of
 // its own.
 func detectFile(path string) (Format, error) {
-	if slices.Contains([]string{".jsonl", ".ndjson"}, strings.ToLower(filepath.Ext(path))) {
-		return JSONL, nil
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("open what is to be imported: %w", err)
 	}
 	defer f.Close()
 	first, err := bufio.NewReader(io.LimitReader(f, defaultMaxBytes)).ReadBytes('\n')
+	if _, bad := graph.ParseLine(bytes.TrimPrefix(first, bom)); bad == nil {
+		return ServerMemory, nil
+	}
+	if slices.Contains([]string{".jsonl", ".ndjson"}, strings.ToLower(filepath.Ext(path))) {
+		return JSONL, nil
+	}
 	if err == nil || errors.Is(err, io.EOF) {
 		if doc, _, err := parse(first); err == nil && !doc.memories {
 			return JSONL, nil

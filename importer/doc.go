@@ -44,6 +44,9 @@
 //
 // JSONL: one memory or assembly a line, also what memctl export writes.
 //
+// ServerMemory: the file of the MCP reference memory server, an entity or a relation a
+// line; package internal/graph has the lines and what becomes of them.
+//
 // # Vectors
 //
 // The document counts. One without an embedding gets that of its row in the vector

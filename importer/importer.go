@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
@@ -21,7 +22,13 @@ const (
 	Synthians Format = "synthians" // also the older files of Lucidia
 	Vizor     Format = "vizor"
 	JSONL     Format = "jsonl"
+	// ServerMemory is the file of the MCP reference memory server: entities and
+	// relations as lines. JSONL reads such lines, too.
+	ServerMemory Format = "server-memory"
 )
+
+// Formats are all of them.
+func Formats() []Format { return []Format{Synthians, Vizor, JSONL, ServerMemory} }
 
 // Options of Open. The zero value is right.
 type Options struct {
@@ -122,8 +129,8 @@ func Open(path string, format Format, opts Options) (*Source, error) {
 			return nil, err
 		}
 	}
-	if format != Synthians && format != Vizor && format != JSONL {
-		return nil, fmt.Errorf("%w: format %q is not one of %s, %s, %s", errs.ErrInvalid, format, Synthians, Vizor, JSONL)
+	if !slices.Contains(Formats(), format) {
+		return nil, fmt.Errorf("%w: format %q is not one of %v", errs.ErrInvalid, format, Formats())
 	}
 	s := &Source{format: format, opts: opts.withDefaults()}
 	info, err := os.Stat(path)

@@ -10,8 +10,12 @@ import (
 	"io"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/memstore"
 )
 
 // lines reads JSONL from the stream, the one file, or every .jsonl of a folder.
@@ -105,6 +109,11 @@ func (r *run) oneLine(at string, line []byte) error {
 	if err != nil {
 		return r.problem(Problem{Path: at, Kind: KindCorrupt, Reason: err.Error()})
 	}
+	if !doc.content || !doc.idText {
+		if l, err := graph.ParseLine(doc.text); err == nil {
+			return r.graphLine(at, &l, line, mends)
+		}
+	}
 	switch {
 	case doc.isAssembly():
 		if err := r.copies(at, doc); err != nil {
@@ -123,6 +132,21 @@ func (r *run) oneLine(at string, line []byte) error {
 		return err
 	}
 	return r.problem(Problem{Path: at, ID: id, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
+}
+
+// graphLine yields an entity or a relation as the memory that it is here. It has no
+// time: the order in which lines are stored is that of their creation.
+func (r *run) graphLine(at string, l *graph.Line, line []byte, mends []string) error {
+	m := l.Memory(time.Time{})
+	doc, err := m.Encode(memstore.Limits{MemoryBytes: 1 << 30, IDBytes: 1 << 20, Depth: 10_000, EmbeddingDim: 1})
+	if err != nil {
+		return r.problem(Problem{Path: at, ID: m.ID, Kind: KindCorrupt, Reason: err.Error()})
+	}
+	taken, err := r.item(Item{ID: m.ID, JSON: doc, Path: at, names: []string{"metadata"}}, line)
+	if err != nil || !taken || len(mends) == 0 {
+		return err
+	}
+	return r.problem(Problem{Path: at, ID: m.ID, Kind: KindMended, Reason: strings.Join(mends, "; "), Taken: true})
 }
 
 // contentID is the same for the same object, however it is spaced and its

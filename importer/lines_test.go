@@ -18,7 +18,7 @@ func TestLines(t *testing.T) {
 		`{ "n": 9007199254740993, "content": "no id" }`,
 		mem("a"),
 		`{"id":"a","content":"other"}`,
-		`{"type":"entity","name":"x"}`,
+		`{"type":"weather","name":"x"}`,
 		`{"assembly_id":"asm"}`,
 		`{"id":"big","content":"` + big + `"}`,
 		`{"id":"nan","content":"c","quickrecal_score":NaN}`,

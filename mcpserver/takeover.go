@@ -75,6 +75,11 @@ func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) 
 	if err != nil {
 		return nil, fmt.Errorf("taking over %s: %w", path, err)
 	}
+	// Of several processes each may store a part; the times, and with them the order,
+	// are the file's.
+	if at := info.ModTime(); at.Before(now) {
+		now = at
+	}
 	if err := t.store(ctx, st, lines, sum, now); err != nil {
 		return nil, fmt.Errorf("taking over %s: %w", path, err)
 	}

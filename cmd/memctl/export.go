@@ -15,24 +15,31 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/importer"
 )
 
 func (a *app) exportCommand() *cobra.Command {
 	var (
-		f    filterFlags
-		file string
+		f        filterFlags
+		file, to string
 	)
 	c := &cobra.Command{
 		Use:   "export",
 		Short: "Write memories and assemblies as lines of JSON",
 		Long: `Write the documents of memories, one a line (JSONL), to stdout or into a file, which
 appears when it is whole; behind them those of the assemblies, unless a filter chooses
-among the memories. memctl import reads it.`,
-		Example: "  memctl export --file all.jsonl\n  memctl export --session s1 | jq .content",
+among the memories. memctl import reads it.
+
+With --to server-memory only the entities and relations of the knowledge graph that
+memctl mcp serves, as the MCP reference memory server keeps them.`,
+		Example: "  memctl export --file all.jsonl\n  memctl export --session s1 | jq .content\n  memctl export --to server-memory --file memory.jsonl",
 		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
 			if a.document != nil && (file == "" || file == "-") {
 				return usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or leave --json out")
+			}
+			if to != "" && to != string(importer.JSONL) && to != string(importer.ServerMemory) {
+				return usagef(cmd.CommandPath(), "--to %q: it must be jsonl or server-memory", to)
 			}
 			filters, err := f.filters(cmd, a.clock())
 			if err != nil {
@@ -41,6 +48,10 @@ among the memories. memctl import reads it.`,
 			return a.with(cmd.Context(), read, func(st *varve.Store) error {
 				var n, groups int
 				all := func(w io.Writer) (err error) {
+					if to == string(importer.ServerMemory) {
+						n, err = a.exportGraph(cmd.Context(), st, filters, w)
+						return err
+					}
 					n, err = a.export(cmd.Context(), st, filters, w)
 					if err == nil && len(filters) == 0 {
 						groups, err = a.exportAssemblies(cmd.Context(), st, w)
@@ -69,6 +80,7 @@ among the memories. memctl import reads it.`,
 		}),
 	}
 	f.add(c)
+	c.Flags().StringVar(&to, "to", "", "the `format`: jsonl or server-memory")
 	c.Flags().StringVarP(&file, "file", "f", "", "write into this `file`; - is stdout")
 	return c
 }

@@ -45,12 +45,16 @@ is no store yet, one is made.`,
 		RunE: a.do(func(cmd *cobra.Command, args []string) error { return a.importFrom(cmd, args[0], &f) }),
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.from, "from", "", "`format`: synthians, vizor or jsonl; found out if not given")
+	fl.StringVar(&f.from, "from", "", "`format`: synthians, vizor, jsonl or server-memory; found out if not given")
 	fl.StringVar(&f.zone, "zone", "UTC", "the `zone` of times that name none: UTC, Local, Europe/Berlin, +02:00")
 	fl.BoolVar(&f.setAside, "set-aside", false, "also take from backups/, corrupted_backups/ and ltm/ what is nowhere else")
 	fl.BoolVar(&f.replace, "replace", false, "replace memories and assemblies that are there with another text")
 	_ = c.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{string(importer.Synthians), string(importer.Vizor), string(importer.JSONL)}, cobra.ShellCompDirectiveNoFileComp
+		var names []string
+		for _, format := range importer.Formats() {
+			names = append(names, string(format))
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	})
 	return c
 }
@@ -61,8 +65,8 @@ func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error 
 	if err != nil {
 		return usagef(cmd.CommandPath(), "--zone %w", err)
 	}
-	if f.from != "" && !slices.Contains([]importer.Format{importer.Synthians, importer.Vizor, importer.JSONL}, importer.Format(f.from)) {
-		return usagef(cmd.CommandPath(), "--from %q: it must be synthians, vizor or jsonl", f.from)
+	if f.from != "" && !slices.Contains(importer.Formats(), importer.Format(f.from)) {
+		return usagef(cmd.CommandPath(), "--from %q: it must be synthians, vizor, jsonl or server-memory", f.from)
 	}
 	dir, err := a.locate()
 	if err != nil {
@@ -82,7 +86,7 @@ func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error 
 		return err
 	}
 	return a.withIn(ctx, dir, how, more, func(st *varve.Store) error {
-		in := &intake{st: st, limits: limitsOf(st.Config()), groups: assemblyLimitsOf(st.Config()), zone: zone, replace: f.replace, progress: a.progress()}
+		in := &intake{st: st, limits: limitsOf(st.Config()), groups: assemblyLimitsOf(st.Config()), zone: zone, replace: f.replace, progress: a.progress(), began: a.clock()}
 		in.report = importReport{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}
 		err := in.run(ctx, src)
 		if ferr := st.Flush(context.WithoutCancel(ctx)); err == nil {
@@ -103,8 +107,8 @@ func (a *app) openSource(cmd *cobra.Command, from string, f *importFlags, o impo
 	if from != "-" {
 		return importer.Open(from, importer.Format(f.from), o)
 	}
-	if f.from != "" && f.from != string(importer.JSONL) {
-		return nil, usagef(cmd.CommandPath(), "only jsonl can be read from stdin; %s wants a folder or file", f.from)
+	if f.from == string(importer.Synthians) || f.from == string(importer.Vizor) {
+		return nil, usagef(cmd.CommandPath(), "only lines can be read from stdin; %s wants a folder or file", f.from)
 	}
 	return importer.OpenLines(&interruptible{cmd.Context(), a.in}, "stdin", o), nil
 }

@@ -64,6 +64,9 @@ type intake struct {
 	progress func(n int)
 	report   importReport
 
+	began time.Time // what has no time gets one from here on, in the order of the source
+	taken int
+
 	chunk []item
 	bytes int
 }
@@ -141,6 +144,13 @@ func (in *intake) take(ctx context.Context, it *importer.Item) error {
 	cond, wanted, err := in.decide(it, there.Version, err, func() (bool, error) { return saysTheSame(m, &there, it.Vector) })
 	if err != nil || !wanted {
 		return err
+	}
+	if m.Timestamp.IsZero() {
+		m.Timestamp = there.Timestamp
+	}
+	if m.Timestamp.IsZero() {
+		m.Timestamp = in.began.Add(time.Duration(in.taken))
+		in.taken++
 	}
 	in.chunk = append(in.chunk, item{*m, it, cond, there.Version != 0 || cond == nil})
 	in.bytes += len(it.JSON)

@@ -1,0 +1,124 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve"
+)
+
+const hello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+`
+
+// serve runs a session over the lines and gives the answers by id.
+func serve(t *testing.T, st *varve.Store, in io.Reader) map[float64]map[string]any {
+	t.Helper()
+	var out bytes.Buffer
+	if err := New(st, Options{}).Run(t.Context(), Stdio(in, &out, nil)); err != nil {
+		t.Fatal(err)
+	}
+	answers := map[float64]map[string]any{}
+	for line := range strings.Lines(out.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if id, ok := m["id"].(float64); ok {
+			if answers[id] != nil {
+				t.Errorf("call %v is answered twice", id)
+			}
+			answers[id] = m
+		}
+	}
+	return answers
+}
+
+// Everything that came in before the end of the input is answered, and durable.
+func TestEndOfInput(t *testing.T) {
+	dir := t.TempDir()
+	st := open(t, dir, nil)
+	var in strings.Builder
+	in.WriteString(hello)
+	const n = 200
+	for i := 1; i <= n; i++ {
+		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"create_entities","arguments":{"entities":[{"name":"e%d","entityType":"t","observations":[]}]}}}`, i, i)
+		if i < n {
+			in.WriteByte('\n') // the last one has no end
+		}
+	}
+	answers := serve(t, st, strings.NewReader(in.String()))
+	for i := 1; i <= n; i++ {
+		if a := answers[float64(i)]; a == nil || a["error"] != nil || a["result"].(map[string]any)["isError"] != nil {
+			t.Fatalf("call %d: %v", i, a)
+		}
+	}
+	if m, err := open(t, dir, nil).Count(t.Context()); m != n || err != nil {
+		t.Error(m, err)
+	}
+}
+
+// What is no message is passed over, however long; what the client gave up, or
+// listens to for ever, does not hold up the end.
+func TestOddLines(t *testing.T) {
+	long := io.MultiReader(strings.NewReader(hello+`{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"`), io.LimitReader(endless{}, MaxLine), strings.NewReader(`"}}
+not json
+[]
+{"jsonrpc":"2.0"}
+
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read_graph","arguments":"x"}}
+{"jsonrpc":"2.0","id":3,"method":"tools/call"}
+{"jsonrpc":"2.0","id":4,"method":"no/such"}
+{"jsonrpc":"2.0","id":5,"method":"resources/subscribe","params":{"uri":"memory://knowledge-graph"}}
+{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}
+{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}
+{"jsonrpc":"2.0","id":6,"method":"ping"}
+`+"\xff\xfe\n\x00\n"+strings.Repeat("[", 5000)+"\n"+`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read_graph"}}`))
+	answers := serve(t, open(t, t.TempDir(), nil), long)
+	for id, isError := range map[float64]bool{0: false, 2: true, 3: true, 4: true, 5: false, 6: false, 7: false} {
+		if a := answers[id]; a == nil || (a["error"] != nil) != isError {
+			t.Errorf("call %v: %v", id, a)
+		}
+	}
+	if answers[1] != nil {
+		t.Error("a message beyond the limit was taken")
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+// A server that is told to end does so although the client says nothing more.
+func TestEndByContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	in, send := io.Pipe()
+	receive, out := io.Pipe()
+	ended := make(chan error)
+	go func() { ended <- New(open(t, t.TempDir(), nil), Options{}).Run(ctx, Stdio(in, out, nil)) }()
+	if _, err := io.WriteString(send, hello); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(receive).ReadString('\n'); err != nil || !strings.Contains(line, `"serverInfo"`) {
+		t.Fatal(line, err)
+	}
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it goes on")
+	}
+	_ = send.Close()
+}

@@ -1,0 +1,153 @@
+package mcpserver
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve"
+)
+
+func take(t *testing.T, st *varve.Store, path string) *Taken {
+	t.Helper()
+	taken, err := TakeOver(t.Context(), st, path, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return taken
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The file is read once, its order kept, bad lines kept aside, and left as it is.
+func TestTakeOver(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "memory.jsonl")
+	text := "\xef\xbb\xbf" + strings.Join([]string{
+		`{"type":"entity","name":"Zoë","entityType":"person","observations":["a"],"confidence":0.5}`,
+		`{"type":"entity","name":"Ada","entityType":"person","observa`, // torn
+		`{"type":"relation","from":"Zoë","to":"Ada","relationType":"knows"}`,
+		``,
+		`{"type":"entity","name":"Bob","entityType":"person","observations":[]}`,
+		`{"type":"entity","name":"Zoë","entityType":"person","observations":["a","b"]}`, // again
+		`{"type":"entity","name":"Bob","entityType":"robot","observations":["c"]}`,      // with another type
+		`{"type":"relation","from":"Zoë","to":"Ada","relationType":"knows"}`,
+		"\xff",
+		`{"type":"weather"}`,
+	}, "\n")
+	st := open(t, filepath.Join(dir, "s"), nil)
+	if taken := take(t, st, path); taken.Before || taken.Entities != 0 {
+		t.Errorf("there is no file: %+v", taken)
+	}
+	write(t, path, text)
+	taken := take(t, st, path)
+	if taken.Before || taken.Entities != 2 || taken.Relations != 1 || len(taken.Aside) != 4 {
+		t.Errorf("%+v", taken)
+	}
+	c := connect(t, st, Options{}, nil)
+	c.want("read_graph", `{}`, `{"entities":[{"name":"Zoë","entityType":"person","observations":["a","b"]},{"name":"Bob","entityType":"person","observations":["c"]}],
+		"relations":[{"from":"Zoë","to":"Ada","relationType":"knows"}]}`)
+	m, err := st.Get(t.Context(), takenID)
+	if err != nil || len(m.Metadata["aside"].([]any)) != 4 || !strings.Contains(fmt.Sprint(m.Metadata["aside"]), `"name":"Ada","entityType":"person","observa`) {
+		t.Error(m.Metadata, err)
+	}
+	if m, err := st.Get(t.Context(), "entity:Zoë"); err != nil || fmt.Sprint(m.Metadata["extra"]) != "map[confidence:0.5]" {
+		t.Error(m.Metadata, err)
+	}
+	// What is deleted since does not come back, also when the file grows.
+	c.call("delete_entities", `{"entityNames":["Bob"]}`)
+	if taken := take(t, st, path); !taken.Before || taken.Changed {
+		t.Errorf("%+v", taken)
+	}
+	write(t, path, text+"\n"+`{"type":"entity","name":"New","entityType":"t","observations":[]}`)
+	if taken := take(t, st, path); !taken.Before || !taken.Changed {
+		t.Errorf("%+v", taken)
+	}
+	if _, err := st.Get(t.Context(), "entity:Bob"); !errors.Is(err, varve.ErrNotFound) {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(b), text) {
+		t.Error("the file was changed", err)
+	}
+	if _, err := TakeOver(t.Context(), st, dir, time.Now()); !errors.Is(err, varve.ErrInvalid) {
+		t.Error(err)
+	}
+}
+
+// Servers that start at once take the file over once; one whose transactions are
+// interrupted is finished by the next.
+func TestTakeOverTogether(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "memory.jsonl")
+	var text strings.Builder
+	const n = takeLines + 7
+	for i := range n {
+		fmt.Fprintf(&text, `{"type":"entity","name":"e%04d","entityType":"t","observations":[]}`+"\n", n-i)
+	}
+	write(t, path, text.String())
+	if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	whole := make(chan *Taken, 4)
+	var all sync.WaitGroup
+	for range 4 {
+		st := open(t, filepath.Join(dir, "s"), nil)
+		all.Go(func() {
+			taken, err := TakeOver(t.Context(), st, path, time.Now().Add(-time.Duration(rand.IntN(int(time.Minute)))))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			whole <- taken
+			// From now on a client may delete: what is gone stays gone.
+			if err := st.Delete(t.Context(), "entity:e0001"); err != nil && !errors.Is(err, varve.ErrNotFound) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	close(whole)
+	finished := 0
+	for taken := range whole {
+		if !taken.Before {
+			finished++
+		}
+	}
+	st := open(t, filepath.Join(dir, "s"), nil)
+	if count, err := st.Count(t.Context(), varve.WithPrefix("entity")); count != n-1 || err != nil || finished != 1 {
+		t.Errorf("%d entities of %d, %v; %d took it over", count, n-1, err, finished)
+	}
+	// In the order of the file, whoever stored which part.
+	c := connect(t, st, Options{}, nil)
+	_, graph, _ := c.call("read_graph", `{}`)
+	for i, e := range graph.(map[string]any)["entities"].([]any) {
+		if name := e.(map[string]any)["name"]; name != fmt.Sprintf("e%04d", n-i) {
+			t.Fatalf("%d is %v", i, name)
+		}
+	}
+	// Interrupted: some are there, the memory that says that it is done is not.
+	other := open(t, filepath.Join(dir, "o"), nil)
+	if _, err := other.Put(t.Context(), varve.Memory{ID: "entity:e0005", Content: "mine"}); err != nil {
+		t.Fatal(err)
+	}
+	if taken := take(t, other, path); taken.Before {
+		t.Error(taken)
+	}
+	if m, err := other.Get(t.Context(), "entity:e0005"); err != nil || m.Content != "mine" {
+		t.Error(m, err)
+	}
+	if count, err := other.Count(t.Context(), varve.WithPrefix("entity")); count != n || err != nil {
+		t.Error(count, err)
+	}
+}
