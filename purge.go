@@ -19,13 +19,14 @@ import (
 
 // PurgeReport is what Purge did.
 type PurgeReport struct {
-	Deleted   []string  // ids that there was a memory of
+	Deleted   []string  // ids that there was one of
+	TakenOut  []string  // assemblies that named a memory which was not there, and do no more
 	Frames    int       // versions and deletions that were erased from the archive
 	Segments  int       // of the log, overwritten
 	Copies    int       // of segments in the archive, written again
 	Backups   int       // of the index, written again
 	Dropped   int       // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
-	Removed   []string  // what was overwritten in quarantine, of parked files, and in memories/ of what no memory has; an undo manifest was rewritten
+	Removed   []string  // what was overwritten in quarantine, of parked files, and in memories/, or assemblies/, of what none has; an undo manifest was rewritten
 	Left      []error   // where something may still be, and what helps; then Purge returns these, joined
 	Mentions  []Mention // files that are nobody's but the user's, and have something of it: they stay, for him to see to
 	Unlinked  []string  // index files that went without being overwritten: another process has them mapped, or the system cannot tell
@@ -35,7 +36,7 @@ type PurgeReport struct {
 
 // found says that anything was there to purge.
 func (r *PurgeReport) found() bool {
-	return len(r.Deleted)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
+	return len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
 }
 
 // purgeFolder is where index backups are written again.
@@ -45,7 +46,8 @@ const purgeFolder = "tmp/purge"
 // folder: their files, all versions in log and archive, the index and its
 // backups, displaced files in tmp/, what was set aside of them and what undo
 // manifests say. Log and pool are overwritten with zeros, durably, before they
-// go. All other memories keep their history. An id that is not there now is looked
+// go. All other memories keep their history, and assemblies the versions that had none of
+// them: a composite is made of the members' embeddings. An id that is not there now is looked
 // for all the same: ErrNotFound if it was nowhere.
 //
 // On a full disk it makes room: the pool goes first, and backups of the index that have
@@ -60,6 +62,18 @@ const purgeFolder = "tmp/purge"
 // memories and the user's own files say; the latter are looked through and named. An index file
 // that another process has mapped, or where nobody can tell, goes without being overwritten.
 func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
+	return st.purge(ctx, st.memories, ids)
+}
+
+// Purge deletes assemblies, and takes every trace of them out of the store's folder,
+// as Store.Purge does it with memories. Their members stay as they are. An assembly
+// that one of them was merged into goes on saying so (MergedFrom), and is named as a
+// mention.
+func (as Assemblies) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
+	return as.st.purge(ctx, as.st.assemblies, ids)
+}
+
+func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport, error) {
 	if err := st.begun(); err != nil {
 		return nil, err
 	}
@@ -69,7 +83,7 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 	}
 	for _, id := range ids {
 		if id == "" {
-			return nil, &FieldError{Field: "id", Limit: "not empty", Err: ErrInvalid}
+			return nil, &FieldError{Field: k.idMember, Limit: "not empty", Err: ErrInvalid}
 		}
 	}
 	if len(ids) == 0 {
@@ -77,17 +91,19 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	r := &PurgeReport{}
-	st.forgetTouched(ids)
-	traces := repair.TracesOf(ids)
+	if k == st.memories {
+		st.forgetTouched(ids)
+	}
+	traces := repair.TracesOf(k.letter, ids)
 	traces.Log = st.log.Past().Geometry
 	strangers, err := repair.Strangers(ctx, st.fs, st.dir)
 	if err == nil && len(strangers) > 0 {
-		err = st.learn(ctx, ids, traces)
+		err = st.learn(ctx, k, ids, traces)
 	}
 	if err != nil {
 		return r, err
 	}
-	if err := st.purgeEntries(ctx, ids, r); err != nil {
+	if err := st.purgeEntries(ctx, k, ids, r); err != nil {
 		return r, err
 	}
 	if err := st.dropComputed(); err != nil { // a re-embedding begins again
@@ -97,15 +113,15 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 		return r, err
 	}
 	defer st.log.UnlockFlush()
-	if err := st.purgeLocked(ctx, ids, traces, r); err != nil {
+	if err := st.purgeLocked(ctx, k, ids, traces, r); err != nil {
 		if vfs.IsDiskFull(err) {
-			err = fmt.Errorf("the memories are deleted, but traces of them are left: make room, then purge again: %w", err)
+			err = fmt.Errorf("the %s are deleted, but traces of them are left: make room, then purge again: %w", k.Name(), err)
 		}
 		return r, err
 	}
 	for _, id := range ids {
-		if _, err := st.find(ctx, st.memories, id, false); err == nil {
-			r.Left = append(r.Left, fmt.Errorf("memory %s: %w: it was written again meanwhile: purge again", quote(id), ErrConflict))
+		if _, err := st.find(ctx, k, id, false); err == nil {
+			r.Left = append(r.Left, fmt.Errorf("%s %s: %w: it was written again meanwhile: purge again", k.noun, quote(id), ErrConflict))
 		}
 	}
 	mentions, err := traces.MentionedIn(ctx, st.fs, st.dir, strangers)
@@ -125,19 +141,26 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 // Mention is a file that is not a memory's, and has something of one; see package repair.
 type Mention = repair.Mention
 
-// learnMost is of how many versions of a memory the content is looked for.
+// learnMost is of how many versions of one document the content is looked for.
 const learnMost = 100
 
-// learn tells traces what the memories said, while that can still be read.
-func (st *Store) learn(ctx context.Context, ids []string, traces *repair.Traces) error {
+// learn tells traces what the documents said, while that can still be read.
+func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *repair.Traces) error {
 	for _, id := range ids {
 		n := 0
-		st.history(ctx, st.memories, id, func(v Version, err error) bool {
-			if err == nil && !v.Deleted {
-				if m, err := v.Decode(); err == nil {
-					traces.Learn(m.Content)
+		st.history(ctx, k, id, func(v Version, err error) bool {
+			if err != nil || v.Deleted {
+				return n < learnMost
+			}
+			if k == st.assemblies {
+				if a, err := v.DecodeAssembly(); err == nil {
+					traces.Learn(a.Name)
+					traces.Learn(a.Description)
 					n++
 				}
+			} else if m, err := v.Decode(); err == nil {
+				traces.Learn(m.Content)
+				n++
 			}
 			return n < learnMost
 		})
@@ -148,23 +171,48 @@ func (st *Store) learn(ctx context.Context, ids []string, traces *repair.Traces)
 	return nil
 }
 
-// purgeEntries deletes what there is.
-func (st *Store) purgeEntries(ctx context.Context, ids []string, r *PurgeReport) error {
+// purgeEntries deletes what there is, and takes what is not there out of the
+// assemblies that name it.
+func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *PurgeReport) error {
 	for _, id := range ids {
-		if _, err := st.find(ctx, st.memories, id, false); err == nil {
+		if _, err := st.find(ctx, k, id, false); err == nil {
 			r.Deleted = append(r.Deleted, id)
 		} else if !errors.Is(err, ErrNotFound) {
-			return fmt.Errorf("memory %s: %w", quote(id), err)
+			return fmt.Errorf("%s %s: %w", k.noun, quote(id), err)
 		}
 	}
 	for _, id := range r.Deleted {
-		if err := st.commit(ctx, []op{{id: id}}, nil, 0); err != nil {
+		if err := st.commit(ctx, []op{{group: k == st.assemblies, id: id}}, nil, 0); err != nil {
 			return fmt.Errorf("deleting %s: %w", quote(id), err)
 		}
 	}
 	if st.cache != nil {
 		for _, id := range ids {
-			st.cache.Invalidate(id)
+			st.cache.Invalidate(k.cacheKey(id))
+		}
+	}
+	if k == st.assemblies {
+		return nil
+	}
+	for _, id := range ids {
+		var in []string
+		for a, err := range st.Assemblies().Containing(ctx, id) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				r.Left = append(r.Left, fmt.Errorf("an assembly that names memory %s: %w", quote(id), err))
+				continue
+			}
+			in = append(in, a.ID)
+		}
+		for _, a := range in {
+			switch _, err := st.Assemblies().Remove(ctx, a, []string{id}, AllowMissing()); {
+			case err == nil:
+				r.TakenOut = append(r.TakenOut, a)
+			case !errors.Is(err, ErrNotFound): // deleted meanwhile
+				return fmt.Errorf("taking %s out of assembly %s: %w", quote(id), quote(a), err)
+			}
 		}
 	}
 	return nil
@@ -173,7 +221,7 @@ func (st *Store) purgeEntries(ctx context.Context, ids []string, r *PurgeReport)
 // purgeLocked removes the traces; flush.lock is held. In this order: the log goes
 // on in a new segment; files and index cover all that came before; then nothing
 // needs the older segments, and every place is gone through.
-func (st *Store) purgeLocked(ctx context.Context, ids []string, traces *repair.Traces, r *PurgeReport) error {
+func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces *repair.Traces, r *PurgeReport) error {
 	made := false
 	room := func(step func() error) error {
 		err := step()
@@ -181,7 +229,7 @@ func (st *Store) purgeLocked(ctx context.Context, ids []string, traces *repair.T
 			return err
 		}
 		made = true
-		if rerr := st.purgeRoom(ctx, ids, r); rerr != nil {
+		if rerr := st.purgeRoom(ctx, k, ids, r); rerr != nil {
 			return errors.Join(err, rerr)
 		}
 		return step()
@@ -199,7 +247,7 @@ func (st *Store) purgeLocked(ctx context.Context, ids []string, traces *repair.T
 	if err := old.wipe(st, r); err != nil {
 		return err
 	}
-	if err := st.purgedVectors(ids, r); err != nil {
+	if err := st.purgedVectors(k, ids, r); err != nil {
 		return err
 	}
 	// Both slots of the checkpoint are to release the old segments, for these go now.
@@ -211,7 +259,7 @@ func (st *Store) purgeLocked(ctx context.Context, ids []string, traces *repair.T
 		return err
 	}
 	p, err := st.log.Purge(ctx, traces.Entry)
-	r.Segments, r.Copies, r.Frames, r.Left = p.Segments, p.Copies, p.Frames, p.Damaged
+	r.Segments, r.Copies, r.Frames, r.Left = p.Segments, p.Copies, p.Frames, append(r.Left, p.Damaged...)
 	if err != nil {
 		return err
 	}
@@ -220,10 +268,10 @@ func (st *Store) purgeLocked(ctx context.Context, ids []string, traces *repair.T
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
-	if err := st.purgeBackups(ids, c, r); err != nil {
+	if err := st.purgeBackups(k, ids, c, r); err != nil {
 		return fmt.Errorf("rewriting the backups of the index: %w", err)
 	}
-	if err := st.purgeStrangers(ctx, traces, r); err != nil {
+	if err := st.purgeStrangers(ctx, k, traces, r); err != nil {
 		return err
 	}
 	return st.purgeAside(ctx, traces, r)
@@ -231,13 +279,13 @@ func (st *Store) purgeLocked(ctx context.Context, ids []string, traces *repair.T
 
 // purgeRoom frees on a full disk what can be had without any room: the pool, and the
 // backups of the index that would be written again.
-func (st *Store) purgeRoom(ctx context.Context, ids []string, r *PurgeReport) error {
+func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeReport) error {
 	edits, err := st.flusher.files.WipeTemp(st.surplus(ctx))
 	st.edited(ctx, edits)
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
-	dropped, unlinked, err := index.DropBackups(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), ids)
+	dropped, unlinked, err := index.DropBackups(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), k.section, ids)
 	r.Dropped += len(dropped)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	if err != nil {
@@ -246,16 +294,16 @@ func (st *Store) purgeRoom(ctx context.Context, ids []string, r *PurgeReport) er
 	return nil
 }
 
-// purgeStrangers goes through the files in memories/ that no memory has: what
+// purgeStrangers goes through the files in memories/, or assemblies/, that none has: what
 // stands in the place of one that is deleted, and copies that somebody has made.
-func (st *Store) purgeStrangers(ctx context.Context, traces *repair.Traces, r *PurgeReport) error {
-	names, err := st.memories.Names()
+func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *repair.Traces, r *PurgeReport) error {
+	names, err := k.Names()
 	if err != nil {
 		return err
 	}
 	slices.Sort(names)
 	known := make([]bool, len(names))
-	for id, err := range st.ids(ctx, st.memories, filters{expired: true}) {
+	for id, err := range st.ids(ctx, k, filters{expired: true}) {
 		if err != nil {
 			return err
 		}
@@ -265,7 +313,7 @@ func (st *Store) purgeStrangers(ctx context.Context, traces *repair.Traces, r *P
 	}
 	before := len(r.Removed)
 	for i, name := range names {
-		path := st.memories.Path(name)
+		path := k.Path(name)
 		info, err := st.fs.Stat(path)
 		if known[i] || err != nil || !info.Mode.IsRegular() {
 			continue
@@ -276,30 +324,30 @@ func (st *Store) purgeStrangers(ctx context.Context, traces *repair.Traces, r *P
 		}
 		if !traces.Stands(name) && !traces.Holds(b) {
 			if how := traces.Mentioned(name, b); how != "" {
-				r.Mentions = append(r.Mentions, Mention{Path: "memories/" + name, How: how})
+				r.Mentions = append(r.Mentions, Mention{Path: k.Name() + "/" + name, How: how})
 			}
 			continue
 		}
 		if err := vfs.Wipe(st.fs, path); err != nil {
 			return st.ioError("overwriting", path, err)
 		}
-		r.Removed = append(r.Removed, "memories/"+name)
+		r.Removed = append(r.Removed, k.Name()+"/"+name)
 	}
 	if len(r.Removed) == before {
 		return nil
 	}
-	return st.fs.SyncDir(filepath.Clean(st.memories.Path("")))
+	return st.fs.SyncDir(filepath.Clean(k.Path("")))
 }
 
 // purgeBackups rewrites those of the index, and names full ones.
-func (st *Store) purgeBackups(ids []string, c wal.Checkpoint, r *PurgeReport) error {
+func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
 	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
 	if err := vfs.MkdirAll(st.fs, dir, st.o.FolderMode); err != nil {
 		return err
 	}
 	to := st.target(uuid.UUID(st.log.UUID()), c.Spilled)
 	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
-	p, err := index.PurgeBackups(st.dir, to, ids)
+	p, err := index.PurgeBackups(st.dir, to, k.section, ids)
 	r.Backups, r.Dropped = len(p.Rewritten), r.Dropped+len(p.Removed)
 	r.Unlinked = append(r.Unlinked, p.Unlinked...)
 	for _, name := range p.Unread {
@@ -336,16 +384,17 @@ func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *Purge
 		return err
 	}
 	for _, name := range held {
-		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file of the memory open, and may save into it: close it there, then purge again", name, ErrLocked))
+		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, ErrLocked))
 	}
-	aside, err := repair.PurgeQuarantine(ctx, st.dir, traces, o)
+	aside, unlinked, err := repair.PurgeQuarantine(ctx, st.dir, traces, o)
+	r.Unlinked = append(r.Unlinked, unlinked...)
 	if err != nil {
 		return err
 	}
 	r.Removed = append(append(r.Removed, aside...), parked...)
 	for _, name := range traces.Unread() {
 		r.Left = append(r.Left, &CorruptionError{Path: "quarantine/" + name, Offset: -1,
-			Err: errors.New("it may hold what was purged, or only mention it, and other memories with it: when you need nothing of it remove it, then purge again")})
+			Err: errors.New("it may hold what was purged, or only mention it, and others with it: when you need nothing of it remove it, then purge again")})
 	}
 	own := st.fs.Host().PID
 	for _, pid := range st.log.Processes() {

@@ -71,17 +71,17 @@ func (o oldIndex) wipe(st *Store, r *PurgeReport) (err error) {
 	return err
 }
 
-// purgedVectors names what of some memories is still in the vectors: they could
+// purgedVectors names what of some documents is still in the vectors: they could
 // not be written again.
-func (st *Store) purgedVectors(ids []string, r *PurgeReport) error {
+func (st *Store) purgedVectors(k *kind, ids []string, r *PurgeReport) error {
 	set, why := st.loadVectors(nil)
 	if set == nil {
 		return why
 	}
 	defer func() { _ = set.Release() }()
-	if why == nil {
+	if of, ok := vectorKind(k.letter); ok && why == nil {
 		for _, id := range ids {
-			n, err := set.ID(vector.Memories, id)
+			n, err := set.ID(of, id)
 			if err != nil {
 				why = err
 				break

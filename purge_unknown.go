@@ -10,7 +10,6 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -19,23 +18,32 @@ import (
 // and nothing that was set aside is about it. It changes nothing. Purge looks further
 // still: this is to find an id that was mistyped before the others are gone.
 func (st *Store) Unknown(ctx context.Context, ids ...string) ([]string, error) {
+	return st.unknown(ctx, st.memories, ids)
+}
+
+// Unknown says of which of some assemblies a store has nothing; see Store.Unknown.
+func (as Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, error) {
+	return as.st.unknown(ctx, as.st.assemblies, ids)
+}
+
+func (st *Store) unknown(ctx context.Context, k *kind, ids []string) ([]string, error) {
 	if err := st.begun(); err != nil {
 		return nil, err
 	}
 	defer st.ended()
 	left := map[string]bool{}
 	for _, id := range ids {
-		if _, err := st.find(ctx, st.memories, id, false); errors.Is(err, ErrNotFound) {
+		if _, err := st.find(ctx, k, id, false); errors.Is(err, ErrNotFound) {
 			left[id] = true
 		} else if ctx.Err() != nil {
 			return nil, ctx.Err()
 		} // what cannot be read is there
 	}
-	for _, known := range []func(context.Context, map[string]bool) error{st.knownAside, st.knownBackups, st.knownPast} {
+	for _, known := range []func(context.Context, *kind, map[string]bool) error{st.knownAside, st.knownBackups, st.knownPast} {
 		if len(left) == 0 {
 			break
 		}
-		if err := known(ctx, left); err != nil {
+		if err := known(ctx, k, left); err != nil {
 			return nil, err
 		}
 	}
@@ -49,12 +57,12 @@ func (st *Store) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 }
 
 // knownAside strikes out those that have a file somewhere.
-func (st *Store) knownAside(_ context.Context, left map[string]bool) error {
+func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) error {
 	for _, id := range sorted(left) {
-		_, err := st.fs.Stat(st.memories.Path(docfile.FileName(id)))
+		_, err := st.fs.Stat(k.Path(docfile.FileName(id)))
 		stands := err == nil
 		if !stands {
-			if stands, err = repair.HasAside(st.fs, st.dir, repair.TracesOf([]string{id})); err != nil {
+			if stands, err = repair.HasAside(st.fs, st.dir, repair.TracesOf(k.letter, []string{id})); err != nil {
 				return err
 			}
 		}
@@ -66,7 +74,7 @@ func (st *Store) knownAside(_ context.Context, left map[string]bool) error {
 }
 
 // knownBackups strikes out those that a backup of the index has.
-func (st *Store) knownBackups(_ context.Context, left map[string]bool) error {
+func (st *Store) knownBackups(_ context.Context, k *kind, left map[string]bool) error {
 	backups, err := index.Backups(st.fs, st.dir)
 	if err != nil {
 		return err
@@ -77,7 +85,7 @@ func (st *Store) knownBackups(_ context.Context, left map[string]bool) error {
 			continue // who purges it is told
 		}
 		for _, id := range sorted(left) {
-			if _, ok, err := set.Get(nil, index.Memories, id); ok && err == nil {
+			if _, ok, err := set.Get(nil, k.section, id); ok && err == nil {
 				delete(left, id)
 			}
 		}
@@ -89,7 +97,7 @@ func (st *Store) knownBackups(_ context.Context, left map[string]bool) error {
 }
 
 // knownPast strikes out those that have a version, or their deletion.
-func (st *Store) knownPast(ctx context.Context, left map[string]bool) error {
+func (st *Store) knownPast(ctx context.Context, k *kind, left map[string]bool) error {
 	oldest, err := st.log.Past().First(st.log.Durable())
 	if err != nil {
 		return err
@@ -98,7 +106,7 @@ func (st *Store) knownPast(ctx context.Context, left map[string]bool) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err == nil && len(e.Key) > 0 && e.Key[0] == record.Memory {
+		if err == nil && len(e.Key) > 0 && e.Key[0] == k.letter {
 			delete(left, e.Key[1:])
 		}
 		if len(left) == 0 {

@@ -179,7 +179,10 @@ func TestPurgeMembers(t *testing.T) {
 	if err := os.Mkdir(to.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := PurgeBackups(dir, to, []string{"y", "gone"}); err != nil || len(r.Rewritten) != 1 {
+	if r, err := PurgeBackups(dir, to, Memories, []string{"y", "gone"}); err != nil || len(r.Rewritten) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if r, err := PurgeBackups(dir, to, Assemblies, []string{"c", "x"}); err != nil || len(r.Rewritten) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	old, err := OpenBackup(vfs.OS(), dir, list[0], store)
@@ -190,11 +193,45 @@ func TestPurgeMembers(t *testing.T) {
 	was.live = [2]map[string]Entry{maps.Clone(was.live[0]), maps.Clone(was.live[1])}
 	delete(was.live[Memories], "y")
 	delete(was.live[Memories], "z")
-	was.members = map[string][]string{"a": {"x"}, "b": {}, "c": {}}
+	delete(was.live[Assemblies], "c")
+	was.members = map[string][]string{"a": {"x"}, "b": {}}
 	for id, members := range was.members {
 		e := was.live[Assemblies][id]
 		e.MemberCount = int64(len(members))
 		was.live[Assemblies][id] = e
 	}
 	was.check(t, old)
+
+	// Where there is no room they go, for what is left of it is in no memory's line.
+	drop := func(section int, id string) int {
+		t.Helper()
+		gone, _, err := DropBackups(vfs.OS(), dir, store, section, []string{id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(gone)
+	}
+	if n := drop(Memories, "y") + drop(Memories, "a") + drop(Assemblies, "x") + drop(Assemblies, "c"); n != 0 {
+		t.Errorf("%d backups went that have nothing of it", n)
+	}
+	if n := drop(Assemblies, "a"); n != 1 {
+		t.Errorf("a backup with a line of the assembly: %d went", n)
+	}
+}
+
+// A backup where a memory is only a member of an assembly.
+func TestDropMembers(t *testing.T) {
+	dir := t.TempDir()
+	m := newModel()
+	m.put(Memories, "x", "s", t0)
+	m.put(Assemblies, "a", "", time.Time{}, "missing")
+	s := write(t, vfs.OS(), dir, m, Empty(8), WriteBase)
+	defer s.Release()
+	m.put(Memories, "y", "", t0)
+	if _, err := WriteBase(s, target(vfs.OS(), dir, m.lsn), m.take()); err != nil {
+		t.Fatal(err)
+	}
+	if gone, _, err := DropBackups(vfs.OS(), dir, store, Memories, []string{"missing"}); err != nil || len(gone) != 1 {
+		t.Error(gone, err)
+	}
 }

@@ -20,21 +20,24 @@ type PurgedBackups struct {
 	Unlinked  []string // whose old bytes were not overwritten, for somebody has them mapped or nobody can tell
 }
 
+// folders are where the files of a section are.
+var folders = map[int]string{Memories: "memories/", Assemblies: "assemblies/"}
+
 // backupMost is the largest damaged backup that is looked through.
 const backupMost = 2 << 30
 
-// PurgeBackups writes every backup in backups/ that has one of some memories
-// again, without them, in to.Dir, a folder of nobody else's on the same file
+// PurgeBackups writes every backup in backups/ that has one of some memories, or
+// of some assemblies, by the section, again, without them, in to.Dir, a folder of nobody else's on the same file
 // system. What it covers and when it was made stay. One that cannot be written
 // again, being damaged or another store's, goes if it provably has a line of them;
 // else a damaged one is named. It may be killed anywhere and done again.
-func PurgeBackups(dir string, to Target, ids []string) (r PurgedBackups, err error) {
+func PurgeBackups(dir string, to Target, section int, ids []string) (r PurgedBackups, err error) {
 	list, err := Backups(to.FS, dir)
 	if err != nil {
 		return r, err
 	}
 	for _, b := range list {
-		if err := r.backup(dir, to, b, ids); err != nil {
+		if err := r.backup(dir, to, b, section, ids); err != nil {
 			return r, err
 		}
 	}
@@ -44,13 +47,13 @@ func PurgeBackups(dir string, to Target, ids []string) (r PurgedBackups, err err
 	return r, err
 }
 
-func (r *PurgedBackups) backup(dir string, to Target, b Backup, ids []string) error {
+func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids []string) error {
 	path := filepath.Join(dir, filepath.FromSlash(b.Name))
 	old, err := vfs.Doom(to.FS, path)
 	if err != nil {
 		return err
 	}
-	changed, err := purgeBackup(dir, to, b, ids)
+	changed, err := purgeBackup(dir, to, b, section, ids)
 	if err == nil && changed { // else after a loss of power the name leads to the zeros
 		err = to.FS.SyncDir(filepath.Join(dir, BackupsDir))
 	}
@@ -60,7 +63,7 @@ func (r *PurgedBackups) backup(dir string, to Target, b Backup, ids []string) er
 	left, werr := old.Wipe()
 	switch {
 	case errors.Is(err, errs.ErrCorrupt):
-		return errors.Join(werr, r.unusable(dir, to.FS, b, ids))
+		return errors.Join(werr, r.unusable(dir, to.FS, b, section, ids))
 	case werr != nil:
 		return werr
 	}
@@ -74,7 +77,7 @@ func (r *PurgedBackups) backup(dir string, to Target, b Backup, ids []string) er
 }
 
 // unusable looks through the bytes of a backup that is no table of this store.
-func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string) error {
+func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, section int, ids []string) error {
 	path := filepath.Join(dir, filepath.FromSlash(b.Name))
 	all, err := vfs.ReadFile(fsys, path, backupMost)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +91,9 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, ids []string
 		return fsys.Remove(path)
 	}
 	for _, id := range ids {
-		if !bytes.Contains(all, append(docfile.AppendEscaped([]byte("\n\""), id), `":`...)) && !bytes.Contains(all, []byte(`"memories/`+docfile.FileName(id)+`"`)) {
+		key := docfile.AppendEscaped([]byte("\n\""), id)
+		if !bytes.Contains(all, append(key, `":`...)) && !bytes.Contains(all, []byte(`"`+folders[section]+docfile.FileName(id)+`"`)) &&
+			!bytes.Contains(all, append(key, `\u0000`...)) { // a pair
 			continue
 		}
 		left, err := vfs.WipeUnmapped(fsys, path)
@@ -118,11 +123,11 @@ func whole(fsys vfs.FS, dir string, b Backup) bool {
 	return t.Release() == nil && err == nil
 }
 
-// DropBackups removes the backups that have a line of one of some memories, where there is
-// no room to write them again: the index can do without. unlinked are those of them that
+// DropBackups removes the backups that have a line of one of some memories, also as members,
+// or of some assemblies, by the section, where there is no room to write them again: the index can do without. unlinked are those of them that
 // were not overwritten, for somebody has them mapped or nobody can tell: the newest backup
 // was the base a moment ago.
-func DropBackups(fsys vfs.FS, dir, store string, ids []string) (dropped, unlinked []string, err error) {
+func DropBackups(fsys vfs.FS, dir, store string, section int, ids []string) (dropped, unlinked []string, err error) {
 	list, err := Backups(fsys, dir)
 	if err != nil {
 		return nil, nil, err
@@ -132,15 +137,11 @@ func DropBackups(fsys vfs.FS, dir, store string, ids []string) (dropped, unlinke
 		if err != nil {
 			continue // PurgeBackups says what is to become of it
 		}
-		has := false
-		for _, id := range ids {
-			_, ok, gerr := set.Get(nil, Memories, id)
-			has = has || ok && gerr == nil
-		}
+		ch, _ := purging(set, section, b.LSN-1, ids) // likewise
 		if err := set.Release(); err != nil {
 			return dropped, unlinked, err
 		}
-		if !has {
+		if len(ch.List) == 0 {
 			continue
 		}
 		left, err := vfs.WipeUnmapped(fsys, filepath.Join(dir, filepath.FromSlash(b.Name)))
@@ -157,7 +158,7 @@ func DropBackups(fsys vfs.FS, dir, store string, ids []string) (dropped, unlinke
 	return dropped, unlinked, err
 }
 
-func purgeBackup(dir string, to Target, b Backup, ids []string) (changed bool, err error) {
+func purgeBackup(dir string, to Target, b Backup, section int, ids []string) (changed bool, err error) {
 	set, err := OpenBackup(to.FS, dir, b, to.Store)
 	if err != nil {
 		if set == nil && !passing(err) {
@@ -169,21 +170,9 @@ func purgeBackup(dir string, to Target, b Backup, ids []string) (changed bool, e
 	for err := range Verify(set) {
 		return false, err
 	}
-	var ch Changes
-	for _, id := range ids {
-		_, ok, err := set.Get(nil, Memories, id)
-		if err != nil {
-			return false, err
-		}
-		if ok {
-			ch.List = append(ch.List, Change{Section: Memories, ID: id, Version: b.LSN - 1, Deleted: true})
-		}
-	}
-	if err := ch.without(set, ids); err != nil {
+	ch, err := purging(set, section, b.LSN-1, ids)
+	if err != nil || len(ch.List) == 0 {
 		return false, err
-	}
-	if len(ch.List) == 0 {
-		return false, nil
 	}
 	to.LSN, to.Now, to.Backup = b.LSN, set.Base().Meta().Updated, false
 	to.Chain, _ = Chain(set)
@@ -191,6 +180,23 @@ func purgeBackup(dir string, to Target, b Backup, ids []string) (changed bool, e
 		return false, err
 	}
 	return true, to.FS.Rename(filepath.Join(to.Dir, BaseName), filepath.Join(dir, filepath.FromSlash(b.Name)))
+}
+
+// purging are the changes by which a set loses all that it has of some ids.
+func purging(set *Set, section int, version uint64, ids []string) (ch Changes, err error) {
+	for _, id := range ids {
+		_, ok, err := set.Get(nil, section, id)
+		if err != nil {
+			return ch, err
+		}
+		if ok {
+			ch.List = append(ch.List, Change{Section: section, ID: id, Version: version, Deleted: true})
+		}
+	}
+	if section == Memories {
+		err = ch.without(set, ids)
+	}
+	return ch, err
 }
 
 // passing says that a file could not be read now, which is no damage.

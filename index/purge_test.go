@@ -61,12 +61,12 @@ func TestBackupsThatGoWhileTheyAreMapped(t *testing.T) {
 					t.Fatal(err)
 				}
 				var r PurgedBackups
-				r, err = PurgeBackups(dir, to, []string{"x"})
+				r, err = PurgeBackups(dir, to, Memories, []string{"x"})
 				gone, unlinked = r.Removed, r.Unlinked
 				if err != nil {
 					t.Fatal(err)
 				}
-			} else if gone, unlinked, err = DropBackups(fsys, dir, store, []string{"x"}); err != nil {
+			} else if gone, unlinked, err = DropBackups(fsys, dir, store, Memories, []string{"x"}); err != nil {
 				t.Fatal(err)
 			}
 			if len(gone) != 1 || (len(unlinked) == 1) != mapped {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/vector"
@@ -20,8 +21,10 @@ import (
 )
 
 // Traces finds out whether a file that was set aside is about one of some
-// memories, or holds one.
+// memories, or of some assemblies, or holds one.
 type Traces struct {
+	letter  byte   // record.Memory or record.Assembly
+	folder  string // of their files
 	ids     map[string]bool
 	names   []string // of their files
 	members [][]byte // their id as a document's first member has it
@@ -40,15 +43,19 @@ func (t *Traces) Unread() []string { return t.unread }
 // rare is how long an id must be for its bare bytes to mean it.
 const rare = 6
 
-// TracesOf are those of some memories.
-func TracesOf(ids []string) *Traces {
-	t := &Traces{ids: map[string]bool{}}
+// TracesOf are those of some memories (record.Memory) or assemblies (record.Assembly).
+func TracesOf(letter byte, ids []string) *Traces {
+	t := &Traces{letter: letter, folder: "memories", ids: map[string]bool{}}
+	head := "id"
+	if letter == record.Assembly {
+		t.folder, head = "assemblies", "assembly_id"
+	}
 	for _, id := range ids {
 		t.ids[id] = true
 		t.names = append(t.names, docfile.FileName(id))
 		quoted := append(docfile.AppendEscaped([]byte(`"`), id), '"')
-		for _, head := range []string{`"id": `, `"id":`} {
-			t.members = append(t.members, append([]byte(head), quoted...))
+		for _, space := range []string{" ", ""} {
+			t.members = append(t.members, append([]byte(`"`+head+`":`+space), quoted...))
 		}
 		if len(id) >= rare {
 			t.plain = append(t.plain, []byte(id), bytes.Trim(quoted, `"`))
@@ -57,7 +64,7 @@ func TracesOf(ids []string) *Traces {
 	return t
 }
 
-// Stands says whether a file in memories/ has the name of one of the memories' files.
+// Stands says whether a file in memories/, or in assemblies/, has the name of one of theirs.
 func (t *Traces) Stands(name string) bool { return slices.Contains(t.names, name) }
 
 // What quarantine puts before and behind a file's name. A dash or a dot alone tells
@@ -85,14 +92,32 @@ func (t *Traces) Named(name string) bool {
 	return false
 }
 
-// Holds says whether a document, whole or broken, is one of the memories': what it
-// says of others is its own.
-func (t *Traces) Holds(b []byte) bool {
-	var doc struct {
-		ID *string `json:"id"`
+// outline is what says whose a document is.
+type outline struct {
+	ID       *string         `json:"id"`
+	Assembly *string         `json:"assembly_id"`
+	Members  json.RawMessage `json:"memory_ids"`
+	Content  *string         `json:"content"`
+	From     string          `json:"from"` // of a note
+}
+
+// about says whether a document, with an id, is one of these: as package importer
+// a memory may name the assembly that it belongs to.
+func (t *Traces) about(doc *outline) bool {
+	group := (doc.Assembly != nil || doc.Members != nil) && doc.Content == nil
+	id := doc.ID
+	if group && doc.Assembly != nil {
+		id = doc.Assembly
 	}
+	return group == (t.letter == record.Assembly) && id != nil && t.ids[*id]
+}
+
+// Holds says whether a document, whole or broken, is one of theirs: what it says of
+// others is its own.
+func (t *Traces) Holds(b []byte) bool {
+	var doc outline
 	if json.Unmarshal(b, &doc) == nil {
-		return doc.ID != nil && t.ids[*doc.ID]
+		return t.about(&doc)
 	}
 	return has(b, t.members)
 }
@@ -101,24 +126,41 @@ func has(b []byte, list [][]byte) bool {
 	return slices.ContainsFunc(list, func(part []byte) bool { return bytes.Contains(b, part) })
 }
 
-// In says whether bytes are about one of the memories. A whole document is about
-// whose id it has; anything else about whom it names.
+// In says whether bytes are about one of them. A whole document is about whose id
+// it has, an assembly also about its members; anything else about whom it names.
 func (t *Traces) In(b []byte) bool {
-	var doc struct {
-		ID   *string `json:"id"`
-		From string  `json:"from"` // of a note
-	}
-	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.From != "") {
-		return doc.ID != nil && t.ids[*doc.ID] || doc.From != "" && t.Named(filepath.Base(filepath.FromSlash(doc.From)))
+	var doc outline
+	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "") {
+		if doc.From != "" { // a note has the id of what it is about
+			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] || t.Named(filepath.Base(filepath.FromSlash(doc.From))))
+		}
+		return t.about(&doc) || t.among(&doc, b)
 	}
 	for _, name := range t.names {
-		for _, where := range []string{"memories/", `memories\/`, `memories\\`} {
-			if bytes.Contains(b, []byte(where+name)) {
+		for _, slash := range []string{"/", `\/`, `\\`} {
+			if bytes.Contains(b, []byte(t.folder+slash+name)) {
 				return true
 			}
 		}
 	}
 	return has(b, t.members) || has(b, t.plain)
+}
+
+// among says whether a document is an assembly that has one of the memories: its
+// composite is made of that one's embedding, and older forms hold whole copies.
+func (t *Traces) among(doc *outline, b []byte) bool {
+	if t.letter != record.Memory || doc.Content != nil || doc.Assembly == nil && doc.Members == nil {
+		return false
+	}
+	var ids []string
+	return has(b, t.members) || json.Unmarshal(doc.Members, &ids) == nil && slices.ContainsFunc(ids, func(id string) bool { return t.ids[id] })
+}
+
+// elsewhere says whether a path in the store is in the folder of the other kind, where
+// names mean other ids.
+func (t *Traces) elsewhere(from string) bool {
+	dir, _, _ := strings.Cut(from, "/")
+	return dir != t.folder && (dir == "memories" || dir == "assemblies")
 }
 
 // doomedSuffix marks what is being overwritten: half of it gone, nothing would
@@ -133,21 +175,24 @@ const purgeMost = 2 << 30
 // copy of a segment). A segment, or a torn tail, keeps the sound entries of others. From the undo manifests go the lines that speak of these;
 // the rest of such a repair can still be undone. flush.lock is held. It may be
 // killed anywhere and done again.
-func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (removed []string, err error) {
+//
+// An index or vectors that were set aside a moment ago may still be mapped: unlinked
+// are those that went without being overwritten, for somebody has them open or nobody can tell.
+func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (removed, unlinked []string, err error) {
 	folder := filepath.Join(dir, "quarantine")
 	names, err := o.FS.ReadDir(folder)
 	if gone(err) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	slices.Sort(names)
 	away, found, reduced := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	var manifests []string
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
-			return removed, err
+			return removed, unlinked, err
 		}
 		if strings.HasPrefix(name, manifestHead) && strings.HasSuffix(name, manifestTail) {
 			manifests = append(manifests, name)
@@ -159,12 +204,12 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (rem
 		if !vectors {
 			var err error
 			if is, err = t.inFile(o.FS, folder, name); err != nil {
-				return removed, err
+				return removed, unlinked, err
 			}
 		}
-		if is && !vectors && !t.Named(name) && !strings.HasSuffix(name, doomedSuffix) {
+		if is && !vectors && !t.called(o.FS, folder, name) && !strings.HasSuffix(name, doomedSuffix) {
 			if ok, err := t.keepOthers(o, folder, name); err != nil {
-				return removed, err
+				return removed, unlinked, err
 			} else if ok {
 				removed = append(removed, "quarantine/"+name)
 				reduced[name] = true
@@ -179,7 +224,7 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (rem
 	for _, name := range manifests {
 		changed, err := t.purgeManifest(dir, name, away, o)
 		if err != nil {
-			return removed, fmt.Errorf("rewriting quarantine/%s: %w", name, err)
+			return removed, unlinked, fmt.Errorf("rewriting quarantine/%s: %w", name, err)
 		}
 		if changed {
 			removed = append(removed, "quarantine/"+name)
@@ -198,28 +243,45 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (rem
 				continue // somebody's folder or link, that stood in the way
 			}
 			if err := o.FS.Rename(path, path+doomedSuffix); err != nil {
-				return removed, fmt.Errorf("taking away quarantine/%s: %w", name, err)
+				return removed, unlinked, fmt.Errorf("taking away quarantine/%s: %w", name, err)
 			}
 			doomed = append(doomed, path+doomedSuffix)
 			removed = append(removed, "quarantine/"+name)
 		}
 	}
 	if len(doomed) == 0 {
-		return removed, nil
+		return removed, unlinked, nil
 	}
 	if err := o.FS.SyncDir(folder); err != nil {
-		return removed, err
+		return removed, unlinked, err
 	}
 	for _, path := range doomed {
-		if err := vfs.Wipe(o.FS, path); err != nil {
-			return removed, fmt.Errorf("overwriting what was in quarantine: %w", err)
+		name := strings.TrimSuffix(filepath.Base(path), doomedSuffix)
+		left, wipe := false, vfs.Wipe
+		if mappable.MatchString(name) {
+			wipe = func(fsys vfs.FS, path string) (err error) { left, err = vfs.WipeUnmapped(fsys, path); return err }
+		}
+		err := wipe(o.FS, path)
+		if left {
+			unlinked = append(unlinked, "quarantine/"+name)
+		}
+		if err != nil {
+			return removed, unlinked, fmt.Errorf("overwriting what was in quarantine: %w", err)
 		}
 	}
-	return removed, o.FS.SyncDir(folder)
+	return removed, unlinked, o.FS.SyncDir(folder)
+}
+
+// mappable are files that others may have mapped, under the names they have in quarantine.
+var mappable = regexp.MustCompile(`-(memory_index\.([a-z0-9]+\.)?json|mapping\.(delta\.)?json|memory_vectors\.([a-z]+\.)*faiss)(\.[0-9]+)?$`)
+
+// called says whether what was set aside, or parked, is called after one of their files.
+func (t *Traces) called(fsys vfs.FS, folder, name string) bool {
+	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
 }
 
 func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
-	if t.Named(name) {
+	if t.called(fsys, folder, name) {
 		return true, nil
 	}
 	path := filepath.Join(folder, name)
@@ -240,11 +302,17 @@ func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 			return false, nil
 		}
 		b = plain
-	} else if ofMemory(fsys, folder, name) {
+	} else if from := whence(fsys, folder, name); strings.HasPrefix(from, t.folder+"/") {
 		return t.Holds(b), nil
+	} else if t.letter == record.Assembly && t.elsewhere(from) {
+		return false, nil // what a memory says of assemblies is its own
 	}
 	if !t.In(b) {
 		return false, nil
+	}
+	var doc outline
+	if strings.HasPrefix(name, "assemblies@") && json.Unmarshal(b, &doc) == nil { // parked: an older version of one that is there
+		return true, nil
 	}
 	// A piece of log or index holds other memories too, perhaps as their only copy:
 	// a word in it is no proof that it holds this one.
@@ -272,9 +340,17 @@ func HasAside(fsys vfs.FS, dir string, t *Traces) (bool, error) {
 	return false, nil
 }
 
-// ofMemory says whether what was set aside, or parked, is a memory's file.
-func ofMemory(fsys vfs.FS, folder, name string) bool {
-	return strings.HasPrefix(name, "memories@") || strings.HasPrefix(originOf(fsys, folder, name), "memories/")
+// whence is where what was set aside, or parked, stood; "" where nothing says so.
+func whence(fsys vfs.FS, folder, name string) string {
+	for _, dir := range []string{"memories", "assemblies"} {
+		if rest, ok := strings.CutPrefix(name, dir+"@"); ok { // see docfile.Parked
+			return dir + "/" + rest
+		}
+	}
+	for _, suffix := range []string{doomedSuffix, ".part", ".note.json"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	return originOf(fsys, folder, name)
 }
 
 // originOf is where what was set aside stood, as its note says; "" where it has none.
@@ -297,8 +373,11 @@ func (t *Traces) purgeManifest(dir, name string, away map[string]bool, o Options
 		return false, err
 	}
 	about := func(c change) bool {
-		kept := func(s *stands) bool { return s != nil && (away[s.Kept] || t.Named(filepath.Base(s.Kept))) }
-		return t.ids[c.ID] && c.ID != "" || t.Named(filepath.Base(filepath.FromSlash(c.Path))) || kept(c.Before) || kept(c.After)
+		other := t.elsewhere(c.Path)
+		kept := func(s *stands) bool {
+			return s != nil && (away[s.Kept] || t.Named(filepath.Base(s.Kept)) && !other)
+		}
+		return !other && (t.ids[c.ID] && c.ID != "" || t.Named(filepath.Base(filepath.FromSlash(c.Path)))) || kept(c.Before) || kept(c.After)
 	}
 	var out []byte
 	for line := range bytes.Lines(b) {

@@ -54,7 +54,7 @@ func (t *Traces) Learn(content string) {
 
 // Mentioned says what a file has of one of the memories; "" when it has nothing.
 func (t *Traces) Mentioned(name string, b []byte) string {
-	inPath := func(n string) bool { return bytes.Contains(b, []byte("memories/"+n)) }
+	inPath := func(n string) bool { return bytes.Contains(b, []byte(t.folder+"/"+n)) }
 	switch {
 	case has(b, t.content):
 		return mentionsContent

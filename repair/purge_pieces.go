@@ -42,13 +42,13 @@ func (t *Traces) keepOthers(o Options, folder, name string) (bool, error) {
 	return true, err
 }
 
-// Entry says whether an entry of the log is of one of the memories, or of an
-// assembly that had one: that has its id, and a composite made of its embedding.
+// Entry says whether an entry of the log is of one of them, or of an assembly that
+// had one of the memories: that has its id, and a composite made of its embedding.
 func (t *Traces) Entry(key string, value []byte) bool {
 	switch {
 	case len(key) < 2:
 		return false
-	case key[0] == record.Memory:
+	case key[0] == t.letter:
 		return t.ids[key[1:]]
 	case key[0] != record.Assembly:
 		return false
@@ -63,5 +63,5 @@ func (t *Traces) Entry(key string, value []byte) bool {
 
 // proof says that bytes are not only a mention.
 func (t *Traces) proof(b []byte) bool {
-	return has(b, t.members) || slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(b, []byte("memories/"+n)) })
+	return has(b, t.members) || slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(b, []byte(t.folder+"/"+n)) })
 }

@@ -13,15 +13,16 @@ import (
 )
 
 func (a *app) purgeCommand() *cobra.Command {
-	var yes bool
+	var yes, groups bool
 	c := &cobra.Command{
 		Use:   "purge ID...",
-		Short: "Delete memories and every trace of them",
-		Long: `Delete memories, and take every trace of them out of the store's folder: files, all versions
+		Short: "Delete memories, or assemblies, and every trace of them",
+		Long: `Delete memories, or with --assembly assemblies, and take every trace of them out of the store's folder: files, all versions
 in log and archive, index and its backups, displaced files, what lies in quarantine. What was
 there is overwritten before it goes, but for an index file that another process has mapped, or
 where the system cannot tell (all but Linux): that is removed, and named. It cannot be undone.
-Other memories keep their history. Of a piece of the log in quarantine the sound entries of
+Others keep their history, but for the versions of assemblies that had a purged memory: a
+composite is made of its members. The members of a purged assembly stay as they are. Of a piece of the log in quarantine the sound entries of
 others stay; an index or an archived segment there goes as a whole. Your own files in the folder are looked through, up to 64 MiB each:
 those that have something of it are named, and stay.
 
@@ -32,20 +33,24 @@ delete old backups and make a new one.
 
 On a terminal it asks before; elsewhere it wants --yes. Of several ids none is purged when
 there is nothing of one of them, which may be mistyped (exit status 4).`,
-		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json",
-		Args:    atLeastOne("the id of a memory"),
+		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json\n  memctl purge --assembly project-x",
+		Args:    atLeastOne("the id of a memory, or with --assembly of an assembly"),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			if _, ok := terminal(a.in); !ok && !yes {
 				return usagef(cmd.CommandPath(), "nothing was purged: it cannot be undone, and without a terminal nobody can be asked: give --yes")
 			}
 			return a.with(cmd.Context(), write, func(st *varve.Store) error {
-				if err := allKnown(cmd.Context(), st, args); err != nil {
+				unknown, purge := st.Unknown, st.Purge
+				if groups {
+					unknown, purge = st.Assemblies().Unknown, st.Assemblies().Purge
+				}
+				if err := allKnown(cmd.Context(), unknown, args); err != nil {
 					return err
 				}
 				if err := a.confirmPurge(cmd.Context(), args, yes); err != nil {
 					return err
 				}
-				r, err := st.Purge(cmd.Context(), args...)
+				r, err := purge(cmd.Context(), args...)
 				if r == nil {
 					return err
 				}
@@ -61,6 +66,7 @@ there is nothing of one of them, which may be mistyped (exit status 4).`,
 		}),
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	c.Flags().BoolVar(&groups, "assembly", false, "the ids are those of assemblies")
 	return c
 }
 
@@ -68,11 +74,11 @@ var errUnconfirmed = errors.New("nothing was purged")
 
 // allKnown refuses several ids when there is nothing of one: it may be mistyped.
 // A single one is looked for everywhere.
-func allKnown(ctx context.Context, st *varve.Store, ids []string) error {
+func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([]string, error), ids []string) error {
 	if len(ids) < 2 {
 		return nil
 	}
-	unknown, err := st.Unknown(ctx, ids...)
+	unknown, err := unknownOf(ctx, ids...)
 	if err != nil || len(unknown) == 0 {
 		return err
 	}
@@ -108,6 +114,7 @@ func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
 		d.member("purged", ids)
 		d.member("complete", complete)
 		d.member("deleted", list(r.Deleted))
+		d.member("taken_out_of", list(r.TakenOut))
 		d.member("frames", r.Frames)
 		d.member("segments", r.Segments)
 		d.member("copies", r.Copies)
@@ -130,8 +137,11 @@ func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
 		a.say("purged: %d versions and deletions in the archive, %d index backups, %d things set aside; %s",
 			r.Frames, r.Backups+r.Dropped, len(r.Removed), rest)
 	}
+	for _, id := range r.TakenOut {
+		a.note("assembly %s named a memory that is not there, and does no more", printableID(id))
+	}
 	for _, m := range r.Mentions {
-		a.note("%s %s, and is not a memory's file: it stays: look into it, and remove it yourself if it is to go", m.Path, m.How)
+		a.note("%s %s, and is not the file of what was purged: it stays: look into it, and remove it yourself if it is to go", m.Path, m.How)
 	}
 	for _, name := range r.Unlinked {
 		a.note("%s as it was is removed, but could not be overwritten: another process has it mapped, or the system does not tell; the disk frees it when that one reads on", name)
