@@ -294,8 +294,10 @@ func TestWorkingKilled(t *testing.T) {
 	at := 0
 	workScript(count, &at, func(format string, args ...any) { t.Fatalf(format, args...) })
 	step := max(1, *stride)
-	if *stride == 0 && testing.Short() {
-		step = 61
+	if *stride == 0 {
+		if step = 7; testing.Short() {
+			step = 61
+		}
 	}
 	kills := 0
 	for i := 0; i < len(changing); i += step {
@@ -720,6 +722,6 @@ func simulateWork(t *testing.T, processes, seeds int) {
 	t.Log(did)
 }
 
-func TestSimWorking(t *testing.T) { simulateWork(t, 3, 120) }
+func TestSimWorking(t *testing.T) { simulateWork(t, 3, 40) }
 
-func TestSimWorkingAlone(t *testing.T) { simulateWork(t, 1, 60) }
+func TestSimWorkingAlone(t *testing.T) { simulateWork(t, 1, 20) }
