@@ -1,0 +1,39 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A server that is told to end does so with everything durable and in its files.
+func TestMCPTerminated(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: processes")
+	}
+	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
+	p := mcpStart(t, []string{storeVariable + "=" + store}, memctl, "mcp", "--tools", "memory,graph")
+	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, p.stderr.String())
+	}
+	files, err := filepath.Glob(filepath.Join(store, "memories", "entity-kept*.json"))
+	if err != nil || len(files) != 1 {
+		t.Error(files, err)
+	}
+	// Only one group, and what is wrong is said on stderr.
+	p = mcpStart(t, []string{storeVariable + "=" + store}, memctl, "mcp", "--tools", "memory")
+	if m := p.tool("read_graph", "{}"); !strings.Contains(fmt.Sprint(m), "Tool read_graph not found") {
+		t.Error(m)
+	}
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
+}
