@@ -146,6 +146,7 @@ func (st *Store) copied(ctx context.Context) (repair.BackupSource, error) {
 		FS: st.fs, Dir: st.dir, Log: st.log, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode, Clock: st.o.Clock,
 		Count: live, Sight: st.sight,
 		IDs: ids(st.memories), Read: read(st.memories), AssemblyIDs: ids(st.assemblies), ReadAssembly: read(st.assemblies),
+		ScopeKeys: st.scopeKeys, ReadScope: st.readScope,
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/working"
 )
 
@@ -170,6 +172,40 @@ func (s *scope) snapshot(ctx context.Context) (*working.File, believed, error) {
 			return nil, believed{}, err
 		}
 	}
+}
+
+// scopeKeys and readScope are for a copy of the store.
+func (st *Store) scopeKeys(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		keys, err := st.workingKeys(ctx)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, key := range keys {
+			if !yield(key, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (st *Store) readScope(ctx context.Context, key string) (repair.Document, error) {
+	of, err := working.ParseScope(key)
+	if err != nil {
+		return repair.Document{}, err
+	}
+	s := st.working.acquire(st, of)
+	defer st.working.release(s)
+	f, _, err := s.snapshot(ctx)
+	if err != nil {
+		return repair.Document{}, err
+	}
+	if f.State.Empty() {
+		return repair.Document{}, ErrNotFound
+	}
+	doc, err := f.Encode()
+	return repair.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
 // oursScope says whether a file holds the document of a scope as a store wrote it.

@@ -37,7 +37,7 @@ func hasValue(t testing.TB, m *working.Memory, key string, want any) {
 	t.Helper()
 	v, found, err := m.Get(t.Context(), key)
 	if err != nil || !found || v != want {
-		t.Fatalf("%s: %v, %v, %v; want %v", key, v, found, err, want)
+		t.Fatalf("%s: %.60v, %v, %v; want %.60v", key, v, found, err, want)
 	}
 }
 

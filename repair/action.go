@@ -44,6 +44,11 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		}
 	case VectorsDamaged, VectorsBehind, VectorMissing, VectorGhost, VectorStale:
 		a.Do, a.Path, a.ID, a.From = Revector, vector.BaseMapping, "", ByDocuments
+	case WorkingDamaged:
+		if a.Do = Rework; f.Path == workingFolder {
+			return a, false // the folder as a whole
+		}
+		a.Loses = "what of it neither log nor archive have"
 	case CompositeWrong:
 		a.Do, a.From = Recompute, ""
 	case AssemblyMembers:

@@ -42,6 +42,9 @@ type BackupSource struct {
 	// AssemblyIDs and ReadAssembly are the same for assemblies.
 	AssemblyIDs  func(context.Context) iter.Seq2[string, error]
 	ReadAssembly func(context.Context, string) (Document, error)
+	// ScopeKeys and ReadScope are the same for working memory.
+	ScopeKeys func(context.Context) iter.Seq2[string, error]
+	ReadScope func(context.Context, string) (Document, error)
 }
 
 // Document is a version of a memory or an assembly as its file has it.
@@ -170,6 +173,9 @@ func (b *backup) documents(ctx context.Context) error {
 		return err
 	}
 	if err := b.copy(ctx, out, backupGroups, b.s.AssemblyIDs, b.s.ReadAssembly, &b.info.Assemblies); err != nil {
+		return err
+	}
+	if err := b.copy(ctx, out, workingFolder, b.s.ScopeKeys, b.s.ReadScope, &b.info.Scopes); err != nil {
 		return err
 	}
 	err = out.Flush()

@@ -55,7 +55,7 @@ func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *BackupIn
 			return err
 		}
 		if n++; progress != nil && n%heldEvery == 0 {
-			progress(n, info.Memories+info.Assemblies)
+			progress(n, info.files())
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func listed(fsys vfs.FS, dir string, info *BackupInfo) func(yield func(listedFil
 		switch {
 		case in.Err() != nil:
 			fail(fmt.Errorf("reading %s: %w", filepath.Join(dir, backupList), in.Err()))
-		case hex.EncodeToString(sum.Sum(nil)) != info.List || n != info.Memories+info.Assemblies:
+		case hex.EncodeToString(sum.Sum(nil)) != info.List || n != info.files():
 			fail(&errs.CorruptionError{Path: backupList, Offset: -1, Err: errors.New("it is not the list that the backup was made with")})
 		}
 	}

@@ -41,7 +41,8 @@ type BackupInfo struct {
 	Made        time.Time `json:"made"`
 	Memories    int64     `json:"memories"`             // files
 	Assemblies  int64     `json:"assemblies,omitempty"` // likewise
-	Bytes       int64     `json:"bytes"`                // in both
+	Scopes      int64     `json:"scopes,omitempty"`     // of working memory, likewise
+	Bytes       int64     `json:"bytes"`                // in all of them
 	List        string    `json:"list"`                 // sha256 of files.sha256
 
 	From  Position `json:"from"`  // the log begins here; the files hold everything before
@@ -70,7 +71,7 @@ type Moment struct {
 }
 
 // backupFolders are those of the documents in a backup, in the order of its list.
-var backupFolders = []string{backupMemories, backupGroups}
+var backupFolders = []string{backupMemories, backupGroups, workingFolder}
 
 // backupFile is where the document of a key in the log is in a backup, and in a
 // store; false when it is the key of no document.
@@ -104,6 +105,9 @@ func (p Position) mark() (wal.Mark, error) {
 func (i *BackupInfo) geometry() segment.Geometry {
 	return segment.Geometry{UUID: i.Store, Size: i.SegmentSize}
 }
+
+// files is how many there are.
+func (i *BackupInfo) files() int64 { return i.Memories + i.Assemblies + i.Scopes }
 
 func (i *BackupInfo) sum() (string, error) {
 	c := *i

@@ -57,6 +57,9 @@ const (
 	VectorStale    Kind = "vector stale"          // it is not that of the embedding
 	VectorMisfit   Kind = "vector misfit"         // an embedding of another dimension: it has no vector
 
+	WorkingDamaged Kind = "working memory damaged" // a scope's file cannot be read, or is not what the log goes on from
+	WorkingEdited  Kind = "working memory edited"  // saved by hand, and valid
+
 	Stranger        Kind = "file without entry" // a memory or assembly that the store does not know
 	Misplaced       Kind = "file misplaced"     // one in a place that is not its id's
 	Unparsable      Kind = "file unparsable"    // no entry, and not a document either

@@ -67,6 +67,9 @@ func (h *healer) heal(d *Done) error {
 			return err
 		}
 	}
+	if d.Do == Rework {
+		return h.rework(d)
+	}
 	if err := log.LockFlush(h.r.ctx); err != nil {
 		return err
 	}

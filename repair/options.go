@@ -75,7 +75,8 @@ func (o *VerifyOptions) chosen(name string) bool {
 type Summary struct {
 	Memories    int64 // whose files were compared
 	Assemblies  int64 // likewise
-	Files       int64 // read in memories/ and assemblies/
+	Scopes      int64 // of working memory, whose files were read
+	Files       int64 // read in memories/, assemblies/ and working/
 	Bytes       int64 // read, in files, log and archive
 	Segments    int64 // of the log
 	Archived    int64 // segments of the archive

@@ -37,6 +37,10 @@ type Store interface {
 	// Revector makes the vectors anew from the embeddings of all documents. Those that
 	// stand stay until the new ones are complete.
 	Revector(ctx context.Context) error
+	// Rework makes working memory anew, of what log and archive have of the scope to
+	// which a file belongs that cannot be used, and says how much that was; "" when the
+	// file can be used after all.
+	Rework(ctx context.Context, file string) (string, error)
 	// Regroup takes members out of an assembly, if its version is still this one, and
 	// gives it the composite of those that are left. flush.lock is held.
 	Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error)
@@ -80,6 +84,7 @@ const (
 	Adopt         Verb = "adopt"                    // the file's content becomes the newest version
 	Salvage       Verb = "salvage"                  // what can be read of it, marked as partial
 	RecordLost    Verb = "record as lost"           // a note with all that is known; the entry is deleted
+	Rework        Verb = "make the scope anew"      // from what log and archive have; its file is set aside
 	TakeOut       Verb = "take out what is missing" // members of an assembly that are not there; see RepairPlan.TakeOutMissing
 	Recompute     Verb = "recompute the composite"  // from the members' embeddings
 	Revector      Verb = "make the vectors anew"    // from the embeddings in the documents
@@ -89,7 +94,7 @@ const (
 // order is the place of a verb among the others.
 var order = map[Verb]int{
 	FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7, SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
-	TakeOut: 13, Recompute: 14, Revector: 15, Tidy: 16}
+	Rework: 13, TakeOut: 14, Recompute: 15, Revector: 16, Tidy: 17}
 
 // Action is one step of a plan.
 type Action struct {

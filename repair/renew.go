@@ -29,7 +29,8 @@ import (
 // every position that was ever given, so that none means two things. In this
 // order, so that it may be cut anywhere and run again:
 //
-//  1. the newest versions above flushed into files, durable
+//  1. the newest versions above flushed into files, durable; of working memory all
+//     that is above spilled
 //  2. a new segment, which nothing names yet
 //  3. the index, as of that segment's start; or none, and opening makes it from
 //     the files, where the damage hides what it would have to know
@@ -50,6 +51,7 @@ type renewal struct {
 	newest   map[string]found // above spilled, what can be read
 	older    map[string]found // below flushed: what the log holds is the only copy, perhaps
 	hashes   map[string][][32]byte
+	worked   map[string][]wal.LSN // entries of working memory above spilled, by scope
 	gaps     []wal.Gap
 }
 
@@ -66,11 +68,11 @@ func (r *repairer) newLog(d *Done) error {
 	defer func() { _ = s.Close() }()
 	src := s.Source()
 	n := &renewal{r: r, d: d, s: s, v: newVerify(r.ctx, src, VerifyOptions{Workers: 1}, nil), log: src.Log,
-		newest: map[string]found{}, older: map[string]found{}, hashes: map[string][][32]byte{}}
+		newest: map[string]found{}, older: map[string]found{}, hashes: map[string][][32]byte{}, worked: map[string][]wal.LSN{}}
 	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.dir); err != nil {
 		return fmt.Errorf("reading the checkpoint: %w", err)
 	}
-	for _, step := range []func() error{n.read, n.damagedFiles, n.files, n.begin} {
+	for _, step := range []func() error{n.read, n.damagedFiles, n.files, n.scopes, n.begin} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -146,6 +148,12 @@ func (n *renewal) holes(list []wal.SegmentFile) {
 }
 
 func (n *renewal) saw(e *wal.Entry) {
+	if len(e.Key) > 0 && e.Key[0] == record.Working {
+		if e.LSN >= n.c.Spilled.LSN {
+			n.worked[e.Key[1:]] = append(n.worked[e.Key[1:]], e.LSN)
+		}
+		return
+	}
 	if e.LSN < n.c.Flushed.LSN {
 		n.older[e.Key] = found{e.LSN, e.Delete}
 	}

@@ -48,7 +48,8 @@ type RestoreReport struct {
 	Memories   int64
 	Assemblies int64
 	Bytes      int64
-	FromLog    int64 // of both
+	Scopes     int64 // of working memory
+	FromLog    int64 // of all of them
 	Damaged    []DamagedFile
 }
 
@@ -90,8 +91,9 @@ type restore struct {
 	s      RestoreSource
 	info   BackupInfo
 	n      *newFolder
-	newest map[string]changed // by key: what the log says of the moment
-	names  map[string]bool    // their files, with the folder
+	newest map[string]changed        // by key: what the log says of the moment
+	names  map[string]bool           // their files, with the folder
+	scopes map[string]*restoredScope // by file: those that the log says something of
 	past   []stretch
 	end    wal.LSN // of the last commit that is restored
 	report RestoreReport
@@ -167,7 +169,7 @@ func (r *restore) choose(ctx context.Context) error {
 		r.past = append(r.past, stretch{l, end, r.s.To})
 		last = r.s.To
 	}
-	r.newest, r.names = map[string]changed{}, map[string]bool{}
+	r.newest, r.names, r.scopes = map[string]changed{}, map[string]bool{}, map[string]*restoredScope{}
 	r.report.Moment = r.info.First
 	r.end = r.info.Whole
 	done, err := r.follow(ctx)
@@ -217,6 +219,7 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 func (r *restore) take(e *wal.Entry) {
 	name, ok := backupFile(e.Key)
 	if !ok {
+		r.takeWork(e)
 		return
 	}
 	r.newest[e.Key] = changed{e.LSN, e.Delete}
@@ -276,7 +279,7 @@ func (r *restore) files(ctx context.Context) error {
 			return err
 		}
 		if n++; r.s.Progress != nil && n%heldEvery == 0 {
-			r.s.Progress(n, r.info.Memories+r.info.Assemblies+int64(len(r.newest)))
+			r.s.Progress(n, r.info.files()+int64(len(r.newest)))
 		}
 		if r.names[f.name] {
 			continue
@@ -285,7 +288,12 @@ func (r *restore) files(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := r.put(f.name, data, info.Mtime); err != nil {
+		if path.Dir(f.name) == workingFolder {
+			err = r.scope(f.name, data)
+		} else {
+			err = r.put(f.name, data, info.Mtime)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -299,6 +307,9 @@ func (r *restore) fromLog(ctx context.Context) error {
 		for e, err := range part.past.Entries(ctx, part.from, min(part.to, r.end)) {
 			if err != nil {
 				return err
+			}
+			if err := r.playWork(&codec, &e); err != nil {
+				return fmt.Errorf("entry %d: %w", e.LSN, err)
 			}
 			c, ok := r.newest[e.Key]
 			if !ok || c.lsn != e.LSN || c.deleted {
@@ -319,14 +330,17 @@ func (r *restore) fromLog(ctx context.Context) error {
 			r.report.FromLog++
 		}
 	}
-	return nil
+	return r.putScopes()
 }
 
 func (r *restore) put(name string, data []byte, mtime time.Time) error {
-	if path.Dir(name) == backupMemories {
+	switch path.Dir(name) {
+	case backupMemories:
 		r.report.Memories++
-	} else {
+	case backupGroups:
 		r.report.Assemblies++
+	default:
+		r.report.Scopes++
 	}
 	r.report.Bytes += int64(len(data))
 	return r.n.write(filepath.FromSlash(name), data, mtime)

@@ -50,7 +50,7 @@ func Verify(ctx context.Context, s Source, o VerifyOptions) iter.Seq2[Finding, e
 			}
 		}
 		if err == nil {
-			err = v.steps(v.temp, v.quarantine)
+			err = v.steps(v.scopes, v.temp, v.quarantine)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(Finding{}, err)

@@ -1,10 +1,26 @@
 package repair
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
+
+const workingFolder = "working"
 
 // work checks what an entry of working memory carries.
 func (v *verify) work(e *wal.Entry) error {
@@ -13,11 +29,15 @@ func (v *verify) work(e *wal.Entry) error {
 }
 
 func (v *verify) workEntry(e *wal.Entry) (*working.LogEntry, record.View, error) {
+	return decodeWork(v.s.Codec, e)
+}
+
+func decodeWork(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.View, error) {
 	view, err := record.Parse(e.Value)
 	if err != nil {
 		return nil, view, err
 	}
-	body, err := v.s.Codec.Doc(&view, documentLimit)
+	body, err := codec.Doc(&view, documentLimit)
 	if err != nil {
 		return nil, view, err
 	}
@@ -27,4 +47,260 @@ func (v *verify) workEntry(e *wal.Entry) (*working.LogEntry, record.View, error)
 	}
 	w.Fresh = w.Fresh || e.Delete // nothing is left of what was there before
 	return w, view, nil
+}
+
+// scopes reads the files of working memory, and follows for each scope that changed
+// since the index was written what the log has of it back to its file.
+func (v *verify) scopes() error {
+	folder := docfile.Layout{FS: v.s.FS, Root: v.s.Dir}.Folder(workingFolder)
+	names, err := folder.Names()
+	if err != nil && !gone(err) {
+		return v.report(Finding{Kind: WorkingDamaged, Severity: Lost, Path: workingFolder, Offset: -1, Err: err, Stake: "all that lies there", Next: nextRepair})
+	}
+	slices.Sort(names)
+	logged := map[string]string{} // file name: key
+	for _, at := range v.s.State.Changes(v.s.State.From(), 1<<62) {
+		e, err := v.s.Log.ReadAt(v.ctx, at.Pos)
+		if err == nil && len(e.Key) > 1 && e.Key[0] == record.Working {
+			key := strings.Clone(e.Key[1:])
+			logged[docfile.FileName(key)] = key
+			if _, found := slices.BinarySearch(names, docfile.FileName(key)); !found {
+				names = append(names, docfile.FileName(key))
+			}
+		}
+	}
+	slices.Sort(names)
+	v.total += int64(len(names))
+	for _, name := range slices.Compact(names) {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		v.progress(1)
+		if !v.o.chosen(name) {
+			continue
+		}
+		if err := v.scope(folder, name, logged[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scope judges one file, and what the log has of its scope where that is known.
+func (v *verify) scope(folder *docfile.Folder, name, key string) error {
+	for try := 0; ; try++ {
+		out := Finding{Severity: Healable, Path: workingFolder + "/" + name, Offset: -1, Next: nextRepair}
+		f, ok := v.scopeFile(folder, name, key, &out)
+		if key != "" {
+			rests, err := v.rests(key, f)
+			switch {
+			case err != nil && ok:
+				ok, out.ID, out.Kind, out.Severity, out.Err = false, key, WorkingDamaged, Lost, err
+				out.Stake, out.Heals = "what the scope held", ByArchive
+			case err == nil && !rests && out.Kind == WorkingDamaged:
+				return nil // the next flush puts it aside; nobody needs it
+			}
+		}
+		if ok {
+			if f != nil {
+				v.sum.Files++
+				v.sum.Scopes++
+			}
+			return nil
+		}
+		if try == tries {
+			return v.report(out)
+		}
+		if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			return err
+		}
+	}
+}
+
+// scopeFile reads one; false when it is not as it should be, which out says then.
+func (v *verify) scopeFile(folder *docfile.Folder, name, key string, out *Finding) (*working.File, bool) {
+	info, err := folder.Stat(name)
+	switch {
+	case gone(err):
+		return nil, true
+	case err == nil && !info.Mode.IsRegular():
+		out.Kind, out.Heals, out.Err = Foreign, ByMoving, fmt.Errorf("a store does not follow it (%s)", info.Mode)
+		return nil, false
+	case !strings.HasSuffix(name, docfile.Extension):
+		out.Kind, out.Severity, out.Heals, out.Err = Foreign, Info, ByMoving, errors.New("it is the file of no scope")
+		return nil, false
+	}
+	doc, _, err := folder.Read(name, documentLimit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, true
+	}
+	var f *working.File
+	if err == nil {
+		f, err = working.DecodeFile(doc)
+	}
+	if err != nil {
+		out.Kind, out.ID, out.Severity, out.Stake, out.Heals, out.Err = WorkingDamaged, key, Lost, "what the scope held", ByArchive, err
+		return nil, false
+	}
+	v.sum.Bytes += int64(len(doc))
+	out.ID = f.Scope.Key()
+	switch {
+	case docfile.FileName(out.ID) != name:
+		out.Kind, out.Heals, out.Err = Misplaced, ByMoving, fmt.Errorf("the file of this scope is %s/%s", workingFolder, docfile.FileName(out.ID))
+		return f, false
+	case !f.Intact:
+		out.Kind, out.Severity, out.Heals, out.Next = WorkingEdited, Info, ByAdoption, ""
+		out.Err = errors.New("it was edited by hand, and is taken over when the scope is next used")
+		return f, false
+	}
+	return f, true
+}
+
+// rests follows what the log has of a scope back to its file, nil if there is none.
+// rests says whether it needs that; an error, what it lacks.
+func (v *verify) rests(key string, f *working.File) (rests bool, err error) {
+	base := uint64(0)
+	if f != nil && f.Store == uuid.UUID(v.s.Log.UUID()).String() {
+		base = f.LSN
+	}
+	at := v.s.State.Work(key)
+	if !state.IsWork(at) {
+		return true, nil // spilled since: the file has it
+	}
+	for at > base {
+		if at < v.s.State.From() {
+			return true, fmt.Errorf("the log goes on from %d, the file is as of %d", at, base)
+		}
+		e, err := v.s.Log.ReadAt(v.ctx, at)
+		if err != nil {
+			return true, err
+		}
+		w, view, err := v.workEntry(&e)
+		if err != nil {
+			return true, err
+		}
+		if w.Fresh || w.State != nil {
+			return false, nil
+		}
+		if at = view.Previous; at < base {
+			return true, fmt.Errorf("the log goes on from %d, the file is as of %d", at, base)
+		}
+	}
+	if f == nil {
+		return true, errors.New("the log goes on from a file that is not there")
+	}
+	return true, nil
+}
+
+// rework makes a scope anew whose file cannot be used. What stands there is set aside.
+func (h *healer) rework(d *Done) error {
+	how, err := h.s.Rework(h.r.ctx, path.Base(d.Path))
+	if err != nil {
+		return err
+	}
+	if how == "" {
+		return errNothing
+	}
+	if err := h.r.aside(d, d.Path, why(d.Findings)); err != nil && !errors.Is(err, errNothing) {
+		return err
+	}
+	d.Result = strings.TrimPrefix(d.Result+"; "+how, "; ")
+	return nil
+}
+
+// scopes puts working memory that is not in its files yet there.
+func (n *renewal) scopes() error {
+	if len(n.worked) == 0 {
+		return nil
+	}
+	layout := n.r.o.layout(n.r.dir)
+	folder := layout.Folder(workingFolder)
+	if err := folder.Make(); err != nil {
+		return err
+	}
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: layout, Token: "repair-" + n.r.m.id + "-w", Clock: n.r.o.Clock, Workers: 1, Limit: documentLimit})
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.worked)) {
+		c, err := n.scope(folder, key, n.worked[key])
+		if err != nil {
+			return errors.Join(err, fl.Close())
+		}
+		if c == nil {
+			continue
+		}
+		// A file rests on the one before it: that one stays until this one is durable.
+		fl.Repeat()
+		res, err := fl.Round(n.r.ctx, []docfile.Change{*c})
+		if err == nil && len(res.Blocked) > 0 {
+			err = res.Blocked[0].Err
+		}
+		if err != nil {
+			return errors.Join(err, fl.Close())
+		}
+	}
+	return fl.Close()
+}
+
+// scope plays what can be read of a scope's entries on its file; nil when there is
+// nothing new in them. An entry that the damage took is left out: each says what
+// was written, not how it came to that.
+func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*docfile.Change, error) {
+	of, err := working.ParseScope(key)
+	if err != nil {
+		return nil, nil // the key of no scope: EntryInvalid said so
+	}
+	name, store := docfile.FileName(key), uuid.UUID(n.log.UUID()).String()
+	f := &working.File{State: working.NewState()}
+	if doc, _, err := folder.Read(name, documentLimit); err == nil {
+		if was, err := working.DecodeFile(doc); err == nil && was.Scope == of {
+			f = was
+		}
+	} else if !gone(err) && !errors.Is(err, errs.ErrCorrupt) {
+		return nil, err
+	}
+	if f.Store != store {
+		f.LSN = 0
+	}
+	played, dropped := false, false
+	for _, at := range list {
+		if at <= f.LSN {
+			continue
+		}
+		e, err := n.log.ReadAt(n.r.ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		w, _, err := n.v.workEntry(&e)
+		if err != nil {
+			continue
+		}
+		f.State, f.LSN, f.Time, played, dropped = w.Play(f.State), at, e.Time, true, e.Delete
+	}
+	if !played {
+		return nil, nil
+	}
+	if f.State.Empty() && !dropped { // what it began with is gone
+		f.State.Play(working.Moment{Time: f.Time.UnixMicro(), Tick: f.State.Tick()}, f.State.Version()+1,
+			&working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}})
+	}
+	f.Scope, f.Store = of, store
+	c := &docfile.Change{
+		Folder: folder, Name: name, Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
+		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
+			doc, err := data()
+			if err != nil {
+				return false
+			}
+			was, err := working.DecodeFile(doc)
+			return err == nil && was.Intact && was.Scope == of
+		},
+	}
+	if !c.Delete {
+		if c.Bytes, err = f.Encode(); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }

@@ -18,6 +18,9 @@ func (s *State) Edited(version uint64) {
 	}
 }
 
+// Skip leaves out so many versions, which another life of this scope may have given.
+func (s *State) Skip(n uint64) { s.version += n }
+
 // Use counts items as used, as reading them does.
 func (s *State) Use(names []string) {
 	for _, name := range names {

@@ -26,6 +26,8 @@
 //	          "members":[{"of","name","count","as"}],"files":[{"path","what"}]}
 //	assembly {"assemblies":[…],"next":…} as list, {"assemblies":[{"id","version","assembly":{…}}]} as show,
 //	          {"assemblies":[{"id","version","member_count"}]} for what changes one, {"deleted":["<id>"]}
+//	working  {"scopes":[…]} as list, {"values":[{"key","value","version","updated_at","ttl_seconds"}]}, {"keys":[…]}, {"task":{…}},
+//	          {"entries":[…]}, {"checkpoints":[…]}, {"stats":{…}}, {"deleted":[…]}, {"removed":<n>}
 //	reindex  {"total","resumed","computed","written","changed"}, with --missing {"embedded"}
 //	verify   {"findings":[{"kind","severity","path","offset","id","lsn","message","stake","heals","next"}],"summary":{…}}
 //	repair   {"actions":[{"do","path","id","from","loses","alone","for":[…]}],"processes":[…]}

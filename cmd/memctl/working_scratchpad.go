@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve/working"
+)
+
+func (w *workingApp) scratchpadCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "scratchpad",
+		Short: "Show, append to or clear the scratchpad",
+		Long:  `Show the scratchpad, append to it, or clear it. Entries have one order for all who append.`,
+		Example: `  memctl working scratchpad list -n 10 --scope session:s1
+  memctl working scratchpad append "the tests fail on Windows only" --scope session:s1`,
+		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
+			return usagef(cmd.CommandPath(), "say what to do: list, append or clear")
+		}),
+	}
+	c.AddCommand(w.notesCommand(), w.appendCommand(), w.clearNotesCommand())
+	return c
+}
+
+func (w *workingApp) notesCommand() *cobra.Command {
+	last := 0
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "Show the entries, oldest first",
+		Long:    `Show the entries, oldest first, one a line: time, tab, text.`,
+		Example: "  memctl working scratchpad list -n 10 --scope session:s1",
+		Args:    noArguments,
+		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
+			if last < 0 {
+				return usagef(cmd.CommandPath(), "--last %d: it must be 0 (all) or more", last)
+			}
+			if last == 0 {
+				last = -1
+			}
+			return w.on(cmd, read, func(ctx context.Context, m *working.Memory) error {
+				notes, err := m.Notes(ctx, last)
+				if err != nil {
+					return err
+				}
+				if w.document != nil {
+					w.document.member("entries", notes)
+					return nil
+				}
+				for _, n := range notes {
+					fmt.Fprintf(w.out, "%s\t%s\n", n.Time.Format(time.RFC3339), printable(n.Text))
+				}
+				return nil
+			})
+		}),
+	}
+	c.Flags().IntVarP(&last, "last", "n", 0, "the last so many; 0 is all")
+	return c
+}
+
+func (w *workingApp) appendCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "append TEXT",
+		Short:   "Append an entry",
+		Long:    `Append an entry; "-" reads it from stdin. The scope is made if it is new.`,
+		Example: `  memctl working scratchpad append "the tests fail on Windows only" --scope session:s1`,
+		Args:    exactly(1, "a text"),
+		RunE: w.do(func(cmd *cobra.Command, args []string) error {
+			text, err := w.value(cmd.Context(), args[0], true)
+			if err != nil {
+				return err
+			}
+			return w.on(cmd, write, func(ctx context.Context, m *working.Memory) error {
+				n, err := m.Append(ctx, text.(string))
+				if err != nil {
+					return err
+				}
+				if w.document != nil {
+					w.document.member("entry", n)
+				} else {
+					w.say("appended entry %d", n.Seq)
+				}
+				return nil
+			})
+		}),
+	}
+}
+
+func (w *workingApp) clearNotesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "clear",
+		Short:   "Remove all entries",
+		Long:    `Remove all entries.`,
+		Example: "  memctl working scratchpad clear --scope session:s1",
+		Args:    noArguments,
+		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
+			return w.on(cmd, write, func(ctx context.Context, m *working.Memory) error {
+				n, err := m.ClearScratchpad(ctx)
+				return w.removed(n, "entry", "entries", err)
+			})
+		}),
+	}
+}

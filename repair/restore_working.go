@@ -1,0 +1,93 @@
+package repair
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/working"
+)
+
+// Of working memory the backup has a state, and the log what changed since. Both
+// together are the state at a moment. Its versions go up as those of memories do, and
+// its file keeps naming the old store: the first entry of the new one rests on it,
+// wherever that stands.
+
+// restoredScope is working memory of which the log says something.
+type restoredScope struct {
+	file   *working.File // nil: nothing of it was found yet
+	played bool
+}
+
+func (r *restore) takeWork(e *wal.Entry) {
+	if len(e.Key) > 1 && e.Key[0] == record.Working {
+		r.scopes[workingFolder+"/"+docfile.FileName(e.Key[1:])] = &restoredScope{}
+	}
+}
+
+// scope takes one out of the backup.
+func (r *restore) scope(name string, data []byte) error {
+	f, err := working.DecodeFile(data)
+	if err != nil {
+		return damagedBackup(name, err)
+	}
+	if s := r.scopes[name]; s != nil {
+		s.file = f
+		return nil
+	}
+	return r.putScope(name, f)
+}
+
+// playWork carries an entry out that the backup's state does not have.
+func (r *restore) playWork(codec *record.Codec, e *wal.Entry) error {
+	if len(e.Key) < 2 || e.Key[0] != record.Working {
+		return nil
+	}
+	s := r.scopes[workingFolder+"/"+docfile.FileName(e.Key[1:])]
+	if s == nil || s.file != nil && s.file.Store == r.info.Store.String() && e.LSN <= s.file.LSN {
+		return nil
+	}
+	w, _, err := decodeWork(codec, e)
+	if err != nil {
+		return err
+	}
+	if s.file == nil {
+		if !w.Fresh && w.State == nil {
+			return nil // what it rests on is not in the backup, which says so
+		}
+		of, err := working.ParseScope(strings.Clone(e.Key[1:]))
+		if err != nil {
+			return err
+		}
+		s.file = &working.File{Scope: of, State: working.NewState(), Store: r.info.Store.String()}
+	}
+	if !s.played {
+		s.played = true
+		r.report.FromLog++
+	}
+	s.file.State, s.file.LSN, s.file.Time = w.Play(s.file.State), e.LSN, e.Time
+	return nil
+}
+
+func (r *restore) putScopes() error {
+	for _, name := range slices.Sorted(maps.Keys(r.scopes)) {
+		if f := r.scopes[name].file; f != nil && !f.State.Empty() {
+			if err := r.putScope(name, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *restore) putScope(name string, f *working.File) error {
+	f.State.Skip(versionMargin)
+	doc, err := f.Encode()
+	if err != nil {
+		return err
+	}
+	return r.put(name, doc, f.Time)
+}

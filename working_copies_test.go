@@ -1,0 +1,206 @@
+package varve_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/working"
+)
+
+// TestWorkingBackup: a backup has the working memory, a store that is restored of it
+// has it as of the moment, and gives no version that the old one may have given.
+func TestWorkingBackup(t *testing.T) {
+	dir := t.TempDir()
+	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 64 << 10})
+	must(t, err)
+	defer st.Close()
+	m := wm(t, st)
+	must(t, m.Set(t.Context(), "k", "first"))
+	cp, err := m.Checkpoint(t.Context(), "c")
+	must(t, err)
+	still, err := st.Working(t.Context(), working.Scope{Session: "still"}, nil)
+	must(t, err)
+	must(t, still.Set(t.Context(), "k", "still"))
+	gone, err := st.Working(t.Context(), working.Scope{Session: "gone"}, nil)
+	must(t, err)
+	must(t, gone.Set(t.Context(), "k", "gone"))
+	must(t, st.Flush(t.Context()))
+	must(t, m.Set(t.Context(), "k", "second"))
+
+	copied := filepath.Join(t.TempDir(), "copy")
+	info, err := st.Backup(t.Context(), copied, varve.BackupOptions{})
+	must(t, err)
+	if info.Scopes != 3 {
+		t.Errorf("%d scopes in the backup", info.Scopes)
+	}
+	must(t, m.Set(t.Context(), "k", "third")) // is in the living log only
+	mark := st.Stats().Durable
+	_, err = gone.Drop(t.Context())
+	must(t, err)
+	late, err := st.Working(t.Context(), working.Scope{Session: "late"}, nil)
+	must(t, err)
+	must(t, late.Set(t.Context(), "k", "late"))
+	must(t, m.Set(t.Context(), "k", "fourth"))
+	before, _, err := m.Entry(t.Context(), "k")
+	must(t, err)
+
+	for i, c := range []struct {
+		o    varve.RestoreOptions
+		k    string
+		gone bool
+	}{
+		{varve.RestoreOptions{}, "second", false},
+		{varve.RestoreOptions{Log: dir, Version: mark - 1}, "third", false},
+		{varve.RestoreOptions{Log: dir}, "fourth", true},
+	} {
+		c.o.Options = &varve.Options{NoBackground: true}
+		to := filepath.Join(t.TempDir(), fmt.Sprint("restored", i))
+		report, err := varve.Restore(t.Context(), copied, to, &c.o)
+		must(t, err)
+		again, err := varve.Open(t.Context(), to, &varve.Options{NoBackground: true})
+		must(t, err)
+		defer again.Close()
+		n := wm(t, again)
+		hasValue(t, n, "k", c.k)
+		for name, want := range map[string]bool{"still": true, "gone": !c.gone, "late": c.gone} {
+			w, err := again.Working(t.Context(), working.Scope{Session: name}, nil)
+			must(t, err)
+			if _, found, err := w.Get(t.Context(), "k"); err != nil || found != want {
+				t.Errorf("restored %d: %s: %v, %v (%+v)", i, name, found, err, report)
+			}
+		}
+		must(t, n.Set(t.Context(), "k", "new"))
+		after, _, err := n.Entry(t.Context(), "k")
+		must(t, err)
+		if after.Version < before.Version+1<<32 {
+			t.Errorf("version %d, the old store may have got there from %d", after.Version, before.Version)
+		}
+		_, err = n.Restore(t.Context(), cp.ID)
+		must(t, err)
+		hasValue(t, n, "k", "first")
+		must(t, again.Flush(t.Context()))
+		verifyClean(t, again)
+	}
+}
+
+// TestWorkingMoved: a store that is moved takes its working memory along, and goes
+// on from it.
+func TestWorkingMoved(t *testing.T) {
+	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "new")
+	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
+	must(t, err)
+	must(t, wm(t, st).Set(t.Context(), "k", 1))
+	must(t, st.Close())
+	_, err = varve.Migrate(t.Context(), dir, to, &varve.MigrateOptions{Switch: true, RemoveSource: true})
+	must(t, err)
+	st, err = varve.Open(t.Context(), to, &varve.Options{NoBackground: true})
+	must(t, err)
+	defer st.Close()
+	m := wm(t, st)
+	hasValue(t, m, "k", 1.0)
+	must(t, m.Set(t.Context(), "l", 2))
+	must(t, st.Flush(t.Context()))
+	verifyClean(t, st)
+}
+
+// TestWorkingClone: a folder without log, as git gives one, has the working memory
+// that its files hold.
+func TestWorkingClone(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *varve.Store {
+		st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true})
+		must(t, err)
+		return st
+	}
+	st := open()
+	for i := range 20 {
+		must(t, wm(t, st).Set(t.Context(), "k", i))
+	}
+	_, err := st.Put(t.Context(), varve.Memory{ID: "m", Content: "c"})
+	must(t, err)
+	must(t, st.Close())
+	for _, name := range []string{"wal", "checkpoint", "memory_index.json", "tmp", "backups"} {
+		must(t, os.RemoveAll(filepath.Join(dir, name)))
+	}
+	for i := range 3 {
+		st = open()
+		m := wm(t, st)
+		hasValue(t, m, "k", float64(19+i))
+		must(t, m.Set(t.Context(), "k", 20+i))
+		hasValue(t, m, "k", float64(20+i))
+		verifyClean(t, st)
+		must(t, st.Close())
+	}
+}
+
+// TestWorkingDamage: verify names a scope's file that cannot be read, and repair
+// makes it anew of what log and archive have; its bytes stay in quarantine.
+func TestWorkingDamage(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(t *testing.T, path string)
+	}{
+		{"a flipped bit", func(t *testing.T, path string) {
+			text, err := os.ReadFile(path)
+			must(t, err)
+			text[len(text)/2] ^= 0x80
+			must(t, os.WriteFile(path, text, 0o600))
+		}},
+		{"cut", func(t *testing.T, path string) { must(t, os.Truncate(path, 100)) }},
+		{"empty", func(t *testing.T, path string) { must(t, os.Truncate(path, 0)) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			open := func() *varve.Store {
+				st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 64 << 10})
+				must(t, err)
+				return st
+			}
+			st := open()
+			m := wm(t, st)
+			for i := range 100 {
+				must(t, m.Set(t.Context(), fmt.Sprint("k", i%10), strings.Repeat("x", 2000)+fmt.Sprint(i)))
+			}
+			must(t, st.Compact(t.Context()))
+			must(t, st.Close())
+			c.spoil(t, scopeFile(t, dir))
+
+			st = open()
+			found := 0
+			for f, err := range st.Verify(t.Context(), varve.VerifyOptions{}) {
+				must(t, err)
+				if f.Kind != repair.WorkingDamaged || f.Path != "working/"+filepath.Base(scopeFile(t, dir)) {
+					t.Errorf("%v", f)
+				}
+				found++
+			}
+			if found != 1 {
+				t.Errorf("%d findings", found)
+			}
+			must(t, st.Close())
+			plan, err := varve.PlanRepair(t.Context(), dir, nil, varve.VerifyOptions{})
+			must(t, err)
+			report, err := plan.Apply(t.Context())
+			must(t, err)
+			if len(report.Remaining) > 0 || len(report.Done) == 0 || report.Done[0].Err != nil {
+				t.Fatalf("%+v", report)
+			}
+			t.Log(report.Done[0].Result)
+			st = open()
+			defer st.Close()
+			m = wm(t, st)
+			for i := range 10 {
+				hasValue(t, m, fmt.Sprint("k", i), strings.Repeat("x", 2000)+fmt.Sprint(90+i))
+			}
+			aside, _ := filepath.Glob(filepath.Join(dir, "quarantine", "*.json"))
+			if len(aside) == 0 && c.name != "empty" {
+				t.Error("nothing lies in quarantine")
+			}
+		})
+	}
+}

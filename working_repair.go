@@ -1,0 +1,139 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/working"
+)
+
+// Rework is of repair.Store.
+func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
+	key, err := r.st.scopeNamed(ctx, file)
+	if err != nil {
+		return "", err
+	}
+	of, err := working.ParseScope(key)
+	if err != nil {
+		return "neither log nor archive know whose it is", nil
+	}
+	st := r.st
+	s := st.working.acquire(st, of)
+	defer st.working.release(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.sync(ctx); err == nil || !errors.Is(err, ErrCorrupt) {
+		return "", err
+	}
+	is, last, missing, err := s.past(ctx)
+	if err != nil {
+		return "", err
+	}
+	how := fmt.Sprintf("%d entries of log and archive were played", is.n)
+	if missing {
+		how += "; some that came before are gone"
+	}
+	version := st.state.Work(key)
+	e := &working.LogEntry{At: working.Moment{Time: st.o.Clock().UnixMicro(), Tick: max(is.state.Tick(), st.tick())}, State: is.state}
+	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut}
+	rec := record.Record{Previous: last}
+	if is.state.Empty() {
+		how = "nothing of it was left"
+		w.Kind, w.Delete = record.KindDelete, true
+		e.State, e.Fresh, e.Version = nil, true, st.log.Applied()
+	} else {
+		e.Version = is.state.Version() + 1
+		is.state.Edited(e.Version)
+		f := working.File{Scope: of, State: is.state, Store: uuid.UUID(st.log.UUID()).String(), LSN: last, Time: is.time}
+		if rec.Doc, err = f.Encode(); err != nil {
+			return "", err
+		}
+	}
+	rec.Line = e.Head()
+	w.Value, w.Inflated = st.codec.Encode(nil, &rec)
+	_, err = st.log.Append(ctx, &wal.Batch{Entries: []wal.Entry{w}, Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}}})
+	s.state, s.ahead = nil, nil
+	return how, err
+}
+
+// scopeNamed is the key of the scope that has a file of this name; "" when nothing
+// says that.
+func (st *Store) scopeNamed(ctx context.Context, file string) (key string, err error) {
+	if key, err := st.scopeOf(file); err == nil {
+		return key, nil
+	}
+	for e, err := range st.log.History(ctx, 0) {
+		if err != nil {
+			if ctx.Err() != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) {
+				return "", err
+			}
+			continue
+		}
+		if len(e.Key) > 1 && e.Key[0] == record.Working && docfile.FileName(e.Key[1:]) == file {
+			return strings.Clone(e.Key[1:]), nil
+		}
+	}
+	return "", nil
+}
+
+// played is what entries of a scope add up to.
+type played struct {
+	loggedWork
+	state *working.State
+	n     int
+}
+
+// past plays all that log and archive have of the scope; missing says that they do
+// not reach back to where it began.
+func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool, err error) {
+	st := s.st
+	p.state = working.NewState()
+	missing = true
+	for e, err := range st.log.History(ctx, 0) {
+		if err != nil {
+			if ctx.Err() != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) {
+				return p, 0, false, err
+			}
+			missing = true
+			continue
+		}
+		if e.Key != s.logKey() {
+			continue
+		}
+		view, err := record.Parse(e.Value)
+		if err != nil {
+			continue
+		}
+		body, err := st.codec.Doc(&view, scopeLimit)
+		if err != nil {
+			continue
+		}
+		entry, err := working.DecodeLogEntry(view.Line, body)
+		if err != nil {
+			continue
+		}
+		if entry.Fresh = entry.Fresh || e.Delete; entry.Fresh || entry.State != nil {
+			missing, p.n = false, 0
+		}
+		if view.Previous != last && !entry.Fresh && entry.State == nil {
+			missing = true
+		}
+		p.state, p.time, p.n, last = entry.Play(p.state), e.Time, p.n+1, e.LSN
+	}
+	if at := st.state.Work(s.key); state.IsWork(at) {
+		last = at
+	}
+	if p.state.Empty() && missing && p.n > 0 { // what it began with is gone
+		attach := &working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}}
+		p.state.Play(working.Moment{Time: p.time.UnixMicro(), Tick: p.state.Tick()}, p.state.Version()+1, attach)
+	}
+	return p, last, missing, nil
+}
