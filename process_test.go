@@ -43,6 +43,9 @@ func child(job, dir string) error {
 	if arg, ok := strings.CutPrefix(job, "linear:"); ok {
 		return linearChild(ctx, arg, dir)
 	}
+	if arg, ok := strings.CutPrefix(job, "work:"); ok {
+		return workChild(ctx, arg, dir)
+	}
 	if job == "few files" {
 		return fewFiles(ctx, dir)
 	}
