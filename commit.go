@@ -27,6 +27,7 @@ type op struct {
 	conds    conditions
 	must     bool                         // a deletion of what is not there is ErrNotFound
 	only     func(line *index.Entry) bool // a deletion: of what this holds of, else nothing is written
+	evicted  bool                         // it makes room for the others
 	written  bool                         // by the commit: not overtaken by a later one of the same id, not a no-op
 }
 
@@ -47,14 +48,25 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 		}
 		puts = puts || !ops[i].deletes()
 	}
-	for {
+	turn := func() {}
+	defer func() { turn() }()
+	for turned := false; ; {
 		if puts { // a deletion makes room
 			if err := st.pressure(ctx); err != nil {
 				return err
 			}
+			if !turned && st.limited.Load() != nil && st.short.Load() {
+				var err error
+				if turn, err = st.takeTurn(ctx); err != nil {
+					return err
+				}
+				turned = true
+			}
 		}
 		w := st.work()
-		if err := st.prepare(ctx, w, ops, seen, listed); err != nil {
+		all, err := st.prepare(ctx, w, ops, seen, listed)
+		if err != nil {
+			st.evictions.release(w.taken, false)
 			return err
 		}
 		b := &w.batch
@@ -62,7 +74,8 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 			return nil
 		}
 		b.Frees = !puts
-		_, err := st.log.Append(ctx, b)
+		_, err = st.log.Append(ctx, b)
+		st.evictions.release(w.taken, err == nil)
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
 			if st.tx(conflict, seen, listed) {
@@ -74,7 +87,7 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 		if err != nil {
 			return w.along.explain(err)
 		}
-		st.wrote(ops, w)
+		st.wrote(all, w)
 		st.again(w)
 		st.beatInline()
 		return nil
@@ -93,9 +106,15 @@ func (st *Store) tx(c *wal.ConflictError, seen reads, listed wal.LSN) bool {
 // wrote gives the documents their versions and wakes the flusher.
 func (st *Store) wrote(ops []op, w *work) {
 	b, n := &w.batch, 0
+	gone, first := 0, ""
 	for i := range ops {
 		if !ops[i].written {
 			continue
+		}
+		if ops[i].evicted {
+			if gone++; gone == 1 {
+				first = ops[i].id
+			}
 		}
 		if m := ops[i].memory; m != nil {
 			m.Version = b.Entries[n].LSN
@@ -107,10 +126,14 @@ func (st *Store) wrote(ops []op, w *work) {
 		n++
 	}
 	st.flusher.changed(st, len(b.Entries))
+	if gone > 0 {
+		st.event(Event{Kind: EventEvicted, Count: gone, ID: first})
+	}
 }
 
 // prepare builds the batch. Of several operations on one id the last counts.
-func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN) error {
+// It returns them with the deletions that the store's limits have added.
+func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN) ([]op, error) {
 	b := &w.batch
 	for _, key := range sortedKeys(seen) {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key, LSN: seen[key]})
@@ -136,7 +159,7 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 		ops[i].written = false
 		if j, ok := last[name{ops[i].kind, ops[i].id}]; ok && j != i {
 			if ops[j].conds.any() {
-				return &BatchError{Index: j, Key: ops[j].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", ErrInvalid)}
+				return nil, &BatchError{Index: j, Key: ops[j].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", ErrInvalid)}
 			}
 			ops[j].conds.inherit(&ops[i].conds)
 			continue
@@ -145,25 +168,29 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 	}
 	undecided, err := st.fitVectors(ctx, ops)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if undecided != 0 {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: undecided})
 	}
 	st.prepareAll(ctx, w, ops)
+	if ops, err = st.keepLimits(ctx, w, ops, seen); err != nil {
+		return nil, err
+	}
+	prepared = w.prepared
 	if err := st.prepareAlong(ctx, w, ops); err != nil {
-		return err
+		return nil, err
 	}
 	for i := range prepared {
 		p := &prepared[i]
 		switch {
 		case p.err != nil && len(ops) > 1:
-			return &BatchError{Index: i, Key: ops[i].id, Err: p.err}
+			return nil, &BatchError{Index: i, Key: ops[i].id, Err: p.err}
 		case p.err != nil:
 			if ops[i].id == "" {
-				return fmt.Errorf("new %s: %w", ops[i].kind.noun, p.err)
+				return nil, fmt.Errorf("new %s: %w", ops[i].kind.noun, p.err)
 			}
-			return fmt.Errorf("%s %s: %w", ops[i].kind.noun, quote(ops[i].id), p.err)
+			return nil, fmt.Errorf("%s %s: %w", ops[i].kind.noun, quote(ops[i].id), p.err)
 		case !p.wanted:
 			continue
 		}
@@ -174,7 +201,7 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 	}
 	b.Preconditions = append(b.Preconditions, w.along.preconditions...)
 	b.Entries = append(b.Entries, w.along.entries...)
-	return nil
+	return ops, nil
 }
 
 func sortedKeys(seen reads) []string {
@@ -190,6 +217,7 @@ type prepared struct {
 	precondition wal.Precondition
 	entry        wal.Entry
 	assembly     *Assembly // as it will be written
+	effect       effect
 	err          error
 }
 
@@ -246,6 +274,9 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 		return err
 	}
 	found := err == nil
+	if found {
+		p.effect.was, p.effect.wasSession = sum{1, old.line.Size}, old.line.SessionID
+	}
 	visible := old.lsn
 	if found && old.expired(now) {
 		visible = 0
@@ -302,6 +333,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	value, inflated := st.codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
 		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
 	values.keep(value)
+	p.effect.is, p.effect.isSession = sum{1, int64(len(doc))}, m.Session()
 	p.precondition = wal.Precondition{Key: key(m.ID), LSN: old.lsn, Hint: hint, Chained: !found, Deletion: previous}
 	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated}
 	o.written = true

@@ -16,13 +16,14 @@ type condFunc func(*conditions)
 func (f condFunc) demand(c *conditions) { f(c) }
 
 type conditions struct {
-	version  *wal.LSN
-	absent   bool
-	modified *time.Time
-	missing  bool    // members need not be there; no condition
-	misfit   bool    // an embedding may have any dimension; no condition
-	number   int64   // that the vector brings along; no condition
-	session  *string // the only one whose memories may be touched
+	version   *wal.LSN
+	absent    bool
+	modified  *time.Time
+	missing   bool    // members need not be there; no condition
+	misfit    bool    // an embedding may have any dimension; no condition
+	number    int64   // that the vector brings along; no condition
+	unlimited bool    // what the store itself changes is not held to its limits; no condition
+	session   *string // the only one whose memories may be touched
 }
 
 // IfVersion holds when the newest version is this one: the Version of a Memory

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -234,6 +235,9 @@ func writeConfig(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) err
 	if err != nil {
 		return err
 	}
+	for name := range configMembers() {
+		delete(members, name) // one that is left out has its default
+	}
 	if err := json.Unmarshal(b, &members); err != nil {
 		return err
 	}
@@ -241,6 +245,17 @@ func writeConfig(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) err
 		return err
 	}
 	return vfs.WriteDurable(fsys, temp, name, append(b, '\n'), mode)
+}
+
+// configMembers are the names of the members of Config.
+func configMembers() map[string]bool {
+	names := map[string]bool{}
+	t := reflect.TypeFor[Config]()
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		names[name] = true
+	}
+	return names
 }
 
 // Config is the store's configuration as last read. It is read again when the
@@ -294,4 +309,5 @@ func (st *Store) rereadConfig() {
 		return
 	}
 	st.config.c = c
+	st.limited.Store(c.storeLimits())
 }

@@ -300,7 +300,7 @@ func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[s
 				continue // somebody was faster; whoever changed the content has asked for its vector
 			}
 			setEmbedding(&m, known[text])
-			tx.put(&m, conditions{})
+			tx.put(&m, conditions{unlimited: true})
 			n++
 		}
 		return nil

@@ -38,6 +38,7 @@ type (
 	LockError       = errs.LockError
 	BatchError      = errs.BatchError
 	SessionError    = errs.SessionError
+	LimitError      = errs.LimitError
 	TruncatedError  = errs.TruncatedError
 	MovedError      = errs.MovedError
 	DiskFullError   = errs.DiskFullError

@@ -268,7 +268,7 @@ func (r *reembed) writeSome(ctx context.Context, ids []string, vectors map[strin
 				continue
 			}
 			setEmbedding(&m, vectors[id].vector)
-			tx.put(&m, conditions{})
+			tx.put(&m, conditions{unlimited: true})
 			n++
 		}
 		return nil

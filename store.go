@@ -52,6 +52,13 @@ type Store struct {
 	overlay   overlayOrder
 	expiring  expiring
 	sweeper   sweeper
+	limited   atomic.Pointer[limits] // nil: nothing is
+	tally     tally
+	evictions evictions
+	turn      chan struct{} // see takeTurn
+	short     atomic.Bool   // the last commit that was limited had little room
+	watching  sync.Once
+	putsFrom  atomic.Uint64 // from here on all that is put is noted
 	moved     moved
 	embedding embedding
 	working   scopes
@@ -70,7 +77,7 @@ type Memory = memstore.Memory
 // Open opens the store in a folder, and makes one where there is none. Any
 // number of processes may have it open. nil options are the defaults.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
-	st := &Store{dir: dir}
+	st := &Store{dir: dir, turn: make(chan struct{}, 1)}
 	if o != nil {
 		st.o = *o
 	}
@@ -105,6 +112,7 @@ func (st *Store) open(ctx context.Context) error {
 	if err := st.enter(ctx); err != nil {
 		return err
 	}
+	st.limited.Store(st.config.c.storeLimits())
 	var err error
 	if st.token, err = st.newToken(); err != nil {
 		return err

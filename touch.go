@@ -97,7 +97,9 @@ func (st *Store) touchOne(ctx context.Context, id string, n int64, last time.Tim
 		if last.After(m.LastAccessTime) {
 			m.LastAccessTime = last
 		}
-		err = st.commit(ctx, []op{{id: id, memory: &m, conds: conditionsOf([]Cond{IfVersion(v.lsn)})}}, nil, 0)
+		conds := conditionsOf([]Cond{IfVersion(v.lsn)})
+		conds.unlimited = true
+		err = st.commit(ctx, []op{{id: id, memory: &m, conds: conds}}, nil, 0)
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}

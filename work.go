@@ -8,7 +8,9 @@ type work struct {
 	batch    wal.Batch
 	prepared []prepared
 	along    along
-	arenas   []*arena // one for each goroutine that prepares
+	arenas   []*arena    // one for each goroutine that prepares
+	short    bool        // there is little room below a limit: see takeTurn
+	taken    []candidate // that are to make room
 }
 
 // What is kept of a work: more was a rare batch, which shall not hold memory.
@@ -34,7 +36,7 @@ func (st *Store) again(w *work) {
 	clear(w.batch.Entries)
 	clear(w.batch.Preconditions)
 	clear(w.prepared)
-	w.along = along{}
+	w.along, w.short, w.taken = along{}, false, nil
 	w.batch = wal.Batch{Entries: w.batch.Entries[:0], Preconditions: w.batch.Preconditions[:0]}
 	for _, a := range w.arenas {
 		if cap(a.values) > keptBytes {

@@ -140,6 +140,27 @@ func (e *SessionError) Error() string {
 
 func (e *SessionError) Unwrap() error { return ErrSession }
 
+// LimitError says which limit a write would have passed. It matches ErrLimit.
+type LimitError struct {
+	Session string // whose limit it is, "" for the store's
+	What    string // "memories" or "bytes"
+	Setting string // the member of config.json
+	Limit   int64
+	Have    int64 // at the moment of the refusal
+	Add     int64 // what the write would have added
+}
+
+func (e *LimitError) Error() string {
+	who := "the store"
+	if e.Session != "" {
+		who = "session " + Quote(e.Session)
+	}
+	return fmt.Sprintf("%v: %s has %d of at most %d %s (%s), and this would add %d: delete some, raise the limit (memctl config set %s N), or let others make room (memctl config set at_limit evict_oldest)",
+		ErrLimit, who, e.Have, e.Limit, e.What, e.Setting, e.Add, e.Setting)
+}
+
+func (e *LimitError) Unwrap() error { return ErrLimit }
+
 // BatchError says which operation of a batch was refused.
 type BatchError struct {
 	Index int    // of the operation, from 0

@@ -1,0 +1,169 @@
+package varve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/wal"
+)
+
+// evictions knows who goes next where a limit is reached: of the store, and of each
+// session that has one. A list is made by reading all lines, and holds the first 64th of
+// them, at least some; so what it costs is spread over as many evictions. As long as it
+// lasts it is exact: nobody who is not in it comes before its last.
+type evictions struct {
+	mu     sync.Mutex
+	policy string
+	lists  map[string]*queue // by session, "" the store's
+	taken  map[string]bool   // by commits of this process that are under way
+}
+
+type queue struct{ list []candidate }
+
+// candidate is a memory that may go.
+type candidate struct {
+	id      string
+	version wal.LSN
+	updated time.Time
+	score   float64
+}
+
+// before says who goes first.
+func (x *evictions) before(a, b *candidate) int {
+	if x.policy == AtLimitEvictLowest {
+		if c := cmp.Compare(a.score, b.score); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(a.updated.Compare(b.updated), cmp.Compare(a.version, b.version), cmp.Compare(a.id, b.id))
+}
+
+const (
+	leastQueue = 64
+	queueShare = 64
+	mostQueues = 64
+)
+
+// next takes the first of those that may go; nil when there is nobody. It belongs to the
+// caller until release.
+func (x *evictions) next(ctx context.Context, st *Store, session string, spared func(id string) bool) (*candidate, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p := st.limited.Load(); p != nil && p.at != x.policy {
+		x.policy, x.lists = p.at, nil
+	}
+	for _, fresh := range []bool{false, true} {
+		q := x.lists[session]
+		if q == nil || fresh {
+			var err error
+			if q, err = x.fill(ctx, st, session, len(x.taken)+1000); err != nil {
+				return nil, err
+			}
+			fresh = true
+		}
+		for i := range q.list {
+			if c := q.list[i]; !x.taken[c.id] && !spared(c.id) {
+				if x.taken == nil {
+					x.taken = map[string]bool{}
+				}
+				x.taken[c.id] = true
+				return &c, nil
+			}
+		}
+		if fresh {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// remove takes one out of the lists.
+func (x *evictions) remove(c *candidate) {
+	for _, q := range x.lists {
+		at, ok := slices.BinarySearchFunc(q.list, *c, func(a, b candidate) int { return x.before(&a, &b) })
+		if ok { // most are at the front: that is what moves
+			copy(q.list[1:at+1], q.list[:at])
+			q.list = q.list[1:]
+		}
+	}
+}
+
+// release gives back what a commit has taken; gone says that they are not
+// what they were.
+func (x *evictions) release(taken []candidate, gone bool) {
+	if len(taken) == 0 {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range taken {
+		delete(x.taken, taken[i].id)
+		if gone {
+			x.remove(&taken[i])
+		}
+	}
+}
+
+// feed takes in what was written, where it comes before the last of a list.
+func (x *evictions) feed(id string, line *index.Entry) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c := candidate{id, line.Version, line.UpdatedAt, line.Score}
+	for _, session := range []string{"", line.SessionID} {
+		q := x.lists[session]
+		if q != nil && len(q.list) > 0 && x.before(&c, &q.list[len(q.list)-1]) < 0 {
+			at, there := slices.BinarySearchFunc(q.list, c, func(a, b candidate) int { return x.before(&a, &b) })
+			if !there {
+				q.list = slices.Insert(q.list, at, c)
+			}
+		}
+		if line.SessionID == "" {
+			break
+		}
+	}
+}
+
+// reset throws the lists away.
+func (x *evictions) reset() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lists = nil
+}
+
+// fill makes a list anew.
+func (x *evictions) fill(ctx context.Context, st *Store, session string, least int) (*queue, error) {
+	f := filters{expired: true}
+	n := st.Stats().Memories
+	if session != "" {
+		f.session, n = &session, leastQueue*queueShare
+	}
+	most := max(int(n/queueShare), leastQueue, least)
+	var list []candidate // at most twice as many as wanted: sorted and cut when it is full
+	trim := func(to int) {
+		slices.SortFunc(list, func(a, b candidate) int { return x.before(&a, &b) })
+		list = slices.Clone(list[:min(len(list), to)])
+	}
+	for l, err := range st.lines(ctx, st.memories, f) {
+		if errors.Is(err, ErrCorrupt) {
+			continue // verify tells of it
+		}
+		if err != nil {
+			return nil, err
+		}
+		if list = append(list, candidate{l.id, l.line.Version, l.line.UpdatedAt, l.line.Score}); len(list) >= 2*most {
+			trim(most)
+		}
+	}
+	trim(most)
+	if x.lists == nil || len(x.lists) >= mostQueues {
+		x.lists = map[string]*queue{}
+	}
+	q := &queue{list}
+	x.lists[session] = q
+	return q, nil
+}

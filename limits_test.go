@@ -1,0 +1,389 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func limitTo(t testing.TB, st *Store, change func(c *Config)) {
+	t.Helper()
+	c := st.Config()
+	change(&c)
+	if err := st.SetConfig(c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bytesIn adds up what is there, and how much of it is in a session.
+func bytesIn(t testing.TB, st *Store, filters ...Filter) (s sum) {
+	t.Helper()
+	ctx := context.Background()
+	for m, err := range st.Memories(ctx, filters...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := st.GetRaw(ctx, m.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = s.plus(sum{1, int64(len(raw))})
+	}
+	return s
+}
+
+func TestLimitRefuses(t *testing.T) {
+	ctx := context.Background()
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	put := func(id, session string, conds ...Cond) error {
+		m := Memory{ID: id, Content: "x"}
+		if session != "" {
+			m.Metadata = inSession(session)
+		}
+		_, err := st.Put(ctx, m, conds...)
+		return err
+	}
+	limitTo(t, st, func(c *Config) { c.MaxMemories, c.MaxSessionMemories = 3, 2 })
+	for _, id := range []string{"a", "b"} {
+		if err := put(id, "s"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := put("c", "s")
+	var le *LimitError
+	if !errors.Is(err, ErrLimit) || !errors.As(err, &le) || le.Session != "s" || le.Limit != 2 || le.Have != 2 || le.Add != 1 || le.Setting != "max_session_memories" {
+		t.Fatalf("the third of a session: %v", err)
+	}
+	for _, part := range []string{`"s"`, "2 of at most 2", "memctl config set"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not say %s", err, part)
+		}
+	}
+	if err := put("c", "t"); err != nil {
+		t.Fatal(err)
+	}
+	if err := put("d", ""); !errors.As(err, &le) || le.Session != "" || le.Limit != 3 || le.Setting != "max_memories" {
+		t.Errorf("the fourth: %v", err)
+	}
+	// What replaces needs no room, nor does what makes it itself.
+	if err := put("a", "s"); err != nil {
+		t.Error(err)
+	}
+	if err := put("a", "t"); err != nil { // moves; it is the second there
+		t.Error(err)
+	}
+	if err := put("b", "t"); !errors.As(err, &le) || le.Session != "t" {
+		t.Errorf("into a session that is full: %v", err)
+	}
+	b := st.NewBatch()
+	b.Delete("a")
+	b.Put(Memory{ID: "e", Content: "x"})
+	if err := st.Apply(ctx, b); err != nil {
+		t.Error(err)
+	}
+	b = st.NewBatch()
+	b.Delete("e")
+	b.Put(Memory{ID: "f", Content: "x"})
+	b.Put(Memory{ID: "g", Content: "x"})
+	if err := st.Apply(ctx, b); !errors.As(err, &le) || le.Add != 1 {
+		t.Errorf("one out, two in: %v", err)
+	}
+	if _, err := st.Get(ctx, "e"); err != nil {
+		t.Errorf("a part of what was refused was done: %v", err)
+	}
+	// What was there before may pass the limit; nothing more comes.
+	limitTo(t, st, func(c *Config) { c.MaxMemories = 1 })
+	if err := put("h", ""); !errors.As(err, &le) || le.Have != 3 {
+		t.Errorf("%v", err)
+	}
+	if err := put("e", ""); err != nil { // it is there
+		t.Error(err)
+	}
+	limitTo(t, st, func(c *Config) { c.MaxMemories = 0 })
+	if err := put("h", ""); err != nil {
+		t.Error(err)
+	}
+	// Bytes.
+	limitTo(t, st, func(c *Config) { c.MaxSessionMemories = 0; c.MaxBytes = bytesIn(t, st).bytes + 600 })
+	if _, err := st.Put(ctx, Memory{ID: "long", Content: strings.Repeat("x", 700)}); !errors.As(err, &le) || le.What != "bytes" || le.Setting != "max_bytes" {
+		t.Errorf("too many bytes: %v", err)
+	}
+	if _, err := st.Update(ctx, "h", func(m *Memory) error { m.Content = strings.Repeat("x", 700); return nil }); !errors.Is(err, ErrLimit) {
+		t.Errorf("one grows: %v", err)
+	}
+	if err := put("i", ""); err != nil {
+		t.Error(err)
+	}
+	if err := st.Touch(ctx, "i"); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []Config{{MaxMemories: -1}, {AtLimit: "drop"}, {MaxAge: 1 << 40}} {
+		if err := st.SetConfig(c); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// The sums are right after every kind of change, before and after the index takes them
+// in, for this process and for one that comes new.
+func TestTally(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	o := &Options{NoBackground: true, SegmentSize: 64 << 10}
+	st, other := openTest(t, dir, o), openTest(t, dir, o)
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 0))
+	sessions := []string{"", "s", "t"}
+	for round := range 60 {
+		for range 1 + rng.IntN(12) {
+			by := []*Store{st, other}[rng.IntN(2)]
+			id := fmt.Sprint("m", rng.IntN(40))
+			if rng.IntN(3) == 0 {
+				if err := by.Delete(ctx, id); err != nil && !errors.Is(err, ErrNotFound) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			m := Memory{ID: id, Content: strings.Repeat("x", rng.IntN(6000))}
+			if s := sessions[rng.IntN(3)]; s != "" {
+				m.Metadata = inSession(s)
+			}
+			if _, err := by.Put(ctx, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if rng.IntN(3) == 0 {
+			by := []*Store{st, other}[rng.IntN(2)]
+			if err := []func(context.Context) error{by.Flush, by.Compact}[rng.IntN(2)](ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		who := map[string]*Store{"this": st, "other": other}
+		if round%10 == 9 {
+			who["a new one"] = openTest(t, dir, o)
+		}
+		for name, st := range who {
+			all, in, err := st.tally.look(ctx, st, []string{"s", "t"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := bytesIn(t, st); all != want {
+				t.Fatalf("seed %d, round %d, %s: %+v in all, not %+v", seed, round, name, all, want)
+			}
+			for _, s := range []string{"s", "t"} {
+				if want := bytesIn(t, st, InSession(s)); in[s] != want {
+					t.Fatalf("seed %d, round %d, %s: %+v in %s, not %+v", seed, round, name, in[s], s, want)
+				}
+			}
+		}
+	}
+	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+		t.Errorf("verify: %+v, %v", f, err)
+	}
+}
+
+func TestLimitEvicts(t *testing.T) {
+	ctx := context.Background()
+	for _, policy := range []string{AtLimitEvictOldest, AtLimitEvictLowest} {
+		t.Run(policy, func(t *testing.T) {
+			c := clockAt(time.Unix(1_700_000_000, 0))
+			evicted := 0
+			st := openTest(t, t.TempDir(), &Options{NoBackground: true, Clock: c.now, Listener: func(e Event) {
+				if e.Kind == EventEvicted {
+					evicted += e.Count
+				}
+			}})
+			limitTo(t, st, func(c *Config) { c.MaxMemories, c.AtLimit = 10, policy })
+			rng := rand.New(rand.NewPCG(1, 1))
+			type known struct {
+				at    time.Time
+				score float64
+			}
+			is := map[string]known{}
+			for i := range 200 {
+				c.add(time.Second)
+				id := fmt.Sprint("m", rng.IntN(25))
+				k := known{c.now(), float64(rng.IntN(1000))}
+				if _, there := is[id]; !there && len(is) == 10 {
+					worst := ""
+					for o, v := range is {
+						w := is[worst]
+						if worst == "" || policy == AtLimitEvictOldest && v.at.Before(w.at) || policy == AtLimitEvictLowest && (v.score < w.score || v.score == w.score && v.at.Before(w.at)) {
+							worst = o
+						}
+					}
+					delete(is, worst)
+				}
+				is[id] = k
+				if _, err := st.Put(ctx, Memory{ID: id, Content: "x", QuickRecalScore: k.score}); err != nil {
+					t.Fatal(err)
+				}
+				if i%17 == 0 {
+					if err := st.Flush(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for o := range is {
+					if _, err := st.Get(ctx, o); err != nil {
+						t.Fatalf("after %d: %s should be there: %v", i, o, err)
+					}
+				}
+				if n := counted(t, st); n != int64(len(is)) {
+					t.Fatalf("after %d: %d are there, not %d", i, n, len(is))
+				}
+			}
+			if evicted == 0 {
+				t.Error("nobody is said to be evicted")
+			}
+			// An assembly loses those that go; a batch never evicts what it writes, a
+			// transaction not what it has read.
+			var members []string
+			for m, err := range st.Memories(ctx) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				members = append(members, m.ID)
+			}
+			if _, err := st.Assemblies().Put(ctx, Assembly{ID: "all", MemoryIDs: members}); err != nil {
+				t.Fatal(err)
+			}
+			b := st.NewBatch()
+			for i := range 10 {
+				b.Put(Memory{ID: fmt.Sprint("new", i), Content: "x", QuickRecalScore: 1})
+			}
+			if err := st.Apply(ctx, b); err != nil {
+				t.Fatal(err)
+			}
+			if a, err := st.Assemblies().Get(ctx, "all"); err != nil || len(a.MemoryIDs) != 0 || counted(t, st) != 10 {
+				t.Errorf("the assembly has %v, %v", a.MemoryIDs, err)
+			}
+			b = st.NewBatch()
+			for i := range 11 {
+				b.Put(Memory{ID: fmt.Sprint("newer", i), Content: "x"})
+			}
+			if err := st.Apply(ctx, b); !errors.Is(err, ErrLimit) {
+				t.Errorf("more than may ever be there: %v", err)
+			}
+			// A limit that is lowered is reached, and a session has its own.
+			limitTo(t, st, func(c *Config) { c.MaxMemories, c.MaxSessionMemories = 4, 2 })
+			for i := range 5 {
+				if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("s", i), Content: "x", QuickRecalScore: 2000, Metadata: inSession("s")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := counted(t, st); n != 4 || bytesIn(t, st, InSession("s")).n != 2 {
+				t.Errorf("%d are left, %d of the session", n, bytesIn(t, st, InSession("s")).n)
+			}
+			// Bytes.
+			limitTo(t, st, func(c *Config) { c.MaxMemories, c.MaxSessionMemories, c.MaxBytes = 0, 0, 5000 })
+			for i := range 30 {
+				if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("b", i), Content: strings.Repeat("x", 100*rng.IntN(20)), QuickRecalScore: float64(i)}); err != nil {
+					t.Fatal(err)
+				}
+				if s := bytesIn(t, st); s.bytes > 5000 {
+					t.Fatalf("%d bytes are there", s.bytes)
+				}
+			}
+			if _, err := st.Put(ctx, Memory{Content: strings.Repeat("x", 6000)}); !errors.Is(err, ErrLimit) {
+				t.Errorf("larger than all that may be there: %v", err)
+			}
+		})
+	}
+}
+
+// Several processes (handles, which share nothing but the folder) write against a limit:
+// it is never passed, for anybody who looks; exactly as many as allowed remain; what was
+// acknowledged is there, or was evicted; what was refused is not.
+func TestLimitHolds(t *testing.T) {
+	ctx := context.Background()
+	const limit = 150
+	for _, kind := range []string{"store refuses", "session refuses", "store evicts", "session evicts"} {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			var stores []*Store
+			for range 3 {
+				stores = append(stores, openTest(t, dir, nil))
+			}
+			session, evicts := strings.HasPrefix(kind, "session"), strings.HasSuffix(kind, "evicts")
+			limitTo(t, stores[0], func(c *Config) {
+				if c.MaxMemories = limit; session {
+					c.MaxMemories, c.MaxSessionMemories = 0, limit
+				}
+				if evicts {
+					c.AtLimit = AtLimitEvictOldest
+				}
+			})
+			for _, st := range stores {
+				st.rereadConfig()
+			}
+			var wg, watchers sync.WaitGroup
+			var mu sync.Mutex
+			acked := map[string]bool{}
+			var refused atomic.Int64
+			stop := make(chan struct{})
+			for _, st := range stores {
+				watchers.Go(func() {
+					for {
+						n, err := st.Count(ctx, InSession("s"))
+						if err != nil || n > limit {
+							t.Errorf("%d are there (%v)", n, err)
+							return
+						}
+						select {
+						case <-stop:
+							return
+						default:
+						}
+					}
+				})
+			}
+			for g := range 12 {
+				st := stores[g%3]
+				wg.Go(func() {
+					for i := range 40 {
+						id := fmt.Sprintf("%d-%d", g, i)
+						_, err := st.Put(ctx, Memory{ID: id, Content: "x", Metadata: inSession("s")})
+						switch {
+						case err == nil:
+							mu.Lock()
+							acked[id] = true
+							mu.Unlock()
+						case errors.Is(err, ErrLimit) && !evicts:
+							refused.Add(1)
+						default:
+							t.Error(err)
+						}
+						if session && i%4 == 0 { // others do not matter
+							if _, err := st.Put(ctx, Memory{Content: "x", Metadata: inSession(fmt.Sprint("o", g))}); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+				})
+			}
+			wg.Wait()
+			close(stop)
+			watchers.Wait()
+			if n, err := stores[1].Count(ctx, InSession("s")); err != nil || n != limit {
+				t.Errorf("%d remain (%v)", n, err)
+			}
+			for m, err := range stores[2].Memories(ctx, InSession("s")) {
+				if err != nil || !acked[m.ID] {
+					t.Errorf("%s was not acknowledged (%v)", m.ID, err)
+				}
+			}
+			if !evicts && (len(acked) != limit || refused.Load() != 12*40-limit) {
+				t.Errorf("%d were acknowledged, %d refused", len(acked), refused.Load())
+			}
+			if evicts && len(acked) != 12*40 {
+				t.Errorf("%d were acknowledged", len(acked))
+			}
+		})
+	}
+}

@@ -1,0 +1,221 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/wal"
+)
+
+// sum is how much there is of something.
+type sum struct{ n, bytes int64 }
+
+func (s sum) plus(o sum) sum  { return sum{s.n + o.n, s.bytes + o.bytes} }
+func (s sum) minus(o sum) sum { return sum{s.n - o.n, s.bytes - o.bytes} }
+
+// tally is how many memories there are and how many bytes they have, in all and in
+// the sessions that were asked about. It is kept only where something is limited. The
+// index's metadata have the sums of the index; what changed since is added, each
+// change once. A session's sum is made by reading its lines, once in a process; what
+// that costs is bounded by what it may hold.
+type tally struct {
+	mu       sync.Mutex
+	of       tables // of the index that it lies over
+	from, at wal.LSN
+	valid    bool
+	all      sum
+	sessions map[string]sum
+	over     map[string]tallyLine // what changed since the index was written, by id
+}
+
+// tallyLine is the newest version of a memory, as the tally has it.
+type tallyLine struct {
+	version wal.LSN
+	session string
+	size    int64 // -1: deleted
+}
+
+func (c tallyLine) sum() sum {
+	if c.size < 0 {
+		return sum{}
+	}
+	return sum{1, c.size}
+}
+
+// tallied bounds how many sessions are kept.
+const tallied = 1024
+
+// look says how much there is in all, and in some sessions, as of this call or later.
+func (t *tally) look(ctx context.Context, st *Store, sessions []string) (all sum, in map[string]sum, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var last error
+	for range findTries {
+		if err := st.sight(ctx); err != nil {
+			return sum{}, nil, err
+		}
+		set := st.state.Set()
+		if set == nil {
+			return sum{}, nil, ErrClosed
+		}
+		if err = t.catchUp(ctx, st, set); err == nil {
+			in, err = t.inSessions(set, sessions)
+		}
+		_ = set.Release()
+		if err == nil {
+			return t.all, in, nil
+		}
+		t.valid = false
+		if !errors.Is(err, ErrTruncated) && !errors.Is(err, errMoved) {
+			st.rot(err)
+			return sum{}, nil, err
+		}
+		last = err
+		_ = st.refresh()
+	}
+	return sum{}, nil, fmt.Errorf("counting: the log is released faster than it can be read: %w", last)
+}
+
+// catchUp adds what changed; mu is held.
+func (t *tally) catchUp(ctx context.Context, st *Store, set *index.Set) error {
+	if of := tablesOf(set); !t.valid || t.of != of {
+		// What an index takes in that was counted before changes nothing.
+		if !t.valid || set.LSN() > t.at || set.LSN() <= t.from {
+			bytes, known := index.MemoryBytes(set)
+			if !known {
+				if bytes, known = index.SumMemories(set); !known {
+					return fmt.Errorf("%w: a line of the index cannot be read", ErrCorrupt)
+				}
+			}
+			t.all, t.at = sum{set.Count(index.Memories), bytes}, set.LSN()
+			t.sessions, t.over = map[string]sum{}, map[string]tallyLine{}
+			st.evictions.reset() // they were not fed with what it takes in
+		}
+		for id, c := range t.over {
+			if c.version < set.LSN() {
+				delete(t.over, id)
+			}
+		}
+		t.of, t.from, t.valid = of, set.LSN(), true
+	}
+	at := st.log.Applied()
+	_, changes, covered := st.state.Moment(t.at)
+	if covered != set.LSN() {
+		return errMoved // the newer one took in some of them
+	}
+	r := st.log.Reader()
+	for _, c := range changes {
+		e, err := r.At(ctx, c.Pos)
+		if err != nil {
+			return err
+		}
+		if st.kindOf(e.Key) != st.memories {
+			continue
+		}
+		id := string([]byte(e.Key[1:])) // the key lies in the reader's buffer
+		now := tallyLine{version: c.Pos, size: -1}
+		var line index.Entry
+		if !e.Delete {
+			v, err := record.Parse(e.Value)
+			if err == nil {
+				line, err = index.ParseLine(v.Line)
+			}
+			if err != nil {
+				return fmt.Errorf("entry %d: %w", c.Pos, err)
+			}
+			line.Version = c.Pos
+			now.session, now.size = line.SessionID, line.Size
+			st.evictions.feed(id, &line)
+		}
+		was, err := t.before(set, id)
+		if err != nil {
+			return err
+		}
+		t.all = t.all.minus(was.sum()).plus(now.sum())
+		if s, ok := t.sessions[was.session]; ok {
+			t.sessions[was.session] = s.minus(was.sum())
+		}
+		if s, ok := t.sessions[now.session]; ok {
+			t.sessions[now.session] = s.plus(now.sum())
+		}
+		t.over[id] = now
+	}
+	t.at = max(t.at, at)
+	return nil
+}
+
+// before is what the tally has of a memory.
+func (t *tally) before(set *index.Set, id string) (tallyLine, error) {
+	if c, ok := t.over[id]; ok {
+		return c, nil
+	}
+	line, ok, err := set.Get(nil, index.Memories, id)
+	if err != nil || !ok {
+		return tallyLine{size: -1}, err
+	}
+	e, err := index.ParseLine(line)
+	if err != nil {
+		return tallyLine{}, fmt.Errorf("%w: index line of %s: %w", ErrCorrupt, quote(id), err)
+	}
+	return tallyLine{e.Version, e.SessionID, e.Size}, nil
+}
+
+// inSessions are the sums of some sessions; mu is held.
+func (t *tally) inSessions(set *index.Set, sessions []string) (map[string]sum, error) {
+	if len(sessions) == 0 {
+		return nil, nil
+	}
+	in := make(map[string]sum, len(sessions))
+	for _, session := range sessions {
+		s, ok := t.sessions[session]
+		if !ok {
+			var err error
+			if s, err = t.session(set, session); err != nil {
+				return nil, err
+			}
+			if len(t.sessions) >= tallied {
+				clear(t.sessions)
+			}
+			t.sessions[session] = s
+		}
+		in[session] = s
+	}
+	return in, nil
+}
+
+// session reads the lines of a session.
+func (t *tally) session(set *index.Set, session string) (s sum, err error) {
+	prefix := index.SessionPrefix(session)
+	var line []byte
+	for e, err := range set.Range(index.BySession, index.Span{Prefix: prefix}) {
+		if err != nil {
+			return s, err
+		}
+		id := string(e.Key[len(prefix):])
+		if _, ok := t.over[id]; ok {
+			continue
+		}
+		var ok bool
+		if line, ok, err = set.Get(line[:0], index.Memories, id); err == nil && !ok {
+			err = fmt.Errorf("%w: by_session names %s, which is not in the index", ErrCorrupt, quote(id))
+		}
+		if err != nil {
+			return s, err
+		}
+		l, err := index.ParseLine(line)
+		if err != nil {
+			return s, fmt.Errorf("%w: index line of %s: %w", ErrCorrupt, quote(id), err)
+		}
+		s = s.plus(sum{1, l.Size})
+	}
+	for _, c := range t.over {
+		if c.session == session {
+			s = s.plus(c.sum())
+		}
+	}
+	return s, nil
+}
