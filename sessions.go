@@ -1,0 +1,245 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/segment"
+)
+
+// Session is what the index knows of one session. A session is there as long as it has
+// a memory.
+type Session struct {
+	ID       string
+	Memories int64
+	Bytes    int64     // of their files
+	First    time.Time // when the first of them was made
+	Last     time.Time // when one of them was last written
+}
+
+func (s *Session) add(line *index.Entry) {
+	s.Memories++
+	s.Bytes += line.Size
+	if s.First.IsZero() || line.CreatedAt.Before(s.First) {
+		s.First = line.CreatedAt
+	}
+	if line.UpdatedAt.After(s.Last) {
+		s.Last = line.UpdatedAt
+	}
+}
+
+// Sessions yields the sessions, by id as JSON writes it, in one pass over the index and
+// in memory that does not grow with it. What is written meanwhile is seen or not. A part
+// of the index that cannot be read yields its error, and the rest goes on.
+func (st *Store) Sessions(ctx context.Context) iter.Seq2[Session, error] {
+	return reading(ctx, st, func(yield func(Session, error) bool) { st.eachSession(ctx, yield) })
+}
+
+// Session is one session; ErrNotFound when it has no memory.
+func (st *Store) Session(ctx context.Context, id string) (Session, error) {
+	if err := st.begun(); err != nil {
+		return Session{}, err
+	}
+	defer st.ended()
+	if err := st.sight(ctx); err != nil {
+		return Session{}, err
+	}
+	s := Session{ID: id}
+	for l, err := range st.lines(ctx, st.memories, filters{session: &id}) {
+		if err != nil {
+			return s, err
+		}
+		s.add(&l.line)
+	}
+	if s.Memories == 0 {
+		return s, fmt.Errorf("session %s: %w", quote(id), ErrNotFound)
+	}
+	return s, nil
+}
+
+// sessionChange is a memory of a session that changed since the index was written.
+type sessionChange struct {
+	order string // of its session, as the index sorts them
+	line  *index.Entry
+}
+
+func (st *Store) eachSession(ctx context.Context, yield func(Session, error) bool) {
+	changed, err := st.overlay.sorted(ctx, st, st.memories)
+	if err != nil {
+		yield(Session{}, err)
+		return
+	}
+	now := st.o.Clock()
+	over := func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !now.Before(line.ExpiresAt) }
+	var news []sessionChange
+	for i := range changed.list {
+		c := &changed.list[i]
+		if c.deleted || c.line.SessionID == "" || over(&c.line) {
+			continue
+		}
+		order, err := table.EncodeKey(index.SessionPrefix(c.line.SessionID))
+		if err != nil {
+			yield(Session{}, err)
+			return
+		}
+		news = append(news, sessionChange{order, &c.line})
+	}
+	slices.SortStableFunc(news, func(a, b sessionChange) int { return strings.Compare(a.order, b.order) })
+
+	var s Session // that is being added up
+	current := ""
+	// enter begins a session, after those that come before it.
+	enter := func(order, id string) bool {
+		if order == current {
+			return true
+		}
+		if s.Memories > 0 && !yield(s, nil) {
+			return false
+		}
+		for len(news) > 0 && news[0].order < order {
+			s, current = Session{ID: news[0].line.SessionID}, news[0].order
+			for len(news) > 0 && news[0].order == current {
+				s.add(news[0].line)
+				news = news[1:]
+			}
+			if !yield(s, nil) {
+				return false
+			}
+		}
+		s, current = Session{ID: id}, order
+		for len(news) > 0 && news[0].order == order {
+			s.add(news[0].line)
+			news = news[1:]
+		}
+		return true
+	}
+	for it, err := range st.inSessions() {
+		if ctx.Err() != nil {
+			yield(Session{}, ctx.Err())
+			return
+		}
+		if err != nil {
+			if !yield(Session{}, err) {
+				return
+			}
+			continue
+		}
+		if overtaken(changed.list, it.key) {
+			continue
+		}
+		order, err := table.EncodeKey(index.SessionPrefix(it.line.SessionID))
+		if err != nil {
+			yield(Session{}, err)
+			return
+		}
+		if !enter(order, it.line.SessionID) {
+			return
+		}
+		if !over(&it.line) {
+			s.add(&it.line)
+		}
+	}
+	enter("\xff", "") // behind all: keys are UTF-8
+}
+
+// inSessions yields the lines of the index that have a session, by session. Where it is
+// damaged and somebody has healed it since, the healed one goes on.
+func (st *Store) inSessions() iter.Seq2[item, error] {
+	return func(yield func(item, error) bool) {
+		span, buf := index.Span{}, []byte(nil)
+		for again := true; again; {
+			again = false
+			swaps, set := st.state.Swaps(), st.state.Set()
+			if set == nil {
+				yield(item{}, ErrClosed)
+				return
+			}
+			for e, err := range set.Range(index.BySession, span) {
+				it := item{}
+				if err == nil {
+					span = index.Span{From: string(e.Key), After: true}
+					it.line.SessionID, it.id, _ = index.SplitSessionKey(string(e.Key))
+					var ok bool
+					if buf, ok, err = set.Get(buf[:0], index.Memories, it.id); err == nil && !ok {
+						err = fmt.Errorf("%w: by_session names %s, which is not in the index", ErrCorrupt, quote(it.id))
+					}
+				}
+				if err == nil {
+					if it.key, err = table.EncodeKey(it.id); err == nil {
+						it.line, err = index.ParseLine(buf)
+					}
+				}
+				if errors.Is(err, ErrCorrupt) {
+					if st.healed(swaps) {
+						again = true
+						break
+					}
+					st.rot(err)
+				}
+				if !yield(it, err) {
+					break
+				}
+			}
+			_ = set.Release()
+		}
+	}
+}
+
+// DeleteSession deletes the memories that a session has, and says how many; ErrNotFound
+// when there are none. They go in one commit: whoever reads sees all of them or none. What
+// others put into the session meanwhile is as if put after it, and stays; what they take
+// out of it stays too. One commit takes half a segment of the log, with the default size
+// about 300,000 deletions. A larger session goes in several, each of them whole; when an
+// error or a crash comes between them, the rest is still there, and the call may be
+// repeated.
+func (st *Store) DeleteSession(ctx context.Context, id string) (int64, error) {
+	if err := st.begun(); err != nil {
+		return 0, err
+	}
+	defer st.ended()
+	if err := st.writable(); err != nil {
+		return 0, err
+	}
+	if err := st.sight(ctx); err != nil {
+		return 0, err
+	}
+	var ids []string
+	for l, err := range st.lines(ctx, st.memories, filters{session: &id, expired: true}) {
+		if err != nil {
+			return 0, fmt.Errorf("session %s: %w", quote(id), err)
+		}
+		ids = append(ids, l.id)
+	}
+	if len(ids) == 0 {
+		return 0, fmt.Errorf("session %s: %w", quote(id), ErrNotFound)
+	}
+	var done int64
+	for len(ids) > 0 {
+		part := ids[:st.deletable(len(ids), func(i int) string { return ids[i] })]
+		n, err := st.deleteIf(ctx, part, func(line *index.Entry) bool { return line.SessionID == id })
+		if done += int64(n); err != nil {
+			return done, fmt.Errorf("session %s: %w", quote(id), err)
+		}
+		ids = ids[len(part):]
+	}
+	return done, nil
+}
+
+// deletable is how many deletions one commit takes.
+func (st *Store) deletable(n int, id func(i int) string) int {
+	const record = 24 // of a deletion: see package record
+	limit, size := st.log.Limit(), uint64(0)
+	for i := range n {
+		if size += segment.FrameSize(uint64(1 + len(id(i)) + record)); size > limit && i > 0 {
+			return i
+		}
+	}
+	return n
+}

@@ -1,0 +1,162 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+// SweepOptions says which sessions SweepSessions takes. One that either of the two
+// means is taken.
+type SweepOptions struct {
+	IdleFor time.Duration // those in which nothing was written for so long; 0: none
+	Keep    int           // all but so many, those that were written to last; 0: none
+	Apply   bool          // delete them; else they are only named
+}
+
+// SessionSweep is what became of a session that SweepSessions has taken.
+type SessionSweep struct {
+	Session       // as it was found
+	Deleted int64 // memories
+	Spared  bool  // it was used meanwhile
+}
+
+// SweepSessions deletes sessions that nobody uses any more, those unused longest first,
+// and says which. Without Apply it changes nothing. They are chosen before anything is
+// locked, and each is deleted in a commit that holds only if nothing in it was changed
+// and nothing put into it since: one that is used meanwhile is spared. A session that one
+// commit cannot take goes in several, as with DeleteSession; then what is used after the
+// first is spared alone.
+func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
+	switch {
+	case o.IdleFor < 0:
+		return nil, &FieldError{Field: "IdleFor", Value: o.IdleFor.String(), Err: fmt.Errorf("negative: %w", ErrInvalid)}
+	case o.Keep < 0:
+		return nil, &FieldError{Field: "Keep", Value: fmt.Sprint(o.Keep), Err: fmt.Errorf("negative: %w", ErrInvalid)}
+	case o.IdleFor == 0 && o.Keep == 0:
+		return nil, &FieldError{Field: "SweepOptions", Err: fmt.Errorf("it says neither for how long sessions are idle nor how many to keep: %w", ErrInvalid)}
+	}
+	if o.Apply {
+		if err := st.writable(); err != nil {
+			return nil, err
+		}
+		st.watchPuts()
+	}
+	var all []Session
+	for s, err := range st.Sessions(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	slices.SortStableFunc(all, func(a, b Session) int { return a.Last.Compare(b.Last) })
+	surplus, now := 0, st.o.Clock()
+	if o.Keep > 0 {
+		surplus = max(0, len(all)-o.Keep)
+	}
+	var swept []SessionSweep
+	for i, s := range all {
+		if i >= surplus && (o.IdleFor == 0 || now.Sub(s.Last) < o.IdleFor) {
+			break // the others were used later
+		}
+		w := SessionSweep{Session: s}
+		if o.Apply {
+			var err error
+			if w, err = st.sweepSession(ctx, s); err != nil {
+				return append(swept, w), fmt.Errorf("session %s: %w", quote(s.ID), err)
+			}
+		}
+		swept = append(swept, w)
+	}
+	return swept, nil
+}
+
+// sweepTries is how often a session is looked at again that may have been used: others
+// share its slot (state.PutsKey).
+const sweepTries = 100
+
+func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, error) {
+	w := SessionSweep{Session: s}
+	if err := st.begun(); err != nil {
+		return w, err
+	}
+	defer st.ended()
+	for range sweepTries {
+		if err := st.sight(ctx); err != nil {
+			return w, err
+		}
+		at, unused := st.log.Applied(), reads{}
+		unused[state.PutsKey(s.ID)] = st.state.NewestPut(s.ID) // before the look
+		ops, same, err := st.sessionAsIs(ctx, s)
+		if err != nil {
+			return w, err
+		}
+		if !same {
+			w.Spared = true
+			return w, nil
+		}
+		listed := wal.LSN(0)
+		if at < st.putsFrom.Load() {
+			listed = at // what was on its way when it began may not be noted
+		}
+		n, err := st.deleteUnused(ctx, ops, unused, listed)
+		w.Deleted += int64(n)
+		if !errors.Is(err, ErrConflict) {
+			return w, err
+		}
+		if w.Deleted > 0 {
+			break
+		}
+	}
+	w.Spared = true
+	return w, nil
+}
+
+// sessionAsIs prepares the deletion of a session, each memory in the version that it has;
+// same is false when it is not what it was.
+func (st *Store) sessionAsIs(ctx context.Context, s Session) (ops []op, same bool, err error) {
+	is, now := Session{ID: s.ID}, st.o.Clock()
+	for l, err := range st.lines(ctx, st.memories, filters{session: &s.ID, expired: true}) {
+		if err != nil {
+			return nil, false, err
+		}
+		o, v := op{id: l.id}, l.line.Version
+		if l.line.ExpiresAt.IsZero() || now.Before(l.line.ExpiresAt) {
+			is.add(&l.line)
+			o.conds = conditionsOf([]Cond{IfVersion(v)})
+		} else {
+			o.only = func(line *index.Entry) bool { return line.Version == v } // it is not there, for a condition
+		}
+		ops = append(ops, o)
+	}
+	return ops, is.Memories <= s.Memories && is.Last.Equal(s.Last), nil
+}
+
+// deleteUnused deletes what one commit takes of it on the condition that nothing was put
+// into the session, and the rest in further ones.
+func (st *Store) deleteUnused(ctx context.Context, ops []op, unused reads, listed wal.LSN) (done int, err error) {
+	for len(ops) > 0 {
+		part := ops[:st.deletable(len(ops), func(i int) string { return ops[i].id })]
+		err := st.commit(ctx, part, unused, listed)
+		for errors.Is(err, ErrBatchTooLarge) && len(part) > 1 { // with the assemblies that change along
+			part = part[:len(part)/2]
+			err = st.commit(ctx, part, unused, listed)
+		}
+		if err != nil {
+			return done, err
+		}
+		for i := range part {
+			if part[i].written {
+				done++
+			}
+		}
+		ops, unused, listed = ops[len(part):], nil, 0
+	}
+	return done, nil
+}
