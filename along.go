@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -45,8 +46,9 @@ type joint struct {
 	out      along
 	// load is how documents are read: as everybody does, or as one may who holds
 	// flush.lock.
-	load func(ctx context.Context, k *kind, id string) (version, error)
-	held bool // flush.lock is
+	load  func(ctx context.Context, k *kind, id string) (version, error)
+	held  bool // flush.lock is
+	model index.Model
 }
 
 // memoryChange is what a commit does to a memory.
@@ -64,7 +66,7 @@ type touch struct {
 }
 
 func (st *Store) joint(ctx context.Context) *joint {
-	return &joint{st: st, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: st.load}
+	return &joint{st: st, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: st.load, model: st.vectorsBy()}
 }
 
 // prepareAlong prepares the assemblies of a batch whose memories are prepared.
@@ -113,6 +115,7 @@ func (st *Store) prepareAlong(ctx context.Context, w *work, ops []op) error {
 	if err := j.others(); err != nil {
 		return err
 	}
+	j.out.preconditions = append(j.out.preconditions, j.modelled())
 	w.along = j.out
 	return nil
 }
@@ -134,10 +137,15 @@ func (st *Store) goesAlong(ctx context.Context, id string, c memoryChange, b *wa
 	if err := j.others(); err != nil {
 		return err
 	}
-	b.Preconditions = append(b.Preconditions, j.out.preconditions...)
+	b.Preconditions = append(append(b.Preconditions, j.out.preconditions...), j.modelled())
 	b.Entries = append(b.Entries, j.out.entries...)
 	b.Frees = c.deleted
 	return nil
+}
+
+// modelled holds what was composed to the model that its vectors are of.
+func (j *joint) modelled() wal.Precondition {
+	return wal.Precondition{Key: state.ModelKey, LSN: j.model.LSN}
 }
 
 // allMembers says, as long as it is 0, that there is no assembly.
@@ -161,10 +169,16 @@ func (j *joint) changes(id string, c memoryChange) error {
 		if err != nil {
 			return err
 		}
-		if known && slices.Equal(was, c.vector) {
+		moved = !slices.Equal(was, c.vector)
+		// What counts of it so far may be another one, or there be one though it has none.
+		counts, older, err := st.newestVector(j.ctx, &j.model, id)
+		if err != nil && !errors.Is(err, errBehind) {
+			return err
+		}
+		moved = moved || err != nil || older && !slices.Equal(counts, c.vector)
+		if (known || older) && !moved {
 			return nil
 		}
-		moved = !slices.Equal(was, c.vector)
 	}
 	for _, a := range assemblies {
 		t := j.touched[a]

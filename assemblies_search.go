@@ -35,7 +35,11 @@ func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error)
 		if err != nil {
 			return nil, err
 		}
-		if q.Vector = a.CompositeEmbedding; len(q.Vector) == 0 {
+		model := st.vectorsBy()
+		if q.Vector, err = st.embeddingNow(ctx, &model, st.assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
+			return nil, err
+		}
+		if len(q.Vector) == 0 {
 			return nil, &FieldError{Field: "query Like", Value: quote(q.Like), Err: fmt.Errorf("%w: this assembly has no composite embedding", ErrInvalid)}
 		}
 		if vector.Norm(q.Vector) == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -29,6 +30,9 @@ type op struct {
 	only     func(line *index.Entry) bool // a deletion: of what this holds of, else nothing is written
 	evicted  bool                         // it makes room for the others
 	written  bool                         // by the commit: not overtaken by a later one of the same id, not a no-op
+	made     bool                         // its embedding by this process's embedder
+	waits    bool                         // it has none, and shall get one
+	derived  bool                         // it changes nothing but the embedding: updated_at stays
 }
 
 func (o *op) deletes() bool { return o.memory == nil && o.assembly == nil }
@@ -166,9 +170,13 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 		}
 		prepared[i].wanted = true
 	}
-	undecided, err := st.fitVectors(ctx, ops)
+	model := st.vectorsBy()
+	undecided, err := st.fitVectors(ctx, ops, &model)
 	if err != nil {
 		return nil, err
+	}
+	if hasVectors(ops) {
+		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: state.ModelKey, LSN: model.LSN})
 	}
 	if undecided != 0 {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: undecided})
@@ -326,7 +334,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	if prev != nil && prev.VectorID == number {
 		number = 0 // the vector that had it may be another one
 	}
-	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.o.System.Rand, Buffer: values.scratch, VectorID: number})
+	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.o.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (j *joint) compose(a, was *Assembly) error {
 	if was != nil && len(a.HyperbolicEmbedding) == 0 {
 		a.HyperbolicEmbedding = was.HyperbolicEmbedding
 	}
-	if was != nil && j.same(a, was) {
+	if was != nil && j.same(a, was) && !j.model.Older(was.Version, 0) {
 		if len(was.CompositeEmbedding) > 0 && !slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
 			a.CompositeEmbedding = was.CompositeEmbedding
 			j.curve(a)
@@ -60,6 +60,9 @@ func (j *joint) compose(a, was *Assembly) error {
 // dimension is the store's: members of another do not count. Who has flush.lock
 // must not wait for those who look for it, and may wait for that lock.
 func (j *joint) dimension() (int, error) {
+	if j.model.Switching() {
+		return j.model.Dimension, nil
+	}
 	if !j.held {
 		dim, _, err := j.st.dimension(j.ctx)
 		return dim, err
@@ -116,6 +119,10 @@ func (j *joint) counted(was *Assembly) (bool, error) {
 		if v, known, err := j.stored(id); err != nil || known && len(v) > 0 {
 			return true, err
 		}
+		v, _, err := j.st.newestVector(j.ctx, &j.model, id)
+		if err != nil && !errors.Is(err, errBehind) || len(v) > 0 {
+			return true, err
+		}
 	}
 	return false, nil
 }
@@ -136,7 +143,14 @@ func (j *joint) vector(id string) ([]float32, error) {
 	if c, ok := j.memories[id]; ok {
 		return c.vector, nil
 	}
-	v, _, err := j.stored(id)
+	v, older, err := j.st.newestVector(j.ctx, &j.model, id)
+	if errors.Is(err, errBehind) {
+		v, older, err = nil, false, nil // it was rewritten meanwhile, and with it this assembly: the commit will say so
+	}
+	if older || err != nil {
+		return v, err
+	}
+	v, _, err = j.stored(id)
 	return v, err
 }
 

@@ -74,6 +74,8 @@ func (c *Config) vectors() VectorConfig {
 	return *c.Vectors
 }
 
+func (c Config) vectorsModel() string { return c.vectors().Model }
+
 const (
 	configName   = "config.json"
 	configFormat = 1

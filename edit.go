@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -122,7 +123,16 @@ func (st *Store) adopt(ctx context.Context, k *kind, p *parsed, data []byte, old
 	if p.updated.IsZero() || p.updated.Equal(old.line.UpdatedAt) {
 		*p.updated = st.o.Clock().UTC()
 	}
-	line, err := p.line(data, 0)
+	number, counts, model := int64(0), p.vector, st.vectorsBy()
+	if model.Older(old.lsn, vectorNumber(&old.line)) && old.lsn%8 == 0 {
+		// What a person edits is not the embedding: it stays the older model's.
+		number = int64(old.lsn)
+		var err error
+		if counts, _, err = st.computedFor(ctx, &model, p.id, hash([]byte(p.content))); err != nil {
+			return version{}, err
+		}
+	}
+	line, err := p.line(data, number)
 	if err != nil {
 		return version{}, err
 	}
@@ -133,10 +143,10 @@ func (st *Store) adopt(ctx context.Context, k *kind, p *parsed, data []byte, old
 	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: p.vector, Doc: data})
 	b := &wal.Batch{
 		Entries:       []wal.Entry{{Key: k.key(p.id), Kind: record.KindPut, Value: value, Inflated: inflated}},
-		Preconditions: []wal.Precondition{{Key: k.key(p.id), LSN: old.lsn, Chained: old.lsn == 0, Deletion: previous}},
+		Preconditions: []wal.Precondition{{Key: k.key(p.id), LSN: old.lsn, Chained: old.lsn == 0, Deletion: previous}, {Key: state.ModelKey, LSN: model.LSN}},
 	}
 	if k == st.memories {
-		if err := st.goesAlong(ctx, p.id, memoryChange{vector: p.vector}, b); err != nil {
+		if err := st.goesAlong(ctx, p.id, memoryChange{vector: counts}, b); err != nil {
 			return version{}, err
 		}
 	}

@@ -30,6 +30,7 @@ type embedding struct {
 	after     string
 	unseen    int64 // about how many those are
 	again     bool  // one that may lie before after had no place in the queue
+	held      bool  // this process computes the vectors of another model
 }
 
 func (e *embedding) init() {
@@ -41,13 +42,26 @@ var errEmbedClosing = errors.New("the store is closing")
 
 // embed asks the embedder for the vectors of texts, outside of all locks. An
 // error of ctx is ctx's; every other one means that there are no vectors now.
-func (st *Store) embed(ctx context.Context, texts []string) ([][]float32, error) {
-	list, err := st.callEmbedder(ctx, slices.Clone(texts))
+//
+// next says that they are for a model whose turn has not come; otherwise the
+// store's vectors have to be of the embedder's model, and of its dimension.
+func (st *Store) embed(ctx context.Context, texts []string, next bool) ([][]float32, error) {
+	var list [][]float32
+	var err error
+	if model := st.vectorsBy(); !next {
+		err = st.suits(&model)
+	}
+	if err == nil {
+		list, err = st.callEmbedder(ctx, slices.Clone(texts))
+	}
 	if cerr := ctx.Err(); cerr != nil {
 		return nil, cerr
 	}
 	if err == nil {
-		err = st.checkVectors(ctx, list, len(texts))
+		err = st.checkVectors(ctx, list, len(texts), next)
+	}
+	if err == nil && !next {
+		err = st.nameModel(ctx)
 	}
 	for i := range list {
 		list[i] = slices.Clone(list[i]) // an embedder may use its memory again
@@ -108,13 +122,13 @@ func (st *Store) callEmbedder(ctx context.Context, texts []string) (list [][]flo
 
 // checkVectors refuses what is not one vector for each text, all of one
 // dimension, the same as before, of numbers.
-func (st *Store) checkVectors(ctx context.Context, list [][]float32, texts int) error {
+func (st *Store) checkVectors(ctx context.Context, list [][]float32, texts int, next bool) error {
 	if len(list) != texts {
 		return fmt.Errorf("the embedder gave %d vectors for %d texts", len(list), texts)
 	}
 	want := st.embeddingDimension()
 	stored := 0
-	if !st.o.VectorFit {
+	if !st.o.VectorFit && !next {
 		if dim, _, err := st.dimension(ctx); err == nil {
 			stored = dim
 		}
@@ -127,8 +141,7 @@ func (st *Store) checkVectors(ctx context.Context, list [][]float32, texts int) 
 		case len(v) == 0:
 			return fmt.Errorf("the embedder gave an empty vector for text %d of %d", i+1, texts)
 		case stored != 0 && len(v) != stored:
-			return &FieldError{Field: "a vector of the embedder", Value: fmt.Sprintf("of %d dimensions", len(v)),
-				Limit: fmt.Sprintf("%d dimensions, which the store's have", stored), Err: ErrDimension}
+			return st.otherDimension("a vector of the embedder", len(v), stored)
 		case len(v) != want:
 			return fmt.Errorf("the embedder gave a vector of %d dimensions, others have %d", len(v), want)
 		case len(v) > most:

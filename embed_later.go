@@ -247,7 +247,7 @@ func (st *Store) embedStored(ctx context.Context, ids []string) (int64, error) {
 		st.dequeue(ids, false)
 		return 0, nil
 	}
-	known, err := st.embedContents(ctx, contents)
+	known, err := st.embedContents(ctx, contents, false)
 	if err != nil {
 		return 0, err
 	}
@@ -284,6 +284,9 @@ func (st *Store) inParts(ids []string, write func(ids []string) (int64, error)) 
 func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[string]string, known embedded) (n int64, err error) {
 	err = st.transact(ctx, nil, func(tx *Tx) error {
 		n = 0
+		if err := tx.suits(); err != nil {
+			return err
+		}
 		for _, id := range ids {
 			text, ok := contents[id]
 			if !ok {
@@ -300,7 +303,7 @@ func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[s
 				continue // somebody was faster; whoever changed the content has asked for its vector
 			}
 			setEmbedding(&m, known[text])
-			tx.put(&m, conditions{unlimited: true})
+			tx.putEmbedded(&m)
 			n++
 		}
 		return nil
@@ -332,7 +335,7 @@ func (st *Store) contents(ctx context.Context, ids []string, wanted func(*Memory
 
 // embedContents asks for the vectors of contents, each text once, in the order
 // of the ids.
-func (st *Store) embedContents(ctx context.Context, contents map[string]string) (embedded, error) {
+func (st *Store) embedContents(ctx context.Context, contents map[string]string, next bool) (embedded, error) {
 	known := embedded{}
 	var texts []string
 	for _, id := range slices.Sorted(maps.Keys(contents)) {
@@ -345,7 +348,7 @@ func (st *Store) embedContents(ctx context.Context, contents map[string]string) 
 	if len(texts) == 0 {
 		return known, nil
 	}
-	list, err := st.embed(ctx, texts)
+	list, err := st.embed(ctx, texts, next)
 	if err != nil {
 		return nil, err
 	}

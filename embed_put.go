@@ -14,6 +14,13 @@ type embedded map[string][]float32
 // embedAndCommit commits operations whose memories have got the vectors that
 // they lack. Those that could not be had follow later.
 func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, listed wal.LSN, known embedded) error {
+	if model := st.vectorsBy(); model.Since != 0 {
+		for i := range ops {
+			if err := st.renew(ctx, &ops[i], &model); err != nil {
+				return err
+			}
+		}
+	}
 	if st.o.Embed == nil {
 		return st.commit(ctx, ops, seen, listed)
 	}
@@ -35,6 +42,11 @@ func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, liste
 	for _, m := range waiting {
 		st.embedLater(m.ID)
 	}
+	for i := range ops {
+		if o := &ops[i]; o.waits && len(o.memory.Embedding) == 0 {
+			st.embedLater(o.memory.ID)
+		}
+	}
 	return nil
 }
 
@@ -44,6 +56,7 @@ func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, liste
 // that is down longer than once.
 func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, waiting []*Memory, err error) {
 	var want []*Memory
+	of := map[*Memory]*op{}
 	for i := range ops {
 		if ops[i].memory == nil {
 			continue
@@ -54,6 +67,7 @@ func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, w
 		}
 		if ok {
 			want = append(want, ops[i].memory)
+			of[ops[i].memory] = &ops[i]
 		}
 	}
 	if len(want) == 0 {
@@ -71,7 +85,7 @@ func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, w
 		}
 	}
 	for batch := range slices.Chunk(texts, st.o.EmbedBatch) {
-		list, err := st.embed(ctx, batch)
+		list, err := st.embed(ctx, batch, false)
 		if cerr := ctx.Err(); cerr != nil {
 			return nil, nil, cerr
 		}
@@ -88,6 +102,7 @@ func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, w
 		if v == nil {
 			waiting = append(waiting, m)
 		} else {
+			of[m].made = true
 			got = append(got, m)
 		}
 	}
@@ -95,16 +110,19 @@ func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, w
 }
 
 // wantsEmbedding says whether the embedder is to be asked about a memory: it has
-// none, or its content has changed and its embedding is that of the version which
+// none, or that which it was read with and another content, or its content has changed and its embedding is that of the version which
 // it replaces. One that was made anew, with the content that is there, takes the
 // embedding over. What is stored may change until the commit; the vector belongs
 // to the content in any case.
 func (st *Store) wantsEmbedding(ctx context.Context, o *op) (bool, error) {
 	m := o.memory
-	if !embeddable(m.Content) {
+	if !embeddable(m.Content) || o.derived {
 		return false, nil
 	}
 	none := len(m.Embedding) == 0
+	if !none && m.Reworded() && m.KeepsEmbedding() {
+		return true, nil // whatever stands there by now: it is not this content's
+	}
 	if o.id == "" {
 		return none, nil
 	}

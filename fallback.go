@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -99,24 +101,38 @@ func (st *Store) fallBack(ctx context.Context, name string, r remake, past *wal.
 	if mark.Sum != sum {
 		return nil, fmt.Errorf("%w: the log went another way before %d", errDistrusted, old.LSN())
 	}
-	changes, err := st.since(ctx, past, mark, r.at.LSN)
+	target := st.target(r.store, r.at)
+	if m := index.ModelOf(old); m.LSN > target.Model.LSN { // when the store is being opened nobody has told it yet
+		target.Model = m
+	}
+	changes, err := st.since(ctx, past, mark, r.at.LSN, &target.Model)
 	if err != nil {
 		return nil, fmt.Errorf("the log from %d on: %w", old.LSN(), err)
 	}
-	if _, err := index.WriteBase(old, st.target(r.store, r.at), *changes); err != nil {
+	if _, err := index.WriteBase(old, target, *changes); err != nil {
 		return nil, st.ioError("writing", filepath.Join(st.dir, index.BaseName), err)
 	}
 	return index.Load(st.fs, st.dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
 }
 
-// since is what the log says in [from, to), the newest of each key.
-func (st *Store) since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN) (*index.Changes, error) {
+// since is what the log says in [from, to), the newest of each key; of the model too.
+func (st *Store) since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN, model *index.Model) (*index.Changes, error) {
 	place := map[string]int{}
 	lines := map[wal.LSN][]byte{}
 	ch := &index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) { return append(dst, lines[c.Version]...), nil }}
 	for e, err := range past.Entries(ctx, from, to) {
 		if err != nil {
 			return nil, err
+		}
+		if e.Kind == record.KindModel && e.LSN > model.LSN {
+			view, err := record.Parse(e.Value)
+			if err == nil {
+				*model, err = state.ModelIn(e.LSN, view.Line)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
+			}
+			continue
 		}
 		c, ok, err := st.indexChange(&e)
 		if err != nil {

@@ -122,6 +122,9 @@ type Stats struct {
 	Metric       string // "ip" or "l2"
 	VectorBytes  int64  // of their files
 	VectorsUpTo  uint64 // the position that they are as of
+	Model        string // what makes them, "" when nobody said
+	NextModel    string // a re-embedding by this one is under way, and has not changed Model yet
+	Switching    bool   // Model was changed, and documents by the one before are still being rewritten
 	VectorsKnown bool   // they lack nothing as of the index; else the next search or flush makes them complete
 }
 
@@ -173,7 +176,9 @@ func (st *Store) countVectors(s *Stats) {
 	}
 	defer set.Release()
 	_, s.VectorsKnown = st.vectorsCover(set, idx)
-	metric, dim := st.vectorShape(set)
+	model := st.vectorsBy()
+	metric, dim := st.vectorShape(set, &model)
+	s.Model, s.NextModel, s.Switching = st.vectorModel(set), model.Next, model.Switching()
 	s.Vectors, s.Dimension, s.Metric = set.Count(vector.Memories)+set.Count(vector.Assemblies), dim, metric.String()
 	s.VectorBytes, s.VectorsUpTo = set.Bytes(), set.LSN()
 }

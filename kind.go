@@ -27,6 +27,7 @@ type parsed struct {
 	id               string
 	created, updated *time.Time // as the document has them; may be filled in
 	vector           []float32
+	content          string                                           // of a memory
 	members          []string                                         // of an assembly
 	line             func(doc []byte, vectorID int64) ([]byte, error) // vectorID: 0 when it is the version itself
 }
@@ -73,7 +74,7 @@ func (st *Store) makeKinds() {
 }
 
 func parsedMemory(m *Memory) parsed {
-	return parsed{id: m.ID, created: &m.CreatedAt, updated: &m.UpdatedAt, vector: m.Embedding, line: m.Line}
+	return parsed{id: m.ID, created: &m.CreatedAt, updated: &m.UpdatedAt, vector: m.Embedding, content: m.Content, line: m.Line}
 }
 
 // kindIn is the kind whose lines stand in a section of the index.

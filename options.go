@@ -37,8 +37,11 @@ type Options struct {
 	// gets one later, in the background; see Health and EmbedPending. A panic is a
 	// failure; an embedder that ignores its ctx is left behind. When the write's ctx ends meanwhile, the write ends with its error
 	// and nothing is stored. Package vector/embed has embedders.
-	Embed      func(ctx context.Context, texts []string) ([][]float32, error)
-	EmbedModel string // the name of what Embed asks, recorded with the vectors
+	Embed func(ctx context.Context, texts []string) ([][]float32, error)
+	// EmbedModel is the name of what Embed asks. The first one by which a vector is put
+	// is the store's; a process with another one stores its memories without a vector,
+	// pending, until Reembed has changed the store's model to it (ModelError).
+	EmbedModel string
 	EmbedBatch int
 	// Clock is time.Now when nil.
 	Clock func() time.Time

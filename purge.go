@@ -106,13 +106,15 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	if err := st.purgeEntries(ctx, k, ids, r); err != nil {
 		return r, err
 	}
-	if err := st.dropComputed(); err != nil { // a re-embedding begins again
-		return r, err
-	}
 	if err := st.log.LockFlush(ctx); err != nil {
 		return r, err
 	}
 	defer st.log.UnlockFlush()
+	if k == st.memories {
+		if err := st.purgeComputed(ctx, ids); err != nil {
+			return r, err
+		}
+	}
 	if err := st.purgeLocked(ctx, k, ids, traces, r); err != nil {
 		if vfs.IsDiskFull(err) {
 			err = fmt.Errorf("the %s are deleted, but traces of them are left: make room, then purge again: %w", k.Name(), err)

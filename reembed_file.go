@@ -15,6 +15,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -25,15 +26,17 @@ import (
 //	 4  uint64  its xxhash64
 //	12  the payload
 //
-// The first payload is {"format":1,"model":"…"}. Each of the others begins with a
-// byte that says what it is:
+// The first payload is {"format":2,"model":"…","after":…}: the position of the log's
+// entry that the model of the store was told by when this began (package
+// internal/state). Each of the others begins with a byte that says what it is:
 //
-//	'v'  a vector     uint16 bytes of the id, the id, 32 bytes sha256 of the
-//	                  content that it belongs to, float32 each
-//	'e'  the end: all are there
+//	'v'  a vector     uint16 bytes of the id, the id, uint64 version that it was
+//	                  made of, 32 bytes sha256 of that one's content, float32 each
+//	'e'  the end: all memories were looked at
 //
-// in the order in which memories are listed. What follows the last record that is
-// whole is cut off.
+// in the order in which memories are listed; behind the end, those that have changed
+// since. Of several of one memory the last counts. What follows the last record that
+// is whole is cut off.
 type computed struct {
 	f      vfs.File
 	size   int64
@@ -45,9 +48,10 @@ type computed struct {
 }
 
 type computedVector struct {
-	id     string
-	sum    [32]byte
-	vector []float32
+	id      string
+	version uint64
+	sum     [32]byte // of the content
+	vector  []float32
 }
 
 const (
@@ -65,6 +69,7 @@ func (st *Store) computedPath(name string) string { return filepath.Join(st.dir,
 // openComputed opens the file, made anew when there is none, or one of another
 // model, or when that is wanted.
 func (st *Store) openComputed(model string, anew bool) (*computed, error) {
+	by := st.vectorsBy()
 	path := st.computedPath(computedName)
 	f, err := st.fs.OpenFile(path, os.O_RDWR|os.O_CREATE, st.o.FileMode)
 	if err != nil {
@@ -72,11 +77,11 @@ func (st *Store) openComputed(model string, anew bool) (*computed, error) {
 	}
 	c := &computed{f: f}
 	if !anew {
-		err = c.load(model)
+		err = c.load(model, &by)
 	}
 	if err == nil && c.size == 0 {
 		var head []byte
-		if head, err = json.Marshal(map[string]any{"format": 1, "model": model}); err == nil {
+		if head, err = json.Marshal(computedHeader{computedFormat, model, by.LSN}); err == nil {
 			err = c.append([][]byte{head})
 		}
 		if err == nil {
@@ -89,31 +94,39 @@ func (st *Store) openComputed(model string, anew bool) (*computed, error) {
 	return c, nil
 }
 
+type computedHeader struct {
+	Format int    `json:"format"`
+	Model  string `json:"model"`
+	After  uint64 `json:"after"`
+}
+
+const computedFormat = 2
+
+// serves says that a file was begun for a model, and not used up by a switch that
+// has ended.
+func (h *computedHeader) serves(model string, by *index.Model) bool {
+	return h.Format == computedFormat && h.Model == model && (by.Switching() || h.After >= by.Since)
+}
+
 // load reads what there is; size stays 0 when nothing of it is of use.
-func (c *computed) load(model string) error {
-	var head struct {
-		Format int    `json:"format"`
-		Model  string `json:"model"`
-	}
+func (c *computed) load(model string, by *index.Model) error {
+	var head computedHeader
 	var v computedVector
 	first := true
 	size, err := c.records(math.MaxInt64, func(payload []byte) error {
 		switch {
 		case first:
 			first = false
-			if json.Unmarshal(payload, &head) != nil || head.Format != 1 || head.Model != model {
+			if json.Unmarshal(payload, &head) != nil || !head.serves(model, by) {
 				return errComputed
 			}
-		case c.ended:
-			return errComputed
 		case len(payload) == 1 && payload[0] == 'e':
 			c.ended = true
 		default:
 			if err := v.parse(payload); err != nil {
 				return err
 			}
-			c.last, c.dim = v.id, len(v.vector)
-			c.count++
+			c.took(&v)
 		}
 		return nil
 	})
@@ -122,6 +135,14 @@ func (c *computed) load(model string) error {
 	}
 	c.size = size
 	return err
+}
+
+func (c *computed) took(v *computedVector) {
+	if !c.ended {
+		c.last = v.id
+	}
+	c.dim = len(v.vector)
+	c.count++
 }
 
 // records gives the payloads up to a size, and says up to where they were whole
@@ -191,7 +212,8 @@ func (c *computed) add(list []computedVector) error {
 	payloads := make([][]byte, len(list))
 	for i, v := range list {
 		p := append([]byte{'v'}, byte(len(v.id)), byte(len(v.id)>>8))
-		p = append(append(p, v.id...), v.sum[:]...)
+		p = binary.LittleEndian.AppendUint64(append(p, v.id...), v.version)
+		p = append(p, v.sum[:]...)
 		for _, x := range v.vector {
 			p = binary.LittleEndian.AppendUint32(p, math.Float32bits(x))
 		}
@@ -200,8 +222,9 @@ func (c *computed) add(list []computedVector) error {
 	if err := c.append(payloads); err != nil {
 		return err
 	}
-	c.count += int64(len(list))
-	c.last = list[len(list)-1].id
+	for i := range list {
+		c.took(&list[i])
+	}
 	return nil
 }
 
@@ -218,12 +241,14 @@ func (v *computedVector) parse(p []byte) error {
 		return errComputed
 	}
 	n := int(p[1]) | int(p[2])<<8
-	if p = p[3:]; len(p) < n+sha256.Size || (len(p)-n-sha256.Size)%4 != 0 {
+	if p = p[3:]; len(p) < n+8+sha256.Size || (len(p)-n-8-sha256.Size)%4 != 0 {
 		return errComputed
 	}
 	v.id = string(p[:n])
-	copy(v.sum[:], p[n:])
-	p = p[n+sha256.Size:]
+	p = p[n:]
+	v.version = binary.LittleEndian.Uint64(p)
+	copy(v.sum[:], p[8:])
+	p = p[8+sha256.Size:]
 	v.vector = make([]float32, len(p)/4)
 	for i := range v.vector {
 		v.vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(p[4*i:]))

@@ -53,6 +53,7 @@ func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []
 		return 0, err
 	}
 	b := &wal.Batch{Entries: []wal.Entry{entry}, Preconditions: []wal.Precondition{{Key: entry.Key, LSN: was}}}
+	b.Preconditions = append(b.Preconditions, j.modelled())
 	for _, m := range out {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(m)}) // still not there
 	}

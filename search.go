@@ -181,6 +181,20 @@ func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, l
 	if err != nil {
 		return nil, err
 	}
+	for range findTries {
+		model := st.vectorsBy()
+		var v []float32
+		if v, err = st.embeddingNow(ctx, &model, st.memories, id, m.Version, m.Embedding); !errors.Is(err, errBehind) {
+			m.Embedding = v
+			break
+		}
+		if m, err = st.Get(ctx, id); err != nil { // it was rewritten meanwhile
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
 	if len(m.Embedding) == 0 {
 		return nil, &FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: this memory has no embedding", ErrInvalid)}
 	}

@@ -86,6 +86,9 @@ func (st *Store) searchVectors(ctx context.Context, q vector.Query) ([]vector.Hi
 			return nil, err
 		}
 		hits, err := view.Search(ctx, q)
+		if dim := view.Dim(); errors.Is(err, ErrDimension) && dim != 0 {
+			err = st.otherDimension("query Vector", len(q.Vector), dim)
+		}
 		if rerr := view.Release(); err == nil && rerr != nil {
 			err = rerr
 		}

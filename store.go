@@ -38,12 +38,15 @@ type Store struct {
 	token      string
 	flusher    flusher
 	vectors    vectors
+	side       computedIndex
 
 	config struct {
 		mu   sync.Mutex
 		c    *Config
 		info vfs.Info
 		err  error
+
+		model atomic.Uint64 // the entry of the log after which it was read
 	}
 
 	report    OpenReport
@@ -189,7 +192,7 @@ func (st *Store) Close() error {
 		}
 		err = errors.Join(st.flushTouched(ctx), st.flushClosing(ctx))
 	}
-	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.log.Close(), st.state.Close())
+	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.side.close(), st.log.Close(), st.state.Close())
 	if st.cache != nil {
 		st.cache.InvalidateAll()
 		st.cache.StopAllGoroutines()

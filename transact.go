@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -180,6 +181,19 @@ func (tx *Tx) Put(m Memory, conds ...Cond) (Memory, error) {
 }
 
 func (tx *Tx) put(m *Memory, c conditions) { tx.add(op{id: m.ID, memory: m, conds: c}) }
+
+// putEmbedded writes a memory of which nothing changed but the embedding, by the
+// store itself.
+func (tx *Tx) putEmbedded(m *Memory) { tx.add(op{id: m.ID, memory: m, derived: true, conds: conditions{unlimited: true}}) }
+
+// suits holds the transaction to the model that the embedder's vectors are for.
+func (tx *Tx) suits() error {
+	model := tx.st.vectorsBy()
+	if err := tx.st.suits(&model); err != nil {
+		return err
+	}
+	return tx.see(state.ModelKey, model.LSN)
+}
 
 // Delete deletes a memory; ErrNotFound if there is none.
 func (tx *Tx) Delete(id string, conds ...Cond) error {

@@ -25,6 +25,7 @@ type vectors struct {
 	lock ctxMutex // for these
 	view *vector.View
 	upTo wal.LSN // below which the view's overlay has everything since
+	by   uint64  // index.Model.Since of what its vectors are made by
 	of   tables  // of the index that from was found with
 
 	rotten atomic.Bool // a search met damage: they are to be verified, and made anew if need be
@@ -115,7 +116,7 @@ func (st *Store) fillView(ctx context.Context) error {
 	}
 	of := tablesOf(set)
 	_ = set.Release() // the pointers are only compared
-	if v.view == nil || of != v.of || st.reshaped(v.view) {
+	if v.view == nil || of != v.of || st.vectorsBy().Since != v.by || st.reshaped(v.view) {
 		if err := st.openView(ctx); err != nil {
 			return err
 		}
@@ -125,7 +126,8 @@ func (st *Store) fillView(ctx context.Context) error {
 		return nil
 	}
 	list := st.state.Changes(v.upTo, 1<<62)
-	if st.state.From() > v.upTo {
+	model := st.vectorsBy()
+	if st.state.From() > v.upTo || model.Since != v.by {
 		v.of = tables{}
 		return errBehind
 	}
@@ -135,7 +137,7 @@ func (st *Store) fillView(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := overlayVector(v.view, &e); err != nil {
+		if err := st.overlayVector(ctx, v.view, &e, &model); err != nil {
 			return st.vectorFault(err)
 		}
 	}
@@ -145,13 +147,14 @@ func (st *Store) fillView(ctx context.Context) error {
 
 // reshaped says that config.json wants other vectors than a view has.
 func (st *Store) reshaped(view *vector.View) bool {
-	metric, dim := st.vectorShape(view.Set())
+	model := st.vectorsBy()
+	metric, dim := st.vectorShape(view.Set(), &model)
 	return metric != view.Metric() || dim != 0 && view.Dim() != 0 && dim != view.Dim()
 }
 
 // overlayVector tells a view of an entry. A vector that does not fit leaves its
 // memory without one.
-func overlayVector(view *vector.View, e *wal.Entry) error {
+func (st *Store) overlayVector(ctx context.Context, view *vector.View, e *wal.Entry, model *index.Model) error {
 	kind, ok := vectorKind(e.Key[0])
 	if !ok {
 		return nil
@@ -160,14 +163,23 @@ func overlayVector(view *vector.View, e *wal.Entry) error {
 	if err != nil {
 		return fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
-	if e.Delete || rec.Dims() == 0 {
+	if e.Delete || rec.Dims() == 0 && !model.Older(e.LSN, 0) {
 		return view.Delete(kind, e.Key[1:])
 	}
 	number, err := frameNumber(&rec, e.LSN)
 	if err != nil {
 		return err
 	}
-	err = view.Put(kind, e.Key[1:], number, rec.Vector(nil))
+	embedding := rec.Vector(nil)
+	if model.Older(e.LSN, number) {
+		if embedding, err = st.olderVector(ctx, model, st.kindOf(e.Key), e.Key[1:], e.LSN); err != nil {
+			return err
+		}
+		if len(embedding) == 0 {
+			return view.Delete(kind, e.Key[1:])
+		}
+	}
+	err = view.Put(kind, e.Key[1:], number, embedding)
 	if errors.Is(err, vector.ErrDimension) {
 		return nil
 	}
@@ -247,23 +259,27 @@ func (st *Store) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done
 	if why != nil && !st.autoRepair() {
 		return false, errors.Join(why, set.Release())
 	}
+	model := st.vectorsBy()
+	if set.Exists() && set.LSN() <= model.Since {
+		return false, errors.Join(errBehind, set.Release()) // it was changed while they were loaded
+	}
 	from, complete := st.vectorsCover(set, idx)
 	if !complete && !inHeap {
 		return false, set.Release()
 	}
-	metric, dim := st.vectorShape(set)
+	metric, dim := st.vectorShape(set, &model)
 	view, err := vector.NewView(set, metric, dim)
 	if err != nil {
 		return false, errors.Join(st.vectorFault(err), set.Release())
 	}
 	if !complete {
 		from = idx.LSN()
-		if err := st.patchView(ctx, view, idx); err != nil {
+		if err := st.patchView(ctx, view, idx, &model); err != nil {
 			return false, errors.Join(st.vectorFault(err), view.Release())
 		}
 	}
 	err = v.close()
-	v.view, v.upTo, v.of = view, from, tablesOf(idx)
+	v.view, v.upTo, v.of, v.by = view, from, tablesOf(idx), model.Since
 	return true, err
 }
 
@@ -288,6 +304,9 @@ func (st *Store) vectorFault(err error) error {
 // (and why), or nothing when they cannot be read just now.
 func (st *Store) loadVectors(prev *vector.Set) (*vector.Set, error) {
 	set, err := vector.Load(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), prev)
+	if err == nil && set.Exists() && set.LSN() <= st.vectorsBy().Since {
+		return vector.Empty(), set.Release() // they are an older model's
+	}
 	if err == nil {
 		if why := st.strangeVectors(set); why != nil {
 			return vector.Empty(), errors.Join(why, set.Release())
@@ -320,7 +339,8 @@ func (st *Store) strangeVectors(set *vector.Set) error {
 			return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, at)
 		}
 	}
-	if metric, dim := st.vectorShape(set); metric != set.Metric() || dim != set.Dim() {
+	model := st.vectorsBy()
+	if metric, dim := st.vectorShape(set, &model); metric != set.Metric() || dim != set.Dim() {
 		return fmt.Errorf("%s has %d dimensions, %v, and %s wants %d, %v", vector.BaseMapping, set.Dim(), set.Metric(), configName, dim, metric)
 	}
 	return nil
@@ -328,7 +348,7 @@ func (st *Store) strangeVectors(set *vector.Set) error {
 
 // vectorShape is the metric and the dimension that the store's vectors are to
 // have; 0 where no vector has said so yet.
-func (st *Store) vectorShape(set *vector.Set) (vector.Metric, int) {
+func (st *Store) vectorShape(set *vector.Set, model *index.Model) (vector.Metric, int) {
 	st.config.mu.Lock()
 	c := st.config.c.vectors()
 	st.config.mu.Unlock()
@@ -336,15 +356,18 @@ func (st *Store) vectorShape(set *vector.Set) (vector.Metric, int) {
 	if err != nil || c.Metric == "" && set.Exists() {
 		metric = set.Metric()
 	}
-	if c.Dimension != 0 {
-		return metric, c.Dimension
+	if d := decidedDimension(model, c.Dimension); d != 0 {
+		return metric, d
 	}
 	return metric, set.Dim()
 }
 
-// vectorModel is what is recorded with the vectors: what config.json says, else
+// vectorModel is what is recorded with the vectors: what a switch or config.json says, else
 // the embedder of this process, else what was recorded before.
 func (st *Store) vectorModel(set *vector.Set) string {
+	if by := st.state.Model(); by.Name != "" {
+		return by.Name
+	}
 	st.config.mu.Lock()
 	model := st.config.c.vectors().Model
 	st.config.mu.Unlock()

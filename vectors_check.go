@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -49,10 +50,10 @@ func (st *Store) CheckVectors(ctx context.Context) (VectorReport, error) {
 	}
 	defer func() { _ = view.Release() }()
 	r.Vectors, r.Composites, r.Dimension = view.Count(vector.Memories), view.Count(vector.Assemblies), view.Dim()
-	c := vectorChecker{st: st, ctx: ctx, view: view, r: &r}
+	c := vectorChecker{st: st, ctx: ctx, view: view, r: &r, model: st.vectorsBy()}
 	for m, err := range st.Memories(ctx) {
 		if err = c.unread(err); err == nil {
-			err = c.one(vector.Memories, m.ID, m.Embedding)
+			err = c.one(vector.Memories, m.ID, m.Version, m.Embedding)
 		}
 		if err != nil {
 			return r, err
@@ -60,7 +61,7 @@ func (st *Store) CheckVectors(ctx context.Context) (VectorReport, error) {
 	}
 	for a, err := range st.Assemblies().All(ctx) {
 		if err = c.unread(err); err == nil {
-			err = c.one(vector.Assemblies, a.ID, a.CompositeEmbedding)
+			err = c.one(vector.Assemblies, a.ID, a.Version, a.CompositeEmbedding)
 		}
 		if err != nil {
 			return r, err
@@ -77,6 +78,7 @@ type vectorChecker struct {
 	ctx       context.Context
 	view      *vector.View
 	r         *VectorReport
+	model     index.Model
 	row, want []byte
 	rows      [2]int64
 }
@@ -97,9 +99,13 @@ func vectorName(kind vector.Kind, id string) string {
 	return id
 }
 
-func (c *vectorChecker) one(kind vector.Kind, id string, embedding []float32) error {
+func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []float32) error {
 	if id == "" {
 		return nil // it could not be read
+	}
+	embedding, err := c.st.embeddingNow(c.ctx, &c.model, c.st.kinds[kind], id, at, embedding)
+	if err != nil {
+		return err
 	}
 	r, name := c.r, vectorName(kind, id)
 	row, _, has, err := c.view.Row(c.row[:0], kind, id)

@@ -18,6 +18,8 @@ type VectorDrift struct {
 	Stale   int64 // another vector than the embedding's
 	Ghosts  int64 // a vector without an embedding
 	Misfits int64 // embeddings of another dimension, which have no vector
+	Older   int64 // documents with an embedding by the model before: a re-embedding is rewriting them
+	Without int64 // memories without an embedding, be it that it is pending or that there is no content
 	Unknown int64 // lines from before there were vectors: only their documents know
 	Pending int64 // what changed since the index was written; a search sees it all the same
 }
@@ -59,6 +61,7 @@ func (st *Store) VectorDrift(ctx context.Context) (VectorDrift, error) {
 }
 
 func (st *Store) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, set *vector.Set, d *VectorDrift) error {
+	model := st.state.ModelBefore(idx.LSN())
 	right := int64(0) // keys of the set that have an embedding
 	for it, err := range idx.Range(kindSection(kind), index.Span{}) {
 		if err == nil {
@@ -68,7 +71,10 @@ func (st *Store) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, 
 			return err
 		}
 		dims := lineDimension(it.Value)
-		if dims == 0 {
+		if dims == 0 && kind == vector.Memories {
+			d.Without++
+		}
+		if dims == 0 && !model.Switching() {
 			continue
 		}
 		line, err := index.ParseLine(it.Value)
@@ -83,6 +89,12 @@ func (st *Store) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, 
 			right++
 		}
 		switch {
+		case model.Older(line.Version, vectorNumber(&line)):
+			d.Older++
+		case dims == 0:
+			if has != 0 {
+				right-- // a ghost
+			}
 		case has == 0 && dims == index.UnknownDimension:
 			d.Unknown++
 		case has == 0 && set.Exists() && dims != set.Dim():

@@ -23,10 +23,17 @@ type looked struct {
 // vector has decided it yet, the first of them does, on condition that nothing was
 // committed since listed: so two processes cannot decide two. listed is 0 where
 // there is nothing to be held to.
-func (st *Store) fitVectors(ctx context.Context, ops []op) (listed wal.LSN, err error) {
+func (st *Store) fitVectors(ctx context.Context, ops []op, model *index.Model) (listed wal.LSN, err error) {
 	dim := -1
 	for i := range ops {
 		m := ops[i].memory
+		if m != nil && ops[i].made && st.suits(model) != nil {
+			setEmbedding(m, nil) // the model was changed while the embedder was asked
+			ops[i].made, ops[i].waits = false, true
+		}
+		if err := st.renew(ctx, &ops[i], model); err != nil {
+			return 0, err
+		}
 		if m == nil || len(m.Embedding) == 0 {
 			continue
 		}
@@ -69,7 +76,7 @@ func (st *Store) fitVector(ctx context.Context, o *op, dim int) error {
 	}
 	n := len(m.Embedding)
 	if !st.o.VectorFit {
-		return &FieldError{Field: "embedding", Value: fmt.Sprintf("of %d dimensions", n), Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: ErrDimension}
+		return st.otherDimension("embedding", n, dim)
 	}
 	fitted := make([]float32, dim)
 	copy(fitted, m.Embedding)
@@ -83,13 +90,29 @@ func (st *Store) fitVector(ctx context.Context, o *op, dim int) error {
 	return nil
 }
 
+// otherDimension refuses a vector of another dimension than the store's, and says
+// what is going on where the store's model is being changed.
+func (st *Store) otherDimension(field string, got, dim int) error {
+	err := error(&FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got), Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: ErrDimension})
+	model := st.vectorsBy()
+	if model.Next == "" && !model.Switching() {
+		return err
+	}
+	e := &ModelError{Model: model.Name, Dimension: dim, Got: got, Next: model.Next, Err: err}
+	if model.Switching() {
+		e.Since = model.Since
+	}
+	return e
+}
+
 // dimension is the store's, 0 while no vector has decided it, and then up to where
 // that is so.
 func (st *Store) dimension(ctx context.Context) (int, wal.LSN, error) {
+	model := st.vectorsBy()
 	st.config.mu.Lock()
 	d := st.config.c.vectors().Dimension
 	st.config.mu.Unlock()
-	if d != 0 {
+	if d = decidedDimension(&model, d); d != 0 {
 		return d, 0, nil
 	}
 	v := &st.vectors
@@ -113,6 +136,14 @@ func (st *Store) dimension(ctx context.Context) (int, wal.LSN, error) {
 		_ = st.refresh()
 	}
 	return 0, 0, fmt.Errorf("looking for the store's dimension: %w", errBehind)
+}
+
+// decidedDimension is what a switch of the model or, later, config.json has decided.
+func decidedDimension(model *index.Model, config int) int {
+	if model.Since != 0 && (model.Switching() || config == 0) {
+		return model.Dimension
+	}
+	return config
 }
 
 // findDimension looks for the dimension: once for each index, and as long as that

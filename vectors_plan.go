@@ -19,6 +19,7 @@ type vectorPlan struct {
 	ctx   context.Context
 	idx   *index.Set
 	set   *vector.Set
+	model index.Model
 	dim   int // of those to write; others are left out
 	edits [2][]vector.Edit
 	dims  dimensions // of the lines that were looked at
@@ -83,7 +84,7 @@ func kindSection(kind vector.Kind) int {
 // edit is what a change means for the vectors.
 func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	e := vector.Edit{Key: c.ID, Handle: c.Version}
-	if c.Deleted || lineDimension(c.Finished) == 0 {
+	if c.Deleted || lineDimension(c.Finished) == 0 && !p.model.Older(c.Version, 0) {
 		return e, nil
 	}
 	line, dims := c.Finished, lineDimension(c.Finished)
@@ -96,7 +97,7 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 		if err != nil {
 			return e, err
 		}
-		if dims = len(v); dims == 0 {
+		if dims = len(v); dims == 0 && !p.model.Older(c.Version, 0) {
 			return e, nil
 		}
 		if p.line, err = finishedLine(p.line[:0], &entry); err != nil {
@@ -108,8 +109,9 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	if err != nil {
 		return e, fmt.Errorf("the line of %s: %w", quote(c.ID), err)
 	}
-	e.ID = vectorNumber(&entry)
-	p.dims.add(dims, e.ID, c.Version)
+	if e.ID = vectorNumber(&entry); dims != 0 {
+		p.dims.add(dims, e.ID, c.Version)
+	}
 	return e, nil
 }
 
@@ -124,7 +126,7 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 			return err
 		}
 		dims := lineDimension(it.Value)
-		if dims == 0 || changed[string(it.Key)] {
+		if dims == 0 && !p.model.Switching() || changed[string(it.Key)] {
 			continue
 		}
 		line, err := index.ParseLine(it.Value)
@@ -132,7 +134,11 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 			return fmt.Errorf("the line of %s: %w", quote(string(it.Key)), err)
 		}
 		e := vector.Edit{Key: string(it.Key), ID: vectorNumber(&line), Handle: line.Version}
-		p.dims.add(dims, e.ID, line.Version)
+		if dims != 0 {
+			p.dims.add(dims, e.ID, line.Version)
+		} else if !p.model.Older(line.Version, 0) {
+			continue
+		}
 		has, err := p.set.ID(kind, e.Key)
 		if err != nil {
 			return err
@@ -151,6 +157,12 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 		var err error
 		if p.line, ok, err = p.idx.Get(p.line[:0], kindSection(kind), key); err != nil {
 			return err
+		}
+		if ok && lineDimension(p.line) == 0 && p.model.Switching() {
+			line, err := index.ParseLine(p.line)
+			if err != nil || p.model.Older(line.Version, 0) {
+				return err
+			}
 		}
 		if !ok || lineDimension(p.line) == 0 {
 			add(vector.Edit{Key: key})
@@ -212,6 +224,10 @@ func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]f
 // read reads the vector of a version: in its frame while the log must have it,
 // else in the document. None, where it is nowhere any more.
 func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, error) {
+	if p.model.Older(e.Handle, e.ID) {
+		v, err := p.st.olderVector(p.ctx, &p.model, p.st.kindIn(kindSection(kind)), e.Key, e.Handle)
+		return append(dst, v...), err
+	}
 	if e.Handle >= p.idx.LSN() {
 		entry, err := p.st.log.ReadAt(p.ctx, e.Handle)
 		if err != nil {
@@ -250,8 +266,8 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 }
 
 // patchView tells a view of all that its set lacks, where nothing may be written.
-func (st *Store) patchView(ctx context.Context, view *vector.View, idx *index.Set) error {
-	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: view.Set(), dims: dimensions{}}
+func (st *Store) patchView(ctx context.Context, view *vector.View, idx *index.Set, model *index.Model) error {
+	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: view.Set(), model: *model, dims: dimensions{}}
 	for kind := range p.edits {
 		if err := p.compare(vector.Kind(kind), nil); err != nil {
 			return err

@@ -99,7 +99,7 @@ func (st *Store) mergeVectors(ctx context.Context) error {
 // writeVectors makes the vectors complete as of a mark, by writing no more than
 // has changed, and returns the LSN of those that are, and their dimension.
 func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
-	if at, _, known := index.Vectors(idx); known && at == 0 && !always && !st.vectors.rotten.Load() && !anyVector(list) {
+	if at, _, known := index.Vectors(idx); known && at == 0 && !always && !st.vectors.rotten.Load() && !anyVector(list) && !st.switching() {
 		return 0, 0, nil // there is none, and none came
 	}
 	set, why := st.loadVectors(nil)
@@ -132,11 +132,14 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 	if why != nil {
 		set = vector.Empty()
 	}
-	began := st.o.Clock()
+	began, model := st.o.Clock(), st.vectorsBy()
+	if set.Exists() && set.LSN() <= model.Since {
+		set = vector.Empty() // it was changed since they were loaded
+	}
 	_, complete := st.vectorsCover(set, idx)
 	complete = complete && why == nil
-	if set.LSN() > to.LSN { // a search made them complete, and the round takes a part only
-		if complete {
+	if set.LSN() > to.LSN || model.Since >= to.LSN { // a search made them complete, and the round takes a part only; or what makes them has changed since
+		if complete && set.LSN() > to.LSN {
 			return set.LSN(), set.Dim(), nil
 		}
 		var err error
@@ -145,11 +148,11 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 			return 0, 0, err
 		}
 	}
-	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: set}
+	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: set, model: model}
 	if err := p.collect(list, complete); err != nil {
 		return 0, 0, err
 	}
-	metric, dim := st.vectorShape(set)
+	metric, dim := st.vectorShape(set, &model)
 	if p.dim = dim; dim == 0 {
 		var err error
 		if p.dim, err = p.decide(); err != nil {

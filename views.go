@@ -268,6 +268,6 @@ func (st *Store) stands() bool {
 func (st *Store) target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
 		FS: st.fs, Dir: st.dir, Temp: filepath.Join(st.dir, "tmp", "index."+st.token), Perm: st.o.FileMode,
-		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: st.o.Clock(),
+		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: st.o.Clock(), Model: st.state.ModelBefore(at.LSN),
 	}
 }

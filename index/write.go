@@ -32,6 +32,8 @@ type Target struct {
 	Dimension    int
 	VectorsKnown bool
 
+	Model Model // as of LSN
+
 	// Ready is called before what was written takes its place: the files that it
 	// names have to be durable by then. May be nil.
 	Ready func() error
@@ -92,6 +94,11 @@ func (to *Target) extra(p *pairs) []byte {
 	if to.VectorsKnown {
 		x = fmt.Appendf(x, `,"vectors":%d,"dimension":%d`, to.Vectors, to.Dimension)
 	}
+	if to.Model.LSN != 0 {
+		if b, err := json.Marshal(to.Model); err == nil {
+			x = append(append(x, `,"model":`...), b...)
+		}
+	}
 	if p.known {
 		x = fmt.Appendf(x, `,"memory_bytes":%d`, p.bytes)
 	}
@@ -104,6 +111,7 @@ type extra struct {
 	Vectors   *uint64 `json:"vectors"`
 	Dimension int     `json:"dimension"`
 	Bytes     *int64  `json:"memory_bytes"`
+	Model     *Model  `json:"model"`
 }
 
 // extraOf is that of the newest file of a set.

@@ -41,6 +41,9 @@ type PrepareOptions struct {
 	// elsewhere. It counts unless the embedding is that of the version before;
 	// 0: the id will be the version of this write.
 	VectorID int64
+	// KeepUpdated leaves UpdatedAt as m has it: what changes is what the store
+	// derives, not what somebody said.
+	KeepUpdated bool
 }
 
 // Prepare completes m and gives what the log is to carry: the document and the
@@ -48,7 +51,7 @@ type PrepareOptions struct {
 //
 //	ID          a UUIDv7 if there is none
 //	CreatedAt   old's; else m's; else now
-//	UpdatedAt   now
+//	UpdatedAt   now; m's with KeepUpdated
 //	Timestamp   now if there is none
 //
 // now counts in whole microseconds; all times become UTC. Nothing is kept of m,
@@ -65,7 +68,9 @@ func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc,
 	} else if err := docfile.CheckID(memberID, n.ID, lim.IDBytes); err != nil {
 		return nil, nil, err
 	}
-	n.UpdatedAt = now
+	if !opts.KeepUpdated || n.UpdatedAt.IsZero() {
+		n.UpdatedAt = now
+	}
 	if old != nil && !old.CreatedAt.IsZero() {
 		n.CreatedAt = old.CreatedAt
 	} else if n.CreatedAt.IsZero() {
@@ -119,6 +124,28 @@ func (m *Memory) unchanged(old *Previous, kept bool) bool {
 	}
 	raw, ok := text.Get(memberEmbedding)
 	return ok && docfile.EqualFloats(raw, m.Embedding)
+}
+
+// KeepsEmbedding says that m was decoded, and has the embedding that it was
+// decoded with.
+func (m *Memory) KeepsEmbedding() bool {
+	if m.source == nil {
+		return false
+	}
+	raw, ok := m.source.Get(memberEmbedding)
+	if !ok {
+		return len(m.Embedding) == 0
+	}
+	return docfile.EqualFloats(raw, m.Embedding)
+}
+
+// Reworded says that m was decoded, with another content than it has now.
+func (m *Memory) Reworded() bool {
+	if m.source == nil {
+		return false
+	}
+	raw, ok := m.source.Get(memberContent)
+	return ok && !docfile.EqualString(raw, m.Content)
 }
 
 // checkSession refuses a session that the index could not file.

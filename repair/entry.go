@@ -33,7 +33,7 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 		return nil
 	}
 	r.v.sum.Entries++
-	if r.asIndexed(e) {
+	if e.Kind == record.KindModel || r.asIndexed(e) {
 		return nil
 	}
 	line, err := index.Entry{}, error(nil)

@@ -156,5 +156,6 @@ const (
 	nextRepair  = "memctl repair"
 	nextRebuild = "memctl rebuild-index"
 	nextFlush   = "memctl flush"
+	nextReindex = "memctl reindex"
 	nextMembers = "memctl repair --missing-members"
 )

@@ -207,7 +207,7 @@ func (s *vectors) recent(hash [32]byte, c *content) []Finding {
 		}
 	})
 	found := []*Finding{s.missing(c)}
-	if whole && counted {
+	if whole && counted && !v.s.State.Model().Switching() { // else what counts of a member need not be its embedding
 		found = append(found, compareComposite(c, want))
 	}
 	if err := v.s.Sight(v.ctx); err != nil {

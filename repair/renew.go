@@ -390,7 +390,7 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 	}
 	_, err := index.WriteBase(set, index.Target{
 		FS: r.o.FS, Dir: r.dir, Temp: r.path("tmp", "index.repair"), Perm: r.o.fileMode(),
-		Store: uuid.UUID(n.log.UUID()).String(), LSN: mark.LSN, Chain: mark.Sum, Now: r.o.Clock(),
+		Store: uuid.UUID(n.log.UUID()).String(), LSN: mark.LSN, Chain: mark.Sum, Now: r.o.Clock(), Model: index.ModelOf(set),
 	}, ch)
 	return err
 }

@@ -70,6 +70,7 @@ type vectors struct {
 	v     *verify
 	idx   *index.Set
 	swaps uint64      // of the state when it had this index
+	model index.Model // as of the index
 	set   *vector.Set // nil: not to be compared with
 	// exact: the index says that these are complete as of it. Else they are ahead of
 	// it, or nobody knows, and what the overlay has is not judged.
@@ -87,6 +88,7 @@ func (v *verify) vectorsNow(was *vectors) (*vectors, error) {
 		if s.idx == nil {
 			return nil, errs.ErrClosed
 		}
+		s.model = v.s.State.ModelBefore(s.idx.LSN())
 		if was != nil {
 			s.embedded.Store(was.embedded.Load())
 			s.lacking.Store(was.lacking.Load())
@@ -133,11 +135,20 @@ func (s *vectors) release() error {
 	return err
 }
 
+// changing says that the documents as of the index are not all by the model that
+// the vectors are of, or that these may be ahead of it by a change of the model.
+func (s *vectors) changing() bool {
+	return s.model.Switching() || s.v.s.State.Model().Since >= s.idx.LSN()
+}
+
 // judged says whether what the vectors have of a document can be compared with its
 // line: it may have changed since the index, and the vectors be ahead of it.
 func (s *vectors) judged(k *kind, id string) bool {
 	if s.set == nil || s.behind != 0 {
 		return false
+	}
+	if s.changing() {
+		return false // what counts is in part what a re-embedding has computed
 	}
 	if s.exact {
 		return true
@@ -258,6 +269,12 @@ func (s *vectors) completeness() error {
 	switch {
 	case s.set == nil || s.embedded.Load() == 0:
 		return nil
+	case s.changing():
+		f.Kind, f.Severity, f.Stake = VectorsPending, Info, "nothing: until a re-embedding has ended, vectors and documents are not compared"
+		f.Err = errors.New("the model was changed, and as of the index documents by the one before are left")
+		if f.Next = nextFlush; s.v.s.State.Model().Switching() {
+			f.Next = nextReindex
+		}
 	case s.behind != 0 && !s.set.Exists():
 		f.Err = fmt.Errorf("there are no vectors; the index was written with those of %d", s.behind)
 	case s.behind != 0:

@@ -19,13 +19,19 @@ func (a *app) reindexCommand() *cobra.Command {
 		Use:   "reindex",
 		Short: "Make all embeddings anew",
 		Long: `Make the embedding of every memory that has a text anew, with the service that
-VARVE_EMBED_URL and VARVE_EMBED_MODEL name, as after a change of the model. The old
-embeddings serve until all new ones are there. When it is interrupted, the next run with
-the same model goes on where this one was. With --missing only memories that have none
-get one.
+VARVE_EMBED_URL and VARVE_EMBED_MODEL name, as after a change of the model, also to one
+of another dimension. With --missing only memories that have none get one.
 
-The model must have as many dimensions as the one before. End processes that still write
-with the old one first.`,
+First all embeddings are computed, beside the store. Until all of them are there the old
+ones serve; what other processes put meanwhile with the new model is stored without one
+and gets it with the rest. Then the store changes its model in one step, for all
+processes: every search finds by the new embeddings, never by a mixture. Then the memories
+are rewritten; their updated_at stays. Processes that still ask the old model leave their
+memories without an embedding from the step on: end them, or give them the new model.
+
+When it is interrupted, killed too, the next run with the same model goes on where this
+one was. Memories without a text keep their embedding; if it has another dimension they
+are not found by it any more.`,
 		Example: "  memctl reindex\n  memctl reindex --model nomic-embed-text\n  memctl reindex --missing",
 		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {

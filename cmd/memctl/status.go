@@ -60,6 +60,10 @@ type vectors struct {
 	Drift     *int64 `json:"drift"`   // vectors that are missing, stale or too much as of the index; null: too many to count here
 	Misfits   int64  `json:"misfits"` // embeddings of another dimension, which have none
 	Pending   int64  `json:"pending"` // what changed since the index was written
+	Without   int64  `json:"without"` // memories that have no embedding, as of the index
+	Model     string `json:"model,omitempty"`
+	Next      string `json:"next_model,omitempty"` // a reindex by it has begun, and is not there yet
+	Older     int64  `json:"older,omitempty"`      // documents that it has not rewritten yet
 }
 
 // mostCounted is how many vectors status compares with the index: it is to answer
@@ -67,7 +71,7 @@ type vectors struct {
 const mostCounted = 100_000
 
 func vectorsOf(ctx context.Context, st *varve.Store, n *varve.Stats) (*vectors, error) {
-	v := &vectors{Count: n.Vectors, Dimension: n.Dimension, Metric: n.Metric, Bytes: n.VectorBytes}
+	v := &vectors{Count: n.Vectors, Dimension: n.Dimension, Metric: n.Metric, Bytes: n.VectorBytes, Model: n.Model, Next: n.NextModel}
 	if n.Memories+n.Assemblies > mostCounted {
 		return v, nil
 	}
@@ -76,7 +80,7 @@ func vectorsOf(ctx context.Context, st *varve.Store, n *varve.Stats) (*vectors, 
 		return nil, err
 	}
 	drift := d.Missing + d.Stale + d.Ghosts
-	v.Drift, v.Misfits, v.Pending = &drift, d.Misfits, d.Pending
+	v.Drift, v.Misfits, v.Pending, v.Without, v.Older = &drift, d.Misfits, d.Pending, d.Without, d.Older
 	return v, nil
 }
 
@@ -87,6 +91,18 @@ func (v *vectors) String() string {
 	s := "none"
 	if v.Dimension != 0 {
 		s = fmt.Sprintf("%d of %d dimensions (%s), %s", v.Count, v.Dimension, v.Metric, size(v.Bytes))
+	}
+	if v.Model != "" {
+		s += ", by " + v.Model
+	}
+	if v.Without != 0 && v.Model != "" {
+		s += fmt.Sprintf("; %d memories without", v.Without)
+	}
+	if v.Next != "" {
+		s += fmt.Sprintf("; a reindex by %s is not complete: memctl reindex goes on", v.Next)
+	}
+	if v.Older != 0 {
+		s += fmt.Sprintf("; %d documents by the model before are to be rewritten: memctl reindex goes on", v.Older)
 	}
 	if v.Drift != nil && *v.Drift != 0 {
 		s += fmt.Sprintf("; %d not as the index has them: the next flush or search makes that good", *v.Drift)

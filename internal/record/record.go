@@ -13,6 +13,7 @@ import (
 const (
 	KindPut    = 16
 	KindDelete = 17
+	KindModel  = 18 // what makes the vectors: see internal/state
 )
 
 // Key namespaces: the first byte of a key in the log.
@@ -20,6 +21,7 @@ const (
 	Memory   = 'm'
 	Assembly = 'a'
 	Working  = 'w'
+	Model    = 'v' // of the vectors: the key is this byte alone, see internal/state
 )
 
 // Record is what one entry tells.

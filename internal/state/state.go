@@ -31,6 +31,7 @@ type State struct {
 	// It is set before Begin, and must be quick.
 	Worked func(scope string, at uint64)
 	puts   puts
+	models  models
 }
 
 // Place is where the newest version of a key is.
@@ -59,6 +60,7 @@ func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.swaps.Add(1) // before the overlay is empty: see Work
 	s.overlay.Store(index.NewOverlay())
 	s.members.begin(set)
+	s.models.begin(set)
 	s.puts.begin(s.swaps.Add(1))
 	return err
 }
@@ -101,6 +103,13 @@ func (s *State) Apply(entries []wal.Entry) error {
 			s.work(e)
 			continue
 		}
+		if kind == record.Model {
+			if err := s.models.apply(e.LSN, v.Line); err != nil {
+				return fmt.Errorf("entry %d: %w", e.LSN, err)
+			}
+			s.applied = e.LSN
+			continue
+		}
 		created := v.Created
 		if s.inexact {
 			if created, err = s.creates(kind, e.Key[1:]); err != nil {
@@ -141,6 +150,8 @@ func (s *State) Current(key string) (wal.LSN, error) {
 		return s.Work(key[1:]), nil
 	case Puts:
 		return s.puts.newest[slotOfKey(key)].Load(), nil
+	case record.Model:
+		return s.Model().LSN, nil
 	}
 	p, err := s.Find(key[0], key[1:])
 	if errors.Is(err, errs.ErrNotFound) {
@@ -228,6 +239,8 @@ func (s *State) Unchanged(p wal.Precondition) bool {
 		return s.MembersHint() == p.Hint
 	case Puts:
 		return false // Current does not have to look
+	case record.Model:
+		return false // it costs nothing to ask
 	}
 	return !s.Changed(p.Key[0], p.Key[1:], p.LSN, p.Hint-1)
 }
@@ -275,6 +288,7 @@ func (s *State) Swap(set *index.Set) error {
 	err := s.sets.Swap(set)
 	s.swaps.Add(1)
 	s.members.swap(set)
+	s.models.swap(set)
 	s.members.mu.Unlock()
 	s.overlay.Load().DropBelow(set.LSN())
 	return err

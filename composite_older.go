@@ -1,0 +1,53 @@
+package varve
+
+import (
+	"context"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/index"
+)
+
+// olderComposite is the composite that counts for an assembly which was composed
+// under an older model: that of the vectors which count for its members. One that
+// no member has given is somebody's own.
+func (st *Store) olderComposite(ctx context.Context, model *index.Model, p *parsed) ([]float32, error) {
+	counted := false
+	var failed error
+	composite, _ := assembly.Composite(model.Dimension, func(yield func([]float32) bool) {
+		for _, id := range p.members {
+			v, own, err := st.countingVector(ctx, model, id)
+			if failed = err; err != nil {
+				return
+			}
+			counted = counted || own || len(v) > 0
+			if !yield(v) {
+				return
+			}
+		}
+	})
+	switch {
+	case failed != nil:
+		return nil, failed
+	case counted:
+		return composite, nil
+	case len(p.vector) == model.Dimension:
+		return p.vector, nil
+	}
+	return nil, nil
+}
+
+// countingVector is the vector that counts for the newest version of a memory; had
+// says that its document has one, whatever it is.
+func (st *Store) countingVector(ctx context.Context, model *index.Model, id string) (v []float32, had bool, err error) {
+	j := st.joint(ctx)
+	j.load = st.settled
+	own, known, err := j.stored(id)
+	if err != nil {
+		return nil, false, err
+	}
+	v, older, err := st.newestVector(ctx, model, id)
+	if err != nil || older {
+		return v, known && len(own) > 0, err
+	}
+	return own, len(own) > 0, nil
+}

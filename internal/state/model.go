@@ -1,0 +1,96 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/index"
+)
+
+// What makes the store's vectors is told by entries of one key, of no document.
+// So the log orders a change of the model among the writes that bring vectors, and
+// each of these names, as a precondition, the entry that it was prepared under: no
+// vector of one model is ever committed behind the switch to another. The line of
+// such an entry is a Change.
+
+// ModelKey is their key.
+const ModelKey = "v"
+
+// Change is what an entry says of the model.
+type Change struct {
+	Name      string `json:"name,omitempty"`
+	Dimension int    `json:"dim,omitempty"`
+	Since     uint64 `json:"since,omitempty"`
+	Switch    bool   `json:"switch,omitempty"` // Since is this entry
+	Done      bool   `json:"done,omitempty"`
+	Next      string `json:"next,omitempty"`
+}
+
+// models are what the set says and the entries behind it, ascending.
+type models struct{ list atomic.Pointer[[]index.Model] }
+
+func (m *models) get() []index.Model {
+	if p := m.list.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+func (m *models) begin(set *index.Set) {
+	list := []index.Model{index.ModelOf(set)}
+	m.list.Store(&list)
+}
+
+// swap forgets what a newer set tells as well.
+func (m *models) swap(set *index.Set) {
+	now := index.ModelOf(set)
+	list := []index.Model{now}
+	for _, o := range m.get() {
+		if o.LSN > now.LSN {
+			list = append(list, o)
+		}
+	}
+	m.list.Store(&list)
+}
+
+func (m *models) apply(at uint64, line []byte) error {
+	now, err := ModelIn(at, line)
+	if err != nil {
+		return err
+	}
+	list := append(slices.Clone(m.get()), now)
+	m.list.Store(&list)
+	return nil
+}
+
+// ModelIn is what the line of such an entry at a position says.
+func ModelIn(at uint64, line []byte) (index.Model, error) {
+	var c Change
+	if err := json.Unmarshal(line, &c); err != nil {
+		return index.Model{}, fmt.Errorf("the model of the vectors: %w", err)
+	}
+	if c.Switch {
+		c.Since = at
+	}
+	return index.Model{LSN: at, Name: c.Name, Dimension: c.Dimension, Since: c.Since, Done: c.Done, Next: c.Next}, nil
+}
+
+// Model is what makes the vectors, as of the applied position.
+func (s *State) Model() index.Model {
+	if list := s.models.get(); len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return index.Model{}
+}
+
+// ModelBefore is what made them as of a position that the current set does not lie behind.
+func (s *State) ModelBefore(at uint64) index.Model {
+	for _, m := range slices.Backward(s.models.get()) {
+		if m.LSN < at {
+			return m
+		}
+	}
+	return index.Model{}
+}

@@ -1,0 +1,92 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// computedOld is what is being overwritten.
+const computedOld = "reembed.old"
+
+// purgeComputed takes memories out of what a re-embedding has computed; flush.lock is
+// held. Before the switch the run begins again; behind it searches live on the file, so
+// that a copy without them takes its place.
+func (st *Store) purgeComputed(ctx context.Context, ids []string) error {
+	if model := st.vectorsBy(); !model.Switching() {
+		return st.dropComputed()
+	}
+	path, old := st.computedPath(computedName), st.computedPath(computedOld)
+	if err := vfs.Wipe(st.fs, old); err != nil { // of a purge that was killed
+		return st.ioError("overwriting", old, err)
+	}
+	f, err := st.fs.OpenFile(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return st.ioError("opening", path, err)
+	}
+	temp, err := st.scratch(computedName)
+	if err == nil {
+		err = st.copyComputed(ctx, f, temp, ids)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return st.ioError("rewriting", path, err)
+	}
+	// The old one keeps a name until its bytes are gone.
+	if err := st.fs.Link(path, old); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return st.ioError("linking", path, err)
+	}
+	err = st.fs.Rename(temp, path)
+	if err == nil {
+		err = st.fs.SyncDir(filepath.Dir(path))
+	}
+	if err == nil {
+		err = vfs.Wipe(st.fs, old)
+	}
+	return errors.Join(st.ioError("replacing", path, err), st.side.close())
+}
+
+// copyComputed copies what is whole, but for some memories.
+func (st *Store) copyComputed(ctx context.Context, from vfs.File, temp string, without []string) error {
+	to, err := st.fs.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, st.o.FileMode)
+	if err != nil {
+		return err
+	}
+	in, out := &computed{f: from}, &computed{f: to}
+	var batch [][]byte
+	size := 0
+	flush := func() error {
+		list := batch
+		batch, size = batch[:0], 0
+		if len(list) == 0 {
+			return nil
+		}
+		return out.append(list)
+	}
+	_, err = in.records(math.MaxInt64, func(p []byte) error {
+		var v computedVector
+		if p[0] == 'v' && v.parse(p) == nil && slices.Contains(without, v.id) {
+			return nil
+		}
+		batch = append(batch, slices.Clone(p))
+		if size += len(p); size < 1<<20 {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	return errors.Join(err, to.Close())
+}

@@ -1,0 +1,243 @@
+package varve
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+// reembed is one call of Reembed: it computes (compute), sees to what has changed
+// meanwhile and changes the model (reembed_switch.go), and rewrites the documents
+// (reembed_write.go).
+type reembed struct {
+	st     *Store
+	o      ReembedOptions
+	file   *computed
+	report ReembedReport
+}
+
+func (r *reembed) tell() {
+	if r.o.Progress != nil {
+		r.o.Progress(r.report)
+	}
+}
+
+func (r *reembed) run(ctx context.Context) (err error) {
+	st := r.st
+	if r.report.Total, err = st.Count(ctx); err != nil {
+		return err
+	}
+	if model := st.vectorsBy(); model.Switching() {
+		done, err := r.goOn(ctx, model)
+		if err != nil || done {
+			return err
+		}
+	}
+	if err := r.announce(ctx); err != nil {
+		return err
+	}
+	defer r.hold(false)
+	for try := range purgeTries {
+		if err = r.compute(ctx, r.o.Anew && try == 0); !errors.Is(err, errPurged) {
+			break
+		}
+	}
+	defer func() {
+		if r.file != nil {
+			err = errors.Join(err, r.file.f.Close())
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	r.hold(false)
+	return r.finish(ctx)
+}
+
+// purgeTries is how often a run begins again because a purge removed what it had.
+const purgeTries = 3
+
+// compute makes all vectors, and changes the model to theirs.
+func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
+	st := r.st
+	if r.file != nil {
+		_ = r.file.f.Close() // what was in it is overwritten
+	}
+	if r.file, err = st.openComputed(st.o.EmbedModel, anew); err != nil {
+		return err
+	}
+	r.report.Resumed, r.report.Computed, r.report.Changed = r.file.count, 0, 0
+	r.tell()
+	if err := r.computeAll(ctx); err != nil {
+		return err
+	}
+	if err := r.standing(ctx, func() error { return nil }); err != nil {
+		return err
+	}
+	if err := r.file.end(); err != nil {
+		return st.ioError("writing", st.computedPath(computedName), err)
+	}
+	return r.change(ctx)
+}
+
+// hold keeps this process's embedder from what is put, while its model is not the
+// store's.
+func (r *reembed) hold(held bool) {
+	e := &r.st.embedding
+	e.mu.Lock()
+	was := e.held
+	if e.held = held; was && !held {
+		e.err = nil // the wait of the background ends
+	}
+	e.mu.Unlock()
+	if was && !held {
+		r.st.kickEmbedding()
+	}
+}
+
+// announce tells every process by which model the next vectors will be, so that
+// nobody puts such among those that serve.
+func (r *reembed) announce(ctx context.Context) error {
+	st, name := r.st, r.st.o.EmbedModel
+	for range findTries {
+		m := st.vectorsBy()
+		if name != "" && m.Name == name {
+			return nil // what this one makes is like the vectors that serve
+		}
+		r.hold(true)
+		if name == "" || m.Next == name {
+			return nil
+		}
+		c := changeOfModel(&m)
+		c.Next = name
+		if err := st.setModel(ctx, m, c, 0); !errors.Is(err, ErrConflict) {
+			return err
+		}
+		if err := st.sight(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: the model is changed by others all the time", ErrConflict)
+}
+
+// changeOfModel is what a model's entry says, to be changed.
+func changeOfModel(m *index.Model) state.Change {
+	return state.Change{Name: m.Name, Dimension: m.Dimension, Since: m.Since, Done: m.Done, Next: m.Next}
+}
+
+// computeAll makes the vectors of what is listed behind the last one that is there.
+func (r *reembed) computeAll(ctx context.Context) error {
+	st := r.st
+	if r.file.ended {
+		return nil
+	}
+	for after, more := r.file.last, true; more; {
+		var ids []string
+		more = false
+		if err := st.sight(ctx); err != nil {
+			return err
+		}
+		for id, err := range st.ids(ctx, st.memories, filters{after: after}) { // not longer than needed: it holds the index
+			if err != nil {
+				if id == "" || ctx.Err() != nil {
+					return err
+				}
+				continue
+			}
+			if ids = append(ids, id); len(ids) == st.o.EmbedBatch {
+				more = true
+				break
+			}
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		after = ids[len(ids)-1]
+		list, err := r.computeSome(ctx, ids, nil)
+		if err != nil {
+			return err
+		}
+		r.report.Computed += int64(len(list))
+		r.tell()
+	}
+	return nil
+}
+
+// contented is a memory's content, and the version that has it.
+type contented struct {
+	version wal.LSN
+	text    string
+}
+
+// contented reads those of memories that have a content. What is gone is left out;
+// what is damaged too, which verify reports.
+func (r *reembed) contented(ctx context.Context, ids []string) (map[string]contented, error) {
+	st, all := r.st, map[string]contented{}
+	for _, id := range ids {
+		v, err := st.find(ctx, st.memories, id, true)
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+				return nil, err
+			}
+			continue
+		}
+		if m, err := st.decode(id, v); err == nil && !v.expired(st.o.Clock()) && embeddable(m.Content) {
+			all[id] = contented{v.lsn, m.Content}
+		}
+	}
+	return all, nil
+}
+
+// computeSome adds the vectors of memories to the file, but for those that have the
+// very content that known says.
+func (r *reembed) computeSome(ctx context.Context, ids []string, known map[string][32]byte) ([]computedVector, error) {
+	st := r.st
+	all, err := r.contented(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string]string{}
+	for id, c := range all {
+		if sum, ok := known[id]; !ok || sum != sha256.Sum256([]byte(c.text)) {
+			texts[id] = c.text
+		}
+	}
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	vectors, err := st.embedContents(ctx, texts, true)
+	if err != nil {
+		return nil, err
+	}
+	var list []computedVector
+	for _, id := range ids {
+		if text, ok := texts[id]; ok {
+			list = append(list, computedVector{id, all[id].version, sha256.Sum256([]byte(text)), vectors[text]})
+		}
+	}
+	if n := len(list[0].vector); r.file.dim != 0 && n != r.file.dim {
+		return nil, &FieldError{Field: "embeddings of " + quote(st.o.EmbedModel), Value: fmt.Sprintf("of %d dimensions", n),
+			Limit: fmt.Sprintf("%d dimensions, which those have that an earlier run has computed", r.file.dim),
+			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", ErrDimension)}
+	}
+	if err := r.file.add(list); err != nil {
+		return nil, st.ioError("writing", st.computedPath(computedName), err)
+	}
+	return list, nil
+}
+
+// batches calls f with parts of ids, each as large as the embedder takes.
+func (r *reembed) batches(ids []string, f func(ids []string) error) error {
+	for part := range slices.Chunk(ids, r.st.o.EmbedBatch) {
+		if err := f(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package varve
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/state"
+)
+
+// goOn ends what an earlier run has begun and left behind its switch. done says that
+// this was the model of this run; else the rest, which only that one could embed,
+// is this run's.
+func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err error) {
+	st := r.st
+	if r.file, err = st.openComputed(model.Name, false); err != nil {
+		return false, err
+	}
+	r.report.Resumed = r.file.count
+	defer func() {
+		if r.file != nil {
+			err = errors.Join(err, r.file.f.Close())
+			r.file = nil
+		}
+	}()
+	if st.o.EmbedModel == model.Name {
+		return true, r.finish(ctx)
+	}
+	if err := r.settleConfig(); err != nil {
+		return false, err
+	}
+	return false, r.rewrite(ctx, &model)
+}
+
+// finish rewrites the documents that the model before has left behind, and says
+// that there are none.
+func (r *reembed) finish(ctx context.Context) error {
+	st := r.st
+	model := st.vectorsBy()
+	if !model.Switching() {
+		return r.forget(ctx)
+	}
+	if err := r.settleConfig(); err != nil {
+		return err
+	}
+	if err := r.rewrite(ctx, &model); err != nil {
+		return err
+	}
+	for {
+		n, err := r.rest(ctx, &model)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+	}
+	c := changeOfModel(&model)
+	c.Done = true
+	if err := st.setModel(ctx, model, c, 0); err != nil {
+		return err
+	}
+	st.kickEmbedding()
+	return r.forget(ctx)
+}
+
+// forget removes what was computed: not while somebody makes the vectors anew from
+// it, who may not know yet that nobody needs it.
+func (r *reembed) forget(ctx context.Context) error {
+	if err := r.st.log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer r.st.log.UnlockFlush()
+	err := r.file.f.Close()
+	r.file = nil
+	return errors.Join(err, r.st.side.close(), r.st.dropComputed())
+}
+
+// rewrite gives the memories the vectors that were computed for them.
+func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
+	return r.file.all(r.st.o.EmbedBatch, func(list []computedVector) error {
+		var ids []string
+		vectors := map[string]computedVector{}
+		for _, v := range list {
+			if _, ok := vectors[v.id]; !ok {
+				ids = append(ids, v.id)
+			}
+			vectors[v.id] = v // the last one counts
+		}
+		_, err := r.write(ctx, model, ids, vectors)
+		return err
+	})
+}
+
+// rest sees to what the file does not have: what has changed since, or was left
+// without a vector. It says how many memories it wrote.
+func (r *reembed) rest(ctx context.Context, model *index.Model) (n int64, err error) {
+	st := r.st
+	if err := st.sight(ctx); err != nil {
+		return 0, err
+	}
+	var ids []string
+	for l, err := range st.lines(ctx, st.memories, filters{}) {
+		if err != nil {
+			if l.id == "" || ctx.Err() != nil {
+				return 0, err
+			}
+			continue
+		}
+		if l.line.Dimension <= 0 || model.Older(l.line.Version, vectorNumber(&l.line)) {
+			ids = append(ids, l.id)
+		}
+	}
+	err = r.batches(ids, func(ids []string) error {
+		m, err := r.restOf(ctx, model, ids)
+		n += m
+		return err
+	})
+	return n, err
+}
+
+func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) (int64, error) {
+	st := r.st
+	all, err := r.contented(ctx, ids)
+	if err != nil {
+		return 0, err
+	}
+	vectors, texts := map[string]computedVector{}, map[string]string{}
+	for _, id := range ids {
+		c, ok := all[id]
+		if !ok {
+			continue
+		}
+		sum := sha256.Sum256([]byte(c.text))
+		v, ok, err := st.computedFor(ctx, model, id, sum)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			vectors[id] = computedVector{id: id, sum: sum, vector: v}
+		} else {
+			texts[id] = c.text
+		}
+	}
+	known, err := st.embedContents(ctx, texts, false)
+	if err != nil {
+		return 0, err
+	}
+	for id, text := range texts {
+		vectors[id] = computedVector{id: id, sum: sha256.Sum256([]byte(text)), vector: known[text]}
+	}
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := vectors[id]; return !ok })
+	n, err := r.write(ctx, model, ids, vectors)
+	r.report.Changed += min(n, int64(len(texts)))
+	return n, err
+}
+
+// write gives memories vectors, in one commit if that can take them.
+func (r *reembed) write(ctx context.Context, model *index.Model, ids []string, vectors map[string]computedVector) (int64, error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	n, err := r.st.inParts(ids, func(ids []string) (int64, error) { return r.writeSome(ctx, model, ids, vectors) })
+	if err != nil {
+		return n, err
+	}
+	r.report.Written += n
+	r.tell()
+	return n, nil
+}
+
+// writeSome writes those that still have the content, and no vector by the new model.
+func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string, vectors map[string]computedVector) (n int64, err error) {
+	st := r.st
+	err = st.transact(ctx, nil, func(tx *Tx) error {
+		n = 0
+		if now := st.vectorsBy(); now.LSN != model.LSN {
+			return fmt.Errorf("%w: the model was changed by somebody else", ErrConflict)
+		}
+		for _, id := range ids {
+			v, err := tx.load(st.memories, id)
+			switch {
+			case errors.Is(err, ErrNotFound), errors.Is(err, ErrCorrupt):
+				continue // verify reports the one that is damaged
+			case err != nil:
+				return err
+			}
+			m, err := st.decode(id, v)
+			switch {
+			case err != nil:
+				continue
+			case len(m.Embedding) > 0 && !model.Older(v.lsn, vectorNumber(&v.line)):
+				continue // somebody was faster
+			case sha256.Sum256([]byte(m.Content)) != vectors[id].sum, slices.Equal(m.Embedding, vectors[id].vector):
+				continue
+			}
+			setEmbedding(&m, vectors[id].vector)
+			tx.putEmbedded(&m)
+			n++
+		}
+		if n == 0 {
+			return ErrSkip
+		}
+		return tx.see(state.ModelKey, model.LSN)
+	})
+	return n, err
+}
