@@ -387,3 +387,41 @@ func TestLimitHolds(t *testing.T) {
 		})
 	}
 }
+
+// A limit that is lowered below what is there is reached while several processes write.
+func TestLimitLowered(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	var stores []*Store
+	for range 3 {
+		stores = append(stores, openTest(t, dir, nil))
+	}
+	for i := range 300 {
+		if _, err := stores[0].Put(ctx, Memory{ID: fmt.Sprint("old", i), Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limitTo(t, stores[0], func(c *Config) { c.MaxMemories, c.AtLimit = 100, AtLimitEvictOldest })
+	for _, st := range stores {
+		st.rereadConfig()
+	}
+	var wg sync.WaitGroup
+	for g := range 12 {
+		wg.Go(func() {
+			for i := range 20 {
+				if _, err := stores[g%3].Put(ctx, Memory{ID: fmt.Sprint("new", g, "-", i), Content: "x"}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := counted(t, stores[1]); n != 100 {
+		t.Errorf("%d are left", n)
+	}
+	for m, err := range stores[2].Memories(ctx) {
+		if err != nil || !strings.HasPrefix(m.ID, "new") {
+			t.Errorf("%s is left (%v)", m.ID, err)
+		}
+	}
+}

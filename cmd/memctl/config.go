@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,12 @@ func settings() []setting {
 		{"max_embedding_dims", "numbers in one embedding", func(c *varve.Config) any { return limitsOf(*c).EmbeddingDim }},
 		{"max_assembly_members", "memories in one assembly", func(c *varve.Config) any { return c.Resolved().MaxAssemblyMembers }},
 		{"activation_half_life", "seconds in which an assembly's activation fades to half", func(c *varve.Config) any { return c.Resolved().ActivationHalfLife }},
+		{"max_memories", "in the store; 0 is any number", func(c *varve.Config) any { return c.MaxMemories }},
+		{"max_bytes", "of all memories' JSON; 0 is any", func(c *varve.Config) any { return c.MaxBytes }},
+		{"max_session_memories", "in each session; 0 is any number", func(c *varve.Config) any { return c.MaxSessionMemories }},
+		{"max_session_bytes", "of the JSON of each session; 0 is any", func(c *varve.Config) any { return c.MaxSessionBytes }},
+		{"at_limit", "what makes room for more: refuse (nothing does), evict_oldest, evict_lowest (score)", func(c *varve.Config) any { return cmp.Or(c.AtLimit, varve.AtLimitRefuse) }},
+		{"max_age", "seconds after its last write until a memory is deleted; 0 is never", func(c *varve.Config) any { return c.MaxAge }},
 	}
 }
 
@@ -72,7 +79,7 @@ func (a *app) configCommand() *cobra.Command {
 		Use:     "config",
 		Short:   "Show and change the store's settings",
 		Long:    `Show the settings of the store's config.json. They hold for every process that uses it.`,
-		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576",
+		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576\n  memctl config set max_session_memories 1000\n  memctl config set at_limit evict_oldest",
 		Args:    configArguments,
 		RunE:    a.do(a.listConfig),
 	}
@@ -152,6 +159,10 @@ func (a *app) setConfig(cmd *cobra.Command, args []string) error {
 
 // assign sets one member from what the user wrote.
 func assign(c *varve.Config, name, value string) error {
+	if name == "at_limit" {
+		c.AtLimit = value // SetConfig says what it may be
+		return nil
+	}
 	member, err := json.Marshal(map[string]json.RawMessage{name: json.RawMessage(value)})
 	if err == nil {
 		err = json.Unmarshal(member, c)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,8 @@ type putFlags struct {
 	session, category, key string
 	meta                   []string
 	embedding              string
+	ttl, expires           string
+	until                  time.Time // when it expires
 	ifAbsent               bool
 	ifVersion              uint64
 }
@@ -43,6 +46,7 @@ are all looked at before any is written, and written together if one commit can 
 them.`,
 		Example: `  memctl put "prefers short answers" --session s1 --category preferences
   memctl put --file notes.txt --id notes --meta source=desk --meta 'importance:=0.8'
+  memctl put "the build is red" --session s1 --ttl 24h
   memctl put "a walk" --embedding '[0.1,0.2,0.3]'
   jq -c '.[]' memories.json | memctl put --json-input -`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -59,6 +63,9 @@ them.`,
 			if err := f.check(cmd, args); err != nil {
 				return err
 			}
+			if err := f.expiry(cmd, a.clock()); err != nil {
+				return err
+			}
 			return a.withEmbedder(cmd.Context(), func(st *varve.Store) error { return a.putOne(cmd.Context(), st, args, &f, conds) })
 		}),
 	}
@@ -71,10 +78,13 @@ them.`,
 	fl.StringVar(&f.key, "key", "", "its `key` (metadata.key)")
 	fl.StringArrayVarP(&f.meta, "meta", "m", nil, "metadata: `name=text`, or name:=JSON; may be repeated")
 	fl.StringVar(&f.embedding, "embedding", "", "the embedding: a `JSON` list of numbers, or a file with one")
+	fl.StringVar(&f.ttl, "ttl", "", "how `long` it is there: 90m, 24h, 7d")
+	fl.StringVar(&f.expires, "expires", "", "the `time` from which on it is not there any more: 2026-01-31, 2026-01-31T15:04:05Z")
 	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if there is no memory of this id")
 	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
 	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
-	for _, other := range []string{"file", "id", "session", "category", "key", "meta", "embedding", "if-version"} {
+	c.MarkFlagsMutuallyExclusive("ttl", "expires")
+	for _, other := range []string{"file", "id", "session", "category", "key", "meta", "embedding", "ttl", "expires", "if-version"} {
 		c.MarkFlagsMutuallyExclusive("json-input", other)
 	}
 	return c
@@ -103,10 +113,32 @@ func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// expiry reads the flags that say when it expires.
+func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
+	switch {
+	case cmd.Flags().Changed("ttl"):
+		d, err := parseSpan(f.ttl)
+		if err != nil {
+			return usagef(cmd.CommandPath(), "--ttl %w", err)
+		}
+		f.until = now.Add(d)
+	case cmd.Flags().Changed("expires"):
+		t, err := parseTime(f.expires, now)
+		if err != nil {
+			return usagef(cmd.CommandPath(), "--expires %w", err)
+		}
+		if !t.After(now) {
+			return usagef(cmd.CommandPath(), "--expires %s: that is over already", f.expires)
+		}
+		f.until = t
+	}
+	return nil
+}
+
 // putOne stores what arguments and flags say.
 func (a *app) putOne(ctx context.Context, st *varve.Store, args []string, f *putFlags, conds []varve.Cond) error {
 	limit := limitsOf(st.Config()).MemoryBytes
-	m := varve.Memory{ID: f.id}
+	m := varve.Memory{ID: f.id, ExpiresAt: f.until}
 	var err error
 	if m.Content, err = a.text(ctx, args, f.file, limit); err != nil {
 		return err

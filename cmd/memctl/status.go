@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,9 @@ type state struct {
 	Memories   int64      `json:"memories"`
 	Assemblies int64      `json:"assemblies"`
 	Vectors    *vectors   `json:"vectors"` // null: they cannot be read now, and a problem says why
+	Bytes      int64      `json:"memory_bytes"`
+	Expired    int64      `json:"expired"` // of the memories: absent already, and not deleted yet
+	Limits     *limits    `json:"limits"`  // null: there are none
 	IndexBytes int64      `json:"index_bytes"`
 	LogBytes   int64      `json:"log_bytes"`       // that an open would read
 	Unflushed  int64      `json:"unflushed_bytes"` // of log that are not in files yet
@@ -186,8 +190,62 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) state {
 			s.Problems = append(s.Problems, text)
 		}
 	}
+	if u, err := st.Usage(ctx); err == nil {
+		s.Bytes, s.Expired = u.Bytes, u.Expired
+	}
+	s.Limits = limitsIn(st.Config())
 	s.Next = next(&s)
 	return s
+}
+
+// limits are those that are set, 0: none.
+type limits struct {
+	Memories        int64  `json:"max_memories"`
+	Bytes           int64  `json:"max_bytes"`
+	SessionMemories int64  `json:"max_session_memories"`
+	SessionBytes    int64  `json:"max_session_bytes"`
+	AtLimit         string `json:"at_limit"`
+	MaxAge          int64  `json:"max_age"`
+}
+
+func limitsIn(c varve.Config) *limits {
+	l := &limits{c.MaxMemories, c.MaxBytes, c.MaxSessionMemories, c.MaxSessionBytes, "", c.MaxAge}
+	if *l == (limits{}) {
+		return nil
+	}
+	l.AtLimit = cmp.Or(c.AtLimit, varve.AtLimitRefuse)
+	return l
+}
+
+// text says how much of the limits is used.
+func (l *limits) text(s *state) string {
+	var parts []string
+	if l.Memories > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d memories", s.Memories, l.Memories))
+	}
+	if l.Bytes > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s", size(s.Bytes), size(l.Bytes)))
+	}
+	if l.SessionMemories > 0 {
+		parts = append(parts, fmt.Sprintf("%d memories a session", l.SessionMemories))
+	}
+	if l.SessionBytes > 0 {
+		parts = append(parts, size(l.SessionBytes)+" a session")
+	}
+	if len(parts) > 0 {
+		parts = append(parts, "then "+strings.ReplaceAll(l.AtLimit, "_", " "))
+	}
+	if l.MaxAge > 0 {
+		parts = append(parts, fmt.Sprintf("deleted %s after the last write", time.Duration(l.MaxAge)*time.Second))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (s *state) expired() string {
+	if s.Expired == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of them expired, and deleted an hour or two later", s.Expired)
 }
 
 // next is the command that makes most sense now.
@@ -210,7 +268,10 @@ func (a *app) showState(s state) {
 		fmt.Fprintf(a.out, "%s %s\n", a.paint(a.stdout, bold, pad(name, 11)), fmt.Sprintf(format, args...))
 	}
 	line("store", "%s", printable(s.Store))
-	line("memories", "%d", s.Memories)
+	line("memories", "%d, %s%s", s.Memories, size(s.Bytes), s.expired())
+	if s.Limits != nil {
+		line("limits", "%s", s.Limits.text(&s))
+	}
 	line("assemblies", "%d", s.Assemblies)
 	line("vectors", "%s", s.Vectors)
 	line("index", "%s", size(s.IndexBytes))

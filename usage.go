@@ -1,0 +1,24 @@
+package varve
+
+import "context"
+
+// Usage is how much there is, as the limits of config.json count it.
+type Usage struct {
+	Memories int64 // those in the files, with Expired
+	Bytes    int64 // of their files
+	Expired  int64 // of Memories: absent already, and not deleted yet
+}
+
+// Usage says how much there is. What it costs does not grow with the store.
+func (st *Store) Usage(ctx context.Context) (Usage, error) {
+	if err := st.begun(); err != nil {
+		return Usage{}, err
+	}
+	defer st.ended()
+	all, _, err := st.tally.look(ctx, st, nil)
+	if err != nil {
+		return Usage{}, err
+	}
+	_, expired, err := st.expiring.count(ctx, st, st.o.Clock())
+	return Usage{Memories: all.n, Bytes: all.bytes, Expired: expired}, err
+}
