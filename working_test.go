@@ -77,3 +77,12 @@ func TestConformance(t *testing.T) {
 		})
 	})
 }
+
+func BenchmarkWorking(b *testing.B) {
+	st, err := varve.Open(b.Context(), b.TempDir(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer st.Close()
+	workingtest.Bench(b, st.WorkingHome())
+}
