@@ -25,6 +25,8 @@ type op struct {
 	id       string
 	memory   *Memory // both nil: a deletion
 	assembly *Assembly
+	work     *wal.Entry // of working memory; the other two are nil then, and id is ""
+	workAt   wal.LSN    // on the condition that its scope has this version
 	conds    conditions
 	must     bool                         // a deletion of what is not there is ErrNotFound
 	only     func(line *index.Entry) bool // a deletion: of what this holds of, else nothing is written
@@ -271,6 +273,11 @@ func (st *Store) before(ctx context.Context, o *op) (version, error) {
 }
 
 func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *arena) error {
+	if o.work != nil {
+		p.precondition = wal.Precondition{Key: o.work.Key, LSN: o.workAt}
+		p.entry, o.written = *o.work, true
+		return nil
+	}
 	now := st.o.Clock()
 	hint := uint64(0)
 	old, err := version{}, error(ErrNotFound)

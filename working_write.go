@@ -150,13 +150,9 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	if err != nil || len(e.Changes) == 0 {
 		return n, false, err
 	}
-	value, inflated := st.codec.Encode(nil, &record.Record{Previous: base, Created: e.Fresh, Line: e.Head(), Doc: body})
 	b := &wal.Batch{
 		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
-		Entries:       []wal.Entry{{Key: s.logKey(), Kind: record.KindPut, Delete: gone, Value: value, Inflated: inflated}},
-	}
-	if gone {
-		b.Entries[0].Kind = record.KindDelete
+		Entries:       []wal.Entry{s.entry(e, body, base, gone)},
 	}
 	_, err = st.log.Append(ctx, b)
 	s.mu.Lock()
@@ -172,6 +168,16 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	}
 	s.wrote(base, &b.Entries[0], e)
 	return n, false, nil
+}
+
+// entry is what the log is to carry; gone says that nothing is left of the scope.
+func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone bool) wal.Entry {
+	value, inflated := s.st.codec.Encode(nil, &record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
+	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut, Delete: gone, Value: value, Inflated: inflated}
+	if gone {
+		w.Kind = record.KindDelete
+	}
+	return w
 }
 
 func (s *scope) logKey() string { return string(rune(record.Working)) + s.key }
@@ -259,10 +265,9 @@ func (s *scope) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	value, inflated := st.codec.Encode(nil, &record.Record{Previous: base, Line: e.Head(), Doc: doc})
 	b := &wal.Batch{
 		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
-		Entries:       []wal.Entry{{Key: s.logKey(), Kind: record.KindPut, Value: value, Inflated: inflated}},
+		Entries:       []wal.Entry{s.entry(e, doc, base, false)},
 	}
 	_, err = st.log.Append(ctx, b)
 	var conflict *wal.ConflictError

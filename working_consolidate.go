@@ -1,0 +1,109 @@
+package varve
+
+import (
+	"context"
+	"errors"
+
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/working"
+)
+
+// Consolidation says what of a session becomes long-term memory.
+type Consolidation struct {
+	Values []string // patterns of keys, see working.Match: each value becomes a memory
+	Notes  bool     // the whole scratchpad becomes one
+	// Keep leaves the scope where it is, and what became memories in it. Without it
+	// the scope goes in the same commit.
+	Keep bool
+	// Memory, if it is set, may change each memory before it is written. It may be
+	// called again for the same one.
+	Memory func(*Memory)
+}
+
+// Consolidate turns working memory into memories at the end of a session, in one
+// commit: either the memories are there and the scope is gone, or nothing has
+// changed. Metadata has session_id, project and so on as far as the scope has
+// them, category "working_memory" or "scratchpad", and the key. Where there is
+// no scope, or nothing in it that was chosen, it returns none; the scope goes all
+// the same. It is what SessionsOptions.OnClose of package working is for.
+func (st *Store) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
+	if err := st.begun(); err != nil {
+		return nil, err
+	}
+	defer st.ended()
+	if err := st.writable(); err != nil {
+		return nil, err
+	}
+	if err := of.Validate(); err != nil {
+		return nil, err
+	}
+	for _, pattern := range o.Values {
+		if _, err := working.Match(pattern, ""); err != nil {
+			return nil, err
+		}
+	}
+	s := st.working.acquire(st, of)
+	defer st.working.release(s)
+	for {
+		ops, at, err := s.consolidate(ctx, o)
+		if err != nil || len(ops) == 0 {
+			return nil, err
+		}
+		err = st.embedAndCommit(ctx, ops, reads{s.logKey(): at}, 0, nil)
+		var conflict *wal.ConflictError
+		if errors.As(err, &conflict) && conflict.Key == s.logKey() {
+			continue // something was written to the scope: it belongs to what is kept
+		}
+		if err != nil {
+			return nil, err
+		}
+		var all []Memory
+		for i := range ops {
+			if m := ops[i].memory; m != nil {
+				all = append(all, *m.Clone())
+			}
+		}
+		return all, nil
+	}
+}
+
+// consolidate prepares the operations, and the version of the scope on which they rest.
+func (s *scope) consolidate(ctx context.Context, o Consolidation) ([]op, wal.LSN, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, err := s.current(ctx)
+	if err != nil || s.state.Empty() {
+		return nil, 0, err
+	}
+	_, res, err := s.state.Judge(s.moment(), &working.Request{Scope: s.scope, Op: working.OpLoad{}})
+	if err != nil {
+		return nil, 0, err
+	}
+	now, err := working.NewSnapshot(&res)
+	if err != nil {
+		return nil, 0, err
+	}
+	drafts, err := working.Drafts(s.scope, now, o.Notes, o.Values...)
+	if err != nil {
+		return nil, 0, err
+	}
+	var ops []op
+	for _, d := range drafts {
+		m := &Memory{Content: d.Content, Metadata: d.Metadata, Timestamp: d.Time}
+		if o.Memory != nil {
+			o.Memory(m)
+		}
+		ops = append(ops, op{id: m.ID, memory: m})
+	}
+	if o.Keep {
+		return ops, at, nil
+	}
+	s.ahead, s.aheadOf = s.state.Clone(), s.lsn
+	e, body, _, err := s.judge([]*asked{{r: &working.Request{Scope: s.scope, Op: working.OpDrop{}}}})
+	s.ahead = nil
+	if err != nil {
+		return nil, 0, err
+	}
+	entry := s.entry(e, body, s.lsn, true)
+	return append(ops, op{work: &entry, workAt: at}), at, nil
+}
