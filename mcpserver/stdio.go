@@ -177,7 +177,7 @@ func (c *connection) answered(ctx context.Context) {
 
 // Write writes a message whole, whoever else writes.
 func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
-	b, err := jsonrpc.EncodeMessage(m)
+	b, err := encode(m)
 	if err != nil {
 		return fmt.Errorf("writing a message: %w", err)
 	}
@@ -194,6 +194,21 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 		c.mu.Unlock()
 	}
 	return err
+}
+
+// encode spares a result, which is JSON on one line already, another pass.
+func encode(m jsonrpc.Message) ([]byte, error) {
+	r, ok := m.(*jsonrpc.Response)
+	if !ok || r.Error != nil || len(r.Result) == 0 {
+		return jsonrpc.EncodeMessage(m)
+	}
+	id, err := json.Marshal(r.ID.Raw())
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, len(r.Result)+len(id)+len(`{"jsonrpc":"2.0","id":,"result":}`)+1)
+	b = append(append(append(b, `{"jsonrpc":"2.0","id":`...), id...), `,"result":`...)
+	return append(append(b, r.Result...), '}'), nil
 }
 
 // Close ends the session; the streams are the caller's.

@@ -26,6 +26,18 @@ await Promise.all(clients.flatMap((client, c) => Array.from({ length: job.calls 
     answers.failed.push(`${name}: ${e}`);
   }
 })));
+// The other tools: the client refuses what does not fit their schemas.
+const ask = async (name, args) => {
+  const r = await clients[0].callTool({ name, arguments: args });
+  if (r.isError) answers.failed.push(`${name}: ${JSON.stringify(r)}`);
+  return r.structuredContent;
+};
+const { id } = await ask('remember', { text: 'the storm is over', session: 's', category: 'c', key: 'k', tags: ['t'], ttl: 3600 });
+await ask('remember', { text: 'The storm is over.', session: 's' });
+await ask('recall', { query: 'storm', max_chars: 100 });
+await ask('list_memories', { session: 's', limit: 1 });
+await ask('list_memories', { sessions: true });
+await ask('forget', { ids: [id, 'none'] });
 const graph = (await clients[0].callTool({ name: 'read_graph', arguments: {} })).structuredContent;
 answers.seen = graph.entities.length;
 await Promise.all(clients.map((client) => client.close()));
