@@ -185,6 +185,11 @@ func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 					return failed(fmt.Sprintf("MCP error -32602: Tool %s not found", p.Name)), nil
 				}
 			}
+			r, err := next(ctx, method, req)
+			if err == nil {
+				r = plain(req, r)
+			}
+			return r, err
 		case "prompts/list", "prompts/get", "completion/complete", "logging/setLevel":
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found"}
 		case "resources/read":

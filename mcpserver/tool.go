@@ -113,6 +113,46 @@ func (a *answer) result() *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: a.text}}, StructuredContent: a.structured}
 }
 
+// plainResult is a mcp.CallToolResult that is encoded in one pass instead of two, which
+// large graphs are felt by.
+type plainResult struct {
+	mcp.ResultBase
+	Content           []plainText     `json:"content"`
+	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
+	IsError           bool            `json:"isError,omitempty"`
+}
+
+type plainText struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// newProtocol is the first version of the protocol that wants more of a result than
+// plainResult has.
+const newProtocol = "2026-07-28"
+
+// plain leaves alone what is no plain result.
+func plain(req mcp.Request, r mcp.Result) mcp.Result {
+	call, ok := req.(*mcp.CallToolRequest)
+	full, ok2 := r.(*mcp.CallToolResult)
+	if !ok || !ok2 || call.ProtocolVersion() >= newProtocol || full.NeedsInput() {
+		return r
+	}
+	p := &plainResult{ResultBase: mcp.ResultBase{Meta: full.Meta}, Content: []plainText{}, IsError: full.IsError}
+	p.StructuredContent, ok = full.StructuredContent.(json.RawMessage)
+	if !ok && full.StructuredContent != nil {
+		return r
+	}
+	for _, c := range full.Content {
+		text, ok := c.(*mcp.TextContent)
+		if !ok || text.Meta != nil || text.Annotations != nil {
+			return r
+		}
+		p.Content = append(p.Content, plainText{"text", text.Text})
+	}
+	return p
+}
+
 func failed(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: true}
 }
