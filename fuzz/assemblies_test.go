@@ -463,46 +463,80 @@ func memberRace(g *grouper, did map[string]int) error {
 }
 
 // groupScript deletes members, embeds them anew and merges; each step is a commit
-// of several entries.
-func groupScript(m *machine, g *grouper) {
+// of several entries. What fails in a faulty one leaves open what became of it.
+func groupScript(m *machine, g *grouper, faulty bool) (errs []error) {
 	_, o := m.process("script")
-	st, err := varve.Open(ctx, dir, o)
-	if err != nil {
-		g.bad("open: %v", err)
-		return
-	}
-	as := st.Assemblies()
-	ok := func(_ any, err error) {
-		if err != nil {
-			g.bad("script: %v", err)
+	failed := func(what string, err error) {
+		if !faulty {
+			g.bad("script: %s: %v", what, err)
+		}
+		if !isRefusal(err) { // of what an earlier failure has left undone
+			errs = append(errs, fmt.Errorf("%s: %w", what, err))
 		}
 	}
+	st, err := varve.Open(ctx, dir, o)
+	if err != nil && faulty {
+		failed("open", err)
+		st, err = varve.Open(ctx, dir, o) // the fault has passed
+	}
+	if err != nil {
+		failed("open", err)
+		return errs
+	}
+	as := st.Assemblies()
+	ok := func(what string, err error) bool {
+		if err != nil {
+			failed(what, err)
+		}
+		return err == nil
+	}
 	for i := range 4 {
-		ok(st.Put(ctx, varve.Memory{ID: groupMemory(i), Embedding: []float32{1, float32(i)}}))
+		_, err := st.Put(ctx, varve.Memory{ID: groupMemory(i), Embedding: []float32{1, float32(i)}})
+		ok("put", err)
 	}
 	for i, members := range [][]string{{"m0", "m1"}, {"m1", "m2"}, {"m1", "m3", "m0"}} {
 		id := fmt.Sprint("g", i)
-		if _, err := as.Put(ctx, varve.Assembly{ID: id, MemoryIDs: members}); err != nil {
-			g.bad("script: %v", err)
+		_, err := as.Put(ctx, varve.Assembly{ID: id, MemoryIDs: members})
+		g.made[id] = ok("group", err)
+		if !g.made[id] {
+			delete(g.made, id)
 		}
-		g.made[id] = true
 	}
-	ok(nil, st.Flush(ctx))
-	ok(nil, st.Delete(ctx, "m1"))
-	ok(st.Put(ctx, varve.Memory{ID: "m0", Embedding: []float32{7, 1}}))
-	g.merging["g1"] = "g0"
-	ok(as.Merge(ctx, "g0", "g1"))
-	g.merged["g1"] = "g0"
-	ok(nil, st.Flush(ctx))
-	g.merging["g0"] = "g2"
-	ok(as.Merge(ctx, "g2", "g0"))
-	g.merged["g0"] = "g2"
+	ok("flush", st.Flush(ctx))
+	ok("delete", st.Delete(ctx, "m1"))
+	_, err = st.Put(ctx, varve.Memory{ID: "m0", Embedding: []float32{7, 1}})
+	ok("embed", err)
+	merge := func(into, from string) {
+		g.merging[from] = into
+		if _, err := as.Merge(ctx, into, from); ok("merge", err) {
+			g.merged[from] = into
+		}
+	}
+	merge("g0", "g1")
+	ok("flush", st.Flush(ctx))
+	merge("g2", "g0")
 	b := st.NewBatch()
 	b.Put(varve.Memory{ID: "m5", Embedding: []float32{0, 1}})
-	b.PutAssembly(varve.Assembly{ID: "g2", MemoryIDs: []string{"m2", "m3", "m5"}, MergedFrom: []string{"g1", "g0"}})
+	if a, err := as.Get(ctx, "g2"); ok("get", err) {
+		a.MemoryIDs = []string{"m3", "m5"}
+		b.PutAssembly(a)
+	}
 	b.Delete("m2")
-	ok(nil, st.Apply(ctx, b))
-	ok(nil, st.Close())
+	ok("batch", st.Apply(ctx, b))
+	ok("close", st.Close())
+	return errs
+}
+
+// ofGroups is groupScript with a fault in it.
+type ofGroups struct{ *grouper }
+
+func (f *ofGroups) work(m *machine, faulty bool) []error { return groupScript(m, f.grouper, faulty) }
+
+func (f *ofGroups) powerLost() {}
+
+func (f *ofGroups) check(fsys vfs.FS, o *varve.Options, _ bool) []string {
+	f.look(fsys, o)
+	return f.wrong
 }
 
 // TestAssembliesCut cuts the power before each operation of groupScript that
@@ -533,7 +567,7 @@ func TestAssembliesCut(t *testing.T) {
 			}
 		}
 	}
-	groupScript(m, g)
+	groupScript(m, g, false)
 	if len(g.wrong) > 0 {
 		t.Fatal(joinWrong(g.wrong))
 	}

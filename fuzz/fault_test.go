@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -60,11 +61,50 @@ func typed(err, fault error) bool {
 	return true
 }
 
+// faulted is a workload in which one operation fails.
+type faulted interface {
+	work(m *machine, faulty bool) []error
+	powerLost()
+	check(fsys vfs.FS, o *varve.Options, deep bool) (wrong []string)
+	bad(format string, args ...any)
+}
+
+// ofHistory is a workload that knows what it was told.
+type ofHistory struct {
+	*history
+	script func(m *machine, h *history, faulty bool) []error
+	always bool // look at the vectors each time
+}
+
+func (f *ofHistory) work(m *machine, faulty bool) []error { return f.script(m, f.history, faulty) }
+
+func (f *ofHistory) check(fsys vfs.FS, o *varve.Options, deep bool) []string {
+	recovery(f.history, fsys, o, deep || f.always)
+	return f.verdict()
+}
+
 // TestFaults fails each operation of the script once, with each error that it
 // can have: nothing acknowledged is lost, nothing panics, the errors can be
 // told, and the store opens and works afterwards.
 func TestFaults(t *testing.T) {
 	t.Parallel()
+	injectFaults(t, 2, func() faulted { return &ofHistory{history: newHistory(), script: script} })
+}
+
+// TestFaultsVectors does so with vectors: bases, deltas, and what a spill makes of them.
+func TestFaultsVectors(t *testing.T) {
+	t.Parallel()
+	injectFaults(t, 5, func() faulted { return &ofHistory{history: newHistory(), script: scriptVectors, always: true} })
+}
+
+// TestFaultsGroups does so with assemblies, their members and merges: FAILURES 42 and 43.
+func TestFaultsGroups(t *testing.T) {
+	t.Parallel()
+	injectFaults(t, 3, func() faulted { return &ofGroups{newGrouper(nil, 1)} })
+}
+
+// injectFaults fails every step-th of the operations × errors of a workload.
+func injectFaults(t *testing.T, step int, workload func() faulted) {
 	type point struct {
 		op  int
 		err error
@@ -82,10 +122,11 @@ func TestFaults(t *testing.T) {
 		}
 		return nil
 	}
-	script(count, newHistory(), false)
-	step := 2
+	if errs := workload().work(count, true); len(errs) > 0 { // the same operations as with a fault
+		t.Fatal(errs)
+	}
 	if testing.Short() {
-		step = 301
+		step *= 150
 	}
 	if *stride > 0 {
 		step = *stride
@@ -98,7 +139,7 @@ func TestFaults(t *testing.T) {
 			continue
 		}
 		injected++
-		m, h := newMachine(), newHistory()
+		m, w := newMachine(), workload()
 		m.coverage = coverage
 		m.fault = func(op *wrap.Op) error {
 			if m.ops == p.op {
@@ -116,27 +157,26 @@ func TestFaults(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			errs = script(m, h, true)
+			errs = w.work(m, true)
 		}()
 		<-done
 		m.fault, m.killAt = nil, 0
 		if ending > 0 {
 			m = m.future([]crash.Pattern{0, crash.LoseAll, crash.KeepRandom, crash.LoseAll}[ending], uint64(p.op))
-			h.powerLost()
+			w.powerLost()
 		}
 		if len(errs) > 0 {
 			told++
 		}
 		for _, err := range errs {
 			if !typed(err, cause(p.err)) {
-				h.bad("the error cannot be told: %v", err)
+				w.bad("the error cannot be told: %v", err)
 			}
 		}
 		fsys, o := m.process("after")
-		recovery(h, fsys, o, i%4 == 0)
-		if wrong := h.verdict(); len(wrong) > 0 {
+		if wrong := w.check(fsys, o, i%4 == 0); len(wrong) > 0 {
 			failures++
-			t.Errorf("operation %d (%s) failed with %v; errors %v:\n%s\n\tgo test ./fuzz -run TestFaults -stride 1 -cut %d", p.op, p.at, p.err, errs, joinWrong(wrong), p.op)
+			t.Errorf("operation %d (%s) failed with %v; errors %v:\n%s\n\tgo test ./fuzz -run %s$ -stride 1 -cut %d", p.op, p.at, p.err, errs, joinWrong(wrong), t.Name(), p.op)
 			if failures > 20 {
 				break
 			}
