@@ -42,6 +42,8 @@ type rotten struct {
 	closed   bool // every answer is attested: nothing of the log may be taken for a torn tail
 	want     map[string][]byte
 	version  map[string]uint64
+	groups   map[string][][]byte // assemblies: their versions, nil where there was none, the newest last
+	hits     string              // of a search by vector
 	files    []string
 	attested uint64          // the log's end, for the checkpoint
 	end      uint64          // for whoever opened it: behind it there are zeros, and what flips there is nobody's
@@ -64,6 +66,10 @@ func rotSmall(m *machine, h *history) *actor {
 	a.put("a", 100, "s1", 0)
 	a.put("long", 9000, "s1", time.Hour*10000) // compressed in the log
 	a.put("gone", 200, "", 0)
+	for _, g := range []varve.Assembly{{ID: "group", MemoryIDs: []string{"a", "long"}}, {ID: "group gone", MemoryIDs: []string{"long"}}} {
+		_, err := st.Assemblies().Put(ctx, g)
+		a.do("group", err)
+	}
 	a.flush()
 	for i := range 5 { // segments for the archive
 		a.put("long", 15000+i, "s1", 0)
@@ -73,6 +79,7 @@ func rotSmall(m *machine, h *history) *actor {
 	m.clock = m.clock.Add(2 * time.Hour) // a backup of the index is due
 	a.put("a", 60, "s1", 0)
 	a.delete("gone")
+	a.do("delete a group", st.Assemblies().Delete(ctx, "group gone"))
 	a.flush()
 	// Somebody's file in the place of a memory: set aside, with a note.
 	h.bad2(overwrite(fsys, "memories/"+docfile.FileName("b"), func([]byte) []byte { return []byte("{ not a memory") }))
@@ -81,6 +88,8 @@ func rotSmall(m *machine, h *history) *actor {
 	a.flush()
 	// What only the log has.
 	a.put("late", 6000, "s1", 0)
+	_, err = st.Assemblies().Put(ctx, varve.Assembly{ID: "group late", MemoryIDs: []string{"late"}})
+	a.do("group", err)
 	a.put("a", 80, "s2", 0)
 	a.delete("e")
 	a.batch(change{id: "p", size: 12}, change{id: "q", size: 500, session: "s1"})
@@ -196,6 +205,23 @@ func (r *rotten) learn(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.want[id], r.version[id] = b, got.Version
+	}
+	r.groups = map[string][][]byte{}
+	for _, id := range rotGroups {
+		list := [][]byte{nil}
+		for v, err := range a.st.Assemblies().History(ctx, id) {
+			if errors.Is(err, varve.ErrNotFound) {
+				break // a store without assemblies
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, v.Document)
+		}
+		r.groups[id] = list
+	}
+	if r.hits, err = rotHits(a.st); err != nil {
+		t.Fatal(err)
 	}
 	a.calm()
 	if wrong := a.h.verdict(); len(wrong) > 0 {
@@ -488,6 +514,53 @@ func (c *rotCase) read(st *varve.Store, when string) {
 	if _, err := st.Count(ctx); err != nil {
 		c.told(when+": count", err)
 	}
+	c.readGroups(st, when)
+	switch hits, err := rotHits(st); {
+	case err != nil:
+		c.told(when+": search", err)
+	case hits != c.r.hits && c.r.closed && c.ends == never64:
+		c.bad("%s: a search by vector finds %s, not %s", when, hits, c.r.hits)
+	}
+}
+
+// rotGroups are the assemblies of rotSmall.
+var rotGroups = []string{"group", "group gone", "group late"}
+
+// readGroups compares the assemblies: they are as they were, or where the log was
+// damaged or torn, which was reported, as they ever were.
+func (c *rotCase) readGroups(st *varve.Store, when string) {
+	for _, id := range rotGroups {
+		list := c.r.groups[id]
+		b, err := st.Assemblies().GetRaw(ctx, id)
+		if err != nil && !errors.Is(err, varve.ErrNotFound) {
+			c.told(when+": get group", err)
+			c.lost = c.lost || list[len(list)-1] != nil && when == "again"
+			continue
+		}
+		if c.r.closed && c.ends == never64 {
+			list = list[len(list)-1:]
+		}
+		if !slices.ContainsFunc(list, func(was []byte) bool { return bytes.Equal(was, b) }) {
+			c.bad("%s: assembly %q is %.200q, not %.200q, nobody put that", when, id, b, list[len(list)-1])
+		}
+	}
+}
+
+// rotHits is what a search by vector finds.
+func rotHits(st *varve.Store) (string, error) {
+	hits, err := st.Search(ctx, varve.Query{Vector: []float32{1, 0.5, 60}, Limit: 20})
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, h := range hits {
+		fmt.Fprintf(&b, "%.20q %.6f, ", h.ID, h.Score)
+	}
+	groups, err := st.Assemblies().Search(ctx, varve.Query{Vector: []float32{1, 0.5, 60}, Limit: 20})
+	for _, h := range groups {
+		fmt.Fprintf(&b, "%.20q %.6f, ", h.ID, h.Score)
+	}
+	return b.String(), err
 }
 
 // stoodThen: the log was damaged or torn at c.ends, which was reported, and at
@@ -764,7 +837,7 @@ func (c *rotCase) judge(name string, at int64, cut bool) {
 	if !c.named {
 		c.bad("nobody named %s", name)
 	}
-	if c.lost && !strings.HasPrefix(name, "memories/") {
+	if c.lost && !strings.HasPrefix(name, "memories/") && !strings.HasPrefix(name, "assemblies/") {
 		c.bad("a memory is still out of reach, and its file is sound")
 	}
 	for _, o := range offsets {
@@ -788,6 +861,6 @@ func (r *rotten) holdsData(name string, at int64) bool {
 	case name == "checkpoint":
 		return at%4096 < 144
 	}
-	return strings.HasPrefix(name, "memories/") || strings.HasPrefix(name, "memory_index") ||
+	return strings.HasPrefix(name, "memories/") || strings.HasPrefix(name, "assemblies/") || strings.HasPrefix(name, "vector_index/") || strings.HasPrefix(name, "memory_index") ||
 		strings.HasPrefix(name, "backups/") || strings.HasPrefix(name, "wal/archive/")
 }
