@@ -43,7 +43,7 @@ func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error)
 			return nil, &FieldError{Field: "query Like", Value: quote(q.Like), Err: fmt.Errorf("%w: this assembly has no composite embedding", ErrInvalid)}
 		}
 		if vector.Norm(q.Vector) == 0 {
-			return nil, nil
+			return nil, &FieldError{Field: "query Like", Value: quote(q.Like), Err: fmt.Errorf("%w: the composite of this assembly is all zero, which is like nothing: its members need embeddings that are not (memctl reindex)", ErrInvalid)}
 		}
 	}
 	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore, Workers: st.scanners()}

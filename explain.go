@@ -98,7 +98,10 @@ func (st *Store) explainRefusal(err error) error {
 	// Nothing that we know of: what the system says, and of which file.
 	p.Path = path
 	if _, ok := st.describe(p, path); !ok {
-		return err
+		if errors.Is(err, ErrPermission) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrPermission, err)
 	}
 	p.Why = "is refused by the system (a mandatory access control, or a lock of another program?)"
 	return p

@@ -199,7 +199,7 @@ func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, l
 		return nil, &FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: this memory has no embedding", ErrInvalid)}
 	}
 	if vector.Norm(m.Embedding) == 0 {
-		return nil, nil // nothing is like a zero vector
+		return nil, &FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: have it made anew (memctl reindex), or search by words", ErrInvalid)}
 	}
 	found, err := st.nearest(ctx, m.Embedding, f, n+1, least, bad)
 	for i := range found {

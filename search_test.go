@@ -196,6 +196,12 @@ func TestSearchRefuses(t *testing.T) {
 	if _, err := st.Search(ctx, Query{Like: "plain"}); !errors.Is(err, ErrInvalid) {
 		t.Error(err)
 	}
+	if _, err := st.Put(ctx, Memory{ID: "zero", Embedding: make([]float32, 2)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Search(ctx, Query{Like: "zero"}); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "all zero") {
+		t.Error(err)
+	}
 	ended, end := context.WithCancel(ctx)
 	end()
 	if _, err := st.Search(ended, Query{Text: "a"}); !errors.Is(err, context.Canceled) {

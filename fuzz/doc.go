@@ -13,9 +13,11 @@
 //     beside somebody who backs up, restores, spoils and repairs, and moves the store.
 //   - assemblies: random workloads of memories and their groups, a race of two
 //     processes for the members, a script of merges cut everywhere.
-//   - faults: each operation of the script fails once, with each error that it can
-//     have, wholly, in part, or although it was done.
-//   - rot: each bit flipped and each byte cut, one at a time, of small stores.
+//   - faults: each operation of the script, of that of the vectors and of that of the
+//     merges fails once, with each error that it can have, wholly, in part, or although it
+//     was done.
+//   - rot: each bit flipped and each byte cut, one at a time, of small stores with
+//     memories, assemblies and vectors.
 //   - the model: several handles, kills and losses of power beside a plain map.
 //   - native targets for what a store reads: the log's files, checkpoint, index,
 //     configuration, shared page.

@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
@@ -34,14 +35,20 @@ const (
 	blockHead      = 16
 )
 
-// archiveStart reads the head of the copy of a segment; false when it is none.
-func archiveStart(head []byte, number uint64) (version uint32, ok bool) {
+// archiveStart reads the head of the copy of a segment. The error matches
+// segment.ErrHeader when it is none, errs.ErrNewerFormat when a newer program made it.
+func archiveStart(head []byte, number uint64) (version uint32, err error) {
 	le := binary.LittleEndian
-	if len(head) < archiveHead || string(head[:8]) != archiveMagic {
-		return 0, false
+	if len(head) >= archiveHead && string(head[:8]) == archiveMagic {
+		version = le.Uint32(head[8:])
+		if version > archiveVersion {
+			return version, fmt.Errorf("%w: archive format %d, this program reads up to %d: use a newer one", errs.ErrNewerFormat, version, archiveVersion)
+		}
+		if version >= 1 && le.Uint32(head[12:]) == archiveBlock && le.Uint64(head[16:]) == number {
+			return version, nil
+		}
 	}
-	version = le.Uint32(head[8:])
-	return version, version >= 1 && version <= archiveVersion && le.Uint32(head[12:]) == archiveBlock && le.Uint64(head[16:]) == number
+	return version, fmt.Errorf("%w: it does not begin as the copy of segment %d", segment.ErrHeader, number)
 }
 
 // blockSum is the checksum of a block.

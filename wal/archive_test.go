@@ -3,6 +3,7 @@ package wal
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
 )
 
 // archivedCopy is the copy of a segment whose frames compress a little.
@@ -98,5 +101,43 @@ func TestArchiveVersion1(t *testing.T) {
 	damage, err := l.ReadArchive(context.Background(), 1, func(int64, []byte) bool { return true })
 	if err != nil || len(damage) > 0 {
 		t.Error(damage, err)
+	}
+}
+
+// A copy of a newer format is no damage, whoever reads it; one of whose version a
+// bit has flipped is.
+func TestNewerArchive(t *testing.T) {
+	l, name, _ := archivedCopy(t)
+	good, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, newer := range []bool{true, false} {
+		b := append([]byte(nil), good...)
+		b[8] = archiveVersion + 1
+		if newer {
+			b[archiveHead+8] ^= 1 // and other checksums, or whatever it is
+		}
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		damage, err := l.ReadArchive(context.Background(), 1, func(int64, []byte) bool { return true })
+		if errors.Is(err, errs.ErrNewerFormat) != newer || len(damage) > 0 == newer {
+			t.Errorf("newer %v: %v, %v", newer, damage, err)
+		}
+		c, err := openCopy(l.o.FS, l.o.walDir(), 1)
+		if err == nil {
+			_ = c.Close()
+		}
+		if err == nil || errors.Is(err, errs.ErrNewerFormat) != newer || errors.Is(err, segment.ErrHeader) == newer {
+			t.Errorf("newer %v: %v", newer, err)
+		}
+		var p Purged
+		if err := l.purgeArchive(context.Background(), func(string, []byte) bool { return true }, &p); err != nil || len(p.Damaged) != 1 || errors.Is(p.Damaged[0], errs.ErrNewerFormat) != newer {
+			t.Errorf("newer %v: %+v, %v", newer, p, err)
+		}
+		if still, err := os.ReadFile(name); err != nil || string(still) != string(b) {
+			t.Errorf("newer %v: the copy was changed: %v", newer, err)
+		}
 	}
 }

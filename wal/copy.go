@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
@@ -59,11 +60,20 @@ func (c *segmentCopy) open(number uint64) error {
 	if err != nil {
 		return err
 	}
-	var ok bool
-	if c.version, ok = archiveStart(head[:n], number); !ok {
-		return fmt.Errorf("%s: %w: it does not begin as the copy of segment %d", c.Name(), segment.ErrHeader, number)
+	version, bad := archiveStart(head[:n], number)
+	if bad != nil && !errors.Is(bad, errs.ErrNewerFormat) {
+		return fmt.Errorf("%s: %w", c.Name(), bad)
 	}
+	c.version = min(version, archiveVersion)
 	c.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
+	if err == nil && bad != nil {
+		// A bit of the version that has flipped makes no newer program: then the blocks
+		// are as this one writes them.
+		if c.block(0) == nil && len(c.plain) > 0 {
+			bad = fmt.Errorf("%w: it does not begin as the copy of segment %d, but goes on like one", segment.ErrHeader, number)
+		}
+		err = fmt.Errorf("%s: %w", c.Name(), bad)
+	}
 	return err
 }
 
@@ -173,7 +183,8 @@ func InflateCopy(b []byte) (plain []byte, whole, ok bool) {
 	}
 	le := binary.LittleEndian
 	number := le.Uint64(b[16:])
-	version, whole := archiveStart(b, number)
+	version, err := archiveStart(b, number)
+	version, whole = min(version, archiveVersion), err == nil
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*archiveBlock))
 	if err != nil {
 		return nil, false, false

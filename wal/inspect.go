@@ -296,9 +296,19 @@ func (l *FileLog) ReadArchive(ctx context.Context, number uint64, block func(off
 	if err != nil {
 		return nil, err
 	}
-	version, ok := archiveStart(head[:n], number)
-	if !ok {
-		bad(0, errors.New("it does not begin as an archived segment of this number does"))
+	version, err := archiveStart(head[:n], number)
+	if errors.Is(err, errs.ErrNewerFormat) {
+		var c *segmentCopy
+		if c, err = openCopy(l.o.FS, l.o.walDir(), number); err == nil { // another took its place
+			return nil, c.Close()
+		}
+		if errors.Is(err, errs.ErrNewerFormat) {
+			return nil, err // no damage, and nothing to repair
+		}
+		version = archiveVersion
+	}
+	if err != nil {
+		bad(0, err)
 	}
 	var packed, plain []byte
 	var offset int64

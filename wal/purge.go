@@ -215,6 +215,10 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 		if errors.Is(err, errNoSegment) {
 			continue
 		}
+		if errors.Is(err, errs.ErrNewerFormat) {
+			p.Damaged = append(p.Damaged, fmt.Errorf("wal/%s may still hold what was purged: purge again with the program that made it: %w", archiveName(n), err))
+			continue
+		}
 		if isNoFrame(err) || errors.Is(err, errNotThrough) {
 			p.Damaged = append(p.Damaged, &errs.CorruptionError{Path: "wal/" + archiveName(n), Segment: n, Offset: -1,
 				Err: fmt.Errorf("it cannot be read through, so it may still hold what was purged: run memctl repair --apply, then purge again: %w", err)})
