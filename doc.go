@@ -35,6 +35,29 @@
 // a content gets its embedding when it is written; when the embedder fails, the
 // memory is stored without one and gets it later. Reembed makes all of them anew.
 //
+// # Sessions
+//
+// A memory belongs to the session that its metadata.session_id names, if any. InSession
+// filters reads, and confines writes: Put, Update, Delete, batches and transactions then
+// touch no memory of another session (ErrSession). Sessions lists them, DeleteSession
+// deletes one whole, SweepSessions those that nobody uses.
+//
+// # Limits, and what expires
+//
+// config.json may limit memories and bytes, of the store and of each session. A write
+// that would pass a limit is refused (ErrLimit), or with at_limit the oldest memories, or
+// those of the lowest score, go in the same commit. No reader ever sees more than the
+// limit, however many processes write; who changes a limit waits a second for the others
+// to have read it. Edits by hand are adopted whatever the limits, and what the store adds
+// by itself (embeddings that come later, Touch) is not held to them.
+//
+// A memory is absent from every read from its ExpiresAt on. It is deleted an hour or two
+// later, and only if some process has seen an hour before that it was over: a clock that
+// jumps and is put right within an hour deletes nothing; see sweep.go.
+// Memories that were not written for max_age seconds go the same way; until then they are
+// there. Whoever has the store open sweeps, in the background, or with NoBackground in
+// Flush and Close.
+//
 // # Where things are
 //
 // A look-up asks the overlay (what changed since the index was written, on the

@@ -184,7 +184,9 @@ func (tx *Tx) put(m *Memory, c conditions) { tx.add(op{id: m.ID, memory: m, cond
 
 // putEmbedded writes a memory of which nothing changed but the embedding, by the
 // store itself.
-func (tx *Tx) putEmbedded(m *Memory) { tx.add(op{id: m.ID, memory: m, derived: true, conds: conditions{unlimited: true}}) }
+func (tx *Tx) putEmbedded(m *Memory) {
+	tx.add(op{id: m.ID, memory: m, derived: true, conds: conditions{unlimited: true}})
+}
 
 // suits holds the transaction to the model that the embedder's vectors are for.
 func (tx *Tx) suits() error {

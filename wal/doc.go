@@ -9,6 +9,7 @@
 //	wal/shared         a mapped page of words: where the log stands
 //	wal/owner          boot id and heartbeat of those who use it
 //	wal/*.lock         open attach flush append sync hold, taken in this order
+//	wal/expiry         not the log's: when the store saw that something had expired
 //	wal/archive/*.zst  copies of released segments
 //	checkpoint         two slots, written in turn: what a node's files cover
 //

@@ -28,6 +28,8 @@
 //	          {"assemblies":[{"id","version","member_count"}]} for what changes one, {"deleted":["<id>"]}
 //	working  {"scopes":[…]} as list, {"values":[{"key","value","version","updated_at","ttl_seconds"}]}, {"keys":[…]}, {"task":{…}},
 //	          {"entries":[…]}, {"checkpoints":[…]}, {"stats":{…}}, {"deleted":[…]}, {"removed":<n>}
+//	sessions {"sessions":[{"id","memories","bytes","first","last"}]} as list and show, {"sessions":[{"id","deleted"}]} as rm,
+//	          {"sessions":[{…,"deleted","spared"}],"applied"} as sweep
 //	reindex  {"total","resumed","computed","written","changed"}, with --missing {"embedded"}
 //	verify   {"findings":[{"kind","severity","path","offset","id","lsn","message","stake","heals","next"}],"summary":{…}}
 //	repair   {"actions":[{"do","path","id","from","loses","alone","for":[…]}],"processes":[…]}

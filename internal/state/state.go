@@ -31,7 +31,7 @@ type State struct {
 	// It is set before Begin, and must be quick.
 	Worked func(scope string, at uint64)
 	puts   puts
-	models  models
+	models models
 }
 
 // Place is where the newest version of a key is.
