@@ -373,7 +373,11 @@ func (j *joint) entry(a *Assembly, old *version, previous wal.LSN) (wal.Entry, e
 	if old.lsn != 0 {
 		prev = &assembly.Previous{CreatedAt: old.line.CreatedAt, Document: old.doc, VectorID: vectorNumber(&old.line)}
 	}
-	doc, line, err := assembly.Prepare(a, prev, st.o.Clock(), assembly.PrepareOptions{Limits: st.assemblyLimits(), Rand: st.o.System.Rand})
+	misfit, err := j.misfit(a)
+	if err != nil {
+		return wal.Entry{}, err
+	}
+	doc, line, err := assembly.Prepare(a, prev, st.o.Clock(), assembly.PrepareOptions{Limits: st.assemblyLimits(), Rand: st.o.System.Rand, Misfit: misfit})
 	if err != nil {
 		return wal.Entry{}, err
 	}

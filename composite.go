@@ -88,9 +88,7 @@ func (j *joint) fits(a, given, was *Assembly) error {
 		return err
 	}
 	if dim == 0 {
-		for _, c := range j.memories { // fitVectors made them alike
-			dim = max(dim, len(c.vector))
-		}
+		dim = j.given()
 	}
 	switch {
 	case dim == 0 && undecided != 0:
@@ -99,6 +97,29 @@ func (j *joint) fits(a, given, was *Assembly) error {
 		return &FieldError{Field: "composite_embedding", Value: fmt.Sprintf("of %d dimensions", n), Limit: fmt.Sprintf("%d dimensions, as the store's vectors", dim), Err: ErrDimension}
 	}
 	return nil
+}
+
+// given is the dimension of the vectors that the batch writes; fitVectors made them alike.
+func (j *joint) given() int {
+	dim := 0
+	for _, c := range j.memories {
+		dim = max(dim, len(c.vector))
+	}
+	return dim
+}
+
+// misfit says that a composite has another dimension than the store's vectors, and so
+// gets none.
+func (j *joint) misfit(a *Assembly) (bool, error) {
+	n := len(a.CompositeEmbedding)
+	if n == 0 {
+		return false, nil
+	}
+	dim, err := j.dimension()
+	if dim == 0 {
+		dim = j.given()
+	}
+	return dim != 0 && dim != n, err
 }
 
 // same says that an assembly has the members that it had, and that the commit

@@ -23,19 +23,19 @@ func TestCompositeDimension(t *testing.T) {
 	if !errors.Is(err, ErrDimension) || !strings.Contains(err.Error(), "5 dimensions") || !strings.Contains(err.Error(), "3 dimensions") {
 		t.Error(err)
 	}
-	if a, err := st.Assemblies().Put(ctx, five, AnyDimension()); err != nil || len(a.CompositeEmbedding) != 5 {
+	if a, err := st.Assemblies().Put(ctx, five, AnyDimension()); err != nil || len(a.CompositeEmbedding) != 5 || !a.VectorIndexUpdatedAt.IsZero() {
 		t.Error(a, err)
 	}
-	if _, err := st.Assemblies().Activate(ctx, "a", 1); err != nil {
-		t.Error("what it has may stay:", err)
+	if a, err := st.Assemblies().Activate(ctx, "a", 1); err != nil || !a.VectorIndexUpdatedAt.IsZero() {
+		t.Error("what it has may stay, without a vector:", a, err)
 	}
 	five.ID, five.MemoryIDs = "b", []string{"m"} // the members' counts
 	if a, err := st.Assemblies().Put(ctx, five); err != nil || len(a.CompositeEmbedding) != 3 {
 		t.Error(a, err)
 	}
 	three := Assembly{ID: "c", MemoryIDs: []string{"plain"}, CompositeEmbedding: []float32{3, 2, 1}}
-	if _, err := st.Assemblies().Put(ctx, three); err != nil {
-		t.Error(err)
+	if a, err := st.Assemblies().Put(ctx, three); err != nil || a.VectorIndexUpdatedAt.IsZero() {
+		t.Error(a, err)
 	}
 	if hits, err := st.Assemblies().Search(ctx, Query{Vector: []float32{3, 2, 1}, Limit: 1}); err != nil || len(hits) != 1 || hits[0].ID != "c" {
 		t.Error(hits, err)

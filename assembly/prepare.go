@@ -32,6 +32,9 @@ type PrepareOptions struct {
 	// VectorID is the number that a new composite brings along, from an import;
 	// 0: it gets that of its frame.
 	VectorID int64
+	// Misfit says that the composite gets no vector: it has another dimension than the
+	// store's. Then VectorIndexUpdatedAt is none.
+	Misfit bool
 	// Buffer is memory that the document may be put into, if it is large enough;
 	// it is valid until the caller uses it again.
 	Buffer []byte
@@ -77,6 +80,9 @@ func Prepare(a *Assembly, old *Previous, now time.Time, opts PrepareOptions) (do
 	n.MemoryIDs = united(n.MemoryIDs)
 	before := old.parse()
 	vectorID := n.stampVector(before, old.VectorID, opts.VectorID, now)
+	if opts.Misfit {
+		n.VectorIndexUpdatedAt = time.Time{}
+	}
 	for _, t := range n.times() {
 		*t.value = t.value.Round(0).UTC()
 	}
