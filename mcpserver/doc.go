@@ -10,6 +10,9 @@
 //	graph    create_entities create_relations add_observations delete_entities delete_observations
 //	         delete_relations read_graph search_nodes open_nodes, and the resource memory://knowledge-graph
 //	memory   remember recall forget list_memories
+//	working  working_set working_get working_delete working_task working_note working_notes
+//	         working_checkpoint working_checkpoints working_restore: the working memory of a
+//	         session. Offered only where it is named (memctl mcp --tools graph,memory,working)
 //
 // groups lists them; one more group is one more line there, a function that gives
 // its tools, and what the instructions say of it.

@@ -20,6 +20,9 @@ import (
 const (
 	Graph  = "graph"  // the nine of the reference server, and its resource
 	Memory = "memory" // remember, recall, forget, list_memories
+
+	// Working memory: working_set and so on. It is offered only to who names it.
+	Working = "working"
 )
 
 // Groups are all there are, in the order of the listing.
@@ -31,24 +34,37 @@ func Groups() []string {
 	return names
 }
 
+// DefaultGroups are those that are offered where none are named.
+func DefaultGroups() []string {
+	var names []string
+	for _, g := range groups() {
+		if g.unasked {
+			names = append(names, g.name)
+		}
+	}
+	return names
+}
+
 // group is a set of tools that a user turns on by its name.
 type group struct {
 	name         string
 	tools        []tool
 	instructions string
+	unasked      bool // offered where no groups are named
 }
 
 // groups are built anew for each server; one more group is one more line here.
 func groups() []group {
 	return []group{
-		{Graph, graphTools(), graphInstructions},
-		{Memory, memoryTools(), memoryInstructions},
+		{Graph, graphTools(), graphInstructions, true},
+		{Memory, memoryTools(), memoryInstructions, true},
+		{Working, workingTools(), workingInstructions, false},
 	}
 }
 
 // Options is what belongs to a server. The zero value is right.
 type Options struct {
-	// Groups of tools that are offered; nil is all.
+	// Groups of tools that are offered; nil is DefaultGroups.
 	Groups []string
 	// Embed gives the vectors by which recall looks for meaning; it is the store's
 	// own Options.Embed. nil: recall looks for words.
@@ -106,17 +122,20 @@ func New(st *varve.Store, o Options) *mcp.Server {
 	if o.Version == "" {
 		o.Version = "0.1"
 	}
+	if o.Groups == nil {
+		o.Groups = DefaultGroups()
+	}
 	s := &server{st: st, o: o}
 	s.view = view{st: st, limit: o.GraphBytes, bad: s.unreadable, clock: o.Clock}
 	var about []string
 	for _, g := range groups() {
-		if o.Groups == nil || slices.Contains(o.Groups, g.name) {
+		if slices.Contains(o.Groups, g.name) {
 			s.tools = append(s.tools, g.tools...)
 			about = append(about, g.instructions)
 		}
 	}
 	options := &mcp.ServerOptions{Instructions: strings.Join(about, "\n\n"), Logger: quieter(o.Logger), Capabilities: &mcp.ServerCapabilities{}}
-	offersGraph := o.Groups == nil || slices.Contains(o.Groups, Graph)
+	offersGraph := slices.Contains(o.Groups, Graph)
 	if offersGraph {
 		s.subscriptions(options)
 	}

@@ -75,9 +75,9 @@
 // Lifetimes go by the home's clock: a monotonic one in the process, the server's
 // in Redis, in a store the wall clock's time when a process opened it and from then
 // on a monotonic one. A wall clock of this process that jumps, either way, expires
-// nothing and keeps nothing; a process that opens the store after a jump goes by
-// the time as it is then, and what others set by theirs keeps at least what is left
-// by the newest change of the scope. Entries and checkpoints are ordered by sequence, not by time.
+// nothing and keeps nothing. A process that opens the store after a jump goes by
+// the time as it is then, but never by an earlier one than the scope's newest
+// change. Entries and checkpoints are ordered by sequence, not by time.
 //
 // What expired is gone for every read from that moment on. Its room is taken back
 // by later writes, a few at a time, and at once when a limit is reached.
@@ -179,7 +179,7 @@
 //	close()                                              Memory.Close
 //	get_stats()                                          Memory.Stats, with the same names in its JSON
 //
-//	working_memory_backend                               which Home is given to Open
+//	working_memory_backend                               which Home is given to Open; a store's is the default
 //	working_memory_default_ttl_seconds                   Options.TTL
 //	working_memory_max_items_per_session                 Options.MaxKeys for values, Options.MaxNotes for the scratchpad
 //	InMemoryStorage(max_keys)                            NewLocal, and Options.MaxKeys
@@ -205,4 +205,5 @@
 // evict, to Redis; a home that plays a log knows its own reads only. Lookup asks
 // scope after scope, each at its own moment. Drop forgets everything of a scope,
 // and what a second process does to it at that moment may make it anew.
+// Checkpoints of a store lie in the scope's file, which is written as a whole.
 package working

@@ -18,7 +18,7 @@ import (
 const memoryFileVariable = "MEMORY_FILE_PATH" // of the reference server
 
 func (a *app) mcpCommand() *cobra.Command {
-	groups := mcpserver.Groups()
+	groups := mcpserver.DefaultGroups()
 	c := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve a store to an agent (Model Context Protocol)",
@@ -36,7 +36,7 @@ What goes wrong is told on stderr; stdout carries only the protocol.`,
 		Example: "  memctl mcp\n  memctl mcp --store ~/agent/memory --tools graph\n  claude mcp add memory -- memctl mcp",
 		Args:    noArguments,
 	}
-	c.Flags().StringSliceVar(&groups, "tools", groups, "`groups` of tools to offer")
+	c.Flags().StringSliceVar(&groups, "tools", groups, "`groups` of tools to offer: "+strings.Join(mcpserver.Groups(), ", "))
 	c.RunE = a.do(func(cmd *cobra.Command, _ []string) error {
 		if a.document != nil {
 			return usagef(cmd.CommandPath(), "stdout carries the protocol: leave --json out")
