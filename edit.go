@@ -110,6 +110,11 @@ func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) 
 	if !ok {
 		return version{}, errMismatch
 	}
+	// One that was edited by hand itself says the time of the version before it, and
+	// so does whoever goes on editing it.
+	if stood, err := k.parse(v.doc, p.id); err == nil && p.updated.Equal(*stood.updated) {
+		return version{}, errMismatch
+	}
 	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.updated.Format(time.RFC3339Nano), old.line.UpdatedAt.Format(time.RFC3339Nano))
 	st.event(Event{Kind: EventEdit, ID: p.id, Path: k.file(p.id), Err: why})
 	return v, st.putBack(ctx, k, p.id, v)
@@ -120,7 +125,7 @@ func (st *Store) adopt(ctx context.Context, k *kind, p *parsed, data []byte, old
 	if p.created.IsZero() {
 		*p.created = old.line.CreatedAt
 	}
-	if p.updated.IsZero() || p.updated.Equal(old.line.UpdatedAt) {
+	if !p.updated.After(old.line.UpdatedAt) { // who edits by hand seldom thinks of it
 		*p.updated = st.o.Clock().UTC()
 	}
 	number, counts, model := int64(0), p.vector, st.vectorsBy()
