@@ -94,7 +94,7 @@ func imagesOf(t *testing.T, fs, host string) {
 		}
 		worst = max(worst, r.Replayed)
 		s.told.checkSince(m.since, func(key string) string {
-			return oneState(key, func(id string) string { return stateOf(st.Get(ctx, id)) })
+			return oneState(key, statesIn(st))
 		})
 		got, err := st.Get(ctx, stormCounter)
 		var n int
@@ -104,7 +104,7 @@ func imagesOf(t *testing.T, fs, host string) {
 		if err := st.Flush(ctx); err != nil {
 			t.Errorf("%s: flush: %v", m.image, err)
 		}
-		s.told.checkSince(m.since, func(key string) string { return oneState(key, s.fileState) })
+		s.told.checkSince(m.since, func(key string) string { return oneState(key, statesBelow(s.dir)) })
 		for f, err := range st.Verify(ctx, VerifyOptions{}) {
 			if err != nil || f.Severity != SeverityInfo {
 				t.Errorf("%s: verify: %+v, %v", m.image, f, err)

@@ -105,6 +105,30 @@ func (p *linearProcess) last(h int) {
 	for k := range linearKeys {
 		w.get(context.Background(), p.st, k)
 	}
+	for k := range linearKeys {
+		w.past(k)
+	}
+}
+
+// past writes down which versions there were, if the log and its archive still know.
+func (w *linearWorker) past(k int) {
+	past := &linearPast{Key: k, Whole: true}
+	for v, err := range w.p.st.History(context.Background(), w.id(k)) {
+		if err != nil {
+			past.Whole = past.Whole && errors.Is(err, ErrNotFound) && len(past.Versions) == 0
+			continue
+		}
+		past.Whole = past.Whole && !v.FromFile && (len(past.Versions) > 0 || v.Previous == 0)
+		value := int64(0)
+		if !v.Deleted {
+			m, err := v.Decode()
+			if value, _, err = w.seen(k, m, err); err != nil {
+				w.p.fault("history of %s: %v", w.id(k), err)
+			}
+		}
+		past.Versions, past.Values = append(past.Versions, v.LSN), append(past.Values, value)
+	}
+	w.write(&linearEvent{History: w.h, Past: past})
 }
 
 // keep flushes, merges, spills and recycles beside the histories.

@@ -48,12 +48,22 @@ type linearOut struct {
 
 // linearEvent is a line of a process's record: a call with Op, an answer with Out.
 type linearEvent struct {
-	History int        `json:"history"`
-	Number  int64      `json:"number"` // of the operation, also the value it writes first
-	At      int64      `json:"at"`     // on the clock that all processes share
-	Client  int        `json:"client"`
-	Op      *linearOp  `json:"op,omitempty"`
-	Out     *linearOut `json:"out,omitempty"`
+	History int         `json:"history"`
+	Number  int64       `json:"number"` // of the operation, also the value it writes first
+	At      int64       `json:"at"`     // on the clock that all processes share
+	Client  int         `json:"client"`
+	Op      *linearOp   `json:"op,omitempty"`
+	Out     *linearOut  `json:"out,omitempty"`
+	Past    *linearPast `json:"past,omitempty"`
+}
+
+// linearPast is what the store says in the end of one key's versions. Nothing is
+// believed of it but to choose what to try first, and which version a value became.
+type linearPast struct {
+	Key      int      `json:"key"`
+	Whole    bool     `json:"whole"` // none before them
+	Versions []uint64 `json:"versions"`
+	Values   []int64  `json:"values"` // 0: deleted
 }
 
 // linearState is what the store holds of one history.
@@ -148,7 +158,7 @@ func linearPartition(history []porcupine.Operation) [][]porcupine.Operation {
 // linearHistory makes a history of what was recorded of it. Who was killed before
 // he was answered left an outcome that nobody knows. wrong says what needs no
 // model: one value with two versions, or one version of two values.
-func linearHistory(events []linearEvent) (ops []porcupine.Operation, wrong []string) {
+func linearHistory(events []linearEvent) (ops []porcupine.Operation, deletions [linearKeys]int, wrong []string) {
 	outs := map[int64]*linearEvent{}
 	for i := range events {
 		if events[i].Out != nil {
@@ -157,6 +167,7 @@ func linearHistory(events []linearEvent) (ops []porcupine.Operation, wrong []str
 	}
 	versions := map[int64]uint64{}
 	values := map[uint64]int64{}
+	var refused []*linearOp
 	learn := func(value int64, version uint64) {
 		if value == 0 || version == 0 {
 			return
@@ -169,7 +180,21 @@ func linearHistory(events []linearEvent) (ops []porcupine.Operation, wrong []str
 		}
 		versions[value], values[version] = version, value
 	}
+	for k := range deletions {
+		deletions[k] = math.MaxInt // not known
+	}
 	for _, e := range events {
+		if p := e.Past; p != nil {
+			if p.Whole {
+				deletions[p.Key] = 0
+			}
+			for i, v := range p.Values {
+				learn(v, p.Versions[i])
+				if p.Whole && v == 0 {
+					deletions[p.Key]++
+				}
+			}
+		}
 		if e.Op == nil {
 			continue
 		}
@@ -182,6 +207,7 @@ func linearHistory(events []linearEvent) (ops []porcupine.Operation, wrong []str
 				learn(e.Op.Writes[0].Value, out.Out.Version)
 			}
 			if out.Out.Result == linearRefused {
+				refused = append(refused, e.Op)
 				continue
 			}
 			o.Output = out.Out
@@ -200,19 +226,37 @@ func linearHistory(events []linearEvent) (ops []porcupine.Operation, wrong []str
 			op.Writes[i].at = versions[op.Writes[i].Value]
 		}
 	}
+	for _, op := range refused {
+		for _, w := range op.Writes {
+			if at := versions[w.Value]; at != 0 && w.Value != 0 {
+				wrong = append(wrong, fmt.Sprintf("value %d was refused, and is version %d", w.Value, at))
+			}
+		}
+	}
 	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
-	return ops, wrong
+	return ops, deletions, wrong
 }
 
 // linearJudge judges a history, at first as if nothing had happened of which nobody
-// was told and which nobody saw: that is mostly so, and much less to try.
-func linearJudge(ops []porcupine.Operation) (porcupine.CheckResult, porcupine.LinearizationInfo) {
-	told := slices.DeleteFunc(slices.Clone(ops), func(o porcupine.Operation) bool {
+// was told and which left no trace in the past of its keys: that is so, and much
+// less to try. deletions are those that the past has.
+func linearJudge(ops []porcupine.Operation, deletions [linearKeys]int) (porcupine.CheckResult, porcupine.LinearizationInfo) {
+	for _, o := range ops {
+		op := o.Input.(*linearOp)
+		for _, w := range op.Writes {
+			if w.Value == 0 && o.Output.(*linearOut).Result == linearOK && op.Kind == "delete" {
+				deletions[w.Key]-- // a batch or a transaction may have found nothing to delete
+			}
+		}
+	}
+	likely := slices.DeleteFunc(slices.Clone(ops), func(o porcupine.Operation) bool {
 		return o.Output.(*linearOut).Result == linearUnknown &&
-			!slices.ContainsFunc(o.Input.(*linearOp).Writes, func(w linearWrite) bool { return w.at != 0 })
+			!slices.ContainsFunc(o.Input.(*linearOp).Writes, func(w linearWrite) bool {
+				return w.at != 0 || w.Value == 0 && deletions[w.Key] > 0
+			})
 	})
-	if len(told) < len(ops) {
-		if result := porcupine.CheckOperationsTimeout(linearModel, told, linearPatience/6); result == porcupine.Ok {
+	if len(likely) < len(ops) {
+		if result := porcupine.CheckOperationsTimeout(linearModel, likely, linearPatience); result == porcupine.Ok {
 			return result, porcupine.LinearizationInfo{}
 		}
 	}

@@ -60,6 +60,11 @@ func TestLinearizable(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		for _, p := range l.lives {
+			_ = p.cmd.Process.Kill()
+		}
+	})
 	go l.judgeAll()
 	most, end := *histories, time.Time{}
 	if most == 0 {
@@ -83,7 +88,7 @@ func TestLinearizable(t *testing.T) {
 	if r := st.OpenReport(); r.Damage != nil || r.Rebuilt != nil || r.Healed != nil || r.ProblemCount > 0 {
 		t.Errorf("nothing was damaged, but: %+v", r)
 	}
-	expectClean(t, st, l.dir)
+	expectClean(t, st, l.dir, true)
 	if err := st.Close(); err != nil {
 		t.Error(err)
 	}
@@ -109,9 +114,10 @@ type linear struct {
 
 // judged is a history on its way to the judge.
 type judged struct {
-	number int
-	ops    []porcupine.Operation
-	wrong  []string
+	number    int
+	ops       []porcupine.Operation
+	deletions [linearKeys]int
+	wrong     []string
 }
 
 // linearLife is one process.
@@ -242,10 +248,10 @@ func (l *linear) history(h int) {
 	for _, p := range l.lives {
 		l.gather(p)
 	}
-	ops, wrong := linearHistory(l.events[h])
+	ops, deletions, wrong := linearHistory(l.events[h])
 	delete(l.events, h)
 	l.made++
-	l.judge <- judged{h, ops, wrong}
+	l.judge <- judged{h, ops, deletions, wrong}
 }
 
 // disturb stops a process for a while, or kills one or all, and returns those that
@@ -315,7 +321,7 @@ func (l *linear) judgeAll() {
 				l.conflicts++
 			}
 		}
-		switch result, info := linearJudge(j.ops); result {
+		switch result, info := linearJudge(j.ops, j.deletions); result {
 		case porcupine.Ok:
 		case porcupine.Unknown:
 			l.t.Errorf("history %d of %d operations was not judged within %s:\n%s", j.number, len(j.ops), linearPatience, linearList(j.ops))

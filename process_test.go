@@ -46,6 +46,12 @@ func child(job, dir string) error {
 	if arg, ok := strings.CutPrefix(job, "work:"); ok {
 		return workChild(ctx, arg, dir)
 	}
+	if mode, ok := strings.CutPrefix(job, "lag:"); ok {
+		return lagging(ctx, mode, dir)
+	}
+	if job == "holding" {
+		return holding(dir)
+	}
 	if job == "few files" {
 		return fewFiles(ctx, dir)
 	}
@@ -132,6 +138,27 @@ func startChild(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	return cmd, bufio.NewReader(out)
+}
+
+// startTalking starts a child that is told more by its input. It is killed in the end.
+func startTalking(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader, io.WriteCloser) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), "VARVE_CHILD="+job, "VARVE_DIR="+dir)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, bufio.NewReader(out), in
 }
 
 // repeat is how often a test of real processes runs: VARVE_REPEAT=100 for the

@@ -3,6 +3,7 @@ package varve
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"testing"
 )
@@ -12,3 +13,5 @@ func stopProcess(t testing.TB, _ *os.Process) { t.Skip("no SIGSTOP") }
 func contProcess(testing.TB, *os.Process) {}
 
 func fewFiles(context.Context, string) error { return errors.ErrUnsupported }
+
+func allocated(info fs.FileInfo) int64 { return info.Size() }

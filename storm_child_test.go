@@ -25,9 +25,10 @@ func stormOptions() *Options {
 // What one process of a storm has.
 const (
 	stormWorkers = 3
-	stormKeys    = 6
+	stormKeys    = 7
 	stormMembers = 4 // of a batch
 	stormCounter = "counter"
+	stormElder   = "elder" // the slot of one who lives long and only reads
 )
 
 // stormer is one process of a storm.
@@ -57,7 +58,12 @@ func stormChild(ctx context.Context, arg, dir string) error {
 		stop()
 	}()
 	var wg sync.WaitGroup
-	for g := range stormWorkers {
+	workers := stormWorkers
+	if slot == stormElder {
+		workers = 0
+		wg.Go(func() { s.reread(work, rand.New(rand.NewPCG(seed, 98))) })
+	}
+	for g := range workers {
 		rng := rand.New(rand.NewPCG(seed, uint64(g)))
 		wg.Go(func() {
 			s.begin(g)
@@ -113,59 +119,20 @@ func (s *stormer) begin(g int) {
 }
 
 func (s *stormer) key(g, k int) string {
-	if k == 0 {
+	switch k {
+	case 0:
 		return fmt.Sprintf("s%s.g%d.batch", s.slot, g) // written as a batch of several
+	case 6:
+		return fmt.Sprintf("s%s.g%d.group", s.slot, g) // an assembly
 	}
 	return fmt.Sprintf("s%s.g%d.k%d", s.slot, g, k)
-}
-
-// content is a state and what makes it long.
-func content(state string, size int) string {
-	return state + " " + strings.Repeat(state[len(state)-1:], size)
-}
-
-// stateOf is the state that a content says, or what is wrong with it.
-func stateOf(m Memory, err error) string {
-	if errors.Is(err, ErrNotFound) {
-		return "-"
-	}
-	if err != nil {
-		return "error:" + strings.ReplaceAll(err.Error(), " ", "_")
-	}
-	state, rest, _ := strings.Cut(m.Content, " ")
-	if rest != strings.Repeat(state[len(state)-1:], len(rest)) {
-		return "torn:" + state
-	}
-	return state
-}
-
-func memberIDs(key string) (ids []string) {
-	if !strings.HasSuffix(key, ".batch") {
-		return []string{key}
-	}
-	for i := range stormMembers {
-		ids = append(ids, fmt.Sprintf("%s/%d", key, i))
-	}
-	return ids
-}
-
-// oneState is what all members of a key say.
-func oneState(key string, get func(id string) string) string {
-	ids := memberIDs(key)
-	state := get(ids[0])
-	for _, id := range ids[1:] {
-		if other := get(id); other != state {
-			return "half:" + state + "/" + other
-		}
-	}
-	return state
 }
 
 func (s *stormer) read(key string) {
 	state := ""
 	// A batch whose answer we have not had may become durable between two reads.
 	for tries := 0; tries == 0 || tries < stormKeys && strings.HasPrefix(state, "half:"); tries++ {
-		state = oneState(key, func(id string) string { return stateOf(s.st.Get(context.Background(), id)) })
+		state = oneState(key, statesIn(s.st))
 	}
 	s.say("read %s %s", key, state)
 }
@@ -181,6 +148,9 @@ func (s *stormer) step(g int, rng *rand.Rand) {
 	size := rng.IntN(200)
 	if rng.IntN(10) == 0 {
 		size = rng.IntN(6000)
+	}
+	if rng.IntN(30) == 0 {
+		_, _ = s.st.Get(ctx, editedID(rng.IntN(stormEdited))) // so that somebody finds what was saved by hand
 	}
 	switch rng.IntN(10) {
 	case 0, 1, 2:
@@ -213,18 +183,31 @@ func (s *stormer) write(ctx context.Context, key, state string, size int, rng *r
 			}
 		}
 		err = s.st.Apply(ctx, b)
+	case isGroup(key) && state != "-":
+		_, err = s.st.Assemblies().Put(ctx, s.group(key, content(state, size)), AllowMissing())
 	case state == "-":
-		if err = s.st.Delete(ctx, key); errors.Is(err, ErrNotFound) {
+		if isGroup(key) {
+			err = s.st.Assemblies().Delete(ctx, key)
+		} else {
+			err = s.st.Delete(ctx, key)
+		}
+		if errors.Is(err, ErrNotFound) {
 			s.say("not %s -", key) // one without an answer may still come
 			s.say("read %s -", key)
 			return
 		}
 	case async:
-		_, err = s.st.PutAsync(Memory{ID: key, Content: content(state, size)}).Wait(context.Background())
+		_, err = s.st.PutAsync(Memory{ID: key, Content: content(state, size), Embedding: stormVector(key, state)}).Wait(context.Background())
 	default:
-		_, err = s.st.Put(ctx, Memory{ID: key, Content: content(state, size)})
+		_, err = s.st.Put(ctx, Memory{ID: key, Content: content(state, size), Embedding: stormVector(key, state)})
 	}
 	s.answered(err, "done "+key+" "+state, "not "+key+" "+state)
+}
+
+// group is an assembly of what the same goroutine writes.
+func (s *stormer) group(key, description string) Assembly {
+	own := strings.TrimSuffix(key, "group")
+	return Assembly{ID: key, Name: key, Description: description, MemoryIDs: []string{own + "k1", own + "k2", own + "k3"}}
 }
 
 // answered says what an operation came to; of one whose outcome is unknown, nothing.
@@ -255,12 +238,28 @@ func (s *stormer) count(ctx context.Context) {
 	s.answered(err, fmt.Sprint("counted ", n), "uncounted")
 }
 
+// reread keeps what others write in use, as a long-lived reader has it.
+func (s *stormer) reread(ctx context.Context, rng *rand.Rand) {
+	other := &stormer{slot: fmt.Sprint(rng.IntN(8))}
+	get := statesIn(s.st)
+	for ctx.Err() == nil {
+		key := other.key(rng.IntN(stormWorkers), 1+rng.IntN(stormKeys-1))
+		if state := get(key); strings.Contains(state, ":") {
+			s.say("reader: %s is %q", key, state)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(rng.IntN(3000)) * time.Microsecond):
+		}
+	}
+}
+
 // keep does what a process does beside writing.
 func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		var err error
 		what := ""
-		switch rng.IntN(7) {
+		switch rng.IntN(9) {
 		case 0:
 			what, err = "flush", s.st.Flush(ctx)
 		case 1:
@@ -268,7 +267,9 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 		case 2:
 			what = "list"
 			for _, e := range s.st.Memories(ctx) {
-				err = errors.Join(err, e)
+				if e != nil && !ofEditor(e.Error()) {
+					err = errors.Join(err, e)
+				}
 			}
 		case 3:
 			what = "history"
@@ -281,7 +282,7 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 			what = "verify"
 			for f, e := range s.st.Verify(ctx, VerifyOptions{}) {
 				err = errors.Join(err, e)
-				if f.Severity != SeverityInfo {
+				if f.Severity != SeverityInfo && !ofEditor(f.Path) {
 					err = errors.Join(err, fmt.Errorf("%+v", f))
 				}
 			}
@@ -291,6 +292,14 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 			what = "health"
 			if h := s.st.Health(ctx); !h.OK {
 				err = errors.Join(h.Problems...)
+			}
+		case 7:
+			what = "search"
+			_, err = s.st.Search(ctx, Query{Vector: stormVector("s.k1", "any"), Limit: 5})
+		case 8:
+			what = "list assemblies"
+			for _, e := range s.st.Assemblies().All(ctx) {
+				err = errors.Join(err, e)
 			}
 		}
 		if err != nil && ctx.Err() == nil {

@@ -1,0 +1,225 @@
+package varve
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/internal/docfile"
+)
+
+const lagKeys = 40
+
+func lagKey(i int) string { return fmt.Sprintf("k%02d", i) }
+
+// lagging is a process that reads everything, and again whenever it is told to. It
+// is stopped in between.
+func lagging(ctx context.Context, mode, dir string) error {
+	o := stormOptions()
+	o.NoBackground = true
+	if o.ReadOnly = mode == "read-only"; o.ReadOnly {
+		o = &Options{ReadOnly: true}
+	}
+	st, err := Open(ctx, dir, o)
+	if err != nil {
+		return err
+	}
+	for in := bufio.NewScanner(os.Stdin); ; {
+		listed := map[string]string{}
+		for m, err := range st.Memories(ctx) {
+			if err != nil {
+				return err
+			}
+			listed[m.ID] = stateOf(m, nil)
+		}
+		n, err := st.Count(ctx)
+		if err != nil || int(n) != len(listed) {
+			return fmt.Errorf("count %d, %w; %d are listed", n, err, len(listed))
+		}
+		for i := range lagKeys {
+			state := stateOf(st.Get(ctx, lagKey(i)))
+			if was := listed[lagKey(i)]; was != state && (was != "" || state != "-") {
+				return fmt.Errorf("%s is %q, and listed as %q", lagKey(i), state, was)
+			}
+			fmt.Println(lagKey(i), state)
+		}
+		fmt.Println("read")
+		if !in.Scan() {
+			return st.Close()
+		}
+		if !o.ReadOnly { // it writes from where the others are
+			_, err := st.Put(ctx, Memory{ID: "late", Content: content("late", 9)}, IfAbsent())
+			if err != nil && !errors.Is(err, ErrConflict) {
+				return err
+			}
+		}
+	}
+}
+
+// holding opens a document as any program does, reads half of it, and the rest when
+// it is told to.
+func holding(dir string) error {
+	f, err := os.Open(filepath.Join(dir, "memories", docfile.FileName(lagKey(0))))
+	if err != nil {
+		return err
+	}
+	half := make([]byte, 100)
+	if _, err := io.ReadFull(f, half); err != nil {
+		return err
+	}
+	fmt.Println("half")
+	bufio.NewScanner(os.Stdin).Scan()
+	rest, err := io.ReadAll(f)
+	if err != nil {
+		return err
+	}
+	var m Memory
+	fmt.Println(stateOf(m, m.UnmarshalJSON(append(half, rest...))))
+	return nil
+}
+
+// lagStates are what a child says, up to a word.
+func lagStates(t *testing.T, out *bufio.Reader, end string) map[string]string {
+	t.Helper()
+	states := map[string]string{}
+	for {
+		line, err := out.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the process that lags has ended: %v", err)
+		}
+		if line = strings.TrimSpace(line); line == end {
+			return states
+		}
+		key, state, _ := strings.Cut(line, " ")
+		states[key] = state
+	}
+}
+
+// FAILURES 78 and 80: a process is stopped, and while it sleeps everything that it
+// knows is replaced: the log is recycled under its place, index and delta are written
+// anew and merged many times, its cache says what was long ago. When it wakes it
+// serves what is so, and goes on writing.
+func TestStoppedReader(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no SIGSTOP")
+	}
+	for _, mode := range []string{"read-write", "read-only"} {
+		t.Run(mode, func(t *testing.T) {
+			ctx := context.Background()
+			dir := t.TempDir()
+			o := stormOptions()
+			o.NoBackground = true
+			st := openTest(t, dir, o)
+			want := map[string]string{}
+			write := func(i, round int) {
+				key, state := lagKey(i), fmt.Sprintf("%d.%d", round, i)
+				if (i+round)%7 == 0 {
+					if err := st.Delete(ctx, key); err != nil && !errors.Is(err, ErrNotFound) {
+						t.Fatal(err)
+					}
+					want[key] = "-"
+					return
+				}
+				if _, err := st.Put(ctx, Memory{ID: key, Content: content(state, 500+13*i)}); err != nil {
+					t.Fatal(err)
+				}
+				want[key] = state
+			}
+			for i := range lagKeys {
+				write(i, 1)
+			}
+			cmd, out, in := startTalking(t, "lag:"+mode, dir)
+			expect := func(when string) {
+				t.Helper()
+				got := lagStates(t, out, "read")
+				for key, state := range want {
+					if got[key] != state {
+						t.Errorf("%s: %s is %q, it should be %q", when, key, got[key], state)
+					}
+				}
+			}
+			expect("at first")
+			for round, stop := range []string{"spilled", "recycled", "merged"} {
+				stopProcess(t, cmd.Process)
+				seen := st.log.Applied()
+				for n := 2; ; n++ {
+					for i := range lagKeys {
+						write(i, 100*(round+1)+n)
+					}
+					flush := st.Flush
+					if stop == "merged" || n%3 == 0 {
+						flush = st.Compact
+					}
+					if err := flush(ctx); err != nil {
+						t.Fatal(err)
+					}
+					// The place of the one that sleeps is gone from the log.
+					_, err := st.log.ReadAt(ctx, seen)
+					if gone := errors.Is(err, ErrTruncated); n > 4 && (stop == "spilled" || gone) {
+						break
+					}
+					if n > 100 {
+						t.Fatalf("position %d has not left the log: %v", seen, err)
+					}
+				}
+				fmt.Fprintln(in, "again")
+				contProcess(t, cmd.Process)
+				expect(stop)
+				if mode != "read-only" {
+					if m, err := st.Get(ctx, "late"); err != nil || stateOf(m, err) != "late" {
+						t.Errorf("what it wrote: %v", err)
+					}
+				}
+			}
+			_ = in.Close()
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// FAILURES 63: another program has a document open, and is stopped in the middle of
+// it, while its memory is written and flushed many times: it reads the old one whole.
+func TestStoppedHolderOfAFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no SIGSTOP")
+	}
+	ctx := context.Background()
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	put := func(state string) {
+		t.Helper()
+		for i := range lagKeys {
+			if _, err := st.Put(ctx, Memory{ID: lagKey(i), Content: content(state, 3000)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := st.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("before")
+	cmd, out, in := startTalking(t, "holding", dir)
+	lagStates(t, out, "half")
+	stopProcess(t, cmd.Process)
+	for n := range 10 {
+		put(fmt.Sprint("after", n))
+	}
+	fmt.Fprintln(in, "go on")
+	contProcess(t, cmd.Process)
+	line, err := out.ReadString('\n')
+	if err != nil || strings.TrimSpace(line) != "before" {
+		t.Errorf("who had it open has read %q, %v", line, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
