@@ -136,13 +136,14 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 	if r.v.indexBad {
 		return nil // that was reported
 	}
+	if e.Delete { // whatever came since: what was before it is accounted for
+		delete(r.absent, e.Key)
+	}
 	for try := 0; ; try++ {
 		p, err := r.v.s.State.Find(kind, id)
 		switch {
 		case errors.Is(err, errs.ErrNotFound):
-			if e.Delete {
-				delete(r.absent, e.Key)
-			} else if len(r.absent) < absentMost {
+			if !e.Delete && len(r.absent) < absentMost {
 				r.absent[strings.Clone(e.Key)] = e.LSN
 			}
 			return nil
