@@ -111,6 +111,14 @@ func TestMemory(t *testing.T) {
 	if fmt.Sprint(l.Sessions) != "[{s1 2} {s2 2}]" {
 		t.Errorf("%+v", l)
 	}
+	l = as[recalled](t, c, "list_memories", `{"sessions":true,"limit":1}`)
+	if fmt.Sprint(l.Sessions) != "[{s1 2}]" || l.Next == "" {
+		t.Errorf("%+v", l)
+	}
+	l = as[recalled](t, c, "list_memories", fmt.Sprintf(`{"sessions":true,"limit":1,"cursor":%q}`, l.Next))
+	if fmt.Sprint(l.Sessions) != "[{s2 2}]" || l.Next != "" {
+		t.Errorf("%+v", l)
+	}
 	// What is over is not there.
 	now.Add(int64(61 * time.Second))
 	if r := as[recalled](t, c, "recall", `{"query":"deploys"}`); r.ids() != elsewhere.ID {

@@ -244,7 +244,7 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 		return nil, err
 	}
 	if a.flag("sessions") {
-		return s.listSessions(ctx)
+		return s.listSessions(ctx, a.text("cursor"), a.number("limit", 50))
 	}
 	if cursor := a.text("cursor"); cursor != "" {
 		last, err := base64.RawURLEncoding.DecodeString(cursor)

@@ -2,21 +2,27 @@ package mcpserver
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/varve-db/varve"
 )
 
-// held by a session.
-type session struct {
-	name  string
-	count int
-	last  time.Time
-}
-
-func (s *server) listSessions(ctx context.Context) (*answer, error) {
-	all := map[string]*session{}
-	for m, err := range s.st.Memories(ctx) {
+// listSessions is a page of the sessions; the cursor is how many come before it.
+func (s *server) listSessions(ctx context.Context, cursor string, limit int) (*answer, error) {
+	offset := 0
+	if cursor != "" {
+		n, err := strconv.Atoi(strings.TrimPrefix(cursor, sessionCursor))
+		if err != nil || n < 0 || !strings.HasPrefix(cursor, sessionCursor) {
+			return nil, fmt.Errorf("cursor %q: it must be next of the page before", cursor)
+		}
+		offset = n
+	}
+	var all []varve.Session
+	next, i := "", 0
+	for session, err := range s.st.Sessions(ctx) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -24,20 +30,17 @@ func (s *server) listSessions(ctx context.Context) (*answer, error) {
 			if !isOne(err) {
 				return nil, err
 			}
-			s.o.Logger.Warn("listing", "err", err)
+			s.o.Logger.Warn("listing sessions", "err", err)
 			continue
 		}
-		name := m.Session()
-		if name == "" {
+		if i++; i <= offset {
 			continue
 		}
-		if all[name] == nil {
-			all[name] = &session{name: name}
+		if len(all) == limit {
+			next = fmt.Sprint(sessionCursor, offset+limit)
+			break
 		}
-		all[name].count++
-		if m.UpdatedAt.After(all[name].last) {
-			all[name].last = m.UpdatedAt
-		}
+		all = append(all, session)
 	}
 	return answered(func(w *writer) {
 		w.open('{')
@@ -45,16 +48,21 @@ func (s *server) listSessions(ctx context.Context) (*answer, error) {
 		w.open('[')
 		w.close(']')
 		w.member("sessions")
-		w.open('[')
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			w.next()
-			w.open('{')
-			w.text("session", name)
-			w.number("count", float64(all[name].count))
-			w.text("last_written", all[name].last.Format(time.RFC3339))
-			w.close('}')
+		list(w, all, (*writer).session)
+		if next != "" {
+			w.text("next", next)
 		}
-		w.close(']')
 		w.close('}')
 	}), nil
+}
+
+const sessionCursor = "sessions "
+
+func (w *writer) session(s *varve.Session) {
+	w.next()
+	w.open('{')
+	w.text("session", s.ID)
+	w.number("count", float64(s.Memories))
+	w.text("last_written", s.Last.Format(time.RFC3339))
+	w.close('}')
 }
