@@ -27,9 +27,9 @@ It takes the place of @modelcontextprotocol/server-memory, with the same tools a
 results; any number of agents may use one store at once.
 
 The store is the one that --store or MEMCTL_STORE names; else, where MEMORY_FILE_PATH names
-the file of the server it replaces, the folder beside that file: memory.varve beside
-memory.jsonl, into which the file is taken over at the first start and then left alone;
-else varve/memory in the user's data folder. It is made where there is none.
+the file of the server it replaces, the folder beside it: memory.jsonl.varve beside
+memory.jsonl, into which the file, if it is there, is taken over at the first start and then
+left alone; else varve/memory in the user's data folder. It is made where there is none.
 
 Where VARVE_EMBED_URL names a service that makes embeddings, recall looks for meaning.
 What goes wrong is told on stderr; stdout carries only the protocol.`,
@@ -63,7 +63,7 @@ func (a *app) mcpStore() (dir, file string, err error) {
 		if file, err = filepath.Abs(file); err != nil {
 			return "", "", fmt.Errorf("finding %s: %w", memoryFileVariable, err)
 		}
-		return strings.TrimSuffix(file, filepath.Ext(file)) + ".varve", file, nil
+		return file + ".varve", file, nil
 	}
 	dir, err = dataFolder(a.get, runtime.GOOS)
 	return dir, "", err

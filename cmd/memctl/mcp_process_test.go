@@ -205,8 +205,8 @@ func TestMCPStore(t *testing.T) {
 	}{
 		{"flag", []string{storeVariable + "=" + filepath.Join(dir, "no"), memoryFileVariable + "=" + file}, []string{"--store", filepath.Join(dir, "flag")}, filepath.Join(dir, "flag"), "[new]"},
 		{"variable", []string{storeVariable + "=" + filepath.Join(dir, "variable"), memoryFileVariable + "=" + file}, nil, filepath.Join(dir, "variable"), "[new]"},
-		{"file", []string{memoryFileVariable + "=" + file, "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "memory.varve"), "[old new]"},
-		{"no file yet", []string{memoryFileVariable + "=" + filepath.Join(dir, "old", "none.json"), "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "none.varve"), "[new]"},
+		{"file", []string{memoryFileVariable + "=" + file, "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "memory.jsonl.varve"), "[old new]"},
+		{"no file yet", []string{memoryFileVariable + "=" + filepath.Join(dir, "old", "none.json"), "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "none.json.varve"), "[new]"},
 		{"data folder", []string{"XDG_DATA_HOME=" + data}, nil, filepath.Join(data, "varve", "memory"), "[new]"},
 		{"home", []string{"XDG_DATA_HOME=relative", "HOME=" + home}, nil, filepath.Join(home, ".local", "share", "varve", "memory"), "[new]"},
 	} {

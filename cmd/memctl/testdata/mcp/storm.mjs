@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 const job = JSON.parse(process.argv[2]); // {root, command, args, env, clients, calls}
 const require = createRequire(job.root + '/package.json');
 const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
+const { ResourceUpdatedNotificationSchema } = require('@modelcontextprotocol/sdk/types.js');
 const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js');
 
 const clients = await Promise.all(Array.from({ length: job.clients }, async () => {
@@ -26,6 +27,19 @@ await Promise.all(clients.flatMap((client, c) => Array.from({ length: job.calls 
     answers.failed.push(`${name}: ${e}`);
   }
 })));
+// What the last client's process does, the first one hears of.
+const uri = 'memory://knowledge-graph';
+const told = new Promise((resolve, reject) => {
+  clients[0].setNotificationHandler(ResourceUpdatedNotificationSchema, (n) => resolve(n.params.uri));
+  setTimeout(() => reject(new Error('no update was told')), 60000).unref();
+});
+await clients[0].subscribeResource({ uri });
+const last = clients[clients.length - 1];
+await last.callTool({ name: 'create_relations', arguments: { relations: [{ from: 'a', to: 'b', relationType: 'knows' }] } });
+if (await told !== uri) answers.failed.push(`an update of ${await told}`);
+const read = await clients[0].readResource({ uri });
+if (JSON.parse(read.contents[0].text).relations.length !== 1) answers.failed.push('the relation is not in the resource');
+await clients[0].unsubscribeResource({ uri });
 // The other tools: the client refuses what does not fit their schemas.
 const ask = async (name, args) => {
   const r = await clients[0].callTool({ name, arguments: args });
