@@ -67,12 +67,7 @@ func (j *joint) dimension() (int, error) {
 		dim, _, err := j.st.dimension(j.ctx)
 		return dim, err
 	}
-	v := &j.st.vectors
-	if !v.mu.TryLock() {
-		return 0, nil
-	}
-	defer v.mu.Unlock()
-	return v.looked.dim, nil
+	return int(j.st.vectors.known.Load()), nil
 }
 
 // fits refuses a composite that the caller gives and no member does, if it is of

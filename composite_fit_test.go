@@ -74,3 +74,18 @@ func TestFirstVectorAComposite(t *testing.T) {
 		}
 	}
 }
+
+// Who has flush.lock knows the dimension also while somebody else looks for it: the
+// composite of an adopted edit would be made of whatever its first member has.
+func TestDimensionBesideWhoLooks(t *testing.T) {
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	put(t, st, "a", 1, 0)
+	put(t, st, "b", 0, 1) // it is looked for by the second
+	j := st.joint(context.Background())
+	j.held = true
+	st.vectors.mu.Lock()
+	defer st.vectors.mu.Unlock()
+	if d, err := j.dimension(); d != 2 || err != nil {
+		t.Errorf("%d dimensions, %v", d, err)
+	}
+}

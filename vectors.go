@@ -33,6 +33,7 @@ type vectors struct {
 	mu     sync.Mutex
 	heal   healed
 	looked looked
+	known  atomic.Int64 // looked.dim, for who must not wait for mu
 }
 
 // tables are the files of an index: the same pointers are the same files.

@@ -161,6 +161,7 @@ func (st *Store) findDimension(ctx context.Context) error {
 			return err
 		}
 		*l = looked{of: of, at: idx.LSN(), dim: dim}
+		st.vectors.known.Store(int64(dim))
 	}
 	if l.dim != 0 {
 		return nil
@@ -192,6 +193,7 @@ func (st *Store) findDimension(ctx context.Context) error {
 		}
 	}
 	l.dim = dims.decided()
+	st.vectors.known.Store(int64(l.dim))
 	return nil
 }
 

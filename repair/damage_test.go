@@ -169,6 +169,10 @@ var damages = []damage{
 		write(t, file(dir, memoryPath(9)), nil)
 		return []want{{repair.MemoryEmpty, memoryPath(9), -1, repair.ByArchive, repair.Healable}}
 	}},
+	{"empty, of nobody", func(t *testing.T, dir string) []want {
+		write(t, file(dir, "memories/what-was-it.json"), nil)
+		return []want{{repair.Unparsable, "memories/what-was-it.json", -1, repair.ByMoving, repair.Lost}}
+	}},
 	{"truncated", func(t *testing.T, dir string) []want {
 		b := bytesOf(t, file(dir, memoryPath(9)))
 		write(t, file(dir, memoryPath(9)), b[:200])

@@ -250,6 +250,9 @@ func (v *verify) stranger(k *kind, out *Finding, f *file) *Finding {
 	if err != nil {
 		out.Kind, out.Offset, out.Err = Unparsable, offsetOf(err), err
 		out.Stake, out.Heals = "nothing that the store knows of", ByMoving
+		if f.err != nil && errors.Is(f.err, errs.ErrCorrupt) { // it is empty: what was in it, if anything, nobody has
+			out.Severity, out.Stake = Lost, "what it said, if it ever was a "+k.noun+": no copy is left"
+		}
 		return out
 	}
 	out.Kind, out.ID = Stranger, c.id
