@@ -33,7 +33,15 @@
 //
 // With Options.Embed (package vector/embed has embedders) every memory that has
 // a content gets its embedding when it is written; when the embedder fails, the
-// memory is stored without one and gets it later. Reembed makes all of them anew.
+// memory is stored without one and gets it later. An embedding that the store fills in
+// leaves updated_at alone: it is nobody's update.
+//
+// All vectors are by one model at any moment. Reembed changes it, also to another
+// dimension: all new embeddings are computed first, then one entry of the log makes
+// them the store's, for every process at once, then the documents are rewritten. Until
+// the entry every search is answered by the old ones, from it on by the new ones. A
+// process whose Options.EmbedModel is not the store's model puts without an embedding;
+// Health says why, and the memories get theirs from one whose model is (ModelError).
 //
 // # Sessions
 //

@@ -37,6 +37,9 @@ func child(job, dir string) error {
 	if arg, ok := strings.CutPrefix(job, "storm:"); ok {
 		return stormChild(ctx, arg, dir)
 	}
+	if arg, ok := strings.CutPrefix(job, "reembed:"); ok {
+		return reembedChild(ctx, arg, dir)
+	}
 	if name, ok := strings.CutPrefix(job, "churn:"); ok {
 		return churn(ctx, name, dir)
 	}

@@ -11,6 +11,8 @@
 //     stopped, killed and cut by chance, over several boots; beside somebody who
 //     edits the files by hand; on volumes that lack exchange, links, leases, syncfs;
 //     beside somebody who backs up, restores, spoils and repairs, and moves the store.
+//   - embedding: random workloads with an embedder that fails now and then, while the
+//     model is changed, from one dimension to another: each search is by one model.
 //   - assemblies: random workloads of memories and their groups, a race of two
 //     processes for the members, a script of merges cut everywhere.
 //   - faults: each operation of the script, of that of the vectors and of that of the

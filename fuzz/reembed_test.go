@@ -504,6 +504,6 @@ func simulateEmbedders(t *testing.T, writers, seeds int) {
 	t.Log(did)
 }
 
-func TestSimReembed(t *testing.T) { simulateEmbedders(t, 2, 100) }
+func TestSimReembed(t *testing.T) { simulateEmbedders(t, 2, 60) }
 
-func TestSimReembedOne(t *testing.T) { simulateEmbedders(t, 1, 60) }
+func TestSimReembedOne(t *testing.T) { simulateEmbedders(t, 1, 40) }

@@ -32,11 +32,12 @@
 // the table has the pairs. Readers skip members that they do not know.
 //
 // The metadata's extra is {"chain":"<16 hex digits>","vectors":N,"dimension":D,
-// "memory_bytes":B}: the chain hash of the log at lsn, the lsn of the vectors that are
+// "memory_bytes":B,"model":{…}}: the chain hash of the log at lsn, the lsn of the vectors that are
 // complete as of this one, and their dimension; these two are missing where nobody
 // knows. B is the sum of the sizes of all memories, with the delta over the base; it
 // is missing in an index from before, and wherever that is the ground of another,
-// until somebody has to know it and reads all lines.
+// until somebody has to know it and reads all lines. model is a Model, missing where
+// the log never told one.
 //
 // In a delta {"deleted":true,"version":N} hides a memory or an assembly, and 0
 // in a section of pairs hides a pair.

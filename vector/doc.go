@@ -81,6 +81,14 @@
 // without its mapping counts for nothing; and an old delta does not count over a
 // new base by its lsn (see index/table).
 //
+// # A change of the model
+//
+// A set as of an LSN at or below that of the change (index.Model.Since) is the model's
+// before, whatever its dimension, and counts for nobody who knows of the change: all is
+// made anew, in one new base. While documents by the model before are left, the row of
+// such a document is of what vector_index/reembed has for its content, under the
+// document's own number; see the root package's model.go and reembed_file.go.
+//
 // # Search
 //
 // Exact: every row is compared. The files lie in the mapping of the operating

@@ -12,4 +12,17 @@
 // versions. So the number of live things is the set's count plus what the
 // entries behind it say of themselves: one more where one is created, one less
 // for a deletion.
+//
+// What makes the vectors is told by entries of the key 'v' (see model.go), whose record
+// (internal/record) has nothing but a line:
+//
+//	{"name":"…",        of the model
+//	 "dim":N,           of its vectors
+//	 "since":LSN,       of the entry that changed the store to it
+//	 "switch":true,     this entry does
+//	 "done":true,       no document by the model before is left
+//	 "next":"…"}        the model by which a re-embedding computes, before the switch
+//
+// Each stands for all that the ones before it said; members that are zero are left out.
+// The newest one below an index's lsn is in that index's metadata (package index).
 package state
