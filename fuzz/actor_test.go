@@ -21,10 +21,11 @@ type actor struct {
 	now  func() time.Time
 	rng  *rand.Rand
 	// faulty: errors other than refusals are to be expected.
-	faulty bool
-	errs   []error  // that faults led to
-	more   []string // ids, beside those that all use
-	many   bool     // now and then a batch that one barrier makes durable
+	faulty  bool
+	errs    []error  // that faults led to
+	more    []string // ids, beside those that all use
+	lasting bool     // much of what expires does so in a later boot
+	many    bool     // now and then a batch that one barrier makes durable
 }
 
 var ctx = context.Background()
@@ -347,6 +348,9 @@ func (a *actor) step() {
 		}
 		a.batch(list...)
 		a.flush()
+	}
+	if a.lasting && a.rng.IntN(4) == 0 {
+		a.put(fmt.Sprint("lasting", a.rng.IntN(30)), 30, "s2", time.Duration(10+a.rng.IntN(180))*time.Minute)
 	}
 	switch a.rng.IntN(24) {
 	case 0, 1, 2, 3, 4:

@@ -20,6 +20,7 @@ type history struct {
 	bulk    map[string]bool // many that are there for their number: some are looked at each time
 	wrong   []string        // found while recording
 	edits   []*edit         // by hand
+	jumps   bool            // the clock goes back: what has expired may be there again
 	harmed  map[string]bool // a hand may have taken away what these held
 }
 
@@ -266,7 +267,8 @@ func (j *judge) memory(id string) {
 	for _, o := range j.h.seen {
 		if o.id == id {
 			looks = append(looks, o)
-			if !o.only {
+			over := func(w *write) bool { return !w.expires.IsZero() && !o.at.Before(w.expires) }
+			if !o.only && !(j.h.jumps && o.token == "" && slices.ContainsFunc(writes, over)) {
 				events = append(events, event{o.token, o.version, o.start, o.end, "seen by " + o.what})
 			}
 		}

@@ -32,7 +32,10 @@ type world struct {
 	editing bool
 	cuts    bool // power may go in this boot
 	archive int64
-	keeping *upkeep // nil: nobody looks after the store
+	keeping *upkeep                                // nil: nobody looks after the store
+	jumps   func(w *world, boot int) time.Duration // nil: the clock goes on
+	swept   int                                    // memories
+	ahead   time.Duration                          // by how much it is, in this boot
 
 	watching *watching // nil: nobody watches
 	waits    map[*sim.Proc]func()
@@ -41,11 +44,11 @@ type world struct {
 // work opens the store and does things until enough is done, sometimes closing
 // and opening it again.
 func (w *world) work(p *sim.Proc) {
-	a := &actor{h: w.h, name: fmt.Sprintf("%s/%d", p.Name, p.PID), now: p.Now, rng: rand.New(rand.NewPCG(w.rng.Uint64(), 1))}
+	a := &actor{h: w.h, name: fmt.Sprintf("%s/%d", p.Name, p.PID), now: func() time.Time { return w.now(p) }, rng: rand.New(rand.NewPCG(w.rng.Uint64(), 1))}
 	if w.editing {
 		a.more = harmable
 	}
-	a.many = w.archive != 0
+	a.many, a.lasting = w.archive != 0, w.jumps != nil
 	o := w.options(p)
 	for w.acts > 0 {
 		if w.archive != 0 && a.rng.IntN(4) == 0 {
@@ -66,11 +69,21 @@ func (w *world) work(p *sim.Proc) {
 	}
 }
 
+// now is the time of day, which may jump from boot to boot.
+func (w *world) now(p *sim.Proc) time.Time { return p.Now().Add(w.ahead) }
+
 func (w *world) options(p *sim.Proc) *varve.Options {
-	o := options(p.FS, p.Rand(), p.Now, p.Wait)
+	o := options(p.FS, p.Rand(), func() time.Time { return w.now(p) }, p.Wait)
 	o.System.ArchiveBytes = w.archive
 	if w.editing {
 		o.Listener = w.h.adopts(w.s.Disk)
+	}
+	if w.jumps != nil {
+		o.Listener = func(e varve.Event) {
+			if e.Kind == varve.EventSwept {
+				w.swept += e.Count
+			}
+		}
 	}
 	if w.watching != nil {
 		o.System.Sleep = func(ctx context.Context, d time.Duration) error {
@@ -101,6 +114,9 @@ func (w *world) run(processes, boots int) error {
 	}
 	for boot := range boots {
 		w.acts = 20 + w.rng.IntN(150)
+		if w.jumps != nil {
+			w.ahead = w.jumps(w, boot)
+		}
 		w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 1500}[w.rng.IntN(3)], Cut: []int{0, 1000, 5000}[w.rng.IntN(3)]}
 		w.cuts = w.s.Odds.Cut > 0
 		for i := range processes {
@@ -181,9 +197,9 @@ func runSeed(seed uint64, processes int, change func(*world)) (*world, error) {
 }
 
 type simTally struct {
-	seeds, ops, kills, writes, looks int
-	did                              map[string]int // by keepers
-	coverage                         sim.Coverage
+	seeds, ops, kills, writes, looks, swept int
+	did                                     map[string]int // by keepers
+	coverage                                sim.Coverage
 }
 
 func (n *simTally) String() string {
@@ -207,6 +223,7 @@ func (n *simTally) seed(t *testing.T, name string, seed uint64, processes int, c
 			n.did[what] += times
 		}
 	}
+	n.swept += w.swept
 	n.coverage.Add(w.s.Coverage())
 	reach(w.s.Coverage())
 	if err != nil {
@@ -219,7 +236,7 @@ func (n *simTally) seed(t *testing.T, name string, seed uint64, processes int, c
 	}
 }
 
-func simulate(t *testing.T, processes, seeds int, change func(*world)) {
+func simulate(t *testing.T, processes, seeds int, change func(*world)) *simTally {
 	t.Parallel()
 	if testing.Short() {
 		seeds = max(1, seeds/25)
@@ -234,6 +251,7 @@ func simulate(t *testing.T, processes, seeds int, change func(*world)) {
 		}
 	}
 	t.Log(n)
+	return n
 }
 
 func TestSimOne(t *testing.T) { simulate(t, 1, 150, nil) }
@@ -278,6 +296,31 @@ func lacking(w *world) {
 }
 
 func TestSimLacking(t *testing.T) { simulate(t, 2, 80, lacking) }
+
+// jumpingAhead: between boots hours pass, so that what expires is swept, by processes
+// that are stopped, killed and cut.
+func jumpingAhead(w *world) {
+	w.jumps = func(w *world, _ int) time.Duration {
+		return w.ahead + []time.Duration{0, 50 * time.Minute, 70 * time.Minute, 3 * time.Hour, 40 * 24 * time.Hour}[w.rng.IntN(5)]
+	}
+}
+
+// jumpingBack: the clock is years ahead in every other boot. Everything expires, and is
+// there again when it is put right.
+func jumpingBack(w *world) {
+	w.h.jumps = true
+	w.jumps = func(_ *world, boot int) time.Duration {
+		return time.Duration(boot%2) * 20 * 365 * 24 * time.Hour
+	}
+}
+
+func TestSimClockAhead(t *testing.T) {
+	if n := simulate(t, 2, 30, jumpingAhead); n.swept == 0 && n.seeds > 10 {
+		t.Error("nothing was swept")
+	}
+}
+
+func TestSimClockBack(t *testing.T) { simulate(t, 2, 30, jumpingBack) }
 
 func editing(w *world) { w.editing = true }
 
