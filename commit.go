@@ -62,11 +62,11 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 				return err
 			}
 			if !turned && st.limited.Load() != nil && st.short.Load() {
-				var err error
-				if turn, err = st.takeTurn(ctx); err != nil {
+				done, err := st.takeTurn(ctx)
+				if err != nil {
 					return err
 				}
-				turned = true
+				turn, turned = done, true
 			}
 		}
 		w := st.work()

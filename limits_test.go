@@ -425,3 +425,25 @@ func TestLimitLowered(t *testing.T) {
 		}
 	}
 }
+
+// Who waits for a turn honours its ctx.
+func TestLimitTurn(t *testing.T) {
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	limitTo(t, st, func(c *Config) { c.MaxMemories = 10 })
+	if _, err := st.Put(context.Background(), Memory{ID: "a", Content: "x"}); err != nil || !st.short.Load() {
+		t.Fatal(err, st.short.Load())
+	}
+	done, err := st.takeTurn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Millisecond)
+	defer stop()
+	if _, err := st.Put(ctx, Memory{ID: "b", Content: "x"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with the turn taken: %v", err)
+	}
+	done()
+	if _, err := st.Put(context.Background(), Memory{ID: "b", Content: "x"}); err != nil {
+		t.Error(err)
+	}
+}
