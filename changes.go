@@ -37,3 +37,17 @@ func (st *Store) durableNow(ctx context.Context) (uint64, error) {
 	err := st.sight(ctx)
 	return st.log.Durable(), err
 }
+
+// Alone holds the transaction to this moment: when anything at all is committed between
+// here and its own commit, by whatever process, the function runs again. It is for those
+// who decide by what they keep of the store (see Changes) and not by what tx reads; with
+// many writers beside it a transaction may run often.
+func (tx *Tx) Alone() error {
+	if err := tx.st.sight(tx.ctx); err != nil {
+		return err
+	}
+	if tx.listed == 0 {
+		tx.listed = tx.st.log.Applied()
+	}
+	return nil
+}

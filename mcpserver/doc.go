@@ -30,8 +30,9 @@
 //     nanosecond as timestamp, and a process never goes back. Those of two
 //     processes within the same nanosecond are ordered by id.
 //   - The graph is kept in memory, up to Options.GraphBytes, and before each answer
-//     brought up to what every process has committed; beyond that it is read from
-//     the store. Writes never need it but for the relations of deleted entities.
+//     brought up to what every process has committed, so that an answer is of one
+//     moment; beyond that it is read from the store, entity by entity. Writes never
+//     need it but for the relations of deleted entities.
 //   - A memory that cannot be read is left out, and reported to the logger; the
 //     others are served.
 //   - What is wrong with a call is its result (isError), in words; it never ends the
@@ -68,8 +69,8 @@
 //   - Results of tools/list, resources/list, resources/templates/list and
 //     resources/read have ttlMs and cacheScope, which the protocol of 2026-07-28
 //     wants and older clients pass over.
-//   - The text, not the code, of errors for methods that are not there, and for a
-//     tools/call without a name.
+//   - The text, not the code, of errors for methods that are not there. A tools/call
+//     without a name is one of a tool that is not there.
 //   - No call loses what another one wrote. A mutation that fails half way leaves
 //     nothing behind, and a line that cannot be read does not fail every call.
 //   - A change is told to subscribers when it is committed, also by other processes,

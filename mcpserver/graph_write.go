@@ -150,9 +150,13 @@ func (s *server) deleteObservations(ctx context.Context, unwanted []observations
 	})
 }
 
+// aloneTries is how often deleteEntities insists that nobody commits anything between
+// its look at the relations and its commit.
+const aloneTries = 100
+
 // deleteEntities deletes entities with the relations that begin or end at their
-// names, whether or not there is such an entity, in one commit. A relation that
-// somebody creates meanwhile comes after it.
+// names, whether or not there is such an entity, in one commit. Beside writers that
+// never pause it gives up, in the end, to see the relations of the very last moment.
 func (s *server) deleteEntities(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -161,20 +165,30 @@ func (s *server) deleteEntities(ctx context.Context, names []string) error {
 	for _, n := range names {
 		unwanted[n] = true
 	}
-	b := s.st.NewBatch()
-	err := s.view.with(ctx, func(g nodes) error {
-		return g.touching(ctx, unwanted, func(r *relation) { b.Delete(r.id) })
-	})
-	if err != nil {
-		return err
-	}
-	for _, n := range names {
-		if unwanted[n] {
-			b.Delete(graph.EntityID(n))
-			unwanted[n] = false
+	tries := 0
+	return s.st.Transact(ctx, func(tx *varve.Tx) error {
+		if tries++; tries <= aloneTries {
+			if err := tx.Alone(); err != nil {
+				return err
+			}
 		}
-	}
-	return s.st.Apply(ctx, b)
+		var ids []string
+		err := s.view.with(ctx, func(g nodes) error {
+			return g.touching(ctx, unwanted, func(r *relation) { ids = append(ids, r.id) })
+		})
+		if err != nil {
+			return err
+		}
+		for n := range unwanted {
+			ids = append(ids, graph.EntityID(n))
+		}
+		for _, id := range ids {
+			if err := tx.Delete(id); err != nil && !errors.Is(err, varve.ErrNotFound) {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (s *server) deleteRelations(ctx context.Context, list []graph.Relation) error {

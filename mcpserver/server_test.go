@@ -237,6 +237,55 @@ func TestConcurrentObservations(t *testing.T) {
 	}
 }
 
+// In the commit that deletes an entity go all relations that are there at that moment,
+// also those that others have just made.
+func TestDeletesTakeEveryRelation(t *testing.T) {
+	dir := t.TempDir()
+	stores := []*varve.Store{open(t, dir, nil), open(t, dir, nil)}
+	from := stores[0].Stats().Durable
+	ctx, stop := context.WithCancel(t.Context())
+	var makers sync.WaitGroup
+	maker := connect(t, stores[1], Options{Groups: []string{Graph}}, nil)
+	makers.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			maker.call("create_relations", fmt.Sprintf(`{"relations":[{"from":"hub","to":"%d","relationType":"r"}]}`, i))
+		}
+	})
+	c := connect(t, stores[0], Options{Groups: []string{Graph}}, nil)
+	for range 50 {
+		c.call("create_entities", `{"entities":[{"name":"hub","entityType":"t","observations":[]}]}`)
+		time.Sleep(2 * time.Millisecond)
+		if text, _, isError := c.call("delete_entities", `{"entityNames":["hub"]}`); isError {
+			t.Error(text)
+		}
+	}
+	stop()
+	makers.Wait()
+	alive, deletes, gone := map[string]bool{}, 0, false
+	for c, err := range stores[0].Changes(t.Context(), from) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case c.ID == "entity:hub":
+			gone = c.Deleted
+		case c.Deleted:
+			delete(alive, c.ID)
+		default:
+			alive[c.ID] = true
+		}
+		if gone && !c.More {
+			if deletes++; len(alive) > 0 {
+				t.Fatalf("deletion %d, at %d, left %v", deletes, c.LSN, alive)
+			}
+			gone = false
+		}
+	}
+	if deletes != 50 {
+		t.Errorf("%d deletions", deletes)
+	}
+}
+
 // The graph that is kept in memory and the store say the same, whatever several
 // processes do, and answers are in the order of creation.
 func TestViewIsTheStore(t *testing.T) {
