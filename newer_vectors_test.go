@@ -1,0 +1,75 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Vectors of a newer format are refused to whoever asks for them, and stay as they
+// are, whatever else is written: they are derived, and the newer program goes on
+// with them.
+func TestNewerVectorsStay(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	if _, err := st.Put(ctx, Memory{ID: "a", Content: "x", Embedding: []float32{1, 2, 3}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, filepath.Join(dir, "vector_index", "mapping.json"), raiseTable)
+	vectors := func() map[string]string {
+		some := map[string]string{}
+		for name, what := range snapshot(t, dir) {
+			if strings.HasPrefix(filepath.ToSlash(name), "vector_index/") {
+				some[name] = what
+			}
+		}
+		return some
+	}
+	before := vectors()
+	if len(before) < 2 {
+		t.Fatalf("no vectors to look after: %v", before)
+	}
+	for _, readOnly := range []bool{true, false} {
+		st, err := Open(ctx, dir, &Options{NoBackground: true, ReadOnly: readOnly})
+		if errors.Is(err, ErrNewerFormat) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Search(ctx, Query{Vector: []float32{1, 2, 3}}); !errors.Is(err, ErrNewerFormat) {
+			t.Errorf("search: %v", err)
+		}
+		if _, err := st.CheckVectors(ctx); !errors.Is(err, ErrNewerFormat) {
+			t.Errorf("check: %v", err)
+		}
+		if !readOnly {
+			if _, err := st.Put(ctx, Memory{ID: "b", Content: "x", Embedding: []float32{3, 2, 1}}); err != nil && !errors.Is(err, ErrNewerFormat) {
+				t.Errorf("put: %v", err)
+			}
+			if err := st.Compact(ctx); !errors.Is(err, ErrNewerFormat) {
+				t.Errorf("compact: %v", err)
+			}
+		}
+		if err := st.Close(); err != nil && !errors.Is(err, ErrNewerFormat) {
+			t.Error(err)
+		}
+	}
+	for name, what := range vectors() {
+		if before[name] != what {
+			t.Errorf("%s was changed", name)
+		}
+	}
+	if len(vectors()) != len(before) {
+		t.Errorf("vectors were %v, they are %v", len(before), len(vectors()))
+	}
+}
