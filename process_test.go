@@ -52,6 +52,9 @@ func child(job, dir string) error {
 	if mode, ok := strings.CutPrefix(job, "lag:"); ok {
 		return lagging(ctx, mode, dir)
 	}
+	if name, ok := strings.CutPrefix(job, "limit:"); ok {
+		return limitChild(ctx, name, dir)
+	}
 	if job == "holding" {
 		return holding(dir)
 	}
