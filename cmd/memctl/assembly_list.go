@@ -102,11 +102,15 @@ func (a *app) listAssemblies(ctx context.Context, st *varve.Store, all iter.Seq2
 			fmt.Fprintf(a.out, "%s\t%s\t%d\t%.3f\t%s\n", printableID(as.ID), as.UpdatedAt.Format(time.RFC3339), len(as.MemoryIDs), level, printable(as.Name))
 			continue
 		}
-		a.document.item(listedAssembly{
-			as.ID, as.Version, as.Name, as.Description, len(as.MemoryIDs), !as.Inactive, level, as.ActivationCount, some(as.LastActivation),
-			len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, some(as.CreatedAt), some(as.UpdatedAt),
-		})
+		a.document.item(listedAssemblyOf(&as, level))
 	}
 	a.listEnd("assembly list", "assembly", n, last, more)
 	return nil
+}
+
+func listedAssemblyOf(as *varve.Assembly, level float64) listedAssembly {
+	return listedAssembly{
+		as.ID, as.Version, as.Name, as.Description, len(as.MemoryIDs), !as.Inactive, level, as.ActivationCount, some(as.LastActivation),
+		len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, some(as.CreatedAt), some(as.UpdatedAt),
+	}
 }

@@ -15,6 +15,7 @@ type document struct {
 	members int
 	items   int
 	list    bool
+	lines   bool // of the command that goes on: what fails is the last of them
 	err     error
 }
 
@@ -77,6 +78,15 @@ func (d *document) item(v any) {
 	d.print(b)
 }
 
+// line writes a document of its own.
+func (d *document) line(v any) error {
+	d.print(append(d.encode(v), '\n'))
+	if err := d.w.Flush(); d.err == nil {
+		d.err = err
+	}
+	return d.err
+}
+
 func (d *document) endList() {
 	if d.list {
 		d.print([]byte("]"))
@@ -87,10 +97,13 @@ func (d *document) endList() {
 // close ends the document.
 func (d *document) close() error {
 	d.endList()
-	if d.members == 0 {
+	if d.members == 0 && !d.lines {
 		d.print([]byte("{"))
+		d.members++
 	}
-	d.print([]byte("}\n"))
+	if d.members > 0 {
+		d.print([]byte("}\n"))
+	}
 	if err := d.w.Flush(); d.err == nil {
 		d.err = err
 	}

@@ -70,7 +70,7 @@ command memctl shows the status of the store.`,
 	})
 	c.AddCommand(
 		a.initCommand(), a.putCommand(), a.getCommand(), a.listCommand(), a.searchCommand(), a.editCommand(), a.rmCommand(), a.purgeCommand(),
-		a.assemblyCommand(), a.sessionsCommand(), a.workingCommand(), a.importCommand(), a.exportCommand(), a.historyCommand(), a.diffCommand(),
+		a.assemblyCommand(), a.sessionsCommand(), a.workingCommand(), a.importCommand(), a.exportCommand(), a.historyCommand(), a.diffCommand(), a.watchCommand(),
 		a.backupCommand(), a.restoreCommand(), a.migrateCommand(),
 		a.statusCommand(), a.verifyCommand(), a.repairCommand(), a.rebuildCommand(), a.reindexCommand(),
 		a.mcpCommand(), a.flushCommand(), a.configCommand(), a.demoCommand(), a.versionCommand(),

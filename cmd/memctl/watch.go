@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+// watchFlags say what is watched.
+type watchFlags struct {
+	since, kind, session string
+	assembly             bool
+	limit                int
+}
+
+func (a *app) watchCommand() *cobra.Command {
+	var f watchFlags
+	c := &cobra.Command{
+		Use:   "watch",
+		Short: "Show changes as they are committed",
+		Long: `Show each change that any process commits, in the order of the commits and each once,
+until interrupted or until there were as many as --limit says. One a line, with tabs
+between version, time, what was done, id, session and text; with --json each line is a
+document, and a failure is the last of them. --since goes back as far as log and archive
+reach; "next" of a line is where to go on behind it.
+
+While it runs, edits of the files by hand are taken over at once.`,
+		Example: `  memctl watch
+  memctl watch --since 10m --session s1
+  memctl watch --json --since 0 | jq -r .id
+  memctl watch --json --limit 1 >/dev/null && echo "something has changed"`,
+		Args: noArguments,
+		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+			filters, err := f.filters(cmd)
+			if err != nil {
+				return err
+			}
+			return a.follow(cmd, f, filters)
+		}),
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.since, "since", "now", "from `where` on: now, a version or next of before, 0 for all that is kept, or a time as in list")
+	fl.StringVar(&f.kind, "kind", "", "only a `kind`: memory or assembly")
+	fl.BoolVar(&f.assembly, "assembly", false, "only assemblies")
+	fl.StringVar(&f.session, "session", "", "only memories of a `session`")
+	fl.IntVarP(&f.limit, "limit", "n", 0, "end after so many; 0 is never")
+	_ = c.RegisterFlagCompletionFunc("kind", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"memory", "assembly"}, cobra.ShellCompDirectiveNoFileComp
+	})
+	_ = c.RegisterFlagCompletionFunc("since", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"now", "0", "1h", "24h"}, cobra.ShellCompDirectiveNoFileComp
+	})
+	return c
+}
+
+func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err error) {
+	if f.limit < 0 {
+		return nil, usagef(cmd.CommandPath(), "--limit %d: it must be 0 (no end) or more", f.limit)
+	}
+	if f.assembly {
+		if f.kind != "" && f.kind != "assembly" {
+			return nil, usagef(cmd.CommandPath(), "--assembly and --kind %s exclude each other", f.kind)
+		}
+		f.kind = "assembly"
+	}
+	switch f.kind {
+	case "":
+	case "memory", "assembly":
+		list = append(list, varve.WatchKind(f.kind))
+	default:
+		return nil, usagef(cmd.CommandPath(), "--kind %q: it must be memory or assembly", f.kind)
+	}
+	if cmd.Flags().Changed("session") {
+		if f.kind == "assembly" {
+			return nil, usagef(cmd.CommandPath(), "assemblies have no session: leave --session out")
+		}
+		list = append(list, varve.WatchSession(f.session))
+	}
+	return list, nil
+}
+
+// position is what --since names.
+func (a *app) position(cmd *cobra.Command, st *varve.Store, since string) (uint64, error) {
+	if since == "now" {
+		return st.Stats().Durable, nil
+	}
+	if n, err := strconv.ParseUint(since, 10, 64); err == nil {
+		return n, nil
+	}
+	t, err := parseTime(since, a.clock())
+	if err != nil {
+		return 0, usagef(cmd.CommandPath(), "--since %q: it is neither now, nor a version, nor a time (2026-01-31T15:04:05Z), a day (2026-01-31), or how long ago (24h, 7d)", since)
+	}
+	return st.PositionAt(cmd.Context(), t)
+}
+
+// change is a line of watch.
+type change struct {
+	Version  uint64          `json:"version"`
+	Next     uint64          `json:"next"`
+	Time     time.Time       `json:"time"`
+	Kind     string          `json:"kind"`
+	ID       string          `json:"id"`
+	Deleted  bool            `json:"deleted"`
+	More     bool            `json:"more"` // the commit goes on in the next line
+	Memory   *listed         `json:"memory,omitempty"`
+	Assembly *listedAssembly `json:"assembly,omitempty"`
+}
+
+func (a *app) follow(cmd *cobra.Command, f watchFlags, filters []varve.WatchFilter) error {
+	dir, err := a.locate()
+	if err != nil {
+		return err
+	}
+	if a.document != nil {
+		a.document.lines = true
+	}
+	defer leaveBrokenPipes()()
+	return a.withIn(cmd.Context(), dir, read, func(o *varve.Options) { o.NoBackground = false }, func(st *varve.Store) error {
+		from, err := a.position(cmd, st, f.since)
+		if err != nil {
+			return kept(err)
+		}
+		if !a.quiet && a.document == nil {
+			a.note("watching from position %d on; Ctrl-C ends it", from)
+		}
+		n, at := 0, from
+		for c, err := range st.Watch(cmd.Context(), from, filters...) {
+			switch {
+			case err != nil && c.LSN == 0:
+				return a.ended(cmd.Context(), at, err)
+			case err != nil:
+				a.fail(err)
+			default:
+				err = a.changed(st, &c)
+			}
+			if brokenPipe(err) { // nobody reads on
+				a.out.Reset(io.Discard)
+				a.document = nil
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("writing a line: %w", err)
+			}
+			at = c.Next
+			if n++; n == f.limit {
+				break
+			}
+		}
+		return nil
+	})
+}
+
+// ended tells how to go on.
+func (a *app) ended(ctx context.Context, at uint64, err error) error {
+	if ctx.Err() != nil {
+		return &fixed{err, fmt.Sprintf("to go on where it ended: memctl watch --since %d", at)}
+	}
+	return kept(err)
+}
+
+// kept names what is still kept.
+func kept(err error) error {
+	var gone *varve.TruncatedError
+	if errors.As(err, &gone) {
+		return &fixed{err, fmt.Sprintf("list the memories (memctl list --limit 0), then go on from the oldest that is kept: memctl watch --since %d", gone.Oldest)}
+	}
+	return err
+}
+
+// changed writes a line, at once.
+func (a *app) changed(st *varve.Store, c *varve.Change) error {
+	if a.document == nil {
+		did, session, text := "put", "", ""
+		switch {
+		case c.Deleted:
+			did = "delete"
+		case c.Kind == "memory":
+			session, text = c.Memory.Session(), c.Memory.Content
+		default:
+			text = c.Assembly.Name
+		}
+		if c.Kind != "memory" {
+			did += " " + c.Kind
+		}
+		fmt.Fprintln(a.out, strings.Join([]string{
+			strconv.FormatUint(c.LSN, 10), c.Time.Format("2006-01-02T15:04:05.000000Z07:00"), did, printableID(c.ID), printable(session), printable(text),
+		}, "\t"))
+		return a.out.Flush()
+	}
+	l := change{Version: c.LSN, Next: c.Next, Time: c.Time, Kind: c.Kind, ID: c.ID, Deleted: c.Deleted, More: c.More}
+	switch {
+	case c.Deleted:
+	case c.Kind == "memory":
+		m := listedOf(&c.Memory)
+		l.Memory = &m
+	default:
+		g := listedAssemblyOf(&c.Assembly, st.Assemblies().Level(&c.Assembly))
+		l.Assembly = &g
+	}
+	if err := a.document.line(l); err != nil {
+		return err
+	}
+	return a.out.Flush()
+}
