@@ -52,6 +52,7 @@ func (st *Store) run(ctx context.Context) {
 				beat = now
 				st.beat(ctx)
 			}
+			st.lookAtParked(ctx)
 			if kick == nil {
 				continue // the rest after a round is not over
 			}

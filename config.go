@@ -27,6 +27,7 @@ type Config struct {
 	AutoRepair       *bool `json:"auto_repair,omitempty"`        // heal at open what costs little: true
 	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups: 3600
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
+	AdoptDeletions   *bool `json:"adopt_deletions,omitempty"`    // while somebody watches, deleting a file deletes what it holds: true
 
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB
 	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // 1,024
@@ -90,6 +91,8 @@ func (c *Config) backups() int {
 }
 
 func (c *Config) autoRepair() bool { return c.AutoRepair == nil || *c.AutoRepair }
+
+func (c *Config) adoptDeletions() bool { return c.AdoptDeletions == nil || *c.AdoptDeletions }
 
 func (c *Config) backupInterval() time.Duration {
 	if c.BackupInterval == nil {

@@ -71,6 +71,11 @@ func (st *Store) judgeLocked(ctx context.Context, k *kind, id string) (version, 
 		}
 	}
 	switch {
+	case errors.Is(rerr, fs.ErrNotExist) && st.deletesByHand():
+		if v, ok := st.fromLog(ctx, k, id, old.lsn); ok {
+			return v, nil // who watches decides whether it was deleted
+		}
+		return st.restore(ctx, k, id, old, rerr)
 	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, ErrCorrupt), notOurs(rerr):
 		return st.restore(ctx, k, id, old, rerr)
 	case rerr != nil:

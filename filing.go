@@ -75,6 +75,7 @@ func (f *filing) round(ctx context.Context, list []index.At) error {
 	src := &frames{f: f, ctx: ctx, list: list}
 	placed, result, err := f.st.flusher.files.Put(ctx, src)
 	f.st.edited(ctx, result.Edits)
+	f.st.flusher.aside = append(f.st.flusher.aside, result.Edits...)
 	if err != nil {
 		return err
 	}

@@ -25,10 +25,16 @@ type flusher struct {
 	quiet      atomic.Bool  // nobody wrote during the last round in the background
 	refreshing sync.Mutex
 
+	// Of the goroutine in the background: see lookAtParked.
+	parked      int
+	parkedPause time.Duration
+	parkedDue   time.Time
+
 	// Under flush.lock.
-	backupAt  time.Time    // of the newest index backup
-	leftovers bool         // tmp/ may hold what killed processes left
-	failed    atomic.Int64 // rounds in a row
+	backupAt  time.Time      // of the newest index backup
+	leftovers bool           // tmp/ may hold what killed processes left
+	aside     []docfile.Edit // by this round
+	failed    atomic.Int64   // rounds in a row
 }
 
 // flushWorkers is how many goroutines put files in place: more than two gained
@@ -136,6 +142,7 @@ func (st *Store) flush(ctx context.Context, m merge) error {
 func (st *Store) flushLocked(ctx context.Context, m merge) error {
 	began := st.o.Clock()
 	st.flusher.unflushed.Store(0)
+	st.flusher.aside = nil
 	n, spilled, err := st.round(ctx, m)
 	if err == nil && m == mergeAlways {
 		err = st.mergeVectors(ctx)
@@ -150,6 +157,7 @@ func (st *Store) flushLocked(ctx context.Context, m merge) error {
 		return err
 	}
 	st.flusher.failed.Store(0)
+	st.adoptAside(ctx, st.flusher.aside)
 	if n > 0 || spilled {
 		st.event(Event{Kind: EventFlush, Count: n, LSN: st.log.Flushed(), Took: st.o.Clock().Sub(began)})
 	}

@@ -21,6 +21,29 @@ type health struct {
 	edits   int
 	space   space
 	vectors error // why the last round could not write them
+	told    map[string]vfs.Info
+}
+
+// adoptions counts what was taken over, by this process.
+func (h *health) adoptions() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.edits
+}
+
+// tellOnce says whether this state of a file is news.
+func (h *health) tellOnce(path string, info vfs.Info) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was, ok := h.told[path]
+	if ok && was.Size == info.Size && was.Mtime.Equal(info.Mtime) && was.Ino == info.Ino {
+		return false
+	}
+	if h.told == nil || len(h.told) >= maxProblems {
+		h.told = map[string]vfs.Info{}
+	}
+	h.told[path] = info
+	return true
 }
 
 func (h *health) vectorsFailed(err error) {
@@ -116,6 +139,7 @@ type Stats struct {
 	Unsure     []int  // those of them that may be dead: they cannot be seen from here
 	LastFlush  time.Time
 	Edits      int // edited files met by this process
+	Watcher    int // id of the process that watches the files for edits, 0 when none does
 
 	Vectors      int64  // of memories and assemblies, in the files; CheckVectors compares them
 	Dimension    int    // of each, 0 while there is none
@@ -138,7 +162,7 @@ func (st *Store) Stats() Stats {
 	s := Stats{
 		Dir: st.dir, UUID: uuid.UUID(st.log.UUID()).String(), Memories: st.state.Live(record.Memory), Assemblies: st.state.Live(record.Assembly),
 		Durable: st.log.Durable(), Flushed: st.log.Flushed(), Spilled: st.log.Spilled(), Backlog: st.log.Backlog(),
-		Overlay: st.state.Overlay().Len(),
+		Overlay: st.state.Overlay().Len(), Watcher: st.log.Leader(),
 	}
 	for _, a := range st.log.Attached() {
 		s.Processes = append(s.Processes, a.PID)

@@ -43,6 +43,10 @@ type Options struct {
 	// pending, until Reembed has changed the store's model to it (ModelError).
 	EmbedModel string
 	EmbedBatch int
+	// Watcher has edits of the files taken over while the store is open; package
+	// fswatch has one. Of the processes that have one, one watches. Without it edits
+	// are found when their files are read or replaced, and by Verify.
+	Watcher Watcher
 	// Clock is time.Now when nil.
 	Clock func() time.Time
 	// NaiveTimes is the zone of times that name none; UTC when nil.

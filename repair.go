@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
+
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -153,18 +153,11 @@ func (r repairStore) Judge(ctx context.Context, letter byte, id string) error {
 }
 
 func (r repairStore) Delete(ctx context.Context, letter byte, id string, was wal.LSN) error {
-	st, k := r.st, r.st.kindNamed(letter)
-	value, _ := st.codec.Encode(nil, &record.Record{Previous: was})
-	b := &wal.Batch{
-		Entries:       []wal.Entry{{Key: k.key(id), Kind: record.KindDelete, Delete: true, Value: value}},
-		Preconditions: []wal.Precondition{{Key: k.key(id), LSN: was}},
+	b, err := r.st.deletion(ctx, r.st.kindNamed(letter), id, was)
+	if err != nil {
+		return err
 	}
-	if k == st.memories {
-		if err := st.goesAlong(ctx, id, memoryChange{deleted: true}, b); err != nil {
-			return err
-		}
-	}
-	_, err := st.log.Append(ctx, b)
+	_, err = r.st.log.Append(ctx, b)
 	return err
 }
 

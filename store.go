@@ -157,6 +157,9 @@ func (st *Store) open(ctx context.Context) error {
 		st.stop = stop
 		st.running.Go(func() { st.run(run) })
 		st.running.Go(func() { st.reconcile(run) })
+		if st.o.Watcher != nil {
+			st.running.Go(func() { st.o.Watcher.Watch(run, &Files{st}) })
+		}
 		if st.o.Embed != nil {
 			st.running.Go(func() { st.runEmbedding(run) })
 		}

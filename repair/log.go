@@ -265,7 +265,7 @@ func (r *row) unmet() error {
 func (v *verify) besideSegments(names []string) error {
 	for _, name := range names {
 		switch name {
-		case "shared", "owner", "archive", "expiry", "open.lock", "attach.lock", "flush.lock", "append.lock", "sync.lock", "hold.lock":
+		case "shared", "owner", "archive", "expiry", "open.lock", "attach.lock", "flush.lock", "append.lock", "sync.lock", "hold.lock", "watch.lock":
 			continue
 		}
 		f := Finding{Kind: Foreign, Severity: Healable, Path: "wal/" + name, Offset: -1, Err: errors.New("the log has no such file"),

@@ -8,7 +8,7 @@
 //	wal/00000017.wal   segments; written out in zeros ahead of the tail, recycled when released
 //	wal/shared         a mapped page of words: where the log stands
 //	wal/owner          boot id and heartbeat of those who use it
-//	wal/*.lock         open attach flush append sync hold, taken in this order
+//	wal/*.lock         open attach flush append sync hold, taken in this order; watch, by itself
 //	wal/expiry         not the log's: when the store saw that something had expired
 //	wal/archive/*.zst  copies of released segments
 //	checkpoint         two slots, written in turn: what a node's files cover
@@ -34,6 +34,7 @@
 //	16–21   who took each lock last: process id and Unix seconds; for messages, flock is the truth
 //	22      where the tail was when the oldest of those began who copy from the log
 //	23      how many processes sleep until durable moves, or were killed while they did
+//	24      id of the process that has watch.lock; for people, and for who meets a file that is gone
 //	64–255  process ids of those attached; for people
 //	256–447 which process it is that has the id, see vfs.Host: killed ones are known by it
 //

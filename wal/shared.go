@@ -28,6 +28,7 @@ const (
 	wordHolders = 16                  // one for each lock role
 	wordHeld    = wordHolders + roles // where the tail was when the oldest hold was taken, 0 when there is none
 	wordWaiting = wordHeld + 1        // how many sleep until durable moves; also those who were killed in their sleep
+	wordLeader  = wordHeld + 2        // the process that watches the files for all, 0 when none does
 	wordPIDs    = 64                  // attached processes, up to maxPIDs
 	maxPIDs     = 192
 	wordBirths  = wordPIDs + maxPIDs // of each: which process it is that has this number

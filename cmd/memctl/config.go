@@ -32,6 +32,7 @@ func settings() []setting {
 	return []setting{
 		{"index_backup_count", "older indexes that are kept in backups/", func(c *varve.Config) any { return orElse(c.IndexBackupCount, 3) }},
 		{"auto_repair", "heal at once what costs little", func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
+		{"adopt_deletions", "while a process watches, deleting a file deletes what it holds", func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
 		{"backup_interval", "seconds between two backups of the index", func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
 		{"flush_threshold", "changes that start a flush; one also starts within a second", func(c *varve.Config) any { return orElse(c.FlushThreshold, 20) }},
 		{"max_memory_bytes", "of one memory's JSON", func(c *varve.Config) any { return limitsOf(*c).MemoryBytes }},
@@ -169,7 +170,7 @@ func assign(c *varve.Config, name, value string) error {
 	}
 	if err != nil || strings.TrimSpace(value) == "null" {
 		want := "a whole number"
-		if name == "auto_repair" {
+		if name == "auto_repair" || name == "adopt_deletions" {
 			want = "true or false"
 		}
 		return &varve.FieldError{Field: name, Value: fmt.Sprintf("%q", value), Err: errors.New("it must be " + want)}

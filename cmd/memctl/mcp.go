@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/fswatch"
 	"github.com/varve-db/varve/mcpserver"
 )
 
@@ -99,7 +100,7 @@ func (a *app) serve(ctx context.Context, dir, file string, o mcpserver.Options) 
 		return err
 	}
 	more := func(v *varve.Options) {
-		v.NoBackground = false
+		v.NoBackground, v.Watcher = false, fswatch.New(fswatch.Options{})
 		v.Logger = o.Logger
 		if e != nil {
 			v.Embed, v.EmbedModel = e.Embed, e.Model()

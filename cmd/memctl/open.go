@@ -113,9 +113,13 @@ func (a *app) withIn(ctx context.Context, dir string, how access, more func(*var
 // heard tells what the store did beside what it was asked for.
 func (a *app) heard(e varve.Event) {
 	switch e.Kind {
-	case varve.EventTornTail, varve.EventCorruption, varve.EventEdit, varve.EventAdopted, varve.EventRebuilt, varve.EventHealed, varve.EventDrift,
+	case varve.EventTornTail, varve.EventCorruption, varve.EventEdit, varve.EventAdopted, varve.EventDeleted, varve.EventRebuilt, varve.EventHealed, varve.EventDrift,
 		varve.EventConfig, varve.EventLockWait, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull,
 		varve.EventLowSpace, varve.EventSpaceBack, varve.EventEmbedFailed:
+	case varve.EventWatching:
+		if e.Err == nil {
+			return
+		}
 	default:
 		return
 	}

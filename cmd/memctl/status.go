@@ -47,6 +47,7 @@ type state struct {
 	Writable   bool       `json:"writable"`
 	Processes  []int      `json:"processes"`
 	Unseen     []int      `json:"processes_unseen,omitempty"` // that said so and are not seen here
+	Watcher    *int       `json:"watcher"`                    // the process that takes over edits of files, null: none does
 	LastFlush  *time.Time `json:"last_flush"`
 	LastBackup *time.Time `json:"last_backup"`
 	Problems   []string   `json:"problems"`
@@ -178,6 +179,9 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) state {
 		}
 	}
 	s.Processes = slices.DeleteFunc(s.Processes, unseen)
+	if n.Watcher != 0 {
+		s.Watcher = &n.Watcher
+	}
 	var verr error
 	if s.Vectors, verr = vectorsOf(ctx, st, &n); verr != nil {
 		health.Problems = append(health.Problems, fmt.Errorf("the vectors: %w", verr))
@@ -284,6 +288,11 @@ func (a *app) showState(s state) {
 		processes += fmt.Sprintf("; %d more said so and are not seen here: killed, or in another container", n)
 	}
 	line("processes", "%s", processes)
+	if s.Watcher == nil {
+		line("edits", "no process watches the files: edits are found when they are read, and by memctl verify")
+	} else {
+		line("edits", "process %d takes edits of the files over", *s.Watcher)
+	}
 	line("last flush", "%s", a.ago(s.LastFlush))
 	if s.LastBackup == nil {
 		line("last backup", "none in backups/; elsewhere is not looked for")

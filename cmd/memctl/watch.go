@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/fswatch"
 )
 
 // watchFlags say what is watched.
@@ -124,7 +125,7 @@ func (a *app) follow(cmd *cobra.Command, f watchFlags, filters []varve.WatchFilt
 		a.document.lines = true
 	}
 	defer leaveBrokenPipes()()
-	return a.withIn(cmd.Context(), dir, read, func(o *varve.Options) { o.NoBackground = false }, func(st *varve.Store) error {
+	return a.withIn(cmd.Context(), dir, read, func(o *varve.Options) { o.NoBackground, o.Watcher = false, fswatch.New(fswatch.Options{}) }, func(st *varve.Store) error {
 		from, err := a.position(cmd, st, f.since)
 		if err != nil {
 			return kept(err)

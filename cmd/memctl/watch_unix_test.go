@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/varve-db/varve"
 )
@@ -85,5 +87,61 @@ func TestWatchBrokenPipe(t *testing.T) {
 	}
 	if err := st.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// While it runs, what is edited by hand is adopted and shown, and status names it.
+func TestWatchEdits(t *testing.T) {
+	c := newCLI(t)
+	c.ok("put", "one", "--id", "a")
+	wait, out, interrupt, _ := startWatch(t, c, "--since", "0", "--json")
+	lines := bufio.NewReader(out)
+	next := func() (l change) {
+		t.Helper()
+		line, err := lines.ReadBytes('\n')
+		if jerr := json.Unmarshal(line, &l); err != nil || jerr != nil {
+			t.Fatalf("%s, %v, %v", line, err, jerr)
+		}
+		return l
+	}
+	if l := next(); l.ID != "a" || l.Memory.Content != "one" {
+		t.Fatalf("%+v", l)
+	}
+	path := filepath.Join(c.store(), "memories", "a.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, strings.Replace(string(text), "one", "by hand", 1))
+	if l := next(); l.ID != "a" || l.Memory.Content != "by hand" {
+		t.Fatalf("%+v", l)
+	}
+	var s state
+	for end := time.Now().Add(20 * time.Second); ; { // deleted before it is in its file it would come back with that
+		if err := json.Unmarshal([]byte(c.ok("status", "--json")), &s); err != nil || time.Now().After(end) {
+			t.Fatalf("not flushed: %+v, %v", s, err)
+		}
+		if s.Unflushed == 0 {
+			break
+		}
+	}
+	if err := json.Unmarshal([]byte(c.ok("status", "--json")), &s); err != nil || s.Watcher == nil || len(s.Processes) != 1 || *s.Watcher != s.Processes[0] {
+		t.Errorf("status: %+v, %v", s, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if l := next(); l.ID != "a" || !l.Deleted {
+		t.Fatalf("%+v", l)
+	}
+	interrupt()
+	if code := wait(); code != codeInterrupted {
+		t.Errorf("exit code %d", code)
+	}
+	if err := json.Unmarshal([]byte(c.ok("status", "--json")), &s); err != nil {
+		t.Error(err)
+	}
+	if out := c.ok("verify"); !strings.Contains(out, "all is well") {
+		t.Error(out)
 	}
 }

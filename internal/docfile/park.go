@@ -82,6 +82,13 @@ func (p *parkedList) add(path string, b believed) error {
 	}
 }
 
+// Parked is how many displaced files this process waits for, as far as it knows.
+func (f *Flusher) Parked() int {
+	f.parked.mu.Lock()
+	defer f.parked.mu.Unlock()
+	return len(f.parked.names)
+}
+
 func (p *parkedList) load() error {
 	if p.loaded {
 		return nil

@@ -1,0 +1,163 @@
+package fswatch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve"
+)
+
+func (h *host) remove(ids ...string) {
+	h.t.Helper()
+	for _, id := range ids {
+		if err := os.Remove(h.path(id)); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// until waits for what nobody tells.
+func (h *host) until(what string, is func() bool) {
+	h.t.Helper()
+	for end := time.Now().Add(deadline); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			h.t.Fatalf("not within %s: %s", deadline, what)
+		}
+	}
+}
+
+func (h *host) exists(id string) bool {
+	_, err := os.Stat(h.path(id))
+	return err == nil
+}
+
+// Who deletes a file deletes the memory; the history keeps it, and it is left out of
+// its assemblies. A reader who comes before that is decided does not put it back.
+func TestDeleted(t *testing.T) {
+	h := watched(t, quick, "a", "one", "b", "two", "c", "three")
+	if _, err := h.st.Put(t.Context(), varve.Memory{ID: "Ünï/cødé", Content: "its name is a hash"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.st.Assemblies().Put(t.Context(), varve.Assembly{ID: "g", MemoryIDs: []string{"a", "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	h.flush()
+	before, err := h.st.Get(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.remove("a")
+	if m, err := h.st.Get(t.Context(), "a"); err == nil && m.Content != "one" || err != nil && !errors.Is(err, varve.ErrNotFound) {
+		t.Errorf("just deleted: %+v, %v", m, err)
+	}
+	h.await(varve.EventDeleted, "a", nil)
+	if _, err := h.st.Get(t.Context(), "a"); !errors.Is(err, varve.ErrNotFound) {
+		t.Errorf("deleted: %v", err)
+	}
+	if v, err := h.st.GetAt(t.Context(), "a", before.Version); err != nil || !strings.Contains(string(v.Document), "one") {
+		t.Errorf("its history: %v", err)
+	}
+	if g, err := h.st.Assemblies().Get(t.Context(), "g"); err != nil || len(g.MemoryIDs) != 1 {
+		t.Errorf("its assembly: %+v, %v", g, err)
+	}
+	names, err := filepath.Glob(filepath.Join(h.dir, "memories", "*~*.json"))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	if err := os.Remove(names[0]); err != nil {
+		t.Fatal(err)
+	}
+	h.await(varve.EventDeleted, "Ünï/cødé", nil)
+	// Put back from the bin, it is a memory again.
+	h.save(h.path("a"), `{"id":"a","content":"out of the bin"}`)
+	h.await(varve.EventAdopted, "a", nil)
+	h.want("a", "out of the bin")
+	h.nothingElse()
+}
+
+// Deleted and made again, as some editors save, is an edit.
+func TestDeletedAndSaved(t *testing.T) {
+	h := watched(t, Options{Quiet: 50 * time.Millisecond, Gone: time.Second}, "a", "one", "b", "two")
+	text := h.edited("a", "one", "edited")
+	h.remove("a")
+	h.put("c", "something else goes on")
+	h.flush()
+	h.save(h.path("a"), text)
+	h.await(varve.EventAdopted, "a", nil)
+	h.want("a", "edited")
+	h.nothingElse(varve.EventDeleted)
+}
+
+// With adopt_deletions off the file is put back.
+func TestRestored(t *testing.T) {
+	h := watched(t, quick, "a", "one", "b", "two")
+	c, off := h.st.Config(), false
+	c.AdoptDeletions = &off
+	if err := h.st.SetConfig(c); err != nil {
+		t.Fatal(err)
+	}
+	text := h.text("a")
+	h.remove("a")
+	h.await(varve.EventRestored, "a", nil)
+	if h.text("a") != text {
+		t.Error("it is not what it was")
+	}
+	h.want("a", "one")
+	if n := h.count(varve.EventDeleted); n > 0 {
+		t.Errorf("%d deleted", n)
+	}
+}
+
+// Most of a folder gone at once, or the folder itself, is an accident: everything is put back.
+func TestEmptied(t *testing.T) {
+	var puts []string
+	for i := range 12 {
+		puts = append(puts, fmt.Sprint("k", i), fmt.Sprint("content ", i))
+	}
+	all := func(h *host) {
+		h.t.Helper()
+		h.until("all files are back", func() bool {
+			for i := range 12 {
+				if !h.exists(fmt.Sprint("k", i)) {
+					return false
+				}
+			}
+			return true
+		})
+		for i := range 12 {
+			h.want(fmt.Sprint("k", i), fmt.Sprint("content ", i))
+		}
+		if n := h.count(varve.EventDeleted); n > 0 {
+			h.t.Errorf("%d deleted", n)
+		}
+	}
+	t.Run("files", func(t *testing.T) {
+		h := watched(t, quick, puts...)
+		for i := range 10 {
+			h.remove(fmt.Sprint("k", i))
+		}
+		h.await(varve.EventDrift, "", func(e varve.Event) bool { return e.Count == 10 })
+		all(h)
+		// Four of twelve are meant.
+		h.remove("k1", "k2", "k3", "k4")
+		for range 4 {
+			h.await(varve.EventDeleted, "", nil)
+		}
+	})
+	t.Run("folder", func(t *testing.T) {
+		h := watched(t, quick, puts...)
+		if err := os.RemoveAll(filepath.Join(h.dir, "memories")); err != nil {
+			t.Fatal(err)
+		}
+		all(h)
+		// And it is watched again.
+		h.save(h.path("k1"), h.edited("k1", "content 1", "edited"))
+		h.await(varve.EventAdopted, "k1", nil)
+		h.want("k1", "edited")
+	})
+}

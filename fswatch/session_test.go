@@ -1,0 +1,138 @@
+package fswatch
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// noted notes what a session asks of the files, and when.
+type noted struct {
+	mu     sync.Mutex
+	began  time.Time
+	log    []string
+	absent map[string]bool
+}
+
+func (f *noted) say(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = append(f.log, fmt.Sprintf("%d ms: ", time.Since(f.began).Milliseconds())+fmt.Sprintf(format, args...))
+}
+
+func (f *noted) set(name string, absent bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.absent[name] = absent
+}
+
+func (f *noted) gone(names []string) (list []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range names {
+		if f.absent[n] {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+func (f *noted) Look(_ context.Context, folder string, names []string) ([]string, error) {
+	f.say("look %s %s", folder, strings.Join(names, " "))
+	return f.gone(names), nil
+}
+
+func (f *noted) Gone(_ context.Context, _ string, absent []string) ([]string, error) {
+	return f.gone(absent), nil
+}
+
+func (f *noted) Settle(_ context.Context, folder string, ids []string) error {
+	f.say("settle %s %s", folder, strings.Join(ids, " "))
+	return nil
+}
+
+func (f *noted) Suspects(context.Context, string) iter.Seq2[string, error] {
+	return func(func(string, error) bool) {}
+}
+func (f *noted) Lead(context.Context) (func(), error) { return func() {}, nil }
+func (f *noted) Folders() []string                    { return []string{"m"} }
+func (f *noted) Path(folder string) string            { return folder }
+func (f *noted) Say(note string, err error)           { f.say("%s: %v", note, err) }
+
+// A file is looked at when it has been quiet for 300 ms, one that never is after three
+// seconds. Files that go one after the other are settled together, when no more have
+// gone for a while.
+func TestSession(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(f *noted, tell func(name string))
+		want []string
+	}{
+		"quiet": {func(_ *noted, tell func(string)) {
+			tell("a")
+			time.Sleep(200 * time.Millisecond)
+			tell("a")
+			tell("b")
+			time.Sleep(time.Second)
+		}, []string{"500 ms: look m a b"}},
+		"never quiet": {func(_ *noted, tell func(string)) {
+			for range 36 {
+				tell("a")
+				time.Sleep(90 * time.Millisecond)
+			}
+			time.Sleep(time.Second)
+		}, []string{"3000 ms: look m a", "3460 ms: look m a"}},
+		"gone one by one": {func(f *noted, tell func(string)) {
+			for i := range 30 {
+				f.set(fmt.Sprint("k", i), true)
+				tell(fmt.Sprint("k", i))
+				time.Sleep(200 * time.Millisecond)
+			}
+			time.Sleep(5 * time.Second)
+		}, nil},
+		"gone and back": {func(f *noted, tell func(string)) {
+			f.set("a", true)
+			tell("a")
+			time.Sleep(1200 * time.Millisecond)
+			f.set("a", false)
+			time.Sleep(5 * time.Second)
+		}, []string{"300 ms: look m a"}},
+		"gone": {func(f *noted, tell func(string)) {
+			f.set("a", true)
+			tell("a")
+			time.Sleep(5 * time.Second)
+		}, []string{"300 ms: look m a", "2300 ms: settle m a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := New(Options{}).(*watcher).o
+				src := told{make(chan event)}
+				f := &noted{began: time.Now(), absent: map[string]bool{}}
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					newSession(&o, f, src).run(ctx)
+				}()
+				c.do(f, func(name string) { src.c <- event{folder: "m", name: name} })
+				cancel()
+				<-done
+				if name == "gone one by one" {
+					settled := slices.DeleteFunc(slices.Clone(f.log), func(s string) bool { return !strings.Contains(s, "settle") })
+					if len(settled) != 1 || strings.Count(settled[0], " k") != 30 {
+						t.Errorf("%q", settled)
+					}
+					return
+				}
+				if !slices.Equal(f.log, c.want) {
+					t.Errorf("%q, want %q", f.log, c.want)
+				}
+			})
+		})
+	}
+}

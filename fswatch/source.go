@@ -1,0 +1,119 @@
+package fswatch
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// event is that something happened to a file.
+type event struct {
+	folder, name string
+	// all: to more than can be told. ended: the folder is not watched any more.
+	all, ended bool
+}
+
+// source tells of files in folders.
+type source interface {
+	// Events is nil for one that never tells.
+	Events() <-chan event
+	Close()
+}
+
+// none is for where folders cannot be watched.
+type none struct{}
+
+func (none) Events() <-chan event { return nil }
+func (none) Close()               {}
+
+// notified is the system's.
+type notified struct {
+	w       *fsnotify.Watcher
+	folders map[string]string // path: name
+	events  chan event
+	done    chan struct{}
+	stopped chan struct{}
+}
+
+// notify watches folders, given by their paths.
+func notify(folders map[string]string) (source, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watching files: %w", err)
+	}
+	n := &notified{w: w, folders: folders, events: make(chan event), done: make(chan struct{}), stopped: make(chan struct{})}
+	for path := range folders {
+		if err := w.Add(path); err != nil {
+			_ = w.Close()
+			return nil, fmt.Errorf("watching %s: %w", path, err)
+		}
+	}
+	go n.run()
+	return n, nil
+}
+
+func (n *notified) Events() <-chan event { return n.events }
+
+func (n *notified) Close() {
+	close(n.done)
+	<-n.stopped
+	_ = n.w.Close()
+}
+
+// queueMost is how many files are told of at most; more is everything.
+const queueMost = 100_000
+
+// run takes events from the system as they come, so that its own queue does not
+// overflow while a file is looked at. Of each file one waits at most.
+func (n *notified) run() {
+	defer close(n.stopped)
+	var queue []event
+	queued := map[event]bool{}
+	for {
+		var out chan<- event
+		var head event
+		if len(queue) > 0 {
+			out, head = n.events, queue[0]
+		}
+		var e event
+		var ok bool
+		select {
+		case out <- head:
+			queue = queue[1:]
+			delete(queued, head)
+			continue
+		case ev, open := <-n.w.Events:
+			if !open {
+				return
+			}
+			e, ok = n.told(ev)
+		case err, open := <-n.w.Errors:
+			if !open {
+				return
+			}
+			// An overflow, or an error of reading: either way something was missed.
+			e, ok = event{all: true, ended: !errors.Is(err, fsnotify.ErrEventOverflow)}, true
+		case <-n.done:
+			return
+		}
+		if !ok || queued[e] {
+			continue
+		}
+		if len(queue) >= queueMost {
+			e, queue = event{all: true}, nil
+			clear(queued)
+		}
+		queue, queued[e] = append(queue, e), true
+	}
+}
+
+// told is what the system's event says of a file in a folder, or of a folder.
+func (n *notified) told(ev fsnotify.Event) (event, bool) {
+	if folder, ok := n.folders[ev.Name]; ok {
+		return event{folder: folder, ended: true}, ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename)
+	}
+	folder, ok := n.folders[filepath.Dir(ev.Name)]
+	return event{folder: folder, name: filepath.Base(ev.Name)}, ok
+}

@@ -1,0 +1,46 @@
+package fswatch
+
+import (
+	"context"
+	"time"
+)
+
+// A sweep takes a tenth of the time at most: nobody shall feel it.
+const (
+	sweepFiles = 500 // between two pauses
+	sweepRest  = 9
+)
+
+// sweep starts to look at everything, unless that is going on.
+func (s *session) sweep(ctx context.Context) {
+	if s.again = s.sweeping != nil; s.again {
+		return // and once more, then
+	}
+	out := make(chan found, 64)
+	s.sweeping = out
+	go func() {
+		defer close(out)
+		for _, name := range s.names {
+			n, began := 0, time.Now()
+			for file, err := range s.f.Suspects(ctx, name) {
+				if err != nil {
+					s.failed(name, err)
+					break
+				}
+				if file != "" {
+					select {
+					case out <- found{folder: name, name: file}:
+					case <-ctx.Done():
+						return
+					}
+				}
+				if n++; n%sweepFiles == 0 {
+					if !sleep(ctx, sweepRest*time.Since(began)) {
+						return
+					}
+					began = time.Now()
+				}
+			}
+		}
+	}()
+}

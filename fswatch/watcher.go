@@ -1,0 +1,108 @@
+package fswatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/varve-db/varve"
+)
+
+// Options say how patient a Watcher is. The zero value is right.
+type Options struct {
+	// Quiet is how long nothing must happen to a file before it is looked at; 300 ms when 0.
+	Quiet time.Duration
+	// Gone is how long a file must be gone before it counts as deleted, and how long no
+	// other must have gone after it; a second when 0.
+	Gone time.Duration
+	// Sweep is the pause between two sweeps where folders cannot be watched; a minute when 0.
+	Sweep time.Duration
+
+	source func(folders map[string]string) (source, error) // for tests
+}
+
+// New returns a watcher for varve.Options.
+func New(o Options) varve.Watcher {
+	if o.Quiet <= 0 {
+		o.Quiet = 300 * time.Millisecond
+	}
+	if o.Gone <= 0 {
+		o.Gone = time.Second
+	}
+	if o.Sweep <= 0 {
+		o.Sweep = time.Minute
+	}
+	if o.source == nil {
+		o.source = notify
+	}
+	return &watcher{o}
+}
+
+type watcher struct{ o Options }
+
+// files is *varve.Files.
+type files interface {
+	look
+	Lead(ctx context.Context) (release func(), err error)
+	Folders() []string
+	Path(folder string) string
+	Say(note string, err error)
+}
+
+// leadAgain is how long one waits who could not lead for another reason than that
+// somebody else does.
+const leadAgain = 10 * time.Second
+
+// Watch implements varve.Watcher.
+func (w *watcher) Watch(ctx context.Context, f *varve.Files) { w.run(ctx, f) }
+
+func (w *watcher) run(ctx context.Context, f files) {
+	var release func()
+	for release == nil {
+		var err error
+		if release, err = f.Lead(ctx); err != nil {
+			if ctx.Err() != nil || errors.Is(err, varve.ErrReadOnly) || errors.Is(err, varve.ErrClosed) {
+				return
+			}
+			f.Say("not yet", err)
+			if !sleep(ctx, leadAgain) {
+				return
+			}
+		}
+	}
+	defer release()
+	folders := map[string]string{}
+	for _, name := range f.Folders() {
+		folders[f.Path(name)] = name
+	}
+	said := ""
+	for ctx.Err() == nil {
+		src, err := w.o.source(folders)
+		if err != nil {
+			if err.Error() != said { // once for each reason
+				said = err.Error()
+				f.Say(fmt.Sprintf("by looking at everything each %s", w.o.Sweep), err)
+			}
+			src = none{}
+		} else {
+			said = ""
+			f.Say("by the system's notifications", nil)
+		}
+		newSession(&w.o, f, src).run(ctx)
+		src.Close()
+		sleep(ctx, w.o.Quiet)
+	}
+}
+
+// sleep says whether it slept on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,89 @@
+package varve
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/varve-db/varve/wal"
+)
+
+// Watcher has what users do to the files taken over while a store is open: see
+// Options.Watcher. Package fswatch has one.
+type Watcher interface {
+	// Watch is called in a goroutine of its own when the store is open, and returns when
+	// ctx ends: Close waits for it.
+	Watch(ctx context.Context, f *Files)
+}
+
+// Files are the files of a store for its Watcher, who finds out which to look at,
+// and when. What is taken over, and what is not, is decided here, as for a file
+// that is edited while nobody watches; see the package comment.
+type Files struct{ st *Store }
+
+// Folders are the names of the folders with documents, relative to Dir.
+func (f *Files) Folders() []string {
+	var list []string
+	for _, k := range f.st.kinds {
+		list = append(list, k.Name())
+	}
+	return list
+}
+
+// Path is where a folder is.
+func (f *Files) Path(folder string) string { return filepath.Join(f.st.dir, folder) }
+
+// Lead returns once this process is the one that watches the store: when nobody does,
+// or when who did has closed it or died. release ends that.
+func (f *Files) Lead(ctx context.Context) (release func(), err error) {
+	lead, err := f.st.log.Lead(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		if err := lead.Release(); err != nil {
+			f.st.o.Logger.Warn("letting go of the watch", "err", err)
+		}
+	}, nil
+}
+
+// Say tells the host how the files are watched, and why if that is not as it should be.
+func (f *Files) Say(note string, err error) {
+	if err != nil {
+		f.st.o.Logger.Warn("watching the files", "how", note, "err", err)
+	}
+	f.st.event(Event{Kind: EventWatching, Note: note, Err: err})
+}
+
+// folder is the kind whose documents lie in a folder.
+func (f *Files) folder(name string) *kind {
+	for _, k := range f.st.kinds {
+		if k.Name() == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// deletesByHand says that a file which somebody deletes is for the process that watches
+// to judge: who meets its absence does not put it back.
+func (st *Store) deletesByHand() bool {
+	st.config.mu.Lock()
+	adopt := st.config.c.adoptDeletions()
+	st.config.mu.Unlock()
+	return adopt && st.log.Leader() != 0
+}
+
+// newestOf is the newest version of a document, and whether it is in its file: else a
+// flush is due, and that judges what stands there.
+func (st *Store) newestOf(ctx context.Context, k *kind, id string) (v version, flushed bool, err error) {
+	to := st.log.Flushed() // before: what it does not cover now, is not judged
+	v, err = st.find(ctx, k, id, false)
+	return v, err == nil && v.lsn < to, err
+}
+
+// deletedSince says that the deletion of a document waits to be flushed.
+func (st *Store) deletedSince(k *kind, id string) bool {
+	to := st.log.Flushed()
+	at := st.state.Deletion(k.letter, id)
+	return at != 0 && at >= wal.LSN(to)
+}
