@@ -159,13 +159,14 @@ func (st *Store) workingKeys(ctx context.Context) ([]string, error) {
 func (st *Store) listWorking(ctx context.Context) ([]string, error) {
 	there := map[string]bool{}
 	// The overlay first: what leaves it meanwhile has its file by then.
+	r := st.log.Reader()
 	for _, at := range st.state.Changes(0, 1<<62) {
-		e, err := st.log.ReadAt(ctx, at.Pos)
+		e, err := r.At(ctx, at.Pos)
 		if err != nil {
 			return nil, err
 		}
 		if e.Key[0] == record.Working {
-			there[e.Key[1:]] = !e.Delete
+			there[strings.Clone(e.Key[1:])] = !e.Delete
 		}
 	}
 	names, err := st.scopes.Names()
@@ -189,5 +190,11 @@ func (st *Store) listWorking(ctx context.Context) ([]string, error) {
 		}
 		there[key] = true
 	}
+	st.working.names.Range(func(name, key any) bool {
+		if !there[key.(string)] {
+			st.working.names.Delete(name)
+		}
+		return true
+	})
 	return sortedTrue(there), nil
 }

@@ -138,6 +138,62 @@ func TestWorkingClone(t *testing.T) {
 	}
 }
 
+// TestWorkingNewLog: when the log is damaged and begins anew, what only it had of
+// working memory goes into the file, also what stands behind the damage.
+func TestWorkingNewLog(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	st, err := varve.Open(t.Context(), dir, &varve.Options{NoBackground: true, SegmentSize: 64 << 10})
+	must(t, err)
+	m := wm(t, st)
+	must(t, m.Set(t.Context(), "flushed", "yes"))
+	must(t, st.Flush(t.Context()))
+	must(t, m.Set(t.Context(), "before", "yes"))
+	must(t, m.Set(t.Context(), "damaged", "SPOIL-ME"))
+	must(t, m.Set(t.Context(), "behind", "yes"))
+	other, err := st.Working(t.Context(), working.Scope{Session: "only in the log"}, nil)
+	must(t, err)
+	must(t, other.Set(t.Context(), "k", "v"))
+	must(t, os.CopyFS(to, os.DirFS(dir))) // as kill -9 leaves it
+	must(t, st.Close())
+
+	segments, err := filepath.Glob(filepath.Join(to, "wal", "*.wal"))
+	must(t, err)
+	spoiled := false
+	for _, name := range segments {
+		text, err := os.ReadFile(name)
+		must(t, err)
+		if i := strings.Index(string(text), "SPOIL-ME"); i >= 0 {
+			text[i] = 'X'
+			must(t, os.WriteFile(name, text, 0o600))
+			spoiled = true
+		}
+	}
+	if !spoiled {
+		t.Fatal("the entry is in no segment")
+	}
+	plan, err := varve.PlanRepair(t.Context(), to, nil, varve.VerifyOptions{})
+	must(t, err)
+	report, err := plan.Apply(t.Context())
+	must(t, err)
+	if len(report.Remaining) > 0 {
+		t.Errorf("%v", report.Remaining)
+	}
+	st, err = varve.Open(t.Context(), to, &varve.Options{NoBackground: true})
+	must(t, err)
+	defer st.Close()
+	m = wm(t, st)
+	for _, key := range []string{"flushed", "before", "behind"} {
+		hasValue(t, m, key, "yes")
+	}
+	other, err = st.Working(t.Context(), working.Scope{Session: "only in the log"}, nil)
+	must(t, err)
+	hasValue(t, other, "k", "v")
+	must(t, m.Set(t.Context(), "after", "yes"))
+	must(t, st.Flush(t.Context()))
+	hasValue(t, m, "after", "yes")
+	verifyClean(t, st)
+}
+
 // TestWorkingDamage: verify names a scope's file that cannot be read, and repair
 // makes it anew of what log and archive have; its bytes stay in quarantine.
 func TestWorkingDamage(t *testing.T) {

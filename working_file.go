@@ -145,7 +145,7 @@ func (s *scopeFiles) believe() {
 		w.mu.RUnlock()
 		if sc != nil {
 			sc.mu.Lock()
-			sc.file = is
+			sc.file, sc.grown = is, 0
 			sc.mu.Unlock()
 		}
 	}

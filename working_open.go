@@ -21,6 +21,7 @@ type scopes struct {
 	idle  list.List         // of *scope, those that nobody uses, the least recently used first
 	names sync.Map          // file name: key, of files whose head was read
 	began time.Time
+	most  int64 // bytes of a scope's file: what would make it larger is refused
 }
 
 // scope is a scope at hand. Its state is what the entries up to lsn make of it,
@@ -40,6 +41,7 @@ type scope struct {
 	breaks  uint64         // the log was followed without one since
 	edited  bool           // the file was edited by hand, and the log does not say so yet
 	file    believed
+	grown   int64 // bytes of changes that it does not have yet
 	ahead   *working.State
 	aheadOf wal.LSN // what the state had when ahead was equal to it
 	offset  int64   // of the ticks
@@ -58,7 +60,7 @@ type believed struct {
 func (w *scopes) init(st *Store) {
 	w.open = map[string]*scope{}
 	w.idle.Init()
-	w.began = st.o.Clock()
+	w.began, w.most = st.o.Clock(), scopeMost
 	st.state.Worked = w.applied
 }
 

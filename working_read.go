@@ -221,6 +221,7 @@ func (s *scope) readFile() (*working.File, error) {
 	if err != nil {
 		return &working.File{}, &CorruptionError{Path: s.path(), Offset: -1, Err: err}
 	}
+	s.grown = 0
 	s.file = believed{size: info.Size, mtime: info.Mtime} // an edit that is taken over is ours
 	return f, nil
 }

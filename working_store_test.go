@@ -57,7 +57,9 @@ func verifyClean(t testing.TB, st *varve.Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Errorf("verify: %+v", f)
+		if f.Severity != varve.SeverityInfo {
+			t.Errorf("verify: %+v", f)
+		}
 	}
 }
 

@@ -21,8 +21,10 @@ const (
 	entryBytes = 1 << 20
 	// entryOps is how many it takes.
 	entryOps = 1024
-	// scopeLimit is the largest file of a scope that is read.
+	// scopeLimit is the largest file of a scope that is read, scopeMost the largest
+	// that is let come to be: a file is more than the changes that led to it.
 	scopeLimit = 1 << 30
+	scopeMost  = fileLimit / 2
 )
 
 // asked is an operation on its way.
@@ -212,6 +214,10 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	}
 	for _, q := range list {
 		d, res, err := s.ahead.Judge(e.At, q.r)
+		if err == nil && s.grows(&d) {
+			err = &FieldError{Field: "scope", Value: quote(s.key), Limit: fmt.Sprintf("%d bytes", s.st.working.most),
+				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", ErrTooLarge, s.file.size+s.grown)}
+		}
 		if err == nil && !d.Empty() {
 			line, err := d.Encode()
 			if err != nil {
@@ -234,12 +240,28 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	return e, body, n, nil
 }
 
+// grows says that a change would make the scope larger, and that it is as large as
+// it may be; mu is held.
+func (s *scope) grows(d *working.Delta) bool {
+	if s.file.size+s.grown < s.st.working.most {
+		return false
+	}
+	for _, c := range d.Changes {
+		switch c.Kind {
+		case working.ChangePut, working.ChangeAppend, working.ChangeMark, working.ChangeRestore:
+			return true
+		}
+	}
+	return false
+}
+
 // wrote plays what was committed; mu is held. Somebody may have read it from the
 // log already.
 func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.state != nil && s.lsn == base {
 		s.play([]loggedWork{{lsn: w.LSN, time: w.Time, entry: e}})
 	}
+	s.grown += int64(len(w.Value))
 	if s.aheadOf = w.LSN; s.state == nil || s.lsn != w.LSN {
 		s.ahead = nil
 	}

@@ -205,5 +205,6 @@
 // evict, to Redis; a home that plays a log knows its own reads only. Lookup asks
 // scope after scope, each at its own moment. Drop forgets everything of a scope,
 // and what a second process does to it at that moment may make it anew.
-// Checkpoints of a store lie in the scope's file, which is written as a whole.
+// Checkpoints of a store lie in the scope's file, which is written as a whole; beyond
+// 128 MiB of it what would make it larger is refused (ErrTooLarge).
 package working

@@ -1,0 +1,48 @@
+package varve
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/working"
+)
+
+// TestWorkingLarge: a scope does not grow beyond what can be read again; what makes
+// it smaller is let through, and then it may grow.
+func TestWorkingLarge(t *testing.T) {
+	st, err := Open(t.Context(), t.TempDir(), &Options{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	st.working.most = 100 << 10
+	m, err := st.Working(t.Context(), working.Scope{Session: "s"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for ; err == nil && n < 1000; n++ {
+		if n%10 == 5 {
+			err = st.Flush(t.Context())
+		} else {
+			err = m.Set(t.Context(), "k"+strings.Repeat("x", n), strings.Repeat("v", 2000))
+		}
+	}
+	var field *FieldError
+	if !errors.Is(err, ErrTooLarge) || !errors.As(err, &field) || n < 30 {
+		t.Fatalf("after %d: %v", n, err)
+	}
+	if _, err := m.Checkpoint(t.Context(), ""); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a checkpoint: %v", err)
+	}
+	if _, err := m.Clear(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := st.Flush(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := m.Set(t.Context(), "k", "v"); err != nil {
+		t.Error(err)
+	}
+}
