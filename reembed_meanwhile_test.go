@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -149,12 +150,17 @@ func TestEmbedReworded(t *testing.T) {
 	}
 }
 
+// secondly is a clock that goes on by a second whenever it is looked at.
+func secondly() func() time.Time {
+	began, ticks := time.Now(), atomic.Int64{}
+	return func() time.Time { return began.Add(time.Duration(ticks.Add(1)) * time.Second) }
+}
+
 // An embedding that the store fills in is not the user's update.
 func TestEmbeddingKeepsUpdatedAt(t *testing.T) {
 	ctx := context.Background()
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	e := &teller{}
-	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed, Clock: func() time.Time { now = now.Add(time.Second); return now }})
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed, Clock: secondly()})
 	e.set(func([]string) ([][]float32, error) { return nil, errors.New("not now") })
 	was, err := st.Put(ctx, Memory{ID: "m", Content: "one"})
 	if err != nil {

@@ -93,11 +93,9 @@ func TestReembedSwitch(t *testing.T) {
 			if _, err := old.Put(ctx, Memory{ID: "zblank", Embedding: []float32{5, 5, 5}}); err != nil {
 				t.Fatal(err)
 			}
-			now := time.Now()
-			clock := func() time.Time { now = now.Add(time.Second); return now }
 			e := &teller{}
 			e.set(asking(of))
-			st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "other", EmbedBatch: 2, Clock: clock})
+			st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "other", EmbedBatch: 2, Clock: secondly()})
 			reader := openTest(t, dir, &Options{ReadOnly: true})
 			var members []string
 			for i := range 5 {
