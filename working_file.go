@@ -108,8 +108,17 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	defer st.working.release(sc)
 	f, before, err := sc.snapshot(s.ctx)
 	if errors.Is(err, ErrCorrupt) {
-		// What is there cannot be read, so nothing can be made of the changes. The
-		// scope says so to whoever asks, verify too; the others are not to wait.
+		// The log is about to let go of what it has of this scope, which the file does
+		// not have: that goes into a new one, the old one into quarantine.
+		if herr := sc.recall(s.ctx, err); herr == nil {
+			f, before, err = sc.snapshot(s.ctx)
+		} else if !errors.Is(herr, ErrCorrupt) {
+			return false, herr
+		}
+	}
+	if errors.Is(err, ErrCorrupt) {
+		// Nothing can be made of it. The scope says so to whoever asks, verify too;
+		// the others are not to wait.
 		st.o.Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
 		return false, nil
 	}
@@ -153,13 +162,13 @@ func (s *scopeFiles) believe() {
 
 // snapshot is what the file of the scope is to be.
 func (s *scope) snapshot(ctx context.Context) (*working.File, believed, error) {
-	for {
+	for asItIs := false; ; {
 		s.mu.Lock()
 		if err := s.sync(ctx); err != nil {
 			s.mu.Unlock()
 			return nil, believed{}, err
 		}
-		if !s.edited {
+		if !s.edited || asItIs {
 			defer s.mu.Unlock()
 			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.st.log.UUID()).String(), LSN: s.lsn, Time: s.time}
 			if f.Time.IsZero() {
@@ -168,7 +177,10 @@ func (s *scope) snapshot(ctx context.Context) (*working.File, believed, error) {
 			return f, s.file, nil
 		}
 		s.mu.Unlock()
-		if err := s.adopt(ctx); err != nil {
+		switch err := s.adopt(ctx); {
+		case errors.Is(err, ErrTooLarge), errors.Is(err, ErrBatchTooLarge), errors.Is(err, ErrDiskFull):
+			asItIs = true // a flush is not to wait for one scope
+		case err != nil:
 			return nil, believed{}, err
 		}
 	}
@@ -241,6 +253,13 @@ func (st *Store) scopeOf(name string) (string, error) {
 		return "", st.ioError("reading", st.scopes.Path(name), err)
 	}
 	key, ok := leadingScope(head[:n])
+	if !ok { // somebody has edited it, and his editor laid it out anew
+		if doc, _, err := st.scopes.Read(name, scopeLimit); err == nil {
+			if f, err := working.DecodeFile(doc); err == nil {
+				key, ok = f.Scope.Key(), true
+			}
+		}
+	}
 	if ok && docfile.FileName(key) == name {
 		st.working.names.Store(name, key)
 		return key, nil

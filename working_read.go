@@ -178,8 +178,11 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	} else if f.Store != uuid.UUID(st.log.UUID()).String() {
 		base = 0 // a file of another log: the first entry of this one rests on it
 	}
-	if base >= st.log.Applied() && f.Intact {
-		return fmt.Errorf("%w: its file is ahead", errMismatch)
+	if base >= st.log.Applied() {
+		if f.Intact {
+			return fmt.Errorf("%w: its file is ahead", errMismatch)
+		}
+		base = 0 // somebody has written that number
 	}
 	var list []loggedWork
 	if logged && (base < newest || damage != nil) {
@@ -198,6 +201,9 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 		s.lsn, s.edited = told, found
 	}
 	s.play(list)
+	// What was played on an edit is not what others have, who knew the file before
+	// it: they shall follow.
+	s.edited = s.edited || rests && found && !f.Intact
 	return nil
 }
 

@@ -33,15 +33,12 @@ func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
 	if err := s.sync(ctx); err == nil || !errors.Is(err, ErrCorrupt) {
 		return "", err
 	}
+	version := st.state.Work(key) // before the look: somebody may have the scope at hand and write
 	is, last, missing, err := s.past(ctx)
 	if err != nil {
 		return "", err
 	}
-	how := fmt.Sprintf("%d entries of log and archive were played", is.n)
-	if missing {
-		how += "; some that came before are gone"
-	}
-	version := st.state.Work(key)
+	how := is.how(missing)
 	e := &working.LogEntry{At: working.Moment{Time: st.o.Clock().UnixMicro(), Tick: max(is.state.Tick(), st.tick())}, State: is.state}
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut}
 	rec := record.Record{Previous: last}
@@ -62,6 +59,27 @@ func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
 	_, err = st.log.Append(ctx, &wal.Batch{Entries: []wal.Entry{w}, Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}}})
 	s.state, s.ahead = nil, nil
 	return how, err
+}
+
+// recall makes the state of a scope that cannot be read of what log and archive have
+// of it. It is as of an entry of the log: whoever has the scope at hand need not learn of it.
+func (s *scope) recall(ctx context.Context, why error) error {
+	st := s.st
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	breaks := st.state.Breaks()
+	is, _, missing, err := s.past(ctx)
+	if err != nil {
+		return err
+	}
+	if is.n == 0 {
+		return why
+	}
+	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
+	s.ahead, s.edited, s.file = nil, false, believed{}
+	st.o.Logger.Error("working memory was made anew: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
+	st.event(Event{Kind: EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
+	return nil
 }
 
 // scopeNamed is the key of the scope that has a file of this name; "" when nothing
@@ -89,6 +107,14 @@ type played struct {
 	loggedWork
 	state *working.State
 	n     int
+}
+
+func (p *played) how(missing bool) string {
+	how := fmt.Sprintf("%d entries of log and archive were played", p.n)
+	if missing {
+		how += "; some that came before are gone"
+	}
+	return how
 }
 
 // past plays all that log and archive have of the scope; missing says that they do
@@ -126,7 +152,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 		if view.Previous != last && !entry.Fresh && entry.State == nil {
 			missing = true
 		}
-		p.state, p.time, p.n, last = entry.Play(p.state), e.Time, p.n+1, e.LSN
+		p.state, p.time, p.lsn, p.n, last = entry.Play(p.state), e.Time, e.LSN, p.n+1, e.LSN
 	}
 	if at := st.state.Work(s.key); state.IsWork(at) {
 		last = at

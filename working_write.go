@@ -140,7 +140,10 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	}
 	if s.edited {
 		s.mu.Unlock()
-		return 0, true, s.adopt(ctx)
+		if err := s.adopt(ctx); err != nil {
+			return len(list), false, err
+		}
+		return 0, true, nil
 	}
 	if s.ahead == nil || s.aheadOf != s.lsn {
 		s.ahead, s.aheadOf = s.state.Clone(), s.lsn
@@ -148,6 +151,9 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	base := s.lsn
 	e, body, n, err := s.judge(list)
 	gone := s.ahead.Empty()
+	if err != nil {
+		s.ahead = nil // it may have what is not going to be written
+	}
 	s.mu.Unlock()
 	if err != nil || len(e.Changes) == 0 {
 		return n, false, err
@@ -212,6 +218,7 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 		// position as well, and went up by one where the log went up by more.
 		e.Version = max(e.Version, s.st.log.Applied())
 	}
+	most := min(entryBytes, int(s.st.log.Limit()/4)) // several are never too many where each would do
 	for _, q := range list {
 		d, res, err := s.ahead.Judge(e.At, q.r)
 		if err == nil && s.grows(&d) {
@@ -223,7 +230,7 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 			if err != nil {
 				return e, nil, n + 1, err
 			}
-			if n > 0 && len(body)+len(line) > entryBytes {
+			if n > 0 && len(body)+len(line) > most {
 				break
 			}
 			body = append(append(body, line...), '\n')
@@ -297,7 +304,7 @@ func (s *scope) adopt(ctx context.Context) error {
 		return nil // judged anew by whoever asked
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("taking over what was edited in %s: %w", s.path(), err)
 	}
 	st.o.Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
 	st.health.edit()

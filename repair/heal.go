@@ -67,9 +67,6 @@ func (h *healer) heal(d *Done) error {
 			return err
 		}
 	}
-	if d.Do == Rework {
-		return h.rework(d)
-	}
 	if err := log.LockFlush(h.r.ctx); err != nil {
 		return err
 	}
@@ -78,6 +75,8 @@ func (h *healer) heal(d *Done) error {
 		return err
 	}
 	switch {
+	case d.Do == Rework:
+		return h.rework(d)
 	case k == nil:
 		return h.r.aside(d, d.Path, why(d.Findings))
 	case d.Do == TakeOut, d.Do == Recompute:

@@ -192,7 +192,8 @@ func (v *verify) rests(key string, f *working.File) (rests bool, err error) {
 	return true, nil
 }
 
-// rework makes a scope anew whose file cannot be used. What stands there is set aside.
+// rework makes a scope anew whose file cannot be used. What stands there is set aside;
+// flush.lock is held, or that might be what somebody has just flushed.
 func (h *healer) rework(d *Done) error {
 	how, err := h.s.Rework(h.r.ctx, path.Base(d.Path))
 	if err != nil {
