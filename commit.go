@@ -73,6 +73,12 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 		all, err := st.prepare(ctx, w, ops, seen, listed)
 		if err != nil {
 			st.evictions.release(w.taken, false)
+			if errors.Is(err, errBusy) {
+				if err := st.sleep(ctx, time.Millisecond); err != nil {
+					return err
+				}
+				continue
+			}
 			return err
 		}
 		b := &w.batch

@@ -109,6 +109,13 @@ func (x *evictions) release(taken []candidate, gone bool) {
 	}
 }
 
+// busy says whether more are taken than the caller has.
+func (x *evictions) busy(own int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.taken) > own
+}
+
 // feed takes in what was written, where it comes before the last of a list.
 func (x *evictions) feed(id string, line *index.Entry) {
 	x.mu.Lock()

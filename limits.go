@@ -250,7 +250,13 @@ func (st *Store) evict(ctx context.Context, w *work, ops []op, seen reads, d *de
 	}
 	d.add = d.add.minus(freed)
 	if o := d.over(); o != (sum{}) {
+		if st.evictions.busy(len(w.taken)) {
+			return nil, errBusy
+		}
 		return nil, d.refusal()
 	}
 	return ops, nil
 }
+
+// errBusy says that those who may go are all taken by other commits of this process.
+var errBusy = errors.New("others are making room")
