@@ -143,6 +143,7 @@ func measure(ctx context.Context, n int, each time.Duration, env []string, comma
 	}{
 		{"open_nodes", func(i int) string { return fmt.Sprintf(`{"names":["entity %d","entity %d"]}`, i%n, i*7%n) }},
 		{"search_nodes", func(i int) string { return fmt.Sprintf(`{"query":"weighs %d grams"}`, i%n) }},
+		{"read_graph", func(int) string { return `{}` }},
 		{"create_entities", func(i int) string {
 			return fmt.Sprintf(`{"entities":[{"name":"new %d","entityType":"t","observations":["one"]}]}`, i)
 		}},
@@ -153,7 +154,6 @@ func measure(ctx context.Context, n int, each time.Duration, env []string, comma
 			return fmt.Sprintf(`{"observations":[{"entityName":"entity %d","contents":["added %d"]}]}`, i%n, i)
 		}},
 		{"delete_entities", func(i int) string { return fmt.Sprintf(`{"entityNames":["new %d"]}`, i) }},
-		{"read_graph", func(int) string { return `{}` }},
 	}
 	all := []times{first}
 	for _, k := range kinds {
