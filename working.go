@@ -88,10 +88,15 @@ func (h *workingHome) Scopes(ctx context.Context) iter.Seq2[working.Scope, error
 			return
 		}
 		defer h.st.ended()
-		keys, err := h.st.workingKeys(ctx)
+		keys, bad, err := h.st.workingKeys(ctx)
 		if err != nil {
 			yield(working.Scope{}, err)
 			return
+		}
+		for _, err := range bad {
+			if !yield(working.Scope{}, err) {
+				return
+			}
 		}
 		for _, key := range keys {
 			scope, err := working.ParseScope(key)
@@ -136,34 +141,35 @@ func (h *workingHome) Close() error {
 	return nil
 }
 
-// workingKeys lists the keys of all scopes, sorted.
-func (st *Store) workingKeys(ctx context.Context) ([]string, error) {
+// workingKeys lists the keys of all scopes, sorted, and what is wrong with files of
+// which it cannot be told whose they are.
+func (st *Store) workingKeys(ctx context.Context) (keys []string, bad []error, err error) {
 	var last error
 	for range findTries {
 		if err := st.sight(ctx); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		keys, err := st.listWorking(ctx)
+		keys, bad, err := st.listWorking(ctx)
 		if err == nil {
-			return keys, nil
+			return keys, bad, nil
 		}
 		if !errors.Is(err, ErrTruncated) {
-			return nil, err
+			return nil, nil, err
 		}
 		last = err
 		_ = st.refresh()
 	}
-	return nil, fmt.Errorf("listing scopes: the log is released faster than it can be read: %w", last)
+	return nil, nil, fmt.Errorf("listing scopes: the log is released faster than it can be read: %w", last)
 }
 
-func (st *Store) listWorking(ctx context.Context) ([]string, error) {
+func (st *Store) listWorking(ctx context.Context) (keys []string, bad []error, err error) {
 	there := map[string]bool{}
 	// The overlay first: what leaves it meanwhile has its file by then.
 	r := st.log.Reader()
 	for _, at := range st.state.Changes(0, 1<<62) {
 		e, err := r.At(ctx, at.Pos)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if e.Key[0] == record.Working {
 			there[strings.Clone(e.Key[1:])] = !e.Delete
@@ -171,7 +177,7 @@ func (st *Store) listWorking(ctx context.Context) ([]string, error) {
 	}
 	names, err := st.scopes.Names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, st.ioError("reading", st.scopes.Path(""), err)
+		return nil, nil, st.ioError("reading", st.scopes.Path(""), err)
 	}
 	named := map[string]bool{}
 	for key := range there {
@@ -186,7 +192,8 @@ func (st *Store) listWorking(ctx context.Context) ([]string, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			bad = append(bad, err)
+			continue
 		}
 		there[key] = true
 	}
@@ -196,5 +203,5 @@ func (st *Store) listWorking(ctx context.Context) ([]string, error) {
 		}
 		return true
 	})
-	return sortedTrue(there), nil
+	return sortedTrue(there), bad, nil
 }

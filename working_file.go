@@ -189,10 +189,13 @@ func (s *scope) snapshot(ctx context.Context) (*working.File, believed, error) {
 // scopeKeys and readScope are for a copy of the store.
 func (st *Store) scopeKeys(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		keys, err := st.workingKeys(ctx)
+		keys, bad, err := st.workingKeys(ctx)
 		if err != nil {
 			yield("", err)
 			return
+		}
+		for _, err := range bad { // a copy of what cannot be read is none
+			st.o.Logger.Warn("left out of the copy: run memctl verify", "err", err)
 		}
 		for _, key := range keys {
 			if !yield(key, nil) {

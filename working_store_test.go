@@ -212,6 +212,22 @@ func TestWorkingEdited(t *testing.T) {
 	must(t, os.WriteFile(scopeFile(t, dir), []byte("{ no JSON"), 0o600))
 	st = open()
 	defer st.Close()
+	fine, err := st.Working(t.Context(), working.Scope{Session: "fine"}, nil)
+	must(t, err)
+	must(t, fine.Set(t.Context(), "k", 1))
+	listed, wrong := 0, 0
+	for _, err := range st.WorkingHome().Scopes(t.Context()) {
+		if err != nil {
+			wrong++
+		} else {
+			listed++
+		}
+	}
+	if listed != 1 || wrong != 1 {
+		t.Errorf("%d scopes listed, %d told to be damaged", listed, wrong)
+	}
+	_, err = fine.Drop(t.Context())
+	must(t, err)
 	_, err = st.Working(t.Context(), workScope, nil)
 	if err == nil || !strings.Contains(err.Error(), workFile) {
 		t.Fatalf("a file that is no document: %v", err)

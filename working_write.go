@@ -308,7 +308,7 @@ func (s *scope) adopt(ctx context.Context) error {
 	}
 	st.o.Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
 	st.health.edit()
-	st.event(Event{Kind: EventEdit, ID: s.key, Path: s.path(), Note: s.path()})
+	st.event(Event{Kind: EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
 	return nil
 }
 
