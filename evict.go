@@ -23,7 +23,10 @@ type evictions struct {
 	taken  map[string]bool   // by commits of this process that are under way
 }
 
-type queue struct{ list []candidate }
+type queue struct {
+	list []candidate
+	most int // as many as were wanted; it may grow to twice that
+}
 
 // candidate is a memory that may go.
 type candidate struct {
@@ -127,6 +130,9 @@ func (x *evictions) feed(id string, line *index.Entry) {
 			at, there := slices.BinarySearchFunc(q.list, c, func(a, b candidate) int { return x.before(&a, &b) })
 			if !there {
 				q.list = slices.Insert(q.list, at, c)
+				if len(q.list) > 2*q.most { // one that is written again and again is in it again and again
+					q.list = slices.Clone(q.list[:q.most])
+				}
 			}
 		}
 		if line.SessionID == "" {
@@ -170,7 +176,7 @@ func (x *evictions) fill(ctx context.Context, st *Store, session string, least i
 	if x.lists == nil || len(x.lists) >= mostQueues {
 		x.lists = map[string]*queue{}
 	}
-	q := &queue{list}
+	q := &queue{list, most}
 	x.lists[session] = q
 	return q, nil
 }
