@@ -203,6 +203,9 @@ func TestWorkingReformatted(t *testing.T) {
 	if n != 1 {
 		t.Errorf("%d scopes", n)
 	}
-	_, err = st.Backup(t.Context(), filepath.Join(t.TempDir(), "copy"), varve.BackupOptions{})
-	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "working", "notes.json"), []byte("[]"), 0o600))
+	info, err := st.Backup(t.Context(), filepath.Join(t.TempDir(), "copy"), varve.BackupOptions{})
+	if err != nil || info.Scopes != 1 || len(info.Damaged) != 1 || info.Damaged[0].ID != "working/notes.json" {
+		t.Errorf("scopes %d, damaged %+v, %v", info.Scopes, info.Damaged, err)
+	}
 }

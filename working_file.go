@@ -194,8 +194,16 @@ func (st *Store) scopeKeys(ctx context.Context) iter.Seq2[string, error] {
 			yield("", err)
 			return
 		}
-		for _, err := range bad { // a copy of what cannot be read is none
-			st.o.Logger.Warn("left out of the copy: run memctl verify", "err", err)
+		for _, err := range bad {
+			// Damage is a copy's to tell of; what could not be read just now may be all right.
+			damage := (*CorruptionError)(nil)
+			if !errors.As(err, &damage) {
+				yield("", err)
+				return
+			}
+			if !yield(damage.Path, nil) {
+				return
+			}
 		}
 		for _, key := range keys {
 			if !yield(key, nil) {
@@ -207,8 +215,8 @@ func (st *Store) scopeKeys(ctx context.Context) iter.Seq2[string, error] {
 
 func (st *Store) readScope(ctx context.Context, key string) (repair.Document, error) {
 	of, err := working.ParseScope(key)
-	if err != nil {
-		return repair.Document{}, err
+	if err != nil { // a file of which nobody can tell whose it is
+		return repair.Document{}, &CorruptionError{Path: key, Offset: -1, Err: err}
 	}
 	s := st.working.acquire(st, of)
 	defer st.working.release(s)
