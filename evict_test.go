@@ -1,7 +1,9 @@
 package varve
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,5 +23,34 @@ func TestEvictionListBounded(t *testing.T) {
 	}
 	if n := len(x.lists[""].list); n > 2*leastQueue {
 		t.Errorf("%d are in the list", n)
+	}
+}
+
+// TestEvictionSparesMembers: who puts a memory and an assembly in one commit does not
+// lose the assembly's members to that memory.
+func TestEvictionSparesMembers(t *testing.T) {
+	ctx := context.Background()
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	limitTo(t, st, func(c *Config) { c.MaxMemories, c.AtLimit = 5, AtLimitEvictOldest })
+	for i := range 5 {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := st.Transact(ctx, func(tx *Tx) error {
+		if _, err := tx.Put(Memory{ID: "new", Content: "y"}); err != nil {
+			return err
+		}
+		_, err := tx.PutAssembly(Assembly{ID: "a", Name: "a", MemoryIDs: []string{"m0", "new"}})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := st.Assemblies().Get(ctx, "a"); err != nil || !slices.Equal(a.MemoryIDs, []string{"m0", "new"}) {
+		t.Errorf("%v, %v", a.MemoryIDs, err)
+	}
+	if n, err := st.Count(ctx); n != 5 || err != nil {
+		t.Errorf("%d memories, %v", n, err)
 	}
 }

@@ -221,6 +221,10 @@ func (st *Store) evict(ctx context.Context, w *work, ops []op, seen reads, d *de
 	for i := range ops {
 		if !ops[i].group {
 			own[ops[i].id] = true
+		} else if a := ops[i].assembly; a != nil {
+			for _, id := range a.MemoryIDs { // it would come out without them
+				own[id] = true
+			}
 		}
 	}
 	var freed sum
