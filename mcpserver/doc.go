@@ -35,6 +35,9 @@
 //     need it but for the relations of deleted entities.
 //   - A memory that cannot be read is left out, and reported to the logger; the
 //     others are served.
+//   - What a client sends without waiting for answers is as if it had waited (Stdio):
+//     of calls that concern the same entities, or the whole graph, each sees what those
+//     before it did. Others run at once and share a commit.
 //   - What is wrong with a call is its result (isError), in words; it never ends the
 //     server. Stdio passes over lines that are no message, and answers all that
 //     came in before the end of the input.

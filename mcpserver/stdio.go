@@ -22,7 +22,8 @@ const MaxLine = 64 << 20
 // Stdio is a transport over two streams, one JSON-RPC message a line. The SDK's own
 // ends the session at a line that it cannot read, and at the end of the input
 // abandons what it was asked before; here such a line is reported and passed over,
-// and every call that came in is answered. The logger may be nil.
+// and every call that came in is answered, as if behind those that came before it.
+// The logger may be nil.
 func Stdio(in io.Reader, out io.Writer, log *slog.Logger) mcp.Transport {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -37,7 +38,7 @@ type stdio struct {
 }
 
 func (t *stdio) Connect(context.Context) (mcp.Connection, error) {
-	c := &connection{out: t.out, log: t.log, lines: make(chan input), closed: make(chan struct{}), waiting: map[jsonrpc.ID]bool{}}
+	c := &connection{out: t.out, log: t.log, lines: make(chan input), closed: make(chan struct{}), free: make(chan struct{}, 1), waiting: map[jsonrpc.ID]bool{}}
 	c.idle = sync.NewCond(&c.mu)
 	go c.readLines(t.in)
 	return c, nil
@@ -50,6 +51,8 @@ type connection struct {
 	lines  chan input
 	closed chan struct{}
 	once   sync.Once
+	free   chan struct{} // a call that waits for others may run
+	end    error         // of the input; Read alone uses it
 
 	writing sync.Mutex
 	out     io.Writer
@@ -57,7 +60,8 @@ type connection struct {
 	mu      sync.Mutex
 	idle    *sync.Cond
 	waiting map[jsonrpc.ID]bool // calls without an answer
-	over    bool                // closed
+	order   order
+	gone    bool // closed
 }
 
 type input struct {
@@ -108,47 +112,73 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// Read gives the next message. At the end of the input it waits until all that was
-// asked is answered.
+// Read gives the next message that may be acted upon. At the end of the input it waits
+// until all that was asked is answered.
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
+		ready, waits := c.ready()
+		if ready != nil {
+			return ready, nil
+		}
+		lines := c.lines
+		if c.end != nil {
+			if !waits {
+				c.answered(ctx)
+				return nil, c.end
+			}
+			lines = nil
+		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-c.closed:
 			return nil, io.EOF
-		case in := <-c.lines:
+		case <-c.free:
+		case in := <-lines:
 			switch {
 			case errors.Is(in.err, errLine):
 				c.log.Warn("a message was passed over", "err", in.err)
 				continue
 			case in.err != nil:
-				c.answered(ctx)
-				return nil, in.err
+				c.end = in.err
+				continue
 			}
 			m, err := jsonrpc.DecodeMessage(bytes.TrimSpace(in.line))
 			if err != nil {
 				c.log.Warn("a line was passed over, it is no message", "err", err, "begins", string(in.line[:min(len(in.line), 80)]))
 				continue
 			}
-			c.asked(m)
-			return m, nil
+			if !c.asked(m) {
+				return m, nil
+			}
 		}
 	}
 }
 
+// ready is a call whose turn it is; waits says that there are some whose is not.
+func (c *connection) ready() (r jsonrpc.Message, waits bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if next := c.order.next(); next != nil {
+		return next, true
+	}
+	return nil, c.order.waits()
+}
+
 // asked notes a call. One that listens for changes has no end of its own, and one
-// that the client gives up needs no answer.
-func (c *connection) asked(m jsonrpc.Message) {
+// that the client gives up needs no answer. ordered says that its turn comes by
+// order.next.
+func (c *connection) asked(m jsonrpc.Message) (ordered bool) {
 	r, ok := m.(*jsonrpc.Request)
 	if !ok {
-		return
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case r.IsCall() && r.Method != "subscriptions/listen":
 		c.waiting[r.ID] = true
+		return c.order.add(r)
 	case r.Method == "notifications/cancelled":
 		var p struct {
 			ID any `json:"requestId"`
@@ -156,9 +186,11 @@ func (c *connection) asked(m jsonrpc.Message) {
 		if json.Unmarshal(r.Params, &p) == nil {
 			if id, err := jsonrpc.MakeID(p.ID); err == nil {
 				delete(c.waiting, id)
+				c.order.cancelled(id) // Read looks again behind this message
 			}
 		}
 	}
+	return false
 }
 
 func (c *connection) answered(ctx context.Context) {
@@ -170,13 +202,17 @@ func (c *connection) answered(ctx context.Context) {
 	defer stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.waiting) > 0 && !c.over && ctx.Err() == nil {
+	for len(c.waiting) > 0 && !c.gone && ctx.Err() == nil {
 		c.idle.Wait()
 	}
 }
 
-// Write writes a message whole, whoever else writes.
+// Write writes a message whole, whoever else writes. An answer that cannot be written is
+// over as well.
 func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
+	if r, ok := m.(*jsonrpc.Response); ok {
+		defer c.over(r.ID)
+	}
 	b, err := encode(m)
 	if err != nil {
 		return fmt.Errorf("writing a message: %w", err)
@@ -185,15 +221,22 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	c.writing.Lock()
+	defer c.writing.Unlock()
 	_, err = c.out.Write(append(b, '\n'))
-	c.writing.Unlock()
-	if r, ok := m.(*jsonrpc.Response); ok {
-		c.mu.Lock()
-		delete(c.waiting, r.ID)
-		c.idle.Broadcast()
-		c.mu.Unlock()
-	}
 	return err
+}
+
+// over notes that a call needs no answer any more.
+func (c *connection) over(id jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, id)
+	c.order.answered(id)
+	c.idle.Broadcast()
+	select {
+	case c.free <- struct{}{}: // Read looks again for a call whose turn it is
+	default:
+	}
 }
 
 // encode spares a result, which is JSON on one line already, another pass.
@@ -217,7 +260,7 @@ func (c *connection) Close() error {
 		close(c.closed)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.over = true
+		c.gone = true
 		c.idle.Broadcast()
 	})
 	return nil

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/varve-db/varve"
 )
 
@@ -62,6 +64,94 @@ func TestEndOfInput(t *testing.T) {
 	}
 	if m, err := open(t, dir, nil).Count(t.Context()); m != n || err != nil {
 		t.Error(m, err)
+	}
+}
+
+// A client need not wait for an answer before it sends what depends on it.
+func TestDependentCalls(t *testing.T) {
+	var in strings.Builder
+	in.WriteString(hello)
+	id := 0
+	want := map[float64]string{}
+	call := func(tool, args, holds string) {
+		id++
+		fmt.Fprintf(&in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", id, tool, args)
+		want[float64(id)] = holds
+	}
+	for i := range 40 {
+		e := fmt.Sprintf(`"e%d"`, i)
+		call("create_entities", `{"entities":[{"name":`+e+`,"entityType":"t","observations":[]}]}`, e)
+		call("add_observations", `{"observations":[{"entityName":`+e+`,"contents":["o"]}]}`, `"o"`)
+		call("open_nodes", `{"names":[`+e+`]}`, `"o"`)
+		call("create_relations", `{"relations":[{"from":`+e+`,"to":"hub","relationType":"r"}]}`, `"hub"`)
+		call("delete_entities", `{"entityNames":[`+e+`]}`, "deleted")
+		call("create_entities", `{"entities":[{"name":`+e+`,"entityType":"t","observations":["new"]}]}`, "new")
+		if i%8 == 0 {
+			call("read_graph", `{}`, "new")
+			call("remember", fmt.Sprintf(`{"text":"first %d","key":"k"}`, i), `"replaced": `+fmt.Sprint(i > 0))
+			call("remember", fmt.Sprintf(`{"text":"second %d","key":"k"}`, i), `"replaced": true`)
+			call("recall", fmt.Sprintf(`{"query":"second %d"}`, i), fmt.Sprintf("second %d", i))
+		}
+	}
+	call("search_nodes", `{"query":"e"}`, `"relations": []`)
+	for id, a := range serve(t, open(t, t.TempDir(), nil), strings.NewReader(in.String())) {
+		if id == 0 {
+			continue
+		}
+		text, _ := json.Marshal(a)
+		r, _ := a["result"].(map[string]any)
+		if r == nil || r["isError"] != nil {
+			t.Errorf("call %v: %s", id, text)
+		} else if got := r["content"].([]any)[0].(map[string]any)["text"].(string); !strings.Contains(got, want[id]) {
+			t.Errorf("call %v: %s, and not %s", id, got, want[id])
+		}
+		delete(want, id)
+	}
+	if delete(want, 0); len(want) > 0 {
+		t.Errorf("%d calls were not answered", len(want))
+	}
+}
+
+// A call that is given up while it waits for its turn never runs; those behind it do.
+func TestCancelledInLine(t *testing.T) {
+	var o order
+	add := func(id int64, params string) jsonrpc.ID {
+		i, err := jsonrpc.MakeID(float64(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !o.add(&jsonrpc.Request{ID: i, Method: "tools/call", Params: json.RawMessage(params)}) {
+			t.Fatal(params)
+		}
+		return i
+	}
+	next := func(want ...jsonrpc.ID) {
+		t.Helper()
+		for _, id := range want {
+			if r := o.next(); r == nil || r.ID != id {
+				t.Fatalf("%v, and not %v", r, id)
+			}
+		}
+		if r := o.next(); r != nil {
+			t.Fatalf("%v", r)
+		}
+	}
+	one := add(1, `{"name":"create_entities","arguments":{"entities":[{"name":"a"}]}}`)
+	two := add(2, `{"name":"add_observations","arguments":{"observations":[{"entityName":"a"}]}}`)
+	three := add(3, `{"name":"create_relations","arguments":{"relations":[{"from":"b","to":"a"}]}}`)
+	four := add(4, `{"name":"create_entities","arguments":{"entities":[{"name":"c"}]}}`)
+	five := add(5, `{"name":"read_graph"}`)
+	six := add(6, `{"name":"search_nodes","arguments":{"query":"x"}}`)
+	next(one, four)
+	o.cancelled(two)
+	next()
+	o.answered(one)
+	next(three)
+	o.answered(four)
+	o.answered(three)
+	next(five, six)
+	if o.waits() {
+		t.Error("nothing waits")
 	}
 }
 
