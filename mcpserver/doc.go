@@ -55,8 +55,9 @@
 //
 // TakeOver reads it once. The memory import:server-memory says that it was, from
 // where, with size and sha256, and holds in metadata.aside the lines that could not
-// be read, each with line, text and reason. It is written in the last transaction
-// of the take-over; each one before it holds only while it is not there.
+// be read or are too large, each with line, text and reason: the beginning of a long
+// one, and the first MiB of all. It is written in the last transaction of the
+// take-over; each one before it holds only while it is not there.
 //
 // # Differences from the reference server
 //

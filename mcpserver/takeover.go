@@ -33,6 +33,8 @@ type Taken struct {
 	Relations int
 	Aside     []Aside // lines that could not be taken
 	Changed   bool    // the file has changed since it was taken over: what came later is not here
+
+	size int64 // of what was read
 }
 
 // Aside is a line that could not be taken. It is kept in the memory
@@ -86,24 +88,31 @@ func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) 
 	return t, nil
 }
 
+// taken is a line of the file, or what became of several.
+type taken struct {
+	graph.Line
+	number int // of the first
+}
+
 // read reads all lines, as the reference server does for each call. Entities of one
 // name become one, of the first one's type, with the observations of all.
-func (t *Taken) read(f io.Reader) (lines []graph.Line, sum hash.Hash, err error) {
+func (t *Taken) read(f io.Reader) (lines []taken, sum hash.Hash, err error) {
 	sum = sha256.New()
 	r := bufio.NewReaderSize(io.TeeReader(f, sum), 256<<10)
 	at := map[string]int{}
 	for n := 1; ; n++ {
 		text, err := r.ReadBytes('\n')
+		t.size += int64(len(text))
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, nil, err
 		}
 		if bare := bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))); len(bare) > 0 {
 			line, perr := graph.ParseLine(bare)
-			if perr == nil && !t.merge(&lines, at, &line) {
+			if perr == nil && !t.merge(&lines, at, taken{line, n}) {
 				perr = errors.New("another entity of this name, with another type or other members, comes before it; its observations were added to that one")
 			}
 			if perr != nil {
-				t.Aside = append(t.Aside, Aside{n, strings.ToValidUTF8(string(bare), "\ufffd"), perr.Error()})
+				t.aside(n, bare, perr)
 			}
 		}
 		if err != nil {
@@ -112,13 +121,23 @@ func (t *Taken) read(f io.Reader) (lines []graph.Line, sum hash.Hash, err error)
 	}
 }
 
+// asideText is how much is kept of one line.
+const asideText = 64 << 10
+
+func (t *Taken) aside(number int, line []byte, why error) {
+	if len(line) > asideText {
+		line, why = line[:asideText], fmt.Errorf("%w; this is its beginning, of %d bytes in all", why, len(line))
+	}
+	t.Aside = append(t.Aside, Aside{number, strings.ToValidUTF8(string(line), "\ufffd"), why.Error()})
+}
+
 // merge adds a line; false where something of it finds no place.
-func (t *Taken) merge(lines *[]graph.Line, at map[string]int, line *graph.Line) bool {
+func (t *Taken) merge(lines *[]taken, at map[string]int, line taken) bool {
 	id := line.ID()
 	i, ok := at[id]
 	if !ok {
 		at[id] = len(*lines)
-		*lines = append(*lines, *line)
+		*lines = append(*lines, line)
 		if line.Entity != nil {
 			t.Entities++
 		} else {
@@ -145,15 +164,11 @@ const (
 )
 
 // store puts the lines, in transactions that hold only as long as nobody has
-// finished: an entity that a client has deleted since must not come back.
-func (t *Taken) store(ctx context.Context, st *varve.Store, lines []graph.Line, sum hash.Hash, now time.Time) error {
-	for next := 0; ; {
-		end, size := next, 0
-		for end < len(lines) && end-next < takeLines && size < takeBytes {
-			size += lineSize(&lines[end])
-			end++
-		}
-		err := st.Transact(ctx, func(tx *varve.Tx) error {
+// finished: an entity that a client has deleted since must not come back. A line that
+// cannot be a memory here does not keep the others out.
+func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum hash.Hash, now time.Time) error {
+	unfinished := func(f func(tx *varve.Tx) error) error {
+		return st.Transact(ctx, func(tx *varve.Tx) error {
 			_, err := tx.Get(takenID)
 			if t.Before = err == nil; t.Before {
 				return varve.ErrSkip
@@ -161,23 +176,64 @@ func (t *Taken) store(ctx context.Context, st *varve.Store, lines []graph.Line, 
 			if !errors.Is(err, varve.ErrNotFound) {
 				return err
 			}
-			for i := range lines[next:end] {
-				if _, err := create(tx, lines[next+i].Memory(now.Add(time.Duration(next+i)))); err != nil {
+			return f(tx)
+		})
+	}
+	for next, most := 0, takeLines; next < len(lines); {
+		end, size := next, 0
+		for end < len(lines) && end-next < most && size < takeBytes {
+			size += lineSize(&lines[end].Line)
+			end++
+		}
+		err := unfinished(func(tx *varve.Tx) error {
+			for i := next; i < end; i++ {
+				if _, err := create(tx, lines[i].Memory(now.Add(time.Duration(i)))); err != nil {
 					return err
 				}
 			}
-			if end == len(lines) {
-				_, err = tx.Put(t.memory(sum, now))
-				return err
-			}
 			return nil
 		})
-		if err != nil || t.Before || end == len(lines) {
+		switch {
+		case err == nil && t.Before:
+			return nil
+		case err == nil:
+			next, most = end, takeLines
+		case !isLine(err):
+			return err
+		case end > next+1:
+			most = (end - next) / 2 // which one is it?
+		default:
+			if lines[next].Entity != nil {
+				t.Entities--
+			} else {
+				t.Relations--
+			}
+			text, _, aerr := graph.AppendLine(nil, ptr(lines[next].Memory(now)))
+			if aerr != nil {
+				return err
+			}
+			t.aside(lines[next].number, text, err)
+			lines = slices.Delete(lines, next, next+1)
+		}
+	}
+	slices.SortStableFunc(t.Aside, func(a, b Aside) int { return a.Line - b.Line })
+	for room := asideRoom; ; room /= 2 {
+		err := unfinished(func(tx *varve.Tx) error {
+			_, err := tx.Put(t.memory(sum, now, room))
+			return err
+		})
+		if room == 0 || !errors.Is(err, varve.ErrTooLarge) {
 			return err
 		}
-		next = end
 	}
 }
+
+// isLine says that an error is about what a line says.
+func isLine(err error) bool {
+	return errors.Is(err, varve.ErrTooLarge) || errors.Is(err, varve.ErrInvalid)
+}
+
+func ptr[T any](v T) *T { return &v }
 
 func lineSize(l *graph.Line) int {
 	if l.Entity == nil {
@@ -190,13 +246,12 @@ func lineSize(l *graph.Line) int {
 	return n
 }
 
-// memory says what was done; unreadable lines are in it, so that nothing is lost
-// when the file goes.
-func (t *Taken) memory(sum hash.Hash, now time.Time) varve.Memory {
-	size := int64(0)
-	if info, err := os.Stat(t.Path); err == nil {
-		size = info.Size()
-	}
+// asideRoom is how much of lines that were kept aside the memory holds that says so.
+const asideRoom = 1 << 20
+
+// memory says what was done; unreadable lines are in it as far as there is room, so
+// that they are not lost when the file goes.
+func (t *Taken) memory(sum hash.Hash, now time.Time, room int) varve.Memory {
 	path := t.Path
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
@@ -204,15 +259,18 @@ func (t *Taken) memory(sum hash.Hash, now time.Time) varve.Memory {
 	if !utf8.ValidString(path) {
 		path = strings.ToValidUTF8(path, "\ufffd")
 	}
-	aside := make([]any, len(t.Aside))
-	for i, a := range t.Aside {
-		aside[i] = map[string]any{"line": float64(a.Line), "text": a.Text, "reason": a.Why}
+	aside := []any{}
+	for _, a := range t.Aside {
+		if room -= len(a.Text) + len(a.Why) + len(`{"line":,"text":"","reason":""},`); room < 0 {
+			break
+		}
+		aside = append(aside, map[string]any{"line": float64(a.Line), "text": a.Text, "reason": a.Why})
 	}
 	return varve.Memory{
 		ID: takenID, Timestamp: now,
 		Content: fmt.Sprintf("%d entities and %d relations were taken over from %s; %d lines could not be", t.Entities, t.Relations, path, len(t.Aside)),
 		Metadata: map[string]any{
-			"category": "import", "source": path, "source_bytes": float64(size), "source_sha256": hex.EncodeToString(sum.Sum(nil)), "aside": aside,
+			"category": "import", "source": path, "source_bytes": float64(t.size), "source_sha256": hex.EncodeToString(sum.Sum(nil)), "aside": aside,
 		},
 	}
 }

@@ -85,6 +85,44 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
+// A line that is too large for a memory, or garbage of any size, keeps nobody from being
+// served.
+func TestTakeOverTooLarge(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "memory.jsonl")
+	large := strings.Repeat("x", 17<<20)
+	var text strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&text, `{"type":"entity","name":"e%d","entityType":"t","observations":["o"]}`+"\n", i)
+		switch i {
+		case 7:
+			text.WriteString(`{"type":"entity","name":"large","entityType":"t","observations":["` + large + "\"]}\n")
+		case 9:
+			text.WriteString(large + "\n" + strings.Repeat(strings.Repeat("\x01", 1000)+"\n", 5000))
+		}
+	}
+	text.WriteString(`{"type":"relation","from":"e1","to":"e2","relationType":"` + large + `"}`)
+	write(t, path, text.String())
+	st := open(t, filepath.Join(dir, "s"), nil)
+	taken := take(t, st, path)
+	if taken.Entities != 20 || taken.Relations != 0 || len(taken.Aside) != 5003 {
+		t.Errorf("%d entities, %d relations, %d aside", taken.Entities, taken.Relations, len(taken.Aside))
+	}
+	if n, err := st.Count(t.Context(), varve.WithPrefix("entity")); n != 20 || err != nil {
+		t.Error(n, err)
+	}
+	m, err := st.Get(t.Context(), takenID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := m.Metadata["aside"].([]any)[0].(map[string]any); first["line"] != 9.0 || len(first["text"].(string)) != asideText {
+		t.Error(first["line"], first["reason"])
+	}
+	if taken := take(t, st, path); !taken.Before || taken.Changed {
+		t.Errorf("%+v", taken)
+	}
+}
+
 // Servers that start at once take the file over once; one whose transactions are
 // interrupted is finished by the next.
 func TestTakeOverTogether(t *testing.T) {

@@ -129,11 +129,18 @@ func (a *app) takeOver(ctx context.Context, st *varve.Store, file string) error 
 	case t.Entities+t.Relations+len(t.Aside) > 0:
 		a.note("took over %d entities and %d relations from %s, which stays as it is", t.Entities, t.Relations, file)
 	}
-	for _, s := range t.Aside {
+	for i, s := range t.Aside {
+		if i == asideTold {
+			a.note("and %d more lines; memctl get import:server-memory shows them", len(t.Aside)-i)
+			break
+		}
 		a.note("%s:%d was kept aside in the memory import:server-memory: %s", file, s.Line, s.Why)
 	}
 	return nil
 }
+
+// asideTold is how many lines are named: a client need not read stderr.
+const asideTold = 20
 
 // lastAnswers is how long a call may go on when the server is told to end.
 const lastAnswers = 5 * time.Second
