@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -104,7 +105,11 @@ func (st *Store) judgeLocked(ctx context.Context, k *kind, id string) (version, 
 			return v, nil
 		}
 	}
-	return st.adopt(ctx, k, &p, data, old)
+	v, err = st.adopt(ctx, k, &p, data, old)
+	if err == nil && !bytes.Equal(v.doc, data) { // it has another embedding than the file
+		err = st.putBack(ctx, k, id, v)
+	}
+	return v, err
 }
 
 // conflict keeps the newer version where an edit was made of an older one: the
@@ -125,8 +130,24 @@ func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) 
 	return v, st.putBack(ctx, k, p.id, v)
 }
 
-// adopt takes the bytes of an edited file into the log as a new version.
+// adopt takes the bytes of an edited file into the log as a new version, but for an
+// embedding that is an older model's.
 func (st *Store) adopt(ctx context.Context, k *kind, p *parsed, data []byte, old version) (version, error) {
+	doc, stood, renewed, err := st.withoutOlder(ctx, k, p, data, old)
+	if err != nil {
+		return version{}, err
+	}
+	if renewed {
+		if bytes.Equal(doc, stood.doc) {
+			return stood, nil // nothing else was edited
+		}
+		again, err := k.parse(doc, p.id)
+		if err != nil {
+			return version{}, err
+		}
+		*again.created, *again.updated = *p.created, *p.updated // who adopts may have filled them in
+		p, data = &again, doc
+	}
 	if p.created.IsZero() {
 		*p.created = old.line.CreatedAt
 	}
@@ -137,7 +158,6 @@ func (st *Store) adopt(ctx context.Context, k *kind, p *parsed, data []byte, old
 	if model.Older(old.lsn, vectorNumber(&old.line)) && old.lsn%8 == 0 {
 		// What a person edits is not the embedding: it stays the older model's.
 		number = int64(old.lsn)
-		var err error
 		if counts, _, err = st.computedFor(ctx, &model, p.id, hash([]byte(p.content))); err != nil {
 			return version{}, err
 		}
