@@ -288,17 +288,23 @@ func (c *computed) all(most int, f func(list []computedVector) error) error {
 }
 
 // dropComputed removes the file, overwritten: it has ids, and what follows from
-// contents.
+// contents; and what a purge that was killed has left of the one before.
 func (st *Store) dropComputed() error {
-	path := st.computedPath(computedName)
-	if _, err := st.fs.Stat(path); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+	dropped := false
+	for _, name := range []string{computedOld, computedName} {
+		path := st.computedPath(name)
+		if _, err := st.fs.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return st.ioError("looking at", path, err)
 		}
-		return st.ioError("looking at", path, err)
+		if err := vfs.Wipe(st.fs, path); err != nil {
+			return st.ioError("removing", path, err)
+		}
+		dropped = true
 	}
-	if err := vfs.Wipe(st.fs, path); err != nil {
-		return st.ioError("removing", path, err)
+	if !dropped {
+		return nil
 	}
-	return st.fs.SyncDir(filepath.Dir(path))
+	return st.fs.SyncDir(filepath.Join(st.dir, vectorFolder))
 }

@@ -211,3 +211,23 @@ func TestReembedAnew(t *testing.T) {
 	}
 	checkReembedded(t, st)
 }
+
+// What a purge that was killed behind the switch has left of the file before goes with
+// the next one, also when the switch has ended since.
+func TestPurgeTakesComputedOld(t *testing.T) {
+	ctx := context.Background()
+	st, _ := reembedStore(t, t.TempDir())
+	if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	old := st.computedPath(computedOld)
+	if err := os.WriteFile(old, []byte("m0 and its vector"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Purge(ctx, "m0"); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(old); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("%q is still there: %v", b, err)
+	}
+}
