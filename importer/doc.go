@@ -28,7 +28,8 @@
 //	                                or memory_ids beside no content
 //	X.bak, X.json.bak               a copy of X.json, read only if X.json gives nothing
 //	faiss_index.bin.mapping.json    {id:int64}, assemblies as asm:<id>: the numbers of the vectors
-//	id_to_index_mapping.json        {id:int64}: their rows, if none of these is a number of the file
+//	id_to_index_mapping.json        {id:int64}: their rows, if none of these is a number of the file;
+//	                                nothing is taken by it where it could be either
 //	id_to_index.json                {id:int64}: the one or the other, likewise
 //	mapping[.delta].json            {"ids":{…},"assemblies":{…},…}: ours, see package vector
 //	faiss_index*.bin, *.faiss       IndexFlatIP or IndexFlatL2 in an IndexIDMap or IndexIDMap2: the

@@ -97,8 +97,7 @@ func (r *run) readMappings(top []string) error {
 	if err := r.number(); err != nil {
 		return err
 	}
-	r.placeRows()
-	return nil
+	return r.placeRows()
 }
 
 func (r *run) readMapping(m *mapping) error {

@@ -115,12 +115,12 @@ func (r *run) closeVectors() {
 //
 // A row whose number is the md5 of an id is that id's, whatever else is said of it.
 // The numbers of a mapping are those of the file; but where none of them is one, an
-// ordinal mapping gives rows, and so does id_to_index.json, of which both exist. The
+// ordinal mapping gives rows, and so does id_to_index.json, of which both exist; where they could be either, that mapping leads to none. The
 // first mapping that names an id counts, also where the file has no such row. A row that two ids claim is nobody's.
-func (r *run) placeRows() {
+func (r *run) placeRows() error {
 	v := &r.vectors
 	if !v.any() {
-		return
+		return nil
 	}
 	owner := map[place]key{} // by md5
 	for _, m := range r.mapped {
@@ -134,13 +134,23 @@ func (r *run) placeRows() {
 	contested := map[place]bool{}
 	for _, m := range r.mapped {
 		dirs := []string{path.Dir(m.name)}
-		ordinal := v.ordinal(m, dirs)
+		are := v.numbering(m, dirs)
+		if are == either {
+			err := r.problem(Problem{Path: m.name, Kind: KindVectors, Taken: true,
+				Reason: "its numbers may be rows of the vector file or the numbers of its vectors, and these are not the same: no vector was taken by it, and the embeddings in the documents are all there"})
+			if err != nil {
+				return err
+			}
+		}
 		for _, p := range m.pairs {
 			if p.err != nil {
 				continue
 			}
-			at, ok := v.find(dirs, p.number)
-			if ordinal {
+			at, ok := place{}, false
+			switch are {
+			case ids:
+				at, ok = v.find(dirs, p.number)
+			case rows:
 				at, ok = v.row(dirs, p.number)
 			}
 			first := !named[p.key]
@@ -165,17 +175,44 @@ func (r *run) placeRows() {
 			delete(v.rows, k)
 		}
 	}
+	return nil
 }
 
-// ordinal says that the numbers of a mapping are rows.
-func (v *vectors) ordinal(m mapping, dirs []string) bool {
+// numbering is what the numbers of a mapping are.
+type numbering int
+
+const (
+	ids  numbering = iota
+	rows           // of the file
+	either
+)
+
+// numbering finds out. Numbers that could all be rows and of which some are ids, but not
+// all, are either: who counts rows from 0 and ids from 1 would take the neighbour's.
+func (v *vectors) numbering(m mapping, dirs []string) numbering {
 	if base := path.Base(m.name); base != ordinalMapping && base != "id_to_index.json" {
-		return false
+		return ids
 	}
-	return !slices.ContainsFunc(m.pairs, func(p pair) bool {
-		_, ok := v.find(dirs, p.number)
-		return ok && p.err == nil
-	})
+	named, inRange, all := 0, 0, 0
+	for _, p := range m.pairs {
+		if p.err != nil {
+			continue
+		}
+		all++
+		if _, ok := v.find(dirs, p.number); ok {
+			named++
+		}
+		if _, ok := v.row(dirs, p.number); ok {
+			inRange++
+		}
+	}
+	switch {
+	case named == 0:
+		return rows
+	case named < all && inRange == all:
+		return either
+	}
+	return ids
 }
 
 // find looks for a number in the files of some folders.

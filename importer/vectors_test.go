@@ -341,3 +341,36 @@ func TestAlike(t *testing.T) {
 		}
 	}
 }
+
+// Rows that are counted from 0 and ids that are counted from 1 say almost the same: what
+// could be either leads to no row, rather than to the neighbour's.
+func TestOrdinalsLikeIDs(t *testing.T) {
+	for name, form := range map[string]struct {
+		ids     []int64
+		numbers []int64
+		want    []string // what stands in the row that each takes
+	}{
+		"ids from 1, rows from 0": {[]int64{1, 2, 3}, []int64{0, 1, 2}, []string{"", "", ""}},
+		"ids with a ghost":        {[]int64{1, 2, 3}, []int64{3, 7, 1}, []string{"c", "", "a"}},
+		"rows only":               {[]int64{11, 12, 13}, []int64{2, 1, 0}, []string{"c", "b", "a"}},
+		"ids only":                {[]int64{2, 1, 0}, []int64{0, 1, 2}, []string{"c", "b", "a"}},
+	} {
+		rows := []float32{1, 0, 0, 1, -1, 0}
+		of := map[string][]float32{"": nil, "a": {1, 0}, "b": {0, 1}, "c": {-1, 0}}
+		mapping := map[string]int64{}
+		var files []string
+		for i, n := range form.numbers {
+			id := string(rune('x' + i))
+			mapping[id] = n
+			files = append(files, id+".json", mem(id))
+		}
+		files = append(files, "id_to_index_mapping.json", text(mapping), "faiss_index.bin", faissFile("IxM2", vector.IP, 2, form.ids, rows))
+		g := drain(t, tree(t, files...), Synthians, Options{})
+		for i, want := range form.want {
+			id := string(rune('x' + i))
+			if got := g.embedding(t, id); !slices.Equal(got, of[want]) {
+				t.Errorf("%s: %s, number %d, has %v, want %v", name, id, form.numbers[i], got, of[want])
+			}
+		}
+	}
+}
