@@ -36,8 +36,51 @@ func (st *Store) remakeIndex(ctx context.Context, r remake, past *wal.Past) (set
 		}
 		st.o.Logger.Info("an older index does not serve", "name", name, "why", err)
 	}
+	if r.model, err = st.pastModel(ctx, r.at, past); err != nil {
+		return nil, "", 0, err
+	}
+	if _, serr := st.fs.Stat(st.computedPath(computedName)); serr == nil && r.model.LSN == 0 && st.state.Model().LSN == 0 {
+		st.problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectorFolder, computedName))
+	}
 	set, n, err = st.rebuildIndex(ctx, r)
 	return set, "", n, err
+}
+
+// pastModel is what log and archive below a mark say of the model, the zero Model where
+// nobody spoke of it, or that cannot be read any more.
+func (st *Store) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (model index.Model, err error) {
+	if past == nil {
+		return model, nil
+	}
+	from, err := past.First(to.LSN)
+	if starved(err) {
+		return model, err
+	}
+	if err != nil || from >= to.LSN {
+		return model, nil
+	}
+	whole := true
+	for e, err := range past.Entries(ctx, wal.Mark{LSN: from}, to.LSN) {
+		switch {
+		case ctx.Err() != nil:
+			return index.Model{}, ctx.Err()
+		case starved(err):
+			return index.Model{}, err
+		case err == nil && e.Kind != record.KindModel:
+			continue
+		case err == nil:
+			var view record.View
+			if view, err = record.Parse(e.Value); err == nil {
+				model, err = state.ModelIn(e.LSN, view.Line)
+			}
+		}
+		whole = whole && err == nil
+	}
+	// The end of a switch may be what cannot be read; then what it was made with is gone.
+	if _, err := st.fs.Stat(st.computedPath(computedName)); !whole && model.Switching() && err != nil {
+		return index.Model{}, nil
+	}
+	return model, nil
 }
 
 // starved says that this process lacks something just now: what it could not

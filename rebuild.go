@@ -33,6 +33,16 @@ type remake struct {
 	// version is the version that an id is known to have had when its document had
 	// this hash, zero if none is.
 	version func(k *kind, id string, sum [32]byte) (known, error)
+	model   index.Model // as far as log and archive know, where the state does not
+}
+
+// stray is the version of a document of which nobody knows one. While a change of the
+// model is under way it is from before that: what was computed for its content counts.
+func (r *remake) stray() wal.LSN {
+	if r.model.Switching() {
+		return r.model.Since - 1
+	}
+	return r.at.LSN - 1
 }
 
 // known is a version that a file's bytes are known to be, and the FAISS id that
@@ -51,6 +61,11 @@ type known struct {
 func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, error) {
 	var list []index.Change
 	vectors := map[string]int64{} // by key
+	target := st.target(r.store, r.at)
+	if target.Model.LSN > r.model.LSN {
+		r.model = target.Model
+	}
+	target.Model = r.model
 	for _, k := range st.kinds {
 		var err error
 		if list, err = st.scanFiles(ctx, k, r, list, vectors); err != nil {
@@ -59,7 +74,7 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 	}
 	empty := index.Empty(r.at.LSN)
 	defer empty.Release()
-	_, err := index.WriteBase(empty, st.target(r.store, r.at), index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
+	_, err := index.WriteBase(empty, target, index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
 		k := st.kindIn(c.Section)
 		p, doc, err := st.parseFile(k, docfile.FileName(c.ID))
 		if err != nil {
@@ -106,7 +121,7 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 		if err != nil {
 			return nil, err
 		}
-		c := index.Change{Section: k.section, ID: p.id, Version: r.at.LSN - 1, Members: p.members}
+		c := index.Change{Section: k.section, ID: p.id, Version: r.stray(), Members: p.members}
 		sum := hash(doc.bytes)
 		was := known{}
 		if r.version != nil {
