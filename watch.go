@@ -180,6 +180,7 @@ const (
 // awaitBeyond returns once the log is durable beyond a position. While it sleeps the
 // store may be closed.
 func (st *Store) awaitBeyond(ctx context.Context, from uint64) error {
+	looked := st.o.Clock()
 	for pause := watchFirst; ; pause = min(2*pause, watchMost) {
 		if err := st.begun(); err != nil {
 			return err
@@ -190,6 +191,9 @@ func (st *Store) awaitBeyond(ctx context.Context, from uint64) error {
 			err = st.log.CatchUp(ctx)
 		}
 		durable := st.log.Durable()
+		if now := st.o.Clock(); err == nil && durable <= from && (now.Sub(looked) >= movedLook || now.Before(looked)) {
+			looked, err = now, st.log.InPlace()
+		}
 		st.ended()
 		if err != nil || durable > from {
 			return err

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -96,6 +97,8 @@ func (s *server) unsubscribe(session *mcp.ServerSession) {
 // watch tells of the graph's changes. While it tells, more may come; these are
 // told of once.
 func (s *server) watch(ctx context.Context, from uint64) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	changed := make(chan struct{}, 1)
 	go func() {
 		for {
@@ -115,13 +118,16 @@ func (s *server) watch(ctx context.Context, from uint64) {
 		default:
 		}
 	}
-	for {
+	for said := ""; ; {
 		err := s.follow(ctx, from, tell)
 		if ctx.Err() != nil || errors.Is(err, varve.ErrClosed) {
 			return
 		}
 		if !errors.Is(err, varve.ErrTruncated) {
-			s.o.Logger.Warn("watching the store for changes; it is tried again", "err", err)
+			if text := fmt.Sprint(err); text != said { // once for each reason
+				said = text
+				s.o.Logger.Warn("watching the store for changes; it is tried again", "err", err)
+			}
 			select {
 			case <-ctx.Done():
 			case <-time.After(retryWatch):

@@ -1,9 +1,13 @@
 package wal
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -56,6 +60,22 @@ func (l *FileLog) Moved() <-chan struct{} {
 		})
 	}
 	return s.moved
+}
+
+// InPlace is errs.ErrNoStore when the log is not where it was opened any more: its folder
+// was removed or renamed, or another one stands there. Who only waits would wait for ever.
+func (l *FileLog) InPlace() error {
+	if l.private.Load() || l.shared.Shared == nil {
+		return nil
+	}
+	info, err := l.o.FS.Stat(l.o.wal("shared"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w any more: the store was removed or renamed while it was open: %w", errs.ErrNoStore, err)
+	case err == nil && info.Ino != l.shared.Load(wordInode):
+		return fmt.Errorf("%w any more: another one has taken the place of %s: open it again", errs.ErrNoStore, l.o.Dir)
+	}
+	return nil
 }
 
 // wake tells all processes that durable has moved. One that was killed while it waited

@@ -1,0 +1,55 @@
+//go:build unix
+
+package varve
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Who waits for changes of a store whose folder is renamed, removed or replaced hears of
+// it, instead of waiting for ever.
+func TestWatchGone(t *testing.T) {
+	for _, replaced := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "s")
+		st := openTest(t, dir, &Options{NoBackground: true})
+		ended := make(chan error, 1)
+		go func() {
+			var last error
+			for _, err := range st.Watch(t.Context(), st.Stats().Durable) {
+				last = err
+			}
+			ended <- last
+		}()
+		aside := dir + ".aside"
+		if err := os.Rename(dir, aside); err != nil {
+			t.Fatal(err)
+		}
+		if replaced {
+			other, err := Open(t.Context(), dir, nil)
+			if err == nil {
+				err = other.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		select {
+		case err := <-ended:
+			if !errors.Is(err, ErrNoStore) {
+				t.Errorf("replaced %t: %v", replaced, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("replaced %t: it waits", replaced)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(aside, dir); err != nil { // it is closed there
+			t.Fatal(err)
+		}
+	}
+}
