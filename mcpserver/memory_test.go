@@ -215,3 +215,22 @@ func TestRecallByMeaning(t *testing.T) {
 	}
 	c.refuses("recall", `{"query":"cat","by":"meaning"}`, "the service is down")
 }
+
+// Labels of any size do not make an answer larger than it may be, and what says that
+// the old file was taken over is not forgotten: it would be taken over again.
+func TestLabelsAndTakenOver(t *testing.T) {
+	c := connect(t, open(t, t.TempDir(), nil), Options{}, nil)
+	long := strings.Repeat("t", 1<<20)
+	c.call("remember", map[string]any{"text": "apple pie", "tags": []string{long}, "session": "s"})
+	c.call("remember", map[string]any{"text": "apple tart", "key": long})
+	c.call("remember", map[string]any{"text": "apple cake", "key": "k", "tags": []string{"sweet"}})
+	for _, tool := range []string{"list_memories", "recall"} {
+		text, _, isError := c.call(tool, map[string]any{"query": "apple"})
+		if isError || len(text) > 10_000 || strings.Count(text, `"cut": true`) != 2 || !strings.Contains(text, "sweet") || !strings.Contains(text, `"session": "s"`) {
+			t.Errorf("%s: %d bytes: %.600s", tool, len(text), text)
+		}
+	}
+	if text, _, isError := c.call("forget", map[string]any{"ids": []string{takenID}}); !isError {
+		t.Error(text)
+	}
+}

@@ -24,7 +24,7 @@ func memoryTools() []tool {
 	}
 	chars := integer("How many characters of text the answer may hold; 20000 if not given. What does not fit comes with the next page", 100, maxChars)
 	memory := object(
-		needs("id", str("")), needs("text", str("")), may("cut", &shape{kind: "boolean", about: "The text is longer than what the answer may hold"}),
+		needs("id", str("")), needs("text", str("")), may("cut", &shape{kind: "boolean", about: "The text is longer than what the answer may hold, or category, key and tags are, and are left out"}),
 		may("score", &shape{kind: "number"}), may("session", str("")), may("category", str("")), may("key", str("")), may("tags", tags),
 		needs("written", str("RFC 3339")), may("expires", str("RFC 3339")),
 	)

@@ -170,10 +170,23 @@ type page struct {
 }
 
 type item struct {
-	m     *varve.Memory
-	text  string
-	cut   bool
-	score float64
+	m      *varve.Memory
+	text   string
+	cut    bool
+	labels bool // they are shown
+	score  float64
+}
+
+// maxLabels is how long category, key and tags of a memory are together, in bytes, where
+// they are shown: the characters of an answer are its texts'.
+const maxLabels = 4096
+
+func shortLabels(m *varve.Memory) bool {
+	n := len(m.Category()) + len(m.Key())
+	for _, t := range tagsOf(m) {
+		n += len(t)
+	}
+	return n <= maxLabels
 }
 
 // add takes a memory unless the page is full. The first one is taken always, and
@@ -184,7 +197,8 @@ func (p *page) add(m *varve.Memory, score float64) bool {
 		return false
 	}
 	p.chars -= utf8.RuneCountInString(text)
-	p.items = append(p.items, item{m, text, isCut, score})
+	labels := shortLabels(m)
+	p.items = append(p.items, item{m, text, isCut || !labels, labels, score})
 	return true
 }
 
@@ -211,11 +225,11 @@ func (w *writer) item(it *item) {
 		w.number("score", it.score)
 	}
 	for _, m := range []struct{ name, value string }{{"session", it.m.Session()}, {"category", it.m.Category()}, {"key", it.m.Key()}} {
-		if m.value != "" {
+		if m.value != "" && (it.labels || m.name == "session") {
 			w.text(m.name, m.value)
 		}
 	}
-	if tags := tagsOf(it.m); len(tags) > 0 {
+	if tags := tagsOf(it.m); len(tags) > 0 && it.labels {
 		w.texts("tags", tags)
 	}
 	w.text("written", it.m.UpdatedAt.Format(time.RFC3339))

@@ -209,6 +209,9 @@ func (s *server) forget(ctx context.Context, a args) (*answer, error) {
 		if graph.IsID(id) {
 			return nil, fmt.Errorf("%q belongs to the knowledge graph: use delete_entities or delete_relations; nothing was forgotten", id)
 		}
+		if id == takenID {
+			return nil, fmt.Errorf("%q keeps what was deleted since the old file was taken over from coming back; nothing was forgotten", id)
+		}
 	}
 	var forgotten, missing []string
 	err := s.st.Transact(ctx, func(tx *varve.Tx) error {
