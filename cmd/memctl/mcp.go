@@ -42,6 +42,9 @@ What goes wrong is told on stderr; stdout carries only the protocol.`,
 		if a.document != nil {
 			return usagef(cmd.CommandPath(), "stdout carries the protocol: leave --json out")
 		}
+		if len(groups) == 0 {
+			return usagef(cmd.CommandPath(), "--tools is empty: there are %s", strings.Join(mcpserver.Groups(), ", "))
+		}
 		o := mcpserver.Options{Groups: groups, Logger: a.logger(), Version: thisBuild().Version, Clock: a.clock}
 		if err := o.Validate(); err != nil {
 			return usagef(cmd.CommandPath(), "--tools: %w", err)
