@@ -211,7 +211,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 	if len(texts) == 0 {
 		return nil, nil
 	}
-	vectors, err := st.embedContents(ctx, texts, true)
+	vectors, err := r.embed(ctx, texts, true)
 	if err != nil {
 		return nil, err
 	}

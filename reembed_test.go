@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -229,5 +230,30 @@ func TestPurgeTakesComputedOld(t *testing.T) {
 	}
 	if b, err := os.ReadFile(old); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("%q is still there: %v", b, err)
+	}
+}
+
+// A text that the embedder does not take is named: it alone keeps all from ending.
+func TestReembedNamesWhatIsRefused(t *testing.T) {
+	ctx := context.Background()
+	for _, bad := range []string{"m0", "m6", "m9", "all"} {
+		st, e := reembedStore(t, t.TempDir())
+		st.o.EmbedBatch = 64
+		stop := errors.New("too long")
+		e.set(func(texts []string) ([][]float32, error) {
+			if bad == "all" || slices.Contains(texts, "text e"+bad[1:]) {
+				return nil, stop
+			}
+			return newer(texts)
+		})
+		_, err := st.Reembed(ctx, ReembedOptions{})
+		if !errors.Is(err, stop) || strings.Contains(err.Error(), fmt.Sprintf("memory %q", bad)) == (bad == "all") || bad == "all" && strings.Contains(err.Error(), "memory") {
+			t.Errorf("%s: %v", bad, err)
+		}
+		e.set(newer)
+		if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+			t.Error(bad, err)
+		}
+		checkReembedded(t, st)
 	}
 }

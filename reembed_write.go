@@ -145,7 +145,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 			texts[id] = c.text
 		}
 	}
-	known, err := st.embedContents(ctx, texts, false)
+	known, err := r.embed(ctx, texts, false)
 	if err != nil {
 		return 0, err
 	}
