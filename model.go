@@ -295,7 +295,7 @@ func (e *ModelError) Error() string {
 	}
 	switch {
 	case e.Next != "":
-		s += fmt.Sprintf(": a re-embedding by %s is under way, and its vectors serve as soon as all of them are there (memctl reindex goes on with it)", quote(e.Next))
+		s += fmt.Sprintf(": a re-embedding by %s is under way, and its vectors serve as soon as all of them are there (memctl reindex goes on with it, --cancel calls it off)", quote(e.Next))
 	case e.Since != 0:
 		s += ": the model was changed, and the last documents are being rewritten (memctl reindex goes on with it)"
 	case e.Dimension == 0:

@@ -30,7 +30,7 @@
 //	          {"entries":[…]}, {"checkpoints":[…]}, {"stats":{…}}, {"deleted":[…]}, {"removed":<n>}
 //	sessions {"sessions":[{"id","memories","bytes","first","last"}]} as list and show, {"sessions":[{"id","deleted"}]} as rm,
 //	          {"sessions":[{…,"deleted","spared"}],"applied"} as sweep
-//	reindex  {"total","resumed","computed","written","changed"}, with --missing {"embedded"}
+//	reindex  {"total","resumed","computed","written","changed"}, with --missing {"embedded"}, with --cancel {"canceled"}: the model that was to come
 //	verify   {"findings":[{"kind","severity","path","offset","id","lsn","message","stake","heals","next"}],"summary":{…}}
 //	repair   {"actions":[{"do","path","id","from","loses","alone","for":[…]}],"processes":[…]}
 //	 --apply {"repair":"<id>","actions":[{…,"result","where","error"}],"remaining":[…],"waiting":[…],"processes":[…],"summary":{…}}

@@ -14,7 +14,7 @@ import (
 
 func (a *app) reindexCommand() *cobra.Command {
 	var model string
-	var anew, missing bool
+	var anew, missing, cancel bool
 	c := &cobra.Command{
 		Use:   "reindex",
 		Short: "Make all embeddings anew",
@@ -30,11 +30,15 @@ are rewritten; their updated_at stays. Processes that still ask the old model le
 memories without an embedding from the step on: end them, or give them the new model.
 
 When it is interrupted, killed too, the next run with the same model goes on where this
-one was. Memories without a text keep their embedding; if it has another dimension they
+one was; --cancel calls it off instead, as long as the store has not changed its model.
+Memories without a text keep their embedding; if it has another dimension they
 are not found by it any more.`,
 		Example: "  memctl reindex\n  memctl reindex --model nomic-embed-text\n  memctl reindex --missing",
 		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+			if cancel {
+				return a.with(cmd.Context(), write, func(st *varve.Store) error { return a.cancelReindex(cmd.Context(), st) })
+			}
 			get := a.get
 			if model != "" {
 				a.get = func(name string) string {
@@ -62,7 +66,9 @@ are not found by it any more.`,
 	c.Flags().StringVar(&model, "model", "", "the `model`, instead of VARVE_EMBED_MODEL")
 	c.Flags().BoolVar(&anew, "anew", false, "forget what an interrupted run has computed")
 	c.Flags().BoolVar(&missing, "missing", false, "only for memories that have none")
-	c.MarkFlagsMutuallyExclusive("anew", "missing")
+	c.Flags().BoolVar(&cancel, "cancel", false, "call an interrupted run off, and remove what it has computed")
+	c.MarkFlagsMutuallyExclusive("anew", "missing", "cancel")
+	c.MarkFlagsMutuallyExclusive("model", "cancel")
 	return c
 }
 
@@ -121,4 +127,20 @@ func (a *app) embedMissing(ctx context.Context, st *varve.Store) error {
 		a.say("%d memories got an embedding", n)
 	}
 	return err
+}
+
+func (a *app) cancelReindex(ctx context.Context, st *varve.Store) error {
+	model, err := st.CancelReembed(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.document != nil:
+		a.document.member("canceled", model)
+	case model == "":
+		a.say("no other model was to come; what was computed is removed")
+	default:
+		a.say("the re-embedding by %s is called off", model)
+	}
+	return nil
 }

@@ -1,0 +1,53 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// CancelReembed calls off a re-embedding that was begun, by whichever process, and that
+// has not changed the store's model yet: what it computed is removed, and the vectors
+// that serve go on to. It says which model would have come, "" when none was told. One
+// that has changed the model can only go on: ErrConflict. While it runs: ErrLocked.
+func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
+	if err := st.begun(); err != nil {
+		return "", err
+	}
+	defer st.ended()
+	if err := st.writable(); err != nil {
+		return "", err
+	}
+	unlock, err := st.lockComputed()
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	for range findTries {
+		if err := st.sight(ctx); err != nil {
+			return "", err
+		}
+		m := st.vectorsBy()
+		if m.Switching() {
+			return "", fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that model, which ends it, or with another, which the store changes to then", ErrConflict, quote(m.Name))
+		}
+		if m.Next != "" {
+			model = m.Next
+			c := changeOfModel(&m)
+			c.Next = ""
+			if err := st.setModel(ctx, m, c, 0); errors.Is(err, ErrConflict) {
+				continue // somebody named the model meanwhile
+			} else if err != nil {
+				return "", err
+			}
+		}
+		if err := st.log.LockFlush(ctx); err != nil {
+			return model, err
+		}
+		err := st.dropComputed()
+		st.log.UnlockFlush()
+		st.kickEmbedding()
+		return model, err
+	}
+	return "", fmt.Errorf("%w: the model is changed by others all the time", ErrConflict)
+}
