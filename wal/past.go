@@ -79,6 +79,7 @@ func (p *Past) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.
 	defer files.close()
 	w := walker{geo: p.Geometry, past: files.open, at: from, linked: from.Sum != 0}
 	var first *errNoFrame // what was found before the copies were asked
+	var anew LSN          // a position that was looked at from the beginning a second time
 	for n := 0; w.at.LSN < to; n++ {
 		if n%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -91,6 +92,12 @@ func (p *Past) walk(ctx context.Context, from Mark, to LSN, visit func(*segment.
 			}
 			if files.fallOver(w.at.LSN) {
 				w.have = 0
+				continue
+			}
+			if anew != w.at.LSN {
+				// A copy that was not there yet may be now, and the file that was asked
+				// in its place recycled.
+				anew, files.fell, w.have = w.at.LSN, nil, 0
 				continue
 			}
 			lost, next, err := p.hole(first, to)

@@ -329,3 +329,41 @@ func TestPastPassingErrors(t *testing.T) {
 		}
 	}
 }
+
+// The copy of a segment was asked for before it was made; the file, which was asked
+// then, is recycled before it is read.
+func TestPastBetweenTwoLooks(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	defer l.Close()
+	want := fill(t, l, 2)
+	for i := range 5 {
+		b := &Batch{Entries: []Entry{{Key: fmt.Sprint("k", i), Kind: 16, Value: []byte("v")}}}
+		mustAppend(t, l, b)
+		want = append(want, b.Entries...)
+	}
+	past, to, recycled, copied := l.Past(), l.Durable(), uint64(0), false
+	past.FS = fault.New(past.FS, func(op *fault.Op) error {
+		copied = copied || op.Path == copyPath(dir, 1)
+		number := recycled + 1
+		if number < 3 && copied == (number == 2) && op.Kind == wrap.Read && filepath.Base(op.Path) == segment.Name(number) {
+			recycled = number
+			let(t, l)
+			fill(t, l, 3*number+1) // takes what was let go
+		}
+		return nil
+	})
+	n := 0
+	for e, err := range past.Entries(context.Background(), Mark{LSN: want[0].LSN}, to) {
+		if err != nil {
+			t.Fatalf("after %d entries: %v", n, err)
+		}
+		if n == len(want) || e.LSN != want[n].LSN {
+			t.Fatalf("entry %d is at %d", n, e.LSN)
+		}
+		n++
+	}
+	if n != len(want) || recycled != 2 {
+		t.Fatalf("%d of %d entries, %d segments recycled", n, len(want), recycled)
+	}
+}
