@@ -47,6 +47,7 @@ type write struct {
 	by      int // it has taken effect by then, if ever: power was lost
 	outcome outcome
 	version uint64
+	commit  uint64 // where its commit ended, if it took assemblies along; 0: not noted
 	base    uint64 // the version that it replaced by its own word; meaningful when based
 	based   bool
 	batch   int  // writes of one batch share it; 0: alone
