@@ -66,34 +66,48 @@ func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit,
 		least = math.Inf(-1)
 	}
 	f := filtersOf(filters)
+	for more := 0; ; {
+		hits, full, unread, err := st.searchOnce(ctx, &q, &f, n+more, least)
+		// Those that turned out to be unreadable kept others out.
+		if kept := unread.count(); err == nil && full && kept > more && len(hits) < q.limit() && kept <= mostUnreadable {
+			more = kept
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return hits[:min(len(hits), q.limit())], unread.join()
+	}
+}
+
+// searchOnce finds the n best and reads those behind the offset; full says that there
+// may be more of them.
+func (st *Store) searchOnce(ctx context.Context, q *Query, f *filters, n int, least float64) (hits []Hit, full bool, unread unreadable, err error) {
 	var found []text.Hit
-	var errs unreadable
-	var err error
 	switch {
 	case q.Text != "":
-		found, err = st.searchText(ctx, text.Parse(q.Text), &f, n, least, &errs)
+		found, err = st.searchText(ctx, text.Parse(q.Text), f, n, least, &unread)
 	case q.Like != "":
-		found, err = st.searchLike(ctx, q.Like, &f, n, least, &errs)
+		found, err = st.searchLike(ctx, q.Like, f, n, least, &unread)
 	default:
-		found, err = st.nearest(ctx, q.Vector, &f, n, least, &errs)
+		found, err = st.nearest(ctx, q.Vector, f, n, least, &unread)
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, unread, err
 	}
-	var hits []Hit
 	for _, h := range found[min(q.Offset, len(found)):] {
 		m, err := st.Get(ctx, h.ID)
 		switch {
 		case errors.Is(err, ErrClosed), ctx.Err() != nil:
-			return nil, err
+			return nil, false, unread, err
 		case errors.Is(err, ErrNotFound), err == nil && !f.still(&m):
 		case err != nil:
-			errs.add(err)
+			unread.add(err)
 		default:
 			hits = append(hits, Hit{h.ID, h.Score, m})
 		}
 	}
-	return hits, errs.join()
+	return hits, len(found) == n, unread, nil
 }
 
 // still judges a memory that may have changed since its line was judged.
@@ -164,6 +178,8 @@ func (u *unreadable) add(err error) {
 		u.more++
 	}
 }
+
+func (u *unreadable) count() int { return len(u.errs) + u.more }
 
 func (u *unreadable) join() error {
 	if len(u.errs) == 0 {

@@ -33,9 +33,9 @@ func TestSearchBesideTheUnreadable(t *testing.T) {
 	})
 	st = openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: fsys}})
 	for _, filters := range [][]Filter{nil, {InCategory("k")}, {InSession("s")}, {InSession("s"), InCategory("k")}, {After("0"), InCategory("k")}} {
-		for _, q := range []Query{{Vector: []float32{1, 2}}, {Like: "b"}, {Text: "word"}} {
+		for _, q := range []Query{{Vector: []float32{1, 2}}, {Like: "b"}, {Text: "word"}, {Vector: []float32{1, 2}, Limit: 1}} {
 			want := 2
-			if q.Like != "" {
+			if q.Like != "" || q.Limit == 1 { // nor does it take another one's place
 				want = 1
 			}
 			hits, err := st.Search(ctx, q, filters...)
