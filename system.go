@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 func (st *Store) rand() io.Reader {
@@ -30,14 +32,7 @@ func (st *Store) sleep(ctx context.Context, d time.Duration) error {
 	if st.o.System.Sleep != nil {
 		return st.o.System.Sleep(ctx, d)
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return vfs.Sleep(ctx, d)
 }
 
 func userID() int { return os.Getuid() }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // Options say how patient a Watcher is. The zero value is right.
@@ -96,13 +97,4 @@ func (w *watcher) run(ctx context.Context, f files) {
 }
 
 // sleep says whether it slept on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+func sleep(ctx context.Context, d time.Duration) bool { return vfs.Sleep(ctx, d) == nil }

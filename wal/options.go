@@ -130,7 +130,7 @@ func (o *Options) fill() {
 		o.Nonce = rand.Uint32
 	}
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = vfs.Sleep
 	}
 	if o.Event == nil {
 		o.Event = func(Event) {}

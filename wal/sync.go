@@ -185,15 +185,3 @@ func (l *FileLog) startBytes(at LSN) ([]byte, error) {
 	}
 	return b[segment.HeaderSize:], nil
 }
-
-// sleep is Options.Sleep where none is given.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

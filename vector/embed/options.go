@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // Protocol is how a service is spoken to.
@@ -104,7 +106,7 @@ func (e *Embedder) fill() {
 		o.Clock = time.Now
 	}
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = vfs.Sleep
 	}
 }
 
@@ -167,17 +169,6 @@ func FromEnv(get func(string) string) (e *Embedder, ok bool, err error) {
 		return nil, false, fmt.Errorf("VARVE_EMBED_URL and its kin: %w", err)
 	}
 	return e, true, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // spread takes a quarter off at most, so that clients that failed together do
