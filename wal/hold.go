@@ -23,13 +23,10 @@ type Hold struct {
 // Hold takes hold.lock, shared, by a handle of its own: the log's own handle is
 // the one with which this process releases.
 func (l *FileLog) Hold(ctx context.Context) (*Hold, error) {
-	if l.o.ReadOnly {
-		return nil, errs.ErrReadOnly
-	}
 	name := l.o.wal(roleNames[roleHold])
-	lock, err := l.o.FS.OpenLock(name, l.o.FileMode)
+	lock, err := l.openLock(name)
 	if err != nil {
-		return nil, l.ioError("opening", name, err)
+		return nil, err
 	}
 	if err := l.lockHold(ctx, lock, name); err != nil {
 		return nil, errors.Join(err, lock.Close())

@@ -19,13 +19,10 @@ type Lead struct {
 // Lead waits until nobody else leads, or until ctx ends. Who leads and dies is
 // followed by the next.
 func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
-	if l.o.ReadOnly {
-		return nil, errs.ErrReadOnly
-	}
 	name := l.o.wal("watch.lock")
-	lock, err := l.o.FS.OpenLock(name, l.o.FileMode)
+	lock, err := l.openLock(name)
 	if err != nil {
-		return nil, l.ioError("opening", name, err)
+		return nil, err
 	}
 	if err := lock.Lock(ctx, vfs.ModeExclusive); err != nil {
 		return nil, errors.Join(l.ioError("locking", name, err), lock.Close())
@@ -60,4 +57,16 @@ func (l *FileLog) Leader() int {
 		}
 	}
 	return 0
+}
+
+// openLock opens a lock file by a handle of its own.
+func (l *FileLog) openLock(name string) (vfs.Lock, error) {
+	if l.o.ReadOnly {
+		return nil, errs.ErrReadOnly
+	}
+	lock, err := l.o.FS.OpenLock(name, l.o.FileMode)
+	if err != nil {
+		return nil, l.ioError("opening", name, err)
+	}
+	return lock, nil
 }
