@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/varve-db/varve/wal"
 )
 
 // How long the background waits after a failure of the embedder: doubled each
@@ -314,23 +316,32 @@ func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[s
 	return n, nil
 }
 
-// contents are those of the memories that are wanted. What is gone is left out;
-// what is damaged too, which verify reports.
+// contents are those of the memories that are wanted.
 func (st *Store) contents(ctx context.Context, ids []string, wanted func(*Memory) bool) (map[string]string, error) {
 	all := map[string]string{}
+	return all, st.eachOf(ctx, ids, func(m *Memory, _ wal.LSN) {
+		if wanted(m) {
+			all[m.ID] = m.Content
+		}
+	})
+}
+
+// eachOf reads memories. What is gone is left out; what is damaged too, which verify
+// reports.
+func (st *Store) eachOf(ctx context.Context, ids []string, take func(m *Memory, at wal.LSN)) error {
 	for _, id := range ids {
 		v, err := st.find(ctx, st.memories, id, true)
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
-				return nil, err
+				return err
 			}
 			continue
 		}
-		if m, err := st.decode(id, v); err == nil && !v.expired(st.o.Clock()) && wanted(&m) {
-			all[id] = m.Content
+		if m, err := st.decode(id, v); err == nil && !v.expired(st.o.Clock()) {
+			take(&m, v.lsn)
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // embedContents asks for the vectors of contents, each text once, in the order

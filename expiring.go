@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -147,12 +146,8 @@ func (x *expiring) look(ctx context.Context, st *Store, set *index.Set) error {
 		}
 		var line index.Entry
 		if !e.Delete {
-			v, err := record.Parse(e.Value)
-			if err == nil {
-				line, err = index.ParseLine(v.Line)
-			}
-			if err != nil {
-				return fmt.Errorf("entry %d: %w", c.Pos, err)
+			if line, err = lineOf(e); err != nil {
+				return err
 			}
 		}
 		id := string([]byte(e.Key[1:])) // the key lies in the reader's buffer

@@ -175,12 +175,8 @@ func (st *Store) sortChanges(ctx context.Context) (map[*kind]*changes, error) {
 			return nil, err
 		}
 		if !e.Delete {
-			v, err := record.Parse(e.Value)
-			if err == nil {
-				c.line, err = index.ParseLine(v.Line)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("entry %d: %w", at.Pos, err)
+			if c.line, err = lineOf(e); err != nil {
+				return nil, err
 			}
 			c.line.Version = at.Pos
 		}
@@ -351,4 +347,17 @@ func lines(set *index.Set, k *kind, f filters) iter.Seq2[item, error] {
 			}
 		}
 	}
+}
+
+// lineOf is the line of the index that an entry carries, without its version.
+func lineOf(e wal.Entry) (index.Entry, error) {
+	var line index.Entry
+	v, err := record.Parse(e.Value)
+	if err == nil {
+		line, err = index.ParseLine(v.Line)
+	}
+	if err != nil {
+		return line, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	return line, nil
 }

@@ -175,23 +175,14 @@ type contented struct {
 	text    string
 }
 
-// contented reads those of memories that have a content. What is gone is left out;
-// what is damaged too, which verify reports.
+// contented reads those of memories that have a content.
 func (r *reembed) contented(ctx context.Context, ids []string) (map[string]contented, error) {
-	st, all := r.st, map[string]contented{}
-	for _, id := range ids {
-		v, err := st.find(ctx, st.memories, id, true)
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
-				return nil, err
-			}
-			continue
+	all := map[string]contented{}
+	return all, r.st.eachOf(ctx, ids, func(m *Memory, at wal.LSN) {
+		if embeddable(m.Content) {
+			all[m.ID] = contented{at, m.Content}
 		}
-		if m, err := st.decode(id, v); err == nil && !v.expired(st.o.Clock()) && embeddable(m.Content) {
-			all[id] = contented{v.lsn, m.Content}
-		}
-	}
-	return all, nil
+	})
 }
 
 // computeSome adds the vectors of memories to the file, but for those that have the

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -120,12 +119,8 @@ func (t *tally) catchUp(ctx context.Context, st *Store, set *index.Set) error {
 		now := tallyLine{version: c.Pos, size: -1}
 		var line index.Entry
 		if !e.Delete {
-			v, err := record.Parse(e.Value)
-			if err == nil {
-				line, err = index.ParseLine(v.Line)
-			}
-			if err != nil {
-				return fmt.Errorf("entry %d: %w", c.Pos, err)
+			if line, err = lineOf(e); err != nil {
+				return err
 			}
 			line.Version = c.Pos
 			now.session, now.size = line.SessionID, line.Size

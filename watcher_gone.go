@@ -113,14 +113,8 @@ func (st *Store) deletedByHand(ctx context.Context, k *kind, id string) error {
 		return err
 	}
 	defer st.log.UnlockFlush()
-	if err := st.sight(ctx); err != nil {
-		return err
-	}
-	v, flushed, err := st.newestOf(ctx, k, id)
-	if err != nil || !flushed {
-		return ignoreNotFound(err) // written again meanwhile, or deleted
-	}
-	if _, err := k.Stat(docfile.FileName(id)); !errors.Is(err, fs.ErrNotExist) {
+	v, gone, err := st.stillGone(ctx, k, id)
+	if !gone {
 		return err
 	}
 	b, err := st.deletion(ctx, k, id, v.lsn)
@@ -137,6 +131,22 @@ func (st *Store) deletedByHand(ctx context.Context, k *kind, id string) error {
 	st.health.edit()
 	st.event(Event{Kind: EventDeleted, ID: id, LSN: b.Entries[0].LSN, Path: k.file(id)})
 	return nil
+}
+
+// stillGone says whether the file of a document's newest version is gone. flush.lock
+// is held.
+func (st *Store) stillGone(ctx context.Context, k *kind, id string) (v version, gone bool, err error) {
+	if err := st.sight(ctx); err != nil {
+		return v, false, err
+	}
+	v, flushed, err := st.newestOf(ctx, k, id)
+	if err != nil || !flushed {
+		return v, false, ignoreNotFound(err) // written again meanwhile, or deleted
+	}
+	if _, err := k.Stat(docfile.FileName(id)); !errors.Is(err, fs.ErrNotExist) {
+		return v, false, err
+	}
+	return v, true, nil
 }
 
 // deletion is the commit that deletes a version of a document.
@@ -158,14 +168,8 @@ func (st *Store) putMissingBack(ctx context.Context, k *kind, id string) error {
 		return err
 	}
 	defer st.log.UnlockFlush()
-	if err := st.sight(ctx); err != nil {
-		return err
-	}
-	v, flushed, err := st.newestOf(ctx, k, id)
-	if err != nil || !flushed {
-		return ignoreNotFound(err)
-	}
-	if _, err := k.Stat(docfile.FileName(id)); !errors.Is(err, fs.ErrNotExist) {
+	v, gone, err := st.stillGone(ctx, k, id)
+	if !gone {
 		return err
 	}
 	kept, ok := st.fromLog(ctx, k, id, v.lsn)
