@@ -332,35 +332,13 @@ func (g *grouper) run(processes, boots int) error {
 }
 
 func simulateGroups(t *testing.T, processes, seeds int, change func(*grouper)) {
-	t.Parallel()
-	if testing.Short() {
-		seeds = max(1, seeds/25)
-	}
-	if *seedsFlag > 0 {
-		seeds = *seedsFlag
-	}
-	did := map[string]int{}
-	for i := range seeds {
-		seed := *seedFlag + uint64(i)
+	simulateSeeds(t, seeds, func(seed uint64) (*sim.Sim, map[string]int, func() error) {
 		g := newGrouper(sim.New(seed), seed)
 		if change != nil {
 			change(g)
 		}
-		g.s.MaxOps, g.s.StopFor = 3_000_000, 2*time.Second
-		if *showOps {
-			g.s.Trace = func(line string) { fmt.Println(line) }
-		}
-		err := g.run(processes, 1+int(seed%3))
-		reach(g.s.Coverage())
-		for what, n := range g.did {
-			did[what] += n
-		}
-		if err != nil {
-			t.Errorf("seed %d: %v\n\tgo test ./fuzz -run %s -seed %d -seeds 1", seed, err, t.Name(), seed)
-			break
-		}
-	}
-	t.Log(did)
+		return g.s, g.did, func() error { return g.run(processes, 1+int(seed%3)) }
+	})
 }
 
 func TestSimAssemblies(t *testing.T) { simulateGroups(t, 2, 150, nil) }

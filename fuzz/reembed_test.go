@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
@@ -476,32 +475,10 @@ func (g *embedders) run(writers, boots int) error {
 }
 
 func simulateEmbedders(t *testing.T, writers, seeds int) {
-	t.Parallel()
-	if testing.Short() {
-		seeds = max(1, seeds/25)
-	}
-	if *seedsFlag > 0 {
-		seeds = *seedsFlag
-	}
-	did := map[string]int{}
-	for i := range seeds {
-		seed := *seedFlag + uint64(i)
+	simulateSeeds(t, seeds, func(seed uint64) (*sim.Sim, map[string]int, func() error) {
 		g := newEmbedders(sim.New(seed), seed)
-		g.s.MaxOps, g.s.StopFor = 3_000_000, 2*time.Second
-		if *showOps {
-			g.s.Trace = func(line string) { fmt.Println(line) }
-		}
-		err := g.run(writers, 1+int(seed%4))
-		reach(g.s.Coverage())
-		for what, n := range g.did {
-			did[what] += n
-		}
-		if err != nil {
-			t.Errorf("seed %d: %v\n\tgo test ./fuzz -run %s -seed %d -seeds 1", seed, err, t.Name(), seed)
-			break
-		}
-	}
-	t.Log(did)
+		return g.s, g.did, func() error { return g.run(writers, 1+int(seed%4)) }
+	})
 }
 
 func TestSimReembed(t *testing.T) { simulateEmbedders(t, 2, 60) }

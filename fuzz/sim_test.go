@@ -238,20 +238,51 @@ func (n *simTally) seed(t *testing.T, name string, seed uint64, processes int, c
 
 func simulate(t *testing.T, processes, seeds int, change func(*world)) *simTally {
 	t.Parallel()
-	if testing.Short() {
-		seeds = max(1, seeds/25)
-	}
-	if *seedsFlag > 0 {
-		seeds = *seedsFlag
-	}
 	n := &simTally{did: map[string]int{}, coverage: sim.Coverage{}}
-	for i := range seeds {
+	for i := range howMany(seeds) {
 		if n.seed(t, t.Name(), *seedFlag+uint64(i), processes, change); t.Failed() {
 			break
 		}
 	}
 	t.Log(n)
 	return n
+}
+
+// howMany seeds a test runs: those it asks for, with -short a few of them, with -seeds
+// as many as that says.
+func howMany(seeds int) int {
+	if *seedsFlag > 0 {
+		return *seedsFlag
+	}
+	if testing.Short() {
+		return max(1, seeds/25)
+	}
+	return seeds
+}
+
+// simulateSeeds runs workloads of a kind of their own, one for each seed: on a machine,
+// with counts of what was done.
+func simulateSeeds(t *testing.T, seeds int, of func(seed uint64) (s *sim.Sim, did map[string]int, run func() error)) {
+	t.Parallel()
+	all := map[string]int{}
+	for i := range howMany(seeds) {
+		seed := *seedFlag + uint64(i)
+		s, did, run := of(seed)
+		s.MaxOps, s.StopFor = 3_000_000, 2*time.Second
+		if *showOps {
+			s.Trace = func(line string) { fmt.Println(line) }
+		}
+		err := run()
+		reach(s.Coverage())
+		for what, n := range did {
+			all[what] += n
+		}
+		if err != nil {
+			t.Errorf("seed %d: %v\n\tgo test ./fuzz -run %s -seed %d -seeds 1", seed, err, t.Name(), seed)
+			break
+		}
+	}
+	t.Log(all)
 }
 
 func TestSimOne(t *testing.T) { simulate(t, 1, 150, nil) }

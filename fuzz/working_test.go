@@ -694,32 +694,10 @@ func (w *worker) run(processes, boots int) error {
 }
 
 func simulateWork(t *testing.T, processes, seeds int) {
-	t.Parallel()
-	if testing.Short() {
-		seeds = max(1, seeds/25)
-	}
-	if *seedsFlag > 0 {
-		seeds = *seedsFlag
-	}
-	did := map[string]int{}
-	for i := range seeds {
-		seed := *seedFlag + uint64(i)
+	simulateSeeds(t, seeds, func(seed uint64) (*sim.Sim, map[string]int, func() error) {
 		w := newWorker(seed)
-		w.s.MaxOps, w.s.StopFor = 3_000_000, 2*time.Second
-		if *showOps {
-			w.s.Trace = func(line string) { fmt.Println(line) }
-		}
-		err := w.run(processes, 1+int(seed%3))
-		reach(w.s.Coverage())
-		for what, n := range w.did {
-			did[what] += n
-		}
-		if err != nil {
-			t.Errorf("seed %d: %v\n\tgo test ./fuzz -run %s -seed %d -seeds 1", seed, err, t.Name(), seed)
-			break
-		}
-	}
-	t.Log(did)
+		return w.s, w.did, func() error { return w.run(processes, 1+int(seed%3)) }
+	})
 }
 
 func TestSimWorking(t *testing.T) { simulateWork(t, 3, 40) }
