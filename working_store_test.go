@@ -168,17 +168,7 @@ func TestWorkingEdited(t *testing.T) {
 	_, err := m.Checkpoint(t.Context(), "")
 	must(t, err)
 	must(t, st.Close())
-	edit := func(old, new string) {
-		t.Helper()
-		text, err := os.ReadFile(scopeFile(t, dir))
-		must(t, err)
-		changed := strings.Replace(string(text), old, new, 1)
-		if changed == string(text) {
-			t.Fatalf("%q is not in it", old)
-		}
-		must(t, os.WriteFile(scopeFile(t, dir), []byte(changed), 0o600))
-	}
-	edit(`"value": "as it was"`, `"value": "as I want it"`)
+	edit(t, dir, `"value": "as it was"`, `"value": "as I want it"`)
 
 	st = open()
 	defer st.Close()
@@ -198,7 +188,7 @@ func TestWorkingEdited(t *testing.T) {
 
 	// While a process has it at hand and writes: the edit is put aside.
 	must(t, wm(t, st).Set(t.Context(), "k", "newer"))
-	edit(`"value": "as it was"`, `"value": "edited"`)
+	edit(t, dir, `"value": "as it was"`, `"value": "edited"`)
 	must(t, st.Flush(t.Context()))
 	hasValue(t, wm(t, st), "k", "newer")
 	aside, err := filepath.Glob(filepath.Join(dir, "quarantine", "*session-s*"))
