@@ -80,8 +80,8 @@ func TestAlso(t *testing.T) {
 		if err := l.CatchUp(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if s := &l.state; len(s.pending) > 0 || len(s.also) > 0 {
-			t.Errorf("left: %v, %v", s.pending, s.also)
+		if s := &l.state; len(s.pending) > 0 || len(s.beside) > 0 {
+			t.Errorf("left: %v, %v", s.pending, s.beside)
 		}
 	}
 	// Within one batch of writes: what goes before in the group counts.

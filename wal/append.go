@@ -15,7 +15,9 @@ import (
 const groupLimit = 8 << 20
 
 // groupEnough is how many requests make a write worth while, while another sync
-// is under way.
+// is under way: as many as this, or half of those that wait for that sync. Measured, 4
+// processes of 16 goroutines: 69,000 puts/s instead of 63,000 when each waits for 16,
+// which it never has; 64 goroutines of one process wait for 16 as before.
 const groupEnough = 16
 
 // queueLimit is how many bytes Enqueue lets wait before it blocks.
@@ -52,6 +54,7 @@ type queue struct {
 	leading bool
 	closed  bool
 	syncs   int           // of this process under way
+	written int           // requests that wait for one of them
 	enough  chan struct{} // closed when a leader need not wait for more
 	bytes   int           // queued by Enqueue
 	room    chan struct{} // closed when bytes has shrunk
@@ -168,7 +171,7 @@ func (q *queue) add(r *request) (lead bool, err error) {
 		return false, errs.ErrClosed
 	}
 	q.waiting = append(q.waiting, r)
-	if len(q.waiting) >= groupEnough {
+	if q.worthWhile() {
 		q.release()
 	}
 	lead = !q.leading
@@ -180,7 +183,7 @@ func (q *queue) add(r *request) (lead bool, err error) {
 // queued to be worth a write of their own.
 func (q *queue) gather(ctx context.Context) error {
 	q.mu.Lock()
-	if q.syncs == 0 || len(q.waiting) >= groupEnough {
+	if q.syncs == 0 || q.worthWhile() {
 		q.mu.Unlock()
 		return nil
 	}
@@ -195,6 +198,9 @@ func (q *queue) gather(ctx context.Context) error {
 	}
 }
 
+// worthWhile says that enough are waiting; mu is held.
+func (q *queue) worthWhile() bool { return len(q.waiting) >= min(groupEnough, max(1, q.written/2)) }
+
 // release lets the leader go on; mu is held.
 func (q *queue) release() {
 	if q.enough != nil {
@@ -203,15 +209,18 @@ func (q *queue) release() {
 	}
 }
 
-func (q *queue) syncBegins() {
+// syncBegins says that n requests are written, and wait for a sync.
+func (q *queue) syncBegins(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.syncs++
+	q.written += n
 }
 
-func (q *queue) syncEnds() {
+func (q *queue) syncEnds(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.written -= n
 	if q.syncs--; q.syncs == 0 {
 		q.release()
 	}

@@ -42,7 +42,7 @@ func archiveStart(head []byte, number uint64) (version uint32, err error) {
 	if len(head) >= archiveHead && string(head[:8]) == archiveMagic {
 		version = le.Uint32(head[8:])
 		if version > archiveVersion {
-			return version, fmt.Errorf("%w: archive format %d, this program reads up to %d: use a newer one", errs.ErrNewerFormat, version, archiveVersion)
+			return version, &errs.NewerError{Path: "wal/" + archiveName(number), Format: uint64(version), Reads: archiveVersion}
 		}
 		if version >= 1 && le.Uint32(head[12:]) == archiveBlock && le.Uint64(head[16:]) == number {
 			return version, nil

@@ -3,7 +3,6 @@ package wal
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,8 +38,11 @@ type Checkpoint struct {
 
 const (
 	checkpointMagic = "VARVECHK"
-	slotSize        = 4096
-	slotUsed        = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8 + 8
+
+	checkpointFormat = 1
+
+	slotSize = 4096
+	slotUsed = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8 + 8
 )
 
 func (c *Checkpoint) encode() []byte {
@@ -72,8 +74,8 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 	if len(b) < slotUsed+8 || string(b[:8]) != checkpointMagic || xxhash.Sum64(b[:slotUsed]) != le.Uint64(b[slotUsed:]) {
 		return Checkpoint{}, errSlot
 	}
-	if v := le.Uint32(b[8:]); v > 1 {
-		return Checkpoint{}, fmt.Errorf("%w: checkpoint format %d", errs.ErrNewerFormat, v)
+	if v := le.Uint32(b[8:]); v > checkpointFormat {
+		return Checkpoint{}, &errs.NewerError{Path: "checkpoint", Format: uint64(v), Reads: checkpointFormat}
 	}
 	c := Checkpoint{Sequence: le.Uint64(b[16:]), SegmentSize: le.Uint64(b[40:])}
 	copy(c.UUID[:], b[24:40])

@@ -31,9 +31,10 @@ type group struct {
 	marks    []Mark
 	latest   map[string]LSN // what the group itself does to a key; 0: absent
 	gone     map[string]LSN // and the deletion, where it is absent
-	also     map[LSN][]string
-	need     LSN   // to be durable before anybody is answered
-	clock    int64 // of the next frame
+	beside   map[LSN]beside
+	totals   map[string]uint64 // what the group itself adds
+	need     LSN               // to be durable before anybody is answered
+	clock    int64             // of the next frame
 }
 
 // lead writes one group, of which own is the first, and passes the lead on: the
@@ -51,10 +52,10 @@ func (l *FileLog) lead(ctx context.Context, own *request) {
 		l.q.pass()
 		return
 	}
-	l.q.syncBegins()
+	l.q.syncBegins(len(g.requests))
 	l.q.pass()
 	err = l.syncTo(ctx, g.need)
-	l.q.syncEnds()
+	l.q.syncEnds(len(g.requests))
 	if err == nil {
 		if cerr := l.CatchUp(ctx); cerr != nil {
 			// It is durable; that this process cannot apply it is not the writer's matter.
@@ -208,7 +209,7 @@ func (l *FileLog) put(g *group) error {
 	s := &l.state
 	for i := range g.entries {
 		s.push(g.entries[i], g.marks[i])
-		s.await(&g.entries[i], g.also[g.entries[i].LSN])
+		s.await(&g.entries[i], g.beside[g.entries[i].LSN])
 	}
 	s.owned = len(s.ahead)
 	s.w.at, s.w.linked = g.end, true
@@ -221,11 +222,12 @@ func (l *FileLog) put(g *group) error {
 func (l *FileLog) gather() *group {
 	s := &l.state
 	if l.latest == nil {
-		l.latest, l.gone = map[string]LSN{}, map[string]LSN{}
+		l.latest, l.gone, l.totals = map[string]LSN{}, map[string]LSN{}, map[string]uint64{}
 	}
 	clear(l.latest)
 	clear(l.gone)
-	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, gone: l.gone, clock: l.o.Clock().UnixMicro()}
+	clear(l.totals)
+	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, gone: l.gone, totals: l.totals, clock: l.o.Clock().UnixMicro()}
 	g.clock = max(g.clock, s.lastTime+1)
 	nonce := l.o.Nonce()
 	requests := l.q.take()
@@ -293,8 +295,10 @@ func (l *FileLog) judge(g *group, r *request) (waits bool, err error) {
 				return false, err
 			}
 		}
+		more, grows := g.totals[p.Key]
+		at, pending = at+more, pending || grows
 		waits = waits || pending
-		if at != p.LSN || at == 0 && p.Chained && gone != p.Deletion {
+		if at-p.LSN > p.Most || at == 0 && p.Chained && gone != p.Deletion {
 			return pending, &ConflictError{Index: i, Precondition: p, Found: at}
 		}
 	}
@@ -370,15 +374,7 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 		} else {
 			g.latest[e.Key] = e.LSN
 		}
-		if keys := l.alsoKeys(e); len(keys) > 0 {
-			if g.also == nil {
-				g.also = map[LSN][]string{}
-			}
-			g.also[e.LSN] = keys
-			for _, key := range keys {
-				g.latest[key] = e.LSN
-			}
-		}
+		g.stands(e.LSN, l.beside(e))
 	}
 }
 

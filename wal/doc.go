@@ -33,8 +33,15 @@
 //	15      how often the index was made anew where one stood: who has that mapped looks again
 //	16–21   who took each lock last: process id and Unix seconds; for messages, flock is the truth
 //	22      where the tail was when the oldest of those began who copy from the log
-//	23      how many processes sleep until durable moves, or were killed while they did
+//	23      where durable was for the newest of those who sleep until it moves, 0 when nobody does
 //	24      id of the process that has watch.lock; for people, and for who meets a file that is gone
+//	25, 26  what ties the time by which working memory expires to the machine's uptime, see
+//	        Anchor: the difference in milliseconds, its highest bit turned, 0 while there is
+//	        none; the uptime at which it was set. They outlive a recovery in the same boot
+//	27      until when the flushers in the background of all processes rest, milliseconds of
+//	        the machine's uptime
+//	28, 29  how often append.lock and sync.lock were let go
+//	30, 31  how many processes sleep until they are, or were killed while they did
 //	64–255  process ids of those attached; for people
 //	256–447 which process it is that has the id, see vfs.Host: killed ones are known by it
 //
@@ -102,6 +109,11 @@
 // they become the files' mtimes, and so two versions never share one.
 //
 // gofrs/flock is not used; see package vfs for what it costs.
+//
+// append.lock and sync.lock are waited for on the shared page first, where there is
+// such a thing: whoever lets one go wakes the others, who try for it. flock decides as
+// ever; a wait in it costs a thread of its own that hands the lock to a goroutine of
+// another, at every commit. A wait of some milliseconds goes on in flock.
 //
 // # Assumed
 //

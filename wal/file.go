@@ -35,11 +35,12 @@ type FileLog struct {
 	damage atomic.Pointer[errs.CorruptionError]
 
 	q        queue
-	requests sync.Pool      // of *request
-	writing  []byte         // the memory of one write; append.lock
-	latest   map[string]LSN // what a write itself does to a key; append.lock
-	gone     map[string]LSN // where the key is absent then, the deletion; append.lock
-	syncing  chan struct{}  // one goroutine of this process at a time asks for sync.lock
+	requests sync.Pool         // of *request
+	writing  []byte            // the memory of one write; append.lock
+	latest   map[string]LSN    // what a write itself does to a key; append.lock
+	gone     map[string]LSN    // where the key is absent then, the deletion; append.lock
+	totals   map[string]uint64 // what a write itself adds; append.lock
+	syncing  chan struct{}     // one goroutine of this process at a time asks for sync.lock
 	state    state
 	files    files
 	prep     preparer
@@ -94,6 +95,14 @@ func (l *FileLog) AppliedMark() Mark {
 	l.state.mu.Lock()
 	defer l.state.mu.Unlock()
 	return l.state.applied
+}
+
+// Read is how far this process has read or written. Options.Also and Counts are asked
+// after this call of everything that lies behind it.
+func (l *FileLog) Read() LSN {
+	l.state.mu.Lock()
+	defer l.state.mu.Unlock()
+	return l.state.w.at.LSN
 }
 
 // Durable is how far the log is durable, in whatever process.

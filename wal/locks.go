@@ -28,21 +28,28 @@ const slowWait = 50 * time.Millisecond
 // lock waits for a lock, at most LockWait. A wait that ends without it returns a
 // *errs.LockError that names the holder, and ctx's error if ctx ended.
 func (l *FileLog) lock(ctx context.Context, role int, mode vfs.Mode) error {
-	ok, err := l.locks[role].TryLock(mode)
-	if err == nil && !ok {
-		err = l.lockSlow(ctx, role, mode)
+	_, err := l.lockUnless(ctx, role, mode, nil)
+	return err
+}
+
+// lockUnless is lock for one who does not need it any more, and has not got it, when
+// done holds: the holder may have done his work.
+func (l *FileLog) lockUnless(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
+	held, err = l.locks[role].TryLock(mode)
+	if err == nil && !held {
+		held, err = l.lockSlow(ctx, role, mode, done)
 	}
 	if err != nil {
 		var le *errs.LockError
 		if errors.As(err, &le) {
-			return err
+			return false, err
 		}
-		return l.ioError("locking", l.o.wal(roleNames[role]), err)
+		return false, l.ioError("locking", l.o.wal(roleNames[role]), err)
 	}
-	if l.shared.Shared != nil && !l.o.ReadOnly {
+	if held && l.shared.Shared != nil && !l.o.ReadOnly {
 		l.took(role)
 	}
-	return nil
+	return held, nil
 }
 
 // took writes down who has a lock. One who died with flush.lock has not taken
@@ -54,20 +61,62 @@ func (l *FileLog) took(role int) {
 	l.shared.holder(role, l.host.PID, l.o.Clock())
 }
 
-func (l *FileLog) lockSlow(ctx context.Context, role int, mode vfs.Mode) error {
+func (l *FileLog) lockSlow(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
 	began := l.o.Clock()
 	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 	defer cancel()
-	err := l.locks[role].Lock(wait, mode)
+	held, err = l.waitLock(wait, role, mode, done)
 	took := l.o.Clock().Sub(began)
 	if took >= slowWait {
 		l.o.Logger.Debug("waited for a lock", "lock", roleNames[role], "took", took, "holder", l.holder(role).String())
 		l.o.Event(Event{Kind: EventLockWait, Path: "wal/" + roleNames[role], Took: took, Note: l.holder(role).String()})
 	}
 	if err != nil && wait.Err() != nil {
-		return &errs.LockError{Path: l.o.wal(roleNames[role]), Holder: l.holder(role), Err: context.Cause(ctx)}
+		return false, &errs.LockError{Path: l.o.wal(roleNames[role]), Holder: l.holder(role), Err: context.Cause(ctx)}
 	}
-	return err
+	return held, err
+}
+
+// The two locks that every commit takes are waited for on the shared page, which costs
+// one switch of threads where flock costs two. That is for short waits: lookTimes times
+// at most, lookAgain each, for nobody wakes us when the holder is killed, or is of
+// a version that does not do so.
+const (
+	lookTimes = 3
+	lookAgain = 2 * time.Millisecond
+)
+
+// brief is the word for a lock that is waited for on the shared page.
+func (l *FileLog) brief(role int) (vfs.Awaiter, int, bool) {
+	if role != roleAppend && role != roleSync || l.o.Inline || l.o.ReadOnly {
+		return nil, 0, false
+	}
+	page, ok := l.shared.Shared.(vfs.Awaiter)
+	return page, role - roleAppend, ok
+}
+
+// waitLock waits for a lock until ctx ends or done holds.
+func (l *FileLog) waitLock(ctx context.Context, role int, mode vfs.Mode, done func() bool) (held bool, err error) {
+	if page, word, ok := l.brief(role); ok {
+		for range lookTimes {
+			was := l.shared.Load(wordLet + word)
+			if done != nil && done() {
+				return false, nil
+			}
+			// Behind was, so that it cannot be let go unseen between this and Await.
+			if held, err := l.locks[role].TryLock(mode); held || err != nil {
+				return held, err
+			}
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			l.shared.add(wordWanted+word, 1)
+			page.Await(wordLet+word, was, lookAgain)
+			l.shared.add(wordWanted+word, ^uint64(0))
+		}
+	}
+	err = l.locks[role].Lock(ctx, mode)
+	return err == nil, err
 }
 
 func (l *FileLog) unlock(role int) {
@@ -77,20 +126,28 @@ func (l *FileLog) unlock(role int) {
 	if err := l.locks[role].Unlock(); err != nil {
 		l.o.Logger.Error("unlocking", "lock", roleNames[role], "err", err)
 	}
+	if page, word, ok := l.brief(role); ok {
+		l.shared.add(wordLet+word, 1)
+		if l.shared.Load(wordWanted+word) != 0 {
+			page.Wake(wordLet + word)
+		}
+	}
 }
 
-// holder is who last said that he took the lock; flock is the truth.
+// holder is who last said that he took the lock; flock is the truth, and is asked
+// where nobody says so: between taking it and that, who is stopped may stay for long.
 func (l *FileLog) holder(role int) errs.Holder {
-	if l.shared.Shared == nil {
-		return errs.Holder{}
+	v := uint64(0)
+	if l.shared.Shared != nil {
+		v = l.shared.Load(wordHolders + role)
 	}
-	v := l.shared.Load(wordHolders + role)
+	pid, since := int(v>>32), time.Unix(int64(uint32(v)), 0)
 	if v == 0 {
-		return errs.Holder{}
+		if pid, since = vfs.LockedBy(l.o.wal(roleNames[role])), (time.Time{}); pid == 0 {
+			return errs.Holder{}
+		}
 	}
-	h := vfs.Process(int(v >> 32))
-	return errs.Holder{PID: int(v >> 32), Command: h.Command, Host: l.host.Name, PIDNamespace: l.host.PIDNamespace,
-		Since: time.Unix(int64(uint32(v)), 0)}
+	return errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name, PIDNamespace: l.host.PIDNamespace, Since: since}
 }
 
 // stillOurs is asked after each acquire: is this page still of our boot and of

@@ -34,6 +34,9 @@ type Entry struct {
 // Hint is whatever helps Options.Unchanged to see cheaply that what was true
 // when the precondition was made still is; 0 when there is nothing.
 //
+// A key may also stand for a running total (Options.Counts): then LSN is the total that
+// was seen, and the precondition holds as long as it grew by at most Most since.
+//
 // Absent is absent, whenever that began. An entry that names its predecessor needs
 // more: Chained asks of an absent key also that its newest entry is Deletion, as
 // Options.Deletion knows it.
@@ -41,8 +44,15 @@ type Precondition struct {
 	Key      string
 	LSN      LSN
 	Hint     uint64
+	Most     uint64
 	Chained  bool
 	Deletion LSN
+}
+
+// Amount is what an entry adds to a running total.
+type Amount struct {
+	Key string
+	N   uint64
 }
 
 // Batch is written as a whole or not at all. Preconditions are judged at the

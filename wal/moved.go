@@ -48,9 +48,8 @@ func (l *FileLog) Moved() <-chan struct{} {
 		}
 		was := l.shared.durable()
 		s.done.Go(func() {
-			l.shared.add(wordWaiting, 1)
+			l.shared.raise(wordWaiting, was)
 			page.Await(wordDurable, was, sentryMost)
-			l.shared.add(wordWaiting, ^uint64(0))
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			close(s.moved)
@@ -78,12 +77,26 @@ func (l *FileLog) InPlace() error {
 	return nil
 }
 
-// wake tells all processes that durable has moved. One that was killed while it waited
-// is still counted; that costs a call.
+// wake tells all processes that durable has moved.
+//
+// Who is about to sleep has raised the word to where he saw durable, and does not fall
+// asleep if that is another one by then. So the word is taken back only where durable
+// has passed it: all who raised it as far, or found it as far, were woken or will not
+// sleep. One who saw durable where it is now may be about to: he is left to the next.
+// Who was killed in his sleep is forgotten with the others.
 func (l *FileLog) wake() {
-	if page, ok := l.shared.Shared.(vfs.Awaiter); ok && l.shared.Load(wordWaiting) != 0 {
-		page.Wake(wordDurable)
+	page, ok := l.shared.Shared.(vfs.Awaiter)
+	if !ok {
+		return
 	}
+	at := l.shared.Load(wordWaiting)
+	if at == 0 {
+		return
+	}
+	if at < l.shared.durable() {
+		l.shared.CompareAndSwap(wordWaiting, at, 0)
+	}
+	page.Wake(wordDurable)
 }
 
 // closeSentry wakes who sleeps and waits for him, before the page is unmapped.

@@ -52,6 +52,10 @@ type Options struct {
 	// preconditions; Current has an answer of its own for them. May be nil. It must
 	// say the same of an entry each time.
 	Also func(e *Entry) []string
+	// Counts says what an entry adds to running totals: to keys of which Current says
+	// how much all applied entries have added, from wherever it began to count. May be
+	// nil. It must say the same of an entry each time, once it has begun.
+	Counts func(e *Entry) []Amount
 	// Unchanged says that Current would certainly be p.LSN; false when it would
 	// have to look. nil: Current is asked always.
 	Unchanged func(p Precondition) bool

@@ -49,3 +49,35 @@ func TestMarksWhileOthersRecover(t *testing.T) {
 		t.Errorf("looked %d times only", looked)
 	}
 }
+
+// Who reads without being attached keeps nobody from recovering the log. So he reads
+// nothing that is not durable: a recovery may cut it, and others write there.
+func TestReadOnlyReadsWhatIsDurable(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	defer l.Close()
+	ro, _ := open(t, dir, func(o *Options) { o.ReadOnly = true })
+	defer ro.Close()
+	mustAppend(t, l, put("m1", "durable"))
+	r, err := l.request(put("m2", "written"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lead, err := l.q.add(r); err != nil || !lead {
+		t.Fatal(lead, err)
+	}
+	if _, err := l.write(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := ro.CatchUp(t.Context()); err != nil || ro.Applied() != l.Durable() || ro.Tail() == l.Durable() {
+		t.Fatal(err, ro.Applied(), ro.Tail())
+	}
+	if w := &ro.state.w; w.base+uint64(w.have) > l.Durable() {
+		t.Errorf("has read up to %d, durable is %d", w.base+uint64(w.have), l.Durable())
+	}
+	l.settle(t.Context(), r)
+	l.q.pass()
+	if err := ro.CatchUp(t.Context()); err != nil || ro.Applied() != l.Tail() {
+		t.Error(err, ro.Applied(), l.Tail())
+	}
+}

@@ -170,9 +170,14 @@ func (l *FileLog) takePage() error {
 	}
 	l.generation.Store(max(p.generation()+1, uint64(l.o.Clock().UnixMicro())))
 	p.Store(wordRecovered, 0)
+	sameBoot := p.ofBoot(l.host)
 	for w := range vfs.Words {
 		switch w {
 		case wordHolders + roleOpen, wordMagic, wordBoot0, wordBoot1, wordInode, wordDurable, wordFlushed, wordSpilled:
+		case wordTicks, wordTicksAt:
+			if !sameBoot {
+				p.Store(w, 0)
+			}
 		default:
 			p.Store(w, 0)
 		}

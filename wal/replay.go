@@ -45,7 +45,7 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 		if err := l.applyTo(end.LSN); err != nil {
 			return end, nil, err
 		}
-		s.own(l.alsoKeys)
+		s.own(l.beside)
 		if err := ctx.Err(); err != nil {
 			return end, nil, err
 		}
@@ -59,7 +59,7 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 		s.lastEntry = end.LSN - 1 // there may be one anywhere before
 	}
 	s.w = walker{geo: l.geo, open: l.segment, at: end, linked: true}
-	s.pending, s.deleted, s.also = map[string]LSN{}, map[string]bool{}, map[LSN][]string{}
+	s.forgetPending()
 	behind := wrong || end.LSN < attested
 	// Within one boot the page tells how far anybody has written. What was appended
 	// there behind a bad place would have moved the tail first.

@@ -27,9 +27,14 @@ const (
 
 	wordHolders = 16                  // one for each lock role
 	wordHeld    = wordHolders + roles // where the tail was when the oldest hold was taken, 0 when there is none
-	wordWaiting = wordHeld + 1        // how many sleep until durable moves; also those who were killed in their sleep
+	wordWaiting = wordHeld + 1        // where durable was when the newest of those fell asleep who wait until it moves, 0 when nobody does
 	wordLeader  = wordHeld + 2        // the process that watches the files for all, 0 when none does
-	wordPIDs    = 64                  // attached processes, up to maxPIDs
+	wordTicks   = wordHeld + 3        // see Anchor
+	wordTicksAt = wordHeld + 4
+	wordRest    = wordHeld + 5 // until when the flushers in the background rest
+	wordLet     = wordHeld + 6 // of append.lock and sync.lock: how often it was let go
+	wordWanted  = wordHeld + 8 // and how many sleep until it is, or were killed while they did
+	wordPIDs    = 64           // attached processes, up to maxPIDs
 	maxPIDs     = 192
 	wordBirths  = wordPIDs + maxPIDs // of each: which process it is that has this number
 )

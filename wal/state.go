@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,9 +27,10 @@ type state struct {
 	owned     int     // how many of them no longer lie in the walker's buffer
 	pending   map[string]LSN
 	deleted   map[string]bool
-	also      map[LSN][]string // further keys in pending, by entry
-	lastEntry LSN              // the newest entry read
-	lastTime  int64            // of the newest frame read, Unix microseconds
+	beside    map[LSN]beside    // what entries that are not applied stand for besides their keys
+	totals    map[string]uint64 // what they add
+	lastEntry LSN               // the newest entry read
+	lastTime  int64             // of the newest frame read, Unix microseconds
 }
 
 const kindUser = 16 // kinds below are the log's own
@@ -72,6 +72,9 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 	if err := l.applyTo(durable); err != nil {
 		return err // what could not be applied before comes first, and nothing piles up behind it
 	}
+	if !l.o.ReadOnly { // as long as one is attached what is written stays as it is
+		s.w.ahead = l.shared.tail() // one read for this and the next time
+	}
 	for s.w.at.LSN < limit {
 		// One buffer full at a time: the payloads lie in it.
 		for n := 0; s.w.at.LSN < limit && (n == 0 || s.w.buffered()); n++ {
@@ -86,7 +89,7 @@ func (l *FileLog) readTo(limit, durable LSN) error {
 			l.push(&h, payload)
 		}
 		err := l.applyTo(durable)
-		s.own(l.alsoKeys) // also when it failed: the buffer is used again
+		s.own(l.beside) // also when it failed: the buffer is used again
 		if err != nil {
 			return err
 		}
@@ -158,17 +161,11 @@ func (s *state) drop(n int) {
 		for _, e := range s.ahead[:n] {
 			if s.pending[e.Key] == e.LSN {
 				delete(s.pending, e.Key)
-				delete(s.deleted, e.Key)
-			}
-			if len(s.also) == 0 {
-				continue
-			}
-			for _, key := range s.also[e.LSN] {
-				if s.pending[key] == e.LSN {
-					delete(s.pending, key)
+				if len(s.deleted) > 0 {
+					delete(s.deleted, e.Key)
 				}
 			}
-			delete(s.also, e.LSN)
+			s.dropBeside(e.LSN)
 		}
 	}
 	rest := copy(s.ahead, s.ahead[n:])
@@ -180,46 +177,41 @@ func (s *state) drop(n int) {
 
 // own copies what is left in ahead out of the walker's buffer, which is about
 // to be used again, and makes it visible to preconditions.
-func (s *state) own(also func(*Entry) []string) {
+func (s *state) own(of func(*Entry) beside) {
+	size := 0
+	for _, e := range s.ahead[s.owned:] {
+		size += len(e.Key) + len(e.Value)
+	}
+	all := make([]byte, 0, size) // they are applied soon, and together
 	for i := s.owned; i < len(s.ahead); i++ {
 		e := &s.ahead[i]
-		e.Key, e.Value = strings.Clone(e.Key), append([]byte(nil), e.Value...)
-		s.await(e, also(e))
+		at, key := len(all), len(e.Key)
+		all = append(append(all, e.Key...), e.Value...)
+		own := all[at:len(all):len(all)]
+		e.Key, e.Value = unsafeString(own[:key]), own[key:]
+		s.await(e, of(e))
 	}
 	s.owned = len(s.ahead)
 }
 
 // await lays an entry over what is applied, for preconditions: over its key and
 // over those that it counts for as well.
-func (s *state) await(e *Entry, also []string) {
+func (s *state) await(e *Entry, b beside) {
 	if e.Kind < kindUser {
 		return
 	}
 	s.pending[e.Key] = e.LSN
 	if e.Delete {
 		s.deleted[e.Key] = true
-	} else {
+	} else if len(s.deleted) > 0 {
 		delete(s.deleted, e.Key)
 	}
-	for _, key := range also {
-		s.pending[key] = e.LSN
-	}
-	if len(also) > 0 {
-		s.also[e.LSN] = also
-	}
+	s.awaitBeside(e.LSN, b)
 }
 
-// alsoKeys asks Options.Also of an entry that a user wrote.
-func (l *FileLog) alsoKeys(e *Entry) []string {
-	if l.o.Also == nil || e.Kind < kindUser {
-		return nil
-	}
-	return l.o.Also(e)
-}
-
-// current is the version of a precondition's key by everything read; where that is
-// 0, gone is the deletion, for a precondition that asks. waits says that it is not
-// durable yet.
+// current is the version of a precondition's key by everything read, or its total;
+// where that is 0, gone is the deletion, for a precondition that asks. waits says that
+// it is not durable yet.
 func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) {
 	if at, ok := l.state.pending[p.Key]; ok {
 		if l.state.deleted[p.Key] {
@@ -235,7 +227,8 @@ func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) 
 	if at == 0 && p.Chained {
 		gone = l.o.Deletion(p.Key)
 	}
-	return at, gone, false, nil
+	more, waits := l.state.totals[p.Key]
+	return at + more, gone, waits, nil
 }
 
 // missing judges a place within the log where no frame is: this process was
@@ -299,7 +292,7 @@ func (l *FileLog) begin(ctx context.Context, spilled Mark, start Start) error {
 	s.from.Store(spilled.LSN)
 	s.appliedAt.Store(spilled.LSN)
 	s.ahead, s.marks, s.owned = nil, nil, 0
-	s.pending, s.deleted, s.also = map[string]LSN{}, map[string]bool{}, map[LSN][]string{}
+	s.forgetPending()
 	s.lastEntry = max(s.lastEntry, spilled.LSN-1) // there may be one anywhere before
 	l.free.start(spilled.LSN)
 	return nil

@@ -61,8 +61,12 @@ func (l *FileLog) syncTo(ctx context.Context, end LSN) error {
 }
 
 func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
-	if err := l.lock(ctx, roleSync, vfs.ModeExclusive); err != nil {
+	held, err := l.lockUnless(ctx, roleSync, vfs.ModeExclusive, func() bool { return l.shared.durable() >= end })
+	if err != nil {
 		return err
+	}
+	if !held {
+		return l.stillOurs()
 	}
 	defer l.unlock(roleSync)
 	if err := l.stillOurs(); err != nil || l.shared.durable() >= end {

@@ -173,6 +173,18 @@ func (l *FileLog) Remade() uint64 {
 // SayRemade says that it was; flush.lock is held, and the new one is in its place.
 func (l *FileLog) SayRemade() { l.shared.raise(wordRemade, l.shared.Load(wordRemade)+1) }
 
+// SetRest says until when nobody in any process need put files in place in the
+// background, in milliseconds of the machine's uptime; flush.lock is held.
+func (l *FileLog) SetRest(until int64) { l.shared.Store(wordRest, uint64(until)) }
+
+// Rest is what SetRest said last, 0 if nothing.
+func (l *FileLog) Rest() int64 {
+	if l.shared.Shared == nil {
+		return 0
+	}
+	return int64(l.shared.Load(wordRest))
+}
+
 // Trust says that they have been; flush.lock is held.
 func (l *FileLog) Trust() { l.shared.Store(wordDistrust, 0) }
 

@@ -19,6 +19,7 @@ type walker struct {
 	past   func(number uint64) (source, error) // instead of open, where segments may be copies
 	at     Mark                                // the next frame begins here and links to this sum
 	linked bool                                // at.Sum is known; without it the first frame is believed by its own checksum
+	ahead  LSN                                 // up to where bytes may be read before they are asked for, if that is beyond the limit
 
 	buf  []byte
 	base LSN // position of buf[0]
@@ -58,8 +59,8 @@ var errUnlinked = errors.New("it does not follow the frame before it")
 
 const walkChunk = 1 << 20
 
-// next returns the next frame. Nothing at or behind limit is read. The payload
-// is valid until the following call.
+// next returns the next frame, if it begins before limit. Nothing at or behind limit is
+// read, unless ahead allows it. The payload is valid until the following call.
 func (w *walker) next(limit LSN) (segment.Header, []byte, error) {
 	here := error(segment.ErrEnd)
 	if w.geo.Offset(w.at.LSN) != 0 {
@@ -135,7 +136,7 @@ func (w *walker) peek(n int, limit LSN) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := min(limit, w.geo.End(w.geo.Number(w.at.LSN))) - w.at.LSN
+	room := min(max(limit, w.ahead), w.geo.End(w.geo.Number(w.at.LSN))) - w.at.LSN
 	want := min(max(uint64(n), walkChunk), room)
 	if uint64(cap(w.buf)) < want {
 		w.buf = make([]byte, want)

@@ -211,3 +211,21 @@ func appendErr(list []error, err error) []error {
 	}
 	return list
 }
+
+// NewerError says of what that a newer version has written it. It matches ErrNewerFormat.
+type NewerError struct {
+	Path   string // of the file, "" where it is not known
+	Format uint64 // that it has
+	Reads  uint64 // the newest that this program reads
+}
+
+func (e *NewerError) Error() string {
+	where := ""
+	if e.Path != "" {
+		where = e.Path + ": "
+	}
+	return fmt.Sprintf("%sformat %d, this program reads up to %d: %v", where, e.Format, e.Reads, ErrNewerFormat)
+}
+
+// Unwrap makes the error match ErrNewerFormat.
+func (e *NewerError) Unwrap() error { return ErrNewerFormat }

@@ -90,7 +90,7 @@ func Parse(value []byte) (View, error) {
 		return View{}, fmt.Errorf("%w: %d bytes", errRecord, len(value))
 	}
 	if value[0] != version {
-		return View{}, fmt.Errorf("%w: record version %d", errs.ErrNewerFormat, value[0])
+		return View{}, &errs.NewerError{Path: "wal", Format: uint64(value[0]), Reads: version}
 	}
 	le := binary.LittleEndian
 	line, dims := uint64(le.Uint32(value[4:])), uint64(le.Uint32(value[16:]))

@@ -28,6 +28,9 @@ func FlagsOf(fsys FS, name string) Flags {
 
 // MountPoint is the topmost folder of the volume that a folder lies on.
 func MountPoint(fsys FS, name string) string {
+	if whole, err := filepath.Abs(name); err == nil {
+		name = whole // a relative one ends at the current folder
+	}
 	info, err := fsys.Stat(name)
 	for err == nil {
 		parent := filepath.Dir(name)

@@ -1,0 +1,38 @@
+package wal
+
+// Anchor ties the time of what expires to the machine's uptime, for all processes of
+// one boot: a wall clock that jumps moves nothing. The zero Anchor is none.
+type Anchor struct {
+	Offset int64 // milliseconds: the time less the uptime
+	At     int64 // the uptime at which it was cast, in milliseconds, more than 0
+}
+
+// Anchor is that of this boot, the zero one while there is none, or none that can be seen.
+func (l *FileLog) Anchor() Anchor {
+	if l.shared.Shared == nil || !l.shared.ofBoot(l.host) {
+		return Anchor{}
+	}
+	offset := l.shared.Load(wordTicks)
+	if offset == 0 {
+		return Anchor{}
+	}
+	return Anchor{Offset: int64(offset ^ anchorBit), At: int64(l.shared.Load(wordTicksAt))}
+}
+
+// anchorBit makes of every offset but one that no clock has a word that is not 0.
+const anchorBit = 1 << 63
+
+// CastAnchor replaces an anchor, and says whether it did: another process may have.
+func (l *FileLog) CastAnchor(was, is Anchor) bool {
+	if l.o.ReadOnly || l.shared.Shared == nil {
+		return false
+	}
+	old := uint64(0)
+	if was != (Anchor{}) {
+		old = uint64(was.Offset) ^ anchorBit
+	}
+	// Who sees the one sees the other. The moment only goes up: one who was stopped here
+	// and has been overtaken takes nothing from the newer one.
+	l.shared.raise(wordTicksAt, uint64(is.At))
+	return l.shared.CompareAndSwap(wordTicks, old, uint64(is.Offset)^anchorBit)
+}

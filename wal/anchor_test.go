@@ -1,0 +1,22 @@
+package wal
+
+import "testing"
+
+// One who was stopped while he cast an anchor and comes too late changes nothing of the
+// one that is there, nor does who casts the next take the moment of the one before.
+func TestAnchorOvertaken(t *testing.T) {
+	l, _ := open(t, t.TempDir())
+	defer l.Close()
+	first, second := Anchor{Offset: -7, At: 100}, Anchor{Offset: 20, At: 5000}
+	if l.Anchor() != (Anchor{}) || !l.CastAnchor(Anchor{}, first) || l.Anchor() != first {
+		t.Fatalf("%+v", l.Anchor())
+	}
+	if !l.CastAnchor(first, second) || l.Anchor() != second {
+		t.Fatalf("%+v", l.Anchor())
+	}
+	for _, was := range []Anchor{{}, first} {
+		if l.CastAnchor(was, Anchor{Offset: 30, At: 200}) || l.Anchor() != second {
+			t.Errorf("after one who saw %+v: %+v", was, l.Anchor())
+		}
+	}
+}

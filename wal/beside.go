@@ -1,0 +1,81 @@
+package wal
+
+// beside is what an entry stands for besides its own key, for preconditions that are
+// judged before it is applied: further keys of which it is the newest entry, and what
+// it adds to running totals.
+type beside struct {
+	keys []string
+	adds []Amount
+}
+
+func (b *beside) empty() bool { return len(b.keys) == 0 && len(b.adds) == 0 }
+
+// beside asks Options.Also and Counts of an entry that a user wrote.
+func (l *FileLog) beside(e *Entry) (b beside) {
+	if e.Kind < kindUser {
+		return b
+	}
+	if l.o.Also != nil {
+		b.keys = l.o.Also(e)
+	}
+	if l.o.Counts != nil {
+		b.adds = l.o.Counts(e)
+	}
+	return b
+}
+
+// stands notes it of an entry of the group.
+func (g *group) stands(at LSN, b beside) {
+	if b.empty() {
+		return
+	}
+	if g.beside == nil {
+		g.beside = map[LSN]beside{}
+	}
+	g.beside[at] = b
+	for _, key := range b.keys {
+		g.latest[key] = at
+	}
+	for _, a := range b.adds {
+		g.totals[a.Key] += a.N
+	}
+}
+
+// awaitBeside notes it of an entry that was read or written and is not applied.
+func (s *state) awaitBeside(at LSN, b beside) {
+	if b.empty() {
+		return
+	}
+	for _, key := range b.keys {
+		s.pending[key] = at
+	}
+	for _, a := range b.adds {
+		s.totals[a.Key] += a.N
+	}
+	s.beside[at] = b
+}
+
+// dropBeside forgets it: the entry is applied, and Current has the answer.
+func (s *state) dropBeside(at LSN) {
+	b, ok := s.beside[at]
+	if !ok {
+		return
+	}
+	for _, key := range b.keys {
+		if s.pending[key] == at {
+			delete(s.pending, key)
+		}
+	}
+	for _, a := range b.adds {
+		if s.totals[a.Key] -= a.N; s.totals[a.Key] == 0 {
+			delete(s.totals, a.Key)
+		}
+	}
+	delete(s.beside, at)
+}
+
+// forgetPending begins anew: nothing is read that is not applied.
+func (s *state) forgetPending() {
+	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
+	s.beside, s.totals = map[LSN]beside{}, map[string]uint64{}
+}

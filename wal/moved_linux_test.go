@@ -1,0 +1,75 @@
+package wal
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+// One who was killed while he waited costs one call, not one for each commit from then
+// on; who waits is woken by the next commit of whatever process.
+func TestWaiterKilled(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	open := func() *FileLog {
+		l, err := Open(ctx, (&model{}).options(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	one, two := open(), open()
+	put := func(l *FileLog) {
+		t.Helper()
+		if _, err := l.Append(ctx, &Batch{Entries: []Entry{{Key: "a", Kind: 16, Value: []byte("x")}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(one)
+	one.shared.raise(wordWaiting, one.Durable()) // and was killed
+	put(two)
+	if at := one.shared.Load(wordWaiting); at != 0 {
+		t.Errorf("somebody who is dead waits for %d, durable is %d", at, one.Durable())
+	}
+	// Many who wait, beside commits: nobody is left to the second after which he looks
+	// by himself.
+	stop := make(chan struct{})
+	var waiters, writers sync.WaitGroup
+	late := make(chan time.Duration, 1000)
+	for _, l := range []*FileLog{one, two} {
+		waiters.Go(func() {
+			for {
+				was := l.Durable()
+				moved := l.Moved()
+				if l.Durable() != was {
+					continue
+				}
+				began := time.Now()
+				select {
+				case <-moved:
+					if took := time.Since(began); took >= sentryMost {
+						late <- took
+					}
+				case <-stop:
+					return
+				}
+			}
+		})
+	}
+	for _, l := range []*FileLog{one, two} {
+		writers.Go(func() {
+			for range 300 {
+				put(l)
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	waiters.Wait()
+	close(late)
+	for took := range late {
+		t.Errorf("woken after %v", took)
+	}
+}
