@@ -61,6 +61,9 @@ func parse(data []byte, lim Limits) (*docfile.Object, error) {
 	}
 	older := false
 	for _, name := range olderNames() {
+		if name[0] == olderID && isMemory(o) {
+			continue
+		}
 		older = o.Rename(name[0], name[1]) || older
 	}
 	copies, err := takeCopies(o)

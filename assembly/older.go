@@ -19,6 +19,14 @@ func olderNames() [2][2]string {
 	return [2][2]string{{olderID, memberID}, {olderLastActivation, memberLastActivation}}
 }
 
+// isMemory says of a document without assembly_id that it is not an assembly by its
+// older name: a memory that somebody moved among the assemblies has an id as well,
+// and a content, which none of them has.
+func isMemory(o *docfile.Object) bool {
+	_, ok := o.Get("content")
+	return ok
+}
+
 // takeCopies makes memory_ids of a member memories that holds whole memories, or
 // ids, and takes it out: the copies in it are stale, and would be for ever. Where
 // both stand, what only memories has comes behind. A memories that is something

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"time"
@@ -29,6 +30,22 @@ func ParseLine(line []byte) (Entry, error) {
 		return Entry{}, fmt.Errorf("%w: members are missing", errLine)
 	}
 	return e, nil
+}
+
+// MayExpire says, without reading a line, that it may be that of a memory with a time
+// to live; false is certain. It looks for a letter that no other member's name has.
+func MayExpire(line []byte) bool {
+	const before, after = `"e`, `pires_at":`
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(line[i:], 'x')
+		if n < 0 {
+			return false
+		}
+		i += n
+		if bytes.HasSuffix(line[:i], []byte(before)) && bytes.HasPrefix(line[i+1:], []byte(after)) {
+			return true
+		}
+	}
 }
 
 // The members of a line.

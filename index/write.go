@@ -27,7 +27,7 @@ type Target struct {
 
 	// Vectors is the LSN of the vectors (package vector) that are complete as of
 	// LSN, when VectorsKnown: none of them changed since theirs. Else nobody knows,
-	// and whoever needs them compares. Dimension is theirs, 0 while there is none.
+	// and whoever needs them compares. Dimension is theirs, or was; 0 while there was none.
 	Vectors      uint64
 	Dimension    int
 	VectorsKnown bool

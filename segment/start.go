@@ -68,7 +68,7 @@ func ParseStart(b []byte) (Start, Header, error) {
 		return Start{}, Header{}, fmt.Errorf("%w: no segment start", ErrHeader)
 	}
 	if v := le.Uint32(p[8:]); v > Version {
-		return Start{}, Header{}, fmt.Errorf("%w: log format %d, this program reads up to %d: use a newer one", errs.ErrNewerFormat, v, Version)
+		return Start{}, Header{}, &errs.NewerError{Path: "wal/" + Name(s.Number), Format: uint64(v), Reads: Version}
 	}
 	if h.Previous != s.PrevSum {
 		return Start{}, Header{}, fmt.Errorf("%w: start does not agree with its header", ErrHeader)

@@ -1,6 +1,7 @@
 package vector
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -21,10 +22,15 @@ type Index struct {
 
 type idRow struct{ id, row int64 }
 
+// maxRows is how many vectors a file may have that is taken over: its ids, twice, and
+// where they are take 24 bytes each in memory.
+const maxRows = 1 << 28
+
 // ReadIndex reads head and ids of an IndexFlatIP or IndexFlatL2 inside an
 // IndexIDMap or IndexIDMap2 of size bytes. A list of ids of another length, and
 // an id that stands twice, which FAISS accepts, are *errs.CorruptionError like
-// all else that is wrong; it names the byte.
+// all else that is wrong; it names the byte. More than 2²⁸ vectors are errs.ErrTooLarge.
+// Memory is taken for the ids, 24 bytes each, as they are read.
 func ReadIndex(name string, r io.ReaderAt, size int64) (*Index, error) {
 	head := make([]byte, min(headSize, size))
 	if err := readFull(r, head, 0); err != nil {
@@ -35,35 +41,67 @@ func ReadIndex(name string, r io.ReaderAt, size int64) (*Index, error) {
 		return nil, err
 	}
 	x := &Index{name: name, r: r, shape: s}
-	b := make([]byte, idsHead+8*s.rows) // the size was compared with the file's
-	if err := readFull(r, b, s.idsAt()); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, err)
+	if err := x.readIDs(); err != nil {
+		return nil, err
 	}
-	le := binary.LittleEndian
-	if n := le.Uint64(b); n != uint64(s.rows) {
-		return nil, x.damaged(s.idsAt(), fmt.Errorf("%d ids for %d vectors", n, s.rows))
-	}
-	x.ids = make([]int64, s.rows)
 	x.byID = make([]idRow, s.rows)
-	for i := range x.ids {
-		x.ids[i] = int64(le.Uint64(b[idsHead+8*i:]))
-		x.byID[i] = idRow{x.ids[i], int64(i)}
+	for i, id := range x.ids {
+		x.byID[i] = idRow{id, int64(i)}
 	}
-	slices.SortFunc(x.byID, func(a, b idRow) int {
-		switch {
-		case a.id < b.id:
-			return -1
-		case a.id > b.id:
-			return 1
-		}
-		return int(a.row - b.row)
-	})
-	for i := 1; i < len(x.byID); i++ {
-		if x.byID[i].id == x.byID[i-1].id {
-			return nil, x.damaged(s.idsAt()+idsHead+8*x.byID[i].row, fmt.Errorf("%w: %d, of rows %d and %d", errTwice, x.byID[i].id, x.byID[i-1].row, x.byID[i].row))
-		}
+	if err := x.twice(x.byID); err != nil {
+		return nil, err
 	}
 	return x, nil
+}
+
+// idsPiece is how many ids are read at once.
+const idsPiece = 8 << 10
+
+// readIDs reads the ids in pieces. A file may be as long as its head says and have
+// nothing in it (a hole reads as zeros): an id that stands twice in a piece ends it, so
+// that only what is there makes the list grow.
+func (x *Index) readIDs() error {
+	le := binary.LittleEndian
+	var head [idsHead]byte
+	if err := readFull(x.r, head[:], x.idsAt()); err != nil {
+		return fmt.Errorf("reading %s: %w", x.name, err)
+	}
+	if n := le.Uint64(head[:]); n != uint64(x.rows) {
+		return x.damaged(x.idsAt(), fmt.Errorf("%d ids for %d vectors", n, x.rows))
+	}
+	if x.rows > maxRows {
+		return fmt.Errorf("%s: %w", x.name, &errs.FieldError{Field: "vectors", Value: fmt.Sprint(x.rows), Limit: fmt.Sprint(maxRows), Err: errs.ErrTooLarge})
+	}
+	b := make([]byte, 8*min(x.rows, idsPiece))
+	piece := make([]idRow, 0, len(b)/8)
+	for int64(len(x.ids)) < x.rows {
+		from := int64(len(x.ids))
+		b = b[:8*min(x.rows-from, idsPiece)]
+		if err := readFull(x.r, b, x.idsAt()+idsHead+8*from); err != nil {
+			return fmt.Errorf("reading %s: %w", x.name, err)
+		}
+		piece = piece[:0]
+		for i := range len(b) / 8 {
+			id := int64(le.Uint64(b[8*i:]))
+			x.ids = append(x.ids, id)
+			piece = append(piece, idRow{id, from + int64(i)})
+		}
+		if err := x.twice(piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// twice sorts ids, and refuses one that stands twice.
+func (x *Index) twice(list []idRow) error {
+	slices.SortFunc(list, func(a, b idRow) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.row, b.row)) })
+	for i := 1; i < len(list); i++ {
+		if list[i].id == list[i-1].id {
+			return x.damaged(x.idsAt()+idsHead+8*list[i].row, fmt.Errorf("%w: %d, of rows %d and %d", errTwice, list[i].id, list[i-1].row, list[i].row))
+		}
+	}
+	return nil
 }
 
 func readFull(r io.ReaderAt, b []byte, off int64) error {

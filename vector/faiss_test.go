@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -246,6 +247,43 @@ func TestFilesThatFAISSAccepts(t *testing.T) {
 	b := good()
 	if _, err := ReadIndex("x.faiss", bytes.NewReader(b), int64(len(b))); err != nil {
 		t.Error(err)
+	}
+}
+
+// A file that is as long as its head says and has nothing in it takes no memory for that;
+// one with more vectors than the limit is refused before any of it is read.
+func TestReadIndexLies(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows int64
+		is   error
+	}{"a hole": {100_000_000, errs.ErrCorrupt}, "too many": {maxRows + 1, errs.ErrTooLarge}} {
+		s := shape{metric: IP, dim: 1, rows: c.rows}
+		path := filepath.Join(t.TempDir(), "hole.faiss")
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		_, err = f.Write(s.header())
+		if err == nil {
+			_, err = f.WriteAt(binary.LittleEndian.AppendUint64(nil, uint64(c.rows)), s.idsAt())
+		}
+		if err == nil {
+			err = f.Truncate(s.size())
+		}
+		if err != nil {
+			t.Skipf("a sparse file of %d bytes cannot be made here; run it where the file system has them: %v", s.size(), err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = ReadIndex("hole.faiss", f, s.size())
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, c.is) || !strings.Contains(err.Error(), "hole.faiss") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+			t.Errorf("%s: %d bytes of memory were taken", name, n)
+		}
 	}
 }
 

@@ -1,8 +1,6 @@
 package vector
 
 import (
-	"errors"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/varve-db/varve/internal/vfs"
@@ -16,16 +14,21 @@ func Files() []string {
 	return []string{d.mapping, d.faiss, d.next, b.mapping, b.faiss, b.next}
 }
 
-// Remove takes the files away, where nothing is left that has a vector.
+// Remove takes the files away, where nothing is left that has a vector. The mappings go
+// first, durably: one without its vectors would be damage, vectors without one are nobody's.
 func Remove(fsys vfs.FS, dir string) error {
-	for _, name := range Files() {
-		if err := fsys.Remove(filepath.Join(dir, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, step := range [][]string{
+		{levelNames[delta].mapping, levelNames[base].mapping},
+		{levelNames[delta].faiss, levelNames[delta].next, levelNames[base].faiss, levelNames[base].next},
+	} {
+		for _, name := range step {
+			if err := fsys.Remove(filepath.Join(dir, filepath.FromSlash(name))); err != nil && !missing(err) {
+				return err
+			}
+		}
+		if err := fsys.SyncDir(filepath.Join(dir, Folder)); err != nil && !missing(err) {
 			return err
 		}
 	}
-	err := fsys.SyncDir(filepath.Join(dir, Folder))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return nil
 }

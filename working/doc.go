@@ -73,11 +73,15 @@
 // # Time
 //
 // Lifetimes go by the home's clock: a monotonic one in the process, the server's
-// in Redis, in a store the wall clock's time when a process opened it and from then
-// on a monotonic one. A wall clock of this process that jumps, either way, expires
-// nothing and keeps nothing. A process that opens the store after a jump goes by
-// the time as it is then, but never by an earlier one than the scope's newest
-// change. Entries and checkpoints are ordered by sequence, not by time.
+// in Redis. In a store it is the machine's uptime, which all processes share, tied to
+// the wall clock as it was when the first of them needed it in this boot. So a wall
+// clock that jumps, either way, expires nothing and keeps nothing, whoever opens the
+// store then. A machine that starts with a wrong time is the exception: in the first
+// hour, what its clock makes look old is gone for every read, but comes back when
+// the clock is put back; only what is over after that hour is freed (but a write that
+// meets a limit takes what room it sees). Nothing goes by
+// an earlier time than the scope's newest change. Entries and checkpoints are
+// ordered by sequence, not by time.
 //
 // What expired is gone for every read from that moment on. Its room is taken back
 // by later writes, a few at a time, and at once when a limit is reached.
@@ -206,5 +210,8 @@
 // scope after scope, each at its own moment. Drop forgets everything of a scope,
 // and what a second process does to it at that moment may make it anew.
 // Checkpoints of a store lie in the scope's file, which is written as a whole; beyond
-// 128 MiB of it what would make it larger is refused (ErrTooLarge).
+// 128 MiB of it what would make it larger is refused (ErrTooLarge). While the store is
+// open, a file of more than 1 MiB may lag behind the log for as many seconds as it has
+// MiB, lest a small change each second writes all of it each second; Flush and Close
+// bring it up.
 package working

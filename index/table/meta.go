@@ -3,7 +3,6 @@ package table
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -90,7 +89,7 @@ func parseMeta(line []byte, sch *Schema) (m Meta, sections []span, blocks []byte
 	p := metaParser{rest: line}
 	p.expect(`,"metadata": {"version":"`)
 	if v := p.number(); p.err == nil && v != formatVersion {
-		return m, nil, nil, fmt.Errorf("%w: format %d, this is format %d", errs.ErrNewerFormat, v, formatVersion)
+		return m, nil, nil, &errs.NewerError{Format: uint64(v), Reads: formatVersion}
 	}
 	p.expect(`","last_updated":"`)
 	m.Updated = p.time()

@@ -90,8 +90,10 @@ func (t *Table) readEnd() error {
 	}
 	var err error
 	if t.meta, t.sections, t.blocks, err = parseMeta(line, t.sch); err != nil {
-		if errors.Is(err, errs.ErrNewerFormat) {
-			return fmt.Errorf("%s: %w", t.name, err)
+		var newer *errs.NewerError
+		if errors.As(err, &newer) {
+			newer.Path = t.name
+			return newer
 		}
 		return t.damaged(int64(t.body), err)
 	}

@@ -109,8 +109,9 @@ func (e *emptying) folder(dir string, depth int) {
 		// Links and special files are not ours, hold nothing, and stay.
 	}
 	// A name that comes back after a loss of power may be the one that an exchange
-	// gave up, and what it names then was never overwritten under it.
-	if e.wipe && len(names) > 0 {
+	// gave up, and what it names then was never overwritten under it. A folder that is
+	// empty already may have lost its names only in memory, and may fail to go itself.
+	if e.wipe {
 		e.fail("sync", dir, e.f.o.FS.SyncDir(dir))
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/varve-db/varve/internal/errs"
 )
@@ -225,6 +227,49 @@ func TestAppendFloat(t *testing.T) {
 	for _, f := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		if _, err := AppendFloat(nil, f, 64); !errors.Is(err, errs.ErrInvalid) {
 			t.Errorf("%v: %v", f, err)
+		}
+	}
+}
+
+// What is written eight bytes at a time is what is written byte by byte, wherever
+// in a string something has to be escaped.
+func TestAppendStringAnywhere(t *testing.T) {
+	naive := func(s string) string {
+		out := []byte{'"'}
+		for _, r := range s {
+			switch {
+			case r == '"' || r == '\\':
+				out = append(out, '\\', byte(r))
+			case r < ' ' && strings.ContainsRune("\b\f\n\r\t", r):
+				out = append(out, '\\', "btn_fr"[r-'\b'])
+			case r < ' ':
+				out = fmt.Appendf(out, "\\u%04x", r)
+			default:
+				out = utf8.AppendRune(out, r)
+			}
+		}
+		return string(append(out, '"'))
+	}
+	var strange []string
+	for c := range rune(0x100) {
+		strange = append(strange, string(c))
+	}
+	for _, c := range append(strange, "…", "\U0001f600") {
+		for n := range 40 {
+			s := strings.Repeat("a", n) + c + strings.Repeat("~", 40-n) + c
+			if got, err := AppendString([]byte("x"), s); err != nil || string(got) != "x"+naive(s) {
+				t.Fatalf("%q: %s, %v", s, got, err)
+			}
+			if got := string(AppendEscaped([]byte("x"), s)); `"`+got[1:]+`"` != naive(s) {
+				t.Fatalf("%q: %s", s, got)
+			}
+			broken := s[:n] + "\xff" + s[n:]
+			if utf8.ValidString(broken) {
+				continue
+			}
+			if _, err := AppendString(nil, broken); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("at byte %d", n)) {
+				t.Fatalf("%q: %v", broken, err)
+			}
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
@@ -31,6 +32,59 @@ const (
 type Quarantine struct {
 	l     Layout
 	clock func() time.Time
+
+	// During a round, in which nobody else adds to it: what lies there, by the hash
+	// with which the names begin. nil: not listed yet.
+	mu      sync.Mutex
+	listing bool
+	listed  map[string][]string
+}
+
+// list begins to remember what lies in the folder, and forgets what it knew.
+func (q *Quarantine) list(on bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.listing, q.listed = on, nil
+}
+
+// like are the names of what was set aside with this hash, sorted.
+func (q *Quarantine) like(prefix string) ([]string, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.listed == nil {
+		names, err := q.l.FS.ReadDir(q.l.path(quarantineFolder))
+		if err != nil {
+			return nil, failure("list", quarantineFolder, err)
+		}
+		slices.Sort(names)
+		listed := map[string][]string{}
+		for _, name := range names {
+			if !strings.HasSuffix(name, noteSuffix) && !strings.HasSuffix(name, partSuffix) {
+				hash, _, _ := strings.Cut(name, "-")
+				listed[hash] = append(listed[hash], name)
+			}
+		}
+		if !q.listing {
+			return listed[prefix], nil
+		}
+		q.listed = listed
+	}
+	return slices.Clone(q.listed[prefix]), nil
+}
+
+// added notes a name that was given in a round.
+func (q *Quarantine) added(target string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.listed == nil {
+		return
+	}
+	name := filepath.Base(target)
+	hash, _, _ := strings.Cut(name, "-")
+	names := q.listed[hash]
+	if at, found := slices.BinarySearch(names, name); !found {
+		q.listed[hash] = slices.Insert(names, at, name)
+	}
 }
 
 // NewQuarantine touches nothing; the folder is made when it is first needed.
@@ -128,6 +182,7 @@ func (q *Quarantine) take(f vfs.File, name string, n Note, granted bool) (kept, 
 	if err := q.l.FS.RenameNew(name, k.target); err != nil {
 		return k, failure("set aside", q.l.rel(name), err)
 	}
+	q.added(k.target)
 	return k, q.sync()
 }
 
@@ -182,6 +237,7 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 			return k, failure("look at", k.where, err)
 		}
 		k.state = keptLinked
+		q.added(k.target)
 		return k, q.sync()
 	}
 	return kept{}, q.tooMany(n.From)
@@ -193,16 +249,11 @@ func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	if sum == nil {
 		return k, nil
 	}
-	names, err := q.l.FS.ReadDir(q.l.path(quarantineFolder))
+	names, err := q.like(hex.EncodeToString(sum)[:16])
 	if err != nil {
-		return k, failure("list", quarantineFolder, err)
+		return k, err
 	}
-	slices.Sort(names)
-	prefix := hex.EncodeToString(sum)[:16] + "-"
 	for _, name := range names {
-		if !strings.HasPrefix(name, prefix) || strings.HasSuffix(name, noteSuffix) || strings.HasSuffix(name, partSuffix) {
-			continue
-		}
 		target := q.l.path(quarantineFolder, name)
 		st, err := q.l.FS.Stat(target)
 		if err != nil {
@@ -297,6 +348,11 @@ func (q *Quarantine) note(target string, n Note) error {
 		return failure("write", q.l.rel(name), err)
 	}
 	return nil
+}
+
+// NoteAside writes the note of what was renamed to a place in quarantine.
+func (f *Flusher) NoteAside(where string, n Note) error {
+	return f.quarantine.note(f.quarantine.l.path(filepath.ToSlash(where)), n)
 }
 
 func (q *Quarantine) sync() error {
