@@ -120,9 +120,13 @@ func (st *Store) prepareAlong(ctx context.Context, w *work, ops []op) error {
 	return nil
 }
 
-// goesAlong adds to a batch what changes along with the one memory that it writes
-// or deletes; flush.lock is held.
-func (st *Store) goesAlong(ctx context.Context, id string, c memoryChange, b *wal.Batch) error {
+// goAlong adds to a batch what changes along with the memories that it writes or
+// deletes; flush.lock is held.
+func (st *Store) goAlong(ctx context.Context, memories map[string]memoryChange, b *wal.Batch) error {
+	b.Frees = true
+	for _, c := range memories {
+		b.Frees = b.Frees && c.deleted
+	}
 	hint := st.state.MembersHint()
 	if !st.state.Grouped() {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: allMembers, Hint: hint})
@@ -130,16 +134,17 @@ func (st *Store) goesAlong(ctx context.Context, id string, c memoryChange, b *wa
 	}
 	j := st.joint(ctx)
 	j.load, j.held = st.settled, true
-	j.memories[id] = c
-	if err := j.changes(id, c); err != nil {
-		return err
+	j.memories = memories
+	for _, id := range slices.Sorted(maps.Keys(memories)) {
+		if err := j.changes(id, memories[id]); err != nil {
+			return err
+		}
 	}
 	if err := j.others(); err != nil {
 		return err
 	}
 	b.Preconditions = append(append(b.Preconditions, j.out.preconditions...), j.modelled())
 	b.Entries = append(b.Entries, j.out.entries...)
-	b.Frees = c.deleted
 	return nil
 }
 

@@ -50,7 +50,7 @@ func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error)
 	if q.Like != "" {
 		v.Accept = func(id string) (bool, error) { return id != q.Like, nil }
 	}
-	found, err := st.searchVectors(ctx, v)
+	found, err := st.searchVectors(ctx, v, q.Model)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,8 @@ func (st *Store) PutAsync(m Memory, conds ...Cond) *Pending {
 		if before != nil {
 			<-before
 		}
-		p.memory, p.err = st.put(context.Background(), m, conds)
+		p.memory, p.err = st.put(st.lasting.ctx, m, conds)
+		st.lasting.ended("PutAsync", p.err)
 		close(p.done)
 		st.async.leave(id, p.done)
 	}()

@@ -1,9 +1,12 @@
 package varve
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
@@ -61,21 +65,69 @@ func TestBackgroundRounds(t *testing.T) {
 		t.Errorf("a flush takes %d up to %d, %v", len(list), to.LSN, err)
 	}
 	st.flusher.quiet.Store(false)
-	if took, more := st.flushBackground(t.Context()); took == 0 || !more {
-		t.Errorf("a round took %v, more: %v", took, more)
+	if rest, did := st.flushBackground(t.Context()); !did || rest != 0 {
+		t.Errorf("after a round that left more, while nobody writes: rests %v, %v", rest, did)
 	}
 	if err := st.log.LockFlush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if took, more := st.flushBackground(t.Context()); took == 0 || more {
-		t.Errorf("asks to be called again at once while somebody else is at it: %v, %v", took, more)
+	if rest, did := st.flushBackground(t.Context()); !did || rest == 0 {
+		t.Errorf("asks to be called again at once while somebody else is at it: %v, %v", rest, did)
 	}
 	st.log.UnlockFlush()
 	if err := st.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if took, more := st.flushBackground(t.Context()); took != 0 || more {
-		t.Errorf("nothing to do took %v, %v", took, more)
+	if rest, did := st.flushBackground(t.Context()); did {
+		t.Errorf("did what there is not to do, and rests %v", rest)
+	}
+}
+
+// While somebody writes, the rest after a round is that of all processes: each with
+// one of its own would leave the writers no disk.
+func TestRestForAll(t *testing.T) {
+	t.Parallel()
+	dir, up := t.TempDir(), time.Hour
+	var during atomic.Pointer[func()]
+	options := func() *Options {
+		return &Options{NoBackground: true, Listener: func(e Event) {
+			if f := during.Load(); f != nil && e.Kind == EventFlush {
+				(*f)()
+			}
+		}, System: &vfs.System{Uptime: func() time.Duration { return up }}}
+	}
+	one, two := openTest(t, dir, options()), openTest(t, dir, options())
+	put := func(st *Store, id string) {
+		if _, err := st.Put(t.Context(), Memory{ID: id, Content: "x"}); err != nil {
+			t.Error(err)
+		}
+	}
+	put(one, "a")
+	if one.resting() != 0 || two.resting() != 0 {
+		t.Fatal("they rest before anything was done", one.resting(), two.resting())
+	}
+	written := func() { put(two, "b") } // the store that writes is not the one that flushes
+	during.Store(&written)
+	rest, did := one.flushBackground(t.Context())
+	during.Store(nil)
+	if !did || rest < restFactor*time.Millisecond || rest > flushEvery {
+		t.Fatalf("a round while somebody writes: rests %v, %v", rest, did)
+	}
+	for _, st := range []*Store{one, two} {
+		if got := st.resting(); got < rest-time.Millisecond || got > rest {
+			t.Errorf("rests %v, was told %v", got, rest)
+		}
+	}
+	up += rest
+	if one.resting() != 0 || two.resting() != 0 {
+		t.Error("the rest has no end", one.resting(), two.resting())
+	}
+	two.log.SetRest((up + 2*flushEvery).Milliseconds())
+	if got := one.resting(); got != 0 {
+		t.Errorf("believes in a rest of %v", got)
+	}
+	if rest, did := two.flushBackground(t.Context()); !did || two.log.Flushed() != two.log.Durable() {
+		t.Errorf("the other has not done what is left: %v, %v", rest, did)
 	}
 }
 
@@ -176,13 +228,54 @@ func TestFailedBarrierAmongRounds(t *testing.T) {
 		t.Fatalf("%d barriers, flushed %d, was %d", barriers, st.log.Flushed(), flushed)
 	}
 	clear(synced)
-	if took, more := st.flushBackground(t.Context()); took == 0 || more {
-		t.Errorf("the repetition took %v, left more: %v", took, more)
+	if rest, did := st.flushBackground(t.Context()); !did || rest == 0 {
+		t.Errorf("the repetition, after which nothing is left: rests %v, %v", rest, did)
 	}
 	if len(synced) < n {
 		t.Errorf("%d of %d files were synced each", len(synced), n)
 	}
 	if m, err := st.Get(t.Context(), "m01199"); err != nil || m.Content != "two" {
 		t.Errorf("%q, %v", m.Content, err)
+	}
+}
+
+// A flush that is given up, as one in the background is when the store is closed, is no
+// failure that somebody would have to hear of; the next one does it.
+func TestFlushGivenUp(t *testing.T) {
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	var begun atomic.Bool
+	dir := t.TempDir()
+	placed := filepath.Join(dir, "tmp") + string(filepath.Separator) // from where files are put in place
+	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+		if begun.Load() && strings.HasPrefix(op.Path, placed) {
+			giveUp()
+		}
+		return nil
+	})
+	var log bytes.Buffer
+	var events []Event
+	st := openTest(t, dir, &Options{
+		NoBackground: true, System: &vfs.System{FS: fsys}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), Listener: func(e Event) { events = append(events, e) },
+	})
+	for i := range 20 {
+		if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint("m", i), Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun.Store(true)
+	if err := st.Flush(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it was not given up: %v", err)
+	}
+	for _, e := range events {
+		if e.Kind == EventFlushError {
+			t.Errorf("%+v", e)
+		}
+	}
+	if h := st.Health(t.Context()); !h.OK || log.Len() > 0 {
+		t.Errorf("%v: %s", h.Problems, log.String())
+	}
+	if err := st.Flush(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

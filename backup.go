@@ -35,9 +35,13 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
 	}
-	if source.Config, err = vfs.ReadFile(st.fs, filepath.Join(st.dir, configName), configLimit); err != nil {
-		st.o.Logger.Warn("config.json is not in the backup", "err", err)
-		source.Config = nil
+	source.Config = func() []byte {
+		b, err := vfs.ReadFile(st.fs, filepath.Join(st.dir, configName), configLimit)
+		if err != nil {
+			st.o.Logger.Warn("config.json is not in the backup", "err", err)
+			return nil
+		}
+		return b
 	}
 	return repair.Backup(ctx, source, dir, o)
 }
@@ -103,7 +107,11 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		defer living.Close()
 		s.Living, s.To = living.past()
 	}
-	s.Open = func(ctx context.Context, dir string) error { return openRestored(ctx, dir, &opt) }
+	s.Open = func(ctx context.Context, dir string, as *repair.Restored) error {
+		opt := opt
+		opt.restored = as
+		return openRestored(ctx, dir, &opt)
+	}
 	return repair.RestoreBackup(ctx, s)
 }
 
@@ -115,6 +123,9 @@ func openRestored(ctx context.Context, dir string, o *Options) error {
 	st, err := Open(ctx, dir, o)
 	if err != nil {
 		return err
+	}
+	if err := st.restoreModel(ctx, o.restored); err != nil {
+		return errors.Join(err, st.Close())
 	}
 	if err := st.healVectors(ctx); err != nil { // no backup has them
 		return errors.Join(err, st.Close())

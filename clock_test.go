@@ -17,3 +17,6 @@ func clockAt(t time.Time) *clock {
 func (c *clock) now() time.Time { return time.Unix(0, c.at.Load()).UTC() }
 
 func (c *clock) add(d time.Duration) { c.at.Add(int64(d)) }
+
+// tick is now for who wants every look to be a microsecond later.
+func (c *clock) tick() time.Time { return time.Unix(0, c.at.Add(int64(time.Microsecond))).UTC() }

@@ -54,40 +54,20 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 		}
 		puts = puts || !ops[i].deletes()
 	}
-	turn := func() {}
-	defer func() { turn() }()
-	for turned := false; ; {
+	for {
 		if puts { // a deletion makes room
 			if err := st.pressure(ctx); err != nil {
 				return err
 			}
-			if !turned && st.limited.Load() != nil && st.short.Load() {
-				done, err := st.takeTurn(ctx)
-				if err != nil {
-					return err
-				}
-				turn, turned = done, true
-			}
 		}
 		w := st.work()
-		all, err := st.prepare(ctx, w, ops, seen, listed)
-		if err != nil {
-			st.evictions.release(w.taken, false)
-			if errors.Is(err, errBusy) {
-				if err := st.sleep(ctx, time.Millisecond); err != nil {
-					return err
-				}
-				continue
+		all, err := st.attempt(ctx, w, ops, seen, listed, puts)
+		if errors.Is(err, errBusy) {
+			if err := st.sleep(ctx, time.Millisecond); err != nil {
+				return err
 			}
-			return err
+			continue
 		}
-		b := &w.batch
-		if len(b.Entries) == 0 && len(b.Preconditions) == 0 {
-			return nil
-		}
-		b.Frees = !puts
-		_, err = st.log.Append(ctx, b)
-		st.evictions.release(w.taken, err == nil)
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
 			if st.tx(conflict, seen, listed) {
@@ -97,13 +77,35 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 			continue
 		}
 		if err != nil {
-			return w.along.explain(err)
+			return err
+		}
+		if all == nil {
+			return nil
 		}
 		st.wrote(all, w)
 		st.again(w)
 		st.beatInline()
+		st.roundInline(ctx)
 		return nil
 	}
+}
+
+// attempt prepares the operations and appends them, once. What it returns are they with
+// the deletions that the store's limits have added; nil when there was nothing to do.
+func (st *Store) attempt(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN, puts bool) ([]op, error) {
+	all, err := st.prepare(ctx, w, ops, seen, listed)
+	if err != nil {
+		st.evictions.release(w.taken, false)
+		return nil, err
+	}
+	b := &w.batch
+	if len(b.Entries) == 0 && len(b.Preconditions) == 0 {
+		return nil, nil
+	}
+	b.Frees = !puts
+	_, err = st.log.Append(ctx, b)
+	st.evictions.release(w.taken, err == nil)
+	return all, w.along.explain(err)
 }
 
 // tx says whether a conflict is about something that a transaction has read.
@@ -170,8 +172,12 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 	for i := range ops {
 		ops[i].written = false
 		if j, ok := last[name{ops[i].kind, ops[i].id}]; ok && j != i {
-			if ops[j].conds.any() {
-				return nil, &BatchError{Index: j, Key: ops[j].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", ErrInvalid)}
+			late, of := j, &ops[j].conds
+			if of.inherited {
+				late, of = i, &ops[i].conds
+			}
+			if of.any() {
+				return nil, &BatchError{Index: late, Key: ops[late].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", ErrInvalid)}
 			}
 			ops[j].conds.inherit(&ops[i].conds)
 			continue
@@ -179,15 +185,15 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 		prepared[i].wanted = true
 	}
 	model := st.vectorsBy()
-	undecided, err := st.fitVectors(ctx, ops, &model)
+	decided, err := st.fitVectors(ctx, ops, &model)
 	if err != nil {
 		return nil, err
 	}
 	if hasVectors(ops) {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: state.ModelKey, LSN: model.LSN})
 	}
-	if undecided != 0 {
-		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: undecided})
+	if decided != (wal.Precondition{}) {
+		b.Preconditions = append(b.Preconditions, decided)
 	}
 	st.prepareAll(ctx, w, ops)
 	if ops, err = st.keepLimits(ctx, w, ops, seen); err != nil {
@@ -269,6 +275,9 @@ func key(id string) string { return string(rune(record.Memory)) + id }
 // written shall keep members of it. What cannot be read must not stand in the way
 // of what can be written.
 func (st *Store) before(ctx context.Context, o *op) (version, error) {
+	if o.memory != nil && !o.conds.any() && st.unheard(o.kind, o.id) {
+		return version{}, ErrNotFound
+	}
 	if o.memory != nil && !o.memory.Decoded() {
 		v, err := st.load(ctx, o.kind, o.id)
 		if err == nil || errors.Is(err, ErrNotFound) && st.log.Damage() == nil {
@@ -276,6 +285,21 @@ func (st *Store) before(ctx context.Context, o *op) (version, error) {
 		}
 	}
 	return st.find(ctx, o.kind, o.id, false)
+}
+
+// unheard says that this process knows nothing of a document, without asking what
+// others have made durable since it last did. For who demands nothing that is
+// enough: the log judges by everything whether there is none, and who is refused has
+// heard of it by then. It is not enough under a limit, which refuses what is new before
+// the log is asked. Measured, 4 processes of 16 goroutines that put: to catch up for
+// each put took the log's mutex from the one who was writing it.
+func (st *Store) unheard(k *kind, id string) bool {
+	if st.log.Damage() != nil || st.limited.Load() != nil {
+		return false
+	}
+	st.remapDue()
+	_, err := st.state.Find(k.letter, id)
+	return errors.Is(err, ErrNotFound)
 }
 
 func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *arena) error {

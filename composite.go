@@ -60,12 +60,12 @@ func (j *joint) compose(a, was *Assembly) error {
 // dimension is the store's: members of another do not count. Who has flush.lock
 // must not wait for those who look for it, and may wait for that lock.
 func (j *joint) dimension() (int, error) {
-	if j.model.Switching() {
-		return j.model.Dimension, nil
-	}
-	if !j.held {
+	if !j.held && !j.model.Switching() {
 		dim, _, err := j.st.dimension(j.ctx)
 		return dim, err
+	}
+	if dim := j.st.decidedDimension(&j.model); dim != 0 {
+		return dim, nil
 	}
 	return int(j.st.vectors.known.Load()), nil
 }
@@ -78,17 +78,17 @@ func (j *joint) fits(a, given, was *Assembly) error {
 	if j.held || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) || was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
 		return nil
 	}
-	dim, undecided, err := j.st.dimension(j.ctx)
+	dim, decided, err := j.st.dimension(j.ctx)
 	if err != nil {
 		return err
 	}
 	if dim == 0 {
 		dim = j.given()
 	}
-	switch {
-	case dim == 0 && undecided != 0:
-		j.out.preconditions = append(j.out.preconditions, wal.Precondition{LSN: undecided})
-	case dim != 0 && n != dim:
+	if decided != (wal.Precondition{}) {
+		j.out.preconditions = append(j.out.preconditions, decided)
+	}
+	if dim != 0 && n != dim {
 		return &FieldError{Field: "composite_embedding", Value: fmt.Sprintf("of %d dimensions", n), Limit: fmt.Sprintf("%d dimensions, as the store's vectors", dim), Err: ErrDimension}
 	}
 	return nil

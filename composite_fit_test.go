@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -88,4 +91,51 @@ func TestDimensionBesideWhoLooks(t *testing.T) {
 	if d, err := j.dimension(); d != 2 || err != nil {
 		t.Errorf("%d dimensions, %v", d, err)
 	}
+}
+
+// Who takes an edit over while it has flush.lock knows the dimension since a change of
+// the model too.
+func TestCompositeOfEditAfterSwitch(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	e := &teller{}
+	e.set(asking(modelOf("old", 3)))
+	st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "old"})
+	for _, id := range []string{"a", "b", "c"} {
+		_, err := st.Put(ctx, Memory{ID: id, Content: "text " + id})
+		must(t, err)
+	}
+	_, err := st.Assemblies().Put(ctx, Assembly{ID: "g", Name: "g", MemoryIDs: []string{"a", "b"}})
+	must(t, err)
+	must(t, st.Flush(ctx))
+	if st.vectors.known.Load() != 3 {
+		t.Fatal("the case is too weak: the dimension was not looked for")
+	}
+	is := modelOf("new", 4)
+	e.set(asking(is))
+	st.o.EmbedModel, st.embedding.dimension = "new", 0
+	_, err = st.Reembed(ctx, ReembedOptions{})
+	must(t, err)
+	must(t, st.Flush(ctx))
+	// Somebody edits a member by hand.
+	file := filepath.Join(dir, "memories", "a.json")
+	b, err := os.ReadFile(file)
+	must(t, err)
+	v := is("text a")
+	v[0] += 3
+	edited := strings.Replace(string(b), fmt.Sprint(is("text a")[0]), fmt.Sprint(v[0]), 1)
+	if edited == string(b) {
+		t.Fatalf("the case is too weak: %s", b)
+	}
+	must(t, os.WriteFile(file, []byte(edited), 0o600))
+	m, err := st.Get(ctx, "a")
+	if err != nil || !slices.Equal(m.Embedding, v) {
+		t.Fatal(m, err)
+	}
+	must(t, st.Flush(ctx))
+	a, err := st.Assemblies().Get(ctx, "g")
+	if err != nil || len(a.CompositeEmbedding) != 4 {
+		t.Fatal(a.CompositeEmbedding, err)
+	}
+	noDrift(t, st, "edited", 3)
 }

@@ -24,6 +24,7 @@ type conditions struct {
 	number    int64   // that the vector brings along; no condition
 	unlimited bool    // what the store itself changes is not held to its limits; no condition
 	session   *string // the only one whose memories may be touched
+	inherited bool    // from an operation before: a batch that is prepared again finds it so
 }
 
 // IfVersion holds when the newest version is this one: the Version of a Memory
@@ -76,11 +77,12 @@ func (e condError) Is(target error) bool { return target == ErrConflict }
 func (c *conditions) any() bool { return c.version != nil || c.absent || c.modified != nil }
 
 // inherit takes over what was demanded by an operation on the same id that this one
-// supersedes in a batch. any must be false of c.
+// supersedes in a batch. Only one of the two demands anything.
 func (c *conditions) inherit(before *conditions) {
 	if before.any() {
 		c.version, c.absent, c.modified = before.version, before.absent, before.modified
 		before.version, before.absent, before.modified = nil, false, nil
+		c.inherited = true
 	}
 	if c.session == nil {
 		c.session = before.session

@@ -50,3 +50,41 @@ func TestConditionOnNothing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A condition of a batch holds for the operation that supersedes its own, also when the
+// batch is prepared again because of something else.
+func TestConditionsInherited(t *testing.T) {
+	dir := t.TempDir()
+	one, two := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
+	put := func(id string) Memory { return Memory{ID: id, Content: "x"} }
+	if _, err := one.Put(t.Context(), put("heard of late")); err != nil {
+		t.Fatal(err)
+	}
+	b := two.NewBatch()
+	b.Put(put("heard of late"))
+	b.Put(put("a"), IfAbsent())
+	b.Put(put("a"))
+	if err := two.Apply(t.Context(), b); err != nil {
+		t.Error(err)
+	}
+	var be *BatchError
+	if err := two.Apply(t.Context(), b); !errors.Is(err, ErrConflict) || !errors.As(err, &be) || be.Index != 2 {
+		t.Errorf("of one that is there by now: %v", err)
+	}
+	b = two.NewBatch()
+	b.Put(put("c"), IfAbsent())
+	b.Put(put("c"))
+	b.Put(put("c"))
+	if err := two.Apply(t.Context(), b); err != nil {
+		t.Error(err)
+	}
+	for i, conds := range [][3][]Cond{{nil, nil, {IfAbsent()}}, {{IfAbsent()}, {IfVersion(7)}, nil}, {{IfAbsent()}, nil, {IfVersion(7)}}} {
+		b := two.NewBatch()
+		for _, c := range conds {
+			b.Put(put("b"), c...)
+		}
+		if err := two.Apply(t.Context(), b); !errors.Is(err, ErrInvalid) || !errors.As(err, &be) || be.Index != []int{2, 1, 2}[i] {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"time"
 
@@ -29,6 +28,7 @@ type Config struct {
 	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
 	AdoptDeletions   *bool `json:"adopt_deletions,omitempty"`    // while somebody watches, deleting a file deletes what it holds: true
 
+	// What one document may have, put or edited by hand; what is stored is read all the same.
 	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB
 	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // 1,024
 	MaxDepth         int `json:"max_depth,omitempty"`          // of nesting: 100
@@ -38,16 +38,20 @@ type Config struct {
 	ActivationHalfLife int `json:"activation_half_life,omitempty"` // seconds in which an assembly's activation fades to half: 86,400
 
 	// What the store may hold, 0: as much as there is room for. What stands in the
-	// files counts, also what has expired and is not deleted yet. A write that would
-	// pass a limit is refused with ErrLimit, or others make room: see AtLimit.
+	// files counts, with embeddings, also what has expired and is not deleted yet; not
+	// what is made of it (index, vectors), the log, assemblies and working memory. A
+	// write that would pass a limit is refused with ErrLimit, or others make room: see
+	// AtLimit. What a person does to the files is never refused by these, nor what the store adds
+	// to memories that were let in (an embedding that comes later, Touch): that may
+	// take it over its limit, and the next write is refused, or makes room for both.
 	MaxMemories        int64 `json:"max_memories,omitempty"`
-	MaxBytes           int64 `json:"max_bytes,omitempty"` // of all memories' JSON
+	MaxBytes           int64 `json:"max_bytes,omitempty"` // of all memories' JSON files
 	MaxSessionMemories int64 `json:"max_session_memories,omitempty"`
 	MaxSessionBytes    int64 `json:"max_session_bytes,omitempty"`
 
 	AtLimit string `json:"at_limit,omitempty"` // AtLimitRefuse when empty
-	// MaxAge is how many seconds after its last write a memory is deleted, 0: never. See
-	// the package's comment for when.
+	// MaxAge is how many seconds after its last write a memory is deleted, an hour or two
+	// later, 0: never. Until then every read has it; only Memory.ExpiresAt hides at once.
 	MaxAge int64 `json:"max_age,omitempty"`
 
 	Vectors *VectorConfig `json:"vectors,omitempty"`
@@ -191,37 +195,9 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("%s vectors: %w", configName, err)
 	}
 	if c.Format > configFormat {
-		return fmt.Errorf("%s: format %d, this program reads up to %d: %w", configName, c.Format, configFormat, ErrNewerFormat)
+		return &NewerError{Path: configName, Format: uint64(c.Format), Reads: configFormat}
 	}
 	return nil
-}
-
-var errNoMember = errors.New(`it has no member "varve", so this folder is somebody else's`)
-
-// readConfig reads config.json. A file of somebody else is errNoMember, a
-// missing one fs.ErrNotExist.
-func readConfig(fsys vfs.FS, dir string) (*Config, vfs.Info, error) {
-	name := filepath.Join(dir, configName)
-	info, err := fsys.Stat(name)
-	if err != nil {
-		return nil, info, err
-	}
-	b, err := vfs.ReadFile(fsys, name, configLimit)
-	if err != nil {
-		return nil, info, err
-	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(b, &members); err != nil {
-		return nil, info, fmt.Errorf("%s: %w: %w", name, ErrInvalid, err)
-	}
-	if _, ok := members["varve"]; !ok {
-		return nil, info, fmt.Errorf("%s: %w", name, errNoMember)
-	}
-	c := new(Config)
-	if err := json.Unmarshal(b, c); err != nil {
-		return nil, info, fmt.Errorf("%s: %w: %w", name, ErrInvalid, err)
-	}
-	return c, info, c.Validate()
 }
 
 // writeConfig makes config.json durable. Members that this program does not
@@ -231,7 +207,7 @@ func writeConfig(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) err
 	members := map[string]json.RawMessage{}
 	if b, err := vfs.ReadFile(fsys, name, configLimit); err == nil {
 		if err := json.Unmarshal(b, &members); err != nil {
-			return fmt.Errorf("%s: %w: %w", name, ErrInvalid, err)
+			return fmt.Errorf("%w: %w: correct it, or let memctl repair make it anew", ErrInvalid, err)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -240,7 +216,7 @@ func writeConfig(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) err
 	if err != nil {
 		return err
 	}
-	for name := range configMembers() {
+	for _, name := range configMembers() {
 		delete(members, name) // one that is left out has its default
 	}
 	if err := json.Unmarshal(b, &members); err != nil {
@@ -252,40 +228,73 @@ func writeConfig(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) err
 	return vfs.WriteDurable(fsys, temp, name, append(b, '\n'), mode)
 }
 
-// configMembers are the names of the members of Config.
-func configMembers() map[string]bool {
-	names := map[string]bool{}
-	t := reflect.TypeFor[Config]()
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		names[name] = true
-	}
-	return names
-}
-
-// Config is the store's configuration as last read. It is read again when the
+// Config is the store's configuration as last read, a copy. It is read again when the
 // file's size or time changes; an invalid one is reported and the last good one
 // holds.
 func (st *Store) Config() Config {
 	st.config.mu.Lock()
 	defer st.config.mu.Unlock()
-	return *st.config.c
+	return st.config.c.clone()
 }
 
-// SetConfig writes config.json. Other processes read it within a second.
+// clone shares nothing with c.
+func (c *Config) clone() Config {
+	d := *c
+	for _, p := range []**int{&d.IndexBackupCount, &d.BackupInterval, &d.FlushThreshold} {
+		*p = cloned(*p)
+	}
+	d.AutoRepair, d.AdoptDeletions, d.Vectors = cloned(c.AutoRepair), cloned(c.AdoptDeletions), cloned(c.Vectors)
+	return d
+}
+
+func cloned[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+// SetConfig writes config.json. Other processes read it within a second. It writes
+// every member of c, the whole of it: what another process has set since c was read is
+// overwritten. UpdateConfig changes single members.
 func (st *Store) SetConfig(c Config) error {
+	return st.UpdateConfig(context.Background(), func(now *Config) error {
+		*now = c.clone()
+		return nil
+	})
+}
+
+// UpdateConfig changes config.json as it stands: nobody else changes it between the
+// reading and the writing. A member that is not valid gives way to its default; a file of
+// a newer format is ErrNewerFormat. An error of change is returned, and nothing is written.
+// change must not use the store. Other processes read the file within a second.
+func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
 	if st.o.ReadOnly {
 		return ErrReadOnly
+	}
+	if err := st.log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer st.log.UnlockFlush()
+	c := st.Config() // the last good one
+	// Two changes may leave one size and, where the clock of the files is coarse, one time.
+	read, _, err := readConfig(st.fs, st.dir)
+	switch {
+	case errors.Is(err, ErrNewerFormat):
+		return err // another process has brought it, and knows what it says
+	case read != nil:
+		c = *read // what is valid in it, as for who opens the store
+	case err != nil && passing(err):
+		return st.ioError("reading", filepath.Join(st.dir, configName), err)
+	}
+	if err := change(&c); err != nil {
+		return err
 	}
 	c.Format = configFormat
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	// Not two at a time: members that one does not know would be lost.
-	if err := st.log.LockFlush(context.Background()); err != nil {
-		return err
-	}
-	defer st.log.UnlockFlush()
 	temp, err := st.scratch(configName)
 	if err != nil {
 		return err
@@ -293,26 +302,41 @@ func (st *Store) SetConfig(c Config) error {
 	if err := writeConfig(st.fs, st.dir, temp, &c, st.o.FileMode); err != nil {
 		return st.ioError("writing", filepath.Join(st.dir, configName), err)
 	}
+	st.config.mu.Lock()
+	st.config.info = vfs.Info{}
+	st.config.mu.Unlock()
 	st.rereadConfig()
 	return nil
 }
 
-// rereadConfig looks whether config.json has changed.
-func (st *Store) rereadConfig() {
+// rereadConfig looks whether config.json has changed; false where that cannot be told
+// just now, and the last one holds.
+func (st *Store) rereadConfig() bool {
 	info, err := st.fs.Stat(filepath.Join(st.dir, configName))
 	st.config.mu.Lock()
 	defer st.config.mu.Unlock()
-	if err != nil || info.Size == st.config.info.Size && info.Mtime.Equal(st.config.info.Mtime) {
-		return
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	// Two writes at once may have the same time.
+	if was := &st.config.info; info.Size == was.Size && info.Mtime.Equal(was.Mtime) && info.Ino == was.Ino {
+		return true
 	}
 	c, info, err := readConfig(st.fs, st.dir)
-	st.config.info = info
+	told := st.config.err != nil
 	st.config.err = err
+	unread := err != nil && passing(err) && !errors.Is(err, ErrNewerFormat)
+	if !unread {
+		st.config.info = info
+	}
 	if err != nil {
-		st.o.Logger.Warn("config.json is not valid; the last good one holds", "err", err)
-		st.event(Event{Kind: EventConfig, Path: configName, Err: err})
-		return
+		if !unread || !told {
+			st.o.Logger.Warn("config.json is not valid; the last good one holds", "err", err)
+			st.event(Event{Kind: EventConfig, Path: configName, Err: err})
+		}
+		return !unread
 	}
 	st.config.c = c
 	st.limited.Store(c.storeLimits())
+	return true
 }

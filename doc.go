@@ -56,14 +56,15 @@
 // that would pass a limit is refused (ErrLimit), or with at_limit the oldest memories, or
 // those of the lowest score, go in the same commit. No reader ever sees more than the
 // limit, however many processes write; who changes a limit waits a second for the others
-// to have read it. Edits by hand are adopted whatever the limits, and what the store adds
+// to have read it. Edits by hand are adopted whatever these limits, and what the store adds
 // by itself (embeddings that come later, Touch) is not held to them.
 //
 // A memory is absent from every read from its ExpiresAt on. It is deleted an hour or two
 // later, and only if some process has seen an hour before that it was over: a clock that
-// jumps and is put right within an hour deletes nothing; see sweep.go.
-// Memories that were not written for max_age seconds go the same way; until then they are
-// there. Whoever has the store open sweeps, in the background, or with NoBackground in
+// jumps and is put right within an hour deletes nothing, however often it does; see
+// sweep.go. Memories that were not written for max_age seconds go the same way, with one
+// difference: no read hides them, they are there until they are deleted. ExpiresAt is a
+// promise about one memory, max_age is housekeeping. Whoever has the store open sweeps, in the background, or with NoBackground in
 // Flush and Close.
 //
 // # Where things are
@@ -78,7 +79,20 @@
 // The files are yours. A file that was edited is found when it is next read past
 // the cache, replaced, or verified. A valid edit is adopted as a new version; one
 // that meets a newer version is put aside in quarantine/ with a note; one that
-// is not valid stays where it is and reading it is an error that says why.
+// is not valid stays where it is, is told once, and the version before it is served as
+// far as log and archive have it; Health and RefusedEdits name it.
+//
+// The limits of one document (max_memory_bytes, max_depth, max_embedding_dims …) hold for
+// an edit as for a put: what no Put, Update or import would take is not valid. Adopted, it
+// could be read and backed up, but neither updated by any program nor taken from an
+// export by another store. What is stored already is read whatever the limits are today,
+// also by an index that is made again from the files.
+//
+// The id inside a file is the truth. A file under another name than its id's is no
+// document, whether it was renamed, copied or moved into the other folder: it stays and is
+// told, with where it belongs. As long as it stands with that id, the absence of the id's own
+// file is not a deletion; that is put back. Give the other an id of its own, and it is
+// another memory. What editors leave beside (x.json~, .x.json.swp) counts for nothing.
 //
 // # Caveats
 //
@@ -89,4 +103,24 @@
 //
 // On file systems where locks and shared mappings are not known to work between
 // processes (NFS, SMB, FUSE), one process at a time may have a store open.
+//
+// # Files
+//
+// For who changes the package; a file whose name begins with one of these, or with one
+// and an underscore, is there too:
+//
+//	store options config errors event explain system    what a store is opened with, and says
+//	enter views reconcile fallback rebuild report       opening: the folder, index and log, what differs, what is made again
+//	put putall async transact cond commit along parts   writing: preparing, conditions, what goes along in the commit,
+//	lasting work                                        operations that outlive their caller, the memory that they need
+//	get find raw list share filter kind                 reading: by id, listings, memories and assemblies alike
+//	flush filing temp spill background space            from the log into files and index; a full disk
+//	edit adopt watcher                                  edits by hand: judging, adopting, watching for them
+//	history changes watch                               the past of one memory, and what everybody commits
+//	sessions session limits tally evict usage           sessions; limits, what counts towards them, what makes room
+//	sweep expiring touch                                what expires, what is too old, counting accesses
+//	assemblies composite                                groups of memories and their embedding
+//	search vectors embed model reembed                  finding; the vectors' files; embedders; a change of the model
+//	working                                             working memory in the store
+//	verify repair purge backup migrate health           what package repair does to a store, and how it is
 package varve

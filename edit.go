@@ -1,7 +1,6 @@
 package varve
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -10,8 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/record"
-	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -48,6 +46,9 @@ func (st *Store) unread(ctx context.Context, k *kind, id string) (version, error
 	if v, ok := st.fromLog(ctx, k, id, place.Version); ok {
 		return v, nil
 	}
+	if _, _, err := k.Read(docfile.FileName(id), fileLimit); vfs.IsPermission(err) {
+		return version{}, st.ioError("reading", k.Path(docfile.FileName(id)), err)
+	}
 	return version{}, &CorruptionError{Path: k.file(id), Offset: -1, LSN: place.Version, Err: errMismatch}
 }
 
@@ -55,140 +56,121 @@ func (st *Store) judgeLocked(ctx context.Context, k *kind, id string) (version, 
 	if err := st.sight(ctx); err != nil {
 		return version{}, err
 	}
+	v := st.verdict(ctx, k, id)
+	st.carryOut(ctx, k, []*verdict{v})
+	return v.version, v.err
+}
+
+// verdict is what becomes of a file that is not what the index names: see carryOut.
+type verdict struct {
+	id       string
+	name     string    // of the file, for who looks at several
+	adopt    *adoption // it is taken over
+	back     bool      // the version is put into the file; what stands there is set aside
+	restored bool      // for it was gone, or rotten
+	version  version   // what is served
+	err      error
+}
+
+// verdict judges one file. It changes nothing; flush.lock is held.
+func (st *Store) verdict(ctx context.Context, k *kind, id string) *verdict {
+	is := &verdict{id: id, name: docfile.FileName(id)}
+	is.err = st.decide(ctx, k, is)
+	return is
+}
+
+func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
+	id := is.id
 	place, err := st.state.Find(k.letter, id)
 	if err != nil {
-		return version{}, err
+		return err
 	}
 	v, err := st.read(ctx, k, id, place, true)
 	if !errors.Is(err, errMismatch) {
-		return v, err
+		is.version = v
+		return err
 	}
-	name := docfile.FileName(id)
-	data, info, rerr := k.Read(name, fileLimit)
+	data, info, rerr := k.Read(is.name, fileLimit)
 	old := version{lsn: place.Version, line: place.Entry}
 	if place.InLog {
 		if old, _, err = st.frame(ctx, k, id, place.Version); err != nil {
-			return version{}, err
+			return err
 		}
 	}
 	switch {
 	case errors.Is(rerr, fs.ErrNotExist) && st.deletesByHand():
 		if v, ok := st.fromLog(ctx, k, id, old.lsn); ok {
-			return v, nil // who watches decides whether it was deleted
+			is.version = v // who watches decides whether it was deleted
+			return nil
 		}
-		return st.restore(ctx, k, id, old, rerr)
+		return st.restore(ctx, k, is, old, rerr)
 	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, ErrCorrupt), notOurs(rerr):
-		return st.restore(ctx, k, id, old, rerr)
+		return st.restore(ctx, k, is, old, rerr)
+	case vfs.IsPermission(rerr):
+		err := st.ioError("reading", k.Path(is.name), rerr)
+		return st.keepServing(ctx, k, is, old, err, "it may not be read", err)
 	case rerr != nil:
-		return version{}, st.ioError("reading", k.Path(name), rerr)
+		return st.ioError("reading", k.Path(is.name), rerr)
 	case sameTime(info.Mtime, timeOf(&old.line)) && hash(data) != old.line.ContentHash:
 		// Nobody edits without moving the time: rot, also where the file is now shorter.
-		return st.restore(ctx, k, id, old, errors.New("its bytes have changed and its time has not"))
+		return st.restore(ctx, k, is, old, errors.New("its bytes have changed and its time has not"))
 	case hash(data) == old.line.ContentHash:
 		// Only the time was moved, by a copy or a checkout.
-		old.doc = data
-		return old, nil
+		is.version, is.version.doc = old, data
+		return nil
 	}
-	p, err := k.parse(data, id)
+	p, err := k.parseEdit(data, id)
 	if err != nil {
-		if v, ok := st.fromLog(ctx, k, id, old.lsn); ok {
-			st.event(Event{Kind: EventDrift, ID: id, Path: k.file(id), Err: err, Note: "edited by hand, and not valid; the version before it is served"})
-			return v, nil
+		if other, perr := k.parse(data, ""); perr != nil {
+			err = st.ofOtherKind(k, data, perr)
+		} else if other.id != id {
+			err = k.misplaced(other.id)
 		}
-		return version{}, &CorruptionError{Path: k.file(id), Offset: -1, LSN: old.lsn,
-			Err: fmt.Errorf("it was edited by hand and is not valid: correct it, or run memctl verify: %w", err)}
+		return st.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &CorruptionError{Path: k.file(id), Offset: -1, LSN: old.lsn,
+			Err: fmt.Errorf("it was edited by hand and is not valid, and the log no longer has the version before: correct it, or run memctl verify: %w", err)})
 	}
 	if !p.updated.IsZero() && !p.updated.Truncate(time.Microsecond).Equal(old.line.UpdatedAt.Truncate(time.Microsecond)) {
 		// It was made of another version than the one that stood here: an editor
 		// that had the file open for an hour saved over what came since.
-		if v, err := st.conflict(ctx, k, old, &p); err == nil {
-			return v, nil
+		if v, ok := st.conflict(ctx, k, old, &p); ok {
+			is.version, is.back = v, true
+			return nil
 		}
 	}
-	v, err = st.adopt(ctx, k, &p, data, old)
-	if err == nil && !bytes.Equal(v.doc, data) { // it has another embedding than the file
-		err = st.putBack(ctx, k, id, v)
-	}
-	return v, err
+	is.adopt, err = st.adoption(ctx, k, &p, data, old)
+	return err
 }
 
-// conflict keeps the newer version where an edit was made of an older one: the
-// edit is set aside and reported. When the log no longer has the newer one, the
-// edit is all that there is.
-func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) (version, error) {
+// keepServing leaves a file that cannot be taken over where it is, tells of it once, and
+// serves what was there before; lost is the error when nothing has that any more.
+func (st *Store) keepServing(ctx context.Context, k *kind, is *verdict, old version, why error, what string, lost error) error {
+	v, ok := st.fromLog(ctx, k, is.id, old.lsn)
+	if !ok {
+		return lost
+	}
+	if info, err := k.Stat(is.name); err != nil || st.health.tellOnce(k.file(is.id), info, why) {
+		st.event(Event{Kind: EventDrift, ID: is.id, Path: k.file(is.id), Err: why, Note: what + "; the version before it is served"})
+	}
+	is.version = v
+	return nil
+}
+
+// conflict says whether an edit was made of an older version than the newest, which is
+// then kept: the edit is set aside and reported. When the log no longer has the newer
+// one, the edit is all that there is.
+func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) (version, bool) {
 	v, ok := st.fromLog(ctx, k, p.id, old.lsn)
 	if !ok {
-		return version{}, errMismatch
+		return version{}, false
 	}
 	// One that was edited by hand itself says the time of the version before it, and
 	// so does whoever goes on editing it.
 	if stood, err := k.parse(v.doc, p.id); err == nil && p.updated.Equal(*stood.updated) {
-		return version{}, errMismatch
+		return version{}, false
 	}
 	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.updated.Format(time.RFC3339Nano), old.line.UpdatedAt.Format(time.RFC3339Nano))
 	st.event(Event{Kind: EventEdit, ID: p.id, Path: k.file(p.id), Err: why})
-	return v, st.putBack(ctx, k, p.id, v)
-}
-
-// adopt takes the bytes of an edited file into the log as a new version, but for an
-// embedding that is an older model's.
-func (st *Store) adopt(ctx context.Context, k *kind, p *parsed, data []byte, old version) (version, error) {
-	doc, stood, renewed, err := st.withoutOlder(ctx, k, p, data, old)
-	if err != nil {
-		return version{}, err
-	}
-	if renewed {
-		if bytes.Equal(doc, stood.doc) {
-			return stood, nil // nothing else was edited
-		}
-		again, err := k.parse(doc, p.id)
-		if err != nil {
-			return version{}, err
-		}
-		*again.created, *again.updated = *p.created, *p.updated // who adopts may have filled them in
-		p, data = &again, doc
-	}
-	if p.created.IsZero() {
-		*p.created = old.line.CreatedAt
-	}
-	if !p.updated.After(old.line.UpdatedAt) { // who edits by hand seldom thinks of it
-		*p.updated = st.o.Clock().UTC()
-	}
-	number, counts, model := int64(0), p.vector, st.vectorsBy()
-	if model.Older(old.lsn, vectorNumber(&old.line)) && old.lsn%8 == 0 {
-		// What a person edits is not the embedding: it stays the older model's.
-		number = int64(old.lsn)
-		if counts, _, err = st.computedFor(ctx, &model, p.id, hash([]byte(p.content))); err != nil {
-			return version{}, err
-		}
-	}
-	line, err := p.line(data, number)
-	if err != nil {
-		return version{}, err
-	}
-	previous := old.lsn
-	if previous == 0 { // a file that somebody made
-		previous = st.state.Deletion(k.letter, p.id)
-	}
-	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: p.vector, Doc: data})
-	b := &wal.Batch{
-		Entries:       []wal.Entry{{Key: k.key(p.id), Kind: record.KindPut, Value: value, Inflated: inflated}},
-		Preconditions: []wal.Precondition{{Key: k.key(p.id), LSN: old.lsn, Chained: old.lsn == 0, Deletion: previous}, {Key: state.ModelKey, LSN: model.LSN}},
-	}
-	if k == st.memories {
-		if err := st.goesAlong(ctx, p.id, memoryChange{vector: counts}, b); err != nil {
-			return version{}, err
-		}
-	}
-	if _, err := st.log.Append(ctx, b); err != nil {
-		return version{}, err
-	}
-	st.flusher.changed(st, len(b.Entries))
-	st.health.edit()
-	st.event(Event{Kind: EventAdopted, ID: p.id, LSN: b.Entries[0].LSN, Path: k.file(p.id)})
-	v, _, err := st.frame(ctx, k, p.id, b.Entries[0].LSN)
-	v.doc = data
-	return v, err
+	return v, true
 }
 
 // fromLog reads a version from the log or its archive, if they still reach back so far.
@@ -204,46 +186,19 @@ func (st *Store) fromLog(ctx context.Context, k *kind, id string, at wal.LSN) (v
 	return v, err == nil
 }
 
-// restore puts a file back that is gone or rotten, from the log; flush.lock is
-// held. What stood there is set aside by the round, for it is not ours.
-func (st *Store) restore(ctx context.Context, k *kind, id string, old version, why error) (version, error) {
-	v, ok := st.fromLog(ctx, k, id, old.lsn)
+// restore has a file put back that is gone or rotten, from the log. What stood there
+// is set aside by the round, for it is not ours.
+func (st *Store) restore(ctx context.Context, k *kind, is *verdict, old version, why error) error {
+	v, ok := st.fromLog(ctx, k, is.id, old.lsn)
 	if !ok {
-		return version{}, &CorruptionError{Path: k.file(id), Offset: -1, LSN: old.lsn,
+		return &CorruptionError{Path: k.file(is.id), Offset: -1, LSN: old.lsn,
 			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
 	}
-	st.event(Event{Kind: EventCorruption, ID: id, Path: k.file(id), Err: why})
-	if !st.autoRepair() {
-		return v, nil
-	}
-	if err := st.putBack(ctx, k, id, v); err != nil {
-		st.o.Logger.Error("putting a damaged file back", "id", id, "err", err)
-		return v, nil
-	}
-	st.event(Event{Kind: EventRestored, ID: id, Path: k.file(id), LSN: v.lsn})
-	return v, nil
-}
-
-// putBack puts a version into its file again; flush.lock is held. What stands
-// there is not ours, and the round sets it aside.
-func (st *Store) putBack(ctx context.Context, k *kind, id string, v version) error {
-	c := docfile.Change{
-		Folder: k.Folder, Name: docfile.FileName(id), Mtime: timeOf(&v.line), ID: id, Version: v.lsn,
-		Data: func() ([]byte, error) { return v.doc, nil },
-	}
-	result, err := st.flusher.files.Round(ctx, []docfile.Change{c})
-	st.edited(ctx, result.Edits)
-	if err != nil || len(result.Blocked) == 0 {
-		return err
-	}
-	if err := st.moveAway(&c, result.Blocked[0].Err); err != nil {
-		return err
-	}
-	if result, err = st.flusher.files.Round(ctx, []docfile.Change{c}); err == nil && len(result.Blocked) > 0 {
-		err = result.Blocked[0].Err
-	}
-	st.edited(ctx, result.Edits)
-	return err
+	st.event(Event{Kind: EventCorruption, ID: is.id, Path: k.file(is.id), Err: why})
+	is.version = v
+	is.restored = st.autoRepair()
+	is.back = is.restored
+	return nil
 }
 
 func (st *Store) autoRepair() bool {

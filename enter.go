@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/vfs"
@@ -24,7 +25,9 @@ func (st *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := st.residence(); err != nil {
+	if err := st.residence(); errors.Is(err, syscall.ENOTDIR) {
+		return fmt.Errorf("%w: %s is a file, or lies in one", ErrNoStore, st.dir)
+	} else if err != nil {
 		return err
 	}
 	c, info, err := readConfig(st.fs, st.dir)
@@ -46,8 +49,13 @@ func (st *Store) enter(ctx context.Context) error {
 		if errors.Is(err, errNoMember) {
 			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair makes it anew", ErrInvalid, err)
 		}
-		st.o.Logger.Warn("config.json is not valid; defaults hold", "err", err)
-		st.config.c, st.config.info, st.config.err = &Config{Format: configFormat}, info, err
+		if c == nil {
+			c = new(Config)
+		}
+		c.Format = configFormat
+		st.o.Logger.Warn("config.json is not valid; what is wrong has its default", "err", err)
+		st.event(Event{Kind: EventConfig, Path: configName, Note: "what is wrong has its default", Err: err})
+		st.config.c, st.config.info, st.config.err = c, info, err
 		st.report.Problems = append(st.report.Problems, err)
 		return nil
 	default:

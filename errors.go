@@ -41,6 +41,7 @@ type (
 	LimitError      = errs.LimitError
 	TruncatedError  = errs.TruncatedError
 	MovedError      = errs.MovedError
+	NewerError      = errs.NewerError
 	DiskFullError   = errs.DiskFullError
 	PermissionError = errs.PermissionError
 	ConflictError   = wal.ConflictError

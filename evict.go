@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -85,6 +86,9 @@ func (x *evictions) next(ctx context.Context, st *Store, session string, spared 
 	return nil, nil
 }
 
+// stays says of a memory that it never goes by itself.
+func stays(id string) bool { return id == memstore.TakeOverID }
+
 // remove takes one out of the lists.
 func (x *evictions) remove(c *candidate) {
 	for _, q := range x.lists {
@@ -121,6 +125,9 @@ func (x *evictions) busy(own int) bool {
 
 // feed takes in what was written, where it comes before the last of a list.
 func (x *evictions) feed(id string, line *index.Entry) {
+	if stays(id) {
+		return
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c := candidate{id, line.Version, line.UpdatedAt, line.Score}
@@ -167,6 +174,9 @@ func (x *evictions) fill(ctx context.Context, st *Store, session string, least i
 		}
 		if err != nil {
 			return nil, err
+		}
+		if stays(l.id) {
+			continue
 		}
 		if list = append(list, candidate{l.id, l.line.Version, l.line.UpdatedAt, l.line.Score}); len(list) >= 2*most {
 			trim(most)

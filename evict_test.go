@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/memstore"
 )
 
 // TestEvictionListBounded: a memory that is written again and again, and would go
@@ -52,5 +53,49 @@ func TestEvictionSparesMembers(t *testing.T) {
 	}
 	if n, err := st.Count(ctx); n != 5 || err != nil {
 		t.Errorf("%d memories, %v", n, err)
+	}
+}
+
+// TestMarkStays: the mark of a take-over is taken by no limit and by no age.
+func TestMarkStays(t *testing.T) {
+	ctx := context.Background()
+	for _, policy := range []string{AtLimitEvictOldest, AtLimitEvictLowest} {
+		c := clockAt(time.Unix(1_700_000_000, 0))
+		st := openTest(t, t.TempDir(), &Options{NoBackground: true, Clock: c.now})
+		put := func(id string, score float64) {
+			t.Helper()
+			c.add(time.Second)
+			if _, err := st.Put(ctx, Memory{ID: id, Content: "x", QuickRecalScore: score}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := st.Get(ctx, memstore.TakeOverID); err != nil {
+				t.Fatalf("%s: after %s: %v", policy, id, err)
+			}
+		}
+		put(memstore.TakeOverID, -1) // in the list when it is made
+		limitTo(t, st, func(c *Config) { c.MaxMemories, c.AtLimit = 5, policy })
+		for i := range 10 {
+			put(fmt.Sprint("m", i), 1)
+		}
+		put(memstore.TakeOverID, -1) // and as something that changes
+		for i := range 10 {
+			put(fmt.Sprint("n", i), 1)
+		}
+		if n, err := st.Count(ctx); n != 5 || err != nil {
+			t.Errorf("%d memories, %v", n, err)
+		}
+		limitTo(t, st, func(c *Config) { c.MaxAge = 3600 })
+		for range 6 {
+			c.add(2 * time.Hour)
+			if err := st.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := st.Get(ctx, memstore.TakeOverID); err != nil {
+			t.Errorf("after its age: %v", err)
+		}
+		if n, err := st.Count(ctx); n != 1 || err != nil {
+			t.Errorf("%d memories are left of the age, %v", n, err)
+		}
 	}
 }

@@ -130,7 +130,8 @@ func (x *expiring) look(ctx context.Context, st *Store, set *index.Set) error {
 		x.of, x.at, x.list, x.over = of, set.LSN(), map[string]time.Time{}, map[string]bool{}
 	}
 	at := st.log.Applied()
-	live, changes, covered := st.state.Moment(x.at)
+	none := set.Count(index.ByExpiry) == 0 && len(x.list) == 0 // then changes matter only if they bring one
+	live, changes, covered := st.state.Moment(x.at, none)
 	if covered != set.LSN() {
 		return errMoved // the newer one took in some of them
 	}

@@ -15,6 +15,8 @@ import (
 // ioError puts words and a sentinel to an error of the system.
 func (st *Store) ioError(doing, path string, err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, ErrDiskFull), errors.Is(err, ErrPermission):
 		err = fmt.Errorf("%s %s: %w", doing, path, err)
 	case vfs.IsDiskFull(err):
@@ -143,7 +145,10 @@ func refuses(dir, at string, info *vfs.Info, you int, flags vfs.Flags) (why, fix
 	case int(info.UID) == you && perm>>6&need != need:
 		return "does not let its owner write", "chmod -R u+rwX " + quotePath(whole)
 	case int(info.UID) != you && perm&need != need && (perm>>3&need != need):
-		if whole != dir {
+		switch {
+		case whole != dir && perm&0o1 != 0: // one may pass through it, and the store is to be made in it
+			return "does not let you write", fmt.Sprintf("name a folder of your own, or sudo install -d -o %d -m 700 %s", you, quotePath(dir))
+		case whole != dir:
 			return "does not let you in", fmt.Sprintf("sudo chmod o+x %s, or run it as the owner: sudo -u '#%d' …", quotePath(whole), info.UID)
 		}
 		return "belongs to somebody else", fmt.Sprintf("sudo chown -R %d %s, or run it as the owner: sudo -u '#%d' …", you, quotePath(whole), info.UID)

@@ -115,6 +115,11 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 	if !strings.Contains(why, "does not let its owner") || fix != "chmod -R u+rwX '"+dir+"'" {
 		t.Errorf("%s, %s", why, fix)
 	}
+	// The folder that the store is to be made in lets everybody pass, and only its owner write.
+	why, fix = refuses("/p/store", "/p", &vfs.Info{Mode: fs.ModeDir | 0o755, UID: 0}, 1000, vfs.Flags{})
+	if !strings.Contains(why, "does not let you write") || !strings.HasSuffix(fix, "sudo install -d -o 1000 -m 700 /p/store") {
+		t.Errorf("%s, %s", why, fix)
+	}
 }
 
 // On real files: an immutable file and a disk that becomes read-only, where the

@@ -2,10 +2,14 @@ package varve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,16 +17,20 @@ import (
 
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
+	"github.com/varve-db/varve/working"
 )
 
 // 28: each write reads and writes everything: 1205 a second with 100 memories, 75 with
 // 2,000. What a put and a delete write here does not grow with the store; nor do they
-// read it.
+// read it, which is seen by the time that the fastest of many take: the index is mapped,
+// and reading it is no operation that could be counted.
 func TestFailures28(t *testing.T) {
 	ctx := context.Background()
 	var written, ops int64
 	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
-		if ops++; op.Kind == wrap.Write {
+		// The log is written out ahead of its end in steps, wherever one falls.
+		ahead := strings.HasSuffix(op.Path, ".wal") && op.Size >= 64<<10
+		if ops++; op.Kind == wrap.Write && !ahead {
 			written += int64(op.Size)
 		}
 		return call()
@@ -31,44 +39,59 @@ func TestFailures28(t *testing.T) {
 	limitTo(t, st, func(c *Config) { c.MaxMemories, c.MaxBytes = 1_000_000, 1<<40 })
 	n := 0
 	fill := func(to int) {
+		var list []Memory
 		for ; n < to; n++ {
-			if _, err := st.Put(ctx, Memory{ID: fmt.Sprintf("m%06d", n), Content: "x", Metadata: inSession(fmt.Sprint("s", n%10))}); err != nil {
-				t.Fatal(err)
-			}
+			list = append(list, Memory{ID: fmt.Sprintf("m%06d", n), Content: "x", Metadata: inSession(fmt.Sprint("s", n%10))})
+		}
+		for i := range 100 { // those that cost has deleted
+			list = append(list, Memory{ID: fmt.Sprintf("m%06d", i), Content: "x"})
+		}
+		if _, err := st.PutAll(ctx, slices.Values(list)); err != nil {
+			t.Fatal(err)
 		}
 		if err := st.Compact(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cost := func() (int64, int64) {
+	type costs struct {
+		written, ops int64
+		fastest      map[string]time.Duration
+	}
+	cost := func() costs {
 		written, ops = 0, 0
+		fastest := map[string]time.Duration{}
+		timed := func(what string, do func() error) {
+			began := time.Now()
+			if err := do(); err != nil {
+				t.Fatal(what, err)
+			}
+			if took := time.Since(began); fastest[what] == 0 || took < fastest[what] {
+				fastest[what] = took
+			}
+		}
 		for i := range 100 {
-			if _, err := st.Put(ctx, Memory{ID: fmt.Sprintf("p%06d", n+i), Content: "x", Metadata: inSession("s1")}); err != nil {
-				t.Fatal(err)
-			}
-			if err := st.Delete(ctx, fmt.Sprintf("m%06d", i)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := st.Count(ctx); err != nil {
-				t.Fatal(err)
-			}
+			timed("put", func() error {
+				_, err := st.Put(ctx, Memory{ID: fmt.Sprintf("p%06d", n+i), Content: "x", Metadata: inSession("s1")})
+				return err
+			})
+			timed("delete", func() error { return st.Delete(ctx, fmt.Sprintf("m%06d", i)) })
+			timed("count", func() error { _, err := st.Count(ctx); return err })
 		}
-		return written, ops
+		return costs{written, ops, fastest}
 	}
-	fill(200)
-	w1, o1 := cost()
-	fill(4000)
-	for i := range 100 { // those that cost has deleted
-		if _, err := st.Put(ctx, Memory{ID: fmt.Sprintf("m%06d", i), Content: "x"}); err != nil {
-			t.Fatal(err)
+	const few, many = 200, 4000
+	fill(few)
+	a := cost()
+	fill(many)
+	b := cost()
+	t.Logf("among %d memories %+v, among %d %+v", few, a, many, b)
+	if b.written > a.written+a.written/4 || b.ops > a.ops+a.ops/4 {
+		t.Errorf("a hundred puts and deletes write %d bytes in %d operations among %d memories, %d in %d among %d", a.written, a.ops, few, b.written, b.ops, many)
+	}
+	for what, took := range b.fastest { // 20 times as many memories
+		if was := a.fastest[what]; took > 4*was+200*time.Microsecond {
+			t.Errorf("the fastest %s took %s among %d memories, %s among %d", what, was, few, took, many)
 		}
-	}
-	if err := st.Compact(ctx); err != nil {
-		t.Fatal(err)
-	}
-	w2, o2 := cost()
-	if w2 > w1+w1/4 || o2 > o1+o1/4 {
-		t.Errorf("a hundred puts and deletes write %d bytes in %d operations among 200 memories, %d in %d among 4,000", w1, o1, w2, o2)
 	}
 }
 
@@ -77,57 +100,77 @@ func TestFailures29(t *testing.T) {
 	ctx := context.Background()
 	for _, part := range []float64{0, 0.5, 0.99} {
 		for _, reopen := range []bool{false, true} {
-			t.Run(fmt.Sprint(part, reopen), func(t *testing.T) {
-				dir := t.TempDir()
-				st, err := Open(ctx, dir, &Options{NoBackground: true, CacheBytes: -1})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := st.Put(ctx, Memory{ID: "a", Content: "first", Metadata: inSession("s")}); err != nil {
-					t.Fatal(err)
-				}
-				if err := st.Compact(ctx); err != nil {
-					t.Fatal(err)
-				}
-				file := filepath.Join(dir, "memories", "a.json")
-				whole, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(file, whole[:int(part*float64(len(whole)))], 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if reopen {
-					if err := st.Close(); err != nil {
+			for _, released := range []bool{false, true} {
+				t.Run(fmt.Sprint(part, reopen, released), func(t *testing.T) {
+					dir := t.TempDir()
+					o := &Options{NoBackground: true, CacheBytes: -1, SegmentSize: 64 << 10, System: &vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}}
+					st, err := Open(ctx, dir, o)
+					if err != nil {
 						t.Fatal(err)
 					}
-					st = openTest(t, dir, &Options{NoBackground: true, CacheBytes: -1})
-				} else {
-					t.Cleanup(func() {
-						if err := st.Close(); err != nil {
-							t.Error(err)
+					first, err := st.Put(ctx, Memory{ID: "a", Content: "first", Metadata: inSession("s")})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := st.Compact(ctx); err != nil {
+						t.Fatal(err)
+					}
+					for i := 0; released; i++ { // only the index still knows of it
+						if _, err := st.Put(ctx, Memory{ID: "b", Content: strings.Repeat("x", 3000)}); err != nil {
+							t.Fatal(err)
 						}
-					})
-				}
-				if s, err := st.Session(ctx, "s"); err != nil || s.Memories != 1 {
-					t.Errorf("the session is %+v, %v", s, err)
-				}
-				if _, err := st.Put(ctx, Memory{ID: "a", Content: "theirs"}, InSession("t")); !errors.Is(err, ErrSession) {
-					t.Errorf("another session takes it: %v", err)
-				}
-				if m, err := st.Get(ctx, "a"); err == nil && (m.Session() != "s" || m.Content != "first") {
-					t.Errorf("read as %+v", m)
-				}
-				if m, err := st.Put(ctx, Memory{ID: "a", Content: "second"}, InSession("s")); err != nil || m.Session() != "s" {
-					t.Errorf("%+v, %v", m, err)
-				}
-				if err := st.Flush(ctx); err != nil {
-					t.Fatal(err)
-				}
-				if m, err := st.Get(ctx, "a"); err != nil || m.Session() != "s" || m.Content != "second" {
-					t.Errorf("%+v, %v", m, err)
-				}
-			})
+						if _, err := st.log.ReadAt(ctx, first.Version); errors.Is(err, ErrTruncated) {
+							break
+						}
+						if i%50 == 49 {
+							if err := st.Compact(ctx); err != nil {
+								t.Fatal(err)
+							}
+						}
+						if i > 1000 {
+							t.Fatal("the log does not let go")
+						}
+					}
+					file := filepath.Join(dir, "memories", "a.json")
+					whole, err := os.ReadFile(file)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(file, whole[:int(part*float64(len(whole)))], 0o600); err != nil {
+						t.Fatal(err)
+					}
+					if reopen {
+						if err := st.Close(); err != nil {
+							t.Fatal(err)
+						}
+						st = openTest(t, dir, o)
+					} else {
+						t.Cleanup(func() {
+							if err := st.Close(); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					if s, err := st.Session(ctx, "s"); err != nil || s.Memories != 1 {
+						t.Errorf("the session is %+v, %v", s, err)
+					}
+					if _, err := st.Put(ctx, Memory{ID: "a", Content: "theirs"}, InSession("t")); !errors.Is(err, ErrSession) {
+						t.Errorf("another session takes it: %v", err)
+					}
+					if m, err := st.Get(ctx, "a"); err == nil && (m.Session() != "s" || m.Content != "first") || errors.Is(err, ErrNotFound) {
+						t.Errorf("read as %+v, %v", m, err)
+					}
+					if m, err := st.Put(ctx, Memory{ID: "a", Content: "second"}, InSession("s")); err != nil || m.Session() != "s" {
+						t.Errorf("%+v, %v", m, err)
+					}
+					if err := st.Flush(ctx); err != nil {
+						t.Fatal(err)
+					}
+					if m, err := st.Get(ctx, "a"); err != nil || m.Session() != "s" || m.Content != "second" {
+						t.Errorf("%+v, %v", m, err)
+					}
+				})
+			}
 		}
 	}
 }
@@ -195,8 +238,13 @@ func TestFailures31(t *testing.T) {
 
 // 32: deleting takes the lock and then saves the index, which takes it again.
 func TestFailures32(t *testing.T) {
-	ctx, stop := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer stop()
+	ctx := context.Background()
+	// Who waits for himself never ends, whatever the context says.
+	watchdog := time.AfterFunc(2*time.Minute, func() {
+		debug.SetTraceback("all")
+		panic("they wait for each other")
+	})
+	defer watchdog.Stop()
 	dir := t.TempDir()
 	stores := []*Store{openTest(t, dir, nil), openTest(t, dir, nil)}
 	one := 1
@@ -230,7 +278,82 @@ func TestFailures32(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if ctx.Err() != nil {
-		t.Fatal("they wait for each other")
+}
+
+// 44: NaN and Infinity written as JSON. Whatever brings one (a caller, an embedder, a
+// hand in a file), it is named, and no file of the store holds anything but JSON.
+func TestFailures44(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	nan, inf := math.NaN(), float32(math.Inf(1))
+	st := openTest(t, dir, &Options{NoBackground: true, Embed: func(_ context.Context, texts []string) ([][]float32, error) {
+		list := make([][]float32, len(texts))
+		for i, text := range texts {
+			if list[i] = []float32{1, 2}; strings.Contains(text, "makes NaN") {
+				list[i][1] = float32(nan)
+			}
+		}
+		return list, nil
+	}, EmbedModel: "m"})
+	if _, err := st.Put(ctx, Memory{ID: "good", Content: "x", Metadata: map[string]any{"f": 1.5}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range map[string]Memory{
+		"embedding": {Embedding: []float32{1, inf}}, "hyperbolic": {HyperbolicEmbedding: []float32{inf}}, "score": {QuickRecalScore: nan},
+		"metadata": {Metadata: map[string]any{"a": []any{nan}}},
+	} {
+		m.ID, m.Content = name, "x"
+		_, err := st.Put(ctx, m)
+		if f := (*FieldError)(nil); !errors.As(err, &f) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := st.Get(ctx, name); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := st.Update(ctx, "good", func(m *Memory) error { m.Metadata["f"] = nan; return nil }); !errors.Is(err, ErrInvalid) {
+		t.Errorf("update: %v", err)
+	}
+	if _, err := st.Put(ctx, Memory{ID: "embedded", Content: "makes NaN"}); err != nil {
+		t.Errorf("the text is stored whatever the embedder gives: %v", err)
+	}
+	if _, err := st.Assemblies().Put(ctx, Assembly{ID: "g", MemoryIDs: []string{"good"}, EmotionProfile: map[string]any{"joy": nan}}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("assembly: %v", err)
+	}
+	w, err := st.Working(ctx, working.Scope{Session: "s"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Set(ctx, "k", nan); err == nil {
+		t.Error("working memory takes NaN")
+	}
+	if err := st.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// A hand writes what Python's json module would write.
+	if err := os.WriteFile(filepath.Join(dir, "memories", "by-hand.json"), []byte(`{"id":"by-hand","content":"x","quickrecal_score":NaN}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	named := false
+	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+		named = named || err == nil && f.Path == "memories/by-hand.json"
+	}
+	if !named {
+		t.Error("verify does not name the file")
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, pattern := range []string{"memories/*.json", "assemblies/*.json", "working/*.json", "*.json", "vector_index/*.json"} {
+		files, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, name := range files {
+			b, err := os.ReadFile(name)
+			if n++; err != nil || !json.Valid(b) && filepath.Base(name) != "by-hand.json" {
+				t.Errorf("%s is not JSON: %v %.200s", name, err, b)
+			}
+		}
+	}
+	if n < 5 {
+		t.Errorf("only %d files", n)
 	}
 }

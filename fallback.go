@@ -39,7 +39,10 @@ func (st *Store) remakeIndex(ctx context.Context, r remake, past *wal.Past) (set
 	if r.model, err = st.pastModel(ctx, r.at, past); err != nil {
 		return nil, "", 0, err
 	}
-	if _, serr := st.fs.Stat(st.computedPath(computedName)); serr == nil && r.model.LSN == 0 && st.state.Model().LSN == 0 {
+	if r.restored = st.o.restored; r.restored != nil {
+		r.model = r.restored.Model
+	}
+	if _, serr := st.fs.Stat(st.computedPath(computedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && st.state.Model().LSN == 0 {
 		st.problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectorFolder, computedName))
 	}
 	set, n, err = st.rebuildIndex(ctx, r)
@@ -69,9 +72,9 @@ func (st *Store) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (mo
 		case err == nil && e.Kind != record.KindModel:
 			continue
 		case err == nil:
-			var view record.View
-			if view, err = record.Parse(e.Value); err == nil {
-				model, err = state.ModelIn(e.LSN, view.Line)
+			var m index.Model
+			if m, err = state.ModelIn(&e); err == nil {
+				model = m
 			}
 		}
 		whole = whole && err == nil
@@ -168,11 +171,7 @@ func (st *Store) since(ctx context.Context, past *wal.Past, from wal.Mark, to wa
 			return nil, err
 		}
 		if e.Kind == record.KindModel && e.LSN > model.LSN {
-			view, err := record.Parse(e.Value)
-			if err == nil {
-				*model, err = state.ModelIn(e.LSN, view.Line)
-			}
-			if err != nil {
+			if *model, err = state.ModelIn(&e); err != nil {
 				return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
 			}
 			continue

@@ -57,7 +57,7 @@ func allow(n int) error {
 }
 
 // fewFiles is run by a process of its own: the limit is the process's.
-func fewFiles(ctx context.Context, dir string) error {
+func fewFiles(ctx context.Context, _, dir string) error {
 	o := stormOptions()
 	o.NoBackground = true
 	st, err := Open(ctx, dir, o)

@@ -27,6 +27,7 @@ type filing struct {
 	readers    []*wal.Reader
 	syncing    *syncing
 	worked     worked // working memory that was met on the way
+	held       bool   // and may be put into files: what may lag is not among it
 	ctx        context.Context
 	err        error // of a barrier
 }
@@ -108,8 +109,10 @@ func (f *filing) wait() error {
 		f.syncing = nil
 		f.err = errors.Join(f.err, s.placed.End(<-s.done))
 	}
-	if keys := f.worked.take(); len(keys) > 0 && f.err == nil {
-		f.err = f.putScopes(f.ctx, keys)
+	if f.held && f.err == nil {
+		if keys := f.worked.take(); len(keys) > 0 {
+			f.err = f.putScopes(f.ctx, keys)
+		}
 	}
 	return f.err
 }
@@ -261,6 +264,10 @@ func (st *Store) unblock(ctx context.Context, src *frames, blocked []docfile.Blo
 // in quarantine.
 func (st *Store) moveAway(c *docfile.Change, why error) error {
 	where := ""
+	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + c.Name, ID: c.ID, Version: c.Version}
+	if info, err := st.fs.Stat(c.Folder.Path(c.Name)); err == nil {
+		note.Size, note.Mtime = info.Size, info.Mtime.UTC()
+	}
 	err := error(fs.ErrExist)
 	for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
 		where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
@@ -268,6 +275,9 @@ func (st *Store) moveAway(c *docfile.Change, why error) error {
 	}
 	if err != nil {
 		return fmt.Errorf("%s/%s is in the way: %w; it could not be put aside: %w", c.Folder.Name(), c.Name, why, err)
+	}
+	if err := st.flusher.files.NoteAside(where, note); err != nil {
+		st.o.Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
 	}
 	st.o.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
 	st.event(Event{Kind: EventEdit, ID: c.ID, Path: where, Err: why})

@@ -27,6 +27,12 @@ func (v *version) expired(now time.Time) bool {
 	return !v.line.ExpiresAt.IsZero() && !now.Before(v.line.ExpiresAt)
 }
 
+// left says that this version, which may be newer than the line by which it was chosen,
+// has expired, or that its line does not pass: the memory is another session's now.
+func (v *version) left(f *filters, id string, now time.Time) bool {
+	return v.expired(now) || !f.line(id, &v.line, now)
+}
+
 // findTries bounds how often a look-up starts again because what it found was
 // replaced, flushed or released meanwhile. Each time it is somebody's progress.
 const findTries = 100
@@ -104,7 +110,7 @@ func (st *Store) settled(ctx context.Context, k *kind, id string) (version, erro
 	if v, ok := st.fromLog(ctx, k, id, place.Version); ok {
 		return v, nil
 	}
-	if errors.Is(err, errMismatch) {
+	if errors.Is(err, errMismatch) && !vfs.IsPermission(err) {
 		err = errors.Join(ErrCorrupt, err)
 	}
 	return v, err
@@ -144,7 +150,7 @@ func (st *Store) read(ctx context.Context, k *kind, id string, place state.Place
 	}
 	data, info, err := k.Read(docfile.FileName(id), fileLimit)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrCorrupt) || notOurs(err) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrCorrupt) || notOurs(err) || vfs.IsPermission(err) {
 			return v, fmt.Errorf("%w: %w", errMismatch, err)
 		}
 		return v, st.ioError("reading", k.Path(docfile.FileName(id)), err)
@@ -198,18 +204,9 @@ func (st *Store) frame(ctx context.Context, k *kind, id string, at wal.LSN) (ver
 	if len(e.Key) == 0 || e.Key[0] != k.letter || e.Key[1:] != id {
 		return version{}, record.View{}, errMoved
 	}
-	view, err := record.Parse(e.Value)
+	line, view, err := state.LineIn(&e)
 	if err != nil {
-		return version{}, view, err
+		return version{}, view, fmt.Errorf("entry %d: %w", at, err)
 	}
-	v := version{lsn: at}
-	if e.Delete {
-		v.line.Deleted = true
-		return v, view, nil
-	}
-	if v.line, err = index.ParseLine(view.Line); err != nil {
-		return v, view, fmt.Errorf("line of entry %d: %w", at, err)
-	}
-	v.line.Version, v.line.Mtime = at, e.Time.UnixMicro()
-	return v, view, nil
+	return version{lsn: at, line: line}, view, nil
 }

@@ -2,13 +2,16 @@ package varve
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -18,11 +21,13 @@ type flusher struct {
 	files      *docfile.Flusher
 	workers    int
 	kick       chan struct{}
-	unflushed  atomic.Int64 // changes of this process since the last round
-	beat       atomic.Int64 // when this process last said that it lives, where nothing runs in the background
-	rotten     atomic.Bool  // a read met damage in the index
-	rest       atomic.Bool  // the last round left something to do
-	quiet      atomic.Bool  // nobody wrote during the last round in the background
+	unflushed  atomic.Int64         // changes of this process since the last round
+	commits    atomic.Int64         // by this process, where rounds are counted by them: System.Rounds
+	beat       atomic.Int64         // when this process last said that it lives, where nothing runs in the background
+	rotten     atomic.Bool          // a read met damage in the index
+	rest       atomic.Bool          // the last round left something to do
+	quiet      atomic.Bool          // nobody wrote during the last round in the background
+	uptime     func() time.Duration // by which processes tell each other to rest; nil: there is none
 	refreshing sync.Mutex
 
 	// Of the goroutine in the background: see lookAtParked.
@@ -33,8 +38,9 @@ type flusher struct {
 	// Under flush.lock.
 	backupAt  time.Time      // of the newest index backup
 	leftovers bool           // tmp/ may hold what killed processes left
-	aside     []docfile.Edit // by this round
+	aside     []docfile.Edit // by this round, and by those before it that failed
 	failed    atomic.Int64   // rounds in a row
+	lagging   lag
 }
 
 // flushWorkers is how many goroutines put files in place: more than two gained
@@ -47,6 +53,9 @@ func (f *flusher) init(st *Store) error {
 		f.workers = 1
 	}
 	f.kick = make(chan struct{}, 1)
+	if f.uptime = st.o.System.Uptime; f.uptime == nil && !st.o.System.Inline {
+		f.uptime = vfs.Uptime()
+	}
 	st.async.init()
 	var err error
 	f.files, err = docfile.NewFlusher(docfile.Options{
@@ -110,6 +119,7 @@ const (
 	mergeWhenDue merge = iota
 	mergeFlush         // what has changed, in a delta or, when that is due, a new base
 	mergeAlways        // all of it into a new base
+	mergeFiles         // as mergeWhenDue, and nothing waits for its file
 	mergeClosing       // so that the next open has little to replay
 )
 
@@ -142,10 +152,17 @@ func (st *Store) flush(ctx context.Context, m merge) error {
 func (st *Store) flushLocked(ctx context.Context, m merge) error {
 	began := st.o.Clock()
 	st.flusher.unflushed.Store(0)
-	st.flusher.aside = nil
 	n, spilled, err := st.round(ctx, m)
+	if vfs.IsDiskFull(err) && st.flusher.failed.CompareAndSwap(0, 1) {
+		n, spilled, err = st.round(ctx, m) // as what is repeated: deletions first
+		st.flusher.failed.Store(0)
+	}
 	if err == nil && m == mergeAlways {
 		err = st.mergeVectors(ctx)
+	}
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // it was given up, or the store is being closed
+		st.flusher.failed.Add(1)
+		return err
 	}
 	err = st.explain(err)
 	st.health.flushed(st.o.Clock(), err)
@@ -157,7 +174,7 @@ func (st *Store) flushLocked(ctx context.Context, m merge) error {
 		return err
 	}
 	st.flusher.failed.Store(0)
-	st.adoptAside(ctx, st.flusher.aside)
+	st.adoptRound(ctx)
 	if n > 0 || spilled {
 		st.event(Event{Kind: EventFlush, Count: n, LSN: st.log.Flushed(), Took: st.o.Clock().Sub(began)})
 	}
@@ -191,15 +208,24 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 	if err != nil {
 		return 0, false, err
 	}
-	files := st.filing(ctx, c.Flushed.LSN, distrusted)
+	files := st.filing(ctx, max(c.Flushed.LSN, st.flusher.lagging.filed), distrusted)
 	err = files.put(ctx, list)
-	c.Flushed = to
+	before := c.Flushed
+	if err == nil {
+		c.Flushed, err = files.hold(ctx, c, to, m)
+	}
 	if err == nil && st.spillDue(m, c) {
-		err = st.spill(ctx, to, files, m == mergeAlways)
-		c.Spilled, spilled = to, true
+		err = st.spill(ctx, c.Flushed, files, m == mergeAlways)
+		c.Spilled, spilled = c.Flushed, true
 	}
 	if err = files.end(err); err != nil {
+		st.flusher.lagging = lag{}
 		return 0, false, err
+	}
+	st.flusher.lagging.filed = to.LSN
+	st.flusher.rest.Store(to.LSN < st.log.AppliedMark().LSN)
+	if len(list) == 0 && !spilled && !distrusted && c.Flushed == before && before.LSN < to.LSN {
+		return 0, false, nil // what lags goes on lagging
 	}
 	if err := st.log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
 		return len(list), false, err
@@ -207,7 +233,6 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 	if distrusted {
 		st.log.Trust()
 	}
-	st.flusher.rest.Store(to.LSN < st.log.AppliedMark().LSN)
 	if spilled {
 		if err := st.refresh(); err != nil {
 			return len(list), true, err
@@ -231,19 +256,43 @@ const (
 // truth after it: everything, or in the background a part.
 func (st *Store) due(ctx context.Context, m merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
 	to := st.log.AppliedMark()
-	if m != mergeWhenDue || st.log.Distrusted() || st.flusher.failed.Load() > 0 { // what failed is repeated as a whole
-		return st.state.Changes(c.Flushed.LSN, to.LSN), to, nil
+	if st.log.Distrusted() || st.flusher.failed.Load() > 0 { // what failed is repeated as a whole
+		st.flusher.lagging = lag{}
+		list := st.state.Changes(c.Flushed.LSN, to.LSN)
+		if st.flusher.failed.Load() > 0 {
+			makeRoomFirst(list)
+		}
+		return list, to, nil
+	}
+	from := max(c.Flushed.LSN, st.flusher.lagging.filed)
+	if m != mergeWhenDue {
+		return st.state.Changes(from, to.LSN), to, nil
 	}
 	most := paceFiles
 	if st.flusher.quiet.Load() {
 		most = quietFiles
 	}
-	list := st.state.FirstChanges(c.Flushed.LSN, to.LSN, most+1)
+	list := st.state.FirstChanges(from, to.LSN, most+1)
 	if len(list) <= most {
 		return list, to, nil
 	}
 	to, err := st.log.MarkBefore(ctx, list[most].Pos)
 	return list[:most], to, err
+}
+
+// makeRoomFirst orders the changes of a round that is repeated: where the disk is full
+// nothing can be put in place before the files of what was deleted are gone, and files in
+// the order of the log would wait for them for ever.
+func makeRoomFirst(list []index.At) {
+	slices.SortStableFunc(list, func(a, b index.At) int {
+		switch {
+		case a.Deleted == b.Deleted:
+			return 0
+		case a.Deleted:
+			return -1
+		}
+		return 1
+	})
 }
 
 // folderTimes are the modification times of the folders after our own last change.

@@ -21,7 +21,17 @@ type health struct {
 	edits   int
 	space   space
 	vectors error // why the last round could not write them
-	told    map[string]vfs.Info
+	told    map[string]telling
+}
+
+// telling is a state of a file that was told of, and why it was.
+type telling struct {
+	info vfs.Info
+	why  error
+}
+
+func (t *telling) same(info vfs.Info) bool {
+	return t.info.Size == info.Size && t.info.Mtime.Equal(info.Mtime) && t.info.Ino == info.Ino
 }
 
 // adoptions counts what was taken over, by this process.
@@ -32,17 +42,17 @@ func (h *health) adoptions() int {
 }
 
 // tellOnce says whether this state of a file is news.
-func (h *health) tellOnce(path string, info vfs.Info) bool {
+func (h *health) tellOnce(path string, info vfs.Info, why error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was, ok := h.told[path]
-	if ok && was.Size == info.Size && was.Mtime.Equal(info.Mtime) && was.Ino == info.Ino {
+	if ok && was.same(info) {
 		return false
 	}
 	if h.told == nil || len(h.told) >= maxProblems {
-		h.told = map[string]vfs.Info{}
+		h.told = map[string]telling{}
 	}
-	h.told[path] = info
+	h.told[path] = telling{info, why}
 	return true
 }
 
@@ -113,6 +123,9 @@ func (st *Store) Health(ctx context.Context) Health {
 		bad(st.config.err, true)
 	}
 	st.config.mu.Unlock()
+	for _, err := range st.refusedEdits() {
+		bad(err, true)
+	}
 	if s, err := st.lookAtSpace(); err == nil {
 		if h.Space = s; s.Short() {
 			bad(fmt.Errorf("%w soon: %s", ErrDiskFull, s.say(st.dir)), true)

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
-	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -137,15 +136,11 @@ func (st *Store) standingVersion(k *kind, id string, v *version) Version {
 
 func (st *Store) versionOf(k *kind, e wal.Entry) (Version, error) {
 	v := Version{Kind: k.noun, LSN: e.LSN, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete}
-	view, err := record.Parse(e.Value)
-	if err != nil {
-		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
-	}
+	line, view, err := state.LineIn(&e)
 	v.Previous = view.Previous
-	if e.Delete {
+	if err == nil && e.Delete {
 		return v, nil
 	}
-	line, err := index.ParseLine(view.Line)
 	if err == nil {
 		v.Document, err = st.codec.Doc(&view, fileLimit)
 	}
@@ -234,12 +229,6 @@ func (st *Store) fromArchive(ctx context.Context, k *kind, id string, at wal.LSN
 	if err != nil {
 		return version{}, false
 	}
-	view, err := record.Parse(e.Value)
-	if err != nil {
-		return version{}, false
-	}
-	v := version{lsn: at, doc: r.Document}
-	v.line, err = index.ParseLine(view.Line)
-	v.line.Version, v.line.Mtime = at, e.Time.UnixMicro()
-	return v, err == nil
+	line, _, err := state.LineIn(&e)
+	return version{lsn: at, doc: r.Document, line: line}, err == nil
 }

@@ -1,6 +1,8 @@
 package varve
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/varve-db/varve/assembly"
@@ -19,6 +21,7 @@ type kind struct {
 	idMember        string // with which a document begins
 	noun            string // for messages
 	parse           func(data []byte, id string) (parsed, error)
+	parseNew        func(data []byte, id string) (parsed, error) // by today's limits, which hold for what is written
 }
 
 // parsed is a document that was read: what a line of the index and an entry of
@@ -50,31 +53,70 @@ func (k *kind) file(id string) string { return k.Name() + "/" + docfile.FileName
 func (st *Store) makeKinds() {
 	st.memories = &kind{
 		Folder: st.layout.Folder("memories"), letter: record.Memory, section: index.Memories, idMember: "id", noun: "memory",
-		parse: func(data []byte, id string) (parsed, error) {
-			m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: storedLimits, Location: st.o.NaiveTimes, ID: id})
-			if err != nil {
-				return parsed{}, err
-			}
-			return parsedMemory(m), nil
-		},
+		parse:    func(data []byte, id string) (parsed, error) { return st.parseMemory(data, id, storedLimits) },
+		parseNew: func(data []byte, id string) (parsed, error) { return st.parseMemory(data, id, st.limits()) },
 	}
 	st.assemblies = &kind{
 		Folder: st.layout.Folder("assemblies"), letter: record.Assembly, section: index.Assemblies, idMember: "assembly_id", noun: "assembly",
-		parse: func(data []byte, id string) (parsed, error) {
-			a, err := assembly.Decode(data, assembly.DecodeOptions{Limits: storedAssembly, Location: st.o.NaiveTimes, ID: id})
-			if err != nil {
-				return parsed{}, err
-			}
-			return parsed{
-				id: a.ID, created: &a.CreatedAt, updated: &a.UpdatedAt, vector: a.CompositeEmbedding, members: a.MemoryIDs, line: a.Line,
-			}, nil
-		},
+		parse:    func(data []byte, id string) (parsed, error) { return st.parseAssembly(data, id, storedAssembly) },
+		parseNew: func(data []byte, id string) (parsed, error) { return st.parseAssembly(data, id, st.assemblyLimits()) },
 	}
 	st.kinds = []*kind{st.memories, st.assemblies}
+	// Working memory has no lines in the index, and is no kind but for purge.
+	st.scoped = &kind{Folder: st.layout.Folder("working"), letter: record.Working, section: -1, idMember: "scope", noun: "working memory"}
+}
+
+func (st *Store) parseMemory(data []byte, id string, limits memstore.Limits) (parsed, error) {
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: limits, Location: st.o.NaiveTimes, ID: id})
+	if err != nil {
+		return parsed{}, err
+	}
+	return parsedMemory(m), nil
+}
+
+func (st *Store) parseAssembly(data []byte, id string, limits assembly.Limits) (parsed, error) {
+	a, err := assembly.Decode(data, assembly.DecodeOptions{Limits: limits, Location: st.o.NaiveTimes, ID: id})
+	if err != nil {
+		return parsed{}, err
+	}
+	return parsed{id: a.ID, created: &a.CreatedAt, updated: &a.UpdatedAt, vector: a.CompositeEmbedding, members: a.MemoryIDs, line: a.Line}, nil
 }
 
 func parsedMemory(m *Memory) parsed {
 	return parsed{id: m.ID, created: &m.CreatedAt, updated: &m.UpdatedAt, vector: m.Embedding, content: m.Content, line: m.Line}
+}
+
+// misplaced says of a document in a file that is not its id's whose it is.
+func (k *kind) misplaced(id string) error {
+	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", ErrInvalid, quote(id), k.file(id))
+}
+
+// ofOtherKind says of a document that is none of its folder's, for it has no such id,
+// where it belongs, if it is one of another kind.
+func (st *Store) ofOtherKind(k *kind, data []byte, why error) error {
+	var field *FieldError
+	if !errors.As(why, &field) || field.Field != k.idMember || field.Value != "" {
+		return why
+	}
+	for _, other := range st.kinds {
+		if p, err := other.parse(data, ""); other != k && err == nil {
+			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", ErrInvalid, other.noun, quote(p.id), other.file(p.id))
+		}
+	}
+	return why
+}
+
+// parseEdit reads what a person has written: the limits of a document hold for it as for
+// one that is put.
+func (k *kind) parseEdit(data []byte, id string) (parsed, error) {
+	p, err := k.parseNew(data, id)
+	if err == nil {
+		return p, nil
+	}
+	if _, stored := k.parse(data, id); stored == nil {
+		err = fmt.Errorf("%w: shorten it, or raise the limit in config.json and save it again", err)
+	}
+	return parsed{}, err
 }
 
 // kindIn is the kind whose lines stand in a section of the index.

@@ -65,7 +65,7 @@ func lagging(ctx context.Context, mode, dir string) error {
 
 // holding opens a document as any program does, reads half of it, and the rest when
 // it is told to.
-func holding(dir string) error {
+func holding(_ context.Context, _, dir string) error {
 	f, err := os.Open(filepath.Join(dir, "memories", docfile.FileName(lagKey(0))))
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func TestStoppedReader(t *testing.T) {
 			}
 			expect("at first")
 			for round, stop := range []string{"spilled", "recycled", "merged"} {
-				stopProcess(t, cmd.Process)
+				stopIdle(t, cmd.Process, dir)
 				seen := st.log.Applied()
 				for n := 2; ; n++ {
 					for i := range lagKeys {

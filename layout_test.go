@@ -26,6 +26,7 @@ var order = []string{
 	"internal/vfs",
 	"internal/docfile",
 	"internal/record",
+	"internal/skim",
 	"internal/text",
 	"segment",
 	"wal",
@@ -140,6 +141,39 @@ func TestEveryPackageHasDoc(t *testing.T) {
 		case !bytes.HasPrefix(text, []byte("// Package ")) && !bytes.HasPrefix(text, []byte("// Command ")) &&
 			!bytes.HasPrefix(text, []byte("/*\n")):
 			t.Errorf("%s: doc.go does not begin with the package comment", p.ImportPath)
+		}
+	}
+}
+
+// TestLayoutNamesFiles: the map of the root in its doc.go has a place for each file.
+func TestLayoutNamesFiles(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, chart, _ := strings.Cut(string(text), "// # Files\n")
+	known := map[string]bool{"doc": true}
+	for line := range strings.Lines(chart) {
+		if names, ok := strings.CutPrefix(line, "//\t"); ok {
+			names, _, _ = strings.Cut(names, "   ") // what they have stands behind
+			for _, name := range strings.Fields(names) {
+				known[name] = true
+			}
+		}
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		word, _, _ := strings.Cut(strings.TrimSuffix(file, ".go"), "_")
+		if !strings.HasSuffix(file, "_test.go") && !known[word] {
+			t.Errorf("%s: the map in doc.go has no place for it: add its first word there", file)
+		}
+	}
+	for word := range known {
+		if found, _ := filepath.Glob(word + "*.go"); len(found) == 0 {
+			t.Errorf("doc.go names %q, and no file begins so", word)
 		}
 	}
 }

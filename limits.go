@@ -17,12 +17,10 @@ import (
 // and names, as a precondition of the commit, something that fails if others may have
 // used up the room in between:
 //
-//   - Room is ample: that the log has not gone further than this room allows. Each
-//     memory takes some of the log, so between a position and a later one there are only
-//     so many. Nobody disturbs anybody.
-//   - Room is short: that nothing was put since the look, into the store or into the
-//     session (state.PutsKey). One of several gets through, the others look again; those
-//     of one process take turns.
+//   - There is room: that no more was put since the look, into the store or into the
+//     session, than this room allows (state.PutsKey, state.PutBytesKey). Nobody disturbs
+//     anybody as long as all that is under way at once fits; what does not looks again,
+//     and each time another one got through.
 //   - There is none, and others make room: the versions of those that go, in the same
 //     commit. It adds no more than it takes away, so nothing needs to be known of the sum.
 //   - There is none: the answer is a refusal, true of the moment of the look.
@@ -41,11 +39,8 @@ func (c *Config) storeLimits() *limits {
 	return l
 }
 
-const (
-	leastFrame = 256  // of log that a memory takes; the least is more
-	ample      = 64   // memories: with less room than this it is short
-	mostEvict  = 1000 // in one commit: a limit that was lowered is reached step by step
-)
+// mostEvict is in one commit: a limit that was lowered is reached step by step.
+const mostEvict = 1000
 
 // effect is what an operation does to the sums.
 type effect struct {
@@ -73,16 +68,19 @@ func (d *demand) over() sum {
 	return o
 }
 
-// room is how many more memories there may be.
-func (d *demand) room(largest int64) int64 {
-	room := int64(1) << 40
+// within are the conditions that what is put beside it leaves the room that it needs.
+// before are the totals from before the look.
+func (d *demand) within(before sum) (list []wal.Precondition) {
+	add := func(key string, before, room int64) {
+		list = append(list, wal.Precondition{Key: key, LSN: uint64(before), Most: uint64(min(room, state.MostPuts))})
+	}
 	if d.limit.n > 0 && d.add.n > 0 {
-		room = min(room, d.limit.n-d.have.n-d.add.n)
+		add(state.PutsKey(d.session), before.n, d.limit.n-d.have.n-d.add.n)
 	}
 	if d.limit.bytes > 0 && d.add.bytes > 0 {
-		room = min(room, (d.limit.bytes-d.have.bytes-d.add.bytes)/largest)
+		add(state.PutBytesKey(d.session), before.bytes, d.limit.bytes-d.have.bytes-d.add.bytes)
 	}
-	return room
+	return list
 }
 
 // grows says that it adds something that is limited.
@@ -135,9 +133,9 @@ func (st *Store) keepLimits(ctx context.Context, w *work, ops []op, seen reads) 
 	st.watchPuts()
 	at := st.log.Applied()
 	var sessions []string
-	newest := make([]wal.LSN, len(list))
+	before := make([]sum, len(list))
 	for i, d := range list {
-		newest[i] = st.state.NewestPut(d.session) // before the look
+		before[i] = st.putTotals(d.session)
 		if d.session != "" {
 			sessions = append(sessions, d.session)
 		}
@@ -147,7 +145,6 @@ func (st *Store) keepLimits(ctx context.Context, w *work, ops []op, seen reads) 
 		return nil, err
 	}
 	given := len(ops)
-	w.short = false
 	for i, d := range list {
 		if d.have = all; d.session != "" {
 			d.have = in[d.session]
@@ -168,28 +165,26 @@ func (st *Store) keepLimits(ctx context.Context, w *work, ops []op, seen reads) 
 		if !d.grows() {
 			continue
 		}
-		room := d.room(int64(st.log.Limit()))
-		if room >= ample {
-			w.batch.Preconditions = append(w.batch.Preconditions, wal.Precondition{LSN: at + uint64(min(room, 1<<40))*leastFrame})
+		if at < st.putsFrom.Load() { // what was on its way when it began may not be counted
+			w.batch.Preconditions = append(w.batch.Preconditions, wal.Precondition{LSN: at})
 			continue
 		}
-		p := wal.Precondition{Key: state.PutsKey(d.session), LSN: newest[i]}
-		if at < st.putsFrom.Load() {
-			p = wal.Precondition{LSN: at} // what was on its way when it began may not be noted
-		}
-		w.batch.Preconditions = append(w.batch.Preconditions, p)
-		w.short = true
+		w.batch.Preconditions = append(w.batch.Preconditions, d.within(before[i])...)
 	}
-	st.short.Store(w.short)
 	return ops, nil
 }
 
-// watchPuts begins to note what is put.
+// watchPuts begins to count what is put.
 func (st *Store) watchPuts() {
 	st.watching.Do(func() {
 		st.state.WatchPuts()
-		st.putsFrom.Store(st.log.Tail())
+		st.putsFrom.Store(st.log.Read())
 	})
+}
+
+// putTotals are the running totals of what was put into a session, or into the store.
+func (st *Store) putTotals(session string) sum {
+	return sum{int64(st.state.PutCount(session)), int64(st.state.PutSize(session))}
 }
 
 func (d *demand) refusal() error {
@@ -202,17 +197,6 @@ func (d *demand) refusal() error {
 		e.Setting = strings.Replace(e.Setting, "max_", "max_session_", 1)
 	}
 	return e
-}
-
-// takeTurn makes those of one process that write where room is short go one after the
-// other: each would only make the others look again.
-func (st *Store) takeTurn(ctx context.Context) (func(), error) {
-	select {
-	case st.turn <- struct{}{}:
-		return func() { <-st.turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // evict adds the deletions that make room for a demand.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -38,6 +39,25 @@ func limitChild(ctx context.Context, name, dir string) error {
 	return errors.Join(err, st.Close())
 }
 
+// What another process has put is replaced in a full store, also by one that has not
+// heard of it yet: that takes no room.
+func TestLimitOfWhatAnotherPut(t *testing.T) {
+	for _, policy := range []string{AtLimitRefuse, AtLimitEvictOldest} {
+		t.Run(policy, func(t *testing.T) {
+			dir := t.TempDir()
+			one := openTest(t, dir, &Options{NoBackground: true})
+			limitTo(t, one, func(c *Config) { c.MaxMemories, c.MaxSessionMemories, c.AtLimit = 1, 1, policy })
+			two := openTest(t, dir, &Options{NoBackground: true})
+			m := Memory{ID: "a", Content: "x", Metadata: inSession("s")}
+			for _, st := range []*Store{one, two} {
+				if _, err := st.Put(t.Context(), m); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
 // Four processes put against a limit: exactly as many as it allows remain, and these are
 // those that were acknowledged, but for what was evicted.
 func TestLimitProcesses(t *testing.T) {
@@ -51,6 +71,7 @@ func TestLimitProcesses(t *testing.T) {
 			dir := t.TempDir()
 			st := openTest(t, dir, nil)
 			limitTo(t, st, func(c *Config) { c.MaxSessionMemories, c.AtLimit = limit, policy })
+			from := st.Stats().Durable
 			acked := map[string]bool{}
 			var mu sync.Mutex
 			var wg sync.WaitGroup
@@ -77,9 +98,45 @@ func TestLimitProcesses(t *testing.T) {
 			if want := map[string]int{AtLimitRefuse: limit, AtLimitEvictOldest: 400}[policy]; n != limit || len(acked) != want {
 				t.Errorf("%d remain, %d were acknowledged, not %d", n, len(acked), want)
 			}
+			// Nor were there ever more, after any commit.
+			there := map[string]bool{}
+			for c, err := range st.Changes(ctx, from) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if there[c.ID] = true; c.Deleted {
+					delete(there, c.ID)
+				}
+				if !c.More && len(there) > limit {
+					t.Fatalf("%d are there at %d", len(there), c.LSN)
+				}
+			}
 			for f, err := range st.Verify(ctx, VerifyOptions{}) {
 				t.Errorf("verify: %+v, %v", f, err)
 			}
 		})
 	}
+	t.Run("bytes", func(t *testing.T) {
+		dir := t.TempDir()
+		st := openTest(t, dir, nil)
+		const limit, longest = 40_000, 500
+		limitTo(t, st, func(c *Config) { c.MaxSessionBytes = limit })
+		var wg sync.WaitGroup
+		var acked atomic.Int64
+		for p := range 4 {
+			cmd, out := startChild(t, fmt.Sprint("limit:", p), dir)
+			wg.Go(func() {
+				for s := bufio.NewScanner(out); s.Scan(); {
+					acked.Add(1)
+				}
+				if err := cmd.Wait(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if is := bytesIn(t, st, InSession("s")); is.bytes > limit || is.bytes < limit-longest || is.n != acked.Load() {
+			t.Errorf("%+v remain, %d were acknowledged", is, acked.Load())
+		}
+	})
 }

@@ -388,6 +388,85 @@ func TestLimitHolds(t *testing.T) {
 	}
 }
 
+// The same for a limit in bytes, which are about as many as a hundred memories have: it
+// is never passed, and what remains of the room is less than a memory takes.
+func TestLimitHoldsBytes(t *testing.T) {
+	ctx := context.Background()
+	const limit, longest = 60_000, 700
+	for _, kind := range []string{"store refuses", "session refuses", "store evicts", "session evicts"} {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			var stores []*Store
+			for range 3 {
+				stores = append(stores, openTest(t, dir, nil))
+			}
+			session, evicts := strings.HasPrefix(kind, "session"), strings.HasSuffix(kind, "evicts")
+			limitTo(t, stores[0], func(c *Config) {
+				if c.MaxBytes = limit; session {
+					c.MaxBytes, c.MaxSessionBytes = 0, limit
+				}
+				if evicts {
+					c.AtLimit = AtLimitEvictOldest
+				}
+			})
+			for _, st := range stores {
+				st.rereadConfig()
+			}
+			look := func(st *Store) sum {
+				all, in, err := st.tally.look(ctx, st, []string{"s"})
+				if err != nil {
+					t.Error(err)
+				}
+				if session {
+					return in["s"]
+				}
+				return all
+			}
+			var wg, watchers sync.WaitGroup
+			stop := make(chan struct{})
+			for _, st := range stores {
+				watchers.Go(func() {
+					for {
+						if s := look(st); s.bytes > limit {
+							t.Errorf("%+v are there", s)
+							return
+						}
+						select {
+						case <-stop:
+							return
+						default:
+						}
+					}
+				})
+			}
+			for g := range 12 {
+				st := stores[g%3]
+				wg.Go(func() {
+					for i := range 40 {
+						content := strings.Repeat("x", (i*37+g*11)%300)
+						_, err := st.Put(ctx, Memory{ID: fmt.Sprintf("%d-%d", g, i), Content: content, Metadata: inSession("s")})
+						if err != nil && (evicts || !errors.Is(err, ErrLimit)) {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			close(stop)
+			watchers.Wait()
+			is := bytesIn(t, stores[1], InSession("s"))
+			if is.bytes > limit || is.bytes < limit-longest {
+				t.Errorf("%+v remain", is)
+			}
+			for _, st := range stores {
+				if s := look(st); s != is {
+					t.Errorf("%+v by the tally, not %+v", s, is)
+				}
+			}
+		})
+	}
+}
+
 // A limit that is lowered below what is there is reached while several processes write.
 func TestLimitLowered(t *testing.T) {
 	ctx := context.Background()
@@ -426,24 +505,42 @@ func TestLimitLowered(t *testing.T) {
 	}
 }
 
-// Who waits for a turn honours its ctx.
-func TestLimitTurn(t *testing.T) {
-	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
-	limitTo(t, st, func(c *Config) { c.MaxMemories = 10 })
-	if _, err := st.Put(context.Background(), Memory{ID: "a", Content: "x"}); err != nil || !st.short.Load() {
-		t.Fatal(err, st.short.Load())
+// Who needs the last of the room gets it, though others never cease to put: what these
+// replace does not pass the limit, but as long as they do it nobody can know that.
+func TestLimitBesideUpdates(t *testing.T) {
+	ctx := context.Background()
+	st := openTest(t, t.TempDir(), nil)
+	long := strings.Repeat("x", 20_000)
+	for g := range 8 {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("u", g), Content: long}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	done, err := st.takeTurn(context.Background())
-	if err != nil {
-		t.Fatal(err)
+	limitTo(t, st, func(c *Config) { c.MaxBytes = bytesIn(t, st).bytes + 10_000 })
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("u", g), Content: long[:20_000-i%2]}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Millisecond)
-	defer stop()
-	if _, err := st.Put(ctx, Memory{ID: "b", Content: "x"}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("with the turn taken: %v", err)
+	for i := range 10 {
+		in, stop := context.WithTimeout(ctx, 20*time.Second)
+		if _, err := st.Put(in, Memory{ID: fmt.Sprint("n", i), Content: "x"}); err != nil {
+			t.Error(err)
+		}
+		stop()
 	}
-	done()
-	if _, err := st.Put(context.Background(), Memory{ID: "b", Content: "x"}); err != nil {
-		t.Error(err)
-	}
+	close(stop)
+	wg.Wait()
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -49,7 +49,7 @@ func (st *Store) each(ctx context.Context, f filters, yield func(Memory, error) 
 			continue
 		}
 		v, err := st.load(ctx, st.memories, id)
-		if errors.Is(err, ErrNotFound) || err == nil && v.expired(st.o.Clock()) {
+		if errors.Is(err, ErrNotFound) || err == nil && v.left(&f, id, st.o.Clock()) {
 			continue // gone since
 		}
 		var m Memory
@@ -349,13 +349,9 @@ func lines(set *index.Set, k *kind, f filters) iter.Seq2[item, error] {
 	}
 }
 
-// lineOf is the line of the index that an entry carries, without its version.
+// lineOf is the line of the index that an entry carries.
 func lineOf(e wal.Entry) (index.Entry, error) {
-	var line index.Entry
-	v, err := record.Parse(e.Value)
-	if err == nil {
-		line, err = index.ParseLine(v.Line)
-	}
+	line, _, err := state.LineIn(&e)
 	if err != nil {
 		return line, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}

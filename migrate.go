@@ -139,12 +139,12 @@ func (st *Store) copied(ctx context.Context) (repair.BackupSource, error) {
 	read := func(k *kind) func(context.Context, string) (repair.Document, error) {
 		return func(ctx context.Context, id string) (repair.Document, error) {
 			v, err := st.find(ctx, k, id, true)
-			return repair.Document{Bytes: v.doc, Version: v.lsn, Time: timeOf(&v.line)}, err
+			return repair.Document{Bytes: v.doc, Version: v.lsn, Vector: vectorNumber(&v.line), Time: timeOf(&v.line)}, err
 		}
 	}
 	return repair.BackupSource{
 		FS: st.fs, Dir: st.dir, Log: st.log, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode, Clock: st.o.Clock,
-		Count: live, Sight: st.sight,
+		Count: live, Sight: st.sight, ModelAsOf: st.state.ModelAsOf, Model: st.state.Model,
 		IDs: ids(st.memories), Read: read(st.memories), AssemblyIDs: ids(st.assemblies), ReadAssembly: read(st.assemblies),
 		ScopeKeys: st.scopeKeys, ReadScope: st.readScope,
 	}, nil

@@ -23,8 +23,10 @@ import (
 // vectorsBy is what makes the store's vectors, as of what is applied.
 func (st *Store) vectorsBy() index.Model {
 	m := st.state.Model()
-	if st.config.model.Swap(m.LSN) != m.LSN {
-		st.rereadConfig() // who changes the model writes it there too
+	// Who changes the model writes it there too. It is read before it counts as read:
+	// another goroutine must not judge by what stood there before.
+	if st.config.model.Load() != m.LSN && st.rereadConfig() {
+		st.config.model.Store(m.LSN)
 	}
 	return m
 }
@@ -264,8 +266,12 @@ func (st *Store) embeddingNow(ctx context.Context, model *index.Model, k *kind, 
 	return st.olderVector(ctx, model, k, id, at)
 }
 
+// ErrModel: a vector, or what makes them, is of another model than the store's. See
+// ModelError, which names both.
+var ErrModel = errors.New("another model")
+
 // ModelError says that a vector, or what makes them, is of another model than the
-// store's. It matches ErrDimension where the dimensions are what tells.
+// store's. It matches ErrModel, and ErrDimension where the dimensions are what tells.
 type ModelError struct {
 	Model     string // of the store's vectors, "" when nobody said
 	Dimension int    // of them, 0: not known, or not what is wrong
@@ -273,6 +279,7 @@ type ModelError struct {
 	Got       int    // its dimension
 	Next      string // a re-embedding by this model is under way: its vectors serve when all are there
 	Since     uint64 // the store has changed to Model at this position, and rewrites its documents
+	Query     bool   // it was the vector of a query
 	Err       error
 }
 
@@ -288,6 +295,8 @@ func (e *ModelError) Error() string {
 		if e.Model == "" {
 			s = fmt.Sprintf("%s are of %d dimensions, this one of %d", have, e.Dimension, e.Got)
 		}
+	case e.Query:
+		s = fmt.Sprintf("%s, that of the query is by %s", have, quote(e.Other))
 	case e.Next != "" && e.Next == e.Other:
 		s = have + ", these by " + quote(e.Other)
 	default:
@@ -303,6 +312,9 @@ func (e *ModelError) Error() string {
 	}
 	return s
 }
+
+// Is makes the error match ErrModel.
+func (e *ModelError) Is(target error) bool { return target == ErrModel }
 
 // Unwrap gives the cause.
 func (e *ModelError) Unwrap() error { return e.Err }

@@ -3,6 +3,7 @@ package varve
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,7 +25,12 @@ func TestNewerVectorsStay(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	rewrite(t, filepath.Join(dir, "vector_index", "mapping.json"), raiseTable)
+	mapping := filepath.Join(dir, "vector_index", "mapping.json")
+	old, err := os.ReadFile(mapping)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, mapping, raiseTable)
 	vectors := func() map[string]string {
 		some := map[string]string{}
 		for name, what := range snapshot(t, dir) {
@@ -39,13 +45,20 @@ func TestNewerVectorsStay(t *testing.T) {
 		t.Fatalf("no vectors to look after: %v", before)
 	}
 	for _, readOnly := range []bool{true, false} {
-		st, err := Open(ctx, dir, &Options{NoBackground: true, ReadOnly: readOnly})
-		if errors.Is(err, ErrNewerFormat) {
-			continue
+		o := &Options{NoBackground: true, ReadOnly: readOnly}
+		if st, err := Open(ctx, dir, o); !errors.Is(err, ErrNewerFormat) {
+			t.Errorf("opened: %v", err)
+			if err == nil {
+				st.Close()
+			}
 		}
+		// One that was open before the newer program came.
+		rewrite(t, mapping, func([]byte) []byte { return old })
+		st, err := Open(ctx, dir, o)
 		if err != nil {
 			t.Fatal(err)
 		}
+		rewrite(t, mapping, raiseTable)
 		if _, err := st.Search(ctx, Query{Vector: []float32{1, 2, 3}}); !errors.Is(err, ErrNewerFormat) {
 			t.Errorf("search: %v", err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -69,6 +70,9 @@ type Options struct {
 
 	// unfinished opens the copy that a migration makes, before it is a store.
 	unfinished bool
+	ownClock   bool // Clock is the machine's
+	// restored is what is known of the vectors of a store that is being restored.
+	restored *repair.Restored
 }
 
 // Validate says what is wrong, as a *FieldError.
@@ -104,7 +108,7 @@ func (o *Options) fill() {
 	if o.EmbedBatch == 0 {
 		o.EmbedBatch = defaultEmbedBatch
 	}
-	if o.Clock == nil {
+	if o.ownClock = o.Clock == nil; o.ownClock {
 		o.Clock = time.Now
 	}
 	if o.FileMode == 0 {
@@ -125,6 +129,9 @@ func (o *Options) fill() {
 	}
 	if s.BacklogBytes == 0 {
 		s.BacklogBytes = 1 << 30
+	}
+	if s.LagBytes == 0 {
+		s.LagBytes = lagRate
 	}
 	if s.SmallVectors == 0 {
 		s.SmallVectors = 1 << 20

@@ -32,40 +32,20 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// child is what a process that a test has started does: name:arg.
 func child(job, dir string) error {
 	ctx := context.Background()
-	if arg, ok := strings.CutPrefix(job, "storm:"); ok {
-		return stormChild(ctx, arg, dir)
-	}
-	if arg, ok := strings.CutPrefix(job, "reembed:"); ok {
-		return reembedChild(ctx, arg, dir)
-	}
-	if name, ok := strings.CutPrefix(job, "churn:"); ok {
-		return churn(ctx, name, dir)
-	}
-	if arg, ok := strings.CutPrefix(job, "linear:"); ok {
-		return linearChild(ctx, arg, dir)
-	}
-	if arg, ok := strings.CutPrefix(job, "work:"); ok {
-		return workChild(ctx, arg, dir)
-	}
-	if mode, ok := strings.CutPrefix(job, "lag:"); ok {
-		return lagging(ctx, mode, dir)
-	}
-	if name, ok := strings.CutPrefix(job, "limit:"); ok {
-		return limitChild(ctx, name, dir)
-	}
-	if job == "holding" {
-		return holding(dir)
-	}
-	if job == "few files" {
-		return fewFiles(ctx, dir)
+	name, arg, _ := strings.Cut(job, ":")
+	if run := map[string]func(ctx context.Context, arg, dir string) error{
+		"storm": stormChild, "reembed": reembedChild, "churn": churn, "linear": linearChild, "work": workChild, "lag": lagging,
+		"limit": limitChild, "holding": holding, "few files": fewFiles,
+	}[name]; run != nil {
+		return run(ctx, arg, dir)
 	}
 	st, err := Open(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
-	name, arg, _ := strings.Cut(job, ":")
 	switch name {
 	case "writer": // 20 puts at once, then a clean end
 		var wg sync.WaitGroup

@@ -3,16 +3,56 @@
 package varve
 
 import (
+	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 func stopProcess(t testing.TB, p *os.Process) {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// stopIdle stops a child that is waiting for us at a moment at which it holds none of
+// the locks that others need: preparing the log goes on while a process waits.
+func stopIdle(t testing.TB, p *os.Process, dir string) {
+	t.Helper()
+	for range 1000 {
+		stopProcess(t, p)
+		var is syscall.WaitStatus
+		if _, err := syscall.Wait4(p.Pid, &is, syscall.WUNTRACED, nil); err != nil || !is.Stopped() {
+			t.Fatalf("it did not stop: %v, %v", is, err)
+		}
+		if unlocked(t, dir) {
+			return
+		}
+		contProcess(t, p)
+	}
+	t.Fatal("it holds a lock of the log whenever it is stopped")
+}
+
+// unlocked says whether nobody has a lock of the log that is taken for a moment.
+func unlocked(t testing.TB, dir string) bool {
+	t.Helper()
+	free := true
+	for _, name := range []string{"flush.lock", "append.lock", "sync.lock"} {
+		k, err := vfs.OS().OpenLock(filepath.Join(dir, "wal", name), 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ok, err := k.TryLock(vfs.ModeExclusive)
+		if err = errors.Join(err, k.Close()); err != nil {
+			t.Fatal(err)
+		}
+		free = free && ok
+	}
+	return free
 }
 
 func contProcess(t testing.TB, p *os.Process) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -26,7 +27,7 @@ type PurgeReport struct {
 	Copies    int       // of segments in the archive, written again
 	Backups   int       // of the index, written again
 	Dropped   int       // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
-	Removed   []string  // what was overwritten in quarantine, of parked files, and in memories/, or assemblies/, of what none has; an undo manifest was rewritten
+	Removed   []string  // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has; an undo manifest was rewritten
 	Left      []error   // where something may still be, and what helps; then Purge returns these, joined
 	Mentions  []Mention // files that are nobody's but the user's, and have something of it: they stay, for him to see to
 	Unlinked  []string  // index files that went without being overwritten: another process has them mapped, or the system cannot tell
@@ -90,17 +91,16 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		return nil, fmt.Errorf("%w: no id", ErrInvalid)
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	if err := k.valid(ids); err != nil {
+		return nil, err
+	}
 	r := &PurgeReport{}
 	if k == st.memories {
 		st.forgetTouched(ids)
 	}
 	traces := repair.TracesOf(k.letter, ids)
 	traces.Log = st.log.Past().Geometry
-	strangers, err := repair.Strangers(ctx, st.fs, st.dir)
-	if err == nil && len(strangers) > 0 {
-		err = st.learn(ctx, k, ids, traces)
-	}
-	if err != nil {
+	if err := st.learn(ctx, k, ids, traces); err != nil {
 		return r, err
 	}
 	if err := st.purgeEntries(ctx, k, ids, r); err != nil {
@@ -122,12 +122,16 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		return r, err
 	}
 	for _, id := range ids {
-		if _, err := st.find(ctx, k, id, false); err == nil {
+		if err := st.there(ctx, k, id); err == nil {
 			r.Left = append(r.Left, fmt.Errorf("%s %s: %w: it was written again meanwhile: purge again", k.noun, quote(id), ErrConflict))
 		}
 	}
-	mentions, err := traces.MentionedIn(ctx, st.fs, st.dir, strangers)
-	r.Mentions = append(r.Mentions, mentions...)
+	strangers, err := repair.Strangers(ctx, st.fs, st.dir)
+	if err == nil {
+		var mentions []Mention
+		mentions, err = traces.MentionedIn(ctx, st.fs, st.dir, strangers)
+		r.Mentions = append(r.Mentions, mentions...)
+	}
 	if err != nil {
 		return r, errors.Join(append(r.Left, err)...)
 	}
@@ -135,7 +139,11 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		return r, errors.Join(r.Left...)
 	}
 	if !r.found() {
-		return r, fmt.Errorf("%w: nothing of it in the store", ErrNotFound)
+		names := make([]string, len(ids))
+		for i, id := range ids {
+			names[i] = quote(id)
+		}
+		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.noun, strings.Join(names, ", "), ErrNotFound)
 	}
 	return r, nil
 }
@@ -150,6 +158,12 @@ const learnMost = 100
 func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *repair.Traces) error {
 	for _, id := range ids {
 		n := 0
+		if k == st.scoped {
+			if err := st.learnScope(ctx, id, traces); err != nil {
+				return err
+			}
+			continue
+		}
 		st.history(ctx, k, id, func(v Version, err error) bool {
 			if err != nil || v.Deleted {
 				return n < learnMost
@@ -177,16 +191,25 @@ func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *repai
 // assemblies that name it.
 func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *PurgeReport) error {
 	for _, id := range ids {
-		if _, err := st.find(ctx, k, id, false); err == nil {
+		if err := st.there(ctx, k, id); err == nil {
 			r.Deleted = append(r.Deleted, id)
 		} else if !errors.Is(err, ErrNotFound) {
 			return fmt.Errorf("%s %s: %w", k.noun, quote(id), err)
 		}
 	}
 	for _, id := range r.Deleted {
-		if err := st.commit(ctx, []op{{group: k == st.assemblies, id: id}}, nil, 0); err != nil {
+		err := error(nil)
+		if k == st.scoped {
+			err = st.dropScope(ctx, id)
+		} else {
+			err = st.commit(ctx, []op{{group: k == st.assemblies, id: id}}, nil, 0)
+		}
+		if err != nil {
 			return fmt.Errorf("deleting %s: %w", quote(id), err)
 		}
+	}
+	if k == st.scoped {
+		return nil
 	}
 	if st.cache != nil {
 		for _, id := range ids {
@@ -243,14 +266,21 @@ func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces 
 	if err != nil {
 		return err
 	}
+	if k == st.scoped {
+		if err := st.wipeScopes(ids, r); err != nil {
+			return errors.Join(err, old.close())
+		}
+	}
 	if err := room(func() error { return st.flushLocked(ctx, mergeAlways) }); err != nil {
 		return errors.Join(err, old.close())
 	}
 	if err := old.wipe(st, r); err != nil {
 		return err
 	}
-	if err := st.purgedVectors(k, ids, r); err != nil {
-		return err
+	if k != st.scoped {
+		if err := st.purgedVectors(k, ids, r); err != nil {
+			return err
+		}
 	}
 	// Both slots of the checkpoint are to release the old segments, for these go now.
 	c, err := st.log.Checkpoint()
@@ -287,6 +317,9 @@ func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeR
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
+	if k == st.scoped {
+		return nil // they have nothing of it
+	}
 	dropped, unlinked, err := index.DropBackups(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), k.section, ids)
 	r.Dropped += len(dropped)
 	r.Unlinked = append(r.Unlinked, unlinked...)
@@ -305,7 +338,11 @@ func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *repair.Tra
 	}
 	slices.Sort(names)
 	known := make([]bool, len(names))
-	for id, err := range st.ids(ctx, k, filters{expired: true}) {
+	all := st.ids(ctx, k, filters{expired: true})
+	if k == st.scoped {
+		all = st.scopeKeys(ctx)
+	}
+	for id, err := range all {
 		if err != nil {
 			return err
 		}
@@ -343,6 +380,28 @@ func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *repair.Tra
 
 // purgeBackups rewrites those of the index, and names full ones.
 func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
+	if k != st.scoped {
+		if err := st.purgeIndexBackups(k, ids, c, r); err != nil {
+			return err
+		}
+	}
+	names, err := st.fs.ReadDir(filepath.Join(st.dir, index.BackupsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	slices.Sort(names)
+	if _, err := st.fs.Stat(filepath.Join(st.dir, ".git")); err == nil {
+		r.Backup = append(r.Backup, ".git")
+	}
+	for _, name := range names {
+		if _, err := st.fs.Stat(filepath.Join(st.dir, index.BackupsDir, name, repair.BackupName)); err == nil {
+			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
+		}
+	}
+	return nil
+}
+
+func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
 	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
 	if err := vfs.MkdirAll(st.fs, dir, st.o.FolderMode); err != nil {
 		return err
@@ -361,19 +420,6 @@ func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeR
 	}
 	if err := st.fs.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
-	}
-	names, err := st.fs.ReadDir(filepath.Join(st.dir, index.BackupsDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	slices.Sort(names)
-	if _, err := st.fs.Stat(filepath.Join(st.dir, ".git")); err == nil {
-		r.Backup = append(r.Backup, ".git")
-	}
-	for _, name := range names {
-		if _, err := st.fs.Stat(filepath.Join(st.dir, index.BackupsDir, name, repair.BackupName)); err == nil {
-			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
-		}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (st *Store) unknown(ctx context.Context, k *kind, ids []string) ([]string, 
 	defer st.ended()
 	left := map[string]bool{}
 	for _, id := range ids {
-		if _, err := st.find(ctx, k, id, false); errors.Is(err, ErrNotFound) {
+		if err := st.there(ctx, k, id); errors.Is(err, ErrNotFound) {
 			left[id] = true
 		} else if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -75,6 +75,9 @@ func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) er
 
 // knownBackups strikes out those that a backup of the index has.
 func (st *Store) knownBackups(_ context.Context, k *kind, left map[string]bool) error {
+	if k == st.scoped {
+		return nil
+	}
 	backups, err := index.Backups(st.fs, st.dir)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -34,12 +35,15 @@ type remake struct {
 	// this hash, zero if none is.
 	version func(k *kind, id string, sum [32]byte) (known, error)
 	model   index.Model // as far as log and archive know, where the state does not
+
+	restored *repair.Restored // nil: the store is not being restored
 }
 
 // stray is the version of a document of which nobody knows one. While a change of the
 // model is under way it is from before that: what was computed for its content counts.
-func (r *remake) stray() wal.LSN {
-	if r.model.Switching() {
+// Of one that is being restored it is known whether it is.
+func (r *remake) stray(file string) wal.LSN {
+	if r.model.Switching() && (r.restored == nil || r.restored.Older(file)) {
 		return r.model.Since - 1
 	}
 	return r.at.LSN - 1
@@ -121,7 +125,7 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 		if err != nil {
 			return nil, err
 		}
-		c := index.Change{Section: k.section, ID: p.id, Version: r.stray(), Members: p.members}
+		c := index.Change{Section: k.section, ID: p.id, Version: r.stray(k.Name() + "/" + e.Name), Members: p.members}
 		sum := hash(doc.bytes)
 		was := known{}
 		if r.version != nil {
@@ -187,8 +191,10 @@ func (st *Store) parseFile(k *kind, name string) (parsed, document, error) {
 		return parsed{}, document{}, fmt.Errorf("reading %s/%s: %w", k.Name(), name, err)
 	}
 	p, err := k.parse(data, "")
-	if err == nil && docfile.FileName(p.id) != name {
-		err = fmt.Errorf("%w: it holds the id %s, whose file is %s", ErrInvalid, quote(p.id), docfile.FileName(p.id))
+	if err != nil {
+		err = st.ofOtherKind(k, data, err)
+	} else if docfile.FileName(p.id) != name {
+		err = k.misplaced(p.id)
 	}
 	if err != nil {
 		return parsed{}, document{}, &CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: err}

@@ -23,6 +23,11 @@ type ReembedReport struct {
 	Computed int64 // by this one
 	Written  int64 // memories that got another embedding
 	Changed  int64 // embeddings computed once more, for the content had changed
+
+	// When it has ended: memories whose content the embedder does not take. They have
+	// no embedding, and get one when it takes it, or another content.
+	Refused  int64
+	Refusals []Refusal // the first of them
 }
 
 // Reembed gives every memory that has a content an embedding by the embedder, as
@@ -39,11 +44,19 @@ type ReembedReport struct {
 // made of; their updated_at stays. The store's dimension and model stand in
 // config.json afterwards.
 //
+// A content that the embedder refuses, while it takes others, leaves its memory without
+// an embedding, pending: the report names it, and the next Reembed, EmbedPending or
+// another content has it asked again.
+//
 // When it ends early (ctx, an error, a crash) the next call with the same
 // EmbedModel goes on where it was; one with another model goes on too, if the store
 // had changed to the one before, and begins its own then. One call at a time:
 // ErrLocked. A memory without a content keeps its embedding, and where that has
 // another dimension it is not found by it any more.
+//
+// Where no memory has a content the model is changed all the same. If no document has a
+// vector either, the embedder is asked for one, and its dimension becomes the store's:
+// a store that was emptied keeps the one that it had until then.
 func (st *Store) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport, error) {
 	if err := st.begun(); err != nil {
 		return nil, err
@@ -61,6 +74,7 @@ func (st *Store) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport,
 	}
 	r := &reembed{st: st, o: o}
 	err = r.run(ctx)
+	r.tellRefused()
 	return &r.report, errors.Join(err, unlock())
 }
 

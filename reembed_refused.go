@@ -2,47 +2,160 @@ package varve
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 )
 
-// embed asks for the vectors of memories' contents, by id. One text that the embedder
-// does not take (too long, as a rule) would stand in the way of all, and its own words
-// seldom say which it is: then the memory is looked for and named.
+// A text that the embedder does not take (too long, as a rule) does not stand in the way
+// of the others: its memory is left without an embedding, pending. An embedder that does
+// not answer is another thing, and its own words seldom say which it is. So a text is
+// held for refused only if it alone failed refusedTries times, behind each of which the
+// embedder took another text; and before the model is changed all such are asked once
+// more.
+
+// Refusal is a memory whose content the embedder did not take.
+type Refusal struct {
+	ID  string
+	Err error
+}
+
+type refused struct {
+	sum [32]byte // of the content
+	err error
+}
+
+const refusedTries = 3
+
+// probeText is what the embedder is asked while it has taken nothing in this run.
+const probeText = "a text"
+
+// embed asks for the vectors of memories' contents, by id; those that it refuses have
+// none, and are noted.
 func (r *reembed) embed(ctx context.Context, texts map[string]string, next bool) (embedded, error) {
-	known, err := r.st.embedContents(ctx, texts, next)
-	var model *ModelError
-	if err == nil || len(texts) == 0 || ctx.Err() != nil || errors.As(err, &model) || errors.Is(err, ErrDimension) {
-		return known, err
+	known := embedded{}
+	if len(texts) == 0 {
+		return known, nil
 	}
 	ids := slices.Sorted(maps.Keys(texts))
-	refused := func(ids []string) error {
-		some := map[string]string{}
-		for _, id := range ids {
-			some[id] = texts[id]
-		}
-		_, err := r.st.embedContents(ctx, some, next)
+	err := r.ask(ctx, ids, texts, next, known)
+	if err == nil || !passes(ctx, err) {
+		return known, err
+	}
+	if r.probe(ctx, next) != nil {
+		return known, err
+	}
+	return known, r.divide(ctx, ids, texts, next, known, err)
+}
+
+// passes says that an error may be of one of the texts.
+func passes(ctx context.Context, err error) bool {
+	var model *ModelError
+	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, ErrDimension)
+}
+
+// ask adds the vectors of some texts to those that are known.
+func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]string, next bool, known embedded) error {
+	some := map[string]string{}
+	for _, id := range ids {
+		some[id] = texts[id]
+	}
+	list, err := r.st.embedContents(ctx, some, next)
+	if err != nil {
 		return err
 	}
-	// Where it takes neither end it takes nothing just now.
-	n := len(ids)
-	if n == 1 {
-		return nil, fmt.Errorf("the content of memory %s: %w", quote(ids[0]), err)
+	maps.Copy(known, list)
+	r.taken = texts[ids[0]]
+	return nil
+}
+
+// probe asks for a text that the embedder took before.
+func (r *reembed) probe(ctx context.Context, next bool) error {
+	text := r.taken
+	if text == "" {
+		text = probeText
 	}
-	if refused(ids[:1]) != nil && refused(ids[n-1:]) != nil {
-		return nil, err
+	_, err := r.st.embedContents(ctx, map[string]string{"": text}, next)
+	return err
+}
+
+// divide finds the texts that made all of them fail.
+func (r *reembed) divide(ctx context.Context, ids []string, texts map[string]string, next bool, known embedded, why error) error {
+	if len(ids) == 1 {
+		return r.alone(ctx, ids[0], texts, next, known, why)
 	}
-	for len(ids) > 1 && ctx.Err() == nil {
-		half := ids[:len(ids)/2]
-		if refused(half) == nil {
-			half = ids[len(half):]
+	for _, half := range [][]string{ids[:len(ids)/2], ids[len(ids)/2:]} {
+		err := r.ask(ctx, half, texts, next, known)
+		if err != nil && passes(ctx, err) {
+			err = r.divide(ctx, half, texts, next, known, err)
 		}
-		ids = half
+		if err != nil {
+			return err
+		}
 	}
-	if why := refused(ids); why != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("the embedder does not take the content of memory %s: change it, then run it again: %w", quote(ids[0]), why)
+	return nil
+}
+
+// alone tells a text that is refused from an embedder that does not answer.
+func (r *reembed) alone(ctx context.Context, id string, texts map[string]string, next bool, known embedded, why error) error {
+	for try := 1; ; try++ {
+		if err := r.probe(ctx, next); err != nil {
+			return err
+		}
+		if try == refusedTries {
+			break
+		}
+		err := r.ask(ctx, []string{id}, texts, next, known)
+		if err == nil || !passes(ctx, err) {
+			return err
+		}
+		why = err
 	}
-	return nil, err
+	if r.refused == nil {
+		r.refused = map[string]refused{}
+	}
+	r.refused[id] = refused{sha256.Sum256([]byte(texts[id])), why}
+	r.st.o.Logger.Warn("the embedder does not take the content of a memory, which is left without an embedding", "id", id, "err", why)
+	return nil
+}
+
+// refuses says whether a content of a memory was refused in this run; that of one which
+// has changed since was not.
+func (r *reembed) refuses(id string, sum [32]byte) bool {
+	was, ok := r.refused[id]
+	if ok && was.sum != sum {
+		delete(r.refused, id)
+	}
+	return ok && was.sum == sum
+}
+
+// askAgain asks once more for all that was refused.
+func (r *reembed) askAgain(ctx context.Context) error {
+	ids := slices.Sorted(maps.Keys(r.refused))
+	clear(r.refused)
+	return r.batches(ids, func(ids []string) error {
+		list, err := r.computeSome(ctx, ids, nil)
+		r.report.Computed += int64(len(list))
+		return err
+	})
+}
+
+// none says why no content has a vector, if there is any that should.
+func (r *reembed) none() error {
+	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
+		return fmt.Errorf("the embedder takes none of the %d contents, the first is that of memory %s: %w", len(r.refused), quote(id), r.refused[id].err)
+	}
+	return nil
+}
+
+// tellRefused reports what is left without an embedding.
+func (r *reembed) tellRefused() {
+	r.report.Refused = int64(len(r.refused))
+	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
+		if len(r.report.Refusals) < mostListed {
+			r.report.Refusals = append(r.report.Refusals, Refusal{id, r.refused[id].err})
+		}
+	}
 }

@@ -20,6 +20,10 @@ type reembed struct {
 	o      ReembedOptions
 	file   *computed
 	report ReembedReport
+
+	refused map[string]refused // memories whose content the embedder does not take
+	taken   string             // a content that it took
+	makes   int                // the dimension of its vectors, where no content told it; 0: not asked
 }
 
 func (r *reembed) tell() {
@@ -75,6 +79,9 @@ func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 	r.report.Resumed, r.report.Computed, r.report.Changed = r.file.count, 0, 0
 	r.tell()
 	if err := r.computeAll(ctx); err != nil {
+		return err
+	}
+	if err := r.askAgain(ctx); err != nil {
 		return err
 	}
 	if err := r.standing(ctx, func() error { return nil }); err != nil {
@@ -195,7 +202,8 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 	}
 	texts := map[string]string{}
 	for id, c := range all {
-		if sum, ok := known[id]; !ok || sum != sha256.Sum256([]byte(c.text)) {
+		is := sha256.Sum256([]byte(c.text))
+		if sum, ok := known[id]; (!ok || sum != is) && !r.refuses(id, is) {
 			texts[id] = c.text
 		}
 	}
@@ -208,9 +216,13 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 	}
 	var list []computedVector
 	for _, id := range ids {
-		if text, ok := texts[id]; ok {
-			list = append(list, computedVector{id, all[id].version, sha256.Sum256([]byte(text)), vectors[text]})
+		text, ok := texts[id]
+		if v := vectors[text]; ok && v != nil {
+			list = append(list, computedVector{id, all[id].version, sha256.Sum256([]byte(text)), v})
 		}
+	}
+	if len(list) == 0 {
+		return nil, nil
 	}
 	if n := len(list[0].vector); r.file.dim != 0 && n != r.file.dim {
 		return nil, &FieldError{Field: "embeddings of " + quote(st.o.EmbedModel), Value: fmt.Sprintf("of %d dimensions", n),

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -37,10 +40,14 @@ func (r *reembed) change(ctx context.Context) error {
 		}
 		looked = at
 		model := st.vectorsBy()
-		c := changeOfModel(&model)
-		c.Next = ""
-		if r.file.dim != 0 {
-			c = state.Change{Name: st.o.EmbedModel, Dimension: r.file.dim, Switch: true}
+		c := state.Change{Name: st.o.EmbedModel, Dimension: r.file.dim, Switch: true}
+		if r.file.dim == 0 {
+			if err := r.none(); err != nil {
+				return err
+			}
+			if c, err = r.contentless(ctx, &model); err != nil {
+				return err
+			}
 		}
 		undecided := at
 		if try == switchTries {
@@ -54,6 +61,79 @@ func (r *reembed) change(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// contentless is the change where nothing has a content: what is put from here on is by
+// this model. Where there is no vector at all the store's dimension becomes this
+// model's too: else the one that vectors had which are gone would refuse all others.
+func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Change, error) {
+	st := r.st
+	c := changeOfModel(model)
+	if c.Next = ""; st.o.EmbedModel != "" {
+		c.Name = st.o.EmbedModel
+	}
+	if any, err := st.anyRow(ctx); any || err != nil {
+		return c, err
+	}
+	dim, _, err := st.dimension(ctx)
+	if err != nil || dim == 0 {
+		return c, err // the first vector decides it
+	}
+	if r.makes == 0 {
+		if r.makes, err = r.askDimension(ctx); err != nil {
+			return c, err
+		}
+	}
+	if r.makes == dim {
+		return c, nil
+	}
+	return state.Change{Name: st.o.EmbedModel, Dimension: r.makes, Switch: true}, nil
+}
+
+// anyRow says that some document has a vector, and its time is not over.
+func (st *Store) anyRow(ctx context.Context) (found bool, err error) {
+	view, err := st.vectorView(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, view.Release()) }()
+	for i, k := range []*kind{st.memories, st.assemblies} {
+		if view.Count(vector.Kind(i)) == 0 {
+			continue
+		}
+		for l, err := range st.lines(ctx, k, filters{}) {
+			if err != nil {
+				return false, err
+			}
+			if l.line.Dimension == 0 {
+				continue
+			}
+			if _, _, has, err := view.Row(nil, vector.Kind(i), l.id); has || err != nil {
+				return has, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// askDimension asks the embedder for a vector.
+func (r *reembed) askDimension(ctx context.Context) (int, error) {
+	list, err := r.st.embedContents(ctx, map[string]string{"": probeText}, true)
+	if err != nil {
+		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w", quote(probeText), err)
+	}
+	return len(list[probeText]), nil
+}
+
+// settleName is settleConfig where only the name was changed.
+func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
+	st := r.st
+	c := st.Config()
+	v := c.vectors()
+	if r.file.dim != 0 || model.Name == "" || model.Name != st.o.EmbedModel || v == (VectorConfig{}) || v.Model == model.Name {
+		return nil
+	}
+	return st.updateVectors(ctx, func(v *VectorConfig) { v.Model = model.Name })
 }
 
 // errPurged: the file with what was computed has gone, with a memory that was in it.
@@ -156,17 +236,23 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 
 // settleConfig writes what was decided where people read it, and where a store is
 // made from whose log and index are gone.
-func (r *reembed) settleConfig() error {
+func (r *reembed) settleConfig(ctx context.Context) error {
 	st := r.st
 	model := st.vectorsBy()
-	c := st.Config()
-	v := c.vectors()
-	if v.Dimension == model.Dimension && v.Model == model.Name {
+	if c := st.Config(); c.vectors().Dimension == model.Dimension && c.vectors().Model == model.Name {
 		return nil
 	}
-	v.Dimension, v.Model = model.Dimension, model.Name
-	c.Vectors = &v
-	return st.SetConfig(c)
+	return st.updateVectors(ctx, func(v *VectorConfig) { v.Dimension, v.Model = model.Dimension, model.Name })
+}
+
+// updateVectors changes what config.json says of the vectors.
+func (st *Store) updateVectors(ctx context.Context, change func(v *VectorConfig)) error {
+	return st.UpdateConfig(ctx, func(c *Config) error {
+		v := c.vectors()
+		change(&v)
+		c.Vectors = &v
+		return nil
+	})
 }
 
 func jsonLine(v any) ([]byte, error) { return json.Marshal(v) }

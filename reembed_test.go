@@ -1,15 +1,20 @@
 package varve
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/varve-db/varve/repair"
 )
 
 // newer is another model of the same dimension.
@@ -91,7 +96,7 @@ func TestReembed(t *testing.T) {
 	r, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
 		last, computing = r, r.Written == 0
 	}})
-	if want := (ReembedReport{Total: 11, Computed: 10, Written: 9, Changed: 1}); err != nil || *r != want || last.Written != 9 {
+	if want := (ReembedReport{Total: 11, Computed: 10, Written: 9, Changed: 1}); err != nil || !reflect.DeepEqual(*r, want) || last.Written != 9 {
 		t.Fatalf("%+v, last %+v, %v", r, last, err)
 	}
 	checkReembedded(t, st)
@@ -233,27 +238,227 @@ func TestPurgeTakesComputedOld(t *testing.T) {
 	}
 }
 
-// A text that the embedder does not take is named: it alone keeps all from ending.
-func TestReembedNamesWhatIsRefused(t *testing.T) {
+// A text that the embedder does not take is left without a vector and named; nothing else
+// is held up by it. It is asked again by the next run, and for another content.
+func TestReembedLeavesWhatIsRefused(t *testing.T) {
 	ctx := context.Background()
-	for _, bad := range []string{"m0", "m6", "m9", "all"} {
-		st, e := reembedStore(t, t.TempDir())
-		st.o.EmbedBatch = 64
-		stop := errors.New("too long")
+	for _, batch := range []int{1, 2, 64} {
+		for _, bad := range [][]string{{"m0"}, {"m6"}, {"m9"}, {"m0", "m9"}, {"m2", "m3", "m4"}} {
+			what := fmt.Sprint(bad, " by ", batch)
+			st, e := reembedStore(t, t.TempDir())
+			st.o.EmbedBatch = batch
+			stop := errors.New("too long")
+			refuses := func(texts []string) ([][]float32, error) {
+				if slices.ContainsFunc(texts, func(text string) bool { return slices.Contains(bad, "m"+strings.TrimPrefix(text, "text e")) }) {
+					return nil, stop
+				}
+				return newer(texts)
+			}
+			e.set(refuses)
+			st.o.EmbedModel = "another"
+			if _, err := st.Assemblies().Put(ctx, Assembly{ID: "a", MemoryIDs: []string{"m0", "m1", "m9"}}); err != nil {
+				t.Fatal(err)
+			}
+			r, err := st.Reembed(ctx, ReembedOptions{})
+			if err != nil || r.Refused != int64(len(bad)) || int(r.Computed) != 10-len(bad) || int(r.Written) != 10-len(bad) {
+				t.Fatalf("%s: %+v, %v", what, r, err)
+			}
+			for i, f := range r.Refusals {
+				if f.ID != bad[i] || !errors.Is(f.Err, stop) {
+					t.Errorf("%s: named is %+v", what, f)
+				}
+			}
+			check := func(bad []string) {
+				t.Helper()
+				for m, err := range st.Memories(ctx) {
+					want := newerOf(m.Content)
+					if m.ID == "zblank" {
+						want = []float32{5, 5, 5}
+					}
+					if slices.Contains(bad, m.ID) {
+						want = nil
+					}
+					if err != nil || !slices.Equal(m.Embedding, want) {
+						t.Errorf("%s: %s has %v, want %v, %v", what, m.ID, m.Embedding, want, err)
+					}
+				}
+				if r, err := st.CheckVectors(ctx); err != nil || r.Drift() != 0 || int(r.Vectors) != 11-len(bad) {
+					t.Errorf("%s: %+v, %v", what, r, err)
+				}
+			}
+			check(bad)
+			if s := st.Stats(); s.Switching || s.NextModel != "" || s.Model != "another" {
+				t.Errorf("%s: %+v", what, s)
+			}
+			if d, err := st.VectorDrift(ctx); err != nil {
+				t.Error(d, err)
+			}
+			named := ""
+			if err := st.Flush(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for f, err := range st.Verify(ctx, VerifyOptions{}) {
+				if err != nil || f.Severity > SeverityInfo {
+					t.Errorf("%s: verify: %s, %v", what, f.String(), err)
+				}
+				if f.Kind == repair.EmbeddingsPending {
+					named = f.Err.Error()
+				}
+			}
+			if !strings.Contains(named, fmt.Sprintf("%q", bad[0])) || !strings.Contains(named, fmt.Sprint(len(bad))) {
+				t.Errorf("%s: verify says %q", what, named)
+			}
+			// Another content is taken at once; the next run asks for the others.
+			if _, err := st.Put(ctx, Memory{ID: bad[0], Content: "shorter"}); err != nil {
+				t.Fatal(err)
+			}
+			check(bad[1:])
+			e.set(newer)
+			if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Refused != 0 {
+				t.Fatal(r, err)
+			}
+			check(nil)
+		}
+	}
+}
+
+// An embedder that takes nothing is not one that refuses: nothing is changed, and the
+// next run goes on.
+func TestReembedAnswersNothing(t *testing.T) {
+	ctx := context.Background()
+	st, e := reembedStore(t, t.TempDir())
+	st.o.EmbedModel = "another"
+	stop := errors.New("down")
+	for n := range 12 { // it ends after so many calls
+		calls := 0
 		e.set(func(texts []string) ([][]float32, error) {
-			if bad == "all" || slices.Contains(texts, "text e"+bad[1:]) {
+			if calls++; calls > n {
 				return nil, stop
 			}
 			return newer(texts)
 		})
-		_, err := st.Reembed(ctx, ReembedOptions{})
-		if !errors.Is(err, stop) || strings.Contains(err.Error(), fmt.Sprintf("memory %q", bad)) == (bad == "all") || bad == "all" && strings.Contains(err.Error(), "memory") {
-			t.Errorf("%s: %v", bad, err)
+		r, err := st.Reembed(ctx, ReembedOptions{Anew: true})
+		if n < 5 && !errors.Is(err, stop) || r.Refused != 0 {
+			t.Fatalf("%d calls: %+v, %v", n, r, err)
 		}
-		e.set(newer)
-		if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
-			t.Error(bad, err)
-		}
-		checkReembedded(t, st)
 	}
+	e.set(func(texts []string) ([][]float32, error) { // it takes others, but none of these
+		if texts[0] == probeText {
+			return newer(texts)
+		}
+		return nil, stop
+	})
+	st.o.EmbedModel = "a third"
+	r, err := st.Reembed(ctx, ReembedOptions{})
+	if !errors.Is(err, stop) || r.Refused != 10 || st.Stats().Model == "a third" {
+		t.Fatalf("%+v, %v, %+v", r, err, st.Stats())
+	}
+	e.set(newer)
+	if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	checkReembedded(t, st)
+}
+
+// Where nothing has a content the model is changed all the same, and, where nothing has a
+// vector, the dimension.
+func TestReembedNothing(t *testing.T) {
+	ctx := context.Background()
+	for _, blank := range []bool{false, true} {
+		e := &teller{}
+		e.set(asking(modelOf("old", 3)))
+		dir := t.TempDir()
+		st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "old"})
+		if _, err := st.Put(ctx, Memory{ID: "a", Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil { // config.json says the dimension
+			t.Fatal(err)
+		}
+		if err := st.Delete(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+		if blank {
+			if _, err := st.Put(ctx, Memory{ID: "blank", Embedding: []float32{5, 5, 5}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dims := 4
+		if blank {
+			dims = 3
+		}
+		is := modelOf("new", dims)
+		e.set(asking(is))
+		st = openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
+		if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Written != 0 {
+			t.Fatal(r, err)
+		}
+		if s := st.Stats(); s.Model != "new" || s.NextModel != "" || s.Switching {
+			t.Errorf("%+v", s)
+		}
+		m, err := st.Put(ctx, Memory{ID: "b", Content: "y"})
+		if err != nil || !slices.Equal(m.Embedding, is("y")) {
+			t.Error(m, err)
+		}
+		if v := st.Config().vectorsModel(); v != "new" {
+			t.Errorf("config.json says %q", v)
+		}
+	}
+}
+
+// A memory without an embedding is counted once, also where its file is looked at again.
+func TestVerifyCountsPendingOnce(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	e := &teller{}
+	st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "old"})
+	if _, err := st.Put(ctx, Memory{ID: "a", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	e.set(func([]string) ([][]float32, error) { return nil, errors.New("down") })
+	if _, err := st.Put(ctx, Memory{ID: "b", Content: "y"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Compact(ctx); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "memories", "b.json")
+	if err := os.Chtimes(file, time.Time{}, time.Unix(1_700_000_000, 0)); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Kind == repair.EmbeddingsPending {
+			said += f.Err.Error()
+		}
+	}
+	if !strings.Contains(said, "no embedding: 1 (") {
+		t.Errorf("verify says %q", said)
+	}
+}
+
+// A purge in the midst of a change of the model takes what was computed for the memory,
+// and says that all went well.
+func TestPurgeAmidSwitch(t *testing.T) {
+	ctx := context.Background()
+	st, _ := reembedStore(t, t.TempDir())
+	purged := false
+	_, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+		if r.Written > 0 && !purged {
+			purged = true
+			if _, err := st.Purge(ctx, "m9"); err != nil {
+				t.Error(err)
+			}
+			if b, err := os.ReadFile(st.computedPath(computedName)); err != nil || bytes.Contains(b, []byte("m9")) || !bytes.Contains(b, []byte("m8")) {
+				t.Errorf("what was computed: %v", err)
+			}
+		}
+	}})
+	if err != nil || !purged {
+		t.Fatal(err, purged)
+	}
+	checkReembedded(t, st)
 }

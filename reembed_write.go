@@ -29,7 +29,7 @@ func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err e
 	if st.o.EmbedModel == model.Name {
 		return true, r.finish(ctx)
 	}
-	if err := r.settleConfig(); err != nil {
+	if err := r.settleConfig(ctx); err != nil {
 		return false, err
 	}
 	return false, r.rewrite(ctx, &model)
@@ -41,9 +41,12 @@ func (r *reembed) finish(ctx context.Context) error {
 	st := r.st
 	model := st.vectorsBy()
 	if !model.Switching() {
+		if err := r.settleName(ctx, &model); err != nil {
+			return err
+		}
 		return r.forget(ctx)
 	}
-	if err := r.settleConfig(); err != nil {
+	if err := r.settleConfig(ctx); err != nil {
 		return err
 	}
 	if err := r.rewrite(ctx, &model); err != nil {
@@ -139,7 +142,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 		if err != nil {
 			return 0, err
 		}
-		if ok {
+		if ok || r.refuses(id, sum) { // refused: what it has is an older model's, and goes
 			vectors[id] = computedVector{id: id, sum: sum, vector: v}
 		} else {
 			texts[id] = c.text
@@ -149,7 +152,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 	if err != nil {
 		return 0, err
 	}
-	for id, text := range texts {
+	for id, text := range texts { // nil for what is refused now
 		vectors[id] = computedVector{id: id, sum: sha256.Sum256([]byte(text)), vector: known[text]}
 	}
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := vectors[id]; return !ok })
@@ -177,6 +180,7 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 	st := r.st
 	err = st.transact(ctx, nil, func(tx *Tx) error {
 		n = 0
+		puts := 0
 		if now := st.vectorsBy(); now.LSN != model.LSN {
 			return fmt.Errorf("%w: the model was changed by somebody else", ErrConflict)
 		}
@@ -199,9 +203,11 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 			}
 			setEmbedding(&m, vectors[id].vector)
 			tx.putEmbedded(&m)
-			n++
+			if puts++; len(m.Embedding) > 0 {
+				n++
+			}
 		}
-		if n == 0 {
+		if puts == 0 {
 			return ErrSkip
 		}
 		return tx.see(state.ModelKey, model.LSN)

@@ -70,8 +70,8 @@ func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 				if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 					t.Error("the file was not put back:", info, err)
 				}
-				aside := quarantined(t, dir)
-				if len(aside) != 1 {
+				aside := quarantined(t, dir) // and its note
+				if len(aside) != 2 || aside[1] != aside[0]+".note.json" {
 					t.Fatal(aside)
 				}
 				if b, err := os.ReadFile(filepath.Join(dir, "quarantine", aside[0], "mine.txt")); what == "a folder" && (err != nil || string(b) != "keep me") {

@@ -2,7 +2,6 @@ package varve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
-
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -89,18 +88,11 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (repair.Options, err
 
 // validConfig says what is wrong with the text of a config.json.
 func validConfig(text []byte) error {
-	c := new(Config)
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil {
-		return fmt.Errorf("%s: %w: %w", configName, ErrInvalid, err)
+	c, err := parseConfig(text)
+	if err != nil && c == nil {
+		err = fmt.Errorf("%s: %w", configName, err)
 	}
-	if _, ok := members["varve"]; !ok {
-		return fmt.Errorf("%s: %w", configName, errNoMember)
-	}
-	if err := json.Unmarshal(text, c); err != nil {
-		return fmt.Errorf("%s: %w: %w", configName, ErrInvalid, err)
-	}
-	return c.Validate()
+	return err
 }
 
 // repairStore is a store as package repair works on it.
@@ -147,18 +139,48 @@ func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime t
 	return v.lsn, err
 }
 
-func (r repairStore) Judge(ctx context.Context, letter byte, id string) error {
-	_, err := r.st.find(ctx, r.st.kindNamed(letter), id, true)
-	return err
+func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*repair.Adoption) {
+	st, k := r.st, r.st.kindNamed(letter)
+	verdicts := make([]*verdict, len(list))
+	for i, a := range list {
+		v := &verdict{}
+		verdicts[i] = v
+		p, err := k.parse(a.Doc, "")
+		if v.err = err; err != nil {
+			continue
+		}
+		v.id = p.id
+		if p.created.IsZero() {
+			*p.created = a.Mtime
+		}
+		if p.updated.IsZero() {
+			*p.updated = a.Mtime
+		}
+		v.adopt, v.err = st.adoption(ctx, k, &p, a.Doc, version{})
+	}
+	st.adoptAll(ctx, k, verdicts)
+	for i, v := range verdicts {
+		list[i].Version, list[i].Err = v.version.lsn, v.err
+	}
+}
+
+func (r repairStore) Judge(ctx context.Context, letter byte, list []*repair.Judgement) {
+	st, k := r.st, r.st.kindNamed(letter)
+	due := make([]suspect, len(list))
+	for i, j := range list {
+		due[i] = suspect{name: docfile.FileName(j.ID), id: j.ID, adopted: func(a *adoption) { j.Was, j.Version = a.precondition.LSN, a.entry.LSN }}
+	}
+	err := st.judgeAll(ctx, k, due)
+	for _, j := range list {
+		if j.Err = err; err == nil {
+			_, j.Err = st.find(ctx, k, j.ID, true)
+		}
+	}
 }
 
 func (r repairStore) Delete(ctx context.Context, letter byte, id string, was wal.LSN) error {
-	b, err := r.st.deletion(ctx, r.st.kindNamed(letter), id, was)
-	if err != nil {
-		return err
-	}
-	_, err = r.st.log.Append(ctx, b)
-	return err
+	k := r.st.kindNamed(letter)
+	return r.st.commitBatch(ctx, k, []*part{r.st.deletionPart(k, id, was)})
 }
 
 func (r repairStore) Settle(ctx context.Context) error {
@@ -205,8 +227,21 @@ func (st *Store) reindexNow(ctx context.Context, why error) error {
 }
 
 // reindexRound is a round whose index is made anew, once the files hold all that
-// the log has; flush.lock is held.
+// the log has; flush.lock is held. One that fails is repeated as a whole by the next
+// round: what it was putting into files is not known to be there.
 func (st *Store) reindexRound(ctx context.Context, why error) error {
+	err := st.reindexAll(ctx, why)
+	if err != nil {
+		st.flusher.lagging = lag{}
+		st.flusher.failed.Add(1)
+		return err
+	}
+	st.flusher.failed.Store(0)
+	st.adoptRound(ctx)
+	return nil
+}
+
+func (st *Store) reindexAll(ctx context.Context, why error) error {
 	if err := st.sight(ctx); err != nil && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
@@ -223,8 +258,12 @@ func (st *Store) reindexRound(ctx context.Context, why error) error {
 	if err != nil {
 		return err
 	}
-	files := st.filing(ctx, c.Flushed.LSN, distrusted)
-	if err := files.end(files.put(ctx, list)); err != nil {
+	files := st.filing(ctx, max(c.Flushed.LSN, st.flusher.lagging.filed), distrusted)
+	err = files.put(ctx, list)
+	if err == nil {
+		_, err = files.hold(ctx, c, to, mergeAlways)
+	}
+	if err = files.end(err); err != nil {
 		return err
 	}
 	set := st.state.Set()

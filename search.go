@@ -15,6 +15,10 @@ type Query struct {
 	// Vector finds memories by their embeddings, which have its dimension. The
 	// score is the cosine, or 1/(1+d²) in a store whose metric is l2.
 	Vector []float32
+	// Model is the name of what made Vector, if it is known, as Options.EmbedModel has
+	// it. Where the store's vectors are by another one it is a *ModelError that names
+	// both (ErrModel): of one dimension, the scores would mean nothing.
+	Model string
 	// Like is the id of a memory: Search finds those whose embeddings are like its
 	// own, without itself.
 	Like string
@@ -90,7 +94,7 @@ func (st *Store) searchOnce(ctx context.Context, q *Query, f *filters, n int, le
 	case q.Like != "":
 		found, err = st.searchLike(ctx, q.Like, f, n, least, &unread)
 	default:
-		found, err = st.nearest(ctx, q.Vector, f, n, least, &unread)
+		found, err = st.nearest(ctx, q.Vector, f, n, least, &unread, q.Model)
 	}
 	if err != nil {
 		return nil, false, unread, err
@@ -143,6 +147,8 @@ func (q *Query) validate() error {
 		return &FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(mostHits), Err: ErrInvalid}
 	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
 		return bad("MinScore", fmt.Sprint(q.MinScore), "it must be a number")
+	case q.Model != "" && q.Vector == nil:
+		return bad("Model", quote(q.Model), "it is about Vector, and there is none")
 	case q.Vector != nil && len(q.Vector) == 0:
 		return bad("Vector", "", "it has no dimensions")
 	}
@@ -217,7 +223,7 @@ func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, l
 	if vector.Norm(m.Embedding) == 0 {
 		return nil, &FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: have it made anew (memctl reindex), or search by words", ErrInvalid)}
 	}
-	found, err := st.nearest(ctx, m.Embedding, f, n+1, least, bad)
+	found, err := st.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
 	for i := range found {
 		if found[i].ID == id {
 			found = append(found[:i], found[i+1:]...)

@@ -25,6 +25,8 @@ type contentReader struct {
 	err      error // that ends it
 }
 
+func (r *contentReader) over() error { return r.err }
+
 type idError struct {
 	id  string
 	err error

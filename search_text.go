@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/varve-db/varve/internal/text"
 )
@@ -54,9 +53,6 @@ func (st *Store) scanners() int {
 	return min(runtime.GOMAXPROCS(0), 16)
 }
 
-// scanBatch is how many memories a goroutine takes at once.
-const scanBatch = 128
-
 // scan counts the words of every memory that passes the filters, in scanners()
 // goroutines; add is told by which. Memories that cannot be read go to bad.
 func (st *Store) scan(ctx context.Context, q *text.Query, f *filters, bad *unreadable, add func(i int, id string, c *text.Counter)) error {
@@ -69,7 +65,7 @@ func (st *Store) scan(ctx context.Context, q *text.Query, f *filters, bad *unrea
 		}}
 	}
 	var unread []idError
-	err := st.share(ctx, readers, func(yield func(listing) bool) error {
+	err := share(ctx, readers, func(yield func(listing) bool) error {
 		for l, err := range st.lines(ctx, st.memories, *f) {
 			switch {
 			case errors.Is(err, ErrClosed), err != nil && ctx.Err() != nil:
@@ -91,49 +87,6 @@ func (st *Store) scan(ctx context.Context, q *text.Query, f *filters, bad *unrea
 	slices.SortStableFunc(unread, func(a, b idError) int { return strings.Compare(a.id, b.id) })
 	for _, u := range unread {
 		bad.add(u.err)
-	}
-	return err
-}
-
-// share hands what list yields to the readers, in the caller's goroutine when
-// there is one reader only.
-func (st *Store) share(ctx context.Context, readers []*contentReader, list func(yield func(listing) bool) error) error {
-	if len(readers) == 1 {
-		r := readers[0]
-		if err := list(func(l listing) bool { return r.read(ctx, l) }); err != nil {
-			return err
-		}
-		return r.err
-	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	batches := make(chan []listing, 2*len(readers))
-	var wg sync.WaitGroup
-	for _, r := range readers {
-		wg.Go(func() {
-			for batch := range batches {
-				for _, l := range batch {
-					if !r.read(ctx, l) {
-						stop(r.err)
-						break // and let go of what the others still send
-					}
-				}
-			}
-		})
-	}
-	batch := make([]listing, 0, scanBatch)
-	err := list(func(l listing) bool {
-		if batch = append(batch, l); len(batch) == scanBatch {
-			batches <- batch
-			batch = make([]listing, 0, scanBatch)
-		}
-		return ctx.Err() == nil
-	})
-	batches <- batch
-	close(batches)
-	wg.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -14,7 +15,7 @@ import (
 // filters leave of one session, or under one prefix, is looked up and compared;
 // the others are asked about candidates, the nearest first. Those that cannot be
 // judged go to bad.
-func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
+func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, least float64, bad *unreadable, model string) ([]text.Hit, error) {
 	q := vector.Query{Kind: vector.Memories, Vector: v, Limit: n, Workers: st.scanners()}
 	if !math.IsInf(least, -1) {
 		q.MinScore = least
@@ -38,7 +39,7 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, le
 	case !f.all() || st.anyExpiry(ctx):
 		q.Accept = st.passes(ctx, f, bad)
 	}
-	hits, err := st.searchVectors(ctx, q)
+	hits, err := st.searchVectors(ctx, q, model)
 	found := make([]text.Hit, len(hits))
 	for i, h := range hits {
 		found[i] = text.Hit{ID: h.Key, Score: h.Score}
@@ -78,11 +79,21 @@ func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(i
 }
 
 // searchVectors searches the vectors as of now. What is damaged in them is made
-// anew, and searched again.
-func (st *Store) searchVectors(ctx context.Context, q vector.Query) ([]vector.Hit, error) {
-	for tries := 0; ; tries++ {
+// anew, and searched again. model made q.Vector, "" when nobody says.
+func (st *Store) searchVectors(ctx context.Context, q vector.Query, model string) ([]vector.Hit, error) {
+	for tries, changes := 0, 0; ; tries++ {
+		was := st.state.Model().LSN
 		view, err := st.vectorView(ctx)
 		if err != nil {
+			return nil, err
+		}
+		if model != "" && st.state.Model().LSN != was && changes < findTries {
+			_ = view.Release() // it may be of either model
+			tries, changes = tries-1, changes+1
+			continue
+		}
+		if err := st.sameModel(model, view); err != nil {
+			_ = view.Release() // nothing was read of it
 			return nil, err
 		}
 		hits, err := view.Search(ctx, q)
@@ -99,6 +110,23 @@ func (st *Store) searchVectors(ctx context.Context, q vector.Query) ([]vector.Hi
 			return nil, err
 		}
 	}
+}
+
+// sameModel refuses a query by another model than that of a view's vectors.
+func (st *Store) sameModel(asked string, view *vector.View) error {
+	if asked == "" {
+		return nil
+	}
+	model := st.vectorsBy()
+	has := cmp.Or(model.Name, st.Config().vectorsModel(), view.Set().Model())
+	if has == "" || has == asked {
+		return nil
+	}
+	e := &ModelError{Model: has, Other: asked, Next: model.Next, Query: true}
+	if model.Switching() {
+		e.Since = model.Since
+	}
+	return e
 }
 
 func (st *Store) vectorsRot(ctx context.Context, err error) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -222,7 +223,7 @@ func TestInSessionRace(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	versions := 0
+	versions, last := 0, map[uint64]Memory{}
 	for v, err := range stores[0].History(ctx, "x") {
 		if err != nil {
 			t.Fatal(err)
@@ -232,6 +233,16 @@ func TestInSessionRace(t *testing.T) {
 		if err != nil || !strings.HasPrefix(m.Content, m.Session()) {
 			t.Errorf("seed %d: version %d of session %q says %q (%v)", seed, m.Version, m.Session(), m.Content, err)
 		}
+		last[v.LSN] = m
+	}
+	// Only who hands it over changes its session.
+	from := ""
+	for _, at := range slices.Sorted(maps.Keys(last)) {
+		m := last[at]
+		if from != "" && m.Session() != from && !strings.HasSuffix(m.Content, "moved") {
+			t.Errorf("seed %d: version %d, %q, took it from %q", seed, at, m.Content, from)
+		}
+		from = m.Session()
 	}
 	if versions < 200 {
 		t.Errorf("only %d versions", versions)

@@ -92,7 +92,7 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 			return w, err
 		}
 		at, unused := st.log.Applied(), reads{}
-		unused[state.PutsKey(s.ID)] = st.state.NewestPut(s.ID) // before the look
+		unused[state.PutsKey(s.ID)] = st.state.PutCount(s.ID) // before the look
 		ops, same, err := st.sessionAsIs(ctx, s)
 		if err != nil {
 			return w, err

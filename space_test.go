@@ -169,6 +169,60 @@ func TestFullDiskAsTheUserMeetsIt(t *testing.T) {
 	})
 }
 
+// Where the store alone has filled its disk, what is deleted makes the room in which the
+// files of all that was put before it find their place.
+func TestDeletionsMakeRoom(t *testing.T) {
+	for _, failed := range []bool{true, false} { // a flush before the deletions
+		disks(t, func(t *testing.T, d *smallDisk) { deletionsMakeRoom(t, d, failed) })
+	}
+}
+
+func deletionsMakeRoom(t *testing.T, d *smallDisk, failed bool) {
+	ctx := context.Background()
+	o := d.o
+	st, err := Open(ctx, d.dir, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	const old = 100
+	content := strings.Repeat("y", 20_000)
+	for i := range old {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("old", i), Content: content}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	d.fill(1 << 20)
+	const kept = old - 20
+	for i := range kept {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("new", i), Content: content}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if failed {
+		if err := st.Flush(ctx); !errors.Is(err, ErrDiskFull) {
+			t.Fatalf("%d files find their place on a full disk: %v", kept, err)
+		}
+	}
+	for i := range old {
+		if err := st.Delete(ctx, fmt.Sprint("old", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Errorf("%d memories are put, %d are deleted: %v", kept, old, err)
+	}
+	if n, err := st.Count(ctx); n != kept || err != nil {
+		t.Errorf("%d memories of %d, %v", n, kept, err)
+	}
+	if _, err := st.Put(ctx, Memory{ID: "after", Content: content}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A migration to a disk that becomes full says so, hurts nothing, and goes on.
 func TestMigrateToAFullDisk(t *testing.T) {
 	disks(t, func(t *testing.T, d *smallDisk) {

@@ -34,6 +34,7 @@ type Store struct {
 	memories   *kind
 	assemblies *kind
 	scopes     *docfile.Folder // of working memory
+	scoped     *kind           // the same, for purge
 	kinds      []*kind         // in the order of the index's sections and of the checkpoint's times
 	token      string
 	flusher    flusher
@@ -58,16 +59,18 @@ type Store struct {
 	limited   atomic.Pointer[limits] // nil: nothing is
 	tally     tally
 	evictions evictions
-	turn      chan struct{} // see takeTurn
-	short     atomic.Bool   // the last commit that was limited had little room
 	watching  sync.Once
 	putsFrom  atomic.Uint64 // from here on all that is put is noted
-	moved     moved
-	embedding embedding
-	working   scopes
+
+	watchingEnds sync.Once
+	endsFrom     atomic.Uint64 // from here on all relations that are put are noted
+	moved        moved
+	embedding    embedding
+	working      scopes
 
 	closed     atomic.Bool
 	operations sync.WaitGroup // that Close waits for
+	lasting    lasting
 	closing    sync.RWMutex
 	stop       context.CancelFunc
 	running    sync.WaitGroup // in the background
@@ -80,7 +83,7 @@ type Memory = memstore.Memory
 // Open opens the store in a folder, and makes one where there is none. Any
 // number of processes may have it open. nil options are the defaults.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
-	st := &Store{dir: dir, turn: make(chan struct{}, 1)}
+	st := &Store{dir: dir}
 	if o != nil {
 		st.o = *o
 	}
@@ -90,6 +93,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.o.fill()
 	st.fs = st.o.System.FS
 	st.embedding.init()
+	st.lasting.init()
 	if err := st.open(ctx); err != nil {
 		// It may have been moved since this process looked, and what is missing went with it.
 		if gone := (*MovedError)(nil); errors.As(st.residence(), &gone) {
@@ -115,6 +119,9 @@ func (st *Store) open(ctx context.Context) error {
 	if err := st.enter(ctx); err != nil {
 		return err
 	}
+	if err := st.newerVectors(); err != nil {
+		return err
+	}
 	st.limited.Store(st.config.c.storeLimits())
 	var err error
 	if st.token, err = st.newToken(); err != nil {
@@ -123,7 +130,7 @@ func (st *Store) open(ctx context.Context) error {
 	st.vectors.lock = newMutex()
 	st.layout = docfile.Layout{FS: st.fs, Root: st.dir, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
 	st.makeKinds()
-	st.scopes = st.layout.Folder("working")
+	st.scopes = st.scoped.Folder
 	st.working.init(st)
 	if err := st.flusher.init(st); err != nil {
 		return err
@@ -137,7 +144,7 @@ func (st *Store) open(ctx context.Context) error {
 		Create: !st.o.ReadOnly, ReadOnly: st.o.ReadOnly, LockWait: st.o.LockWait, Inline: st.o.System.Inline, HoldBytes: st.o.System.BacklogBytes,
 		FileMode: st.o.FileMode, DirMode: st.o.FolderMode, Clock: st.o.Clock, Nonce: st.nonce,
 		Sleep: st.o.System.Sleep, Logger: st.o.Logger, Event: st.logEvent, ArchiveSize: st.o.System.ArchiveBytes,
-		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Deletion: st.state.DeletionOf, Unchanged: st.state.Unchanged, Also: st.state.Also, Apply: st.state.Apply,
+		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Deletion: st.state.DeletionOf, Unchanged: st.state.Unchanged, Also: st.state.Also, Counts: st.state.Counts, Apply: st.state.Apply,
 	})
 	if err != nil {
 		st.state.Close()
@@ -173,7 +180,10 @@ func (st *Store) background() bool {
 }
 
 // Close flushes, writes what is needed for the next open to be quick, and lets
-// the store go. Operations that are under way finish first.
+// the store go. Operations that are under way finish first. Those that no caller's
+// ctx ends any more (PutAsync; working memory whose caller has gone) are given up
+// after LockWait, when the log takes nothing: the error names them, and is
+// ErrOutcomeUnknown.
 func (st *Store) Close() error {
 	st.closing.Lock()
 	was := st.closed.Swap(true)
@@ -182,18 +192,18 @@ func (st *Store) Close() error {
 		return nil
 	}
 	st.embedding.close() // who waits for the embedder stores without it
-	st.operations.Wait()
+	unwritten := st.finish()
 	if st.stop != nil {
 		st.stop()
 	}
 	st.running.Wait()
-	var err error
+	err := unwritten
 	if !st.o.ReadOnly && st.log.Damage() == nil {
 		ctx := context.Background()
 		if !st.background() {
 			st.sweepUp(ctx)
 		}
-		err = errors.Join(st.flushTouched(ctx), st.flushClosing(ctx))
+		err = errors.Join(err, st.flushTouched(ctx), st.flushClosing(ctx))
 	}
 	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.side.close(), st.log.Close(), st.state.Close())
 	if st.cache != nil {

@@ -3,31 +3,27 @@ package varve
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/vfs"
 )
 
 // A memory whose time is over is absent at once, for every read. It is deleted, through
 // the log like any other, at least an hour later: a clock that jumps must not delete what
 // it makes look old. So the time of day alone does not decide. wal/expiry holds a time at
-// which some process saw that something was over, RFC 3339 with a line end. Only what was
-// over by then is deleted, and only when an hour has passed since then; then the time of
-// day takes its place. A time that lies ahead says that the clock was put back, and is
+// which some process saw that something was over (see sweepNote). Only what was over by
+// then is deleted, and only when an hour has passed since then, by the time of day and
+// by the machine's uptime, which no clock that is set can move; then the time of day
+// takes its place. A time that lies ahead says that the clock was put back, and is
 // replaced as well.
 //
 // So what expires is deleted between one and two hours later. A clock that jumps ahead
-// and is put right within an hour, by whatever process seen, deletes nothing. max_age of
-// config.json is kept by the same rule.
+// and is put right within an hour, by whatever process seen, deletes nothing, however
+// often it jumps. In another boot the hour begins anew; where no uptime can be known, one
+// process has to see it pass. max_age of config.json is kept by the same rule.
 
 const (
-	expiryName = "expiry" // in wal/
 	sweepAfter = time.Hour
 	sweepMost  = 1000 // memories in one go
 )
@@ -37,6 +33,7 @@ type sweeper struct {
 	mu   sync.Mutex
 	aged time.Time // when this process last looked for what passes max_age, and found nothing more
 	from string    // up to where it has looked
+	seen sighting  // of the note
 }
 
 // sweep deletes some of what has been over for long enough. It is cheap when there is
@@ -57,20 +54,26 @@ func (st *Store) sweep(ctx context.Context) error {
 	if age == 0 && !st.anyExpiry(ctx) {
 		return nil
 	}
-	cut, err := st.readCut()
+	note, err := st.readSweepNote()
 	if err != nil {
 		return err
 	}
+	cut := note.cut
 	if cut.After(now) {
-		return st.writeCut(now) // at once, or a second jump would find it behind itself
+		return st.noteSweep(now) // at once, or a second jump would find it behind itself
 	}
 	if over, err := st.expiring.due(ctx, st, now, 1); err != nil || len(over) == 0 && age == 0 {
 		return err
 	}
 	if cut.IsZero() {
-		return st.writeCut(now)
+		return st.noteSweep(now)
 	}
-	if now.Sub(cut) < sweepAfter {
+	switch passed, ok := s.passed(st, &note); {
+	case now.Sub(cut) < sweepAfter:
+		return nil
+	case !ok:
+		return st.noteSweep(cut) // the hour begins in this boot
+	case passed < sweepAfter:
 		return nil
 	}
 	ids, err := st.expiring.due(ctx, st, cut, sweepMost)
@@ -90,7 +93,7 @@ func (st *Store) sweep(ctx context.Context) error {
 		}
 		s.aged, s.from = now, ""
 	}
-	return st.writeCut(now)
+	return st.noteSweep(now)
 }
 
 // sweepUp is sweep where nobody is told when it fails.
@@ -111,6 +114,9 @@ func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, er
 		}
 		if err != nil {
 			return false, err
+		}
+		if stays(l.id) {
+			continue
 		}
 		if ids = append(ids, l.id); len(ids) == sweepMost {
 			break
@@ -156,37 +162,4 @@ func (st *Store) deleteIf(ctx context.Context, ids []string, only func(line *ind
 		}
 	}
 	return n, nil
-}
-
-func (st *Store) cutPath() string { return filepath.Join(st.dir, "wal", expiryName) }
-
-// readCut reads wal/expiry; the zero time when there is none, or none that can be read.
-func (st *Store) readCut() (time.Time, error) {
-	b, err := vfs.ReadFile(st.fs, st.cutPath(), 100)
-	if errors.Is(err, fs.ErrNotExist) || notOurs(err) {
-		return time.Time{}, nil
-	}
-	if err != nil {
-		return time.Time{}, st.ioError("reading", st.cutPath(), err)
-	}
-	t, err := time.Parse(time.RFC3339Nano, strings.TrimSuffix(string(b), "\n"))
-	if err != nil {
-		return time.Time{}, nil // then the hour begins now
-	}
-	return t, nil
-}
-
-// writeCut writes wal/expiry, unless somebody is flushing: then the next sweep does.
-func (st *Store) writeCut(at time.Time) error {
-	ok, err := st.log.TryLockFlush()
-	if err != nil || !ok {
-		return err
-	}
-	defer st.log.UnlockFlush()
-	temp := filepath.Join(st.dir, "tmp", expiryName+"."+st.token)
-	text := fmt.Appendln(nil, at.UTC().Format(time.RFC3339Nano))
-	if err := vfs.WriteDurable(st.fs, temp, st.cutPath(), text, st.o.FileMode); err != nil {
-		return st.ioError("writing", st.cutPath(), err)
-	}
-	return nil
 }

@@ -202,7 +202,7 @@ func TestSweep(t *testing.T) {
 	if there("minute", "day", "year") != 3 {
 		t.Fatal("not flushed")
 	}
-	if _, err := os.Stat(st.cutPath()); err == nil {
+	if _, err := os.Stat(st.sweepNotePath()); err == nil {
 		t.Error("a sweep of nothing leaves a file")
 	}
 	// A clock that jumps ahead, and back within an hour, also with another process and
@@ -272,7 +272,7 @@ func TestSweep(t *testing.T) {
 	// A note that cannot be read counts for nothing.
 	put("late", time.Minute)
 	c.add(2 * time.Hour)
-	if err := os.WriteFile(st.cutPath(), []byte("2001-01-01"), 0o600); err != nil {
+	if err := os.WriteFile(st.sweepNotePath(), []byte("2001-01-01"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if n := there("late"); n != 1 {

@@ -102,7 +102,7 @@ func (t *tally) catchUp(ctx context.Context, st *Store, set *index.Set) error {
 		t.of, t.from, t.valid = of, set.LSN(), true
 	}
 	at := st.log.Applied()
-	_, changes, covered := st.state.Moment(t.at)
+	_, changes, covered := st.state.Moment(t.at, false)
 	if covered != set.LSN() {
 		return errMoved // the newer one took in some of them
 	}

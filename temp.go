@@ -95,7 +95,7 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 		return true
 	}
 	if key, ok := leadingScope(b); ok {
-		return st.oursScope(key, func() ([]byte, error) { return b, nil })
+		return st.oursScope(key, 0, func() ([]byte, error) { return b, nil })
 	}
 	k, id := st.leadingID(b)
 	if k == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
@@ -17,13 +18,23 @@ type looked struct {
 	of  tables  // of the index that was asked
 	at  wal.LSN // up to where there is no vector
 	dim int     // 0: none
+	by  decider // zero where the index decided
+}
+
+// decider is what has decided the dimension in the log, while no index says it: it holds
+// no longer than that.
+type decider struct {
+	key    string
+	pos    wal.LSN // its newest version
+	number int64   // of its vector
+	alone  bool    // no vector of another dimension was seen
 }
 
 // fitVectors holds the embeddings of operations to the store's dimension. Where no
 // vector has decided it yet, the first of them does, on condition that nothing was
-// committed since listed: so two processes cannot decide two. listed is 0 where
-// there is nothing to be held to.
-func (st *Store) fitVectors(ctx context.Context, ops []op, model *index.Model) (listed wal.LSN, err error) {
+// committed since; where one in the log has, on condition that it is still there: so
+// two processes cannot decide two. The zero Precondition is none.
+func (st *Store) fitVectors(ctx context.Context, ops []op, model *index.Model) (on wal.Precondition, err error) {
 	dim := -1
 	for i := range ops {
 		m := ops[i].memory
@@ -32,14 +43,14 @@ func (st *Store) fitVectors(ctx context.Context, ops []op, model *index.Model) (
 			ops[i].made, ops[i].waits = false, true
 		}
 		if err := st.renew(ctx, &ops[i], model); err != nil {
-			return 0, err
+			return on, err
 		}
 		if m == nil || len(m.Embedding) == 0 {
 			continue
 		}
 		if dim < 0 {
-			if dim, listed, err = st.dimension(ctx); err != nil {
-				return 0, err
+			if dim, on, err = st.dimension(ctx); err != nil {
+				return on, err
 			}
 		}
 		if dim == 0 {
@@ -53,10 +64,10 @@ func (st *Store) fitVectors(ctx context.Context, ops []op, model *index.Model) (
 			err = &BatchError{Index: i, Key: ops[i].id, Err: err}
 		}
 		if err != nil {
-			return 0, err
+			return on, err
 		}
 	}
-	return listed, nil
+	return on, nil
 }
 
 // fitVector refuses an embedding of another dimension, or makes it fit where that
@@ -90,10 +101,14 @@ func (st *Store) fitVector(ctx context.Context, o *op, dim int) error {
 	return nil
 }
 
+// A store that has been emptied keeps its dimension: whoever puts the next memory has
+// not said that he wants another one.
+var errOtherDimension = fmt.Errorf(`%w: another model, and its dimension, come with memctl reindex (Reembed); where no embedding is left, also with "vectors": {"dimension": N} in config.json`, ErrDimension)
+
 // otherDimension refuses a vector of another dimension than the store's, and says
 // what is going on where the store's model is being changed.
 func (st *Store) otherDimension(field string, got, dim int) error {
-	err := error(&FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got), Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: ErrDimension})
+	err := error(&FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got), Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: errOtherDimension})
 	model := st.vectorsBy()
 	if model.Next == "" && !model.Switching() {
 		return err
@@ -105,37 +120,74 @@ func (st *Store) otherDimension(field string, got, dim int) error {
 	return e
 }
 
-// dimension is the store's, 0 while no vector has decided it, and then up to where
+// dimension is the store's, 0 while no vector has decided it, and on what condition
 // that is so.
-func (st *Store) dimension(ctx context.Context) (int, wal.LSN, error) {
+func (st *Store) dimension(ctx context.Context) (dim int, on wal.Precondition, err error) {
 	model := st.vectorsBy()
-	st.config.mu.Lock()
-	d := st.config.c.vectors().Dimension
-	st.config.mu.Unlock()
-	if d = decidedDimension(&model, d); d != 0 {
-		return d, 0, nil
+	if d := st.decidedDimension(&model); d != 0 {
+		return d, on, nil
 	}
 	v := &st.vectors
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for range findTries {
 		if err := st.sight(ctx); err != nil {
-			return 0, 0, err
+			return 0, on, err
 		}
 		at := st.log.Applied()
 		err := st.findDimension(ctx)
 		switch {
 		case err == nil && v.looked.dim != 0:
-			return v.looked.dim, 0, nil
+			return v.looked.dim, v.looked.by.precondition(), nil
 		case err == nil:
 			v.looked.at = at
-			return 0, at, nil
+			return 0, wal.Precondition{LSN: at}, nil
 		case !errors.Is(err, errBehind) && !errors.Is(err, ErrTruncated) && !errors.Is(err, errMoved):
-			return 0, 0, err
+			return 0, on, err
 		}
 		_ = st.refresh()
 	}
-	return 0, 0, fmt.Errorf("looking for the store's dimension: %w", errBehind)
+	return 0, on, fmt.Errorf("looking for the store's dimension: %w", errBehind)
+}
+
+func (d *decider) precondition() wal.Precondition {
+	if d.key == "" {
+		return wal.Precondition{}
+	}
+	return wal.Precondition{Key: d.key, LSN: d.pos}
+}
+
+// stillDecides says whether what decided still does, and follows it to its newest version.
+func (st *Store) stillDecides(ctx context.Context, d *decider, dim int) (bool, error) {
+	if d.key == "" {
+		return true, nil
+	}
+	place, err := st.state.Find(d.key[0], d.key[1:])
+	switch {
+	case err == nil && place.Version == d.pos:
+		return true, nil
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return false, err
+	case err != nil || !place.InLog:
+		return false, nil
+	}
+	e, err := st.log.ReadAt(ctx, place.Version)
+	if err != nil {
+		return false, err
+	}
+	rec, err := record.Parse(e.Value)
+	if err != nil {
+		return false, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	if rec.Dims() != dim {
+		return false, nil
+	}
+	number, err := frameNumber(&rec, e.LSN)
+	if err != nil || number != d.number && !d.alone {
+		return false, err
+	}
+	d.pos, d.number = e.LSN, number
+	return true, nil
 }
 
 // decidedDimension is what a switch of the model or, later, config.json has decided.
@@ -144,6 +196,13 @@ func decidedDimension(model *index.Model, config int) int {
 		return model.Dimension
 	}
 	return config
+}
+
+func (st *Store) decidedDimension(model *index.Model) int {
+	st.config.mu.Lock()
+	d := st.config.c.vectors().Dimension
+	st.config.mu.Unlock()
+	return decidedDimension(model, d)
 }
 
 // findDimension looks for the dimension: once for each index, and as long as that
@@ -164,13 +223,17 @@ func (st *Store) findDimension(ctx context.Context) error {
 		st.vectors.known.Store(int64(dim))
 	}
 	if l.dim != 0 {
-		return nil
+		ok, err := st.stillDecides(ctx, &l.by, l.dim)
+		if ok || err != nil {
+			return err
+		}
+		l.dim = 0
 	}
 	list := st.state.Changes(l.at, 1<<62)
 	if st.state.From() > l.at {
 		return errBehind
 	}
-	dims := dimensions{}
+	dims, deciders := dimensions{}, map[int]decider{}
 	r := st.log.Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
@@ -189,10 +252,15 @@ func (st *Store) findDimension(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			dims.add(n, number, e.LSN)
+			was := dims[n]
+			if dims.add(n, number, e.LSN); was.n == 0 || dims[n].oldest < was.oldest {
+				deciders[n] = decider{key: strings.Clone(e.Key), pos: e.LSN, number: number}
+			}
 		}
 	}
 	l.dim = dims.decided()
+	l.by = deciders[l.dim]
+	l.by.alone = len(dims) == 1
 	st.vectors.known.Store(int64(l.dim))
 	return nil
 }

@@ -2,6 +2,7 @@ package varve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,8 +100,8 @@ func (st *Store) mergeVectors(ctx context.Context) error {
 // writeVectors makes the vectors complete as of a mark, by writing no more than
 // has changed, and returns the LSN of those that are, and their dimension.
 func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
-	if at, _, known := index.Vectors(idx); known && at == 0 && !always && !st.vectors.rotten.Load() && !anyVector(list) && !st.switching() {
-		return 0, 0, nil // there is none, and none came
+	if at, dim, known := index.Vectors(idx); known && at == 0 && !always && !st.vectors.rotten.Load() && !anyVector(list) && !st.switching() {
+		return 0, dim, nil // there is none, and none came
 	}
 	set, why := st.loadVectors(nil)
 	if set == nil {
@@ -117,6 +118,9 @@ func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, 
 		return 0, 0, why
 	}
 	at, dim, err := st.writeOver(ctx, set, why, idx, to, list, always)
+	if err == nil && at == 0 && why == nil {
+		err = st.dropOlderVectors()
+	}
 	if err != nil && why == nil && errors.Is(err, ErrCorrupt) && st.autoRepair() {
 		at, dim, err = st.writeOver(ctx, set, err, idx, to, list, always)
 	}
@@ -124,6 +128,20 @@ func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, 
 		st.vectors.rotten.Store(false)
 	}
 	return at, dim, err
+}
+
+// dropOlderVectors removes the files of the model before, where this one has no vectors
+// that could take their place: they serve nobody, and what is purged must not stay in them.
+func (st *Store) dropOlderVectors() error {
+	set, err := vector.Load(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), nil)
+	if err != nil {
+		return st.ioError("reading", filepath.Join(st.dir, vector.Folder), err)
+	}
+	older := set.Exists() && set.LSN() <= st.vectorsBy().Since
+	if err := set.Release(); err != nil || !older {
+		return err
+	}
+	return st.ioError("removing", filepath.Join(st.dir, vector.Folder), vector.Remove(st.fs, st.dir))
 }
 
 // writeOver writes over the vectors that stand, or, where why says that they
@@ -160,7 +178,8 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 		}
 	}
 	if p.dim == 0 || len(p.edits[0])+len(p.edits[1]) == 0 && !(always && set.HasDelta()) {
-		return set.LSN(), set.Dim(), nil
+		_, named, _ := index.Vectors(idx) // a store keeps its dimension when its last vector goes
+		return set.LSN(), cmp.Or(set.Dim(), named), nil
 	}
 	plan, err := vector.List(p.edits, p.vector)
 	if err != nil {

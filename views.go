@@ -99,6 +99,25 @@ func passing(err error) bool {
 	return errors.Is(err, ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)
 }
 
+// newerVectors refuses a store whose vectors a newer program has written, as one whose
+// index it has: they are derived, but this program could not write them on, and what it
+// put would hold the log back for ever. Nothing was changed yet.
+func (st *Store) newerVectors() error {
+	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
+		t, err := table.Open(st.fs, st.dir, name, vector.Schema())
+		if errors.Is(err, ErrNewerFormat) {
+			return err
+		}
+		if err != nil {
+			continue // who needs them says so
+		}
+		if err := t.Release(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // rebuilt says whether a set was made from the files, by this process or by one
 // that was killed before it wrote another: it may know what came after its lsn.
 // All its lines then have the version that rebuildIndex gives, which no frame has.
@@ -203,10 +222,15 @@ func (st *Store) sight(ctx context.Context) error {
 	if err := st.log.CatchUp(ctx); err != nil {
 		return err
 	}
+	st.remapDue()
+	return nil
+}
+
+// remapDue maps the index that another process has written, if one has.
+func (st *Store) remapDue() {
 	if st.log.Spilled() > st.state.From() || st.log.Remade() != st.remade.Load() {
 		_ = st.refresh() // the old one and the overlay still say the same
 	}
-	return nil
 }
 
 // refresh maps the index that another process has written. When that fails the

@@ -3,6 +3,7 @@ package varve
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
@@ -17,31 +18,76 @@ func (st *Store) adoptAside(ctx context.Context, aside []docfile.Edit) {
 	if len(aside) == 0 || st.log.Leader() == 0 {
 		return
 	}
+	lists := map[*kind][]*verdict{}
+	bytes := 0
+	commit := func() {
+		for _, k := range st.kinds {
+			list := lists[k]
+			delete(lists, k)
+			st.adoptAll(ctx, k, list)
+			for _, v := range list {
+				if v.err != nil {
+					st.o.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.err)
+				}
+			}
+		}
+		bytes = 0
+		_ = st.sight(ctx) // who cannot see what was committed meets a conflict
+	}
 	for _, e := range aside {
-		k := (&Files{st}).folder(e.Folder)
-		if k == nil || e.Where == "" {
+		k, v := st.asideOf(ctx, &e)
+		if v == nil {
 			continue
 		}
-		data, err := vfs.ReadFile(st.fs, filepath.Join(st.dir, filepath.FromSlash(e.Where)), fileLimit)
-		if err != nil {
-			continue
+		if slices.ContainsFunc(lists[k], func(other *verdict) bool { return other.id == v.id }) {
+			commit() // then it is judged by what the first has made of the memory
+			if k, v = st.asideOf(ctx, &e); v == nil {
+				continue
+			}
 		}
-		p, err := k.parse(data, "")
-		if err != nil || docfile.FileName(p.id) != e.Name || p.updated.IsZero() {
-			continue
-		}
-		newest, err := st.settled(ctx, k, p.id)
-		if err != nil || hash(data) == hash(newest.doc) {
-			continue
-		}
-		made, err := k.parse(newest.doc, p.id)
-		if err != nil || !made.updated.Equal(*p.updated) {
-			continue
-		}
-		if _, err := st.adopt(ctx, k, &p, data, newest); err != nil {
-			st.o.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
+		lists[k] = append(lists[k], v)
+		if bytes += len(v.adopt.file); bytes >= partsBytes {
+			commit()
 		}
 	}
+	commit()
+}
+
+// adoptRound is adoptAside for a round that went well, and those before it that did not.
+func (st *Store) adoptRound(ctx context.Context) {
+	aside := st.flusher.aside
+	st.flusher.aside = nil
+	st.adoptAside(ctx, aside)
+}
+
+// asideOf is what was set aside if it is to be taken over; else nil.
+func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*kind, *verdict) {
+	k := (&Files{st}).folder(e.Folder)
+	if k == nil || e.Where == "" {
+		return nil, nil
+	}
+	data, err := vfs.ReadFile(st.fs, filepath.Join(st.dir, filepath.FromSlash(e.Where)), fileLimit)
+	if err != nil {
+		return nil, nil
+	}
+	p, err := k.parseEdit(data, "")
+	if err != nil || docfile.FileName(p.id) != e.Name || p.updated.IsZero() {
+		return nil, nil
+	}
+	newest, err := st.settled(ctx, k, p.id)
+	if err != nil || hash(data) == hash(newest.doc) {
+		return nil, nil
+	}
+	made, err := k.parse(newest.doc, p.id)
+	if err != nil || !made.updated.Equal(*p.updated) {
+		return nil, nil
+	}
+	v := &verdict{id: p.id, name: e.Where}
+	if v.adopt, err = st.adoption(ctx, k, &p, data, newest); err != nil {
+		st.o.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
+		return nil, nil
+	}
+	return k, v
 }
 
 // How often a displaced file that somebody has open is looked at again, while no

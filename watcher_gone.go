@@ -23,6 +23,12 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	if err := st.log.CatchUp(ctx); err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(absent, func(name string) bool { return st.unflushed(ctx, k, name) }) {
+		// It may have been put in its file all the same, and not be missed while a scope lags.
+		if err := st.flush(context.WithoutCancel(ctx), mergeFiles); err != nil {
+			return nil, err
+		}
+	}
 	var hashed []string // names that do not say their id
 	for _, name := range absent {
 		id := strings.TrimSuffix(name, docfile.Extension)
@@ -49,14 +55,26 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	return slices.Compact(ids), ctx.Err()
 }
 
+// unflushed says that the document of a file is there, and newer than what is flushed;
+// also of a name that does not say whose it is.
+func (st *Store) unflushed(ctx context.Context, k *kind, name string) bool {
+	id := strings.TrimSuffix(name, docfile.Extension)
+	if docfile.FileName(id) != name {
+		return st.log.Flushed() < st.log.Durable()
+	}
+	_, flushed, err := st.newestOf(ctx, k, id)
+	return err == nil && !flushed
+}
+
 // A folder that is emptied is an accident: when at least this many files, and more than
 // half of all, are gone at once, none was deleted.
 const massDeletion = 5
 
 // Settle decides about files that stay gone. config.json has adopt_deletions: then what
 // somebody deletes is deleted, and its versions stay in the history as those of
-// every deletion do. Else, or when most of a folder is gone, the files are put back that
-// log and archive still have, and the others are reported.
+// every deletion do. Else, or when most of a folder is gone, or when the document stands in
+// a file with another name, the files are put back that log, archive or such a file
+// still have, and the others are reported.
 func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	k, st := f.folder(folder), f.st
 	if k == nil || len(ids) == 0 {
@@ -81,64 +99,28 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 		st.event(Event{Kind: EventDrift, Path: k.Name(), Count: len(ids),
 			Note: fmt.Sprintf("%d of %d files are gone at once; that is not taken for their deletion: memctl rm deletes", len(ids), all)})
 	}
-	deleted := 0
-	for _, id := range ids {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		var err error
-		if adopt {
-			err = st.deletedByHand(ctx, k, id)
-			deleted++
-		} else {
-			err = st.putMissingBack(ctx, k, id)
-		}
-		if errors.Is(err, ErrClosed) || errors.Is(err, ErrReadOnly) {
+	strays, err := f.strays(ctx, k, ids)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for len(ids) > 0 {
+		n := min(len(ids), partsMost)
+		s := &settling{st: st, ctx: ctx, k: k, adopt: adopt, strays: strays}
+		if err := s.all(ids[:n]); err != nil {
 			return err
 		}
-		if err != nil && ctx.Err() == nil {
-			st.o.Logger.Warn("a file is gone", "path", k.file(id), "err", err)
-			st.event(Event{Kind: EventDrift, ID: id, Path: k.file(id), Err: err})
-		}
+		changed, ids = changed || s.changed, ids[n:]
 	}
-	if deleted == 0 {
+	if !changed {
 		return nil
 	}
 	return st.flush(context.WithoutCancel(ctx), mergeWhenDue)
 }
 
-// deletedByHand deletes the document whose file somebody has deleted.
-func (st *Store) deletedByHand(ctx context.Context, k *kind, id string) error {
-	if err := st.log.LockFlush(ctx); err != nil {
-		return err
-	}
-	defer st.log.UnlockFlush()
-	v, gone, err := st.stillGone(ctx, k, id)
-	if !gone {
-		return err
-	}
-	b, err := st.deletion(ctx, k, id, v.lsn)
-	if err != nil {
-		return err
-	}
-	if _, err := st.log.Append(ctx, b); err != nil {
-		if errors.Is(err, ErrConflict) {
-			return nil
-		}
-		return err
-	}
-	st.flusher.changed(st, len(b.Entries))
-	st.health.edit()
-	st.event(Event{Kind: EventDeleted, ID: id, LSN: b.Entries[0].LSN, Path: k.file(id)})
-	return nil
-}
-
 // stillGone says whether the file of a document's newest version is gone. flush.lock
 // is held.
 func (st *Store) stillGone(ctx context.Context, k *kind, id string) (v version, gone bool, err error) {
-	if err := st.sight(ctx); err != nil {
-		return v, false, err
-	}
 	v, flushed, err := st.newestOf(ctx, k, id)
 	if err != nil || !flushed {
 		return v, false, ignoreNotFound(err) // written again meanwhile, or deleted
@@ -149,38 +131,24 @@ func (st *Store) stillGone(ctx context.Context, k *kind, id string) (v version, 
 	return v, true, nil
 }
 
-// deletion is the commit that deletes a version of a document.
-func (st *Store) deletion(ctx context.Context, k *kind, id string, was wal.LSN) (*wal.Batch, error) {
+// deletionPart deletes a version of a document.
+func (st *Store) deletionPart(k *kind, id string, was wal.LSN) *part {
 	value, _ := st.codec.Encode(nil, &record.Record{Previous: was})
-	b := &wal.Batch{
-		Entries:       []wal.Entry{{Key: k.key(id), Kind: record.KindDelete, Delete: true, Value: value}},
-		Preconditions: []wal.Precondition{{Key: k.key(id), LSN: was}},
+	return &part{
+		id:           id,
+		entry:        wal.Entry{Key: k.key(id), Kind: record.KindDelete, Delete: true, Value: value},
+		precondition: wal.Precondition{Key: k.key(id), LSN: was},
+		change:       memoryChange{deleted: true},
 	}
-	if k == st.memories {
-		return b, st.goesAlong(ctx, id, memoryChange{deleted: true}, b)
-	}
-	return b, nil
 }
 
-// putMissingBack puts the newest version into its file again.
-func (st *Store) putMissingBack(ctx context.Context, k *kind, id string) error {
-	if err := st.log.LockFlush(ctx); err != nil {
-		return err
-	}
-	defer st.log.UnlockFlush()
-	v, gone, err := st.stillGone(ctx, k, id)
-	if !gone {
-		return err
-	}
-	kept, ok := st.fromLog(ctx, k, id, v.lsn)
+// kept is a version that log or archive still have.
+func (st *Store) kept(ctx context.Context, k *kind, id string, at wal.LSN) (version, error) {
+	v, ok := st.fromLog(ctx, k, id, at)
 	if !ok {
-		return &CorruptionError{Path: k.file(id), Offset: -1, LSN: v.lsn, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
+		return v, &CorruptionError{Path: k.file(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
 	}
-	if err := st.putBack(ctx, k, id, kept); err != nil {
-		return err
-	}
-	st.event(Event{Kind: EventRestored, ID: id, Path: k.file(id), LSN: v.lsn})
-	return nil
+	return v, nil
 }
 
 func ignoreNotFound(err error) error {

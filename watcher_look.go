@@ -26,31 +26,57 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 		}
 	}
 	before := st.health.adoptions()
-	for _, name := range names {
-		if ctx.Err() != nil {
-			return absent, ctx.Err()
-		}
-		if !documentName(name) {
-			continue
-		}
-		if err := st.log.CatchUp(ctx); err != nil {
+	if err := st.log.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	due, early, absent, err := st.suspects(ctx, k, names)
+	if err != nil {
+		return absent, err
+	}
+	if len(early) > 0 { // no other round need come to them: their files may have been put, and a scope's lag
+		if err := st.flush(context.WithoutCancel(ctx), mergeFiles); err != nil {
 			return absent, err
 		}
-		switch err := st.lookAt(ctx, k, name); {
-		case errors.Is(err, fs.ErrNotExist):
-			absent = append(absent, name)
-		case errors.Is(err, ErrClosed), ctx.Err() != nil, errors.Is(err, ErrReadOnly):
+		more, _, gone, err := st.suspects(ctx, k, early)
+		due, absent = append(due, more...), append(absent, gone...)
+		if err != nil {
 			return absent, err
-		case err != nil:
-			st.reported(k, name, err)
 		}
 	}
-	if st.health.adoptions() == before || ctx.Err() != nil {
-		return absent, ctx.Err()
+	err = st.judgeAll(ctx, k, due)
+	if err != nil || st.health.adoptions() == before || ctx.Err() != nil {
+		return absent, errors.Join(err, ctx.Err())
 	}
 	// The next save may come at once: see adoptAside for what that costs before this one
 	// is in its file. Half a round is none, so who closes the store waits.
 	return absent, st.flush(context.WithoutCancel(ctx), mergeWhenDue)
+}
+
+// suspects are those among some files, and the names of files that somebody has edited
+// before the version that they were made of was flushed, and of files that are not there.
+func (st *Store) suspects(ctx context.Context, k *kind, names []string) (due []suspect, early, absent []string, err error) {
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return due, early, absent, ctx.Err()
+		}
+		if !documentName(name) {
+			continue
+		}
+		s, is, err := st.suspect(ctx, k, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			absent = append(absent, name)
+		case errors.Is(err, ErrClosed), ctx.Err() != nil, errors.Is(err, ErrReadOnly):
+			return due, early, absent, err
+		case err != nil:
+			st.reported(k, name, err)
+		case is:
+			due = append(due, s)
+		case s.early:
+			early = append(early, name)
+		}
+	}
+	return due, early, absent, nil
 }
 
 // documentName: the others are what editors and people put beside.
@@ -58,63 +84,149 @@ func documentName(name string) bool {
 	return strings.HasSuffix(name, docfile.Extension) && !strings.HasPrefix(name, ".")
 }
 
-// lookAt judges one file. An absent one is fs.ErrNotExist.
-func (st *Store) lookAt(ctx context.Context, k *kind, name string) error {
-	info, err := k.Stat(name)
-	if err != nil {
-		return err
-	}
-	if !info.Mode.IsRegular() {
-		return nil // not a document; a flush that needs the place puts it aside
-	}
-	id := strings.TrimSuffix(name, docfile.Extension)
-	if docfile.FileName(id) != name { // the name does not say the id
-		p, _, err := st.parseFile(k, name)
-		if err != nil {
-			return err
-		}
-		id = p.id
-	}
-	v, flushed, err := st.newestOf(ctx, k, id)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		if st.deletedSince(k, id) {
-			return nil // the flush takes it away, or aside if it is not ours
-		}
-		return st.newFile(ctx, k, name)
-	case err != nil:
-		return err
-	case !flushed || matches(&v.line, info):
-		return nil
-	}
-	_, err = st.find(ctx, k, id, true)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // not of this moment any more
-	}
-	return err
+// suspect is a file that is to be judged: its size and time are not what the index has,
+// or the index does not know it.
+type suspect struct {
+	name, id string
+	unknown  bool
+	early    bool            // it is none yet: see suspects
+	adopted  func(*adoption) // not nil: hears that it was taken over
 }
 
-// newFile takes over a file that somebody made: a new document.
-func (st *Store) newFile(ctx context.Context, k *kind, name string) error {
+// suspect looks whether a file is one. An absent one is fs.ErrNotExist.
+func (st *Store) suspect(ctx context.Context, k *kind, name string) (s suspect, is bool, err error) {
+	s.name = name
+	info, err := k.Stat(name)
+	if err != nil {
+		return s, false, err
+	}
+	if !info.Mode.IsRegular() {
+		return s, false, nil // not a document; a flush that needs the place puts it aside
+	}
+	s.id = strings.TrimSuffix(name, docfile.Extension)
+	if docfile.FileName(s.id) != name { // the name does not say the id
+		p, _, err := st.parseFile(k, name)
+		if err != nil {
+			return s, false, err
+		}
+		s.id = p.id
+	}
+	v, flushed, err := st.newestOf(ctx, k, s.id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		// What waits to be deleted the flush takes away, or aside if it is not ours.
+		s.unknown = true
+		return s, !st.deletedSince(k, s.id), nil
+	case err != nil:
+		return s, false, err
+	}
+	is = !matches(&v.line, info)
+	if is && !flushed {
+		s.early = !st.ours(ctx, k, s.id, v.lsn, info, func() ([]byte, error) {
+			data, _, err := k.Read(name, fileLimit)
+			return data, err
+		})
+	}
+	return s, is && flushed, nil
+}
+
+// judgeTries is how often files are judged together that somebody writes meanwhile.
+const judgeTries = 3
+
+// judgeAll judges files, and takes over many in one commit. Its error is not about one
+// of them.
+func (st *Store) judgeAll(ctx context.Context, k *kind, due []suspect) error {
+	var again []suspect
+	for try := 0; len(due) > 0; try++ {
+		if try == judgeTries {
+			return st.judgeEach(ctx, k, due)
+		}
+		for len(due) > 0 {
+			n, late, err := st.judgeSome(ctx, k, due)
+			if err != nil {
+				return err
+			}
+			due, again = due[n:], append(again, late...)
+		}
+		due, again = again, nil
+	}
+	return nil
+}
+
+// judgeSome judges as many of the first as one commit takes, under one flush.lock. late
+// are those that somebody wrote meanwhile.
+func (st *Store) judgeSome(ctx context.Context, k *kind, due []suspect) (n int, late []suspect, err error) {
 	if err := st.log.LockFlush(ctx); err != nil {
-		return err
+		return 0, nil, err
 	}
 	defer st.log.UnlockFlush()
 	if err := st.sight(ctx); err != nil {
-		return err
+		return 0, nil, err
 	}
-	p, doc, err := st.parseFile(k, name)
+	var list []*verdict
+	for bytes := 0; n < len(due) && n < partsMost && bytes < partsBytes; n++ {
+		if ctx.Err() != nil {
+			return n, nil, ctx.Err()
+		}
+		v := st.verdictOf(ctx, k, &due[n])
+		bytes += len(v.version.doc)
+		if v.adopt != nil {
+			bytes += len(v.adopt.file)
+		}
+		list = append(list, v)
+	}
+	st.carryOut(ctx, k, list)
+	for i, v := range list {
+		if a := v.adopt; a != nil && a.stood == nil && a.err == nil && due[i].adopted != nil {
+			due[i].adopted(a)
+		}
+		switch {
+		case v.err == nil, errors.Is(v.err, fs.ErrNotExist), errors.Is(v.err, ErrNotFound): // not of this moment any more
+		case errors.Is(v.err, ErrClosed), errors.Is(v.err, ErrReadOnly), ctx.Err() != nil:
+			return n, nil, v.err
+		case errors.Is(v.err, ErrConflict), errors.Is(v.err, errMoved), errors.Is(v.err, ErrTruncated):
+			late = append(late, due[i])
+		default:
+			st.reported(k, v.name, v.err)
+		}
+	}
+	return n, late, nil
+}
+
+// judgeEach judges each of its own, as who reads it does.
+func (st *Store) judgeEach(ctx context.Context, k *kind, due []suspect) error {
+	for _, s := range due {
+		_, err := st.find(ctx, k, s.id, true)
+		switch {
+		case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotFound):
+		case errors.Is(err, ErrClosed), errors.Is(err, ErrReadOnly), ctx.Err() != nil:
+			return err
+		default:
+			st.reported(k, s.name, err)
+		}
+	}
+	return nil
+}
+
+// verdictOf judges a file; flush.lock is held.
+func (st *Store) verdictOf(ctx context.Context, k *kind, s *suspect) *verdict {
+	if !s.unknown {
+		return st.verdict(ctx, k, s.id)
+	}
+	v := &verdict{id: s.id, name: s.name}
+	p, doc, err := st.parseFile(k, s.name)
 	if err != nil {
-		return err
+		v.err = err
+		return v
 	}
+	v.id = p.id
 	if _, err := st.find(ctx, k, p.id, false); !errors.Is(err, ErrNotFound) || st.deletedSince(k, p.id) {
-		return nil // by now it is known
+		return v // by now it is known
 	}
-	_, err = st.adopt(ctx, k, &p, doc.bytes, version{})
-	if errors.Is(err, ErrConflict) {
-		return nil // somebody wrote it meanwhile; the flush sets the file aside
+	if _, v.err = k.parseEdit(doc.bytes, p.id); v.err == nil {
+		v.adopt, v.err = st.adoption(ctx, k, &p, doc.bytes, version{})
 	}
-	return err
+	return v
 }
 
 // reported tells what could not be taken over, once for each state of a file.
@@ -124,7 +236,7 @@ func (st *Store) reported(k *kind, name string, err error) {
 	if serr != nil {
 		return
 	}
-	if !st.health.tellOnce(path, info) {
+	if !st.health.tellOnce(path, info, err) {
 		return
 	}
 	st.o.Logger.Warn("an edit could not be taken over", "path", path, "err", err)

@@ -44,7 +44,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 				known[i] = true
 			}
 			info, err := k.Stat(name)
-			if err == nil && !l.inLog && matches(&l.line, info) {
+			if err == nil && matches(&l.line, info) {
 				if !yield("", nil) {
 					return
 				}

@@ -9,7 +9,6 @@ type work struct {
 	prepared []prepared
 	along    along
 	arenas   []*arena    // one for each goroutine that prepares
-	short    bool        // there is little room below a limit: see takeTurn
 	taken    []candidate // that are to make room
 }
 
@@ -36,7 +35,7 @@ func (st *Store) again(w *work) {
 	clear(w.batch.Entries)
 	clear(w.batch.Preconditions)
 	clear(w.prepared)
-	w.along, w.short, w.taken = along{}, false, nil
+	w.along, w.taken = along{}, nil
 	w.batch = wal.Batch{Entries: w.batch.Entries[:0], Preconditions: w.batch.Preconditions[:0]}
 	for _, a := range w.arenas {
 		if cap(a.values) > keptBytes {

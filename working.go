@@ -187,6 +187,10 @@ func (st *Store) listWorking(ctx context.Context) (keys []string, bad []error, e
 		if !strings.HasSuffix(name, docfile.Extension) || named[name] {
 			continue
 		}
+		if key, ok := st.working.names.Load(name); ok { // it was in the folder a moment ago
+			there[key.(string)] = true
+			continue
+		}
 		key, err := st.scopeOf(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -75,7 +75,8 @@ func (s *scope) consolidate(ctx context.Context, o Consolidation) ([]op, wal.LSN
 	if err != nil || s.state.Empty() {
 		return nil, 0, err
 	}
-	_, res, err := s.state.Judge(s.moment(), &working.Request{Scope: s.scope, Op: working.OpLoad{}})
+	moment, _ := s.moment(false)
+	_, res, err := s.state.Judge(moment, &working.Request{Scope: s.scope, Op: working.OpLoad{}})
 	if err != nil {
 		return nil, 0, err
 	}

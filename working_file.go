@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
 
@@ -100,18 +101,17 @@ func (s *scopeFiles) Folders() []*docfile.Folder { return []*docfile.Folder{s.st
 
 func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	st, key := s.st, s.keys[i]
-	of, err := working.ParseScope(key)
+	sc, err := st.acquireKey(key)
 	if err != nil {
-		return false, fmt.Errorf("an entry of the log: %w", err)
+		return false, err
 	}
-	sc := st.working.acquire(st, of)
 	defer st.working.release(sc)
-	f, before, err := sc.snapshot(s.ctx)
+	f, before, err := sc.snapshot(s.ctx, true)
 	if errors.Is(err, ErrCorrupt) {
 		// The log is about to let go of what it has of this scope, which the file does
 		// not have: that goes into a new one, the old one into quarantine.
 		if herr := sc.recall(s.ctx, err); herr == nil {
-			f, before, err = sc.snapshot(s.ctx)
+			f, before, err = sc.snapshot(s.ctx, true)
 		} else if !errors.Is(herr, ErrCorrupt) {
 			return false, herr
 		}
@@ -127,17 +127,17 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	}
 	*c = docfile.Change{
 		Folder: st.scopes, Name: docfile.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
-		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool { return st.oursScope(key, data) },
+		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool { return st.oursScope(key, before.lsn, data) },
 	}
 	if before.size > 0 && !s.distrusted {
 		c.Before = docfile.Before{Exists: true, Size: before.size, Mtime: before.mtime}
 	}
-	is := believed{}
+	is := believed{lsn: f.LSN}
 	if !c.Delete {
 		if c.Bytes, err = f.Encode(); err != nil {
 			return false, err
 		}
-		is = believed{size: int64(len(c.Bytes)), mtime: f.Time}
+		is.size, is.mtime = int64(len(c.Bytes)), f.Time
 	}
 	s.mu.Lock()
 	s.wrote[key] = is
@@ -160,8 +160,9 @@ func (s *scopeFiles) believe() {
 	}
 }
 
-// snapshot is what the file of the scope is to be.
-func (s *scope) snapshot(ctx context.Context) (*working.File, believed, error) {
+// snapshot is what the file of the scope is to be. filed says that it is written now:
+// when that fails, the next round lets nothing lag.
+func (s *scope) snapshot(ctx context.Context, filed bool) (*working.File, believed, error) {
 	for asItIs := false; ; {
 		s.mu.Lock()
 		if err := s.sync(ctx); err != nil {
@@ -173,6 +174,9 @@ func (s *scope) snapshot(ctx context.Context) (*working.File, believed, error) {
 			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.st.log.UUID()).String(), LSN: s.lsn, Time: s.time}
 			if f.Time.IsZero() {
 				f.Time = time.UnixMicro(s.st.o.Clock().UnixMicro())
+			}
+			if filed {
+				s.lacks = lacks{}
 			}
 			return f, s.file, nil
 		}
@@ -220,7 +224,7 @@ func (st *Store) readScope(ctx context.Context, key string) (repair.Document, er
 	}
 	s := st.working.acquire(st, of)
 	defer st.working.release(s)
-	f, _, err := s.snapshot(ctx)
+	f, _, err := s.snapshot(ctx, false)
 	if err != nil {
 		return repair.Document{}, err
 	}
@@ -231,19 +235,26 @@ func (st *Store) readScope(ctx context.Context, key string) (repair.Document, er
 	return repair.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
-// oursScope says whether a file holds the document of a scope as a store wrote it.
-func (st *Store) oursScope(key string, data func() ([]byte, error)) bool {
+// oursScope says whether a file holds the document of a scope as this store wrote it,
+// and not one from before what is known to have stood there: that somebody put back.
+func (st *Store) oursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
 	doc, err := data()
 	if err != nil {
 		return false
 	}
 	f, err := working.DecodeFile(doc)
-	return err == nil && f.Intact && f.Scope.Key() == key
+	if err != nil || !f.Intact || f.Scope.Key() != key {
+		return false
+	}
+	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(st.log.UUID()).String()
 }
 
 // headBytes is enough of a file to read its scope's key: four ids of 1,024 bytes,
 // each of which may take three.
-const headBytes = 16 << 10
+const (
+	headBytes = 16 << 10
+	headFirst = 512
+)
 
 // scopeOf is the key of the scope whose document a file holds.
 func (st *Store) scopeOf(name string) (string, error) {
@@ -258,12 +269,16 @@ func (st *Store) scopeOf(name string) (string, error) {
 		return "", st.ioError("opening", st.scopes.Path(name), err)
 	}
 	defer f.Close()
-	head := make([]byte, headBytes)
-	n, err := f.ReadAt(head, 0)
-	if n == 0 && err != nil {
-		return "", st.ioError("reading", st.scopes.Path(name), err)
+	var key string
+	ok := false
+	for size := headFirst; !ok && size <= headBytes; size *= headBytes / headFirst { // of 100,000 nearly all are short
+		head := make([]byte, size)
+		n, err := f.ReadAt(head, 0)
+		if n == 0 && err != nil {
+			return "", st.ioError("reading", st.scopes.Path(name), err)
+		}
+		key, ok = leadingScope(head[:n])
 	}
-	key, ok := leadingScope(head[:n])
 	if !ok { // somebody has edited it, and his editor laid it out anew
 		if doc, _, err := st.scopes.Read(name, scopeLimit); err == nil {
 			if f, err := working.DecodeFile(doc); err == nil {

@@ -2,6 +2,7 @@ package varve
 
 import (
 	"container/list"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,8 @@ type scopes struct {
 	open  map[string]*scope // by key
 	idle  list.List         // of *scope, those that nobody uses, the least recently used first
 	names sync.Map          // file name: key, of files whose head was read
-	began time.Time
+	clock ticks
+	least int64 // bytes of a scope's file: a smaller one does not lag
 	most  int64 // bytes of a scope's file: what would make it larger is refused
 }
 
@@ -42,6 +44,7 @@ type scope struct {
 	edited  bool           // the file was edited by hand, and the log does not say so yet
 	file    believed
 	grown   int64 // bytes of changes that it does not have yet
+	lacks   lacks
 	ahead   *working.State
 	aheadOf wal.LSN // what the state had when ahead was equal to it
 	offset  int64   // of the ticks
@@ -55,12 +58,14 @@ type scope struct {
 type believed struct {
 	size  int64
 	mtime time.Time
+	lsn   wal.LSN // as of which it is; 0 when that says nothing, the file being of another log
 }
 
 func (w *scopes) init(st *Store) {
 	w.open = map[string]*scope{}
 	w.idle.Init()
-	w.began, w.most = st.o.Clock(), scopeMost
+	w.clock.init(st)
+	w.least, w.most = st.o.System.LagBytes, scopeMost
 	st.state.Worked = w.applied
 }
 
@@ -91,6 +96,15 @@ func (w *scopes) acquire(st *Store, of working.Scope) *scope {
 	return s
 }
 
+// acquireKey is acquire by the key.
+func (st *Store) acquireKey(key string) (*scope, error) {
+	of, err := working.ParseScope(key)
+	if err != nil {
+		return nil, fmt.Errorf("an entry of the log: %w", err)
+	}
+	return st.working.acquire(st, of), nil
+}
+
 func (w *scopes) release(s *scope) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,27 +129,4 @@ func (w *scopes) forget(key string) {
 func (w *scopes) drop(s *scope) {
 	w.idle.Remove(s.at)
 	delete(w.open, s.key)
-}
-
-// tick is the time by which things expire: Unix milliseconds when the store was
-// opened, and from then on by a clock that does not jump.
-func (st *Store) tick() int64 {
-	passed := time.Duration(0)
-	if mono := st.o.System.Mono; mono != nil {
-		passed = mono()
-	} else {
-		passed = st.o.Clock().Sub(st.working.began)
-	}
-	return st.working.began.UnixMilli() + passed.Milliseconds()
-}
-
-// moment is now; mu is held. It never comes before the newest change, whosever
-// clock that went by.
-func (s *scope) moment() working.Moment {
-	tick := s.st.tick() + s.offset
-	if behind := s.state.Tick() - tick; behind > 0 {
-		s.offset += behind
-		tick += behind
-	}
-	return working.Moment{Time: s.st.o.Clock().UnixMicro(), Tick: tick}
 }

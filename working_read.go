@@ -34,7 +34,8 @@ func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, b
 			return working.Result{}, false, err
 		}
 		defer s.mu.Unlock()
-		d, res, err := s.state.Judge(s.moment(), r)
+		now, _ := s.moment(false)
+		d, res, err := s.state.Judge(now, r)
 		if get, ok := r.Op.(working.OpGet); ok && !get.Peek && s.ahead != nil {
 			s.ahead.Use(get.Names)
 		}
@@ -95,6 +96,7 @@ func (s *scope) follow(ctx context.Context) error {
 type loggedWork struct {
 	lsn, previous wal.LSN
 	time          time.Time
+	bytes         int64 // of it
 	entry         *working.LogEntry
 }
 
@@ -141,7 +143,7 @@ func (st *Store) workEntry(ctx context.Context, key string, at wal.LSN) (loggedW
 		return loggedWork{}, &CorruptionError{Path: "wal", LSN: at, Offset: -1, Err: err}
 	}
 	entry.Fresh = entry.Fresh || e.Delete // nothing is left of what was there before
-	return loggedWork{lsn: at, previous: view.Previous, time: e.Time, entry: entry}, nil
+	return loggedWork{lsn: at, previous: view.Previous, time: e.Time, bytes: int64(len(e.Value)), entry: entry}, nil
 }
 
 // play carries entries out; mu is held.
@@ -150,6 +152,7 @@ func (s *scope) play(list []loggedWork) {
 		s.state = e.entry.Play(s.state)
 		s.state.Sweep(s.state.Tick(), sweepEach)
 		s.lsn, s.time, s.edited = e.lsn, e.time, false
+		s.lacks.take(&e)
 	}
 }
 
@@ -195,7 +198,12 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	if err != nil {
 		return err
 	}
-	s.state, s.lsn, s.time, s.breaks = f.State, base, f.Time, breaks
+	if found && f.Intact && !logged && told > base {
+		if done, err := s.newerStays(ctx, told, breaks); done || err != nil {
+			return err
+		}
+	}
+	s.state, s.lsn, s.time, s.breaks, s.lacks = f.State, base, f.Time, breaks, lacks{}
 	s.edited = found && !f.Intact
 	if !logged && told > base { // it was dropped; or somebody put an older file there
 		s.lsn, s.edited = told, found
@@ -205,6 +213,34 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	// it: they shall follow.
 	s.edited = s.edited || rests && found && !f.Intact
 	return nil
+}
+
+// newerStays makes the state as of told, which the file had, of log and archive, when
+// somebody has put an older file there: git, or a copy. It goes into the log as
+// what is written by hand does, so that everybody has it, and the flush sets the
+// older file aside. done is false when the scope was dropped, and when they do not
+// reach back: then the older file is all that there is. mu is held.
+func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (done bool, err error) {
+	if s.st.o.ReadOnly {
+		return false, nil
+	}
+	is, _, missing, err := s.past(ctx)
+	if err != nil {
+		return false, err
+	}
+	e := Event{Kind: EventEdit, ID: s.key, Path: s.path(), Err: errors.New("an older file was put there than stood there before")}
+	switch {
+	case is.n > 0 && is.lsn == told && is.state.Empty():
+		return false, nil
+	case missing || is.lsn != told:
+		e.Note = "the newer state is gone from log and archive: the older one counts"
+		s.st.event(e)
+		return false, nil
+	}
+	s.st.event(e)
+	s.state, s.lsn, s.time, s.breaks, s.lacks = is.state, told, is.time, breaks, lacks{}
+	s.edited, s.file = true, believed{lsn: told}
+	return true, nil
 }
 
 // readFile reads the file of the scope; a File without a State if there is none.
@@ -229,5 +265,8 @@ func (s *scope) readFile() (*working.File, error) {
 	}
 	s.grown = 0
 	s.file = believed{size: info.Size, mtime: info.Mtime} // an edit that is taken over is ours
+	if f.Intact && f.Store == uuid.UUID(s.st.log.UUID()).String() {
+		s.file.lsn = f.LSN
+	}
 	return f, nil
 }

@@ -39,7 +39,8 @@ func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
 		return "", err
 	}
 	how := is.how(missing)
-	e := &working.LogEntry{At: working.Moment{Time: st.o.Clock().UnixMicro(), Tick: max(is.state.Tick(), st.tick())}, State: is.state}
+	tick, _ := st.tick()
+	e := &working.LogEntry{At: working.Moment{Time: st.o.Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)}, State: is.state}
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut}
 	rec := record.Record{Previous: last}
 	if is.state.Empty() {
@@ -76,7 +77,7 @@ func (s *scope) recall(ctx context.Context, why error) error {
 		return why
 	}
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
-	s.ahead, s.edited, s.file = nil, false, believed{}
+	s.ahead, s.edited, s.file, s.lacks = nil, false, believed{}, lacks{}
 	st.o.Logger.Error("working memory was made anew: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
 	st.event(Event{Kind: EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
 	return nil

@@ -41,6 +41,7 @@ func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, 
 	q := &asked{r: r}
 	if s.st.o.System.Inline {
 		s.commit(ctx, []*asked{q})
+		s.st.roundInline(ctx)
 		return q.res, q.err
 	}
 	q.done = make(chan struct{})
@@ -49,7 +50,7 @@ func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, 
 	if !s.busy {
 		s.busy = true
 		s.st.operations.Add(1) // the caller's is one too, so Close still waits
-		go s.drain(context.WithoutCancel(ctx))
+		go s.drain(s.st.lasting.ctx)
 	}
 	s.waiting.Unlock()
 	select {
@@ -98,6 +99,7 @@ func (s *scope) drain(ctx context.Context) {
 		for len(list) > 0 {
 			n := s.commit(ctx, list)
 			for _, q := range list[:n] {
+				s.st.lasting.ended("working memory of "+s.key, q.err)
 				close(q.done)
 			}
 			list = list[n:]
@@ -212,7 +214,8 @@ func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 
 // judge says what an entry would carry and plays it on ahead; mu is held.
 func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, err error) {
-	e = &working.LogEntry{At: s.moment(), Fresh: s.ahead.Empty(), Version: s.ahead.Version() + 1}
+	now, logged := s.moment(marksAny(list))
+	e = &working.LogEntry{At: logged, Fresh: s.ahead.Empty(), Version: s.ahead.Version() + 1}
 	if e.Fresh {
 		// Higher than an earlier scope of this name can have had, which began at a
 		// position as well, and went up by one where the log went up by more.
@@ -220,7 +223,7 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	}
 	most := min(entryBytes, int(s.st.log.Limit()/4)) // several are never too many where each would do
 	for _, q := range list {
-		d, res, err := s.ahead.Judge(e.At, q.r)
+		d, res, err := s.ahead.Judge(now, q.r)
 		if err == nil && s.grows(&d) {
 			err = &FieldError{Field: "scope", Value: quote(s.key), Limit: fmt.Sprintf("%d bytes", s.st.working.most),
 				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", ErrTooLarge, s.file.size+s.grown)}
@@ -266,7 +269,7 @@ func (s *scope) grows(d *working.Delta) bool {
 // log already.
 func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.state != nil && s.lsn == base {
-		s.play([]loggedWork{{lsn: w.LSN, time: w.Time, entry: e}})
+		s.play([]loggedWork{{lsn: w.LSN, time: w.Time, bytes: int64(len(w.Value)), entry: e}})
 	}
 	s.grown += int64(len(w.Value))
 	if s.aheadOf = w.LSN; s.state == nil || s.lsn != w.LSN {
@@ -285,7 +288,8 @@ func (s *scope) adopt(ctx context.Context) error {
 		return err
 	}
 	now := s.state.Clone()
-	e := &working.LogEntry{At: s.moment(), Version: now.Version() + 1, State: now}
+	_, at := s.moment(false)
+	e := &working.LogEntry{At: at, Version: now.Version() + 1, State: now}
 	now.Edited(e.Version)
 	f := working.File{Scope: s.scope, State: now, Store: uuid.UUID(st.log.UUID()).String(), LSN: s.lsn, Time: s.time}
 	base := s.lsn
@@ -330,6 +334,7 @@ func (s *scope) giveUp() (wal.LSN, error) {
 		s.lsn = at
 	}
 	attach := &working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}}
-	s.state.Play(s.moment(), s.st.log.Applied(), attach)
+	_, now := s.moment(false)
+	s.state.Play(now, s.st.log.Applied(), attach)
 	return at, nil
 }

@@ -107,7 +107,7 @@ func open(t *testing.T, dir string, o Options) *host {
 	t.Helper()
 	h := &host{t: t, dir: dir}
 	h.more = sync.NewCond(&h.mu)
-	st, err := varve.Open(t.Context(), dir, &varve.Options{Watcher: New(o), Listener: h.heard})
+	st, err := varve.Open(t.Context(), dir, &varve.Options{Watcher: New(o), Listener: h.heard, CacheBytes: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

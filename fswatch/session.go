@@ -49,8 +49,9 @@ type found struct{ folder, name string }
 
 // Bounds on a session.
 const (
-	// lookMost is how many files are looked at before events are taken again.
-	lookMost = 256
+	// lookMost is how many files are looked at before events are taken again: many at
+	// once cost a commit and a round for all of them.
+	lookMost = 1024
 	// patience is how many times Quiet a file is waited for that never is.
 	patience = 10
 )
@@ -167,16 +168,19 @@ func (s *session) next() (at time.Time, ok bool) {
 
 // step looks at what is quiet, and at what is gone; true when the session is over.
 func (s *session) step(ctx context.Context, now time.Time) (over bool) {
-	pending := false
+	pending, more := false, false
 	for _, name := range s.names {
 		fo := s.folders[name]
-		s.quiet(ctx, name, fo, now)
+		more = s.quiet(ctx, name, fo, now) || more
 		if len(fo.absent) > 0 && now.Sub(fo.looked) >= s.o.Gone {
 			s.missing(ctx, name, fo)
 		}
 		pending = pending || len(fo.pending) > 0
 	}
-	if s.stepAt = (time.Time{}); pending {
+	switch s.stepAt = (time.Time{}); {
+	case more:
+		s.stepAt = time.Now()
+	case pending:
 		s.stepAt = time.Now().Add(s.o.Quiet / 3)
 	}
 	if s.src.Events() != nil || now.Before(s.due) {
@@ -192,19 +196,21 @@ func (s *session) step(ctx context.Context, now time.Time) (over bool) {
 	return true
 }
 
-// quiet looks at the files to which nothing has happened for a while.
-func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.Time) {
+// quiet looks at files to which nothing has happened for a while; more says that there
+// are others.
+func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.Time) (more bool) {
 	var list []string
 	for file, p := range fo.pending {
 		if now.Sub(p.last) < s.o.Quiet && now.Sub(p.first) < patience*s.o.Quiet {
 			continue
 		}
 		if list = append(list, file); len(list) == lookMost {
+			more = true
 			break
 		}
 	}
 	if len(list) == 0 {
-		return
+		return false
 	}
 	slices.Sort(list)
 	for _, file := range list {
@@ -216,7 +222,7 @@ func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.T
 		for _, file := range list { // again, later
 			s.note(name, file, now)
 		}
-		return
+		return false
 	}
 	if len(absent) > 0 && len(fo.absent) == 0 {
 		fo.looked = now
@@ -224,6 +230,7 @@ func (s *session) quiet(ctx context.Context, name string, fo *folder, now time.T
 	for _, file := range absent {
 		fo.absent[file] = true
 	}
+	return more
 }
 
 // missing settles what is gone, once no more of it has gone since the last look.

@@ -174,7 +174,7 @@ func TestLimit(t *testing.T) {
 
 var checkoutFiles = flag.Int("files", 300, "how many files TestCheckout has")
 
-// A checkout by git of another branch. Each file is a commit of its own:
+// A checkout by git of another branch:
 //
 //	go test ./fswatch -run Checkout -files 5000
 func TestCheckout(t *testing.T) {

@@ -28,11 +28,13 @@ func (s *session) sweep(ctx context.Context) {
 					break
 				}
 				if file != "" {
+					waits := time.Now()
 					select {
 					case out <- found{folder: name, name: file}:
 					case <-ctx.Done():
 						return
 					}
+					began = began.Add(time.Since(waits)) // that was others' work
 				}
 				if n++; n%sweepFiles == 0 {
 					if !sleep(ctx, sweepRest*time.Since(began)) {

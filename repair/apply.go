@@ -231,20 +231,38 @@ func (r *repairer) live(list []Action) error {
 	}
 	src := s.Source()
 	h := &healer{r: r, s: s, v: newVerify(r.ctx, src, VerifyOptions{Workers: 1}, nil)}
-	for _, a := range list {
+	for len(list) > 0 && err == nil {
 		if err = r.ctx.Err(); err != nil {
 			break
 		}
-		d := Done{Action: a}
-		aerr := h.heal(&d)
-		if err = r.done(d, aerr); err != nil {
-			break
-		}
+		n := together(list)
+		err = r.heal(h, list[:n])
+		list = list[n:]
 	}
 	if err == nil && src.Log.Damage() == nil {
 		err = s.Settle(r.ctx)
 	}
 	return errors.Join(err, s.Close())
+}
+
+// heal does actions that go together.
+func (r *repairer) heal(h *healer, list []Action) error {
+	done := make([]*Done, len(list))
+	for i, a := range list {
+		done[i] = &Done{Action: a}
+	}
+	var fails []error
+	if list[0].Do == Adopt {
+		fails = h.adoptAll(done)
+	} else {
+		fails = []error{h.heal(done[0])}
+	}
+	for i, d := range done {
+		if err := r.done(*d, fails[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *repairer) path(elem ...string) string {

@@ -12,9 +12,12 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -30,11 +33,15 @@ type BackupSource struct {
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
 	Clock      func() time.Time
-	Config     []byte // of config.json, nil when it cannot be read
-	Count      int64  // about how many memories there are
+	Config     func() []byte // of config.json, nil when it cannot be read
+	Count      int64         // about how many memories there are
 
 	// Sight catches up with the log.
 	Sight func(context.Context) error
+	// ModelAsOf is what made the vectors as of a position; false where the index covers
+	// more by now.
+	ModelAsOf func(wal.LSN) (index.Model, bool)
+	Model     func() index.Model // now
 	// IDs are those of all memories, also of those whose time is over.
 	IDs func(context.Context) iter.Seq2[string, error]
 	// Read gives the newest version; errs.ErrNotFound when it is gone since.
@@ -51,6 +58,7 @@ type BackupSource struct {
 type Document struct {
 	Bytes   []byte
 	Version uint64
+	Vector  int64 // the number of its vector, if it has one
 	Time    time.Time
 }
 
@@ -103,25 +111,28 @@ type backup struct {
 	info  BackupInfo
 	from  wal.Mark
 	whole wal.LSN
-	done  int64 // documents
+	model index.Model // as of from
+	done  int64       // documents
 }
 
 func (b *backup) run(ctx context.Context) error {
-	c, err := b.s.Log.Checkpoint()
+	c, err := b.standing(ctx)
 	if err != nil {
 		return err
 	}
 	b.from, b.whole = c.Flushed, c.Flushed.LSN
 	b.info = BackupInfo{
-		Format: backupFormat, Store: b.s.Log.UUID(), SegmentSize: b.s.Log.SegmentSize(), Made: b.s.Clock().UTC(), From: position(b.from),
-	}
-	if json.Valid(b.s.Config) {
-		b.info.Config = b.s.Config
+		Format: modelless, Store: b.s.Log.UUID(), SegmentSize: b.s.Log.SegmentSize(), Made: b.s.Clock().UTC(), From: position(b.from),
 	}
 	for _, folder := range append(backupFolders, backupWAL) {
 		if err := b.n.fs.Mkdir(b.n.path(folder), b.n.folder); err != nil {
 			return err
 		}
+	}
+	// What was computed serves the moments before it is used up, and those behind
+	// which it is begun: it is looked for first and last.
+	if err := b.computed(ctx); err != nil {
+		return err
 	}
 	if err := b.documents(ctx); err != nil {
 		return err
@@ -135,7 +146,16 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.log(ctx, end); err != nil {
 		return err
 	}
-	if err := checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil); err != nil {
+	if err := b.computed(ctx); err != nil {
+		return err
+	}
+	if c := b.s.Config(); json.Valid(c) { // a change of the model is written there before it is done
+		b.info.Config = c
+	}
+	if err := b.models(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(checkDocuments(ctx, b.n.fs, b.n.part, &b.info, nil), checkComputed(ctx, b.n.fs, b.n.part, &b.info)); err != nil {
 		return fmt.Errorf("what was copied does not read back: %w", err)
 	}
 	if err := b.moments(ctx, end, c.Time); err != nil {
@@ -148,7 +168,11 @@ func (b *backup) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return b.n.finish(BackupName, manifest, append(backupFolders, backupWAL)...)
+	folders := append(slices.Clone(backupFolders), backupWAL)
+	if b.info.Computed != nil {
+		folders = append(folders, path.Dir(backupComputed))
+	}
+	return b.n.finish(BackupName, manifest, folders...)
 }
 
 // documents copies each document with its time, and lists its hash.
@@ -232,7 +256,11 @@ func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids fun
 			return err
 		}
 		h := sha256.Sum256(doc.Bytes)
-		if _, err := fmt.Fprintf(out, "%s  %s/%s\n", hex.EncodeToString(h[:]), folder, name); err != nil {
+		mark := ' '
+		if folder != workingFolder && b.model.Older(doc.Version, doc.Vector) {
+			mark = olderMark
+		}
+		if _, err := fmt.Fprintf(out, "%s %c%s/%s\n", hex.EncodeToString(h[:]), mark, folder, name); err != nil {
 			return err
 		}
 		*count++

@@ -29,6 +29,9 @@ func CheckBackup(ctx context.Context, fsys vfs.FS, dir string, progress func(don
 	if err := checkDocuments(ctx, fsys, dir, &info, progress); err != nil {
 		return info, err
 	}
+	if err := checkComputed(ctx, fsys, dir, &info); err != nil {
+		return info, err
+	}
 	past := &wal.Past{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: info.geometry()}
 	from, err := info.From.mark()
 	if err != nil {
@@ -63,8 +66,9 @@ func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *BackupIn
 
 // listedFile is a line of files.sha256.
 type listedFile struct {
-	name string // memories/x.json
-	hash [sha256.Size]byte
+	name  string // memories/x.json
+	hash  [sha256.Size]byte
+	older bool // see olderMark
 }
 
 // read gives the file's bytes, which are those that were listed.
@@ -110,7 +114,10 @@ func listed(fsys vfs.FS, dir string, info *BackupInfo) func(yield func(listedFil
 		n := int64(0)
 		for in.Scan() {
 			var l listedFile
-			hash, name, ok := strings.Cut(in.Text(), "  ")
+			hash, name, ok := strings.Cut(in.Text(), " ")
+			if ok = ok && name != "" && (name[0] == ' ' || name[0] == olderMark); ok {
+				l.older, name = name[0] == olderMark, name[1:]
+			}
 			_, err := hex.Decode(l.hash[:], []byte(hash[:min(len(hash), 2*len(l.hash))]))
 			folder, base, _ := strings.Cut(name, "/")
 			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(backupFolders, folder) || strings.ContainsAny(base, `/\`) || base == "" {

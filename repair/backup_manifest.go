@@ -25,7 +25,8 @@ import (
 const BackupName = "backup.json"
 
 const (
-	backupFormat   = 1
+	backupFormat   = 2 // with models
+	modelless      = 1 // the format of a store that nobody has told of a model
 	backupList     = "files.sha256"
 	backupMemories = "memories"
 	backupGroups   = "assemblies"
@@ -53,6 +54,9 @@ type BackupInfo struct {
 	Last  Moment    `json:"last"`  // the newest commit in it
 	Until time.Time `json:"until"` // when that was the newest
 
+	Models   *BackupModel    `json:"models,omitempty"`   // nil: nobody ever spoke of one
+	Computed *BackupComputed `json:"computed,omitempty"` // nil: no re-embedding was under way
+
 	Config  json.RawMessage `json:"config,omitempty"`  // the store's config.json
 	Damaged []DamagedFile   `json:"damaged,omitempty"` // memories that could not be read, and are not in it
 	Sum     string          `json:"sum"`               // sha256 of this without sum, without white space
@@ -72,6 +76,10 @@ type Moment struct {
 
 // backupFolders are those of the documents in a backup, in the order of its list.
 var backupFolders = []string{backupMemories, backupGroups, workingFolder}
+
+// olderMark stands before a file in the list whose vector is of the model before; it
+// tells sha256sum of a binary file, which to it is the same.
+const olderMark = '*'
 
 // backupFile is where the document of a key in the log is in a backup, and in a
 // store; false when it is the key of no document.
@@ -144,10 +152,10 @@ func ReadBackupInfo(fsys vfs.FS, dir string) (BackupInfo, error) {
 		return i, damagedBackup(BackupName, err)
 	}
 	if i.Format > backupFormat {
-		return i, fmt.Errorf("%s: %w: backup format %d, this program reads up to %d", dir, errs.ErrNewerFormat, i.Format, backupFormat)
+		return i, &errs.NewerError{Path: dir, Format: uint64(i.Format), Reads: backupFormat}
 	}
 	sum, err := i.sum()
-	if err == nil && (sum != i.Sum || i.Format != backupFormat) {
+	if err == nil && (sum != i.Sum || i.Format < 1) {
 		err = errors.New("it does not match its checksum")
 	}
 	if err == nil && (i.SegmentSize < segment.MinSize || i.SegmentSize > segment.MaxSize) {

@@ -83,7 +83,7 @@
 //	  rebuild the index              from log and files
 //	  set aside                      strangers that are no memories, copies, damaged backups
 //	  restore the file               byte for byte, with its time
-//	  adopt                          an edit; a new file; never what was deleted
+//	  adopt                          an edit; a new file; never what was deleted. Hundreds in one commit
 //	  salvage                        below
 //	  record as lost                 its line is kept in the note, its entry is deleted
 //	  take out what is missing       members that are not there, when that is asked for
@@ -93,6 +93,10 @@
 // Apply looks again under the lock before each action, and at everything when it
 // is done, until there is nothing more to do. What would need that others are
 // gone waits, and names them.
+//
+// A document's only copy may lie under another name, or in the other folder, where
+// somebody has moved it: then it is put back from there, or adopted, before that file is set
+// aside. What is over a limit of today's config.json is not adopted: it counts as not valid.
 //
 // Nothing is destroyed: what is replaced or taken away has a second name in
 // quarantine/ before, durably, with a note that says why.
@@ -106,14 +110,18 @@
 // # The undo manifest
 //
 // quarantine/repair-<id>.undo.jsonl, one JSON object a line. A line is durable
-// before the change that it is about is begun; the last one may be cut.
+// before the change that it is about is begun; the last one may be cut. Adoptions that
+// go together are written down together: killed amid them, up to 512 have no "now". Undo looks
+// for these in log and archive: the version that followed "was" and has the file's bytes is
+// it, and is written down before it is taken back. What got the embedding of a newer model as
+// it was adopted has other bytes, and stays.
 //
 //	{"repair":"<id>","when":"…"}                                    first
 //	{"n":3,"do":"<verb>","path":"memories/x.json",                  a change
 //	 "before":{"kept":"quarantine/…","size":…,"mtime":"…","hash":"sha256:…"},   absent: nothing stood there
 //	 "after":{…},"any":true,                                        any: what it became is said at the end
 //	 "id":"x","was":<version>}                                      id: the log is told a new version
-//	{"n":3,"now":<version>}                                         which it was
+//	{"n":3,"now":<version>}                                         which it was; with "was" where others had written meanwhile
 //	{"ended":true,"durable":<LSN>,"ends":[{"path":"…","after":{…}}]}   last; without it the repair was cut
 //
 //	{"undone":true}                                                 an undo of it has begun

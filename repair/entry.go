@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
@@ -111,13 +112,9 @@ func (r *row) finding(kind Kind, at wal.LSN, key string, err error) Finding {
 
 // record checks what an entry carries, and returns its line, zero for a deletion.
 func (v *verify) record(e *wal.Entry) (index.Entry, error) {
-	view, err := record.Parse(e.Value)
+	line, view, err := state.LineIn(e)
 	if err != nil || e.Delete {
 		return index.Entry{}, err
-	}
-	line, err := index.ParseLine(view.Line)
-	if err != nil {
-		return line, fmt.Errorf("its index line: %w", err)
 	}
 	doc, err := v.s.Codec.Doc(&view, v.s.FileLimit)
 	if err != nil {
@@ -126,7 +123,6 @@ func (v *verify) record(e *wal.Entry) (index.Entry, error) {
 	if int64(len(doc)) != line.Size || sha256.Sum256(doc) != line.ContentHash {
 		return line, errors.New("its document is not the one that its index line names")
 	}
-	line.Version, line.Mtime = e.LSN, e.Time.UnixMicro()
 	return line, nil
 }
 

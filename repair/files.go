@@ -51,7 +51,10 @@ func (v *verify) files() error {
 			return err
 		}
 	}
-	return v.vectors.completeness()
+	if err := v.vectors.completeness(); err != nil {
+		return err
+	}
+	return v.reportUnembedded()
 }
 
 // folder compares one, in both directions. The names are listed first: what is
@@ -181,7 +184,7 @@ func (v *verify) unknown(k *kind, name string) error {
 	case strings.HasSuffix(name, docfile.Extension) && !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#"):
 		return v.json(k, out, name)
 	default: // editors and tools leave such beside what they save
-		out.Heals, out.Err = ByMoving, fmt.Errorf("it is the file of no %s", k.noun)
+		out.Heals, out.Next, out.Err = ByMoving, "", fmt.Errorf("it is the file of no %s: what editors and tools leave may stay, or be removed", k.noun)
 	}
 	return v.report(*out)
 }
@@ -253,6 +256,11 @@ func (v *verify) stranger(k *kind, out *Finding, f *file) *Finding {
 		if f.err != nil && errors.Is(f.err, errs.ErrCorrupt) { // it is empty: what was in it, if anything, nobody has
 			out.Severity, out.Stake = Lost, "what it said, if it ever was a "+k.noun+": no copy is left"
 		}
+		return out
+	}
+	if err := v.fits(k, f.data); err != nil {
+		out.Kind, out.ID, out.Err = Unparsable, c.id, err
+		out.Stake, out.Heals = "nothing that the store knows of", ByMoving
 		return out
 	}
 	out.Kind, out.ID = Stranger, c.id

@@ -49,13 +49,14 @@ const (
 	CompositeWrong     Kind = "composite wrong"          // it is not that of its members
 	IndexMembers       Kind = "index members"            // the index names other members than the document
 
-	VectorsDamaged Kind = "vectors damaged"       // mapping or vectors cannot be used or contradict themselves
-	VectorsBehind  Kind = "vectors behind"        // they are older than the index says, or gone
-	VectorsPending Kind = "vectors pending"       // not made yet, since nobody needed them
-	VectorMissing  Kind = "vector missing"        // an embedding without vector
-	VectorGhost    Kind = "vector without memory" // or without assembly, or without embedding
-	VectorStale    Kind = "vector stale"          // it is not that of the embedding
-	VectorMisfit   Kind = "vector misfit"         // an embedding of another dimension: it has no vector
+	VectorsDamaged    Kind = "vectors damaged"       // mapping or vectors cannot be used or contradict themselves
+	VectorsBehind     Kind = "vectors behind"        // they are older than the index says, or gone
+	VectorsPending    Kind = "vectors pending"       // not made yet, since nobody needed them
+	VectorMissing     Kind = "vector missing"        // an embedding without vector
+	VectorGhost       Kind = "vector without memory" // or without assembly, or without embedding
+	VectorStale       Kind = "vector stale"          // it is not that of the embedding
+	EmbeddingsPending Kind = "embeddings pending"    // contents without an embedding, where others have one by a model
+	VectorMisfit      Kind = "vector misfit"         // an embedding of another dimension: it has no vector
 
 	WorkingDamaged Kind = "working memory damaged" // a scope's file cannot be read, or is not what the log goes on from
 	WorkingEdited  Kind = "working memory edited"  // saved by hand, and valid
@@ -104,6 +105,7 @@ const (
 	ByDefaults   = "defaults"
 
 	ByDocuments   = "documents" // their embeddings
+	ByEmbedding   = "embedding them"
 	ByRecomputing = "recomputing it"
 	ByTakingOut   = "taking them out"
 )

@@ -18,7 +18,11 @@ func (v *verify) temp() error {
 	if err != nil {
 		return err
 	}
-	if len(v.s.Log.Processes()) > 1 {
+	self := 0
+	if v.s.Token != "" {
+		self = 1
+	}
+	if len(v.s.Log.Processes()) > self {
 		return nil
 	}
 	slices.Sort(names)
@@ -26,7 +30,7 @@ func (v *verify) temp() error {
 		if name == "parked" || v.s.Token != "" && strings.Contains(name, v.s.Token) {
 			continue
 		}
-		if _, err := v.s.FS.Stat(v.path("tmp", name)); gone(err) || len(v.s.Log.Processes()) > 1 {
+		if _, err := v.s.FS.Stat(v.path("tmp", name)); gone(err) || len(v.s.Log.Processes()) > self {
 			continue
 		}
 		if err := v.report(Finding{Kind: Leftover, Path: "tmp/" + name, Offset: -1, Stake: "space; or an edit that was displaced at the moment of a crash",

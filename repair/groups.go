@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -40,6 +41,9 @@ func (v *verify) relations(k *kind, id string, hash [32]byte, c *content) (list 
 		return nil
 	}
 	list = []Finding{} // it was compared
+	if s.embeds(k) {
+		list = append(list, lacks(id, c.memory)...)
+	}
 	if f := s.line(k, id, &line, &c.vector); f != nil {
 		list = append(list, *f)
 	}
@@ -181,11 +185,8 @@ func (s *vectors) recent(hash [32]byte, c *content) []Finding {
 	if err != nil || e.Key != assemblies.key(c.id) {
 		return nil
 	}
-	view, err := record.Parse(e.Value)
-	if err != nil {
-		return nil
-	}
-	if line, err := index.ParseLine(view.Line); err != nil || line.ContentHash != hash {
+	line, _, err := state.LineIn(&e)
+	if err != nil || line.ContentHash != hash {
 		return nil
 	}
 	dim, counted := 0, false

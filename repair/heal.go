@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -58,11 +57,8 @@ func (h *healer) heal(d *Done) error {
 	if d := log.Damage(); d != nil {
 		return fmt.Errorf("the log is damaged: %w", d)
 	}
-	if d.Do == Adopt && general(d.Findings[0].Kind) == MemoryEdited {
-		return h.edited(kindAt(d.Path), d)
-	}
 	k := kindAt(d.Path)
-	if k != nil && (d.Do == SetAside || d.Do == Salvage || d.Do == Adopt) && h.names[k.at] == nil {
+	if k != nil && (d.Do == SetAside || d.Do == Salvage) && h.names[k.at] == nil {
 		if err := h.recall(k); err != nil {
 			return err
 		}
@@ -81,8 +77,12 @@ func (h *healer) heal(d *Done) error {
 		return h.r.aside(d, d.Path, why(d.Findings))
 	case d.Do == TakeOut, d.Do == Recompute:
 		return h.regroup(k, d)
-	case d.Do == SetAside, d.Do == Adopt, d.Findings[0].Kind == Unparsable:
-		return h.stray(k, d, strings.TrimPrefix(d.Path, k.folder+"/"))
+	case d.Do == SetAside, d.Findings[0].Kind == Unparsable:
+		a, err := h.stray(k, d, strings.TrimPrefix(d.Path, k.folder+"/"))
+		if err == nil && a != nil {
+			err = h.adoptNew(k, []*newcomer{a})[0]
+		}
+		return err
 	}
 	return h.document(k, d)
 }
@@ -124,37 +124,6 @@ func withoutUndone(list []past, undone []uint64) []past {
 		left = append(left, p)
 	}
 	return left
-}
-
-// edited lets the store judge an edit as it does when somebody reads it.
-func (h *healer) edited(k *kind, d *Done) error {
-	before, err := h.v.s.State.Find(k.letter, d.ID)
-	if err != nil && !errors.Is(err, errs.ErrNotFound) {
-		return err
-	}
-	if errors.Is(err, errs.ErrNotFound) {
-		return errNothing
-	}
-	was, err := standsAt(h.r.o.FS, h.r.path(k.folder, docfile.FileName(d.ID)))
-	if err != nil || was == nil {
-		return errors.Join(err, errNothing)
-	}
-	if err := h.formerly(k, d, was, before.Version); err != nil {
-		return err
-	}
-	if err := h.s.Judge(h.r.ctx, k.letter, d.ID); err != nil {
-		return err
-	}
-	after, err := h.v.s.State.Find(k.letter, d.ID)
-	if err != nil {
-		return err
-	}
-	if after.Version == before.Version {
-		d.Result = "it was made of an older version than the present one, which stays"
-		return nil
-	}
-	d.Result = fmt.Sprintf("it is version %d now", after.Version)
-	return h.r.m.became(after.Version)
 }
 
 // formerly writes down that a document's newest version is going to change, and
@@ -280,37 +249,6 @@ func (h *healer) restore(k *kind, d *Done, version wal.LSN, mtime int64, doc []b
 	return h.s.PutBack(h.r.ctx, k.letter, d.ID, version, time.UnixMicro(mtime), doc)
 }
 
-// stray judges a file that no entry accounts for.
-func (h *healer) stray(k *kind, d *Done, name string) error {
-	v := h.v
-	f := v.read(k, name)
-	if gone(f.err) {
-		return errNothing
-	}
-	if f.err != nil {
-		return h.r.aside(d, d.Path, why(d.Findings))
-	}
-	c, err := v.decode(k, append([]byte(nil), f.data...))
-	if err != nil {
-		return h.unparsable(k, d, name, &f)
-	}
-	d.ID = c.id
-	_, err = v.s.State.Find(k.letter, c.id)
-	switch {
-	case err == nil && docfile.FileName(c.id) == name:
-		return errNothing // it has an entry by now
-	case err == nil: // the document is in its place
-		return h.r.aside(d, d.Path, why(d.Findings))
-	case !errors.Is(err, errs.ErrNotFound):
-		return err
-	}
-	if h.stale(k, &f, c.id) {
-		d.Do, d.Result = SetAside, "it was deleted"
-		return h.r.aside(d, d.Path, "an older version of what was deleted since")
-	}
-	return h.adopt(k, d, &f, c.id)
-}
-
 // stale says whether a file is an old version of what was deleted: that must not
 // come back.
 func (h *healer) stale(k *kind, f *file, id string) bool {
@@ -324,31 +262,6 @@ func (h *healer) stale(k *kind, f *file, id string) bool {
 		}
 	}
 	return !f.info.Mtime.After(list[len(list)-1].time)
-}
-
-// adopt takes a file into the log as a document; one that lies under another name
-// is set aside then.
-func (h *healer) adopt(k *kind, d *Done, f *file, id string) error {
-	name := path.Base(d.Path)
-	was := &stands{Size: f.info.Size, Mtime: f.info.Mtime.UTC(), Hash: fmt.Sprintf("sha256:%x", f.hash)}
-	if docfile.FileName(id) != name {
-		was = nil
-	}
-	if err := h.formerly(k, d, was, 0); err != nil {
-		return err
-	}
-	version, err := h.s.Adopt(h.r.ctx, k.letter, f.data, f.info.Mtime, 0)
-	if err != nil {
-		return err
-	}
-	if err := h.r.m.became(version); err != nil {
-		return err
-	}
-	d.Do, d.Result = Adopt, fmt.Sprintf("it is version %d", version)
-	if was == nil {
-		return h.r.aside(d, d.Path, "it lay under a name that is not its id's; it was adopted under its own")
-	}
-	return nil
 }
 
 // unparsable looks whether log or archive have the document whose place a file

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
@@ -30,18 +29,11 @@ func (v *verify) pasts(k *kind, wanted func(id string) bool) (map[string][]past,
 		if len(e.Key) < 2 || e.Key[0] != k.letter || !wanted(e.Key[1:]) {
 			return
 		}
-		p := past{id: string([]byte(e.Key[1:])), version: e.LSN, deleted: e.Delete, time: e.Time, archive: archive}
-		if !e.Delete {
-			view, err := record.Parse(e.Value)
-			if err != nil {
-				return
-			}
-			line, err := index.ParseLine(view.Line)
-			if err != nil {
-				return
-			}
-			p.hash = line.ContentHash
+		line, _, err := state.LineIn(e)
+		if err != nil {
+			return
 		}
+		p := past{id: string([]byte(e.Key[1:])), version: e.LSN, deleted: e.Delete, time: e.Time, archive: archive, hash: line.ContentHash}
 		if list := all[p.id]; len(list) > 0 && list[len(list)-1].version >= p.version {
 			return // archived, and not recycled yet
 		}
@@ -115,11 +107,7 @@ func (v *verify) documentOf(k *kind, id string, version wal.LSN, hash [32]byte) 
 		if err != nil || e.Key != k.key(id) || e.LSN != version {
 			continue
 		}
-		view, err := record.Parse(e.Value)
-		if err != nil {
-			continue
-		}
-		doc, err := v.s.Codec.Doc(&view, v.s.FileLimit)
+		doc, _, err := state.DocumentIn(v.s.Codec, &e, v.s.FileLimit)
 		if err == nil && sha256.Sum256(doc) == hash {
 			return doc, e.Time, source.heals
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -168,16 +168,28 @@ func (v *verify) classify(k *kind, out *Finding, f *file, want *standing) *Findi
 			}
 		}
 	case err != nil:
-		out.Kind, out.Err, out.Offset = MemoryInvalid, err, offsetOf(err)
+		out.Kind, out.Err, out.Offset, out.Stake = MemoryInvalid, err, offsetOf(err), byHand(k, out, f)
 	case c.id != out.ID:
-		out.Kind, out.Offset, out.Err = MemoryWrongID, -1, fmt.Errorf("it holds the id %s", errs.Quote(c.id))
+		out.Kind, out.Offset, out.Err, out.Stake = MemoryWrongID, -1, fmt.Errorf("it holds the id %s", errs.Quote(c.id)), byHand(k, out, f)
 	case v.older(f, want):
 		out.Kind, out.Offset, out.Err = MemoryStale, -1, fmt.Errorf("it holds an older version than %d", want.version)
+	case v.fits(k, f.data) != nil:
+		out.Kind, out.Offset, out.Err, out.Stake = MemoryInvalid, -1, v.fits(k, f.data), byHand(k, out, f)
 	default:
 		out.Kind, out.Severity, out.Heals = MemoryEdited, Healable, ByAdoption
 		out.Stake, out.Offset, out.Err = "the edit", -1, fmt.Errorf("it was saved at %s by somebody else", f.info.Mtime.UTC())
 	}
 	return out
+}
+
+// byHand says what is at stake with a file that somebody saved, and that cannot be taken
+// over as it is.
+func byHand(k *kind, out *Finding, f *file) string {
+	saved := fmt.Sprintf("what was saved in it at %s: correct the file and it is taken over", f.info.Mtime.UTC().Format("2006-01-02 15:04:05 MST"))
+	if out.Severity == Lost {
+		return "this version of the " + k.noun + ", of which no other copy is known, and " + saved
+	}
+	return saved + "; repair puts the " + k.noun + " back and keeps the file in quarantine/"
 }
 
 // copyOf looks for the document of a version in log and archive, and says so.
@@ -199,11 +211,8 @@ func (v *verify) older(f *file, want *standing) bool {
 				return false
 			}
 		}
-		view, err := record.Parse(e.Value)
-		if err != nil {
-			return false
-		}
-		if line, err := index.ParseLine(view.Line); !e.Delete && err == nil && f.has(&line) {
+		line, view, err := state.LineIn(&e)
+		if err == nil && !e.Delete && f.has(&line) {
 			return true
 		}
 		at = view.Previous

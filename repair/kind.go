@@ -94,6 +94,14 @@ func (v *verify) decode(k *kind, data []byte) (content, error) {
 	return k.decode(data, memstore.DecodeOptions{Limits: v.s.Limits, Location: v.s.Location, Owned: true})
 }
 
+// fits says why a document may not be written by today's limits: then it is not adopted.
+func (v *verify) fits(k *kind, data []byte) error {
+	if v.s.Fits == nil {
+		return nil
+	}
+	return v.s.Fits(k.letter, data)
+}
+
 func (k *kind) decode(data []byte, o memstore.DecodeOptions) (content, error) {
 	if k == memories {
 		m, err := memstore.Decode(data, o)

@@ -2,6 +2,7 @@ package repair
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,7 @@ type change struct {
 
 	ID  string `json:"id,omitempty"`  // of a document whose newest version was changed in the log
 	Was uint64 `json:"was,omitempty"` // its version before, 0: none
-	Now uint64 `json:"now,omitempty"` // on a line of its own, once it is known
+	Now uint64 `json:"now,omitempty"` // on a line of its own, once it is known, with was where others wrote meanwhile
 
 	Began   string     `json:"repair,omitempty"` // the first line: the repair's id
 	When    *time.Time `json:"when,omitempty"`
@@ -60,6 +61,7 @@ type manifest struct {
 	at   int64
 	n    int
 	any  []string
+	ends map[string]bool // what is in any
 	logs bool
 }
 
@@ -72,7 +74,7 @@ func (r *repairer) begin() error {
 		return err
 	}
 	now := r.o.Clock().UTC()
-	m := &manifest{id: now.Format("20060102-150405-") + hex.EncodeToString(salt[:])}
+	m := &manifest{ends: map[string]bool{}, id: now.Format("20060102-150405-") + hex.EncodeToString(salt[:])}
 	if err := vfs.MkdirAll(r.o.FS, r.path("quarantine"), r.folderMode()); err != nil {
 		return err
 	}
@@ -87,12 +89,15 @@ func (r *repairer) begin() error {
 	return r.o.FS.SyncDir(r.path("quarantine"))
 }
 
-func (m *manifest) write(c change) error {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return err
+func (m *manifest) write(list ...change) error {
+	var b []byte
+	for _, c := range list {
+		line, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		b = append(append(b, line...), '\n')
 	}
-	b = append(b, '\n')
 	if _, err := m.f.WriteAt(b, m.at); err != nil {
 		return fmt.Errorf("writing %s: %w", manifestPath(m.id), err)
 	}
@@ -100,15 +105,19 @@ func (m *manifest) write(c change) error {
 	return m.f.Sync()
 }
 
-// intend writes down a change that is going to be made.
-func (m *manifest) intend(c change) error {
-	m.n++
-	c.N = m.n
-	if c.Any && !slices.Contains(m.any, c.Path) {
-		m.any = append(m.any, c.Path)
+// intend writes down changes that are going to be made, and numbers them.
+func (m *manifest) intend(list ...change) error {
+	for i := range list {
+		c := &list[i]
+		m.n++
+		c.N = m.n
+		if c.Any && !m.ends[c.Path] {
+			m.ends[c.Path] = true
+			m.any = append(m.any, c.Path)
+		}
+		m.logs = m.logs || c.ID != ""
 	}
-	m.logs = m.logs || c.ID != ""
-	return m.write(c)
+	return m.write(list...)
 }
 
 // became writes down which version the last change led to.
@@ -152,7 +161,7 @@ func readManifest(fsys vfs.FS, dir, id string) ([]change, error) {
 		if c.Now != 0 && c.Do == "" {
 			for i := range list {
 				if list[i].N == c.N {
-					list[i].Now = c.Now
+					list[i].Was, list[i].Now = cmp.Or(c.Was, list[i].Was), c.Now
 				}
 			}
 			continue
@@ -162,15 +171,24 @@ func readManifest(fsys vfs.FS, dir, id string) ([]change, error) {
 	return list, nil
 }
 
-// markUndone writes down that an undo of a repair begins.
-func markUndone(fsys vfs.FS, dir, id string) error {
+// markUndone writes down that an undo of a repair begins, and what it has found out that
+// a repair that was cut has not written down.
+func markUndone(fsys vfs.FS, dir, id string, untold []change) error {
+	lines := []byte("\n") // its last line may have been cut
+	for _, c := range append(untold, change{Undone: true}) {
+		line, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		lines = append(append(lines, line...), '\n')
+	}
 	f, err := fsys.OpenFile(filepath.Join(dir, filepath.FromSlash(manifestPath(id))), os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	info, err := f.Stat()
 	if err == nil {
-		_, err = f.WriteAt([]byte("\n{\"undone\":true}\n"), info.Size) // its last line may have been cut
+		_, err = f.WriteAt(lines, info.Size)
 	}
 	if err == nil {
 		err = f.Sync()

@@ -6,7 +6,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -57,18 +57,11 @@ func (v *verify) may(k *kind, id string, flushed wal.LSN) ([]standing, error) {
 			}
 			return nil, errAgain
 		}
-		view, err := record.Parse(e.Value)
+		line, view, err := state.LineIn(&e)
 		if err != nil {
 			return nil, errUnjudged
 		}
-		s := standing{version: at, absent: e.Delete}
-		if !e.Delete {
-			if s.line, err = index.ParseLine(view.Line); err != nil {
-				return nil, errUnjudged
-			}
-			s.line.Version, s.line.Mtime = at, e.Time.UnixMicro()
-		}
-		list = append(list, s)
+		list = append(list, standing{version: at, absent: e.Delete, line: line})
 		if at < flushed {
 			return list, nil
 		}

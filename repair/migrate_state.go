@@ -70,7 +70,7 @@ func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
 func readMigration(fsys vfs.FS, dir string) (m migration, ok bool, err error) {
 	ok, err = readState(fsys, dir, MigrationName, &m)
 	if err == nil && ok && m.Format > migrationFormat {
-		err = fmt.Errorf("%s: %w: format %d, this program reads up to %d", filepath.Join(dir, MigrationName), errs.ErrNewerFormat, m.Format, migrationFormat)
+		err = &errs.NewerError{Path: filepath.Join(dir, MigrationName), Format: uint64(m.Format), Reads: migrationFormat}
 	}
 	return m, ok, err
 }
@@ -89,7 +89,7 @@ func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
 	switch {
 	case err != nil || !ok:
 	case m.Format > movedFormat:
-		err = fmt.Errorf("%s: %w: format %d, this program reads up to %d", filepath.Join(dir, filepath.FromSlash(name)), errs.ErrNewerFormat, m.Format, movedFormat)
+		err = &errs.NewerError{Path: filepath.Join(dir, filepath.FromSlash(name)), Format: uint64(m.Format), Reads: movedFormat}
 	case m.To == "" || m.ID == uuid.Nil:
 		err = &errs.CorruptionError{Path: name, Offset: -1, Err: errors.New("it does not say where the store went")}
 	}

@@ -26,7 +26,7 @@ type Source struct {
 	Sight func(context.Context) error
 	// Config says what is wrong with config.json as it stands.
 	Config func() error
-	// Token names this process's own folder in tmp/.
+	// Token names this process's own folder in tmp/; "" when the store is not open to write.
 	Token string
 	// Inline: start no goroutines.
 	Inline bool
@@ -34,6 +34,8 @@ type Source struct {
 	FileLimit int
 	Limits    memstore.Limits
 	Location  *time.Location // of times without a zone
+	// Fits says why a document of a kind may not be written by today's limits.
+	Fits func(kind byte, doc []byte) error
 }
 
 // VerifyOptions: the zero value reads everything.

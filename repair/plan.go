@@ -23,9 +23,13 @@ type Store interface {
 	// Adopt takes a document, byte for byte, into the log as a new version over
 	// version was (0: there is none); errs.ErrConflict when it is another by now.
 	Adopt(ctx context.Context, kind byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error)
-	// Judge reads a document as everybody does: an edited file is adopted, or set
-	// aside if it was made of an older version than the present one.
-	Judge(ctx context.Context, kind byte, id string) error
+	// AdoptNew takes documents that are not there yet in as few commits as may be.
+	// flush.lock is held.
+	AdoptNew(ctx context.Context, kind byte, list []*Adoption)
+	// Judge reads documents as everybody does, and says what became of each: an edited file
+	// is adopted, many in one commit, or set aside if it was made of an older version than
+	// the present one.
+	Judge(ctx context.Context, kind byte, list []*Judgement)
 	// Delete writes a document's deletion into the log, if its version is still this one.
 	Delete(ctx context.Context, kind byte, id string, was wal.LSN) error
 	// Settle makes files and index durable up to now, all of the index in its base,
@@ -45,6 +49,22 @@ type Store interface {
 	// gives it the composite of those that are left. flush.lock is held.
 	Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error)
 	Close() error
+}
+
+// Adoption is a document that AdoptNew takes in, and what became of it.
+type Adoption struct {
+	Doc     []byte
+	Mtime   time.Time
+	Version wal.LSN
+	Err     error
+}
+
+// Judgement is a document that Judge reads, and what became of its file.
+type Judgement struct {
+	ID      string
+	Was     wal.LSN // the version that an edit was adopted over
+	Version wal.LSN // as which; 0: it was not, or nobody can say
+	Err     error   // of reading it
 }
 
 // Options is what Plan needs besides the folder. The root fills them.

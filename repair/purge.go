@@ -21,9 +21,9 @@ import (
 )
 
 // Traces finds out whether a file that was set aside is about one of some
-// memories, or of some assemblies, or holds one.
+// memories, assemblies, or scopes of working memory, or holds one.
 type Traces struct {
-	letter  byte   // record.Memory or record.Assembly
+	letter  byte   // record.Memory, record.Assembly or record.Working
 	folder  string // of their files
 	ids     map[string]bool
 	names   []string // of their files
@@ -43,12 +43,16 @@ func (t *Traces) Unread() []string { return t.unread }
 // rare is how long an id must be for its bare bytes to mean it.
 const rare = 6
 
-// TracesOf are those of some memories (record.Memory) or assemblies (record.Assembly).
+// TracesOf are those of some memories (record.Memory), assemblies (record.Assembly), or
+// scopes, whose ids are their keys (record.Working).
 func TracesOf(letter byte, ids []string) *Traces {
 	t := &Traces{letter: letter, folder: "memories", ids: map[string]bool{}}
 	head := "id"
-	if letter == record.Assembly {
+	switch letter {
+	case record.Assembly:
 		t.folder, head = "assemblies", "assembly_id"
+	case record.Working:
+		t.folder, head = workingFolder, "scope"
 	}
 	for _, id := range ids {
 		t.ids[id] = true
@@ -57,7 +61,11 @@ func TracesOf(letter byte, ids []string) *Traces {
 		for _, space := range []string{" ", ""} {
 			t.members = append(t.members, append([]byte(`"`+head+`":`+space), quoted...))
 		}
-		if len(id) >= rare {
+		if letter == record.Working {
+			// What the log says of it has no document that names it: its key stands before
+			// the first byte of a record. A key alone may be the beginning of another one.
+			t.members = append(t.members, []byte(string(rune(letter))+id+"\x01"))
+		} else if len(id) >= rare {
 			t.plain = append(t.plain, []byte(id), bytes.Trim(quoted, `"`))
 		}
 	}
@@ -98,12 +106,16 @@ type outline struct {
 	Assembly *string         `json:"assembly_id"`
 	Members  json.RawMessage `json:"memory_ids"`
 	Content  *string         `json:"content"`
+	Scope    *string         `json:"scope"`
 	From     string          `json:"from"` // of a note
 }
 
 // about says whether a document, with an id, is one of these: as package importer
 // a memory may name the assembly that it belongs to.
 func (t *Traces) about(doc *outline) bool {
+	if t.letter == record.Working {
+		return doc.Scope != nil && doc.ID == nil && t.ids[*doc.Scope]
+	}
 	group := (doc.Assembly != nil || doc.Members != nil) && doc.Content == nil
 	id := doc.ID
 	if group && doc.Assembly != nil {
@@ -130,7 +142,7 @@ func has(b []byte, list [][]byte) bool {
 // it has, an assembly also about its members; anything else about whom it names.
 func (t *Traces) In(b []byte) bool {
 	var doc outline
-	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "") {
+	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" || doc.Scope != nil && t.letter == record.Working) {
 		if doc.From != "" { // a note has the id of what it is about
 			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] || t.Named(filepath.Base(filepath.FromSlash(doc.From))))
 		}
@@ -156,11 +168,14 @@ func (t *Traces) among(doc *outline, b []byte) bool {
 	return has(b, t.members) || json.Unmarshal(doc.Members, &ids) == nil && slices.ContainsFunc(ids, func(id string) bool { return t.ids[id] })
 }
 
-// elsewhere says whether a path in the store is in the folder of the other kind, where
+// documentFolders have a file for each of their documents, named after its id.
+var documentFolders = []string{"memories", "assemblies", workingFolder}
+
+// elsewhere says whether a path in the store is in the folder of another kind, where
 // names mean other ids.
 func (t *Traces) elsewhere(from string) bool {
 	dir, _, _ := strings.Cut(from, "/")
-	return dir != t.folder && (dir == "memories" || dir == "assemblies")
+	return dir != t.folder && slices.Contains(documentFolders, dir)
 }
 
 // doomedSuffix marks what is being overwritten: half of it gone, nothing would
@@ -304,8 +319,8 @@ func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 		b = plain
 	} else if from := whence(fsys, folder, name); strings.HasPrefix(from, t.folder+"/") {
 		return t.Holds(b), nil
-	} else if t.letter == record.Assembly && t.elsewhere(from) {
-		return false, nil // what a memory says of assemblies is its own
+	} else if t.letter != record.Memory && t.elsewhere(from) {
+		return false, nil // what a memory says of assemblies or scopes is its own
 	}
 	if !t.In(b) {
 		return false, nil
@@ -342,7 +357,7 @@ func HasAside(fsys vfs.FS, dir string, t *Traces) (bool, error) {
 
 // whence is where what was set aside, or parked, stood; "" where nothing says so.
 func whence(fsys vfs.FS, folder, name string) string {
-	for _, dir := range []string{"memories", "assemblies"} {
+	for _, dir := range documentFolders {
 		if rest, ok := strings.CutPrefix(name, dir+"@"); ok { // see docfile.Parked
 			return dir + "/" + rest
 		}

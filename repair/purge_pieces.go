@@ -9,8 +9,10 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
 )
 
 // keepOthers writes a segment or a torn tail again, with nothing of the memories, when it
@@ -43,13 +45,17 @@ func (t *Traces) keepOthers(o Options, folder, name string) (bool, error) {
 }
 
 // Entry says whether an entry of the log is of one of them, or of an assembly that
-// had one of the memories: that has its id, and a composite made of its embedding.
+// had one of the memories: that has its id, and a composite made of its embedding; or
+// one of working memory that has pieces of what they said, for that may be what they
+// were made of.
 func (t *Traces) Entry(key string, value []byte) bool {
 	switch {
 	case len(key) < 2:
 		return false
 	case key[0] == t.letter:
 		return t.ids[key[1:]]
+	case key[0] == record.Working && t.letter == record.Memory:
+		return t.worked(value)
 	case key[0] != record.Assembly:
 		return false
 	}
@@ -59,6 +65,16 @@ func (t *Traces) Entry(key string, value []byte) bool {
 	}
 	members, err := assembly.MembersOf(view.Line)
 	return err == nil && slices.ContainsFunc(members, func(id string) bool { return t.ids[id] })
+}
+
+// worked says whether an entry of working memory has a piece of what they said.
+func (t *Traces) worked(value []byte) bool {
+	if len(t.content) == 0 {
+		return false
+	}
+	var codec record.Codec
+	body, _, err := state.DocumentIn(&codec, &wal.Entry{Value: value}, documentLimit)
+	return err == nil && has(body, t.content)
 }
 
 // proof says that bytes are not only a mention.

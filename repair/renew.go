@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -53,6 +54,7 @@ type renewal struct {
 	hashes   map[string][][32]byte
 	worked   map[string][]wal.LSN // entries of working memory above spilled, by scope
 	gaps     []wal.Gap
+	model    index.Model // the newest that an entry tells of
 }
 
 type found struct {
@@ -154,21 +156,24 @@ func (n *renewal) saw(e *wal.Entry) {
 		}
 		return
 	}
+	if len(e.Key) > 0 && e.Key[0] == record.Model {
+		// Each stands for those before it; what cannot be read says nothing.
+		if m, err := state.ModelIn(e); err == nil {
+			n.model = m
+		}
+		return
+	}
 	if e.LSN < n.c.Flushed.LSN {
 		n.older[e.Key] = found{e.LSN, e.Delete}
 	}
 	if e.LSN < n.c.Spilled.LSN {
 		return
 	}
-	view, err := record.Parse(e.Value)
+	line, _, err := state.LineIn(e)
 	if err != nil {
 		return
 	}
 	if !e.Delete {
-		line, err := index.ParseLine(view.Line)
-		if err != nil {
-			return
-		}
 		n.hashes[e.Key] = append(n.hashes[e.Key], line.ContentHash)
 	}
 	n.newest[e.Key] = found{e.LSN, e.Delete}
@@ -240,11 +245,7 @@ func (n *renewal) putBack(key string, version wal.LSN, f *Finding) error {
 	if err != nil {
 		return err
 	}
-	view, err := record.Parse(e.Value)
-	if err != nil {
-		return err
-	}
-	doc, err := n.s.Source().Codec.Doc(&view, n.v.s.FileLimit)
+	doc, _, err := state.DocumentIn(n.s.Source().Codec, &e, n.v.s.FileLimit)
 	if err != nil {
 		return err
 	}
@@ -388,9 +389,13 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 		}
 		ch.List = append(ch.List, c)
 	}
+	model := index.ModelOf(set)
+	if n.model.LSN > model.LSN {
+		model = n.model
+	}
 	_, err := index.WriteBase(set, index.Target{
 		FS: r.o.FS, Dir: r.dir, Temp: r.path("tmp", "index.repair"), Perm: r.o.fileMode(),
-		Store: uuid.UUID(n.log.UUID()).String(), LSN: mark.LSN, Chain: mark.Sum, Now: r.o.Clock(), Model: index.ModelOf(set),
+		Store: uuid.UUID(n.log.UUID()).String(), LSN: mark.LSN, Chain: mark.Sum, Now: r.o.Clock(), Model: model,
 	}, ch)
 	return err
 }

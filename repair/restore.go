@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -39,7 +41,7 @@ type RestoreSource struct {
 	Files map[string][]byte
 	// Open makes a store of the folder, which is not under its own name yet,
 	// and looks whether it is sound.
-	Open func(ctx context.Context, dir string) error
+	Open func(ctx context.Context, dir string, as *Restored) error
 }
 
 // RestoreReport is what was restored.
@@ -80,7 +82,7 @@ func RestoreBackup(ctx context.Context, s RestoreSource) (report RestoreReport, 
 	if err = r.run(ctx); err != nil {
 		err = fmt.Errorf("restoring to %s: %w", s.Dir, errors.Join(err, r.n.discard()))
 	} else {
-		r.report.Damaged = info.Damaged
+		r.report.Damaged = append(r.report.Damaged, info.Damaged...)
 		report = r.report
 	}
 	r.n.dropLock()
@@ -95,8 +97,10 @@ type restore struct {
 	names  map[string]bool           // their files, with the folder
 	scopes map[string]*restoredScope // by file: those that the log says something of
 	past   []stretch
-	end    wal.LSN // of the last commit that is restored
-	report RestoreReport
+
+	restored Restored
+	end      wal.LSN // of the last commit that is restored
+	report   RestoreReport
 }
 
 type changed struct {
@@ -170,6 +174,9 @@ func (r *restore) choose(ctx context.Context) error {
 		last = r.s.To
 	}
 	r.newest, r.names, r.scopes = map[string]changed{}, map[string]bool{}, map[string]*restoredScope{}
+	if m := r.info.Models; m != nil {
+		r.restored.Model, r.restored.Later = m.From, m.End
+	}
 	r.report.Moment = r.info.First
 	r.end = r.info.Whole
 	done, err := r.follow(ctx)
@@ -195,7 +202,11 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 			if err != nil {
 				return false, fmt.Errorf("the log up to %s: %w", r.asked(), err)
 			}
-			e.Value = nil
+			if e.Kind == record.KindModel {
+				e.Value = slices.Clone(e.Value)
+			} else {
+				e.Value = nil
+			}
 			batch = append(batch, e)
 			if e.More {
 				continue
@@ -207,6 +218,12 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 				return true, nil
 			}
 			for i := range batch {
+				if batch[i].Kind == record.KindModel {
+					if err := r.takeModel(&batch[i]); err != nil {
+						return false, err
+					}
+					continue
+				}
 				r.take(&batch[i])
 			}
 			r.report.Moment, r.end = Moment{e.LSN, e.Time}, max(r.end, e.LSN+e.Size)
@@ -238,6 +255,9 @@ func (r *restore) run(ctx context.Context) error {
 	if err := r.fromLog(ctx); err != nil {
 		return err
 	}
+	if err := r.computed(ctx); err != nil {
+		return err
+	}
 	if r.n.barrier != nil {
 		if err := r.n.barrier.Sync(); err != nil {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
@@ -262,7 +282,9 @@ func (r *restore) run(ctx context.Context) error {
 	if err := wal.BeginAbove(r.n.fs, r.n.part, above, r.info.geometry(), r.n.mode); err != nil {
 		return err
 	}
-	if err := r.s.Open(ctx, r.n.part); err != nil {
+	slices.Sort(r.restored.older)
+	r.restored.Settled = r.restored.settled()
+	if err := r.s.Open(ctx, r.n.part, &r.restored); err != nil {
 		return err
 	}
 	return r.n.finish("", nil)
@@ -291,6 +313,7 @@ func (r *restore) files(ctx context.Context) error {
 		if path.Dir(f.name) == workingFolder {
 			err = r.scope(f.name, data)
 		} else {
+			r.note(f.name, f.older, 0, 0)
 			err = r.put(f.name, data, info.Mtime)
 		}
 		if err != nil {
@@ -315,7 +338,7 @@ func (r *restore) fromLog(ctx context.Context) error {
 			if !ok || c.lsn != e.LSN || c.deleted {
 				continue
 			}
-			view, err := record.Parse(e.Value)
+			line, view, err := state.LineIn(&e)
 			var doc []byte
 			if err == nil {
 				doc, err = codec.Doc(&view, documentLimit)
@@ -324,6 +347,7 @@ func (r *restore) fromLog(ctx context.Context) error {
 				return fmt.Errorf("entry %d: %w", e.LSN, err)
 			}
 			name, _ := backupFile(e.Key)
+			r.note(name, false, e.LSN, line.VectorNumber())
 			if err := r.put(name, doc, e.Time); err != nil {
 				return err
 			}

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -96,13 +95,8 @@ func (v *verify) collect(from uint64, versions map[string][]standing) error {
 		if !ok {
 			continue
 		}
-		s := standing{version: e.LSN, absent: e.Delete}
-		if view, err := record.Parse(e.Value); err == nil && !e.Delete {
-			if s.line, err = index.ParseLine(view.Line); err != nil {
-				continue
-			}
-		}
-		versions[strings.Clone(e.Key)] = append(list, s)
+		line, _, _ := state.LineIn(&e) // one that cannot be read is what no file has
+		versions[strings.Clone(e.Key)] = append(list, standing{version: e.LSN, absent: e.Delete, line: line})
 	}
 	return nil
 }

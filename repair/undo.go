@@ -61,6 +61,9 @@ type undo struct {
 	ends map[string]*stands
 	end  *change
 	rep  *UndoReport
+
+	untold []change // lines that are to go into the manifest: see committed
+	read   history  // of the store that is open
 }
 
 // Undo puts things back as they were before a repair, id "" being the newest:
@@ -126,7 +129,7 @@ func (u *undo) run() error {
 	if len(reasons) > 0 {
 		return &UndoRefused{u.id, reasons}
 	}
-	if err := markUndone(u.o.FS, u.dir, u.id); err != nil {
+	if err := markUndone(u.o.FS, u.dir, u.id, u.untold); err != nil {
 		return err
 	}
 	if err := u.versions(); err != nil {
@@ -229,8 +232,7 @@ func (u *undo) adopted() (list []change) {
 }
 
 func (u *undo) versionsSince() (reasons []string, err error) {
-	list := u.adopted()
-	if len(list) == 0 {
+	if len(u.adopted()) == 0 && !slices.ContainsFunc(u.list, unsaid) {
 		return nil, nil
 	}
 	s, err := u.o.Open(u.ctx, true)
@@ -238,7 +240,10 @@ func (u *undo) versionsSince() (reasons []string, err error) {
 		return nil, err
 	}
 	defer func() { _ = s.Close() }()
-	for _, c := range list {
+	if err := u.committed(s); err != nil {
+		return nil, err
+	}
+	for _, c := range u.adopted() {
 		p, err := s.Source().State.Find(kindAt(c.Path).letter, c.ID)
 		switch {
 		case errors.Is(err, errs.ErrNotFound) && c.Was == 0:
@@ -261,14 +266,13 @@ func (u *undo) former(s Store, c change, version wal.LSN) bool {
 
 // document reads a version out of log or archive, whatever its hash.
 func (u *undo) document(s Store, k *kind, id string, version wal.LSN) []byte {
-	v := newVerify(u.ctx, s.Source(), VerifyOptions{Workers: 1}, nil)
-	all, err := v.pasts(k, func(other string) bool { return other == id })
+	all, err := u.pasts(s, k)
 	if err != nil {
 		return nil
 	}
 	for _, p := range all[id] {
 		if p.version == version && !p.deleted {
-			doc, _, _ := v.documentOf(k, id, version, p.hash)
+			doc, _, _ := newVerify(u.ctx, s.Source(), VerifyOptions{Workers: 1}, nil).documentOf(k, id, version, p.hash)
 			return doc
 		}
 	}

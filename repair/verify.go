@@ -140,13 +140,14 @@ type verify struct {
 	indexBad bool
 	sound    *index.Set
 
-	vectors     *vectors   // what documents are compared with; nil: nothing
+	vectors     *vectors // what documents are compared with; nil: nothing
+	unembedded  *unembedded
 	suspects    []*Finding // see revived
 	done, total int64
 }
 
 func newVerify(ctx context.Context, s Source, o VerifyOptions, yield func(Finding, error) bool) *verify {
-	v := &verify{ctx: ctx, s: s, o: o, yield: yield, sum: o.Summary}
+	v := &verify{ctx: ctx, s: s, o: o, yield: yield, sum: o.Summary, unembedded: new(unembedded)}
 	if v.o.Workers == 0 {
 		v.o.Workers = 2
 	}

@@ -91,6 +91,10 @@ func (c *atWork) report(v *verify) error {
 			}
 		}
 		for _, f := range j.more {
+			if f.Kind == EmbeddingsPending {
+				v.unembedded.add(f.ID)
+				continue
+			}
 			if err := v.report(f); err != nil {
 				return err
 			}
@@ -153,8 +157,15 @@ func (v *verify) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]b
 	j := judged{bytes: int64(len(data)), read: true}
 	if s := v.vectors; job.kind == assemblies || line.Dimension != 0 && s.judged(job.kind, job.id) {
 		j.more = v.related(job.kind, job.id, &f)
-	} else if lf := s.line(job.kind, job.id, line, nil); lf != nil {
-		j.more = append(j.more, *lf)
+	} else {
+		if lf := s.line(job.kind, job.id, line, nil); lf != nil {
+			j.more = append(j.more, *lf)
+		}
+		if line.Dimension == 0 && s.embeds(job.kind) {
+			if c, err := v.decode(job.kind, f.data); err == nil {
+				j.more = append(j.more, lacks(job.id, c.memory)...)
+			}
+		}
 	}
 	return j, true
 }

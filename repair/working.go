@@ -33,11 +33,7 @@ func (v *verify) workEntry(e *wal.Entry) (*working.LogEntry, record.View, error)
 }
 
 func decodeWork(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.View, error) {
-	view, err := record.Parse(e.Value)
-	if err != nil {
-		return nil, view, err
-	}
-	body, err := codec.Doc(&view, documentLimit)
+	body, view, err := state.DocumentIn(codec, e, documentLimit)
 	if err != nil {
 		return nil, view, err
 	}

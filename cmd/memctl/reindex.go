@@ -31,6 +31,9 @@ memories without an embedding from the step on: end them, or give them the new m
 
 When it is interrupted, killed too, the next run with the same model goes on where this
 one was; --cancel calls it off instead, as long as the store has not changed its model.
+A text that the service refuses, while it takes others, leaves its memory without an
+embedding; it is named here and by memctl verify, and asked about again by the next run,
+or when the text changes.
 Memories without a text keep their embedding; if it has another dimension they
 are not found by it any more.`,
 		Example: "  memctl reindex\n  memctl reindex --model nomic-embed-text\n  memctl reindex --missing",
@@ -79,6 +82,15 @@ type reindexed struct {
 	Computed int64 `json:"computed"`
 	Written  int64 `json:"written"`
 	Changed  int64 `json:"changed"`
+
+	Refused  int64      `json:"refused"`
+	Refusals []refusals `json:"refusals"` // the first of them
+}
+
+// refusals is a memory whose text the embedder does not take.
+type refusals struct {
+	ID      string `json:"id"`
+	Message string `json:"message"`
 }
 
 func (a *app) reindex(ctx context.Context, st *varve.Store, o varve.ReembedOptions) error {
@@ -98,9 +110,19 @@ func (a *app) reindex(ctx context.Context, st *varve.Store, o varve.ReembedOptio
 		return err
 	}
 	if a.document != nil {
-		a.document.all(reindexed(*r))
+		d := reindexed{r.Total, r.Resumed, r.Computed, r.Written, r.Changed, r.Refused, []refusals{}}
+		for _, f := range r.Refusals {
+			d.Refusals = append(d.Refusals, refusals{f.ID, f.Err.Error()})
+		}
+		a.document.all(d)
 	} else if err == nil {
 		a.say("%d embeddings made%s, %d memories have another one", r.Computed, resumed(r.Resumed), r.Written)
+	}
+	if err == nil && r.Refused > 0 {
+		for _, f := range r.Refusals[:min(len(r.Refusals), 10)] {
+			a.note("the embedder does not take the text of memory %s: %v", printableID(f.ID), f.Err)
+		}
+		a.note("%d memories are left without an embedding: shorten their texts, which has them asked about again; memctl verify names them", r.Refused)
 	}
 	if err != nil && r.Resumed+r.Computed > 0 {
 		again := "memctl reindex goes on from here"

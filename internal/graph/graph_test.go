@@ -66,6 +66,16 @@ func TestRoundTrip(t *testing.T) {
 			if !back.Timestamp.Equal(at) {
 				t.Fatalf("created %v, read %v", at, back.Timestamp)
 			}
+			n, ok := Read(m.ID, doc)
+			if !ok || !n.At.Equal(at) || !n.Expires.IsZero() {
+				t.Fatalf("%v: %+v of %s", ok, n, doc)
+			}
+			if is, isEntity := EntityOf(back); isEntity != (n.Entity != nil) || isEntity && !reflect.DeepEqual(is, *n.Entity) {
+				t.Fatalf("%+v, read %+v of %s", is, n.Entity, doc)
+			}
+			if is, isRelation := RelationOf(back); isRelation != (n.Relation != nil) || isRelation && is != *n.Relation {
+				t.Fatalf("%+v, read %+v of %s", is, n.Relation, doc)
+			}
 			text, ok, err := AppendLine(nil, back)
 			if err != nil || !ok {
 				t.Fatal(ok, err)

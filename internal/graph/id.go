@@ -30,13 +30,14 @@ const (
 )
 
 // IsID says whether an id is one of the graph's.
-func IsID(id string) bool { return isEntityID(id) || isRelationID(id) }
+func IsID(id string) bool { return isEntityID(id) || IsRelationID(id) }
 
 func isEntityID(id string) bool {
 	return strings.HasPrefix(id, entityPrefix) || strings.HasPrefix(id, entityHashed)
 }
 
-func isRelationID(id string) bool {
+// IsRelationID says whether an id is one of a relation's.
+func IsRelationID(id string) bool {
 	return strings.HasPrefix(id, relationPrefix) || strings.HasPrefix(id, relationHashed)
 }
 

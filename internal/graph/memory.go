@@ -120,7 +120,7 @@ func (r Relation) Memory(at time.Time, extra map[string]any) memstore.Memory {
 
 // RelationOf reads a relation; false where the memory is none.
 func RelationOf(m *memstore.Memory) (Relation, bool) {
-	if !isRelationID(m.ID) {
+	if !IsRelationID(m.ID) {
 		return Relation{}, false
 	}
 	from, ok1 := m.Metadata[memberFrom].(string)

@@ -54,7 +54,7 @@ const Members = 'r'
 // Also is wal.Options.Also.
 func (s *State) Also(e *wal.Entry) []string {
 	if e.Key[0] == record.Memory {
-		return s.puts.keys(e)
+		return s.ends.keys(e)
 	}
 	if e.Key[0] != record.Assembly || e.Delete {
 		return nil

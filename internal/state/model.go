@@ -56,7 +56,7 @@ func (m *models) swap(set *index.Set) {
 }
 
 func (m *models) apply(at uint64, line []byte) error {
-	now, err := ModelIn(at, line)
+	now, err := modelIn(at, line)
 	if err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ func (m *models) apply(at uint64, line []byte) error {
 	return nil
 }
 
-// ModelIn is what the line of such an entry at a position says.
-func ModelIn(at uint64, line []byte) (index.Model, error) {
+// modelIn is what the line of such an entry at a position says.
+func modelIn(at uint64, line []byte) (index.Model, error) {
 	var c Change
 	if err := json.Unmarshal(line, &c); err != nil {
 		return index.Model{}, fmt.Errorf("the model of the vectors: %w", err)
@@ -83,6 +83,13 @@ func (s *State) Model() index.Model {
 		return list[len(list)-1]
 	}
 	return index.Model{}
+}
+
+// ModelAsOf is what made them as of a position; false where the current set covers more.
+func (s *State) ModelAsOf(at uint64) (index.Model, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ModelBefore(at), s.from.Load() <= at
 }
 
 // ModelBefore is what made them as of a position that the current set does not lie behind.

@@ -9,38 +9,50 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// That nothing was put into a session, or into the store, between a look and a
-// commit is no version of any key; a limit on how much there may be, and a sweep of
-// what nobody uses, rest on it. It is made one: the key 'n' has as its version the
-// position of the newest memory that this process has seen put, 'n' + slot that of the
-// newest one put into a session of this slot. What others have appended is laid over
-// these keys by Also, as it is over the membership's.
+// How much was put into a session, or into the store, between a look and a commit is no
+// version of any key; a limit on how much there may be, and a sweep of what nobody uses,
+// rest on it. It is made one, a running total (wal.Options.Counts): 'n' counts the
+// memories that were put, 'b' the bytes of their documents; each followed by nothing for
+// the store, or by a slot for the sessions that share it. A commit names a total as it
+// saw it and by how much it may have grown since; the log judges that behind everything
+// that comes before it, whoever wrote it.
+//
+// Totals only grow: what is deleted or replaced makes room that a commit need not know of.
+// So they say at most too much. In the store a memory counts for 'n' where none was
+// before. A session counts each that is put into it: it may have been in another one.
 //
 // Unlike a membership this is no function of the state: it begins when a process asks
-// for it (WatchPuts), and two processes have different versions. That is enough for a
-// precondition, which is made and judged by one process: it says "the same as when I
-// looked". Sessions share slots, so a put may seem to be in a session where it is not;
-// then one prepares again for nothing.
+// for it (WatchPuts), and two processes have different totals. That is enough for a
+// precondition, which is made and judged by one process: it says "since I looked".
+// Sessions share slots, so a put may seem to be in a session where it is not; then one
+// prepares again for nothing.
 
-// Puts is the first byte of the keys that stand for what was put.
-const Puts = 'n'
+// First bytes of the keys that stand for what was put.
+const (
+	Puts     = 'n'
+	PutBytes = 'b'
+)
 
 // putSlots is how many slots the sessions share.
 const putSlots = 4096
 
 type puts struct {
 	on     atomic.Bool
-	newest [1 + putSlots]atomic.Uint64 // of all, then of each slot
+	counts [1 + putSlots]atomic.Uint64 // of all, then of each slot
+	bytes  [1 + putSlots]atomic.Uint64
 }
 
-// PutsKey is the key of what is put into a session; with "" of all that is put.
-func PutsKey(session string) string { return putsKey(putSlot(session)) }
+// PutsKey is the key of how many memories are put into a session; with "" into the store.
+func PutsKey(session string) string { return putsKey(Puts, putSlot(session)) }
 
-func putsKey(slot int) string {
+// PutBytesKey is the key of how many bytes they have.
+func PutBytesKey(session string) string { return putsKey(PutBytes, putSlot(session)) }
+
+func putsKey(letter byte, slot int) string {
 	if slot == 0 {
-		return string(rune(Puts))
+		return string(rune(letter))
 	}
-	return string([]byte{Puts, byte(slot >> 8), byte(slot)})
+	return string([]byte{letter, byte(slot >> 8), byte(slot)})
 }
 
 func putSlot(session string) int {
@@ -60,63 +72,85 @@ func slotOfKey(key string) int {
 	return (int(key[1])<<8 | int(key[2])) % (1 + putSlots)
 }
 
-// WatchPuts begins to note what is put; false when that had begun. What was read of the
-// log before and is not applied yet goes unnoticed: the keys say something only of
-// looks from where the log's tail is now.
+// WatchPuts begins to count what is put; false when that had begun. What was read of the
+// log before and is not applied yet goes unnoticed: the totals say something only of
+// looks from there on.
 func (s *State) WatchPuts() bool { return !s.puts.on.Swap(true) }
 
-// NewestPut is the version of PutsKey(session).
-func (s *State) NewestPut(session string) uint64 { return s.puts.newest[putSlot(session)].Load() }
+// PutCount is the total of PutsKey(session).
+func (s *State) PutCount(session string) uint64 { return s.puts.counts[putSlot(session)].Load() }
 
-// note notes an entry that is being applied.
+// PutSize is the total of PutBytesKey(session).
+func (s *State) PutSize(session string) uint64 { return s.puts.bytes[putSlot(session)].Load() }
+
+// note counts an entry that is being applied. One that is applied once more counts twice.
 func (p *puts) note(e *wal.Entry) {
-	if !p.on.Load() || e.Key[0] != record.Memory || e.Delete {
+	c, ok := p.of(e)
+	if !ok {
 		return
 	}
-	p.raise(0, e.LSN)
-	if slot := putSlot(sessionIn(e)); slot != 0 {
-		p.raise(slot, e.LSN)
+	p.counts[0].Add(c.created)
+	p.bytes[0].Add(c.size)
+	if c.slot != 0 {
+		p.counts[c.slot].Add(1)
+		p.bytes[c.slot].Add(c.size)
 	}
 }
 
-// unknown marks the versions that begin gives, which no entry has.
-const unknown = 1 << 62
+// skip is what totals grow by when nobody knows what was put. They wrap around: MostPuts
+// is the most that a commit may allow them to grow.
+const (
+	skip     = 1 << 48
+	MostPuts = skip / 2
+)
 
-// raise does not go back: an entry may be applied once more. A state has one
-// goroutine that applies.
-func (p *puts) raise(slot int, lsn uint64) {
-	if now := p.newest[slot].Load(); now >= unknown || lsn > now {
-		p.newest[slot].Store(lsn)
+// begin says that anything may have been put meanwhile.
+func (p *puts) begin() {
+	for i := range p.counts {
+		p.counts[i].Add(skip)
+		p.bytes[i].Add(skip)
 	}
 }
 
-// begin says of everything that it is another version: nobody knows what was put meanwhile.
-func (p *puts) begin(epoch uint64) {
-	for i := range p.newest {
-		p.newest[i].Store(unknown | epoch)
-	}
-}
-
-// keys are those that a pending entry is to be laid over.
-func (p *puts) keys(e *wal.Entry) []string {
-	if !p.on.Load() || e.Delete {
+// Counts is wal.Options.Counts.
+func (s *State) Counts(e *wal.Entry) []wal.Amount {
+	c, ok := s.puts.of(e)
+	if !ok {
 		return nil
 	}
-	if slot := putSlot(sessionIn(e)); slot != 0 {
-		return []string{putsKey(0), putsKey(slot)}
+	list := make([]wal.Amount, 0, 4)
+	if c.created > 0 {
+		list = append(list, wal.Amount{Key: putsKey(Puts, 0), N: c.created})
 	}
-	return []string{putsKey(0)}
+	list = append(list, wal.Amount{Key: putsKey(PutBytes, 0), N: c.size})
+	if c.slot != 0 {
+		list = append(list, wal.Amount{Key: putsKey(Puts, c.slot), N: 1}, wal.Amount{Key: putsKey(PutBytes, c.slot), N: c.size})
+	}
+	return list
 }
 
-// sessionIn is the session of an entry that puts a memory.
-func sessionIn(e *wal.Entry) string {
+// counted is what an entry adds.
+type counted struct {
+	slot          int
+	created, size uint64
+}
+
+// of is what an entry adds, if it puts a memory and that is asked for.
+func (p *puts) of(e *wal.Entry) (c counted, ok bool) {
+	if !p.on.Load() || e.Key[0] != record.Memory || e.Delete {
+		return c, false
+	}
 	v, err := record.Parse(e.Value)
 	if err != nil {
-		return "" // Apply says so
+		return c, false // Apply says so
 	}
 	line, err := index.ParseLine(v.Line)
 	if err != nil {
-		return ""
+		return c, false
 	}
-	return line.SessionID
+	if c.size = uint64(max(line.Size, 0)); v.Created {
+		c.created = 1
+	}
+	c.slot = putSlot(line.SessionID)
+	return c, true
 }

@@ -23,6 +23,7 @@ type State struct {
 	swaps   atomic.Uint64 // how often the set was replaced
 	live    [256]int64    // by kind of thing
 	applied uint64        // the newest position applied
+	mortal  uint64        // that of the newest memory put, of those applied, that has a time to live
 	lines   sync.Pool     // of *[]byte, for a line that is parsed at once
 	members membership
 	breaks  atomic.Uint64 // see Breaks
@@ -31,6 +32,7 @@ type State struct {
 	// It is set before Begin, and must be quick.
 	Worked func(scope string, at uint64)
 	puts   puts
+	ends   ends
 	models models
 }
 
@@ -61,7 +63,9 @@ func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.overlay.Store(index.NewOverlay())
 	s.members.begin(set)
 	s.models.begin(set)
-	s.puts.begin(s.swaps.Add(1))
+	s.swaps.Add(1)
+	s.puts.begin()
+	s.ends.begin(s.swaps.Load())
 	return err
 }
 
@@ -90,6 +94,7 @@ func (s *State) Apply(entries []wal.Entry) error {
 	overlay := s.overlay.Load()
 	for i := range entries {
 		e := &entries[i]
+		s.ends.note(e)
 		s.puts.note(e) // also what the set covers: somebody has put it since
 		if e.LSN < s.from.Load() || e.LSN <= s.applied {
 			continue
@@ -122,6 +127,9 @@ func (s *State) Apply(entries []wal.Entry) error {
 				return err
 			}
 		}
+		if kind == record.Memory && index.MayExpire(v.Line) {
+			s.mortal = e.LSN
+		}
 		switch {
 		case e.Delete && !(s.inexact && created):
 			s.live[kind]--
@@ -148,8 +156,12 @@ func (s *State) Current(key string) (wal.LSN, error) {
 		return s.currentMembers(key[1:])
 	case record.Working:
 		return s.Work(key[1:]), nil
+	case Ends:
+		return s.currentEnds(key), nil
 	case Puts:
-		return s.puts.newest[slotOfKey(key)].Load(), nil
+		return s.puts.counts[slotOfKey(key)].Load(), nil
+	case PutBytes:
+		return s.puts.bytes[slotOfKey(key)].Load(), nil
 	case record.Model:
 		return s.Model().LSN, nil
 	}
@@ -237,7 +249,7 @@ func (s *State) Unchanged(p wal.Precondition) bool {
 	switch p.Key[0] {
 	case Members:
 		return s.MembersHint() == p.Hint
-	case Puts:
+	case Puts, PutBytes, Ends:
 		return false // Current does not have to look
 	case record.Model:
 		return false // it costs nothing to ask
@@ -299,10 +311,14 @@ func (s *State) Swap(set *index.Set) error {
 func (s *State) Changes(from, to uint64) []index.At { return s.FirstChanges(from, to, math.MaxInt) }
 
 // Moment is the number of live memories, the Changes from a position on, and up to
-// where the set covers the log, all of one moment.
-func (s *State) Moment(from uint64) (live int64, list []index.At, covered uint64) {
+// where the set covers the log, all of one moment. Who asks only for what is mortal
+// gets no changes when none of them has a time to live.
+func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, covered uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if mortal && s.mortal < from {
+		return s.live[record.Memory], nil, s.from.Load()
+	}
 	for at := range s.overlay.Load().Changes(from, 1<<62) {
 		list = append(list, at)
 	}

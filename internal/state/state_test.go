@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 const store = "5d7a4a3e-0000-4000-8000-000000000001"
@@ -36,6 +38,45 @@ func next(t testing.TB, dir string, s *index.Set, lsn uint64, ids ...string) *in
 		t.Fatal(err)
 	}
 	return s
+}
+
+// Who asks for what has a time to live is given nothing to read while nothing has.
+func TestMomentOfMortals(t *testing.T) {
+	var s State
+	if err := s.Begin(index.Empty(8), false); err != nil {
+		t.Fatal(err)
+	}
+	var c record.Codec
+	put := func(at uint64, id string, e index.Entry) {
+		t.Helper()
+		e.Filepath = "memories/" + id + ".json"
+		line, err := e.AppendMemory(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, _ := c.Encode(nil, &record.Record{Created: true, Line: line})
+		if err := s.Apply([]wal.Entry{{LSN: at, Key: "m" + id, Kind: record.KindPut, Value: value}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moment := func(from uint64, mortal bool, live int64, changes int) {
+		t.Helper()
+		if n, list, covered := s.Moment(from, mortal); n != live || len(list) != changes || covered != 8 {
+			t.Errorf("from %d, mortal %v: %d memories, %d changes, covered %d; want %d, %d, 8", from, mortal, n, len(list), covered, live, changes)
+		}
+	}
+	put(100, "a", index.Entry{})
+	put(200, "b", index.Entry{SessionID: `"expires_at":`})
+	moment(8, true, 2, 0)
+	moment(8, false, 2, 2)
+	put(300, "c", index.Entry{ExpiresAt: time.Unix(1, 0)})
+	put(400, "d", index.Entry{})
+	moment(8, true, 4, 4)
+	moment(300, true, 4, 2)
+	moment(301, true, 4, 0)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // What the set said of a key is forgotten when another set comes.

@@ -1,0 +1,121 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+// adoption is a file that somebody edited or made, ready to go into the log as a new
+// version.
+type adoption struct {
+	part
+	file  []byte   // as it stands
+	doc   []byte   // as it goes into the log
+	stood *version // what there is already: nothing else was edited, and nothing is written
+}
+
+// adoption prepares the bytes of an edited file for the log, but for an embedding that
+// is an older model's. old is the version that it replaces, zero where it is a file
+// that somebody made.
+func (st *Store) adoption(ctx context.Context, k *kind, p *parsed, data []byte, old version) (*adoption, error) {
+	a := &adoption{file: data, doc: data}
+	doc, stood, renewed, err := st.withoutOlder(ctx, k, p, data, old)
+	if err != nil {
+		return nil, err
+	}
+	if renewed {
+		if bytes.Equal(doc, stood.doc) {
+			a.stood = &stood
+			return a, nil
+		}
+		again, err := k.parse(doc, p.id)
+		if err != nil {
+			return nil, err
+		}
+		*again.created, *again.updated = *p.created, *p.updated // who adopts may have filled them in
+		p, a.doc = &again, doc
+	}
+	if p.created.IsZero() {
+		*p.created = old.line.CreatedAt
+	}
+	if !p.updated.After(old.line.UpdatedAt) { // who edits by hand seldom thinks of it
+		*p.updated = st.o.Clock().UTC()
+	}
+	number, counts, model := int64(0), p.vector, st.vectorsBy()
+	if model.Older(old.lsn, vectorNumber(&old.line)) && old.lsn%8 == 0 {
+		// What a person edits is not the embedding: it stays the older model's.
+		number = int64(old.lsn)
+		if counts, _, err = st.computedFor(ctx, &model, p.id, hash([]byte(p.content))); err != nil {
+			return nil, err
+		}
+	}
+	line, err := p.line(a.doc, number)
+	if err != nil {
+		return nil, err
+	}
+	previous := old.lsn
+	if previous == 0 { // a file that somebody made
+		previous = st.state.Deletion(k.letter, p.id)
+	}
+	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: p.vector, Doc: a.doc})
+	a.part = part{
+		id:           p.id,
+		entry:        wal.Entry{Key: k.key(p.id), Kind: record.KindPut, Value: value, Inflated: inflated},
+		precondition: wal.Precondition{Key: k.key(p.id), LSN: old.lsn, Chained: old.lsn == 0, Deletion: previous},
+		model:        wal.Precondition{Key: state.ModelKey, LSN: model.LSN},
+		change:       memoryChange{vector: counts},
+	}
+	return a, nil
+}
+
+// adopt takes over one file; flush.lock is held.
+func (st *Store) adopt(ctx context.Context, k *kind, p *parsed, data []byte, old version) (version, error) {
+	a, err := st.adoption(ctx, k, p, data, old)
+	if err != nil {
+		return version{}, err
+	}
+	v := &verdict{id: p.id, adopt: a}
+	st.adoptAll(ctx, k, []*verdict{v})
+	return v.version, v.err
+}
+
+// adoptAll takes over what was judged to be an edit, in as few commits as may be. Each
+// has its own outcome: one that somebody else wrote meanwhile is ErrConflict, and the
+// others go on. flush.lock is held.
+func (st *Store) adoptAll(ctx context.Context, k *kind, list []*verdict) {
+	var parts []*part
+	for _, v := range list {
+		switch a := v.adopt; {
+		case a == nil:
+		case a.stood != nil:
+			v.version = *a.stood
+		default:
+			parts = append(parts, &a.part)
+		}
+	}
+	st.commitParts(ctx, k, parts)
+	adopted := 0
+	for _, v := range list {
+		a := v.adopt
+		if a == nil {
+			continue
+		}
+		if a.stood == nil {
+			if v.err = a.err; v.err != nil {
+				continue
+			}
+			adopted++
+			st.health.edit()
+			st.event(Event{Kind: EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.file(v.id)})
+			if v.version, _, v.err = st.frame(ctx, k, v.id, a.entry.LSN); v.err != nil {
+				continue
+			}
+			v.version.doc = a.doc
+		}
+		v.back = !bytes.Equal(v.version.doc, a.file) // it has another embedding than the file
+	}
+}

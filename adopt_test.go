@@ -1,0 +1,554 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+// editing is a store and somebody who edits its files.
+type editing struct {
+	t   *testing.T
+	dir string
+	st  *Store
+}
+
+// edited is a store with n memories k0, k1 … in their files.
+func edited(t *testing.T, n int, o *Options) *editing {
+	t.Helper()
+	e := &editing{t: t, dir: filepath.Join(t.TempDir(), "s")}
+	o.NoBackground = true
+	e.st = openTest(t, e.dir, o)
+	b := e.st.NewBatch()
+	for i := range n {
+		b.Put(Memory{ID: fmt.Sprint("k", i), Content: fmt.Sprint("was ", i)})
+		if i%100 == 99 || i == n-1 {
+			if err := e.st.Apply(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			b = e.st.NewBatch()
+		}
+	}
+	e.flush()
+	return e
+}
+
+func (e *editing) flush() {
+	e.t.Helper()
+	if err := e.st.Flush(e.t.Context()); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *editing) path(id string) string { return filepath.Join(e.dir, "memories", id+".json") }
+
+func (e *editing) text(id string) string {
+	e.t.Helper()
+	b, err := os.ReadFile(e.path(id))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (e *editing) save(id, text string) {
+	e.t.Helper()
+	if err := os.WriteFile(e.path(id), []byte(text), 0o600); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// edit replaces a text in a file and returns what stands there then.
+func (e *editing) edit(id, old, new string) string {
+	e.t.Helper()
+	text := e.text(id)
+	if !strings.Contains(text, old) {
+		e.t.Fatalf("%s has no %q: %s", id, old, text)
+	}
+	text = strings.Replace(text, old, new, 1)
+	e.save(id, text)
+	return text
+}
+
+// look is what a watcher asks for.
+func (e *editing) look(ids ...string) (absent []string) {
+	e.t.Helper()
+	var names []string
+	for _, id := range ids {
+		names = append(names, id+".json")
+	}
+	absent, err := (&Files{e.st}).Look(e.t.Context(), "memories", names)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return absent
+}
+
+func (e *editing) want(id, content string) {
+	e.t.Helper()
+	if m, err := e.st.Get(e.t.Context(), id); err != nil || m.Content != content {
+		e.t.Errorf("%s: %q, %v, want %q", id, m.Content, err, content)
+	}
+}
+
+// commits is how many commits the log has from a position on, and how many entries.
+func (e *editing) commits(from uint64) (commits, entries int) {
+	e.t.Helper()
+	for x, err := range e.st.log.Scan(e.t.Context(), from) {
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		if entries++; !x.More {
+			commits++
+		}
+	}
+	return commits, entries
+}
+
+func (e *editing) quarantined() (texts []string) {
+	e.t.Helper()
+	names, err := filepath.Glob(filepath.Join(e.dir, "quarantine", "*"))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, name := range names {
+		if b, err := os.ReadFile(name); err == nil && !strings.HasSuffix(name, ".note.json") {
+			texts = append(texts, string(b))
+		}
+	}
+	return texts
+}
+
+func keys(n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprint("k", i))
+	}
+	return list
+}
+
+// Many files that were edited cost few commits, and what is too much for one commit goes
+// in several.
+func TestAdoptedTogether(t *testing.T) {
+	for name, c := range map[string]struct{ n, size, most, segment int }{
+		"small": {1200, 10, 3, 0},
+		"large": {12, 1 << 20, 6, 0},                // bounded in memory
+		"log":   {40, 3000, 12, 64 << 10},           // half a segment is the most
+		"alone": {3, 28 << 10, 4, 64 << 10},         // one after the other
+		"bytes": {600, partsBytes / 600 * 2, 14, 0}, // of many
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			adopted := 0
+			e := edited(t, c.n, &Options{SegmentSize: c.segment, Listener: func(ev Event) {
+				if ev.Kind == EventAdopted {
+					adopted++
+				}
+			}})
+			large := strings.Repeat("x", c.size)
+			for i := range c.n {
+				e.edit(fmt.Sprint("k", i), fmt.Sprintf(`"was %d"`, i), fmt.Sprintf(`"is %d %s"`, i, large))
+			}
+			e.save("new", `{"id":"new","content":"made"}`)
+			from := e.st.log.Durable()
+			e.look(append(keys(c.n), "new")...)
+			commits, entries := e.commits(from)
+			if commits > c.most || entries != c.n+1 || adopted != c.n+1 {
+				t.Errorf("%d commits of %d entries, %d adopted; want %d of %d", commits, entries, adopted, c.most, c.n+1)
+			}
+			for i := range c.n {
+				e.want(fmt.Sprint("k", i), fmt.Sprintf("is %d %s", i, large))
+			}
+			e.want("new", "made")
+			e.flush()
+			if q := e.quarantined(); len(q) > 0 {
+				t.Errorf("%d in quarantine", len(q))
+			}
+		})
+	}
+}
+
+// Among many one that somebody writes meanwhile, one that is not valid, one of an older
+// version and one that is gone: each has its own outcome, and none holds up the others.
+func TestAdoptedBesideOthers(t *testing.T) {
+	var other *Store
+	wrote, had := map[string]bool{}, map[string]Memory{}
+	hook := func(op *wrap.Op, call func() error) error {
+		id := strings.TrimSuffix(filepath.Base(op.Path), ".json")
+		if op.Kind == wrap.Open && (id == "k3" || id == "k5") && other != nil && !wrote[id] {
+			wrote[id] = true // between the look at the index and the commit
+			m := had[id]     // it need not read the file
+			m.Content = "by another process"
+			if _, err := other.Put(t.Context(), m); err != nil {
+				t.Error(err)
+			}
+		}
+		return call()
+	}
+	e := edited(t, 20, &Options{System: &vfs.System{FS: wrap.New(vfs.OS(), hook)}})
+	stale := e.text("k7")
+	if _, err := e.st.Put(t.Context(), Memory{ID: "k7", Content: "newer"}); err != nil {
+		t.Fatal(err)
+	}
+	e.flush()
+	writer := openTest(t, e.dir, &Options{NoBackground: true})
+	for _, id := range []string{"k3", "k5"} {
+		m, err := writer.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		had[id] = m
+	}
+	texts := map[string]string{}
+	for i := range 12 {
+		if id := fmt.Sprint("k", i); i != 7 {
+			texts[id] = e.edit(id, "was", "is")
+		}
+	}
+	e.save("k7", strings.Replace(stale, "was", "an hour ago", 1))
+	e.save("k9", "<<<<<<< HEAD\n"+e.text("k9"))
+	if err := os.Remove(e.path("k11")); err != nil {
+		t.Fatal(err)
+	}
+	other = writer
+	from := e.st.log.Durable()
+	if absent := e.look(keys(20)...); !slices.Equal(absent, []string{"k11.json"}) {
+		t.Errorf("absent: %q", absent)
+	}
+	if commits, entries := e.commits(from); commits > 4 || entries != 2+7 {
+		t.Errorf("%d commits of %d entries", commits, entries)
+	}
+	for i := range 20 {
+		id := fmt.Sprint("k", i)
+		switch {
+		case i == 3 || i == 5:
+			e.want(id, "by another process")
+		case i == 7:
+			e.want(id, "newer")
+		case i == 9 || i == 11 || i > 11:
+			e.want(id, fmt.Sprint("was ", i))
+		default:
+			e.want(id, fmt.Sprint("is ", i))
+		}
+	}
+	e.flush()
+	q := strings.Join(e.quarantined(), "\n")
+	for _, text := range []string{texts["k3"], texts["k5"], "an hour ago"} {
+		if !strings.Contains(q, text) {
+			t.Errorf("not in quarantine: %s", text)
+		}
+	}
+	if len(e.quarantined()) != 3 {
+		t.Errorf("in quarantine: %s", q)
+	}
+	if text := e.text("k9"); !strings.HasPrefix(text, "<<<<<<<") {
+		t.Errorf("the file with the marks of a merge was touched: %s", text)
+	}
+}
+
+// An edit of an older version that cannot be set aside, the disk being full, is not taken
+// over instead: that would put it over the newer version.
+func TestStaleOnFullDisk(t *testing.T) {
+	full := false
+	hook := func(op *wrap.Op, call func() error) error {
+		if full && op.Kind == wrap.Create && strings.Contains(filepath.ToSlash(op.Path), "/quarantine/") {
+			return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.ENOSPC}
+		}
+		return call()
+	}
+	told := 0
+	e := edited(t, 3, &Options{System: &vfs.System{FS: wrap.New(vfs.OS(), hook)}, Listener: func(ev Event) {
+		if ev.Kind == EventDrift && ev.Path == "memories/k1.json" && errors.Is(ev.Err, syscall.ENOSPC) {
+			told++
+		}
+	}})
+	stale := e.text("k1")
+	if _, err := e.st.Put(t.Context(), Memory{ID: "k1", Content: "newer"}); err != nil {
+		t.Fatal(err)
+	}
+	e.flush()
+	e.save("k1", strings.Replace(stale, "was", "an hour ago", 1))
+	e.edit("k2", "was", "is")
+	full = true
+	e.look("k0", "k1", "k2")
+	full = false
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+	if m, err := e.st.Get(t.Context(), "k1"); err != nil || m.Content != "newer" {
+		t.Errorf("%q, %v", m.Content, err)
+	}
+	e.want("k2", "is 2")
+	e.flush()
+	if q := e.quarantined(); len(q) != 1 || !strings.Contains(q[0], "an hour ago") {
+		t.Errorf("in quarantine: %q", q)
+	}
+}
+
+// A file that is empty when it is looked at, its editor having been slow, is put back;
+// what the editor then saves into it, displaced by now, is taken over all the same.
+func TestSavedSlowly(t *testing.T) {
+	var mu sync.Mutex // of f and text: the log prepares files beside the test
+	var f *os.File
+	text := ""
+	hook := func(op *wrap.Op, call func() error) error {
+		err := call()
+		mu.Lock()
+		defer mu.Unlock()
+		if f != nil && op.Kind == wrap.Exchange && strings.HasSuffix(op.Path+op.To, "k0.json") {
+			if _, err := f.WriteString(text); err != nil {
+				t.Error(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+			f = nil
+		}
+		return err
+	}
+	e := edited(t, 2, &Options{System: &vfs.System{FS: wrap.New(vfs.OS(), hook)}})
+	release, err := (&Files{e.st}).Lead(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	slow, err := os.OpenFile(e.path("k0"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := strings.Replace(e.text("k0"), "was", "saved slowly", 1)
+	if err := slow.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	f, text = slow, saved
+	mu.Unlock()
+	e.look("k0", "k1")
+	mu.Lock()
+	unsaved := f != nil
+	mu.Unlock()
+	if unsaved {
+		t.Skip("files are not exchanged here")
+	}
+	e.want("k0", "saved slowly 0")
+	if got := e.text("k0"); got != saved {
+		t.Errorf("its file: %s", got)
+	}
+}
+
+// Members of one assembly that get other embeddings by hand change it once for all.
+func TestAdoptedMembers(t *testing.T) {
+	e := edited(t, 0, &Options{})
+	var members []string
+	for i := range 30 {
+		id := fmt.Sprint("k", i)
+		if _, err := e.st.Put(t.Context(), Memory{ID: id, Content: "was", Embedding: []float32{1, 0}}); err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, id)
+	}
+	if _, err := e.st.Assemblies().Put(t.Context(), Assembly{ID: "g", MemoryIDs: members}); err != nil {
+		t.Fatal(err)
+	}
+	e.flush()
+	for _, id := range members {
+		text := e.text(id)
+		i := strings.Index(text, `"embedding": [`)
+		j := i + strings.Index(text[i:], "]")
+		e.save(id, text[:i]+`"embedding": [0, 1`+text[j:])
+	}
+	from := e.st.log.Durable()
+	e.look(members...)
+	if commits, entries := e.commits(from); commits != 1 || entries != 31 {
+		t.Errorf("%d commits of %d entries, want 1 of 31", commits, entries)
+	}
+	g, err := e.st.Assemblies().Get(t.Context(), "g")
+	if err != nil || !slices.Equal(g.CompositeEmbedding, []float32{0, 1}) {
+		t.Errorf("%v, %v", g.CompositeEmbedding, err)
+	}
+}
+
+// What is gone together is deleted, or put back, together.
+func TestGoneTogether(t *testing.T) {
+	for _, adopt := range []bool{true, false} {
+		e := edited(t, 40, &Options{})
+		c := e.st.Config()
+		c.AdoptDeletions = &adopt
+		if err := e.st.SetConfig(c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.st.Assemblies().Put(t.Context(), Assembly{ID: "g", MemoryIDs: keys(30)}); err != nil {
+			t.Fatal(err)
+		}
+		e.flush()
+		for _, id := range keys(15) {
+			if err := os.Remove(e.path(id)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// One is written again before that is settled.
+		if _, err := e.st.Put(t.Context(), Memory{ID: "k4", Content: "again"}); err != nil {
+			t.Fatal(err)
+		}
+		from := e.st.log.Durable()
+		if err := (&Files{e.st}).Settle(t.Context(), "memories", keys(15)); err != nil {
+			t.Fatal(err)
+		}
+		commits, entries := e.commits(from)
+		if want := 15; adopt && (commits != 1 || entries != want) || !adopt && commits != 0 {
+			t.Errorf("adopt %v: %d commits of %d entries", adopt, commits, entries)
+		}
+		for i := range 15 {
+			id := fmt.Sprint("k", i)
+			switch m, err := e.st.Get(t.Context(), id); {
+			case i == 4 && (err != nil || m.Content != "again"):
+				t.Errorf("%s: %+v, %v", id, m, err)
+			case i != 4 && adopt && !errors.Is(err, ErrNotFound):
+				t.Errorf("%s: %v", id, err)
+			case i != 4 && !adopt && err != nil:
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		if g, err := e.st.Assemblies().Get(t.Context(), "g"); err != nil || adopt && len(g.MemoryIDs) != 16 || !adopt && len(g.MemoryIDs) != 30 {
+			t.Errorf("%d members, %v", len(g.MemoryIDs), err)
+		}
+	}
+}
+
+// Killed or cut off anywhere while edits are taken over: nobody's text is lost, the served
+// one is the edit or what it was made of, and who looks again comes to the end.
+func TestAdoptCut(t *testing.T) {
+	ctx := context.Background()
+	const edits = 4 // of k0…k3; the file of k4 is of an older version, k5's is gone
+	texts := map[string][]byte{}
+	prepare := func(t *testing.T) *rig {
+		r, _ := whole(t)
+		o := r.options(2)
+		stale, err := vfs.ReadFile(o.System.FS, "/s/memories/k4.json", 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := Open(ctx, "/s", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Put(ctx, Memory{ID: "k4", Content: "newer"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+		save := func(id string, text []byte) {
+			texts[id] = text
+			if err := vfs.WriteDurable(o.System.FS, "/s/edit.new", "/s/memories/"+id+".json", text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range edits {
+			id := fmt.Sprint("k", i)
+			text, err := vfs.ReadFile(o.System.FS, "/s/memories/"+id+".json", 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			save(id, bytes.Replace(text, []byte(`"content": "`), []byte(`"content": "by hand `), 1))
+		}
+		save("k4", bytes.Replace(stale, []byte(`"content": "`), []byte(`"content": "stale `), 1))
+		save("new", []byte(`{"id":"new","content":"made by hand"}`))
+		if err := o.System.FS.Remove("/s/memories/k5.json"); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.System.FS.SyncDir("/s/memories"); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	all := []string{"k0.json", "k1.json", "k2.json", "k3.json", "k4.json", "k5.json", "new.json"}
+	job := func(r *rig) error {
+		st, err := Open(ctx, "/s", r.options(3))
+		if err != nil {
+			return err
+		}
+		f := &Files{st}
+		absent, err := f.Look(ctx, "memories", all)
+		if err == nil {
+			var gone []string
+			if gone, err = f.Gone(ctx, "memories", absent); err == nil {
+				err = f.Settle(ctx, "memories", gone)
+			}
+		}
+		return errors.Join(err, st.Close())
+	}
+	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected")} {
+		t.Run(what, func(t *testing.T) {
+			cuts(t, prepare, fault, job, func(t *testing.T, r *rig, done bool) {
+				done = done && fault == nil // an error about one file ends nothing
+				for again := range 2 {
+					st, err := Open(ctx, "/s", r.options(byte(4+again)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					got := said(t, st)
+					for i := range edits {
+						id := fmt.Sprint("k", i)
+						if hand := strings.HasPrefix(got[id], "by hand "); !hand && (done || again > 0) && !inQuarantine(t, r, texts[id]) {
+							t.Errorf("%s is %q, and the edit is nowhere", id, got[id])
+						}
+					}
+					if got["k4"] != "newer" {
+						t.Errorf("k4 is %q", got["k4"])
+					}
+					if got["new"] != "made by hand" && (done || again > 0) && !inQuarantine(t, r, texts["new"]) {
+						t.Errorf("the new one is %q", got["new"])
+					}
+					if again == 0 {
+						if text, ok := got["k5"]; ok && done {
+							t.Errorf("k5 was deleted, and is %q", text)
+						}
+						if _, err := (&Files{st}).Look(ctx, "memories", all); err != nil {
+							t.Error(err)
+						}
+					} else {
+						for f, err := range st.Verify(ctx, VerifyOptions{}) {
+							if err != nil || f.Severity > 0 && !strings.Contains(f.Path, "k5") {
+								t.Errorf("%+v, %v", f, err)
+							}
+						}
+						if !inQuarantine(t, r, texts["k4"]) {
+							t.Error("the stale edit is nowhere")
+						}
+					}
+					if err := st.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// inQuarantine says whether a text was set aside.
+func inQuarantine(t *testing.T, r *rig, text []byte) bool {
+	t.Helper()
+	fsys := r.options(8).System.FS
+	names, err := fsys.ReadDir("/s/quarantine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if b, err := vfs.ReadFile(fsys, "/s/quarantine/"+name, 1<<20); err == nil && bytes.Equal(b, text) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,112 @@
+package varve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/repair"
+)
+
+// restoreModel tells a store that is being restored by which model its vectors are, as
+// of the moment: its index knows it already, from here on its log and config.json do.
+func (st *Store) restoreModel(ctx context.Context, as *repair.Restored) error {
+	if err := st.settleRestored(ctx, as); err != nil {
+		return err
+	}
+	model := st.vectorsBy()
+	if err := st.restoreComputed(&model); err != nil {
+		return err
+	}
+	if model.LSN == 0 {
+		return nil
+	}
+	if err := st.setModel(ctx, model, changeOfModel(&model), 0); err != nil {
+		return err
+	}
+	if !model.Switching() {
+		return nil
+	}
+	// Whoever has lost index and log knows by this file that the documents may be two
+	// models', and that there is something to go on with.
+	path := st.computedPath(computedName)
+	if _, err := st.fs.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	unlock, err := st.lockComputed() // makes the folder
+	if err != nil {
+		return err
+	}
+	c, err := st.openComputed(model.Name, false)
+	if err == nil {
+		err = c.f.Close()
+	}
+	return errors.Join(err, unlock())
+}
+
+// restoreComputed drops what a re-embedding has computed that was not under way at the
+// moment, but when the backup ended: nobody would go on with it, and whoever lost log and
+// index would take it for one.
+func (st *Store) restoreComputed(model *index.Model) error {
+	path := st.computedPath(computedName)
+	f, err := st.fs.OpenFile(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return st.ioError("opening", path, err)
+	}
+	var head computedHeader
+	c := &computed{f: f}
+	_, err = c.records(math.MaxInt64, func(payload []byte) error {
+		if json.Unmarshal(payload, &head) != nil {
+			head = computedHeader{}
+		}
+		return errComputed // no more of it
+	})
+	if errors.Is(err, errComputed) {
+		err = nil
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return st.ioError("reading", path, err)
+	}
+	if head.under(model) {
+		return nil
+	}
+	return st.dropComputed()
+}
+
+// under says that a file may be of a run that was under way when the store's model was
+// this one. One by the very model that serves is announced to nobody.
+func (h *computedHeader) under(model *index.Model) bool {
+	switch {
+	case h.Format != computedFormat, h.After > model.LSN:
+		return false
+	case model.Switching():
+		return h.Model == model.Name && h.After < model.Since
+	}
+	return (h.Model == model.Next || h.Model == model.Name) && h.After >= model.Since
+}
+
+// settleRestored has config.json say what it said at the moment, as far as a change of
+// the model behind it has changed that.
+func (st *Store) settleRestored(ctx context.Context, as *repair.Restored) error {
+	if as.Settled {
+		return nil
+	}
+	c := st.Config()
+	v := c.vectors()
+	switch {
+	case as.Model.Since != 0:
+		v.Dimension, v.Model = as.Model.Dimension, as.Model.Name
+	case v.Dimension == as.Later.Dimension && v.Model == as.Later.Name, v.Model != "" && v.Model != as.Model.Name:
+		v.Dimension, v.Model = 0, as.Model.Name // its oldest vector says it again
+	default:
+		return nil
+	}
+	return st.updateVectors(ctx, func(now *VectorConfig) { now.Dimension, now.Model = v.Dimension, v.Model })
+}

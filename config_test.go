@@ -1,0 +1,217 @@
+package varve
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/internal/vfs/wrap"
+)
+
+// One wrong value in config.json is named, and takes no other limit out of force.
+func TestConfigWrongMember(t *testing.T) {
+	for _, c := range []struct{ member, says string }{
+		{`"max_memories":"x"`, `config.json max_memories "x": it must be a whole number`},
+		{`"max_memories":1.5`, `config.json max_memories 1.5: it must be a whole number`},
+		{`"max_age":-1`, "config.json max_age -1: invalid (limit: 0 (none) to "},
+		{`"auto_repair":"no"`, `config.json auto_repair "no": it must be true or false`},
+		{`"at_limit":7`, "config.json at_limit 7: it must be a text"},
+		{`"at_limit":"drop"`, `config.json at_limit "drop": invalid (limit: refuse, `},
+		{`"vectors":[1, 2]`, "config.json vectors [1,2]: it must be an object"},
+		{`"vectors":{"dimension":"x"}`, `config.json vectors.dimension {"dimension":"x"}: it must be a whole number`},
+		{`"vectors":{"metric":"l3"}`, "config.json vectors: "},
+		{`"varve":"x"`, `config.json varve "x": it must be a whole number`},
+	} {
+		dir := t.TempDir()
+		if err := openTest(t, dir, nil).Close(); err != nil {
+			t.Fatal(err)
+		}
+		text := `{"max_bytes":3000,"varve":1,` + c.member + "}"
+		if strings.Contains(c.member, "varve") {
+			text = `{"max_bytes":3000,` + c.member + "}"
+		}
+		if err := os.WriteFile(filepath.Join(dir, configName), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var heard []error
+		st := openTest(t, dir, &Options{NoBackground: true, Listener: func(e Event) {
+			if e.Kind == EventConfig {
+				heard = append(heard, e.Err)
+			}
+		}})
+		p := st.OpenReport().Problems
+		if len(p) != 1 || len(heard) != 1 || !errors.Is(p[0], ErrInvalid) || !strings.HasPrefix(p[0].Error(), c.says) {
+			t.Errorf("%s: %v, heard %v", c.member, p, heard)
+		}
+		if got := st.Config(); got.MaxBytes != 3000 || got.Format != configFormat {
+			t.Errorf("%s: %+v holds", c.member, got)
+		}
+		if _, err := st.Put(t.Context(), Memory{Content: strings.Repeat("x", 4000)}); !errors.Is(err, ErrLimit) {
+			t.Errorf("%s: a put beyond max_bytes: %v", c.member, err)
+		}
+		// Setting one member mends the file, and leaves the others as they were.
+		set := st.Config()
+		set.MaxMemories = 7
+		if err := st.SetConfig(set); err != nil {
+			t.Error(err)
+		}
+		if h := st.Health(t.Context()); !h.OK {
+			t.Error(h.Problems)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, configName))
+		if err != nil || !bytes.Contains(b, []byte(`"max_bytes": 3000`)) || !bytes.Contains(b, []byte(`"max_memories": 7`)) {
+			t.Errorf("%s: %s %v", c.member, b, err)
+		}
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A newer format is refused also where other members have become something else.
+func TestConfigNewerWithOtherTypes(t *testing.T) {
+	dir := t.TempDir()
+	if err := openTest(t, dir, nil).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, configName), []byte(`{"auto_repair":{"at":"open"},"varve":2}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := Open(t.Context(), dir, nil); !errors.Is(err, ErrNewerFormat) {
+		if err == nil {
+			_ = st.Close()
+		}
+		t.Error(err)
+	}
+}
+
+// A file where the folder should be.
+func TestOpenAFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{name, filepath.Join(name, "in")} {
+		if st, err := Open(t.Context(), dir, nil); err == nil {
+			_ = st.Close()
+			t.Error("opened")
+		} else if os.PathSeparator == '/' && !errors.Is(err, ErrNoStore) {
+			t.Error(err)
+		}
+	}
+}
+
+// Two processes that each change one setting both have it changed, and what a caller
+// does to his copy of the settings changes none.
+func TestUpdateConfig(t *testing.T) {
+	dir := t.TempDir()
+	a, b := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
+	for i := range 20 {
+		before := b.Config()
+		threshold := i + 100 // sizes and, on coarse clocks, times stay the same
+		err := a.UpdateConfig(t.Context(), func(c *Config) error { c.FlushThreshold = &threshold; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.UpdateConfig(t.Context(), func(c *Config) error { c.MaxMemories = int64(i + 100); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if c := b.Config(); c.MaxMemories != int64(i+100) || c.FlushThreshold == nil || *c.FlushThreshold != i+100 {
+			t.Fatalf("%d: %+v, before %+v", i, c, before)
+		}
+	}
+	threshold := b.Config().FlushThreshold
+	*threshold = 7
+	if c := b.Config(); *c.FlushThreshold != 119 {
+		t.Errorf("flush_threshold became %d in the store", *c.FlushThreshold)
+	}
+	refused := errors.New("no")
+	if err := a.UpdateConfig(t.Context(), func(c *Config) error { c.MaxMemories = 1; return refused }); !errors.Is(err, refused) {
+		t.Error(err)
+	}
+	if err := a.UpdateConfig(t.Context(), func(c *Config) error { c.MaxAge = -1; return nil }); !errors.Is(err, ErrInvalid) {
+		t.Error(err)
+	}
+	if c := b.Config(); c.MaxMemories != 119 || c.MaxAge != 0 {
+		t.Errorf("%+v", c)
+	}
+	if err := errors.Join(a.Close(), b.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was written to config.json within the clock's step, and as long as before, is read;
+// and so is what could not be read the first time.
+func TestConfigReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	fails := false
+	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
+		if fails && op.Kind == wrap.Open && strings.HasSuffix(op.Path, configName) {
+			return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.EMFILE}
+		}
+		return nil
+	})
+	st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: fsys}})
+	other := openTest(t, dir, &Options{NoBackground: true})
+	name := filepath.Join(dir, configName)
+	set := func(dim int) {
+		t.Helper()
+		c := other.Config()
+		c.Vectors = &VectorConfig{Dimension: dim}
+		must(t, other.SetConfig(c))
+		must(t, os.Chtimes(name, time.Time{}, time.Unix(1_700_000_000, 0)))
+	}
+	says := func() int {
+		c := st.Config()
+		return c.vectors().Dimension
+	}
+	for _, dim := range []int{3, 4} {
+		set(dim)
+		if !st.rereadConfig() || says() != dim {
+			t.Errorf("it says %d, not %d", says(), dim)
+		}
+	}
+	set(12)
+	fails = true
+	if st.rereadConfig() || says() != 4 {
+		t.Errorf("not read, and it says %d", says())
+	}
+	fails = false
+	if !st.rereadConfig() || says() != 12 {
+		t.Errorf("it says %d", says())
+	}
+}
+
+// What a person has set in a file that is not valid as a whole survives a change by the
+// store; a file of a newer format is left alone.
+func TestUpdateConfigOfAnotherHand(t *testing.T) {
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true})
+	name := filepath.Join(dir, configName)
+	more := func(c *Config) error { c.MaxMemories = 7; return nil }
+	for _, c := range []struct {
+		text, stays string
+		err         error
+	}{
+		{`{"varve":1,"max_bytes":5000,"at_limit":"drop"}`, `"max_bytes": 5000`, nil},
+		{`{"varve":2,"max_bytes":"big"}`, `{"varve":2,"max_bytes":"big"}`, ErrNewerFormat},
+	} {
+		if err := os.WriteFile(name, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := st.UpdateConfig(t.Context(), more); !errors.Is(err, c.err) {
+			t.Errorf("%s: %v", c.text, err)
+		}
+		if b, err := os.ReadFile(name); err != nil || !bytes.Contains(b, []byte(c.stays)) {
+			t.Errorf("%s became %s, %v", c.text, b, err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// RefusedEdit is a file that somebody left as it cannot be taken over: not valid, with the
+// id of another document, over a limit, or not to be read. It stays as it is, and what was
+// there before it is served as far as log and archive have it.
+type RefusedEdit struct {
+	Path string // relative to the store
+	Err  error  // why
+}
+
+// RefusedEdits yields the files that cannot be taken over as they stand now, whoever left
+// them and whoever was told. It looks at the size and the time of every file, and reads
+// those that are not what the index has. An error ends it, that of ctx among them.
+func (st *Store) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
+	return reading(ctx, st, func(yield func(RefusedEdit, error) bool) {
+		for _, k := range st.kinds {
+			for name, err := range (&Files{st}).Suspects(ctx, k.Name()) {
+				if err == nil && (name == "" || !documentName(name)) {
+					continue
+				}
+				var why error
+				if err == nil {
+					why, err = st.refusal(ctx, k, name)
+				}
+				if err != nil {
+					yield(RefusedEdit{}, err)
+					return
+				}
+				if why != nil && !yield(RefusedEdit{k.Name() + "/" + name, why}, nil) {
+					return
+				}
+			}
+		}
+	})
+}
+
+// refusal says why a file cannot be taken over; nil: it can, or need not be.
+func (st *Store) refusal(ctx context.Context, k *kind, name string) (why, err error) {
+	data, info, err := k.Read(name, fileLimit)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil && vfs.IsStarved(err):
+		return nil, err
+	case err != nil:
+		return err, nil
+	}
+	p, why := k.parse(data, "")
+	if why != nil {
+		why = st.ofOtherKind(k, data, why)
+		p.id = strings.TrimSuffix(name, docfile.Extension)
+	}
+	if docfile.FileName(p.id) != name {
+		if why == nil {
+			why = k.misplaced(p.id)
+		}
+		return why, nil
+	}
+	v, err := st.find(ctx, k, p.id, false)
+	if err == nil && st.ours(ctx, k, p.id, v.lsn, info, func() ([]byte, error) { return data, nil }) {
+		return nil, nil
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, err
+	}
+	if why == nil {
+		_, why = k.parseEdit(data, p.id)
+	}
+	return why, nil
+}
+
+// refusedShown is how many refused edits Health names.
+const refusedShown = 3
+
+// refusedEdits are problems: what this process was told of, as far as it still stands so.
+func (st *Store) refusedEdits() (problems []error) {
+	st.health.mu.Lock()
+	told := maps.Clone(st.health.told)
+	st.health.mu.Unlock()
+	n := 0
+	for _, path := range slices.Sorted(maps.Keys(told)) {
+		was := told[path]
+		folder, name, _ := strings.Cut(path, "/")
+		k := (&Files{st}).folder(folder)
+		if k == nil {
+			continue
+		}
+		info, err := k.Stat(name)
+		if err != nil || !was.same(info) {
+			continue
+		}
+		if n++; n <= refusedShown {
+			problems = append(problems, fmt.Errorf("%s cannot be taken over: %w", path, was.why))
+		}
+	}
+	if n > refusedShown {
+		problems = append(problems, fmt.Errorf("%d more files cannot be taken over: run memctl verify", n-refusedShown))
+	}
+	return problems
+}

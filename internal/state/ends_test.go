@@ -1,0 +1,81 @@
+package state
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// A relation that is put counts for both its names, one whose names cannot be told
+// without inflating it for "", and what is no relation for none.
+func TestEnds(t *testing.T) {
+	var s State
+	if err := s.Begin(index.Empty(8), false); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	lsn := uint64(8)
+	put := func(m memstore.Memory) wal.Entry {
+		doc, line, err := memstore.Prepare(&m, nil, time.Unix(1, 0), memstore.PrepareOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c record.Codec
+		value, _ := c.Encode(nil, &record.Record{Created: true, Line: line, Doc: doc})
+		lsn += 8
+		return wal.Entry{LSN: lsn, Key: "m" + m.ID, Kind: record.KindPut, Value: value}
+	}
+	relation := func(from, to string) wal.Entry {
+		return put(graph.Relation{From: from, To: to, Type: "r"}.Memory(time.Unix(1, 0), nil))
+	}
+	if a := relation("x", "y"); len(s.Also(&a)) > 0 {
+		t.Error("before anybody asks")
+	}
+	s.WatchEnds()
+	long, huge := strings.Repeat("long", 200), strings.Repeat("huge", 2000)
+	for _, c := range []struct {
+		entry wal.Entry
+		names []string
+	}{
+		{relation("a|b", "c%"), []string{"a|b", "c%"}},
+		{relation(long, "d"), []string{long, "d"}}, // its id is a hash
+		{relation(huge, "e"), []string{""}},
+		{relation("", "f"), []string{"", "f"}},
+		{put((&graph.Entity{Name: "g"}).Memory(time.Unix(1, 0), nil)), nil},
+		{put(memstore.Memory{ID: "relation:h|r|i", Content: "somebody's"}), []string{""}},
+	} {
+		all := []string{"a|b", "c%", long, "d", huge, "e", "", "f", "g", "h", "i"}
+		before := map[string]uint64{}
+		for _, n := range all {
+			before[n] = s.NewestEnd(n)
+		}
+		keys := s.Also(&c.entry)
+		if err := s.Apply([]wal.Entry{c.entry}); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range all {
+			want := slices.Contains(c.names, n)
+			at, err := s.Current(EndsKey(n))
+			if err != nil || at != s.NewestEnd(n) || want != (at == c.entry.LSN) || !want && at != before[n] {
+				t.Errorf("%.20q: %.20q is at %d, was %d, %v", c.entry.Key, n, at, before[n], err)
+			}
+			if slices.Contains(keys, EndsKey(n)) != want {
+				t.Errorf("%.20q: pending, %.20q is %v", c.entry.Key, n, !want)
+			}
+		}
+	}
+	before := s.NewestEnd("d")
+	if err := s.Begin(index.Empty(8), false); err != nil {
+		t.Fatal(err)
+	}
+	if s.NewestEnd("d") == before {
+		t.Error("the same after a gap")
+	}
+}

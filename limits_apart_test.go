@@ -1,0 +1,89 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a person does by hand is adopted whatever the limits: a file that grows, and one
+// that is new. It counts from then on: what is put is refused, or others go.
+func TestLimitsAndHandEdits(t *testing.T) {
+	ctx := context.Background()
+	e := edited(t, 3, &Options{})
+	limitTo(t, e.st, func(c *Config) { c.MaxBytes, c.MaxMemories = bytesIn(t, e.st).bytes+100, 3 })
+	long := strings.Repeat("by hand ", 1000)
+	e.edit("k0", "was 0", long)
+	e.look("k0")
+	e.want("k0", long)
+	e.save("new", `{"id":"new","content":"by hand"}`)
+	e.look("new")
+	e.want("new", "by hand")
+	e.flush()
+	if list := e.quarantined(); len(list) > 0 {
+		t.Errorf("set aside: %v", list)
+	}
+	if n, err := e.st.Count(ctx); n != 4 || err != nil {
+		t.Errorf("%d memories, %v", n, err)
+	}
+	var le *LimitError
+	if _, err := e.st.Put(ctx, Memory{ID: "put", Content: "x"}); !errors.As(err, &le) || le.Have != 4 {
+		t.Errorf("put over the limit: %v", err)
+	}
+	limitTo(t, e.st, func(c *Config) { c.MaxMemories = 0 })
+	if _, err := e.st.Put(ctx, Memory{ID: "put", Content: "x"}); !errors.As(err, &le) || le.What != "bytes" || le.Have < 8000 {
+		t.Errorf("put over the limit: %v", err)
+	}
+	limitTo(t, e.st, func(c *Config) { c.AtLimit = AtLimitEvictOldest })
+	for i := range 10 {
+		if _, err := e.st.Put(ctx, Memory{ID: fmt.Sprint("put", i), Content: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if s := bytesIn(t, e.st); s.bytes > e.st.Config().MaxBytes {
+			t.Errorf("%+v are there after a put", s)
+		}
+	}
+}
+
+// An embedding that comes later, and an access that is counted, are written whatever the
+// limits: the memory was let in. Their bytes count: what is put next is refused.
+func TestLimitsAndOwnWrites(t *testing.T) {
+	ctx := context.Background()
+	embedder := &teller{}
+	embedder.set(func([]string) ([][]float32, error) { return nil, errors.New("not now") })
+	dir := t.TempDir()
+	st := openTest(t, dir, &Options{NoBackground: true, Embed: embedder.embed})
+	if _, err := st.Put(ctx, Memory{ID: "a", Content: "eee"}); err != nil {
+		t.Fatal(err)
+	}
+	was := bytesIn(t, st).bytes
+	limitTo(t, st, func(c *Config) { c.MaxBytes, c.MaxSessionBytes = was, was })
+	embedder.set(nil)
+	if n, err := st.EmbedPending(ctx); err != nil || n != 1 {
+		t.Errorf("%d got an embedding, %v", n, err)
+	}
+	if err := errors.Join(st.Touch(ctx, "a"), st.writeTouched(ctx)); err != nil {
+		t.Error(err)
+	}
+	m, err := st.Get(ctx, "a")
+	if err != nil || len(m.Embedding) == 0 || m.AccessCount != 1 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if now := bytesIn(t, st).bytes; now <= was {
+		t.Errorf("%d bytes, there were %d", now, was)
+	}
+	var le *LimitError
+	if _, err := st.Put(ctx, Memory{ID: "b", Content: "x"}); !errors.As(err, &le) || le.Have <= was {
+		t.Errorf("put over the limit: %v", err)
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "memories", "a.json")); err != nil || info.Size() != bytesIn(t, st).bytes {
+		t.Errorf("%v, %v", info, err)
+	}
+}

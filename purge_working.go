@@ -1,0 +1,147 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/working"
+)
+
+// PurgeWorking drops scopes of working memory, with their checkpoints, and takes every
+// trace of them out of the store's folder, as Purge does it with memories: their
+// files, what log and archive have of them, what was set aside. Memories that were made of
+// them (Consolidate) are not theirs, and stay. A scope that is not there now is looked
+// for all the same: ErrNotFound if it was nowhere.
+func (st *Store) PurgeWorking(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
+	return st.purge(ctx, st.scoped, scopeKeysOf(scopes))
+}
+
+// UnknownWorking says of which of some scopes a store has nothing; see Unknown.
+func (st *Store) UnknownWorking(ctx context.Context, scopes ...working.Scope) ([]working.Scope, error) {
+	keys, err := st.unknown(ctx, st.scoped, scopeKeysOf(scopes))
+	if err != nil {
+		return nil, err
+	}
+	var unknown []working.Scope
+	for _, key := range keys {
+		s, err := working.ParseScope(key)
+		if err != nil {
+			return nil, err
+		}
+		unknown = append(unknown, s)
+	}
+	return unknown, nil
+}
+
+func scopeKeysOf(scopes []working.Scope) []string {
+	keys := make([]string, len(scopes))
+	for i, s := range scopes {
+		keys[i] = s.Key()
+	}
+	return keys
+}
+
+// valid says what is wrong with ids, where that can be told of them.
+func (k *kind) valid(ids []string) error {
+	if k.section >= 0 {
+		return nil
+	}
+	for _, key := range ids {
+		if _, err := working.ParseScope(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// there says whether something is there now: ErrNotFound when it is not.
+func (st *Store) there(ctx context.Context, k *kind, id string) error {
+	if k != st.scoped {
+		_, err := st.find(ctx, k, id, false)
+		return err
+	}
+	of, err := working.ParseScope(id)
+	if err != nil {
+		return err
+	}
+	res, err := st.work1(ctx, &working.Request{Scope: of, Op: working.OpCount{}})
+	if errors.Is(err, ErrCorrupt) {
+		return nil
+	}
+	if err == nil && res.Counts.Created.IsZero() {
+		return fmt.Errorf("scope %s: %w", quote(id), ErrNotFound)
+	}
+	return err
+}
+
+func (st *Store) dropScope(ctx context.Context, key string) error {
+	of, err := working.ParseScope(key)
+	if err != nil {
+		return err
+	}
+	_, err = st.work1(ctx, &working.Request{Scope: of, Op: working.OpDrop{}})
+	return err
+}
+
+// learnScope tells traces what a scope says now.
+func (st *Store) learnScope(ctx context.Context, key string, traces *repair.Traces) error {
+	of, err := working.ParseScope(key)
+	if err != nil {
+		return err
+	}
+	res, err := st.work1(ctx, &working.Request{Scope: of, Op: working.OpLoad{}})
+	if errors.Is(err, ErrCorrupt) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for i := 0; i < min(len(res.Items), learnMost); i++ {
+		traces.Learn(string(res.Items[i].Value))
+	}
+	for i := 0; i < min(len(res.Notes), learnMost); i++ {
+		traces.Learn(res.Notes[i].Text)
+	}
+	return nil
+}
+
+// wipeScopes overwrites the files that dropped scopes still have, in the place of the next
+// flush, which would remove them as they are; flush.lock is held. The log says that
+// they are gone, so nothing rests on them.
+func (st *Store) wipeScopes(keys []string, r *PurgeReport) error {
+	for _, key := range keys {
+		name := docfile.FileName(key)
+		at, path := st.state.Work(key), st.scopes.Path(name)
+		doc, _, err := st.scopes.Read(name, scopeLimit)
+		if err != nil || !state.IsWork(at) {
+			continue // what is no file of ours is put aside, and looked for there
+		}
+		f, err := working.DecodeFile(doc)
+		if err != nil || f.Scope.Key() != key || f.Store != uuid.UUID(st.log.UUID()).String() || f.LSN >= at {
+			continue
+		}
+		if e, err := st.log.ReadAt(context.Background(), at); err != nil || !e.Delete {
+			continue // somebody has made it anew
+		}
+		temp := filepath.Join(st.dir, "tmp", name+".purged")
+		if err := st.fs.Rename(path, temp); err != nil {
+			return st.ioError("taking away", path, err)
+		}
+		left, err := vfs.WipeUnmapped(st.fs, temp)
+		if err != nil {
+			return st.ioError("overwriting", temp, err)
+		}
+		if left {
+			r.Unlinked = append(r.Unlinked, st.scopes.Name()+"/"+name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,321 @@
+package varve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector"
+)
+
+// emptiedStore had vectors of 3 dimensions in its files, and has no memory any more.
+func emptiedStore(t *testing.T, dir string, o *Options, n int, told bool) *Store {
+	t.Helper()
+	ctx := context.Background()
+	e := &teller{}
+	e.set(asking(modelOf("old", 3)))
+	with := *o
+	with.Embed, with.EmbedModel = e.embed, "old"
+	st, err := Open(ctx, dir, &with)
+	must(t, err)
+	for i := range n {
+		_, err := st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("text ", i)})
+		must(t, err)
+		if i == n-2 {
+			must(t, st.Compact(ctx))
+		}
+	}
+	if told {
+		_, err := st.Reembed(ctx, ReembedOptions{}) // config.json says the dimension, the log that it was decided
+		must(t, err)
+	}
+	must(t, st.Flush(ctx))
+	for i := range n {
+		must(t, st.Delete(ctx, fmt.Sprint("m", i)))
+	}
+	must(t, st.Flush(ctx))
+	return st
+}
+
+// vectorFiles are those in vector_index, but for the lock.
+func vectorFiles(t *testing.T, dir string) []string {
+	t.Helper()
+	names, err := os.ReadDir(filepath.Join(dir, vector.Folder))
+	must(t, err)
+	var list []string
+	for _, e := range names {
+		if e.Name() != computedLock {
+			list = append(list, e.Name())
+		}
+	}
+	return list
+}
+
+// A store that had vectors and has none any more takes those of a model of another
+// dimension, in every process, once it was re-embedded.
+func TestReembedEmptied(t *testing.T) {
+	ctx := context.Background()
+	for _, told := range []bool{false, true} {
+		for _, small := range []int64{0, 1} {
+			for _, name := range []string{"new", "old", ""} {
+				t.Run(fmt.Sprint(told, small, name), func(t *testing.T) {
+					dir := t.TempDir()
+					o := &Options{NoBackground: true, System: &vfs.System{SmallVectors: small}}
+					was := emptiedStore(t, dir, o, 60, told)
+					defer was.Close()
+					plain, reader := openTest(t, dir, o), openTest(t, dir, &Options{ReadOnly: true})
+					_, err := plain.Put(ctx, Memory{ID: "early", Embedding: []float32{1, 2, 3, 4}})
+					if !errors.Is(err, ErrDimension) || !strings.Contains(err.Error(), "memctl reindex") {
+						t.Fatal(err)
+					}
+					e, is := &teller{}, modelOf("new", 4)
+					e.set(asking(is))
+					with := *o
+					with.Embed, with.EmbedModel = e.embed, name
+					st := openTest(t, dir, &with)
+					r, err := st.Reembed(ctx, ReembedOptions{})
+					if err != nil || r.Written != 0 || r.Total != 0 {
+						t.Fatal(r, err)
+					}
+					if s := st.Stats(); s.Switching || s.NextModel != "" || s.Model != name {
+						t.Errorf("%+v", s)
+					}
+					for i, h := range []*Store{plain, was} {
+						if _, err := h.Put(ctx, Memory{ID: "of3", Embedding: []float32{1, 2, 3}}); !errors.Is(err, ErrDimension) {
+							t.Errorf("handle %d: a vector of the dimension before: %v", i, err)
+						}
+						_, err := h.Put(ctx, Memory{ID: fmt.Sprint("by hand ", i), Embedding: is(fmt.Sprint(i))})
+						must(t, err)
+					}
+					m, err := st.Put(ctx, Memory{ID: "m", Content: "y"})
+					if err != nil || !slices.Equal(m.Embedding, is("y")) {
+						t.Fatal(m, err)
+					}
+					check := func(what string, handles ...*Store) {
+						t.Helper()
+						for i, h := range handles {
+							hits, err := h.Search(ctx, Query{Vector: is("1"), Limit: 1})
+							if err != nil || len(hits) != 1 || hits[0].ID != "by hand 1" {
+								t.Fatalf("%s: handle %d finds %v, %v", what, i, hits, err)
+							}
+							noDrift(t, h, what, 3)
+							if r, err := h.CheckVectors(ctx); err != nil || r.Dimension != 4 {
+								t.Fatalf("%s: handle %d: %+v, %v", what, i, r, err)
+							}
+						}
+					}
+					check("put", st, plain, was, reader)
+					must(t, st.Flush(ctx))
+					well(t, dir)
+					check("flushed", st, plain, was, reader, openTest(t, dir, &Options{ReadOnly: true}))
+					must(t, was.Delete(ctx, "m"))
+					_, err = was.Put(ctx, Memory{ID: "m", Embedding: is("y")})
+					must(t, err)
+					must(t, st.RebuildIndex(ctx))
+					must(t, st.Compact(ctx))
+					check("rebuilt", st, plain, was, reader, openTest(t, dir, o))
+					well(t, dir)
+					if v := *openTest(t, dir, o).Config().Vectors; v.Dimension != 4 {
+						t.Errorf("config.json says %+v", v)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What the model before has left goes with the first flush, also where nothing has come
+// since: a purge could not find it there.
+func TestReembedEmptiedLeavesNothing(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	o := &Options{NoBackground: true, System: &vfs.System{SmallVectors: 1}}
+	st := emptiedStore(t, dir, o, 60, false)
+	defer st.Close()
+	row := vector.IP.Row(nil, modelOf("old", 3)("text 2"))
+	has := func() (names []string) {
+		for _, name := range vectorFiles(t, dir) {
+			b, err := os.ReadFile(filepath.Join(dir, vector.Folder, name))
+			must(t, err)
+			if bytes.Contains(b, row) || bytes.Contains(b, []byte("m2")) {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	if len(has()) == 0 {
+		t.Fatal("the case is too weak: the vectors have nothing of it")
+	}
+	e := &teller{}
+	e.set(asking(modelOf("new", 4)))
+	with := *o
+	with.Embed, with.EmbedModel = e.embed, "new"
+	other := openTest(t, dir, &with)
+	_, err := other.Reembed(ctx, ReembedOptions{})
+	must(t, err)
+	if _, err := st.Purge(ctx, "m2"); err != nil {
+		t.Fatal(err)
+	}
+	if names := has(); len(names) > 0 {
+		t.Errorf("%q still have it", names)
+	}
+	if names := vectorFiles(t, dir); len(names) > 0 {
+		t.Errorf("%q are nobody's", names)
+	}
+	well(t, dir)
+	noDrift(t, st, "purged", 0)
+	noDrift(t, other, "purged", 0)
+}
+
+// Memories whose time is over keep no dimension.
+func TestReembedExpired(t *testing.T) {
+	ctx := context.Background()
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	clock := clockAt(began)
+	e := &teller{}
+	e.set(asking(modelOf("old", 3)))
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed, Clock: clock.tick})
+	_, err := st.Put(ctx, Memory{ID: "a", Content: "x", ExpiresAt: began.Add(time.Hour)})
+	must(t, err)
+	must(t, st.Flush(ctx))
+	clock.add(2 * time.Hour)
+	is := modelOf("new", 4)
+	e.set(asking(is))
+	st.embedding.dimension = 0 // another process
+	_, err = st.Reembed(ctx, ReembedOptions{})
+	must(t, err)
+	if m, err := st.Put(ctx, Memory{ID: "b", Content: "y"}); err != nil || !slices.Equal(m.Embedding, is("y")) {
+		t.Error(m, err)
+	}
+	if r, err := st.CheckVectors(ctx); err != nil || r.Drift() != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Where the dimension need not be known the embedder is not asked; where it does not
+// answer nothing is changed, and the error says what it was asked for.
+func TestReembedAsksForTheDimension(t *testing.T) {
+	ctx := context.Background()
+	e := &teller{}
+	stop := errors.New("down")
+	e.set(func([]string) ([][]float32, error) { return nil, stop })
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
+	if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil || len(e.asked()) != 0 || st.Stats().Model != "new" {
+		t.Fatal("nothing has decided the dimension:", err, st.Stats())
+	}
+	dir := t.TempDir()
+	o := &Options{NoBackground: true}
+	must(t, emptiedStore(t, dir, o, 60, false).Close())
+	st = openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
+	if _, err := st.Reembed(ctx, ReembedOptions{}); !errors.Is(err, stop) || !strings.Contains(err.Error(), "to know its dimension") {
+		t.Fatal(err)
+	}
+	if s := st.Stats(); s.Model != "old" || s.Switching {
+		t.Errorf("%+v", s)
+	}
+	if model, err := st.CancelReembed(ctx); err != nil || model != "new" {
+		t.Fatal(model, err)
+	}
+	_, err := st.Put(ctx, Memory{ID: "a", Embedding: []float32{1, 2, 3}})
+	must(t, err)
+	noDrift(t, st, "called off", 1)
+}
+
+// config.json says of an emptied store that it takes another dimension, as the refusal
+// of one says.
+func TestEmptiedByConfig(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	o := &Options{NoBackground: true}
+	st := emptiedStore(t, dir, o, 60, false)
+	defer st.Close()
+	c := st.Config()
+	v := c.vectors()
+	v.Dimension = 4
+	c.Vectors = &v
+	must(t, st.SetConfig(c))
+	_, err := st.Put(ctx, Memory{ID: "a", Embedding: []float32{1, 2, 3, 4}})
+	must(t, err)
+	noDrift(t, st, "put", 1)
+	must(t, st.Flush(ctx))
+	well(t, dir)
+	noDrift(t, openTest(t, dir, o), "opened", 1)
+}
+
+// Wherever a re-embedding of an emptied store is killed, and whatever the loss of power
+// leaves: the next one ends it, and all is well before and after.
+func TestReembedEmptiedCut(t *testing.T) {
+	ctx := context.Background()
+	is := modelOf("new", 4)
+	embedding := func(o *Options) *Options {
+		o.Embed = func(_ context.Context, texts []string) ([][]float32, error) { return asking(is)(texts) }
+		o.EmbedModel = "new"
+		return o
+	}
+	for what, fault := range map[string]error{"killed": nil, "error": errors.New("injected")} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			cuts(t, func(t *testing.T) *rig {
+				r, _ := whole(t)
+				st := emptiedStore(t, "/s", r.options(2), 5, false)
+				for i := range 6 {
+					must(t, st.Delete(ctx, fmt.Sprint("k", i)))
+				}
+				must(t, st.Close())
+				return r
+			}, fault, func(r *rig) error {
+				st, err := Open(ctx, "/s", embedding(r.options(3)))
+				if err != nil {
+					return err
+				}
+				_, err = st.Reembed(ctx, ReembedOptions{})
+				if err == nil {
+					err = st.Flush(ctx)
+				}
+				return errors.Join(err, st.Close())
+			}, func(t *testing.T, r *rig, done bool) {
+				sound := func(st *Store, vectors int64) {
+					t.Helper()
+					noDrift(t, st, "cut", vectors)
+					for f, err := range st.Verify(ctx, VerifyOptions{}) {
+						if err != nil || f.Severity > SeverityInfo {
+							t.Errorf("verify: %s, %v", f.String(), err)
+						}
+					}
+				}
+				st, err := Open(ctx, "/s", embedding(r.options(4)))
+				must(t, err)
+				sound(st, 0)
+				_, err = st.Put(ctx, Memory{ID: "a", Embedding: is("a")})
+				switch {
+				case err == nil:
+				case done || !errors.Is(err, ErrDimension):
+					t.Error(err)
+				default:
+					if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+						t.Error(err)
+					}
+					_, err = st.Put(ctx, Memory{ID: "a", Embedding: is("a")})
+					must(t, err)
+				}
+				if _, err := st.Put(ctx, Memory{ID: "b", Embedding: []float32{1, 2, 3}}); !errors.Is(err, ErrDimension) {
+					t.Error("two dimensions:", err)
+				}
+				sound(st, 1)
+				_, err = st.Reembed(ctx, ReembedOptions{})
+				must(t, err)
+				must(t, st.Flush(ctx))
+				sound(st, 1)
+				must(t, st.Close())
+			})
+		})
+	}
+}

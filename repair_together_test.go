@@ -1,0 +1,142 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// repairTogether repairs a store of edited and new files, with somebody who hears of each
+// adoption, and gives the error of the repair.
+func repairTogether(t *testing.T, e *editing, n int, heard func(ctx context.Context, stop func(), ev Event)) error {
+	t.Helper()
+	for i := range n {
+		e.edit(fmt.Sprint("k", i), "was", "is")
+		e.save(fmt.Sprint("new", i), fmt.Sprintf(`{"id":"new%d","content":"made %d"}`, i, i))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	plan, err := PlanRepair(ctx, e.dir, &Options{NoBackground: true, Listener: func(ev Event) {
+		if ev.Kind == EventAdopted {
+			heard(ctx, stop, ev)
+		}
+	}}, VerifyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = plan.Apply(ctx)
+	return err
+}
+
+// What another process writes while a repair adopts is nobody's to undo.
+func TestRepairBesideWriter(t *testing.T) {
+	e := edited(t, 3, &Options{CacheBytes: -1})
+	err := repairTogether(t, e, 3, func(ctx context.Context, _ func(), ev Event) {
+		if ev.ID == "k1" {
+			if _, err := e.st.Put(ctx, Memory{ID: "k1", Content: "by another"}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.want("k1", "by another")
+	if err := e.st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := UndoRepair(t.Context(), e.dir, nil, ""); !errors.Is(err, ErrConflict) {
+		t.Errorf("undone: %v", err)
+	}
+	e.st = openTest(t, e.dir, nil)
+	e.want("k1", "by another")
+}
+
+// A repair that is killed behind the commit of many adoptions, and before it has written
+// down which versions they are, is undone all the same.
+func TestRepairCutAmidAdoptions(t *testing.T) {
+	for _, id := range []string{"k0", "new0", "other"} {
+		t.Run(id, func(t *testing.T) {
+			const n = 5
+			e := edited(t, n, &Options{CacheBytes: -1})
+			if err := e.st.Close(); err != nil {
+				t.Fatal(err)
+			}
+			e.save("under another name", `{"id":"other","content":"made"}`)
+			cut := filepath.Join(t.TempDir(), "cut")
+			err := repairTogether(t, e, n, func(_ context.Context, _ func(), ev Event) {
+				if ev.ID == id {
+					copyStore(t, cut, e.dir)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.dir = cut
+			name := id
+			if id == "other" {
+				name = "under another name"
+			}
+			text := e.text(name)
+			for range 2 { // undone twice, there is nothing more
+				report, err := UndoRepair(t.Context(), e.dir, nil, "")
+				if err != nil || len(report.Left) > 0 {
+					t.Fatalf("%+v, %v", report, err)
+				}
+			}
+			if e.text(name) != text {
+				t.Errorf("its file: %q", e.text(name))
+			}
+			e.st = openTest(t, e.dir, &Options{NoBackground: true, CacheBytes: -1})
+			if c, err := e.st.Count(t.Context()); c != n || err != nil {
+				t.Errorf("%d memories, %v", c, err)
+			}
+			for i := range n {
+				v, err := e.st.find(t.Context(), e.st.memories, fmt.Sprint("k", i), false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v, _ = e.st.fromLog(t.Context(), e.st.memories, fmt.Sprint("k", i), v.lsn)
+				if p, err := e.st.memories.parse(v.doc, ""); err != nil || p.content != fmt.Sprint("was ", i) {
+					t.Errorf("k%d is %q, %v", i, p.content, err)
+				}
+			}
+		})
+	}
+}
+
+// copyStore copies a store that somebody has open, as it would be after a reboot.
+func copyStore(t *testing.T, to, from string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(from, name)
+		switch {
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		case rel == "wal/shared":
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, rel), b, 0o600); err != nil {
+			return err
+		}
+		return os.Chtimes(filepath.Join(to, rel), info.ModTime(), info.ModTime())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,158 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// A clock that jumps ahead twice, with nobody running between, deletes nothing: an hour
+// of the machine's uptime has to go by between the two, in one boot.
+func TestSweepTwoJumps(t *testing.T) {
+	ctx := context.Background()
+	for _, what := range []string{"expires_at", "max_age"} {
+		t.Run(what, func(t *testing.T) {
+			dir := t.TempDir()
+			c, up := clockAt(time.Unix(1_700_000_000, 0)), time.Hour
+			o := &Options{Clock: c.now, NoBackground: true, System: &vfs.System{Uptime: func() time.Duration { return up }}}
+			m := Memory{ID: "a", Content: "x"}
+			st := openTest(t, dir, o)
+			if what == "max_age" {
+				limitTo(t, st, func(c *Config) { c.MaxAge = 30 * 24 * 3600 })
+			} else {
+				m.ExpiresAt = c.now().Add(30 * 24 * time.Hour)
+			}
+			if _, err := st.Put(ctx, m); err != nil {
+				t.Fatal(err)
+			}
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
+			// run opens the store for a moment, and says whether it is still there.
+			run := func() bool {
+				t.Helper()
+				st, err := Open(ctx, dir, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := errors.Join(st.Flush(ctx), st.Close()); err != nil {
+					t.Fatal(err)
+				}
+				_, err = os.Stat(filepath.Join(dir, "memories", "a.json"))
+				return err == nil
+			}
+			later := func(wall, real time.Duration) { c.add(wall); up += real }
+			const year = 365 * 24 * time.Hour
+			for i := range 5 {
+				later(year, 10*time.Minute)
+				if !run() {
+					t.Fatalf("deleted by the jump number %d", i+1)
+				}
+			}
+			if later(time.Minute, 9*time.Minute); !run() {
+				t.Fatal("deleted 59 minutes after the first of the jumps was seen")
+			}
+			// Another boot: the hour begins anew.
+			name := filepath.Join(dir, "wal", expiryName)
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, second, _ := strings.Cut(string(b), "\n")
+			digit := "0"
+			if second[0] == '0' {
+				digit = "1"
+			}
+			if err := os.WriteFile(name, []byte(first+"\n"+digit+second[1:]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if later(2*time.Hour, 2*time.Hour); !run() {
+				t.Fatal("deleted at once after a boot")
+			}
+			if later(59*time.Minute, 59*time.Minute); !run() {
+				t.Fatal("deleted within an hour after a boot")
+			}
+			later(2*time.Minute, 2*time.Minute)
+			if what == "max_age" { // of which the first note was made when nothing was old
+				if !run() {
+					t.Fatal("deleted by the note of another time")
+				}
+				later(61*time.Minute, 61*time.Minute)
+			}
+			if run() {
+				t.Error("never deleted")
+			}
+		})
+	}
+}
+
+// Where no uptime is known, one process has to see the hour pass.
+func TestSweepWithoutUptime(t *testing.T) {
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	st.working.clock.uptime = nil
+	var s sweeper
+	n := sweepNote{cut: time.Now().Add(-2 * time.Hour).UTC().Round(0)}
+	if passed, ok := s.passed(st, &n); !ok || passed > time.Minute {
+		t.Errorf("%v have passed, %v", passed, ok)
+	}
+	s.seen.at = s.seen.at.Add(-2 * time.Hour)
+	if passed, ok := s.passed(st, &n); !ok || passed < 2*time.Hour {
+		t.Errorf("%v have passed, %v", passed, ok)
+	}
+	n.cut = n.cut.Add(time.Second)
+	if passed, ok := s.passed(st, &n); !ok || passed > time.Minute {
+		t.Errorf("of another note %v have passed, %v", passed, ok)
+	}
+}
+
+// unknownBoot is a machine that does not say which boot it is in.
+type unknownBoot struct{ vfs.FS }
+
+func (f unknownBoot) Host() vfs.Host {
+	h := f.FS.Host()
+	h.Boot = [2]uint64{}
+	return h
+}
+
+// An uptime counts for nothing where nobody knows since which boot.
+func TestSweepInUnknownBoot(t *testing.T) {
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true, System: &vfs.System{FS: unknownBoot{vfs.OS()}}})
+	st.working.clock.uptime = func() time.Duration { return 5 * time.Hour }
+	if err := st.noteSweep(time.Now().Add(-2 * time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	n, err := st.readSweepNote()
+	if err != nil || n.cut.IsZero() {
+		t.Fatal(n, err)
+	}
+	var s sweeper
+	if passed, ok := s.passed(st, &n); ok && passed > time.Hour {
+		t.Errorf("%v are said to have passed since a note that was just made", passed)
+	}
+}
+
+func TestSweepNote(t *testing.T) {
+	cut := time.Unix(1_700_000_000, 5).UTC()
+	for _, n := range []sweepNote{{cut: cut}, {cut: cut, boot: [2]uint64{1, 1 << 63}, up: 90 * time.Minute}} {
+		if got := parseSweepNote(string(n.text())); got != n {
+			t.Errorf("%q: %+v", n.text(), got)
+		}
+	}
+	for _, text := range []string{"", "\n", "yesterday\n", "yesterday\n00000000000000010000000000000001 1h0m0s\n"} {
+		if got := parseSweepNote(text); got != (sweepNote{}) {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+	good := string((&sweepNote{cut: cut}).text())
+	for _, text := range []string{good + "x", good + "00000000000000010000000000000001\n", good + "01 1h\n", good + "0000000000000001000000000000000g 1h\n"} {
+		if got := parseSweepNote(text); got != (sweepNote{cut: cut}) {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}

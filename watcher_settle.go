@@ -1,0 +1,136 @@
+package varve
+
+import (
+	"context"
+	"errors"
+)
+
+// settling deletes documents whose files somebody has deleted, or puts these back, as it
+// does with those that stand elsewhere. Its errors are not about one of them.
+type settling struct {
+	st      *Store
+	ctx     context.Context
+	k       *kind
+	adopt   bool                // a deletion is taken over
+	strays  map[string][]*stray // by id
+	deleted []*part
+	back    []*verdict // that log, archive or a stray have
+	edits   []*verdict // of which only a stray has any version
+	bytes   int        // of both
+	changed bool       // a flush is due
+}
+
+func (s *settling) all(ids []string) error {
+	if err := s.st.log.LockFlush(s.ctx); err != nil {
+		return err
+	}
+	defer s.st.log.UnlockFlush()
+	if err := s.st.sight(s.ctx); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := s.one(id); err != nil {
+			if err := s.failed(id, err); err != nil {
+				return err
+			}
+		}
+		if s.bytes >= partsBytes {
+			if err := s.putBack(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.putBack(); err != nil {
+		return err
+	}
+	s.st.commitParts(s.ctx, s.k, s.deleted)
+	for _, p := range s.deleted {
+		switch {
+		case p.err == nil:
+			s.changed = true
+			s.st.health.edit()
+			s.st.event(Event{Kind: EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.file(p.id)})
+		case errors.Is(p.err, ErrConflict): // somebody wrote it meanwhile
+		default:
+			if err := s.failed(p.id, p.err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// one says what is to become of one.
+func (s *settling) one(id string) error {
+	v, gone, err := s.st.stillGone(s.ctx, s.k, id)
+	if err != nil || !gone {
+		return err
+	}
+	strays := s.strays[id]
+	if len(strays) == 0 && s.adopt {
+		s.deleted = append(s.deleted, s.st.deletionPart(s.k, id, v.lsn))
+		return nil
+	}
+	is := &verdict{id: id}
+	if len(strays) > 0 {
+		is, err = s.st.renamed(s.ctx, s.k, id, v, strays)
+	} else {
+		is.version, err = s.st.kept(s.ctx, s.k, id, v.lsn)
+	}
+	switch {
+	case err != nil:
+		return err
+	case is.adopt != nil:
+		s.edits, s.bytes = append(s.edits, is), s.bytes+len(is.adopt.file)
+	default:
+		s.back, s.bytes = append(s.back, is), s.bytes+len(is.version.doc)
+	}
+	return nil
+}
+
+// putBack does that with what has been found so far.
+func (s *settling) putBack() error {
+	back, edits := s.back, s.edits
+	s.back, s.edits, s.bytes = nil, nil, 0
+	if len(back) > 0 {
+		_, err := s.st.putAllBack(s.ctx, s.k, back)
+		for _, is := range back {
+			if err == nil {
+				s.restored(is)
+			} else if err := s.failed(is.id, err); err != nil {
+				return err
+			}
+		}
+	}
+	s.st.adoptAll(s.ctx, s.k, edits)
+	for _, is := range edits {
+		switch {
+		case is.err == nil:
+			s.changed = true // the flush makes its file
+		case errors.Is(is.err, ErrConflict): // somebody wrote it meanwhile
+		default:
+			if err := s.failed(is.id, is.err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *settling) restored(is *verdict) {
+	e := Event{Kind: EventRestored, ID: is.id, Path: s.k.file(is.id), LSN: is.version.lsn}
+	if strays := s.strays[is.id]; len(strays) > 0 {
+		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
+	}
+	s.st.event(e)
+}
+
+// failed tells what is wrong with one, or gives the error back that is about all.
+func (s *settling) failed(id string, err error) error {
+	if s.ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrReadOnly) {
+		return err
+	}
+	s.st.o.Logger.Warn("a file is gone", "path", s.k.file(id), "err", err)
+	s.st.event(Event{Kind: EventDrift, ID: id, Path: s.k.file(id), Err: err})
+	return nil
+}

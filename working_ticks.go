@@ -1,0 +1,103 @@
+package varve
+
+import (
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/working"
+)
+
+// What is in working memory expires by ticks: Unix milliseconds that a wall clock which
+// jumps does not move. The first process in a boot of the machine that needs one ties
+// them to the uptime (wal.Anchor), by the wall clock as it is then; all others of that
+// boot go by the uptime from there. A machine that starts with a wrong time has this
+// left as the only moment at which a clock is believed, so it has the grace that
+// memories have (sweep.go): for an hour what it makes look old is absent for every
+// read, but nothing is freed because of it, in the file or by the log; and a clock that is
+// put back within that hour brings it back. (One that was right and is put back then keeps
+// what expires for as long again as it was there, an hour at most.)
+//
+// Where nothing is known that all processes share, ticks begin with the wall clock
+// when the store was opened, and go on by a clock of the process that does not jump.
+type ticks struct {
+	uptime func() time.Duration // nil: there is none
+	began  time.Time
+}
+
+// putBack is how much earlier than the ticks a wall clock is that was ahead.
+const putBack = time.Minute
+
+func (c *ticks) init(st *Store) {
+	c.began = st.o.Clock()
+	if c.uptime = st.o.System.Uptime; c.uptime == nil && st.o.ownClock && st.o.System.Mono == nil {
+		c.uptime = vfs.Uptime()
+	}
+}
+
+// tick is now. What a scope was before doubted, if that is not 0, must not be freed
+// because of it.
+func (st *Store) tick() (now, doubted int64) {
+	c := &st.working.clock
+	if c.uptime != nil {
+		if now, doubted, ok := st.sharedTick(c.uptime().Milliseconds()); ok {
+			return now, doubted
+		}
+	}
+	passed := time.Duration(0)
+	if mono := st.o.System.Mono; mono != nil {
+		passed = mono()
+	} else {
+		passed = st.o.Clock().Sub(c.began)
+	}
+	return c.began.UnixMilli() + passed.Milliseconds(), 0
+}
+
+// sharedTick is tick by the uptime; false when there is no anchor and none can be cast.
+func (st *Store) sharedTick(up int64) (now, doubted int64, ok bool) {
+	up = max(up, 1)
+	for {
+		a := st.log.Anchor()
+		none, fresh := a == wal.Anchor{}, up-a.At < sweepAfter.Milliseconds()
+		if !none && !fresh {
+			return up + a.Offset, 0, true
+		}
+		wall := st.o.Clock().UnixMilli()
+		if !none && (wall >= up+a.Offset-putBack.Milliseconds() || st.o.ReadOnly) {
+			return up + a.Offset, a.At + a.Offset, true
+		}
+		if !st.log.CastAnchor(a, wal.Anchor{Offset: wall - up, At: up}) && st.log.Anchor() == a {
+			return 0, 0, false
+		}
+	}
+}
+
+// moment is now, as operations are judged, and what the log is told; mu is held. now
+// never comes before the newest change, whosever clock that went by. An entry has an
+// earlier tick when the clock is in doubt: what it carries out says itself when it is
+// over, but for checkpoints, which marks says that there are.
+func (s *scope) moment(marks bool) (now, logged working.Moment) {
+	tick, doubted := s.st.tick()
+	tick += s.offset
+	if behind := s.state.Tick() - tick; behind > 0 {
+		s.offset += behind
+		tick += behind
+	}
+	now = working.Moment{Time: s.st.o.Clock().UnixMicro(), Tick: tick}
+	logged = now
+	if !marks && !s.state.Empty() && s.state.Tick() < doubted {
+		logged.Tick = s.state.Tick()
+	}
+	return now, logged
+}
+
+// marksAny says whether one of some operations makes or restores a checkpoint.
+func marksAny(list []*asked) bool {
+	for _, q := range list {
+		switch q.r.Op.(type) {
+		case working.OpCheckpoint, working.OpRestore:
+			return true
+		}
+	}
+	return false
+}
