@@ -23,6 +23,9 @@
 //     survives a crash before the client hears of it. Calls of any number of
 //     processes on one store are linearizable; what two add to one entity at once
 //     is there, both.
+//   - delete_entities takes every relation with one of its names at an end along, in the
+//     same commit, whoever makes more of them meanwhile (graph.AloneAt). Where others make
+//     them faster than that can be done it says so in the end, and has deleted nothing.
 //   - Entities and relations are memories like any others; package internal/graph
 //     says how they are written. Members that other programs or people add to them
 //     stay. The id follows from the name, so that a look-up is one look-up.
@@ -32,17 +35,25 @@
 //   - The graph is kept in memory, up to Options.GraphBytes, and before each answer
 //     brought up to what every process has committed, so that an answer is of one
 //     moment; beyond that it is read from the store, entity by entity. Writes never
-//     need it but for the relations of deleted entities.
+//     need it but for the relations of deleted entities. It is read at the first
+//     message of the first client, beside what else goes on; a question that comes
+//     before it is there waits for it.
 //   - A memory that cannot be read is left out, and reported to the logger; the
-//     others are served.
+//     others are served. It is tried again by questions that come some seconds later.
 //   - What a client sends without waiting for answers is as if it had waited (Stdio):
 //     of calls that concern the same entities, or the whole graph, each sees what those
 //     before it did. Others run at once and share a commit.
+//   - A call that a client gives up is not answered (Stdio). Nothing of it is done if it was
+//     not on its way to the log by then, else all of it.
 //   - What is wrong with a call is its result (isError), in words; it never ends the
 //     server. Stdio passes over lines that are no message, and answers all that
 //     came in before the end of the input.
 //   - Subscribers of the resource hear of changes by every process. Several that come
 //     close to each other may be told of once.
+//
+// What costs with the store's size: recall and remember's look for near-duplicates go
+// over every text that passes their filters (bench/MCP.md has figures); the first question
+// about the graph reads all of it.
 //
 // # Memories of the memory group
 //
@@ -67,6 +78,10 @@
 //   - An entity or a relation that one call names twice is created once, with all
 //     observations of both, and answered once. There it is created twice, and from
 //     then on add_observations changes the first of the two alone.
+//   - An entity is one memory, 16 MiB at most as a file, in which its observations stand
+//     twice: what would be larger is refused, and so is what one call writes beyond half a
+//     segment of the log. A message of more than MaxLine is answered with an error; there
+//     one of more than 10 MiB ends the server.
 //   - Half a surrogate pair is U+FFFD: a file in UTF-8 cannot hold it.
 //   - serverInfo names this server; initialize also has instructions, and tools/list
 //     the tools of other groups.

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -63,6 +64,10 @@ func create(tx *varve.Tx, m varve.Memory) (new bool, err error) {
 
 // createRelations creates those that are not there, and returns them, each once.
 func (s *server) createRelations(ctx context.Context, wanted []graph.Relation) (made []graph.Relation, err error) {
+	if err := s.making.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer s.making.Release(1)
 	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
 		made = nil
 		at := s.stamp(len(wanted))
@@ -150,13 +155,17 @@ func (s *server) deleteObservations(ctx context.Context, unwanted []observations
 	})
 }
 
-// aloneTries is how often deleteEntities insists that nobody commits anything between
-// its look at the relations and its commit.
-const aloneTries = 100
+// aloneTries is how often deleteEntities begins again because somebody has put a
+// relation of one of its names between its look at them and its commit.
+const aloneTries = 1000
+
+// pushTries is after how many of them the makers of relations in this process let it
+// through.
+const pushTries = 5
 
 // deleteEntities deletes entities with the relations that begin or end at their
-// names, whether or not there is such an entity, in one commit. Beside writers that
-// never pause it gives up, in the end, to see the relations of the very last moment.
+// names, whether or not there is such an entity, in one commit: none is left that was
+// there at this moment.
 func (s *server) deleteEntities(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -165,12 +174,21 @@ func (s *server) deleteEntities(ctx context.Context, names []string) error {
 	for _, n := range names {
 		unwanted[n] = true
 	}
-	tries := 0
-	return s.st.Transact(ctx, func(tx *varve.Tx) error {
-		if tries++; tries <= aloneTries {
-			if err := tx.Alone(); err != nil {
+	tries, pushes := 0, false
+	defer func() {
+		if pushes {
+			s.making.Release(makers)
+		}
+	}()
+	return s.st.Transact(graph.AloneAt(ctx, names...), func(tx *varve.Tx) error {
+		if tries++; tries > aloneTries {
+			return fmt.Errorf("relations of these entities are made faster than they can be deleted (tried %d times): nothing was deleted; call it again", aloneTries)
+		}
+		if tries == pushTries { // from here on those of this process wait
+			if err := s.making.Acquire(ctx, makers); err != nil {
 				return err
 			}
+			pushes = true
 		}
 		var ids []string
 		err := s.view.with(ctx, func(g nodes) error {
@@ -182,11 +200,7 @@ func (s *server) deleteEntities(ctx context.Context, names []string) error {
 		for n := range unwanted {
 			ids = append(ids, graph.EntityID(n))
 		}
-		for _, id := range ids {
-			if err := tx.Delete(id); err != nil && !errors.Is(err, varve.ErrNotFound) {
-				return err
-			}
-		}
+		tx.DeleteAll(ids...)
 		return nil
 	})
 }

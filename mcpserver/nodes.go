@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/varve-db/varve"
@@ -105,6 +106,66 @@ func (s scan) each(ctx context.Context, prefix string, f func(*varve.Memory)) er
 		}
 	}
 	return ctx.Err()
+}
+
+// every gives each node of the graph to f, one at a time and in no order: several
+// goroutines read. What cannot be read goes to lost, "" where its id is not known.
+func (s scan) every(ctx context.Context, f func(*entity, *relation), lost func(id string, err error)) error {
+	var one sync.Mutex
+	var fatal error
+	within, stop := context.WithCancel(ctx)
+	defer stop()
+	take := func(raw varve.Raw, err error) {
+		var e *entity
+		var r *relation
+		if err == nil {
+			e, r, err = s.node(within, raw)
+		}
+		one.Lock()
+		defer one.Unlock()
+		switch {
+		case err != nil && isOne(err):
+			lost(raw.ID, err)
+		case err != nil: // it may be had the next time
+			fatal = errors.Join(fatal, err)
+			stop()
+		case e != nil || r != nil:
+			f(e, r)
+		}
+	}
+	for _, prefix := range []string{graph.EntityPrefix, graph.RelationPrefix} {
+		err := s.st.ScanRaw(within, take, varve.WithPrefix(prefix))
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case fatal != nil:
+			return fatal
+		case err != nil && !isOne(err):
+			return err
+		case err != nil:
+			lost("", err)
+		}
+	}
+	return nil
+}
+
+// node is what a memory is in the graph; neither of them: nothing.
+func (s scan) node(ctx context.Context, raw varve.Raw) (*entity, *relation, error) {
+	if n, ok := graph.Read(raw.ID, raw.Doc); ok {
+		of := node{id: raw.ID, at: n.At, expires: n.Expires}
+		if n.Entity != nil {
+			return &entity{*n.Entity, of}, nil, nil
+		}
+		return nil, &relation{*n.Relation, of}, nil
+	}
+	m, err := s.st.Get(ctx, raw.ID)
+	if err != nil {
+		if errors.Is(err, varve.ErrNotFound) || ctx.Err() != nil {
+			err = nil
+		}
+		return nil, nil, err
+	}
+	return entityOf(&m), relationOf(&m), nil
 }
 
 // isOne says that an error is about one memory, and the others can be had.

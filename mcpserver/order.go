@@ -25,6 +25,7 @@ type call struct {
 type reach struct {
 	all   bool
 	reads bool            // and writes nothing
+	wide  bool            // and writes relations whose other ends it does not name
 	of    map[string]bool // names of entities, and of what is no entity behind a NUL
 }
 
@@ -59,9 +60,13 @@ func (o *order) answered(id jsonrpc.ID) {
 }
 
 // cancelled says that the client has given up a call. One that runs does not hold up
-// others any more, one that does not never will.
-func (o *order) cancelled(id jsonrpc.ID) {
-	o.calls = slices.DeleteFunc(o.calls, func(c *call) bool { return c.ID == id })
+// others any more, one that does not never will: waited says that it is one of these.
+func (o *order) cancelled(id jsonrpc.ID) (waited bool) {
+	o.calls = slices.DeleteFunc(o.calls, func(c *call) bool {
+		waited = waited || c.ID == id && !c.running
+		return c.ID == id
+	})
+	return waited
 }
 
 // after says whether a call must wait for an earlier one.
@@ -75,7 +80,7 @@ func (c *call) after(earlier *call) bool {
 	switch {
 	case a.reads && b.reads:
 		return false
-	case a.all || b.all:
+	case a.all || b.all, a.wide && b.reads, a.reads && b.wide:
 		return true
 	}
 	if len(b.of) < len(a.of) {
@@ -110,7 +115,7 @@ func reachOf(r *jsonrpc.Request) *reach {
 	to, a := &reach{of: map[string]bool{}}, &p.Arguments
 	switch p.Name {
 	case "create_entities", "add_observations", "delete_observations", "create_relations", "delete_relations", "delete_entities", "open_nodes":
-		to.reads = p.Name == "open_nodes"
+		to.reads, to.wide = p.Name == "open_nodes", p.Name == "delete_entities"
 		for _, list := range [][]named{a.Entities, a.Observations, a.Deletions} {
 			for _, n := range list {
 				to.of[n.Name+n.EntityName] = true // one of them

@@ -104,12 +104,18 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	}), nil
 }
 
+// lastHit is how far a search is paged through.
+const lastHit = 100_000
+
 // recallCursor reads "words 20".
 func recallCursor(cursor string) (by string, offset int, err error) {
 	by, n, ok := strings.Cut(cursor, " ")
 	offset, err = strconv.Atoi(n)
-	if !ok || err != nil || offset < 0 || offset > 1<<20 || by != "meaning" && by != "words" {
+	switch {
+	case !ok || err != nil || offset < 0 || by != "meaning" && by != "words":
 		return "", 0, fmt.Errorf("cursor %q: it must be next of the page before", cursor)
+	case offset > lastHit:
+		return "", 0, fmt.Errorf("cursor %q: recall gives the first %d at most; ask for something more special, or use list_memories", cursor, lastHit)
 	}
 	return by, offset, nil
 }
@@ -127,7 +133,7 @@ func (s *server) search(ctx context.Context, query, by string, c *chosen, most i
 		}
 		var hits []varve.Hit
 		if err == nil {
-			hits, err = s.all(ctx, varve.Query{Vector: list[0]}, c, most)
+			hits, err = s.all(ctx, varve.Query{Vector: list[0], Model: s.o.EmbedModel}, c, most)
 		}
 		if by == "meaning" || len(hits) > 0 || ctx.Err() != nil {
 			return hits, "meaning", err
@@ -143,7 +149,8 @@ func (s *server) search(ctx context.Context, query, by string, c *chosen, most i
 // all are the first hits that pass all filters. Memories that cannot be read do not
 // keep the others from being found.
 func (s *server) all(ctx context.Context, q varve.Query, c *chosen, most int) ([]varve.Hit, error) {
-	for n := most; ; n *= 4 {
+	for n := most; ; n = min(4*n, 1_000_000) { // the store gives no more
+
 		q.Limit = n
 		hits, err := s.st.Search(ctx, q, c.filters...)
 		if err != nil && hits == nil {
@@ -156,7 +163,7 @@ func (s *server) all(ctx context.Context, q varve.Query, c *chosen, most int) ([
 		if len(c.tags) > 0 {
 			hits = slices.DeleteFunc(hits, func(h varve.Hit) bool { return !c.pass(&h.Memory) })
 		}
-		if whole || len(hits) >= most {
+		if whole || len(hits) >= most || n == 1_000_000 {
 			return hits[:min(most, len(hits))], nil
 		}
 	}

@@ -3,15 +3,18 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/varve-db/varve"
 )
@@ -69,6 +72,9 @@ type Options struct {
 	// Embed gives the vectors by which recall looks for meaning; it is the store's
 	// own Options.Embed. nil: recall looks for words.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
+	// EmbedModel is its name, "" when nobody says: recall does not look for meaning in a
+	// store whose vectors are another model's.
+	EmbedModel string
 	// GraphBytes bounds what is kept of the graph in memory, 64 MiB when 0, nothing
 	// when negative. A larger graph is read from the store at each question.
 	GraphBytes int64
@@ -92,6 +98,9 @@ func (o *Options) Validate() error {
 
 const defaultGraphBytes = 64 << 20
 
+// makers is more calls than ever make relations at once.
+const makers = 1 << 30
+
 // server is what the tools work with.
 type server struct {
 	st    *varve.Store
@@ -103,12 +112,19 @@ type server struct {
 		sync.Mutex
 		last time.Time
 	}
+	making  *semaphore.Weighted // 1: relations are being made; makers: nobody makes any
 	updates updates
+	warmed  atomic.Bool
 }
 
 // New makes a server for any number of sessions. The store stays the caller's: it
 // must stay open as long as a session does. Groups that there are not are left
 // out; see Options.Validate.
+//
+// The SDK runs the calls of a session beside each other, and hands them out in no certain
+// order: that what a client sends without waiting is as if it had waited is the doing of
+// Stdio, behind which calls come one by one. On another transport a client has to wait for
+// the answer to one call before it sends another that depends on it.
 func New(st *varve.Store, o Options) *mcp.Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -125,8 +141,8 @@ func New(st *varve.Store, o Options) *mcp.Server {
 	if o.Groups == nil {
 		o.Groups = DefaultGroups()
 	}
-	s := &server{st: st, o: o}
-	s.view = view{st: st, limit: o.GraphBytes, bad: s.unreadable, clock: o.Clock}
+	s := &server{st: st, o: o, making: semaphore.NewWeighted(makers)}
+	s.view = newView(st, o.GraphBytes, s.unreadable, o.Clock)
 	var about []string
 	for _, g := range groups() {
 		if slices.Contains(o.Groups, g.name) {
@@ -177,10 +193,21 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		}
 		a, err := t.run(ctx, s, args)
 		if err != nil {
-			return failed(err.Error()), nil
+			return failed(err.Error() + advice(err)), nil
 		}
 		return a.result(), nil
 	}
+}
+
+// advice is what an agent can do about an error that says only what is wrong.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, varve.ErrBatchTooLarge):
+		return "; nothing was changed: do it in several calls"
+	case errors.Is(err, varve.ErrTooLarge):
+		return "; nothing was changed: write less into one, or spread it over several"
+	}
+	return ""
 }
 
 // asReference answers as the reference server does where the SDK would not: the
@@ -188,6 +215,7 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 // methods of capabilities that are not offered.
 func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		s.warm(req)
 		switch method {
 		case "tools/list":
 			r, err := next(ctx, method, req)
@@ -261,11 +289,18 @@ func noRecord(kind string) string {
 }
 
 // quieter leaves to a logger what the SDK says from Warn on: below that it tells of
-// every session.
+// every session. Nor is it an error that a host ends the server.
 func quieter(l *slog.Logger) *slog.Logger { return slog.New(&atLeast{l.Handler()}) }
 
 type atLeast struct{ slog.Handler }
 
 func (h *atLeast) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}
+
+func (h *atLeast) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "server run cancelled" {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
 }

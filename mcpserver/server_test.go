@@ -41,6 +41,7 @@ func open(t *testing.T, dir string, o *varve.Options) *varve.Store {
 type client struct {
 	t *testing.T
 	*mcp.ClientSession
+	acknowledged chan struct{} // one for each subscription that the server has taken
 }
 
 func connect(t *testing.T, st *varve.Store, o Options, co *mcp.ClientOptions) *client {
@@ -50,7 +51,17 @@ func connect(t *testing.T, st *varve.Store, o Options, co *mcp.ClientOptions) *c
 	if err != nil {
 		t.Fatal(err)
 	}
-	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, co).Connect(t.Context(), b, nil)
+	acknowledged := make(chan struct{}, 100)
+	mc := mcp.NewClient(&mcp.Implementation{Name: "test"}, co)
+	mc.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if method == "notifications/subscriptions/acknowledged" {
+				acknowledged <- struct{}{}
+			}
+			return next(ctx, method, r)
+		}
+	})
+	cs, err := mc.Connect(t.Context(), b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +69,7 @@ func connect(t *testing.T, st *varve.Store, o Options, co *mcp.ClientOptions) *c
 		_ = cs.Close()
 		_ = ss.Wait()
 	})
-	return &client{t, cs}
+	return &client{t, cs, acknowledged}
 }
 
 // call gives the text and the structured content of an answer.
@@ -135,11 +146,20 @@ func TestRefusals(t *testing.T) {
 	c := connect(t, open(t, t.TempDir(), nil), Options{}, nil)
 	const bad = "MCP error -32602: Input validation error: Invalid arguments for tool "
 	c.refuses("create_entities", `{}`, bad+"create_entities: Invalid input: expected array, received undefined at entities")
+	c.refuses("create_entities", `{"entities":[{"name":"small","entityType":"t","observations":[]},{"name":"large","entityType":"t","observations":["`+strings.Repeat("x", 9<<20)+`"]}]}`,
+		"too large (limit: 16777216 bytes of JSON); nothing was changed: write less into one, or spread it over several")
+	c.want("open_nodes", `{"names":["small"]}`, `{"entities":[],"relations":[]}`)
 	c.refuses("create_entities", `{"entities":[{"name":1,"observations":["a",null]},5]}`, bad+"create_entities: "+
 		"Invalid input: expected string, received number at entities[0].name\nInvalid input: expected string, received undefined at entities[0].entityType\n"+
 		"Invalid input: expected string, received null at entities[0].observations[1]\nInvalid input: expected object, received number at entities[1]")
 	c.refuses("nope", `{}`, "MCP error -32602: Tool nope not found")
 	c.refuses("recall", `{"query":"x","limit":1.5}`, "Invalid input: expected int, received number at limit")
+	c.refuses("recall", `{"query":"x","limit":"10"}`, "Invalid input: expected number, received string at limit")
+	c.refuses("recall", `{"query":"x","limit":1e300}`, "Invalid input: expected int, received number at limit")
+	c.refuses("recall", `{"query":"x","limit":1e400}`, "Invalid input: expected int, received number at limit")
+	c.refuses("recall", `{"query":"x","limit":1e3}`, "Too big: expected number to be <=100 at limit")
+	c.want("recall", `{"query":"x","limit":10.0,"max_chars":1e3}`, `{"memories":[],"by":"words"}`)
+	c.refuses("recall", `{"query":"x","cursor":"words 1048576"}`, "recall gives the first 100000 at most")
 	c.refuses("recall", `{"query":"x","limit":0}`, "Too small: expected number to be >=1 at limit")
 	c.refuses("recall", `{"query":"x","by":"luck"}`, `Invalid option: expected one of "meaning"|"words" at by`)
 	c.refuses("recall", `{"query":"x","by":"meaning"}`, "needs an embedder")
@@ -245,12 +265,18 @@ func TestDeletesTakeEveryRelation(t *testing.T) {
 	from := stores[0].Stats().Durable
 	ctx, stop := context.WithCancel(t.Context())
 	var makers sync.WaitGroup
-	maker := connect(t, stores[1], Options{Groups: []string{Graph}}, nil)
-	makers.Go(func() {
-		for i := 0; ctx.Err() == nil; i++ {
-			maker.call("create_relations", fmt.Sprintf(`{"relations":[{"from":"hub","to":"%d","relationType":"r"}]}`, i))
-		}
-	})
+	for k, from := range []string{"hub", strings.Repeat("hub", 300), "another", "a third"} {
+		maker := connect(t, stores[1-k%2], Options{Groups: []string{Graph}}, nil)
+		makers.Go(func() { // and never pauses
+			for i := 0; ctx.Err() == nil; i++ {
+				to := "hub"
+				if k > 1 {
+					to = fmt.Sprint(i)
+				}
+				maker.call("create_relations", fmt.Sprintf(`{"relations":[{"from":%q,"to":%q,"relationType":"%d"}]}`, from, to, i))
+			}
+		})
+	}
 	c := connect(t, stores[0], Options{Groups: []string{Graph}}, nil)
 	for range 50 {
 		c.call("create_entities", `{"entities":[{"name":"hub","entityType":"t","observations":[]}]}`)
@@ -271,6 +297,7 @@ func TestDeletesTakeEveryRelation(t *testing.T) {
 			gone = c.Deleted
 		case c.Deleted:
 			delete(alive, c.ID)
+		case !strings.Contains(c.Memory.Content, "hub"):
 		default:
 			alive[c.ID] = true
 		}
@@ -363,6 +390,7 @@ func TestSubscription(t *testing.T) {
 	if err := here.Subscribe(t.Context(), &mcp.SubscribeParams{URI: resourceURI}); err != nil {
 		t.Fatal(err)
 	}
+	<-here.acknowledged // this SDK's Subscribe does not wait for it
 	hear := func(what string) {
 		t.Helper()
 		select {
@@ -386,7 +414,7 @@ func TestSubscription(t *testing.T) {
 	if err := here.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: resourceURI}); err != nil {
 		t.Fatal(err)
 	}
-	for i := 0; ; i++ { // this SDK does not wait for it
+	for i := 0; ; i++ { // nor its Unsubscribe, and the end of one is not acknowledged
 		other.call("create_entities", fmt.Sprintf(`{"entities":[{"name":"b%d","entityType":"t","observations":[]}]}`, i))
 		time.Sleep(100 * time.Millisecond)
 		if len(told) == 0 {

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -115,9 +116,9 @@ func (s *shape) check(v any, missing bool, path string, lines []string) []string
 			lines = p.shape.check(item, !there, below, lines)
 		}
 	case "integer":
-		n, err := v.(json.Number).Int64()
+		n, ok := whole(v.(json.Number))
 		switch {
-		case err != nil:
+		case !ok:
 			lines = append(lines, fmt.Sprintf("Invalid input: expected int, received number%s", at))
 		case n < int64(*s.lowest):
 			lines = append(lines, fmt.Sprintf("Too small: expected number to be >=%d%s", *s.lowest, at))
@@ -130,6 +131,16 @@ func (s *shape) check(v any, missing bool, path string, lines []string) []string
 		}
 	}
 	return lines
+}
+
+// whole is the integer that a number is, in whatever form: 1000, 1000.0, 1e3. Like
+// JavaScript it knows none beyond 2^53.
+func whole(n json.Number) (int64, bool) {
+	if i, err := n.Int64(); err == nil {
+		return i, true
+	}
+	f, err := n.Float64()
+	return int64(f), err == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53
 }
 
 func (s *shape) expects() string {

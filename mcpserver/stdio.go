@@ -16,7 +16,7 @@ import (
 )
 
 // MaxLine is how long one message from a client may be, in bytes. A longer one is
-// passed over.
+// passed over; if it is a call it is answered with an error.
 const MaxLine = 64 << 20
 
 // Stdio is a transport over two streams, one JSON-RPC message a line. The SDK's own
@@ -38,7 +38,7 @@ type stdio struct {
 }
 
 func (t *stdio) Connect(context.Context) (mcp.Connection, error) {
-	c := &connection{out: t.out, log: t.log, lines: make(chan input), closed: make(chan struct{}), free: make(chan struct{}, 1), waiting: map[jsonrpc.ID]bool{}}
+	c := &connection{out: t.out, log: t.log, lines: make(chan input), closed: make(chan struct{}), free: make(chan struct{}, 1), waiting: map[jsonrpc.ID]bool{}, unheard: map[jsonrpc.ID]bool{}}
 	c.idle = sync.NewCond(&c.mu)
 	go c.readLines(t.in)
 	return c, nil
@@ -60,6 +60,7 @@ type connection struct {
 	mu      sync.Mutex
 	idle    *sync.Cond
 	waiting map[jsonrpc.ID]bool // calls without an answer
+	unheard map[jsonrpc.ID]bool // calls that were given up while they ran: no answer is wanted
 	order   order
 	gone    bool // closed
 }
@@ -68,8 +69,6 @@ type input struct {
 	line []byte
 	err  error
 }
-
-var errLine = fmt.Errorf("a message of more than %d bytes", MaxLine)
 
 func (c *connection) readLines(in io.Reader) {
 	r := bufio.NewReaderSize(in, 64<<10)
@@ -82,35 +81,43 @@ func (c *connection) readLines(in io.Reader) {
 				return
 			}
 		}
-		if err != nil && !errors.Is(err, errLine) {
+		if err != nil && !isLong(err) {
 			return
 		}
 	}
 }
 
-// readLine is the next line; io.EOF comes alone. Of one that is too long the rest is
-// skipped, and errLine comes instead.
+// readLine is the next line; io.EOF comes alone. Of one that is too long nothing is kept,
+// and a *long comes instead.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
-	over := false
+	var over *long
 	for {
 		part, err := r.ReadSlice('\n')
-		if over = over || len(line)+len(part) > MaxLine; over {
+		switch {
+		case over != nil:
+			over.read(part)
+		case len(line)+len(part) > MaxLine:
+			over = &long{}
+			over.read(line)
+			over.read(part)
 			line = nil
-		} else {
+		default:
 			line = append(line, part...)
 		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case over && (err == nil || errors.Is(err, io.EOF)):
-			return nil, errLine
+		case over != nil && (err == nil || errors.Is(err, io.EOF)):
+			return nil, over
 		case errors.Is(err, io.EOF) && len(line) > 0:
 			return line, nil // the last one has no end
 		}
 		return line, err
 	}
 }
+
+func isLong(err error) bool { return errors.As(err, new(*long)) }
 
 // Read gives the next message that may be acted upon. At the end of the input it waits
 // until all that was asked is answered.
@@ -136,8 +143,8 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case <-c.free:
 		case in := <-lines:
 			switch {
-			case errors.Is(in.err, errLine):
-				c.log.Warn("a message was passed over", "err", in.err)
+			case isLong(in.err):
+				c.refuse(ctx, in.err)
 				continue
 			case in.err != nil:
 				c.end = in.err
@@ -151,6 +158,21 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 			if !c.asked(m) {
 				return m, nil
 			}
+		}
+	}
+}
+
+// refuse tells who sent a message that is too long: a client would wait for its answer.
+func (c *connection) refuse(ctx context.Context, err error) {
+	c.log.Warn("a message was passed over", "err", err)
+	var l *long
+	if !errors.As(err, &l) {
+		return
+	}
+	if id, ok := l.call(); ok {
+		r := &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: l.Error()}}
+		if err := c.Write(ctx, r); err != nil {
+			c.log.Warn("answering a message that was passed over", "err", err)
 		}
 	}
 }
@@ -185,8 +207,11 @@ func (c *connection) asked(m jsonrpc.Message) (ordered bool) {
 		}
 		if json.Unmarshal(r.Params, &p) == nil {
 			if id, err := jsonrpc.MakeID(p.ID); err == nil {
+				asked := c.waiting[id]
 				delete(c.waiting, id)
-				c.order.cancelled(id) // Read looks again behind this message
+				if waited := c.order.cancelled(id); asked && !waited { // Read looks again behind this message
+					c.unheard[id] = true
+				}
 			}
 		}
 	}
@@ -212,6 +237,9 @@ func (c *connection) answered(ctx context.Context) {
 func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	if r, ok := m.(*jsonrpc.Response); ok {
 		defer c.over(r.ID)
+		if c.givenUp(r.ID) {
+			return nil // clients take it for an answer to nothing
+		}
 	}
 	b, err := encode(m)
 	if err != nil {
@@ -226,11 +254,18 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
+func (c *connection) givenUp(id jsonrpc.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unheard[id]
+}
+
 // over notes that a call needs no answer any more.
 func (c *connection) over(id jsonrpc.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, id)
+	delete(c.unheard, id)
 	c.order.answered(id)
 	c.idle.Broadcast()
 	select {

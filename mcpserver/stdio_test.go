@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -85,6 +86,7 @@ func TestDependentCalls(t *testing.T) {
 		call("open_nodes", `{"names":[`+e+`]}`, `"o"`)
 		call("create_relations", `{"relations":[{"from":`+e+`,"to":"hub","relationType":"r"}]}`, `"hub"`)
 		call("delete_entities", `{"entityNames":[`+e+`]}`, "deleted")
+		call("open_nodes", `{"names":["hub"]}`, `"relations": []`)
 		call("create_entities", `{"entities":[{"name":`+e+`,"entityType":"t","observations":["new"]}]}`, "new")
 		if i%8 == 0 {
 			call("read_graph", `{}`, "new")
@@ -112,30 +114,56 @@ func TestDependentCalls(t *testing.T) {
 	}
 }
 
+// orderTest asks an order by hand.
+type orderTest struct {
+	*testing.T
+	order
+}
+
+func (o *orderTest) call(id int64, params string) jsonrpc.ID {
+	o.Helper()
+	i, err := jsonrpc.MakeID(float64(id))
+	if err != nil {
+		o.Fatal(err)
+	}
+	if !o.add(&jsonrpc.Request{ID: i, Method: "tools/call", Params: json.RawMessage(params)}) {
+		o.Fatal(params)
+	}
+	return i
+}
+
+// runs says that these may run now, and no other.
+func (o *orderTest) runs(want ...jsonrpc.ID) {
+	o.Helper()
+	for _, id := range want {
+		if r := o.next(); r == nil || r.ID != id {
+			o.Fatalf("%v, and not %v", r, id)
+		}
+	}
+	if r := o.next(); r != nil {
+		o.Fatalf("%v", r)
+	}
+}
+
+// delete_entities takes relations along whose other ends it does not name: who asks for
+// one of these waits.
+func TestOpenBehindDelete(t *testing.T) {
+	o := &orderTest{T: t}
+	one := o.call(1, `{"name":"delete_entities","arguments":{"entityNames":["a"]}}`)
+	two := o.call(2, `{"name":"open_nodes","arguments":{"names":["hub"]}}`)
+	three := o.call(3, `{"name":"create_entities","arguments":{"entities":[{"name":"c"}]}}`)
+	four := o.call(4, `{"name":"delete_entities","arguments":{"entityNames":["b"]}}`)
+	o.runs(one, three)
+	o.answered(one)
+	o.runs(two)
+	o.answered(two)
+	o.runs(four)
+}
+
 // A call that is given up while it waits for its turn never runs; those behind it do.
 func TestCancelledInLine(t *testing.T) {
-	var o order
-	add := func(id int64, params string) jsonrpc.ID {
-		i, err := jsonrpc.MakeID(float64(id))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !o.add(&jsonrpc.Request{ID: i, Method: "tools/call", Params: json.RawMessage(params)}) {
-			t.Fatal(params)
-		}
-		return i
-	}
-	next := func(want ...jsonrpc.ID) {
-		t.Helper()
-		for _, id := range want {
-			if r := o.next(); r == nil || r.ID != id {
-				t.Fatalf("%v, and not %v", r, id)
-			}
-		}
-		if r := o.next(); r != nil {
-			t.Fatalf("%v", r)
-		}
-	}
+	o := &orderTest{T: t}
+	add, next := o.call, o.runs
 	one := add(1, `{"name":"create_entities","arguments":{"entities":[{"name":"a"}]}}`)
 	two := add(2, `{"name":"add_observations","arguments":{"observations":[{"entityName":"a"}]}}`)
 	three := add(3, `{"name":"create_relations","arguments":{"relations":[{"from":"b","to":"a"}]}}`)
@@ -152,6 +180,41 @@ func TestCancelledInLine(t *testing.T) {
 	next(five, six)
 	if o.waits() {
 		t.Error("nothing waits")
+	}
+}
+
+// A call that is given up while it runs gets no answer any more; the others do.
+func TestCancelledIsNotAnswered(t *testing.T) {
+	var out bytes.Buffer
+	in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_graph"}}
+{"jsonrpc":"2.0","id":"two","method":"ping"}
+{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+`)
+	c, err := Stdio(in, &out, nil).Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var calls []*jsonrpc.Request
+	for range 3 {
+		m, err := c.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := m.(*jsonrpc.Request); r.IsCall() {
+			calls = append(calls, r)
+		}
+	}
+	for _, r := range calls {
+		if err := c.Write(t.Context(), &jsonrpc.Response{ID: r.ID, Result: json.RawMessage(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := out.String(); len(calls) != 2 || got != `{"jsonrpc":"2.0","id":"two","result":{}}`+"\n" {
+		t.Errorf("%d calls: %s", len(calls), got)
+	}
+	if _, err := c.Read(t.Context()); !errors.Is(err, io.EOF) {
+		t.Error(err)
 	}
 }
 
@@ -177,8 +240,34 @@ not json
 			t.Errorf("call %v: %v", id, a)
 		}
 	}
-	if answers[1] != nil {
-		t.Error("a message beyond the limit was taken")
+	if e, _ := answers[1]["error"].(map[string]any); e == nil || !strings.Contains(fmt.Sprint(e["message"]), "a message of more than 67108864 bytes: nothing of it was done") {
+		t.Errorf("a message beyond the limit: %v", answers[1])
+	}
+}
+
+// Of a message that is too long the id of a call is known, wherever it stands, and nothing
+// else is taken for one.
+func TestIDOfALongMessage(t *testing.T) {
+	for text, want := range map[string]any{
+		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"id":2,"x":["id",{"id":3}]}}`:                        int64(1),
+		`{"method":"m","params":{"id":2,"a":"}\",\"id\":4,\\"},"jsonrpc":"2.0", "id" : "a\"\u0062" }`:        `a"b`,
+		`{"method":"tools/call","params":{"x":"` + strings.Repeat("y", 1000) + `"},"jsonrpc":"2.0","id":70}`: int64(70),
+		`{"id":1,"result":{"method":"m"}}`:                        nil,
+		`{"method":"m","params":{"id":1}}`:                        nil,
+		`{"method":"m","id":null}`:                                nil,
+		`{"method":"m","id":{"a":1}}`:                             nil,
+		`{"method":"m","id":"` + strings.Repeat("i", 1000) + `"}`: nil,
+		`{"` + strings.Repeat("i", 1000) + `":1,"method":"m","i`:  nil,
+		`[{"method":"m","id":1}]`:                                 nil,
+		`}}}],,::"id":1,"method":"m"}`:                            nil,
+		``:                                                        nil,
+	} {
+		var l long
+		l.read([]byte(text))
+		id, ok := l.call()
+		if ok != (want != nil) || ok && id.Raw() != want {
+			t.Errorf("%.100s: %v %v, want %v", text, id.Raw(), ok, want)
+		}
 	}
 }
 

@@ -1,8 +1,6 @@
 package mcpserver
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,20 +8,23 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/memstore"
 )
 
 // takenID is the memory that says that a file of the reference server was taken
 // over into this store; it has the lines that could not be read.
-const takenID = "import:server-memory"
+const takenID = memstore.TakeOverID
 
 // Taken is what became of a file of the reference server.
 type Taken struct {
@@ -31,6 +32,7 @@ type Taken struct {
 	Before    bool // it was taken over by an earlier start, or by another process
 	Entities  int
 	Relations int
+	There     int     // how many of both the store had already, as they stay
 	Aside     []Aside // lines that could not be taken
 	Changed   bool    // the file has changed since it was taken over: what came later is not here
 
@@ -46,40 +48,31 @@ type Aside struct {
 }
 
 // TakeOver brings the file of the reference server into a store, once: the file is
-// read, and not touched. A file that is not there is nothing to take over. What the
-// store has already under the same name stays as it is there. Several processes may
-// do it at once, and any of them may be killed; until the last memory is in, the
-// next start goes on.
+// read, and not touched. A file that is not there, or says nothing, is nothing to take
+// over: it is looked at again at the next start. What the store has already under the
+// same name stays as it is there. Several processes may do it at once, and any of them
+// may be killed; until the last memory is in, the next start goes on. Once it is in,
+// nothing that becomes of the file is an error.
 func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) (*Taken, error) {
 	t := &Taken{Path: path}
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
+	done, err := st.Get(ctx, takenID)
+	if err == nil {
+		t.Before, t.Changed = true, changed(&done, path)
 		return t, nil
 	}
-	if err != nil {
+	if !errors.Is(err, varve.ErrNotFound) {
 		return nil, fmt.Errorf("taking over %s: %w", path, err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%w: it is no file", varve.ErrInvalid)
-	}
+	lines, sum, at, err := t.settled(ctx, now)
 	if err != nil {
-		return nil, fmt.Errorf("taking over %s: %w", path, err)
+		return nil, err
 	}
-	if done, err := st.Get(ctx, takenID); err == nil {
-		t.Before, t.Changed = true, done.Metadata["source_bytes"] != float64(info.Size())
+	if len(lines)+len(t.Aside) == 0 {
 		return t, nil
-	} else if !errors.Is(err, varve.ErrNotFound) {
-		return nil, fmt.Errorf("taking over %s: %w", path, err)
-	}
-	lines, sum, err := t.read(f)
-	if err != nil {
-		return nil, fmt.Errorf("taking over %s: %w", path, err)
 	}
 	// Of several processes each may store a part; the times, and with them the order,
 	// are the file's.
-	if at := info.ModTime(); at.Before(now) {
+	if at.Before(now) {
 		now = at
 	}
 	if err := t.store(ctx, st, lines, sum, now); err != nil {
@@ -88,37 +81,87 @@ func TakeOver(ctx context.Context, st *varve.Store, path string, now time.Time) 
 	return t, nil
 }
 
-// taken is a line of the file, or what became of several.
-type taken struct {
-	graph.Line
-	number int // of the first
+// CanTakeOver says what keeps a file from being taken over, as a *SourceError, before
+// there is a store to take it into. A file that is not there keeps nobody: there is false.
+func CanTakeOver(path string) (there bool, err error) {
+	f, _, err := source(path)
+	if err != nil || f == nil {
+		return false, err
+	}
+	defer f.Close()
+	if _, err := f.Read(make([]byte, 1)); err != nil && !errors.Is(err, io.EOF) {
+		return true, &SourceError{path, err}
+	}
+	return true, nil
 }
 
-// read reads all lines, as the reference server does for each call. Entities of one
-// name become one, of the first one's type, with the observations of all.
-func (t *Taken) read(f io.Reader) (lines []taken, sum hash.Hash, err error) {
-	sum = sha256.New()
-	r := bufio.NewReaderSize(io.TeeReader(f, sum), 256<<10)
-	at := map[string]int{}
-	for n := 1; ; n++ {
-		text, err := r.ReadBytes('\n')
-		t.size += int64(len(text))
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, nil, err
-		}
-		if bare := bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))); len(bare) > 0 {
-			line, perr := graph.ParseLine(bare)
-			if perr == nil && !t.merge(&lines, at, taken{line, n}) {
-				perr = errors.New("another entity of this name, with another type or other members, comes before it; its observations were added to that one")
-			}
-			if perr != nil {
-				t.aside(n, bare, perr)
-			}
-		}
-		if err != nil {
-			return lines, sum, nil
+// SourceError is a file that cannot be taken over: varve.ErrInvalid where it is no file,
+// else an error of the system.
+type SourceError struct {
+	Path string
+	Err  error
+}
+
+func (e *SourceError) Error() string { return "taking over " + e.Path + ": " + e.Err.Error() }
+func (e *SourceError) Unwrap() error { return e.Err }
+
+// source opens the file; nil where there is none.
+func source(path string) (*os.File, fs.FileInfo, error) {
+	info, err := os.Stat(path) // before it is opened: a pipe would wait for who writes into it
+	var f *os.File
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, nil
+	case errors.Is(err, syscall.ENOTDIR):
+		err = fmt.Errorf("%w: it lies in no folder", varve.ErrInvalid)
+	case err == nil:
+		if err = regular(info); err == nil {
+			f, err = os.Open(path)
 		}
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil // gone meanwhile
+	}
+	if err != nil {
+		return nil, nil, &SourceError{path, err}
+	}
+	return f, info, nil
+}
+
+func regular(info fs.FileInfo) error {
+	what := "no regular file"
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		what = "a folder"
+	case mode&fs.ModeNamedPipe != 0:
+		what = "a pipe"
+	case mode&fs.ModeSocket != 0:
+		what = "a socket"
+	case mode&fs.ModeDevice != 0:
+		what = "a device"
+	}
+	return fmt.Errorf("%w: it is %s", varve.ErrInvalid, what)
+}
+
+// changed says whether the file is another one than was taken over. It is read only where
+// its time is not that of before. One that cannot be read has not been seen to be.
+func changed(done *varve.Memory, path string) bool {
+	f, info, err := source(path)
+	if err != nil || f == nil {
+		return false
+	}
+	defer f.Close()
+	if done.Metadata["source_bytes"] != float64(info.Size()) {
+		return true
+	}
+	if done.Timestamp.Equal(info.ModTime()) {
+		return false
+	}
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return err == nil && done.Metadata["source_sha256"] != hex.EncodeToString(sum.Sum(nil))
 }
 
 // asideText is how much is kept of one line.
@@ -135,7 +178,9 @@ func (t *Taken) aside(number int, line []byte, why error) {
 func (t *Taken) merge(lines *[]taken, at map[string]int, line taken) bool {
 	id := line.ID()
 	i, ok := at[id]
-	if !ok {
+	if ok {
+		(*lines)[i].bytes += line.bytes
+	} else {
 		at[id] = len(*lines)
 		*lines = append(*lines, line)
 		if line.Entity != nil {
@@ -182,13 +227,19 @@ func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum h
 	for next, most := 0, takeLines; next < len(lines); {
 		end, size := next, 0
 		for end < len(lines) && end-next < most && size < takeBytes {
-			size += lineSize(&lines[end].Line)
+			size += 2 * lines[end].bytes // an observation stands in its memory twice
 			end++
 		}
+		there := 0
 		err := unfinished(func(tx *varve.Tx) error {
+			there = 0
 			for i := next; i < end; i++ {
-				if _, err := create(tx, lines[i].Memory(now.Add(time.Duration(i)))); err != nil {
+				new, err := create(tx, lines[i].Memory(now.Add(time.Duration(i))))
+				if err != nil {
 					return err
+				}
+				if !new {
+					there++
 				}
 			}
 			return nil
@@ -197,6 +248,7 @@ func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum h
 		case err == nil && t.Before:
 			return nil
 		case err == nil:
+			t.There += there
 			next, most = end, takeLines
 		case !isLine(err):
 			return err
@@ -222,29 +274,18 @@ func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum h
 			_, err := tx.Put(t.memory(sum, now, room))
 			return err
 		})
-		if room == 0 || !errors.Is(err, varve.ErrTooLarge) {
+		if room == 0 || !errors.Is(err, varve.ErrTooLarge) && !errors.Is(err, varve.ErrBatchTooLarge) {
 			return err
 		}
 	}
 }
 
-// isLine says that an error is about what a line says.
+// isLine says that an error is about what a line says, or how much several do.
 func isLine(err error) bool {
-	return errors.Is(err, varve.ErrTooLarge) || errors.Is(err, varve.ErrInvalid)
+	return errors.Is(err, varve.ErrTooLarge) || errors.Is(err, varve.ErrInvalid) || errors.Is(err, varve.ErrBatchTooLarge)
 }
 
 func ptr[T any](v T) *T { return &v }
-
-func lineSize(l *graph.Line) int {
-	if l.Entity == nil {
-		return 3 * (len(l.Relation.From) + len(l.Relation.To) + len(l.Relation.Type))
-	}
-	n := 3 * len(l.Entity.Name)
-	for _, o := range l.Entity.Observations {
-		n += 2 * len(o)
-	}
-	return n
-}
 
 // asideRoom is how much of lines that were kept aside the memory holds that says so.
 const asideRoom = 1 << 20

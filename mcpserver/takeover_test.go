@@ -80,7 +80,7 @@ func TestTakeOver(t *testing.T) {
 	if b, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(b), text) {
 		t.Error("the file was changed", err)
 	}
-	if _, err := TakeOver(t.Context(), st, dir, time.Now()); !errors.Is(err, varve.ErrInvalid) {
+	if _, err := TakeOver(t.Context(), open(t, filepath.Join(dir, "other"), nil), dir, time.Now()); !errors.Is(err, varve.ErrInvalid) {
 		t.Error(err)
 	}
 }
@@ -120,6 +120,36 @@ func TestTakeOverTooLarge(t *testing.T) {
 	}
 	if taken := take(t, st, path); !taken.Before || taken.Changed {
 		t.Errorf("%+v", taken)
+	}
+}
+
+// What a commit cannot have at once is taken over in parts, also where most of it are
+// members that the reference server does not know.
+func TestTakeOverInParts(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "memory.jsonl")
+	var text strings.Builder
+	entity := func(name string, numbers int) {
+		fmt.Fprintf(&text, `{"type":"entity","name":"%s","entityType":"t","observations":[],"embedding":[1`, name)
+		for range numbers {
+			fmt.Fprint(&text, ",", rand.Float64())
+		}
+		text.WriteString("]}\n")
+	}
+	for i := range 50 {
+		entity(fmt.Sprint("e", i), 100)
+		if i == 20 {
+			entity("large", 10_000)
+		}
+	}
+	write(t, path, text.String())
+	st := open(t, filepath.Join(dir, "s"), &varve.Options{SegmentSize: 64 << 10})
+	taken := take(t, st, path)
+	if taken.Entities != 50 || len(taken.Aside) != 1 || taken.Aside[0].Line != 22 {
+		t.Errorf("%d entities, %d aside", taken.Entities, len(taken.Aside))
+	}
+	if n, err := st.Count(t.Context(), varve.WithPrefix("entity")); n != 50 || err != nil {
+		t.Error(n, err)
 	}
 }
 
@@ -187,5 +217,83 @@ func TestTakeOverTogether(t *testing.T) {
 	}
 	if count, err := other.Count(t.Context(), varve.WithPrefix("entity")); count != n || err != nil {
 		t.Error(count, err)
+	}
+}
+
+// What says nothing is not taken over for good; what was is never asked for again.
+func TestTakeOverLater(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "memory.jsonl")
+	st := open(t, filepath.Join(dir, "s"), nil)
+	const ada = `{"type":"entity","name":"Ada","entityType":"t","observations":[]}`
+	for _, text := range []string{"", "\n \n", "\xef\xbb\xbf"} {
+		write(t, path, text)
+		if taken := take(t, st, path); taken.Before {
+			t.Errorf("%q: %+v", text, taken)
+		}
+	}
+	write(t, path, ada+"\n"+`{"type":"entity","name":"Bob","entityType":"t","observations":[]}`)
+	if _, err := st.Put(t.Context(), varve.Memory{ID: "entity:Bob", Content: "mine"}); err != nil {
+		t.Fatal(err)
+	}
+	if taken := take(t, st, path); taken.Before || taken.Entities != 2 || taken.There != 1 {
+		t.Errorf("%+v", taken)
+	}
+	same := func(changed bool, what string) {
+		t.Helper()
+		if taken := take(t, st, path); !taken.Before || taken.Changed != changed {
+			t.Errorf("%s: %+v", what, taken)
+		}
+	}
+	same(false, "nothing has happened")
+	if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	same(false, "copied")
+	write(t, path, strings.ReplaceAll(ada, "Ada", "Eve")+"\n"+`{"type":"entity","name":"Bob","entityType":"t","observations":[]}`)
+	same(true, "as long, and another")
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	same(false, "a folder")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	same(false, "gone")
+	other := filepath.Join(dir, "other")
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{other, filepath.Join(dir, "none")} {
+		there, err := CanTakeOver(path)
+		var source *SourceError
+		if there || errors.As(err, &source) != (path == other) || source != nil && (source.Path != other || !errors.Is(err, varve.ErrInvalid)) {
+			t.Errorf("%s: %v, %v", path, there, err)
+		}
+	}
+}
+
+// The old server, which may run still, empties its file and writes it again.
+func TestTakeOverWhileWritten(t *testing.T) {
+	whole := `{"type":"entity","name":"a","entityType":"t","observations":[]}` + "\n" + `{"type":"entity","name":"b","entityType":"t","observations":[]}`
+	for _, half := range []int{0, 80} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "memory.jsonl")
+		st := open(t, filepath.Join(dir, "s"), nil)
+		write(t, path, whole[:half])
+		var writing sync.WaitGroup
+		timer := time.AfterFunc(2*settlePause, func() {
+			defer writing.Done()
+			write(t, path, whole)
+		})
+		writing.Add(1)
+		taken := take(t, st, path)
+		if timer.Stop() {
+			writing.Done()
+		}
+		writing.Wait()
+		if taken.Entities != 2 || len(taken.Aside) != 0 || taken.size != int64(len(whole)) {
+			t.Errorf("half written, %d bytes: %+v", half, taken)
+		}
 	}
 }

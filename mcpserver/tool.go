@@ -70,7 +70,7 @@ func (a args) text(name string) string {
 
 func (a args) number(name string, otherwise int) int {
 	if n, ok := a[name].(json.Number); ok {
-		if i, err := n.Int64(); err == nil {
+		if i, ok := whole(n); ok {
 			return int(i)
 		}
 	}

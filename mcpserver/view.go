@@ -21,16 +21,26 @@ type view struct {
 	bad   func(error)
 	clock func() time.Time
 
+	turn chan struct{} // to refresh it; who waits for it may give up
+
 	mu     sync.RWMutex
 	loaded bool
-	from   uint64 // where the store's changes go on
-	bytes  int64  // about what it takes
+	from   uint64    // where the store's changes go on
+	stood  time.Time // when from was last put behind what others than the graph write
+	bytes  int64     // about what it takes
 	byID   map[string]*entity
 	edges  map[string]*relation            // by id
 	ends   map[string]map[string]*relation // by the name at either end, then by id
 	order  []*entity
 	lines  []*relation
 	large  int64 // of memories when the graph was found to be too large; 0: it was not
+
+	lost   map[string]bool // what could not be read, by id; "": some of which no id is known
+	looked time.Time       // when it was last tried
+}
+
+func newView(st *varve.Store, limit int64, bad func(error), clock func() time.Time) view {
+	return view{st: st, limit: limit, bad: bad, clock: clock, turn: make(chan struct{}, 1)}
 }
 
 // with calls f with the graph as of now or later.
@@ -55,24 +65,72 @@ func (v *view) with(ctx context.Context, f func(nodes) error) error {
 
 // refresh takes up what was committed since; false where the graph is too large.
 func (v *view) refresh(ctx context.Context) (small bool, err error) {
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for range 3 {
+		again := v.due()
+		if again && v.lost[""] {
+			v.drop()
+		}
 		if !v.loaded {
 			if small, err := v.load(ctx); err != nil || !small {
 				return small, err
 			}
 		}
 		err = v.catchUp(ctx)
-		if err == nil {
-			return v.loaded, nil
+		if err == nil && again {
+			err = v.lookAgain(ctx)
+		}
+		if !errors.Is(err, varve.ErrTruncated) {
+			return err == nil && v.loaded, err // what was taken up stays so
 		}
 		v.drop()
-		if !errors.Is(err, varve.ErrTruncated) {
-			return false, err
-		}
 	}
 	return false, nil // the log is released faster than the graph is read
+}
+
+// between is the least time between two looks that are not for each question.
+const between = 5 * time.Second
+
+// due says that what could not be read is to be tried again: a file that is put back,
+// or may be read again, is no change in the log.
+func (v *view) due() bool {
+	passed := v.clock().Sub(v.looked)
+	return len(v.lost) > 0 && (passed >= between || passed < 0)
+}
+
+func (v *view) lookAgain(ctx context.Context) error {
+	v.looked = v.clock()
+	for id := range v.lost {
+		m, err := v.st.Get(ctx, id)
+		switch {
+		case err == nil:
+			v.remove(id)
+			v.put(entityOf(&m), relationOf(&m))
+		case errors.Is(err, varve.ErrNotFound):
+		case isOne(err):
+			continue
+		default:
+			return err
+		}
+		delete(v.lost, id)
+	}
+	return nil
+}
+
+// lose notes what could not be read.
+func (v *view) lose(id string, err error) {
+	v.bad(err)
+	if v.lost == nil {
+		v.lost, v.looked = map[string]bool{}, v.clock()
+	}
+	v.lost[id] = true
 }
 
 // load reads all of the graph.
@@ -89,12 +147,11 @@ func (v *view) load(ctx context.Context) (small bool, err error) {
 	all := scan{v.st, v.bad}
 	ctx, full := context.WithCancelCause(ctx)
 	defer full(nil)
-	add := func(m *varve.Memory) {
-		if v.put(m); v.bytes > v.limit {
+	err = all.every(ctx, func(e *entity, r *relation) {
+		if v.put(e, r); v.bytes > v.limit {
 			full(errLarge)
 		}
-	}
-	err = errors.Join(all.each(ctx, graph.EntityPrefix, add), all.each(ctx, graph.RelationPrefix, add))
+	}, v.lose)
 	switch {
 	case errors.Is(context.Cause(ctx), errLarge):
 		v.drop()
@@ -114,10 +171,14 @@ var errLarge = errors.New("the graph is larger than what may be kept of it")
 
 func (v *view) drop() {
 	v.loaded, v.from, v.bytes = false, 0, 0
-	v.byID, v.edges, v.ends, v.order, v.lines = nil, nil, nil, nil, nil
+	v.byID, v.edges, v.ends, v.order, v.lines, v.lost = nil, nil, nil, nil, nil, nil
 }
 
 func (v *view) catchUp(ctx context.Context) error {
+	to, now := v.from, v.clock()
+	if passed := now.Sub(v.stood); passed >= between || passed < 0 { // not each time, for Stats looks at much
+		v.stood, to = now, v.st.Stats().Durable
+	}
 	for c, err := range v.st.Changes(ctx, v.from) {
 		if err != nil && c.Next == 0 {
 			return err
@@ -126,17 +187,19 @@ func (v *view) catchUp(ctx context.Context) error {
 		if c.Kind != "memory" || !graph.IsID(c.ID) {
 			continue
 		}
-		if err != nil {
-			v.bad(err)
-		}
 		v.remove(c.ID)
-		if err == nil && !c.Deleted {
-			v.put(&c.Memory)
+		delete(v.lost, c.ID)
+		switch {
+		case err != nil:
+			v.lose(c.ID, err)
+		case !c.Deleted:
+			v.put(entityOf(&c.Memory), relationOf(&c.Memory))
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	v.from = max(v.from, to) // working memory, say, is not looked through once more
 	if v.bytes > v.limit {
 		v.drop()
 		v.large = max(1, v.st.Stats().Memories)
@@ -159,8 +222,8 @@ func (r *relation) size() int64 {
 	return int64(2*overhead + len(r.id) + len(r.From) + len(r.To) + len(r.Type))
 }
 
-func (v *view) put(m *varve.Memory) {
-	if e := entityOf(m); e != nil {
+func (v *view) put(e *entity, r *relation) {
+	if e != nil {
 		v.byID[e.id] = e
 		i := len(v.order)
 		if v.loaded { // else it is sorted when all are there
@@ -168,7 +231,7 @@ func (v *view) put(m *varve.Memory) {
 		}
 		v.order = slices.Insert(v.order, i, e)
 		v.bytes += e.size()
-	} else if r := relationOf(m); r != nil {
+	} else if r != nil {
 		v.edges[r.id] = r
 		i := len(v.lines)
 		if v.loaded {

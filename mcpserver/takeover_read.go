@@ -1,0 +1,96 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+	"os"
+	"time"
+
+	"github.com/varve-db/varve/internal/graph"
+)
+
+// The old server may run still. It empties its file and writes all of it, for each call:
+// what was read in between is read again, for at most settleTries × settlePause.
+const (
+	settleTries = 20
+	settlePause = 50 * time.Millisecond
+	// settleRecent is since when a file has been written that may be half there.
+	settleRecent = 5 * time.Second
+)
+
+// settled reads the file when nobody is writing it, and says from when it is; nothing
+// where there is none.
+func (t *Taken) settled(ctx context.Context, now time.Time) (lines []taken, sum hash.Hash, at time.Time, err error) {
+	for try := 1; ; try++ {
+		f, info, err := source(t.Path)
+		if err != nil || f == nil {
+			*t = Taken{Path: t.Path}
+			return nil, nil, at, err
+		}
+		at = info.ModTime()
+		again := &Taken{Path: t.Path}
+		var torn bool
+		lines, sum, torn, err = again.read(f)
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return nil, nil, at, &SourceError{t.Path, err}
+		}
+		*t = *again
+		after, err := os.Stat(t.Path)
+		moved := err != nil || after.Size() != t.size || !after.ModTime().Equal(at)
+		recent := now.Sub(at).Abs() < settleRecent
+		if !moved && (!recent || t.size > 0 && !torn) || try == settleTries {
+			return lines, sum, at, nil
+		}
+		pause := time.NewTimer(settlePause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, nil, at, ctx.Err()
+		}
+	}
+}
+
+// taken is a line of the file, or what became of several.
+type taken struct {
+	graph.Line
+	number int // of the first
+	bytes  int // of all
+}
+
+// read reads all lines, as the reference server does for each call. Entities of one
+// name become one, of the first one's type, with the observations of all. torn says that
+// the last line has no end and cannot be read.
+func (t *Taken) read(f io.Reader) (lines []taken, sum hash.Hash, torn bool, err error) {
+	sum = sha256.New()
+	r := bufio.NewReaderSize(io.TeeReader(f, sum), 256<<10)
+	at := map[string]int{}
+	for n := 1; ; n++ {
+		text, err := r.ReadBytes('\n')
+		t.size += int64(len(text))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, nil, false, err
+		}
+		if bare := bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))); len(bare) > 0 {
+			line, perr := graph.ParseLine(bare)
+			torn = perr != nil && err != nil
+			if perr == nil && !t.merge(&lines, at, taken{line, n, len(bare)}) {
+				perr = errors.New("another entity of this name, with another type or other members, comes before it; its observations were added to that one")
+			}
+			if perr != nil {
+				t.aside(n, bare, perr)
+			}
+		}
+		if err != nil {
+			return lines, sum, torn, nil
+		}
+	}
+}
