@@ -12,7 +12,7 @@ import (
 
 // assemblyCommand is the group of all that works on assemblies.
 func (a *app) assemblyCommand() *cobra.Command {
-	c := &cobra.Command{
+	return a.group(&cobra.Command{
 		Use:     "assembly",
 		Aliases: []string{"assemblies"},
 		Short:   "Work on assemblies: groups of memories",
@@ -21,25 +21,14 @@ members. A memory may be in several; deleting it takes it out of all of them.`,
 		Example: `  memctl assembly put --id rome --name "the trip to Rome" m1 m2
   memctl assembly add rome m3
   memctl assembly list --containing m1`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return usagef(cmd.CommandPath(), "there is no command %q", "assembly "+args[0])
-		},
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return usagef(cmd.CommandPath(), "say what to do: list, show, put, add, remove, merge, activate or rm")
-		}),
-	}
-	c.AddCommand(a.assemblyListCommand(), a.assemblyShowCommand(), a.assemblyPutCommand(), a.assemblyAddCommand(), a.assemblyRemoveCommand(),
+	}, a.assemblyListCommand(), a.assemblyShowCommand(), a.assemblyPutCommand(), a.assemblyAddCommand(), a.assemblyRemoveCommand(),
 		a.assemblyMergeCommand(), a.assemblyActivateCommand(), a.assemblyRmCommand())
-	return c
 }
 
 // storedAssembly is an assembly that was written.
 type storedAssembly struct {
 	ID      string `json:"id"`
-	Version uint64 `json:"version"`
+	Version uint64 `json:"version,omitempty"`
 	Members int    `json:"member_count"`
 }
 
@@ -59,7 +48,7 @@ func aboutAssembly(id string, err error) error {
 	case errors.As(err, &missing):
 		return &fixed{err, "put the memories first, or name them all the same: --allow-missing"}
 	case errors.Is(err, varve.ErrNotFound):
-		return &fixed{fmt.Errorf("assembly %s: %w", printableID(id), err), "memctl assembly list shows what there is"}
+		return &fixed{err, "memctl assembly list shows what there is"}
 	case errors.Is(err, varve.ErrConflict):
 		return &fixed{err, "read it again (memctl assembly show ID) and repeat"}
 	}

@@ -75,9 +75,7 @@ tags and topics are united, counts are summed, and merged_from says what went in
 // changeAssembly changes one and tells of it.
 func (a *app) changeAssembly(ctx context.Context, id string, f func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error)) error {
 	return a.with(ctx, write, func(st *varve.Store) error {
-		if a.document != nil {
-			a.document.begin("assemblies")
-		}
+		a.document.begin("assemblies")
 		as, err := f(ctx, st.Assemblies())
 		if err != nil {
 			return aboutAssembly(id, err)
@@ -98,9 +96,7 @@ count it. An activation fades by half in a day, or in what activation_half_life 
 		Args:    atLeastOne("the id of an assembly"),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), write, func(st *varve.Store) error {
-				if a.document != nil {
-					a.document.begin("assemblies")
-				}
+				a.document.begin("assemblies")
 				return a.eachAssembly(cmd.Context(), args, func(id string) error {
 					as, err := st.Assemblies().Activate(cmd.Context(), id, boost)
 					if err == nil {

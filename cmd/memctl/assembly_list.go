@@ -77,9 +77,7 @@ type listedAssembly struct {
 }
 
 func (a *app) listAssemblies(ctx context.Context, st *varve.Store, all iter.Seq2[varve.Assembly, error], pass func(*varve.Assembly) bool, limit int) error {
-	if a.document != nil {
-		a.document.begin("assemblies")
-	}
+	a.document.begin("assemblies")
 	n, last, more := 0, "", false
 	for as, err := range all {
 		if ctx.Err() != nil {

@@ -146,12 +146,10 @@ func (a *app) putAssemblies(ctx context.Context, st *varve.Store, all []varve.As
 			return aboutAssembly("", err)
 		}
 	}
-	if a.document != nil {
-		a.document.begin("assemblies")
-	}
+	a.document.begin("assemblies")
 	for _, as := range all {
 		if a.document != nil {
-			a.document.item(stored{as.ID, as.Version})
+			a.document.item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
 		} else {
 			fmt.Fprintln(a.out, printableID(as.ID))
 		}

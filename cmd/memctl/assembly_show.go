@@ -26,9 +26,7 @@ members, one a line. One that is missing does not keep the others from being pri
 			}
 			ctx := cmd.Context()
 			return a.with(ctx, read, func(st *varve.Store) error {
-				if a.document != nil {
-					a.document.begin("assemblies")
-				}
+				a.document.begin("assemblies")
 				return a.eachAssembly(ctx, args, func(id string) error {
 					if a.document == nil && !ids {
 						doc, err := st.Assemblies().GetRaw(ctx, id)

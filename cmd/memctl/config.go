@@ -42,11 +42,11 @@ func settings() []setting {
 		{"max_assembly_members", "memories in one assembly", func(c *varve.Config) any { return c.Resolved().MaxAssemblyMembers }},
 		{"activation_half_life", "seconds in which an assembly's activation fades to half", func(c *varve.Config) any { return c.Resolved().ActivationHalfLife }},
 		{"max_memories", "in the store; 0 is any number", func(c *varve.Config) any { return c.MaxMemories }},
-		{"max_bytes", "of all memories' JSON; 0 is any", func(c *varve.Config) any { return c.MaxBytes }},
+		{"max_bytes", "of all memories' JSON files, embeddings included; 0 is any", func(c *varve.Config) any { return c.MaxBytes }},
 		{"max_session_memories", "in each session; 0 is any number", func(c *varve.Config) any { return c.MaxSessionMemories }},
-		{"max_session_bytes", "of the JSON of each session; 0 is any", func(c *varve.Config) any { return c.MaxSessionBytes }},
+		{"max_session_bytes", "of the JSON files of each session; 0 is any", func(c *varve.Config) any { return c.MaxSessionBytes }},
 		{"at_limit", "what makes room for more: refuse (nothing does), evict_oldest, evict_lowest (score)", func(c *varve.Config) any { return cmp.Or(c.AtLimit, varve.AtLimitRefuse) }},
-		{"max_age", "seconds after its last write until a memory is deleted; 0 is never", func(c *varve.Config) any { return c.MaxAge }},
+		{"max_age", "seconds after its last write until a memory is deleted, an hour or two later; reads have it until then; 0 is never", func(c *varve.Config) any { return c.MaxAge }},
 	}
 }
 
@@ -65,6 +65,17 @@ func settingOf(command, name string) (setting, error) {
 		return setting{}, usagef(command, "there is no setting %q; there are %s", name, strings.Join(settingNames(), ", "))
 	}
 	return all[i], nil
+}
+
+// choices are the values that a setting may have, nil where it is a number.
+func choices(name string) []string {
+	switch name {
+	case "at_limit":
+		return []string{varve.AtLimitRefuse, varve.AtLimitEvictOldest, varve.AtLimitEvictLowest}
+	case "auto_repair", "adopt_deletions":
+		return []string{"true", "false"}
+	}
+	return nil
 }
 
 // configArguments tells who leaves out get or set what he wants.
@@ -86,7 +97,7 @@ func (a *app) configCommand() *cobra.Command {
 	}
 	names := func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return choices(args[0]), cobra.ShellCompDirectiveNoFileComp
 		}
 		return settingNames(), cobra.ShellCompDirectiveNoFileComp
 	}
@@ -142,11 +153,13 @@ func (a *app) setConfig(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return a.with(cmd.Context(), write, func(st *varve.Store) error {
-		c := st.Config()
-		if err := assign(&c, s.name, args[1]); err != nil {
+		var c varve.Config
+		err := st.UpdateConfig(cmd.Context(), func(now *varve.Config) error {
+			err := assign(now, s.name, args[1])
+			c = *now
 			return err
-		}
-		if err := st.SetConfig(c); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 		if a.document != nil {
@@ -161,7 +174,7 @@ func (a *app) setConfig(cmd *cobra.Command, args []string) error {
 // assign sets one member from what the user wrote.
 func assign(c *varve.Config, name, value string) error {
 	if name == "at_limit" {
-		c.AtLimit = value // SetConfig says what it may be
+		c.AtLimit = value // UpdateConfig says what it may be
 		return nil
 	}
 	member, err := json.Marshal(map[string]json.RawMessage{name: json.RawMessage(value)})
@@ -170,8 +183,8 @@ func assign(c *varve.Config, name, value string) error {
 	}
 	if err != nil || strings.TrimSpace(value) == "null" {
 		want := "a whole number"
-		if name == "auto_repair" || name == "adopt_deletions" {
-			want = "true or false"
+		if values := choices(name); values != nil {
+			want = strings.Join(values, " or ")
 		}
 		return &varve.FieldError{Field: name, Value: fmt.Sprintf("%q", value), Err: errors.New("it must be " + want)}
 	}

@@ -88,6 +88,14 @@ func (a *app) demo(ctx context.Context, dir string) error {
 				a.say("   %s: %s", f.Path, f.Kind)
 			}
 		}
+		if d := a.document; d != nil {
+			d.member("store", dir)
+			d.member("acknowledged", len(acknowledged))
+			d.member("missing", lost)
+			d.member("memories", sum.Memories)
+			d.member("files", sum.Files)
+			d.member("findings", findings)
+		}
 		a.say("   acknowledged and missing: %d", lost)
 		a.say("   verify: %d memories in %d files, %d findings", sum.Memories, sum.Files, findings)
 		if lost > 0 || findings > 0 {

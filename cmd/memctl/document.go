@@ -63,7 +63,11 @@ func (d *document) all(v any) {
 }
 
 // begin starts a member that is a list; item adds to it. The next member ends it.
+// Without --json there is no document, and nothing happens.
 func (d *document) begin(name string) {
+	if d == nil {
+		return
+	}
 	d.name(name)
 	d.print([]byte("["))
 	d.list, d.items = true, 0

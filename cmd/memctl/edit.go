@@ -75,8 +75,9 @@ func (a *app) edit(ctx context.Context, id string) error {
 	if err := os.RemoveAll(temp); err != nil {
 		a.note("the edited text could not be removed: %v", err)
 	}
-	if a.document == nil && m == nil {
+	if m == nil {
 		a.say("%s was not changed", printableID(id))
+		a.document.begin("memories") // none was stored
 	}
 	return nil
 }

@@ -28,18 +28,18 @@ func (a *app) exportCommand() *cobra.Command {
 		Short: "Write memories and assemblies as lines of JSON",
 		Long: `Write the documents of memories, one a line (JSONL), to stdout or into a file, which
 appears when it is whole; behind them those of the assemblies, unless a filter chooses
-among the memories. memctl import reads it.
+among the memories. memctl import reads it. Working memory is not in it: see memctl working export.
 
 With --to server-memory only the entities and relations of the knowledge graph that
 memctl mcp serves, as the MCP reference memory server keeps them.`,
 		Example: "  memctl export --file all.jsonl\n  memctl export --session s1 | jq .content\n  memctl export --to server-memory --file memory.jsonl",
 		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			if a.document != nil && (file == "" || file == "-") {
-				return usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or leave --json out")
-			}
 			if to != "" && to != string(importer.JSONL) && to != string(importer.ServerMemory) {
 				return usagef(cmd.CommandPath(), "--to %q: it must be jsonl or server-memory", to)
+			}
+			if a.document != nil && (file == "" || file == "-") {
+				return usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or leave --json out")
 			}
 			filters, err := f.filters(cmd, a.clock())
 			if err != nil {
@@ -79,8 +79,9 @@ memctl mcp serves, as the MCP reference memory server keeps them.`,
 			})
 		}),
 	}
-	f.add(c)
+	f.add(a, c)
 	c.Flags().StringVar(&to, "to", "", "the `format`: jsonl or server-memory")
+	_ = c.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{string(importer.JSONL), string(importer.ServerMemory)}, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().StringVarP(&file, "file", "f", "", "write into this `file`; - is stdout")
 	return c
 }

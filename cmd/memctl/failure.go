@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/vfs"
@@ -75,8 +76,11 @@ var classes = []struct {
 	{is(varve.ErrLimit), codeRefused, "limit", "limits are in config.json: memctl config"},
 	{vfs.IsStarved, codeRefused, "limit", "this process may not have enough files or memory: ulimit -n shows and raises it; then run it again"},
 	{is(varve.ErrSession), codeRefused, "refused", ""},
+	{as[*keptError], codeRefused, "refused", ""},
 	{is(varve.ErrInvalid), codeRefused, "invalid", "correct the input; nothing was written"},
+	{is(varve.ErrModel), codeRefused, "another model", "ask the store's model (VARVE_EMBED_MODEL), look for the words (memctl search --by words), or change the store's model: memctl reindex"},
 	{is(fs.ErrNotExist), codeRefused, "no such file", "check the name"},
+	{is(syscall.EISDIR), codeRefused, "not a file", "name a file; a folder is what memctl import takes"},
 	{as[*embed.Error], codeInternal, "embedding service", "look at VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --by words does without"},
 	{is(context.Canceled), codeInterrupted, "interrupted", "run it again"},
 }
@@ -140,6 +144,7 @@ func pathOf(err error) string {
 		moved   *varve.MovedError
 		refused *varve.PermissionError
 		full    *varve.DiskFullError
+		newer   *varve.NewerError
 		path    *fs.PathError
 		link    *os.LinkError
 	)
@@ -154,6 +159,8 @@ func pathOf(err error) string {
 		return refused.Path
 	case errors.As(err, &full):
 		return full.Path
+	case errors.As(err, &newer):
+		return newer.Path
 	case errors.As(err, &path):
 		return path.Path
 	case errors.As(err, &link):

@@ -17,7 +17,7 @@ type filterFlags struct {
 	since, until                          string
 }
 
-func (f *filterFlags) add(c *cobra.Command) {
+func (f *filterFlags) add(a *app, c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.session, "session", "", "those of a `session`")
 	fl.StringVar(&f.category, "category", "", "those of a `category`")
@@ -25,6 +25,7 @@ func (f *filterFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.prefix, "prefix", "", "those whose id begins with this `text`")
 	fl.StringVar(&f.since, "since", "", "those written at this `time` or later: 2026-01-31, 2026-01-31T15:04:05Z, or 90m, 24h, 7d ago")
 	fl.StringVar(&f.until, "until", "", "those written before this `time`")
+	_ = c.RegisterFlagCompletionFunc("session", a.completeSessions) // it exists
 }
 
 // filters are the flags as the store wants them.
@@ -57,15 +58,23 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 	return all, nil
 }
 
-// parseTime reads a time, a day (local, from its midnight), or how long ago.
-func parseTime(s string, now time.Time) (time.Time, error) {
+// parseMoment reads a time, or a day (local, from its midnight).
+func parseMoment(s string) (time.Time, bool) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-		return t, nil
+		return t, true
 	}
 	for _, layout := range []string{time.DateOnly, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04"} {
 		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
-			return t, nil
+			return t, true
 		}
+	}
+	return time.Time{}, false
+}
+
+// parseTime reads the same, or how long ago.
+func parseTime(s string, now time.Time) (time.Time, error) {
+	if t, ok := parseMoment(s); ok {
+		return t, nil
 	}
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 100_000 {

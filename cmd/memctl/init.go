@@ -20,6 +20,9 @@ func (a *app) initCommand() *cobra.Command {
 		Example: "  memctl init\n  memctl init ~/agent/memory",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+			if err := (&varve.Options{SegmentSize: segment}).Validate(); err != nil {
+				return usagef(cmd.CommandPath(), "--segment-size: %w", err)
+			}
 			dir := cmp.Or(a.named(), storeFolder)
 			if len(args) == 1 {
 				if a.store != "" && filepath.Clean(a.store) != filepath.Clean(args[0]) {

@@ -65,9 +65,7 @@ func (a *app) putInput(ctx context.Context, st *varve.Store, name string, conds 
 		return err
 	}
 	n, err := putTogether(ctx, st, all, conds)
-	if a.document != nil {
-		a.document.begin("memories")
-	}
+	a.document.begin("memories")
 	for _, m := range all[:n] {
 		if a.document != nil {
 			a.document.item(stored{ID: m.ID})

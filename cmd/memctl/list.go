@@ -21,7 +21,8 @@ func (a *app) listCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List memories",
 		Long: `List memories by id. On a terminal as a table; elsewhere one a line, with tabs between
-id, time of writing, session and text. When there are more, the command that goes on
+id, time of writing, session and text, and of what expires the time of that behind it
+("expires 2026-01-31T15:04:05Z"). When there are more, the command that goes on
 is named, and "next" in the JSON document is what --after wants.`,
 		Example: "  memctl list --session s1 --since 24h\n  memctl list --prefix note- --limit 0 --json\n  memctl list --after note-050",
 		Args:    noArguments,
@@ -36,7 +37,7 @@ is named, and "next" in the JSON document is what --after wants.`,
 			return a.with(cmd.Context(), read, func(st *varve.Store) error { return a.list(cmd.Context(), st, filters, limit) })
 		}),
 	}
-	f.add(c)
+	f.add(a, c)
 	c.Flags().StringVar(&f.after, "after", "", "those behind this `id`")
 	c.Flags().IntVarP(&limit, "limit", "n", 50, "how many; 0 is all")
 	return c
@@ -65,9 +66,7 @@ func listedOf(m *varve.Memory) listed {
 }
 
 func (a *app) list(ctx context.Context, st *varve.Store, filters []varve.Filter, limit int) error {
-	if a.document != nil {
-		a.document.begin("memories")
-	}
+	a.document.begin("memories")
 	width := a.columns("WRITTEN", timeWidth)
 	n, last, more := 0, "", false
 	for m, err := range st.Memories(ctx, filters...) {
@@ -133,8 +132,14 @@ func (a *app) columns(name string, wide int) int {
 func (a *app) row(m *varve.Memory, width int) {
 	id, session, text := printableID(m.ID), printable(m.Session()), printable(m.Content)
 	if width == 0 {
+		if !m.ExpiresAt.IsZero() {
+			text += "\texpires " + m.ExpiresAt.UTC().Format(time.RFC3339)
+		}
 		fmt.Fprintf(a.out, "%s\t%s\t%s\t%s\n", id, m.UpdatedAt.Format(time.RFC3339), session, text)
 		return
+	}
+	if !m.ExpiresAt.IsZero() {
+		text = m.ExpiresAt.Local().Format("[until 2006-01-02 15:04] ") + text
 	}
 	// An id is not cut: it is what is copied from here.
 	fmt.Fprintf(a.out, "%s  %s  %s  %s\n", pad(id, idWidth), pad(m.UpdatedAt.Local().Format("2006-01-02 15:04"), timeWidth),

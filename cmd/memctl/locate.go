@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/varve-db/varve"
@@ -36,7 +37,13 @@ func (a *app) locate() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding the current folder: %w", err)
 	}
-	return nearest(dir)
+	found, err := nearest(dir)
+	if err != nil {
+		if served, derr := dataFolder(a.get, runtime.GOOS); derr == nil && isStore(served) {
+			err = &fixed{err, "make one with: memctl init DIR; or name one with --store DIR; that of memctl mcp is " + shellQuote(served)}
+		}
+	}
+	return found, err
 }
 
 // nearest looks for a store from dir upwards.

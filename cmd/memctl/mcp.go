@@ -16,8 +16,6 @@ import (
 	"github.com/varve-db/varve/mcpserver"
 )
 
-const memoryFileVariable = "MEMORY_FILE_PATH" // of the reference server
-
 func (a *app) mcpCommand() *cobra.Command {
 	groups := mcpserver.DefaultGroups()
 	c := &cobra.Command{
@@ -29,8 +27,9 @@ results; any number of agents may use one store at once.
 
 The store is the one that --store or MEMCTL_STORE names; else, where MEMORY_FILE_PATH names
 the file of the server it replaces, the folder beside it: memory.jsonl.varve beside
-memory.jsonl, into which the file, if it is there, is taken over at the first start and then
-left alone; else varve/memory in the user's data folder. It is made where there is none.
+memory.jsonl, into which the file is taken over at the first start that finds something in
+it, and then left alone; else varve/memory in the user's data folder. It is made where there
+is none, and one that may not be written is served for reading.
 
 Where VARVE_EMBED_URL names a service that makes embeddings, recall looks for meaning.
 What goes wrong is told on stderr; stdout carries only the protocol.`,
@@ -38,6 +37,7 @@ What goes wrong is told on stderr; stdout carries only the protocol.`,
 		Args:    noArguments,
 	}
 	c.Flags().StringSliceVar(&groups, "tools", groups, "`groups` of tools to offer: "+strings.Join(mcpserver.Groups(), ", "))
+	_ = c.RegisterFlagCompletionFunc("tools", cobra.FixedCompletions(mcpserver.Groups(), cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = a.do(func(cmd *cobra.Command, _ []string) error {
 		if a.document != nil {
 			return usagef(cmd.CommandPath(), "stdout carries the protocol: leave --json out")
@@ -45,11 +45,14 @@ What goes wrong is told on stderr; stdout carries only the protocol.`,
 		if len(groups) == 0 {
 			return usagef(cmd.CommandPath(), "--tools is empty: there are %s", strings.Join(mcpserver.Groups(), ", "))
 		}
+		for i := range groups {
+			groups[i] = strings.TrimSpace(groups[i])
+		}
 		o := mcpserver.Options{Groups: groups, Logger: a.logger(), Version: thisBuild().Version, Clock: a.clock}
 		if err := o.Validate(); err != nil {
 			return usagef(cmd.CommandPath(), "--tools: %w", err)
 		}
-		dir, file, err := a.mcpStore()
+		dir, file, err := a.mcpStore(cmd.CommandPath())
 		if err != nil {
 			return err
 		}
@@ -59,18 +62,36 @@ What goes wrong is told on stderr; stdout carries only the protocol.`,
 }
 
 // mcpStore is the store's folder, and the file to take over, if there may be one.
-func (a *app) mcpStore() (dir, file string, err error) {
+func (a *app) mcpStore(command string) (dir string, file *memoryFile, err error) {
+	file = &memoryFile{}
 	if dir := a.named(); dir != "" {
-		return dir, "", nil
+		_, err = whole(command, a.namedBy(), dir)
+		return dir, file, err
 	}
-	if file := a.get(memoryFileVariable); file != "" {
-		if file, err = filepath.Abs(file); err != nil {
-			return "", "", fmt.Errorf("finding %s: %w", memoryFileVariable, err)
+	if path := a.get(memoryFileVariable); path != "" {
+		if file.path, err = whole(command, memoryFileVariable, path); err != nil {
+			return "", nil, err
 		}
-		return file + ".varve", file, nil
+		if !filepath.IsAbs(path) { // which the old server looks for beside its own program
+			a.note("%s is no absolute path: it is taken for %s, as seen from the folder in which the server was started", memoryFileVariable, file.path)
+		}
+		return file.path + ".varve", file, nil
 	}
 	dir, err = dataFolder(a.get, runtime.GOOS)
-	return dir, "", err
+	return dir, file, err
+}
+
+// whole is a path from the root. What starts a server seldom is a shell, which would have
+// made a home folder of ~.
+func whole(command, of, path string) (string, error) {
+	if path == "~" || strings.HasPrefix(path, "~/") || strings.HasPrefix(path, `~\`) {
+		return "", usagef(command, "%s is %s, in which no shell has replaced the ~: give the whole path", of, path)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("finding %s of %s: %w", path, of, err)
+	}
+	return abs, nil
 }
 
 // dataFolder is where a user's programs keep their data, and ours in it.
@@ -97,7 +118,8 @@ func dataFolder(get func(string) string, system string) (string, error) {
 	return filepath.Join(append(base, own)...), nil
 }
 
-func (a *app) serve(ctx context.Context, dir, file string, o mcpserver.Options) error {
+func (a *app) serve(ctx context.Context, dir string, file *memoryFile, o mcpserver.Options) error {
+	defer leaveBrokenPipes()() // a client that is gone is no reason to leave the store as a kill does
 	e, err := a.embedder()
 	if err != nil {
 		return err
@@ -107,43 +129,26 @@ func (a *app) serve(ctx context.Context, dir, file string, o mcpserver.Options) 
 		v.Logger = o.Logger
 		if e != nil {
 			v.Embed, v.EmbedModel = e.Embed, e.Model()
-			o.Embed = e.Embed
+			o.Embed, o.EmbedModel = e.Embed, e.Model()
 		}
 	}
-	return a.withIn(ctx, dir, create, more, func(st *varve.Store) error {
-		if file != "" {
-			if err := a.takeOver(ctx, st, file); err != nil {
-				return err
-			}
+	if err := file.look(dir); err != nil {
+		return err
+	}
+	return a.withIn(ctx, dir, serve, more, func(st *varve.Store) error {
+		if err := a.takeOver(ctx, st, file); err != nil {
+			return err
+		}
+		if abs, err := filepath.Abs(dir); err == nil {
+			dir = abs // of a client nobody knows from where it starts a server
 		}
 		a.note("serving the store %s", dir)
+		if _, ok := terminal(a.in); ok {
+			a.note("it waits for a client on stdin: let your agent start it, or end it with Ctrl-C")
+		}
 		return a.serveOn(ctx, st, o)
 	})
 }
-
-func (a *app) takeOver(ctx context.Context, st *varve.Store, file string) error {
-	t, err := mcpserver.TakeOver(ctx, st, file, a.clock())
-	if err != nil {
-		return err
-	}
-	switch {
-	case t.Before && t.Changed:
-		a.note("%s has changed since it was taken over; to bring in what is new: memctl import --from server-memory %s --store %s", file, shellQuote(file), shellQuote(st.Stats().Dir))
-	case t.Entities+t.Relations+len(t.Aside) > 0:
-		a.note("took over %d entities and %d relations from %s, which stays as it is", t.Entities, t.Relations, file)
-	}
-	for i, s := range t.Aside {
-		if i == asideTold {
-			a.note("and %d more lines; memctl get import:server-memory shows them", len(t.Aside)-i)
-			break
-		}
-		a.note("%s:%d was kept aside in the memory import:server-memory: %s", file, s.Line, s.Why)
-	}
-	return nil
-}
-
-// asideTold is how many lines are named: a client need not read stderr.
-const asideTold = 20
 
 // lastAnswers is how long a call may go on when the server is told to end.
 const lastAnswers = 5 * time.Second
@@ -154,7 +159,7 @@ func (a *app) serveOn(ctx context.Context, st *varve.Store, o mcpserver.Options)
 	go func() { ended <- mcpserver.New(st, o).Run(ctx, mcpserver.Stdio(a.in, a.stdout, o.Logger)) }()
 	select {
 	case err := <-ended:
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || brokenPipe(err) {
 			return nil
 		}
 		return err

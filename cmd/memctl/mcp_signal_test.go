@@ -21,7 +21,7 @@ func TestMCPTerminated(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.cmd.Wait(); err != nil || strings.Contains(p.stderr.String(), "cancel") {
 		t.Errorf("%v\n%s", err, p.stderr.String())
 	}
 	files, err := filepath.Glob(filepath.Join(store, "memories", "entity-kept*.json"))
@@ -35,5 +35,28 @@ func TestMCPTerminated(t *testing.T) {
 	}
 	if err := p.end(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A server whose client is gone, with all that it read from, ends as at the end of the
+// input: with everything in its files.
+func TestMCPClientGone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: processes")
+	}
+	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
+	p := mcpStart(t, []string{storeVariable + "=" + store}, memctl, "mcp")
+	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
+	if err := p.pipe.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.send(`{"jsonrpc":"2.0","id":1000,"method":"tools/call","params":{"name":"read_graph"}}`)
+	_ = p.in.Close()
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, p.stderr.String())
+	}
+	files, err := filepath.Glob(filepath.Join(store, "memories", "entity-kept*.json"))
+	if err != nil || len(files) != 1 {
+		t.Error(files, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/varve-db/varve"
@@ -22,28 +23,32 @@ const (
 	read                 // may adopt edits and recover, where that is possible
 	write                // an existing store
 	create               // makes one where there is none
+	serve                // as create, and as read where it cannot be written
 )
 
 // open opens a folder's store.
 func (a *app) open(ctx context.Context, dir string, how access, more func(*varve.Options)) (*varve.Store, error) {
 	o := varve.Options{
-		ReadOnly: how == look, MustExist: how != create, LockWait: a.wait, Clock: a.clock, Listener: a.heard,
+		ReadOnly: how == look, MustExist: how != create && how != serve, LockWait: a.wait, Clock: a.clock, Listener: a.heard,
 		NoBackground: true, // Close flushes
 	}
 	if more != nil {
 		more(&o)
 	}
 	st, err := varve.Open(ctx, dir, &o)
-	if how == read && errors.Is(classified(err), varve.ErrPermission) {
+	if (how == read || how == serve && isStore(dir)) && errors.Is(classified(err), varve.ErrPermission) {
 		o.ReadOnly = true
 		if ro, roErr := varve.Open(ctx, dir, &o); roErr == nil {
+			if how == serve {
+				a.note("the store can be read only: %v", err)
+			}
 			return ro, nil
 		}
 	}
 	switch {
 	case err != nil && isStore(dir) && lacksView(dir, err):
 		err = &unready{err}
-	case errors.Is(err, varve.ErrNoStore):
+	case errors.Is(err, varve.ErrNoStore) && a.named() == dir:
 		err = fmt.Errorf("%w (it was named by %s)", err, a.namedBy())
 	}
 	return st, err
@@ -73,13 +78,10 @@ func classified(err error) error {
 }
 
 func (a *app) namedBy() string {
-	switch {
-	case a.store != "":
+	if a.store != "" {
 		return "--store"
-	case a.get(storeVariable) != "":
-		return storeVariable
 	}
-	return "its config.json"
+	return storeVariable
 }
 
 // with runs f on the store and closes it: what was written is then flushed.
@@ -110,12 +112,17 @@ func (a *app) withIn(ctx context.Context, dir string, how access, more func(*var
 	return err
 }
 
-// heard tells what the store did beside what it was asked for.
+// heard tells what the store did beside what it was asked for. Any goroutine of the store
+// may call it, while the command writes its result.
 func (a *app) heard(e varve.Event) {
 	switch e.Kind {
 	case varve.EventTornTail, varve.EventCorruption, varve.EventEdit, varve.EventAdopted, varve.EventDeleted, varve.EventRebuilt, varve.EventHealed, varve.EventDrift,
 		varve.EventConfig, varve.EventLockWait, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull,
 		varve.EventLowSpace, varve.EventSpaceBack, varve.EventEmbedFailed:
+	case varve.EventRestored:
+		if e.Note == "" { // what was wrong is told by another
+			return
+		}
 	case varve.EventWatching:
 		if e.Err == nil {
 			return
@@ -125,14 +132,14 @@ func (a *app) heard(e varve.Event) {
 	}
 	s := string(e.Kind)
 	for _, part := range []string{e.Path, e.Note} {
-		if part != "" {
+		if part != "" && !strings.HasPrefix(s, part) { // config.json names itself
 			s += ": " + part
 		}
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
-	a.note("note: %s", s)
+	a.remark("note: %s", s)
 }
 
 // limitsOf are the limits of a store for what is decoded here.

@@ -13,16 +13,19 @@ import (
 )
 
 func (a *app) purgeCommand() *cobra.Command {
-	var yes, groups bool
+	var yes, groups, scopes bool
 	c := &cobra.Command{
 		Use:   "purge ID...",
-		Short: "Delete memories, or assemblies, and every trace of them",
-		Long: `Delete memories, or with --assembly assemblies, and take every trace of them out of the store's folder: files, all versions
+		Short: "Delete memories, assemblies or working memory, and every trace of them",
+		Long: `Delete memories, or with --assembly assemblies, or with --working scopes of working memory, and
+take every trace of them out of the store's folder: files, all versions
 in log and archive, index and its backups, displaced files, what lies in quarantine. What was
 there is overwritten before it goes, but for an index file that another process has mapped, or
 where the system cannot tell (all but Linux): that is removed, and named. It cannot be undone.
 Others keep their history, but for the versions of assemblies that had a purged memory: a
-composite is made of its members. The members of a purged assembly stay as they are. Of a piece of the log in quarantine the sound entries of
+composite is made of its members. The members of a purged assembly stay as they are.
+What the log has of working memory goes where it has 24 bytes or more of what a purged memory
+said; a scope that still has them is named, and stays: purge it with --working. Of a piece of the log in quarantine the sound entries of
 others stay; an index or an archived segment there goes as a whole. Your own files in the folder are looked through, up to 64 MiB each:
 those that have something of it are named, and stay.
 
@@ -33,19 +36,34 @@ delete old backups and make a new one.
 
 On a terminal it asks before; elsewhere it wants --yes. Of several ids none is purged when
 there is nothing of one of them, which may be mistyped (exit status 4).`,
-		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json\n  memctl purge --assembly project-x",
-		Args:    atLeastOne("the id of a memory, or with --assembly of an assembly"),
+		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json\n  memctl purge --assembly project-x\n  memctl purge --working session:s1",
+		Args:    atLeastOne("the id of a memory, or with --assembly of an assembly, or with --working a scope"),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			if _, ok := terminal(a.in); !ok && !yes {
 				return usagef(cmd.CommandPath(), "nothing was purged: it cannot be undone, and without a terminal nobody can be asked: give --yes")
+			}
+			if groups && scopes {
+				return usagef(cmd.CommandPath(), "purge takes --assembly or --working, not both")
+			}
+			if scopes {
+				var err error
+				if args, err = scopeArguments(cmd, args); err != nil {
+					return err
+				}
 			}
 			return a.with(cmd.Context(), write, func(st *varve.Store) error {
 				unknown, purge := st.Unknown, st.Purge
 				if groups {
 					unknown, purge = st.Assemblies().Unknown, st.Assemblies().Purge
 				}
+				if scopes {
+					unknown, purge = unknownScopes(st), purgeScopes(st)
+				}
 				if err := allKnown(cmd.Context(), unknown, args); err != nil {
 					return err
+				}
+				if !groups && !scopes {
+					a.markGoes(cmd.Context(), st, args)
 				}
 				if err := a.confirmPurge(cmd.Context(), args, yes); err != nil {
 					return err
@@ -66,6 +84,7 @@ there is nothing of one of them, which may be mistyped (exit status 4).`,
 		}),
 	}
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	c.Flags().BoolVar(&scopes, "working", false, "the ids are scopes of working memory")
 	c.Flags().BoolVar(&groups, "assembly", false, "the ids are those of assemblies")
 	return c
 }
@@ -141,6 +160,10 @@ func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
 		a.note("assembly %s named a memory that is not there, and does no more", printableID(id))
 	}
 	for _, m := range r.Mentions {
+		if strings.HasPrefix(m.Path, "working/") {
+			a.note("%s %s: that scope of working memory is not what was purged, and stays: look into it, then memctl working rm, or memctl purge --working", m.Path, m.How)
+			continue
+		}
 		a.note("%s %s, and is not the file of what was purged: it stays: look into it, and remove it yourself if it is to go", m.Path, m.How)
 	}
 	for _, name := range r.Unlinked {

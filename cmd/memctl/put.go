@@ -123,9 +123,9 @@ func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 		}
 		f.until = now.Add(d)
 	case cmd.Flags().Changed("expires"):
-		t, err := parseTime(f.expires, now)
-		if err != nil {
-			return usagef(cmd.CommandPath(), "--expires %w", err)
+		t, ok := parseMoment(f.expires)
+		if !ok {
+			return usagef(cmd.CommandPath(), "--expires %q: it is neither a time (2026-01-31T15:04:05Z) nor a day (2026-01-31); --ttl says how long", f.expires)
 		}
 		if !t.After(now) {
 			return usagef(cmd.CommandPath(), "--expires %s: that is over already", f.expires)
@@ -237,6 +237,9 @@ func (a *app) numbers(ctx context.Context, s string, limit int) ([]float32, erro
 
 // floats reads a list of numbers, in every form that a document may have it in.
 func floats(what string, b []byte) ([]float32, error) {
+	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil { // or its place would be one in what is decoded below
+		return nil, invalid(what, err)
+	}
 	m, err := memstore.Decode(slices.Concat([]byte(`{"embedding":`), b, []byte("}")), memstore.DecodeOptions{IDOptional: true})
 	if err != nil {
 		return nil, invalid(what, err)

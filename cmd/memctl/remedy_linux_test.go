@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,5 +78,15 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 	told(codePermission, "permission", c.store(), "mount -o remount,rw "+dir, "put", "x")
 	if out := c.ok("get", "c", "--content"); out != "z" {
 		t.Errorf("reading: %q", out)
+	}
+	p := mcpStart(t, []string{storeVariable + "=" + c.store()}, memctlBinary(t), "mcp")
+	if m := p.tool("recall", `{"query":"z","limit":1}`); !strings.Contains(fmt.Sprint(m), "text:z") {
+		t.Error(m)
+	}
+	if m := p.tool("remember", `{"text":"no"}`); !strings.Contains(fmt.Sprint(m), "the store is read-only") {
+		t.Error(m)
+	}
+	if err := p.end(); err != nil || !strings.Contains(p.stderr.String(), "the store can be read only") {
+		t.Errorf("%v, %s", err, p.stderr.String())
 	}
 }

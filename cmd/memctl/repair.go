@@ -214,9 +214,7 @@ func (a *app) showRepair(r *varve.RepairReport) {
 		}
 	}
 	lost, healable := 0, 0
-	if a.document != nil {
-		a.document.begin("remaining")
-	}
+	a.document.begin("remaining")
 	for i := range r.Remaining {
 		switch r.Remaining[i].Severity {
 		case repair.Lost:

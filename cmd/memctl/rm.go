@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/memstore"
 )
 
 func (a *app) rmCommand() *cobra.Command {
@@ -14,6 +15,9 @@ func (a *app) rmCommand() *cobra.Command {
 		Long:    `Delete memories. One that is missing does not keep the others from being deleted.`,
 		Example: "  memctl rm notes\n  memctl rm notes --if-version 4096",
 	}, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
+		if id == memstore.TakeOverID {
+			return keepMark(ctx, st)
+		}
 		return st.Delete(ctx, id, conds...)
 	})
 }
@@ -32,9 +36,7 @@ func (a *app) deletes(what string, c *cobra.Command, del func(ctx context.Contex
 			conds = append(conds, varve.IfVersion(version))
 		}
 		return a.with(cmd.Context(), write, func(st *varve.Store) error {
-			if a.document != nil {
-				a.document.begin("deleted")
-			}
+			a.document.begin("deleted")
 			return a.each(cmd.Context(), args, func(id string) error {
 				err := del(cmd.Context(), st, id, conds)
 				switch {

@@ -28,22 +28,16 @@ command memctl shows the status of the store.`,
   memctl list --session s1
   memctl search "short answers"
   memctl get 0190f3a5-… --json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			s := fmt.Sprintf("there is no command %q", args[0])
-			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-				s += "; did you mean " + strings.Join(near, " or ") + "?"
-			}
-			return usagef("", "%s", s)
-		},
+		Args:                       unknownCommand,
 		RunE:                       a.do(a.bare),
 		SilenceErrors:              true,
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
+		Version:                    thisBuild().Version,
 	}
+	c.SetVersionTemplate(thisBuild().line())
 	c.PersistentFlags().StringVarP(&a.store, "store", "s", "", "the store's `folder`")
+	_ = c.MarkPersistentFlagDirname("store") // it exists
 	c.PersistentFlags().BoolVar(&a.json, "json", false, "one JSON document on stdout, also for failures")
 	c.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "say only what went wrong")
 	c.PersistentFlags().DurationVar(&a.wait, "wait", defaultWait, "how `long` to wait for a lock of another process")
@@ -64,7 +58,17 @@ command memctl shows the status of the store.`,
 		var number *strconv.NumError
 		if errors.As(err, &number) { // its text names functions of Go
 			what, _, _ := strings.Cut(err.Error(), ": strconv.")
-			err = fmt.Errorf("%s: it must be a whole number", what)
+			want := "a whole number"
+			switch number.Func {
+			case "ParseUint":
+				want += ", 0 or more"
+			case "ParseFloat":
+				want = "a number"
+			}
+			err = fmt.Errorf("%s: it must be %s", what, want)
+		}
+		if strings.HasPrefix(err.Error(), "unknown ") && cmd.HasParent() { // a text or an id, perhaps
+			return &fixed{&usageError{cmd.CommandPath(), err}, cmd.CommandPath() + " --help shows the flags; what begins with - and is none goes behind --"}
 		}
 		return &usageError{cmd.CommandPath(), err}
 	})

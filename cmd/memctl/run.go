@@ -55,8 +55,13 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root.SetErr(errOut)
 	if end := slices.Index(args, "--"); slices.Contains(args[:max(end, 0)], "--json") || end < 0 && slices.Contains(args, "--json") {
 		a.document = newDocument(a.out) // also for a command line that cannot be parsed
+		root.SetVersionTemplate(`{{""}}`)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
+	if asked, _ := root.Flags().GetBool("version"); asked && err == nil && !a.started && a.document != nil {
+		a.started = true
+		a.document.all(thisBuild())
+	}
 	if err != nil && !a.started && !as[*usageError](err) {
 		err = &usageError{cmd.CommandPath(), err}
 	}
@@ -118,14 +123,24 @@ func (a *app) cannotWrite(code int, err error) int {
 	return graver(code, f.code)
 }
 
-// note tells something on the side.
+// note tells something on the side, behind what was written before. For the goroutine
+// that writes to out; the others remark.
 func (a *app) note(format string, args ...any) {
+	if a.quiet {
+		return
+	}
+	_ = a.out.Flush()
+	a.remark(format, args...)
+}
+
+// remark is note for any goroutine: it leaves out alone. Flushed by two at once, that
+// writes a line twice.
+func (a *app) remark(format string, args ...any) {
 	if a.quiet {
 		return
 	}
 	a.messages.Lock()
 	defer a.messages.Unlock()
-	_ = a.out.Flush()
 	fmt.Fprintf(a.errOut, "memctl: %s\n", printableLines(fmt.Sprintf(format, args...)))
 }
 

@@ -72,7 +72,7 @@ little-endian, one behind the other.`,
 			})
 		}),
 	}
-	f.add(c)
+	f.add(a, c)
 	fl := c.Flags()
 	fl.StringVar(&f.like, "like", "", "find what is like the memory of this `id`")
 	fl.StringVar(&f.vector, "vector", "", "find what is near to the vector in a `file`, - is stdin; or the JSON list itself")
@@ -81,6 +81,7 @@ little-endian, one behind the other.`,
 	fl.IntVar(&f.offset, "offset", 0, "leave out so many at the top")
 	fl.Float64Var(&f.least, "min-score", 0, "leave out what scores below this; 0: nothing")
 	c.MarkFlagsMutuallyExclusive("like", "vector")
+	_ = c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{byMeaning, byWords}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -125,7 +126,7 @@ func (a *app) searchMeaning(ctx context.Context, st *varve.Store, e *embed.Embed
 	list, err := e.Embed(ctx, []string{q.Text})
 	var hits []varve.Hit
 	if err == nil {
-		near.Text, near.Vector = "", list[0]
+		near.Text, near.Vector, near.Model = "", list[0], e.Model()
 		hits, err = st.Search(ctx, near, filters...)
 	}
 	switch {

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) sessionsCommand() *cobra.Command {
-	c := &cobra.Command{
+	return a.group(&cobra.Command{
 		Use:   "sessions",
 		Short: "Look after sessions",
 		Long: `Look after sessions. A memory belongs to the session that its metadata.session_id names;
@@ -22,18 +22,7 @@ a session is there as long as it has a memory.`,
   memctl sessions show s1
   memctl sessions sweep --older-than 30d
   memctl list --session s1`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return usagef(cmd.CommandPath(), "there is no command %q", "sessions "+args[0])
-		},
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return usagef(cmd.CommandPath(), "say what to do: list, show, rm or sweep")
-		}),
-	}
-	c.AddCommand(a.sessionsListCommand(), a.sessionsShowCommand(), a.sessionsRmCommand(), a.sessionsSweepCommand())
-	return c
+	}, a.sessionsListCommand(), a.sessionsShowCommand(), a.sessionsRmCommand(), a.sessionsSweepCommand())
 }
 
 // listedSession is a session in a list.
@@ -68,9 +57,7 @@ files, when the first was made and when one was last written.`,
 		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd.Context(), read, func(st *varve.Store) error {
-				if a.document != nil {
-					a.document.begin("sessions")
-				}
+				a.document.begin("sessions")
 				n := 0
 				for s, err := range st.Sessions(cmd.Context()) {
 					if cmd.Context().Err() != nil {
@@ -99,9 +86,7 @@ func (a *app) sessionsShowCommand() *cobra.Command {
 		Args:    atLeastOne("the id of a session"), ValidArgsFunction: a.completeSessions,
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), read, func(st *varve.Store) error {
-				if a.document != nil {
-					a.document.begin("sessions")
-				}
+				a.document.begin("sessions")
 				return a.each(cmd.Context(), args, func(id string) error {
 					s, err := st.Session(cmd.Context(), id)
 					if err == nil {
@@ -140,9 +125,7 @@ there: run it again.`,
 		Args:    atLeastOne("the id of a session"), ValidArgsFunction: a.completeSessions,
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), write, func(st *varve.Store) error {
-				if a.document != nil {
-					a.document.begin("sessions")
-				}
+				a.document.begin("sessions")
 				return a.each(cmd.Context(), args, func(id string) error {
 					n, err := st.DeleteSession(cmd.Context(), id)
 					switch {

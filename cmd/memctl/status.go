@@ -39,8 +39,9 @@ type state struct {
 	Assemblies int64      `json:"assemblies"`
 	Vectors    *vectors   `json:"vectors"` // null: they cannot be read now, and a problem says why
 	Bytes      int64      `json:"memory_bytes"`
-	Expired    int64      `json:"expired"` // of the memories: absent already, and not deleted yet
-	Limits     *limits    `json:"limits"`  // null: there are none
+	Scopes     int64      `json:"working_scopes"` // that have working memory
+	Expired    int64      `json:"expired"`        // of the memories: absent already, and not deleted yet
+	Limits     *limits    `json:"limits"`         // null: there are none
 	IndexBytes int64      `json:"index_bytes"`
 	LogBytes   int64      `json:"log_bytes"`       // that an open would read
 	Unflushed  int64      `json:"unflushed_bytes"` // of log that are not in files yet
@@ -50,10 +51,53 @@ type state struct {
 	Watcher    *int       `json:"watcher"`                    // the process that takes over edits of files, null: none does
 	LastFlush  *time.Time `json:"last_flush"`
 	LastBackup *time.Time `json:"last_backup"`
+	Refused    *refused   `json:"refused_edits"`
 	Problems   []string   `json:"problems"`
 	Next       string     `json:"next"`
 
 	gravest error // of the problems
+}
+
+// refused are files that somebody left as they cannot be taken over.
+type refused struct {
+	Count    int64         `json:"count"`
+	Complete bool          `json:"complete"` // false: there was no time to look at all files
+	Files    []refusedEdit `json:"files"`    // the first of them
+}
+
+type refusedEdit struct {
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
+// Bounds on looking for refused edits: status is to answer at once, and tens of thousands
+// of files are looked at in the time. memctl verify looks at everything.
+const (
+	refusedWait  = 500 * time.Millisecond
+	refusedShown = 3
+)
+
+func refusedIn(ctx context.Context, st *varve.Store) (r *refused, problems []error) {
+	within, cancel := context.WithTimeout(ctx, refusedWait)
+	defer cancel()
+	r = &refused{Complete: true, Files: []refusedEdit{}}
+	for e, err := range st.RefusedEdits(within) {
+		switch {
+		case err != nil:
+			if r.Complete = false; within.Err() == nil {
+				problems = append(problems, fmt.Errorf("the edited files: %w", err))
+			}
+			continue
+		case r.Count < refusedShown:
+			r.Files = append(r.Files, refusedEdit{e.Path, e.Err.Error()})
+			problems = append(problems, fmt.Errorf("%s cannot be taken over: %w", e.Path, e.Err))
+		}
+		r.Count++
+	}
+	if more := r.Count - int64(len(r.Files)); more > 0 {
+		problems = append(problems, fmt.Errorf("%d more files cannot be taken over", more))
+	}
+	return r, problems
 }
 
 // vectors is what status shows of the embeddings' files.
@@ -186,7 +230,9 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) state {
 	if s.Vectors, verr = vectorsOf(ctx, st, &n); verr != nil {
 		health.Problems = append(health.Problems, fmt.Errorf("the vectors: %w", verr))
 	}
-	for _, err := range slices.Concat(health.Problems, report.Problems) {
+	var edits []error
+	s.Refused, edits = refusedIn(ctx, st)
+	for _, err := range slices.Concat(health.Problems, report.Problems, edits) {
 		if s.gravest == nil {
 			s.gravest = err
 		}
@@ -196,6 +242,11 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) state {
 	}
 	if u, err := st.Usage(ctx); err == nil {
 		s.Bytes, s.Expired = u.Bytes, u.Expired
+	}
+	for _, err := range st.WorkingHome().Scopes(ctx) {
+		if err == nil {
+			s.Scopes++
+		}
 	}
 	s.Limits = limitsIn(st.Config())
 	s.Next = next(&s)
@@ -277,6 +328,9 @@ func (a *app) showState(s state) {
 		line("limits", "%s", s.Limits.text(&s))
 	}
 	line("assemblies", "%d", s.Assemblies)
+	if s.Scopes > 0 {
+		line("working", "%d scopes have working memory: memctl working list", s.Scopes)
+	}
 	line("vectors", "%s", s.Vectors)
 	line("index", "%s", size(s.IndexBytes))
 	line("log", "%s to read at the next open, %s of it not in files yet", size(s.LogBytes), size(s.Unflushed))

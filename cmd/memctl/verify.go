@@ -86,9 +86,7 @@ type summary struct {
 
 func (a *app) verify(ctx context.Context, dir string, o varve.VerifyOptions) error {
 	done := a.watch(&o)
-	if a.document != nil {
-		a.document.begin("findings")
-	}
+	a.document.begin("findings")
 	lost, healable := 0, 0
 	infos := map[varve.FindingKind]int64{}
 	for f, err := range varve.VerifyFolder(ctx, dir, a.options(), o) {

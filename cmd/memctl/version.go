@@ -16,8 +16,8 @@ type build struct {
 	System   string `json:"system"`
 }
 
-func thisBuild() build {
-	b := build{Version: "(devel)", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+func thisBuild() *build {
+	b := &build{Version: "(devel)", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -36,6 +36,8 @@ func thisBuild() build {
 	return b
 }
 
+func (b *build) line() string { return "memctl " + b.Version + " " + b.Go + " " + b.System + "\n" }
+
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
@@ -48,7 +50,7 @@ func (a *app) versionCommand() *cobra.Command {
 				a.document.all(b)
 				return nil
 			}
-			a.out.WriteString("memctl " + b.Version + " " + b.Go + " " + b.System + "\n")
+			a.out.WriteString(b.line())
 			return nil
 		}),
 	}

@@ -53,12 +53,9 @@ While it runs, edits of the files by hand are taken over at once.`,
 	fl.BoolVar(&f.assembly, "assembly", false, "only assemblies")
 	fl.StringVar(&f.session, "session", "", "only memories of a `session`")
 	fl.IntVarP(&f.limit, "limit", "n", 0, "end after so many; 0 is never")
-	_ = c.RegisterFlagCompletionFunc("kind", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"memory", "assembly"}, cobra.ShellCompDirectiveNoFileComp
-	})
-	_ = c.RegisterFlagCompletionFunc("since", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"now", "0", "1h", "24h"}, cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"memory", "assembly"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("since", cobra.FixedCompletions([]string{"now", "0", "1h", "24h"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("session", a.completeSessions)
 	return c
 }
 
@@ -160,12 +157,17 @@ func (a *app) follow(cmd *cobra.Command, f watchFlags, filters []varve.WatchFilt
 	})
 }
 
-// ended tells how to go on.
+// ended tells how to go on. That it was told to end is no news to who told it.
 func (a *app) ended(ctx context.Context, at uint64, err error) error {
-	if ctx.Err() != nil {
-		return &fixed{err, fmt.Sprintf("to go on where it ended: memctl watch --since %d", at)}
+	if ctx.Err() == nil {
+		return kept(err)
 	}
-	return kept(err)
+	f := &failure{Kind: "interrupted", Message: "interrupted", Fix: fmt.Sprintf("to go on where it ended: memctl watch --since %d", at), code: codeInterrupted}
+	a.failures = append(a.failures, f)
+	if a.document == nil {
+		a.note("%s", f.Fix)
+	}
+	return nil
 }
 
 // kept names what is still kept.

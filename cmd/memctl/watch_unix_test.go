@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +19,12 @@ import (
 
 // startWatch starts memctl watch.
 func startWatch(t *testing.T, c *cli, args ...string) (wait func() int, out *os.File, interrupt func(), errOut *bytes.Buffer) {
+	t.Helper()
+	return startWatchTo(t, c, os.Interrupt, args...)
+}
+
+// startWatchTo starts it, to be ended by a signal.
+func startWatchTo(t *testing.T, c *cli, by os.Signal, args ...string) (wait func() int, out *os.File, interrupt func(), errOut *bytes.Buffer) {
 	t.Helper()
 	cmd := command(t, append([]string{"watch", "--store", c.store()}, args...)...)
 	r, w, err := os.Pipe()
@@ -31,7 +38,7 @@ func startWatch(t *testing.T, c *cli, args ...string) (wait func() int, out *os.
 	}
 	w.Close()
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); r.Close() })
-	return func() int { _ = cmd.Wait(); return cmd.ProcessState.ExitCode() }, r, func() { _ = cmd.Process.Signal(os.Interrupt) }, errOut
+	return func() int { _ = cmd.Wait(); return cmd.ProcessState.ExitCode() }, r, func() { _ = cmd.Process.Signal(by) }, errOut
 }
 
 // Each line comes as soon as its change is committed; SIGINT ends it with 130, and
@@ -64,6 +71,28 @@ func TestWatchInterrupted(t *testing.T) {
 	}
 	if code := wait(); code != codeInterrupted || errOut.Len() > 0 {
 		t.Errorf("exit code %d: %s", code, errOut)
+	}
+}
+
+// SIGTERM ends it with no more than where to go on, and with -q without a word.
+func TestWatchTerminated(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		c := newCLI(t)
+		c.ok("put", "one", "--id", "a")
+		args := []string{"--since", "0"}
+		if quiet {
+			args = append(args, "-q")
+		}
+		wait, out, terminate, errOut := startWatchTo(t, c, syscall.SIGTERM, args...)
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil || !strings.Contains(line, "\ta\t") {
+			t.Fatal(line, err)
+		}
+		terminate()
+		code, said := wait(), errOut.String()
+		if code != codeInterrupted || strings.Contains(said, "cancel") || quiet != (said == "") || !quiet && !strings.Contains(said, "memctl watch --since 6") {
+			t.Errorf("exit code %d: %s", code, said)
+		}
 	}
 }
 
@@ -132,7 +161,7 @@ func TestWatchEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l := next(); l.ID != "a" || !l.Deleted {
-		t.Fatalf("%+v", l)
+		t.Fatalf("%+v: %+v", l, l.Memory)
 	}
 	interrupt()
 	if code := wait(); code != codeInterrupted {

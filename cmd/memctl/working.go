@@ -16,7 +16,7 @@ import (
 // workingCommand is the group of all that works on working memory.
 func (a *app) workingCommand() *cobra.Command {
 	w := &workingApp{app: a}
-	c := &cobra.Command{
+	c := w.group(&cobra.Command{
 		Use:   "working",
 		Short: "Work on working memory: what an agent has in hand",
 		Long: `Work on working memory: what an agent has in hand right now. Values with a time to
@@ -29,20 +29,10 @@ scope, which --scope names:
   memctl working get draft --scope session:s1
   memctl working checkpoint create --scope session:s1
   memctl working list`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return usagef(cmd.CommandPath(), "there is no command %q", "working "+args[0])
-		},
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return usagef(cmd.CommandPath(), "say what to do: list, get, set, rm, keys, task, scratchpad, checkpoint, stats or drop")
-		}),
-	}
+	}, w.listCommand(), w.getCommand(), w.setCommand(), w.rmCommand(), w.keysCommand(), w.taskCommand(), w.scratchpadCommand(),
+		w.checkpointCommand(), w.exportCommand(), w.statsCommand(), w.dropCommand())
 	c.PersistentFlags().StringVar(&w.scope, "scope", "", "whose working memory: a `scope` as memctl working list shows it")
 	_ = c.RegisterFlagCompletionFunc("scope", w.completeScopes)
-	c.AddCommand(w.listCommand(), w.getCommand(), w.setCommand(), w.rmCommand(), w.keysCommand(), w.taskCommand(), w.scratchpadCommand(),
-		w.checkpointCommand(), w.statsCommand(), w.dropCommand())
 	return c
 }
 
@@ -188,9 +178,10 @@ func (w *workingApp) statsCommand() *cobra.Command {
 
 func (w *workingApp) dropCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "drop",
-		Short:   "Remove a scope with all that it holds",
-		Long:    `Remove a scope with all that it holds, its checkpoints too. Nothing brings it back.`,
+		Use:   "drop",
+		Short: "Remove a scope with all that it holds",
+		Long: `Remove a scope with all that it holds, its checkpoints too. Nothing brings it back, but log and
+archive have it for a while: memctl purge --working leaves no trace.`,
 		Example: "  memctl working drop --scope session:s1",
 		Args:    noArguments,
 		RunE: w.do(func(cmd *cobra.Command, _ []string) error {

@@ -15,7 +15,7 @@ import (
 )
 
 func (w *workingApp) checkpointCommand() *cobra.Command {
-	c := &cobra.Command{
+	return w.group(&cobra.Command{
 		Use:   "checkpoint",
 		Short: "Make, show, restore and compare checkpoints",
 		Long: `Make, show, restore and compare checkpoints: values with what remained of their lifetimes,
@@ -23,12 +23,7 @@ task state and scratchpad. Each costs what changed since the one before.`,
 		Example: `  memctl working checkpoint create "before the refactoring" --scope session:s1
   memctl working checkpoint list --scope session:s1
   memctl working checkpoint restore 6f1f… --scope session:s1`,
-		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
-			return usagef(cmd.CommandPath(), "say what to do: create, list, show, restore, diff or rm")
-		}),
-	}
-	c.AddCommand(w.createCheckpointCommand(), w.checkpointsCommand(), w.showCheckpointCommand(), w.restoreCheckpointCommand(), w.diffCheckpointCommand(), w.rmCheckpointCommand())
-	return c
+	}, w.createCheckpointCommand(), w.checkpointsCommand(), w.showCheckpointCommand(), w.restoreCheckpointCommand(), w.diffCheckpointCommand(), w.rmCheckpointCommand())
 }
 
 // aboutCheckpoint puts the right remedy to an error.
@@ -122,10 +117,8 @@ func (w *workingApp) showCheckpointCommand() *cobra.Command {
 				if err != nil {
 					return aboutCheckpoint(err)
 				}
-				out := shownState{Checkpoint: &s.Info, Values: s.Values, TTL: map[string]float64{}, Task: s.Task, Notes: s.Notes}
-				for key, left := range s.TTL {
-					out.TTL[key] = left.Seconds()
-				}
+				out := stateShown(s)
+				out.Checkpoint = &s.Info
 				if w.document != nil {
 					w.document.all(out)
 				} else {

@@ -11,18 +11,13 @@ import (
 )
 
 func (w *workingApp) scratchpadCommand() *cobra.Command {
-	c := &cobra.Command{
+	return w.group(&cobra.Command{
 		Use:   "scratchpad",
 		Short: "Show, append to or clear the scratchpad",
 		Long:  `Show the scratchpad, append to it, or clear it. Entries have one order for all who append.`,
 		Example: `  memctl working scratchpad list -n 10 --scope session:s1
   memctl working scratchpad append "the tests fail on Windows only" --scope session:s1`,
-		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
-			return usagef(cmd.CommandPath(), "say what to do: list, append or clear")
-		}),
-	}
-	c.AddCommand(w.notesCommand(), w.appendCommand(), w.clearNotesCommand())
-	return c
+	}, w.notesCommand(), w.appendCommand(), w.clearNotesCommand())
 }
 
 func (w *workingApp) notesCommand() *cobra.Command {
