@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
@@ -53,17 +54,21 @@ func embedder(model int, rng *rand.Rand, odds int) func(context.Context, []strin
 // answers by one model alone; never again by the one before, once somebody has seen
 // the next; and what has its vector and is left alone is always found.
 type embedders struct {
-	s      *sim.Sim
-	rng    *rand.Rand
-	acts   int
-	n      int // contents so far
-	model  int // by which all is embedded since the last look that ended a change
-	target int // by which it is to be
-	seen   int // the newest one by which somebody was answered
-	said   map[string][]string
-	solid  map[string]bool // they have a vector, and nobody has begun to change them
-	wrong  []string
-	did    map[string]int
+	s       *sim.Sim
+	rng     *rand.Rand
+	acts    int
+	n       int  // contents so far
+	model   int  // by which all is embedded since the last look that ended a change
+	target  int  // by which it is to be
+	seen    int  // the newest one by which somebody was answered
+	any     bool // any model may answer, though only one
+	keeps   bool
+	copies  int // made so far
+	backups []embedBackup
+	said    map[string][]string
+	solid   map[string]bool // they have a vector, and nobody has begun to change them
+	wrong   []string
+	did     map[string]int
 }
 
 func newEmbedders(s *sim.Sim, seed uint64) *embedders {
@@ -115,7 +120,11 @@ func (g *embedders) change(p *sim.Proc) {
 			g.bad("%s: open: %v", p.Name, err)
 			return
 		}
-		_, err = st.Reembed(ctx, varve.ReembedOptions{Anew: rng.IntN(20) == 0})
+		_, err = st.Reembed(ctx, varve.ReembedOptions{Anew: rng.IntN(20) == 0, Progress: func(varve.ReembedReport) {
+			if g.keeps && rng.IntN(4) == 0 {
+				g.backup(p.Name, st)
+			}
+		}})
 		switch {
 		case err == nil:
 			g.did["changed"]++
@@ -136,6 +145,25 @@ func (g *embedders) change(p *sim.Proc) {
 		}
 		g.acts -= 3
 	}
+}
+
+// empty deletes all that there is: what comes next may have another dimension, once the
+// model is changed.
+func (g *embedders) empty(st *varve.Store) error {
+	clear(g.solid)
+	var errs []error
+	for i := range 3 {
+		errs = append(errs, st.Assemblies().Delete(ctx, fmt.Sprint("g", i)))
+	}
+	for i := range embedMemories {
+		errs = append(errs, st.Delete(ctx, groupMemory(i)))
+	}
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, varve.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // say notes what an id may have as its content from now on.
@@ -211,6 +239,9 @@ func (g *embedders) step(who string, st *varve.Store, rng *rand.Rand, kept []var
 	case n < 87:
 		g.search(who, st, rng)
 		return kept
+	case n < 88:
+		what = "empty"
+		err = g.empty(st)
 	case n < 91:
 		what = "embed pending"
 		_, err = st.EmbedPending(ctx)
@@ -245,7 +276,7 @@ func (g *embedders) search(who string, st *varve.Store, rng *rand.Rand) {
 	hits, err := st.Search(ctx, varve.Query{Vector: q, Limit: 1000})
 	if errors.Is(err, varve.ErrDimension) {
 		g.did["search, other dimension"]++
-		if models[g.model].dim == dim && models[g.target].dim == dim {
+		if !g.any && models[g.model].dim == dim && models[g.target].dim == dim {
 			g.bad("%s: a vector of %d dimensions: %v", who, dim, err)
 		}
 		return
@@ -274,6 +305,9 @@ func (g *embedders) search(who string, st *varve.Store, rng *rand.Rand) {
 		})
 		if wrong < 0 {
 			g.did["search by "+m.name]++
+			if g.any {
+				return
+			}
 			if i < seen {
 				g.bad("%s: answered by %s, somebody was by %s before", who, m.name, models[seen].name)
 			}
@@ -335,6 +369,7 @@ func (g *embedders) look(p *sim.Proc, end bool) {
 		}
 		g.model = g.target
 		g.whole(st)
+		g.takes(st)
 	} else if _, err := st.EmbedPending(ctx); err != nil {
 		var me *varve.ModelError
 		if !errors.As(err, &me) {
@@ -410,6 +445,121 @@ func (g *embedders) whole(st *varve.Store) {
 	}
 }
 
+// takes: what is put gets the model's vector, also where nothing has one that could say
+// its dimension.
+func (g *embedders) takes(st *varve.Store) {
+	if g.rng.IntN(2) == 0 {
+		if err := errors.Join(g.empty(st), st.Flush(ctx)); err != nil {
+			g.bad("emptying: %v", err)
+		}
+	}
+	m, err := st.Put(ctx, varve.Memory{ID: "last", Content: g.say("last")})
+	if err != nil || !slices.Equal(m.Embedding, modelVector(g.model, m.Content)) {
+		g.bad("put after all: %v, %v", m.Embedding, err)
+	}
+	if err := st.Delete(ctx, "last"); err != nil {
+		g.bad("delete after all: %v", err)
+	}
+}
+
+// keep backs the store up beside the others, and looks into what backups are restored
+// to, as of their end or of any moment: it answers by one model, and a change that was
+// under way goes on there.
+func (g *embedders) keep(p *sim.Proc) {
+	rng := rand.New(rand.NewPCG(g.rng.Uint64(), 7))
+	for busy := true; busy; {
+		p.Sleep(time.Duration(rng.IntN(20000)) * time.Microsecond)
+		if busy = g.acts > 0; busy && rng.IntN(4) == 0 {
+			st, err := varve.Open(ctx, dir, g.options(p, -1, rng, 0))
+			if err != nil {
+				g.bad("%s: open: %v", p.Name, err)
+				return
+			}
+			g.backup(p.Name, st)
+			if err := st.Close(); err != nil {
+				g.bad("%s: close: %v", p.Name, err)
+			}
+		}
+		for len(g.backups) > 0 {
+			b := g.backups[0]
+			g.backups = g.backups[1:] // whoever is killed at it leaves it
+			o := &varve.RestoreOptions{Options: g.options(p, -1, rng, 0)}
+			if rng.IntN(3) == 0 {
+				o.Version = b.first + rng.Uint64N(b.last-b.first+1)
+			}
+			g.restored(p, rng, b.path, "/restored"+b.path[1:], o)
+		}
+	}
+}
+
+// embedBackup is a backup that was acknowledged.
+type embedBackup struct {
+	path        string
+	first, last uint64
+}
+
+// embedCopies is how often a seed backs up.
+const embedCopies = 12
+
+func (g *embedders) backup(who string, st *varve.Store) {
+	if g.copies == embedCopies {
+		return
+	}
+	g.copies++
+	path := fmt.Sprint("/backup", g.copies)
+	info, err := st.Backup(ctx, path, varve.BackupOptions{})
+	switch {
+	case errors.Is(err, varve.ErrLimit): // more log piled up meanwhile than its budget
+	case err != nil:
+		g.bad("%s: backup: %v", who, err)
+	default:
+		g.did["backup"]++
+		g.backups = append(g.backups, embedBackup{path, info.First.LSN, info.Last.LSN})
+	}
+}
+
+func (g *embedders) restored(p *sim.Proc, rng *rand.Rand, backup, to string, o *varve.RestoreOptions) {
+	if _, err := varve.Restore(ctx, backup, to, o); err != nil {
+		g.bad("%s: restore: %v", p.Name, err)
+		return
+	}
+	target := rng.IntN(len(models))
+	st, err := varve.Open(ctx, to, g.options(p, target, rng, 0))
+	if err != nil {
+		g.bad("%s: opening %s: %v", p.Name, to, err)
+		return
+	}
+	// It is another store: what is known of the first one does not hold in it.
+	r := &embedders{s: g.s, rng: rng, model: 0, target: target, any: true, said: g.said, solid: map[string]bool{}, did: g.did}
+	if st.Stats().Switching {
+		g.did["restored amid a change"]++
+	} else if st.Stats().NextModel != "" {
+		g.did["restored before a change"]++
+	}
+	r.compare(to, st)
+	for range 4 {
+		r.search(to, st, rng)
+	}
+	if rng.IntN(3) == 0 {
+		if _, err := st.CancelReembed(ctx); err != nil && !errors.Is(err, varve.ErrConflict) {
+			g.bad("%s: canceling in %s: %v", p.Name, to, err)
+		}
+		r.search(to, st, rng)
+	}
+	if _, err := st.Reembed(ctx, varve.ReembedOptions{}); err != nil {
+		g.bad("%s: going on in %s to %s: %v", p.Name, to, models[target].name, err)
+	}
+	r.model = target
+	r.whole(st)
+	r.compare(to, st)
+	if err := st.Close(); err != nil {
+		g.bad("%s: closing %s: %v", p.Name, to, err)
+	}
+	for _, w := range r.wrong {
+		g.bad("%s of %s: %s", to, backup, w)
+	}
+}
+
 func (g *embedders) run(writers, boots int) error {
 	// A store whose memories have vectors: a change is about what was there before.
 	g.s.Process("first", func(p *sim.Proc) {
@@ -437,12 +587,29 @@ func (g *embedders) run(writers, boots int) error {
 		switch p.Name {
 		case "change":
 			g.s.Process("change", g.change)
+		case "keep":
+			g.s.Process("keep", g.keep)
 		default:
 			g.s.Process("again", g.work)
 		}
 	}
 	for boot := range boots {
 		g.acts = 20 + g.rng.IntN(120)
+		if g.rng.IntN(3) == 0 {
+			g.s.Process("empty", func(p *sim.Proc) {
+				st, err := varve.Open(ctx, dir, g.options(p, -1, g.rng, 0))
+				if err == nil {
+					err = errors.Join(g.empty(st), st.Close())
+				}
+				if err != nil {
+					g.bad("emptying: %v", err)
+				}
+			})
+			if err := g.s.Run(); err != nil {
+				return err
+			}
+			g.did["emptied before"]++
+		}
 		if g.model == g.target && g.target < len(models)-1 {
 			g.target++
 		}
@@ -451,6 +618,9 @@ func (g *embedders) run(writers, boots int) error {
 			g.s.Process(fmt.Sprint("p", i), g.work)
 		}
 		g.s.Process("change", g.change)
+		if g.keeps {
+			g.s.Process("keep", g.keep)
+		}
 		if err := g.s.Run(); err != nil {
 			return fmt.Errorf("boot %d: %w", boot, err)
 		}
@@ -474,13 +644,17 @@ func (g *embedders) run(writers, boots int) error {
 	return nil
 }
 
-func simulateEmbedders(t *testing.T, writers, seeds int) {
+func simulateEmbedders(t *testing.T, writers, seeds int, keeps bool) {
 	simulateSeeds(t, seeds, func(seed uint64) (*sim.Sim, map[string]int, func() error) {
 		g := newEmbedders(sim.New(seed), seed)
+		g.keeps = keeps
 		return g.s, g.did, func() error { return g.run(writers, 1+int(seed%4)) }
 	})
 }
 
-func TestSimReembed(t *testing.T) { simulateEmbedders(t, 2, 60) }
+func TestSimReembed(t *testing.T) { simulateEmbedders(t, 2, 60, false) }
 
-func TestSimReembedOne(t *testing.T) { simulateEmbedders(t, 1, 40) }
+func TestSimReembedOne(t *testing.T) { simulateEmbedders(t, 1, 40, false) }
+
+// TestSimReembedKept has somebody back up and restore the store meanwhile.
+func TestSimReembedKept(t *testing.T) { simulateEmbedders(t, 1, 25, true) }

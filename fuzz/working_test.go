@@ -144,10 +144,26 @@ func expectedWork(t *testing.T) []string {
 	return all
 }
 
+// lag lets files of scopes lag that have a few KiB, and does a round as in the background
+// after each commit.
+func lag(o *varve.Options) {
+	o.System.LagBytes, o.System.Rounds = 1, 1
+	o.System.SpillBytes, o.System.BacklogBytes = 40<<10, 100<<10
+}
+
+func noLag(*varve.Options) {}
+
+// lags says that a round in the background has left something to lag.
+func lags(o *varve.Options, st *varve.Store) bool {
+	s := st.Stats()
+	return o.System.Rounds == 1 && s.Flushed < s.Durable
+}
+
 // workScript does these steps in a store, among memories, flushes and closes. at is
-// how many are done.
-func workScript(m *machine, at *int, bad func(format string, args ...any)) {
+// how many are done; lagged, after how many of them a file did lag.
+func workScript(m *machine, change func(*varve.Options), at *int, bad func(format string, args ...any)) (lagged int) {
 	_, o := m.process("script")
+	change(o)
 	var st *varve.Store
 	var w *working.Memory
 	random := workOptions()
@@ -162,7 +178,7 @@ func workScript(m *machine, at *int, bad func(format string, args ...any)) {
 		return err == nil
 	}
 	if !open() {
-		return
+		return lagged
 	}
 	ok := func(err error) {
 		if err != nil {
@@ -172,11 +188,14 @@ func workScript(m *machine, at *int, bad func(format string, args ...any)) {
 	for i, step := range workSteps() {
 		ok(step(w))
 		*at++
+		if lags(o, st) {
+			lagged++
+		}
 		switch {
 		case i%9 == 8:
 			ok(st.Close())
 			if !open() {
-				return
+				return lagged
 			}
 		case i%4 == 1:
 			for _, other := range otherScopes { // several files in one round
@@ -191,6 +210,7 @@ func workScript(m *machine, at *int, bad func(format string, args ...any)) {
 		}
 	}
 	ok(st.Close())
+	return lagged
 }
 
 // lookWork opens the store alone and wants one of some states, through a flush and
@@ -243,7 +263,12 @@ func lookWork(o *varve.Options, bad func(format string, args ...any), want ...st
 // TestWorkingCut cuts the power before each operation of workScript that changes
 // the disk, with each pattern of loss, and kills the process there: the scope is
 // as it was before the step or after it, checkpoints and all. FAILURES 47 and 50.
-func TestWorkingCut(t *testing.T) {
+func TestWorkingCut(t *testing.T) { cutWork(t, noLag) }
+
+// TestWorkingCutLagging does it while files lag behind the log.
+func TestWorkingCutLagging(t *testing.T) { cutWork(t, lag) }
+
+func cutWork(t *testing.T, change func(*varve.Options)) {
 	t.Parallel()
 	step := 1
 	if testing.Short() {
@@ -266,6 +291,7 @@ func TestWorkingCut(t *testing.T) {
 			f := m.future(p, uint64(i+1))
 			cuts++
 			_, o := f.process("look")
+			change(o)
 			var wrong []string
 			lookWork(o, func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }, want[at:min(at+2, len(want))]...)
 			if len(wrong) > 0 {
@@ -273,16 +299,25 @@ func TestWorkingCut(t *testing.T) {
 			}
 		}
 	}
-	workScript(m, &at, func(format string, args ...any) { t.Errorf(format, args...) })
+	lagged := workScript(m, change, &at, func(format string, args ...any) { t.Errorf(format, args...) })
 	if at != len(want)-1 {
 		t.Errorf("%d steps done, not %d", at, len(want)-1)
 	}
-	t.Logf("%d cuts before %d operations that change the disk", cuts, changes)
+	_, o := m.process("end")
+	if change(o); o.System.Rounds > 0 && lagged < 5 {
+		t.Errorf("a file lagged after %d steps only", lagged)
+	}
+	t.Logf("%d cuts before %d operations that change the disk; a file lagged after %d steps", cuts, changes, lagged)
 }
 
 // TestWorkingKilled kills the process at each of these operations, which may be
 // done in part; another one looks in the same boot, and one after a loss of power.
-func TestWorkingKilled(t *testing.T) {
+func TestWorkingKilled(t *testing.T) { killWork(t, noLag) }
+
+// TestWorkingKilledLagging does it while files lag behind the log.
+func TestWorkingKilledLagging(t *testing.T) { killWork(t, lag) }
+
+func killWork(t *testing.T, change func(*varve.Options)) {
 	t.Parallel()
 	want := expectedWork(t)
 	count, changing := newMachine(), []int(nil)
@@ -292,7 +327,7 @@ func TestWorkingKilled(t *testing.T) {
 		}
 	}
 	at := 0
-	workScript(count, &at, func(format string, args ...any) { t.Fatalf(format, args...) })
+	workScript(count, change, &at, func(format string, args ...any) { t.Fatalf(format, args...) })
 	step := max(1, *stride)
 	if *stride == 0 {
 		if step = 7; testing.Short() {
@@ -312,13 +347,15 @@ func TestWorkingKilled(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			workScript(m, &at, bad)
+			workScript(m, change, &at, bad)
 		}()
 		<-done
 		_, o := m.process("look")
+		change(o)
 		lookWork(o, bad, want[at:min(at+2, len(want))]...)
 		m = m.future(crash.LoseAll, 1)
 		_, o = m.process("look")
+		change(o)
 		lookWork(o, bad, want[at:min(at+2, len(want))]...)
 		if len(wrong) > 0 {
 			t.Fatalf("killed before operation %d:\n%s\n\tgo test ./fuzz -run %s -stride 1 -cut %d", changing[i], joinWrong(wrong), t.Name(), changing[i])
@@ -330,6 +367,7 @@ func TestWorkingKilled(t *testing.T) {
 // worker is a world of working memory: several processes on few scopes.
 type worker struct {
 	s     *sim.Sim
+	lags  bool // files may lag
 	rng   *rand.Rand
 	tick  int
 	acts  int
@@ -369,10 +407,18 @@ var (
 	passing  = working.Scope{Session: "passing"}  // that is dropped now and then
 )
 
+func (w *worker) options(p *sim.Proc) *varve.Options {
+	o := options(p.FS, p.Rand(), p.Now, p.Wait)
+	if w.lags {
+		lag(o)
+	}
+	return o
+}
+
 // work is one process.
 func (w *worker) work(p *sim.Proc) {
 	rng := rand.New(rand.NewPCG(w.rng.Uint64(), 4))
-	o := options(p.FS, p.Rand(), p.Now, p.Wait)
+	o := w.options(p)
 	for w.acts > 0 {
 		st, err := varve.Open(ctx, dir, o)
 		if err != nil {
@@ -383,7 +429,7 @@ func (w *worker) work(p *sim.Proc) {
 		wo := &working.Options{Checkpoints: working.Unlimited, MaxNotes: working.Unlimited, Random: p.Rand()}
 		for n := 5 + rng.IntN(40); n > 0 && w.acts > 0; n-- {
 			w.acts--
-			w.step(p.Name, st, h, wo, rng)
+			w.step(p.Name, st, h, o, wo, rng)
 		}
 		if err := st.Close(); err != nil {
 			w.bad("%s: close: %v", p.Name, err)
@@ -392,7 +438,7 @@ func (w *worker) work(p *sim.Proc) {
 	}
 }
 
-func (w *worker) step(who string, st *varve.Store, h working.Home, o *working.Options, rng *rand.Rand) {
+func (w *worker) step(who string, st *varve.Store, h working.Home, so *varve.Options, o *working.Options, rng *rand.Rand) {
 	m, err := working.Open(ctx, h, shared, o)
 	if err != nil {
 		w.bad("%s: open: %v", who, err)
@@ -459,7 +505,9 @@ func (w *worker) step(who string, st *varve.Store, h working.Home, o *working.Op
 		what = "compact"
 		err = st.Compact(ctx)
 	}
-	w.did[what]++
+	if w.did[what]++; lags(so, st) {
+		w.did["lagged"]++
+	}
 	if err != nil && !isRefusal(err) {
 		w.bad("%s: %s: %v", who, what, err)
 	}
@@ -677,7 +725,7 @@ func (w *worker) run(processes, boots int) error {
 		}
 		w.s.Odds = sim.Odds{Cut: []int{0, 1500}[w.rng.IntN(2)]} // the recovery as well
 		for range 5 {
-			w.s.Process("look", func(p *sim.Proc) { w.final(p.FS, options(p.FS, p.Rand(), p.Now, p.Wait)) })
+			w.s.Process("look", func(p *sim.Proc) { w.final(p.FS, w.options(p)) })
 			if err := w.s.Run(); err != nil {
 				return fmt.Errorf("recovery of boot %d: %w", boot, err)
 			}
@@ -693,13 +741,18 @@ func (w *worker) run(processes, boots int) error {
 	return nil
 }
 
-func simulateWork(t *testing.T, processes, seeds int) {
+func simulateWork(t *testing.T, processes, seeds int, lags bool) {
 	simulateSeeds(t, seeds, func(seed uint64) (*sim.Sim, map[string]int, func() error) {
 		w := newWorker(seed)
+		w.lags = lags
 		return w.s, w.did, func() error { return w.run(processes, 1+int(seed%3)) }
 	})
 }
 
-func TestSimWorking(t *testing.T) { simulateWork(t, 3, 40) }
+func TestSimWorking(t *testing.T) { simulateWork(t, 3, 40, false) }
 
-func TestSimWorkingAlone(t *testing.T) { simulateWork(t, 1, 20) }
+func TestSimWorkingAlone(t *testing.T) { simulateWork(t, 1, 20, false) }
+
+func TestSimWorkingLagging(t *testing.T) { simulateWork(t, 3, 30, true) }
+
+func TestSimWorkingAloneLagging(t *testing.T) { simulateWork(t, 1, 20, true) }
