@@ -60,16 +60,16 @@ func puts(e Engine, goroutines int, d time.Duration, most int, seed uint64) (bur
 	makers := make([]maker, goroutines)
 	for g := range makers {
 		src := newSource(seed<<16 + uint64(g))
-		// No id comes twice: what follows the ring is made on the way.
+		// No id comes twice: the second time round each document has a fresh one.
 		makers[g] = maker{src.docs(min(most/goroutines, max(256, 40_000/goroutines))), src, 0}
 	}
 	return during(goroutines, d, most, func(g int) error {
 		m := &makers[g]
-		if m.n < len(m.docs) {
-			m.n++
+		m.n++
+		if m.n <= len(m.docs) {
 			return e.Put(m.docs[m.n-1])
 		}
-		return e.Put(m.src.next())
+		return e.Put(m.src.renamed(m.docs[m.n%len(m.docs)]))
 	})
 }
 
@@ -82,7 +82,11 @@ func batches(e Engine, d time.Duration, most int, seed uint64) (burst, error) {
 		if n++; n*size <= len(ready) {
 			return e.PutBatch(ready[(n-1)*size : n*size])
 		}
-		return e.PutBatch(src.docs(size))
+		docs := make([]Doc, size)
+		for i := range docs {
+			docs[i] = src.renamed(ready[(n*size+i)%len(ready)])
+		}
+		return e.PutBatch(docs)
 	})
 	b.rate *= size
 	return b, err

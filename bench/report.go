@@ -119,6 +119,9 @@ func (c *config) report(res results) string {
 		}
 	}
 	out.WriteString("\n## Where it must stand\n\n" + targets(res))
+	if len(c.only) == 0 || slices.Contains(c.only, "put4x16") {
+		out.WriteString(remarks)
+	}
 	return out.String()
 }
 

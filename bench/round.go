@@ -72,9 +72,10 @@ func (c *config) limits(res results, load string) error {
 // manyFiles is how many files are too many to remove between two runs.
 const manyFiles = 100
 
-// inFolder runs f in a new folder. One with many files stays until the end,
-// for the reason that the package comment gives.
+// inFolder runs f in a new folder, on a disk that owes nothing. A folder with many
+// files stays until the end, for the reason that the package comment gives.
 func (c *config) inFolder(f func(dir string) error) error {
+	settleDisk()
 	dir, err := os.MkdirTemp(c.dir, "run-*")
 	if err != nil {
 		return err
