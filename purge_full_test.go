@@ -33,8 +33,13 @@ func TestPurgeOnAFullDisk(t *testing.T) {
 		want := s.others(contents(t, st))
 		d.fill(4096)
 		r, err := st.Purge(ctx, s.ids...)
-		if err != nil || r.Dropped == 0 {
+		if err != nil || r.Dropped+r.Backups < 3 {
 			t.Errorf("with all in files: %+v, %v", r, err)
+		}
+		// Where the next segment was made before the disk was full, nothing has to go:
+		// the simulated one never has it, a real one when its goroutine was quick.
+		if o.System != nil && r.Dropped == 0 {
+			t.Errorf("the disk was not full: %+v", r)
 		}
 		compare(t, contents(t, st), want, true)
 		if left := s.traces(t, fsys, d.dir); len(left) > 0 {
