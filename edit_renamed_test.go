@@ -287,7 +287,10 @@ func TestRefusedEdits(t *testing.T) {
 // repair takes many edited and many new files over in few commits, and undo takes each
 // of them back.
 func TestRepairAdoptsTogether(t *testing.T) {
-	const n = 1100
+	n := 1100
+	if testing.Short() {
+		n = 400
+	}
 	e := edited(t, n, &Options{CacheBytes: -1})
 	for i := range n {
 		e.edit(fmt.Sprint("k", i), "was", "is")
@@ -331,7 +334,7 @@ func TestRepairAdoptsTogether(t *testing.T) {
 	}
 	e.st = openTest(t, e.dir, &Options{NoBackground: true, CacheBytes: -1})
 	for i := range n {
-		if c, err := e.st.Count(t.Context()); i == 0 && (c != n || err != nil) {
+		if c, err := e.st.Count(t.Context()); i == 0 && (c != int64(n) || err != nil) {
 			t.Errorf("%d memories, %v", c, err)
 		}
 		if !strings.Contains(e.text(fmt.Sprint("new", i)), "made") {

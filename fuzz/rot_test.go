@@ -682,6 +682,9 @@ func TestRot(t *testing.T) {
 	stores := rotStores(t)
 	t.Run("stores", func(t *testing.T) {
 		for _, r := range stores {
+			if testing.Short() && strings.HasPrefix(r.name, "large") {
+				continue
+			}
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
 				n := r.everywhere(t)

@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
@@ -18,6 +17,7 @@ import (
 // files puts back what stood at each path. The newest change goes first, so that
 // the ground, which was repaired first, is put back last.
 func (u *undo) files() error {
+	defer u.q.Alone()()
 	paths, by := u.first()
 	for _, c := range u.list {
 		if c.Do == RecordLost && c.ID != "" {
@@ -63,7 +63,11 @@ func (u *undo) putBack(c *change) (done bool, err error) {
 	}
 	from := u.path(filepath.FromSlash(c.Before.Kept))
 	if c.Before.Kept == "" {
-		if from, err = u.find(c.Before.Hash); err != nil {
+		from, err = u.q.Find(c.Before.Hash)
+		if gone(err) {
+			return false, fmt.Errorf("%w: its bytes are not in quarantine", errs.ErrNotFound)
+		}
+		if err != nil {
 			return false, err
 		}
 	}
@@ -80,24 +84,6 @@ func (u *undo) putBack(c *change) (done bool, err error) {
 		return false, err
 	}
 	return true, u.o.FS.SyncDir(filepath.Dir(name))
-}
-
-// find looks for bytes in quarantine.
-func (u *undo) find(hash string) (string, error) {
-	names, err := u.o.FS.ReadDir(u.path("quarantine"))
-	if err != nil {
-		return "", err
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if !strings.HasPrefix("sha256:"+name, hash[:min(len(hash), 7+16)]+"-") {
-			continue
-		}
-		if s, err := standsAt(u.o.FS, u.path("quarantine", name)); err == nil && s != nil && s.Hash == hash {
-			return u.path("quarantine", name), nil
-		}
-	}
-	return "", fmt.Errorf("%w: its bytes are not in quarantine", errs.ErrNotFound)
 }
 
 // putSpecial moves a folder or a link back. What took its place is kept.

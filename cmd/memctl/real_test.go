@@ -111,6 +111,9 @@ func TestRealImport(t *testing.T) {
 
 // TestRealUnindexed: the 7 that their index did not name are there.
 func TestRealUnindexed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: a real store, whole")
+	}
 	source := shared(t, "synthians-6ac7868")
 	cl := &cli{t, t.TempDir()}
 	cl.ok("import", source, "--store", cl.store())

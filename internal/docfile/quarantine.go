@@ -33,7 +33,7 @@ type Quarantine struct {
 	l     Layout
 	clock func() time.Time
 
-	// During a round, in which nobody else adds to it: what lies there, by the hash
+	// While nobody else adds to it, as during a round: what lies there, by the hash
 	// with which the names begin. nil: not listed yet.
 	mu      sync.Mutex
 	listing bool
@@ -45,6 +45,32 @@ func (q *Quarantine) list(on bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.listing, q.listed = on, nil
+}
+
+// Alone begins a time in which nobody else adds to the folder: it is listed once
+// instead of for each file.
+func (q *Quarantine) Alone() (end func()) {
+	q.list(true)
+	return func() { q.list(false) }
+}
+
+// Find gives the path of bytes that lie there, by their hash as in Note; ErrNotExist
+// when there are none.
+func (q *Quarantine) Find(hash string) (path string, err error) {
+	sum, err := hex.DecodeString(strings.TrimPrefix(hash, "sha256:"))
+	if err != nil || len(sum) != sha256.Size {
+		return "", fmt.Errorf("%q is no sha256 hash", hash)
+	}
+	names, err := q.like(hex.EncodeToString(sum)[:16])
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if path := q.l.path(quarantineFolder, name); q.sameBytes(path, sum) {
+			return path, nil
+		}
+	}
+	return "", fs.ErrNotExist
 }
 
 // like are the names of what was set aside with this hash, sorted.

@@ -156,8 +156,7 @@ func (p *Placed) run() (err error) {
 	if err := r.f.prepare(); err != nil {
 		return err
 	}
-	r.f.quarantine.list(true)
-	defer r.f.quarantine.list(false)
+	defer r.f.quarantine.Alone()()
 	if err := r.f.parked.retry(r.edit); err != nil {
 		return err
 	}
