@@ -21,10 +21,17 @@ func main() {
 	each := flag.Duration("time", 500*time.Millisecond, "how long to make each kind of call")
 	dir := flag.String("dir", "", "a `folder` for the stores; those that an earlier run made serve again")
 	prepare := flag.Bool("prepare", false, "only make the stores")
+	notes := flag.String("memories", "", "instead, the tools for memories, in stores of so many: 1000,10000,100000")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *memctl, *reference, *dir, *sizes, *each, *prepare); err != nil {
+	err := error(nil)
+	if *notes != "" {
+		err = runMemories(ctx, *memctl, *dir, *notes, *each)
+	} else {
+		err = run(ctx, *memctl, *reference, *dir, *sizes, *each, *prepare)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mcp:", err)
 		os.Exit(1)
 	}
@@ -60,6 +67,25 @@ func run(ctx context.Context, memctl, reference, dir, sizes string, each time.Du
 		}
 		for i, t := range theirs {
 			fmt.Printf("| %d | %s | %s | %s | %s | %s | %s |\n", n, t.call, t.rate(), t.quantile(50), ours[i].rate(), ours[i].quantile(50), ours[i].quantile(99))
+		}
+	}
+	return nil
+}
+
+func runMemories(ctx context.Context, memctl, dir, sizes string, each time.Duration) error {
+	fmt.Println("| memories | call | calls/s | p50 | p99 |")
+	fmt.Println("|---|---|---|---|---|")
+	for _, size := range strings.Split(sizes, ",") {
+		n, err := strconv.Atoi(size)
+		if err != nil {
+			return err
+		}
+		all, err := memories(ctx, memctl, dir, n, each)
+		if err != nil {
+			return err
+		}
+		for _, t := range all {
+			fmt.Printf("| %d | %s | %s | %s | %s |\n", n, t.call, t.rate(), t.quantile(50), t.quantile(99))
 		}
 	}
 	return nil
@@ -157,15 +183,24 @@ func measure(ctx context.Context, n int, each time.Duration, env []string, comma
 	}
 	all := []times{first}
 	for _, k := range kinds {
-		t := times{call: k.name}
-		for i, end := 0, time.Now().Add(each); i < 5 || time.Now().Before(end); i++ {
-			began := time.Now()
-			if err := s.tool(k.name, k.args(i)); err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", command[0], k.name, err)
-			}
-			t.took = append(t.took, time.Since(began))
+		t, err := repeat(s, k.name, each, k.args)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", command[0], err)
 		}
 		all = append(all, t)
 	}
 	return all, s.end()
+}
+
+// repeat makes one kind of call for a while, five times at least.
+func repeat(s *client, name string, each time.Duration, args func(i int) string) (times, error) {
+	t := times{call: name}
+	for i, end := 0, time.Now().Add(each); i < 5 || time.Now().Before(end); i++ {
+		began := time.Now()
+		if err := s.tool(name, args(i)); err != nil {
+			return t, fmt.Errorf("%s: %w", name, err)
+		}
+		t.took = append(t.took, time.Since(began))
+	}
+	return t, nil
 }
