@@ -194,12 +194,27 @@ func (st *Store) restore(ctx context.Context, k *kind, is *verdict, old version,
 		return &CorruptionError{Path: k.file(is.id), Offset: -1, LSN: old.lsn,
 			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
 	}
-	st.event(Event{Kind: EventCorruption, ID: is.id, Path: k.file(is.id), Err: why})
 	is.version = v
 	is.restored = st.autoRepair()
+	what := "the log has it"
+	if is.restored && !st.o.ReadOnly {
+		what = "it is put back from the log"
+	}
+	told := error(absent(what))
+	if !errors.Is(why, fs.ErrNotExist) {
+		told = fmt.Errorf("%w; %s", why, what)
+	}
+	st.event(Event{Kind: EventCorruption, ID: is.id, Path: k.file(is.id), Err: told})
 	is.back = is.restored
 	return nil
 }
+
+// absent is told of a file that is gone, behind its path; and what becomes of it.
+type absent string
+
+func (a absent) Error() string { return "there is no such file; " + string(a) }
+
+func (absent) Is(target error) bool { return target == fs.ErrNotExist }
 
 func (st *Store) autoRepair() bool {
 	st.config.mu.Lock()
