@@ -215,6 +215,9 @@ func TestEditOverLimit(t *testing.T) {
 			if h.OK || len(h.Problems) != 2 || !strings.Contains(h.Problems[0].Error(), "memories/k0.json") {
 				t.Errorf("health: %+v", h)
 			}
+			if list := refusedEdits(t, e.st); len(list) != 2 || !strings.Contains(fmt.Sprint(list[0].Err), "raise the limit") {
+				t.Errorf("refused: %+v", list)
+			}
 			found := map[string]bool{}
 			for f, err := range e.st.Verify(t.Context(), VerifyOptions{}) {
 				if err != nil {
@@ -282,6 +285,31 @@ func TestRefusedEdits(t *testing.T) {
 		}
 	}
 	e.want("k2", "is 2")
+}
+
+// Health names three of the edits that were refused, counts the others, and leaves out
+// what somebody has changed since.
+func TestHealthOfRefusedEdits(t *testing.T) {
+	e := edited(t, 6, &Options{CacheBytes: -1})
+	for i := range 5 {
+		e.save(fmt.Sprint("k", i), "{half")
+		e.want(fmt.Sprint("k", i), fmt.Sprint("was ", i))
+	}
+	problems := func() (texts []string) {
+		for _, err := range e.st.Health(t.Context()).Problems {
+			texts = append(texts, err.Error())
+		}
+		return texts
+	}
+	if p := problems(); len(p) != 4 || !strings.HasPrefix(p[0], "memories/k0.json cannot be taken over") || !strings.HasPrefix(p[3], "2 more files") {
+		t.Errorf("%q", p)
+	}
+	for i := range 4 {
+		e.save(fmt.Sprint("k", i), fmt.Sprintf(`{"id":"k%d","content":"is whole"}`, i))
+	}
+	if p := problems(); len(p) != 1 || !strings.HasPrefix(p[0], "memories/k4.json") {
+		t.Errorf("%q", p)
+	}
 }
 
 // repair takes many edited and many new files over in few commits, and undo takes each
