@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -18,7 +19,8 @@ type vocabulary struct {
 	words []string
 }
 
-func newVocabulary() *vocabulary {
+// newVocabulary has always the same words, and its texts are the stream's.
+func newVocabulary(stream uint64) *vocabulary {
 	v := &vocabulary{r: rand.New(rand.NewPCG(1, 1)), words: make([]string, 20_000)}
 	for i := range v.words {
 		w := make([]byte, 2+v.r.IntN(8))
@@ -27,6 +29,7 @@ func newVocabulary() *vocabulary {
 		}
 		v.words[i] = string(w)
 	}
+	v.r = rand.New(rand.NewPCG(2, stream))
 	return v
 }
 
@@ -41,12 +44,12 @@ func (v *vocabulary) text(size int) string {
 }
 
 // memories measures the tools that the reference server does not have, on a store of n
-// memories.
+// memories. What is remembered takes ten keys, so that the store stays as large.
 func memories(ctx context.Context, memctl, dir string, n int, each time.Duration) ([]times, error) {
-	v := newVocabulary()
+	v := newVocabulary(uint64(time.Now().UnixNano()))
 	store := filepath.Join(dir, fmt.Sprint("memories-", n))
 	if _, err := os.Stat(store); err != nil {
-		if err := fill(ctx, memctl, store, n, v); err != nil {
+		if err := fill(ctx, memctl, store, n, newVocabulary(0)); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +68,7 @@ func memories(ctx context.Context, memctl, dir string, n int, each time.Duration
 	}{
 		{"recall", func(int) string { return fmt.Sprintf(`{"query":%q}`, v.text(12)) }},
 		{"list_memories", func(int) string { return `{}` }},
-		{"remember", func(int) string { return fmt.Sprintf(`{"text":%q}`, v.text(300)) }},
+		{"remember", func(i int) string { return fmt.Sprintf(`{"text":%q,"key":"bench %d"}`, v.text(300), i%10) }},
 	} {
 		t, err := repeat(s, k.name, each, k.args)
 		if err != nil {
@@ -96,10 +99,14 @@ func fill(ctx context.Context, memctl, store string, n int, v *vocabulary) error
 	if err := f.Close(); err != nil {
 		return err
 	}
-	for _, args := range [][]string{{"init", store}, {"import", lines, "--store", store}} {
+	half := store + ".half"
+	if err := os.RemoveAll(half); err != nil {
+		return err
+	}
+	for _, args := range [][]string{{"init", half}, {"import", lines, "--store", half}} {
 		if out, err := exec.CommandContext(ctx, memctl, args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("memctl %s: %w\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	return os.Remove(lines)
+	return errors.Join(os.Remove(lines), os.Rename(half, store))
 }

@@ -66,7 +66,8 @@ func (q *Quarantine) Find(hash string) (path string, err error) {
 		return "", err
 	}
 	for _, name := range names {
-		if path := q.l.path(quarantineFolder, name); q.sameBytes(path, sum) {
+		path := q.l.path(quarantineFolder, name)
+		if st, err := q.l.FS.Stat(path); err == nil && st.Mode.IsRegular() && q.sameBytes(path, sum) {
 			return path, nil
 		}
 	}
@@ -85,10 +86,11 @@ func (q *Quarantine) like(prefix string) ([]string, error) {
 		slices.Sort(names)
 		listed := map[string][]string{}
 		for _, name := range names {
-			if !strings.HasSuffix(name, noteSuffix) && !strings.HasSuffix(name, partSuffix) {
-				hash, _, _ := strings.Cut(name, "-")
-				listed[hash] = append(listed[hash], name)
+			if strings.HasSuffix(name, partSuffix) || isNote(name, names) {
+				continue
 			}
+			hash, _, _ := strings.Cut(name, "-")
+			listed[hash] = append(listed[hash], name)
 		}
 		if !q.listing {
 			return listed[prefix], nil
@@ -96,6 +98,15 @@ func (q *Quarantine) like(prefix string) ([]string, error) {
 		q.listed = listed
 	}
 	return slices.Clone(q.listed[prefix]), nil
+}
+
+// isNote: the suffix alone does not say it, for a memory may have the id "x.note".
+func isNote(name string, sorted []string) bool {
+	of, is := strings.CutSuffix(name, noteSuffix)
+	if is {
+		_, is = slices.BinarySearch(sorted, of)
+	}
+	return is
 }
 
 // added notes a name that was given in a round.
