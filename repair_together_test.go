@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -112,10 +113,15 @@ func TestRepairCutAmidAdoptions(t *testing.T) {
 // copyStore copies a store that somebody has open, as it would be after a reboot.
 func copyStore(t *testing.T, to, from string) {
 	t.Helper()
-	err := filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) (result error) {
 		if err != nil {
 			return err
 		}
+		defer func() { // the next segment gets its name meanwhile
+			if errors.Is(result, fs.ErrNotExist) && strings.HasSuffix(name, ".new") {
+				result = nil
+			}
+		}()
 		rel, _ := filepath.Rel(from, name)
 		switch {
 		case d.IsDir():

@@ -376,9 +376,7 @@ func TestNewLogAmidSwitch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil { // as kill -9 leaves it
-		t.Fatal(err)
-	}
+	copyLive(t, to, dir)
 	segments, err := filepath.Glob(filepath.Join(to, "wal", "*.wal"))
 	if err != nil {
 		t.Fatal(err)

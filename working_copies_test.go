@@ -1,7 +1,9 @@
 package varve_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,7 +155,12 @@ func TestWorkingNewLog(t *testing.T) {
 	other, err := st.Working(t.Context(), working.Scope{Session: "only in the log"}, nil)
 	must(t, err)
 	must(t, other.Set(t.Context(), "k", "v"))
-	must(t, os.CopyFS(to, os.DirFS(dir))) // as kill -9 leaves it
+	err = os.CopyFS(to, os.DirFS(dir))   // as kill -9 leaves it
+	for errors.Is(err, fs.ErrNotExist) { // the next segment got its name meanwhile
+		must(t, os.RemoveAll(to))
+		err = os.CopyFS(to, os.DirFS(dir))
+	}
+	must(t, err)
 	must(t, st.Close())
 
 	segments, err := filepath.Glob(filepath.Join(to, "wal", "*.wal"))

@@ -83,7 +83,7 @@ func TestWorkingLag(t *testing.T) {
 		well(t, dir)
 		// Who is killed now has lost nothing; neither has who opens it beside, and flushes.
 		killed := filepath.Join(t.TempDir(), "s")
-		must(t, os.CopyFS(killed, os.DirFS(dir)))
+		copyLive(t, killed, dir)
 		for _, to := range []string{killed, dir} {
 			other, err := Open(t.Context(), to, &Options{NoBackground: true})
 			must(t, err)
@@ -227,7 +227,7 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 	}
 	well(t, dir)
 	killed := filepath.Join(t.TempDir(), "s")
-	must(t, os.CopyFS(killed, os.DirFS(dir)))
+	copyLive(t, killed, dir)
 	other, err := Open(t.Context(), killed, &Options{NoBackground: true})
 	must(t, err)
 	defer other.Close()
@@ -304,7 +304,7 @@ func TestWorkingLagRandom(t *testing.T) {
 				delete(want, name)
 			case 7: // killed
 				copied := filepath.Join(t.TempDir(), "s")
-				must(t, os.CopyFS(copied, os.DirFS(dir)))
+				copyLive(t, copied, dir)
 				must(t, errors.Join(stores[0].Close(), stores[1].Close()))
 				dir = copied
 				well(t, dir)

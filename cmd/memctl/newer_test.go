@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -136,7 +137,14 @@ func makeNewest(t *testing.T, dir, killed string) {
 		t.Fatal(err)
 	}
 	put("b")
-	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+	err = os.CopyFS(killed, os.DirFS(dir))
+	for errors.Is(err, fs.ErrNotExist) { // the next segment got its name meanwhile
+		if err := os.RemoveAll(killed); err != nil {
+			t.Fatal(err)
+		}
+		err = os.CopyFS(killed, os.DirFS(dir))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {
