@@ -266,7 +266,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 		return err
 	}
 	found := err == nil
-	if err := o.conds.holds(old.lsn, old.line.UpdatedAt); err != nil {
+	if err := o.conds.holds(o.id, old.lsn, old.line.UpdatedAt); err != nil {
 		return err
 	}
 	p.precondition = wal.Precondition{Key: st.assemblies.key(o.id), LSN: old.lsn, Hint: hint}

@@ -299,7 +299,7 @@ func (as Assemblies) GetAt(ctx context.Context, id string, lsn uint64) (Version,
 func (st *Store) decodeAssembly(id string, v version) (Assembly, error) {
 	a, err := assembly.Decode(v.doc, assembly.DecodeOptions{Limits: storedAssembly, Location: st.o.NaiveTimes, ID: id})
 	if err != nil {
-		return Assembly{}, fmt.Errorf("assembly %s, version %d: %w", quote(id), v.lsn, err)
+		return Assembly{}, st.undecoded(st.assemblies, id, v.lsn, err)
 	}
 	a.Version = v.lsn
 	return *a, nil

@@ -48,7 +48,7 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 
 // CheckBackup reads a backup from end to end; a fault is a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
-	return repair.CheckBackup(ctx, vfs.OS(), dir, nil)
+	return repair.CheckBackup(ctx, vfs.Below(vfs.OS(), dir), dir, nil)
 }
 
 // RestoreOptions say what is restored. The zero value is all that the backup has.
@@ -89,7 +89,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	opt.fill()
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
 	s := repair.RestoreSource{
-		FS: opt.System.FS, Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
+		FS: vfs.Below(vfs.Below(opt.System.FS, backup), dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(gitignore)},
 	}
 	info, err := repair.ReadBackupInfo(s.FS, backup)

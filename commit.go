@@ -331,7 +331,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 			return err
 		}
 	}
-	if err := o.conds.holds(visible, old.line.UpdatedAt); err != nil {
+	if err := o.conds.holds(o.id, visible, old.line.UpdatedAt); err != nil {
 		return err
 	}
 	if o.memory == nil {

@@ -1,14 +1,13 @@
 package varve
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/varve-db/varve/wal"
 )
 
 // Cond is a condition on a write. When it does not hold, nothing is written and
-// the error is ErrConflict.
+// the error is a *ConflictError, which matches ErrConflict.
 type Cond interface{ demand(*conditions) }
 
 type condFunc func(*conditions)
@@ -66,14 +65,6 @@ func conditionsOf(list []Cond) conditions {
 	return c
 }
 
-// condError is a condition that did not hold though nobody need have changed
-// anything meanwhile. It matches ErrConflict.
-type condError string
-
-func (e condError) Error() string { return "conflict: " + string(e) }
-
-func (e condError) Is(target error) bool { return target == ErrConflict }
-
 func (c *conditions) any() bool { return c.version != nil || c.absent || c.modified != nil }
 
 // inherit takes over what was demanded by an operation on the same id that this one
@@ -89,18 +80,16 @@ func (c *conditions) inherit(before *conditions) {
 	}
 }
 
-// holds judges the conditions against the newest version, 0 when there is none
+// holds judges the conditions against the newest version of id, 0 when there is none
 // (or one whose time is over).
-func (c *conditions) holds(v wal.LSN, updated time.Time) error {
+func (c *conditions) holds(id string, v wal.LSN, updated time.Time) error {
 	switch {
 	case c.absent && v != 0:
-		return condError(fmt.Sprintf("it exists, as version %d", v))
-	case c.version != nil && *c.version != v && v == 0:
-		return condError(fmt.Sprintf("expected version %d, but there is none: it is gone, or never was", *c.version))
+		return &ConflictError{ID: id, Found: v}
 	case c.version != nil && *c.version != v:
-		return fmt.Errorf("%w: expected version %d, it is %d by now", ErrConflict, *c.version, v)
+		return &ConflictError{ID: id, Expected: *c.version, Found: v}
 	case c.modified != nil && v != 0 && updated.After(*c.modified):
-		return fmt.Errorf("%w: it was written at %s", ErrConflict, updated.UTC().Format(time.RFC3339Nano))
+		return &ConflictError{ID: id, Found: v, Since: *c.modified, Written: updated}
 	}
 	return nil
 }

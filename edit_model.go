@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -67,7 +67,7 @@ func (st *Store) previous(ctx context.Context, k *kind, id string, at wal.LSN) w
 	if err != nil || e.Key != k.key(id) {
 		return 0
 	}
-	view, err := record.Parse(e.Value)
+	view, err := state.Read(&e)
 	if err != nil {
 		return 0
 	}

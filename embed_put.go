@@ -131,12 +131,12 @@ func (st *Store) wantsEmbedding(ctx context.Context, o *op) (bool, error) {
 		if cerr := ctx.Err(); cerr != nil {
 			return false, cerr
 		}
-		return none && (!errors.Is(err, ErrNotFound) || o.conds.holds(0, v.line.UpdatedAt) == nil), nil
+		return none && (!errors.Is(err, ErrNotFound) || o.conds.holds(o.id, 0, v.line.UpdatedAt) == nil), nil
 	}
 	if v.expired(st.o.Clock()) {
 		return none, nil
 	}
-	if o.conds.holds(v.lsn, v.line.UpdatedAt) != nil {
+	if o.conds.holds(o.id, v.lsn, v.line.UpdatedAt) != nil {
 		return false, nil // the commit will say so
 	}
 	old, err := st.decode(o.id, v)

@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +27,11 @@ func (st *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := st.residence(); errors.Is(err, syscall.ENOTDIR) {
+	if err := st.residence(); errors.Is(err, syscall.ENOTDIR) && vfs.EnterError(err) == nil {
+		wal := filepath.Join(st.dir, "wal")
+		if info, serr := st.fs.Stat(wal); serr == nil && !info.Mode.IsDir() {
+			return &vfs.NotFolderError{Path: wal, Mode: info.Mode}
+		}
 		return fmt.Errorf("%w: %s is a file, or lies in one", ErrNoStore, st.dir)
 	} else if err != nil {
 		return err
@@ -101,7 +107,7 @@ func (st *Store) hasLog() bool {
 
 // foreign refuses a folder that holds another system's memories.
 func (st *Store) foreign() error {
-	names, err := st.fs.ReadDir(st.dir)
+	names, err := vfs.ReadRoot(st.fs, st.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -121,8 +127,7 @@ func (st *Store) foreign() error {
 			strings.HasPrefix(name, "faiss_index.bin"), name == "id_to_index_mapping.json":
 			return hint("synthians")
 		case name == index.BaseName:
-			b, err := vfs.ReadFile(st.fs, filepath.Join(st.dir, name), 1<<30)
-			if err == nil && !strings.Contains(string(b[max(0, len(b)-64):]), `,"end":"`) {
+			if end, err := st.endOf(name); err == nil && !strings.Contains(end, `,"end":"`) {
 				return hint("synthians")
 			}
 		}
@@ -197,6 +202,25 @@ migrate.json*
 migrate.lock
 `
 
+// endOf is the last bytes of a file.
+func (st *Store) endOf(name string) (string, error) {
+	f, err := st.fs.OpenFile(filepath.Join(st.dir, name), os.O_RDONLY, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	end := make([]byte, min(info.Size, 64))
+	n, err := f.ReadAt(end, info.Size-int64(len(end)))
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return string(end[:n]), err
+}
+
 // makeFolders makes what is missing, and refuses a link where a folder of the
 // store should be: it could lead anywhere.
 func (st *Store) makeFolders() error {
@@ -213,7 +237,7 @@ func (st *Store) makeFolders() error {
 		case err != nil:
 			return st.ioError("looking at", path, err)
 		case !info.Mode.IsDir():
-			return fmt.Errorf("%s is not a folder (%s): %w: a store does not follow links", path, info.Mode, ErrInvalid)
+			return &vfs.NotFolderError{Path: path, Mode: info.Mode}
 		}
 	}
 	if made {

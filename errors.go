@@ -3,13 +3,12 @@ package varve
 import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
-	"github.com/varve-db/varve/wal"
 )
 
 // The errors of the store; test for them with errors.Is.
 var (
 	ErrNotFound       = errs.ErrNotFound       // no such memory
-	ErrConflict       = errs.ErrConflict       // a condition did not hold: it was changed meanwhile
+	ErrConflict       = errs.ErrConflict       // a condition did not hold: see ConflictError
 	ErrDimension      = vector.ErrDimension    // an embedding does not have the store's number of dimensions
 	ErrClosed         = errs.ErrClosed         // the store was closed
 	ErrReadOnly       = errs.ErrReadOnly       // opened read-only, or damaged below what was durable
@@ -44,5 +43,5 @@ type (
 	NewerError      = errs.NewerError
 	DiskFullError   = errs.DiskFullError
 	PermissionError = errs.PermissionError
-	ConflictError   = wal.ConflictError
+	ConflictError   = errs.ConflictError
 )

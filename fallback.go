@@ -167,6 +167,11 @@ func (st *Store) since(ctx context.Context, past *wal.Past, from wal.Mark, to wa
 	lines := map[wal.LSN][]byte{}
 	ch := &index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) { return append(dst, lines[c.Version]...), nil }}
 	for e, err := range past.Entries(ctx, from, to) {
+		if err == nil {
+			if _, err = state.Check(&e); errors.Is(err, state.ErrEntry) {
+				continue
+			}
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -158,9 +159,9 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	if k == nil {
 		return false, nil
 	}
-	view, err := record.Parse(e.Value)
+	view, err := state.Read(&e)
 	if err != nil {
-		return false, fmt.Errorf("entry %d: %w", at, err)
+		return false, err
 	}
 	*c = docfile.Change{
 		Folder: k.Folder, Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: at,
@@ -169,7 +170,10 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	var plain bool
 	if c.Bytes, plain = view.Plain(); !plain {
 		if c.Bytes, err = st.codec.Doc(&view, fileLimit); err != nil {
-			return false, fmt.Errorf("entry %d: %w", at, err)
+			// No document comes of it, now or later, and the others are not to wait: who
+			// reads it is told, and verify.
+			st.refused(&e, state.Invalid(&e, err))
+			return false, nil
 		}
 	}
 	before, err := st.standing(s.ctx, k, id, view.Previous, s.f.flushed)
@@ -194,6 +198,9 @@ func (st *Store) standing(ctx context.Context, k *kind, id string, previous, flu
 			return version{lsn: line.Version, line: line}, err
 		}
 		v, view, err := st.frame(ctx, k, id, previous)
+		if noVersion(err) {
+			return version{}, nil // what is in the file is then judged by its bytes
+		}
 		if err != nil {
 			return v, err
 		}
@@ -204,6 +211,10 @@ func (st *Store) standing(ctx context.Context, k *kind, id string, previous, flu
 	}
 	return version{}, nil
 }
+
+// noVersion says of the error of reading the version that an entry names as the one
+// before it that there is none: something else is at that position, or nothing sound.
+func noVersion(err error) bool { return errors.Is(err, errMoved) || errors.Is(err, ErrCorrupt) }
 
 // ours says whether a file holds a version of this document that we know: one of
 // the chain, or the one that the index names.

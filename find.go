@@ -191,7 +191,9 @@ func (st *Store) readLog(ctx context.Context, k *kind, id string, at wal.LSN, do
 			return v, errMismatch
 		}
 	}
-	v.doc, err = st.codec.Doc(&view, fileLimit)
+	if v.doc, err = st.codec.Doc(&view, fileLimit); err != nil {
+		err = state.Invalid(&wal.Entry{LSN: at}, err)
+	}
 	return v, err
 }
 
@@ -206,7 +208,7 @@ func (st *Store) frame(ctx context.Context, k *kind, id string, at wal.LSN) (ver
 	}
 	line, view, err := state.LineIn(&e)
 	if err != nil {
-		return version{}, view, fmt.Errorf("entry %d: %w", at, err)
+		return version{}, view, err
 	}
 	return version{lsn: at, line: line}, view, nil
 }

@@ -38,7 +38,9 @@ type flusher struct {
 	// Under flush.lock.
 	backupAt  time.Time      // of the newest index backup
 	leftovers bool           // tmp/ may hold what killed processes left
+	looked    bool           // for a purge that was cut before this process came
 	aside     []docfile.Edit // by this round, and by those before it that failed
+	unpurged  atomic.Bool    // a purge was cut after it had deleted: what this round displaces is overwritten behind it
 	failed    atomic.Int64   // rounds in a row
 	lagging   lag
 }
@@ -60,6 +62,7 @@ func (f *flusher) init(st *Store) error {
 	var err error
 	f.files, err = docfile.NewFlusher(docfile.Options{
 		Layout: st.layout, Token: st.token, Clock: st.o.Clock, Workers: f.workers, Limit: fileLimit,
+		Keeps: st.keepsDisplaced, Leaves: st.purgesIn, Places: st.places, InPlace: st.inPlace,
 	})
 	return err
 }
@@ -136,7 +139,11 @@ func (st *Store) flushClosing(ctx context.Context) error {
 			return nil
 		}
 	}
-	return st.flush(ctx, mergeClosing)
+	if err := st.log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer st.log.UnlockFlush()
+	return st.flushLocked(context.WithoutCancel(ctx), mergeClosing) // ctx is how long the lock is waited for
 }
 
 func (st *Store) flush(ctx context.Context, m merge) error {
@@ -154,6 +161,7 @@ func (st *Store) flushLocked(ctx context.Context, m merge) error {
 	st.flusher.unflushed.Store(0)
 	n, spilled, err := st.round(ctx, m)
 	if vfs.IsDiskFull(err) && st.flusher.failed.CompareAndSwap(0, 1) {
+		st.endPurge(ctx)                   // what it displaced takes room
 		n, spilled, err = st.round(ctx, m) // as what is repeated: deletions first
 		st.flusher.failed.Store(0)
 	}
@@ -191,6 +199,7 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 		return 0, false, err
 	}
 	distrusted := st.log.Distrusted()
+	st.lookForPurge(distrusted)
 	if distrusted || st.flusher.leftovers || st.log.Abandoned() {
 		if err := st.emptyTemp(ctx); err != nil {
 			return 0, false, err
@@ -222,8 +231,10 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 		st.flusher.lagging = lag{}
 		return 0, false, err
 	}
+	st.keepRefused(ctx, c.Flushed.LSN)
 	st.flusher.lagging.filed = to.LSN
 	st.flusher.rest.Store(to.LSN < st.log.AppliedMark().LSN)
+	st.endPurge(ctx)
 	if len(list) == 0 && !spilled && !distrusted && c.Flushed == before && before.LSN < to.LSN {
 		return 0, false, nil // what lags goes on lagging
 	}

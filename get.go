@@ -119,8 +119,17 @@ func (st *Store) load(ctx context.Context, k *kind, id string) (version, error) 
 func (st *Store) decode(id string, v version) (Memory, error) {
 	m, err := memstore.Decode(v.doc, memstore.DecodeOptions{Limits: storedLimits, Location: st.o.NaiveTimes, ID: id})
 	if err != nil {
-		return Memory{}, fmt.Errorf("memory %s, version %d: %w", quote(id), v.lsn, err)
+		return Memory{}, st.undecoded(st.memories, id, v.lsn, err)
 	}
 	m.Version = v.lsn
 	return *m, nil
+}
+
+// undecoded is the error of a version that is stored as it was written, and is no
+// document of that id: no input that was refused, but damage.
+func (st *Store) undecoded(k *kind, id string, at wal.LSN, err error) error {
+	if errors.Is(err, ErrNewerFormat) {
+		return fmt.Errorf("%s %s, version %d: %w", k.noun, quote(id), at, err)
+	}
+	return fmt.Errorf("%s %s, version %d: %w", k.noun, quote(id), at, &CorruptionError{Path: k.file(id), LSN: at, Offset: -1, Err: err})
 }

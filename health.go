@@ -123,6 +123,9 @@ func (st *Store) Health(ctx context.Context) Health {
 		bad(st.config.err, true)
 	}
 	st.config.mu.Unlock()
+	for _, err := range st.refusedEntries() {
+		bad(err, true)
+	}
 	for _, err := range st.refusedEdits() {
 		bad(err, true)
 	}

@@ -55,8 +55,8 @@ func (st *Store) headway() headway {
 }
 
 // finish waits for all operations, and says what of the lasting ones was given up, after
-// LockWait in which nothing moved: a slow disk is waited for.
-func (st *Store) finish() error {
+// some time in which nothing moved: a slow disk is waited for.
+func (st *Store) finish(wait time.Duration) error {
 	l := &st.lasting
 	defer l.giveUp()
 	if st.o.System.Inline {
@@ -68,7 +68,7 @@ func (st *Store) finish() error {
 		st.operations.Wait()
 		close(done)
 	}()
-	tick := time.NewTicker(st.o.LockWait)
+	tick := time.NewTicker(wait)
 	defer tick.Stop()
 	for was, moves := st.headway(), true; moves; {
 		select {
@@ -90,5 +90,5 @@ func (st *Store) finish() error {
 	for _, what := range slices.Sorted(maps.Keys(l.left)) {
 		list = append(list, fmt.Sprintf("%s: %d", what, l.left[what]))
 	}
-	return fmt.Errorf("%w: the log took no writes for %v, these were given up: %s", ErrOutcomeUnknown, st.o.LockWait, strings.Join(list, ", "))
+	return fmt.Errorf("%w: the log took no writes for %v, these were given up: %s", ErrOutcomeUnknown, wait, strings.Join(list, ", "))
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,7 @@ var order = []string{
 	"internal/skim",
 	"internal/text",
 	"segment",
+	"internal/forge",
 	"wal",
 	"index",
 	"memstore",
@@ -44,6 +46,7 @@ var order = []string{
 	"mcpserver",
 	"cmd/memctl",
 	"fuzz",
+	"tests",
 }
 
 // coreModules is all that the core may link besides the standard library.
@@ -103,6 +106,9 @@ func TestImportsPointUp(t *testing.T) {
 				if imp != module && !strings.HasPrefix(imp, module+"/") {
 					continue
 				}
+				if imp == module+"/internal/forge" {
+					t.Errorf("%s: %s imports %s, which only tests may", goos, p.ImportPath, imp)
+				}
 				if up, ok := rank(imp); ok && up > at {
 					t.Errorf("%s: %s imports %s, which stands below it", goos, p.ImportPath, imp)
 				}
@@ -126,6 +132,49 @@ func rank(path string) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// TestStoresFilesAreBelow: the packages that touch a store's files do so through vfs, and
+// get it from where a store, a backup or a migration begins, as vfs.Below. What goes around
+// that follows links.
+func TestStoresFilesAreBelow(t *testing.T) {
+	around := regexp.MustCompile(`\b(os\.(Open|OpenFile|OpenRoot|Create|CreateTemp|ReadFile|WriteFile|ReadDir|Mkdir|MkdirAll|MkdirTemp|Remove|RemoveAll|Rename|Stat|Lstat|Link|Symlink|Readlink|Truncate|Chtimes|Chmod|DirFS|CopyFS)|filepath\.(Walk|WalkDir|Glob|EvalSymlinks)|ioutil\.\w+|vfs\.OS)\(`)
+	// Where the file system of the operating system comes in.
+	begins := map[string]string{
+		"options.go": "s.FS = vfs.OS()",
+		"backup.go":  "vfs.Below(vfs.OS(), dir)",
+	}
+	below := []string{".", "internal/docfile", "internal/state", "internal/record", "segment", "wal", "index", "index/table", "vector", "working", "memstore", "assembly", "repair"}
+	for _, dir := range below {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(names) == 0 {
+			t.Fatal(dir, err)
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n, line := range strings.Split(string(text), "\n") {
+				code, _, _ := strings.Cut(line, "//")
+				if around.MatchString(code) && (begins[name] == "" || !strings.Contains(code, begins[name])) {
+					t.Errorf("%s:%d goes around vfs.Below: %s", name, n+1, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+	// And each of these makes one of it.
+	for name, want := range map[string]string{
+		"store.go": "vfs.Below(st.o.System.FS, dir)", "repair.go": "vfs.Below(filled.System.FS, dir)", "migrate.go": "vfs.Below(vfs.Below(filled.System.FS, from), to)",
+		"backup.go": "vfs.Below(vfs.Below(opt.System.FS, backup), dir)", "repair/backup_folder.go": "vfs.Below(fsys, filepath.Dir(dir))",
+	} {
+		if text, err := os.ReadFile(name); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s does not begin with %s: %v", name, want, err)
+		}
+	}
 }
 
 // TestEveryPackageHasDoc wants doc.go with the package comment in it.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -65,8 +66,8 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	look := opt
 	look.ReadOnly = true
 	r, err := repair.Migrate(ctx, repair.MigrateSource{
-		FS: filled.System.FS, From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		LockWait: filled.LockWait, Clock: filled.Clock, Random: random.random, Ignore: ignoreMoves,
+		FS: vfs.Below(vfs.Below(filled.System.FS, from), to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
+		LockWait: filled.LockWait, Clock: filled.Clock, Random: random.random, StateDir: filled.StateDir, Ignore: ignoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
 		Open: func(ctx context.Context) (repair.BackupSource, func() error, error) {
 			st, err := Open(ctx, from, &opt)

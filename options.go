@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
+	"runtime"
 	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
@@ -65,6 +67,12 @@ type Options struct {
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
 
+	// StateDir is a folder of this user's, outside of every store, for what belongs to
+	// neither: the key by which a repair is known as made here, so that UndoRepair obeys no
+	// file that came with a clone. "" means $XDG_STATE_HOME/varve, or what the system has
+	// for that. Without such a folder stores are repaired, and repairs not undone.
+	StateDir string
+
 	// System replaces the machine, for the project's own tests.
 	System *vfs.System
 
@@ -116,6 +124,9 @@ func (o *Options) fill() {
 	}
 	if o.FolderMode == 0 {
 		o.FolderMode = 0o700
+	}
+	if o.StateDir == "" {
+		o.StateDir = stateFolder(os.Getenv, runtime.GOOS)
 	}
 	var s vfs.System
 	if o.System != nil {

@@ -48,7 +48,8 @@ func (st *Store) commitTogether(ctx context.Context, k *kind, list []*part) {
 		case err == nil:
 			return
 		case errors.As(err, &conflict) && conflict.Index < len(list):
-			list[conflict.Index].err = err
+			p := list[conflict.Index]
+			p.err = &ConflictError{ID: p.id, Expected: conflict.LSN, Found: conflict.Found}
 			list = st.unchanged(ctx, k, append(list[:conflict.Index:conflict.Index], list[conflict.Index+1:]...))
 			continue
 		case len(list) == 1 || errors.Is(err, ErrConflict) || forAll(ctx, err):
@@ -85,7 +86,7 @@ func (st *Store) unchanged(ctx context.Context, k *kind, list []*part) []*part {
 	left := list[:0]
 	for _, p := range list {
 		if now, err := st.state.Current(k.key(p.id)); err == nil && now != p.precondition.LSN {
-			p.err = ErrConflict
+			p.err = &ConflictError{ID: p.id, Expected: p.precondition.LSN, Found: now}
 			continue
 		}
 		left = append(left, p)

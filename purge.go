@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -28,9 +28,10 @@ type PurgeReport struct {
 	Backups   int       // of the index, written again
 	Dropped   int       // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
 	Removed   []string  // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has; an undo manifest was rewritten
-	Left      []error   // where something may still be, and what helps; then Purge returns these, joined
+	Left      []error   // where something may still be, and what helps; then Purge returns these, joined. Among them what could not be overwritten
 	Mentions  []Mention // files that are nobody's but the user's, and have something of it: they stay, for him to see to
-	Unlinked  []string  // index files that went without being overwritten: another process has them mapped, or the system cannot tell
+	Unlinked  []string  // files that can be made again, mostly of the index, which went without being overwritten: another process has them mapped, or the system cannot tell
+	Device    string    // why overwriting may not reach what the device has, and what helps; "" where the file system overwrites in place
 	Backup    []string  // full backups within the folder, and .git: not covered
 	Processes []int     // others that have the store open: what they have in memory goes as they read on
 }
@@ -40,7 +41,8 @@ func (r *PurgeReport) found() bool {
 	return len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
 }
 
-// purgeFolder is where index backups are written again.
+// purgeFolder is where index backups are written again, and where what stood in a
+// document's folder is overwritten.
 const purgeFolder = "tmp/purge"
 
 // Purge deletes memories, and takes every trace of them out of the store's
@@ -61,7 +63,14 @@ const purgeFolder = "tmp/purge"
 // do and to purge again. It may be interrupted anywhere, and repeated. Not covered:
 // backups elsewhere, git's history, what a device keeps of overwritten bytes, and what other
 // memories and the user's own files say; the latter are looked through and named. An index file
-// that another process has mapped, or where nobody can tell, goes without being overwritten.
+// that another process has mapped, or where nobody can tell, goes without being overwritten,
+// and is in Unlinked. A file that holds one of them is overwritten, durably, before its last
+// name goes; where that cannot be (somebody has it open, it has a second name, it may not be
+// written) Left has the reason, and what helps.
+//
+// What was removed before the purge it cannot reach: versions that were replaced or deleted
+// earlier, segments of the log and lines of the index that were let go may persist in free
+// blocks of the file system; see package repair.
 func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	return st.purge(ctx, st.memories, ids)
 }
@@ -94,15 +103,36 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	if err := k.valid(ids); err != nil {
 		return nil, err
 	}
-	r := &PurgeReport{}
+	r := &PurgeReport{Device: st.overwrites()}
 	if k == st.memories {
 		st.forgetTouched(ids)
 	}
+	// From before the first deletion: whoever flushes that keeps the file for this purge.
+	if err := st.log.BeginPurge(ctx); err != nil {
+		return r, err
+	}
+	deleted := false // and not overwritten
+	end := sync.OnceFunc(func() {
+		if deleted {
+			st.log.FailPurge()
+		}
+		st.log.EndPurge()
+	})
+	defer end()
+	if err := st.enterPurgeFolder(r); err != nil {
+		return r, st.ioError("making", filepath.Join(st.dir, purgeFolder), err)
+	}
+	defer func() {
+		if deleted {
+			st.flusher.unpurged.Store(true)
+		}
+	}()
 	traces := repair.TracesOf(k.letter, ids)
 	traces.Log = st.log.Past().Geometry
 	if err := st.learn(ctx, k, ids, traces); err != nil {
 		return r, err
 	}
+	deleted = true
 	if err := st.purgeEntries(ctx, k, ids, r); err != nil {
 		return r, err
 	}
@@ -110,12 +140,16 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		return r, err
 	}
 	defer st.log.UnlockFlush()
+	defer end()
 	if k == st.memories {
-		if err := st.purgeComputed(ctx, ids); err != nil {
+		if err := st.purgeComputed(ctx, ids, r); err != nil {
 			return r, err
 		}
 	}
-	if err := st.purgeLocked(ctx, k, ids, traces, r); err != nil {
+	err := st.purgeLocked(ctx, k, ids, traces, r)
+	if deleted = err != nil; !deleted {
+		st.log.DonePurge()
+	} else {
 		if vfs.IsDiskFull(err) {
 			err = fmt.Errorf("the %s are deleted, but traces of them are left: make room, then purge again: %w", k.Name(), err)
 		}
@@ -266,11 +300,6 @@ func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces 
 	if err != nil {
 		return err
 	}
-	if k == st.scoped {
-		if err := st.wipeScopes(ids, r); err != nil {
-			return errors.Join(err, old.close())
-		}
-	}
 	if err := room(func() error { return st.flushLocked(ctx, mergeAlways) }); err != nil {
 		return errors.Join(err, old.close())
 	}
@@ -291,7 +320,7 @@ func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces 
 		return err
 	}
 	p, err := st.log.Purge(ctx, traces.Entry)
-	r.Segments, r.Copies, r.Frames, r.Left = p.Segments, p.Copies, p.Frames, append(r.Left, p.Damaged...)
+	r.Segments, r.Copies, r.Frames, r.Left = p.Segments, p.Copies, p.Frames, slices.Concat(r.Left, p.Damaged, p.Unwiped)
 	if err != nil {
 		return err
 	}
@@ -329,55 +358,6 @@ func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeR
 	return nil
 }
 
-// purgeStrangers goes through the files in memories/, or assemblies/, that none has: what
-// stands in the place of one that is deleted, and copies that somebody has made.
-func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *repair.Traces, r *PurgeReport) error {
-	names, err := k.Names()
-	if err != nil {
-		return err
-	}
-	slices.Sort(names)
-	known := make([]bool, len(names))
-	all := st.ids(ctx, k, filters{expired: true})
-	if k == st.scoped {
-		all = st.scopeKeys(ctx)
-	}
-	for id, err := range all {
-		if err != nil {
-			return err
-		}
-		if i, ok := slices.BinarySearch(names, docfile.FileName(id)); ok {
-			known[i] = true
-		}
-	}
-	before := len(r.Removed)
-	for i, name := range names {
-		path := k.Path(name)
-		info, err := st.fs.Stat(path)
-		if known[i] || err != nil || !info.Mode.IsRegular() {
-			continue
-		}
-		b, err := vfs.ReadFile(st.fs, path, fileLimit)
-		if err != nil {
-			return st.ioError("reading", path, err)
-		}
-		if !traces.Stands(name) && !traces.Holds(b) {
-			if how := traces.Mentioned(name, b); how != "" {
-				r.Mentions = append(r.Mentions, Mention{Path: k.Name() + "/" + name, How: how})
-			}
-			continue
-		}
-		if err := vfs.Wipe(st.fs, path); err != nil {
-			return st.ioError("overwriting", path, err)
-		}
-		r.Removed = append(r.Removed, k.Name()+"/"+name)
-	}
-	if len(r.Removed) == before {
-		return nil
-	}
-	return st.fs.SyncDir(filepath.Clean(k.Path("")))
-}
-
 // purgeBackups rewrites those of the index, and names full ones.
 func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
 	if k != st.scoped {
@@ -403,6 +383,9 @@ func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeR
 
 func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
 	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
+	if err := st.clearTemp(purgeFolder); err != nil {
+		return err
+	}
 	if err := vfs.MkdirAll(st.fs, dir, st.o.FolderMode); err != nil {
 		return err
 	}
@@ -415,18 +398,19 @@ func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *P
 		r.Left = append(r.Left, &CorruptionError{Path: name, Offset: -1,
 			Err: errors.New("this backup of the index may have a line of what was purged, and cannot be read: it is of no use to the store: remove it, then purge again")})
 	}
+	r.Left = append(r.Left, p.Unwiped...)
 	if err != nil {
 		return err
 	}
-	if err := st.fs.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return st.dropPurgeFolder()
 }
 
 // purgeAside goes through what was set aside.
 func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *PurgeReport) error {
 	o := repair.Options{FS: st.fs, Clock: st.o.Clock, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
+	if err := st.clearTemp("tmp/parked"); err != nil {
+		return err
+	}
 	parked, held, err := repair.PurgeParked(st.dir, traces, o)
 	if err != nil {
 		return err
@@ -436,6 +420,7 @@ func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *Purge
 	}
 	aside, unlinked, err := repair.PurgeQuarantine(ctx, st.dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
+	r.Left = append(r.Left, traces.Unwiped()...)
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
@@ -38,7 +40,7 @@ func (st *Store) doomIndex(ctx context.Context) (oldIndex, error) {
 		if err != nil {
 			continue
 		}
-		f, err := vfs.Doom(st.fs, path)
+		f, err := vfs.Doom(st.fs, path, filepath.Join(st.dir, filepath.FromSlash(purgeFolder), filepath.Base(name)+docfile.DoomedSuffix), true)
 		if err != nil {
 			return old, errors.Join(st.ioError("opening", path, err), old.close())
 		}
@@ -60,6 +62,9 @@ func (o oldIndex) close() (err error) {
 func (o oldIndex) wipe(st *Store, r *PurgeReport) (err error) {
 	for _, t := range o {
 		path := filepath.Join(st.dir, t.name)
+		if ino := t.file.Named(); ino != 0 && !st.indexHas(path, ino) {
+			r.Left = append(r.Left, &vfs.UnwipedError{Path: path, Ino: ino, Err: vfs.ErrLinked})
+		}
 		left, werr := t.file.Wipe()
 		if werr != nil {
 			err = errors.Join(err, st.ioError("overwriting", path, werr))
@@ -69,6 +74,21 @@ func (o oldIndex) wipe(st *Store, r *PurgeReport) (err error) {
 		}
 	}
 	return err
+}
+
+// indexHas says whether an inode is still in its place, or is a backup of the index.
+func (st *Store) indexHas(path string, ino uint64) bool {
+	if now, err := st.fs.Stat(path); err == nil && now.Ino == ino {
+		return true
+	}
+	list, err := index.Backups(st.fs, st.dir)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(list, func(b index.Backup) bool {
+		info, err := st.fs.Stat(filepath.Join(st.dir, filepath.FromSlash(b.Name)))
+		return err == nil && info.Ino == ino
+	})
 }
 
 // purgedVectors names what of some documents is still in the vectors: they could

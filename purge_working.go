@@ -4,13 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
-	"github.com/google/uuid"
-
-	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/state"
-	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/working"
 )
@@ -109,39 +103,6 @@ func (st *Store) learnScope(ctx context.Context, key string, traces *repair.Trac
 	}
 	for i := 0; i < min(len(res.Notes), learnMost); i++ {
 		traces.Learn(res.Notes[i].Text)
-	}
-	return nil
-}
-
-// wipeScopes overwrites the files that dropped scopes still have, in the place of the next
-// flush, which would remove them as they are; flush.lock is held. The log says that
-// they are gone, so nothing rests on them.
-func (st *Store) wipeScopes(keys []string, r *PurgeReport) error {
-	for _, key := range keys {
-		name := docfile.FileName(key)
-		at, path := st.state.Work(key), st.scopes.Path(name)
-		doc, _, err := st.scopes.Read(name, scopeLimit)
-		if err != nil || !state.IsWork(at) {
-			continue // what is no file of ours is put aside, and looked for there
-		}
-		f, err := working.DecodeFile(doc)
-		if err != nil || f.Scope.Key() != key || f.Store != uuid.UUID(st.log.UUID()).String() || f.LSN >= at {
-			continue
-		}
-		if e, err := st.log.ReadAt(context.Background(), at); err != nil || !e.Delete {
-			continue // somebody has made it anew
-		}
-		temp := filepath.Join(st.dir, "tmp", name+".purged")
-		if err := st.fs.Rename(path, temp); err != nil {
-			return st.ioError("taking away", path, err)
-		}
-		left, err := vfs.WipeUnmapped(st.fs, temp)
-		if err != nil {
-			return st.ioError("overwriting", temp, err)
-		}
-		if left {
-			r.Unlinked = append(r.Unlinked, st.scopes.Name()+"/"+name)
-		}
 	}
 	return nil
 }

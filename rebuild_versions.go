@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -114,7 +114,7 @@ func (v *versions) readLog(ctx context.Context) error {
 			delete(v.logged, e.Key)
 			continue
 		}
-		view, err := record.Parse(e.Value)
+		view, err := state.Read(&e)
 		if err != nil {
 			continue
 		}

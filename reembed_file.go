@@ -290,6 +290,11 @@ func (c *computed) all(most int, f func(list []computedVector) error) error {
 // dropComputed removes the file, overwritten: it has ids, and what follows from
 // contents; and what a purge that was killed has left of the one before.
 func (st *Store) dropComputed() error {
+	var unwiped []error // nobody asked for that
+	return st.wipeComputed(&unwiped)
+}
+
+func (st *Store) wipeComputed(unwiped *[]error) error {
 	dropped := false
 	for _, name := range []string{computedOld, computedName} {
 		path := st.computedPath(name)
@@ -298,7 +303,7 @@ func (st *Store) dropComputed() error {
 		} else if err != nil {
 			return st.ioError("looking at", path, err)
 		}
-		if err := vfs.Wipe(st.fs, path); err != nil {
+		if err := vfs.Unwiped(unwiped, vfs.Wipe(st.fs, path)); err != nil {
 			return st.ioError("removing", path, err)
 		}
 		dropped = true

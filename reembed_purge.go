@@ -18,12 +18,12 @@ const computedOld = "reembed.old"
 // purgeComputed takes memories out of what a re-embedding has computed; flush.lock is
 // held. Before the switch the run begins again; behind it searches live on the file, so
 // that a copy without them takes its place.
-func (st *Store) purgeComputed(ctx context.Context, ids []string) error {
+func (st *Store) purgeComputed(ctx context.Context, ids []string, r *PurgeReport) error {
 	if model := st.vectorsBy(); !model.Switching() {
-		return st.dropComputed()
+		return st.wipeComputed(&r.Left)
 	}
 	path, old := st.computedPath(computedName), st.computedPath(computedOld)
-	if err := vfs.Wipe(st.fs, old); err != nil { // of a purge that was killed
+	if err := st.wipeComputedOld(path, old, r); err != nil { // of a purge that was killed
 		return st.ioError("overwriting", old, err)
 	}
 	f, err := st.fs.OpenFile(path, os.O_RDONLY, 0)
@@ -41,7 +41,10 @@ func (st *Store) purgeComputed(ctx context.Context, ids []string) error {
 		return st.ioError("rewriting", path, err)
 	}
 	// The old one keeps a name until its bytes are gone.
-	if err := st.fs.Link(path, old); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	switch err := st.fs.Link(path, old); {
+	case errors.Is(err, errors.ErrUnsupported):
+		r.Unlinked = append(r.Unlinked, vectorFolder+"/"+computedName)
+	case err != nil:
 		return st.ioError("linking", path, err)
 	}
 	err = st.fs.Rename(temp, path)
@@ -49,9 +52,17 @@ func (st *Store) purgeComputed(ctx context.Context, ids []string) error {
 		err = st.fs.SyncDir(filepath.Dir(path))
 	}
 	if err == nil {
-		err = vfs.Wipe(st.fs, old)
+		err = vfs.Unwiped(&r.Left, vfs.Wipe(st.fs, old))
 	}
 	return errors.Join(st.ioError("replacing", path, err), st.side.close())
+}
+
+// wipeComputedOld overwrites and removes the old file, unless it stands in its place still.
+func (st *Store) wipeComputedOld(path, old string, r *PurgeReport) error {
+	if vfs.SameFile(st.fs, path, old) {
+		return st.fs.Remove(old)
+	}
+	return vfs.Unwiped(&r.Left, vfs.Wipe(st.fs, old))
 }
 
 // copyComputed copies what is whole, but for some memories.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -22,6 +23,7 @@ type (
 	RepairReport = repair.RepairReport
 	UndoReport   = repair.UndoReport
 	UndoRefused  = repair.UndoRefused
+	UndoForeign  = repair.UndoForeign
 )
 
 // PlanRepair looks at the store in a folder, also one that cannot be opened, and
@@ -36,7 +38,7 @@ func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*
 
 // UndoRepair puts things back as they were before a repair, "" being the newest
 // one. It is refused with a *UndoRefused when the store changed since in these
-// places.
+// places, and with a *UndoForeign when this copy of the store did not make that repair.
 func UndoRepair(ctx context.Context, dir string, o *Options, id string) (*UndoReport, error) {
 	ro, err := repairOptions(dir, o, VerifyOptions{})
 	if err != nil {
@@ -71,8 +73,8 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (repair.Options, err
 	filled.fill()
 	random := &Store{o: filled}
 	return repair.Options{
-		FS: filled.System.FS, Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Random: random.random, LockWait: filled.LockWait, Verify: v,
+		FS: vfs.Below(filled.System.FS, dir), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
+		Random: random.random, LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v,
 		Open: func(ctx context.Context, readOnly bool) (repair.Store, error) {
 			o := own
 			o.ReadOnly = readOnly

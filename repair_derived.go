@@ -2,7 +2,6 @@ package varve
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/vector"
@@ -39,7 +38,7 @@ func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []
 		return 0, err
 	}
 	if old.lsn != was {
-		return 0, fmt.Errorf("%w: it was written meanwhile: run memctl repair again", ErrConflict)
+		return 0, &ConflictError{ID: id, Expected: was, Found: old.lsn, Remedy: "run memctl repair again"}
 	}
 	before := a.Clone()
 	if a.Remove(out...) == 0 {

@@ -77,7 +77,7 @@ func TestRepairCutAmidAdoptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e.dir = cut
+			become(t, e.dir, cut)
 			name := id
 			if id == "other" {
 				name = "under another name"
@@ -107,6 +107,29 @@ func TestRepairCutAmidAdoptions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// become puts what a copy has in the place of what is in a store's folder: that is the
+// same one after a reboot, which a copy of it is not.
+func become(t *testing.T, dir, copied string) {
+	t.Helper()
+	for _, step := range []struct {
+		in string
+		do func(name string) error
+	}{
+		{dir, func(name string) error { return os.RemoveAll(filepath.Join(dir, name)) }},
+		{copied, func(name string) error { return os.Rename(filepath.Join(copied, name), filepath.Join(dir, name)) }},
+	} {
+		names, err := os.ReadDir(step.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range names {
+			if err := step.do(d.Name()); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

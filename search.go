@@ -30,6 +30,10 @@ type Query struct {
 	Limit    int     // how many hits, 10 when 0
 	Offset   int     // hits that are left out at the top
 	MinScore float64 // hits below it are left out; 0: none is
+
+	// Trim, if not nil, is called with each hit's memory as soon as it is read: what it
+	// takes out is not held until Search returns. A memory may be read more than once.
+	Trim func(*Memory)
 }
 
 // Hit is a memory that was found.
@@ -108,6 +112,9 @@ func (st *Store) searchOnce(ctx context.Context, q *Query, f *filters, n int, le
 		case err != nil:
 			unread.add(err)
 		default:
+			if q.Trim != nil {
+				q.Trim(&m)
+			}
 			hits = append(hits, Hit{h.ID, h.Score, m})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/text"
 )
 
@@ -80,7 +81,7 @@ func (r *contentReader) quick(ctx context.Context, l *listing) (content []byte, 
 	if err != nil || len(e.Key) == 0 || e.Key[0] != record.Memory || e.Key[1:] != l.id || e.Delete {
 		return nil, false
 	}
-	v, err := record.Parse(e.Value)
+	v, err := state.Read(&e)
 	if err != nil {
 		return nil, false
 	}

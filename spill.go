@@ -9,7 +9,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -142,14 +142,7 @@ func (st *Store) stateAt(ctx context.Context, from, to wal.LSN) (list []index.Ch
 			return nil, nil, err
 		}
 		for pos >= to {
-			view, err := record.Parse(e.Value)
-			if err != nil {
-				return nil, nil, err
-			}
-			if pos = view.Previous; pos < from {
-				break // as the set has it
-			}
-			if e, err = st.log.ReadAt(ctx, pos); err != nil {
+			if pos, e, err = st.versionBefore(ctx, e, from); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -174,6 +167,26 @@ func (st *Store) stateAt(ctx context.Context, from, to wal.LSN) (list []index.Ch
 	return list, overtaken, nil
 }
 
+// versionBefore is the version of a key that an entry names as the one before it; a
+// position below from where the set has that, and where it names none that there is.
+func (st *Store) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN) (wal.LSN, wal.Entry, error) {
+	view, err := state.Read(&e)
+	if err != nil || view.Previous < from {
+		return view.Previous, e, err
+	}
+	before, err := st.log.ReadAt(ctx, view.Previous)
+	if err == nil && before.Key != e.Key {
+		err = errMoved
+	}
+	if err == nil {
+		_, err = state.Check(&before)
+	}
+	if noVersion(err) {
+		return 0, before, nil
+	}
+	return view.Previous, before, err
+}
+
 // indexChange is what an entry changes in the index, but for its line; false when
 // the index has nothing of its kind.
 func (st *Store) indexChange(e *wal.Entry) (index.Change, bool, error) {
@@ -185,7 +198,7 @@ func (st *Store) indexChange(e *wal.Entry) (index.Change, bool, error) {
 	if k != st.assemblies || e.Delete {
 		return c, true, nil
 	}
-	view, err := record.Parse(e.Value)
+	view, err := state.Read(e)
 	if err == nil {
 		c.Members, err = assembly.MembersOf(view.Line)
 	}
@@ -197,7 +210,7 @@ func (st *Store) indexChange(e *wal.Entry) (index.Change, bool, error) {
 
 // finishedLine appends the line of an entry as the index has it.
 func finishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
-	view, err := record.Parse(e.Value)
+	view, err := state.Read(e)
 	if err != nil {
 		return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
@@ -235,7 +248,7 @@ func (st *Store) backupDue(to *index.Target) {
 	st.config.mu.Lock()
 	keep, every := st.config.c.backups(), st.config.c.backupInterval()
 	st.config.mu.Unlock()
-	if keep == 0 {
+	if keep == 0 || st.log.Purging() { // it would have lines of what is purged, and make an older one go
 		return
 	}
 	if st.flusher.backupAt.IsZero() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
@@ -52,6 +53,7 @@ type Store struct {
 
 	report    OpenReport
 	health    health
+	refusals  refusals
 	touched   touched
 	overlay   overlayOrder
 	expiring  expiring
@@ -91,7 +93,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	st.o.fill()
-	st.fs = st.o.System.FS
+	st.fs = vfs.Below(st.o.System.FS, dir) // no link inside the store leads anywhere
 	st.embedding.init()
 	st.lasting.init()
 	if err := st.open(ctx); err != nil {
@@ -132,6 +134,7 @@ func (st *Store) open(ctx context.Context) error {
 	st.makeKinds()
 	st.scopes = st.scoped.Folder
 	st.working.init(st)
+	st.state.Refused = st.refused
 	if err := st.flusher.init(st); err != nil {
 		return err
 	}
@@ -184,7 +187,20 @@ func (st *Store) background() bool {
 // ctx ends any more (PutAsync; working memory whose caller has gone) are given up
 // after LockWait, when the log takes nothing: the error names them, and is
 // ErrOutcomeUnknown.
-func (st *Store) Close() error {
+func (st *Store) Close() error { return st.close(context.Background(), st.o.LockWait) }
+
+// CloseWithin is Close where a process must end soon: it waits so long, and no longer, for
+// locks that others have and for operations that do not move. What then could not be put into
+// files is durable in the log, the error says why, and the next flush by whatever process puts
+// it there.
+func (st *Store) CloseWithin(wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	return st.close(ctx, wait)
+}
+
+// close waits for locks as long as ctx does.
+func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	st.closing.Lock()
 	was := st.closed.Swap(true)
 	st.closing.Unlock()
@@ -192,14 +208,13 @@ func (st *Store) Close() error {
 		return nil
 	}
 	st.embedding.close() // who waits for the embedder stores without it
-	unwritten := st.finish()
+	unwritten := st.finish(wait)
 	if st.stop != nil {
 		st.stop()
 	}
 	st.running.Wait()
 	err := unwritten
 	if !st.o.ReadOnly && st.log.Damage() == nil {
-		ctx := context.Background()
 		if !st.background() {
 			st.sweepUp(ctx)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
@@ -36,3 +37,25 @@ func (st *Store) sleep(ctx context.Context, d time.Duration) error {
 }
 
 func userID() int { return os.Getuid() }
+
+// stateFolder is where programs of this user keep what outlives them, and ours in it; ""
+// where there is no home.
+func stateFolder(get func(string) string, system string) string {
+	const own = "varve"
+	if base := get("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, own) // by the specification a relative one does not count
+	}
+	var base []string
+	switch system {
+	case "windows":
+		base = []string{get("LOCALAPPDATA")}
+	case "darwin":
+		base = []string{get("HOME"), "Library", "Application Support"}
+	default:
+		base = []string{get("HOME"), ".local", "state"}
+	}
+	if !filepath.IsAbs(base[0]) {
+		return ""
+	}
+	return filepath.Join(append(base, own)...)
+}

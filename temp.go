@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -24,6 +25,13 @@ func (st *Store) emptyTemp(ctx context.Context) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	return err
+}
+
+// clearTemp makes way for a folder in tmp/; see docfile.
+func (st *Store) clearTemp(folder string) error {
+	edits, err := st.flusher.files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
+	st.edited(context.Background(), edits)
 	return err
 }
 
@@ -85,6 +93,34 @@ func (st *Store) surplus(ctx context.Context) func(path string, info vfs.Info, d
 		b, err := data()
 		return err == nil && st.halfWritten(ctx, info, b)
 	}
+}
+
+// places are the folders that documents stand in.
+func (st *Store) places() (list []*docfile.Folder) {
+	for _, k := range st.kinds {
+		list = append(list, k.Folder)
+	}
+	return append(list, st.scopes)
+}
+
+// inPlace says of a file in tmp/ that its inode stands in the place of the document that
+// it holds: a loss of power may keep one half of an exchange.
+func (st *Store) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
+	b, err := data()
+	if err != nil {
+		return false
+	}
+	folder := st.scopes
+	id, ok := leadingScope(b)
+	if !ok {
+		var k *kind
+		if k, id = st.leadingID(b); k == nil {
+			return false
+		}
+		folder = k.Folder
+	}
+	at, err := folder.Stat(docfile.FileName(id))
+	return err == nil && at.Ino == info.Ino && at.Dev == info.Dev
 }
 
 // halfWritten says whether a file is one of our documents, whole, or begun, or

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -160,7 +161,7 @@ func (st *Store) overlayVector(ctx context.Context, view *vector.View, e *wal.En
 	if !ok {
 		return nil
 	}
-	rec, err := record.Parse(e.Value)
+	rec, err := state.Read(e)
 	if err != nil {
 		return fmt.Errorf("entry %d: %w", e.LSN, err)
 	}

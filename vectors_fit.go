@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -175,7 +175,7 @@ func (st *Store) stillDecides(ctx context.Context, d *decider, dim int) (bool, e
 	if err != nil {
 		return false, err
 	}
-	rec, err := record.Parse(e.Value)
+	rec, err := state.Read(&e)
 	if err != nil {
 		return false, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
@@ -243,7 +243,7 @@ func (st *Store) findDimension(ctx context.Context) error {
 		if _, ok := vectorKind(e.Key[0]); !ok || e.Delete {
 			continue
 		}
-		rec, err := record.Parse(e.Value)
+		rec, err := state.Read(&e)
 		if err != nil {
 			return fmt.Errorf("entry %d: %w", e.LSN, err)
 		}

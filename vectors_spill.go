@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -241,7 +241,7 @@ func lineDimension(line []byte) int {
 
 // vectorOf reads the vector that an entry brought.
 func vectorOf(e *wal.Entry, dst []float32) ([]float32, error) {
-	rec, err := record.Parse(e.Value)
+	rec, err := state.Read(e)
 	if err != nil {
 		return dst, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}

@@ -83,7 +83,7 @@ func (st *Store) agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error 
 	}
 	defer set.Release()
 	if set.LSN() > end.LSN {
-		return fmt.Errorf("%s covers the log up to %d, which ends at %d", index.BaseName, set.LSN(), end.LSN)
+		return &CorruptionError{Path: index.BaseName, Offset: -1, Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), end.LSN)}
 	}
 	was, ok := index.Chain(set)
 	if is, known := chain(set.LSN()); ok && known && is != was {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -36,7 +36,7 @@ func (f *watchFilters) pass(ctx context.Context, st *Store, k *kind, e *wal.Entr
 	if k != st.memories || f.session == "" {
 		return false
 	}
-	view, err := record.Parse(e.Value)
+	view, err := state.Read(e)
 	if err == nil && e.Delete {
 		if view.Previous == 0 {
 			return true
@@ -48,7 +48,7 @@ func (f *watchFilters) pass(ctx context.Context, st *Store, k *kind, e *wal.Entr
 		if err != nil || before.Key != e.Key {
 			return true
 		}
-		if view, err = record.Parse(before.Value); err != nil {
+		if view, err = state.Read(&before); err != nil {
 			return true
 		}
 	}

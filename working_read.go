@@ -130,7 +130,7 @@ func (st *Store) workEntry(ctx context.Context, key string, at wal.LSN) (loggedW
 	if len(e.Key) == 0 || e.Key[0] != record.Working || e.Key[1:] != key {
 		return loggedWork{}, errMoved
 	}
-	view, err := record.Parse(e.Value)
+	view, err := state.Read(&e)
 	if err != nil {
 		return loggedWork{}, fmt.Errorf("entry %d: %w", at, err)
 	}

@@ -135,7 +135,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 		if e.Key != s.logKey() {
 			continue
 		}
-		view, err := record.Parse(e.Value)
+		view, err := state.Read(&e)
 		if err != nil {
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // event is that something happened to a file.
@@ -45,13 +47,26 @@ func notify(folders map[string]string) (source, error) {
 	}
 	n := &notified{w: w, folders: folders, events: make(chan event), done: make(chan struct{}), stopped: make(chan struct{})}
 	for path := range folders {
-		if err := w.Add(path); err != nil {
+		err := isFolder(path)
+		if err == nil {
+			err = w.Add(path)
+		}
+		if err != nil {
 			_ = w.Close()
 			return nil, fmt.Errorf("watching %s: %w", path, err)
 		}
 	}
 	go n.run()
 	return n, nil
+}
+
+// isFolder refuses a link: the system would watch what it leads to.
+func isFolder(path string) error {
+	info, err := vfs.OS().Stat(path)
+	if err == nil && !info.Mode.IsDir() {
+		err = &vfs.NotFolderError{Path: path, Mode: info.Mode}
+	}
+	return err
 }
 
 func (n *notified) Events() <-chan event { return n.events }

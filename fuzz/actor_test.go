@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -63,11 +62,7 @@ func (w *write) memory() varve.Memory {
 	return m
 }
 
-var (
-	byNow   = regexp.MustCompile(`it is (\d+) by now`)
-	exists  = regexp.MustCompile(`as version (\d+)`)
-	refusal = []error{varve.ErrConflict, varve.ErrNotFound, varve.ErrTooLarge, varve.ErrBatchTooLarge, varve.ErrInvalid, varve.ErrClosed, varve.ErrReadOnly}
-)
+var refusal = []error{varve.ErrConflict, varve.ErrNotFound, varve.ErrTooLarge, varve.ErrBatchTooLarge, varve.ErrInvalid, varve.ErrClosed, varve.ErrReadOnly}
 
 func isRefusal(err error) bool {
 	if errors.Is(err, varve.ErrOutcomeUnknown) {
@@ -115,15 +110,8 @@ func (a *actor) refusedBy(what, id string, start int, err error) {
 	case errors.Is(err, varve.ErrNotFound):
 		a.h.observe(o)
 	case errors.Is(err, varve.ErrConflict):
-		for _, re := range []*regexp.Regexp{byNow, exists} {
-			if m := re.FindStringSubmatch(err.Error()); m != nil {
-				o.version, _ = strconv.ParseUint(m[1], 10, 64)
-				o.only = true
-				a.h.observe(o)
-				return
-			}
-		}
-		if strings.Contains(err.Error(), "it is gone") {
+		if c, ok := errors.AsType[*varve.ConflictError](err); ok {
+			o.version, o.only = c.Found, c.Found != 0
 			a.h.observe(o)
 			return
 		}

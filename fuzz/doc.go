@@ -23,7 +23,7 @@
 //   - the model: several handles, kills and losses of power beside a plain map.
 //   - native targets for what a store reads: the log's files, checkpoint, index,
 //     configuration, shared page.
-//   - the cases of known failures, by the numbers of docs/failures.md; unfix.sh
+//   - the cases of known failures, by the numbers of docs/failures.md; tests/unfix
 //     takes their fixes out, one at a time, and expects them to fail.
 //   - golden files of the calls that one put, one flush and one open make.
 //
@@ -40,7 +40,7 @@
 //	go test ./fuzz -run Rot -all-bits -rot-file mem       all bits of all files so named
 //	go test ./fuzz -run Rot -all-bits -rot-share 3/50     a fiftieth of all bits of all files
 //	go test ./fuzz -fuzz FuzzRecovery -fuzzminimizetime 5x
-//	fuzz/unfix.sh                                         cases without their fixes
+//	VARVE_LONG=1 go test ./tests/unfix -timeout 2h        cases without their fixes
 //
 // A failure prints the command that repeats it.
 //

@@ -13,6 +13,7 @@ func TestMain(m *testing.M) {
 	debug.SetGCPercent(800)
 	debug.SetMemoryLimit(1 << 30) // what is collected late is nobody's reason to swap
 	flag.Parse()
+	_ = os.Setenv("XDG_STATE_HOME", "/state") // on disks that are simulated
 	status := m.Run()
 	if testing.Verbose() {
 		if err := reportReached(); err != nil {

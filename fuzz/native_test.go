@@ -1,16 +1,20 @@
 package fuzz
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/forge"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
+	"github.com/varve-db/varve/segment"
 )
 
 // Native fuzzing of what a store reads: go test ./fuzz -fuzz FuzzCheckpoint. Frames,
@@ -44,6 +48,9 @@ func fuzzed(tb testing.TB) *rotten {
 	return r
 }
 
+// fuzzWait is the time that one input has. On a free machine it needs some ten milliseconds.
+const fuzzWait = 60 * time.Second
+
 // replace puts data in a file's place and opens, reads, writes, closes and opens again.
 func (r *rotten) replace(t *testing.T, name string, data []byte) {
 	r.change(t, func(fsys vfs.FS) error {
@@ -51,8 +58,16 @@ func (r *rotten) replace(t *testing.T, name string, data []byte) {
 	})
 }
 
-func (r *rotten) change(t *testing.T, damage func(vfs.FS) error) {
-	c := &rotCase{r: r, ends: never64, anything: true}
+func (r *rotten) change(t *testing.T, damage func(vfs.FS) error) { r.changeTo(t, damage, false) }
+
+// forge is change to what is signed: see package forge.
+func (r *rotten) forge(t *testing.T, damage func(vfs.FS) error) { r.changeTo(t, damage, true) }
+
+func (r *rotten) changeTo(t *testing.T, damage func(vfs.FS) error, forged bool) {
+	// An end that is not in sight would only be seen in operations of files: see run.
+	watch := time.AfterFunc(fuzzWait, func() { panic("no end in sight") })
+	defer watch.Stop()
+	c := &rotCase{r: r, ends: never64, anything: true, forged: forged}
 	before := allocated()
 	c.run(r.m.future(crash.KeepAll, 0), damage)
 	if more := allocated() - before; more > 256<<20 {
@@ -78,14 +93,60 @@ func fuzzFile(f *testing.F, name string) {
 	})
 }
 
-func FuzzCheckpoint(f *testing.F) { fuzzFile(f, "checkpoint") }
-func FuzzConfig(f *testing.F)     { fuzzFile(f, "config.json") }
-func FuzzIndex(f *testing.F)      { fuzzFile(f, "memory_index.json") }
-func FuzzShared(f *testing.F)     { fuzzFile(f, "wal/shared") }
-func FuzzOwner(f *testing.F)      { fuzzFile(f, "wal/owner") }
+func FuzzConfig(f *testing.F) { fuzzFile(f, "config.json") }
+func FuzzIndex(f *testing.F)  { fuzzFile(f, "memory_index.json") }
+func FuzzShared(f *testing.F) { fuzzFile(f, "wal/shared") }
+func FuzzOwner(f *testing.F)  { fuzzFile(f, "wal/owner") }
+
+// FuzzCheckpoint puts an input in the checkpoint's place as it is, and with the checksums
+// that its slots need: what they say is input too.
+func FuzzCheckpoint(f *testing.F) {
+	r := fuzzed(f)
+	fsys, _ := r.m.process("seed")
+	good, err := vfs.ReadFile(fsys, filepath.Join(dir, "checkpoint"), 1<<20)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(good[:len(good)/2])
+	f.Add([]byte{})
+	for _, change := range []func(*forge.Slot){
+		func(s *forge.Slot) { s.SegmentSize = 0 },
+		func(s *forge.Slot) { s.Spilled.LSN = 1 << 63 },
+		func(s *forge.Slot) { s.Attested = forge.Mark{} },
+		func(s *forge.Slot) { s.Flushed, s.Spilled = s.Spilled, s.Attested },
+		func(s *forge.Slot) { s.Attested.LSN = 1 << 47 },
+		func(s *forge.Slot) {
+			s.Attested.LSN = 1 << 47
+			s.Spilled, s.Flushed = s.Attested, s.Attested
+		},
+	} {
+		var both []byte
+		for i := range 2 {
+			s := forge.ParseSlot(good[i*forge.SlotSize:])
+			change(&s)
+			both = append(both, s.Encode()...)
+		}
+		f.Add(both)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		data = data[:min(len(data), 2*forge.SlotSize)]
+		r.replace(t, "checkpoint", data)
+		signed := bytes.Clone(data)
+		for at := 0; at < len(signed); at += forge.SlotSize {
+			forge.SealSlot(signed[at:])
+		}
+		if !bytes.Equal(signed, data) {
+			r.forge(t, func(fsys vfs.FS) error {
+				return vfs.WriteDurable(fsys, dir+"/new", filepath.Join(dir, "checkpoint"), signed, 0o600)
+			})
+		}
+	})
+}
 
 // FuzzRecovery writes over the files of the log, wherever the input says: pieces of
-// which each begins with the file (one byte), the place (three), and a length (one).
+// which each begins with the file (one byte), the place (three), and a length (one). Then
+// it does so once more and computes the checksums of all frames and slots again.
 func FuzzRecovery(f *testing.F) {
 	r := fuzzed(f)
 	fsys, _ := r.m.process("list")
@@ -105,28 +166,80 @@ func FuzzRecovery(f *testing.F) {
 	f.Add([]byte{1, 0, 64, 0, 4, 0, 0, 0, 0, 2, 0, 0, 20, 2, 0xff, 0xff})
 	f.Add([]byte{1, 0xa1, 0x10, 0, 1, 4, 0, 0, 0, 40, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r.change(t, func(fsys vfs.FS) error {
-			for len(data) >= 5 {
-				name := files[int(data[0])%len(files)]
-				at := int64(binary.LittleEndian.Uint32(data[0:4]) >> 8)
-				n := min(int(data[4]), len(data)-5)
-				piece := data[5 : 5+n]
-				data = data[5+n:]
-				file, err := fsys.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
-				if err != nil {
-					return err
-				}
-				info, err := file.Stat()
-				if err == nil && n == 0 { // cut
-					err = file.Truncate(at % (info.Size + 1))
-				} else if err == nil {
-					_, err = file.WriteAt(piece, at%(info.Size+1))
-				}
-				if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-					return err
-				}
+		r.change(t, func(fsys vfs.FS) error { return patch(fsys, files, data) })
+		r.forge(t, func(fsys vfs.FS) error {
+			if err := patch(fsys, files, data); err != nil {
+				return err
 			}
-			return nil
+			return reseal(fsys, files)
 		})
 	})
+}
+
+// patch writes over files what an input of FuzzRecovery says.
+func patch(fsys vfs.FS, files []string, data []byte) error {
+	for len(data) >= 5 {
+		name := files[int(data[0])%len(files)]
+		at := int64(binary.LittleEndian.Uint32(data[0:4]) >> 8)
+		n := min(int(data[4]), len(data)-5)
+		piece := data[5 : 5+n]
+		data = data[5+n:]
+		file, err := fsys.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		info, err := file.Stat()
+		if err == nil && n == 0 { // cut
+			err = file.Truncate(at % (info.Size + 1))
+		} else if err == nil {
+			_, err = file.WriteAt(piece, at%(info.Size+1))
+		}
+		if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reseal computes the checksums of the log's files again: each frame names the one before
+// it, each segment the end of the one before it, and the marks of the checkpoint, where a
+// frame still ends there, that frame.
+func reseal(fsys vfs.FS, files []string) error {
+	s, err := forge.Newest(fsys, dir)
+	if err != nil {
+		s, err = forge.Slot{}, nil // as good as any: nothing of it is known
+	}
+	geo := segment.Geometry{UUID: s.UUID, Size: s.SegmentSize}
+	sums := map[uint64]uint64{} // of the frame that ends there
+	var end, sum uint64
+	for _, name := range files {
+		path := filepath.Join(dir, name)
+		b, err := vfs.ReadFile(fsys, path, 1<<20)
+		if err != nil {
+			return err
+		}
+		if number, ok := segment.ParseName(filepath.Base(name)); ok && geo.Valid() {
+			if len(b) >= segment.StartSize && end != 0 {
+				binary.LittleEndian.PutUint64(b[segment.HeaderSize+48:], end)
+				binary.LittleEndian.PutUint64(b[segment.HeaderSize+56:], sum)
+				binary.LittleEndian.PutUint64(b[48:], sum)
+			}
+			end, sum = forge.SealSegment(geo, number, b, func(end, sum uint64) { sums[end] = sum })
+		}
+		if name == "checkpoint" {
+			for at := 0; at+forge.SlotSize <= len(b); at += forge.SlotSize {
+				s := forge.ParseSlot(b[at:])
+				for _, m := range []*forge.Mark{&s.Flushed, &s.Spilled, &s.Attested} {
+					if sum, ok := sums[m.LSN]; ok {
+						m.Sum = sum
+					}
+				}
+				copy(b[at:], s.Encode())
+			}
+		}
+		if err := forge.WriteAt(fsys, path, b, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -18,6 +18,7 @@ type PurgedBackups struct {
 	Removed   []string // damaged ones, or another store's, that had a line of it
 	Unread    []string // damaged ones that may have: they stay
 	Unlinked  []string // whose old bytes were not overwritten, for somebody has them mapped or nobody can tell
+	Unwiped   []error  // likewise, for they have another name, or may not be written: *vfs.UnwipedError
 }
 
 // folders are where the files of a section are.
@@ -49,7 +50,7 @@ func PurgeBackups(dir string, to Target, section int, ids []string) (r PurgedBac
 
 func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids []string) error {
 	path := filepath.Join(dir, filepath.FromSlash(b.Name))
-	old, err := vfs.Doom(to.FS, path)
+	old, err := vfs.Doom(to.FS, path, filepath.Join(filepath.Dir(to.Temp), filepath.Base(path)+docfile.DoomedSuffix), true)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,11 @@ func (r *PurgedBackups) backup(dir string, to Target, b Backup, section int, ids
 	if err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return errors.Join(err, old.Close())
 	}
+	ino := old.Named()
 	left, werr := old.Wipe()
+	if changed && ino != 0 {
+		r.Unwiped = append(r.Unwiped, &vfs.UnwipedError{Path: path, Ino: ino, Err: vfs.ErrLinked})
+	}
 	switch {
 	case errors.Is(err, errs.ErrCorrupt):
 		return errors.Join(werr, r.unusable(dir, to.FS, b, section, ids))
@@ -97,7 +102,7 @@ func (r *PurgedBackups) unusable(dir string, fsys vfs.FS, b Backup, section int,
 			continue
 		}
 		left, err := vfs.WipeUnmapped(fsys, path)
-		if err != nil {
+		if err := vfs.Unwiped(&r.Unwiped, err); err != nil {
 			return err
 		}
 		if r.Removed = append(r.Removed, b.Name); left {
@@ -145,10 +150,11 @@ func DropBackups(fsys vfs.FS, dir, store string, section int, ids []string) (dro
 			continue
 		}
 		left, err := vfs.WipeUnmapped(fsys, filepath.Join(dir, filepath.FromSlash(b.Name)))
-		if err != nil {
+		var unwiped []error
+		if err := vfs.Unwiped(&unwiped, err); err != nil {
 			return dropped, unlinked, err
 		}
-		if dropped = append(dropped, b.Name); left {
+		if dropped = append(dropped, b.Name); left || len(unwiped) > 0 {
 			unlinked = append(unlinked, b.Name)
 		}
 	}

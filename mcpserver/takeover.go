@@ -19,6 +19,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -116,7 +117,7 @@ func source(path string) (*os.File, fs.FileInfo, error) {
 		err = fmt.Errorf("%w: it lies in no folder", varve.ErrInvalid)
 	case err == nil:
 		if err = regular(info); err == nil {
-			f, err = os.Open(path)
+			f, err = vfs.OpenGiven(path)
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,6 +20,13 @@ func actionFor(f Finding) (a Action, ok bool) {
 func plannedFor(f Finding) (a Action, ok bool) {
 	a = Action{Path: f.Path, ID: f.ID, From: f.Heals}
 	switch general(f.Kind) {
+	case WrongKind:
+		a.Do, a.From = MoveOut, ""
+	case NotFolder:
+		if a.Do = MakeRoom; f.Severity == Info {
+			return a, false
+		}
+		a.From = ""
 	case ConfigInvalid:
 		a.Do, a.Alone, a.Loses = FixConfig, true, "the settings that are not valid"
 	case CheckpointSlot, CheckpointMark:

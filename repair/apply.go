@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/varve-db/varve/index"
@@ -16,12 +15,14 @@ import (
 
 // rounds bounds how often Apply looks again: each step can uncover what the one
 // before hid (an index made anew shows the files that it does not account for).
-const rounds = 5
+const rounds = 6
 
 // RepairReport is what Apply did.
 type RepairReport struct {
 	ID   string // of the repair; with it Undo puts things back. "" when nothing was changed
 	Done []Done
+	// NoUndo is why Undo will refuse; nil: it will not for want of a key.
+	NoUndo error
 	// Waiting could not be done because other processes have the store open.
 	Waiting   []Action
 	Processes []int
@@ -49,6 +50,7 @@ type repairer struct {
 	m      *manifest
 	report *RepairReport
 	tried  map[string]bool
+	bare   bool // a folder was made room for that may have held the only copy of something
 }
 
 // Apply does what the plan says, and verifies. It repeats the looking until
@@ -88,9 +90,14 @@ func (p *RepairPlan) Apply(ctx context.Context) (*RepairReport, error) {
 	return r.report, r.end()
 }
 
-// untried leaves out what was done before and shows again, or could not be done.
+// untried leaves out what was done before and shows again, or could not be done; and, once
+// a link was taken out of the place of memories/ or the like, what would give something up.
+// Where the link led may have it: that is shown, and left to the next repair.
 func (r *repairer) untried(list []Action) (todo []Action) {
 	for _, a := range list {
+		if r.bare && a.Loses != "" {
+			continue
+		}
 		key := fmt.Sprint(a.Do, "\x00", a.Path, "\x00", a.ID)
 		if !r.tried[key] {
 			r.tried[key] = true
@@ -117,18 +124,39 @@ func (r *repairer) remaining(p *RepairPlan) {
 
 // round does what needs that nobody else is there, then the rest.
 func (r *repairer) round(todo []Action) error {
+	var out []Action
+	for _, a := range todo {
+		if a.Do == MoveOut {
+			out = append(out, a)
+		}
+	}
+	if len(out) > 0 {
+		return r.reshape(out) // then the rest can be looked at
+	}
 	if r.m == nil {
+		if err := r.room(); err != nil {
+			return err
+		}
 		if err := r.begin(); err != nil {
 			return err
 		}
 	}
-	var alone, live []Action
+	var room, alone, live []Action
 	for _, a := range todo {
-		if a.Alone {
+		switch {
+		case a.Do == MakeRoom:
+			room = append(room, a)
+		case a.Alone:
 			alone = append(alone, a)
-		} else {
+		default:
 			live = append(live, a)
 		}
+	}
+	if err := r.makeRoom(room); err != nil {
+		return err
+	}
+	if len(alone) == 0 && len(live) == 0 {
+		return nil
 	}
 	if len(alone) > 0 {
 		err := r.alone(alone)
@@ -147,7 +175,7 @@ func (r *repairer) round(todo []Action) error {
 // alone holds open.lock and attach.lock, so that nobody has the store open and
 // nobody opens it.
 func (r *repairer) alone(list []Action) error {
-	if err := vfs.MkdirAll(r.o.FS, r.path("wal"), r.folderMode()); err != nil {
+	if err := r.o.layout(r.dir).Folder("wal").Make(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, r.o.LockWait)
@@ -267,13 +295,6 @@ func (r *repairer) heal(h *healer, list []Action) error {
 
 func (r *repairer) path(elem ...string) string {
 	return filepath.Join(append([]string{r.dir}, elem...)...)
-}
-
-func (r *repairer) folderMode() fs.FileMode {
-	if r.o.FolderMode == 0 {
-		return 0o700
-	}
-	return r.o.FolderMode
 }
 
 // why is the first reason of some findings.

@@ -16,7 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// standsAt looks at what stands at a path; nil: nothing.
+// standsAt looks at what stands at a path in the store; nil: nothing. What is larger than
+// any file of its kind is not read, and has no hash.
 func standsAt(fsys vfs.FS, name string) (*stands, error) {
 	info, err := fsys.Stat(name)
 	if gone(err) {
@@ -26,7 +27,7 @@ func standsAt(fsys vfs.FS, name string) (*stands, error) {
 		return nil, err
 	}
 	s := &stands{Size: info.Size, Mtime: info.Mtime.UTC()}
-	if !info.Mode.IsRegular() {
+	if !info.Mode.IsRegular() || info.Size > docfile.HashMost {
 		return s, nil
 	}
 	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
@@ -45,7 +46,13 @@ func standsAt(fsys vfs.FS, name string) (*stands, error) {
 // keep gives what stands at a path in the store a second name in quarantine;
 // nil when nothing stands there.
 func (r *repairer) keep(rel string, n docfile.Note) (*stands, error) {
-	name := r.path(filepath.FromSlash(rel))
+	name, err := enter(r.o.FS, r.dir, rel)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	was, err := standsAt(r.o.FS, name)
 	if err != nil || was == nil {
 		return nil, err
@@ -64,15 +71,18 @@ func (r *repairer) aside(d *Done, rel, why string) error {
 }
 
 func (r *repairer) asideNote(d *Done, rel string, n docfile.Note) error {
-	name := r.path(filepath.FromSlash(rel))
-	info, err := r.o.FS.Stat(name)
+	name, err := enter(r.o.FS, r.dir, rel)
+	var info vfs.Info
+	if err == nil {
+		info, err = r.o.FS.Stat(name)
+	}
 	if gone(err) {
 		return errNothing
 	}
 	if err != nil {
 		return err
 	}
-	if !info.Mode.IsRegular() {
+	if !info.Mode.IsRegular() || info.Size > docfile.HashMost {
 		return r.asideSpecial(d, rel, n.Why)
 	}
 	was, err := r.keep(rel, n)
@@ -88,18 +98,29 @@ func (r *repairer) asideNote(d *Done, rel string, n docfile.Note) error {
 
 // remove takes away what has a second name in quarantine.
 func (r *repairer) remove(rel string) error {
-	name := r.path(filepath.FromSlash(rel))
+	name, err := enter(r.o.FS, r.dir, rel)
+	if err != nil {
+		return err
+	}
 	if err := r.o.FS.Remove(name); err != nil && !gone(err) {
 		return err
 	}
 	return r.o.FS.SyncDir(filepath.Dir(name))
 }
 
-// asideSpecial moves a folder or a link: these cannot have two names.
+// asideSpecial moves what cannot have two names, a folder, a link, a FIFO, and what is too
+// large to be known by its bytes. It is renamed, never copied, and comes back the same way.
 func (r *repairer) asideSpecial(d *Done, rel, why string) error {
-	was, err := standsAt(r.o.FS, r.path(filepath.FromSlash(rel)))
+	name, err := enter(r.o.FS, r.dir, rel)
 	if err != nil {
 		return err
+	}
+	was, err := standsAt(r.o.FS, name)
+	if err != nil {
+		return err
+	}
+	if was == nil {
+		return errNothing
 	}
 	for n := 1; n < 1000; n++ {
 		was.Kept = fmt.Sprintf("quarantine/%s.%d-%s", r.m.id, n, path.Base(rel))
@@ -109,7 +130,7 @@ func (r *repairer) asideSpecial(d *Done, rel, why string) error {
 		if err := r.m.intend(change{Do: d.Do, Path: rel, Before: was}); err != nil {
 			return err
 		}
-		err = r.o.FS.RenameNew(r.path(filepath.FromSlash(rel)), r.path(filepath.FromSlash(was.Kept)))
+		err = r.o.FS.RenameNew(name, r.path(filepath.FromSlash(was.Kept)))
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -123,10 +144,25 @@ func (r *repairer) asideSpecial(d *Done, rel, why string) error {
 			return err
 		}
 		d.Where, d.Result = was.Kept, "it lies in "+was.Kept
-		_, err := r.q.Bytes(path.Base(was.Kept)+".why", []byte(why+"\n"), docfile.Note{Why: why, From: rel})
-		return err
+		return r.q.Note(was.Kept, docfile.Note{Why: why, From: rel, Size: was.Size, Mtime: was.Mtime, NotHashed: docfile.Unhashed(rel, was.Size)})
 	}
 	return fmt.Errorf("%s: there are too many of that name in quarantine", rel)
+}
+
+// clear moves away what is no file, or too large to be one of ours, where a file is to be
+// put: it cannot have a second name. Nothing is then in that place.
+func (r *repairer) clear(d *Done, rel string) error {
+	info, err := r.o.FS.Stat(r.path(filepath.FromSlash(rel)))
+	if gone(err) || err == nil && info.Mode.IsRegular() && info.Size <= docfile.HashMost {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	aside := *d
+	err = r.asideSpecial(&aside, rel, why(d.Findings))
+	d.Where = aside.Where
+	return err
 }
 
 // write puts bytes in the place of a file, which is kept.
@@ -136,6 +172,9 @@ func (r *repairer) write(d *Done, rel string, data []byte) error {
 
 // writeAt does so and gives the file a time.
 func (r *repairer) writeAt(d *Done, rel string, data []byte, mtime time.Time) error {
+	if err := r.clear(d, rel); err != nil {
+		return err
+	}
 	was, err := r.keep(rel, noteOf(d))
 	if err != nil {
 		return err
@@ -148,9 +187,12 @@ func (r *repairer) writeAt(d *Done, rel string, data []byte, mtime time.Time) er
 	if was != nil {
 		d.Where = was.Kept
 	}
-	name := r.path(filepath.FromSlash(rel))
+	name, err := enter(r.o.FS, r.dir, rel)
+	if err != nil {
+		return err
+	}
 	temp := r.path("tmp", "repair."+filepath.Base(name))
-	if err := vfs.MkdirAll(r.o.FS, r.path("tmp"), r.folderMode()); err != nil {
+	if err := r.o.layout(r.dir).Folder("tmp").Make(); err != nil {
 		return err
 	}
 	if err := r.o.FS.Remove(temp); err != nil && !gone(err) {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -73,13 +74,16 @@ type listedFile struct {
 
 // read gives the file's bytes, which are those that were listed.
 func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
-	path := filepath.Join(dir, filepath.FromSlash(f.name))
-	info, err := fsys.Stat(path)
+	path, err := enter(fsys, dir, f.name)
+	var info vfs.Info
+	if err == nil {
+		info, err = fsys.Stat(path)
+	}
 	var b []byte
 	if err == nil {
 		b, err = vfs.ReadFile(fsys, path, documentLimit)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || notAFile(err) {
 		return nil, info, damagedBackup(f.name, err)
 	}
 	if err != nil {
@@ -91,6 +95,12 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 	return b, info, nil
 }
 
+// notAFile: in the place of a backup's file, or of the folder that it is in, is something
+// else, or it is larger than any.
+func notAFile(err error) bool {
+	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errs.ErrTooLarge)
+}
+
 // documentLimit is beyond what any store takes.
 const documentLimit = 1 << 30
 
@@ -100,7 +110,7 @@ func listed(fsys vfs.FS, dir string, info *BackupInfo) func(yield func(listedFil
 	return func(yield func(listedFile, error) bool) {
 		fail := func(err error) { yield(listedFile{}, err) }
 		f, err := fsys.OpenFile(filepath.Join(dir, backupList), os.O_RDONLY, 0)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || notAFile(err) {
 			fail(damagedBackup(backupList, err))
 			return
 		}
@@ -120,7 +130,7 @@ func listed(fsys vfs.FS, dir string, info *BackupInfo) func(yield func(listedFil
 			}
 			_, err := hex.Decode(l.hash[:], []byte(hash[:min(len(hash), 2*len(l.hash))]))
 			folder, base, _ := strings.Cut(name, "/")
-			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(backupFolders, folder) || strings.ContainsAny(base, `/\`) || base == "" {
+			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(backupFolders, folder) || inside(name) != nil || strings.Contains(base, "/") || base == "" {
 				fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
 				return
 			}

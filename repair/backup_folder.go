@@ -27,16 +27,22 @@ type newFolder struct {
 // makeFolder begins one. dir must not be there, or be empty.
 func makeFolder(fsys vfs.FS, dir string, file, folder fs.FileMode) (*newFolder, error) {
 	dir = filepath.Clean(dir)
-	names, err := fsys.ReadDir(dir)
+	names, err := vfs.ReadRoot(fsys, dir)
 	switch {
 	case err == nil && len(names) > 0:
 		return nil, fmt.Errorf("%s is not empty: %w: name a new folder", dir, errs.ErrInvalid)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("looking at %s: %w", dir, err)
 	}
+	// What is beside it may be a stranger's: also the name in use until then leads nowhere else.
+	fsys = vfs.Below(fsys, filepath.Dir(dir))
 	n := &newFolder{fs: fsys, dir: dir, part: dir + ".partial", mode: file, folder: folder}
 	if err := vfs.MkdirAll(fsys, n.part, folder); err != nil {
 		return nil, fmt.Errorf("making %s: %w", n.part, err)
+	}
+	// A link there, which somebody made, would have another folder cleared.
+	if info, err := fsys.Stat(n.part); err != nil || !info.Mode.IsDir() {
+		return nil, fmt.Errorf("%s is not a folder (%s): %w: take it away, or name another folder", n.part, info.Mode, errors.Join(errs.ErrInvalid, err))
 	}
 	// Beside the folder, which could not be renamed everywhere with an open file in it.
 	if n.lock, err = fsys.OpenLock(n.part+".lock", file); err != nil {

@@ -145,6 +145,9 @@ func ReadBackupInfo(fsys vfs.FS, dir string) (BackupInfo, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return i, fmt.Errorf("%s: %w: it has no %s, so it is no backup, or half of one", dir, errs.ErrNoStore, BackupName)
 	}
+	if errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, errs.ErrTooLarge) {
+		return i, damagedBackup(BackupName, err)
+	}
 	if err != nil {
 		return i, fmt.Errorf("reading %s: %w", filepath.Join(dir, BackupName), err)
 	}

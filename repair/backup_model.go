@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -82,7 +83,11 @@ func (b *backup) computed(ctx context.Context) error {
 		}
 	}
 	next := backupComputed + ".new"
-	size, sum, err := b.n.copy(ctx, in, next, b.hold.Held)
+	whole, err := wholeRecords(ctx, in)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", backupComputed, err)
+	}
+	size, sum, err := b.n.copy(ctx, in, whole, next, b.hold.Held)
 	var was, is vfs.Info
 	if err == nil {
 		was, err = in.Stat()
@@ -100,6 +105,53 @@ func (b *backup) computed(ctx context.Context) error {
 	}
 	b.info.Computed = &BackupComputed{Size: size, Sum: sum}
 	return nil
+}
+
+// The frame of a record of what was computed: its length, and 8 bytes of checksum.
+const (
+	recordHead = 12
+	recordMost = 16 << 20
+)
+
+// wholeRecords is up to where a file of records has them, by their lengths. What follows was
+// torn, is being overwritten, or is none: a sparse file has terabytes of it.
+func wholeRecords(ctx context.Context, f vfs.File) (at int64, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	var head [recordHead]byte
+	for n := 0; ; n++ {
+		if n%heldEvery == 0 && ctx.Err() != nil {
+			return at, ctx.Err()
+		}
+		if k, err := f.ReadAt(head[:], at); k < len(head) {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return at, err
+		}
+		size := int64(binary.LittleEndian.Uint32(head[:]))
+		if size == 0 || size > recordMost || at+recordHead+size > info.Size {
+			return at, nil
+		}
+		at += recordHead + size
+	}
+}
+
+// backedRecords is how much of the file in a backup is copied: all of it, with a torn end
+// that backups once had, unless that is longer than any.
+func backedRecords(ctx context.Context, f vfs.File) (int64, error) {
+	const tornMost = 64 << 20
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	whole, err := wholeRecords(ctx, f)
+	if info.Size-whole <= tornMost {
+		whole = info.Size
+	}
+	return whole, err
 }
 
 // overwritten says that a file of records is being overwritten, which begins at its
@@ -129,25 +181,21 @@ func (b *backup) models(ctx context.Context) error {
 // copyPiece is how much of a large file is copied at once.
 const copyPiece = 1 << 20
 
-// copy copies a file as long as it is now, over one that may be there.
-func (n *newFolder) copy(ctx context.Context, in vfs.File, name string, before func() error) (size int64, sum string, err error) {
-	info, err := in.Stat()
-	if err != nil {
-		return 0, "", err
-	}
+// copy copies the first whole bytes of a file, over one that may be there.
+func (n *newFolder) copy(ctx context.Context, in vfs.File, whole int64, name string, before func() error) (size int64, sum string, err error) {
 	out, err := n.fs.OpenFile(n.path(filepath.FromSlash(name)), os.O_RDWR|os.O_CREATE, n.mode)
 	if err != nil {
 		return 0, "", err
 	}
 	h := sha256.New()
 	err = out.Truncate(0)
-	buf := make([]byte, min(copyPiece, info.Size))
-	for err == nil && size < info.Size {
+	buf := make([]byte, min(copyPiece, whole))
+	for err == nil && size < whole {
 		if err = errors.Join(ctx.Err(), before()); err != nil {
 			break
 		}
 		var k int
-		if k, err = in.ReadAt(buf[:min(int64(len(buf)), info.Size-size)], size); k > 0 {
+		if k, err = in.ReadAt(buf[:min(int64(len(buf)), whole-size)], size); k > 0 {
 			h.Write(buf[:k])
 			if _, werr := out.WriteAt(buf[:k], size); werr != nil {
 				err = werr
@@ -171,13 +219,18 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *BackupInf
 		return nil
 	}
 	f, err := fsys.OpenFile(filepath.Join(dir, filepath.FromSlash(backupComputed)), os.O_RDONLY, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || notAFile(err) {
 		return damagedBackup(backupComputed, err)
 	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	if st, err := f.Stat(); err != nil {
+		return err
+	} else if st.Size != info.Computed.Size { // a sparse file is not read to its end
+		return damagedBackup(backupComputed, fmt.Errorf("it has %d bytes, not %d", st.Size, info.Computed.Size))
+	}
 	h := sha256.New()
 	buf := make([]byte, copyPiece)
 	size := int64(0)
@@ -261,7 +314,10 @@ func (r *restore) computed(ctx context.Context) error {
 		if err := r.n.fs.Mkdir(r.n.path(path.Dir(backupComputed)), r.n.folder); err != nil {
 			return errors.Join(err, in.Close())
 		}
-		size, sum, err = r.n.copy(ctx, in, backupComputed, func() error { return nil })
+		var whole int64
+		if whole, err = backedRecords(ctx, in); err == nil {
+			size, sum, err = r.n.copy(ctx, in, whole, backupComputed, func() error { return nil })
+		}
 		err = errors.Join(err, in.Close())
 		if err == nil && (size != info.Size || sum != info.Sum) {
 			err = errors.New("its bytes are not those that were backed up")

@@ -34,30 +34,60 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 		return nil
 	}
 	r.v.sum.Entries++
-	if e.Kind == record.KindModel || r.asIndexed(e) {
+	if r.asIndexed(e) {
 		return nil
 	}
-	line, err := index.Entry{}, error(nil)
-	if e.Key[0] == record.Working {
+	line, kind := index.Entry{}, kindOf(e.Key)
+	_, err := state.Read(e)
+	switch {
+	case err != nil:
+	case e.Key[0] == record.Model:
+		_, err = state.ModelIn(e)
+	case e.Key[0] == record.Working:
 		err = r.v.work(e)
-	} else {
-		line, err = r.v.record(e)
+	default:
+		line, err = r.v.record(kind, e)
 	}
 	if err != nil {
-		f := r.finding(EntryInvalid, e.LSN, e.Key, err)
-		f.Stake = "this version"
-		spilled, _ := r.v.s.Log.Place(r.v.s.Log.Spilled() - 1)
-		number, _ := r.v.s.Log.Place(e.LSN)
-		f.released = number < spilled
-		if e.LSN < r.v.s.Log.Flushed() {
-			f.Severity, f.Heals = Healable, ByFiles
-		}
-		return r.v.report(f)
+		return r.invalid(e, err)
 	}
-	if e.Key[0] == record.Working {
+	if kind == nil {
 		return nil // the files of the scopes say what of it is there
 	}
 	return r.known(e, line)
+}
+
+// invalid reports an entry that the log should not have.
+func (r *row) invalid(e *wal.Entry, err error) error {
+	f := r.finding(EntryInvalid, e.LSN, e.Key, err)
+	f.Stake = "this version"
+	spilled, _ := r.v.s.Log.Place(r.v.s.Log.Spilled() - 1)
+	number, _ := r.v.s.Log.Place(e.LSN)
+	f.released = number < spilled
+	if e.LSN < r.v.s.Log.Flushed() {
+		f.Severity, f.Heals = Healable, ByFiles
+	}
+	return r.v.report(f)
+}
+
+// contradicts says why an entry of which the index knows something else is not to be
+// believed: its line names another embedding than its document has, which the index that
+// is made from the files takes.
+func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
+	if line.Dimension == indexed.Dimension {
+		return nil
+	}
+	doc, _, err := state.DocumentIn(r.v.s.Codec, e, r.v.s.FileLimit)
+	if err != nil {
+		return err
+	}
+	c, err := r.v.decode(kindOf(e.Key), doc)
+	if err == nil && len(c.vector) == indexed.Dimension {
+		err = fmt.Errorf("its index line names an embedding of %d dimensions, its document has %d", line.Dimension, len(c.vector))
+	} else {
+		err = nil
+	}
+	return err
 }
 
 // asIndexed is the short way for an entry whose line stands in the index, byte
@@ -71,7 +101,7 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 	if k == nil {
 		return false
 	}
-	view, err := record.Parse(e.Value)
+	view, err := state.Read(e)
 	if err != nil {
 		return false
 	}
@@ -104,14 +134,14 @@ const hashMember = `"content_hash":"sha256:`
 func (r *row) finding(kind Kind, at wal.LSN, key string, err error) Finding {
 	n, offset := r.v.s.Log.Place(at)
 	f := Finding{Kind: kind, Severity: Lost, Path: "wal/" + segment.Name(n), Offset: offset, LSN: at, Next: nextRepair, Err: err}
-	if key != "" {
-		f.ID = strings.Clone(key[1:])
+	if len(key) > 1 {
+		f.ID = strings.ToValidUTF8(key[1:], "\ufffd")
 	}
 	return f
 }
 
 // record checks what an entry carries, and returns its line, zero for a deletion.
-func (v *verify) record(e *wal.Entry) (index.Entry, error) {
+func (v *verify) record(k *kind, e *wal.Entry) (index.Entry, error) {
 	line, view, err := state.LineIn(e)
 	if err != nil || e.Delete {
 		return index.Entry{}, err
@@ -123,7 +153,17 @@ func (v *verify) record(e *wal.Entry) (index.Entry, error) {
 	if int64(len(doc)) != line.Size || sha256.Sum256(doc) != line.ContentHash {
 		return line, errors.New("its document is not the one that its index line names")
 	}
-	return line, nil
+	if e.LSN < v.s.Log.Flushed() {
+		return line, nil // its file is looked at
+	}
+	c, err := v.decode(k, doc)
+	if err == nil && c.id != e.Key[1:] {
+		err = fmt.Errorf("it holds the id %s", errs.Quote(c.id))
+	}
+	if err != nil {
+		err = fmt.Errorf("its document: %w", err)
+	}
+	return line, err
 }
 
 // known asks index and overlay for an entry: they must know this version or a newer one.
@@ -148,6 +188,9 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 		case err != nil:
 			return err
 		case p.Version == e.LSN && !e.Delete && !p.InLog && !p.Entry.Agrees(line):
+			if err := r.contradicts(e, line, p.Entry); err != nil {
+				return r.invalid(e, err)
+			}
 			f := r.finding(IndexLine, e.LSN, e.Key, errors.New("the index says something else of this version than the log"))
 			f.Path, f.Offset = index.BaseName, -1
 			f.Stake, f.Severity, f.Heals, f.Next = "what lists and filters say of it", Healable, ByIndex, nextRebuild

@@ -67,6 +67,8 @@ const (
 	Foreign         Kind = "foreign file"       // something that is none of the store's
 	Leftover        Kind = "leftover"           // a temp file whose process is gone
 	Quarantined     Kind = "quarantined"        // things were set aside, and wait for somebody to look at them
+	WrongKind       Kind = "wrong kind"         // in the place of a file of the store is a link, a FIFO, a folder
+	NotFolder       Kind = "not a folder"       // a link, or something else, in the place of a folder of the store
 	LogMissing      Kind = "log missing"        // no segment is left: a clone, a rescued copy, a lost wal/
 	StoreUnreadable Kind = "store unreadable"   // it cannot be opened, for a reason that is not one of these
 )

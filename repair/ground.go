@@ -74,13 +74,27 @@ func Ground(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 const openTries = 5
 
 // Look opens a store read-only and verifies it; one that cannot be opened is
-// looked at by Ground. opened hears of the store while it is open.
+// looked at by Ground. opened hears of the store while it is open. Where something else
+// is in the place of a file or folder of the store, that is all that is looked at.
 func Look(ctx context.Context, dir string, o Options, opened func(Source)) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
 		var s Store
 		err := o.Verify.Validate()
 		if err != nil {
 			yield(Finding{}, err)
+			return
+		}
+		// A link in the place of a folder keeps everything else from being looked at.
+		if list, blocked := notFolders(o.FS, dir); blocked && isStore(dir, o) {
+			yieldAll(list, o.Verify.Summary, yield)
+			return
+		}
+		if list, err := o.misshapen(dir); err != nil || len(list) > 0 {
+			if err != nil {
+				yield(Finding{}, err)
+				return
+			}
+			yieldAll(list, o.Verify.Summary, yield)
 			return
 		}
 		for range openTries {
@@ -97,6 +111,21 @@ func Look(ctx context.Context, dir string, o Options, opened func(Source)) iter.
 			opened(s.Source())
 		}
 		Verify(ctx, s.Source(), o.Verify)(yield)
+	}
+}
+
+// yieldAll yields findings that are all there is.
+func yieldAll(list []Finding, sum *Summary, yield func(Finding, error) bool) {
+	if sum == nil {
+		sum = new(Summary)
+	}
+	*sum = Summary{Findings: map[Kind]int64{}}
+	for _, f := range list {
+		sum.Findings[f.Kind]++
+		sum.Worst = max(sum.Worst, f.Severity)
+		if !yield(f, nil) {
+			return
+		}
 	}
 }
 

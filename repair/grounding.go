@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -14,7 +15,7 @@ import (
 // fixConfig writes a config.json with the members that are valid.
 func (r *repairer) fixConfig(d *Done) error {
 	text, err := vfs.ReadFile(r.o.FS, r.path("config.json"), 1<<20)
-	if err != nil && !gone(err) {
+	if err != nil && !gone(err) && !errors.Is(err, errs.ErrTooLarge) && !errors.Is(err, vfs.ErrNotRegular) {
 		return err
 	}
 	if err == nil && r.o.Config(text) == nil {
@@ -77,6 +78,9 @@ func (r *repairer) newMarks(d *Done) error {
 // intendAny keeps a file that is going to change, in a way that is known at the
 // end only.
 func (r *repairer) intendAny(d *Done, rel string) error {
+	if err := r.clear(d, rel); err != nil {
+		return err
+	}
 	was, err := r.keep(rel, noteOf(d))
 	if err != nil {
 		return err

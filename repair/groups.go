@@ -12,7 +12,6 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 )
@@ -238,7 +237,7 @@ func (v *verify) embedding(id string) (vector []float32, ok bool) {
 	}
 	if p.InLog {
 		if e, err := v.s.Log.ReadAt(v.ctx, p.Version); err == nil && e.Key == memories.key(id) {
-			view, err := record.Parse(e.Value)
+			view, err := state.Read(&e)
 			return view.Vector(nil), err == nil
 		}
 		return nil, false

@@ -102,7 +102,7 @@ func (h *healer) recall(k *kind) error {
 	if err != nil {
 		return err
 	}
-	undone, err := undoneVersions(h.r.o.FS, h.r.dir)
+	undone, err := undoneVersions(&h.r.o, h.r.dir)
 	if err != nil {
 		return err
 	}
@@ -229,11 +229,8 @@ func (h *healer) salvage(k *kind, d *Done, c content, doc []byte, was wal.LSN) e
 // restore puts a document back. What stands in its place is kept.
 func (h *healer) restore(k *kind, d *Done, version wal.LSN, mtime int64, doc []byte, from string) error {
 	rel := k.file(d.ID)
-	info, err := h.r.o.FS.Stat(h.r.path(k.folder, docfile.FileName(d.ID)))
-	if err == nil && !info.Mode.IsRegular() {
-		if err := h.r.asideSpecial(d, rel, why(d.Findings)); err != nil {
-			return err
-		}
+	if err := h.r.clear(d, rel); err != nil {
+		return err
 	}
 	was, err := h.r.keep(rel, noteOf(d))
 	if err != nil {

@@ -48,6 +48,9 @@ func (v *verify) log() error {
 	if err != nil {
 		return err
 	}
+	if err := r.within(list); err != nil {
+		return err
+	}
 	r.last, _ = v.s.Log.Place(r.durable - 1)
 	spilled, _ := v.s.Log.Place(v.s.Log.Spilled()) // after the list: what it held from here on was not recycled since
 	r.need = min(spilled, r.last)
@@ -80,6 +83,23 @@ func (v *verify) log() error {
 		return err
 	}
 	return v.besideSegments(others)
+}
+
+// within bounds what is to be read by the segments that there are: a mark may say
+// anything, and a segment beyond the next one is not only missing.
+func (r *row) within(list []wal.SegmentFile) error {
+	number, _ := r.v.s.Log.Place(r.durable - 1)
+	newest := newestOf(list)
+	if number <= newest+1 {
+		return nil
+	}
+	f := Finding{
+		Kind: CheckpointMark, Severity: Healable, Path: "checkpoint", Offset: -1, LSN: r.durable,
+		Stake: "where recovery begins, and what it takes for damage", Heals: ByLog, Next: nextRepair,
+		Err: fmt.Errorf("it says that the log was durable up to %d, in %s; the newest segment is %s", r.durable, segment.Name(number), segment.Name(newest)),
+	}
+	r.durable = r.v.s.Log.SegmentEnd(newest + 1)
+	return r.v.report(f)
 }
 
 // released says that a segment is being recycled, or has been.

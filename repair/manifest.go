@@ -1,8 +1,6 @@
 package repair
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -39,10 +37,13 @@ type change struct {
 
 	Began   string     `json:"repair,omitempty"` // the first line: the repair's id
 	When    *time.Time `json:"when,omitempty"`
+	Folder  uint64     `json:"folder,omitempty"` // the number of the store's folder; absent: it cannot be undone
+	End     bool       `json:"end,omitempty"`    // before the last line: what stands at a path with any
 	Ended   bool       `json:"ended,omitempty"`  // the last line
 	Undone  bool       `json:"undone,omitempty"` // behind it: an undo has begun
+	Moved   uint64     `json:"moved,omitempty"`  // behind it: the store is in the folder with this number since
 	Durable uint64     `json:"durable,omitempty"`
-	Ends    []change   `json:"ends,omitempty"` // what stands at the paths with any
+	Ends    []change   `json:"ends,omitempty"` // of older programs: the lines with end in one
 }
 
 // stands is a file as it was.
@@ -58,6 +59,7 @@ type stands struct {
 type manifest struct {
 	f    vfs.File
 	id   string
+	mark *mark // nil: it cannot be undone
 	at   int64
 	n    int
 	any  []string
@@ -67,36 +69,40 @@ type manifest struct {
 
 func manifestPath(id string) string { return "quarantine/" + manifestHead + id + manifestTail }
 
-// begin makes the manifest.
+// begin makes the manifest. Where there is no key to mark it with the repair goes on:
+// what it replaces is kept as ever, and the report says that Undo will refuse.
 func (r *repairer) begin() error {
 	var salt [3]byte
 	if err := r.o.Random(salt[:]); err != nil {
 		return err
 	}
 	now := r.o.Clock().UTC()
-	m := &manifest{ends: map[string]bool{}, id: now.Format("20060102-150405-") + hex.EncodeToString(salt[:])}
-	if err := vfs.MkdirAll(r.o.FS, r.path("quarantine"), r.folderMode()); err != nil {
+	began := strings.Replace(now.Format("20060102-150405.000000"), ".", "-", 1) // two in a second have an order
+	m := &manifest{ends: map[string]bool{}, id: began + "-" + hex.EncodeToString(salt[:])}
+	if err := r.o.layout(r.dir).Folder("quarantine").Make(); err != nil {
 		return err
 	}
+	first := change{Began: m.id, When: &now}
 	var err error
+	if m.mark, err = r.o.markOf(r.dir, true); err != nil {
+		r.report.NoUndo = fmt.Errorf("%s is not marked as this copy's: %w", manifestPath(m.id), err)
+	} else {
+		first.Folder = m.mark.folder
+	}
 	if m.f, err = r.o.FS.OpenFile(r.path(manifestPath(m.id)), os.O_RDWR|os.O_CREATE|os.O_EXCL, r.o.fileMode()); err != nil {
 		return fmt.Errorf("making %s: %w", manifestPath(m.id), err)
 	}
 	r.m = m
-	if err := m.write(change{Began: m.id, When: &now}); err != nil {
+	if err := m.write(first); err != nil {
 		return err
 	}
 	return r.o.FS.SyncDir(r.path("quarantine"))
 }
 
 func (m *manifest) write(list ...change) error {
-	var b []byte
-	for _, c := range list {
-		line, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		b = append(append(b, line...), '\n')
+	b, err := encodeLines(nil, m.mark, m.id, list...)
+	if err != nil {
+		return err
 	}
 	if _, err := m.f.WriteAt(b, m.at); err != nil {
 		return fmt.Errorf("writing %s: %w", manifestPath(m.id), err)
@@ -123,8 +129,8 @@ func (m *manifest) intend(list ...change) error {
 // became writes down which version the last change led to.
 func (m *manifest) became(version uint64) error { return m.write(change{N: m.n, Now: version}) }
 
-// Repairs lists the ids of the repairs that a store's folder has manifests of,
-// the newest last.
+// Repairs lists the ids of the repairs that a store's folder has manifests of, the
+// newest last by their names, whoever wrote them.
 func Repairs(fsys vfs.FS, dir string) ([]string, error) {
 	names, err := fsys.ReadDir(filepath.Join(dir, "quarantine"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,44 +151,18 @@ func Repairs(fsys vfs.FS, dir string) ([]string, error) {
 	return ids, nil
 }
 
-// readManifest reads the lines of a manifest. The last one may be cut: what it
-// was about had not begun.
-func readManifest(fsys vfs.FS, dir, id string) ([]change, error) {
-	b, err := vfs.ReadFile(fsys, filepath.Join(dir, filepath.FromSlash(manifestPath(id))), manifestMost)
+// more writes lines behind a manifest: that an undo of a repair begins, with what it has found
+// out that a repair that was cut has not written down; that the store has moved.
+func (m *mark) more(fsys vfs.FS, dir, id string, list ...change) error {
+	lines, err := encodeLines([]byte("\n"), m, id, list...) // its last line may have been cut
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var list []change
-	for line := range bytes.Lines(b) {
-		var c change
-		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &c) != nil {
-			continue
-		}
-		if c.Now != 0 && c.Do == "" {
-			for i := range list {
-				if list[i].N == c.N {
-					list[i].Was, list[i].Now = cmp.Or(c.Was, list[i].Was), c.Now
-				}
-			}
-			continue
-		}
-		list = append(list, c)
+	name, err := enter(fsys, dir, manifestPath(id))
+	if err != nil {
+		return err
 	}
-	return list, nil
-}
-
-// markUndone writes down that an undo of a repair begins, and what it has found out that
-// a repair that was cut has not written down.
-func markUndone(fsys vfs.FS, dir, id string, untold []change) error {
-	lines := []byte("\n") // its last line may have been cut
-	for _, c := range append(untold, change{Undone: true}) {
-		line, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		lines = append(append(lines, line...), '\n')
-	}
-	f, err := fsys.OpenFile(filepath.Join(dir, filepath.FromSlash(manifestPath(id))), os.O_RDWR, 0)
+	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -196,26 +176,18 @@ func markUndone(fsys vfs.FS, dir, id string, untold []change) error {
 	return errors.Join(err, f.Close())
 }
 
-// undoneVersions are those that repairs gave and undos took back, by memory.
-func undoneVersions(fsys vfs.FS, dir string) (map[string][]uint64, error) {
-	ids, err := Repairs(fsys, dir)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string][]uint64{}
-	for _, id := range ids {
-		list, err := readManifest(fsys, dir, id)
+// encodeLines appends lines, each with its sum.
+func encodeLines(dst []byte, m *mark, id string, list ...change) ([]byte, error) {
+	for _, c := range list {
+		line, err := json.Marshal(c)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(list, func(c change) bool { return c.Undone }) {
-			continue
+		dst = append(dst, line...)
+		if m != nil {
+			dst = append(dst[:len(dst)-1], sumHead+m.sum(id, line)+sumTail...)
 		}
-		for _, c := range list {
-			if c.ID != "" && c.Now != 0 {
-				all[c.ID] = append(all[c.ID], c.Now)
-			}
-		}
+		dst = append(dst, '\n')
 	}
-	return all, nil
+	return dst, nil
 }

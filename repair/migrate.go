@@ -26,6 +26,7 @@ type MigrateSource struct {
 	LockWait   time.Duration
 	Clock      func() time.Time
 	Random     func([]byte) error
+	StateDir   string // where the key of undo manifests is
 	Ignore     string // lines that a store's .gitignore is to have by then, so that git leaves the note alone
 
 	// Switch makes the new place the store; RemoveSource empties the old one, when that
@@ -251,7 +252,7 @@ const migrationLock = "migrate.lock"
 
 // take locks the new place against another migration; close lets it go.
 func (m *migrate) take() (err error) {
-	names, err := m.fs.ReadDir(m.s.To)
+	names, err := vfs.ReadRoot(m.fs, m.s.To)
 	if err != nil {
 		return fmt.Errorf("looking at %s: %w", m.s.To, err)
 	}
@@ -293,7 +294,7 @@ func (m *migrate) own() error {
 		return err
 	}
 	if !begun {
-		names, err := m.fs.ReadDir(m.s.To)
+		names, err := vfs.ReadRoot(m.fs, m.s.To)
 		if err == nil {
 			err = m.empty(names) // somebody may have come before the lock was had
 		}

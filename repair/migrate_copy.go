@@ -198,8 +198,11 @@ func (m *migrate) assemblies(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("assembly %s: %w", errs.Quote(id), err)
 		}
-		path := m.to(migrateAssemblies, docfile.FileName(id))
-		info, err := m.fs.Stat(path)
+		path, err := enter(m.fs, m.s.To, assemblies.file(id))
+		var info vfs.Info
+		if err == nil {
+			info, err = m.fs.Stat(path)
+		}
 		if gone(err) || err == nil && (!info.Mode.IsRegular() || info.Size != int64(len(doc.Bytes)) || !sameTime(info.Mtime, doc.Time)) {
 			continue
 		}

@@ -10,7 +10,8 @@
 //	compare  each memory of the store with its copy
 //	switch   nobody else has the store open: the rest of the folder is copied (index,
 //	         log, archive, backups, quarantine), every byte of it is compared, the copy is
-//	         opened and verified; then the note in the old place makes it the store
+//	         opened and verified; undo manifests are told of their new folder; then the
+//	         note in the old place makes it the store
 //	remove   the new place is verified once more; of the old one every file goes whose bytes
 //	         were copied, or are in the new place now; what else somebody has put there
 //	         since, whatever time it bears, stays and is named

@@ -83,6 +83,9 @@ func (m *migrate) readList(id uuid.UUID) (map[uint64]bool, error) {
 // proven says whether all bytes of a file in the old place were copied, or are in
 // the new place now: size and times can be anybody's.
 func (m *migrate) proven(name string, info vfs.Info) (bool, error) {
+	if v, err := m.fs.Volume(m.s.To); err == nil && info.Size > v.Total && info.Size >= asksRoom {
+		return false, nil // nobody can have copied it there, and it would be read for hours
+	}
 	if m.list != nil {
 		sum, err := m.sum(name, info.Size)
 		if err != nil || m.list[sum] {

@@ -219,7 +219,16 @@ func (m *migrate) wholeCopy(path string) (bool, error) {
 	return ok && whole, nil
 }
 
+// asksRoom is the size from which on a file is copied only if the disk says that it has
+// room: a sparse one says terabytes, and would fill it first.
+const asksRoom = 64 << 20
+
 func (m *migrate) copyFile(name string, info vfs.Info) error {
+	if info.Size >= asksRoom {
+		if v, err := m.fs.Volume(m.s.To); err == nil && v.Free < info.Size {
+			return &errs.DiskFullError{Path: m.s.To, Need: info.Size, Free: v.Free, Err: fmt.Errorf("%s has %d bytes; move it away if it is not the store's", m.from(name), info.Size)}
+		}
+	}
 	from, err := m.fs.OpenFile(m.from(name), os.O_RDONLY, 0)
 	if err != nil {
 		return err

@@ -83,6 +83,8 @@ type Options struct {
 	Random func([]byte) error
 	// LockWait bounds the wait for open.lock.
 	LockWait time.Duration
+	// StateDir is where the key is by which a manifest is known as this copy's; "": nowhere.
+	StateDir string
 	// Verify is how the store is looked at; Part and Parts plan for a sample.
 	Verify VerifyOptions
 }
@@ -92,6 +94,8 @@ type Verb string
 
 // The verbs, in the order in which they are applied.
 const (
+	MakeRoom      Verb = "make room for the folder"  // what is in its place goes to quarantine/, and nothing that it leads to
+	MoveOut       Verb = "move out of the way"       // what is in the place of a file and is none
 	FixConfig     Verb = "write a valid config.json" // its invalid members become their defaults
 	NewMarks      Verb = "write the checkpoint anew"
 	NewLog        Verb = "begin the log anew"       // what can be read of the old one goes to files and index
@@ -113,7 +117,7 @@ const (
 
 // order is the place of a verb among the others.
 var order = map[Verb]int{
-	FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7, SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
+	MakeRoom: -1, MoveOut: 0, FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7, SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
 	Rework: 13, TakeOut: 14, Recompute: 15, Revector: 16, Tidy: 17}
 
 // Action is one step of a plan.

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
@@ -35,7 +35,14 @@ type Traces struct {
 	// as well, these are kept.
 	Log    segment.Geometry
 	unread []string // pieces that only mention it, or cannot be read whole: their owner decides
+
+	unwiped  []error  // what was not overwritten: *vfs.UnwipedError
+	unlinked []string // likewise, for somebody has it open or nobody can tell
 }
+
+// Unwiped is what PurgeQuarantine and PurgeParked could not overwrite: each is an
+// *vfs.UnwipedError. What has another name is gone from the store, the rest stays.
+func (t *Traces) Unwiped() []error { return t.unwiped }
 
 // Unread are files in quarantine that may hold it: a part cannot be read, or they mention it.
 func (t *Traces) Unread() []string { return t.unread }
@@ -265,14 +272,20 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (rem
 		}
 	}
 	if len(doomed) == 0 {
-		return removed, unlinked, nil
+		return removed, append(unlinked, t.unlinked...), nil
 	}
 	if err := o.FS.SyncDir(folder); err != nil {
 		return removed, unlinked, err
 	}
 	for _, path := range doomed {
 		name := strings.TrimSuffix(filepath.Base(path), doomedSuffix)
-		left, wipe := false, vfs.Wipe
+		if vfs.SameFile(o.FS, path, strings.TrimSuffix(path, doomedSuffix)) { // a purge was killed before it was replaced
+			if err := o.FS.Remove(path); err != nil {
+				return removed, unlinked, err
+			}
+			continue
+		}
+		left, wipe := false, vfs.WipeAlone
 		if mappable.MatchString(name) {
 			wipe = func(fsys vfs.FS, path string) (err error) { left, err = vfs.WipeUnmapped(fsys, path); return err }
 		}
@@ -280,11 +293,14 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (rem
 		if left {
 			unlinked = append(unlinked, "quarantine/"+name)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, vfs.ErrLinked) { // it is still there, under the name that says what it is
+			removed = slices.DeleteFunc(removed, func(s string) bool { return s == "quarantine/"+name })
+		}
+		if err := vfs.Unwiped(&t.unwiped, err); err != nil {
 			return removed, unlinked, fmt.Errorf("overwriting what was in quarantine: %w", err)
 		}
 	}
-	return removed, unlinked, o.FS.SyncDir(folder)
+	return removed, append(unlinked, t.unlinked...), o.FS.SyncDir(folder)
 }
 
 // mappable are files that others may have mapped, under the names they have in quarantine.
@@ -308,6 +324,10 @@ func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 		return false, err
 	}
 	b, err := vfs.ReadFile(fsys, path, purgeMost)
+	if errors.Is(err, errs.ErrTooLarge) { // none of the store's; what it says its owner must know
+		t.unread = append(t.unread, name)
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -426,7 +446,7 @@ func (t *Traces) purgeManifest(dir, name string, away map[string]bool, o Options
 	if err := vfs.MkdirAll(o.FS, filepath.Dir(temp), o.FolderMode); err != nil {
 		return false, err
 	}
-	return true, vfs.WriteDurable(o.FS, temp, path, out, o.fileMode())
+	return true, t.replace(o, temp, path, out)
 }
 
 // PurgeParked overwrites and removes what lies in tmp/parked/ of some memories:
@@ -451,41 +471,18 @@ func PurgeParked(dir string, t *Traces, o Options) (removed, held []string, err 
 			continue
 		}
 		rel := "tmp/parked/" + name
-		ok, err := wipeAlone(o.FS, filepath.Join(folder, name))
-		switch {
-		case err != nil:
-			return removed, held, fmt.Errorf("overwriting %s: %w", rel, err)
-		case ok:
+		err = vfs.WipeAlone(o.FS, filepath.Join(folder, name))
+		if err == nil || errors.Is(err, vfs.ErrLinked) {
 			removed = append(removed, rel)
-		default:
+		}
+		if errors.Is(err, vfs.ErrHeld) {
 			held = append(held, rel)
+		} else if err := vfs.Unwiped(&t.unwiped, err); err != nil {
+			return removed, held, fmt.Errorf("overwriting %s: %w", rel, err)
 		}
 	}
 	if len(removed) > 0 {
 		err = o.FS.SyncDir(folder)
 	}
 	return removed, held, err
-}
-
-// wipeAlone overwrites and removes a file that nobody else has open.
-func wipeAlone(fsys vfs.FS, path string) (ok bool, err error) {
-	f, err := fsys.OpenFile(path, os.O_RDWR, 0)
-	if gone(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	ok, err = f.Lease()
-	if errors.Is(err, errors.ErrUnsupported) {
-		ok, err = true, nil // where there are no leases nobody can tell
-	}
-	info, serr := f.Stat()
-	if err = errors.Join(err, serr); ok && err == nil && info.Nlink <= 1 { // else it is somebody else's as well
-		err = vfs.Zero(f, 0)
-	}
-	if ok && err == nil {
-		err = fsys.Remove(path)
-	}
-	return ok, errors.Join(err, f.Close())
 }

@@ -2,17 +2,14 @@ package repair
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/record"
-	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
-	"github.com/varve-db/varve/wal"
 )
 
 // keepOthers writes a segment or a torn tail again, with nothing of the memories, when it
@@ -32,16 +29,16 @@ func (t *Traces) keepOthers(o Options, folder, name string) (bool, error) {
 	if g.EraseIn(b, at, t.Entry) == 0 || t.proof(b) {
 		return false, nil
 	}
-	old, err := vfs.Doom(o.FS, path)
-	if err != nil {
-		return false, err
+	return true, t.replace(o, path+".reduced"+doomedSuffix, path, b) // who finds that overwrites it
+}
+
+// replace puts other bytes in the place of a file in quarantine, and overwrites the old ones.
+func (t *Traces) replace(o Options, temp, path string, b []byte) error {
+	left, err := vfs.ReplaceWiped(o.FS, temp, path, path+doomedSuffix, b, o.fileMode())
+	if left {
+		t.unlinked = append(t.unlinked, "quarantine/"+filepath.Base(path))
 	}
-	temp := filepath.Join(folder, name+".reduced"+doomedSuffix) // who finds it overwrites it
-	if err := vfs.WriteDurable(o.FS, temp, path, b, o.fileMode()); err != nil {
-		return false, errors.Join(err, old.Close())
-	}
-	_, err = old.Wipe()
-	return true, err
+	return vfs.Unwiped(&t.unwiped, err)
 }
 
 // Entry says whether an entry of the log is of one of them, or of an assembly that
@@ -72,8 +69,12 @@ func (t *Traces) worked(value []byte) bool {
 	if len(t.content) == 0 {
 		return false
 	}
+	view, err := record.Parse(value) // also of an entry that is not valid
+	if err != nil {
+		return false
+	}
 	var codec record.Codec
-	body, _, err := state.DocumentIn(&codec, &wal.Entry{Value: value}, documentLimit)
+	body, err := codec.Doc(&view, documentLimit)
 	return err == nil && has(body, t.content)
 }
 

@@ -55,6 +55,7 @@ type renewal struct {
 	worked   map[string][]wal.LSN // entries of working memory above spilled, by scope
 	gaps     []wal.Gap
 	model    index.Model // the newest that an entry tells of
+	low      bool        // the new log begins below positions that marks or index name
 }
 
 type found struct {
@@ -111,7 +112,7 @@ func (n *renewal) read() error {
 				return nil
 			}
 			n.lastTime = max(n.lastTime, e.Time.UnixMicro())
-			batch = append(batch, wal.Entry{LSN: e.LSN, Key: strings.Clone(e.Key), Delete: e.Delete, Value: slices.Clone(e.Value)})
+			batch = append(batch, wal.Entry{LSN: e.LSN, Time: e.Time, Key: strings.Clone(e.Key), Kind: e.Kind, Delete: e.Delete, Value: slices.Clone(e.Value)})
 			if !e.More || e.LSN < n.attested {
 				for _, e := range batch {
 					n.saw(&e)
@@ -141,6 +142,10 @@ func (n *renewal) read() error {
 func (n *renewal) holes(list []wal.SegmentFile) {
 	first, _ := n.log.Place(n.c.Spilled.LSN - 1)
 	last, _ := n.log.Place(n.attested - 1)
+	if newest := newestOf(list); last > newest+1 { // a mark may say anything
+		n.gaps = append(n.gaps, wal.Gap{At: max(n.c.Spilled.LSN, n.log.SegmentEnd(newest)), To: n.attested, Err: segment.ErrEnd})
+		last = newest
+	}
 	for number := first; number <= last; number++ {
 		if !slices.ContainsFunc(list, func(f wal.SegmentFile) bool { return f.Number == number && !f.Zero }) {
 			end := n.log.SegmentEnd(number)
@@ -149,7 +154,18 @@ func (n *renewal) holes(list []wal.SegmentFile) {
 	}
 }
 
+// newestOf is the highest number of the segments that are there.
+func newestOf(list []wal.SegmentFile) (newest uint64) {
+	for _, f := range list {
+		newest = max(newest, f.Number)
+	}
+	return newest
+}
+
 func (n *renewal) saw(e *wal.Entry) {
+	if _, err := state.Check(e); err != nil {
+		return // it stays in the segment, in quarantine
+	}
 	if len(e.Key) > 0 && e.Key[0] == record.Working {
 		if e.LSN >= n.c.Spilled.LSN {
 			n.worked[e.Key[1:]] = append(n.worked[e.Key[1:]], e.LSN)
@@ -268,7 +284,7 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 	if err != nil {
 		return docfile.Change{}, err
 	}
-	view, err := record.Parse(e.Value)
+	view, err := state.Read(&e)
 	if err != nil {
 		return docfile.Change{}, err
 	}
@@ -300,8 +316,16 @@ func (n *renewal) begin() error {
 		return err
 	}
 	highest, _ := n.log.Place(max(n.attested, n.c.Flushed.LSN, src.State.From()))
-	for _, f := range list {
-		highest = max(highest, f.Number)
+	if highest = max(highest, newestOf(list)); highest >= segment.MaxNumber/2 {
+		// A mark or a name may say anything. Behind this one no checkpoint would hold: the
+		// log begins behind what there is of it, and the index, which knows positions that
+		// are still to come, is made from the files.
+		highest, n.low = 0, true
+		for _, f := range list {
+			if f.Err == nil && f.Number < segment.MaxNumber/2 {
+				highest = max(highest, f.Number)
+			}
+		}
 	}
 	number := highest + 1
 	var nonce [4]byte
@@ -340,7 +364,7 @@ func (n *renewal) index(mark wal.Mark) error {
 			return err
 		}
 	}
-	fromFiles := slices.ContainsFunc(n.gaps, func(g wal.Gap) bool {
+	fromFiles := n.low || slices.ContainsFunc(n.gaps, func(g wal.Gap) bool {
 		return g.To > n.c.Spilled.LSN && g.At < n.c.Flushed.LSN // a file may hold what only the damage knew
 	})
 	set := src.State.Set()
@@ -369,7 +393,7 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 		if err != nil {
 			return nil, err
 		}
-		view, err := record.Parse(e.Value)
+		view, err := state.Read(&e)
 		if err != nil {
 			return nil, err
 		}
@@ -406,7 +430,7 @@ func (n *renewal) members(version wal.LSN) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	view, err := record.Parse(e.Value)
+	view, err := state.Read(&e)
 	if err != nil {
 		return nil, err
 	}

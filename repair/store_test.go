@@ -18,7 +18,17 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// The key of repairs is the tests' own.
+	state, err := os.MkdirTemp("", "state-")
+	if err == nil {
+		err = os.Setenv("XDG_STATE_HOME", state)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
+	_ = os.RemoveAll(state)
 	if template.dir != "" {
 		_ = os.RemoveAll(filepath.Dir(template.dir))
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,20 +16,26 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// end writes down how everything stands after the repair.
+// end writes down how everything stands after the repair: a line for each place, so that
+// a purge can take one away, and one that all of it was done.
 func (r *repairer) end() error {
-	c := change{Ended: true}
+	var lines []change
 	for _, rel := range r.m.any {
-		s, err := standsAt(r.o.FS, r.path(filepath.FromSlash(rel)))
-		if err != nil {
+		name, err := enter(r.o.FS, r.dir, rel)
+		var s *stands
+		if err == nil {
+			s, err = standsAt(r.o.FS, name)
+		}
+		if err != nil && !gone(err) {
 			return err
 		}
-		c.Ends = append(c.Ends, change{Path: rel, After: s})
+		lines = append(lines, change{End: true, Path: rel, After: s})
 	}
+	last := change{Ended: true}
 	if m, err := wal.ReadCheckpoint(r.o.FS, r.dir); err == nil {
-		c.Durable = m.Attested.LSN
+		last.Durable = m.Attested.LSN
 	}
-	return r.m.write(c)
+	return r.m.write(append(lines, last)...)
 }
 
 // UndoReport is what Undo did.
@@ -57,6 +62,7 @@ func (e *UndoRefused) Unwrap() error { return errs.ErrConflict }
 type undo struct {
 	repairer
 	id   string
+	mark *mark
 	list []change
 	ends map[string]*stands
 	end  *change
@@ -68,51 +74,21 @@ type undo struct {
 
 // Undo puts things back as they were before a repair, id "" being the newest:
 // also the damage. It is refused, with all reasons, when something changed since
-// in one of the places. Nobody else may have the store open. It may be
-// interrupted, and run again.
+// in one of the places (*UndoRefused), and when this copy of the store did not make that
+// repair (*UndoForeign), which is so in a clone and wherever a store was copied to. Nobody
+// else may have the store open. It may be interrupted, and run again.
 //
 // Some things do not come back: a log that was lost and made anew; an entry that was recorded as lost, which had no
 // document; and the index entry of a version that was salvaged over, whose
 // document no copy holds. Their files do.
 func Undo(ctx context.Context, dir, id string, o Options) (*UndoReport, error) {
 	u := &undo{repairer: repairer{ctx: ctx, dir: dir, o: o, report: &RepairReport{}, q: docfile.NewQuarantine(o.layout(dir), o.Clock)}}
-	ids, err := Repairs(o.FS, dir)
+	id, err := u.chosen(id)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case id == "" && len(ids) == 0:
-		return nil, fmt.Errorf("no repair of this store is known: %w", errs.ErrNotFound)
-	case id == "":
-		id = ids[len(ids)-1]
-	case !slices.Contains(ids, id):
-		return nil, fmt.Errorf("no repair %s; known are %s: %w", errs.Quote(id), strings.Join(ids, ", "), errs.ErrNotFound)
-	}
-	u.id, u.rep = id, &UndoReport{ID: id}
-	if err := u.load(); err != nil {
-		return nil, err
-	}
+	u.rep = &UndoReport{ID: id}
 	return u.rep, u.run()
-}
-
-func (u *undo) load() error {
-	list, err := readManifest(u.o.FS, u.dir, u.id)
-	if err != nil {
-		return err
-	}
-	u.ends = map[string]*stands{}
-	for i := range list {
-		switch c := &list[i]; {
-		case c.Ended:
-			u.end = c
-			for _, e := range c.Ends {
-				u.ends[e.Path] = e.After
-			}
-		case c.Do != "":
-			u.list = append(u.list, *c)
-		}
-	}
-	return nil
 }
 
 // grounded: what only opening, flushing and repairing write.
@@ -129,10 +105,13 @@ func (u *undo) run() error {
 	if len(reasons) > 0 {
 		return &UndoRefused{u.id, reasons}
 	}
-	if err := markUndone(u.o.FS, u.dir, u.id, u.untold); err != nil {
+	if err := u.mark.more(u.o.FS, u.dir, u.id, append(u.untold, change{Undone: true})...); err != nil {
 		return err
 	}
 	if err := u.versions(); err != nil {
+		return err
+	}
+	if err := u.o.layout(u.dir).Folder("wal").Make(); err != nil {
 		return err
 	}
 	release, ok, err := wal.Alone(u.o.FS, u.dir, u.o.fileMode(), func(k vfs.Lock) error {
@@ -155,7 +134,7 @@ func (u *undo) first() (paths []string, by map[string]*change) {
 	by = map[string]*change{}
 	for i := range u.list {
 		c := &u.list[i]
-		if c.Path != "" && by[c.Path] == nil && c.Do != RecordLost {
+		if c.Path != "" && by[c.Path] == nil && c.Do != RecordLost && c.unlikely() == nil {
 			by[c.Path] = c
 			paths = append(paths, c.Path)
 		}
@@ -175,11 +154,14 @@ func (u *undo) changedSince() (reasons []string, err error) {
 	ground := slices.ContainsFunc(paths, grounded)
 	for _, rel := range paths {
 		c := by[rel]
-		now, err := standsAt(u.o.FS, u.path(filepath.FromSlash(rel)))
-		if err != nil {
+		if err := u.ctx.Err(); err != nil {
 			return nil, err
 		}
 		after := u.after(rel)
+		now, err := u.now(rel, c.Before, after)
+		if err != nil {
+			return nil, err
+		}
 		if same(now, c.Before) || same(now, after) || c.ID != "" {
 			continue
 		}
@@ -187,16 +169,72 @@ func (u *undo) changedSince() (reasons []string, err error) {
 			continue // the repair was cut; its versions tell, below
 		}
 		if grounded(rel) {
-			bad("%s was written again", rel)
+			bad("%s was written again", shown(rel))
 		} else {
-			bad("%s is not as the repair left it", rel)
+			bad("%s is not as the repair left it", shown(rel))
 		}
 	}
-	if ground && len(reasons) == 0 {
-		return reasons, nil
+	if !ground || len(reasons) > 0 {
+		more, err := u.versionsSince()
+		if reasons = append(reasons, more...); err != nil {
+			return reasons, err
+		}
 	}
-	more, err := u.versionsSince()
+	more, err := u.unversioned()
 	return append(reasons, more...), err
+}
+
+// unversioned judges by their files the documents of which nothing says as which version
+// they were written: no version tells whether somebody has written them since.
+func (u *undo) unversioned() (reasons []string, err error) {
+	paths, by := u.first()
+	for _, rel := range paths {
+		versioned := func(c change) bool { return c.Path == rel && c.ID != "" && c.Now != 0 }
+		c, after := by[rel], u.after(rel)
+		if c.ID == "" || slices.ContainsFunc(u.list, versioned) {
+			continue
+		}
+		now, err := u.now(rel, c.Before, after)
+		if err != nil {
+			return reasons, err
+		}
+		if !same(now, c.Before) && !same(now, after) {
+			reasons = append(reasons, fmt.Sprintf("%s is not as it was, and nothing says as which version it was written", shown(rel)))
+		}
+	}
+	return reasons, nil
+}
+
+// now is what stands at a path. Only what is as large as one of those that it is compared
+// with is read.
+func (u *undo) now(rel string, with ...*stands) (*stands, error) {
+	name, err := enter(u.o.FS, u.dir, rel)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := u.o.FS.Stat(name)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode.IsRegular() && !slices.ContainsFunc(with, func(s *stands) bool { return s != nil && s.Size == info.Size }) {
+		return &stands{Size: info.Size, Mtime: info.Mtime.UTC(), Hash: "not read"}, nil
+	}
+	return standsAt(u.o.FS, name)
+}
+
+// unlikely says why Undo puts nothing back in a place.
+func (c *change) unlikely() error {
+	err := placed(c.Path)
+	if err == nil && c.Before != nil && c.Before.Kept != "" {
+		err = keptAt(c.Before.Kept)
+	}
+	return err
 }
 
 // after is what the repair left at a path.
@@ -343,7 +381,11 @@ func (u *undo) kept(c change) []byte {
 	if c.Before == nil || c.Before.Kept == "" {
 		return nil
 	}
-	b, err := vfs.ReadFile(u.o.FS, u.path(filepath.FromSlash(c.Before.Kept)), documentLimit)
+	name, err := enter(u.o.FS, u.dir, c.Before.Kept)
+	if err != nil {
+		return nil
+	}
+	b, err := vfs.ReadFile(u.o.FS, name, documentLimit)
 	if err != nil || fmt.Sprintf("sha256:%x", hashOf(b)) != c.Before.Hash {
 		return nil
 	}

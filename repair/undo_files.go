@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/vfs"
 )
 
 // files puts back what stood at each path. The newest change goes first, so that
@@ -23,6 +23,9 @@ func (u *undo) files() error {
 		if c.Do == RecordLost && c.ID != "" {
 			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: its entry had no document; what was known of it is in quarantine", errs.Quote(c.ID)))
 		}
+		if err := c.unlikely(); err != nil {
+			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: %v; what was there is in quarantine", shown(c.Path), err))
+		}
 	}
 	if slices.ContainsFunc(paths, grounded) {
 		// It knows the log as it is now. Without it the next opening reads the log,
@@ -32,20 +35,29 @@ func (u *undo) files() error {
 		}
 	}
 	for _, rel := range slices.Backward(paths) {
+		if err := u.ctx.Err(); err != nil {
+			return err
+		}
 		done, err := u.putBack(by[rel])
 		if err != nil {
-			return fmt.Errorf("putting %s back: %w", rel, err)
+			return fmt.Errorf("putting %s back: %w", shown(rel), err)
 		}
 		if done {
-			u.rep.Undone = append(u.rep.Undone, rel)
+			u.rep.Undone = append(u.rep.Undone, shown(rel))
 		}
 	}
 	return nil
 }
 
 func (u *undo) putBack(c *change) (done bool, err error) {
-	name := u.path(filepath.FromSlash(c.Path))
-	now, err := standsAt(u.o.FS, name)
+	name, err := enter(u.o.FS, u.dir, c.Path)
+	if gone(err) && c.Before == nil {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	now, err := u.now(c.Path, c.Before)
 	if err != nil || same(now, c.Before) && (now == nil || now.Mtime.Equal(c.Before.Mtime)) {
 		return false, err
 	}
@@ -61,24 +73,18 @@ func (u *undo) putBack(c *change) (done bool, err error) {
 	if now != nil && now.Hash == c.Before.Hash {
 		return true, u.touch(name, c)
 	}
-	from := u.path(filepath.FromSlash(c.Before.Kept))
-	if c.Before.Kept == "" {
-		from, err = u.q.Find(c.Before.Hash)
-		if gone(err) {
-			return false, fmt.Errorf("%w: its bytes are not in quarantine", errs.ErrNotFound)
-		}
-		if err != nil {
-			return false, err
-		}
+	from, err := u.keptFile(c)
+	if err != nil {
+		return false, err
 	}
-	if now != nil && now.Hash != c.Before.Hash {
+	temp, err := u.copy(from, c)
+	if err != nil {
+		return false, err
+	}
+	if now != nil {
 		if _, err := u.q.Keep(name, docfile.Note{Why: "the repair that made it was undone", From: c.Path}); err != nil {
 			return false, err
 		}
-	}
-	temp := u.path("tmp", "undo."+path.Base(c.Path))
-	if err := u.copy(from, temp, c); err != nil {
-		return false, err
 	}
 	if err := u.o.FS.Rename(temp, name); err != nil {
 		return false, err
@@ -86,8 +92,24 @@ func (u *undo) putBack(c *change) (done bool, err error) {
 	return true, u.o.FS.SyncDir(filepath.Dir(name))
 }
 
+// keptFile is where the bytes of what stood somewhere are now.
+func (u *undo) keptFile(c *change) (string, error) {
+	if c.Before.Kept != "" {
+		return enter(u.o.FS, u.dir, c.Before.Kept)
+	}
+	from, err := u.q.Find(c.Before.Hash)
+	if gone(err) {
+		err = fmt.Errorf("%w: its bytes are not in quarantine", errs.ErrNotFound)
+	}
+	return from, err
+}
+
 // putSpecial moves a folder or a link back. What took its place is kept.
 func (u *undo) putSpecial(c *change, name string) error {
+	from, err := enter(u.o.FS, u.dir, c.Before.Kept)
+	if err != nil {
+		return err
+	}
 	if info, err := u.o.FS.Stat(name); err == nil && info.Mode.IsRegular() {
 		if _, err := u.q.Keep(name, docfile.Note{Why: "the repair that made it was undone", From: c.Path}); err != nil {
 			return err
@@ -96,7 +118,7 @@ func (u *undo) putSpecial(c *change, name string) error {
 			return err
 		}
 	}
-	err := u.o.FS.RenameNew(u.path(filepath.FromSlash(c.Before.Kept)), name)
+	err = u.o.FS.RenameNew(from, name)
 	if gone(err) {
 		return nil // moved already
 	}
@@ -119,39 +141,35 @@ func (u *undo) touch(name string, c *change) error {
 	return errors.Join(err, f.Close())
 }
 
-// copy makes a file of its own of what lies in quarantine: that stays.
-func (u *undo) copy(from, to string, c *change) error {
-	if err := vfs.MkdirAll(u.o.FS, u.path("tmp"), u.folderMode()); err != nil {
-		return err
+// copy makes a file of its own of what is in quarantine, which stays, and returns its path:
+// of these bytes or of none. What is there may have changed since the repair.
+func (u *undo) copy(from string, c *change) (to string, err error) {
+	if err := u.o.layout(u.dir).Folder("tmp").Make(); err != nil {
+		return "", err
 	}
+	to = u.path("tmp", "undo."+path.Base(c.Path))
 	if err := u.o.FS.Remove(to); err != nil && !gone(err) {
-		return err
+		return "", err
 	}
 	in, err := u.o.FS.OpenFile(from, os.O_RDONLY, 0)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = in.Close() }()
+	info, err := in.Stat()
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode.IsRegular() || info.Size != c.Before.Size {
+		return "", u.other(c, fmt.Errorf("it is %s of %d bytes, and was a file of %d", info.Mode, info.Size, c.Before.Size))
+	}
 	out, err := u.o.FS.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, u.o.fileMode())
 	if err != nil {
-		return err
+		return "", err
 	}
-	b := make([]byte, 1<<20)
-	for at := int64(0); err == nil && at < c.Before.Size; {
-		var n int
-		n, err = in.ReadAt(b[:min(int64(len(b)), c.Before.Size-at)], at)
-		if n > 0 {
-			if _, werr := out.WriteAt(b[:n], at); werr != nil {
-				err = werr
-				break
-			}
-			at += int64(n)
-		}
-		if err == io.EOF {
-			if err = nil; at < c.Before.Size {
-				err = io.ErrUnexpectedEOF
-			}
-		}
+	hash, err := u.copyBytes(out, in, info.Size)
+	if err == nil && hash != c.Before.Hash {
+		err = u.other(c, fmt.Errorf("its hash is %s, and was %s", hash, c.Before.Hash))
 	}
 	if err == nil {
 		err = out.SetMtime(c.Before.Mtime)
@@ -159,5 +177,36 @@ func (u *undo) copy(from, to string, c *change) error {
 	if err == nil {
 		err = out.Sync()
 	}
-	return errors.Join(err, out.Close())
+	if err = errors.Join(err, out.Close()); err != nil {
+		return "", errors.Join(err, u.o.FS.Remove(to))
+	}
+	return to, nil
+}
+
+// other says that what was kept of a place is something else by now.
+func (u *undo) other(c *change, err error) error {
+	return &errs.CorruptionError{Path: shown(c.Before.Kept), Offset: -1, Err: err}
+}
+
+// copyBytes copies a file and returns the hash of what it wrote.
+func (u *undo) copyBytes(out io.WriterAt, in io.ReaderAt, size int64) (string, error) {
+	h, b := sha256.New(), make([]byte, min(1<<20, size+1))
+	for at := int64(0); at < size; {
+		if err := u.ctx.Err(); err != nil {
+			return "", err
+		}
+		n, err := readChunk(in, b[:min(int64(len(b)), size-at)], at)
+		if err == nil && n == 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err == nil {
+			_, err = out.WriteAt(b[:n], at)
+		}
+		if err != nil {
+			return "", err
+		}
+		_, _ = h.Write(b[:n])
+		at += int64(n)
+	}
+	return fmt.Sprintf("sha256:%x", h.Sum(nil)), nil
 }

@@ -195,6 +195,9 @@ func (s *vectors) line(k *kind, id string, line *index.Entry, embedding *[]float
 	out := &Finding{Path: vector.BaseMapping, Offset: -1, ID: id, LSN: line.Version, Severity: Healable, Heals: ByDocuments, Next: nextRepair,
 		Stake: "finding the " + k.noun + " by its vector"}
 	switch {
+	case embedding != nil && dims != len(*embedding):
+		out.Kind, out.Path, out.Heals, out.Next = IndexLine, index.BaseName, ByIndex, nextRebuild
+		out.Err = fmt.Errorf("its line names an embedding of %d dimensions, its document has %d", dims, len(*embedding))
 	case dims == 0 && row != nil:
 		out.Kind, out.Err = VectorGhost, fmt.Errorf("vector %d is of %s %s, which has no embedding", number, k.noun, errs.Quote(id))
 	case dims > 0 && dims != s.set.Dim() && s.set.Exists():

@@ -39,7 +39,7 @@ func Verify(ctx context.Context, s Source, o VerifyOptions) iter.Seq2[Finding, e
 				defer func() { _, _ = names() }()
 			}
 		}
-		err := v.steps(v.config, v.checkpoint, v.index)
+		err := v.steps(v.folders, v.config, v.checkpoint, v.index)
 		if err == nil {
 			wait := v.beside(func(log *verify) error {
 				return log.steps(log.log, log.archive, log.overlay, log.backups, log.vectorFiles)

@@ -21,7 +21,7 @@
 //	10  uint16  key        bytes of the key, with which the payload begins
 //	12  uint32  nonce      random, one for each append
 //	16  uint64  LSN        the frame's own position
-//	24  uint64  durable    the writer knew everything before this to be durable
+//	24  uint64  durable    the writer knew everything before this to be durable; at most LSN
 //	32  int64   time       of the commit, microseconds since 1970, growing strictly
 //	40  uint64  payload    xxhash64 of the payload
 //	48  uint64  previous   checksum of the frame before this one
@@ -57,12 +57,16 @@
 //	16  16 bytes UUID of the store
 //	32  uint64  size of every segment
 //	40  uint64  number of this one
-//	48  uint64  end of the predecessor: the position behind its last frame
+//	48  uint64  end of the predecessor, segment number-1: the position behind its last frame
 //	56  uint64  checksum of the predecessor's last frame
 //
-// In the first segment of a log the last two are 0.
+// In the first segment of a log the last two are 0. A size is a multiple of 4096 from
+// MinSize to MaxSize, a number at most MaxNumber.
 //
 // # Invariants
+//
+// No checksum is keyed: who can write a file can compute all of them. So a number is
+// believed within its bounds only, also when its checksum holds.
 //
 // A length is believed only after its header has verified. Nothing is allocated
 // beyond Limit, on writing and on reading alike.

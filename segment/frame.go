@@ -125,6 +125,8 @@ func (g Geometry) ParseHeader(b []byte, at LSN) (Header, error) {
 		return Header{}, fmt.Errorf("%w: it is of position %d", ErrHeader, h.LSN)
 	case uint64(h.Length) > g.Limit() || uint64(h.KeyLen) > uint64(h.Length):
 		return Header{}, fmt.Errorf("%w: length %d, key %d", ErrHeader, h.Length, h.KeyLen)
+	case h.Durable > at:
+		return Header{}, fmt.Errorf("%w: it says that %d, behind it, is durable", ErrHeader, h.Durable)
 	case h.End() > g.End(g.Number(at)):
 		return Header{}, fmt.Errorf("%w: it reaches beyond its segment", ErrHeader)
 	}

@@ -13,6 +13,10 @@ const (
 	MaxSize     = 1 << 30
 )
 
+// MaxNumber is the highest number of a segment. With the largest size its positions lie
+// below 2⁶², so nothing that is added to a position of a log overflows.
+const MaxNumber = 1<<32 - 1
+
 // LSN is a position in the log; see the package comment.
 type LSN = uint64
 
@@ -20,6 +24,17 @@ type LSN = uint64
 type Geometry struct {
 	UUID [16]byte
 	Size uint64
+}
+
+// Valid says that a log can be of this geometry: what a file says of it is believed only
+// then, for everything is divided by its size.
+func (g Geometry) Valid() bool {
+	return g.Size >= MinSize && g.Size <= MaxSize && g.Size%4096 == 0
+}
+
+// Holds says that a frame may begin or end at a position.
+func (g Geometry) Holds(at LSN) bool {
+	return at%8 == 0 && at >= g.Size && g.Number(at-1) <= MaxNumber
 }
 
 // Number is the segment in which a position lies.
@@ -48,5 +63,5 @@ func ParseName(name string) (uint64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil && n > 0 && Name(n) == name
+	return n, err == nil && n > 0 && n <= MaxNumber && Name(n) == name
 }

@@ -17,7 +17,7 @@ func TestFrameRoundTrip(t *testing.T) {
 		at := geo.Start(3) + 8*rapid.Uint64Range(16, 4000).Draw(t, "at")
 		h := Header{
 			Kind: rapid.Uint8().Draw(t, "kind"), Flags: rapid.Uint8Range(0, 3).Draw(t, "flags"), LSN: at,
-			Nonce: rapid.Uint32().Draw(t, "nonce"), Durable: rapid.Uint64().Draw(t, "durable"),
+			Nonce: rapid.Uint32().Draw(t, "nonce"), Durable: rapid.Uint64Range(0, at).Draw(t, "durable"),
 			Time: rapid.Int64().Draw(t, "time"), Previous: rapid.Uint64().Draw(t, "previous"), Inflated: rapid.Uint32().Draw(t, "inflated"),
 		}
 		b := geo.AppendFrame([]byte("before"), &h, key, value)[6:]
@@ -70,7 +70,7 @@ func TestFrameIsFound(t *testing.T) {
 }
 
 func TestStart(t *testing.T) {
-	s := Start{Geometry: geo, Number: 5, PrevEnd: 300, PrevSum: 9}
+	s := Start{Geometry: geo, Number: 5, PrevEnd: geo.End(4) - 304, PrevSum: 9}
 	h := Header{Durable: 200, Time: 1}
 	b := AppendStart(nil, s, &h)
 	if len(b) != StartSize {
@@ -89,6 +89,29 @@ func TestStart(t *testing.T) {
 	}
 	if _, _, err := ParseStart(make([]byte, StartSize)); !errors.Is(err, ErrEnd) {
 		t.Errorf("zeros: %v", err)
+	}
+}
+
+// TestStartWild: what no segment says is none, whatever its checksums.
+func TestStartWild(t *testing.T) {
+	for _, s := range []Start{
+		{Geometry: Geometry{Size: MinSize - 4096}, Number: 1},
+		{Geometry: Geometry{Size: MaxSize + 4096}, Number: 1},
+		{Geometry: Geometry{Size: MinSize + 512}, Number: 1},
+		{Geometry: geo, Number: 1 << 32},
+		{Geometry: geo, Number: 5, PrevEnd: 300},
+		{Geometry: geo, Number: 5, PrevEnd: geo.Start(4)},
+		{Geometry: geo, Number: 5, PrevEnd: geo.Start(5) + 8},
+		{Geometry: geo, Number: 5, PrevEnd: geo.Start(5) - 4},
+	} {
+		if got, _, err := ParseStart(AppendStart(nil, s, &Header{})); !errors.Is(err, ErrHeader) {
+			t.Errorf("%+v: %+v, %v", s, got, err)
+		}
+	}
+	at := geo.Start(2) + StartSize
+	b := geo.AppendFrame(nil, &Header{Kind: 20, LSN: at, Durable: at + 8}, "k", nil)
+	if _, err := geo.ParseHeader(b, at); !errors.Is(err, ErrHeader) {
+		t.Errorf("a frame that knows what is behind it to be durable: %v", err)
 	}
 }
 

@@ -57,7 +57,7 @@ func ParseStart(b []byte) (Start, Header, error) {
 	s := Start{Number: le.Uint64(p[40:]), PrevEnd: le.Uint64(p[48:]), PrevSum: le.Uint64(p[56:])}
 	copy(s.UUID[:], p[16:32])
 	s.Size = le.Uint64(p[32:])
-	if s.Size < MinSize || s.Size > MaxSize || s.Size%4096 != 0 || s.Number == 0 || s.Number > 1<<63/s.Size {
+	if !s.Geometry.Valid() || s.Number == 0 || s.Number > MaxNumber {
 		return Start{}, Header{}, fmt.Errorf("%w: segment %d of size %d", ErrHeader, s.Number, s.Size)
 	}
 	h, err := s.ParseHeader(b, s.Geometry.Start(s.Number))
@@ -72,6 +72,9 @@ func ParseStart(b []byte) (Start, Header, error) {
 	}
 	if h.Previous != s.PrevSum {
 		return Start{}, Header{}, fmt.Errorf("%w: start does not agree with its header", ErrHeader)
+	}
+	if s.PrevEnd != 0 && (!s.Holds(s.PrevEnd) || s.Geometry.Number(s.PrevEnd-1) != s.Number-1) {
+		return Start{}, Header{}, fmt.Errorf("%w: its predecessor ends at %d", ErrHeader, s.PrevEnd)
 	}
 	return s, h, nil
 }

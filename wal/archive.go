@@ -76,7 +76,7 @@ func (l *FileLog) archive(number uint64) error {
 	}
 	err := l.writeArchive(number)
 	if err != nil {
-		_ = l.o.FS.Remove(l.o.wal(archiveName(number)) + ".new")
+		_ = l.letGo(l.o.wal(archiveName(number)) + ".new")
 		if !vfs.IsDiskFull(err) && !errors.Is(err, fs.ErrNotExist) {
 			return l.ioError("archiving", l.o.wal(segment.Name(number)), err)
 		}
@@ -184,7 +184,7 @@ func (l *FileLog) shrinkArchive(budget int64) error {
 			continue
 		}
 		if total += info.Size; total > budget {
-			if err := l.o.FS.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := l.letGo(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return l.ioError("removing", path, err)
 			}
 		}

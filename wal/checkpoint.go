@@ -3,6 +3,7 @@ package wal
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -89,7 +90,37 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 		at += 8
 	}
 	c.Time = int64(le.Uint64(b[at:]))
+	if err := c.check(); err != nil {
+		return Checkpoint{}, &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: err}
+	}
 	return c, nil
+}
+
+// check refuses what no checkpoint says, whatever its checksum: a slot that does counts
+// as damaged. Flushed and spilled are 0 where a log is yet to begin, see BeginAbove.
+func (c *Checkpoint) check() error {
+	geo := segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
+	if !geo.Valid() {
+		return fmt.Errorf("it says that segments have %d bytes", c.SegmentSize)
+	}
+	begun := c.Flushed.LSN != 0 || c.Spilled.LSN != 0
+	for _, m := range []struct {
+		name string
+		at   LSN
+	}{{"spilled", c.Spilled.LSN}, {"flushed", c.Flushed.LSN}, {"attested", c.Attested.LSN}} {
+		if begun && !geo.Holds(m.at) {
+			return fmt.Errorf("its mark %s is %d, and no frame ends there", m.name, m.at)
+		}
+	}
+	switch {
+	case c.Spilled.LSN > c.Flushed.LSN || c.Flushed.LSN > c.Attested.LSN:
+		return fmt.Errorf("its marks are out of order: spilled %d, flushed %d, attested %d", c.Spilled.LSN, c.Flushed.LSN, c.Attested.LSN)
+	case c.Attested.LSN == 0 || geo.Number(c.Attested.LSN) > segment.MaxNumber/2: // a repair begins a log behind it
+		return fmt.Errorf("its mark attested is %d", c.Attested.LSN)
+	case c.Time > mostTime:
+		return fmt.Errorf("the time of the newest commit is %d microseconds since 1970", c.Time)
+	}
+	return nil
 }
 
 // ReadCheckpoint returns a store's newest checkpoint, for those who have not opened its log.
@@ -116,6 +147,7 @@ func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 		if errors.Is(err, errs.ErrNewerFormat) {
 			return Checkpoint{}, err
 		}
+		// One that does not verify counts for nothing; CheckpointSlots says why.
 		if err == nil && (!found || c.Sequence > best.Sequence) {
 			best, found = c, true
 		}

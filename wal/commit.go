@@ -227,7 +227,7 @@ func (l *FileLog) gather() *group {
 	clear(l.latest)
 	clear(l.gone)
 	clear(l.totals)
-	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, gone: l.gone, totals: l.totals, clock: l.o.Clock().UnixMicro()}
+	g := &group{at: s.w.at.LSN, end: s.w.at, latest: l.latest, gone: l.gone, totals: l.totals, clock: l.now()}
 	g.clock = max(g.clock, s.lastTime+1)
 	nonce := l.o.Nonce()
 	requests := l.q.take()
@@ -367,6 +367,7 @@ func (l *FileLog) encode(g *group, r *request, nonce uint32) {
 		g.end = Mark{h.End(), h.Sum}
 		e.LSN, e.Time = h.LSN, time.UnixMicro(g.clock).UTC()
 		g.clock++
+		e.Own = true
 		g.entries = append(g.entries, *e)
 		g.marks = append(g.marks, g.end)
 		if e.Delete {

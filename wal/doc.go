@@ -42,6 +42,9 @@
 //	        the machine's uptime
 //	28, 29  how often append.lock and sync.lock were let go
 //	30, 31  how many processes sleep until they are, or were killed while they did
+//	32      the process that purges: its id, and the low half of its birth; 0 when none does.
+//	        While it is set, what flushers displace is kept for it, and files of the log are
+//	        overwritten before they go
 //	64–255  process ids of those attached; for people
 //	256–447 which process it is that has the id, see vfs.Host: killed ones are known by it
 //

@@ -45,6 +45,8 @@ type FileLog struct {
 	files    files
 	prep     preparer
 	free     freer
+	unwiped  []error     // see letGo; flush.lock
+	unpurged atomic.Bool // see FailPurge
 	sentry   sentry
 	async    sync.WaitGroup
 }

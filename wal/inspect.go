@@ -102,6 +102,9 @@ func (l *FileLog) Place(at LSN) (number uint64, offset int64) {
 	return l.geo.Number(at), l.geo.Offset(at)
 }
 
+// SegmentOf is the number of the segment of a position, as long as the log is open.
+func (l *FileLog) SegmentOf(at LSN) uint64 { return l.geo.Number(at) }
+
 // SegmentEnd is the position behind a segment.
 func (l *FileLog) SegmentEnd(number uint64) LSN { return l.geo.End(number) }
 

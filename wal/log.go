@@ -22,6 +22,7 @@ type Entry struct {
 	Kind     uint8     // what the value is, 16…255; the log does not look into it
 	Delete   bool      // the key is absent after this
 	More     bool      // the batch goes on; set by reading
+	Own      bool      // this handle wrote it, and did not read it; set where it is applied
 	Size     uint64    // bytes of log that it takes, from LSN on; set by reading
 	Inflated uint32    // bytes of Value once all in it is inflated; 0 means len(Value)
 	Value    []byte

@@ -176,7 +176,7 @@ func (l *FileLog) folders() error {
 			return l.ioError("looking at", dir, err)
 		}
 		if !info.Mode.IsDir() {
-			return fmt.Errorf("%s is not a folder (%s): %w", dir, info.Mode, errs.ErrInvalid)
+			return &vfs.NotFolderError{Path: dir, Mode: info.Mode}
 		}
 	}
 	return nil

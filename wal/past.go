@@ -160,7 +160,14 @@ func (p *Past) hole(none *errNoFrame, to LSN) (lost error, next LSN, err error) 
 	}
 	ended := errors.Is(none.here, segment.ErrEnd)
 	missing := gone(here) || ended && gone(after) && to > geo.Start(number+1)
-	for n := number + 1; n <= geo.Number(to-1); n++ {
+	behind, err := p.numbers()
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, n := range behind { // not by what to says, which may be a mark that was made up
+		if n <= number || n > geo.Number(to-1) {
+			continue
+		}
 		if _, h, err := p.start(n); err == nil {
 			next = h.End()
 			break
@@ -238,26 +245,14 @@ func (p *Past) oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 // First is where the oldest segment begins that is kept in any state: reading
 // from there tells of every hole and all damage.
 func (p *Past) First(to LSN) (LSN, error) {
-	var numbers []uint64
-	for _, dir := range []string{p.Dir, filepath.Join(p.Dir, "archive")} {
-		names, err := p.FS.ReadDir(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return 0, fmt.Errorf("reading %s: %w", dir, err)
-		}
-		for _, name := range names {
-			if base, ok := strings.CutSuffix(name, ".zst"); ok {
-				name = base + ".wal"
-			}
-			if n, ok := segment.ParseName(name); ok && p.Geometry.Start(n) < to {
-				numbers = append(numbers, n)
-			}
-		}
+	numbers, err := p.numbers()
+	if err != nil {
+		return 0, err
 	}
-	slices.Sort(numbers)
 	for _, n := range numbers {
+		if p.Geometry.Start(n) >= to {
+			break
+		}
 		_, _, err := p.start(n)
 		switch {
 		case gone(err) || errors.Is(err, errOtherLog):
@@ -268,6 +263,29 @@ func (p *Past) First(to LSN) (LSN, error) {
 		}
 	}
 	return to, nil
+}
+
+// numbers are those of the segments that are kept, in files or in the archive, ascending.
+func (p *Past) numbers() (numbers []uint64, err error) {
+	for _, dir := range []string{p.Dir, filepath.Join(p.Dir, "archive")} {
+		names, err := p.FS.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", dir, err)
+		}
+		for _, name := range names {
+			if base, ok := strings.CutSuffix(name, ".zst"); ok {
+				name = base + ".wal"
+			}
+			if n, ok := segment.ParseName(name); ok {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers), nil
 }
 
 // At reads the entry that begins at an LSN, found along the chain of its segment,

@@ -67,7 +67,7 @@ func (l *FileLog) rollOnce(ctx context.Context) (LSN, error) {
 	if err := l.enter(number); err != nil {
 		return 0, err
 	}
-	clock := max(l.o.Clock().UnixMicro(), l.state.lastTime+1)
+	clock := max(l.now(), l.state.lastTime+1)
 	h := segment.Header{Nonce: l.o.Nonce(), Durable: l.shared.durable(), Time: clock}
 	from := l.state.w.at
 	g := &group{at: l.geo.Start(number)}
@@ -90,6 +90,7 @@ type Purged struct {
 	Copies   int // in the archive, written again
 	Frames   int // erased in them
 	Damaged  []error
+	Unwiped  []error // what went, or stays, without being overwritten: *vfs.UnwipedError
 }
 
 // Purge takes the frames that are wanted out of segments and archive,
@@ -107,6 +108,7 @@ func (l *FileLog) Purge(ctx context.Context, wanted func(key string, value []byt
 			Err: fmt.Errorf("a backup is copying the log, in one of the processes %v: wait until it is done, or end it, then purge again", l.Attached())}
 	}
 	defer l.unlock(roleHold)
+	defer func() { p.Unwiped, l.unwiped = append(p.Unwiped, l.unwiped...), nil }() // also of what the flush before has let go
 	if err := l.wipeSegments(ctx, &p); err != nil {
 		return p, err
 	}
@@ -144,7 +146,7 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 			}
 		}
 		l.forgetFiles(n + 1)
-		if err := vfs.Wipe(l.o.FS, l.o.wal(name)); err != nil {
+		if err := vfs.Unwiped(&p.Unwiped, vfs.Wipe(l.o.FS, l.o.wal(name))); err != nil {
 			return l.ioError("overwriting", l.o.wal(name), err)
 		}
 		p.Segments++
@@ -238,6 +240,8 @@ func (l *FileLog) purgeArchive(ctx context.Context, wanted func(key string, valu
 	}
 	return nil
 }
+
+var errPurging = errors.New("it purges: wait until it is done, or end it, then purge again")
 
 var errNotThrough = errors.New("its frames do not reach to its end")
 
@@ -357,7 +361,7 @@ func (l *FileLog) replaceCopy(number uint64, b []byte) error {
 	if err := l.o.FS.SyncDir(dir); err != nil {
 		return err
 	}
-	if err := vfs.Wipe(l.o.FS, away); err != nil {
+	if err := vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, away)); err != nil {
 		return err
 	}
 	return l.o.FS.SyncDir(dir)
@@ -384,7 +388,7 @@ func (l *FileLog) clearArchive(dir string) error {
 		} else if !strings.HasSuffix(name, purgeSuffix) && !strings.HasSuffix(name, ".new") {
 			continue
 		}
-		if err := vfs.Wipe(l.o.FS, l.o.wal("archive/"+name)); err != nil {
+		if err := vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, l.o.wal("archive/"+name))); err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,10 @@ func (l *FileLog) recover(ctx context.Context) error {
 	if fresh {
 		return l.create(ctx)
 	}
+	if !l.was.sound(l.geo) {
+		l.o.Logger.Warn("the shared page contradicts itself and counts for nothing", "durable", l.was.durable, "tail", l.was.tail, "flushed", l.was.flushed, "spilled", l.was.spilled)
+		l.was = before{}
+	}
 	l.report.Recovered, l.report.Flushed, l.report.Mtimes = true, c.Flushed.LSN, c.Mtimes
 	l.state.lastTime = c.Time
 	attested := max(c.Attested.LSN, l.was.durable)
@@ -118,18 +122,31 @@ func (l *FileLog) whence() (c Checkpoint, fresh bool, err error) {
 		return c, false, err
 	}
 	ours := slices.ContainsFunc(segments, func(f found) bool { return f.start.UUID == c.UUID })
+	// Segments of its store that have another size than it says: the file that is one of
+	// many is the wrong one.
+	sized := !ours || slices.ContainsFunc(segments, func(f found) bool {
+		return f.start.Geometry == segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
+	})
 	switch {
+	case known && len(segments) > 0 && (!sized || c.Spilled.LSN == 0): // 0: killed before it could say where it began
+		l.o.Logger.Warn("the checkpoint is not of these segments; the log is read without it", "size", c.SegmentSize, "spilled", c.Spilled.LSN)
+		return l.bySegments(segments)
 	case known && (ours || broken != nil || l.holds(c)):
 		l.geo = segment.Geometry{UUID: c.UUID, Size: c.SegmentSize}
 		return c, false, nil
 	case len(segments) > 0:
-		l.geo = segments[len(segments)-1].start.Geometry
-		oldest := oldestChain(segments, l.geo)
-		return Checkpoint{Flushed: oldest, Spilled: oldest, Attested: oldest}, false, nil
+		return l.bySegments(segments)
 	case broken != nil:
 		return c, false, broken
 	}
 	return c, true, nil
+}
+
+// bySegments is where the log is read from without a checkpoint.
+func (l *FileLog) bySegments(segments []found) (Checkpoint, bool, error) {
+	l.geo = segments[len(segments)-1].start.Geometry
+	oldest := oldestChain(segments, l.geo)
+	return Checkpoint{Flushed: oldest, Spilled: oldest, Attested: oldest}, false, nil
 }
 
 // holds says whether the segment that a checkpoint attests is there at all.
@@ -143,6 +160,13 @@ func (l *FileLog) holds(c Checkpoint) bool {
 
 // before is what the shared page of this boot still knew.
 type before struct{ durable, tail, flushed, spilled LSN }
+
+// sound says that a log of this geometry can have left it: what was made up is not
+// believed. Where a recovery was killed it has no tail.
+func (b before) sound(geo segment.Geometry) bool {
+	return b.durable == 0 || geo.Holds(b.durable) && (b.tail == 0 || b.durable <= b.tail && geo.Holds(b.tail)) &&
+		b.spilled <= b.flushed && b.flushed <= b.durable
+}
 
 // takePage maps the shared page, made anew where it is missing or unusable, and
 // clears recovered: from here on it counts for nothing until publish. What was
@@ -300,7 +324,17 @@ func (l *FileLog) settleEnd(ctx context.Context, attested, end Mark) error {
 			return l.ioError("ending", f.Name(), err)
 		}
 	}
-	for n := l.geo.Number(attested.LSN); n <= number; n++ {
+	numbers, err := l.numbers()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(numbers, number) {
+		numbers = append(numbers, number) // told below that it is not there
+	}
+	for _, n := range numbers {
+		if n < l.geo.Number(attested.LSN) || n > number {
+			continue
+		}
 		f, err := l.segment(n)
 		if errors.Is(err, errNoSegment) && n < number {
 			continue
@@ -353,6 +387,10 @@ func (l *FileLog) create(ctx context.Context) error {
 		}
 		number = l.geo.Number(above) + 1
 	}
+	if number > segment.MaxNumber {
+		l.o.Logger.Warn("a view says that it covers a log that no log reaches; it is made again", "lsn", l.geo.Start(number-1))
+		number = 1
+	}
 	if err := l.ensureSegment(number); err != nil {
 		return l.full(err)
 	}
@@ -360,7 +398,7 @@ func (l *FileLog) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h := segment.Header{Nonce: l.o.Nonce(), Time: l.o.Clock().UnixMicro()}
+	h := segment.Header{Nonce: l.o.Nonce(), Time: l.now()}
 	b := segment.AppendStart(nil, segment.Start{Geometry: l.geo, Number: number}, &h)
 	end := Mark{h.End(), h.Sum}
 	b = append(b, make([]byte, segment.HeaderSize)...)

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/varve-db/varve/segment"
@@ -56,24 +57,24 @@ func (l *FileLog) Release(holder string) {
 
 // release archives and recycles the segments that lie wholly below a mark.
 func (l *FileLog) release(below LSN) error {
-	oldest, err := l.oldest()
+	numbers, err := l.numbers()
 	// The segment in which the last released frame lies stays: a mark at its very
 	// end is found in no other.
 	end := l.geo.Number(below - 1)
-	if err != nil || oldest >= end {
+	if err != nil || len(numbers) == 0 || numbers[0] >= end {
 		return err
 	}
 	// A backup is copying: nothing goes while it does, within the budget.
-	held, locked, err := l.held(oldest)
+	held, locked, err := l.held(numbers[0])
 	if err != nil || held {
 		return err
 	}
 	if locked {
 		defer l.unlock(roleHold)
 	}
-	for n := oldest; n < end; n++ {
-		if _, err := l.o.FS.Stat(l.o.wal(segment.Name(n))); errors.Is(err, fs.ErrNotExist) {
-			continue
+	for _, n := range numbers {
+		if n >= end {
+			break
 		}
 		if err := l.archive(n); err != nil {
 			return err
@@ -86,18 +87,20 @@ func (l *FileLog) release(below LSN) error {
 	return nil
 }
 
-func (l *FileLog) oldest() (uint64, error) {
+// numbers are those of the segments' files, ascending. Loops over segments go by them,
+// not by the marks, which may say anything.
+func (l *FileLog) numbers() (list []uint64, err error) {
 	names, err := l.o.FS.ReadDir(l.o.walDir())
 	if err != nil {
-		return 0, l.ioError("reading", l.o.walDir(), err)
+		return nil, l.ioError("reading", l.o.walDir(), err)
 	}
-	oldest := uint64(math.MaxUint64)
 	for _, name := range names {
 		if n, ok := segment.ParseName(name); ok {
-			oldest = min(oldest, n)
+			list = append(list, n)
 		}
 	}
-	return oldest, nil
+	slices.Sort(list)
+	return list, nil
 }
 
 // spares is how many segments are kept ready behind the tail's. The next is
@@ -151,7 +154,7 @@ func (l *FileLog) recycle(number uint64) error {
 }
 
 func (l *FileLog) remove(name string) error {
-	if err := l.o.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := l.letGo(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return l.ioError("removing", name, err)
 	}
 	return l.o.FS.SyncDir(l.o.walDir())

@@ -61,6 +61,11 @@ func (l *FileLog) replay(ctx context.Context, attested LSN, chain Mark) (Mark, *
 	s.w = walker{geo: l.geo, open: l.segment, at: end, linked: true}
 	s.forgetPending()
 	behind := wrong || end.LSN < attested
+	if _, err := l.segment(l.geo.Number(end.LSN - 1)); errors.Is(err, errNoSegment) {
+		behind = true // the checkpoint's marks lie where there is no log
+	} else if err != nil {
+		return end, nil, err
+	}
 	// Within one boot the page tells how far anybody has written. What was appended
 	// there behind a bad place would have moved the tail first.
 	if !behind && (l.was.tail == 0 || end.LSN < l.was.tail) {

@@ -31,10 +31,11 @@ const (
 	wordLeader  = wordHeld + 2        // the process that watches the files for all, 0 when none does
 	wordTicks   = wordHeld + 3        // see Anchor
 	wordTicksAt = wordHeld + 4
-	wordRest    = wordHeld + 5 // until when the flushers in the background rest
-	wordLet     = wordHeld + 6 // of append.lock and sync.lock: how often it was let go
-	wordWanted  = wordHeld + 8 // and how many sleep until it is, or were killed while they did
-	wordPIDs    = 64           // attached processes, up to maxPIDs
+	wordRest    = wordHeld + 5  // until when the flushers in the background rest
+	wordLet     = wordHeld + 6  // of append.lock and sync.lock: how often it was let go
+	wordWanted  = wordHeld + 8  // and how many sleep until it is, or were killed while they did
+	wordPurging = wordHeld + 10 // the process that purges, 0 when none does
+	wordPIDs    = 64            // attached processes, up to maxPIDs
 	maxPIDs     = 192
 	wordBirths  = wordPIDs + maxPIDs // of each: which process it is that has this number
 )

@@ -33,6 +33,16 @@ type state struct {
 	lastTime  int64             // of the newest frame read, Unix microseconds
 }
 
+// Commit times become the mtimes of files, and file systems know none behind 2446. So no
+// clock gives a moment behind the start of 2300, and what a frame or a checkpoint says
+// behind that of 2399 is not believed, or the next commit would be later still.
+const (
+	mostClock = 10413792000_000000 // microseconds since 1970
+	mostTime  = 13537929600_000000
+)
+
+func (l *FileLog) now() int64 { return min(l.o.Clock().UnixMicro(), mostClock) }
+
 const kindUser = 16 // kinds below are the log's own
 
 // CatchUp applies everything that is durable by now.
@@ -113,7 +123,9 @@ func entryOf(h *segment.Header, key string, value []byte) Entry {
 func (s *state) push(e Entry, end Mark) {
 	s.ahead = append(s.ahead, e)
 	s.marks = append(s.marks, end)
-	s.lastTime = max(s.lastTime, e.Time.UnixMicro())
+	if at := e.Time.UnixMicro(); at <= mostTime {
+		s.lastTime = max(s.lastTime, at)
+	}
 	if e.Kind >= kindUser {
 		s.lastEntry = e.LSN
 	}

@@ -55,13 +55,18 @@ func (e *LimitError) Error() string {
 func (e *LimitError) Unwrap() error { return errs.ErrLimit }
 
 // ConflictError says which value was changed meanwhile. It matches ErrConflict.
-type ConflictError struct{ Name string }
+type ConflictError struct {
+	Name            string
+	Expected, Found uint64 // versions, 0: that there is none; both 0: the home does not say
+}
 
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%v: %s", errs.ErrConflict, display(e.Name))
 }
 
-func (e *ConflictError) Unwrap() error { return errs.ErrConflict }
+func (e *ConflictError) Unwrap() error {
+	return &errs.ConflictError{ID: e.Name, Expected: e.Expected, Found: e.Found}
+}
 
 // CheckpointError says which checkpoint could not be had. It matches what Err
 // matches: ErrNotFound, ErrCorrupt.

@@ -132,7 +132,14 @@ func (s *State) judgePut(at Moment, r *Request, op OpPut, d *Delta) (Result, err
 		switch {
 		case p.Cond == IfAbsent && was != nil,
 			p.Cond == IfVersion && (was == nil || was.version != p.Version):
-			return Result{}, &ConflictError{Name: p.Name}
+			conflict := &ConflictError{Name: p.Name}
+			if p.Cond == IfVersion {
+				conflict.Expected = p.Version
+			}
+			if was != nil {
+				conflict.Found = was.version
+			}
+			return Result{}, conflict
 		}
 		ttl := p.TTL
 		if ttl == KeepTTL {

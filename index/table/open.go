@@ -97,6 +97,9 @@ func (t *Table) readEnd() error {
 		}
 		return t.damaged(int64(t.body), err)
 	}
+	if t.meta.LSN >= mostLSN || t.meta.From >= mostLSN {
+		return t.damaged(int64(t.body), fmt.Errorf("it covers the log from %d to %d, and no log reaches there", t.meta.From, t.meta.LSN))
+	}
 	t.present = len(t.sections)
 	n := (t.body + blockSize - 1) / blockSize
 	if len(t.blocks) != n*hashWidth {
@@ -110,6 +113,9 @@ func (t *Table) readEnd() error {
 	t.edges = make([]atomic.Pointer[edge], len(t.sections))
 	return nil
 }
+
+// mostLSN is behind every position of a log (segment.MaxNumber).
+const mostLSN = 1 << 62
 
 // checkSpans checks that the sections fill the file before the metadata, but for their
 // heads, and adds those that it may lack.

@@ -99,6 +99,9 @@ func (w *worker) inspect(i int, c *Change, path string, data []byte, aside []ino
 		return true, w.toQuarantine(i, c, f, path, granted)
 	case !granted:
 		return true, w.f.parked.add(path, believed{c.Folder.name, c.Name, info.Size, info.Mtime})
+	case w.f.keeps() && (!writable || info.Nlink != 1): // the purge says what it is, and why it stays
+		return true, w.f.parked.add(path, believed{c.Folder.name, c.Name, info.Size, info.Mtime})
+	case w.f.keeps():
 	case w.f.fresh || !writable || !w.reusable(info):
 		// Under the lease, or without one if a backup's hard link keeps the bytes.
 		return true, ignoreMissing(w.f.o.FS.Remove(path))

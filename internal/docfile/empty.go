@@ -11,33 +11,37 @@ import (
 // tempDepth is how deep tmp/ is looked through: tmp/<token>/<worker>/<file>.
 const tempDepth = 3
 
+// Surplus says of a file in tmp/ that is not marked as surplus whether its bytes are
+// known or worth nothing (a temp file of another package). It gets the path in the store.
+type Surplus = func(path string, info vfs.Info, data func() ([]byte, error)) bool
+
 // EmptyTemp removes what processes left in tmp/, of all tokens, and returns the
 // edits it found there. For the holder of flush.lock, after an unclean open or
 // when the last holder died; engines that live tolerate that their pool is gone.
 //
-// A file that is not marked as surplus is asked about: surplus gets its path in
-// the store, and says whether these bytes are known or worth nothing (a temp file
-// of another package). nil: none are. What is neither goes to quarantine.
-// What somebody has open is parked.
-func (f *Flusher) EmptyTemp(surplus func(path string, info vfs.Info, data func() ([]byte, error)) bool) ([]Edit, error) {
+// A file that is not marked as surplus is asked about; where surplus is nil, none is.
+// What is neither goes to quarantine. What somebody has open is parked. Displaced
+// documents are overwritten before they go: a purge that was killed may have left them.
+func (f *Flusher) EmptyTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, false)
 }
 
-// WipeTemp is EmptyTemp, and overwrites what it removes: also the pools of engines
-// that live, which hold older versions of whatever was replaced.
-func (f *Flusher) WipeTemp(surplus func(path string, info vfs.Info, data func() ([]byte, error)) bool) ([]Edit, error) {
+// WipeTemp is EmptyTemp for a purge: whatever it removes is overwritten, also half-written
+// files of other packages, and the pools of engines that live, which hold older versions
+// of whatever was replaced. What it cannot overwrite is parked.
+func (f *Flusher) WipeTemp(surplus Surplus) ([]Edit, error) {
 	return f.emptyTemp(surplus, true)
 }
 
 // SweepTemp is EmptyTemp for what some processes left, and touches nothing else:
 // of says which of the names in tmp/ are theirs.
-func (f *Flusher) SweepTemp(of func(name string) bool, surplus func(path string, info vfs.Info, data func() ([]byte, error)) bool) ([]Edit, error) {
+func (f *Flusher) SweepTemp(of func(name string) bool, surplus Surplus) ([]Edit, error) {
 	e := emptying{f: f, surplus: surplus, of: of}
 	e.folder(f.o.path(tempFolder), 1)
 	return e.edits, errors.Join(append(e.fails, f.parked.sync())...)
 }
 
-func (f *Flusher) emptyTemp(surplus func(path string, info vfs.Info, data func() ([]byte, error)) bool, wipe bool) ([]Edit, error) {
+func (f *Flusher) emptyTemp(surplus Surplus, all bool) ([]Edit, error) {
 	for _, w := range f.workers {
 		if w.cur != nil {
 			_ = w.cur.file.Close()
@@ -45,7 +49,7 @@ func (f *Flusher) emptyTemp(surplus func(path string, info vfs.Info, data func()
 		w.cur, w.spare = nil, nil
 	}
 	f.ready = false
-	e := emptying{f: f, surplus: surplus, wipe: wipe}
+	e := emptying{f: f, surplus: surplus, all: all}
 	// What was parked out of a folder is durable in its new place before that folder goes.
 	f.parked.mu.Lock()
 	f.parked.loaded = false
@@ -67,11 +71,12 @@ func (f *Flusher) emptyTemp(surplus func(path string, info vfs.Info, data func()
 
 type emptying struct {
 	f       *Flusher
-	surplus func(string, vfs.Info, func() ([]byte, error)) bool
-	wipe    bool                   // overwrite what goes
+	surplus Surplus
+	all     bool                   // for a purge
 	of      func(name string) bool // whose; nil: everybody's
 	edits   []Edit
 	fails   []error
+	placed  bool // what was displaced is so durably
 }
 
 func (e *emptying) fail(doing, path string, err error) {
@@ -91,8 +96,9 @@ func (e *emptying) folder(dir string, depth int) {
 		return
 	}
 	slices.Sort(names)
+	var doomed []*temp
 	for _, name := range names {
-		if depth == 1 && e.of != nil && !e.of(name) {
+		if depth == 1 && (e.of != nil && !e.of(name) || e.f.o.Leaves != nil && e.f.o.Leaves(name)) {
 			continue
 		}
 		path := filepath.Join(dir, name)
@@ -101,69 +107,112 @@ func (e *emptying) folder(dir string, depth int) {
 		case err != nil:
 			e.fail("look at", path, err)
 		case info.Mode.IsRegular():
-			e.file(path)
+			if t := e.file(path, depth); t != nil {
+				doomed = append(doomed, t)
+			}
+			if len(doomed) == wipeAtOnce {
+				e.wipe(dir, doomed)
+				doomed = nil
+			}
 		case info.Mode.IsDir() && depth < tempDepth && !(depth == 1 && name == parkedFolder):
 			e.folder(path, depth+1)
 			_ = e.f.o.FS.Remove(path) // stays if anything does
+		case !info.Mode.IsDir(): // a link, which is not followed, or a special file: not ours, and it holds nothing
+			edits, err := e.f.clear(path)
+			e.edits = append(e.edits, edits...)
+			e.fail("set aside", path, err)
 		}
-		// Links and special files are not ours, hold nothing, and stay.
 	}
+	e.wipe(dir, doomed)
 	// A name that comes back after a loss of power may be the one that an exchange
 	// gave up, and what it names then was never overwritten under it. A folder that is
 	// empty already may have lost its names only in memory, and may fail to go itself.
-	if e.wipe {
+	if e.all {
 		e.fail("sync", dir, e.f.o.FS.SyncDir(dir))
 	}
 }
 
-// overwrite puts zeros in the place of bytes that are surplus. They stay marked as
-// such: killed here, the file is removed by the next.
-func (e *emptying) overwrite(f vfs.File, info vfs.Info) error {
-	if info.Size == 0 {
-		return nil
-	}
-	if err := f.SetMtime(surplusTime); err != nil {
-		return err
-	}
-	if err := vfs.Zero(f, 0); err != nil {
-		return err
-	}
-	return f.SetMtime(surplusTime)
-}
-
-func (e *emptying) file(path string) {
-	f, _, err := openDisplaced(e.f.o.FS, path)
-	if err != nil {
-		e.fail("open", path, err)
+// wipe overwrites and removes files of a folder.
+func (e *emptying) wipe(dir string, list []*temp) {
+	if len(list) == 0 {
 		return
 	}
-	defer func() { _ = f.Close() }()
+	if !e.settled() {
+		for _, t := range list {
+			_ = t.file.Close()
+		}
+		return
+	}
+	if err := e.f.wipe(dir, list); err != nil {
+		e.fails = append(e.fails, err)
+	}
+}
+
+// settled makes it durable that what was displaced has left its place: else a loss of
+// power puts the inode back there, overwritten.
+func (e *emptying) settled() bool {
+	if e.placed || e.f.o.Places == nil {
+		return true
+	}
+	for _, f := range e.f.o.Places() {
+		dir := filepath.Clean(f.dir)
+		if err := ignoreMissing(e.f.o.FS.SyncDir(dir)); err != nil {
+			e.fail("sync", dir, err)
+			return false
+		}
+	}
+	e.placed = true
+	return true
+}
+
+// file deals with one; what it returns is to be overwritten before it goes.
+func (e *emptying) file(path string, depth int) (doomed *temp) {
+	f, writable, err := openDisplaced(e.f.o.FS, path)
+	if err != nil {
+		e.fail("open", path, err)
+		return nil
+	}
+	defer func() {
+		if doomed == nil {
+			_ = f.Close()
+		}
+	}()
 	granted := leased(f)
 	info, err := f.Stat()
 	if err != nil {
 		e.fail("look at", path, err)
-		return
+		return nil
 	}
 	rel := e.f.o.rel(path)
 	read := func() ([]byte, error) { return readAll(f, info.Size, e.f.o.Limit) }
+	marked := info.Size == 0 || info.Mtime.Equal(surplusTime) || isDoomed(path)
 	switch {
-	case info.Size != 0 && !info.Mtime.Equal(surplusTime) && (e.surplus == nil || !e.surplus(rel, info, read)):
+	case !marked && (e.surplus == nil || !e.surplus(rel, info, read)):
 		n := Note{Why: "it was left in tmp/ by a process that died: an edit that had just been displaced, or a half-written temp file", From: rel}
 		k, err := e.f.quarantine.take(f, path, n, granted)
 		if err != nil {
 			e.fail("set aside", path, err)
-			return
+			return nil
 		}
 		e.edits = append(e.edits, Edit{Change: -1, Where: k.where, Info: k.info})
-	case granted:
-		if e.wipe && info.Nlink == 1 {
-			if err := e.overwrite(f, info); err != nil {
-				e.fail("overwrite", path, err)
-				return
-			}
+	case granted && info.Size > 0 && (depth > 1 || e.all):
+		switch {
+		case !marked && e.f.o.InPlace != nil && e.f.o.InPlace(info, read):
+		case writable && info.Nlink == 1:
+			return &temp{path: path, file: f, size: info.Size}
+		case e.all && !isDoomed(path): // that is in its place still, and was to go from there
+			e.park(path, info)
+			return nil
 		}
+		fallthrough
+	case granted:
 		e.fail("remove", path, e.f.o.FS.Remove(path))
 	default:
-		e.fail("park", path, e.f.parked.add(path, believed{folder: tempFolder, name: filepath.Base(path), size: info.Size, mtime: info.Mtime}))
+		e.park(path, info)
 	}
+	return nil
+}
+
+func (e *emptying) park(path string, info vfs.Info) {
+	e.fail("park", path, e.f.parked.add(path, believed{folder: tempFolder, name: filepath.Base(path), size: info.Size, mtime: info.Mtime}))
 }

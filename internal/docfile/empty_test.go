@@ -71,7 +71,7 @@ func TestWipe(t *testing.T) {
 	for p := range pool {
 		b.fs.on = func(op, name string) error {
 			if op == "sync" {
-				return os.Link(b.path("tmp", p), held)
+				return os.Link(b.path("tmp", p+DoomedSuffix), held)
 			}
 			return nil
 		}

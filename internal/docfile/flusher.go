@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // Options says how a Flusher works. Zero values are right except where noted.
@@ -21,6 +22,19 @@ type Options struct {
 	Direct  int              // a round of up to so many files syncs each; 0 means 64, negative: all rounds do
 	Pool    int              // displaced files that a worker keeps between rounds; 0 means 64
 	Limit   int64            // largest file that is read to be judged; 0 means 64 MiB
+
+	// Keeps says that a purge is under way, in whatever process: nothing that is displaced
+	// is reused or removed, for the purge overwrites it. nil: never.
+	Keeps func() bool
+	// Leaves says of a name in tmp/ that it is to be left as it is just now: a purge works
+	// there. nil: none is.
+	Leaves func(name string) bool
+	// Places are the folders that documents stand in: what was displaced from them is
+	// overwritten only when that is durable.
+	Places func() []*Folder
+	// InPlace says of a file in tmp/ that was never looked at that its inode stands in a
+	// document's place, under a name that a loss of power has left. nil: none does.
+	InPlace func(info vfs.Info, data func() ([]byte, error)) bool
 }
 
 func (o *Options) setDefaults() error {
@@ -99,28 +113,35 @@ func (f *Flusher) prepare() error {
 	return nil
 }
 
-// Wipe overwrites this engine's pool, durably, and removes it: a purge leaves no
-// old bytes behind where the file system writes in place.
+// keeps says that what goes is kept for a purge.
+func (f *Flusher) keeps() bool { return f.o.Keeps != nil && f.o.Keeps() }
+
+// Wipe overwrites this engine's pool, durably, and removes it. What stands in the
+// places is durable: a round that fails leaves no pool.
 func (f *Flusher) Wipe() error {
 	var all []error
 	for _, w := range f.workers {
+		var list []*temp
 		for _, path := range w.spare {
 			t, err := w.reopen(path)
 			if t != nil {
-				_, err = t.file.WriteAt(make([]byte, t.size), 0)
-				all = append(all, err, t.file.Sync(), w.drop(t))
-				continue
+				list = append(list, t)
 			}
 			all = append(all, err)
 		}
 		w.spare = nil
+		all = append(all, f.wipe(filepath.Clean(w.dir), list))
 	}
 	return errors.Join(all...)
 }
 
-// Close removes this engine's pool. Parked files stay for whoever comes next.
+// Close overwrites and removes this engine's pool; while a purge is under way that does
+// it. Parked files stay for whoever comes next.
 func (f *Flusher) Close() error {
 	var all []error
+	if !f.keeps() {
+		all = append(all, f.Wipe())
+	}
 	for i, w := range f.workers {
 		all = append(all, w.empty())
 		if f.ready {

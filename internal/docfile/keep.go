@@ -8,12 +8,10 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// keepCopied bounds what Keep copies where files cannot have two names.
-const keepCopied = 4 << 30
-
 // Keep gives a file a second name in quarantine, durably, its note first, and
 // returns it as a path in the store. The file stays where it is: whoever then
-// replaces or removes it loses nothing. Where names cannot be given it is copied.
+// replaces or removes it loses nothing. Where names cannot be given it is copied, up to
+// HashMost.
 func (q *Quarantine) Keep(name string, n Note) (where string, err error) {
 	f, err := q.l.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -31,7 +29,7 @@ func (q *Quarantine) Keep(name string, n Note) (where string, err error) {
 	if err != nil || k.state != keptNot {
 		return k.where, err
 	}
-	b, err := vfs.ReadFile(q.l.FS, name, keepCopied)
+	b, err := vfs.ReadFile(q.l.FS, name, HashMost)
 	if err != nil {
 		return "", failure("copy", q.l.rel(name), err)
 	}

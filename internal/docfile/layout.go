@@ -16,8 +16,11 @@ import (
 const (
 	tempFolder       = "tmp"
 	parkedFolder     = "parked" // in tmp
-	quarantineFolder = "quarantine"
+	quarantineFolder = QuarantineFolder
 )
+
+// QuarantineFolder is where things are set aside.
+const QuarantineFolder = "quarantine"
 
 // Layout says where a store lies and how its files are made.
 type Layout struct {
@@ -85,8 +88,7 @@ func (l Layout) checkFolder(dir string) error {
 		return failure("look at the folder", l.rel(dir), err)
 	}
 	if !info.Mode.IsDir() {
-		return fmt.Errorf("%s is %s, not a folder; the store does not follow it, put a real folder there: %w",
-			l.rel(dir), kindOf(info.Mode), errs.ErrInvalid)
+		return &vfs.NotFolderError{Path: dir, Mode: info.Mode}
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ const (
 // and the others carry 130 bits of the id's sha256. Any bytes are safe here: a
 // name never holds a separator and is never "." or "..".
 func FileName(id string) string {
-	if plainName(id) {
+	if PlainName(id) {
 		return id + Extension
 	}
 	sum := sha256.Sum256([]byte(id))
@@ -72,7 +72,8 @@ func CheckDocumentID(field, id, want string, optional bool, limit int) error {
 	return CheckID(field, id, limit)
 }
 
-func plainName(id string) bool {
+// PlainName says that the file of this id is called as it, Extension behind it.
+func PlainName(id string) bool {
 	if len(id) == 0 || len(id) > maxPlain || id[0] == '.' || id[len(id)-1] == '.' {
 		return false
 	}

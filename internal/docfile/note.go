@@ -16,7 +16,9 @@ type Note struct {
 	// What was set aside; filled in by Quarantine.
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`
-	Hash  string    `json:"content_hash,omitempty"` // absent when it could not be read
+	Hash  string    `json:"content_hash,omitempty"` // absent when it could not be read, or was not
+	// NotHashed says why it was not read, as of a file that is larger than HashMost.
+	NotHashed string `json:"not_hashed,omitempty"`
 
 	Expected *Expected       `json:"expected,omitempty"` // what should have stood there
 	Known    json.RawMessage `json:"known,omitempty"`    // the index line: session, times, score, hash

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // parkedFor is how long a parked file waits where there are no leases.
@@ -51,7 +53,8 @@ type parkedList struct {
 	names  []string
 	loaded bool
 	seq    uint64
-	dirty  bool // the folder has entries that are not durable
+	dirty  bool   // the folder has entries that are not durable
+	moved  []Edit // what was in the place of the folder, until it is reported
 }
 
 func (p *parkedList) dir() string { return p.f.o.path(tempFolder, parkedFolder) }
@@ -61,6 +64,9 @@ func (p *parkedList) add(path string, b believed) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.load(); err != nil {
+		return err
+	}
+	if err := p.clear(); err != nil {
 		return err
 	}
 	if err := p.f.o.makeFolder(tempFolder, parkedFolder); err != nil {
@@ -89,9 +95,19 @@ func (f *Flusher) Parked() int {
 	return len(f.parked.names)
 }
 
+// clear makes way for the folder.
+func (p *parkedList) clear() error {
+	moved, err := p.f.ClearTemp(parkedFolder)
+	p.moved = append(p.moved, moved...)
+	return err
+}
+
 func (p *parkedList) load() error {
 	if p.loaded {
 		return nil
+	}
+	if err := p.clear(); err != nil {
+		return err
 	}
 	names, err := p.f.o.FS.ReadDir(p.dir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -124,6 +140,10 @@ func (p *parkedList) retry(report func(Edit)) error {
 	if err := p.load(); err != nil {
 		return err
 	}
+	for _, e := range p.moved {
+		report(e)
+	}
+	p.moved = nil
 	p.names = slices.DeleteFunc(p.names, func(name string) bool { return p.retryOne(name, report) })
 	return nil
 }
@@ -156,9 +176,15 @@ func (p *parkedList) retryOne(name string, report func(Edit)) (gone bool) {
 		report(Edit{Change: -1, Folder: b.folder, Name: b.name, Where: k.where, Info: k.info})
 		return true
 	}
+	if p.f.keeps() {
+		return false // it is the purge's to judge
+	}
 	// A clock that was put back does not keep the file for ever.
 	age := p.f.o.Clock().Sub(since)
 	if granted || noLeases && (age >= parkedFor || age < 0) {
+		if isDoomed(b.name) && info.Nlink == 1 && vfs.Zero(f, 0) != nil { // what a purge that was killed was to overwrite
+			return false
+		}
 		return ignoreMissing(p.f.o.FS.Remove(path)) == nil
 	}
 	return false

@@ -22,6 +22,7 @@ import (
 const (
 	noteSuffix = ".note.json"
 	partSuffix = ".part"
+	unreadable = "unreadable" // instead of a hash
 	// copies bounds how many files of equal bytes lie beside each other because
 	// somebody held them open.
 	copies = 100
@@ -67,7 +68,7 @@ func (q *Quarantine) Find(hash string) (path string, err error) {
 	}
 	for _, name := range names {
 		path := q.l.path(quarantineFolder, name)
-		if st, err := q.l.FS.Stat(path); err == nil && st.Mode.IsRegular() && q.sameBytes(path, sum) {
+		if st, err := q.l.FS.Stat(path); err == nil && st.Mode.IsRegular() && q.sameBytes(path, st.Size, sum) {
 			return path, nil
 		}
 	}
@@ -167,8 +168,8 @@ func (q *Quarantine) Bytes(name string, data []byte, n Note) (where string, err 
 	n.Size, n.Hash = int64(len(data)), contentHash(data)
 	for i := 1; i <= copies; i++ {
 		target := q.target(sum[:], name, i)
-		switch st, err := q.l.FS.Stat(target); {
-		case err == nil && st.Size == int64(len(data)) && q.sameBytes(target, sum[:]):
+		switch _, err := q.l.FS.Stat(target); {
+		case err == nil && q.sameBytes(target, int64(len(data)), sum[:]):
 			return q.l.rel(target), q.note(target, n)
 		case err == nil:
 			continue
@@ -233,11 +234,11 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 	if err != nil {
 		return kept{}, failure("look at", q.l.rel(name), err)
 	}
-	sum, err := q.settle(f, &info)
+	sum, err := q.settle(f, n.From, &info)
 	if err != nil {
 		return kept{}, failure("sync", q.l.rel(name), err)
 	}
-	n.Size, n.Mtime = info.Size, info.Mtime.UTC()
+	n.Size, n.Mtime, n.NotHashed = info.Size, info.Mtime.UTC(), Unhashed(n.From, info.Size)
 	if sum != nil {
 		n.Hash = "sha256:" + hex.EncodeToString(sum)
 	}
@@ -299,7 +300,7 @@ func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 		state := keptNot
 		if inodeOf(st) == inodeOf(k.info) {
 			state = keptLinked
-		} else if equalWillDo && q.sameBytes(target, sum) {
+		} else if equalWillDo && q.sameBytes(target, k.info.Size, sum) {
 			state = keptEqual
 		}
 		if state != keptNot {
@@ -310,8 +311,9 @@ func (q *Quarantine) find(k kept, sum []byte, equalWillDo bool) (kept, error) {
 	return k, nil
 }
 
-// settle makes the bytes durable and hashes them: nil if they cannot be read.
-func (q *Quarantine) settle(f vfs.File, info *vfs.Info) (sum []byte, err error) {
+// settle makes the bytes durable and hashes them: nil if they cannot be read, or are more
+// than a file of this kind ever has.
+func (q *Quarantine) settle(f vfs.File, from string, info *vfs.Info) (sum []byte, err error) {
 	if f == nil {
 		return nil, nil
 	}
@@ -321,6 +323,9 @@ func (q *Quarantine) settle(f vfs.File, info *vfs.Info) (sum []byte, err error) 
 	// Who saved it may not have. A file open for reading only cannot be synced everywhere.
 	if err := f.Sync(); err != nil && !vfs.IsPermission(err) {
 		return nil, err
+	}
+	if info.Size > hashMostOf(from) {
+		return nil, nil
 	}
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(f, 0, info.Size)); err != nil {
@@ -334,14 +339,16 @@ func sameFile(f vfs.File, info vfs.Info) bool {
 	return err == nil && inodeOf(st) == inodeOf(info)
 }
 
-func (q *Quarantine) sameBytes(name string, sum []byte) bool {
+// sameBytes compares a file of that size with a hash. Of one that is larger than any that
+// was hashed, the name only claims to have it.
+func (q *Quarantine) sameBytes(name string, size int64, sum []byte) bool {
 	f, err := q.l.FS.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = f.Close() }()
 	st, err := f.Stat()
-	if err != nil || !st.Mode.IsRegular() {
+	if err != nil || !st.Mode.IsRegular() || st.Size != size || size > HashMost {
 		return false
 	}
 	h := sha256.New()
@@ -351,7 +358,7 @@ func (q *Quarantine) sameBytes(name string, sum []byte) bool {
 
 // target is the i-th path for bytes with this hash.
 func (q *Quarantine) target(sum []byte, from string, i int) string {
-	prefix := "unreadable"
+	prefix := unreadable
 	if sum != nil {
 		prefix = hex.EncodeToString(sum)[:16]
 	}
@@ -366,6 +373,11 @@ func (q *Quarantine) target(sum []byte, from string, i int) string {
 		name += "." + strconv.Itoa(i)
 	}
 	return q.l.path(quarantineFolder, prefix+"-"+name)
+}
+
+// Note writes the note of what is renamed to a path of quarantine/ in the store.
+func (q *Quarantine) Note(where string, n Note) error {
+	return q.note(q.l.path(filepath.FromSlash(where)), n)
 }
 
 // note writes the note of target, once: the first knew most.

@@ -30,6 +30,12 @@ func (w *worker) newName() string {
 // take returns a temp file to write to: the one just displaced, one from the
 // pool, or a new one.
 func (w *worker) take() (*temp, error) {
+	if w.f.keeps() {
+		if err := w.rest(); err != nil {
+			return nil, err
+		}
+		return w.create()
+	}
 	if t := w.cur; t != nil {
 		w.cur = nil
 		return t, nil
@@ -140,7 +146,7 @@ func (w *worker) rest() error {
 		return nil
 	}
 	w.cur = nil
-	if len(w.spare) >= w.f.o.Pool {
+	if len(w.spare) >= w.f.o.Pool && !w.f.keeps() {
 		return w.drop(t)
 	}
 	err := t.file.SetMtime(surplusTime)
@@ -154,9 +160,14 @@ func (w *worker) rest() error {
 	return nil
 }
 
-// empty removes the pool.
+// empty removes the pool; while a purge is under way it leaves it to that.
 func (w *worker) empty() error {
 	var all []error
+	if w.f.keeps() {
+		err := w.rest()
+		w.spare = nil
+		return err
+	}
 	if t := w.cur; t != nil {
 		w.cur = nil
 		all = append(all, w.drop(t))

@@ -120,6 +120,17 @@ func (v *View) Vector(dst []float32) []float32 {
 	return dst
 }
 
+// Finite says that every number of the vector is one: no NaN, and not infinite.
+func (v *View) Finite() bool {
+	const exponent = 0xff << 23
+	for b := v.vector; len(b) >= 4; b = b[4:] {
+		if binary.LittleEndian.Uint32(b)&exponent == exponent {
+			return false
+		}
+	}
+	return true
+}
+
 // Size is the length of the document.
 func (v *View) Size() int { return v.size }
 

@@ -93,10 +93,10 @@ func (n *ends) keys(e *wal.Entry) []string {
 
 // of are the slots of a relation that is put. What cannot be read Apply tells.
 func (n *ends) of(e *wal.Entry) []int {
-	if !n.on.Load() || e.Key[0] != record.Memory || e.Delete || !graph.IsRelationID(e.Key[1:]) {
+	if !n.on.Load() || !isOf(e, record.Memory) || e.Delete || !graph.IsRelationID(e.Key[1:]) {
 		return nil
 	}
-	v, err := record.Parse(e.Value)
+	v, err := Read(e)
 	if err != nil {
 		return nil
 	}

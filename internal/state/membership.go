@@ -53,13 +53,13 @@ const Members = 'r'
 
 // Also is wal.Options.Also.
 func (s *State) Also(e *wal.Entry) []string {
-	if e.Key[0] == record.Memory {
+	if isOf(e, record.Memory) {
 		return s.ends.keys(e)
 	}
-	if e.Key[0] != record.Assembly || e.Delete {
+	if !isOf(e, record.Assembly) || e.Delete {
 		return nil
 	}
-	v, err := record.Parse(e.Value)
+	v, err := Read(e)
 	if err != nil {
 		return nil // Apply says so
 	}

@@ -27,10 +27,14 @@ func groupEntry(t testing.TB, lsn uint64, id string, created bool, members []str
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Line = line
+		r.Line, r.Doc = line, []byte("{}")
 	}
 	value, _ := c.Encode(nil, &r)
-	return wal.Entry{LSN: lsn, Key: "a" + id, Kind: record.KindPut, Delete: members == nil, Value: value}
+	e := wal.Entry{LSN: lsn, Key: "a" + id, Kind: record.KindPut, Delete: members == nil, Value: value}
+	if e.Delete {
+		e.Kind = record.KindDelete
+	}
+	return e
 }
 
 // groups is what the state must say.

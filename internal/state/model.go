@@ -28,6 +28,9 @@ type Change struct {
 	Next      string `json:"next,omitempty"`
 }
 
+// mostDimension is what a stored document may have, whatever the limit for new ones is.
+const mostDimension = 1 << 20
+
 // models are what the set says and the entries behind it, ascending.
 type models struct{ list atomic.Pointer[[]index.Model] }
 
@@ -70,6 +73,9 @@ func modelIn(at uint64, line []byte) (index.Model, error) {
 	var c Change
 	if err := json.Unmarshal(line, &c); err != nil {
 		return index.Model{}, fmt.Errorf("the model of the vectors: %w", err)
+	}
+	if c.Dimension < 0 || c.Dimension > mostDimension || c.Since > at {
+		return index.Model{}, fmt.Errorf("the model of the vectors: %d dimensions, since %d", c.Dimension, c.Since)
 	}
 	if c.Switch {
 		c.Since = at

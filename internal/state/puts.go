@@ -137,10 +137,10 @@ type counted struct {
 
 // of is what an entry adds, if it puts a memory and that is asked for.
 func (p *puts) of(e *wal.Entry) (c counted, ok bool) {
-	if !p.on.Load() || e.Key[0] != record.Memory || e.Delete {
+	if !p.on.Load() || !isOf(e, record.Memory) || e.Delete {
 		return c, false
 	}
-	v, err := record.Parse(e.Value)
+	v, err := Read(e)
 	if err != nil {
 		return c, false // Apply says so
 	}

@@ -28,6 +28,10 @@ type State struct {
 	members membership
 	breaks  atomic.Uint64 // see Breaks
 
+	// Refused is told of each entry that is not valid, and counts for nothing. It is set
+	// before Begin, and must be quick.
+	Refused func(e *wal.Entry, err error)
+
 	// Worked is told of each entry of working memory, before the overlay has it.
 	// It is set before Begin, and must be quick.
 	Worked func(scope string, at uint64)
@@ -99,9 +103,13 @@ func (s *State) Apply(entries []wal.Entry) error {
 		if e.LSN < s.from.Load() || e.LSN <= s.applied {
 			continue
 		}
-		v, err := record.Parse(e.Value)
+		v, err := s.admit(e)
+		if errors.Is(err, ErrEntry) {
+			s.refuse(e, err)
+			continue
+		}
 		if err != nil {
-			return fmt.Errorf("entry %d: %w", e.LSN, err)
+			return err
 		}
 		kind := e.Key[0]
 		if kind == record.Working {
@@ -139,6 +147,22 @@ func (s *State) Apply(entries []wal.Entry) error {
 		s.applied = e.LSN
 	}
 	return nil
+}
+
+// admit checks an entry. What this process wrote itself was checked when it was made.
+func (s *State) admit(e *wal.Entry) (record.View, error) {
+	if e.Own {
+		return Read(e)
+	}
+	return Check(e)
+}
+
+// refuse passes over an entry; mu is held.
+func (s *State) refuse(e *wal.Entry, err error) {
+	s.applied = e.LSN
+	if s.Refused != nil {
+		s.Refused(e, err)
+	}
 }
 
 func (s *State) creates(kind byte, id string) (bool, error) {

@@ -14,7 +14,11 @@ func TestUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	codec := new(record.Codec)
-	value, _ := codec.Encode(nil, &record.Record{Created: true, Line: []byte("{}")})
+	line, err := (&index.Entry{Filepath: "memories/a.json"}).AppendMemory(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, _ := codec.Encode(nil, &record.Record{Created: true, Line: line})
 	hint := s.Hint()
 	ask := func(id string, at wal.LSN) bool {
 		return s.Unchanged(wal.Precondition{Key: "m" + id, LSN: at, Hint: hint})

@@ -7,8 +7,11 @@
 //
 // # What the implementations promise
 //
-//   - OpenFile never follows a symbolic link in the last element, never blocks
-//     on a FIFO, and its descriptors do not survive exec.
+//   - OpenFile opens regular files and nothing else: it follows no symbolic link in
+//     the last element, neither waits for a FIFO nor opens a device or a folder
+//     (*NotRegularError). Its descriptors do not survive exec.
+//   - ReadDir enters folders and nothing else, through no link (*NotFolderError).
+//     ReadRoot is for a folder that a user named.
 //   - EINTR is never seen by a caller.
 //   - Sync and Datasync reach the medium, also on darwin (F_FULLFSYNC).
 //   - RenameNew never replaces anything.

@@ -19,10 +19,10 @@ func MkdirAll(fsys FS, name string, perm fs.FileMode) error {
 	case err == nil && st.Mode.IsDir():
 		return nil
 	case err == nil && st.Mode&fs.ModeSymlink != 0:
-		_, err := fsys.ReadDir(name) // a link to a folder will do
+		_, err := ReadRoot(fsys, name) // a link to a folder will do
 		return err
 	case err == nil:
-		return pathError("mkdir", name, fs.ErrExist)
+		return &NotFolderError{Path: name, Mode: st.Mode}
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}

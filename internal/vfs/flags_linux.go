@@ -8,17 +8,17 @@ import (
 
 // Flags implements FlagReader.
 func (osFS) Flags(name string) (Flags, error) {
-	f, err := openFile(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
+	if i, err := lstat(name); err != nil {
 		return Flags{}, err
+	} else if !i.Mode.IsRegular() && !i.Mode.IsDir() {
+		return Flags{}, &NotRegularError{Path: name, Mode: i.Mode}
 	}
-	defer f.Close()
-	var bits int
-	err = control(f, func(fd uintptr) error {
-		n, err := unix.IoctlGetInt(int(fd), unix.FS_IOC_GETFLAGS)
-		bits = n
-		return err
-	})
+	fd, err := openFD(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return Flags{}, pathError("open", name, err)
+	}
+	defer unix.Close(fd)
+	bits, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
 	if err != nil {
 		return Flags{}, &os.PathError{Op: "getflags", Path: name, Err: err}
 	}

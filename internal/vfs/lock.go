@@ -12,7 +12,8 @@ import (
 type flock struct {
 	name string
 	perm fs.FileMode
-	turn chan struct{} // taken by whoever holds the lock or is after it
+	look func(name string) error // at the way to it, each time it is opened; nil: it may lead anywhere
+	turn chan struct{}           // taken by whoever holds the lock or is after it
 
 	mu      sync.Mutex
 	fd      *lockFile // nil until needed and after Close
@@ -32,13 +33,26 @@ type waiter struct {
 }
 
 func openLock(name string, perm fs.FileMode) (Lock, error) {
-	l := &flock{name: name, perm: perm, turn: make(chan struct{}, 1)}
-	fd, err := openLockFile(name, perm)
+	return openLockBy(nil, name, perm)
+}
+
+func openLockBy(look func(name string) error, name string, perm fs.FileMode) (Lock, error) {
+	l := &flock{name: name, perm: perm, look: look, turn: make(chan struct{}, 1)}
+	fd, err := l.open()
 	if err != nil {
 		return nil, err
 	}
 	l.fd = fd
 	return l, nil
+}
+
+func (l *flock) open() (*lockFile, error) {
+	if l.look != nil {
+		if err := l.look(l.name); err != nil {
+			return nil, pathError("open", l.name, err)
+		}
+	}
+	return openLockFile(l.name, l.perm)
 }
 
 func (l *flock) Lock(ctx context.Context, mode Mode) error {
@@ -98,7 +112,7 @@ func (l *flock) try(mode Mode) (bool, error) {
 			return false, l.errClosed()
 		}
 		if l.fd == nil {
-			fd, err := openLockFile(l.name, l.perm)
+			fd, err := l.open()
 			if err != nil {
 				return false, err
 			}
@@ -140,7 +154,7 @@ func (l *flock) startWaiting(mode Mode) (*waiter, error) {
 		l.spare = nil
 		if fd == nil {
 			var err error
-			if fd, err = openLockFile(l.name, l.perm); err != nil {
+			if fd, err = l.open(); err != nil {
 				return nil, err
 			}
 		}

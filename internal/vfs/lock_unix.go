@@ -16,6 +16,9 @@ type lockFile struct {
 }
 
 func openLockFile(name string, perm fs.FileMode) (*lockFile, error) {
+	if i, err := lstat(name); err == nil && !i.Mode.IsRegular() { // before opening it, as openFile
+		return nil, &NotRegularError{Path: name, Mode: i.Mode}
+	}
 	fd, err := openFD(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm)
 	if err == unix.EROFS || err == unix.EACCES { // who only reads the store must lock it too
 		if ro, roErr := openFD(name, unix.O_RDONLY|unix.O_NONBLOCK, 0); roErr == nil {
@@ -25,10 +28,10 @@ func openLockFile(name string, perm fs.FileMode) (*lockFile, error) {
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
-	var st unix.Stat_t
-	if err := retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+	st, err := regularFD(fd, name)
+	if err != nil {
 		unix.Close(fd)
-		return nil, pathError("stat", name, err)
+		return nil, err
 	}
 	return &lockFile{fd: fd, dev: uint64(st.Dev), ino: st.Ino}, nil
 }

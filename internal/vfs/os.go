@@ -35,14 +35,7 @@ func (osFS) Link(old, new string) error { return linkError("link", old, new, lin
 
 func (osFS) Stat(name string) (Info, error) { return lstat(name) }
 
-func (osFS) ReadDir(name string) ([]string, error) {
-	d, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return d.Readdirnames(-1)
-}
+func (osFS) ReadDir(name string) ([]string, error) { return readDir(name) }
 
 func (osFS) SyncDir(name string) error { return pathError("sync", name, syncDir(name)) }
 

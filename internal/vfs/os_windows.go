@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/windows"
@@ -12,6 +13,20 @@ import (
 // openFile shares deletion, which os.OpenFile does not: without it a file could
 // not be replaced while anybody reads it.
 func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	return openFileBy(nil, name, flag, perm)
+}
+
+// opener looks at the way to what is about to be opened; nil: it may lead anywhere.
+type opener func(name string, flag int, perm fs.FileMode) (int, error)
+
+func (b *below) openFD(name string, _ int, _ fs.FileMode) (int, error) { return 0, b.enter(name) }
+
+func openFileBy(look opener, name string, flag int, perm fs.FileMode) (*os.File, error) {
+	if look != nil {
+		if _, err := look(name, flag, perm); err != nil {
+			return nil, pathError("open", name, err)
+		}
+	}
 	access := uint32(windows.GENERIC_READ)
 	switch flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR) {
 	case os.O_WRONLY:
@@ -37,12 +52,38 @@ func openFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 		return nil, pathError("open", name, err)
 	}
 	f := os.NewFile(uintptr(h), name)
+	// A reparse point that is no link, as of a file kept in the cloud, is irregular and a file.
+	if st, err := f.Stat(); err == nil && st.Mode()&fs.ModeType&^fs.ModeIrregular != 0 {
+		return nil, errors.Join(&NotRegularError{Path: name, Mode: st.Mode()}, f.Close())
+	}
 	if flag&os.O_TRUNC != 0 {
 		if err := f.Truncate(0); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
 	return f, nil
+}
+
+// readDir enters only a folder, through no link or junction.
+func readDir(name string) ([]string, error) { return readDirBy(nil, name) }
+
+func readDirBy(look opener, name string) ([]string, error) {
+	if look != nil {
+		if _, err := look(name, 0, 0); err != nil {
+			return nil, pathError("open", name, err)
+		}
+	}
+	if !strings.HasSuffix(name, throughLink("")) {
+		if st, err := os.Lstat(name); err == nil && !st.Mode().IsDir() {
+			return nil, &NotFolderError{Path: name, Mode: st.Mode()}
+		}
+	}
+	d, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.Readdirnames(-1)
 }
 
 func rename(old, new string) error {

@@ -27,11 +27,15 @@ func (p *page) CompareAndSwap(word int, old, new uint64) bool {
 // openShared writes a new page in place: whoever asks for one knows that nobody
 // is attached, and the inode stays what it was.
 func openShared(name string, create bool, perm fs.FileMode) (Shared, error) {
+	return openSharedBy(nil, name, create, perm)
+}
+
+func openSharedBy(open opener, name string, create bool, perm fs.FileMode) (Shared, error) {
 	flag := os.O_RDWR
 	if create {
 		flag |= os.O_CREATE
 	}
-	f, err := openFile(name, flag, perm)
+	f, err := openFileBy(open, name, flag, perm)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,8 @@ import (
 // Errors match fs.ErrNotExist, fs.ErrExist, fs.ErrPermission and the
 // syscall.Errno values with errors.Is.
 type FS interface {
-	// OpenFile opens or creates a file. It never follows a symbolic link in the last element.
+	// OpenFile opens or creates a regular file. Anything else in its place, a symbolic
+	// link, a folder, a FIFO, a device, is a *NotRegularError, and is not opened.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	Mkdir(name string, perm fs.FileMode) error
 	Remove(name string) error
@@ -25,12 +26,14 @@ type FS interface {
 	Link(old, new string) error
 	// Stat does not follow a symbolic link in the last element.
 	Stat(name string) (Info, error)
-	// ReadDir yields the names in a folder, in any order, without "." and "..".
+	// ReadDir yields the names in a folder, in any order, without "." and "..". Anything
+	// else in its place, also a link to a folder, is a *NotFolderError. See ReadRoot.
 	ReadDir(name string) ([]string, error)
 	// SyncDir makes the entries of a folder durable, also through a link to it.
 	SyncDir(name string) error
 
-	// OpenLock opens a lock file, created when it is missing. One handle is one
+	// OpenLock opens a lock file, created when it is missing; what OpenFile refuses is
+	// refused here and by OpenShared. One handle is one
 	// owner: two handles in one process exclude each other.
 	OpenLock(name string, perm fs.FileMode) (Lock, error)
 	// OpenShared maps a page of words that all processes share. Without create a

@@ -82,7 +82,7 @@ func openBarrier(name string) (Barrier, error) {
 	if !kernelAtLeast(release(), 5, 8) {
 		return nil, errors.ErrUnsupported
 	}
-	f, err := openFile(name+"/.", unix.O_DIRECTORY, 0)
+	f, err := openFile(throughLink(name), unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, bare(err)
 	}

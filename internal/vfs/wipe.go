@@ -2,15 +2,19 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // wipeStep is how many zeros are written at once.
 const wipeStep = 256 << 10
 
 // Zero overwrites the bytes of an open file from an offset to its end with zeros
-// and makes that durable. What the device keeps of them elsewhere is its own matter.
+// and makes that durable. What the device keeps of them elsewhere is its own matter;
+// see Volume.Overwrites.
 func Zero(f File, from int64) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -21,35 +25,133 @@ func Zero(f File, from int64) error {
 	}
 	zeros := make([]byte, min(wipeStep, info.Size-from))
 	for from < info.Size {
-		n := min(int64(len(zeros)), info.Size-from)
-		if _, err := f.WriteAt(zeros[:n], from); err != nil {
-			return err
+		var end int64
+		for from, end = nextData(f, from, info.Size); from < end; {
+			n := min(int64(len(zeros)), end-from)
+			if _, err := f.WriteAt(zeros[:n], from); err != nil {
+				return err
+			}
+			from += n
 		}
-		from += n
 	}
 	return f.Sync()
 }
 
+// dataSeeker is a File that knows its holes.
+type dataSeeker interface {
+	// NextData is where the file has bytes again, at off or behind it, and where its next
+	// hole begins; math.MaxInt64 where there is no such place.
+	NextData(off int64) (from, end int64, err error)
+}
+
+// nextData passes over a hole: there is nothing to overwrite, and zeros written into a
+// sparse file of terabytes would fill the disk. Without an answer there is no hole.
+func nextData(f File, off, size int64) (from, end int64) {
+	s, ok := f.(dataSeeker)
+	if !ok {
+		return off, size
+	}
+	from, end, err := s.NextData(off)
+	if err != nil || from < off || end < from {
+		return off, size
+	}
+	return min(from, size), min(end, size)
+}
+
+// Why a file was not overwritten.
+var (
+	ErrHeld   = errors.New("another program has it open")
+	ErrLinked = errors.New("it has another name, a hard link")
+)
+
+// UnwipedError is a file that was to be overwritten and was not. It matches
+// errs.ErrLocked when somebody has it open, errs.ErrConflict when it has another name,
+// errs.ErrPermission when it may not be written.
+type UnwipedError struct {
+	Path string
+	Ino  uint64 // 0 when unknown
+	Err  error  // ErrHeld, ErrLinked, or what the system says
+}
+
+func (e *UnwipedError) Error() string {
+	help := "purge again when that is mended"
+	switch {
+	case errors.Is(e.Err, ErrHeld):
+		help = "close it there, then purge again"
+	case errors.Is(e.Err, ErrLinked):
+		help = fmt.Sprintf("the name in the store is removed; its bytes stay until the other one is: find / -inum %d", e.Ino)
+	case IsPermission(e.Err):
+		help = "make it writable for this user, then purge again"
+	}
+	return fmt.Sprintf("%s was not overwritten: %v: %s", e.Path, e.Err, help)
+}
+
+func (e *UnwipedError) Unwrap() []error {
+	switch {
+	case errors.Is(e.Err, ErrHeld):
+		return []error{e.Err, errs.ErrLocked}
+	case errors.Is(e.Err, ErrLinked):
+		return []error{e.Err, errs.ErrConflict}
+	case IsPermission(e.Err):
+		return []error{e.Err, errs.ErrPermission}
+	}
+	return []error{e.Err}
+}
+
+// Unwiped moves an *UnwipedError out of err into a list: what else there is to wipe is
+// not to wait for it.
+func Unwiped(list *[]error, err error) error {
+	var u *UnwipedError
+	if errors.As(err, &u) {
+		*list = append(*list, u)
+		return nil
+	}
+	return err
+}
+
 // Wipe removes a file whose bytes are to be nowhere: overwritten, durably, before
-// its name goes. One that has a second name is somebody else's as well, and is
-// only removed. What is not there is fine; the folder is the caller's to sync.
-func Wipe(fsys FS, name string) error {
+// its name goes. Others may read it meanwhile, and must bear zeros. One that has a
+// second name is somebody else's as well: it is removed and left as it is, which is an
+// *UnwipedError. What is not there is fine; the folder is the caller's to sync.
+func Wipe(fsys FS, name string) error { return wipe(fsys, name, false) }
+
+// WipeAlone is Wipe for what others may be working on: while somebody has the file open
+// it stays as it is, with its name, and that is an *UnwipedError. Where there are no
+// leases nobody can tell, and it goes.
+func WipeAlone(fsys FS, name string) error { return wipe(fsys, name, true) }
+
+func wipe(fsys FS, name string, leased bool) error {
 	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case IsPermission(err):
+		return &UnwipedError{Path: name, Err: err}
 	case err != nil:
 		return err
 	}
 	info, err := f.Stat()
-	if err == nil && info.Mode.IsRegular() && info.Nlink <= 1 {
-		err = Zero(f, 0)
+	linked := err == nil && info.Nlink > 1
+	if err == nil && info.Mode.IsRegular() && !linked {
+		if leased {
+			err = alone(f, name, info)
+		}
+		if err == nil {
+			err = Zero(f, 0)
+		}
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, f.Close())
 	}
+	// Under the lease: whoever opens it now finds that it is gone.
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
 		return err
+	}
+	if linked {
+		return &UnwipedError{name, info.Ino, ErrLinked}
 	}
 	return nil
 }
@@ -63,11 +165,14 @@ func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
+	case IsPermission(err):
+		return false, &UnwipedError{Path: name, Err: err}
 	case err != nil:
 		return false, err
 	}
 	info, err := f.Stat()
-	if err == nil && info.Mode.IsRegular() && info.Nlink <= 1 {
+	linked := err == nil && info.Nlink > 1
+	if err == nil && info.Mode.IsRegular() && !linked {
 		var granted bool
 		if granted, err = f.Lease(); granted && err == nil {
 			err = Zero(f, 0)
@@ -82,58 +187,20 @@ func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
+	if linked {
+		return left, &UnwipedError{name, info.Ino, ErrLinked}
+	}
 	return left, nil
 }
 
-// Doomed is a file that is about to lose its last name, and whose bytes are to be
-// nowhere then.
-type Doomed struct{ f File }
-
-// Doom takes hold of a file before its name goes. It is nil where it is not there,
-// or where there are no leases: nobody can tell then who has it mapped.
-func Doom(fsys FS, name string) (*Doomed, error) {
-	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+// alone takes the lease. Where there are none nobody can tell.
+func alone(f File, name string, info Info) error {
 	granted, err := f.Lease()
-	if granted {
-		err = f.Unlease()
-	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, f.Close()
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &Doomed{f}, nil
-}
-
-// Close lets the file go as it is.
-func (d *Doomed) Close() error {
-	if d == nil {
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
 		return nil
+	case err == nil && !granted:
+		return &UnwipedError{name, info.Ino, ErrHeld}
 	}
-	return d.f.Close()
-}
-
-// Wipe overwrites what has no name any more, which must be durable, and lets the file go. left says that it
-// has none and was not overwritten: somebody else still has it open or mapped, and
-// would read zeros for what he knows to be sound.
-func (d *Doomed) Wipe() (left bool, err error) {
-	if d == nil {
-		return true, nil
-	}
-	info, err := d.f.Stat()
-	if err == nil && info.Nlink == 0 {
-		var granted bool
-		if granted, err = d.f.Lease(); granted && err == nil {
-			err = Zero(d.f, 0)
-		}
-		left = !granted || err != nil
-	}
-	return left, errors.Join(err, d.f.Close())
+	return err
 }

@@ -79,6 +79,7 @@ func (in *inode) truncate(d *Disk, size int64) error {
 	}
 	down := size < in.cache.size
 	if down {
+		d.free(in, (size+pageSize-1)/pageSize*pageSize)
 		for _, p := range in.cache.cut(size, d.gen, &in.disk) {
 			d.bury(p)
 		}

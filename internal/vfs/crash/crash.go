@@ -30,6 +30,7 @@ func (d *Disk) successor(p Pattern, rng *rand.Rand, boot uint64) *Disk {
 	next.capacity, next.clock, next.seq, next.lacks = d.capacity, d.clock, d.seq, d.lacks
 	next.nextIno, next.nextPID = d.nextIno, d.nextPID
 	next.ghosts = slices.Clone(d.ghosts)
+	next.keepsFreed, next.freed = d.keepsFreed, slices.Clone(d.freed)
 	loss := p.loss(d, rng)
 	b := booter{
 		d: d, next: next, loss: loss, rng: rng,
@@ -91,6 +92,7 @@ func (b *booter) inode(from *inode) *inode {
 		return to
 	}
 	to := b.next.newInode(from.mode)
+	to.name = from.name
 	b.done[from] = to
 	if from.ino != 0 { // it may have been given away since the removal that did not survive
 		to.ino = from.ino

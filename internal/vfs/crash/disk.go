@@ -42,6 +42,9 @@ type Disk struct {
 	clock    func() time.Time
 	failSync func(op, name string) error
 	lacks    Lacks
+
+	keepsFreed bool
+	freed      []Piece
 }
 
 // Lacks says what a file system cannot do. Asked for it, it answers with

@@ -11,8 +11,9 @@ type inode struct {
 	ino   uint64 // what Stat says; used again after removal, as file systems do
 	mode  fs.FileMode
 	nlink int
-	descs int   // open descriptions, in any process
-	lease *file // who has it
+	name  string // the last one that it was given
+	descs int    // open descriptions, in any process
+	lease *file  // who has it
 
 	entries, durable map[string]*inode // of a folder: as seen, and as on the disk
 	steps            []*step           // of a folder: pending ones that touch it
@@ -57,6 +58,7 @@ func (d *Disk) release(in *inode) {
 		return
 	}
 	d.used -= inodeCost
+	d.free(in, 0)
 	for _, p := range in.cache.pages {
 		d.bury(p)
 	}

@@ -92,8 +92,8 @@ func (p *Process) openFile(name string, flag int, perm fs.FileMode) (*file, erro
 			}
 		case flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL:
 			return nil, syscall.EEXIST
-		case in.entries != nil && access != os.O_RDONLY:
-			return nil, syscall.EISDIR
+		case in.entries != nil:
+			return nil, &vfs.NotRegularError{Path: name, Mode: in.mode}
 		}
 		if in.lease != nil {
 			if err := p.wait(); err != nil {

@@ -30,6 +30,7 @@ func (d *Disk) change(entries ...entry) {
 			delete(e.dir.entries, e.name)
 		} else {
 			e.dir.entries[e.name] = e.to
+			e.to.name = e.name
 		}
 		if prev := e.dir.last[e.name]; prev != nil && !prev.settled {
 			s.follows = append(s.follows, prev)

@@ -1,0 +1,85 @@
+package varve
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/varve-db/varve/working"
+)
+
+// Wherever a condition does not hold the error says of what, what was expected and what
+// was found: for programs by errors.As, for people in words.
+func TestConflictError(t *testing.T) {
+	ctx := t.Context()
+	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
+	m, err := st.Put(ctx, Memory{ID: "m", Content: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, err := st.Assemblies().Put(ctx, Assembly{ID: "m", MemoryIDs: []string{"m"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := m.Version + 8
+	work, err := st.Working(ctx, working.Scope{Session: "s"}, nil)
+	if err == nil {
+		err = work.Set(ctx, "k", 1)
+	}
+	e, _, eerr := work.Entry(ctx, "k")
+	if err != nil || eerr != nil {
+		t.Fatal(err, eerr)
+	}
+	of := func(_ any, err error) error { return err }
+	apply := func(conds ...Cond) error {
+		b := st.NewBatch()
+		b.Put(Memory{ID: "first", Content: "x"})
+		b.Put(Memory{ID: "m", Content: "x"}, conds...)
+		return st.Apply(ctx, b)
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want ConflictError
+	}{
+		"version":          {of(st.Put(ctx, m, IfVersion(other))), ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"absent":           {of(st.Put(ctx, m, IfAbsent())), ConflictError{ID: "m", Found: m.Version}},
+		"version 0":        {of(st.Put(ctx, m, IfVersion(0))), ConflictError{ID: "m", Found: m.Version}},
+		"gone":             {of(st.Put(ctx, Memory{ID: "none", Content: "x"}, IfVersion(other))), ConflictError{ID: "none", Expected: other}},
+		"unmodified":       {of(st.Put(ctx, m, IfUnmodifiedSince(time.Unix(1, 0)))), ConflictError{ID: "m", Found: m.Version, Since: time.Unix(1, 0), Written: m.UpdatedAt}},
+		"delete":           {st.Delete(ctx, "m", IfVersion(other)), ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"update":           {of(st.Update(ctx, "m", func(m *Memory) error { m.Content = "y"; return nil }, IfVersion(other))), ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"transact":         {st.Transact(ctx, func(tx *Tx) error { return of(tx.Put(m, IfVersion(other))) }), ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"batch":            {apply(IfVersion(other)), ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"async":            {of(st.PutAsync(m, IfVersion(other)).Wait(ctx)), ConflictError{ID: "m", Expected: other, Found: m.Version}},
+		"assembly":         {of(st.Assemblies().Put(ctx, as, IfVersion(other))), ConflictError{ID: "m", Expected: other, Found: as.Version}},
+		"assembly, absent": {of(st.Assemblies().Put(ctx, as, IfAbsent())), ConflictError{ID: "m", Found: as.Version}},
+		"regroup":          {of(repairStore{st}.Regroup(ctx, "m", other, nil)), ConflictError{ID: "m", Expected: other, Found: as.Version, Remedy: "run memctl repair again"}},
+		"working":          {&working.ConflictError{Name: "k", Expected: other, Found: e.Version}, ConflictError{ID: "k", Expected: other, Found: e.Version}},
+	} {
+		var got *ConflictError
+		if !errors.As(c.err, &got) || !errors.Is(c.err, ErrConflict) {
+			t.Errorf("%s: no *ConflictError that matches ErrConflict: %v", name, c.err)
+			continue
+		}
+		if !got.Written.Equal(c.want.Written) {
+			t.Errorf("%s: written at %v, want %v", name, got.Written, c.want.Written)
+		}
+		if got.Written = c.want.Written; *got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, *got, c.want)
+		}
+		for _, part := range []string{fmt.Sprintf("%q", got.ID), fmt.Sprint(got.Found), "again"} {
+			if name != "working" && !strings.Contains(c.err.Error(), part) && part != "0" {
+				t.Errorf("%s does not say %s: %v", name, part, c.err)
+			}
+		}
+	}
+	var batch *BatchError
+	if err := apply(IfAbsent()); !errors.As(err, &batch) || batch.Index != 1 || batch.Key != "m" {
+		t.Errorf("which operation it was: %v", err)
+	}
+	if _, err := st.Get(ctx, "first"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the rest of the batch: %v", err)
+	}
+}

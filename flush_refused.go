@@ -1,0 +1,99 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// refusals are the entries of the log that are not valid, and count for nothing: see
+// state.Check. No write of ours makes one; a log that came with a folder may have any
+// number of them. Each is told once, and before a flush lets go of it goes to quarantine.
+type refusals struct {
+	mu   sync.Mutex
+	list map[wal.LSN]*refusal
+	more int // those that are not in the list
+}
+
+type refusal struct {
+	err  error
+	kept bool // in quarantine
+}
+
+// refusedMost is how many are told and kept; verify names all of them.
+const refusedMost = 1000
+
+// refused is state.State's Refused.
+func (st *Store) refused(e *wal.Entry, err error) {
+	r := &st.refusals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.list[e.LSN] != nil {
+		return // read once more, from newer views
+	}
+	if len(r.list) >= refusedMost {
+		r.more++
+		return
+	}
+	if r.list == nil {
+		r.list = map[wal.LSN]*refusal{}
+	}
+	r.list[e.LSN] = &refusal{err: err}
+	st.problem(err)
+	st.o.Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
+	st.event(Event{Kind: EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
+}
+
+// refusedEntries are problems: what this process has met of them.
+func (st *Store) refusedEntries() (problems []error) {
+	r := &st.refusals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := len(r.list) + r.more
+	for _, at := range slices.Sorted(maps.Keys(r.list)) {
+		if len(problems) == refusedShown {
+			problems = append(problems, fmt.Errorf("%d more entries of the log are not valid: run memctl verify", n-refusedShown))
+			break
+		}
+		problems = append(problems, r.list[at].err)
+	}
+	return problems
+}
+
+// keepRefused puts the entries below a position into quarantine that are not valid:
+// behind it the log may let go of them. flush.lock is held. One that cannot be kept
+// delays nothing: the log has it for now, and verify names it.
+func (st *Store) keepRefused(ctx context.Context, to wal.LSN) {
+	r := &st.refusals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q := docfile.NewQuarantine(st.layout, st.o.Clock)
+	for _, at := range slices.Sorted(maps.Keys(r.list)) {
+		if ctx.Err() != nil || at >= to {
+			return
+		}
+		if r.list[at].kept {
+			continue
+		}
+		e, err := st.log.ReadAt(ctx, at)
+		if err == nil {
+			_, err = q.Bytes(fmt.Sprintf("entry-%d.bin", at), e.Value, docfile.Note{
+				Why: r.list[at].err.Error(), When: st.o.Clock().UTC(), From: "wal/" + segment.Name(st.log.SegmentOf(at)),
+				ID: strings.ToValidUTF8(e.Key[min(1, len(e.Key)):], "\ufffd"), Version: at,
+			})
+		}
+		if err != nil && !errors.Is(err, ErrTruncated) {
+			st.o.Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
+			continue
+		}
+		r.list[at].kept = true
+	}
+}

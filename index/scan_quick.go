@@ -1,0 +1,166 @@
+package index
+
+import (
+	"bytes"
+
+	"github.com/varve-db/varve/internal/docfile"
+)
+
+// QuickLine says of the line of a memory's entry, without reading it, that ParseLine
+// would find nothing wrong with it, and that it names the file of this id in a folder,
+// this size, this dimension, and no vector above a number. It knows lines only in the form in which they are written
+// today, and gives false where it is not certain: ParseLine decides then.
+//
+// A replay looks at every line of the log: this takes a sixth of the time.
+func QuickLine(line []byte, folder, id string, size, dims int, vectors uint64) bool {
+	q := quick{line, true}
+	q.text(`{"filepath":"`)
+	q.text(folder)
+	q.text("/")
+	if docfile.PlainName(id) {
+		q.text(id)
+		q.text(docfile.Extension)
+	} else {
+		q.text(docfile.FileName(id))
+	}
+	q.text(`","created_at":"`)
+	q.time()
+	q.text(`,"updated_at":"`)
+	q.time()
+	q.text(`,"quickrecal_score":`)
+	q.decimal()
+	q.text(`,"content_hash":"sha256:`)
+	q.hash()
+	q.text(`","size":`)
+	q.ok = q.ok && q.number() == uint64(size)
+	q.text(`,"dimension":`)
+	q.ok = q.ok && q.number() == uint64(dims)
+	if q.may(`,"vector_id":`) {
+		n := q.number()
+		q.ok = q.ok && n > 0 && n <= vectors
+	}
+	if q.may(`,"session_id":"`) {
+		q.simple()
+	}
+	if q.may(`,"expires_at":"`) {
+		q.time()
+	}
+	q.text("}")
+	return q.ok && len(q.b) == 0
+}
+
+// quick steps over what it expects, as long as that comes.
+type quick struct {
+	b  []byte
+	ok bool
+}
+
+func (q *quick) may(s string) bool {
+	if !q.ok || len(q.b) < len(s) || string(q.b[:len(s)]) != s {
+		return false
+	}
+	q.b = q.b[len(s):]
+	return true
+}
+
+func (q *quick) text(s string) { q.ok = q.may(s) }
+
+// digits steps over n digits and gives their number.
+func (q *quick) digits(n int) (v uint64) {
+	if !q.ok || len(q.b) < n {
+		q.ok = false
+		return 0
+	}
+	for _, c := range q.b[:n] {
+		if c -= '0'; c > 9 {
+			q.ok = false
+			return 0
+		} else {
+			v = 10*v + uint64(c)
+		}
+	}
+	q.b = q.b[n:]
+	return v
+}
+
+// number steps over an integer of at most 18 digits.
+func (q *quick) number() uint64 {
+	n := 0
+	for n < len(q.b) && q.b[n]-'0' <= 9 {
+		n++
+	}
+	q.ok = q.ok && n > 0 && n <= 18 && (n == 1 || q.b[0] != '0')
+	return q.digits(n)
+}
+
+// decimal steps over a number without an exponent.
+func (q *quick) decimal() {
+	q.may("-")
+	q.number()
+	if !q.may(".") {
+		return
+	}
+	n := 0
+	for n < len(q.b) && q.b[n]-'0' <= 9 {
+		n++
+	}
+	q.ok = q.ok && n > 0 && n <= 18
+	q.digits(min(n, 18))
+}
+
+// time steps over a time in UTC and the quote behind it. A month has 28 days here: for
+// the others ParseLine knows the calendar.
+func (q *quick) time() {
+	q.digits(4)
+	q.text("-")
+	month := q.digits(2)
+	q.text("-")
+	day := q.digits(2)
+	q.text("T")
+	hour := q.digits(2)
+	q.text(":")
+	minute := q.digits(2)
+	q.text(":")
+	second := q.digits(2)
+	q.ok = q.ok && month-1 < 12 && day-1 < 28 && hour < 24 && minute < 60 && second < 60
+	if q.may(".") {
+		n := 0
+		for n < len(q.b) && q.b[n]-'0' <= 9 {
+			n++
+		}
+		q.ok = q.ok && n > 0 && n <= 9
+		q.digits(min(n, 9))
+	}
+	q.text(`Z"`)
+}
+
+// hash steps over the 64 digits of a sha256.
+func (q *quick) hash() {
+	if !q.ok || len(q.b) < 64 {
+		q.ok = false
+		return
+	}
+	for _, c := range q.b[:64] {
+		if c-'0' > 9 && c-'a' > 5 {
+			q.ok = false
+			return
+		}
+	}
+	q.b = q.b[64:]
+}
+
+// simple steps over the rest of a string of printable ASCII without escapes.
+func (q *quick) simple() {
+	n := bytes.IndexByte(q.b, '"')
+	if !q.ok || n < 0 {
+		q.ok = false
+		return
+	}
+	for _, c := range q.b[:n] {
+		if c < 0x20 || c > 0x7e || c == '\\' {
+			q.ok = false
+			return
+		}
+	}
+	q.b = q.b[n+1:]
+}

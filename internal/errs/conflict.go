@@ -1,0 +1,38 @@
+package errs
+
+import (
+	"fmt"
+	"time"
+)
+
+// ConflictError says what a condition on a write expected and what it found. It matches
+// ErrConflict. A conflict that is about no one document (the model that makes the
+// embeddings) has none.
+type ConflictError struct {
+	ID       string // of the memory or assembly; of working memory the key
+	Expected uint64 // the version; 0: that there is none (IfAbsent), or that none was asked for (see Since)
+	Found    uint64 // the newest version; 0: there is none
+	// Of IfUnmodifiedSince: the time that was given, and that of the newest version.
+	Since, Written time.Time
+	Remedy         string // "": read it again and repeat
+}
+
+func (e *ConflictError) Error() string {
+	id, remedy := Quote(e.ID), e.Remedy
+	if remedy == "" {
+		remedy = "read it again and repeat"
+	}
+	switch {
+	case !e.Since.IsZero() || !e.Written.IsZero():
+		return fmt.Sprintf("%v: %s was written at %s, as version %d, which is after %s: %s", ErrConflict, id,
+			e.Written.UTC().Format(time.RFC3339Nano), e.Found, e.Since.UTC().Format(time.RFC3339Nano), remedy)
+	case e.Found == 0:
+		return fmt.Sprintf("conflict: %s: expected version %d, but there is none: it is gone, or never was: %s", id, e.Expected, remedy)
+	case e.Expected == 0:
+		return fmt.Sprintf("conflict: %s exists, as version %d, and was expected not to: %s", id, e.Found, remedy)
+	}
+	return fmt.Sprintf("%v: %s: expected version %d, found version %d: %s", ErrConflict, id, e.Expected, e.Found, remedy)
+}
+
+// Unwrap makes the error match ErrConflict.
+func (e *ConflictError) Unwrap() error { return ErrConflict }

@@ -1,0 +1,134 @@
+package forge
+
+import (
+	"encoding/binary"
+	"errors"
+	"path/filepath"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// SlotSize is the length of one of a checkpoint's two slots.
+const SlotSize = 4096
+
+const slotUsed = 136 // behind it the checksum
+
+// Mark is a position and the checksum of the frame that ends there.
+type Mark struct {
+	LSN segment.LSN
+	Sum uint64
+}
+
+// Slot is what a slot of a checkpoint says; package wal draws it.
+type Slot struct {
+	Version                    uint32
+	Sequence                   uint64
+	UUID                       [16]byte
+	SegmentSize                uint64
+	Flushed, Spilled, Attested Mark
+	Mtimes                     [4]int64
+	Time                       int64
+}
+
+// ParseSlot reads a slot, whatever its checksum.
+func ParseSlot(b []byte) (s Slot) {
+	le := binary.LittleEndian
+	s.Version, s.Sequence, s.SegmentSize = le.Uint32(b[8:]), le.Uint64(b[16:]), le.Uint64(b[40:])
+	copy(s.UUID[:], b[24:])
+	for i, m := range []*Mark{&s.Flushed, &s.Spilled, &s.Attested} {
+		m.LSN, m.Sum = le.Uint64(b[48+16*i:]), le.Uint64(b[56+16*i:])
+	}
+	for i := range s.Mtimes {
+		s.Mtimes[i] = int64(le.Uint64(b[96+8*i:]))
+	}
+	s.Time = int64(le.Uint64(b[128:]))
+	return s
+}
+
+// Encode is the slot with the checksum that belongs to it.
+func (s Slot) Encode() []byte {
+	b := make([]byte, SlotSize)
+	le := binary.LittleEndian
+	copy(b, "VARVECHK")
+	le.PutUint32(b[8:], s.Version)
+	le.PutUint64(b[16:], s.Sequence)
+	copy(b[24:], s.UUID[:])
+	le.PutUint64(b[40:], s.SegmentSize)
+	for i, m := range []Mark{s.Flushed, s.Spilled, s.Attested} {
+		le.PutUint64(b[48+16*i:], m.LSN)
+		le.PutUint64(b[56+16*i:], m.Sum)
+	}
+	for i, t := range s.Mtimes {
+		le.PutUint64(b[96+8*i:], uint64(t))
+	}
+	le.PutUint64(b[128:], uint64(s.Time))
+	SealSlot(b)
+	return b
+}
+
+// SealSlot computes the checksum of a slot again.
+func SealSlot(b []byte) {
+	if len(b) >= slotUsed+8 {
+		binary.LittleEndian.PutUint64(b[slotUsed:], xxhash.Sum64(b[:slotUsed]))
+	}
+}
+
+// slots are those of a store's checkpoint that verify; false for the others.
+func slots(fsys vfs.FS, dir string) (list [2]Slot, ok [2]bool, err error) {
+	b, err := readUpTo(fsys, filepath.Join(dir, "checkpoint"), 2*SlotSize)
+	if err != nil {
+		return list, ok, err
+	}
+	for i := range list {
+		if len(b) < i*SlotSize+slotUsed+8 {
+			continue
+		}
+		slot := b[i*SlotSize:]
+		list[i] = ParseSlot(slot)
+		ok[i] = xxhash.Sum64(slot[:slotUsed]) == binary.LittleEndian.Uint64(slot[slotUsed:])
+	}
+	return list, ok, nil
+}
+
+// Newest is the newer slot of a store's checkpoint.
+func Newest(fsys vfs.FS, dir string) (Slot, error) {
+	list, ok, err := slots(fsys, dir)
+	switch {
+	case err != nil:
+		return Slot{}, err
+	case ok[0] && (!ok[1] || list[0].Sequence > list[1].Sequence):
+		return list[0], nil
+	case ok[1]:
+		return list[1], nil
+	}
+	return Slot{}, errors.New("the checkpoint has no slot that verifies")
+}
+
+// Checkpoint changes what both slots of a store's checkpoint say, and signs them.
+func Checkpoint(fsys vfs.FS, dir string, change func(*Slot)) error {
+	list, ok, err := slots(fsys, dir)
+	for i, s := range list {
+		if err != nil {
+			return err
+		}
+		if ok[i] {
+			change(&s)
+			err = WriteAt(fsys, filepath.Join(dir, "checkpoint"), s.Encode(), int64(i)*SlotSize)
+		}
+	}
+	return err
+}
+
+// NewestSlot changes what the newer slot says, and signs it.
+func NewestSlot(fsys vfs.FS, dir string, change func(*Slot)) error {
+	s, err := Newest(fsys, dir)
+	if err != nil {
+		return err
+	}
+	at := int64(s.Sequence%2) * SlotSize
+	change(&s)
+	return WriteAt(fsys, filepath.Join(dir, "checkpoint"), s.Encode(), at)
+}

@@ -1,0 +1,89 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// A purge may be killed, or fail, when what it deletes is in the log and has its files
+// still. The next round displaces these. It keeps them for a purge as well, overwrites them
+// when the round is durable, and only then it is forgotten that there was one. What says so:
+// the shared page while others have the store open; the folder tmp/purge, durable before
+// the first deletion, after all have gone; a flag in the process in which it failed.
+
+// keepsDisplaced says that nothing that is displaced may be reused or removed.
+func (st *Store) keepsDisplaced() bool { return st.log.Purging() || st.flusher.unpurged.Load() }
+
+// purgesIn says of a name in tmp/ that a purge has files in it that it works on.
+func (st *Store) purgesIn(name string) bool {
+	return name == filepath.Base(purgeFolder) && st.log.Purging()
+}
+
+// enterPurgeFolder makes the folder that says it, and overwrites what a purge that was cut
+// has left there: it is nobody else's while this one lasts. On a full disk it goes on
+// without.
+func (st *Store) enterPurgeFolder(r *PurgeReport) error {
+	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
+	err := vfs.MkdirAll(st.fs, dir, st.o.FolderMode)
+	if vfs.IsDiskFull(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	names, err := st.fs.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		info, err := st.fs.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsRegular() {
+			continue
+		}
+		if err == nil && info.Nlink > 1 && strings.HasSuffix(name, docfile.DoomedSuffix) {
+			err = st.fs.Remove(path) // it is in its place still, or a backup
+		} else if err == nil {
+			err = vfs.Unwiped(&r.Left, vfs.WipeAlone(st.fs, path))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return st.fs.SyncDir(dir)
+}
+
+// lookForPurge looks whether one was cut; flush.lock is held.
+func (st *Store) lookForPurge(distrusted bool) {
+	stale := st.log.DropPurge()
+	first := !st.flusher.looked
+	st.flusher.looked = true
+	if !stale && (first || distrusted || st.flusher.leftovers || st.log.Abandoned()) && !st.log.Purging() {
+		_, err := st.fs.Stat(filepath.Join(st.dir, filepath.FromSlash(purgeFolder)))
+		stale = err == nil
+	}
+	if stale {
+		st.flusher.unpurged.Store(true)
+	}
+}
+
+// endPurge overwrites what a purge that was cut would have; the round is in place durably.
+// flush.lock is held.
+func (st *Store) endPurge(ctx context.Context) {
+	if !st.flusher.unpurged.Load() || st.log.Purging() { // a purge does it itself
+		return
+	}
+	edits, err := st.flusher.files.WipeTemp(st.surplus(ctx))
+	st.edited(ctx, edits)
+	if err != nil {
+		st.o.Logger.Warn("overwriting what a purge has left that was cut", "err", err) // the next round tries again
+		return
+	}
+	st.flusher.unpurged.Store(false)
+}

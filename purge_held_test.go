@@ -1,0 +1,126 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/crash"
+)
+
+// All of many memories that one process purges are overwritten, not only those whose
+// files its pool takes.
+func TestPurgeMany(t *testing.T) {
+	ctx := context.Background()
+	r := &rig{disk: crash.New()}
+	st, err := Open(ctx, "/s", r.options(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	s := &secrets{parts: map[string][]byte{}}
+	for i := range 200 {
+		id := fmt.Sprintf("m%03d", i)
+		text := fmt.Sprintf("the secret of %s", id)
+		s.ids = append(s.ids, id)
+		s.add(id+" at 0", []byte(text))
+		if _, err := st.Put(ctx, Memory{ID: id, Content: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.disk.KeepFreed()
+	if _, err := st.Purge(ctx, s.ids...); err != nil {
+		t.Fatal(err)
+	}
+	s.checkFreed(t, r.disk, true)
+	if left := s.traces(t, r.options(2).System.FS, "/s"); len(left) > 0 {
+		t.Error(left[0])
+	}
+}
+
+// What somebody else flushes between the deletion and the rest of a purge is kept for it.
+func TestPurgeBesideFlusher(t *testing.T) {
+	ctx := context.Background()
+	r := &rig{disk: crash.New()}
+	st, err := Open(ctx, "/s", r.options(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	beside, err := Open(ctx, "/s", r.options(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beside.Close()
+	for i := range 200 {
+		if _, err := st.Put(ctx, Memory{ID: fmt.Sprintf("m%03d", i), Content: "the secret of all"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.disk.KeepFreed()
+	if err := st.log.BeginPurge(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for i := range 200 {
+		ids = append(ids, fmt.Sprintf("m%03d", i))
+		if err := st.Delete(ctx, ids[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := beside.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	st.log.EndPurge()
+	if _, err := st.Purge(ctx, ids...); err != nil {
+		t.Fatal(err)
+	}
+	s := &secrets{ids: ids, parts: map[string][]byte{"x at 0": []byte("the secret of all")}}
+	s.checkFreed(t, r.disk, true)
+}
+
+// A hard link of somebody's keeps its bytes, and purge says so.
+func TestPurgeHardLink(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "s")
+	st := openTest(t, dir, &Options{NoBackground: true})
+	if _, err := st.Put(ctx, Memory{ID: "journal", Content: "forget this"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	path, link := filepath.Join(dir, "memories", "journal.json"), filepath.Join(filepath.Dir(dir), "snapshot.json")
+	want, err := os.ReadFile(path)
+	if err == nil {
+		err = os.Link(path, link)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := st.Purge(ctx, "journal")
+	var u *vfs.UnwipedError
+	if !errors.As(err, &u) || !errors.Is(err, vfs.ErrLinked) || !errors.Is(err, ErrConflict) || len(r.Left) != 1 {
+		t.Errorf("%v, left %v", err, r.Left)
+	}
+	if err != nil && !strings.Contains(err.Error(), "its bytes stay until the other one is") {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(link); err != nil || string(b) != string(want) {
+		t.Errorf("the snapshot is %q, %v", b, err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,98 @@
+package varve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// purgeStrangers goes through the files in memories/, or assemblies/, that none has: what
+// stands in the place of one that is deleted, and copies that somebody has made.
+func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *repair.Traces, r *PurgeReport) error {
+	names, err := k.Names()
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	known := make([]bool, len(names))
+	all := st.ids(ctx, k, filters{expired: true})
+	if k == st.scoped {
+		all = st.scopeKeys(ctx)
+	}
+	for id, err := range all {
+		if err != nil {
+			return err
+		}
+		if i, ok := slices.BinarySearch(names, docfile.FileName(id)); ok {
+			known[i] = true
+		}
+	}
+	for i, name := range names {
+		path := k.Path(name)
+		info, err := st.fs.Stat(path)
+		if known[i] || err != nil || !info.Mode.IsRegular() {
+			continue
+		}
+		b, err := vfs.ReadFile(st.fs, path, fileLimit)
+		if err != nil {
+			return st.ioError("reading", path, err)
+		}
+		if !traces.Stands(name) && !traces.Holds(b) {
+			if how := traces.Mentioned(name, b); how != "" {
+				r.Mentions = append(r.Mentions, Mention{Path: k.Name() + "/" + name, How: how})
+			}
+			continue
+		}
+		if err := st.wipeStranger(path, i); err == nil || errors.Is(err, vfs.ErrLinked) {
+			r.Removed = append(r.Removed, k.Name()+"/"+name)
+		}
+		if err := vfs.Unwiped(&r.Left, err); err != nil {
+			return st.ioError("overwriting", path, err)
+		}
+	}
+	return st.dropPurgeFolder()
+}
+
+// wipeStranger overwrites and removes a file. It leaves its place before: half of it gone,
+// a killed purge would leave it there as somebody's document that is damaged.
+func (st *Store) wipeStranger(path string, n int) error {
+	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
+	if err := vfs.MkdirAll(st.fs, dir, st.o.FolderMode); err != nil {
+		return err
+	}
+	temp, err := "", fs.ErrExist
+	for ; errors.Is(err, fs.ErrExist); n++ {
+		temp = filepath.Join(dir, fmt.Sprint(n))
+		err = st.fs.RenameNew(path, temp)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(st.fs.SyncDir(dir), st.fs.SyncDir(filepath.Dir(path)))
+	}
+	if err != nil {
+		return err
+	}
+	return vfs.WipeAlone(st.fs, temp)
+}
+
+// dropPurgeFolder removes the folder in which files are overwritten and made again; it
+// stays if one has to.
+func (st *Store) dropPurgeFolder() error {
+	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
+	if names, err := st.fs.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
+		return nil
+	}
+	if err := errors.Join(st.fs.SyncDir(dir), st.fs.Remove(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,298 @@
+package repair
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/hmac"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+const (
+	sumHead = `,"mac":"`
+	sumTail = `"}`
+	sumSize = 64 // hex digits
+
+	lineMost  = 64 << 10 // bytes of a line: two names and an id, each byte escaped, leave room
+	linesMost = 4 << 20
+	lookMost  = 1000 // manifests of others that are looked at for one that this copy wrote
+)
+
+// UndoForeign says that a manifest is not obeyed, since nothing proves that this copy of
+// the store wrote it, or since it says what no repair writes. Nothing was changed. It
+// matches errs.ErrInvalid.
+type UndoForeign struct {
+	ID     string // as the file's name has it
+	Path   string // of the manifest, in the store
+	Reason string
+	Newest string // the newest repair that this copy can undo, "" when there is none
+}
+
+func (e *UndoForeign) Error() string {
+	return fmt.Sprintf("%s is not obeyed: %s: %v", shown(e.Path), e.Reason, errs.ErrInvalid)
+}
+
+// Unwrap makes the error match errs.ErrInvalid.
+func (e *UndoForeign) Unwrap() error { return errs.ErrInvalid }
+
+// Fix is what can be done instead.
+func (e *UndoForeign) Fix() string {
+	const byHand = "what a repair has set aside is in quarantine/, each with a note that says where it was: copy back what you need"
+	if e.Newest != "" {
+		return "the newest repair that this copy made is undone by memctl repair --undo " + e.Newest + "; for the other, " + byHand
+	}
+	return byHand
+}
+
+// chosen is the repair that Undo is asked for. Without an id it is the newest by name,
+// and if that is somebody else's, an error: not an older one that nobody has named.
+func (u *undo) chosen(id string) (string, error) {
+	ids, err := Repairs(u.o.FS, u.dir)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case id == "" && len(ids) == 0:
+		return "", fmt.Errorf("no repair of this store is known: %w", errs.ErrNotFound)
+	case id == "":
+		id = ids[len(ids)-1]
+	case !slices.Contains(ids, id):
+		const few = 10
+		var known []string
+		for _, id := range ids[max(0, len(ids)-few):] {
+			known = append(known, shown(id))
+		}
+		return "", fmt.Errorf("no repair %s; the newest of %d known are %q: %w", errs.Quote(id), len(ids), known, errs.ErrNotFound)
+	}
+	u.id = id
+	err = u.load()
+	var foreign *UndoForeign
+	if !errors.As(err, &foreign) || u.mark == nil {
+		return id, err
+	}
+	tried := 0
+	for _, other := range slices.Backward(ids) {
+		if tried++; other == id || tried > lookMost {
+			continue
+		}
+		if _, err := readManifest(u.o.FS, u.dir, other, u.mark); err == nil {
+			foreign.Newest = other
+			break
+		}
+	}
+	return id, foreign
+}
+
+// load reads the manifest that is to be obeyed.
+func (u *undo) load() error {
+	var nokey *keyError
+	var err error
+	if u.mark, err = u.o.markOf(u.dir, false); errors.As(err, &nokey) {
+		return foreign(u.id, "this copy cannot prove that it wrote it: %v", nokey)
+	}
+	if err != nil {
+		return err
+	}
+	list, err := readManifest(u.o.FS, u.dir, u.id, u.mark)
+	if err != nil {
+		return err
+	}
+	u.ends = map[string]*stands{}
+	for i := range list {
+		switch c := &list[i]; {
+		case c.End:
+			u.ends[c.Path] = c.After
+		case c.Ended:
+			u.end = c
+		case c.Do != "":
+			u.list = append(u.list, *c)
+		}
+	}
+	return nil
+}
+
+func foreign(id, format string, args ...any) *UndoForeign {
+	return &UndoForeign{ID: id, Path: manifestPath(id), Reason: fmt.Sprintf(format, args...)}
+}
+
+// readManifest reads the lines of a manifest that this copy wrote, a *UndoForeign when it
+// did not. A line without its sum was cut, or is somebody else's: what it is about had not begun.
+func readManifest(fsys vfs.FS, dir, id string, m *mark) ([]change, error) {
+	if err := keptAt(manifestPath(id)); err != nil {
+		return nil, foreign(id, "%v", err)
+	}
+	name, err := enter(fsys, dir, manifestPath(id))
+	if err != nil {
+		return nil, err
+	}
+	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		if info, serr := fsys.Stat(name); serr == nil && !info.Mode.IsRegular() {
+			return nil, foreign(id, "it is no file (%s)", info.Mode)
+		}
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode.IsRegular():
+		return nil, foreign(id, "it is no file (%s)", info.Mode)
+	case info.Size > manifestMost:
+		return nil, foreign(id, "it has %d bytes (limit: %d)", info.Size, int64(manifestMost))
+	}
+	r := &manifestReader{id: id, mark: m}
+	in := bufio.NewReaderSize(io.NewSectionReader(f, 0, info.Size), lineMost)
+	for n := 1; ; n++ {
+		line, err := in.ReadSlice('\n')
+		for long := err == bufio.ErrBufferFull; long; long = err == bufio.ErrBufferFull {
+			line = nil // of ours none is so long
+			_, err = in.ReadSlice('\n')
+		}
+		if err == io.EOF {
+			break // cut, or the end
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n > linesMost {
+			return nil, foreign(id, "it has more than %d lines", linesMost)
+		}
+		if err := r.line(n, line); err != nil {
+			return nil, err
+		}
+	}
+	if r.list == nil {
+		return nil, foreign(id, "nothing is in it")
+	}
+	if r.folder != m.folder {
+		return nil, foreign(id, "it was written for another copy of the store: its folder had the number %d, and this one has %d", r.folder, m.folder)
+	}
+	return r.list, nil
+}
+
+type manifestReader struct {
+	id     string
+	mark   *mark
+	folder uint64 // that the store is in, as far as was read
+	list   []change
+	at     map[int]int // by number: where a change is in list
+}
+
+// line takes one in, which ends in a line feed.
+func (r *manifestReader) line(n int, line []byte) error {
+	body, sum, ok := unsealed(bytes.TrimSuffix(line, []byte("\n")))
+	if ok = ok && hmac.Equal([]byte(r.mark.sum(r.id, body)), sum); !ok {
+		switch {
+		case n > 1:
+			return nil
+		case sum == nil:
+			return foreign(r.id, "it bears no sum of this copy's: it came with a clone or an archive, or an older program wrote it")
+		}
+		return foreign(r.id, "its sum is not this user's: it was written by another user, on another machine, under another name, or changed since")
+	}
+	var c change
+	if err := json.Unmarshal(body, &c); err != nil {
+		return foreign(r.id, "line %d: %v", n, err)
+	}
+	switch {
+	case n == 1:
+		if c.Began != r.id || c.Folder == 0 {
+			return foreign(r.id, "its first line is that of repair %s", errs.Quote(c.Began))
+		}
+		r.folder, r.at = c.Folder, map[int]int{}
+	case c.Moved != 0:
+		r.folder = c.Moved
+	case c.Now != 0 && c.Do == "":
+		if i, ok := r.at[c.N]; ok {
+			r.list[i].Was, r.list[i].Now = cmp.Or(c.Was, r.list[i].Was), c.Now
+		}
+		return nil
+	case c.Do != "":
+		if _, twice := r.at[c.N]; twice {
+			return nil
+		}
+		if err := c.check(); err != nil {
+			return foreign(r.id, "line %d names %s: %v", n, errs.Quote(c.Path), err)
+		}
+		r.at[c.N] = len(r.list)
+	}
+	r.list = append(r.list, c)
+	return nil
+}
+
+// check says why no repair can have made a change. A name that a repair met, and that
+// Undo gives to nothing, is left then: see first.
+func (c *change) check() error {
+	if err := placed(c.Path); err != nil && !errors.Is(err, errUnlikely) {
+		return err
+	}
+	if k := kindAt(c.Path); c.ID != "" && (k == nil || c.Path != k.folder+"/"+docfile.FileName(c.ID)) {
+		return fmt.Errorf("it is not the file of the id %s", errs.Quote(c.ID))
+	}
+	if c.Before != nil && c.Before.Kept != "" {
+		if err := keptAt(c.Before.Kept); err != nil && !errors.Is(err, errUnlikely) {
+			return fmt.Errorf("its bytes are said to be at %s: %w", errs.Quote(c.Before.Kept), err)
+		}
+	}
+	if c.Before != nil && c.Before.Size < 0 {
+		return errors.New("it had less than no bytes")
+	}
+	return nil
+}
+
+// unsealed takes a line apart; sum is nil where it has none.
+func unsealed(line []byte) (body, sum []byte, ok bool) {
+	at := len(line) - len(sumHead) - sumSize - len(sumTail)
+	if at < 1 || !bytes.HasSuffix(line, []byte(sumTail)) || !bytes.HasPrefix(line[at:], []byte(sumHead)) {
+		return nil, nil, false
+	}
+	return append(line[:at:at], '}'), line[at+len(sumHead) : at+len(sumHead)+sumSize], true
+}
+
+// undoneVersions are those that repairs gave and undos took back, by memory: of what this
+// copy wrote.
+func undoneVersions(o *Options, dir string) (map[string][]uint64, error) {
+	all := map[string][]uint64{}
+	m, err := o.markOf(dir, false)
+	var nokey *keyError
+	if errors.As(err, &nokey) {
+		return all, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	ids, err := Repairs(o.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		list, err := readManifest(o.FS, dir, id, m)
+		var foreign *UndoForeign
+		if errors.As(err, &foreign) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(list, func(c change) bool { return c.Undone }) {
+			continue
+		}
+		for _, c := range list {
+			if c.ID != "" && c.Now != 0 {
+				all[c.ID] = append(all[c.ID], c.Now)
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,178 @@
+package repair_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// The other files in which a store, or a backup, names paths: each is written here as a
+// stranger would write it, and nothing outside may change.
+
+// TestPathsOfNotes: notes of migrations and of what was set aside, ids, and the names of
+// parked files.
+func TestPathsOfNotes(t *testing.T) {
+	const move = `"id":"11111111-1111-4111-8111-111111111111","store":"22222222-2222-4222-8222-222222222222"`
+	use := func(t *testing.T, dir string) {
+		if st, err := varve.Open(t.Context(), dir, options()); err == nil {
+			_, perr := st.Put(t.Context(), varve.Memory{ID: "m-00003", Content: "another"})
+			_, verr := st.Purge(t.Context(), "m-00004")
+			t.Log(perr, verr, st.Flush(t.Context()), st.Close())
+		} else {
+			t.Log(err)
+		}
+		if p, err := varve.PlanRepair(t.Context(), dir, options(), varve.VerifyOptions{}); err == nil {
+			_, err = p.Apply(t.Context())
+			t.Log(err)
+		}
+	}
+	for _, to := range []string{"../home", "/abs", "../home/.ssh/id"} {
+		for _, c := range []struct {
+			name  string
+			write func(t *testing.T, dir, to string)
+		}{
+			{"moved.json", func(t *testing.T, dir, to string) {
+				write(t, file(dir, "moved.json"), []byte(fmt.Sprintf(`{"varve_moved":1,%s,"to":%q,"when":"2026-01-01T00:00:00Z"}`, move, to)))
+				write(t, file(dir, "moved.json.files"), []byte(`{"varve_moved_files":1,"id":"11111111-1111-4111-8111-111111111111"}`+"\n"))
+				for _, remove := range []bool{false, true} {
+					_, err := varve.Migrate(t.Context(), dir, to, &varve.MigrateOptions{Options: options(), Switch: true, RemoveSource: remove})
+					if err == nil {
+						t.Error("a forged note has moved it")
+					}
+				}
+			}},
+			{"wal moved.json", func(t *testing.T, dir, to string) {
+				write(t, file(dir, "wal/moved.json"), []byte(fmt.Sprintf(`{"varve_moved":1,%s,"to":%q,"when":"2026-01-01T00:00:00Z"}`, move, to)))
+			}},
+			{"migrate.json", func(t *testing.T, dir, to string) {
+				write(t, file(dir, "migrate.json"), []byte(fmt.Sprintf(`{"varve_migration":1,%s,"from":%q,"state":"ready","began":"2026-01-01T00:00:00Z"}`, move, to)))
+			}},
+			{"a note of quarantine", func(t *testing.T, dir, to string) {
+				if err := os.MkdirAll(file(dir, "quarantine"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				write(t, file(dir, "quarantine/0123456789abcdef-m-00004.json"), []byte(`{"id":"m-00004"}`))
+				write(t, file(dir, "quarantine/0123456789abcdef-m-00004.json.note.json"), []byte(fmt.Sprintf(`{"why":"x","from":%q,"id":"m-00004"}`, to)))
+			}},
+			{"an id", func(t *testing.T, dir, to string) {
+				b := strings.Replace(string(bytesOf(t, file(dir, memoryPath(3)))), `"`+id(3)+`"`, fmt.Sprintf("%q", to), 1)
+				write(t, file(dir, "memories/new.json"), []byte(b))
+			}},
+			{"a parked file", func(t *testing.T, dir, to string) {
+				if err := os.MkdirAll(file(dir, "tmp/parked"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				for _, folder := range []string{"..", "memories", ""} {
+					write(t, file(dir, "tmp/parked/"+folder+"@home@-1@0@0@x-1"), []byte("evil\n"))
+				}
+			}},
+		} {
+			t.Run(strings.NewReplacer(" ", "_", "/", "_").Replace(c.name+" "+to), func(t *testing.T) {
+				t.Parallel()
+				dir := smallStore(t)
+				at := home(t, dir)
+				if to == "/abs" {
+					to = filepath.ToSlash(at) + "/.bashrc"
+				}
+				was := outside(t, at)
+				c.write(t, dir, to)
+				use(t, dir)
+				if now := outside(t, at); now != was {
+					t.Errorf("outside of the store is now\n%s\nbefore\n%s", now, was)
+				}
+			})
+		}
+	}
+}
+
+// TestPathsOfBackup: a backup names its files; one that names others is damaged.
+func TestPathsOfBackup(t *testing.T) {
+	dir := smallStore(t)
+	st := open(t, dir, options())
+	made := filepath.Join(t.TempDir(), "backup")
+	if _, err := st.Backup(t.Context(), made, varve.BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	at := home(t, made)
+	for _, name := range []string{"../home/.bashrc", "memories/../../home/.bashrc", "memories/../x", "memories/..", "memories/.", `memories/..\..\home\.bashrc`,
+		filepath.ToSlash(at) + "/.bashrc", "memories//.bashrc", "memories/\x00"} {
+		t.Run(strings.NewReplacer("/", "_", "\x00", "NUL").Replace(name), func(t *testing.T) {
+			dir := filepath.Join(filepath.Dir(made), "forged")
+			copyTree(t, made, dir)
+			defer os.RemoveAll(dir)
+			list := string(bytesOf(t, file(dir, "files.sha256")))
+			list = fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte("export PATH\n")), name) + list[strings.Index(list, "\n")+1:]
+			write(t, file(dir, "files.sha256"), []byte(list))
+			info, err := repair.ReadBackupInfo(vfs.OS(), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			info.List, info.Sum = fmt.Sprintf("%x", sha256.Sum256([]byte(list))), ""
+			b, err := json.Marshal(&info)
+			if err != nil {
+				t.Fatal(err)
+			}
+			info.Sum = fmt.Sprintf("%x", sha256.Sum256(b))
+			if b, err = json.Marshal(&info); err != nil {
+				t.Fatal(err)
+			}
+			write(t, file(dir, "backup.json"), b)
+			if _, err := repair.ReadBackupInfo(vfs.OS(), dir); err != nil {
+				t.Fatal("the forgery is not one: ", err)
+			}
+			was := outside(t, at)
+			to := filepath.Join(t.TempDir(), "restored")
+			if _, err := varve.Restore(t.Context(), dir, to, nil); !errors.Is(err, varve.ErrCorrupt) {
+				t.Error(err)
+			}
+			if _, err := os.Stat(to); err == nil {
+				t.Error("it was restored")
+			}
+			if now := outside(t, at); now != was {
+				t.Errorf("outside is now\n%s\nbefore\n%s", now, was)
+			}
+		})
+	}
+}
+
+// TestPathsThroughLinks: a link under the name that a backup, or a restored store, has
+// until it is whole has nothing cleared where it leads.
+func TestPathsThroughLinks(t *testing.T) {
+	dir := smallStore(t)
+	at := home(t, dir)
+	st := open(t, dir, options())
+	to := filepath.Join(t.TempDir(), "backup")
+	link(t, at, to+".partial")
+	was := outside(t, at)
+	if _, err := st.Backup(t.Context(), to, varve.BackupOptions{}); !errors.Is(err, varve.ErrInvalid) {
+		t.Error(err)
+	}
+	whole := filepath.Join(t.TempDir(), "whole")
+	if _, err := st.Backup(t.Context(), whole, varve.BackupOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := varve.Restore(t.Context(), whole, to, nil); !errors.Is(err, varve.ErrInvalid) {
+		t.Error(err)
+	}
+	if now := outside(t, at); now != was {
+		t.Errorf("outside is now\n%s\nbefore\n%s", now, was)
+	}
+	// What a backup's folder leads to is not its own.
+	moved := filepath.Join(at, "memories")
+	if err := os.Rename(filepath.Join(whole, "memories"), moved); err != nil {
+		t.Fatal(err)
+	}
+	link(t, moved, filepath.Join(whole, "memories"))
+	if _, err := varve.Restore(t.Context(), whole, filepath.Join(t.TempDir(), "r"), nil); err == nil {
+		t.Error("it was read through a link")
+	}
+}

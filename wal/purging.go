@@ -1,0 +1,81 @@
+package wal
+
+import (
+	"context"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// While a purge is under way nobody may let go of what it is to overwrite: the file of
+// what it deletes may be displaced by the flusher of any process, and the log's files are
+// released by any. So it says so on the shared page before it deletes: from then on
+// displaced files are kept, and files of the log are overwritten before they go. One purge
+// at a time. A process of an older version does not look at it.
+
+// purgeLook is how often one who waits for another's purge looks again.
+const purgeLook = 20 * time.Millisecond
+
+// Purging says that a purge is under way, or was killed amid it and nobody has noticed.
+func (l *FileLog) Purging() bool {
+	return l.shared.Shared != nil && l.shared.Load(wordPurging) != 0
+}
+
+// BeginPurge says so, and waits for others that purge, at most LockWait.
+func (l *FileLog) BeginPurge(ctx context.Context) error {
+	own := purger(l.host.PID, l.host.Birth)
+	began := l.o.Clock()
+	for !l.shared.CompareAndSwap(wordPurging, 0, own) {
+		if l.DropPurge() {
+			continue
+		}
+		if l.o.Clock().Sub(began) >= l.o.LockWait {
+			pid := int(l.shared.Load(wordPurging) >> 32)
+			return &errs.LockError{Path: l.o.walDir(), Holder: errs.Holder{PID: pid, Command: vfs.Process(pid).Command, Host: l.host.Name}, Err: errPurging}
+		}
+		if err := l.o.Sleep(ctx, purgeLook); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EndPurge says that it is over.
+func (l *FileLog) EndPurge() {
+	l.shared.CompareAndSwap(wordPurging, purger(l.host.PID, l.host.Birth), 0)
+}
+
+// DropPurge takes back what a process said that was killed while it purged.
+func (l *FileLog) DropPurge() bool {
+	v := l.shared.Load(wordPurging)
+	if v == 0 {
+		return false
+	}
+	for _, a := range l.Attached() {
+		if v == purger(a.PID, l.shared.Load(wordBirths+a.slot)) {
+			return false
+		}
+	}
+	return l.shared.CompareAndSwap(wordPurging, v, 0)
+}
+
+// purger is a process as wordPurging names it: its number may be another's by now.
+func purger(pid int, birth uint64) uint64 {
+	return uint64(pid)<<32 | uint64(uint32(birth))
+}
+
+// FailPurge says that a purge by this process has failed, and left what it was to overwrite:
+// until one is done this process overwrites what it lets go.
+func (l *FileLog) FailPurge() { l.unpurged.Store(true) }
+
+// DonePurge says that one has left nothing.
+func (l *FileLog) DonePurge() { l.unpurged.Store(false) }
+
+// letGo removes a file of the log. For a purge it is overwritten before.
+func (l *FileLog) letGo(path string) error {
+	if l.Purging() || l.unpurged.Load() {
+		return vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, path))
+	}
+	return l.o.FS.Remove(path)
+}
