@@ -16,6 +16,7 @@ import (
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // samples is how many files of a folder are looked into before giving up.
@@ -113,12 +114,16 @@ func formatOf(raw []byte) Format {
 // detectFile knows lines by the name or by a first line that is an object of
 // its own.
 func detectFile(path string) (Format, error) {
-	f, err := os.Open(path)
+	f, err := vfs.OpenGiven(path)
 	if err != nil {
 		return "", fmt.Errorf("open what is to be imported: %w", err)
 	}
 	defer f.Close()
-	first, err := bufio.NewReader(io.LimitReader(f, defaultMaxBytes)).ReadBytes('\n')
+	in := bufio.NewReader(io.LimitReader(f, defaultMaxBytes))
+	if head, err := in.Peek(1); err == nil && head[0] == 0 { // nothing that is text; a sparse file has 64 MiB of it to read
+		return "", fmt.Errorf("%w: %s begins with a zero byte: it is no text", errs.ErrInvalid, path)
+	}
+	first, err := in.ReadBytes('\n')
 	if _, bad := graph.ParseLine(bytes.TrimPrefix(first, bom)); bad == nil {
 		return ServerMemory, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // Format names a way to keep memories that is not this project's own.
@@ -123,8 +124,14 @@ type Source struct {
 // Open opens a folder, or a single file of Vizor's or of lines. An empty
 // format is found out.
 func Open(path string, format Format, opts Options) (*Source, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open what is to be imported: %w", err)
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open what is to be imported: %w; name a file or a folder", &vfs.NotRegularError{Path: path, Mode: info.Mode()})
+	}
 	if format == "" {
-		var err error
 		if format, err = Detect(path); err != nil {
 			return nil, err
 		}
@@ -133,10 +140,6 @@ func Open(path string, format Format, opts Options) (*Source, error) {
 		return nil, fmt.Errorf("%w: format %q is not one of %v", errs.ErrInvalid, format, Formats())
 	}
 	s := &Source{format: format, opts: opts.withDefaults()}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("open what is to be imported: %w", err)
-	}
 	dir := path
 	if !info.IsDir() {
 		if format == Synthians {

@@ -33,7 +33,7 @@ var indexOwn = map[string]bool{
 // something is wrong counts: it is only a hint where files are.
 func (r *run) readIndex() (*index, error) {
 	ix := &index{files: map[string]string{}, byPath: map[string]string{}, groups: map[string]string{}, groupAt: map[string]string{}}
-	f, err := r.root.Open(indexName)
+	f, err := r.open(indexName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ix, nil
 	}

@@ -62,7 +62,7 @@ func (f *folder) beside(dir string) error {
 //
 // Early ones say merge and cleanup_update, and status or cleanup_status.
 func (f *folder) readMerges(name string) error {
-	file, err := f.root.Open(name)
+	file, err := f.open(name)
 	if err != nil {
 		return f.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
 	}
@@ -72,6 +72,13 @@ func (f *folder) readMerges(name string) error {
 	events, bad := 0, 0
 	for n := 1; ; n++ {
 		line, err := f.line(in)
+		if errors.Is(err, errEndless) {
+			at := fmt.Sprintf("%s:%d", name, n)
+			if err := f.problem(Problem{Path: at, Kind: KindIndex, Reason: fmt.Sprintf("the line has more than %d bytes; what comes after it was not read", f.longest())}); err != nil {
+				return err
+			}
+			break
+		}
 		if bare := bytes.TrimSpace(line); len(bare) > 0 || errors.Is(err, errTooLarge) {
 			if errors.Is(err, errTooLarge) || !f.history.event(bare) {
 				bad++

@@ -40,7 +40,7 @@ func (r *run) lines() error {
 			}
 			continue
 		}
-		f, err := r.root.Open(name)
+		f, err := r.open(name)
 		if err != nil {
 			err = r.problem(Problem{Path: name, Kind: KindUnread, Reason: err.Error()})
 		} else {
@@ -62,6 +62,10 @@ func (r *run) linesOf(src io.Reader, name string) error {
 		line, err := r.line(in)
 		at := fmt.Sprintf("%s:%d", name, n)
 		switch {
+		case r.ctx.Err() != nil:
+			return r.ctx.Err()
+		case errors.Is(err, errEndless):
+			return r.problem(Problem{Path: at, Kind: KindTooLarge, Reason: fmt.Sprintf("the line has more than %d bytes; what comes after it was not read: correct the line and import it again", r.longest())})
 		case errors.Is(err, errTooLarge):
 			if err := r.problem(Problem{Path: at, Kind: KindTooLarge, Reason: fmt.Sprintf("the line has more than %d bytes", r.opts.MaxBytes)}); err != nil {
 				return err
@@ -81,13 +85,26 @@ func (r *run) linesOf(src io.Reader, name string) error {
 	}
 }
 
+// errEndless is answered by line for one beyond longest.
+var errEndless = errors.New("the line does not end")
+
+// longest is how much of a line is skipped to find its end: a sparse file may have no end
+// of a line for terabytes.
+func (r *run) longest() int { return max(256<<20, 4*r.opts.MaxBytes) }
+
 // line is the next line. Of one that is too long the rest is skipped, so that
 // the next call begins at a line; io.EOF comes with the last.
 func (r *run) line(in *bufio.Reader) ([]byte, error) {
 	var long []byte
-	over := false
+	over, skipped := false, 0
 	for {
 		part, err := in.ReadSlice('\n')
+		if skipped += len(part); skipped > r.longest() {
+			return nil, errEndless
+		}
+		if err := r.ctx.Err(); err != nil {
+			return nil, err
+		}
 		if len(long)+len(part) > r.opts.MaxBytes+1 {
 			over, long = true, nil
 		}

@@ -101,7 +101,7 @@ func (r *run) readMappings(top []string) error {
 }
 
 func (r *run) readMapping(m *mapping) error {
-	file, err := r.root.Open(m.name)
+	file, err := r.open(m.name)
 	if err != nil {
 		return err
 	}

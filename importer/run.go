@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // errStop ends a run whose consumer has left the loop.
@@ -86,9 +89,12 @@ func (r *run) item(it Item, raw []byte) (taken bool, err error) {
 // errTooLarge is answered by read for a file beyond Options.MaxBytes.
 var errTooLarge = errors.New("too large")
 
+// open opens a regular file of the source; it waits for no pipe.
+func (r *run) open(name string) (*os.File, error) { return vfs.OpenIn(r.root, name) }
+
 // read is a whole file.
 func (r *run) read(name string) ([]byte, error) {
-	f, err := r.root.Open(name)
+	f, err := r.open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -96,9 +102,6 @@ func (r *run) read(name string) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", name)
 	}
 	var buf bytes.Buffer
 	buf.Grow(int(min(info.Size(), int64(r.opts.MaxBytes))) + bytes.MinRead)
@@ -134,7 +137,7 @@ func readKind(err error) Kind {
 // list is the names in a folder, files and folders apart, sorted. A link
 // counts as a file; whether it may be followed is seen when it is opened.
 func (r *run) list(dir string) (files, folders []string, err error) {
-	f, err := r.root.Open(dir)
+	f, err := vfs.OpenFolderIn(r.root, dir)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -78,13 +78,7 @@ func (r *run) openVectors(top []string) error {
 }
 
 func (r *run) openIndex(name string) (*vectorFile, error) {
-	// Before it is opened: a pipe would wait.
-	if info, err := r.root.Stat(name); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", name)
-	}
-	f, err := r.root.Open(name)
+	f, err := r.open(name)
 	if err != nil {
 		return nil, err
 	}

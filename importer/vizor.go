@@ -94,7 +94,7 @@ func isSyntax(err error) bool {
 // eachOf walks the top level of a session file, and counts the numbers in it
 // that are none.
 func (r *run) eachOf(name string, f func(dec *jsontext.Decoder, member string) error) (bare int, err error) {
-	file, err := r.root.Open(name)
+	file, err := r.open(name)
 	if err != nil {
 		return 0, err
 	}

@@ -33,7 +33,7 @@ members, one a line. One that is missing does not keep the others from being pri
 						if err != nil {
 							return err
 						}
-						_, err = a.out.Write(append(bytes.TrimSuffix(doc, []byte("\n")), '\n'))
+						_, err = a.out.data(jsonly).Write(append(bytes.TrimSuffix(doc, []byte("\n")), '\n'))
 						return err
 					}
 					as, err := st.Assemblies().Get(ctx, id)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
@@ -109,8 +108,7 @@ func (a *app) bar(what string) (progress func(done, total int64), end func()) {
 	if !a.animated() {
 		return nil, func() {}
 	}
-	bar := progressbar.NewOptions64(1, progressbar.OptionSetWriter(a.errOut), progressbar.OptionSetDescription(what),
-		progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+	bar := a.newBar(1, what)
 	return func(done, total int64) {
 		bar.ChangeMax64(max(total, done+1))
 		_ = bar.Set64(done)

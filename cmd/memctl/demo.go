@@ -138,7 +138,7 @@ func (a *app) demoKill(ctx context.Context, dir string) ([]string, error) {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, self, "demo", "--writer", dir)
-	cmd.Stderr = a.errOut
+	cmd.Stderr = a.errOut.to // a memctl too, which prints as this one
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -171,7 +171,8 @@ func (a *app) demoWrite(ctx context.Context, dir string) error {
 			if err != nil {
 				return err
 			}
-			if _, err := fmt.Fprintln(a.stdout, m.ID); err != nil {
+			fmt.Fprintln(a.out, m.ID)
+			if err := a.out.Flush(); err != nil {
 				return err
 			}
 		}

@@ -78,13 +78,13 @@ func (a *app) diff(ctx context.Context, st *varve.Store, assemblies bool, args [
 	for _, line := range hunks {
 		switch {
 		case strings.HasPrefix(line, "+"):
-			line = a.paint(a.stdout, green, printableLines(line))
+			a.out.inColour(green, line)
 		case strings.HasPrefix(line, "-"):
-			line = a.paint(a.stdout, red, printableLines(line))
+			a.out.inColour(red, line)
 		default:
-			line = printableLines(line)
+			_, _ = a.out.WriteString(line)
 		}
-		fmt.Fprintln(a.out, line)
+		fmt.Fprintln(a.out)
 	}
 	return nil
 }

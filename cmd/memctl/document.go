@@ -5,12 +5,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"sync"
 )
 
 // document is the one JSON object that --json puts on stdout. Its members are
 // written as they become known, so that a list of a million needs no memory,
 // and the last of them can be the error that ended it.
+//
+// Several goroutines may use it: one that ends it while another is still at work.
 type document struct {
+	mu      sync.Mutex
+	closed  bool // what comes after the end is not written
 	w       *bufio.Writer
 	members int
 	items   int
@@ -22,6 +27,9 @@ type document struct {
 func newDocument(w io.Writer) *document { return &document{w: bufio.NewWriterSize(w, 64<<10)} }
 
 func (d *document) print(b []byte) {
+	if d.closed {
+		return
+	}
 	if _, err := d.w.Write(b); d.err == nil {
 		d.err = err
 	}
@@ -35,20 +43,29 @@ func (d *document) name(name string) {
 	}
 	d.members++
 	d.print(open)
-	d.print(d.encode(name))
+	b, err := d.encode(name)
+	d.note(err)
+	d.print(b)
 	d.print([]byte(":"))
 }
 
 // member writes one member.
 func (d *document) member(name string, v any) {
-	b := d.encode(v)
+	b, err := d.encode(v)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note(err)
 	d.name(name)
 	d.print(b)
 }
 
 // all writes the members of a struct.
 func (d *document) all(v any) {
-	b := bytes.TrimSuffix(bytes.TrimPrefix(d.encode(v), []byte("{")), []byte("}"))
+	b, err := d.encode(v)
+	b = bytes.TrimSuffix(bytes.TrimPrefix(b, []byte("{")), []byte("}"))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note(err)
 	if len(b) == 0 {
 		return
 	}
@@ -68,13 +85,18 @@ func (d *document) begin(name string) {
 	if d == nil {
 		return
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.name(name)
 	d.print([]byte("["))
 	d.list, d.items = true, 0
 }
 
 func (d *document) item(v any) {
-	b := d.encode(v)
+	b, err := d.encode(v)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note(err)
 	if d.items > 0 {
 		d.print([]byte(","))
 	}
@@ -84,7 +106,11 @@ func (d *document) item(v any) {
 
 // line writes a document of its own.
 func (d *document) line(v any) error {
-	d.print(append(d.encode(v), '\n'))
+	b, err := d.encode(v)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note(err)
+	d.print(append(b, '\n'))
 	if err := d.w.Flush(); d.err == nil {
 		d.err = err
 	}
@@ -98,8 +124,25 @@ func (d *document) endList() {
 	}
 }
 
+// discard has it write nothing any more: nobody reads on.
+func (d *document) discard() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed, d.err = true, nil
+	d.w.Reset(io.Discard)
+}
+
 // close ends the document.
 func (d *document) close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return d.err
+	}
+	defer func() { d.closed = true }()
 	d.endList()
 	if d.members == 0 && !d.lines {
 		d.print([]byte("{"))
@@ -114,12 +157,17 @@ func (d *document) close() error {
 	return d.err
 }
 
-func (d *document) encode(v any) []byte {
+// note keeps the first error.
+func (d *document) note(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+func (d *document) encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil && d.err == nil {
-		d.err = err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -64,10 +65,9 @@ func (a *app) edit(ctx context.Context, id string) error {
 	if err := os.WriteFile(file, doc, 0o600); err != nil {
 		return fmt.Errorf("writing the text to edit: %w", err)
 	}
-	m, err := a.edited(id, file, doc, limits)
+	m, err := a.edited(ctx, id, file, doc, limits)
 	if err == nil && m != nil {
-		// From here on it is not given up for a signal that was meant for the editor.
-		err = a.save(context.WithoutCancel(ctx), dir, m, version)
+		err = a.save(ctx, dir, m, version)
 	}
 	if err != nil {
 		return &fixed{fmt.Errorf("%w; the text is kept in %s", err, file), "put what you want to keep into: memctl edit " + shellQuote(id)}
@@ -99,9 +99,9 @@ func (a *app) save(ctx context.Context, dir string, m *varve.Memory, version uin
 
 // edited runs the editor until its text is a memory, or the user has enough of
 // it. It is nil when nothing was changed.
-func (a *app) edited(id, file string, before []byte, limits memstore.Limits) (*varve.Memory, error) {
+func (a *app) edited(ctx context.Context, id, file string, before []byte, limits memstore.Limits) (*varve.Memory, error) {
 	for {
-		if err := a.runEditor(file); err != nil {
+		if err := a.runEditor(ctx, file); err != nil {
 			return nil, err
 		}
 		after, err := os.ReadFile(file)
@@ -115,47 +115,67 @@ func (a *app) edited(id, file string, before []byte, limits memstore.Limits) (*v
 		if err == nil {
 			return m, nil
 		}
-		if !a.again(err) {
+		if !a.again(ctx, err) {
 			return nil, fmt.Errorf("the edited text is refused: %w", err)
 		}
 	}
 }
 
 // again asks whether to go back to the editor; only a person is asked.
-func (a *app) again(why error) bool {
+func (a *app) again(ctx context.Context, why error) bool {
 	if _, ok := terminal(a.in); !ok {
 		return false
 	}
-	fmt.Fprintf(a.errOut, "%s\nEdit again? [Y/n] ", printableLines(why.Error()))
-	var answer string
-	if _, err := fmt.Fscanln(a.in, &answer); err != nil && answer == "" {
+	fmt.Fprintf(a.errOut, "%s\nEdit again? [Y/n] ", why)
+	answer, err := readAll(ctx, func() ([]byte, error) {
+		var answer string
+		_, err := fmt.Fscanln(a.in, &answer)
+		return []byte(answer), err
+	})
+	if err != nil && len(answer) == 0 {
 		return err.Error() == "unexpected newline" // just Enter
 	}
-	return strings.HasPrefix(strings.ToLower(answer), "y")
+	return strings.HasPrefix(strings.ToLower(string(answer)), "y")
 }
 
-// runEditor runs $VISUAL or $EDITOR, which may be a command with arguments.
-func (a *app) runEditor(file string) error {
+// goodbye is how long an editor has to end when memctl is told to.
+const goodbye = 700 * time.Millisecond
+
+// runEditor runs $VISUAL or $EDITOR, which may be a command with arguments. It ends with
+// ctx.
+func (a *app) runEditor(ctx context.Context, file string) error {
 	fallback := "vi"
 	if runtime.GOOS == "windows" {
 		fallback = "notepad"
 	}
 	editor := cmp.Or(a.get("VISUAL"), a.get("EDITOR"), fallback)
-	cmd := exec.Command("sh", "-c", editor+` "$@"`, editor, file)
+	line := editor + ` "$@"`
+	if first, _, _ := strings.Cut(editor, " "); !strings.ContainsAny(editor, ";|&<>(){}`\n") && !strings.Contains(first, "=") {
+		line = "exec " + line // the shell becomes the editor, which a signal then reaches
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", line, editor, file)
 	if runtime.GOOS == "windows" {
 		words := strings.Fields(editor)
-		cmd = exec.Command(words[0], append(words[1:], file)...)
+		cmd = exec.CommandContext(ctx, words[0], append(words[1:], file)...)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.stdout, a.errOut
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out.to, a.errOut.to // the editor has the terminal
 	if a.document != nil {
-		cmd.Stdout = a.errOut // stdout is for the document alone
+		cmd.Stdout = a.errOut.to // stdout is for the document alone
 	}
-	// Ctrl-C is the editor's while it runs.
-	taken := make(chan os.Signal, 1)
-	signal.Notify(taken, os.Interrupt)
-	defer signal.Stop(taken)
+	if runtime.GOOS != "windows" {
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	}
+	cmd.WaitDelay = goodbye
+	// On a terminal Ctrl-C goes to the editor too, and is meant for it: a key of emacs, a
+	// line of ed that is given up.
+	if _, ok := terminal(a.in); ok && a.ignoreInterrupt != nil {
+		defer a.ignoreInterrupt()()
+	}
 	if err := cmd.Run(); err != nil {
 		var exit *exec.ExitError
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted while the editor %s ran; nothing was stored: %w", editor, ctx.Err())
+		}
 		if errors.As(err, &exit) {
 			return fmt.Errorf("%w: the editor %s ended with %s; nothing was stored", varve.ErrInvalid, editor, exit.ProcessState)
 		}

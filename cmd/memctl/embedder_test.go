@@ -18,7 +18,15 @@ func embedder(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) > 0 && args[0] == "small" {
 		dims = 32
 	}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := embeddingService(dims)
+	ts.Defer(s.Close)
+	ts.Setenv("VARVE_EMBED_URL", s.URL)
+	ts.Setenv("VARVE_EMBED_MODEL", "bag")
+	ts.Setenv("VARVE_EMBED_KEY", "sk-secret")
+}
+
+func embeddingService(dims int) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q struct{ Input []string }
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil || r.Header.Get("Authorization") != "Bearer sk-secret" {
 			http.Error(w, `{"error":"who are you?"}`, http.StatusUnauthorized)
@@ -30,10 +38,6 @@ func embedder(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
 	}))
-	ts.Defer(s.Close)
-	ts.Setenv("VARVE_EMBED_URL", s.URL)
-	ts.Setenv("VARVE_EMBED_MODEL", "bag")
-	ts.Setenv("VARVE_EMBED_KEY", "sk-secret")
 }
 
 // bag puts each word of a text into a place of its own, nearly.

@@ -29,6 +29,7 @@ func TestClassify(t *testing.T) {
 		{varve.ErrNotFound, codeNotFound, ""},
 		{varve.ErrConflict, codeConflict, ""},
 		{&varve.BatchError{Err: varve.ErrConflict}, codeConflict, ""},
+		{&varve.ConflictError{ID: "a", Expected: 8, Found: 16}, codeConflict, ""},
 		{&varve.FieldError{Field: "id", Err: varve.ErrInvalid}, codeRefused, ""},
 		{varve.ErrTooLarge, codeRefused, ""},
 		{varve.ErrBatchTooLarge, codeRefused, ""},
@@ -36,6 +37,7 @@ func TestClassify(t *testing.T) {
 		{varve.ErrSession, codeRefused, ""},
 		{varve.ErrNoStore, codeNoStore, ""},
 		{&varve.LockError{Path: "wal/append.lock", Err: context.DeadlineExceeded}, codeLocked, "wal/append.lock"},
+		{&varve.LockError{Path: "wal/append.lock", Err: context.Canceled}, codeInterrupted, "wal/append.lock"}, // it was told to end
 		{varve.ErrNewerFormat, codeNewer, ""},
 		{varve.ErrDiskFull, codeDiskFull, ""},
 		{path(syscall.ENOSPC), codeDiskFull, "wal/1"},

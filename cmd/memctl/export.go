@@ -59,7 +59,7 @@ memctl mcp serves, as the MCP reference memory server keeps them.`,
 					return err
 				}
 				if file == "" || file == "-" {
-					return all(a.out)
+					return all(a.out.data(jsonly))
 				}
 				err := replaceFile(file, all)
 				if err != nil {

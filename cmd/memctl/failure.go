@@ -22,7 +22,16 @@ type failure struct {
 	Path    string `json:"path,omitempty"`
 	Fix     string `json:"fix,omitempty"`
 
+	Conflict *conflict `json:"conflict,omitempty"`
+
 	code int
+}
+
+// conflict is what a condition expected and found: versions, 0 where there is none.
+type conflict struct {
+	ID       string `json:"id"`
+	Expected uint64 `json:"expected"`
+	Found    uint64 `json:"found"`
 }
 
 // usageError is a command line that cannot be understood.
@@ -59,7 +68,9 @@ var classes = []struct {
 	{as[*unready], codeDamage, "not ready", "memctl flush makes index and log anew from the files"},
 	{is(varve.ErrMoved), codeNoStore, "moved", "use the store where it is now"},
 	{is(varve.ErrNewerFormat), codeNewer, "newer format", "install the newest memctl"},
+	{both(varve.ErrLocked, context.Canceled), codeInterrupted, "interrupted", "run it again"},
 	{is(varve.ErrLocked), codeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
+	{as[*vfs.NotFolderError], codeDamage, "not a folder", "memctl repair --apply moves the link (or file) out of the way, and nothing that it leads to"},
 	{is(varve.ErrCorrupt), codeLost, "unreadable", "memctl verify says what is damaged and what helps"},
 	{both(varve.ErrOutcomeUnknown, context.Canceled), codeInterrupted, "interrupted", "look whether it is there: memctl get ID"},
 	{is(varve.ErrOutcomeUnknown), codeInternal, "outcome unknown", "look whether it is there: memctl get ID"},
@@ -77,6 +88,10 @@ var classes = []struct {
 	{vfs.IsStarved, codeRefused, "limit", "this process may not have enough files or memory: ulimit -n shows and raises it; then run it again"},
 	{is(varve.ErrSession), codeRefused, "refused", ""},
 	{as[*keptError], codeRefused, "refused", ""},
+	{is(vfs.ErrNotFolder), codeRefused, "wrong kind", "memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
+	{is(vfs.ErrNotRegular), codeRefused, "wrong kind", "memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
+	{is(syscall.ENXIO), codeRefused, "not a file", "name a file; a socket or a device without a driver cannot be read"},
+	{is(syscall.ENOTDIR), codeRefused, "wrong kind", "something else is in the place of a folder: memctl verify names it in a store; else check the name"},
 	{is(varve.ErrInvalid), codeRefused, "invalid", "correct the input; nothing was written"},
 	{is(varve.ErrModel), codeRefused, "another model", "ask the store's model (VARVE_EMBED_MODEL), look for the words (memctl search --by words), or change the store's model: memctl reindex"},
 	{is(fs.ErrNotExist), codeRefused, "no such file", "check the name"},
@@ -124,6 +139,10 @@ func classify(err error) *failure {
 	var gone *varve.MovedError
 	if errors.As(err, &gone) {
 		f.Fix = "use the store where it is now: memctl --store " + shellQuote(gone.To) + " status"
+	}
+	var changed *varve.ConflictError
+	if errors.As(err, &changed) {
+		f.Conflict = &conflict{changed.ID, changed.Expected, changed.Found}
 	}
 	var begun *varve.UnfinishedError
 	if errors.As(err, &begun) {

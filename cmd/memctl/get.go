@@ -90,16 +90,17 @@ func memoryAt(ctx context.Context, st *varve.Store, arg string) (varve.Memory, e
 // showContent prints the text to the byte; a line end follows it where it would
 // otherwise run into what comes next.
 func (a *app) showContent(several bool) func(context.Context, *varve.Store, string) error {
-	_, screen := terminal(a.stdout)
+	out := a.out.data(text)
 	return func(ctx context.Context, st *varve.Store, id string) error {
 		m, err := memoryAt(ctx, st, id)
 		if err != nil {
 			return err
 		}
-		_, err = a.out.WriteString(m.Content)
-		if (several || screen) && err == nil {
-			err = a.out.WriteByte('\n')
+		content := []byte(m.Content)
+		if several || a.out.screen {
+			content = append(content, '\n')
 		}
+		_, err = out.Write(content)
 		return err
 	}
 }
@@ -116,6 +117,6 @@ func (a *app) showRaw(ctx context.Context, st *varve.Store, id string) error {
 	if !bytes.HasSuffix(doc, []byte("\n")) {
 		doc = append(doc, '\n')
 	}
-	_, err = a.out.Write(doc)
+	_, err = a.out.data(jsonly).Write(doc)
 	return err
 }

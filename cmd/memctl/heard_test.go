@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"strings"
 	"testing"
@@ -34,7 +33,7 @@ func (w *telling) Write(b []byte) (int, error) {
 // Who deletes a memory's file, and finds it there again, is told why.
 func TestHeardOfPutBack(t *testing.T) {
 	var errOut bytes.Buffer
-	a := &app{environment: system(), errOut: &errOut}
+	a := &app{environment: system(), errOut: unbuffered(&errOut, system())}
 	a.heard(varve.Event{Kind: varve.EventRestored, ID: "a", Path: "memories/a.json", Note: "memories/aa.json has its id, so it was not deleted: memctl rm does that"})
 	a.heard(varve.Event{Kind: varve.EventRestored, ID: "b", Path: "memories/b.json"}) // told as what was wrong with it
 	const want = "memctl: note: memory file put back: memories/a.json: memories/aa.json has its id, so it was not deleted: memctl rm does that\n"
@@ -48,8 +47,8 @@ func TestHeardOfPutBack(t *testing.T) {
 func TestHeardWhileWriting(t *testing.T) {
 	var errOut bytes.Buffer
 	out := &telling{}
-	out.a = &app{environment: system(), errOut: &errOut}
-	out.a.out = bufio.NewWriter(out)
+	out.a = &app{environment: system(), errOut: unbuffered(&errOut, system())}
+	out.a.out = newOutput(out, system())
 	for _, line := range []string{"one", "two"} {
 		if _, err := out.a.out.WriteString(line + "\n"); err != nil {
 			t.Fatal(err)

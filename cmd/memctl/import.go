@@ -2,7 +2,7 @@ package main
 
 import (
 	"cmp"
-	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/importer"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 type importFlags struct {
@@ -89,7 +90,7 @@ func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error 
 		in := &intake{st: st, limits: limitsOf(st.Config()), groups: assemblyLimitsOf(st.Config()), zone: zone, replace: f.replace, progress: a.progress(), began: a.clock()}
 		in.report = importReport{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}
 		err := in.run(ctx, src)
-		if ferr := st.Flush(context.WithoutCancel(ctx)); err == nil {
+		if ferr := st.Flush(ctx); err == nil { // of one that was interrupted, closing the store does it
 			err = ferr
 		}
 		a.reportImport(&in.report)
@@ -105,7 +106,11 @@ func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error 
 
 func (a *app) openSource(cmd *cobra.Command, from string, f *importFlags, o importer.Options) (*importer.Source, error) {
 	if from != "-" {
-		return importer.Open(from, importer.Format(f.from), o)
+		src, err := importer.Open(from, importer.Format(f.from), o)
+		if errors.Is(err, vfs.ErrNotRegular) {
+			err = &fixed{err, "name a file or a folder; memctl import - reads lines from stdin"}
+		}
+		return src, err
 	}
 	if f.from == string(importer.Synthians) || f.from == string(importer.Vizor) {
 		return nil, usagef(cmd.CommandPath(), "only lines can be read from stdin; %s wants a folder or file", f.from)
@@ -118,9 +123,7 @@ func (a *app) progress() func(n int) {
 	if !a.animated() {
 		return func(int) {}
 	}
-	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(a.errOut), progressbar.OptionSetDescription("importing"),
-		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionSetElapsedTime(false))
+	bar := a.newBar(-1, "importing", progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false))
 	return func(n int) {
 		if n < 0 {
 			_ = bar.Finish()

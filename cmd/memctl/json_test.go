@@ -108,6 +108,7 @@ func TestJSONDocuments(t *testing.T) {
 	}
 	shapes := drawnShapes(t)
 	c := newCLI(t)
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	file := func(name, text string) string {
 		path := filepath.Join(c.dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -240,4 +241,18 @@ func TestJSONDocuments(t *testing.T) {
 		}
 	}
 	walk((&app{environment: system()}).root(), "")
+}
+
+// A conflict says in JSON too what was expected and what was found.
+func TestJSONOfAConflict(t *testing.T) {
+	c := newCLI(t)
+	c.ok("put", "x", "--id", "a")
+	code, out, _ := c.run("", "put", "y", "--id", "a", "--if-absent", "--json")
+	var d struct{ Error failure }
+	if err := json.Unmarshal([]byte(out), &d); err != nil || code != codeConflict {
+		t.Fatalf("%d, %v: %s", code, err, out)
+	}
+	if f := d.Error.Conflict; f == nil || f.ID != "a" || f.Expected != 0 || f.Found == 0 {
+		t.Errorf("%s", out)
+	}
 }

@@ -112,7 +112,7 @@ const idWidth, timeWidth, sessionWidth = 36, 16, 16
 // columns writes the table's head, in which one column is named and as wide as
 // given, and gives the width for the text; 0 when there is no terminal.
 func (a *app) columns(name string, wide int) int {
-	fd, ok := terminal(a.stdout)
+	fd, ok := terminal(a.out.to)
 	if !ok || a.document != nil {
 		return 0
 	}
@@ -125,7 +125,8 @@ func (a *app) columns(name string, wide int) int {
 	if wide == scoreWidth {
 		head[0], head[1] = head[1], head[0]
 	}
-	fmt.Fprintln(a.out, a.paint(a.stdout, bold, strings.Join(head, "  ")))
+	a.out.inColour(bold, strings.Join(head, "  "))
+	fmt.Fprintln(a.out)
 	return text
 }
 
@@ -153,10 +154,27 @@ func some(t time.Time) *time.Time {
 	return &t
 }
 
-// shellQuote makes one word of it for a POSIX shell.
+// shellQuote makes one word of it for a POSIX shell; of what a terminal may not have, one for
+// bash and zsh.
 func shellQuote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@%+,=") == "" {
 		return s
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	if escape(s, "") == s {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\'' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c >= 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String() + "'"
 }

@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 const (
@@ -63,27 +63,48 @@ func nearest(dir string) (string, error) {
 	return "", fmt.Errorf("%w: searched %s, and %s is not set", varve.ErrNoStore, strings.Join(searched, ", "), storeVariable)
 }
 
+// configLimit is how much of a config.json is read, as the store itself does.
+const configLimit = 1 << 20
+
 // isStore knows a store by the member "varve" of its config.json. One whose
-// config.json was spoilt still has its log.
+// config.json was spoilt, or is no file at all, still has its log.
 func isStore(dir string) bool {
-	if _, err := os.Stat(filepath.Join(dir, movedName)); err == nil {
-		return true // it was: opening it says where it is now
+	if wasStore(dir) {
+		return true // opening it says where it is now
 	}
-	f, err := os.Open(filepath.Join(dir, configName))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, 1<<20))
-	if err != nil {
+	b, err := vfs.ReadFile(vfs.OS(), filepath.Join(dir, configName), configLimit)
+	switch {
+	case errors.Is(err, vfs.ErrNotRegular), errors.Is(err, varve.ErrTooLarge), vfs.IsPermission(err):
+		return hasLog(dir) // opening it says what is wrong
+	case err != nil:
 		return false
 	}
 	var members map[string]json.RawMessage
 	err = json.Unmarshal(b, &members)
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-		_, err := os.Stat(filepath.Join(dir, "wal", "open.lock"))
-		return err == nil
+		return hasLog(dir)
 	}
 	_, ok := members["varve"]
 	return ok
+}
+
+// wasStore knows the note that a store leaves which was moved away. One that cannot be read
+// says nothing: a store whose note was spoilt is known by the rest of it.
+func wasStore(dir string) bool {
+	b, err := vfs.ReadFile(vfs.OS(), filepath.Join(dir, movedName), configLimit)
+	if err != nil {
+		return false
+	}
+	var note struct {
+		Format int `json:"varve_moved"`
+	}
+	return json.Unmarshal(b, &note) == nil && note.Format > 0 || hasLog(dir)
+}
+
+func hasLog(dir string) bool { return isFile(filepath.Join(dir, "wal", "open.lock")) }
+
+// isFile: a pipe or a device somebody put there says nothing of a store, nor does a link.
+func isFile(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode().IsRegular()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"runtime"
@@ -150,13 +151,14 @@ func (a *app) serve(ctx context.Context, dir string, file *memoryFile, o mcpserv
 	})
 }
 
-// lastAnswers is how long a call may go on when the server is told to end.
-const lastAnswers = 5 * time.Second
+// lastAnswers is how long a call may go on when the server is told to end: of the time that
+// guard gives, closing the store needs some too.
+const lastAnswers = 700 * time.Millisecond
 
 // serveOn ends well at the end of stdin, and at a signal.
 func (a *app) serveOn(ctx context.Context, st *varve.Store, o mcpserver.Options) error {
 	ended := make(chan error, 1)
-	go func() { ended <- mcpserver.New(st, o).Run(ctx, mcpserver.Stdio(a.in, a.stdout, o.Logger)) }()
+	go func() { ended <- mcpserver.New(st, o).Run(ctx, mcpserver.Stdio(a.in, a.answers(), o.Logger)) }()
 	select {
 	case err := <-ended:
 		if ctx.Err() != nil || brokenPipe(err) {
@@ -188,4 +190,24 @@ func (w stderrOf) Write(p []byte) (int, error) {
 	w.a.messages.Lock()
 	defer w.a.messages.Unlock()
 	return w.a.errOut.Write(p)
+}
+
+// answers is where a client reads. To a person who plays one, on a terminal, it writes as
+// everything else.
+func (a *app) answers() io.Writer {
+	if !a.out.screen {
+		return a.out.to
+	}
+	return flushed{a.out}
+}
+
+// flushed is JSON that goes out at once.
+type flushed struct{ out *output }
+
+func (f flushed) Write(b []byte) (int, error) {
+	n, err := f.out.data(jsonly).Write(b)
+	if err == nil {
+		err = f.out.Flush()
+	}
+	return n, err
 }

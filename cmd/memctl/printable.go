@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 )
@@ -24,32 +26,54 @@ func printableID(id string) string {
 	return strconv.QuoteToGraphic(id)
 }
 
-// printableLines leaves line ends and tabs.
-func printableLines(s string) string { return escape(s, "\n\t") }
+// indented is a message of several lines in which only the first can look like one of
+// memctl's own.
+func indented(s string) string { return strings.ReplaceAll(s, "\n", "\n        ") }
 
 func escape(s, keep string) string {
-	ok := func(r rune) bool { return unicode.IsGraphic(r) && !isBidi(r) || strings.ContainsRune(keep, r) }
-	if strings.IndexFunc(s, func(r rune) bool { return !ok(r) }) < 0 && strings.ToValidUTF8(s, "") == s {
+	ok := func(r rune) bool { return visible(r) || strings.ContainsRune(keep, r) }
+	if strings.IndexFunc(s, func(r rune) bool { return !ok(r) }) < 0 && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
 	for i, r := range s {
 		switch {
-		case r == unicode.ReplacementChar && s[i] >= 0x80 && !strings.HasPrefix(s[i:], "\uFFFD"):
-			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case r == unicode.ReplacementChar && !strings.HasPrefix(s[i:], "\uFFFD"):
+			escapeByte(&b, s[i])
 		case ok(r):
 			b.WriteRune(r)
-		case r < 0x80:
-			fmt.Fprintf(&b, `\x%02x`, r)
 		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			escapeRune(&b, r)
 		}
 	}
 	return b.String()
 }
 
-// isBidi: these turn the order of what follows around.
-func isBidi(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
+// visible: a terminal shows it, and does nothing else. Controls of every kind (C0, C1, of
+// the order of writing), separators of lines, and what is no character are not.
+func visible(r rune) bool { return unicode.IsGraphic(r) }
+
+func escapeByte(b *strings.Builder, c byte) { fmt.Fprintf(b, `\x%02x`, c) }
+
+func escapeRune(b *strings.Builder, r rune) {
+	switch {
+	case r < 0x80:
+		escapeByte(b, byte(r))
+	case r > 0xffff:
+		fmt.Fprintf(b, `\U%08x`, r)
+	default:
+		fmt.Fprintf(b, `\u%04x`, r)
+	}
+}
+
+// escapeJSON is for a character within a text of JSON.
+func escapeJSON(b *strings.Builder, r rune) {
+	if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
+		fmt.Fprintf(b, `\u%04x\u%04x`, high, low)
+		return
+	}
+	fmt.Fprintf(b, `\u%04x`, r)
+}
 
 // cut shortens text to a width in columns.
 func cut(s string, width int) string {

@@ -20,8 +20,10 @@ func (a *app) purgeCommand() *cobra.Command {
 		Long: `Delete memories, or with --assembly assemblies, or with --working scopes of working memory, and
 take every trace of them out of the store's folder: files, all versions
 in log and archive, index and its backups, displaced files, what lies in quarantine. What was
-there is overwritten before it goes, but for an index file that another process has mapped, or
-where the system cannot tell (all but Linux): that is removed, and named. It cannot be undone.
+there is overwritten before its last name goes, but for an index file that another process has
+mapped, or where the system cannot tell (all but Linux): that is removed, and named. A file that
+another program has open, that has a second name (a hard link) or may not be written is named
+with what helps; the rest goes, and the exit status is not 0. It cannot be undone.
 Others keep their history, but for the versions of assemblies that had a purged memory: a
 composite is made of its members. The members of a purged assembly stay as they are.
 What the log has of working memory goes where it has 24 bytes or more of what a purged memory
@@ -33,6 +35,15 @@ Others may go on using the store; while a backup is being made it waits for nobo
 exit status 11. It may be interrupted, and run again, also for what is deleted already. Not
 covered are backups elsewhere, git's history, and what a device keeps of overwritten bytes:
 delete old backups and make a new one.
+
+What was removed before the purge it cannot reach: the bytes of versions that were replaced or
+deleted earlier, of segments of the log, archived ones and states of the index that were let go,
+may persist in blocks of the file system that are free now, and the names of files in its folders and
+its journal, until they are used again. Where overwriting a file writes to new blocks (btrfs, zfs,
+bcachefs, f2fs, apfs) that holds of all of it, and purge says so; snapshots, files that share
+their blocks (cp --reflink) and the spare blocks of an SSD keep it as well. What helps: fstrim,
+deleting snapshots, a balance on btrfs, and from the start an encrypted file system whose key
+can be destroyed.
 
 On a terminal it asks before; elsewhere it wants --yes. Of several ids none is purged when
 there is nothing of one of them, which may be mistyped (exit status 4).`,
@@ -145,12 +156,16 @@ func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
 		}
 		d.member("mentioned", mentions)
 		d.member("not_overwritten", list(r.Unlinked))
+		d.member("device", r.Device)
 		d.member("not_covered", list(r.Backup))
 		return
 	}
 	if complete {
 		rest := "no trace is left in the store's own files"
-		if len(r.Backup) > 0 {
+		switch {
+		case len(r.Unlinked) > 0:
+			rest = count(len(r.Unlinked), "file", "files") + " could not be overwritten"
+		case len(r.Backup) > 0:
 			rest = "what follows was not looked into"
 		}
 		a.say("purged: %d versions and deletions in the archive, %d index backups, %d things set aside; %s",
@@ -174,6 +189,12 @@ func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
 	}
 	if complete && len(r.Backup) == 0 {
 		a.note("backups outside the store's folder are not covered")
+	}
+	if r.Device != "" {
+		a.note("%s", r.Device)
+	}
+	if complete {
+		a.note("files that were removed before this purge, of versions replaced or deleted earlier, may persist in free blocks of the file system: memctl purge --help says what helps")
 	}
 	if len(r.Processes) > 0 {
 		a.note("processes %v have the store open, and may have some of it in memory until they read on", r.Processes)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
@@ -96,8 +95,7 @@ type refusals struct {
 func (a *app) reindex(ctx context.Context, st *varve.Store, o varve.ReembedOptions) error {
 	done := func() {}
 	if a.animated() {
-		bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(a.errOut), progressbar.OptionSetDescription("embedding"),
-			progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+		bar := a.newBar(-1, "embedding", progressbar.OptionShowCount())
 		o.Progress = func(r varve.ReembedReport) {
 			bar.ChangeMax64(2 * r.Total) // each is computed, then written
 			_ = bar.Set64(min(r.Resumed+r.Computed+r.Written, 2*r.Total))

@@ -24,7 +24,8 @@ An assembly may name memories that are not there, when an import has brought it 
 damage, and is left alone but for --missing-members: then they are taken out.
 
 --undo puts things back as they were before the newest repair, or the one with this ID, with
-the damage. It is refused where the store has changed since.`,
+the damage. It is refused where the store has changed since, and where another copy of the
+store was repaired: in a clone, and wherever a store was copied to other than by migrate.`,
 		Example: "  memctl repair                    what would be done\n  memctl repair --apply\n  memctl repair --undo",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && !undo {
@@ -243,7 +244,9 @@ func (a *app) showRepair(r *varve.RepairReport) {
 	} else if lost+healable == 0 {
 		a.say("verified: %s", verdict(0, 0))
 	}
-	if r.ID != "" && len(r.Done) > 0 {
+	if r.NoUndo != nil {
+		a.note("this repair cannot be undone by memctl: %s", printable(r.NoUndo.Error()))
+	} else if r.ID != "" && len(r.Done) > 0 {
 		a.say("memctl repair --undo %s puts things back as they were", r.ID)
 	}
 	a.verdict(lost, healable, "what remains was told; memctl verify says what would heal each")
@@ -254,6 +257,10 @@ func (a *app) undo(ctx context.Context, dir, id string) error {
 	var refused *varve.UndoRefused
 	if errors.As(err, &refused) {
 		return &fixed{err, "what the repair set aside lies in quarantine/, each with a note"}
+	}
+	var foreign *varve.UndoForeign
+	if errors.As(err, &foreign) {
+		return &fixed{err, foreign.Fix()}
 	}
 	if err != nil {
 		if errors.Is(err, varve.ErrNotFound) {

@@ -85,11 +85,13 @@ command memctl shows the status of the store.`,
 
 // chooseOutput settles what run guessed from the arguments.
 func (a *app) chooseOutput() {
+	a.messages.Lock()
+	defer a.messages.Unlock()
 	switch {
 	case !a.json:
 		a.document = nil
 	case a.document == nil:
-		a.document = newDocument(a.out)
+		a.document = newDocument(a.out.data(jsonly))
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +20,9 @@ type environment struct {
 	get   func(string) string
 	dir   func() (string, error) // the current folder
 	clock func() time.Time
+
+	exit            func(code int)         // nil: a signal that comes is somebody else's concern
+	ignoreInterrupt func() (listen func()) // while a program has the terminal; nil likewise
 }
 
 func system() environment {
@@ -30,9 +33,8 @@ func system() environment {
 type app struct {
 	environment
 	in       io.Reader
-	stdout   io.Writer // what out buffers
-	out      *bufio.Writer
-	errOut   io.Writer
+	out      *output
+	errOut   *output
 	document *document // nil without --json
 
 	store string
@@ -42,21 +44,23 @@ type app struct {
 
 	started  bool // the command line was understood
 	messages sync.Mutex
-	failures []*failure
+	failures []*failure // behind messages
+	ending   atomic.Bool
 }
 
 // run is the program; it returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, env environment) int {
-	a := &app{environment: env, in: in, stdout: out, out: bufio.NewWriter(out), errOut: errOut}
+	a := &app{environment: env, in: in, out: newOutput(out, env), errOut: unbuffered(errOut, env)}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(a.out)
-	root.SetErr(errOut)
+	root.SetErr(a.errOut)
 	if end := slices.Index(args, "--"); slices.Contains(args[:max(end, 0)], "--json") || end < 0 && slices.Contains(args, "--json") {
-		a.document = newDocument(a.out) // also for a command line that cannot be parsed
+		a.document = newDocument(a.out.data(jsonly)) // also for a command line that cannot be parsed
 		root.SetVersionTemplate(`{{""}}`)
 	}
+	a.guard(ctx)
 	cmd, err := root.ExecuteContextC(ctx)
 	if asked, _ := root.Flags().GetBool("version"); asked && err == nil && !a.started && a.document != nil {
 		a.started = true
@@ -72,29 +76,34 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	if err != nil {
 		a.fail(err)
 	}
-	return a.finish(cmd)
+	a.mayFinish()
+	return a.finish()
 }
 
 // fail notes an error without ending the command; in text it is told at once.
 func (a *app) fail(err error) {
 	f := classify(err)
+	a.messages.Lock()
+	defer a.messages.Unlock()
 	a.failures = append(a.failures, f)
 	if a.document != nil {
 		return
 	}
-	a.messages.Lock()
-	defer a.messages.Unlock()
 	_ = a.out.Flush() // in the order in which it happened
-	fmt.Fprintf(a.errOut, "%s %s\n", a.paint(a.errOut, red, "memctl:"), printableLines(f.Message))
+	a.errOut.inColour(red, "memctl:")
+	fmt.Fprintf(a.errOut, " %s\n", indented(f.Message))
 	if f.Fix != "" {
-		fmt.Fprintf(a.errOut, "  → %s\n", f.Fix)
+		fmt.Fprintf(a.errOut, "  → %s\n", escape(f.Fix, ""))
 	}
 }
 
 // finish ends the output and gives the exit code.
-func (a *app) finish(cmd *cobra.Command) int {
+func (a *app) finish() int {
+	a.messages.Lock()
+	failures := slices.Clone(a.failures)
+	a.messages.Unlock()
 	worst := &failure{code: codeOK}
-	for _, f := range a.failures {
+	for _, f := range failures {
 		if graver(worst.code, f.code) != worst.code {
 			worst = f
 		}
@@ -103,14 +112,15 @@ func (a *app) finish(cmd *cobra.Command) int {
 		if worst.code != codeOK {
 			a.document.member("error", worst)
 		}
-		if len(a.failures) > 1 {
-			a.document.member("errors", a.failures)
+		if len(failures) > 1 {
+			a.document.member("errors", failures)
 		}
 		if err := a.document.close(); err != nil {
 			return a.cannotWrite(worst.code, err)
 		}
 	}
-	if err := a.out.Flush(); err != nil {
+	_ = a.errOut.end()
+	if err := a.out.end(); err != nil {
 		return a.cannotWrite(worst.code, err)
 	}
 	return worst.code
@@ -119,7 +129,7 @@ func (a *app) finish(cmd *cobra.Command) int {
 // cannotWrite: stdout is full or gone.
 func (a *app) cannotWrite(code int, err error) int {
 	f := classify(fmt.Errorf("writing the result: %w", err))
-	fmt.Fprintf(a.errOut, "memctl: %s\n", f.Message)
+	fmt.Fprintf(a.errOut, "memctl: %s\n", indented(f.Message))
 	return graver(code, f.code)
 }
 
@@ -141,7 +151,7 @@ func (a *app) remark(format string, args ...any) {
 	}
 	a.messages.Lock()
 	defer a.messages.Unlock()
-	fmt.Fprintf(a.errOut, "memctl: %s\n", printableLines(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(a.errOut, "memctl: %s\n", indented(fmt.Sprintf(format, args...)))
 }
 
 // say confirms what was done.
@@ -163,20 +173,6 @@ const (
 	red  = "\x1b[31m"
 	bold = "\x1b[1m"
 )
-
-// paint colours text for a terminal.
-func (a *app) paint(w any, colour, text string) string {
-	if _, ok := terminal(w); !ok || a.get("NO_COLOR") != "" || a.get("TERM") == "dumb" {
-		return text
-	}
-	return colour + text + "\x1b[0m"
-}
-
-// animated says whether progress may be shown.
-func (a *app) animated() bool {
-	_, ok := terminal(a.errOut)
-	return ok && !a.quiet && a.get("TERM") != "dumb"
-}
 
 // terminal says whether a stream is one, and gives its descriptor.
 func terminal(stream any) (int, bool) {

@@ -204,11 +204,12 @@ func (s *state) failure() *failure {
 }
 
 func stateOf(ctx context.Context, dir string, st *varve.Store) state {
+	files := vfs.Below(vfs.OS(), dir)
 	n, report, health := st.Stats(), st.OpenReport(), st.Health(ctx)
 	s := state{
 		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed,
 		Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
-		LastFlush: modified(filepath.Join(dir, "checkpoint")), LastBackup: newest(filepath.Join(dir, "backups")),
+		LastFlush: modified(files, filepath.Join(dir, "checkpoint")), LastBackup: newest(files, filepath.Join(dir, "backups")),
 	}
 	if path, err := filepath.Abs(dir); err == nil {
 		s.Store = path
@@ -320,7 +321,8 @@ func next(s *state) string {
 
 func (a *app) showState(s state) {
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(a.out, "%s %s\n", a.paint(a.stdout, bold, pad(name, 11)), fmt.Sprintf(format, args...))
+		a.out.inColour(bold, pad(name, 11))
+		fmt.Fprintf(a.out, " %s\n", fmt.Sprintf(format, args...))
 	}
 	line("store", "%s", printable(s.Store))
 	line("memories", "%d, %s%s", s.Memories, size(s.Bytes), s.expired())
@@ -396,25 +398,25 @@ func size(n int64) string {
 }
 
 // modified is when a file was written, nil if there is none.
-func modified(path string) *time.Time {
-	info, err := os.Stat(path)
+func modified(files vfs.FS, path string) *time.Time {
+	info, err := files.Stat(path)
 	if err != nil {
 		return nil
 	}
-	t := info.ModTime().UTC()
+	t := info.Mtime.UTC()
 	return &t
 }
 
 // newest is when the newest of the backups in a folder was made. Older indexes
 // lie there as well, and are none.
-func newest(dir string) *time.Time {
-	files, err := os.ReadDir(dir)
+func newest(files vfs.FS, dir string) *time.Time {
+	names, err := files.ReadDir(dir)
 	if err != nil {
 		return nil
 	}
 	var last *time.Time
-	for _, f := range files {
-		if t := modified(filepath.Join(dir, f.Name(), repair.BackupName)); t != nil && (last == nil || t.After(*last)) {
+	for _, name := range names {
+		if t := modified(files, filepath.Join(dir, name, repair.BackupName)); t != nil && (last == nil || t.After(*last)) {
 			last = t
 		}
 	}

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
@@ -133,7 +131,11 @@ func (a *app) more(infos map[varve.FindingKind]int64) {
 }
 
 // tell notes a failure that the output has told already.
-func (a *app) tell(f *failure) { a.failures = append(a.failures, f) }
+func (a *app) tell(f *failure) {
+	a.messages.Lock()
+	defer a.messages.Unlock()
+	a.failures = append(a.failures, f)
+}
 
 func verdict(lost, healable int) string {
 	switch {
@@ -186,8 +188,7 @@ func (a *app) watch(o *varve.VerifyOptions) func() {
 	if !a.animated() {
 		return func() {}
 	}
-	bar := progressbar.NewOptions64(1, progressbar.OptionSetWriter(a.errOut), progressbar.OptionSetDescription("verifying"),
-		progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+	bar := a.newBar(1, "verifying")
 	o.Progress = func(done, total int64) {
 		bar.ChangeMax64(max(total, done+1))
 		_ = bar.Set64(done)

@@ -50,7 +50,7 @@ func (a *app) versionCommand() *cobra.Command {
 				a.document.all(b)
 				return nil
 			}
-			a.out.WriteString(b.line())
+			_, _ = a.out.WriteString(b.line())
 			return nil
 		}),
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -141,8 +140,8 @@ func (a *app) follow(cmd *cobra.Command, f watchFlags, filters []varve.WatchFilt
 				err = a.changed(st, &c)
 			}
 			if brokenPipe(err) { // nobody reads on
-				a.out.Reset(io.Discard)
-				a.document = nil
+				a.out.discard()
+				a.document.discard()
 				return nil
 			}
 			if err != nil {
@@ -163,7 +162,7 @@ func (a *app) ended(ctx context.Context, at uint64, err error) error {
 		return kept(err)
 	}
 	f := &failure{Kind: "interrupted", Message: "interrupted", Fix: fmt.Sprintf("to go on where it ended: memctl watch --since %d", at), code: codeInterrupted}
-	a.failures = append(a.failures, f)
+	a.tell(f)
 	if a.document == nil {
 		a.note("%s", f.Fix)
 	}

@@ -205,6 +205,16 @@ archive have it for a while: memctl purge --working leaves no trace.`,
 	}
 }
 
+// show prints a value as valueText has it.
+func (w *workingApp) show(v any) error {
+	form := jsonly
+	if _, ok := v.(string); ok {
+		form = text
+	}
+	_, err := w.out.data(form).Write([]byte(valueText(v) + "\n"))
+	return err
+}
+
 // valueText is a value on a terminal: a text as it is, everything else as JSON.
 func valueText(v any) string {
 	if s, ok := v.(string); ok {

@@ -122,7 +122,7 @@ func (w *workingApp) showCheckpointCommand() *cobra.Command {
 				if w.document != nil {
 					w.document.all(out)
 				} else {
-					fmt.Fprintln(w.out, valueText(out))
+					return w.show(out)
 				}
 				return nil
 			})

@@ -48,7 +48,7 @@ It is for other programs to read. memctl export leaves working memory out; memct
 					return err
 				}
 				if file == "" || file == "-" {
-					return all(w.out)
+					return all(w.out.data(jsonly))
 				}
 				if err := replaceFile(file, all); err != nil {
 					return fmt.Errorf("writing %s: %w", file, err)

@@ -42,7 +42,7 @@ does not keep the others from being shown; a value that is null is there.`,
 					case w.document != nil:
 						w.document.item(shownEntry(&e))
 					default:
-						fmt.Fprintln(w.out, valueText(e.Value))
+						return w.show(e.Value)
 					}
 					return nil
 				})

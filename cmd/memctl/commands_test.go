@@ -1,0 +1,45 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// commandsOf are all commands that can be run, as cobra knows them: "get", "working get".
+func commandsOf(t *testing.T) []string {
+	t.Helper()
+	a := &app{environment: environment{get: func(string) string { return "" }, clock: time.Now}}
+	var all []string
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Runnable() {
+			all = append(all, strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "memctl")))
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(a.root())
+	slices.Sort(all)
+	return all
+}
+
+// everyCommand fails unless a table has a case for each command, and nothing else.
+func everyCommand[T any](t *testing.T, table map[string]T) {
+	t.Helper()
+	all := commandsOf(t)
+	for _, name := range all {
+		if _, ok := table[name]; !ok {
+			t.Errorf("memctl %s has no case here: add one", name)
+		}
+	}
+	for name := range table {
+		if !slices.Contains(all, name) {
+			t.Errorf("there is no command memctl %s", name)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/working"
+)
+
+// hostileStore is a store in which a stranger wrote every text.
+func hostileStore(t *testing.T, dir string) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := t.Context()
+	st, err := varve.Open(ctx, dir, &varve.Options{NoBackground: true})
+	must(err)
+	for _, id := range []string{evil, "plain"} {
+		for range 2 {
+			_, err := st.Put(ctx, varve.Memory{ID: id, Content: evil + "\n" + evil, Embedding: []float32{1, 2}, Metadata: map[string]any{evil: evil, "session_id": evil, "key": evil}})
+			must(err)
+		}
+	}
+	for _, id := range []string{evil, "group"} {
+		_, err = st.Assemblies().Put(ctx, varve.Assembly{ID: id, Name: evil, Description: evil, MemoryIDs: []string{evil, "plain"}, Tags: []string{evil}, Keywords: []string{evil}})
+		must(err)
+	}
+	m, err := st.Working(ctx, working.Scope{Session: evil}, nil)
+	must(err)
+	must(m.Set(ctx, evil, evil))
+	must(m.Set(ctx, "object", map[string]any{evil: evil}))
+	_, err = m.SetTask(ctx, working.Task{Description: evil, Status: evil, Extra: map[string]any{evil: evil}})
+	must(err)
+	_, err = m.Append(ctx, evil)
+	must(err)
+	_, err = m.Checkpoint(ctx, evil)
+	must(err)
+	must(m.Set(ctx, evil, "other "+evil))
+	must(st.Flush(ctx))
+	must(st.Close())
+
+	for name, text := range map[string]string{
+		"memories/" + evilName + ".json":    `{"id":` + quoted(t, "other"+evil) + `}`,
+		"memories/" + evilName:              "not JSON " + evil,
+		"memories/broken.json":              `{"id":"broken","content":` + evil,
+		"memories/foreign.json":             `{"id":` + quoted(t, "foreign"+evil) + `,"content":"x"}`,
+		"assemblies/" + evilName + ".json":  `{`,
+		"working/" + evilName + ".json":     `{`,
+		"tmp/" + evilName:                   "x",
+		"wal/" + evilName:                   "x",
+		"vector_index/" + evilName:          "x",
+		"backups/" + evilName:               "x",
+		"quarantine/" + evilName:            "x",
+		"quarantine/" + evilName + ".note":  `{"why":` + quoted(t, evil) + `,"from":` + quoted(t, "memories/"+evil) + `,"id":` + quoted(t, evil) + `}`,
+		"quarantine/x.note":                 `{"why":` + quoted(t, evil) + `,"from":"memories/x.json","id":"x"}`,
+		"quarantine/x":                      "x",
+		evilName:                            "x",
+		"../lines-" + evilName + ".jsonl":   fmt.Sprintf(`{"id":%q,"content":%s,"embedding":%[2]s}`+"\n{"+evil+"\n", "new", quoted(t, evil)),
+		"../memory-" + evilName + ".json":   fmt.Sprintf(`{"id":%s,"content":%[1]s,"embedding":%[1]s}`, quoted(t, evil)),
+		"../assembly-" + evilName + ".json": fmt.Sprintf(`{"assembly_id":%s,"name":%[1]s,"memory_ids":[%[1]s,"x"]}`, quoted(t, evil)),
+		"../vector-" + evilName + ".json":   `[` + evil,
+	} {
+		writeFile(t, filepath.Join(dir, name), text)
+	}
+}
+
+var evilScope = working.Scope{Session: evil}.Key()
+
+// screenCases are for each command what a person may type in a store that strangers wrote.
+// DIR stands for the folder around the store, EVIL for a text of theirs, FILE for the end
+// of a file's name.
+var screenCases = map[string][][]string{
+	"":                           {{}},
+	"init":                       {{"DIR/EVIL"}, {"DIR/storage"}},
+	"put":                        {{"EVIL", "--id", "newEVIL"}, {"x", "--id", "EVIL", "--if-absent"}, {"--json-input", "DIR/memory-FILE.json"}, {"x", "--embedding", "DIR/vector-FILE.json"}, {"--file", "DIR/EVIL"}},
+	"get":                        {{"EVIL", "plain", "noneEVIL"}, {"EVIL", "--content"}, {"broken", "foreignEVIL"}},
+	"list":                       {{}, {"--session", "EVIL"}, {"--limit", "1"}, {"--since", "EVIL"}},
+	"search":                     {{"EVIL"}, {"--by", "words", "R"}, {"--like", "EVIL"}, {"--vector", "DIR/vector-FILE.json"}},
+	"edit":                       {{"EVIL"}, {"plain"}},
+	"rm":                         {{"EVIL", "noneEVIL"}},
+	"purge":                      {{"EVIL"}, {"EVIL", "--yes"}, {"EVIL", "noneEVIL"}, {"--assembly", "EVIL", "--yes"}, {"--working", evilScope, "--yes"}},
+	"history":                    {{"EVIL"}, {"noneEVIL"}},
+	"diff":                       {{"EVIL@1", "plain"}, {"EVIL@64", "EVIL"}, {"noneEVIL@1"}},
+	"watch":                      {{"--since", "0", "--limit", "3"}, {"--since", "EVIL"}},
+	"import":                     {{"DIR/lines-FILE.jsonl"}, {"DIR"}, {"DIR/noneEVIL"}},
+	"export":                     {{}, {"--to", "server-memory"}, {"--file", "DIR/EVIL"}, {"--to", "EVIL"}},
+	"backup":                     {{"DIR/backupEVIL"}},
+	"restore":                    {{"DIR/noneEVIL", "DIR/new"}, {"DIR", "DIR/newEVIL"}},
+	"migrate":                    {{"--to", "DIR/movedEVIL"}, {"--to", "DIR/movedEVIL", "--switch"}},
+	"status":                     {{}},
+	"verify":                     {{}},
+	"repair":                     {{}, {"--apply"}, {"--undo"}, {"EVIL"}},
+	"rebuild-index":              {{}},
+	"reindex":                    {{}, {"--missing"}, {"--cancel"}},
+	"flush":                      {{}},
+	"config":                     {{}, {"EVIL"}},
+	"config list":                {{}},
+	"config get":                 {{"EVIL"}, {"at_limit"}},
+	"config set":                 {{"EVIL", "EVIL"}, {"at_limit", "EVIL"}, {"max_bytes", "EVIL"}},
+	"demo":                       {{"DIR/demoEVIL"}},
+	"mcp":                        {{"--tools", "EVIL"}, {}},
+	"version":                    {{}},
+	"help":                       {{}, {"EVIL"}},
+	"sessions list":              {{}},
+	"sessions show":              {{"EVIL", "noneEVIL"}},
+	"sessions rm":                {{"EVIL", "noneEVIL"}},
+	"sessions sweep":             {{"--keep", "0"}, {"--keep", "0", "--apply"}, {"--older-than", "EVIL"}},
+	"assembly":                   {{}},
+	"sessions":                   {{}},
+	"working":                    {{}},
+	"working checkpoint":         {{}},
+	"working scratchpad":         {{}},
+	"assembly list":              {{}, {"--tag", "EVIL"}},
+	"assembly show":              {{"EVIL", "noneEVIL"}, {"EVIL", "--members"}},
+	"assembly put":               {{"plain", "noneEVIL", "--id", "newEVIL"}, {"plain", "--id", "newEVIL", "--name", "EVIL"}, {"--json-input", "DIR/assembly-FILE.json"}},
+	"assembly add":               {{"EVIL", "noneEVIL"}, {"EVIL", "plain"}},
+	"assembly remove":            {{"EVIL", "EVIL"}},
+	"assembly merge":             {{"EVIL", "group"}, {"EVIL", "noneEVIL"}},
+	"assembly activate":          {{"EVIL", "noneEVIL"}},
+	"assembly rm":                {{"EVIL", "noneEVIL"}},
+	"working list":               {{}},
+	"working stats":              {{"--scope", evilScope}, {}},
+	"working drop":               {{"--scope", evilScope}, {"--scope", "EVIL"}},
+	"working export":             {{}, {"--scope", evilScope}, {"--file", "DIR/EVIL"}},
+	"working get":                {{"EVIL", "object", "noneEVIL", "--scope", evilScope}},
+	"working set":                {{"newEVIL", "EVIL", "--scope", evilScope}, {"EVIL", "1", "--if-absent", "--scope", evilScope}},
+	"working rm":                 {{"EVIL", "noneEVIL", "--scope", evilScope}},
+	"working keys":               {{"--scope", evilScope}},
+	"working task":               {{"--scope", evilScope}},
+	"working scratchpad list":    {{"--scope", evilScope}},
+	"working scratchpad append":  {{"EVIL", "--scope", evilScope}},
+	"working scratchpad clear":   {{"--scope", evilScope}},
+	"working checkpoint create":  {{"EVIL", "--scope", evilScope}},
+	"working checkpoint list":    {{"--scope", evilScope}},
+	"working checkpoint show":    {{"CHECKPOINT", "--scope", evilScope}, {"noneEVIL", "--scope", evilScope}},
+	"working checkpoint restore": {{"CHECKPOINT", "--scope", evilScope}, {"noneEVIL", "--scope", evilScope}},
+	"working checkpoint diff":    {{"CHECKPOINT", "--scope", evilScope}, {"noneEVIL", "--scope", evilScope}},
+	"working checkpoint rm":      {{"CHECKPOINT", "--scope", evilScope}, {"noneEVIL", "--scope", evilScope}},
+	"completion":                 {{}, {"EVIL"}},
+	"completion bash":            {{}},
+	"completion fish":            {{}},
+	"completion powershell":      {{}},
+	"completion zsh":             {{}},
+}
+
+// Nothing that a stranger wrote makes a terminal do anything: no command sends it a
+// control that is not its own, with and without --json.
+func TestTerminalObeysNobodyElse(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: every command is a process")
+	}
+	everyCommand(t, screenCases)
+	template := t.TempDir()
+	memctl, err := exec.LookPath("memctl") // demo starts itself by its name
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostileStore(t, filepath.Join(template, "storage"))
+	checkpoint := oneCheckpoint(t, memctl, filepath.Join(template, "storage"))
+	for name, cases := range screenCases {
+		t.Run("memctl "+name, func(t *testing.T) {
+			t.Parallel()
+			for _, args := range cases {
+				for _, more := range [][]string{nil, {"--json"}} {
+					dir := t.TempDir()
+					if out, err := exec.Command("cp", "-a", template+"/.", dir).CombinedOutput(); err != nil {
+						t.Fatalf("%v: %s", err, out)
+					}
+					words := strings.NewReplacer("DIR", dir, "EVIL", evil, "FILE", evilName, "CHECKPOINT", checkpoint)
+					all := strings.Fields(name)
+					for _, arg := range args {
+						all = append(all, words.Replace(arg))
+					}
+					cmd := exec.Command(memctl, append(all, more...)...)
+					cmd.Dir = dir
+					cmd.Env = append(os.Environ(), "MEMCTL_STORE="+filepath.Join(dir, "storage"), "EDITOR=sed -i s/content/contents/", "VISUAL=", "TERM=xterm", "NO_COLOR=")
+					sent := onTerminal(t, cmd, "{"+strings.ReplaceAll(evil, "\r", "")+"\nn\n\x04\x04")
+					if what := obeyed(sent); what != "" {
+						t.Errorf("memctl %+q sends the terminal %s", append(all, more...), what)
+					}
+				}
+			}
+		})
+	}
+}
+
+// oneCheckpoint is the id of a checkpoint in the working memory of evilScope.
+func oneCheckpoint(t *testing.T, memctl, store string) string {
+	t.Helper()
+	out, err := exec.Command(memctl, "--store", store, "working", "checkpoint", "list", "--scope", evilScope, "--json").Output()
+	var d struct{ Checkpoints []struct{ ID string } }
+	if jerr := json.Unmarshal(out, &d); err != nil || jerr != nil || len(d.Checkpoints) == 0 {
+		t.Fatalf("%s, %v, %v", out, err, jerr)
+	}
+	return d.Checkpoints[0].ID
+}
