@@ -1,0 +1,169 @@
+package unfix
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// TestApplies: the blocks of every case are in the tree, once.
+func TestApplies(t *testing.T) {
+	tree := readTree(t)
+	for _, c := range cases(t) {
+		if _, err := tree.Apply(c); err != nil {
+			t.Errorf("cases/%s.unfix: %v", c.Name, err)
+		}
+	}
+}
+
+// TestRed takes each fix out and wants its command to fail.
+func TestRed(t *testing.T) {
+	if os.Getenv("VARVE_LONG") == "" {
+		t.Skip("this takes an hour: VARVE_LONG=1 go test ./tests/unfix -timeout 2h (skipped as by -short)")
+	}
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("there is no sh to run the commands")
+	}
+	tree, dir := readTree(t), t.TempDir()
+	copyModule(t, dir)
+	for _, c := range cases(t) {
+		t.Run(c.Name, func(t *testing.T) {
+			changed, err := tree.Apply(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, lines := range changed {
+				write(t, filepath.Join(dir, name), lines)
+				defer write(t, filepath.Join(dir, name), tree[name])
+			}
+			judge(t, c, dir)
+		})
+	}
+}
+
+var failed = regexp.MustCompile(`(?m)--- FAIL|^panic:|^fatal error:|^WARNING: DATA RACE`)
+
+func judge(t *testing.T, c *Case, dir string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", c.Command)
+	cmd.Dir = dir
+	// With -trimpath the copy shares the build cache with every other copy.
+	cmd.Env = append(os.Environ(), "VARVE_LONG=", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -buildvcs=false")
+	out, err := cmd.CombinedOutput()
+	switch {
+	case err == nil:
+		t.Errorf("not noticed: %s\n%s", c.What, c.Command)
+	case !failed.Match(out):
+		t.Errorf("%s: no test failed, it may not build:\n%s", c.Command, out)
+	default:
+		t.Logf("red: %s", c.What)
+	}
+}
+
+func cases(t *testing.T) []*Case {
+	t.Helper()
+	files, err := filepath.Glob("cases/*.unfix")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	var all []*Case
+	for _, file := range files {
+		c, err := ReadCase(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// readTree reads what a case may change.
+func readTree(t *testing.T) Tree {
+	t.Helper()
+	tree := Tree{}
+	walk(t, func(name string) {
+		if ext := filepath.Ext(name); ext != ".go" && ext != ".lua" {
+			return
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree[name] = strings.Split(string(text), "\n")
+	})
+	return tree
+}
+
+func copyModule(t *testing.T, to string) {
+	t.Helper()
+	walk(t, func(name string) {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err == nil {
+			err = os.MkdirAll(filepath.Join(to, filepath.Dir(name)), 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// walk yields the module's regular files; what the cases say of themselves is none of them.
+func walk(t *testing.T, yield func(name string)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || filepath.ToSlash(name) == "tests/unfix") {
+			return fs.SkipDir
+		}
+		if d.Type().IsRegular() {
+			yield(name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, file string, lines []string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFindNeedsOnePlace: a block that is gone or that occurs twice is refused.
+func TestFindNeedsOnePlace(t *testing.T) {
+	tree := Tree{"a.go": {"\tif x {", "\t\treturn", "\t}"}, "b.go": {"if x {", "y()"}}
+	for _, test := range []struct {
+		block string
+		want  string
+	}{
+		{"if x {\nreturn", ""},
+		{"if x {", "in 2 places"},
+		{"if z {", "nowhere"},
+		{"if x {\nreturn\n}\n}", "nowhere"},
+	} {
+		_, err := tree.Apply(&Case{Pairs: []Pair{{With: strings.Split(test.block, "\n")}}})
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !bytes.Contains([]byte(err.Error()), []byte(test.want))) {
+			t.Errorf("%q: %v, want %q", test.block, err, test.want)
+		}
+	}
+}
