@@ -1,0 +1,141 @@
+//go:build linux || darwin
+
+package hostile
+
+import "strings"
+
+// command is one run of memctl.
+type command struct {
+	name  string // the first words are those of the command
+	args  []string
+	first []string // run before it, as a part of it
+	stdin string
+	env   []string
+	loses []string // the documents that it is told to delete
+	takes []string // the inputs that it reads, besides the store; places of other groups
+	store bool     // it works on the store
+	ends  bool     // it may wait for what does not come, as for a FIFO that it is told to read: SIGINT ends it
+	room  int64    // resident bytes that it may have more than others: a line of an import is long
+	mcp   bool     // stdin closes after the answers
+	copy  bool     // it copies whatever is in the store
+	gone  bool     // the store may be elsewhere afterwards
+	heals bool     // verify has nothing to say afterwards
+	usual int      // its exit code on the sound store
+}
+
+const requests = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"recall","arguments":{"query":"hello"}}}
+{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"remember","arguments":{"content":"hello"}}}
+`
+
+// answers is how many lines the server sends.
+const answers = 4
+
+// commands are all that are run. {box} in an argument is the box's folder.
+func commands() []command {
+	store := "{box}/" + storeDir
+	all := []command{
+		{name: "(none)"},
+		{name: "status", args: []string{"status"}},
+		{name: "status --json", args: []string{"status", "--json"}},
+		{name: "put", args: []string{"put", "a new one", "--id", "new"}},
+		{name: "put again", args: []string{"put", "hello from e", "--id", "e", "--session", "s1"}},
+		{name: "put --file", args: []string{"put", "--file", "{box}/input/text.txt", "--id", "new"}, takes: []string{"input/text.txt"}},
+		{name: "put --json-input", args: []string{"put", "--json-input", "{box}/input/memory.json"}, takes: []string{"input/memory.json"}},
+		{name: "put --embedding", args: []string{"put", "x", "--id", "new", "--embedding", "{box}/input/vector.json"}, takes: []string{"input/vector.json"}},
+		{name: "get", args: []string{"get", "a", "big"}},
+		{name: "list", args: []string{"list", "--json"}},
+		{name: "search", args: []string{"search", "hello"}},
+		{name: "search --like", args: []string{"search", "--like", "d"}},
+		{name: "search --vector", args: []string{"search", "--vector", "{box}/input/vector.json"}, takes: []string{"input/vector.json"}},
+		{name: "edit", args: []string{"edit", "a"}, env: []string{"EDITOR=true", "VISUAL="}},
+		{name: "rm", args: []string{"rm", "f"}, loses: []string{"memory f"}},
+		{name: "purge", args: []string{"purge", "--yes", "f"}, loses: []string{"memory f"}},
+		{name: "import from the store", args: []string{"--store", "{box}/out/imported", "import", store}},
+		{name: "import", args: []string{"import", "{box}/input/source.jsonl"}, takes: []string{"input/source.jsonl"}},
+		{name: "import folder", args: []string{"import", "{box}/input/synthians"}, takes: []string{"input/synthians"}},
+		{name: "import graph", args: []string{"import", "{box}/input/graph.jsonl"}, takes: []string{"input/graph.jsonl"}},
+		{name: "import -", args: []string{"import", "-"}, stdin: `{"id":"i1","content":"imported"}`},
+		{name: "export", args: []string{"export"}},
+		{name: "export --file", args: []string{"export", "--file", "{box}/out/all.jsonl"}},
+		{name: "history", args: []string{"history", "a"}},
+		{name: "diff", args: []string{"diff", "a@1", "a"}},
+		{name: "watch", args: []string{"watch", "--since", "0", "--limit", "1"}, ends: true},
+		{name: "backup", args: []string{"backup", "{box}/out/backup"}},
+		{name: "backup --check", args: []string{"backup", "--check", "{box}/backup"}, takes: []string{"backup"}},
+		{name: "restore", args: []string{"restore", "{box}/backup", "{box}/out/restored"}, takes: []string{"backup"}},
+		{name: "restore --log", args: []string{"restore", "{box}/backup", "{box}/out/restored", "--log", store}, takes: []string{"backup"}},
+		{name: "migrate", args: []string{"migrate", "--to", "{box}/out/moved"}},
+		{name: "migrate --switch", args: []string{"migrate", "--to", "{box}/out/moved", "--switch"}, gone: true},
+		{name: "migrate begun", args: []string{"migrate", "--to", "{box}/begun"}, takes: []string{"begun"}},
+		{name: "migrate begun --switch", args: []string{"migrate", "--to", "{box}/begun", "--switch", "--remove-source"}, takes: []string{"begun"}, gone: true},
+		{name: "verify", args: []string{"verify"}},
+		{name: "verify --json", args: []string{"verify", "--json"}},
+		{name: "repair", args: []string{"repair"}},
+		{name: "repair --apply", args: []string{"repair", "--apply"}, heals: true},
+		{name: "repair --undo", args: []string{"repair", "--undo"}},
+		{name: "repair --undo at once", first: []string{"repair", "--apply"}, args: []string{"repair", "--undo"}},
+		{name: "rebuild-index", args: []string{"rebuild-index"}},
+		{name: "reindex", args: []string{"reindex", "--cancel"}},
+		{name: "flush", args: []string{"flush"}},
+		{name: "init", args: []string{"init", store}},
+		{name: "config", args: []string{"config"}},
+		{name: "config list", args: []string{"config", "list"}},
+		{name: "config get", args: []string{"config", "get", "flush_threshold"}},
+		{name: "config set", args: []string{"config", "set", "flush_threshold", "7"}},
+		{name: "mcp", args: []string{"mcp", "--store", store}, stdin: requests, mcp: true},
+		{name: "demo", args: []string{"demo", "{box}/out/demo"}},
+		{name: "version", args: []string{"version"}},
+		{name: "help", args: []string{"help"}},
+	}
+	for _, line := range []string{
+		"sessions list", "sessions show s1", "sessions sweep --older-than 30d", "sessions rm s3",
+		"assembly list", "assembly show rome", "assembly put --id new --name x a", "assembly add milan d", "assembly remove rome b",
+		"assembly activate rome", "assembly merge rome milan", "assembly rm milan",
+		"working list", "working get draft", "working set n 1", "working keys", "working rm draft", "working stats", "working task --status x",
+		"working export", "working scratchpad list", "working scratchpad append x", "working scratchpad clear",
+		"working checkpoint list", "working checkpoint create x", "working checkpoint show nothing", "working checkpoint diff nothing",
+		"working checkpoint restore nothing", "working checkpoint rm nothing", "working drop",
+	} {
+		c := command{name: line, args: strings.Fields(line)}
+		switch {
+		case line == "working list", line == "working export":
+		case c.args[0] == "working":
+			c.args = append(c.args, "--scope", "session:s1")
+		case line == "assembly merge rome milan":
+			c.loses = []string{"assembly milan", "assembly rome"}
+		case line == "assembly rm milan", line == "assembly add milan d":
+			c.loses = []string{"assembly milan"}
+		case line == "assembly remove rome b":
+			c.loses = []string{"assembly rome"}
+		}
+		all = append(all, c)
+	}
+	for i := range all {
+		c := &all[i]
+		c.store = true
+		c.ends = c.ends || c.takes != nil && c.args0() != "import"
+		c.copy = strings.HasSuffix(c.name, "--switch")
+		if c.args0() == "import" {
+			c.room = 256 << 20
+		}
+		switch c.args0() {
+		case "version", "help", "demo", "completion":
+			c.store = false
+		}
+		switch c.name {
+		case "backup --check", "restore":
+			c.store = false
+		}
+	}
+	return all
+}
+
+func (c *command) args0() string {
+	if len(c.args) == 0 {
+		return ""
+	}
+	return c.args[0]
+}

@@ -1,0 +1,48 @@
+//go:build linux || darwin
+
+package hostile
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+var (
+	seedFlag = flag.Uint64("hostile.seed", 0, "the seed of the sample; 0 makes one up")
+	caseFlag = flag.String("hostile.case", "", "run only cases whose name matches, all of them")
+	sizeFlag = flag.String("hostile", os.Getenv("VARVE_HOSTILE"), "full, or for how long to run")
+	outFlag  = flag.String("hostile.out", "", "write all findings to this file")
+)
+
+// base is a folder of this run: the command, the boxes that are copied, their copies.
+var base string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "varve-hostile-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // some cases run as another user
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	base = dir
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-o", memctl(), "github.com/varve-db/varve/cmd/memctl")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building memctl: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+func memctl() string { return filepath.Join(base, "memctl") }
