@@ -190,6 +190,11 @@ func (n *renewal) saw(e *wal.Entry) {
 		return
 	}
 	if !e.Delete {
+		if e.LSN >= n.c.Flushed.LSN {
+			if _, _, err := state.DocumentIn(n.s.Source().Codec, e, n.v.s.FileLimit); err != nil {
+				return // no file can be made of it
+			}
+		}
 		n.hashes[e.Key] = append(n.hashes[e.Key], line.ContentHash)
 	}
 	n.newest[e.Key] = found{e.LSN, e.Delete}
@@ -322,7 +327,7 @@ func (n *renewal) begin() error {
 		// are still to come, is made from the files.
 		highest, n.low = 0, true
 		for _, f := range list {
-			if f.Err == nil && f.Number < segment.MaxNumber/2 {
+			if f.Number < segment.MaxNumber/2 {
 				highest = max(highest, f.Number)
 			}
 		}

@@ -5,8 +5,9 @@
 // that a store may have, the files of a backup, the inputs of a command, the places
 // above a store where memctl looks for one) is replaced by every kind of thing: links to
 // files and folders inside and outside, pipes, sockets, devices, folders, a sparse file of
-// 8 TiB, an empty file, one that may not be read, other bytes, forged contents. On each,
-// every command of memctl runs, as a process of its own, on a fresh copy.
+// 8 TiB, an empty file, one that may not be read, other bytes; by what package forgery signs,
+// notes and manifests that name places outside, or a clone of the store. On each, every
+// command of memctl runs, as a process of its own, on a fresh copy.
 //
 // # What must hold
 //

@@ -19,9 +19,11 @@ import (
 type kind struct {
 	name   string
 	fits   func(was fs.FileInfo) bool // nil: in the place of anything
+	at     string                     // "": in every place
 	nobody bool                       // the command runs as a user without rights
 	stays  bool                       // make changes the thing where it is
 	root   bool                       // only root can make it
+	closed bool                       // the store says that it is in another place, and is not opened here
 	large  bool                       // copying it takes longer than the bound
 	make   func(b box, path, moved string, was fs.FileInfo) error
 }
@@ -30,7 +32,11 @@ func isFile(was fs.FileInfo) bool   { return was != nil && was.Mode().IsRegular(
 func isFilled(was fs.FileInfo) bool { return isFile(was) && was.Size() > 0 }
 func isThere(was fs.FileInfo) bool  { return was != nil }
 
-func kinds() []kind {
+// kinds are all of them.
+func kinds() []kind { return append(anywhere(), forged()...) }
+
+// anywhere are those of which each may stand in every place that it fits.
+func anywhere() []kind {
 	return []kind{
 		{name: "link-file-in", make: func(b box, path, _ string, _ fs.FileInfo) error {
 			return relativeLink(b.path(storeDir, "memories/d.json"), path)
@@ -153,7 +159,7 @@ func fullFolder(path string) error {
 		return err
 	}
 	for _, name := range []string{"a.json", "1", "deeper/still/2", "note.txt"} {
-		if err := os.WriteFile(filepath.Join(path, name), []byte(`{"id":"a","content":"of a folder"}`), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(path, name), []byte(`{"id":"of a folder","content":"x"}`), 0o600); err != nil {
 			return err
 		}
 	}

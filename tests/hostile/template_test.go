@@ -75,6 +75,9 @@ func (tp *template) fill(t *testing.T) {
 	t.Helper()
 	do := func(args ...string) { t.Helper(); tp.do(t, "", args...) }
 	do("init", tp.path(storeDir), "--segment-size", "65536")
+	for _, id := range []string{"m0", "m1"} { // what package forgery lies about
+		do("put", "memory "+id, "--id", id, "--embedding", "[0.5,0.5,"+id[1:]+"]")
+	}
 	for i, id := range []string{"a", "b", "c", "d", "e", "f"} {
 		do("put", "hello from "+id, "--id", id, "--session", fmt.Sprintf("s%d", 1+i%2), "--embedding", fmt.Sprintf("[0.1,0.%d,0.3]", i+1))
 	}
