@@ -157,7 +157,9 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	}
 	for _, id := range ids {
 		if err := st.there(ctx, k, id); err == nil {
-			r.Left = append(r.Left, fmt.Errorf("%s %s: %w: it was written again meanwhile: purge again", k.noun, quote(id), ErrConflict))
+			found, _ := st.state.Current(k.key(id))
+			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.noun, quote(id),
+				&ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
 	strangers, err := repair.Strangers(ctx, st.fs, st.dir)

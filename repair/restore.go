@@ -202,9 +202,12 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 			if err != nil {
 				return false, fmt.Errorf("the log up to %s: %w", r.asked(), err)
 			}
-			if e.Kind == record.KindModel {
+			switch _, err := state.Check(&e); {
+			case errors.Is(err, state.ErrEntry): // State has not taken it in either
+				e.Key, e.Kind, e.Value = "", 0, nil
+			case e.Kind == record.KindModel:
 				e.Value = slices.Clone(e.Value)
-			} else {
+			default:
 				e.Value = nil
 			}
 			batch = append(batch, e)

@@ -74,6 +74,29 @@ func TestForged(t *testing.T) {
 	}
 }
 
+// TestRestoreBesideForged: an entry that the store has not taken in does not keep it from
+// being restored to a moment.
+func TestRestoreBesideForged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: every step is a process")
+	}
+	f := newForged(t)
+	saved, restored := f.dir+".saved", f.dir+".restored"
+	f.run([]int{codeOK}, "backup", saved)
+	for _, c := range forgery.All() {
+		if c.Name == "line: wrong size" || c.Name == "key: a model that is none" {
+			if err := c.Make(f.dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f.run([]int{codeOK}, "put", "put after the forgery", "--id", "after")
+	f.run([]int{codeOK}, "restore", saved, restored, "--log", f.dir)
+	f.dir = restored
+	f.run([]int{codeOK}, "verify")
+	f.lists("after")
+}
+
 func (f *forged) steps(c forgery.Forgery) {
 	found := c.Codes
 	if found == nil {

@@ -96,7 +96,10 @@ does not begin with "_". The scope is made if it is new.`,
 				if absent {
 					done, err := m.SetIfAbsent(ctx, args[0], v, opts...)
 					if err == nil && !done {
-						err = &fixed{fmt.Errorf("key %q is there: %w", args[0], varve.ErrConflict), "leave --if-absent out to replace it"}
+						var e working.Entry
+						if e, _, err = m.Entry(ctx, args[0]); err == nil {
+							err = &fixed{fmt.Errorf("key %q is there: %w", args[0], &working.ConflictError{Name: args[0], Found: e.Version}), "leave --if-absent out to replace it"}
+						}
 					}
 					if err != nil {
 						return err
