@@ -2,6 +2,8 @@ package varve
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -58,6 +60,42 @@ func TestRebuildIndexBelievesTheFiles(t *testing.T) {
 	delete(want, edited)
 	delete(got, edited)
 	compare(t, got, want, true)
+}
+
+// A folder that is away, with all that was in it, does not have the index forget what
+// the log still has.
+func TestRebuildIndexWithoutAFolder(t *testing.T) {
+	for _, folder := range []string{"memories", "assemblies"} {
+		t.Run(folder, func(t *testing.T) {
+			ctx := t.Context()
+			dir := t.TempDir()
+			st := openTest(t, dir, smallLog)
+			put(t, st, "a")
+			if _, err := st.Assemblies().Put(ctx, Assembly{ID: "g", MemoryIDs: []string{"a"}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := st.RebuildIndex(ctx); err != nil { // nothing is in files yet
+				t.Fatal(err)
+			}
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(filepath.Join(dir, folder), filepath.Join(t.TempDir(), folder)); err != nil {
+				t.Fatal(err)
+			}
+			st = openTest(t, dir, smallLog)
+			err := st.RebuildIndex(ctx)
+			if c, ok := errors.AsType[*CorruptionError](err); !ok || c.Path != folder {
+				t.Fatalf("made without %s: %v", folder, err)
+			}
+			if m, err := st.Get(ctx, "a"); err != nil {
+				t.Error(m, err)
+			}
+			if g, err := st.Assemblies().Get(ctx, "g"); err != nil || len(g.MemoryIDs) != 1 {
+				t.Error(g, err)
+			}
+		})
+	}
 }
 
 // storeOf is the UUID in a closed store's index.

@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"iter"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -208,7 +211,9 @@ func (r repairStore) Reindex(ctx context.Context, wrong bool) error {
 // that stands and its backups say. A memory keeps its version where log, index or
 // a backup name it for the bytes that its file has; one that somebody edited, or
 // that none of them knows, has another one, and conditions on the old one fail. The
-// old index goes to backups/, if it is sound. Others may go on using the store.
+// old index goes to backups/, if it is sound. Others may go on using the store. A folder
+// that is empty, of whose documents the index names some, is a *CorruptionError: the
+// index is all that still knows where the log has them.
 func (st *Store) RebuildIndex(ctx context.Context) error {
 	if err := st.begun(); err != nil {
 		return err
@@ -217,7 +222,33 @@ func (st *Store) RebuildIndex(ctx context.Context) error {
 	if err := st.writable(); err != nil {
 		return err
 	}
+	if st.Flush(ctx) == nil { // otherwise files may be missing for that
+		if err := st.emptied(); err != nil {
+			return err
+		}
+	}
 	return st.reindexNow(ctx, errAsked)
+}
+
+// emptied is the error of a folder that has lost all its documents.
+func (st *Store) emptied() error {
+	for _, c := range []struct {
+		folder string
+		n      int64
+	}{{"memories", st.state.Live(record.Memory)}, {"assemblies", st.state.Live(record.Assembly)}} {
+		if c.n == 0 {
+			continue
+		}
+		names, err := st.fs.ReadDir(filepath.Join(st.dir, c.folder))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return st.ioError("reading", filepath.Join(st.dir, c.folder), err)
+		}
+		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".json") }) {
+			return &CorruptionError{Path: c.folder, Offset: -1, Err: fmt.Errorf("it is empty, and the index names %d %s: "+
+				"put it back, or have memctl repair take from the log what that still has", c.n, c.folder)}
+		}
+	}
+	return nil
 }
 
 func (st *Store) reindexNow(ctx context.Context, why error) error {

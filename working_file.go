@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"maps"
 	"path/filepath"
@@ -274,7 +275,7 @@ func (st *Store) scopeOf(name string) (string, error) {
 	for size := headFirst; !ok && size <= headBytes; size *= headBytes / headFirst { // of 100,000 nearly all are short
 		head := make([]byte, size)
 		n, err := f.ReadAt(head, 0)
-		if n == 0 && err != nil {
+		if n == 0 && err != nil && !errors.Is(err, io.EOF) {
 			return "", st.ioError("reading", st.scopes.Path(name), err)
 		}
 		key, ok = leadingScope(head[:n])

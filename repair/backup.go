@@ -326,7 +326,7 @@ func (b *backup) log(ctx context.Context, end wal.Mark) error {
 func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error {
 	past := &wal.Past{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: b.info.geometry()}
 	if err := checkLog(ctx, past, b.from, end); err != nil {
-		return fmt.Errorf("the copied log does not read back: %w", err)
+		return fmt.Errorf("the copied log does not read back: %w", unread(err))
 	}
 	start := b.info.geometry().Start(b.info.geometry().Number(b.from.LSN - 1))
 	// Without an entry in the segment before it is not known when the last one was.
@@ -343,6 +343,14 @@ func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error 
 		b.info.Last = at
 	}
 	return nil
+}
+
+// unread is an error of a log that was read, as damage where it is that.
+func unread(err error) error {
+	if errors.Is(err, segment.ErrHeader) || errors.Is(err, segment.ErrPayload) || errors.Is(err, segment.ErrEnd) {
+		return &errs.CorruptionError{Path: backupWAL, Offset: -1, Err: err}
+	}
+	return err
 }
 
 // checkLog follows the chain from one mark to another.

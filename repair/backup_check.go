@@ -141,6 +141,8 @@ func listed(fsys vfs.FS, dir string, info *BackupInfo) func(yield func(listedFil
 			}
 		}
 		switch {
+		case errors.Is(in.Err(), bufio.ErrTooLong):
+			fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
 		case in.Err() != nil:
 			fail(fmt.Errorf("reading %s: %w", filepath.Join(dir, backupList), in.Err()))
 		case hex.EncodeToString(sum.Sum(nil)) != info.List || n != info.files():

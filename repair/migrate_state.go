@@ -58,13 +58,22 @@ func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
 	}
 	if err == nil {
 		if err = json.Unmarshal(b, v); err != nil {
-			err = &errs.CorruptionError{Path: name, Offset: -1, Err: err}
+			// Nothing else knows what it said, so repair leaves it as it is.
+			err = &errs.CorruptionError{Path: name, Offset: -1, Err: fmt.Errorf("%w: it says %s; remove it if that was never done here", err, tells(name))}
 		}
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return true, nil
+}
+
+// tells is what the store's user has to know of such a file that cannot be read.
+func tells(name string) string {
+	if name == MigrationName {
+		return "of which store this is an unfinished copy (memctl migrate, begun again, writes it again)"
+	}
+	return "where memctl migrate has moved the store"
 }
 
 func readMigration(fsys vfs.FS, dir string) (m migration, ok bool, err error) {

@@ -156,7 +156,7 @@ func (r *restore) choose(ctx context.Context) error {
 	}
 	own := &wal.Past{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: r.info.geometry()}
 	if err := checkLog(ctx, own, from, end); err != nil {
-		return fmt.Errorf("the backup's log: %w", err)
+		return fmt.Errorf("the backup's log: %w", unread(err))
 	}
 	r.past = []stretch{{own, from, end.LSN}}
 	last := end.LSN

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -67,7 +68,7 @@ func nearest(dir string) (string, error) {
 const configLimit = 1 << 20
 
 // isStore knows a store by the member "varve" of its config.json. One whose
-// config.json was spoilt, or is no file at all, still has its log.
+// config.json was spoilt, is no file at all, or is gone, still has its log.
 func isStore(dir string) bool {
 	if wasStore(dir) {
 		return true // opening it says where it is now
@@ -76,6 +77,8 @@ func isStore(dir string) bool {
 	switch {
 	case errors.Is(err, vfs.ErrNotRegular), errors.Is(err, varve.ErrTooLarge), vfs.IsPermission(err):
 		return hasLog(dir) // opening it says what is wrong
+	case errors.Is(err, fs.ErrNotExist):
+		return hasLog(dir) && isFile(filepath.Join(dir, "checkpoint")) // opening it makes another
 	case err != nil:
 		return false
 	}

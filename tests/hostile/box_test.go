@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -202,11 +203,36 @@ func leaks(dir string) ([]string, error) {
 		if err != nil || info.Size() > 64<<20 {
 			return err
 		}
-		text, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(text), secret) {
+		is, err := mentions(path)
+		if is {
 			all = append(all, path)
 		}
 		return err
 	})
 	return all, err
+}
+
+// mentions says whether a file holds the secret. It is not read as a whole: the memory of this
+// process counts as that of its children, until they have begun.
+func mentions(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	b := make([]byte, 64<<10)
+	for kept := 0; ; {
+		n, err := f.Read(b[kept:])
+		if bytes.Contains(b[:kept+n], []byte(secret)) {
+			return true, nil
+		}
+		if err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return false, err
+		}
+		n += kept
+		kept = copy(b, b[max(0, n-len(secret)):n])
+	}
 }

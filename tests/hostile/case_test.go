@@ -21,9 +21,9 @@ type place struct {
 
 // trial is one case.
 type trial struct {
-	place
-	kind
-	command
+	*place
+	*kind
+	*command
 }
 
 func (c *trial) String() string { return c.place.path + " " + c.kind.name + " " + c.command.name }
@@ -94,7 +94,7 @@ func (c *trial) run(tp *template, dir string) (all []finding, r *result, err err
 		if err != nil {
 			return nil, nil, err
 		}
-		if vr.code != 0 && !(c.closed && vr.code == r.code) {
+		if vr.code != 0 && !(vr.code == r.code && (c.closed || r.code == 3 && c.moves())) {
 			found("not whole", "repair exit %d, then verify exit %d: %s\nrepair said: %s", r.code, vr.code, short(vr.text()), short(r.text()))
 		}
 	}
@@ -133,6 +133,12 @@ func (c *trial) judge(r *result, found func(class, format string, args ...any)) 
 	if strings.Contains(r.text(), secret) {
 		found("secret", "printed: %s", short(r.text()[max(0, strings.Index(r.text(), secret)-80):]))
 	}
+}
+
+// moves: the place says that the store is elsewhere, or a copy. Repair does not decide that
+// for its user when it cannot be read.
+func (c *trial) moves() bool {
+	return slices.Contains([]string{"moved.json", "migrate.json"}, filepath.Base(c.path))
 }
 
 // explained: the command fails on the sound store too, by what it is asked for.

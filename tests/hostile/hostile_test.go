@@ -81,19 +81,20 @@ func (c *command) reads(p place) bool {
 func (tp *template) trials(t *testing.T) []*trial {
 	t.Helper()
 	var all []*trial
-	cmds := tp.usual(t)
+	cmds, things := tp.usual(t), kinds()
 	for _, p := range tp.places(t) {
-		for _, k := range kinds() {
+		for _, k := range things {
 			if k.at != p.path && (k.at != "" || p.path == storeDir) { // the store itself may be a link: its user names it
 				continue
 			}
 			if k.fits != nil && !k.fits(p.is) || k.root && os.Geteuid() != 0 {
 				continue
 			}
-			for _, c := range cmds {
+			for i := range cmds {
+				c := &cmds[i]
 				// What a user names may be a link; inside it none is followed.
 				if c.reads(p) && !(k.large && c.copy) && !(strings.HasPrefix(k.name, "link-") && slices.Contains(c.takes, p.path)) {
-					all = append(all, &trial{p, k, c})
+					all = append(all, &trial{&p, &k, c})
 				}
 			}
 		}
@@ -112,7 +113,7 @@ func (tp *template) usual(t *testing.T) []command {
 		t.Fatal(err)
 	}
 	for i := range all {
-		c := &trial{place{"store", storeDir, info}, none, all[i]}
+		c := &trial{&place{"store", storeDir, info}, &none, &all[i]}
 		found, r, err := c.run(tp, filepath.Join(base, "usual"))
 		if err != nil {
 			t.Fatalf("%s: %v", all[i].name, err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 )
 
@@ -36,6 +37,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	base = dir
+	debug.SetMemoryLimit(largest / 4) // see mentions
 	defer os.RemoveAll(dir)
 	build := exec.Command("go", "build", "-o", memctl(), "github.com/varve-db/varve/cmd/memctl")
 	if out, err := build.CombinedOutput(); err != nil {
