@@ -9,10 +9,10 @@ import (
 func (s *server) readGraph(ctx context.Context) (*found, error) {
 	f := &found{}
 	err := s.view.with(ctx, func(g nodes) error {
-		if err := g.entities(ctx, func(e *entity) { f.entities = append(f.entities, e) }); err != nil {
+		if err := g.entities(ctx, f.addEntity); err != nil {
 			return err
 		}
-		return g.relations(ctx, func(r *relation) { f.relations = append(f.relations, r) })
+		return g.relations(ctx, f.addRelation)
 	})
 	return f.sorted(), err
 }
@@ -26,14 +26,14 @@ func (s *server) searchNodes(ctx context.Context, query string) (*found, error) 
 	err := s.view.with(ctx, func(g nodes) error {
 		err := g.entities(ctx, func(e *entity) {
 			if has(e.Name) || has(e.Type) || slices.ContainsFunc(e.Observations, has) {
-				f.entities = append(f.entities, e)
+				f.addEntity(e)
 				names[e.Name] = true
 			}
 		})
 		if err != nil {
 			return err
 		}
-		return g.touching(ctx, names, func(r *relation) { f.relations = append(f.relations, r) })
+		return g.touching(ctx, names, f.addRelation)
 	})
 	return f.sorted(), err
 }
@@ -52,11 +52,11 @@ func (s *server) openNodes(ctx context.Context, wanted []string) (*found, error)
 				return err
 			}
 			if e != nil {
-				f.entities = append(f.entities, e)
+				f.addEntity(e)
 				names[name] = true
 			}
 		}
-		return g.touching(ctx, names, func(r *relation) { f.relations = append(f.relations, r) })
+		return g.touching(ctx, names, f.addRelation)
 	})
 	return f.sorted(), err
 }

@@ -81,14 +81,16 @@ func graphTools() []tool {
 		{
 			"read_graph", "Read Graph", "Read the entire knowledge graph",
 			object(), graphShape, hints{readOnly: true, idempotent: true},
-			func(ctx context.Context, s *server, _ args) (*answer, error) { return answerGraph(s.readGraph(ctx)) },
+			func(ctx context.Context, s *server, _ args) (*answer, error) {
+				return answerGraph("read_graph")(s.readGraph(ctx))
+			},
 		},
 		{
 			"search_nodes", "Search Nodes", "Search for nodes in the knowledge graph based on a query",
 			object(needs("query", str("The search query to match against entity names, types, and observation content"))), graphShape,
 			hints{readOnly: true, idempotent: true},
 			func(ctx context.Context, s *server, a args) (*answer, error) {
-				return answerGraph(s.searchNodes(ctx, a.text("query")))
+				return answerGraph("search_nodes")(s.searchNodes(ctx, a.text("query")))
 			},
 		},
 		{
@@ -96,17 +98,23 @@ func graphTools() []tool {
 			object(needs("names", array(str("")).described("An array of entity names to retrieve"))), graphShape,
 			hints{readOnly: true, idempotent: true},
 			func(ctx context.Context, s *server, a args) (*answer, error) {
-				return answerGraph(s.openNodes(ctx, a.texts("names")))
+				return answerGraph("open_nodes")(s.openNodes(ctx, a.texts("names")))
 			},
 		},
 	}
 }
 
-func answerGraph(f *found, err error) (*answer, error) {
-	if err != nil {
-		return nil, err
+// answerGraph is the answer of a tool to what it has found.
+func answerGraph(tool string) func(*found, error) (*answer, error) {
+	return func(f *found, err error) (*answer, error) {
+		switch {
+		case err != nil:
+			return nil, err
+		case f.over:
+			return nil, less(tool)
+		}
+		return answered(f.write), nil
 	}
-	return answered(f.write), nil
 }
 
 func entitiesOf(a args) []graph.Entity {

@@ -15,11 +15,13 @@ import (
 // names twice becomes one entity with the observations of both.
 func (s *server) createEntities(ctx context.Context, wanted []graph.Entity) (made []graph.Entity, err error) {
 	wanted = mergeEntities(wanted)
+	l := s.loading(ctx)
+	defer l.done()
 	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
 		made = nil
 		at := s.stamp(len(wanted))
 		for i := range wanted {
-			new, err := create(tx, wanted[i].Memory(at.Add(time.Duration(i)), nil))
+			new, err := create(tx, l.has, wanted[i].Memory(at.Add(time.Duration(i)), nil))
 			if err != nil {
 				return err
 			}
@@ -33,7 +35,7 @@ func (s *server) createEntities(ctx context.Context, wanted []graph.Entity) (mad
 }
 
 func mergeEntities(list []graph.Entity) []graph.Entity {
-	at := map[string]int{}
+	at, has := map[string]int{}, map[string]map[string]bool{}
 	var merged []graph.Entity
 	for _, e := range list {
 		i, ok := at[e.Name]
@@ -42,9 +44,13 @@ func mergeEntities(list []graph.Entity) []graph.Entity {
 			merged = append(merged, e)
 			continue
 		}
-		merged[i].Observations = slices.Clip(merged[i].Observations)
+		if has[e.Name] == nil {
+			has[e.Name] = setOf(merged[i].Observations)
+			merged[i].Observations = slices.Clip(merged[i].Observations)
+		}
 		for _, o := range e.Observations {
-			if !slices.Contains(merged[i].Observations, o) {
+			if !has[e.Name][o] {
+				has[e.Name][o] = true
 				merged[i].Observations = append(merged[i].Observations, o)
 			}
 		}
@@ -52,10 +58,18 @@ func mergeEntities(list []graph.Entity) []graph.Entity {
 	return merged
 }
 
-// create puts a memory that is not there yet; new says that it was not.
-func create(tx *varve.Tx, m varve.Memory) (new bool, err error) {
-	_, err = tx.Get(m.ID)
-	if !errors.Is(err, varve.ErrNotFound) {
+func setOf(list []string) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for _, s := range list {
+		set[s] = true
+	}
+	return set
+}
+
+// create puts a memory that is not there yet; new says that it was not. has is tx.Get
+// without its result.
+func create(tx *varve.Tx, has func(*varve.Tx, string) error, m varve.Memory) (new bool, err error) {
+	if err = has(tx, m.ID); !errors.Is(err, varve.ErrNotFound) {
 		return false, err
 	}
 	_, err = tx.Put(m)
@@ -68,11 +82,13 @@ func (s *server) createRelations(ctx context.Context, wanted []graph.Relation) (
 		return nil, err
 	}
 	defer s.making.Release(1)
+	l := s.loading(ctx)
+	defer l.done()
 	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
 		made = nil
 		at := s.stamp(len(wanted))
 		for i, r := range wanted {
-			new, err := create(tx, r.Memory(at.Add(time.Duration(i)), nil))
+			new, err := create(tx, l.has, r.Memory(at.Add(time.Duration(i)), nil))
 			if err != nil {
 				return err
 			}
@@ -88,13 +104,16 @@ func (s *server) createRelations(ctx context.Context, wanted []graph.Relation) (
 // addObservations adds to each entity what it does not have, and says what that
 // was. When one entity is not there nothing is added to any.
 func (s *server) addObservations(ctx context.Context, wanted []observations) (added []observations, err error) {
+	l := s.loading(ctx)
+	defer l.done()
 	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
-		added = nil
+		added, l.bytes = nil, 0
 		for _, w := range wanted {
 			var new []string
-			there, err := change(tx, w.name, func(e *graph.Entity) bool {
+			there, err := change(tx, l, w.name, func(e *graph.Entity) bool {
+				has := setOf(e.Observations)
 				for _, o := range w.texts {
-					if !slices.Contains(e.Observations, o) {
+					if !has[o] {
 						new = append(new, o)
 					}
 				}
@@ -121,8 +140,8 @@ func (e noEntity) Error() string { return "Entity with name " + string(e) + " no
 
 // change lets f change an entity, and writes it if f says that it did; there says
 // whether there is one.
-func change(tx *varve.Tx, name string, f func(e *graph.Entity) bool) (there bool, err error) {
-	m, err := tx.Get(graph.EntityID(name))
+func change(tx *varve.Tx, l *loading, name string, f func(e *graph.Entity) bool) (there bool, err error) {
+	m, err := l.get(tx, graph.EntityID(name))
 	if errors.Is(err, varve.ErrNotFound) {
 		return false, nil
 	}
@@ -140,11 +159,15 @@ func change(tx *varve.Tx, name string, f func(e *graph.Entity) bool) (there bool
 
 // deleteObservations leaves out what is not there.
 func (s *server) deleteObservations(ctx context.Context, unwanted []observations) error {
+	l := s.loading(ctx)
+	defer l.done()
 	return s.st.Transact(ctx, func(tx *varve.Tx) error {
+		l.bytes = 0
 		for _, u := range unwanted {
-			_, err := change(tx, u.name, func(e *graph.Entity) bool {
+			these := setOf(u.texts)
+			_, err := change(tx, l, u.name, func(e *graph.Entity) bool {
 				before := len(e.Observations)
-				e.Observations = slices.DeleteFunc(e.Observations, func(o string) bool { return slices.Contains(u.texts, o) })
+				e.Observations = slices.DeleteFunc(e.Observations, func(o string) bool { return these[o] })
 				return len(e.Observations) < before
 			})
 			if err != nil {

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -19,6 +20,7 @@ type long struct {
 	name   string // of the member whose value comes, "" before a name
 	id     []byte
 	method bool // it has one: it is no answer
+	answer bool // it has a result or an error
 }
 
 func (l *long) Error() string {
@@ -74,16 +76,39 @@ func (l *long) member() {
 		l.id = l.text
 	case "method":
 		l.method = true
+	case "result", "error":
+		l.answer = true
 	}
 	l.name, l.text = "", nil
 }
 
 // call is the id, false where the message is no call.
 func (l *long) call() (id jsonrpc.ID, ok bool) {
-	var v any
-	if !l.method || len(l.id) > longText || json.Unmarshal(l.id, &v) != nil || v == nil {
+	if _, ok := idKey(l.raw()); !ok || !l.method || len(l.id) > longText {
 		return id, false
 	}
-	id, err := jsonrpc.MakeID(v)
-	return id, err == nil
+	var v any
+	_ = json.Unmarshal(l.id, &v) // a number may be beyond what Go has
+	id, _ = jsonrpc.MakeID(v)
+	return id, true
+}
+
+// answers is the id of a request of the server's, false where the message is no answer.
+func (l *long) answers() (id []byte, ok bool) {
+	_, ok = idKey(l.raw())
+	return l.raw(), ok && l.answer && !l.method && len(l.id) <= longText
+}
+
+// raw is the id as it came.
+func (l *long) raw() []byte { return bytes.TrimSpace(l.id) }
+
+// refusal is the answer, nil where there is none: to a notification, or to an answer.
+func (l *long) refusal() *refusal {
+	if _, ok := l.call(); ok {
+		return refuse(l.raw(), jsonrpc.CodeInvalidRequest, "%s", l.Error())
+	}
+	if l.method && l.id == nil || l.answer && !l.method {
+		return nil
+	}
+	return refuse(nil, jsonrpc.CodeInvalidRequest, "%s", l.Error())
 }

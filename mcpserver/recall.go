@@ -70,6 +70,9 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	if strings.TrimSpace(query) == "" {
 		return nil, errors.New("query is empty: say what to look for, or use list_memories")
 	}
+	if len(query) > maxQuery {
+		return nil, fmt.Errorf("query: %d bytes are more than the %d that may be looked for: use fewer words", len(query), maxQuery)
+	}
 	c, err := a.chosen()
 	if err != nil {
 		return nil, err
@@ -87,13 +90,20 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 	}
 	hits = hits[min(offset, len(hits)):]
 	p := page{chars: a.number("max_chars", defaultChars)}
+	shown := 0
 	for _, h := range hits[:min(limit, len(hits))] {
-		if !p.add(&h.Memory, h.Score) {
-			break
+		m, err := s.st.Get(ctx, h.ID) // one at a time: each may be large
+		if err == nil && c.pass(&m) {
+			if !p.add(&m, h.Score) {
+				break
+			}
+		} else if err != nil && !errors.Is(err, varve.ErrNotFound) && !isOne(err) {
+			return nil, err
 		}
+		shown++
 	}
-	if n := len(p.items); n < len(hits) {
-		p.next = fmt.Sprintf("%s %d", by, offset+n)
+	if shown < len(hits) {
+		p.next = fmt.Sprintf("%s %d", by, offset+shown)
 	}
 	return answered(func(w *writer) {
 		w.open('{')
@@ -103,6 +113,9 @@ func (s *server) recall(ctx context.Context, a args) (*answer, error) {
 		w.close('}')
 	}), nil
 }
+
+// maxQuery is how long a query may be, in bytes.
+const maxQuery = 1 << 20
 
 // lastHit is how far a search is paged through.
 const lastHit = 100_000
@@ -146,12 +159,22 @@ func (s *server) search(ctx context.Context, query, by string, c *chosen, most i
 	return hits, "words", err
 }
 
-// all are the first hits that pass all filters. Memories that cannot be read do not
+// mark leaves of a memory its id, and not even that where it does not pass.
+func (c *chosen) mark(m *varve.Memory) {
+	if c.pass(m) {
+		*m = varve.Memory{ID: m.ID}
+	} else {
+		*m = varve.Memory{}
+	}
+}
+
+// all are the ids of the first hits that pass all filters. Memories that cannot be read do not
 // keep the others from being found.
 func (s *server) all(ctx context.Context, q varve.Query, c *chosen, most int) ([]varve.Hit, error) {
 	for n := most; ; n = min(4*n, 1_000_000) { // the store gives no more
 
 		q.Limit = n
+		q.Trim = c.mark
 		hits, err := s.st.Search(ctx, q, c.filters...)
 		if err != nil && hits == nil {
 			return nil, err
@@ -161,7 +184,7 @@ func (s *server) all(ctx context.Context, q varve.Query, c *chosen, most int) ([
 		}
 		whole := len(hits) < n
 		if len(c.tags) > 0 {
-			hits = slices.DeleteFunc(hits, func(h varve.Hit) bool { return !c.pass(&h.Memory) })
+			hits = slices.DeleteFunc(hits, func(h varve.Hit) bool { return h.Memory.ID == "" })
 		}
 		if whole || len(hits) >= most || n == 1_000_000 {
 			return hits[:min(most, len(hits))], nil
@@ -176,12 +199,13 @@ type page struct {
 	next  string
 }
 
+// item is what is told of a memory, which itself may be much larger.
 type item struct {
-	m      *varve.Memory
-	text   string
-	cut    bool
-	labels bool // they are shown
-	score  float64
+	id, text, session, category, key string
+	tags                             []string
+	cut                              bool
+	score                            float64
+	written, expires                 time.Time
 }
 
 // maxLabels is how long category, key and tags of a memory are together, in bytes, where
@@ -193,7 +217,7 @@ func shortLabels(m *varve.Memory) bool {
 	for _, t := range tagsOf(m) {
 		n += len(t)
 	}
-	return n <= maxLabels
+	return n <= maxLabels && len(tagsOf(m)) <= maxLabels
 }
 
 // add takes a memory unless the page is full. The first one is taken always, and
@@ -204,8 +228,16 @@ func (p *page) add(m *varve.Memory, score float64) bool {
 		return false
 	}
 	p.chars -= utf8.RuneCountInString(text)
-	labels := shortLabels(m)
-	p.items = append(p.items, item{m, text, isCut || !labels, labels, score})
+	it := item{id: m.ID, text: text, session: m.Session(), cut: isCut, score: score, written: m.UpdatedAt, expires: m.ExpiresAt}
+	if isCut {
+		it.text = strings.Clone(text)
+	}
+	if shortLabels(m) {
+		it.category, it.key, it.tags = m.Category(), m.Key(), tagsOf(m)
+	} else {
+		it.cut = true
+	}
+	p.items = append(p.items, it)
 	return true
 }
 
@@ -223,7 +255,7 @@ func (p *page) writeNext(w *writer) {
 func (w *writer) item(it *item) {
 	w.next()
 	w.open('{')
-	w.text("id", it.m.ID)
+	w.text("id", it.id)
 	w.text("text", it.text)
 	if it.cut {
 		w.flag("cut", true)
@@ -231,17 +263,17 @@ func (w *writer) item(it *item) {
 	if it.score != 0 {
 		w.number("score", it.score)
 	}
-	for _, m := range []struct{ name, value string }{{"session", it.m.Session()}, {"category", it.m.Category()}, {"key", it.m.Key()}} {
-		if m.value != "" && (it.labels || m.name == "session") {
+	for _, m := range []struct{ name, value string }{{"session", it.session}, {"category", it.category}, {"key", it.key}} {
+		if m.value != "" {
 			w.text(m.name, m.value)
 		}
 	}
-	if tags := tagsOf(it.m); len(tags) > 0 && it.labels {
-		w.texts("tags", tags)
+	if len(it.tags) > 0 {
+		w.texts("tags", it.tags)
 	}
-	w.text("written", it.m.UpdatedAt.Format(time.RFC3339))
-	if !it.m.ExpiresAt.IsZero() {
-		w.text("expires", it.m.ExpiresAt.Format(time.RFC3339))
+	w.text("written", it.written.Format(time.RFC3339))
+	if !it.expires.IsZero() {
+		w.text("expires", it.expires.Format(time.RFC3339))
 	}
 	w.close('}')
 }
@@ -291,7 +323,7 @@ func (s *server) listMemories(ctx context.Context, a args) (*answer, error) {
 			continue
 		}
 		if len(p.items) == limit || !p.add(&m, 0) {
-			p.next = base64.RawURLEncoding.EncodeToString([]byte(p.items[len(p.items)-1].m.ID))
+			p.next = base64.RawURLEncoding.EncodeToString([]byte(p.items[len(p.items)-1].id))
 			break
 		}
 	}

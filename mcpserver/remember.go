@@ -76,8 +76,11 @@ func (s *server) remember(ctx context.Context, a args) (*answer, error) {
 // replace puts a memory under its key. Members of metadata that the caller does not
 // name stay as they are.
 func (s *server) replace(ctx context.Context, m varve.Memory) (replaced bool, err error) {
+	l := s.loading(ctx)
+	defer l.done()
 	err = s.st.Transact(ctx, func(tx *varve.Tx) error {
-		old, err := tx.Get(m.ID)
+		l.bytes = 0
+		old, err := l.get(tx, m.ID)
 		if replaced = err == nil; !replaced {
 			if !errors.Is(err, varve.ErrNotFound) {
 				return err
@@ -128,8 +131,18 @@ const (
 	nearCosine = 0.92
 	nearPieces = 0.6
 	nearMost   = 5
-	nearChars  = 500 // of each that is shown
+	nearChars  = 500      // of each that is shown
+	nearLooks  = 64 << 10 // characters of each, by which they are compared
 )
+
+// beginning leaves of a memory what it is compared by.
+func beginning(m *varve.Memory) {
+	text, isCut := cut(m.Content, nearLooks)
+	if isCut {
+		text = strings.Clone(text)
+	}
+	*m = varve.Memory{ID: m.ID, Content: text}
+}
 
 // nearTo looks for near-duplicates of a memory: by its embedding if it has one,
 // else among those that have the most words in common with it.
@@ -142,7 +155,7 @@ func (s *server) nearTo(ctx context.Context, id, text string) ([]near, error) {
 		}
 	}
 	if s.o.Embed != nil {
-		hits, err := s.st.Search(ctx, varve.Query{Like: id, Limit: 4 * nearMost, MinScore: nearCosine})
+		hits, err := s.st.Search(ctx, varve.Query{Like: id, Limit: 4 * nearMost, MinScore: nearCosine, Trim: beginning})
 		if err == nil {
 			for _, h := range hits {
 				add(h, h.Score)
@@ -150,13 +163,14 @@ func (s *server) nearTo(ctx context.Context, id, text string) ([]near, error) {
 			return all, nil
 		}
 	}
-	hits, err := s.st.Search(ctx, varve.Query{Text: text, Limit: 4 * nearMost})
+	text, _ = cut(text, nearLooks)
+	hits, err := s.st.Search(ctx, varve.Query{Text: text, Limit: 4 * nearMost, Trim: beginning})
 	if err != nil && hits == nil {
 		return nil, err
 	}
-	own := pieces(text)
+	own := threes(text)
 	for _, h := range hits {
-		if share := inCommon(own, pieces(h.Memory.Content)); share >= nearPieces {
+		if share := inCommon(own, threes(h.Memory.Content)); share >= nearPieces {
 			add(h, share)
 		}
 	}
@@ -174,8 +188,8 @@ func compareFloat(x, y float64) int {
 	return 0
 }
 
-// pieces are all runs of three letters of a text, in any case and spacing.
-func pieces(text string) map[[3]rune]bool {
+// threes are all runs of three letters of a text, in any case and spacing.
+func threes(text string) map[[3]rune]bool {
 	set := map[[3]rune]bool{}
 	var last [3]rune
 	for i, r := range []rune(" " + strings.Join(strings.Fields(lower(text)), " ") + " ") {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/varve-db/varve"
@@ -19,14 +20,23 @@ func (s *server) addResource(m *mcp.Server) {
 	m.AddResource(&mcp.Resource{
 		URI: resourceURI, Name: "knowledge-graph", Title: "Knowledge Graph",
 		Description: "The full knowledge graph with all entities and relations", MIMEType: "application/json",
-	}, func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	}, func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		f, err := s.readGraph(ctx)
 		if err != nil {
 			return nil, err
 		}
-		w := writer{pretty: true}
-		f.write(&w)
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: resourceURI, MIMEType: "application/json", Text: string(w.b)}}}, nil
+		a := &answer{text: f.write}
+		content := &mcp.ResourceContents{URI: resourceURI, MIMEType: "application/json", Text: slotText}
+		n := a.size()
+		switch c := callOf(r.Extra); {
+		case f.over || n > maxAnswer:
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: less("read_graph").Error()}
+		case c != nil && n > smallAnswer:
+			c.answer = a
+		default:
+			content.Text = string(written(a.text, true))
+		}
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{content}}, nil
 	})
 }
 

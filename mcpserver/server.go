@@ -113,6 +113,7 @@ type server struct {
 		last time.Time
 	}
 	making  *semaphore.Weighted // 1: relations are being made; makers: nobody makes any
+	loads   *semaphore.Weighted
 	updates updates
 	warmed  atomic.Bool
 }
@@ -141,7 +142,7 @@ func New(st *varve.Store, o Options) *mcp.Server {
 	if o.Groups == nil {
 		o.Groups = DefaultGroups()
 	}
-	s := &server{st: st, o: o, making: semaphore.NewWeighted(makers)}
+	s := &server{st: st, o: o, making: semaphore.NewWeighted(makers), loads: semaphore.NewWeighted(maxLoads)}
 	s.view = newView(st, o.GraphBytes, s.unreadable, o.Clock)
 	var about []string
 	for _, g := range groups() {
@@ -191,11 +192,14 @@ func (s *server) handler(t *tool) mcp.ToolHandler {
 		if err != nil {
 			return failed(err.Error()), nil
 		}
+		if c := callOf(req.Extra); c != nil && c.arguments != nil {
+			c.arguments, req.Params.Arguments = nil, nil // the line is not needed any more
+		}
 		a, err := t.run(ctx, s, args)
 		if err != nil {
 			return failed(err.Error() + advice(err)), nil
 		}
-		return a.result(), nil
+		return a.result(t, req.Extra), nil
 	}
 }
 
@@ -215,6 +219,7 @@ func advice(err error) string {
 // methods of capabilities that are not offered.
 func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		takes(req.GetExtra())
 		s.warm(req)
 		switch method {
 		case "tools/list":
@@ -225,6 +230,9 @@ func (s *server) asReference(next mcp.MethodHandler) mcp.MethodHandler {
 			return r, err
 		case "tools/call":
 			if p, ok := req.GetParams().(*mcp.CallToolParamsRaw); ok {
+				if c := callOf(req.GetExtra()); c != nil && c.arguments != nil {
+					p.Arguments = c.arguments
+				}
 				if kind := rawKind(p.Arguments); kind != "object" && kind != "undefined" {
 					return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: noRecord(kind)}
 				}

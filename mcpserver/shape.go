@@ -87,9 +87,15 @@ func (s *shape) appendSchema(b []byte, output bool) []byte {
 	return append(b, '}')
 }
 
+// maxLines is of how many things that are wrong a client is told.
+const maxLines = 1000
+
 // check gives one line for each thing that is wrong, none where nothing is. v is
 // nil for null; missing says that there is no value at all.
 func (s *shape) check(v any, missing bool, path string, lines []string) []string {
+	if len(lines) >= maxLines {
+		return lines
+	}
 	at := ""
 	if path != "" {
 		at = " at " + path

@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -19,121 +20,119 @@ import (
 // passed over; if it is a call it is answered with an error.
 const MaxLine = 64 << 20
 
+// Patience is how long a connection whose input has ended goes on while none of what it has
+// still to answer is written.
+const Patience = 5 * time.Second
+
 // Stdio is a transport over two streams, one JSON-RPC message a line. The SDK's own
 // ends the session at a line that it cannot read, and at the end of the input
-// abandons what it was asked before; here such a line is reported and passed over,
+// abandons what it was asked before; here such a line is answered with an error,
 // and every call that came in is answered, as if behind those that came before it.
 // The logger may be nil.
-func Stdio(in io.Reader, out io.Writer, log *slog.Logger) mcp.Transport {
+//
+// What is in flight is bounded: where answers are not read, calls are not read either. After
+// the end of the input, also of one that is not read any more, a connection ends when all is
+// answered, or when for Patience nothing of that is read.
+func Stdio(in io.Reader, out io.Writer, log *slog.Logger) *Transport {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &stdio{in, out, log}
+	c := &connection{
+		in: in, log: log, lines: make(chan input), closed: make(chan struct{}), free: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		calls: map[jsonrpc.ID]*call{}, ids: map[string]*call{},
+	}
+	c.out = outlet{to: out, turn: make(chan struct{}, 1), closed: c.closed}
+	return &Transport{c}
 }
 
-type stdio struct {
-	in  io.Reader
-	out io.Writer
-	log *slog.Logger
+// Transport is what Stdio makes, for one session.
+type Transport struct{ c *connection }
+
+// Connect is for the SDK.
+func (t *Transport) Connect(context.Context) (mcp.Connection, error) {
+	go t.c.readLines()
+	return t.c, nil
 }
 
-func (t *stdio) Connect(context.Context) (mcp.Connection, error) {
-	c := &connection{out: t.out, log: t.log, lines: make(chan input), closed: make(chan struct{}), free: make(chan struct{}, 1), waiting: map[jsonrpc.ID]bool{}, unheard: map[jsonrpc.ID]bool{}}
-	c.idle = sync.NewCond(&c.mu)
-	go c.readLines(t.in)
-	return c, nil
-}
+// Abandon ends the session at once. Calls under way are cancelled, and not answered.
+func (t *Transport) Abandon() { _ = t.c.Close() }
+
+// Ended is closed when the session takes no more calls and answers none: because all is
+// answered, or was given up.
+func (t *Transport) Ended() <-chan struct{} { return t.c.closed }
 
 // connection is a session's. A read of the input cannot be interrupted: the
 // goroutine that reads ends with the input, or with the process.
 type connection struct {
+	in     io.Reader
 	log    *slog.Logger
 	lines  chan input
 	closed chan struct{}
 	once   sync.Once
-	free   chan struct{} // a call that waits for others may run
-	end    error         // of the input; Read alone uses it
+	free   chan struct{} // Read has something to look at
+	room   chan struct{} // and so has waitForRoom
+	out    outlet
+	taken  atomic.Bool // the server takes what goes past the SDK
 
-	writing sync.Mutex
-	out     io.Writer
+	// Of Read alone.
+	end     error     // of the input, when all before it is taken
+	eof     bool      // the input has one
+	ended   time.Time // since when it has one, or the client is gone
+	notices int       // since the last probe
+	tells   int       // lines that the logger has heard of
+	held    []input   // that are taken when the probe is answered, as they came
 
-	mu      sync.Mutex
-	idle    *sync.Cond
-	waiting map[jsonrpc.ID]bool // calls without an answer
-	unheard map[jsonrpc.ID]bool // calls that were given up while they ran: no answer is wanted
-	order   order
-	gone    bool // closed
+	mu       sync.Mutex
+	numbers  float64              // of the ids that the SDK gets
+	calls    map[jsonrpc.ID]*call // without an answer, by these
+	ids      map[string]*call     // the same by their own, without those that are given up
+	order    order
+	queued   int64 // bytes in flight
+	large    int64
+	listens  int
+	probe    probe
+	replies  []*refusal
+	replying bool
+	hung     bool // the client is gone, whatever there is left to read
 }
-
-type input struct {
-	line []byte
-	err  error
-}
-
-func (c *connection) readLines(in io.Reader) {
-	r := bufio.NewReaderSize(in, 64<<10)
-	for {
-		line, err := readLine(r)
-		if len(bytes.TrimSpace(line)) > 0 || err != nil {
-			select {
-			case c.lines <- input{line, err}:
-			case <-c.closed:
-				return
-			}
-		}
-		if err != nil && !isLong(err) {
-			return
-		}
-	}
-}
-
-// readLine is the next line; io.EOF comes alone. Of one that is too long nothing is kept,
-// and a *long comes instead.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
-	var over *long
-	for {
-		part, err := r.ReadSlice('\n')
-		switch {
-		case over != nil:
-			over.read(part)
-		case len(line)+len(part) > MaxLine:
-			over = &long{}
-			over.read(line)
-			over.read(part)
-			line = nil
-		default:
-			line = append(line, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case over != nil && (err == nil || errors.Is(err, io.EOF)):
-			return nil, over
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return line, nil // the last one has no end
-		}
-		return line, err
-	}
-}
-
-func isLong(err error) bool { return errors.As(err, new(*long)) }
 
 // Read gives the next message that may be acted upon. At the end of the input it waits
 // until all that was asked is answered.
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	var look *time.Ticker
+	defer func() {
+		if look != nil {
+			look.Stop()
+		}
+	}()
 	for {
-		ready, waits := c.ready()
-		if ready != nil {
-			return ready, nil
+		if next := c.next(); next != nil {
+			return next, nil
+		}
+		if c.notices >= manyNotices {
+			return c.ask(nil), nil
+		}
+		if in, ok := c.heldBack(); ok {
+			if m := c.take(in); m != nil {
+				return m, nil
+			}
+			continue
 		}
 		lines := c.lines
-		if c.end != nil {
-			if !waits {
-				c.answered(ctx)
-				return nil, c.end
-			}
+		full, hung := c.full()
+		switch {
+		case c.end != nil && c.allAnswered():
+			_ = c.Close() // what is told besides answers may wait for somebody who reads
+			return nil, c.end
+		case c.eof || full:
 			lines = nil
+		}
+		var tick <-chan time.Time
+		if lines == nil || hung {
+			if look == nil {
+				look = time.NewTicker(lookEvery)
+			}
+			tick = look.C
 		}
 		select {
 		case <-ctx.Done():
@@ -141,163 +140,184 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case <-c.closed:
 			return nil, io.EOF
 		case <-c.free:
+		case <-tick:
+			if c.givesUp() {
+				c.log.Warn("the client is gone, and what it has asked is given up", "after", Patience)
+				c.answerUndone()
+				_ = c.Close()
+				return nil, io.EOF
+			}
 		case in := <-lines:
-			switch {
-			case isLong(in.err):
-				c.refuse(ctx, in.err)
-				continue
-			case in.err != nil:
-				c.end = in.err
-				continue
-			}
-			m, err := jsonrpc.DecodeMessage(bytes.TrimSpace(in.line))
-			if err != nil {
-				c.log.Warn("a line was passed over, it is no message", "err", err, "begins", string(in.line[:min(len(in.line), 80)]))
-				continue
-			}
-			if !c.asked(m) {
+			if m := c.arrived(in); m != nil {
 				return m, nil
 			}
 		}
 	}
 }
 
-// refuse tells who sent a message that is too long: a client would wait for its answer.
-func (c *connection) refuse(ctx context.Context, err error) {
-	c.log.Warn("a message was passed over", "err", err)
-	var l *long
-	if !errors.As(err, &l) {
-		return
-	}
-	if id, ok := l.call(); ok {
-		r := &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: l.Error()}}
-		if err := c.Write(ctx, r); err != nil {
-			c.log.Warn("answering a message that was passed over", "err", err)
-		}
-	}
-}
-
-// ready is a call whose turn it is; waits says that there are some whose is not.
-func (c *connection) ready() (r jsonrpc.Message, waits bool) {
+// next is a call whose turn it is.
+func (c *connection) next() jsonrpc.Message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if next := c.order.next(); next != nil {
-		return next, true
+		return next
 	}
-	return nil, c.order.waits()
+	return nil
 }
 
-// asked notes a call. One that listens for changes has no end of its own, and one
-// that the client gives up needs no answer. ordered says that its turn comes by
-// order.next.
-func (c *connection) asked(m jsonrpc.Message) (ordered bool) {
-	r, ok := m.(*jsonrpc.Request)
-	if !ok {
+// full says that no line may be taken.
+func (c *connection) full() (full, hung bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.queued >= maxQueued, c.hung
+}
+
+// allAnswered says that everything is that a client waits for.
+func (c *connection) allAnswered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.calls {
+		if !k.listens && !k.givenUp {
+			return false
+		}
+	}
+	return len(c.replies) == 0 && !c.replying
+}
+
+// lookForEnd notes that the client is gone, where that is so.
+func (c *connection) lookForEnd() {
+	if !hungUp(c.in) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hung = true
+	signal(c.free)
+}
+
+// givesUp says that the input has ended and nothing has moved for Patience.
+func (c *connection) givesUp() bool {
+	c.lookForEnd()
+	c.mu.Lock()
+	hung := c.hung
+	c.mu.Unlock()
+	if !c.eof && !hung {
 		return false
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	now := time.Now()
+	if c.ended.IsZero() {
+		c.ended = now
+	}
+	return now.Sub(c.ended) > Patience && now.Sub(time.Unix(0, c.out.wrote.Load())) > Patience
+}
+
+// take acts upon what was read: a message for the SDK, or nil.
+func (c *connection) take(in input) jsonrpc.Message {
+	var l *long
 	switch {
-	case r.IsCall() && r.Method != "subscriptions/listen":
-		c.waiting[r.ID] = true
-		return c.order.add(r)
-	case r.Method == "notifications/cancelled":
-		var p struct {
-			ID any `json:"requestId"`
+	case errors.As(in.err, &l):
+		c.told("a message was refused", "err", in.err)
+		if id, ok := l.answers(); ok {
+			return noAnswer(id, l)
 		}
-		if json.Unmarshal(r.Params, &p) == nil {
-			if id, err := jsonrpc.MakeID(p.ID); err == nil {
-				asked := c.waiting[id]
-				delete(c.waiting, id)
-				if waited := c.order.cancelled(id); asked && !waited { // Read looks again behind this message
-					c.unheard[id] = true
-				}
-			}
+		c.reply(l.refusal())
+		return nil
+	case in.err != nil:
+		c.end = in.err
+		return nil
+	}
+	line := bytes.TrimSpace(bytes.TrimPrefix(in.line, []byte("\ufeff")))
+	if len(line) > 0 && line[0] == '[' {
+		c.holdsLarge(-in.large)
+		c.told("a batch was refused", "bytes", len(line))
+		c.reply(batch(line)...)
+		return nil
+	}
+	e, err := openLine(line)
+	var r *refusal
+	switch {
+	case errors.As(err, &r):
+		c.told("a line was refused", "err", r.text, "begins", string(line[:min(len(line), 80)]))
+		c.holdsLarge(-in.large)
+		c.reply(r)
+		return nil
+	case e.isCall():
+		return c.accept(e, in)
+	}
+	defer c.holdsLarge(-in.large)
+	switch {
+	case e.answer && e.bad != nil:
+		return noAnswer(e.id, e.bad)
+	case e.answer && len(line) > maxLarge:
+		return noAnswer(e.id, fmt.Errorf("an answer of %d bytes is longer than the %d that it may be", len(line), maxLarge))
+	case !e.answer && len(line) > longer:
+		c.told("a message was passed over that nobody waits for: it is too long", "bytes", len(line))
+	case e.answer:
+		m, err := jsonrpc.DecodeMessage(line)
+		if err != nil {
+			c.told("an answer was passed over", "err", err)
+			return nil
 		}
-	}
-	return false
-}
-
-func (c *connection) answered(ctx context.Context) {
-	stop := context.AfterFunc(ctx, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.idle.Broadcast()
-	})
-	defer stop()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for len(c.waiting) > 0 && !c.gone && ctx.Err() == nil {
-		c.idle.Wait()
-	}
-}
-
-// Write writes a message whole, whoever else writes. An answer that cannot be written is
-// over as well.
-func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
-	if r, ok := m.(*jsonrpc.Response); ok {
-		defer c.over(r.ID)
-		if c.givenUp(r.ID) {
-			return nil // clients take it for an answer to nothing
-		}
-	}
-	b, err := encode(m)
-	if err != nil {
-		return fmt.Errorf("writing a message: %w", err)
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	_, err = c.out.Write(append(b, '\n'))
-	return err
-}
-
-func (c *connection) givenUp(id jsonrpc.ID) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.unheard[id]
-}
-
-// over notes that a call needs no answer any more.
-func (c *connection) over(id jsonrpc.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.waiting, id)
-	delete(c.unheard, id)
-	c.order.answered(id)
-	c.idle.Broadcast()
-	select {
-	case c.free <- struct{}{}: // Read looks again for a call whose turn it is
+		return m
+	case e.method == "notifications/cancelled":
+		return c.cancelled(e.params)
 	default:
+		c.notices++
+		return &jsonrpc.Request{Method: e.method, Params: bytes.Clone(e.params)}
+	}
+	return nil
+}
+
+// noAnswer ends a request of the server's whose answer cannot be taken. It is nil where the id
+// is none of the server's.
+func noAnswer(id []byte, why error) jsonrpc.Message {
+	m, err := jsonrpc.DecodeMessage(append(begun(id), `,"result":{}}`...))
+	if err != nil {
+		return nil
+	}
+	return &jsonrpc.Response{ID: m.(*jsonrpc.Response).ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: why.Error()}}
+}
+
+// manyTells is of how many lines the logger hears: whoever reads it may read nothing.
+const manyTells = 100
+
+// told tells the logger what is wrong with a line.
+func (c *connection) told(what string, args ...any) {
+	if c.tells++; c.tells < manyTells {
+		c.log.Warn(what, args...)
+	} else if c.tells == manyTells {
+		c.log.Warn("more lines are wrong: these are answered, and not told of", "the last", what)
 	}
 }
 
-// encode spares a result, which is JSON on one line already, another pass.
-func encode(m jsonrpc.Message) ([]byte, error) {
-	r, ok := m.(*jsonrpc.Response)
-	if !ok || r.Error != nil || len(r.Result) == 0 {
-		return jsonrpc.EncodeMessage(m)
+// cancelled tells the SDK that a call is given up that it has; one that it has not will not
+// be run.
+func (c *connection) cancelled(params []byte) jsonrpc.Message {
+	var p struct {
+		ID json.RawMessage `json:"requestId"`
 	}
-	id, err := json.Marshal(r.ID.Raw())
-	if err != nil {
-		return nil, err
+	if json.Unmarshal(params, &p) != nil {
+		return nil
 	}
-	b := make([]byte, 0, len(r.Result)+len(id)+len(`{"jsonrpc":"2.0","id":,"result":}`)+1)
-	b = append(append(append(b, `{"jsonrpc":"2.0","id":`...), id...), `,"result":`...)
-	return append(append(b, r.Result...), '}'), nil
+	key, _ := idKey(p.ID)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.ids[key]
+	if k == nil {
+		return nil
+	}
+	delete(c.ids, key)
+	if c.order.cancelled(k.ID) {
+		c.over(k)
+		return nil
+	}
+	number, _ := json.Marshal(k.ID.Raw())
+	return &jsonrpc.Request{Method: "notifications/cancelled", Params: json.RawMessage(`{"requestId":` + string(number) + `}`)}
 }
 
 // Close ends the session; the streams are the caller's.
 func (c *connection) Close() error {
-	c.once.Do(func() {
-		close(c.closed)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.gone = true
-		c.idle.Broadcast()
-	})
+	c.once.Do(func() { close(c.closed) })
 	return nil
 }
 

@@ -195,6 +195,7 @@ func TestCancelledIsNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	answerProbe(t, c)
 	var calls []*jsonrpc.Request
 	for range 3 {
 		m, err := c.Read(t.Context())

@@ -213,6 +213,7 @@ const (
 // finished: an entity that a client has deleted since must not come back. A line that
 // cannot be a memory here does not keep the others out.
 func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum hash.Hash, now time.Time) error {
+	has := func(tx *varve.Tx, id string) error { _, err := tx.Get(id); return err }
 	unfinished := func(f func(tx *varve.Tx) error) error {
 		return st.Transact(ctx, func(tx *varve.Tx) error {
 			_, err := tx.Get(takenID)
@@ -235,7 +236,7 @@ func (t *Taken) store(ctx context.Context, st *varve.Store, lines []taken, sum h
 		err := unfinished(func(tx *varve.Tx) error {
 			there = 0
 			for i := next; i < end; i++ {
-				new, err := create(tx, lines[i].Memory(now.Add(time.Duration(i))))
+				new, err := create(tx, has, lines[i].Memory(now.Add(time.Duration(i))))
 				if err != nil {
 					return err
 				}

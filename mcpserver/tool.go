@@ -1,11 +1,9 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -41,76 +39,6 @@ func (t *tool) json() json.RawMessage {
 		t.hints.readOnly, t.hints.destructive, t.hints.idempotent)
 	b = append(b, `,"execution":{"taskSupport":"forbidden"},"outputSchema":`...)
 	return append(append(b, t.out.schema(true)...), '}')
-}
-
-// args are arguments that fit the tool's shape.
-type args map[string]any
-
-// arguments reads them as JavaScript would: of a name that stands twice the last
-// counts, half a surrogate pair is U+FFFD.
-func (t *tool) arguments(raw json.RawMessage) (args, error) {
-	var v any = map[string]any{}
-	if len(raw) > 0 {
-		dec := json.NewDecoder(bytes.NewReader(raw))
-		dec.UseNumber()
-		if err := dec.Decode(&v); err != nil {
-			return nil, fmt.Errorf("the arguments of %s cannot be read: %w", t.name, err)
-		}
-	}
-	if lines := t.in.check(v, false, "", nil); lines != nil {
-		return nil, fmt.Errorf("MCP error -32602: Input validation error: Invalid arguments for tool %s: %s", t.name, strings.Join(lines, "\n"))
-	}
-	return v.(map[string]any), nil
-}
-
-func (a args) text(name string) string {
-	s, _ := a[name].(string)
-	return s
-}
-
-func (a args) number(name string, otherwise int) int {
-	if n, ok := a[name].(json.Number); ok {
-		if i, ok := whole(n); ok {
-			return int(i)
-		}
-	}
-	return otherwise
-}
-
-func (a args) flag(name string) bool {
-	b, _ := a[name].(bool)
-	return b
-}
-
-func (a args) texts(name string) []string { return texts(a[name]) }
-
-// objects are the members of a list of objects.
-func (a args) objects(name string) []args {
-	list, _ := a[name].([]any)
-	all := make([]args, len(list))
-	for i, o := range list {
-		all[i] = o.(map[string]any)
-	}
-	return all
-}
-
-func texts(v any) []string {
-	list, _ := v.([]any)
-	all := make([]string, len(list))
-	for i, s := range list {
-		all[i] = s.(string)
-	}
-	return all
-}
-
-// answer is a tool's result: for people and models as text, for programs as JSON.
-type answer struct {
-	text       string
-	structured json.RawMessage
-}
-
-func (a *answer) result() *mcp.CallToolResult {
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: a.text}}, StructuredContent: a.structured}
 }
 
 // plainResult is a mcp.CallToolResult that is encoded in one pass instead of two, which
@@ -151,38 +79,4 @@ func plain(req mcp.Request, r mcp.Result) mcp.Result {
 		p.Content = append(p.Content, plainText{"text", text.Text})
 	}
 	return p
-}
-
-func failed(text string) *mcp.CallToolResult {
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: true}
-}
-
-// answered has the same JSON in both.
-func answered(write func(w *writer)) *answer {
-	text, structured := writer{pretty: true}, writer{}
-	write(&text)
-	write(&structured)
-	return &answer{string(text.b), structured.b}
-}
-
-// listedAs has a bare list as text, and as a member of an object for programs.
-func listedAs(member string, write func(w *writer)) *answer {
-	text, structured := writer{pretty: true}, writer{}
-	write(&text)
-	structured.open('{')
-	structured.member(member)
-	write(&structured)
-	structured.close('}')
-	return &answer{string(text.b), structured.b}
-}
-
-// done says that something was done.
-func done(message string) *answer {
-	w := writer{}
-	w.open('{')
-	w.member("success")
-	w.b = append(w.b, "true"...)
-	w.text("message", message)
-	w.close('}')
-	return &answer{message, w.b}
 }

@@ -37,12 +37,15 @@ func (s *server) working(ctx context.Context, a args, f func(ctx context.Context
 		return nil, err
 	}
 	structured, err := json.Marshal(v)
-	return &answer{string(text), structured}, err
+	return &answer{ready(text), ready(structured)}, err
 }
 
 func (w *workingCall) set(ctx context.Context) (any, error) {
 	var v any = w.args.text("value")
 	if w.args.flag("json") {
+		if err := within([]byte(w.args.text("value"))); err != nil {
+			return nil, fmt.Errorf("the value is %w", err)
+		}
 		d := json.NewDecoder(strings.NewReader(w.args.text("value")))
 		d.UseNumber()
 		if err := d.Decode(&v); err != nil || d.More() {

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/varve-db/varve/internal/graph"
 )
@@ -12,7 +13,39 @@ type writer struct {
 	b      []byte
 	pretty bool
 	depth  int
-	filled bool // something stands in the array or object that is open
+	filled bool         // something stands in the array or object that is open
+	sink   func([]byte) // takes what is written, piece by piece; nil: all of it stays in b
+}
+
+// piece is about how large the pieces are that a sink gets.
+const piece = 32 << 10
+
+func (w *writer) pass() {
+	if w.sink != nil && len(w.b) >= piece {
+		w.sink(w.b)
+		w.b = w.b[:0]
+	}
+}
+
+// quote writes a string.
+func (w *writer) quote(s string) {
+	if w.sink == nil || len(s) <= piece {
+		w.b = appendString(w.b, s)
+		return
+	}
+	w.b = append(w.b, '"')
+	for s != "" {
+		n := min(len(s), piece)
+		for n < len(s) && n > piece-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		from := len(w.b)
+		w.b = appendString(w.b, s[:n])
+		w.b = append(w.b[:from], w.b[from+1:len(w.b)-1]...)
+		s = s[n:]
+		w.pass()
+	}
+	w.b = append(w.b, '"')
 }
 
 func (w *writer) open(c byte) {
@@ -42,6 +75,7 @@ func (w *writer) line() {
 
 // next begins an element.
 func (w *writer) next() {
+	w.pass()
 	if w.filled {
 		w.b = append(w.b, ',')
 	}
@@ -60,7 +94,7 @@ func (w *writer) member(name string) {
 
 func (w *writer) text(name, value string) {
 	w.member(name)
-	w.b = appendString(w.b, value)
+	w.quote(value)
 }
 
 func (w *writer) texts(name string, values []string) {
@@ -68,7 +102,7 @@ func (w *writer) texts(name string, values []string) {
 	w.open('[')
 	for _, v := range values {
 		w.next()
-		w.b = appendString(w.b, v)
+		w.quote(v)
 	}
 	w.close(']')
 }
@@ -114,6 +148,34 @@ func list[T any](w *writer, items []T, one func(*writer, *T)) {
 type found struct {
 	entities  []*entity
 	relations []*relation
+	bytes     int  // that they take as an answer at least
+	over      bool // of more than an answer may have; then there is nothing here
+}
+
+func (f *found) addEntity(e *entity) {
+	n := len(e.Name) + len(e.Type)
+	for _, o := range e.Observations {
+		n += len(o)
+	}
+	if f.fits(n) {
+		f.entities = append(f.entities, e)
+	}
+}
+
+func (f *found) addRelation(r *relation) {
+	if f.fits(len(r.From) + len(r.To) + len(r.Type)) {
+		f.relations = append(f.relations, r)
+	}
+}
+
+// fits counts something with so many bytes of text, which an answer has twice, in two objects
+// with their names.
+func (f *found) fits(text int) bool {
+	const names = 100
+	if f.bytes += 2*text + names; f.bytes > maxAnswer {
+		f.entities, f.relations, f.over = nil, nil, true
+	}
+	return !f.over
 }
 
 func (f *found) write(w *writer) {
@@ -131,4 +193,40 @@ func (f *found) write(w *writer) {
 	}
 	w.close(']')
 	w.close('}')
+}
+
+// appendEscaped writes what stands in a text as the inside of a JSON string.
+func appendEscaped(b, text []byte) []byte {
+	from := 0
+	for i, c := range text {
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, text[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		default:
+			const hex = "0123456789abcdef"
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	return append(b, text[from:]...)
+}
+
+// escapedLen is how long that is.
+func escapedLen(text []byte) int {
+	n := len(text)
+	for _, c := range text {
+		switch {
+		case c == '"' || c == '\\' || c == '\n':
+			n++
+		case c < ' ':
+			n += 5
+		}
+	}
+	return n
 }

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"time"
 
@@ -151,27 +153,59 @@ func (a *app) serve(ctx context.Context, dir string, file *memoryFile, o mcpserv
 	})
 }
 
-// lastAnswers is how long a call may go on when the server is told to end: of the time that
-// guard gives, closing the store needs some too.
-const lastAnswers = 700 * time.Millisecond
+// How long a server goes on that is told to end, by a signal, with calls under way; and, when
+// these were given up, how long they may take to notice, and the store may wait for locks.
+const (
+	lastAnswers = 600 * time.Millisecond
+	lastCalls   = 300 * time.Millisecond
+	lastLocks   = 1 * time.Second
+)
 
 // serveOn ends well at the end of stdin, and at a signal.
 func (a *app) serveOn(ctx context.Context, st *varve.Store, o mcpserver.Options) error {
+	defer limitMemory(a.get)()
 	ended := make(chan error, 1)
-	go func() { ended <- mcpserver.New(st, o).Run(ctx, mcpserver.Stdio(a.in, a.answers(), o.Logger)) }()
+	client := mcpserver.Stdio(a.in, a.answers(), o.Logger)
+	go func() { ended <- mcpserver.New(st, o).Run(ctx, client) }()
 	select {
 	case err := <-ended:
 		if ctx.Err() != nil || brokenPipe(err) {
 			return nil
 		}
 		return err
+	case <-client.Ended(): // what is still under way is cancelled
 	case <-ctx.Done():
+		select {
+		case <-ended:
+			return nil
+		case <-time.After(lastAnswers): // nobody reads stdout, or a call takes longer
+		}
+		client.Abandon()
 	}
 	select {
-	case <-ended:
-	case <-time.After(lastAnswers): // nobody reads stdout
+	case err := <-ended:
+		if brokenPipe(err) || ctx.Err() != nil {
+			return nil
+		}
+		return err
+	case <-time.After(lastCalls):
 	}
 	return nil
+}
+
+// mcpMemory is what the garbage collector is told to keep a server's memory below: a client
+// decides how much garbage there is. A large store takes more by itself.
+const mcpMemory = 128 << 20
+
+// limitMemory does that, unless the user has, until the function that it returns is called.
+func limitMemory(get func(string) string) func() {
+	if get("GOMEMLIMIT") != "" {
+		return func() {}
+	}
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	before := debug.SetMemoryLimit(max(mcpMemory, 2*int64(live[0].Value.Uint64())))
+	return func() { debug.SetMemoryLimit(before) }
 }
 
 // logger tells on stderr what goes wrong.

@@ -102,7 +102,11 @@ func (a *app) withIn(ctx context.Context, dir string, how access, more func(*var
 		a.note("the log is damaged and the store is read-only until it is repaired: %v", d)
 	}
 	err = f(st)
-	if cerr := st.Close(); cerr != nil {
+	closed := st.Close
+	if how == serve { // whose client may be gone
+		closed = func() error { return st.CloseWithin(lastLocks) }
+	}
+	if cerr := closed(); cerr != nil {
 		cerr = fmt.Errorf("closing the store %s: %w", dir, cerr)
 		if err == nil && errors.Is(cerr, varve.ErrDiskFull) {
 			cerr = fmt.Errorf("it is done, and safe in the log; its files follow when there is space: %w", cerr)

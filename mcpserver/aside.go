@@ -1,0 +1,94 @@
+package mcpserver
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// aside is what goes past the SDK between Stdio and a server of New, because the SDK copies
+// arguments four times and answers three times: arguments of more than asideFrom bytes and
+// answers of more. A Stdio whose server is another's leaves all as it is.
+type aside struct {
+	arguments []byte  // of a tools/call; nil: the SDK has them
+	answer    *answer // it is put in the place of the slots in the result that the SDK makes
+}
+
+const asideFrom = 16 << 10
+
+// aboutCall is where a request of the SDK carries the call: it has no other place for a value.
+const aboutCall = "github.com/varve-db/varve/mcpserver"
+
+func (c *call) extra(of *connection) *mcp.RequestExtra {
+	return &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{aboutCall: c, aboutCall + ".connection": of}}}
+}
+
+// callOf is the call that a request came with, nil where the transport is not Stdio.
+func callOf(extra *mcp.RequestExtra) *call {
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	c, _ := extra.TokenInfo.Extra[aboutCall].(*call)
+	return c
+}
+
+// takes tells Stdio that its server takes what goes past the SDK.
+func takes(extra *mcp.RequestExtra) {
+	if extra != nil && extra.TokenInfo != nil {
+		if c, ok := extra.TokenInfo.Extra[aboutCall+".connection"].(*connection); ok {
+			c.taken.Store(true)
+		}
+	}
+}
+
+// slots are the texts in a result that stand for those of an answer.
+const (
+	slotText       = "varve: text"
+	slotStructured = "varve: structured"
+)
+
+// fill writes a result with the answer in its slots.
+func (a *answer) fill(to io.Writer, result []byte) error {
+	p := &pieces{to: to}
+	for {
+		i := bytes.Index(result, []byte(`"varve: `))
+		if i < 0 {
+			p.write(result)
+			return p.err
+		}
+		p.write(result[:i])
+		if rest, ok := bytes.CutPrefix(result[i:], []byte(`"`+slotText+`"`)); ok {
+			result = rest
+			p.write([]byte{'"'})
+			a.write(a.text, true, p.escaped)
+			p.write([]byte{'"'})
+		} else if rest, ok := bytes.CutPrefix(result[i:], []byte(`"`+slotStructured+`"`)); ok {
+			result = rest
+			a.write(a.structured, false, p.write)
+		} else {
+			p.write(result[i : i+1])
+			result = result[i+1:]
+		}
+	}
+}
+
+// pieces are written until one cannot be.
+type pieces struct {
+	to  io.Writer
+	buf []byte
+	err error
+}
+
+func (p *pieces) write(b []byte) {
+	if p.err == nil && len(b) > 0 {
+		_, p.err = p.to.Write(b)
+	}
+}
+
+// escaped writes a piece of the inside of a JSON string.
+func (p *pieces) escaped(b []byte) {
+	p.buf = appendEscaped(p.buf[:0], b)
+	p.write(p.buf)
+}

@@ -1,0 +1,30 @@
+//go:build unix
+
+package mcpserver
+
+import (
+	"io"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// hungUp says that the other end of a pipe, socket or terminal is gone, also while there is
+// something left to read. False where that cannot be known.
+func hungUp(in io.Reader) bool {
+	f, ok := in.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	c, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	gone := false
+	err = c.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: peerClosed}}
+		n, err := unix.Poll(p, 0)
+		gone = err == nil && n > 0 && p[0].Revents&(peerClosed|unix.POLLHUP|unix.POLLERR) != 0
+	})
+	return err == nil && gone
+}

@@ -1,0 +1,204 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Write writes a message whole, whoever else writes. An answer that cannot be written is
+// over as well.
+func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
+	r, ok := m.(*jsonrpc.Response)
+	if !ok {
+		b, err := jsonrpc.EncodeMessage(m)
+		if err != nil {
+			return fmt.Errorf("writing a message: %w", err)
+		}
+		if b, ok = c.ownIDs(b); !ok {
+			return nil
+		}
+		b = append(b, '\n')
+		return c.out.write(ctx, func(to io.Writer) error { _, err := to.Write(b); return err })
+	}
+	c.mu.Lock()
+	k := c.calls[r.ID]
+	if k == nil {
+		c.mu.Unlock()
+		return nil
+	}
+	probed := k.id == nil
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if probed {
+			c.probe.sent, c.probe.over = false, true
+		}
+		c.over(k)
+	}()
+	if probed {
+		return nil
+	}
+	if k.listens {
+		r.Result, _ = c.ownIDs(r.Result)
+	}
+	return c.out.write(ctx, func(to io.Writer) error {
+		if !c.begin(k) {
+			return nil
+		}
+		return k.write(to, r)
+	})
+}
+
+// begin is when the answer to a call is about to be written; false where none is wanted:
+// clients take that for an answer to nothing. From then on the client may use the id again.
+func (c *connection) begin(k *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.givenUp && !k.listens {
+		return false
+	}
+	k.written = true
+	if c.ids[k.key] == k {
+		delete(c.ids, k.key)
+	}
+	return true
+}
+
+// write gives the answer the id as it came. A result is JSON on one line already.
+func (k *call) write(to io.Writer, r *jsonrpc.Response) error {
+	if r.Error != nil {
+		b, err := errorLine(k.id, r.Error)
+		if err == nil {
+			_, err = to.Write(b)
+		}
+		return err
+	}
+	head := append(begun(k.id), `,"result":`...)
+	if k.answer == nil {
+		_, err := to.Write(append(append(head, r.Result...), '}', '\n'))
+		return err
+	}
+	if _, err := to.Write(head); err != nil {
+		return err
+	}
+	if err := k.answer.fill(to, r.Result); err != nil {
+		return err
+	}
+	_, err := to.Write([]byte("}\n"))
+	return err
+}
+
+func begun(id []byte) []byte {
+	if id == nil {
+		id = []byte("null")
+	}
+	return append([]byte(`{"jsonrpc":"2.0","id":`), id...)
+}
+
+// errorLine is an error as the SDK writes it.
+func errorLine(id []byte, err error) ([]byte, error) {
+	wire, ok := err.(*jsonrpc.Error)
+	if !ok {
+		wire = &jsonrpc.Error{Message: err.Error()}
+		if of := (*jsonrpc.Error)(nil); errors.As(err, &of) {
+			wire.Code = of.Code
+		}
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(wire); err != nil {
+		return nil, fmt.Errorf("writing an error: %w", err)
+	}
+	line := append(begun(id), `,"error":`...)
+	return append(append(line, bytes.TrimSpace(b.Bytes())...), '}', '\n'), nil
+}
+
+// ownIDs puts the client's id of a call that listens for changes in the place of that which
+// the SDK has: the SDK writes it into what it tells. False where that call is over: its number
+// may be another call's id.
+func (c *connection) ownIDs(message []byte) ([]byte, bool) {
+	before, after, ok := bytes.Cut(message, []byte(`"`+mcp.MetaKeySubscriptionID+`":`))
+	if !ok {
+		return message, true
+	}
+	n := 0
+	for n < len(after) && after[n] >= '0' && after[n] <= '9' {
+		n++
+	}
+	var number float64
+	if json.Unmarshal(after[:n], &number) != nil {
+		return message, true
+	}
+	id, _ := jsonrpc.MakeID(number)
+	c.mu.Lock()
+	k := c.calls[id]
+	c.mu.Unlock()
+	if k == nil {
+		return nil, false
+	}
+	own := append(bytes.Clone(before), `"`+mcp.MetaKeySubscriptionID+`":`...)
+	return append(append(own, k.id...), after[n:]...), true
+}
+
+// lastReplies is how long it may take to say what is given up.
+const lastReplies = 500 * time.Millisecond
+
+// answerUndone tells whoever may still read that what is under way is given up.
+func (c *connection) answerUndone() {
+	c.mu.Lock()
+	for _, k := range c.calls {
+		if k.id != nil && !k.listens && !k.givenUp && !k.written {
+			k.givenUp = true
+			c.replyLocked(refuse(k.id, jsonrpc.CodeInternalError, "the input has ended, and this took longer than %v: if it changes something, all of it is done or nothing", Patience))
+		}
+	}
+	c.mu.Unlock()
+	late := time.NewTimer(lastReplies)
+	defer late.Stop()
+	for !c.allAnswered() {
+		select {
+		case <-c.free:
+		case <-late.C:
+			return
+		}
+	}
+}
+
+// answerAll answers what is no call.
+func (c *connection) answerAll() {
+	for {
+		c.mu.Lock()
+		if len(c.replies) == 0 {
+			c.replying = false
+			c.mu.Unlock()
+			signal(c.free)
+			return
+		}
+		r := c.replies[0]
+		c.replies[0] = nil
+		c.replies = c.replies[1:]
+		c.queued -= r.size()
+		c.mu.Unlock()
+		b, err := errorLine(r.id, &jsonrpc.Error{Code: r.code, Message: r.text})
+		if err == nil {
+			err = c.out.write(context.Background(), func(to io.Writer) error { _, err := to.Write(b); return err })
+		}
+		if err != nil && !errors.Is(err, errAbandoned) {
+			c.log.Warn("answering what was refused", "err", err)
+		}
+		signal(c.free)
+	}
+}
+
+// size is about what it takes until it is written.
+func (r *refusal) size() int64 { return int64(len(r.id)+len(r.text)) + 256 }
