@@ -129,6 +129,9 @@ func TestLargeIsTheSame(t *testing.T) {
 func TestLargeAnswerIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int64{0, -1} { // from memory, and from the store
+		if bytes < 0 && testing.Short() {
+			continue
+		}
 		st := open(t, t.TempDir(), nil)
 		c := connect(t, st, Options{GraphBytes: bytes}, nil)
 		for i := range 3 { // each byte takes 13 in the answer, \u0001 and \\u0001
@@ -139,6 +142,9 @@ func TestLargeAnswerIsRefused(t *testing.T) {
 		}
 		const large = "the answer is larger than the 33554432 bytes that one answer may be: "
 		c.refuses("read_graph", `{}`, large+"read it in parts, with search_nodes or open_nodes")
+		if testing.Short() {
+			continue
+		}
 		c.refuses("search_nodes", `{"query":"e"}`, large+"search for something more special, or use open_nodes")
 		c.refuses("open_nodes", `{"names":["e0","e1","e2"]}`, large+"name fewer at once")
 		whole := speak(t, st)

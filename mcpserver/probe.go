@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -59,6 +60,11 @@ func (c *connection) arrived(in input) jsonrpc.Message {
 }
 
 func isAnswer(in input) bool {
+	var l *long
+	if errors.As(in.err, &l) {
+		_, ok := l.answers()
+		return ok
+	}
 	e, err := openLine(bytes.TrimSpace(in.line))
 	return in.err == nil && err == nil && e.answer
 }

@@ -26,6 +26,10 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 			return nil
 		}
 		b = append(b, '\n')
+		if r, ok := m.(*jsonrpc.Request); ok && !r.IsCall() {
+			// The SDK gives a notification some seconds; a client that reads later is to hear of it too.
+			ctx = context.WithoutCancel(ctx)
+		}
 		return c.out.write(ctx, func(to io.Writer) error { _, err := to.Write(b); return err })
 	}
 	c.mu.Lock()

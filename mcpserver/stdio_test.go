@@ -204,6 +204,8 @@ func TestCancelledIsNotAnswered(t *testing.T) {
 		}
 		if r := m.(*jsonrpc.Request); r.IsCall() {
 			calls = append(calls, r)
+		} else if got, want := string(r.Params), fmt.Sprintf(`{"requestId":%v}`, calls[0].ID.Raw()); got != want {
+			t.Errorf("cancelled: %s, not %s", got, want) // by the number that the SDK has for the id
 		}
 	}
 	for _, r := range calls {

@@ -159,6 +159,7 @@ func TestMCPSameID(t *testing.T) {
 	p.send(`{"jsonrpc":"2.0","id":"ping","method":"ping"}`)
 	got := map[string]int{}
 	next := func() {
+		_ = p.pipe.(*os.File).SetReadDeadline(time.Now().Add(soon))
 		line, err := p.out.ReadString('\n')
 		if err != nil {
 			t.Fatalf("%v\n%s", err, p.stderr.String())

@@ -1,0 +1,137 @@
+package mcpserver
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// talk is a session by lines with any server. said gives the next line; a session that says
+// nothing for a minute fails the test.
+func talk(t *testing.T, server *mcp.Server) (say func(lines ...string), said func() string) {
+	t.Helper()
+	in, send := io.Pipe()
+	receive, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(t.Context(), Stdio(in, out, nil)) }()
+	toSay := make(chan string, 1000)
+	go func() {
+		for line := range toSay {
+			_, _ = io.WriteString(send, line+"\n")
+		}
+		_ = send.Close()
+	}()
+	lines := make(chan string, 1000)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewReader(receive); ; {
+			line, err := s.ReadString('\n')
+			if err != nil {
+				return
+			}
+			lines <- line
+		}
+	}()
+	t.Cleanup(func() {
+		close(toSay)
+		_ = receive.Close()
+		<-ended
+	})
+	say = func(lines ...string) {
+		for _, l := range lines {
+			toSay <- l
+		}
+	}
+	said = func() string {
+		t.Helper()
+		select {
+		case line := <-lines:
+			return line
+		case <-time.After(time.Minute):
+			t.Fatal("nothing is said")
+		}
+		return ""
+	}
+	return say, said
+}
+
+// A server may ask its client while it handles a notification, whatever the client sends before
+// it answers; and an answer that cannot be taken ends the wait for it. A server of others sees
+// nothing of what this package gives the SDK.
+func TestServerAsks(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		`"result":{"roots":[{"uri":"file:///a"}]}`:                                              "1 roots, <nil>",
+		`"result":{"roots":[` + strings.Repeat(`{"uri":"file:///a"},`, 9_999) + `{"uri":"b"}]}`: "10000 roots, <nil>",
+		`"result":{"x":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`:  "nested deeper",
+		`"result":{"x":"` + strings.Repeat("x", maxLarge) + `"}`:                                "longer than",
+		`"result":{"x":"` + strings.Repeat("x", MaxLine) + `"}`:                                 "more than 67108864 bytes",
+		`"error":{"code":-32601,"message":"no roots"}`:                                          "no roots",
+	} {
+		t.Run(want, func(t *testing.T) {
+			if len(answer) > MaxLine && testing.Short() {
+				t.Skip("-short: 64 MiB")
+			}
+			heard := make(chan string, 1)
+			server := mcp.NewServer(&mcp.Implementation{Name: "another"}, &mcp.ServerOptions{InitializedHandler: func(ctx context.Context, r *mcp.InitializedRequest) {
+				roots, err := r.Session.ListRoots(ctx, nil)
+				n := 0
+				if err == nil {
+					n = len(roots.Roots)
+				}
+				heard <- fmt.Sprintf("%d roots, %v", n, err)
+			}})
+			server.AddTool(&mcp.Tool{Name: "size", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return failed(fmt.Sprint(len(r.Params.Arguments), r.Extra != nil && r.Extra.TokenInfo != nil)), nil
+			})
+			say, said := talk(t, server)
+			say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+			said()
+			say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			if got := said(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":1,"method":"roots/list"`) {
+				t.Fatal(got)
+			}
+			say(slices.Repeat([]string{`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`}, 3*manyNotices)...)
+			say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"size","arguments":{"x":"` + strings.Repeat("x", 100_000) + `"}}}`)
+			say(`{"jsonrpc":"2.0","id":1,` + answer + `}`)
+			if got := <-heard; !strings.Contains(got, want) {
+				t.Errorf("%.300s, and not %s", got, want)
+			}
+			if got := said(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"100008 false"`) {
+				t.Errorf("%.300s", got)
+			}
+		})
+	}
+}
+
+// What a call that listens is told carries the client's id of that call.
+func TestListenHasItsID(t *testing.T) {
+	t.Parallel()
+	st := open(t, t.TempDir(), nil)
+	say, said := talk(t, New(st, Options{}))
+	const (
+		meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+		id   = `"io.modelcontextprotocol/subscriptionId":90071992547409931`
+	)
+	say(`{"jsonrpc":"2.0","id":90071992547409931,"method":"subscriptions/listen","params":{` + meta + `,"notifications":{"resourceSubscriptions":["` + resourceURI + `"]}}}`)
+	if got := said(); !strings.Contains(got, `"notifications/subscriptions/acknowledged"`) || !strings.Contains(got, id) {
+		t.Error(got)
+	}
+	c := connect(t, st, Options{}, nil)
+	c.call("create_entities", `{"entities":[{"name":"a","entityType":"t","observations":[]}]}`)
+	if got := said(); !strings.Contains(got, `"notifications/resources/updated"`) || !strings.Contains(got, id) {
+		t.Error(got)
+	}
+	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":90071992547409931}}`)
+	if got := said(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":90071992547409931,"result":`) || !strings.Contains(got, id) {
+		t.Error(got)
+	}
+}
