@@ -46,10 +46,62 @@
 //   - A call that a client gives up is not answered (Stdio). Nothing of it is done if it was
 //     not on its way to the log by then, else all of it.
 //   - What is wrong with a call is its result (isError), in words; it never ends the
-//     server. Stdio passes over lines that are no message, and answers all that
-//     came in before the end of the input.
+//     server.
 //   - Subscribers of the resource hear of changes by every process. Several that come
 //     close to each other may be told of once.
+//
+// # Lines in and out (Stdio)
+//
+//	lines.go     reads the input, line by line
+//	envelope.go  id, method and params of a line; what is refused
+//	accept.go    a call gets a number, and its place in the order (order.go)
+//	probe.go     asks the server what it takes past the SDK
+//	stdio.go     gives the SDK one message after the other; the end
+//	reply.go     writes answers and refusals; outlet.go writes them whole
+//
+// Ids. The SDK reads an id as float64, and for two equal ids in flight it clears the id in our
+// request. So it gets a number for each call, which is used once. The id stays as it came, byte
+// for byte, and is written so in front of the answer, in what a listening call is told, and not
+// in notifications/cancelled: there the SDK gets the number. Requests of the server to the
+// client have ids of the SDK, and pass as they are. Ids are equal if JSON says so (1 and 1.0,
+// not 1 and "1"). An id is in use until its answer is about to be written.
+//
+// Each line is answered, unless it is a notification or an answer to a request of the server:
+//
+//	-32700  no JSON; id null
+//	-32600  no object, no method, not jsonrpc 2.0, an id that is neither string nor integer
+//	-32600  the id of a call that is not answered yet; the first of the two goes on
+//	-32600  a batch: each call in it gets this answer, an array without calls one with id null
+//	-32600  more than MaxLine bytes, maxDepth levels, maxValues values, maxText bytes of text,
+//	        maxRest bytes of params besides the arguments of a tool, maxID bytes of id
+//	-32600  more than maxListens calls that listen
+//	-32603  the resource is larger than maxAnswer; the input has ended, and the call took longer
+//	        than Patience
+//
+// The id of an error is the call's, also of a line that is too long or too deep to be read, if
+// the id has at most 256 bytes there; else null. Nothing of what is refused was done. A
+// notification of more than 64 KiB is passed over. An answer to a request of the server that is
+// beyond a limit, or has more than 4 MiB, is an error to whoever made the request.
+//
+// Memory. What has come in and is not answered counts as in flight. No line is read beyond
+// maxQueued bytes, with queuedEach more for each line; one of more than 64 KiB is read to its end
+// when all such in flight are at most maxLarge. So the input waits while answers are not read.
+// At most maxRunning calls run at once (maxBig of those that may need much memory, and maxFree
+// of those that no order holds for). Only the first inSight that wait are compared with each
+// other. Notifications wait for a ping after each manyNotices. A call loads at most maxChange to
+// change it, and one at a time of those that load more than muchBytes.
+//
+// Large arguments go past the SDK, which copies them four times, and so do answers of more than
+// smallAnswer: the SDK gets a result with slots, which are filled while it is written, piece by
+// piece, from the entities that it tells of. An answer to a question is at most maxAnswer as
+// JSON; a larger one is a result with isError that says how to ask for less. What a call has
+// written is told whole. Only a server of New takes part: a Stdio learns from its first ping
+// whether its server does.
+//
+// The end. When the input ends, every call is answered before the session ends. When for Patience
+// nothing could be written meanwhile, what is under way is cancelled and answered with an error,
+// and the session ends, whether somebody reads or not. The end of a pipe or socket is also seen
+// while the input is not read (not on Windows: there, only once it is read).
 //
 // What costs with the store's size: recall and remember's look for near-duplicates go
 // over every text that passes their filters (bench/MCP.md has figures); the first question
@@ -82,6 +134,8 @@
 //     twice: what would be larger is refused, and so is what one call writes beyond half a
 //     segment of the log. A message of more than MaxLine is answered with an error; there
 //     one of more than 10 MiB ends the server.
+//   - The limits and refusals of the section on lines, maxAnswer among them; there a read_graph
+//     is sent whole however large, and an id is rounded to a float64.
 //   - Half a surrogate pair is U+FFFD: a file in UTF-8 cannot hold it.
 //   - serverInfo names this server; initialize also has instructions, and tools/list
 //     the tools of other groups.
