@@ -1,0 +1,14 @@
+// Package tests keeps the list of all tests, so that none is lost when code moves.
+//
+//	go test ./tests -run TestList -list.update
+//
+// writes tests.list: a line for each test, "shard package name". A shard is what a test
+// runs in:
+//
+//	daily   go test ./...
+//	fuzz    the seeds with the daily tests, the fuzzing itself in .ci/run
+//	bench   by hand
+//
+// A test that moves to another package keeps its name; one that is gone has its line taken
+// out by hand, in the commit that says why.
+package tests
