@@ -40,6 +40,8 @@ type flusher struct {
 	leftovers bool           // tmp/ may hold what killed processes left
 	looked    bool           // for a purge that was cut before this process came
 	aside     []docfile.Edit // by this round, and by those before it that failed
+	dooming   bool           // this round overwrites what it replaces of the index: see flushOverwriting
+	unlinked  []string       // of that, what was not overwritten since a purge failed
 	unpurged  atomic.Bool    // a purge was cut after it had deleted: what this round displaces is overwritten behind it
 	failed    atomic.Int64   // rounds in a row
 	lagging   lag
@@ -154,9 +156,19 @@ func (st *Store) flush(ctx context.Context, m merge) error {
 	return st.flushLocked(ctx, m)
 }
 
-// flushLocked is a round: what changed since flushed is put into files, these
-// are made durable, then the index if it is due, and only then the marks move.
+// flushLocked is a round, and after a purge that was cut, or beside one, what the round
+// replaces of the index is overwritten.
 func (st *Store) flushLocked(ctx context.Context, m merge) error {
+	st.lookForPurge(st.log.Distrusted())
+	if st.log.Overwrites() {
+		return st.flushOverwriting(ctx, m)
+	}
+	return st.flushRound(ctx, m)
+}
+
+// flushRound is a round: what changed since flushed is put into files, these
+// are made durable, then the index if it is due, and only then the marks move.
+func (st *Store) flushRound(ctx context.Context, m merge) error {
 	began := st.o.Clock()
 	st.flusher.unflushed.Store(0)
 	n, spilled, err := st.round(ctx, m)
@@ -199,7 +211,6 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 		return 0, false, err
 	}
 	distrusted := st.log.Distrusted()
-	st.lookForPurge(distrusted)
 	if distrusted || st.flusher.leftovers || st.log.Abandoned() {
 		if err := st.emptyTemp(ctx); err != nil {
 			return 0, false, err

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/google/uuid"
 
@@ -112,15 +111,20 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		return r, err
 	}
 	deleted := false // and not overwritten
-	end := sync.OnceFunc(func() {
+	ended := false
+	end := func() {
+		if ended {
+			return
+		}
+		ended = true
 		if deleted {
 			st.log.FailPurge()
 		}
 		st.log.EndPurge()
-	})
+	}
 	defer end()
-	if err := st.enterPurgeFolder(r); err != nil {
-		return r, st.ioError("making", filepath.Join(st.dir, purgeFolder), err)
+	if err := st.preparePurge(ctx, r); err != nil {
+		return r, err
 	}
 	defer func() {
 		if deleted {
@@ -302,12 +306,13 @@ func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces 
 	if err != nil {
 		return err
 	}
-	if err := room(func() error { return st.flushLocked(ctx, mergeAlways) }); err != nil {
+	if err := room(func() error { return st.flushRound(ctx, mergeAlways) }); err != nil {
 		return errors.Join(err, old.close())
 	}
 	if err := old.wipe(st, r); err != nil {
 		return err
 	}
+	r.Unlinked, st.flusher.unlinked = append(r.Unlinked, st.flusher.unlinked...), nil
 	if k != st.scoped {
 		if err := st.purgedVectors(k, ids, r); err != nil {
 			return err

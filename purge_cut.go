@@ -22,13 +22,70 @@ func (st *Store) keepsDisplaced() bool { return st.log.Purging() || st.flusher.u
 
 // purgesIn says of a name in tmp/ that a purge has files in it that it works on.
 func (st *Store) purgesIn(name string) bool {
-	return name == filepath.Base(purgeFolder) && st.log.Purging()
+	return name == filepath.Base(purgeFolder) && (st.flusher.dooming || st.log.Purging())
+}
+
+// preparePurge enters the folder under flush.lock: a round beside may be using it.
+func (st *Store) preparePurge(ctx context.Context, r *PurgeReport) error {
+	if err := st.log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer st.log.UnlockFlush()
+	if err := st.enterPurgeFolder(r); err != nil {
+		return st.ioError("making", filepath.Join(st.dir, purgeFolder), err)
+	}
+	return nil
+}
+
+// flushOverwriting is a round while nothing that may have something of a purged memory is
+// let go without being overwritten: a purge is under way in some process, or one has failed
+// and none was done since. The index that the round replaces has lines of it.
+func (st *Store) flushOverwriting(ctx context.Context, m merge) error {
+	var r PurgeReport
+	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
+	err := error(nil)
+	if st.log.Purging() { // what is in the folder is that purge's
+		if err = vfs.MkdirAll(st.fs, dir, st.o.FolderMode); vfs.IsDiskFull(err) {
+			err = nil
+		}
+	} else {
+		err = st.enterPurgeFolder(&r)
+	}
+	if err != nil {
+		return st.ioError("making", dir, err)
+	}
+	st.flusher.dooming = true
+	defer func() { st.flusher.dooming = false }()
+	old, err := st.doomIndex(ctx)
+	if err != nil {
+		return err
+	}
+	if err := st.flushRound(ctx, m); err != nil {
+		return errors.Join(err, old.close())
+	}
+	err = old.wipe(st, &r)
+	if !st.log.Purging() {
+		err = errors.Join(err, st.dropPurgeFolder())
+	}
+	st.flusher.unlinked = append(st.flusher.unlinked, r.Unlinked...)
+	for _, name := range r.Unlinked {
+		st.o.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or nobody can tell", "name", name)
+	}
+	for _, left := range r.Left {
+		st.o.Logger.Warn("after a purge that has not finished", "err", left)
+	}
+	if err != nil { // it keeps a name in tmp/purge, for the next purge
+		st.o.Logger.Warn("overwriting the index that was replaced after a purge that has not finished", "err", err)
+	}
+	return nil
 }
 
 // enterPurgeFolder makes the folder that says it, and overwrites what a purge that was cut
 // has left there: it is nobody else's while this one lasts. On a full disk it goes on
 // without.
 func (st *Store) enterPurgeFolder(r *PurgeReport) error {
+	// A round that failed has left the old index mapped in this process.
+	_ = st.refresh()
 	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
 	err := vfs.MkdirAll(st.fs, dir, st.o.FolderMode)
 	if vfs.IsDiskFull(err) {
@@ -69,6 +126,7 @@ func (st *Store) lookForPurge(distrusted bool) {
 		stale = err == nil
 	}
 	if stale {
+		st.log.FailPurge()
 		st.flusher.unpurged.Store(true)
 	}
 }

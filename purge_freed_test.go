@@ -11,12 +11,6 @@ import (
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
-// keepingFreed has the disk remember what blocks that are given up from now on hold.
-func keepingFreed(r *rig) *rig {
-	r.disk.KeepFreed()
-	return r
-}
-
 // checkFreed looks for the secrets in what was given up. Where there are no leases the
 // files of the index go without being overwritten, and the report names them: then only
 // what the secrets said must not be there.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -37,8 +38,11 @@ func (st *Store) doomIndex(ctx context.Context) (oldIndex, error) {
 	for _, name := range append([]string{index.BaseName, index.DeltaName}, vector.Files()...) {
 		path := filepath.Join(st.dir, name)
 		info, err := st.fs.Stat(path)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
+		}
+		if err != nil {
+			return old, errors.Join(st.ioError("looking at", path, err), old.close())
 		}
 		f, err := vfs.Doom(st.fs, path, filepath.Join(st.dir, filepath.FromSlash(purgeFolder), filepath.Base(name)+docfile.DoomedSuffix), true)
 		if err != nil {

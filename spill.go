@@ -248,7 +248,7 @@ func (st *Store) backupDue(to *index.Target) {
 	st.config.mu.Lock()
 	keep, every := st.config.c.backups(), st.config.c.backupInterval()
 	st.config.mu.Unlock()
-	if keep == 0 || st.log.Purging() { // it would have lines of what is purged, and make an older one go
+	if keep == 0 || st.log.Overwrites() { // it would have lines of what is purged, and make an older one go
 		return
 	}
 	if st.flusher.backupAt.IsZero() {

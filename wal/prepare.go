@@ -86,10 +86,20 @@ func (l *FileLog) unprepare(number uint64, before LSN) {
 	if l.geo.Number(before-1) != number || before < tail {
 		return // what was prepared is not known: a hole costs deletes their space, a cut would cost what is written
 	}
-	if f, err := l.segment(number); err == nil {
-		_ = f.Truncate(int64(before - l.geo.Start(number))) // full disk: it only frees
-	}
+	l.cut(number, int64(before-l.geo.Start(number)))
 	l.shared.Store(wordPrepared, before)
+}
+
+// cut shortens a segment; on a full disk that only frees space. One that was recycled
+// holds older frames behind the cut: for a purge they are overwritten before, and where
+// that fails they stay in the file, for the next purge to overwrite (see wipeAhead).
+func (l *FileLog) cut(number uint64, size int64) {
+	if l.Overwrites() && l.zero(number, size) != nil {
+		return
+	}
+	if f, err := l.segment(number); err == nil {
+		_ = f.Truncate(size)
+	}
 }
 
 // prepared is up to where a segment is written out. The shared word is about

@@ -182,11 +182,7 @@ func (l *FileLog) wipeAhead(ctx context.Context) error {
 		if n == l.geo.Number(tail-1) {
 			from = int64(tail - l.geo.Start(n))
 		}
-		f, err := l.segment(n)
-		if err == nil {
-			err = vfs.Zero(f, from)
-		}
-		if err != nil {
+		if err := l.zero(n, from); err != nil {
 			return l.ioError("overwriting", l.o.wal(name), err)
 		}
 	}

@@ -2,10 +2,13 @@ package wal
 
 import (
 	"context"
+	"errors"
+	"os"
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
 )
 
 // While a purge is under way nobody may let go of what it is to overwrite: the file of
@@ -72,9 +75,23 @@ func (l *FileLog) FailPurge() { l.unpurged.Store(true) }
 // DonePurge says that one has left nothing.
 func (l *FileLog) DonePurge() { l.unpurged.Store(false) }
 
+// Overwrites says that what is let go now is overwritten before: a purge is under way, or
+// one has failed and none was done since.
+func (l *FileLog) Overwrites() bool { return l.Purging() || l.unpurged.Load() }
+
+// zero overwrites a segment from an offset on, durably. It uses a file descriptor of its
+// own: see the head of prepare.go.
+func (l *FileLog) zero(number uint64, from int64) error {
+	f, err := l.o.FS.OpenFile(l.o.wal(segment.Name(number)), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(vfs.Zero(f, from), f.Close())
+}
+
 // letGo removes a file of the log. For a purge it is overwritten before.
 func (l *FileLog) letGo(path string) error {
-	if l.Purging() || l.unpurged.Load() {
+	if l.Overwrites() {
 		return vfs.Unwiped(&l.unwiped, vfs.Wipe(l.o.FS, path))
 	}
 	return l.o.FS.Remove(path)

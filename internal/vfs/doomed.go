@@ -2,9 +2,11 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Doomed is a file that is about to lose its last name, and whose bytes are to be
@@ -18,11 +20,13 @@ type Doomed struct {
 
 // Doom takes hold of a file before its name goes. It gives it a second name, durably, on
 // the same file system: a process that is killed leaves it there, for the next to overwrite.
-// What such a one has left there goes first. nil where the file is not there or may not
+// What such a one has left there goes first; while somebody has that open it stays, and the
+// second name is another one. nil where the file is not there or may not
 // be written; and, of one that others map, where there are no leases: nobody can tell
 // then whether somebody has it mapped.
 func Doom(fsys FS, name, second string, mapped bool) (*Doomed, error) {
-	if err := dropSecond(fsys, name, second); err != nil {
+	second, err := freeSecond(fsys, name, second)
+	if err != nil {
 		return nil, err
 	}
 	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
@@ -52,24 +56,30 @@ func Doom(fsys FS, name, second string, mapped bool) (*Doomed, error) {
 	return d, nil
 }
 
-// dropSecond overwrites what was left under a second name, unless it is in its place still.
-func dropSecond(fsys FS, name, second string) error {
-	_, err := fsys.Stat(second)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// freeSecond is a second name at which nothing is. What was left there is overwritten,
+// unless it is in its place still, or somebody has it open: then it keeps that name.
+func freeSecond(fsys FS, name, second string) (string, error) {
+	base, ext := strings.TrimSuffix(second, filepath.Ext(second)), filepath.Ext(second)
+	for n := 1; ; n++ {
+		_, err := fsys.Stat(second)
+		if errors.Is(err, fs.ErrNotExist) {
+			return second, nil
+		}
+		if err == nil && SameFile(fsys, name, second) {
+			return second, fsys.Remove(second)
+		}
+		if err == nil {
+			err = WipeAlone(fsys, second)
+		}
+		var u *UnwipedError
+		switch {
+		case err == nil || errors.Is(err, ErrLinked): // its name is gone
+			return second, nil
+		case !errors.As(err, &u):
+			return "", err
+		}
+		second = fmt.Sprintf("%s.%d%s", base, n, ext)
 	}
-	if err != nil {
-		return err
-	}
-	if SameFile(fsys, name, second) {
-		return fsys.Remove(second)
-	}
-	_, err = WipeUnmapped(fsys, second)
-	var u *UnwipedError
-	if errors.As(err, &u) { // its name is gone all the same, or it is not ours to take
-		return nil
-	}
-	return err
 }
 
 // SameFile says that two names lead to one file.
