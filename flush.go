@@ -145,6 +145,7 @@ func (st *Store) flushClosing(ctx context.Context) error {
 		return err
 	}
 	defer st.log.UnlockFlush()
+	st.flusher.files.Last()
 	return st.flushLocked(context.WithoutCancel(ctx), mergeClosing) // ctx is how long the lock is waited for
 }
 

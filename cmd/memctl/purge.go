@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 func (a *app) purgeCommand() *cobra.Command {
@@ -88,6 +89,10 @@ there is nothing of one of them, which may be mistyped (exit status 4).`,
 					return err
 				}
 				for _, left := range r.Left {
+					var u *vfs.UnwipedError
+					if errors.As(left, &u) {
+						left = &fixed{notWiped{u}, u.Help()}
+					}
 					a.fail(left)
 				}
 				return nil
@@ -99,6 +104,11 @@ there is nothing of one of them, which may be mistyped (exit status 4).`,
 	c.Flags().BoolVar(&groups, "assembly", false, "the ids are those of assemblies")
 	return c
 }
+
+// notWiped is a file that was not overwritten, without what helps.
+type notWiped struct{ *vfs.UnwipedError }
+
+func (e notWiped) Error() string { return e.What() }
 
 var errUnconfirmed = errors.New("nothing was purged")
 
@@ -156,6 +166,11 @@ func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
 		}
 		d.member("mentioned", mentions)
 		d.member("not_overwritten", list(r.Unlinked))
+		left := make([]string, len(r.Left))
+		for i, err := range r.Left {
+			left[i] = err.Error()
+		}
+		d.member("left", left)
 		d.member("device", r.Device)
 		d.member("not_covered", list(r.Backup))
 		return

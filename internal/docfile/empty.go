@@ -46,7 +46,8 @@ func (f *Flusher) emptyTemp(surplus Surplus, all bool) ([]Edit, error) {
 		if w.cur != nil {
 			_ = w.cur.file.Close()
 		}
-		w.cur, w.spare = nil, nil
+		w.cur = nil
+		w.pool()
 	}
 	f.ready = false
 	e := emptying{f: f, surplus: surplus, all: all}

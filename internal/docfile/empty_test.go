@@ -1,6 +1,7 @@
 package docfile
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -70,7 +71,7 @@ func TestWipe(t *testing.T) {
 	held := b.path("second name")
 	for p := range pool {
 		b.fs.on = func(op, name string) error {
-			if op == "sync" {
+			if op == "datasync" {
 				return os.Link(b.path("tmp", p+DoomedSuffix), held)
 			}
 			return nil
@@ -98,5 +99,58 @@ func TestParkedName(t *testing.T) {
 	}
 	if _, _, ok := parseParked("x@y"); ok {
 		t.Fatal("accepted")
+	}
+}
+
+// What the last round displaces is named as doomed at once; many are overwritten behind one
+// barrier, and keep their names when it fails.
+func TestWipeMany(t *testing.T) {
+	for _, n := range []int{3, wipeDirect + 1} {
+		b := newBed(t, nil)
+		skipWithoutLeases(t, b)
+		var made, gone []Change
+		for i := range n {
+			made, gone = append(made, b.change(name(i), 0, 1)), append(gone, b.change(name(i), 1, 0))
+		}
+		b.put(made...)
+		b.fl.Last()
+		b.put(gone...)
+		pool := b.files("tmp")
+		for p := range pool {
+			if !isDoomed(p) {
+				t.Error(p)
+			}
+		}
+		if len(pool) != n {
+			t.Fatal(pool)
+		}
+		bad, syncs := errors.New("injected"), 0
+		b.fs.on = func(op, name string) error {
+			if op == "barrier" {
+				return bad
+			}
+			if op == "datasync" {
+				syncs++
+			}
+			return nil
+		}
+		err := b.fl.Wipe()
+		b.fs.on = nil
+		left := b.files("tmp")
+		if n <= wipeDirect {
+			if err != nil || syncs != n || len(left) != 0 {
+				t.Error(err, syncs, left)
+			}
+			continue
+		}
+		if !errors.Is(err, bad) || syncs != 0 || len(left) != n {
+			t.Error(err, syncs, left)
+		}
+		if _, err := b.fl.EmptyTemp(nil); err != nil {
+			t.Error(err)
+		}
+		if left := b.files("tmp"); len(left) != 0 {
+			t.Error(left)
+		}
 	}
 }

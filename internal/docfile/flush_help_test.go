@@ -159,6 +159,13 @@ func (f *hookFile) Sync() error {
 	return f.File.Sync()
 }
 
+func (f *hookFile) Datasync() error {
+	if err := f.h.ask("datasync", f.name); err != nil {
+		return err
+	}
+	return f.File.Datasync()
+}
+
 func (f *hookFile) Lease() (bool, error) {
 	if err := f.h.ask("lease", f.name); err != nil {
 		return false, err

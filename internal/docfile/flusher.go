@@ -73,6 +73,7 @@ type Flusher struct {
 	workers    []*worker
 	parked     parkedList
 	ready      bool // the folders are there
+	last       bool // see Last
 	fresh      bool // no inode may be used again in this round
 	distrust   bool // a round failed: each file of the next one is synced by itself
 }
@@ -101,6 +102,11 @@ func (f *Flusher) Distrust() { f.fresh = true }
 // itself; call it before each where the repetition takes several.
 func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 
+// Last says that the next round is followed by Close: what that one displaces gets the
+// name under which it is overwritten at once. The syncs of the round then write this down as
+// well, where a file system has one journal, and Close finds nothing left to write.
+func (f *Flusher) Last() { f.last = true }
+
 // prepare makes the folders. They are durable, so that what is displaced into
 // them does not go with them. Each time: somebody else may have emptied tmp/.
 func (f *Flusher) prepare() error {
@@ -122,14 +128,13 @@ func (f *Flusher) Wipe() error {
 	var all []error
 	for _, w := range f.workers {
 		var list []*temp
-		for _, path := range w.spare {
+		for _, path := range w.pool() {
 			t, err := w.reopen(path)
 			if t != nil {
 				list = append(list, t)
 			}
 			all = append(all, err)
 		}
-		w.spare = nil
 		all = append(all, f.wipe(filepath.Clean(w.dir), list))
 	}
 	return errors.Join(all...)

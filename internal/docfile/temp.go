@@ -146,7 +146,7 @@ func (w *worker) rest() error {
 		return nil
 	}
 	w.cur = nil
-	if len(w.spare) >= w.f.o.Pool && !w.f.keeps() {
+	if len(w.spare)+len(w.doomed) >= w.f.o.Pool && !w.f.keeps() {
 		return w.drop(t)
 	}
 	err := t.file.SetMtime(surplusTime)
@@ -156,8 +156,19 @@ func (w *worker) rest() error {
 	if err != nil {
 		return failure("put aside", w.f.o.rel(t.path), err)
 	}
+	if w.f.last && !w.f.keeps() && w.f.doom(t) == nil {
+		w.doomed = append(w.doomed, t.path)
+		return nil
+	}
 	w.spare = append(w.spare, t.path)
 	return nil
+}
+
+// pool takes the names of all files that are nobody's work.
+func (w *worker) pool() []string {
+	list := append(w.spare, w.doomed...)
+	w.spare, w.doomed = nil, nil
+	return list
 }
 
 // empty removes the pool; while a purge is under way it leaves it to that.
@@ -165,20 +176,19 @@ func (w *worker) empty() error {
 	var all []error
 	if w.f.keeps() {
 		err := w.rest()
-		w.spare = nil
+		w.pool()
 		return err
 	}
 	if t := w.cur; t != nil {
 		w.cur = nil
 		all = append(all, w.drop(t))
 	}
-	for _, path := range w.spare {
+	for _, path := range w.pool() {
 		t, err := w.reopen(path)
 		if t != nil {
 			err = w.drop(t)
 		}
 		all = append(all, err)
 	}
-	w.spare = nil
 	return errors.Join(all...)
 }

@@ -54,8 +54,46 @@ func (f *Flusher) wipeSome(dir string, list []*temp) error {
 	if err := f.o.FS.SyncDir(dir); err != nil {
 		return errors.Join(append(all, syncFailure(f.o.rel(dir), err))...)
 	}
+	return errors.Join(append(all, f.overwrite(doomed))...)
+}
+
+// wipeDirect is how many files are synced each; for more there is one barrier.
+const wipeDirect = 8
+
+// overwrite overwrites files that have their names, durably, and removes them.
+func (f *Flusher) overwrite(doomed []*temp) error {
+	var barrier vfs.Barrier
+	if len(doomed) > wipeDirect && f.o.Direct >= 0 {
+		b, err := f.o.FS.OpenBarrier(f.o.Root) // before the first write, or it does not report that one's failure
+		if err == nil {
+			barrier = b
+			defer func() { _ = b.Close() }()
+		} else if !errors.Is(err, errors.ErrUnsupported) {
+			return failure("open a barrier on", f.o.Root, err)
+		}
+	}
+	var all []error
+	var zeroed []*temp
 	for _, t := range doomed {
-		all = append(all, f.wipeOne(t))
+		done, err := f.zero(t)
+		if err == nil && done && barrier == nil {
+			if serr := t.file.Datasync(); serr != nil {
+				err = syncFailure(f.o.rel(t.path), serr)
+			}
+		}
+		if all = append(all, err); err == nil && done {
+			zeroed = append(zeroed, t)
+		}
+	}
+	if barrier != nil {
+		if err := barrier.Sync(); err != nil { // they keep their names, which say what they are
+			return errors.Join(append(all, syncFailure("the file system of the store", err))...)
+		}
+	}
+	for _, t := range zeroed {
+		if err := f.o.FS.Remove(t.path); ignoreMissing(err) != nil {
+			all = append(all, failure("remove", f.o.rel(t.path), err))
+		}
 	}
 	return errors.Join(all...)
 }
@@ -82,19 +120,17 @@ func (f *Flusher) doom(t *temp) error {
 	}
 }
 
-func (f *Flusher) wipeOne(t *temp) error {
+// zero overwrites one, or parks it when it was linked meanwhile.
+func (f *Flusher) zero(t *temp) (done bool, err error) {
 	info, err := t.file.Stat()
 	if err != nil {
-		return failure("look at", f.o.rel(t.path), err)
+		return false, failure("look at", f.o.rel(t.path), err)
 	}
 	if info.Nlink != 1 {
-		return f.parked.add(t.path, believed{folder: tempFolder, name: filepath.Base(t.path), size: info.Size, mtime: info.Mtime})
+		return false, f.parked.add(t.path, believed{folder: tempFolder, name: filepath.Base(t.path), size: info.Size, mtime: info.Mtime})
 	}
-	if err := vfs.Zero(t.file, 0); err != nil {
-		return failure("overwrite", f.o.rel(t.path), err)
+	if err := vfs.Overwrite(t.file, 0); err != nil {
+		return false, failure("overwrite", f.o.rel(t.path), err)
 	}
-	if err := f.o.FS.Remove(t.path); ignoreMissing(err) != nil {
-		return failure("remove", f.o.rel(t.path), err)
-	}
-	return nil
+	return true, nil
 }

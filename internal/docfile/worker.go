@@ -21,6 +21,7 @@ type worker struct {
 	seq        uint64
 	cur        *temp    // displaced a moment ago, still open and leased
 	spare      []string // the pool: closed and marked
+	doomed     []string // of the last round: marked, and named as what is overwritten
 	like       vfs.Info // what a file made anew looks like; Ino 0: not known yet
 	noExchange bool
 }

@@ -16,6 +16,15 @@ const wipeStep = 256 << 10
 // and makes that durable. What the device keeps of them elsewhere is its own matter;
 // see Volume.Overwrites.
 func Zero(f File, from int64) error {
+	if err := Overwrite(f, from); err != nil {
+		return err
+	}
+	return f.Datasync() // no metadata: a commit of the journal less
+}
+
+// Overwrite is Zero before it is durable. A file that is removed by then may keep its
+// bytes: what was not written out is dropped.
+func Overwrite(f File, from int64) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -34,7 +43,7 @@ func Zero(f File, from int64) error {
 			from += n
 		}
 	}
-	return f.Sync()
+	return nil
 }
 
 // dataSeeker is a File that knows its holes.
@@ -73,17 +82,22 @@ type UnwipedError struct {
 	Err  error  // ErrHeld, ErrLinked, or what the system says
 }
 
-func (e *UnwipedError) Error() string {
-	help := "purge again when that is mended"
+func (e *UnwipedError) Error() string { return e.What() + ": " + e.Help() }
+
+// What says what happened.
+func (e *UnwipedError) What() string { return fmt.Sprintf("%s was not overwritten: %v", e.Path, e.Err) }
+
+// Help says what helps.
+func (e *UnwipedError) Help() string {
 	switch {
 	case errors.Is(e.Err, ErrHeld):
-		help = "close it there, then purge again"
+		return "close it there, then purge again"
 	case errors.Is(e.Err, ErrLinked):
-		help = fmt.Sprintf("the name in the store is removed; its bytes stay until the other one is: find / -inum %d", e.Ino)
+		return fmt.Sprintf("the name in the store is removed; its bytes stay until the other one is: find / -inum %d", e.Ino)
 	case IsPermission(e.Err):
-		help = "make it writable for this user, then purge again"
+		return "make it writable for this user, then purge again"
 	}
-	return fmt.Sprintf("%s was not overwritten: %v: %s", e.Path, e.Err, help)
+	return "purge again when that is mended"
 }
 
 func (e *UnwipedError) Unwrap() []error {
