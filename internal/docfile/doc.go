@@ -41,6 +41,29 @@
 // from an edit is a temp file that was half written when its process was killed:
 // one for each worker at most, and it goes to quarantine too.
 //
+//	<n>.doomed, <n>.1.doomed …               is being overwritten; its mtime does not count
+//
+// # Overwriting
+//
+// Unlinking a file leaves its bytes in free blocks, where no purge reaches them. So what is
+// surplus is overwritten before its last name goes, in this order: its places are synced
+// (what was displaced has left them durably), it is opened and leased, renamed to
+// <n>.doomed, the folder is synced, zeros are written and synced, the name is removed, and
+// the lease ends with the last descriptor. A process that dies in between leaves a name that
+// says what the file is. Files that are linked, open elsewhere or not writable are parked:
+// package repair overwrites them there, or says why not. When writing or syncing the zeros
+// fails the file keeps its name, and the error is returned.
+//
+//	Close, Wipe            the engine's own pool. After Last what the round displaces is
+//	                       renamed at once
+//	EmptyTemp, SweepTemp   displaced documents that processes which died have left
+//	WipeTemp               all of tmp/, for a purge
+//
+// While Options.Keeps says that a purge is under way nothing that is displaced is reused,
+// removed, or overwritten by the round; it is marked as surplus, and WipeTemp finds it.
+// Outside of a purge a pool that is full, and a round with fresh inodes, remove files as
+// they are.
+//
 // # Rounds
 //
 // Only the holder of flush.lock calls Round. For each document: write a temp
