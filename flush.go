@@ -38,7 +38,6 @@ type flusher struct {
 	// Under flush.lock.
 	backupAt  time.Time      // of the newest index backup
 	leftovers bool           // tmp/ may hold what killed processes left
-	looked    bool           // for a purge that was cut before this process came
 	aside     []docfile.Edit // by this round, and by those before it that failed
 	dooming   bool           // this round overwrites what it replaces of the index: see flushOverwriting
 	unlinked  []string       // of that, what was not overwritten since a purge failed
@@ -160,7 +159,7 @@ func (st *Store) flush(ctx context.Context, m merge) error {
 // flushLocked is a round, and after a purge that was cut, or beside one, what the round
 // replaces of the index is overwritten.
 func (st *Store) flushLocked(ctx context.Context, m merge) error {
-	st.lookForPurge(st.log.Distrusted())
+	st.lookForPurge()
 	if st.log.Overwrites() {
 		return st.flushOverwriting(ctx, m)
 	}

@@ -13,9 +13,10 @@ import (
 
 // A purge may be killed, or fail, when what it deletes is in the log and has its files
 // still. The next round displaces these. It keeps them for a purge as well, overwrites them
-// when the round is durable, and only then it is forgotten that there was one. What says so:
-// the shared page while others have the store open; the folder tmp/purge, durable before
-// the first deletion, after all have gone; a flag in the process in which it failed.
+// when the round is durable. That there was one is known until one is done: until then what
+// is let go of log and index is overwritten as well. What says so: the shared page while
+// others have the store open; the folder tmp/purge, durable before the first deletion; a
+// flag in each process that has noticed.
 
 // keepsDisplaced says that nothing that is displaced may be reused or removed.
 func (st *Store) keepsDisplaced() bool { return st.log.Purging() || st.flusher.unpurged.Load() }
@@ -63,10 +64,7 @@ func (st *Store) flushOverwriting(ctx context.Context, m merge) error {
 	if err := st.flushRound(ctx, m); err != nil {
 		return errors.Join(err, old.close())
 	}
-	err = old.wipe(st, &r)
-	if !st.log.Purging() {
-		err = errors.Join(err, st.dropPurgeFolder())
-	}
+	err = old.wipe(st, &r) // the folder stays until a purge is done: whoever opens the store later is to know
 	st.flusher.unlinked = append(st.flusher.unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
 		st.o.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or nobody can tell", "name", name)
@@ -116,12 +114,11 @@ func (st *Store) enterPurgeFolder(r *PurgeReport) error {
 	return st.fs.SyncDir(dir)
 }
 
-// lookForPurge looks whether one was cut; flush.lock is held.
-func (st *Store) lookForPurge(distrusted bool) {
+// lookForPurge looks whether one was cut, and none was done since; flush.lock is held. What
+// that one displaced is overwritten once by each process that comes.
+func (st *Store) lookForPurge() {
 	stale := st.log.DropPurge()
-	first := !st.flusher.looked
-	st.flusher.looked = true
-	if !stale && (first || distrusted || st.flusher.leftovers || st.log.Abandoned()) && !st.log.Purging() {
+	if !stale && !st.log.Purging() && !st.log.Overwrites() {
 		_, err := st.fs.Stat(filepath.Join(st.dir, filepath.FromSlash(purgeFolder)))
 		stale = err == nil
 	}

@@ -3,7 +3,8 @@ package crash
 // KeepFreed begins to remember what the blocks hold that files give up: those of removed
 // files, and those behind the end of truncated ones. Later boots go on with it. Nothing
 // is ever taken to be used again, and what was written may have reached the disk at any
-// time, synced or not: the worst that somebody who reads the device can find.
+// time, synced or not: the worst that somebody who reads the device can find. A file that
+// has lost its last name before is not among them, though somebody may have it open still.
 func (d *Disk) KeepFreed() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -26,7 +27,7 @@ type Piece struct {
 
 // free remembers what the blocks of a file hold from an offset on.
 func (d *Disk) free(in *inode, from int64) {
-	if !d.keepsFreed || in.entries != nil {
+	if !d.keepsFreed || in.early || in.entries != nil {
 		return
 	}
 	for _, c := range []*content{&in.cache, &in.disk} {

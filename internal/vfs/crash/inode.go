@@ -12,6 +12,7 @@ type inode struct {
 	mode  fs.FileMode
 	nlink int
 	name  string // the last one that it was given
+	early bool   // it lost its last name before KeepFreed
 	descs int    // open descriptions, in any process
 	lease *file  // who has it
 

@@ -168,7 +168,9 @@ func (p *Process) Remove(name string) error {
 }
 
 func (d *Disk) unlink(in *inode) {
-	in.nlink--
+	if in.nlink--; in.nlink == 0 {
+		in.early = !d.keepsFreed
+	}
 	d.release(in)
 }
 

@@ -1,0 +1,263 @@
+package fuzz
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/sim"
+)
+
+// purging is a machine on which one process purges a memory while others write: they are
+// killed and stopped, and the power goes.
+type purging struct {
+	s      *sim.Sim
+	rng    *rand.Rand
+	secret [][]byte // pieces of what the memory said
+	begun  bool
+	done   bool // a purge said that no trace is left
+	acts   int
+	wrong  []error
+}
+
+const purgedID = "forget-this-one"
+
+func (w *purging) options(p *sim.Proc) *varve.Options {
+	return options(p.FS, p.Rand(), p.Now, p.Wait)
+}
+
+func (w *purging) bad(err error) { w.wrong = append(w.wrong, err) }
+
+// say is content of its own, of which every piece tells.
+func (w *purging) say(n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = alphabet[w.rng.IntN(len(alphabet))]
+	}
+	for at := 0; at+24 <= n; at += 200 {
+		w.secret = append(w.secret, b[at:at+24])
+	}
+	return string(b)
+}
+
+func (w *purging) setup(p *sim.Proc) {
+	st, err := varve.Open(ctx, dir, w.options(p))
+	if err != nil {
+		w.bad(err)
+		return
+	}
+	for i := range 6 + w.rng.IntN(12) {
+		_, err := st.Put(ctx, varve.Memory{ID: fmt.Sprint("other", i%7), Content: content("t1", 200+w.rng.IntN(6000))})
+		if err == nil && i%3 == 0 {
+			_, err = st.Put(ctx, varve.Memory{ID: purgedID, Content: w.say(300 + w.rng.IntN(4000))})
+		}
+		if err == nil && w.rng.IntN(3) == 0 {
+			err = st.Flush(ctx)
+		}
+		if err != nil {
+			w.bad(err)
+		}
+	}
+	if err := st.Close(); err != nil {
+		w.bad(err)
+	}
+}
+
+// open waits for one who was stopped while he held the store.
+func (w *purging) open(p *sim.Proc) *varve.Store {
+	for {
+		st, err := varve.Open(ctx, dir, w.options(p))
+		if err == nil {
+			return st
+		}
+		if !errors.Is(err, varve.ErrLocked) {
+			w.bad(fmt.Errorf("open: %w", err))
+			return nil
+		}
+		p.Sleep(time.Second)
+	}
+}
+
+func (w *purging) write(p *sim.Proc) {
+	for w.acts > 0 {
+		st := w.open(p)
+		if st == nil {
+			return
+		}
+		var err error
+		for n := 3 + w.rng.IntN(20); n > 0 && w.acts > 0; n-- {
+			w.acts--
+			id := fmt.Sprint("other", w.rng.IntN(9))
+			switch w.rng.IntN(8) {
+			case 0:
+				err = st.Flush(ctx)
+			case 1:
+				err = st.Delete(ctx, id)
+			default:
+				_, err = st.Put(ctx, varve.Memory{ID: id, Content: content("t2", 100+w.rng.IntN(8000))})
+			}
+			if err != nil && !isRefusal(err) {
+				w.bad(err)
+			}
+		}
+		if err := st.Close(); err != nil {
+			w.bad(fmt.Errorf("close: %w", err))
+		}
+	}
+}
+
+func (w *purging) purge(p *sim.Proc) {
+	p.Sleep(time.Duration(w.rng.IntN(20)) * time.Millisecond)
+	for !w.done {
+		st := w.open(p)
+		if st == nil {
+			return
+		}
+		if !w.begun { // what was let go before it cannot reach
+			w.begun = true
+			w.s.Disk().KeepFreed()
+		}
+		_, err := st.Purge(ctx, purgedID)
+		w.done = err == nil || errors.Is(err, varve.ErrNotFound)
+		if !w.done && !errors.Is(err, varve.ErrLocked) {
+			w.bad(fmt.Errorf("purge: %w", err))
+		}
+		if err := st.Close(); err != nil {
+			w.bad(fmt.Errorf("close: %w", err))
+		}
+		if err != nil && !w.done {
+			p.Sleep(time.Second)
+		}
+	}
+}
+
+// run purges in as many boots as it takes.
+func (w *purging) run() error {
+	w.s.MaxOps, w.s.StopFor = 3_000_000, 2*time.Second
+	if *showOps {
+		w.s.Trace = func(line string) { fmt.Println(line) }
+	}
+	w.s.Process("setup", w.setup)
+	if err := w.s.Run(); err != nil {
+		return err
+	}
+	w.s.OnKill = func(p *sim.Proc) {
+		if p.Name == "purger" {
+			w.s.Process("purger", w.purge)
+		} else {
+			w.s.Process("again", w.write)
+		}
+	}
+	for boot := 0; !w.done; boot++ {
+		w.acts = 20 + w.rng.IntN(80)
+		w.s.Odds = sim.Odds{}
+		if boot < 8 {
+			w.s.Odds = sim.Odds{Switch: 2 + w.rng.IntN(40), Stop: 3000, Kill: []int{0, 4000, 800}[w.rng.IntN(3)], Cut: []int{0, 1000, 3000}[w.rng.IntN(3)]}
+		}
+		for range 1 + w.rng.IntN(2) {
+			w.s.Process("writer", w.write)
+		}
+		w.s.Process("purger", w.purge)
+		if err := w.s.Run(); err != nil {
+			return fmt.Errorf("boot %d: %w", boot, err)
+		}
+	}
+	w.s.Cut(w.s.Patterns[w.rng.IntN(len(w.s.Patterns))])
+	if err := w.look(); err != nil {
+		w.bad(err)
+	}
+	return errors.Join(w.wrong...)
+}
+
+// look goes through all files, and all that was given up since the first purge began.
+func (w *purging) look() error {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20))
+	if err != nil {
+		return err
+	}
+	defer dec.Close()
+	has := func(b []byte) bool {
+		return slices.ContainsFunc(w.secret, func(s []byte) bool { return bytes.Contains(b, s) })
+	}
+	magic := []byte{0x28, 0xb5, 0x2f, 0xfd}
+	var holds func(b []byte, depth int) bool
+	holds = func(b []byte, depth int) bool {
+		if has(b) {
+			return true
+		}
+		for depth > 0 {
+			at := bytes.Index(b, magic)
+			if at < 0 {
+				break
+			}
+			plain, _ := dec.DecodeAll(b[at:], nil) // what follows the frame is no frame
+			if holds(plain, depth-1) {
+				return true
+			}
+			b = b[at+len(magic):]
+		}
+		return false
+	}
+	var all []error
+	for _, piece := range w.s.Disk().Freed() {
+		if holds(piece.Data, 2) {
+			all = append(all, fmt.Errorf("a free block, once of %s, has it", piece.Name))
+		}
+	}
+	fsys := w.s.Disk().Process("look")
+	var walk func(folder string)
+	walk = func(folder string) {
+		names, err := fsys.ReadDir(folder)
+		if err != nil {
+			all = append(all, err)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			path := filepath.Join(folder, name)
+			info, err := fsys.Stat(path)
+			switch {
+			case err != nil:
+				all = append(all, err)
+			case info.Mode.IsDir():
+				walk(path)
+			case strings.HasPrefix(path, dir+"/wal/shared"), strings.HasPrefix(path, dir+"/wal/owner"):
+				// Never synced: after a loss of power they have what their blocks held before.
+			default:
+				if b, err := vfs.ReadFile(fsys, path, 1<<30); err != nil || holds(b, 2) {
+					all = append(all, fmt.Errorf("%s has it (%v)", path, err))
+				}
+			}
+		}
+	}
+	walk(dir)
+	return errors.Join(all...)
+}
+
+// When a purge said that no trace is left there is none, in no file and in no free block,
+// whoever was killed meanwhile and however often the power went.
+func TestPurgeBesideWriters(t *testing.T) {
+	seeds := 60
+	if testing.Short() {
+		seeds = 8
+	}
+	if *seedsFlag > 0 {
+		seeds = *seedsFlag
+	}
+	for i := range seeds {
+		seed := *seedFlag + uint64(i)
+		w := &purging{s: sim.New(seed), rng: rand.New(rand.NewPCG(seed, 13))}
+		if err := w.run(); err != nil {
+			t.Errorf("seed %d: go test ./fuzz -run 'TestPurgeBesideWriters$' -seed %d -seeds 1\n%v", seed, seed, err)
+		}
+	}
+}
