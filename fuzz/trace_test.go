@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/trace"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // The calls of one put, one flush and one open, in order. A changed order of
 // create, write, sync, rename, folder sync, lock and store is seen in review.

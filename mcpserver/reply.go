@@ -163,6 +163,7 @@ func (c *connection) answerUndone() {
 	for _, k := range c.calls {
 		if k.id != nil && !k.listens && !k.givenUp && !k.written {
 			k.givenUp = true
+			c.undone.Add(1)
 			c.replyLocked(refuse(k.id, jsonrpc.CodeInternalError, "the input has ended, and this took longer than %v: if it changes something, all of it is done or nothing", Patience))
 		}
 	}

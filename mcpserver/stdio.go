@@ -61,6 +61,10 @@ func (t *Transport) Abandon() { _ = t.c.Close() }
 // answered, or was given up.
 func (t *Transport) Ended() <-chan struct{} { return t.c.closed }
 
+// Undone is how many calls were given up, after the end of the input, because nothing of the
+// answers was read, or they took too long. A client that reads later may miss the answers.
+func (t *Transport) Undone() int { return int(t.c.undone.Load()) }
+
 // connection is a session's. A read of the input cannot be interrupted: the
 // goroutine that reads ends with the input, or with the process.
 type connection struct {
@@ -73,6 +77,7 @@ type connection struct {
 	room   chan struct{} // and so has waitForRoom
 	out    outlet
 	taken  atomic.Bool // the server takes what goes past the SDK
+	undone atomic.Int64
 
 	// Of Read alone.
 	end     error     // of the input, when all before it is taken

@@ -63,7 +63,7 @@ func (o *Options) markOf(dir string, create bool) (*mark, error) {
 	case err == nil:
 	case errors.As(err, &known), vfs.IsStarved(err):
 		return nil, err
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && !create:
 		return nil, &keyError{name, "there is no key: no repair that can be undone was made by this user on this machine"}
 	default:
 		return nil, &keyError{name, err.Error()}

@@ -127,7 +127,7 @@ func (l *FileLog) writeArchive(number uint64) error {
 
 // writeCopy writes the copy of a segment, under a name of its own, and syncs it.
 func (l *FileLog) writeCopy(name string, number uint64, in source) error {
-	out, err := l.o.FS.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
+	out, err := vfs.CreateNew(l.o.FS, name, l.o.FileMode)
 	if err != nil {
 		return err
 	}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -142,7 +142,7 @@ func (l *FileLog) putBack(number uint64, damage *errs.CorruptionError) error {
 	defer c.Close()
 	name := l.o.wal(segment.Name(number))
 	tmp := name + ".new" // the next recovery removes it
-	f, err := l.o.FS.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
+	f, err := vfs.CreateNew(l.o.FS, tmp, l.o.FileMode)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,9 @@ package wal
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/varve-db/varve/internal/errs"
 )
@@ -100,4 +102,31 @@ func oldest(l *FileLog) (uint64, error) {
 		return 0, err
 	}
 	return numbers[0], nil
+}
+
+// Who prepares space waits for append.lock; Close does not wait for that.
+func TestCloseWhilePreparing(t *testing.T) {
+	dir := t.TempDir()
+	a, _ := open(t, dir)
+	b, _ := open(t, dir)
+	defer b.Close()
+	if err := b.HoldAppend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.prep.once.Do(func() { a.prep.stopped.Go(a.prepareLoop) })
+	a.prep.kick <- struct{}{}
+	for a.shared.Load(wordWanted) == 0 && len(a.prep.kick) > 0 { // it waits, or is about to
+		runtime.Gosched()
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- a.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Close waits for a lock that somebody else has")
+	}
+	b.unlock(roleAppend)
 }

@@ -55,8 +55,10 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		return l.ioError("looking at the volume of", l.o.Dir, err)
 	}
 	// A page that is there already names the holders, if the locks are not free.
-	if p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode); err == nil {
-		l.shared = page{p}
+	if !l.linked(l.o.wal("shared")) {
+		if p, err := l.o.FS.OpenShared(l.o.wal("shared"), false, l.o.FileMode); err == nil {
+			l.shared = page{p}
+		}
 	}
 	if err := l.lock(ctx, roleOpen, vfs.ModeExclusive); err != nil {
 		return err
@@ -80,6 +82,9 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		if err := l.o.FS.SyncDir(dir); err != nil {
 			return l.ioError("syncing", dir, err)
 		}
+	}
+	if err := l.sever(); err != nil {
+		return err
 	}
 	if err := l.recover(ctx); err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -168,7 +167,7 @@ func (l *FileLog) ensureSegment(number uint64) error {
 // called after each MiB, with what is made by then and the time that this one took.
 func (l *FileLog) makeSegment(size uint64, pace func(f vfs.File, made uint64, took time.Duration) error) (string, error) {
 	tmp := l.o.wal(fmt.Sprintf("%d-%d.new", l.host.PID, l.prep.made.Add(1)))
-	f, err := l.o.FS.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
+	f, err := vfs.CreateNew(l.o.FS, tmp, l.o.FileMode)
 	if err != nil {
 		return "", err
 	}
@@ -265,13 +264,18 @@ func (l *FileLog) wantsNext(tail LSN) bool {
 }
 
 func (l *FileLog) prepareLoop() {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.prep.stopped.Go(func() { // Close does not wait for a lock that this waits for
+		<-l.prep.stop
+		cancel()
+	})
 	for {
 		select {
 		case <-l.prep.stop:
 			return
 		case <-l.prep.kick:
 		}
-		if err := l.prepare(context.Background()); err != nil {
+		if err := l.prepare(ctx); err != nil {
 			l.o.Logger.Debug("preparing space", "err", err)
 		}
 	}

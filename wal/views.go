@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/varve-db/varve/internal/errs"
@@ -120,7 +119,7 @@ func (l *FileLog) putAside(t *TornTail) error {
 	}
 	t.Bytes = int64(n)
 	t.Path = filepath.Join("quarantine", fmt.Sprintf("torn-tail-%d.bin", t.At))
-	g, err := l.o.FS.OpenFile(filepath.Join(l.o.Dir, t.Path), os.O_RDWR|os.O_CREATE|os.O_TRUNC, l.o.FileMode)
+	g, err := vfs.CreateNew(l.o.FS, filepath.Join(l.o.Dir, t.Path), l.o.FileMode)
 	if err != nil {
 		return l.ioError("making", t.Path, err)
 	}

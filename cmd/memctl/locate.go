@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func isStore(dir string) bool {
 	case errors.Is(err, vfs.ErrNotRegular), errors.Is(err, varve.ErrTooLarge), vfs.IsPermission(err):
 		return hasLog(dir) // opening it says what is wrong
 	case errors.Is(err, fs.ErrNotExist):
-		return hasLog(dir) && isFile(filepath.Join(dir, "checkpoint")) // opening it makes another
+		return hasLog(dir) && hasCheckpoint(dir) // opening it makes another
 	case err != nil:
 		return false
 	}
@@ -105,6 +106,12 @@ func wasStore(dir string) bool {
 }
 
 func hasLog(dir string) bool { return isFile(filepath.Join(dir, "wal", "open.lock")) }
+
+// hasCheckpoint looks for the name in one of the two slots; package wal draws them.
+func hasCheckpoint(dir string) bool {
+	b, err := vfs.ReadFile(vfs.OS(), filepath.Join(dir, "checkpoint"), 1<<20)
+	return err == nil && bytes.Contains(b, []byte("VARVECHK"))
+}
 
 // isFile: a pipe or a device somebody put there says nothing of a store, nor does a link.
 func isFile(name string) bool {

@@ -187,8 +187,13 @@ func (a *app) serveOn(ctx context.Context, st *varve.Store, o mcpserver.Options)
 		if brokenPipe(err) || ctx.Err() != nil {
 			return nil
 		}
-		return err
+		if err != nil {
+			return err
+		}
 	case <-time.After(lastCalls):
+	}
+	if n := client.Undone(); n > 0 && ctx.Err() == nil {
+		return &fixed{fmt.Errorf("%w: %d calls were given up %v after the end of stdin", varve.ErrOutcomeUnknown, n, mcpserver.Patience), "read the answers while there are calls to come, then close stdin"}
 	}
 	return nil
 }

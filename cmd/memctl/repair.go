@@ -102,7 +102,7 @@ func (a *app) repair(ctx context.Context, dir string, apply, members bool) error
 	}
 	report, err := plan.Apply(ctx)
 	done()
-	a.showRepair(report)
+	a.showRepair(report, err)
 	return err
 }
 
@@ -192,7 +192,7 @@ func (a *app) verdict(lost, healable int, fix string) {
 	}
 }
 
-func (a *app) showRepair(r *varve.RepairReport) {
+func (a *app) showRepair(r *varve.RepairReport, err error) {
 	if a.document != nil {
 		a.document.member("repair", r.ID)
 		a.document.begin("actions")
@@ -241,7 +241,7 @@ func (a *app) showRepair(r *varve.RepairReport) {
 		}
 		a.document.member("processes", others(r.Processes))
 		a.document.member("summary", summaryOf(&r.Summary, lost+healable))
-	} else if lost+healable == 0 {
+	} else if lost+healable == 0 && err == nil { // else nobody has looked
 		a.say("verified: %s", verdict(0, 0))
 	}
 	if r.NoUndo != nil {

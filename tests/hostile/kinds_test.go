@@ -57,6 +57,16 @@ func anywhere() []kind {
 			}
 			return os.Symlink(to, path)
 		}},
+		{name: "hard-link-out", make: func(b box, path, _ string, _ fs.FileInfo) error {
+			return hardLink(b, path, []byte("what somebody else has\n"))
+		}},
+		{name: "hard-linked-out", fits: isFile, make: func(b box, path, moved string, _ fs.FileInfo) error {
+			text, err := os.ReadFile(moved)
+			if err != nil {
+				return err
+			}
+			return hardLink(b, path, text)
+		}},
 		{name: "link-dangling", make: func(b box, path, _ string, _ fs.FileInfo) error {
 			return os.Symlink(b.path(targetDir, "nothing"), path)
 		}},
@@ -108,6 +118,15 @@ func anywhere() []kind {
 
 func isJSON(was fs.FileInfo) bool {
 	return isFile(was) && (strings.HasSuffix(was.Name(), ".json") || strings.HasSuffix(was.Name(), ".jsonl"))
+}
+
+// hardLink makes a file outside that has a second name at path.
+func hardLink(b box, path string, text []byte) error {
+	other := b.path(targetDir, "other-"+filepath.Base(path))
+	if err := os.WriteFile(other, text, 0o600); err != nil {
+		return err
+	}
+	return os.Link(other, path)
 }
 
 func relativeLink(to, path string) error {

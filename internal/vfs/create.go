@@ -1,0 +1,21 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// CreateNew makes a file of its own at a name. What is there is removed, not written into: it
+// may be open, or have another name outside of the store.
+func CreateNew(fsys FS, name string, perm fs.FileMode) (File, error) {
+	const flag = os.O_RDWR | os.O_CREATE | os.O_EXCL
+	f, err := fsys.OpenFile(name, flag, perm)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return fsys.OpenFile(name, flag, perm)
+}
