@@ -82,6 +82,7 @@ func TestServerAsks(t *testing.T) {
 			}
 			heard := make(chan string, 1)
 			server := mcp.NewServer(&mcp.Implementation{Name: "another"}, &mcp.ServerOptions{InitializedHandler: func(ctx context.Context, r *mcp.InitializedRequest) {
+				//lint:ignore SA1019 a request of the server with an answer: clients have it for a year yet
 				roots, err := r.Session.ListRoots(ctx, nil)
 				n := 0
 				if err == nil {
