@@ -119,8 +119,8 @@ func (st *Store) enterPurgeFolder(r *PurgeReport) error {
 func (st *Store) lookForPurge() {
 	stale := st.log.DropPurge()
 	if !stale && !st.log.Purging() && !st.log.Overwrites() {
-		_, err := st.fs.Stat(filepath.Join(st.dir, filepath.FromSlash(purgeFolder)))
-		stale = err == nil
+		info, err := st.fs.Stat(filepath.Join(st.dir, filepath.FromSlash(purgeFolder)))
+		stale = err == nil && info.Mode.IsDir() // anything else is nobody's: emptyTemp deals with it
 	}
 	if stale {
 		st.log.FailPurge()
