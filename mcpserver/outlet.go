@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// outlet writes messages whole, whoever else writes. A write cannot be interrupted: the
+// outlet writes messages whole, also when several goroutines write. A write cannot be interrupted: the
 // goroutine of one that nobody reads ends with the reader, or with the process.
 type outlet struct {
 	to     io.Writer

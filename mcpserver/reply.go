@@ -157,7 +157,7 @@ func (c *connection) ownIDs(message []byte) ([]byte, bool) {
 // lastReplies is how long it may take to say what is given up.
 const lastReplies = 500 * time.Millisecond
 
-// answerUndone tells whoever may still read that what is under way is given up.
+// answerUndone tells a client that may still read that what is under way is given up.
 func (c *connection) answerUndone() {
 	c.mu.Lock()
 	for _, k := range c.calls {

@@ -14,8 +14,8 @@ import (
 
 // The log writes into files where they are: the checkpoint, the segments, the shared page, the
 // owner's note. A hard link in the place of one, as an archive may bring along or cp -al makes,
-// is a file that somebody else has as well. So whoever opens a log alone gives it files of its
-// own before it writes. Nobody else has the old ones open then, and no link is made while a
+// is a file that somebody else has as well. So a process that opens a log alone gives it files
+// of its own before it writes. Nobody else has the old ones open then, and no link is made while a
 // log is open but by who copies it like this: that is his copy to lose.
 
 // sever does that; attach.lock is held exclusively, and nothing is mapped.
@@ -72,19 +72,9 @@ func (l *FileLog) copyOver(name string) error {
 	if err != nil {
 		return err
 	}
-	b := make([]byte, min(1<<20, max(info.Size, 1)))
-	for at := int64(0); at < info.Size && err == nil; {
-		var n int
-		if n, err = from.ReadAt(b[:min(int64(len(b)), info.Size-at)], at); n > 0 {
-			if _, werr := to.WriteAt(b[:n], at); werr != nil {
-				err = werr
-				break
-			}
-			at += int64(n)
-			err = nil
-		} else if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
+	n, err := io.Copy(io.NewOffsetWriter(to, 0), io.NewSectionReader(from, 0, info.Size))
+	if err == nil && n < info.Size {
+		err = io.ErrUnexpectedEOF
 	}
 	if err == nil {
 		err = to.Sync()
