@@ -341,13 +341,13 @@ func (r *restore) fromLog(ctx context.Context) error {
 			if !ok || c.lsn != e.LSN || c.deleted {
 				continue
 			}
-			line, view, err := state.LineIn(&e)
-			var doc []byte
-			if err == nil {
-				doc, err = codec.Doc(&view, documentLimit)
-			}
+			line, _, err := state.LineIn(&e)
 			if err != nil {
-				return fmt.Errorf("entry %d: %w", e.LSN, err)
+				return err
+			}
+			doc, _, err := state.DocumentIn(&codec, &e, documentLimit)
+			if err != nil {
+				return err
 			}
 			name, _ := backupFile(e.Key)
 			r.note(name, false, e.LSN, line.VectorNumber())
