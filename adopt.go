@@ -43,7 +43,7 @@ func (st *Store) adoption(ctx context.Context, k *kind, p *parsed, data []byte, 
 		*p.created = old.line.CreatedAt
 	}
 	if !p.updated.After(old.line.UpdatedAt) { // who edits by hand seldom thinks of it
-		*p.updated = st.o.Clock().UTC()
+		*p.updated = st.env.Clock().UTC()
 	}
 	number, counts, model := int64(0), p.vector, st.vectorsBy()
 	if model.Older(old.lsn, vectorNumber(&old.line)) && old.lsn%8 == 0 {
@@ -110,7 +110,7 @@ func (st *Store) adoptAll(ctx context.Context, k *kind, list []*verdict) {
 			}
 			adopted++
 			st.health.edit()
-			st.event(Event{Kind: EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.file(v.id)})
+			st.env.event(Event{Kind: EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.file(v.id)})
 			if v.version, _, v.err = st.frame(ctx, k, v.id, a.entry.LSN); v.err != nil {
 				continue
 			}

@@ -210,7 +210,7 @@ func (j *joint) others() error {
 			continue // gone since
 		}
 		if errors.Is(err, ErrCorrupt) {
-			j.st.o.Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
+			j.st.env.Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
 			continue
 		}
 		if err != nil {
@@ -355,7 +355,7 @@ func (j *joint) check(a, was *Assembly, allowed bool) error {
 		if err != nil && !gone {
 			return fmt.Errorf("member %s: %w", quote(id), err)
 		}
-		if gone || v.expired(j.st.o.Clock()) {
+		if gone || v.expired(j.st.env.Clock()) {
 			missing = append(missing, id)
 		}
 		j.out.preconditions = append(j.out.preconditions, wal.Precondition{Key: key(id), LSN: v.lsn, Hint: hint})
@@ -382,7 +382,7 @@ func (j *joint) entry(a *Assembly, old *version, previous wal.LSN) (wal.Entry, e
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	doc, line, err := assembly.Prepare(a, prev, st.o.Clock(), assembly.PrepareOptions{Limits: st.assemblyLimits(), Rand: st.o.System.Rand, Misfit: misfit})
+	doc, line, err := assembly.Prepare(a, prev, st.env.Clock(), assembly.PrepareOptions{Limits: st.assemblyLimits(), Rand: st.env.System.Rand, Misfit: misfit})
 	if err != nil {
 		return wal.Entry{}, err
 	}

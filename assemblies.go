@@ -162,13 +162,13 @@ func (as Assemblies) change(ctx context.Context, id string, conds []Cond, f func
 // (a day), for which nothing is written: Level is what it is now.
 func (as Assemblies) Activate(ctx context.Context, id string, boost float64) (Assembly, error) {
 	return as.Update(ctx, id, func(a *Assembly) error {
-		return a.Activate(as.st.o.Clock(), boost, as.st.halfLife())
+		return a.Activate(as.st.env.Clock(), boost, as.st.halfLife())
 	})
 }
 
 // Level is an assembly's activation as it is now.
 func (as Assemblies) Level(a *Assembly) float64 {
-	return a.ActivationAt(as.st.o.Clock(), as.st.halfLife())
+	return a.ActivationAt(as.st.env.Clock(), as.st.halfLife())
 }
 
 // Merge takes assemblies into one that is there, and deletes them, all in one
@@ -297,7 +297,7 @@ func (as Assemblies) GetAt(ctx context.Context, id string, lsn uint64) (Version,
 }
 
 func (st *Store) decodeAssembly(id string, v version) (Assembly, error) {
-	a, err := assembly.Decode(v.doc, assembly.DecodeOptions{Limits: storedAssembly, Location: st.o.NaiveTimes, ID: id})
+	a, err := assembly.Decode(v.doc, assembly.DecodeOptions{Limits: storedAssembly, Location: st.env.NaiveTimes, ID: id})
 	if err != nil {
 		return Assembly{}, st.undecoded(st.assemblies, id, v.lsn, err)
 	}

@@ -75,7 +75,7 @@ func (st *Store) PutAsync(m Memory, conds ...Cond) *Pending {
 		close(p.done)
 		return p
 	}
-	if st.o.System.Inline {
+	if st.env.System.Inline {
 		p.memory, p.err = st.put(context.Background(), m, conds)
 		st.ended()
 		close(p.done)

@@ -65,7 +65,7 @@ func (st *Store) run(ctx context.Context) {
 			}
 		case <-tick.C:
 			st.rereadConfig()
-			if now := st.o.Clock(); now.Sub(beat) >= wal.HeartbeatEvery || now.Before(beat) {
+			if now := st.env.Clock(); now.Sub(beat) >= wal.HeartbeatEvery || now.Before(beat) {
 				beat = now
 				st.beat(ctx)
 			}
@@ -90,31 +90,31 @@ func (st *Store) run(ctx context.Context) {
 
 // beatInline says that this process lives, where nothing runs in the background.
 func (st *Store) beatInline() {
-	if !st.o.NoBackground && !st.o.System.Inline {
+	if !st.env.NoBackground && !st.env.System.Inline {
 		return
 	}
-	now := st.o.Clock().UnixNano()
+	now := st.env.Clock().UnixNano()
 	if last := st.flusher.beat.Load(); now-last >= int64(wal.HeartbeatEvery) && st.flusher.beat.CompareAndSwap(last, now) {
 		if err := st.log.Heartbeat(); err != nil {
-			st.o.Logger.Warn("heartbeat", "err", err)
+			st.env.Logger.Warn("heartbeat", "err", err)
 		}
 	}
 }
 
 // roundInline does what the background does where there is none, after so many commits.
 func (st *Store) roundInline(ctx context.Context) {
-	if n := st.o.System.Rounds; n > 0 && st.o.System.Inline && st.flusher.commits.Add(1)%n == 0 {
+	if n := st.env.System.Rounds; n > 0 && st.env.System.Inline && st.flusher.commits.Add(1)%n == 0 {
 		st.flushBackground(ctx)
 	}
 }
 
 func (st *Store) beat(ctx context.Context) {
 	if err := st.log.Heartbeat(); err != nil {
-		st.o.Logger.Warn("heartbeat", "err", err)
+		st.env.Logger.Warn("heartbeat", "err", err)
 	}
 	st.watchSpace()
 	if err := st.flushTouched(ctx); err != nil && ctx.Err() == nil {
-		st.o.Logger.Warn("counting accesses", "err", err)
+		st.env.Logger.Warn("counting accesses", "err", err)
 	}
 	st.sweepUp(ctx)
 }
@@ -130,7 +130,7 @@ func (st *Store) flushBackground(ctx context.Context) (rest time.Duration, did b
 	}
 	ok, err := st.log.TryLockFlush()
 	if err != nil {
-		st.o.Logger.Warn("flush", "err", err)
+		st.env.Logger.Warn("flush", "err", err)
 	}
 	if !ok {
 		return restAfter(time.Millisecond, true, false), true // somebody else is at it
@@ -144,7 +144,7 @@ func (st *Store) flushBackground(ctx context.Context) (rest time.Duration, did b
 		st.log.SetRest((st.flusher.uptime() + rest).Milliseconds())
 	}
 	st.log.UnlockFlush()
-	if err != nil && !errors.Is(err, context.Canceled) && !st.o.System.Inline {
+	if err != nil && !errors.Is(err, context.Canceled) && !st.env.System.Inline {
 		st.pause(ctx)
 	}
 	return rest, true
@@ -162,11 +162,11 @@ func (st *Store) pause(ctx context.Context) {
 
 // pressure makes a writer wait while the log is too far ahead of the files.
 func (st *Store) pressure(ctx context.Context) error {
-	for st.log.Backlog() > st.o.System.BacklogBytes {
+	for st.log.Backlog() > st.env.System.BacklogBytes {
 		if err := st.flush(ctx, mergeWhenDue); err != nil {
 			return err
 		}
-		if st.log.Backlog() > st.o.System.BacklogBytes {
+		if st.log.Backlog() > st.env.System.BacklogBytes {
 			if err := st.flush(ctx, mergeFlush); err != nil {
 				return err
 			}
@@ -175,6 +175,6 @@ func (st *Store) pressure(ctx context.Context) error {
 	return nil
 }
 
-func (st *Store) newID() (string, error) { return memstore.NewID(st.o.Clock(), st.rand()) }
+func (st *Store) newID() (string, error) { return memstore.NewID(st.env.Clock(), st.env.rand()) }
 
 func timeOf(line *index.Entry) time.Time { return time.UnixMicro(line.Mtime).UTC() }

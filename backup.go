@@ -36,9 +36,9 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
 	}
 	source.Config = func() []byte {
-		b, err := vfs.ReadFile(st.fs, filepath.Join(st.dir, configName), configLimit)
+		b, err := vfs.ReadFile(st.env.fs, filepath.Join(st.env.dir, configName), configLimit)
 		if err != nil {
-			st.o.Logger.Warn("config.json is not in the backup", "err", err)
+			st.env.Logger.Warn("config.json is not in the backup", "err", err)
 			return nil
 		}
 		return b

@@ -63,7 +63,7 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 		w := st.work()
 		all, err := st.attempt(ctx, w, ops, seen, listed, puts)
 		if errors.Is(err, errBusy) {
-			if err := st.sleep(ctx, time.Millisecond); err != nil {
+			if err := st.env.sleep(ctx, time.Millisecond); err != nil {
 				return err
 			}
 			continue
@@ -73,7 +73,7 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 			if st.tx(conflict, seen, listed) {
 				return err
 			}
-			st.o.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			st.env.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
 			continue
 		}
 		if err != nil {
@@ -141,7 +141,7 @@ func (st *Store) wrote(ops []op, w *work) {
 	}
 	st.flusher.changed(st, len(b.Entries))
 	if gone > 0 {
-		st.event(Event{Kind: EventEvicted, Count: gone, ID: first})
+		st.env.event(Event{Kind: EventEvicted, Count: gone, ID: first})
 	}
 }
 
@@ -248,7 +248,7 @@ const prepareMany = 64
 
 func (st *Store) prepareAll(ctx context.Context, w *work, ops []op) {
 	n := min(runtime.GOMAXPROCS(0), len(ops)/prepareMany)
-	if n < 2 || st.o.System.Inline {
+	if n < 2 || st.env.System.Inline {
 		st.prepareSome(ctx, ops, w.prepared, w.arena(0))
 		return
 	}
@@ -308,7 +308,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 		p.entry, o.written = *o.work, true
 		return nil
 	}
-	now := st.o.Clock()
+	now := st.env.Clock()
 	hint := uint64(0)
 	old, err := version{}, error(ErrNotFound)
 	if o.id != "" {
@@ -371,7 +371,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	if prev != nil && prev.VectorID == number {
 		number = 0 // the vector that had it may be another one
 	}
-	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.o.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
+	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
 	if err != nil {
 		return err
 	}

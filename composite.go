@@ -50,7 +50,7 @@ func (j *joint) compose(a, was *Assembly) error {
 		return failed
 	}
 	if odd > 0 {
-		j.st.o.Logger.Warn("members whose embedding has another dimension do not count in the composite", "assembly", a.ID, "members", odd)
+		j.st.env.Logger.Warn("members whose embedding has another dimension do not count in the composite", "assembly", a.ID, "members", odd)
 	}
 	a.CompositeEmbedding = composite
 	j.curve(a)

@@ -270,7 +270,7 @@ func (st *Store) SetConfig(c Config) error {
 // a newer format is ErrNewerFormat. An error of change is returned, and nothing is written.
 // change must not use the store. Other processes read the file within a second.
 func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
-	if st.o.ReadOnly {
+	if st.env.ReadOnly {
 		return ErrReadOnly
 	}
 	if err := st.log.LockFlush(ctx); err != nil {
@@ -279,14 +279,14 @@ func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error)
 	defer st.log.UnlockFlush()
 	c := st.Config() // the last good one
 	// Two changes may leave one size and, where the clock of the files is coarse, one time.
-	read, _, err := readConfig(st.fs, st.dir)
+	read, _, err := readConfig(st.env.fs, st.env.dir)
 	switch {
 	case errors.Is(err, ErrNewerFormat):
 		return err // another process has brought it, and knows what it says
 	case read != nil:
 		c = *read // what is valid in it, as for who opens the store
 	case err != nil && passing(err):
-		return st.ioError("reading", filepath.Join(st.dir, configName), err)
+		return st.env.ioError("reading", filepath.Join(st.env.dir, configName), err)
 	}
 	if err := change(&c); err != nil {
 		return err
@@ -299,8 +299,8 @@ func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error)
 	if err != nil {
 		return err
 	}
-	if err := writeConfig(st.fs, st.dir, temp, &c, st.o.FileMode); err != nil {
-		return st.ioError("writing", filepath.Join(st.dir, configName), err)
+	if err := writeConfig(st.env.fs, st.env.dir, temp, &c, st.env.FileMode); err != nil {
+		return st.env.ioError("writing", filepath.Join(st.env.dir, configName), err)
 	}
 	st.config.mu.Lock()
 	st.config.info = vfs.Info{}
@@ -312,7 +312,7 @@ func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error)
 // rereadConfig looks whether config.json has changed; false where that cannot be told
 // just now, and the last one holds.
 func (st *Store) rereadConfig() bool {
-	info, err := st.fs.Stat(filepath.Join(st.dir, configName))
+	info, err := st.env.fs.Stat(filepath.Join(st.env.dir, configName))
 	st.config.mu.Lock()
 	defer st.config.mu.Unlock()
 	if err != nil {
@@ -322,7 +322,7 @@ func (st *Store) rereadConfig() bool {
 	if was := &st.config.info; info.Size == was.Size && info.Mtime.Equal(was.Mtime) && info.Ino == was.Ino {
 		return true
 	}
-	c, info, err := readConfig(st.fs, st.dir)
+	c, info, err := readConfig(st.env.fs, st.env.dir)
 	told := st.config.err != nil
 	st.config.err = err
 	unread := err != nil && passing(err) && !errors.Is(err, ErrNewerFormat)
@@ -331,8 +331,8 @@ func (st *Store) rereadConfig() bool {
 	}
 	if err != nil {
 		if !unread || !told {
-			st.o.Logger.Warn("config.json is not valid; the last good one holds", "err", err)
-			st.event(Event{Kind: EventConfig, Path: configName, Err: err})
+			st.env.Logger.Warn("config.json is not valid; the last good one holds", "err", err)
+			st.env.event(Event{Kind: EventConfig, Path: configName, Err: err})
 		}
 		return !unread
 	}

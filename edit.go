@@ -47,7 +47,7 @@ func (st *Store) unread(ctx context.Context, k *kind, id string) (version, error
 		return v, nil
 	}
 	if _, _, err := k.Read(docfile.FileName(id), fileLimit); vfs.IsPermission(err) {
-		return version{}, st.ioError("reading", k.Path(docfile.FileName(id)), err)
+		return version{}, st.env.ioError("reading", k.Path(docfile.FileName(id)), err)
 	}
 	return version{}, &CorruptionError{Path: k.file(id), Offset: -1, LSN: place.Version, Err: errMismatch}
 }
@@ -107,10 +107,10 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, ErrCorrupt), notOurs(rerr):
 		return st.restore(ctx, k, is, old, rerr)
 	case vfs.IsPermission(rerr):
-		err := st.ioError("reading", k.Path(is.name), rerr)
+		err := st.env.ioError("reading", k.Path(is.name), rerr)
 		return st.keepServing(ctx, k, is, old, err, "it may not be read", err)
 	case rerr != nil:
-		return st.ioError("reading", k.Path(is.name), rerr)
+		return st.env.ioError("reading", k.Path(is.name), rerr)
 	case sameTime(info.Mtime, timeOf(&old.line)) && hash(data) != old.line.ContentHash:
 		// Nobody edits without moving the time: rot, also where the file is now shorter.
 		return st.restore(ctx, k, is, old, errors.New("its bytes have changed and its time has not"))
@@ -149,7 +149,7 @@ func (st *Store) keepServing(ctx context.Context, k *kind, is *verdict, old vers
 		return lost
 	}
 	if info, err := k.Stat(is.name); err != nil || st.health.tellOnce(k.file(is.id), info, why) {
-		st.event(Event{Kind: EventDrift, ID: is.id, Path: k.file(is.id), Err: why, Note: what + "; the version before it is served"})
+		st.env.event(Event{Kind: EventDrift, ID: is.id, Path: k.file(is.id), Err: why, Note: what + "; the version before it is served"})
 	}
 	is.version = v
 	return nil
@@ -169,7 +169,7 @@ func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) 
 		return version{}, false
 	}
 	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.updated.Format(time.RFC3339Nano), old.line.UpdatedAt.Format(time.RFC3339Nano))
-	st.event(Event{Kind: EventEdit, ID: p.id, Path: k.file(p.id), Err: why})
+	st.env.event(Event{Kind: EventEdit, ID: p.id, Path: k.file(p.id), Err: why})
 	return v, true
 }
 
@@ -197,14 +197,14 @@ func (st *Store) restore(ctx context.Context, k *kind, is *verdict, old version,
 	is.version = v
 	is.restored = st.autoRepair()
 	what := "the log has it"
-	if is.restored && !st.o.ReadOnly {
+	if is.restored && !st.env.ReadOnly {
 		what = "it is put back from the log"
 	}
 	told := error(absent(what))
 	if !errors.Is(why, fs.ErrNotExist) {
 		told = fmt.Errorf("%w; %s", why, what)
 	}
-	st.event(Event{Kind: EventCorruption, ID: is.id, Path: k.file(is.id), Err: told})
+	st.env.event(Event{Kind: EventCorruption, ID: is.id, Path: k.file(is.id), Err: told})
 	is.back = is.restored
 	return nil
 }

@@ -30,7 +30,7 @@ func (st *Store) withoutOlder(ctx context.Context, k *kind, p *parsed, data []by
 	if err != nil || slices.Equal(has.vector, p.vector) || !st.hadBefore(ctx, k, p, old.lsn, model.Since) {
 		return nil, stood, false, nil
 	}
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: storedLimits, Location: st.o.NaiveTimes, ID: p.id})
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: storedLimits, Location: st.env.NaiveTimes, ID: p.id})
 	if err != nil {
 		return nil, stood, false, err
 	}

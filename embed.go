@@ -75,11 +75,11 @@ func (st *Store) embed(ctx context.Context, texts []string, next bool) ([][]floa
 	st.embedding.mu.Unlock()
 	switch {
 	case err != nil:
-		st.o.Logger.Warn("embedding failed", "texts", len(texts), "err", err)
-		st.event(Event{Kind: EventEmbedFailed, Count: len(texts), Err: err})
+		st.env.Logger.Warn("embedding failed", "texts", len(texts), "err", err)
+		st.env.event(Event{Kind: EventEmbedFailed, Count: len(texts), Err: err})
 		return nil, err
 	case again:
-		st.event(Event{Kind: EventEmbedWorks})
+		st.env.event(Event{Kind: EventEmbedWorks})
 		st.kickEmbedding()
 	}
 	return list, nil
@@ -99,7 +99,7 @@ func (st *Store) callEmbedder(ctx context.Context, texts []string) (list [][]flo
 		}()
 		return st.o.Embed(ctx, texts)
 	}
-	if st.o.System.Inline {
+	if st.env.System.Inline {
 		return call()
 	}
 	defer context.AfterFunc(st.embedding.open, func() { cancel(errEmbedClosing) })()
@@ -166,8 +166,8 @@ func (st *Store) unsuited(ctx context.Context, got []*Memory, err error) bool {
 	e.mu.Lock()
 	e.err, e.dimension = err, 0
 	e.mu.Unlock()
-	st.o.Logger.Warn("embedding failed", "texts", len(got), "err", err)
-	st.event(Event{Kind: EventEmbedFailed, Count: len(got), Err: err})
+	st.env.Logger.Warn("embedding failed", "texts", len(got), "err", err)
+	st.env.event(Event{Kind: EventEmbedFailed, Count: len(got), Err: err})
 	return true
 }
 

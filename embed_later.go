@@ -95,7 +95,7 @@ func (st *Store) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	slept := make(chan error, 1)
-	go func() { slept <- st.sleep(ctx, wait) }()
+	go func() { slept <- st.env.sleep(ctx, wait) }()
 	for {
 		select {
 		case err := <-slept:
@@ -337,7 +337,7 @@ func (st *Store) eachOf(ctx context.Context, ids []string, take func(m *Memory, 
 			}
 			continue
 		}
-		if m, err := st.decode(id, v); err == nil && !v.expired(st.o.Clock()) {
+		if m, err := st.decode(id, v); err == nil && !v.expired(st.env.Clock()) {
 			take(&m, v.lsn)
 		}
 	}

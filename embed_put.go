@@ -133,7 +133,7 @@ func (st *Store) wantsEmbedding(ctx context.Context, o *op) (bool, error) {
 		}
 		return none && (!errors.Is(err, ErrNotFound) || o.conds.holds(o.id, 0, v.line.UpdatedAt) == nil), nil
 	}
-	if v.expired(st.o.Clock()) {
+	if v.expired(st.env.Clock()) {
 		return none, nil
 	}
 	if o.conds.holds(o.id, v.lsn, v.line.UpdatedAt) != nil {

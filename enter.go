@@ -28,19 +28,19 @@ func (st *Store) enter(ctx context.Context) error {
 		return err
 	}
 	if err := st.residence(); errors.Is(err, syscall.ENOTDIR) && vfs.EnterError(err) == nil {
-		wal := filepath.Join(st.dir, "wal")
-		if info, serr := st.fs.Stat(wal); serr == nil && !info.Mode.IsDir() {
+		wal := filepath.Join(st.env.dir, "wal")
+		if info, serr := st.env.fs.Stat(wal); serr == nil && !info.Mode.IsDir() {
 			return &vfs.NotFolderError{Path: wal, Mode: info.Mode}
 		}
-		return fmt.Errorf("%w: %s is a file, or lies in one", ErrNoStore, st.dir)
+		return fmt.Errorf("%w: %s is a file, or lies in one", ErrNoStore, st.env.dir)
 	} else if err != nil {
 		return err
 	}
-	c, info, err := readConfig(st.fs, st.dir)
+	c, info, err := readConfig(st.env.fs, st.env.dir)
 	switch {
 	case err == nil:
 		st.config.c, st.config.info = c, info
-		if st.o.ReadOnly {
+		if st.env.ReadOnly {
 			return nil
 		}
 		return st.makeFolders()
@@ -59,22 +59,22 @@ func (st *Store) enter(ctx context.Context) error {
 			c = new(Config)
 		}
 		c.Format = configFormat
-		st.o.Logger.Warn("config.json is not valid; what is wrong has its default", "err", err)
-		st.event(Event{Kind: EventConfig, Path: configName, Note: "what is wrong has its default", Err: err})
+		st.env.Logger.Warn("config.json is not valid; what is wrong has its default", "err", err)
+		st.env.event(Event{Kind: EventConfig, Path: configName, Note: "what is wrong has its default", Err: err})
 		st.config.c, st.config.info, st.config.err = c, info, err
 		st.report.Problems = append(st.report.Problems, err)
 		return nil
 	default:
-		return st.ioError("reading", filepath.Join(st.dir, configName), err)
+		return st.env.ioError("reading", filepath.Join(st.env.dir, configName), err)
 	}
 	if err := st.foreign(); err != nil {
 		return err
 	}
-	if st.o.ReadOnly || st.o.MustExist {
+	if st.env.ReadOnly || st.o.MustExist {
 		if !st.looksLikeStore() {
 			return ErrNoStore
 		}
-		if st.o.ReadOnly {
+		if st.env.ReadOnly {
 			st.config.c = &Config{Format: configFormat}
 			return nil
 		}
@@ -88,17 +88,17 @@ func (st *Store) looksLikeStore() bool {
 	if st.hasLog() {
 		return true
 	}
-	names, err := st.fs.ReadDir(filepath.Join(st.dir, "memories"))
+	names, err := st.env.fs.ReadDir(filepath.Join(st.env.dir, "memories"))
 	return err == nil && hasDocuments(names)
 }
 
 // hasLog says whether a store's log lies in the folder.
 func (st *Store) hasLog() bool {
-	wal := filepath.Join(st.dir, "wal")
-	if _, err := st.fs.Stat(filepath.Join(wal, "open.lock")); err == nil {
+	wal := filepath.Join(st.env.dir, "wal")
+	if _, err := st.env.fs.Stat(filepath.Join(wal, "open.lock")); err == nil {
 		return true
 	}
-	names, _ := st.fs.ReadDir(wal)
+	names, _ := st.env.fs.ReadDir(wal)
 	return slices.ContainsFunc(names, func(name string) bool {
 		_, ok := segment.ParseName(name)
 		return ok
@@ -107,20 +107,20 @@ func (st *Store) hasLog() bool {
 
 // foreign refuses a folder that holds another system's memories.
 func (st *Store) foreign() error {
-	names, err := vfs.ReadRoot(st.fs, st.dir)
+	names, err := vfs.ReadRoot(st.env.fs, st.env.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return st.ioError("reading", st.dir, err)
+		return st.env.ioError("reading", st.env.dir, err)
 	}
 	hint := func(format string) error {
-		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", ErrNoStore, format, st.dir)
+		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", ErrNoStore, format, st.env.dir)
 	}
 	for _, name := range names {
 		switch {
 		case name == repair.BackupName:
-			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", ErrNoStore, st.dir)
+			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", ErrNoStore, st.env.dir)
 		case strings.HasPrefix(name, "session_") && strings.HasSuffix(name, ".json"):
 			return hint("vizor")
 		case strings.HasPrefix(name, "mem_") && strings.HasSuffix(name, ".json"),
@@ -136,24 +136,24 @@ func (st *Store) foreign() error {
 }
 
 func (st *Store) makeStore() error {
-	if err := vfs.MkdirAll(st.fs, st.dir, st.o.FolderMode); err != nil {
-		return st.ioError("making", st.dir, err)
+	if err := vfs.MkdirAll(st.env.fs, st.env.dir, st.env.FolderMode); err != nil {
+		return st.env.ioError("making", st.env.dir, err)
 	}
 	// Whoever made it may have been killed before its name was durable.
-	if err := st.fs.SyncDir(filepath.Dir(st.dir)); err != nil && !vfs.IsPermission(err) {
-		return st.ioError("syncing", filepath.Dir(st.dir), err)
+	if err := st.env.fs.SyncDir(filepath.Dir(st.env.dir)); err != nil && !vfs.IsPermission(err) {
+		return st.env.ioError("syncing", filepath.Dir(st.env.dir), err)
 	}
 	if err := st.makeFolders(); err != nil {
 		return err
 	}
-	ignore := filepath.Join(st.dir, ".gitignore")
-	if _, err := st.fs.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
+	ignore := filepath.Join(st.env.dir, ".gitignore")
+	if _, err := st.env.fs.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
 		temp, err := st.scratch(".gitignore")
 		if err != nil {
 			return err
 		}
-		if err := vfs.WriteDurable(st.fs, temp, ignore, []byte(gitignore), st.o.FileMode); err != nil {
-			return st.ioError("writing", ignore, err)
+		if err := vfs.WriteDurable(st.env.fs, temp, ignore, []byte(gitignore), st.env.FileMode); err != nil {
+			return st.env.ioError("writing", ignore, err)
 		}
 	}
 	c := &Config{Format: configFormat}
@@ -161,11 +161,11 @@ func (st *Store) makeStore() error {
 	if err != nil {
 		return err
 	}
-	if err := writeConfig(st.fs, st.dir, temp, c.withDefaults(), st.o.FileMode); err != nil {
-		return st.ioError("writing", filepath.Join(st.dir, configName), err)
+	if err := writeConfig(st.env.fs, st.env.dir, temp, c.withDefaults(), st.env.FileMode); err != nil {
+		return st.env.ioError("writing", filepath.Join(st.env.dir, configName), err)
 	}
-	if st.config.c, st.config.info, err = readConfig(st.fs, st.dir); err != nil {
-		return st.ioError("reading", filepath.Join(st.dir, configName), err)
+	if st.config.c, st.config.info, err = readConfig(st.env.fs, st.env.dir); err != nil {
+		return st.env.ioError("reading", filepath.Join(st.env.dir, configName), err)
 	}
 	return nil
 }
@@ -174,10 +174,10 @@ func (st *Store) makeStore() error {
 // processes may make one store at once.
 func (st *Store) scratch(name string) (string, error) {
 	var b [6]byte
-	if err := st.random(b[:]); err != nil {
+	if err := st.env.random(b[:]); err != nil {
 		return "", err
 	}
-	return filepath.Join(st.dir, name+"."+hex.EncodeToString(b[:])+".new"), nil
+	return filepath.Join(st.env.dir, name+"."+hex.EncodeToString(b[:])+".new"), nil
 }
 
 // withDefaults spells out what a user may want to change.
@@ -204,7 +204,7 @@ migrate.lock
 
 // endOf is the last bytes of a file.
 func (st *Store) endOf(name string) (string, error) {
-	f, err := st.fs.OpenFile(filepath.Join(st.dir, name), os.O_RDONLY, 0)
+	f, err := st.env.fs.OpenFile(filepath.Join(st.env.dir, name), os.O_RDONLY, 0)
 	if err != nil {
 		return "", err
 	}
@@ -226,23 +226,23 @@ func (st *Store) endOf(name string) (string, error) {
 func (st *Store) makeFolders() error {
 	made := false
 	for _, name := range folders {
-		path := filepath.Join(st.dir, name)
-		info, err := st.fs.Stat(path)
+		path := filepath.Join(st.env.dir, name)
+		info, err := st.env.fs.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if err := st.fs.Mkdir(path, st.o.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
-				return st.ioError("making", path, err)
+			if err := st.env.fs.Mkdir(path, st.env.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
+				return st.env.ioError("making", path, err)
 			}
 			made = true
 		case err != nil:
-			return st.ioError("looking at", path, err)
+			return st.env.ioError("looking at", path, err)
 		case !info.Mode.IsDir():
 			return &vfs.NotFolderError{Path: path, Mode: info.Mode}
 		}
 	}
 	if made {
-		if err := st.fs.SyncDir(st.dir); err != nil {
-			return st.ioError("syncing", st.dir, err)
+		if err := st.env.fs.SyncDir(st.env.dir); err != nil {
+			return st.env.ioError("syncing", st.env.dir, err)
 		}
 	}
 	return nil

@@ -59,9 +59,9 @@ const (
 	EventFitted      EventKind = "embedding padded or cut"        // Note says from what to what
 )
 
-func (st *Store) event(e Event) { st.o.Listener(e) }
+func (e *env) event(what Event) { e.Listener(what) }
 
 // logEvent passes an event of the log on.
-func (st *Store) logEvent(e wal.Event) {
-	st.event(Event{Kind: EventKind(e.Kind), Path: e.Path, LSN: e.LSN, Note: e.Note, Bytes: e.Bytes, Took: e.Took, Err: e.Err})
+func (e *env) logEvent(what wal.Event) {
+	e.event(Event{Kind: EventKind(what.Kind), Path: what.Path, LSN: what.LSN, Note: what.Note, Bytes: what.Bytes, Took: what.Took, Err: what.Err})
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // ioError puts words and a sentinel to an error of the system.
-func (st *Store) ioError(doing, path string, err error) error {
+func (e *env) ioError(doing, path string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -28,29 +28,29 @@ func (st *Store) ioError(doing, path string, err error) error {
 	default:
 		return fmt.Errorf("%s %s: %w", doing, path, err)
 	}
-	return st.explain(err)
+	return e.explain(err)
 }
 
 // explain adds to an error of the system what stands in the way, and what helps.
-func (st *Store) explain(err error) error {
+func (e *env) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case vfs.IsDiskFull(err):
-		return st.explainFull(err)
+		return e.explainFull(err)
 	case vfs.IsPermission(err):
-		return st.explainRefusal(err)
+		return e.explainRefusal(err)
 	}
 	return err
 }
 
-func (st *Store) explainFull(err error) error {
+func (e *env) explainFull(err error) error {
 	var told *DiskFullError
 	if errors.As(err, &told) {
 		return err
 	}
-	full := &DiskFullError{Path: st.dir, Free: -1, Need: -1, Err: err}
-	if v, verr := st.fs.Volume(st.dir); verr == nil {
+	full := &DiskFullError{Path: e.dir, Free: -1, Need: -1, Err: err}
+	if v, verr := e.fs.Volume(e.dir); verr == nil {
 		full.Free = v.Free
 	}
 	return full
@@ -58,48 +58,48 @@ func (st *Store) explainFull(err error) error {
 
 // explainRefusal finds what it is that refuses: the mount, a flag, an owner, a mode;
 // of the file itself or of the folder that it lies in.
-func (st *Store) explainRefusal(err error) error {
+func (e *env) explainRefusal(err error) error {
 	var told *PermissionError
 	if errors.As(err, &told) {
 		return err
 	}
 	var pe *fs.PathError
-	path := st.dir
+	path := e.dir
 	if errors.As(err, &pe) {
 		path = pe.Path
 	}
 	var near []string // from the file upwards, as far as the store goes, and the folder that it lies in
 	for at := path; ; at = filepath.Dir(at) {
 		near = append(near, at)
-		if at == filepath.Dir(at) || at == filepath.Dir(st.dir) || len(near) > 10 {
+		if at == filepath.Dir(at) || at == filepath.Dir(e.dir) || len(near) > 10 {
 			break
 		}
 	}
 	p := &PermissionError{Path: path, You: userID(), Err: err}
-	v, verr := st.fs.Volume(st.dir)
+	v, verr := e.fs.Volume(e.dir)
 	if verr == nil && v.ReadOnly || errors.Is(err, syscall.EROFS) {
-		p.Path = st.dir
-		for _, ok := st.describe(p, p.Path); !ok && p.Path != filepath.Dir(p.Path); _, ok = st.describe(p, p.Path) {
+		p.Path = e.dir
+		for _, ok := e.describe(p, p.Path); !ok && p.Path != filepath.Dir(p.Path); _, ok = e.describe(p, p.Path) {
 			p.Path = filepath.Dir(p.Path) // it is not there yet
 		}
-		mount := vfs.MountPoint(st.fs, p.Path)
+		mount := vfs.MountPoint(e.fs, p.Path)
 		p.Why, p.Fix = "lies on a file system that is mounted read-only", "mount -o remount,rw "+quotePath(mount)
 		return p
 	}
 	for _, at := range near {
-		info, ok := st.describe(p, at)
+		info, ok := e.describe(p, at)
 		if !ok {
 			continue
 		}
 		p.Path = at
-		if why, fix := refuses(st.dir, at, &info, p.You, vfs.FlagsOf(st.fs, at)); why != "" {
+		if why, fix := refuses(e.dir, at, &info, p.You, vfs.FlagsOf(e.fs, at)); why != "" {
 			p.Why, p.Fix = why, fix
 			return p
 		}
 	}
 	// Nothing that we know of: what the system says, and of which file.
 	p.Path = path
-	if _, ok := st.describe(p, path); !ok {
+	if _, ok := e.describe(p, path); !ok {
 		if errors.Is(err, ErrPermission) {
 			return err
 		}
@@ -109,8 +109,8 @@ func (st *Store) explainRefusal(err error) error {
 	return p
 }
 
-func (st *Store) describe(p *PermissionError, at string) (vfs.Info, bool) {
-	info, err := st.fs.Stat(at)
+func (e *env) describe(p *PermissionError, at string) (vfs.Info, bool) {
+	info, err := e.fs.Stat(at)
 	if err != nil {
 		return info, false
 	}

@@ -56,7 +56,7 @@ const roundFiles = 4096
 func (f *filing) put(ctx context.Context, list []index.At) error {
 	for len(list) > 0 {
 		n := 1
-		for n < min(len(list), roundFiles) && list[n].Pos-list[0].Pos < uint64(f.st.o.System.RoundBytes) {
+		for n < min(len(list), roundFiles) && list[n].Pos-list[0].Pos < uint64(f.st.env.System.RoundBytes) {
 			n++
 		}
 		if err := f.round(ctx, list[:n]); err != nil {
@@ -97,7 +97,7 @@ func (f *filing) round(ctx context.Context, list []index.At) error {
 // sync begins to make a round durable.
 func (f *filing) sync(placed *docfile.Placed) {
 	f.syncing = &syncing{placed: placed, done: make(chan error, 1)}
-	if f.st.o.System.Inline {
+	if f.st.env.System.Inline {
 		f.syncing.done <- placed.Sync()
 		return
 	}
@@ -276,30 +276,30 @@ func (st *Store) unblock(ctx context.Context, src *frames, blocked []docfile.Blo
 func (st *Store) moveAway(c *docfile.Change, why error) error {
 	where := ""
 	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + c.Name, ID: c.ID, Version: c.Version}
-	if info, err := st.fs.Stat(c.Folder.Path(c.Name)); err == nil {
+	if info, err := st.env.fs.Stat(c.Folder.Path(c.Name)); err == nil {
 		note.Size, note.Mtime = info.Size, info.Mtime.UTC()
 	}
 	err := error(fs.ErrExist)
 	for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
 		where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
-		err = st.fs.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.dir, where))
+		err = st.env.fs.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.env.dir, where))
 	}
 	if err != nil {
 		return fmt.Errorf("%s/%s is in the way: %w; it could not be put aside: %w", c.Folder.Name(), c.Name, why, err)
 	}
 	if err := st.flusher.files.NoteAside(where, note); err != nil {
-		st.o.Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
+		st.env.Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
 	}
-	st.o.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
-	st.event(Event{Kind: EventEdit, ID: c.ID, Path: where, Err: why})
+	st.env.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
+	st.env.event(Event{Kind: EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }
 
 // edited reports files that were not ours.
 func (st *Store) edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
-		st.o.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
+		st.env.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
 		st.health.edit()
-		st.event(Event{Kind: EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
+		st.env.event(Event{Kind: EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
 	}
 }

@@ -52,17 +52,17 @@ const flushWorkers = 2
 
 func (f *flusher) init(st *Store) error {
 	f.workers = flushWorkers
-	if st.o.System.Inline {
+	if st.env.System.Inline {
 		f.workers = 1
 	}
 	f.kick = make(chan struct{}, 1)
-	if f.uptime = st.o.System.Uptime; f.uptime == nil && !st.o.System.Inline {
+	if f.uptime = st.env.System.Uptime; f.uptime == nil && !st.env.System.Inline {
 		f.uptime = vfs.Uptime()
 	}
 	st.async.init()
 	var err error
 	f.files, err = docfile.NewFlusher(docfile.Options{
-		Layout: st.layout, Token: st.token, Clock: st.o.Clock, Workers: f.workers, Limit: fileLimit,
+		Layout: st.layout, Token: st.token, Clock: st.env.Clock, Workers: f.workers, Limit: fileLimit,
 		Keeps: st.keepsDisplaced, Leaves: st.purgesIn, Places: st.places, InPlace: st.inPlace,
 	})
 	return err
@@ -169,7 +169,7 @@ func (st *Store) flushLocked(ctx context.Context, m merge) error {
 // flushRound is a round: what changed since flushed is put into files, these
 // are made durable, then the index if it is due, and only then the marks move.
 func (st *Store) flushRound(ctx context.Context, m merge) error {
-	began := st.o.Clock()
+	began := st.env.Clock()
 	st.flusher.unflushed.Store(0)
 	n, spilled, err := st.round(ctx, m)
 	if vfs.IsDiskFull(err) && st.flusher.failed.CompareAndSwap(0, 1) {
@@ -184,19 +184,19 @@ func (st *Store) flushRound(ctx context.Context, m merge) error {
 		st.flusher.failed.Add(1)
 		return err
 	}
-	err = st.explain(err)
-	st.health.flushed(st.o.Clock(), err)
+	err = st.env.explain(err)
+	st.health.flushed(st.env.Clock(), err)
 	st.watchSpace()
 	if err != nil {
 		st.flusher.failed.Add(1)
-		st.o.Logger.Error("flush failed; it will be tried again", "err", err)
-		st.event(Event{Kind: EventFlushError, Err: err})
+		st.env.Logger.Error("flush failed; it will be tried again", "err", err)
+		st.env.event(Event{Kind: EventFlushError, Err: err})
 		return err
 	}
 	st.flusher.failed.Store(0)
 	st.adoptRound(ctx)
 	if n > 0 || spilled {
-		st.event(Event{Kind: EventFlush, Count: n, LSN: st.log.Flushed(), Took: st.o.Clock().Sub(began)})
+		st.env.event(Event{Kind: EventFlush, Count: n, LSN: st.log.Flushed(), Took: st.env.Clock().Sub(began)})
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 		st.log.Tidied()
 	}
 	if err := st.sweepTemp(ctx); err != nil {
-		st.o.Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
+		st.env.Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
 	}
 	if distrusted {
 		st.flusher.files.Distrust()
@@ -261,7 +261,7 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 		}
 		if err := st.log.Forget("index", st.log.Spilled()); err != nil {
 			// The log keeps what it could not let go; nothing else depends on it.
-			st.o.Logger.Warn("releasing the log", "err", err)
+			st.env.Logger.Warn("releasing the log", "err", err)
 		}
 	}
 	return len(list), spilled, nil
@@ -321,7 +321,7 @@ func makeRoomFirst(list []index.At) {
 func (st *Store) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
 	for i, k := range st.kinds {
-		if info, err := st.fs.Stat(filepath.Clean(k.Path(""))); err == nil {
+		if info, err := st.env.fs.Stat(filepath.Clean(k.Path(""))); err == nil {
 			t[i] = info.Mtime.UnixNano()
 		}
 	}

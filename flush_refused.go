@@ -48,8 +48,8 @@ func (st *Store) refused(e *wal.Entry, err error) {
 	}
 	r.list[e.LSN] = &refusal{err: err}
 	st.problem(err)
-	st.o.Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
-	st.event(Event{Kind: EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
+	st.env.Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
+	st.env.event(Event{Kind: EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
 }
 
 // refusedEntries are problems: what this process has met of them.
@@ -75,7 +75,7 @@ func (st *Store) keepRefused(ctx context.Context, to wal.LSN) {
 	r := &st.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	q := docfile.NewQuarantine(st.layout, st.o.Clock)
+	q := docfile.NewQuarantine(st.layout, st.env.Clock)
 	for _, at := range slices.Sorted(maps.Keys(r.list)) {
 		if ctx.Err() != nil || at >= to {
 			return
@@ -86,12 +86,12 @@ func (st *Store) keepRefused(ctx context.Context, to wal.LSN) {
 		e, err := st.log.ReadAt(ctx, at)
 		if err == nil {
 			_, err = q.Bytes(fmt.Sprintf("entry-%d.bin", at), e.Value, docfile.Note{
-				Why: r.list[at].err.Error(), When: st.o.Clock().UTC(), From: "wal/" + segment.Name(st.log.SegmentOf(at)),
+				Why: r.list[at].err.Error(), When: st.env.Clock().UTC(), From: "wal/" + segment.Name(st.log.SegmentOf(at)),
 				ID: strings.ToValidUTF8(e.Key[min(1, len(e.Key)):], "\ufffd"), Version: at,
 			})
 		}
 		if err != nil && !errors.Is(err, ErrTruncated) {
-			st.o.Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
+			st.env.Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
 			continue
 		}
 		r.list[at].kept = true

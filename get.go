@@ -77,7 +77,7 @@ func (st *Store) get(ctx context.Context, k *kind, id string) (version, error) {
 		return version{}, err
 	}
 	v, err := st.load(ctx, k, id)
-	if err == nil && v.expired(st.o.Clock()) {
+	if err == nil && v.expired(st.env.Clock()) {
 		err = ErrNotFound
 	}
 	if err != nil {
@@ -117,7 +117,7 @@ func (st *Store) load(ctx context.Context, k *kind, id string) (version, error) 
 }
 
 func (st *Store) decode(id string, v version) (Memory, error) {
-	m, err := memstore.Decode(v.doc, memstore.DecodeOptions{Limits: storedLimits, Location: st.o.NaiveTimes, ID: id})
+	m, err := memstore.Decode(v.doc, memstore.DecodeOptions{Limits: storedLimits, Location: st.env.NaiveTimes, ID: id})
 	if err != nil {
 		return Memory{}, st.undecoded(st.memories, id, v.lsn, err)
 	}

@@ -97,7 +97,7 @@ func (st *Store) Health(ctx context.Context) Health {
 	if d := st.log.Damage(); d != nil {
 		bad(d, false)
 	}
-	if st.o.ReadOnly {
+	if st.env.ReadOnly {
 		h.Writable = false
 	}
 	if st.log.Poisoned() {
@@ -131,7 +131,7 @@ func (st *Store) Health(ctx context.Context) Health {
 	}
 	if s, err := st.lookAtSpace(); err == nil {
 		if h.Space = s; s.Short() {
-			bad(fmt.Errorf("%w soon: %s", ErrDiskFull, s.say(st.dir)), true)
+			bad(fmt.Errorf("%w soon: %s", ErrDiskFull, s.say(st.env.dir)), true)
 		}
 	}
 	h.OK = len(h.Problems) == 0
@@ -171,12 +171,12 @@ type Stats struct {
 // Stats are the numbers of the store as they are now.
 func (st *Store) Stats() Stats {
 	if st.begun() != nil {
-		return Stats{Dir: st.dir}
+		return Stats{Dir: st.env.dir}
 	}
 	defer st.ended()
 	_ = st.sight(context.Background()) // the numbers of a moment ago are numbers too
 	s := Stats{
-		Dir: st.dir, UUID: uuid.UUID(st.log.UUID()).String(), Memories: st.state.Live(record.Memory), Assemblies: st.state.Live(record.Assembly),
+		Dir: st.env.dir, UUID: uuid.UUID(st.log.UUID()).String(), Memories: st.state.Live(record.Memory), Assemblies: st.state.Live(record.Assembly),
 		Durable: st.log.Durable(), Flushed: st.log.Flushed(), Spilled: st.log.Spilled(), Backlog: st.log.Backlog(),
 		Overlay: st.state.Overlay().Len(), Watcher: st.log.Leader(),
 	}

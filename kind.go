@@ -67,7 +67,7 @@ func (st *Store) makeKinds() {
 }
 
 func (st *Store) parseMemory(data []byte, id string, limits memstore.Limits) (parsed, error) {
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: limits, Location: st.o.NaiveTimes, ID: id})
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: limits, Location: st.env.NaiveTimes, ID: id})
 	if err != nil {
 		return parsed{}, err
 	}
@@ -75,7 +75,7 @@ func (st *Store) parseMemory(data []byte, id string, limits memstore.Limits) (pa
 }
 
 func (st *Store) parseAssembly(data []byte, id string, limits assembly.Limits) (parsed, error) {
-	a, err := assembly.Decode(data, assembly.DecodeOptions{Limits: limits, Location: st.o.NaiveTimes, ID: id})
+	a, err := assembly.Decode(data, assembly.DecodeOptions{Limits: limits, Location: st.env.NaiveTimes, ID: id})
 	if err != nil {
 		return parsed{}, err
 	}

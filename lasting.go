@@ -59,7 +59,7 @@ func (st *Store) headway() headway {
 func (st *Store) finish(wait time.Duration) error {
 	l := &st.lasting
 	defer l.giveUp()
-	if st.o.System.Inline {
+	if st.env.System.Inline {
 		st.operations.Wait()
 		return nil
 	}

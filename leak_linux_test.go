@@ -55,7 +55,7 @@ func TestNothingIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		use(st, i)
-		if !st.o.ReadOnly {
+		if !st.env.ReadOnly {
 			if err := st.Compact(ctx); err != nil { // index and vectors anew
 				t.Fatal(err)
 			}

@@ -49,7 +49,7 @@ func (st *Store) each(ctx context.Context, f filters, yield func(Memory, error) 
 			continue
 		}
 		v, err := st.load(ctx, st.memories, id)
-		if errors.Is(err, ErrNotFound) || err == nil && v.left(&f, id, st.o.Clock()) {
+		if errors.Is(err, ErrNotFound) || err == nil && v.left(&f, id, st.env.Clock()) {
 			continue // gone since
 		}
 		var m Memory
@@ -106,7 +106,7 @@ func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
 func (st *Store) countAll(ctx context.Context) (int64, error) {
 	for {
 		swaps := st.state.Swaps()
-		live, expired, err := st.expiring.count(ctx, st, st.o.Clock())
+		live, expired, err := st.expiring.count(ctx, st, st.env.Clock())
 		if errors.Is(err, ErrCorrupt) && st.healed(swaps) {
 			continue
 		}
@@ -224,7 +224,7 @@ func (st *Store) lines(ctx context.Context, k *kind, f filters) iter.Seq2[listin
 		for len(list) > 0 && f.after != "" && list[0].key <= after {
 			list = list[1:]
 		}
-		now := st.o.Clock()
+		now := st.env.Clock()
 		give := func(c *change) bool {
 			return c.deleted || !f.line(c.id, &c.line, now) || yield(listing{c.id, c.line, true}, nil)
 		}

@@ -62,12 +62,12 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	opt.keepModes(from)
 	filled := opt
 	filled.fill()
-	random := &Store{o: filled}
+	own := filled.environment(from)
 	look := opt
 	look.ReadOnly = true
 	r, err := repair.Migrate(ctx, repair.MigrateSource{
 		FS: vfs.Below(vfs.Below(filled.System.FS, from), to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		LockWait: filled.LockWait, Clock: filled.Clock, Random: random.random, StateDir: filled.StateDir, Ignore: ignoreMoves,
+		LockWait: filled.LockWait, Clock: filled.Clock, Random: own.random, StateDir: filled.StateDir, Ignore: ignoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
 		Open: func(ctx context.Context) (repair.BackupSource, func() error, error) {
 			st, err := Open(ctx, from, &opt)
@@ -99,7 +99,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 		if pe := (*fs.PathError)(nil); errors.As(err, &pe) && (pe.Path == from || strings.HasPrefix(pe.Path, from+string(filepath.Separator))) {
 			place = from
 		}
-		err = fmt.Errorf("moving the store %s to %s: %w", from, to, (&Store{dir: place, fs: filled.System.FS, o: filled}).explain(err))
+		err = fmt.Errorf("moving the store %s to %s: %w", from, to, filled.environment(place).explain(err))
 	}
 	return r, err
 }
@@ -144,7 +144,7 @@ func (st *Store) copied(ctx context.Context) (repair.BackupSource, error) {
 		}
 	}
 	return repair.BackupSource{
-		FS: st.fs, Dir: st.dir, Log: st.log, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode, Clock: st.o.Clock,
+		FS: st.env.fs, Dir: st.env.dir, Log: st.log, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode, Clock: st.env.Clock,
 		Count: live, Sight: st.sight, ModelAsOf: st.state.ModelAsOf, Model: st.state.Model,
 		IDs: ids(st.memories), Read: read(st.memories), AssemblyIDs: ids(st.assemblies), ReadAssembly: read(st.assemblies),
 		ScopeKeys: st.scopeKeys, ReadScope: st.readScope,
@@ -180,11 +180,11 @@ func (st *Store) residence() error {
 	if st.o.unfinished {
 		return nil
 	}
-	done, err := repair.Residence(st.fs, st.dir)
-	if err == nil && done != nil && !st.o.ReadOnly {
+	done, err := repair.Residence(st.env.fs, st.env.dir)
+	if err == nil && done != nil && !st.env.ReadOnly {
 		err = done()
 	}
-	return st.explain(err)
+	return st.env.explain(err)
 }
 
 // moved is what a read-only handle, which keeps nobody from moving the store, knows
@@ -199,14 +199,14 @@ const movedLook = time.Second
 
 // movedSince is a *MovedError when the store has gone elsewhere since it was opened.
 func (st *Store) movedSince() error {
-	if !st.o.ReadOnly || st.o.unfinished {
+	if !st.env.ReadOnly || st.o.unfinished {
 		return nil
 	}
 	m := &st.moved
 	if gone := m.where.Load(); gone != nil {
 		return gone
 	}
-	now := st.o.Clock().UnixNano()
+	now := st.env.Clock().UnixNano()
 	last := m.looked.Load()
 	if d := now - last; d >= 0 && d < int64(movedLook) || !m.looked.CompareAndSwap(last, now) {
 		return nil

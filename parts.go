@@ -156,9 +156,9 @@ func (st *Store) carryOut(ctx context.Context, k *kind, list []*verdict) {
 		case !v.restored:
 			v.err = err
 		case err != nil:
-			st.o.Logger.Error("putting a damaged file back", "id", v.id, "err", err)
+			st.env.Logger.Error("putting a damaged file back", "id", v.id, "err", err)
 		default:
-			st.event(Event{Kind: EventRestored, ID: v.id, Path: k.file(v.id), LSN: v.version.lsn})
+			st.env.event(Event{Kind: EventRestored, ID: v.id, Path: k.file(v.id), LSN: v.version.lsn})
 		}
 	}
 	// A file that was empty may have been half saved, and the rest have come since.

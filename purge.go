@@ -166,10 +166,10 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 				&ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
-	strangers, err := repair.Strangers(ctx, st.fs, st.dir)
+	strangers, err := repair.Strangers(ctx, st.env.fs, st.env.dir)
 	if err == nil {
 		var mentions []Mention
-		mentions, err = traces.MentionedIn(ctx, st.fs, st.dir, strangers)
+		mentions, err = traces.MentionedIn(ctx, st.env.fs, st.env.dir, strangers)
 		r.Mentions = append(r.Mentions, mentions...)
 	}
 	if err != nil {
@@ -356,7 +356,7 @@ func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeR
 	if k == st.scoped {
 		return nil // they have nothing of it
 	}
-	dropped, unlinked, err := index.DropBackups(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), k.section, ids)
+	dropped, unlinked, err := index.DropBackups(st.env.fs, st.env.dir, uuid.UUID(st.log.UUID()).String(), k.section, ids)
 	r.Dropped += len(dropped)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	if err != nil {
@@ -372,16 +372,16 @@ func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeR
 			return err
 		}
 	}
-	names, err := st.fs.ReadDir(filepath.Join(st.dir, index.BackupsDir))
+	names, err := st.env.fs.ReadDir(filepath.Join(st.env.dir, index.BackupsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	slices.Sort(names)
-	if _, err := st.fs.Stat(filepath.Join(st.dir, ".git")); err == nil {
+	if _, err := st.env.fs.Stat(filepath.Join(st.env.dir, ".git")); err == nil {
 		r.Backup = append(r.Backup, ".git")
 	}
 	for _, name := range names {
-		if _, err := st.fs.Stat(filepath.Join(st.dir, index.BackupsDir, name, repair.BackupName)); err == nil {
+		if _, err := st.env.fs.Stat(filepath.Join(st.env.dir, index.BackupsDir, name, repair.BackupName)); err == nil {
 			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
 		}
 	}
@@ -389,16 +389,16 @@ func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeR
 }
 
 func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
-	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
+	dir := filepath.Join(st.env.dir, filepath.FromSlash(purgeFolder))
 	if err := st.clearTemp(purgeFolder); err != nil {
 		return err
 	}
-	if err := vfs.MkdirAll(st.fs, dir, st.o.FolderMode); err != nil {
+	if err := vfs.MkdirAll(st.env.fs, dir, st.env.FolderMode); err != nil {
 		return err
 	}
 	to := st.target(uuid.UUID(st.log.UUID()), c.Spilled)
 	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
-	p, err := index.PurgeBackups(st.dir, to, k.section, ids)
+	p, err := index.PurgeBackups(st.env.dir, to, k.section, ids)
 	r.Backups, r.Dropped = len(p.Rewritten), r.Dropped+len(p.Removed)
 	r.Unlinked = append(r.Unlinked, p.Unlinked...)
 	for _, name := range p.Unread {
@@ -414,18 +414,18 @@ func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *P
 
 // purgeAside goes through what was set aside.
 func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *PurgeReport) error {
-	o := repair.Options{FS: st.fs, Clock: st.o.Clock, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
+	o := repair.Options{FS: st.env.fs, Clock: st.env.Clock, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode}
 	if err := st.clearTemp("tmp/parked"); err != nil {
 		return err
 	}
-	parked, held, err := repair.PurgeParked(st.dir, traces, o)
+	parked, held, err := repair.PurgeParked(st.env.dir, traces, o)
 	if err != nil {
 		return err
 	}
 	for _, name := range held {
 		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, ErrLocked))
 	}
-	aside, unlinked, err := repair.PurgeQuarantine(ctx, st.dir, traces, o)
+	aside, unlinked, err := repair.PurgeQuarantine(ctx, st.env.dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	r.Left = append(r.Left, traces.Unwiped()...)
 	if err != nil {
@@ -436,7 +436,7 @@ func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *Purge
 		r.Left = append(r.Left, &CorruptionError{Path: "quarantine/" + name, Offset: -1,
 			Err: errors.New("it may hold what was purged, or only mention it, and others with it: when you need nothing of it remove it, then purge again")})
 	}
-	own := st.fs.Host().PID
+	own := st.env.fs.Host().PID
 	for _, pid := range st.log.Processes() {
 		if pid != own {
 			r.Processes = append(r.Processes, pid)

@@ -33,7 +33,7 @@ func (st *Store) preparePurge(ctx context.Context, r *PurgeReport) error {
 	}
 	defer st.log.UnlockFlush()
 	if err := st.enterPurgeFolder(r); err != nil {
-		return st.ioError("making", filepath.Join(st.dir, purgeFolder), err)
+		return st.env.ioError("making", filepath.Join(st.env.dir, purgeFolder), err)
 	}
 	return nil
 }
@@ -43,17 +43,17 @@ func (st *Store) preparePurge(ctx context.Context, r *PurgeReport) error {
 // and none was done since. The index that the round replaces has lines of it.
 func (st *Store) flushOverwriting(ctx context.Context, m merge) error {
 	var r PurgeReport
-	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
+	dir := filepath.Join(st.env.dir, filepath.FromSlash(purgeFolder))
 	err := error(nil)
 	if st.log.Purging() { // what is in the folder is that purge's
-		if err = vfs.MkdirAll(st.fs, dir, st.o.FolderMode); vfs.IsDiskFull(err) {
+		if err = vfs.MkdirAll(st.env.fs, dir, st.env.FolderMode); vfs.IsDiskFull(err) {
 			err = nil
 		}
 	} else {
 		err = st.enterPurgeFolder(&r)
 	}
 	if err != nil {
-		return st.ioError("making", dir, err)
+		return st.env.ioError("making", dir, err)
 	}
 	st.flusher.dooming = true
 	defer func() { st.flusher.dooming = false }()
@@ -67,13 +67,13 @@ func (st *Store) flushOverwriting(ctx context.Context, m merge) error {
 	err = old.wipe(st, &r) // the folder stays until a purge is done: whoever opens the store later is to know
 	st.flusher.unlinked = append(st.flusher.unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
-		st.o.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or nobody can tell", "name", name)
+		st.env.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or nobody can tell", "name", name)
 	}
 	for _, left := range r.Left {
-		st.o.Logger.Warn("after a purge that has not finished", "err", left)
+		st.env.Logger.Warn("after a purge that has not finished", "err", left)
 	}
 	if err != nil { // it keeps a name in tmp/purge, for the next purge
-		st.o.Logger.Warn("overwriting the index that was replaced after a purge that has not finished", "err", err)
+		st.env.Logger.Warn("overwriting the index that was replaced after a purge that has not finished", "err", err)
 	}
 	return nil
 }
@@ -84,34 +84,34 @@ func (st *Store) flushOverwriting(ctx context.Context, m merge) error {
 func (st *Store) enterPurgeFolder(r *PurgeReport) error {
 	// A round that failed has left the old index mapped in this process.
 	_ = st.refresh()
-	dir := filepath.Join(st.dir, filepath.FromSlash(purgeFolder))
-	err := vfs.MkdirAll(st.fs, dir, st.o.FolderMode)
+	dir := filepath.Join(st.env.dir, filepath.FromSlash(purgeFolder))
+	err := vfs.MkdirAll(st.env.fs, dir, st.env.FolderMode)
 	if vfs.IsDiskFull(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	names, err := st.fs.ReadDir(dir)
+	names, err := st.env.fs.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		info, err := st.fs.Stat(path)
+		info, err := st.env.fs.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsRegular() {
 			continue
 		}
 		if err == nil && info.Nlink > 1 && strings.HasSuffix(name, docfile.DoomedSuffix) {
-			err = st.fs.Remove(path) // it is in its place still, or a backup
+			err = st.env.fs.Remove(path) // it is in its place still, or a backup
 		} else if err == nil {
-			err = vfs.Unwiped(&r.Left, vfs.WipeAlone(st.fs, path))
+			err = vfs.Unwiped(&r.Left, vfs.WipeAlone(st.env.fs, path))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return st.fs.SyncDir(dir)
+	return st.env.fs.SyncDir(dir)
 }
 
 // lookForPurge looks whether one was cut, and none was done since; flush.lock is held. What
@@ -119,7 +119,7 @@ func (st *Store) enterPurgeFolder(r *PurgeReport) error {
 func (st *Store) lookForPurge() {
 	stale := st.log.DropPurge()
 	if !stale && !st.log.Purging() && !st.log.Overwrites() {
-		info, err := st.fs.Stat(filepath.Join(st.dir, filepath.FromSlash(purgeFolder)))
+		info, err := st.env.fs.Stat(filepath.Join(st.env.dir, filepath.FromSlash(purgeFolder)))
 		stale = err == nil && info.Mode.IsDir() // anything else is nobody's: emptyTemp deals with it
 	}
 	if stale {
@@ -137,7 +137,7 @@ func (st *Store) endPurge(ctx context.Context) {
 	edits, err := st.flusher.files.WipeTemp(st.surplus(ctx))
 	st.edited(ctx, edits)
 	if err != nil {
-		st.o.Logger.Warn("overwriting what a purge has left that was cut", "err", err) // the next round tries again
+		st.env.Logger.Warn("overwriting what a purge has left that was cut", "err", err) // the next round tries again
 		return
 	}
 	st.flusher.unpurged.Store(false)

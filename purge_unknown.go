@@ -59,10 +59,10 @@ func (st *Store) unknown(ctx context.Context, k *kind, ids []string) ([]string, 
 // knownAside strikes out those that have a file somewhere.
 func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) error {
 	for _, id := range sorted(left) {
-		_, err := st.fs.Stat(k.Path(docfile.FileName(id)))
+		_, err := st.env.fs.Stat(k.Path(docfile.FileName(id)))
 		stands := err == nil
 		if !stands {
-			if stands, err = repair.HasAside(st.fs, st.dir, repair.TracesOf(k.letter, []string{id})); err != nil {
+			if stands, err = repair.HasAside(st.env.fs, st.env.dir, repair.TracesOf(k.letter, []string{id})); err != nil {
 				return err
 			}
 		}
@@ -78,12 +78,12 @@ func (st *Store) knownBackups(_ context.Context, k *kind, left map[string]bool) 
 	if k == st.scoped {
 		return nil
 	}
-	backups, err := index.Backups(st.fs, st.dir)
+	backups, err := index.Backups(st.env.fs, st.env.dir)
 	if err != nil {
 		return err
 	}
 	for _, b := range backups {
-		set, err := index.OpenBackup(st.fs, st.dir, b, uuid.UUID(st.log.UUID()).String())
+		set, err := index.OpenBackup(st.env.fs, st.env.dir, b, uuid.UUID(st.log.UUID()).String())
 		if err != nil {
 			continue // who purges it is told
 		}

@@ -84,7 +84,7 @@ func (r *rawReader) read(ctx context.Context, l listing) bool {
 		l.id = strings.Clone(l.id) // it is part of all that the frame says
 	}
 	v, err := r.st.find(ctx, r.st.memories, l.id, true)
-	if errors.Is(err, ErrNotFound) || err == nil && v.left(r.f, l.id, r.st.o.Clock()) {
+	if errors.Is(err, ErrNotFound) || err == nil && v.left(r.f, l.id, r.st.env.Clock()) {
 		return true // gone since
 	}
 	if err == nil && r.f.reads() {

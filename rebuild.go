@@ -91,11 +91,11 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 		return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
 	}})
 	if err != nil {
-		return nil, 0, st.ioError("writing", filepath.Join(st.dir, index.BaseName), err)
+		return nil, 0, st.env.ioError("writing", filepath.Join(st.env.dir, index.BaseName), err)
 	}
-	set, err := index.Load(st.fs, st.dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
+	set, err := index.Load(st.env.fs, st.env.dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
 	if err != nil && passing(err) {
-		err = st.ioError("reading", filepath.Join(st.dir, index.BaseName), err)
+		err = st.env.ioError("reading", filepath.Join(st.env.dir, index.BaseName), err)
 	}
 	return set, len(list), err
 }
@@ -172,9 +172,9 @@ func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change
 	}
 	st.log.SayRemade()
 	if !errors.Is(why, errAsked) {
-		st.o.Logger.Error("the index was damaged and was made again", "from", origin(from), "why", why, "memories", n)
+		st.env.Logger.Error("the index was damaged and was made again", "from", origin(from), "why", why, "memories", n)
 	}
-	st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + origin(from)})
+	st.env.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + origin(from)})
 	return set.Release()
 }
 

@@ -29,7 +29,7 @@ func (st *Store) reconcile(ctx context.Context) {
 	}
 	before := st.log.Report().Mtimes
 	for i, k := range st.kinds {
-		info, err := st.fs.Stat(k.Path(""))
+		info, err := st.env.fs.Stat(k.Path(""))
 		if err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
 			continue
 		}
@@ -49,9 +49,9 @@ func (st *Store) reconcile(ctx context.Context) {
 		}
 		st.report.mu.Unlock()
 		if drift.Count > 0 {
-			st.o.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
+			st.env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
 				"put back", len(drift.Restored), "strangers", len(drift.Stranger))
-			st.event(Event{Kind: EventDrift, Path: k.Name(), Count: drift.Count})
+			st.env.event(Event{Kind: EventDrift, Path: k.Name(), Count: drift.Count})
 		}
 	}
 }
@@ -60,7 +60,7 @@ func (st *Store) reconcile(ctx context.Context) {
 // and that the log still has, is put back. What needs the archive, and whether a
 // stranger is new or was deleted, is repair's.
 func (st *Store) repairDrift(ctx context.Context, k *kind, d *Drift) {
-	if st.o.ReadOnly || !st.autoRepair() {
+	if st.env.ReadOnly || !st.autoRepair() {
 		return
 	}
 	for _, id := range d.Missing {

@@ -64,16 +64,18 @@ const (
 
 var errComputed = errors.New("not a record of vectors that were computed")
 
-func (st *Store) computedPath(name string) string { return filepath.Join(st.dir, vectorFolder, name) }
+func (st *Store) computedPath(name string) string {
+	return filepath.Join(st.env.dir, vectorFolder, name)
+}
 
 // openComputed opens the file, made anew when there is none, or one of another
 // model, or when that is wanted.
 func (st *Store) openComputed(model string, anew bool) (*computed, error) {
 	by := st.vectorsBy()
 	path := st.computedPath(computedName)
-	f, err := st.fs.OpenFile(path, os.O_RDWR|os.O_CREATE, st.o.FileMode)
+	f, err := st.env.fs.OpenFile(path, os.O_RDWR|os.O_CREATE, st.env.FileMode)
 	if err != nil {
-		return nil, st.ioError("opening", path, err)
+		return nil, st.env.ioError("opening", path, err)
 	}
 	c := &computed{f: f}
 	if !anew {
@@ -85,11 +87,11 @@ func (st *Store) openComputed(model string, anew bool) (*computed, error) {
 			err = c.append([][]byte{head})
 		}
 		if err == nil {
-			err = st.fs.SyncDir(filepath.Dir(path))
+			err = st.env.fs.SyncDir(filepath.Dir(path))
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(st.ioError("reading", path, err), f.Close())
+		return nil, errors.Join(st.env.ioError("reading", path, err), f.Close())
 	}
 	return c, nil
 }
@@ -298,18 +300,18 @@ func (st *Store) wipeComputed(unwiped *[]error) error {
 	dropped := false
 	for _, name := range []string{computedOld, computedName} {
 		path := st.computedPath(name)
-		if _, err := st.fs.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if _, err := st.env.fs.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
-			return st.ioError("looking at", path, err)
+			return st.env.ioError("looking at", path, err)
 		}
-		if err := vfs.Unwiped(unwiped, vfs.Wipe(st.fs, path)); err != nil {
-			return st.ioError("removing", path, err)
+		if err := vfs.Unwiped(unwiped, vfs.Wipe(st.env.fs, path)); err != nil {
+			return st.env.ioError("removing", path, err)
 		}
 		dropped = true
 	}
 	if !dropped {
 		return nil
 	}
-	return st.fs.SyncDir(filepath.Join(st.dir, vectorFolder))
+	return st.env.fs.SyncDir(filepath.Join(st.env.dir, vectorFolder))
 }

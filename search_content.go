@@ -45,7 +45,7 @@ func (r *contentReader) read(ctx context.Context, l listing) bool {
 		}
 	}
 	v, err := r.st.find(ctx, r.st.memories, l.id, true)
-	if errors.Is(err, ErrNotFound) || err == nil && v.expired(r.st.o.Clock()) {
+	if errors.Is(err, ErrNotFound) || err == nil && v.expired(r.st.env.Clock()) {
 		return true // gone since
 	}
 	var m Memory

@@ -47,7 +47,7 @@ func (st *Store) searchText(ctx context.Context, q *text.Query, f *filters, n in
 
 // scanners is how many goroutines read contents.
 func (st *Store) scanners() int {
-	if st.o.System.Inline {
+	if st.env.System.Inline {
 		return 1
 	}
 	return min(runtime.GOMAXPROCS(0), 16)

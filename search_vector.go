@@ -64,7 +64,7 @@ func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(i
 		if err != nil {
 			return no(err)
 		}
-		if !f.line(id, &v.line, st.o.Clock()) || f.after != "" && !behind(id, f.after) {
+		if !f.line(id, &v.line, st.env.Clock()) || f.after != "" && !behind(id, f.after) {
 			return false, nil
 		}
 		if !f.reads() {

@@ -76,7 +76,7 @@ func (st *Store) eachSession(ctx context.Context, yield func(Session, error) boo
 		yield(Session{}, err)
 		return
 	}
-	now := st.o.Clock()
+	now := st.env.Clock()
 	over := func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !now.Before(line.ExpiresAt) }
 	var news []sessionChange
 	for i := range changed.list {

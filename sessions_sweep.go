@@ -56,7 +56,7 @@ func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSw
 		all = append(all, s)
 	}
 	slices.SortStableFunc(all, func(a, b Session) int { return a.Last.Compare(b.Last) })
-	surplus, now := 0, st.o.Clock()
+	surplus, now := 0, st.env.Clock()
 	if o.Keep > 0 {
 		surplus = max(0, len(all)-o.Keep)
 	}
@@ -121,7 +121,7 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 // sessionAsIs prepares the deletion of a session, each memory in the version that it has;
 // same is false when it is not what it was.
 func (st *Store) sessionAsIs(ctx context.Context, s Session) (ops []op, same bool, err error) {
-	is, now := Session{ID: s.ID}, st.o.Clock()
+	is, now := Session{ID: s.ID}, st.env.Clock()
 	for l, err := range st.lines(ctx, st.memories, filters{session: &s.ID, expired: true}) {
 		if err != nil {
 			return nil, false, err

@@ -44,7 +44,7 @@ type space struct {
 }
 
 func (st *Store) lookAtSpace() (Space, error) {
-	v, err := st.fs.Volume(st.dir)
+	v, err := st.env.fs.Volume(st.env.dir)
 	if err != nil {
 		return Space{}, err
 	}
@@ -64,7 +64,7 @@ func (st *Store) lookAtSpace() (Space, error) {
 
 // watchSpace tells when the space becomes low, and when it is back.
 func (st *Store) watchSpace() {
-	now := st.o.Clock()
+	now := st.env.Clock()
 	st.health.mu.Lock()
 	was := st.health.space
 	if d := now.Sub(was.at); !was.at.IsZero() && d >= 0 && d < spaceEvery {
@@ -83,9 +83,9 @@ func (st *Store) watchSpace() {
 	st.health.mu.Unlock()
 	switch {
 	case short && !was.short:
-		st.o.Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", st.dir)
-		st.event(Event{Kind: EventLowSpace, Path: ".", Bytes: s.Free, Note: s.say(st.dir)})
+		st.env.Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", st.env.dir)
+		st.env.event(Event{Kind: EventLowSpace, Path: ".", Bytes: s.Free, Note: s.say(st.env.dir)})
 	case !short && was.short:
-		st.event(Event{Kind: EventSpaceBack, Path: ".", Bytes: s.Free})
+		st.env.event(Event{Kind: EventSpaceBack, Path: ".", Bytes: s.Free})
 	}
 }

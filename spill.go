@@ -33,7 +33,7 @@ func (st *Store) spillDue(m merge, c wal.Checkpoint) bool {
 	case mergeClosing:
 		return st.state.Overlay().Len() > closingSpill || small(set)
 	}
-	return small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > st.o.System.SpillBytes
+	return small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > st.env.System.SpillBytes
 }
 
 // smallBase is up to where a base is so quickly written that every round does.
@@ -94,7 +94,7 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 			return st.reindex(ctx, to, list, rot)
 		}
 	}
-	began := st.o.Clock()
+	began := st.env.Clock()
 	var w index.Written
 	if always || index.MergeDue(set) {
 		st.backupDue(&target)
@@ -105,20 +105,20 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 		w, err = index.WriteDelta(set, target, ch)
 	}
 	if w.BackupErr != nil {
-		st.o.Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
-		st.event(Event{Kind: EventBackupFail, Err: w.BackupErr})
+		st.env.Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
+		st.env.event(Event{Kind: EventBackupFail, Err: w.BackupErr})
 	}
 	if errors.Is(err, ErrCorrupt) && st.autoRepair() {
-		st.event(Event{Kind: EventCorruption, Path: index.BaseName, Err: err})
+		st.env.event(Event{Kind: EventCorruption, Path: index.BaseName, Err: err})
 		if err := files.wait(); err != nil {
 			return err
 		}
 		return st.reindex(ctx, to, list, err)
 	}
 	if err != nil {
-		return fmt.Errorf("writing the index: %w", st.ioError("writing", filepath.Join(st.dir, index.BaseName), err))
+		return fmt.Errorf("writing the index: %w", st.env.ioError("writing", filepath.Join(st.env.dir, index.BaseName), err))
 	}
-	st.event(Event{Kind: EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(list), Took: st.o.Clock().Sub(began)})
+	st.env.event(Event{Kind: EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(list), Took: st.env.Clock().Sub(began)})
 	return nil
 }
 
@@ -260,11 +260,11 @@ func (st *Store) backupDue(to *index.Target) {
 }
 
 func (st *Store) newestBackup() time.Time {
-	list, err := index.Backups(st.fs, st.dir)
+	list, err := index.Backups(st.env.fs, st.env.dir)
 	if err != nil || len(list) == 0 {
 		return time.Time{}
 	}
-	info, err := st.fs.Stat(filepath.Join(st.dir, filepath.FromSlash(list[0].Name)))
+	info, err := st.env.fs.Stat(filepath.Join(st.env.dir, filepath.FromSlash(list[0].Name)))
 	if err != nil {
 		return time.Time{}
 	}

@@ -21,8 +21,7 @@ import (
 
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
-	dir    string
-	fs     vfs.FS
+	env    *env
 	o      Options
 	log    *wal.FileLog
 	state  state.State
@@ -85,7 +84,7 @@ type Memory = memstore.Memory
 // Open opens the store in a folder, and makes one where there is none. Any
 // number of processes may have it open. nil options are the defaults.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
-	st := &Store{dir: dir}
+	st := &Store{}
 	if o != nil {
 		st.o = *o
 	}
@@ -93,7 +92,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	st.o.fill()
-	st.fs = vfs.Below(st.o.System.FS, dir) // no link inside the store leads anywhere
+	st.env = st.o.environment(dir)
 	st.embedding.init()
 	st.lasting.init()
 	if err := st.open(ctx); err != nil {
@@ -130,7 +129,7 @@ func (st *Store) open(ctx context.Context) error {
 		return err
 	}
 	st.vectors.lock = newMutex()
-	st.layout = docfile.Layout{FS: st.fs, Root: st.dir, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
+	st.layout = docfile.Layout{FS: st.env.fs, Root: st.env.dir, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode}
 	st.makeKinds()
 	st.scopes = st.scoped.Folder
 	st.working.init(st)
@@ -138,27 +137,27 @@ func (st *Store) open(ctx context.Context) error {
 	if err := st.flusher.init(st); err != nil {
 		return err
 	}
-	id, err := uuid.NewRandomFromReader(reader(st.random))
+	id, err := uuid.NewRandomFromReader(reader(st.env.random))
 	if err != nil {
 		return err
 	}
 	st.log, err = wal.Open(ctx, wal.Options{
-		FS: st.fs, Dir: st.dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.highestKnown,
-		Create: !st.o.ReadOnly, ReadOnly: st.o.ReadOnly, LockWait: st.o.LockWait, Inline: st.o.System.Inline, HoldBytes: st.o.System.BacklogBytes,
-		FileMode: st.o.FileMode, DirMode: st.o.FolderMode, Clock: st.o.Clock, Nonce: st.nonce,
-		Sleep: st.o.System.Sleep, Logger: st.o.Logger, Event: st.logEvent, ArchiveSize: st.o.System.ArchiveBytes,
+		FS: st.env.fs, Dir: st.env.dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.highestKnown,
+		Create: !st.env.ReadOnly, ReadOnly: st.env.ReadOnly, LockWait: st.env.LockWait, Inline: st.env.System.Inline, HoldBytes: st.env.System.BacklogBytes,
+		FileMode: st.env.FileMode, DirMode: st.env.FolderMode, Clock: st.env.Clock, Nonce: st.env.nonce,
+		Sleep: st.env.System.Sleep, Logger: st.env.Logger, Event: st.env.logEvent, ArchiveSize: st.env.System.ArchiveBytes,
 		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Deletion: st.state.DeletionOf, Unchanged: st.state.Unchanged, Also: st.state.Also, Counts: st.state.Counts, Apply: st.state.Apply,
 	})
 	if err != nil {
 		st.state.Close()
-		return st.explain(err)
+		return st.env.explain(err)
 	}
 	// It may have been moved while this process waited for open.lock.
 	if err := st.residence(); err != nil {
 		return errors.Join(err, st.log.Close(), st.state.Close())
 	}
 	st.fillReport()
-	if !st.o.ReadOnly {
+	if !st.env.ReadOnly {
 		st.watchSpace()
 	}
 	st.flusher.leftovers = st.report.Recovered
@@ -179,7 +178,7 @@ func (st *Store) open(ctx context.Context) error {
 
 // background says whether this handle has goroutines that flush and sweep.
 func (st *Store) background() bool {
-	return !st.o.ReadOnly && !st.o.NoBackground && !st.o.System.Inline
+	return !st.env.ReadOnly && !st.env.NoBackground && !st.env.System.Inline
 }
 
 // Close flushes, writes what is needed for the next open to be quick, and lets
@@ -187,7 +186,7 @@ func (st *Store) background() bool {
 // ctx ends any more (PutAsync; working memory whose caller has gone) are given up
 // after LockWait, when the log takes nothing: the error names them, and is
 // ErrOutcomeUnknown.
-func (st *Store) Close() error { return st.close(context.Background(), st.o.LockWait) }
+func (st *Store) Close() error { return st.close(context.Background(), st.env.LockWait) }
 
 // CloseWithin is Close where a process must end soon: it waits so long, and no longer, for
 // locks that others have and for operations that do not move. What then could not be put into
@@ -214,7 +213,7 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	}
 	st.running.Wait()
 	err := unwritten
-	if !st.o.ReadOnly && st.log.Damage() == nil {
+	if !st.env.ReadOnly && st.log.Damage() == nil {
 		if !st.background() {
 			st.sweepUp(ctx)
 		}
@@ -243,7 +242,7 @@ func (st *Store) ended() { st.operations.Done() }
 
 // writable says whether this handle may write at all.
 func (st *Store) writable() error {
-	if st.o.ReadOnly {
+	if st.env.ReadOnly {
 		return ErrReadOnly
 	}
 	if d := st.log.Damage(); d != nil {
@@ -251,12 +250,3 @@ func (st *Store) writable() error {
 	}
 	return nil
 }
-
-func (st *Store) random(b []byte) error {
-	_, err := st.rand().Read(b)
-	return err
-}
-
-type reader func([]byte) error
-
-func (r reader) Read(b []byte) (int, error) { return len(b), r(b) }

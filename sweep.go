@@ -40,11 +40,11 @@ type sweeper struct {
 // nothing.
 func (st *Store) sweep(ctx context.Context) error {
 	s := &st.sweeper
-	if st.o.ReadOnly || st.log.Damage() != nil || !s.mu.TryLock() {
+	if st.env.ReadOnly || st.log.Damage() != nil || !s.mu.TryLock() {
 		return nil
 	}
 	defer s.mu.Unlock()
-	now, age := st.o.Clock(), st.maxAge()
+	now, age := st.env.Clock(), st.maxAge()
 	if now.Sub(s.aged) < sweepAfter && !now.Before(s.aged) {
 		age = 0 // it was looked at
 	}
@@ -82,7 +82,7 @@ func (st *Store) sweep(ctx context.Context) error {
 	}
 	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
 	if n > 0 {
-		st.event(Event{Kind: EventSwept, Count: n, Note: "expired"})
+		st.env.event(Event{Kind: EventSwept, Count: n, Note: "expired"})
 	}
 	if err != nil || len(ids) == sweepMost {
 		return err
@@ -99,7 +99,7 @@ func (st *Store) sweep(ctx context.Context) error {
 // sweepUp is sweep where nobody is told when it fails.
 func (st *Store) sweepUp(ctx context.Context) {
 	if err := st.sweep(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
-		st.o.Logger.Warn("deleting what has expired", "err", err)
+		st.env.Logger.Warn("deleting what has expired", "err", err)
 	}
 }
 
@@ -127,7 +127,7 @@ func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, er
 	}
 	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
 	if n > 0 {
-		st.event(Event{Kind: EventSwept, Count: n, Note: "older than max_age"})
+		st.env.event(Event{Kind: EventSwept, Count: n, Note: "older than max_age"})
 	}
 	st.sweeper.from = ids[len(ids)-1]
 	return len(ids) == sweepMost, err

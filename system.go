@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"io"
+	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,26 +14,64 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-func (st *Store) rand() io.Reader {
-	if st.o.System.Rand != nil {
-		return st.o.System.Rand
+// env is what everything in an open store is given: its folder, the file system below it,
+// the clock, and who is told.
+type env struct {
+	dir string
+	fs  vfs.FS // no link inside the store leads anywhere: vfs.Below
+
+	ReadOnly     bool
+	NoBackground bool
+	LockWait     time.Duration
+	Logger       *slog.Logger
+	Listener     func(Event)
+	Clock        func() time.Time
+	ownClock     bool // Clock is the machine's
+	NaiveTimes   *time.Location
+	FileMode     fs.FileMode
+	FolderMode   fs.FileMode
+	StateDir     string
+	System       vfs.System
+}
+
+// environment is that of a store in a folder; o is filled.
+func (o *Options) environment(dir string) *env {
+	return &env{
+		dir: dir, fs: vfs.Below(o.System.FS, dir), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
+		Logger: o.Logger, Listener: o.Listener, Clock: o.Clock, ownClock: o.ownClock, NaiveTimes: o.NaiveTimes,
+		FileMode: o.FileMode, FolderMode: o.FolderMode, StateDir: o.StateDir, System: *o.System,
+	}
+}
+
+func (e *env) random(b []byte) error {
+	_, err := e.rand().Read(b)
+	return err
+}
+
+type reader func([]byte) error
+
+func (r reader) Read(b []byte) (int, error) { return len(b), r(b) }
+
+func (e *env) rand() io.Reader {
+	if e.System.Rand != nil {
+		return e.System.Rand
 	}
 	return rand.Reader
 }
 
 // nonce marks an append; see package segment.
-func (st *Store) nonce() uint32 {
+func (e *env) nonce() uint32 {
 	var b [4]byte
-	if err := st.random(b[:]); err != nil {
+	if err := e.random(b[:]); err != nil {
 		return 0 // the system's reader does not fail
 	}
 	return binary.LittleEndian.Uint32(b[:])
 }
 
 // sleep waits, or ends with ctx.
-func (st *Store) sleep(ctx context.Context, d time.Duration) error {
-	if st.o.System.Sleep != nil {
-		return st.o.System.Sleep(ctx, d)
+func (e *env) sleep(ctx context.Context, d time.Duration) error {
+	if e.System.Sleep != nil {
+		return e.System.Sleep(ctx, d)
 	}
 	return vfs.Sleep(ctx, d)
 }

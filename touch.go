@@ -33,7 +33,7 @@ func (st *Store) Touch(ctx context.Context, ids ...string) error {
 	if err := st.writable(); err != nil {
 		return err
 	}
-	now := st.o.Clock().UTC()
+	now := st.env.Clock().UTC()
 	t := &st.touched
 	t.mu.Lock()
 	if t.count == nil {
@@ -55,7 +55,7 @@ func (st *Store) Touch(ctx context.Context, ids ...string) error {
 func (st *Store) flushTouched(ctx context.Context) error {
 	t := &st.touched
 	t.mu.Lock()
-	due := len(t.count) > 0 && (st.closed.Load() || st.o.Clock().Sub(t.since) >= touchEvery)
+	due := len(t.count) > 0 && (st.closed.Load() || st.env.Clock().Sub(t.since) >= touchEvery)
 	t.mu.Unlock()
 	if !due {
 		return nil

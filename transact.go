@@ -67,7 +67,7 @@ func (st *Store) transact(ctx context.Context, session *string, f func(tx *Tx) e
 		}
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			st.o.Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			st.env.Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
 			continue
 		}
 		return err
@@ -147,7 +147,7 @@ func (tx *Tx) load(k *kind, id string) (version, error) {
 	if err := tx.see(k.key(id), v.lsn); err != nil {
 		return v, err
 	}
-	if gone || v.expired(tx.st.o.Clock()) {
+	if gone || v.expired(tx.st.env.Clock()) {
 		return v, fmt.Errorf("%s %s: %w", k.noun, quote(id), ErrNotFound)
 	}
 	return v, nil

@@ -235,7 +235,7 @@ func (st *Store) openView(ctx context.Context) error {
 		case ctx.Err() != nil, errors.Is(err, ErrClosed), errors.Is(err, ErrTruncated), errors.Is(err, errMoved):
 			return err
 		default:
-			st.o.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
+			st.env.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
 			inHeap = true
 		}
 	}
@@ -297,7 +297,7 @@ func (st *Store) vectorFault(err error) error {
 	}
 	// Not even the mapped pages of what is sound are kept: they may be the damage.
 	if st.vectors.rotten.CompareAndSwap(false, true) {
-		st.event(Event{Kind: EventCorruption, Path: vector.Folder, Err: err})
+		st.env.event(Event{Kind: EventCorruption, Path: vector.Folder, Err: err})
 	}
 	return errors.Join(errBehind, st.vectors.close())
 }
@@ -305,7 +305,7 @@ func (st *Store) vectorFault(err error) error {
 // loadVectors maps the vectors that stand, an empty set where they cannot be used
 // (and why), or nothing when they cannot be read just now.
 func (st *Store) loadVectors(prev *vector.Set) (*vector.Set, error) {
-	set, err := vector.Load(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), prev)
+	set, err := vector.Load(st.env.fs, st.env.dir, uuid.UUID(st.log.UUID()).String(), prev)
 	if err == nil && set.Exists() && set.LSN() <= st.vectorsBy().Since {
 		return vector.Empty(), set.Release() // they are an older model's
 	}
@@ -318,7 +318,7 @@ func (st *Store) loadVectors(prev *vector.Set) (*vector.Set, error) {
 	if errors.Is(err, ErrCorrupt) || errors.Is(err, vector.ErrForeign) {
 		return vector.Empty(), err
 	}
-	return nil, st.ioError("reading", filepath.Join(st.dir, vector.Folder), err)
+	return nil, st.env.ioError("reading", filepath.Join(st.env.dir, vector.Folder), err)
 }
 
 // strangeVectors says why vectors that are sound cannot be this store's as it is.

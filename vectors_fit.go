@@ -96,8 +96,8 @@ func (st *Store) fitVector(ctx context.Context, o *op, dim int) error {
 	if n > dim {
 		note = fmt.Sprintf("%d dimensions cut to %d", n, dim)
 	}
-	st.o.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
-	st.event(Event{Kind: EventFitted, ID: m.ID, Note: note, Count: n})
+	st.env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
+	st.env.event(Event{Kind: EventFitted, ID: m.ID, Note: note, Count: n})
 	return nil
 }
 

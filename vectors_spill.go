@@ -33,8 +33,8 @@ func (st *Store) spillVectors(ctx context.Context, idx *index.Set, to wal.Mark, 
 	case ctx.Err() != nil:
 		return err
 	}
-	st.o.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
-	st.event(Event{Kind: EventUnvectored, Path: vector.Folder, Err: err})
+	st.env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
+	st.env.event(Event{Kind: EventUnvectored, Path: vector.Folder, Err: err})
 	st.health.vectorsFailed(err)
 	return nil
 }
@@ -133,15 +133,15 @@ func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, 
 // dropOlderVectors removes the files of the model before, where this one has no vectors
 // that could take their place: they serve nobody, and what is purged must not stay in them.
 func (st *Store) dropOlderVectors() error {
-	set, err := vector.Load(st.fs, st.dir, uuid.UUID(st.log.UUID()).String(), nil)
+	set, err := vector.Load(st.env.fs, st.env.dir, uuid.UUID(st.log.UUID()).String(), nil)
 	if err != nil {
-		return st.ioError("reading", filepath.Join(st.dir, vector.Folder), err)
+		return st.env.ioError("reading", filepath.Join(st.env.dir, vector.Folder), err)
 	}
 	older := set.Exists() && set.LSN() <= st.vectorsBy().Since
 	if err := set.Release(); err != nil || !older {
 		return err
 	}
-	return st.ioError("removing", filepath.Join(st.dir, vector.Folder), vector.Remove(st.fs, st.dir))
+	return st.env.ioError("removing", filepath.Join(st.env.dir, vector.Folder), vector.Remove(st.env.fs, st.env.dir))
 }
 
 // writeOver writes over the vectors that stand, or, where why says that they
@@ -150,7 +150,7 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 	if why != nil {
 		set = vector.Empty()
 	}
-	began, model := st.o.Clock(), st.vectorsBy()
+	began, model := st.env.Clock(), st.vectorsBy()
 	if set.Exists() && set.LSN() <= model.Since {
 		set = vector.Empty() // it was changed since they were loaded
 	}
@@ -186,25 +186,25 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 		return 0, 0, err
 	}
 	target := vector.Target{
-		FS: st.fs, Dir: st.dir, Temp: filepath.Join(st.dir, "tmp", "index."+st.token+".vectors"), Perm: st.o.FileMode, FolderPerm: st.o.FolderMode,
-		Store: uuid.UUID(st.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: st.o.Clock(), Metric: metric, Dim: p.dim, Model: st.vectorModel(set),
+		FS: st.env.fs, Dir: st.env.dir, Temp: filepath.Join(st.env.dir, "tmp", "index."+st.token+".vectors"), Perm: st.env.FileMode, FolderPerm: st.env.FolderMode,
+		Store: uuid.UUID(st.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: st.env.Clock(), Metric: metric, Dim: p.dim, Model: st.vectorModel(set),
 	}
 	write := vector.WriteDelta
 	// Over a base as of the same position there is no delta: nothing was written since,
 	// but the index was made anew.
-	if always || set.MergeDue(st.o.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
+	if always || set.MergeDue(st.env.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
 		write = vector.WriteBase
 	}
 	w, err := write(set, target, plan)
 	if err != nil {
-		return 0, 0, fmt.Errorf("writing the vectors: %w", st.ioError("writing", filepath.Join(st.dir, vector.Folder), err))
+		return 0, 0, fmt.Errorf("writing the vectors: %w", st.env.ioError("writing", filepath.Join(st.env.dir, vector.Folder), err))
 	}
-	took := st.o.Clock().Sub(began)
+	took := st.env.Clock().Sub(began)
 	if why != nil {
-		st.o.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
-		st.event(Event{Kind: EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
+		st.env.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
+		st.env.event(Event{Kind: EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
 	} else {
-		st.event(Event{Kind: EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
+		st.env.event(Event{Kind: EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
 	}
 	return w.LSN, p.dim, nil
 }

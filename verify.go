@@ -41,19 +41,19 @@ func (st *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding,
 // source is the store as package repair sees it.
 func (st *Store) source() repair.Source {
 	token := st.token
-	if st.o.ReadOnly {
+	if st.env.ReadOnly {
 		token = "" // it is not among the processes, and has nothing in tmp/
 	}
 	return repair.Source{
-		FS: st.fs, Dir: st.dir, Log: st.log, State: &st.state, Codec: &st.codec,
-		Sight: st.sight, Token: token, Inline: st.o.System.Inline,
-		FileLimit: fileLimit, Limits: storedLimits, Location: st.o.NaiveTimes,
+		FS: st.env.fs, Dir: st.env.dir, Log: st.log, State: &st.state, Codec: &st.codec,
+		Sight: st.sight, Token: token, Inline: st.env.System.Inline,
+		FileLimit: fileLimit, Limits: storedLimits, Location: st.env.NaiveTimes,
 		Fits: func(letter byte, doc []byte) error {
 			_, err := st.kindNamed(letter).parseEdit(doc, "")
 			return err
 		},
 		Config: func() error {
-			_, _, err := readConfig(st.fs, st.dir)
+			_, _, err := readConfig(st.env.fs, st.env.dir)
 			return err
 		},
 	}

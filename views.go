@@ -27,7 +27,7 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 	if !start.Rebuild {
 		set, err = st.loadIndex(start.UUID, start.Spilled, start.Fresh)
 	}
-	alone := start.Alone && !st.o.ReadOnly
+	alone := start.Alone && !st.env.ReadOnly
 	if err == nil && set.Base() == nil {
 		// The index is gone, or this is a new store, which gets an empty one at once:
 		// then whoever joins in the middle of the first flush finds one.
@@ -43,7 +43,7 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 		err = errors.Join(err, set.Release())
 	}
 	if passing(err) {
-		return st.ioError("reading", filepath.Join(st.dir, index.BaseName), err)
+		return st.env.ioError("reading", filepath.Join(st.env.dir, index.BaseName), err)
 	}
 	if !alone {
 		if !errors.Is(err, ErrCorrupt) { // older than the log, of another one, or gone
@@ -57,8 +57,8 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 	}
 	if n > 0 || !start.Fresh {
 		st.report.Rebuilt = &Rebuilt{Why: err, From: from, Memories: n}
-		st.o.Logger.Warn("the index was made again", "from", origin(from), "why", err, "memories", n)
-		st.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + origin(from)})
+		st.env.Logger.Warn("the index was made again", "from", origin(from), "why", err, "memories", n)
+		st.env.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + origin(from)})
 	}
 	made := n > 0 || !start.Fresh // an empty one for a new log knows nothing too much
 	return st.state.Begin(set, from == "" && made || from != "" && rebuilt(set))
@@ -104,7 +104,7 @@ func passing(err error) bool {
 // put would hold the log back for ever. Nothing was changed yet.
 func (st *Store) newerVectors() error {
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
-		t, err := table.Open(st.fs, st.dir, name, vector.Schema())
+		t, err := table.Open(st.env.fs, st.env.dir, name, vector.Schema())
 		if errors.Is(err, ErrNewerFormat) {
 			return err
 		}
@@ -170,9 +170,9 @@ func (st *Store) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Se
 	if prev != nil {
 		defer prev.Release()
 	}
-	set, err := index.Load(st.fs, st.dir, want, prev)
+	set, err := index.Load(st.env.fs, st.env.dir, want, prev)
 	if err != nil && passing(err) {
-		err = st.ioError("mapping", filepath.Join(st.dir, index.BaseName), err)
+		err = st.env.ioError("mapping", filepath.Join(st.env.dir, index.BaseName), err)
 	}
 	return set, err
 }
@@ -182,7 +182,7 @@ func (st *Store) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Se
 func (st *Store) highestKnown() (wal.LSN, error) {
 	var highest wal.LSN
 	for _, name := range []string{index.BaseName, index.DeltaName} {
-		t, err := table.Open(st.fs, st.dir, name, index.Schema())
+		t, err := table.Open(st.env.fs, st.env.dir, name, index.Schema())
 		if err != nil {
 			continue // missing, or not to be read: then it names nothing
 		}
@@ -192,7 +192,7 @@ func (st *Store) highestKnown() (wal.LSN, error) {
 		}
 	}
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
-		t, err := table.Open(st.fs, st.dir, name, vector.Schema())
+		t, err := table.Open(st.env.fs, st.env.dir, name, vector.Schema())
 		if err != nil {
 			continue
 		}
@@ -201,14 +201,14 @@ func (st *Store) highestKnown() (wal.LSN, error) {
 			return 0, err
 		}
 	}
-	backups, err := index.Backups(st.fs, st.dir)
+	backups, err := index.Backups(st.env.fs, st.env.dir)
 	if err != nil {
-		return 0, st.ioError("reading", filepath.Join(st.dir, index.BackupsDir), err)
+		return 0, st.env.ioError("reading", filepath.Join(st.env.dir, index.BackupsDir), err)
 	}
 	for _, b := range backups {
 		highest = max(highest, b.LSN)
 	}
-	if c, err := wal.ReadCheckpoint(st.fs, st.dir); err == nil {
+	if c, err := wal.ReadCheckpoint(st.env.fs, st.env.dir); err == nil {
 		highest = max(highest, c.Attested.LSN)
 	}
 	return highest, nil
@@ -250,7 +250,7 @@ func (st *Store) remap() error {
 		err = st.state.Swap(set)
 	}
 	if err != nil {
-		st.o.Logger.Debug("mapping a newer index", "err", err)
+		st.env.Logger.Debug("mapping a newer index", "err", err)
 		return err
 	}
 	st.remade.Store(remade)
@@ -285,13 +285,13 @@ func (st *Store) stands() bool {
 		return true
 	}
 	defer set.Release()
-	return set.Stands(st.fs, st.dir)
+	return set.Stands(st.env.fs, st.env.dir)
 }
 
 // target is where an index is written to.
 func (st *Store) target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
-		FS: st.fs, Dir: st.dir, Temp: filepath.Join(st.dir, "tmp", "index."+st.token), Perm: st.o.FileMode,
-		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: st.o.Clock(), Model: st.state.ModelBefore(at.LSN),
+		FS: st.env.fs, Dir: st.env.dir, Temp: filepath.Join(st.env.dir, "tmp", "index."+st.token), Perm: st.env.FileMode,
+		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: st.env.Clock(), Model: st.state.ModelBefore(at.LSN),
 	}
 }

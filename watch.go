@@ -90,7 +90,7 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	}
 	to := st.log.Durable()
 	if from > to {
-		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", ErrInvalid, from, st.dir, to)
+		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", ErrInvalid, from, st.env.dir, to)
 	}
 	var err error
 	w.at, err = st.log.Past().From(ctx, from, to)
@@ -180,7 +180,7 @@ const (
 // awaitBeyond returns once the log is durable beyond a position. While it sleeps the
 // store may be closed.
 func (st *Store) awaitBeyond(ctx context.Context, from uint64) error {
-	looked := st.o.Clock()
+	looked := st.env.Clock()
 	for pause := watchFirst; ; pause = min(2*pause, watchMost) {
 		if err := st.begun(); err != nil {
 			return err
@@ -191,7 +191,7 @@ func (st *Store) awaitBeyond(ctx context.Context, from uint64) error {
 			err = st.log.CatchUp(ctx)
 		}
 		durable := st.log.Durable()
-		if now := st.o.Clock(); err == nil && durable <= from && (now.Sub(looked) >= movedLook || now.Before(looked)) {
+		if now := st.env.Clock(); err == nil && durable <= from && (now.Sub(looked) >= movedLook || now.Before(looked)) {
 			looked, err = now, st.log.InPlace()
 		}
 		st.ended()
@@ -199,7 +199,7 @@ func (st *Store) awaitBeyond(ctx context.Context, from uint64) error {
 			return err
 		}
 		if moved == nil {
-			err = st.sleep(ctx, pause)
+			err = st.env.sleep(ctx, pause)
 		} else {
 			select {
 			case <-moved:

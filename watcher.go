@@ -30,7 +30,7 @@ func (f *Files) Folders() []string {
 }
 
 // Path is where a folder is.
-func (f *Files) Path(folder string) string { return filepath.Join(f.st.dir, folder) }
+func (f *Files) Path(folder string) string { return filepath.Join(f.st.env.dir, folder) }
 
 // Lead returns once this process is the one that watches the store: when nobody does,
 // or when who did has closed it or died. release ends that.
@@ -41,7 +41,7 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	}
 	return func() {
 		if err := lead.Release(); err != nil {
-			f.st.o.Logger.Warn("letting go of the watch", "err", err)
+			f.st.env.Logger.Warn("letting go of the watch", "err", err)
 		}
 	}, nil
 }
@@ -49,9 +49,9 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 // Say tells the host how the files are watched, and why if that is not as it should be.
 func (f *Files) Say(note string, err error) {
 	if err != nil {
-		f.st.o.Logger.Warn("watching the files", "how", note, "err", err)
+		f.st.env.Logger.Warn("watching the files", "how", note, "err", err)
 	}
-	f.st.event(Event{Kind: EventWatching, Note: note, Err: err})
+	f.st.env.event(Event{Kind: EventWatching, Note: note, Err: err})
 }
 
 // folder is the kind whose documents lie in a folder.

@@ -27,7 +27,7 @@ func (st *Store) adoptAside(ctx context.Context, aside []docfile.Edit) {
 			st.adoptAll(ctx, k, list)
 			for _, v := range list {
 				if v.err != nil {
-					st.o.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.err)
+					st.env.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.err)
 				}
 			}
 		}
@@ -66,7 +66,7 @@ func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*kind, *verdict)
 	if k == nil || e.Where == "" {
 		return nil, nil
 	}
-	data, err := vfs.ReadFile(st.fs, filepath.Join(st.dir, filepath.FromSlash(e.Where)), fileLimit)
+	data, err := vfs.ReadFile(st.env.fs, filepath.Join(st.env.dir, filepath.FromSlash(e.Where)), fileLimit)
 	if err != nil {
 		return nil, nil
 	}
@@ -84,7 +84,7 @@ func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*kind, *verdict)
 	}
 	v := &verdict{id: p.id, name: e.Where}
 	if v.adopt, err = st.adoption(ctx, k, &p, data, newest); err != nil {
-		st.o.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
+		st.env.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
 		return nil, nil
 	}
 	return k, v
@@ -98,7 +98,7 @@ const (
 )
 
 func (st *Store) lookAtParked(ctx context.Context) {
-	f, now := &st.flusher, st.o.Clock()
+	f, now := &st.flusher, st.env.Clock()
 	n := f.files.Parked()
 	if n != f.parked {
 		f.parked, f.parkedPause, f.parkedDue = n, parkedFirst, now.Add(parkedFirst)
@@ -119,6 +119,6 @@ func (st *Store) lookAtParked(ctx context.Context) {
 	st.edited(ctx, result.Edits)
 	st.adoptAside(ctx, result.Edits)
 	if err != nil && ctx.Err() == nil {
-		st.o.Logger.Warn("looking at displaced files", "err", err)
+		st.env.Logger.Warn("looking at displaced files", "err", err)
 	}
 }

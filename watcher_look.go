@@ -239,6 +239,6 @@ func (st *Store) reported(k *kind, name string, err error) {
 	if !st.health.tellOnce(path, info, err) {
 		return
 	}
-	st.o.Logger.Warn("an edit could not be taken over", "path", path, "err", err)
-	st.event(Event{Kind: EventDrift, Path: path, Err: err, Note: "it stays as it is until it is corrected or replaced"})
+	st.env.Logger.Warn("an edit could not be taken over", "path", path, "err", err)
+	st.env.event(Event{Kind: EventDrift, Path: path, Err: err, Note: "it stays as it is until it is corrected or replaced"})
 }

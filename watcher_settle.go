@@ -49,7 +49,7 @@ func (s *settling) all(ids []string) error {
 		case p.err == nil:
 			s.changed = true
 			s.st.health.edit()
-			s.st.event(Event{Kind: EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.file(p.id)})
+			s.st.env.event(Event{Kind: EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.file(p.id)})
 		case errors.Is(p.err, ErrConflict): // somebody wrote it meanwhile
 		default:
 			if err := s.failed(p.id, p.err); err != nil {
@@ -122,7 +122,7 @@ func (s *settling) restored(is *verdict) {
 	if strays := s.strays[is.id]; len(strays) > 0 {
 		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
 	}
-	s.st.event(e)
+	s.st.env.event(e)
 }
 
 // failed tells what is wrong with one, or gives the error back that is about all.
@@ -130,7 +130,7 @@ func (s *settling) failed(id string, err error) error {
 	if s.ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrReadOnly) {
 		return err
 	}
-	s.st.o.Logger.Warn("a file is gone", "path", s.k.file(id), "err", err)
-	s.st.event(Event{Kind: EventDrift, ID: id, Path: s.k.file(id), Err: err})
+	s.st.env.Logger.Warn("a file is gone", "path", s.k.file(id), "err", err)
+	s.st.env.event(Event{Kind: EventDrift, ID: id, Path: s.k.file(id), Err: err})
 	return nil
 }

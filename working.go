@@ -52,7 +52,7 @@ func (h *workingHome) Do(ctx context.Context, r *working.Request) (working.Resul
 	defer h.st.ended()
 	res, err := h.st.work1(ctx, r)
 	if err != nil {
-		err = h.st.explain(err)
+		err = h.st.env.explain(err)
 	}
 	return res, err
 }
@@ -61,7 +61,7 @@ func (st *Store) work1(ctx context.Context, r *working.Request) (working.Result,
 	// Whoever opens a scope that is there has nothing to write.
 	_, attaches := r.Op.(working.OpAttach)
 	reads := !working.Writes(r.Op)
-	if !reads && !attaches || attaches && !st.o.ReadOnly {
+	if !reads && !attaches || attaches && !st.env.ReadOnly {
 		if err := st.writable(); err != nil {
 			return working.Result{}, err
 		}
@@ -73,7 +73,7 @@ func (st *Store) work1(ctx context.Context, r *working.Request) (working.Result,
 		if ok || err != nil {
 			return res, err
 		}
-		if st.o.ReadOnly {
+		if st.env.ReadOnly {
 			return working.Result{}, ErrReadOnly
 		}
 	}
@@ -129,7 +129,7 @@ func (h *workingHome) Check(ctx context.Context) error {
 	if err := h.st.sight(ctx); err != nil {
 		return err
 	}
-	if h.st.o.ReadOnly {
+	if h.st.env.ReadOnly {
 		return nil
 	}
 	return h.st.writable()
@@ -177,7 +177,7 @@ func (st *Store) listWorking(ctx context.Context) (keys []string, bad []error, e
 	}
 	names, err := st.scopes.Names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, st.ioError("reading", st.scopes.Path(""), err)
+		return nil, nil, st.env.ioError("reading", st.scopes.Path(""), err)
 	}
 	named := map[string]bool{}
 	for key := range there {

@@ -120,7 +120,7 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	if errors.Is(err, ErrCorrupt) {
 		// Nothing can be made of it. The scope says so to whoever asks, verify too;
 		// the others are not to wait.
-		st.o.Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
+		st.env.Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
 		return false, nil
 	}
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *scope) snapshot(ctx context.Context, filed bool) (*working.File, believ
 			defer s.mu.Unlock()
 			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.st.log.UUID()).String(), LSN: s.lsn, Time: s.time}
 			if f.Time.IsZero() {
-				f.Time = time.UnixMicro(s.st.o.Clock().UnixMicro())
+				f.Time = time.UnixMicro(s.st.env.Clock().UnixMicro())
 			}
 			if filed {
 				s.lacks = lacks{}
@@ -265,9 +265,9 @@ func (st *Store) scopeOf(name string) (string, error) {
 		}
 		return key.(string), nil
 	}
-	f, err := st.fs.OpenFile(st.scopes.Path(name), 0, 0)
+	f, err := st.env.fs.OpenFile(st.scopes.Path(name), 0, 0)
 	if err != nil {
-		return "", st.ioError("opening", st.scopes.Path(name), err)
+		return "", st.env.ioError("opening", st.scopes.Path(name), err)
 	}
 	defer f.Close()
 	var key string
@@ -276,7 +276,7 @@ func (st *Store) scopeOf(name string) (string, error) {
 		head := make([]byte, size)
 		n, err := f.ReadAt(head, 0)
 		if n == 0 && err != nil && !errors.Is(err, io.EOF) {
-			return "", st.ioError("reading", st.scopes.Path(name), err)
+			return "", st.env.ioError("reading", st.scopes.Path(name), err)
 		}
 		key, ok = leadingScope(head[:n])
 	}

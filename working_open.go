@@ -65,7 +65,7 @@ func (w *scopes) init(st *Store) {
 	w.open = map[string]*scope{}
 	w.idle.Init()
 	w.clock.init(st)
-	w.least, w.most = st.o.System.LagBytes, scopeMost
+	w.least, w.most = st.env.System.LagBytes, scopeMost
 	st.state.Worked = w.applied
 }
 

@@ -221,7 +221,7 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 // older file aside. done is false when the scope was dropped, and when they do not
 // reach back: then the older file is all that there is. mu is held.
 func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (done bool, err error) {
-	if s.st.o.ReadOnly {
+	if s.st.env.ReadOnly {
 		return false, nil
 	}
 	is, _, missing, err := s.past(ctx)
@@ -234,10 +234,10 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 		return false, nil
 	case missing || is.lsn != told:
 		e.Note = "the newer state is gone from log and archive: the older one counts"
-		s.st.event(e)
+		s.st.env.event(e)
 		return false, nil
 	}
-	s.st.event(e)
+	s.st.env.event(e)
 	s.state, s.lsn, s.time, s.breaks, s.lacks = is.state, told, is.time, breaks, lacks{}
 	s.edited, s.file = true, believed{lsn: told}
 	return true, nil
@@ -254,7 +254,7 @@ func (s *scope) readFile() (*working.File, error) {
 	case errors.Is(err, ErrCorrupt), err != nil && notOurs(err):
 		return &working.File{}, &CorruptionError{Path: s.path(), Offset: -1, Err: err}
 	case err != nil:
-		return nil, s.st.ioError("reading", s.st.scopes.Path(name), err)
+		return nil, s.st.env.ioError("reading", s.st.scopes.Path(name), err)
 	}
 	f, err := working.DecodeFile(doc)
 	if err == nil && f.Scope != s.scope {

@@ -40,7 +40,7 @@ func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
 	}
 	how := is.how(missing)
 	tick, _ := st.tick()
-	e := &working.LogEntry{At: working.Moment{Time: st.o.Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)}, State: is.state}
+	e := &working.LogEntry{At: working.Moment{Time: st.env.Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)}, State: is.state}
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut}
 	rec := record.Record{Previous: last}
 	if is.state.Empty() {
@@ -78,8 +78,8 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	}
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
 	s.ahead, s.edited, s.file, s.lacks = nil, false, believed{}, lacks{}
-	st.o.Logger.Error("working memory was made anew: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
-	st.event(Event{Kind: EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
+	st.env.Logger.Error("working memory was made anew: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
+	st.env.event(Event{Kind: EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
 	return nil
 }
 

@@ -29,8 +29,8 @@ type ticks struct {
 const putBack = time.Minute
 
 func (c *ticks) init(st *Store) {
-	c.began = st.o.Clock()
-	if c.uptime = st.o.System.Uptime; c.uptime == nil && st.o.ownClock && st.o.System.Mono == nil {
+	c.began = st.env.Clock()
+	if c.uptime = st.env.System.Uptime; c.uptime == nil && st.env.ownClock && st.env.System.Mono == nil {
 		c.uptime = vfs.Uptime()
 	}
 }
@@ -45,10 +45,10 @@ func (st *Store) tick() (now, doubted int64) {
 		}
 	}
 	passed := time.Duration(0)
-	if mono := st.o.System.Mono; mono != nil {
+	if mono := st.env.System.Mono; mono != nil {
 		passed = mono()
 	} else {
-		passed = st.o.Clock().Sub(c.began)
+		passed = st.env.Clock().Sub(c.began)
 	}
 	return c.began.UnixMilli() + passed.Milliseconds(), 0
 }
@@ -62,8 +62,8 @@ func (st *Store) sharedTick(up int64) (now, doubted int64, ok bool) {
 		if !none && !fresh {
 			return up + a.Offset, 0, true
 		}
-		wall := st.o.Clock().UnixMilli()
-		if !none && (wall >= up+a.Offset-putBack.Milliseconds() || st.o.ReadOnly) {
+		wall := st.env.Clock().UnixMilli()
+		if !none && (wall >= up+a.Offset-putBack.Milliseconds() || st.env.ReadOnly) {
 			return up + a.Offset, a.At + a.Offset, true
 		}
 		if !st.log.CastAnchor(a, wal.Anchor{Offset: wall - up, At: up}) && st.log.Anchor() == a {
@@ -83,7 +83,7 @@ func (s *scope) moment(marks bool) (now, logged working.Moment) {
 		s.offset += behind
 		tick += behind
 	}
-	now = working.Moment{Time: s.st.o.Clock().UnixMicro(), Tick: tick}
+	now = working.Moment{Time: s.st.env.Clock().UnixMicro(), Tick: tick}
 	logged = now
 	if !marks && !s.state.Empty() && s.state.Tick() < doubted {
 		logged.Tick = s.state.Tick()

@@ -39,7 +39,7 @@ type asked struct {
 // go into the next one together.
 func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, error) {
 	q := &asked{r: r}
-	if s.st.o.System.Inline {
+	if s.st.env.System.Inline {
 		s.commit(ctx, []*asked{q})
 		s.st.roundInline(ctx)
 		return q.res, q.err
@@ -171,7 +171,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 		s.ahead = nil
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			st.o.Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected", conflict.LSN, "found", conflict.Found)
+			st.env.Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected", conflict.LSN, "found", conflict.Found)
 			return 0, true, nil
 		}
 		return n, false, err
@@ -310,9 +310,9 @@ func (s *scope) adopt(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("taking over what was edited in %s: %w", s.path(), err)
 	}
-	st.o.Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
+	st.env.Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
 	st.health.edit()
-	st.event(Event{Kind: EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
+	st.env.event(Event{Kind: EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
 	return nil
 }
 
