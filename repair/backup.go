@@ -20,6 +20,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -326,7 +327,7 @@ func (b *backup) log(ctx context.Context, end wal.Mark) error {
 func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error {
 	past := &wal.Past{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: b.info.geometry()}
 	if err := checkLog(ctx, past, b.from, end); err != nil {
-		return fmt.Errorf("the copied log does not read back: %w", unread(err))
+		return fmt.Errorf("the copied log does not read back: %w", err)
 	}
 	start := b.info.geometry().Start(b.info.geometry().Number(b.from.LSN - 1))
 	// Without an entry in the segment before it is not known when the last one was.
@@ -337,6 +338,9 @@ func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error 
 			return fmt.Errorf("the copied log does not read back: %w", err)
 		}
 		at := Moment{e.LSN, e.Time}
+		if !state.Dated(&e) {
+			at.Time = b.info.Last.Time // of an entry that the store has set aside
+		}
 		if e.LSN < b.whole {
 			b.info.First = at
 		}
@@ -357,13 +361,13 @@ func unread(err error) error {
 func checkLog(ctx context.Context, past *wal.Past, from, end wal.Mark) error {
 	for _, err := range past.Entries(ctx, from, end.LSN) {
 		if err != nil {
-			return err
+			return unread(err)
 		}
 	}
 	for _, m := range []wal.Mark{from, end} {
 		got, err := past.Chain(ctx, m.LSN)
 		if err != nil {
-			return fmt.Errorf("the log at %d: %w", m.LSN, err)
+			return fmt.Errorf("the log at %d: %w", m.LSN, unread(err))
 		}
 		if got != m {
 			return &errs.CorruptionError{Path: backupWAL, Offset: -1, LSN: m.LSN, Err: errors.New("the chain hash is another")}

@@ -35,6 +35,9 @@ func invalid(e *wal.Entry, err error) error {
 // no moment behind 2300 (package wal): file systems know no later one.
 var mostTime, leastTime = time.Date(2400, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// Dated says whether the time of an entry is one that a store gives.
+func Dated(e *wal.Entry) bool { return !e.Time.Before(leastTime) && !e.Time.After(mostTime) }
+
 // Read is the record that an entry carries, of which all was checked but the line and
 // the document. It is the one place where a predecessor is looked at: it is smaller than
 // the entry's own position, so a walk from one to the next ends.
@@ -50,7 +53,7 @@ func Read(e *wal.Entry) (record.View, error) {
 	case err != nil:
 	case view.Previous >= e.LSN:
 		err = fmt.Errorf("it names %d as the version before it", view.Previous)
-	case e.Time.Before(leastTime) || e.Time.After(mostTime):
+	case !Dated(e):
 		err = fmt.Errorf("it was committed at %d microseconds since 1970", e.Time.UnixMicro())
 	}
 	if err != nil {

@@ -218,16 +218,19 @@ func (c *trial) kept(tp *template, b box, r *result, found func(class, format st
 	var missing []string
 	var last string
 	for round := range 2 {
-		var got map[string]string
+		got := map[string]string{} // of the folder that has the most
 		for _, dir := range c.stores() {
 			export := command{args: []string{"--store", b.path(dir), "export"}}
 			x, err := export.start(b, c.nobody)
 			if err != nil {
 				return err
 			}
-			last = short(x.err)
-			if got, err = documents([]byte(x.out)); err != nil {
+			has, err := documents([]byte(x.out))
+			if err != nil {
 				return err
+			}
+			if len(has) >= len(got) {
+				got, last = has, short(x.err)
 			}
 			if x.code == 0 {
 				break
