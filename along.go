@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -30,7 +31,7 @@ type along struct {
 
 // explain says of a batch that is too large what made it so.
 func (a *along) explain(err error) error {
-	if len(a.entries) == 0 || !errors.Is(err, ErrBatchTooLarge) {
+	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
 	}
 	return fmt.Errorf("%w; with it change %d assemblies that contain what it deletes or embeds anew (%s is in some): take these memories out of some of them first", err, len(a.entries), quote(a.of))
@@ -206,10 +207,10 @@ func (j *joint) others() error {
 	for _, id := range slices.Sorted(maps.Keys(j.touched)) {
 		t := j.touched[id]
 		old, a, err := j.assembly(id)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, errs.ErrNotFound) {
 			continue // gone since
 		}
-		if errors.Is(err, ErrCorrupt) {
+		if errors.Is(err, errs.ErrCorrupt) {
 			j.st.env.Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
 			continue
 		}
@@ -246,7 +247,7 @@ func (j *joint) assembly(id string) (version, *Assembly, error) {
 	}
 	a, err := j.st.decodeAssembly(id, v)
 	if err != nil {
-		return v, nil, errors.Join(err, ErrCorrupt)
+		return v, nil, errors.Join(err, errs.ErrCorrupt)
 	}
 	return v, &a, nil
 }
@@ -255,14 +256,14 @@ func (j *joint) assembly(id string) (version, *Assembly, error) {
 func (j *joint) named(o *op, i int, p *prepared) error {
 	st := j.st
 	hint := st.state.Hint()
-	old, was, err := version{}, (*Assembly)(nil), error(ErrNotFound)
+	old, was, err := version{}, (*Assembly)(nil), error(errs.ErrNotFound)
 	if o.id != "" {
 		old, was, err = j.assembly(o.id)
-		if errors.Is(err, ErrCorrupt) && st.log.Damage() == nil { // as with a memory: see before
+		if errors.Is(err, errs.ErrCorrupt) && st.log.Damage() == nil { // as with a memory: see before
 			old, err = st.find(j.ctx, st.assemblies, o.id, false)
 		}
 	}
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return err
 	}
 	found := err == nil
@@ -273,7 +274,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 	if o.assembly == nil {
 		if !found {
 			if o.must {
-				return ErrNotFound
+				return errs.ErrNotFound
 			}
 			return nil
 		}
@@ -351,7 +352,7 @@ func (j *joint) check(a, was *Assembly, allowed bool) error {
 		}
 		hint := j.st.state.Hint()
 		v, err := j.find(id)
-		gone := errors.Is(err, ErrNotFound)
+		gone := errors.Is(err, errs.ErrNotFound)
 		if err != nil && !gone {
 			return fmt.Errorf("member %s: %w", quote(id), err)
 		}

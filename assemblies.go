@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // Assembly is a group of memories; see package assembly.
@@ -51,7 +52,7 @@ func (e *MissingMembersError) Error() string {
 }
 
 // Unwrap makes the error match ErrNotFound.
-func (e *MissingMembersError) Unwrap() error { return ErrNotFound }
+func (e *MissingMembersError) Unwrap() error { return errs.ErrNotFound }
 
 // AllowMissing lets an assembly name memories that are not there. It is no
 // condition: imports need it, and verify reports such members.
@@ -110,7 +111,7 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 			return err
 		}
 		if changed.ID != id {
-			return &FieldError{Field: "assembly_id", Value: quote(changed.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", ErrInvalid, quote(id))}
+			return &errs.FieldError{Field: "assembly_id", Value: quote(changed.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, quote(id))}
 		}
 		result = &changed
 		tx.putAssembly(&changed, conds)
@@ -177,7 +178,7 @@ func (as Assemblies) Level(a *Assembly) float64 {
 func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (Assembly, error) {
 	from = slices.Compact(slices.Sorted(slices.Values(from)))
 	if len(from) == 0 {
-		return Assembly{}, &FieldError{Field: "merged_from", Limit: "one assembly or more", Err: ErrInvalid}
+		return Assembly{}, &errs.FieldError{Field: "merged_from", Limit: "one assembly or more", Err: errs.ErrInvalid}
 	}
 	var result *Assembly
 	err := as.st.Transact(ctx, func(tx *Tx) error {
@@ -238,7 +239,7 @@ func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assem
 // yieldAssembly yields one that is still there.
 func (st *Store) yieldAssembly(ctx context.Context, id string, yield func(Assembly, error) bool) bool {
 	v, err := st.load(ctx, st.assemblies, id)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, errs.ErrNotFound) {
 		return true // gone since
 	}
 	var a Assembly

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -23,7 +24,7 @@ func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error)
 		return nil, err
 	}
 	if q.Text != "" {
-		return nil, &FieldError{Field: "query Text", Err: fmt.Errorf("%w: assemblies are found by Vector and by Like", ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Text", Err: fmt.Errorf("%w: assemblies are found by Vector and by Like", errs.ErrInvalid)}
 	}
 	st := as.st
 	if err := st.begun(); err != nil {
@@ -40,10 +41,10 @@ func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error)
 			return nil, err
 		}
 		if len(q.Vector) == 0 {
-			return nil, &FieldError{Field: "query Like", Value: quote(q.Like), Err: fmt.Errorf("%w: this assembly has no composite embedding", ErrInvalid)}
+			return nil, &errs.FieldError{Field: "query Like", Value: quote(q.Like), Err: fmt.Errorf("%w: this assembly has no composite embedding", errs.ErrInvalid)}
 		}
 		if vector.Norm(q.Vector) == 0 {
-			return nil, &FieldError{Field: "query Like", Value: quote(q.Like), Err: fmt.Errorf("%w: the composite of this assembly is all zero, which is like nothing: its members need embeddings that are not (memctl reindex)", ErrInvalid)}
+			return nil, &errs.FieldError{Field: "query Like", Value: quote(q.Like), Err: fmt.Errorf("%w: the composite of this assembly is all zero, which is like nothing: its members need embeddings that are not (memctl reindex)", errs.ErrInvalid)}
 		}
 	}
 	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore, Workers: st.scanners()}
@@ -59,9 +60,9 @@ func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error)
 	for _, h := range found[min(q.Offset, len(found)):] {
 		a, err := as.Get(ctx, h.Key)
 		switch {
-		case errors.Is(err, ErrClosed), ctx.Err() != nil:
+		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
 			return nil, err
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, errs.ErrNotFound):
 		case err != nil:
 			bad.add(err)
 		default:

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // Pending is a Put on its way.
@@ -27,7 +29,7 @@ func (p *Pending) Wait(ctx context.Context) (Memory, error) {
 	case <-p.done:
 		return p.memory, p.err
 	case <-ctx.Done():
-		return Memory{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
+		return Memory{}, fmt.Errorf("%w: %w", errs.ErrOutcomeUnknown, ctx.Err())
 	}
 }
 

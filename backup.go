@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -77,7 +78,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		o = new(RestoreOptions)
 	}
 	if o.Version != 0 && !o.Time.IsZero() {
-		return RestoreReport{}, &FieldError{Field: "Version and Time", Err: fmt.Errorf("a moment is one of them: %w", ErrInvalid)}
+		return RestoreReport{}, &errs.FieldError{Field: "Version and Time", Err: fmt.Errorf("a moment is one of them: %w", errs.ErrInvalid)}
 	}
 	var opt Options
 	if o.Options != nil {
@@ -135,7 +136,7 @@ func openRestored(ctx context.Context, dir string, o *Options) error {
 		case ferr != nil:
 			err = ferr
 		case f.Severity != SeverityInfo && err == nil:
-			err = fmt.Errorf("the restored store is not sound: %s: %w", f.String(), errors.Join(f.Err, ErrCorrupt))
+			err = fmt.Errorf("the restored store is not sound: %s: %w", f.String(), errors.Join(f.Err, errs.ErrCorrupt))
 		}
 	}
 	return errors.Join(err, st.Close())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
@@ -177,7 +178,7 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 				late, of = i, &ops[i].conds
 			}
 			if of.any() {
-				return nil, &BatchError{Index: late, Key: ops[late].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", ErrInvalid)}
+				return nil, &errs.BatchError{Index: late, Key: ops[late].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", errs.ErrInvalid)}
 			}
 			ops[j].conds.inherit(&ops[i].conds)
 			continue
@@ -207,7 +208,7 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 		p := &prepared[i]
 		switch {
 		case p.err != nil && len(ops) > 1:
-			return nil, &BatchError{Index: i, Key: ops[i].id, Err: p.err}
+			return nil, &errs.BatchError{Index: i, Key: ops[i].id, Err: p.err}
 		case p.err != nil:
 			if ops[i].id == "" {
 				return nil, fmt.Errorf("new %s: %w", ops[i].kind.noun, p.err)
@@ -276,11 +277,11 @@ func key(id string) string { return string(rune(record.Memory)) + id }
 // of what can be written.
 func (st *Store) before(ctx context.Context, o *op) (version, error) {
 	if o.memory != nil && !o.conds.any() && st.unheard(o.kind, o.id) {
-		return version{}, ErrNotFound
+		return version{}, errs.ErrNotFound
 	}
 	if o.memory != nil && !o.memory.Decoded() {
 		v, err := st.load(ctx, o.kind, o.id)
-		if err == nil || errors.Is(err, ErrNotFound) && st.log.Damage() == nil {
+		if err == nil || errors.Is(err, errs.ErrNotFound) && st.log.Damage() == nil {
 			return v, err
 		}
 	}
@@ -299,7 +300,7 @@ func (st *Store) unheard(k *kind, id string) bool {
 	}
 	st.remapDue()
 	_, err := st.state.Find(k.letter, id)
-	return errors.Is(err, ErrNotFound)
+	return errors.Is(err, errs.ErrNotFound)
 }
 
 func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *arena) error {
@@ -310,12 +311,12 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	}
 	now := st.env.Clock()
 	hint := uint64(0)
-	old, err := version{}, error(ErrNotFound)
+	old, err := version{}, error(errs.ErrNotFound)
 	if o.id != "" {
 		hint = st.state.Hint()
 		old, err = st.before(ctx, o)
 	}
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return err
 	}
 	found := err == nil
@@ -336,7 +337,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	}
 	if o.memory == nil {
 		if visible == 0 && o.must {
-			return ErrNotFound
+			return errs.ErrNotFound
 		}
 		p.precondition = wal.Precondition{Key: key(o.id), LSN: old.lsn, Hint: hint}
 		if !found || o.only != nil && !o.only(&old.line) {

@@ -6,8 +6,10 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -89,7 +91,7 @@ func (j *joint) fits(a, given, was *Assembly) error {
 		j.out.preconditions = append(j.out.preconditions, decided)
 	}
 	if dim != 0 && n != dim {
-		return &FieldError{Field: "composite_embedding", Value: fmt.Sprintf("of %d dimensions", n), Limit: fmt.Sprintf("%d dimensions, as the store's vectors", dim), Err: ErrDimension}
+		return &errs.FieldError{Field: "composite_embedding", Value: fmt.Sprintf("of %d dimensions", n), Limit: fmt.Sprintf("%d dimensions, as the store's vectors", dim), Err: vector.ErrDimension}
 	}
 	return nil
 }
@@ -184,7 +186,7 @@ func (j *joint) stored(id string) (vector []float32, known bool, err error) {
 		p, err := st.memories.parse(v.doc, id)
 		return p.vector, err == nil, nil
 	}
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, errs.ErrNotFound) || errors.Is(err, errs.ErrCorrupt) {
 		err = nil
 	}
 	return nil, false, err

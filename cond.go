@@ -3,6 +3,7 @@ package varve
 import (
 	"time"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -85,11 +86,11 @@ func (c *conditions) inherit(before *conditions) {
 func (c *conditions) holds(id string, v wal.LSN, updated time.Time) error {
 	switch {
 	case c.absent && v != 0:
-		return &ConflictError{ID: id, Found: v}
+		return &errs.ConflictError{ID: id, Found: v}
 	case c.version != nil && *c.version != v:
-		return &ConflictError{ID: id, Expected: *c.version, Found: v}
+		return &errs.ConflictError{ID: id, Expected: *c.version, Found: v}
 	case c.modified != nil && v != 0 && updated.After(*c.modified):
-		return &ConflictError{ID: id, Found: v, Since: *c.modified, Written: updated}
+		return &errs.ConflictError{ID: id, Found: v, Since: *c.modified, Written: updated}
 	}
 	return nil
 }

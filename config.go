@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
@@ -149,7 +150,7 @@ func (c Config) Resolved() Config {
 // Validate says what is wrong, as a *FieldError.
 func (c *Config) Validate() error {
 	bad := func(field string, v int, limit string) error {
-		return &FieldError{Field: configName + " " + field, Value: fmt.Sprint(v), Limit: limit, Err: ErrInvalid}
+		return &errs.FieldError{Field: configName + " " + field, Value: fmt.Sprint(v), Limit: limit, Err: errs.ErrInvalid}
 	}
 	for _, f := range []struct {
 		name     string
@@ -178,16 +179,16 @@ func (c *Config) Validate() error {
 		{"max_session_bytes", c.MaxSessionBytes}, {"max_age", c.MaxAge},
 	} {
 		if f.v < 0 || f.v > 1<<53 {
-			return &FieldError{Field: configName + " " + f.name, Value: fmt.Sprint(f.v), Limit: fmt.Sprintf("0 (none) to %d", int64(1)<<53), Err: ErrInvalid}
+			return &errs.FieldError{Field: configName + " " + f.name, Value: fmt.Sprint(f.v), Limit: fmt.Sprintf("0 (none) to %d", int64(1)<<53), Err: errs.ErrInvalid}
 		}
 	}
 	if c.MaxAge > 1<<33 {
-		return &FieldError{Field: configName + " max_age", Value: fmt.Sprint(c.MaxAge), Limit: fmt.Sprintf("%d seconds", int64(1)<<33), Err: ErrInvalid}
+		return &errs.FieldError{Field: configName + " max_age", Value: fmt.Sprint(c.MaxAge), Limit: fmt.Sprintf("%d seconds", int64(1)<<33), Err: errs.ErrInvalid}
 	}
 	switch c.AtLimit {
 	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:
 	default:
-		return &FieldError{Field: configName + " at_limit", Value: quote(c.AtLimit), Limit: strings.Join([]string{AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest}, ", "), Err: ErrInvalid}
+		return &errs.FieldError{Field: configName + " at_limit", Value: quote(c.AtLimit), Limit: strings.Join([]string{AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest}, ", "), Err: errs.ErrInvalid}
 	}
 	if v := c.vectors(); v.Dimension < 0 || v.Dimension > 1<<20 {
 		return bad("vectors.dimension", v.Dimension, fmt.Sprintf("%d to %d", 0, 1<<20))
@@ -195,7 +196,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("%s vectors: %w", configName, err)
 	}
 	if c.Format > configFormat {
-		return &NewerError{Path: configName, Format: uint64(c.Format), Reads: configFormat}
+		return &errs.NewerError{Path: configName, Format: uint64(c.Format), Reads: configFormat}
 	}
 	return nil
 }
@@ -207,7 +208,7 @@ func writeConfig(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) err
 	members := map[string]json.RawMessage{}
 	if b, err := vfs.ReadFile(fsys, name, configLimit); err == nil {
 		if err := json.Unmarshal(b, &members); err != nil {
-			return fmt.Errorf("%w: %w: correct it, or let memctl repair make it anew", ErrInvalid, err)
+			return fmt.Errorf("%w: %w: correct it, or let memctl repair make it anew", errs.ErrInvalid, err)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -271,7 +272,7 @@ func (st *Store) SetConfig(c Config) error {
 // change must not use the store. Other processes read the file within a second.
 func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
 	if st.env.ReadOnly {
-		return ErrReadOnly
+		return errs.ErrReadOnly
 	}
 	if err := st.log.LockFlush(ctx); err != nil {
 		return err
@@ -281,7 +282,7 @@ func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error)
 	// Two changes may leave one size and, where the clock of the files is coarse, one time.
 	read, _, err := readConfig(st.env.fs, st.env.dir)
 	switch {
-	case errors.Is(err, ErrNewerFormat):
+	case errors.Is(err, errs.ErrNewerFormat):
 		return err // another process has brought it, and knows what it says
 	case read != nil:
 		c = *read // what is valid in it, as for who opens the store
@@ -325,7 +326,7 @@ func (st *Store) rereadConfig() bool {
 	c, info, err := readConfig(st.env.fs, st.env.dir)
 	told := st.config.err != nil
 	st.config.err = err
-	unread := err != nil && passing(err) && !errors.Is(err, ErrNewerFormat)
+	unread := err != nil && passing(err) && !errors.Is(err, errs.ErrNewerFormat)
 	if !unread {
 		st.config.info = info
 	}

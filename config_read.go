@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -39,7 +40,7 @@ func readConfig(fsys vfs.FS, dir string) (*Config, vfs.Info, error) {
 func parseConfig(text []byte) (*Config, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", errs.ErrInvalid, err)
 	}
 	if _, ok := members["varve"]; !ok {
 		return nil, errNoMember
@@ -77,7 +78,7 @@ func (c *Config) setMember(name string, value json.RawMessage) error {
 	if errors.As(err, &kind) {
 		var short bytes.Buffer
 		_ = json.Compact(&short, value)
-		err = &FieldError{Field: configName + " " + kind.Field, Value: cutValue(short.String()), Err: errors.New("it must be " + kindName(kind.Type.Kind()))}
+		err = &errs.FieldError{Field: configName + " " + kind.Field, Value: cutValue(short.String()), Err: errors.New("it must be " + kindName(kind.Type.Kind()))}
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -31,7 +32,7 @@ func (st *Store) judge(ctx context.Context, k *kind, id string) (version, error)
 	}
 	v, err := st.judgeLocked(ctx, k, id)
 	st.log.UnlockFlush()
-	if errors.Is(err, ErrConflict) || errors.Is(err, errMoved) {
+	if errors.Is(err, errs.ErrConflict) || errors.Is(err, errMoved) {
 		return st.find(ctx, k, id, true) // somebody wrote it meanwhile
 	}
 	return v, err
@@ -49,7 +50,7 @@ func (st *Store) unread(ctx context.Context, k *kind, id string) (version, error
 	if _, _, err := k.Read(docfile.FileName(id), fileLimit); vfs.IsPermission(err) {
 		return version{}, st.env.ioError("reading", k.Path(docfile.FileName(id)), err)
 	}
-	return version{}, &CorruptionError{Path: k.file(id), Offset: -1, LSN: place.Version, Err: errMismatch}
+	return version{}, &errs.CorruptionError{Path: k.file(id), Offset: -1, LSN: place.Version, Err: errMismatch}
 }
 
 func (st *Store) judgeLocked(ctx context.Context, k *kind, id string) (version, error) {
@@ -104,7 +105,7 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 			return nil
 		}
 		return st.restore(ctx, k, is, old, rerr)
-	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, ErrCorrupt), notOurs(rerr):
+	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, errs.ErrCorrupt), notOurs(rerr):
 		return st.restore(ctx, k, is, old, rerr)
 	case vfs.IsPermission(rerr):
 		err := st.env.ioError("reading", k.Path(is.name), rerr)
@@ -126,7 +127,7 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 		} else if other.id != id {
 			err = k.misplaced(other.id)
 		}
-		return st.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &CorruptionError{Path: k.file(id), Offset: -1, LSN: old.lsn,
+		return st.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &errs.CorruptionError{Path: k.file(id), Offset: -1, LSN: old.lsn,
 			Err: fmt.Errorf("it was edited by hand and is not valid, and the log no longer has the version before: correct it, or run memctl verify: %w", err)})
 	}
 	if !p.updated.IsZero() && !p.updated.Truncate(time.Microsecond).Equal(old.line.UpdatedAt.Truncate(time.Microsecond)) {
@@ -176,7 +177,7 @@ func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) 
 // fromLog reads a version from the log or its archive, if they still reach back so far.
 func (st *Store) fromLog(ctx context.Context, k *kind, id string, at wal.LSN) (version, bool) {
 	v, view, err := st.frame(ctx, k, id, at)
-	if errors.Is(err, ErrTruncated) {
+	if errors.Is(err, errs.ErrTruncated) {
 		return st.fromArchive(ctx, k, id, at)
 	}
 	if err != nil || v.line.Deleted {
@@ -191,7 +192,7 @@ func (st *Store) fromLog(ctx context.Context, k *kind, id string, at wal.LSN) (v
 func (st *Store) restore(ctx context.Context, k *kind, is *verdict, old version, why error) error {
 	v, ok := st.fromLog(ctx, k, is.id, old.lsn)
 	if !ok {
-		return &CorruptionError{Path: k.file(is.id), Offset: -1, LSN: old.lsn,
+		return &errs.CorruptionError{Path: k.file(is.id), Offset: -1, LSN: old.lsn,
 			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
 	}
 	is.version = v

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -74,7 +75,7 @@ func (st *Store) refusal(ctx context.Context, k *kind, name string) (why, err er
 	if err == nil && st.ours(ctx, k, p.id, v.lsn, info, func() ([]byte, error) { return data, nil }) {
 		return nil, nil
 	}
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return nil, err
 	}
 	if why == nil {

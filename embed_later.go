@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -209,7 +210,7 @@ func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	if st.o.Embed == nil {
-		return 0, &FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store was opened without an embedder", ErrInvalid)}
+		return 0, &errs.FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store was opened without an embedder", errs.ErrInvalid)}
 	}
 	if err := st.sight(ctx); err != nil {
 		return 0, err
@@ -270,7 +271,7 @@ func (st *Store) embedStored(ctx context.Context, ids []string) (int64, error) {
 // several: these are the store's own batches, and nobody could make them smaller.
 func (st *Store) inParts(ids []string, write func(ids []string) (int64, error)) (int64, error) {
 	n, err := write(ids)
-	if !errors.Is(err, ErrBatchTooLarge) || len(ids) < 2 {
+	if !errors.Is(err, errs.ErrBatchTooLarge) || len(ids) < 2 {
 		return n, err
 	}
 	half := len(ids) / 2
@@ -295,7 +296,7 @@ func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[s
 				continue
 			}
 			m, err := tx.Get(id)
-			if errors.Is(err, ErrNotFound) {
+			if errors.Is(err, errs.ErrNotFound) {
 				continue
 			}
 			if err != nil {
@@ -332,7 +333,7 @@ func (st *Store) eachOf(ctx context.Context, ids []string, take func(m *Memory, 
 	for _, id := range ids {
 		v, err := st.find(ctx, st.memories, id, true)
 		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+			if ctx.Err() != nil || errors.Is(err, errs.ErrClosed) {
 				return err
 			}
 			continue

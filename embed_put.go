@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -29,7 +31,7 @@ func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, liste
 		return err
 	}
 	err = st.commit(ctx, ops, seen, listed)
-	if errors.Is(err, ErrDimension) && len(got) > 0 && st.unsuited(ctx, got, err) {
+	if errors.Is(err, vector.ErrDimension) && len(got) > 0 && st.unsuited(ctx, got, err) {
 		for _, m := range got {
 			setEmbedding(m, nil)
 		}
@@ -131,7 +133,7 @@ func (st *Store) wantsEmbedding(ctx context.Context, o *op) (bool, error) {
 		if cerr := ctx.Err(); cerr != nil {
 			return false, cerr
 		}
-		return none && (!errors.Is(err, ErrNotFound) || o.conds.holds(o.id, 0, v.line.UpdatedAt) == nil), nil
+		return none && (!errors.Is(err, errs.ErrNotFound) || o.conds.holds(o.id, 0, v.line.UpdatedAt) == nil), nil
 	}
 	if v.expired(st.env.Clock()) {
 		return none, nil

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
@@ -32,7 +33,7 @@ func (st *Store) enter(ctx context.Context) error {
 		if info, serr := st.env.fs.Stat(wal); serr == nil && !info.Mode.IsDir() {
 			return &vfs.NotFolderError{Path: wal, Mode: info.Mode}
 		}
-		return fmt.Errorf("%w: %s is a file, or lies in one", ErrNoStore, st.env.dir)
+		return fmt.Errorf("%w: %s is a file, or lies in one", errs.ErrNoStore, st.env.dir)
 	} else if err != nil {
 		return err
 	}
@@ -44,16 +45,16 @@ func (st *Store) enter(ctx context.Context) error {
 			return nil
 		}
 		return st.makeFolders()
-	case errors.Is(err, ErrNewerFormat):
+	case errors.Is(err, errs.ErrNewerFormat):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
 	case errors.Is(err, errNoMember) && !st.hasLog():
-		return fmt.Errorf("%w: %w: choose another folder", ErrNoStore, err)
-	case errors.Is(err, errNoMember), errors.Is(err, ErrInvalid) && st.looksLikeStore():
+		return fmt.Errorf("%w: %w: choose another folder", errs.ErrNoStore, err)
+	case errors.Is(err, errNoMember), errors.Is(err, errs.ErrInvalid) && st.looksLikeStore():
 		// A slip of the pen in config.json, or a flipped bit, must not keep anybody
 		// from his memories.
 		if errors.Is(err, errNoMember) {
-			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair makes it anew", ErrInvalid, err)
+			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair makes it anew", errs.ErrInvalid, err)
 		}
 		if c == nil {
 			c = new(Config)
@@ -72,7 +73,7 @@ func (st *Store) enter(ctx context.Context) error {
 	}
 	if st.env.ReadOnly || st.o.MustExist {
 		if !st.looksLikeStore() {
-			return ErrNoStore
+			return errs.ErrNoStore
 		}
 		if st.env.ReadOnly {
 			st.config.c = &Config{Format: configFormat}
@@ -115,12 +116,12 @@ func (st *Store) foreign() error {
 		return st.env.ioError("reading", st.env.dir, err)
 	}
 	hint := func(format string) error {
-		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", ErrNoStore, format, st.env.dir)
+		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, st.env.dir)
 	}
 	for _, name := range names {
 		switch {
 		case name == repair.BackupName:
-			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", ErrNoStore, st.env.dir)
+			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", errs.ErrNoStore, st.env.dir)
 		case strings.HasPrefix(name, "session_") && strings.HasSuffix(name, ".json"):
 			return hint("vizor")
 		case strings.HasPrefix(name, "mem_") && strings.HasSuffix(name, ".json"),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -169,7 +170,7 @@ func (x *evictions) fill(ctx context.Context, st *Store, session string, least i
 		list = slices.Clone(list[:min(len(list), to)])
 	}
 	for l, err := range st.lines(ctx, st.memories, f) {
-		if errors.Is(err, ErrCorrupt) {
+		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -90,7 +91,7 @@ func (x *expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 		}
 		t, id, ok := index.SplitExpiryKey(string(e.Key))
 		if !ok {
-			return fmt.Errorf("%w: by_expiry has the key %s", ErrCorrupt, quote(string(e.Key)))
+			return fmt.Errorf("%w: by_expiry has the key %s", errs.ErrCorrupt, quote(string(e.Key)))
 		}
 		if t.After(at) {
 			break
@@ -108,7 +109,7 @@ func (x *expiring) catchUp(ctx context.Context, st *Store) (*index.Set, error) {
 	for range findTries {
 		set := st.state.Set()
 		if set == nil {
-			return nil, ErrClosed
+			return nil, errs.ErrClosed
 		}
 		err := x.look(ctx, st, set)
 		if err == nil {
@@ -116,7 +117,7 @@ func (x *expiring) catchUp(ctx context.Context, st *Store) (*index.Set, error) {
 		}
 		_ = set.Release()
 		x.list = nil // half looked at
-		if !errors.Is(err, ErrTruncated) && !errors.Is(err, errMoved) {
+		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errMoved) {
 			return nil, err
 		}
 		last = err
@@ -168,7 +169,7 @@ func (x *expiring) look(ctx context.Context, st *Store, set *index.Set) error {
 			continue
 		}
 		if line, err = index.ParseLine(buf); err != nil {
-			return fmt.Errorf("%w: index line of %s: %w", ErrCorrupt, quote(id), err)
+			return fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, quote(id), err)
 		}
 		if !line.ExpiresAt.IsZero() {
 			x.over[id] = true

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -17,14 +18,14 @@ func (e *env) ioError(doing, path string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrDiskFull), errors.Is(err, ErrPermission):
+	case errors.Is(err, errs.ErrDiskFull), errors.Is(err, errs.ErrPermission):
 		err = fmt.Errorf("%s %s: %w", doing, path, err)
 	case vfs.IsDiskFull(err):
-		err = fmt.Errorf("%s %s: %w: %w", doing, path, ErrDiskFull, err)
+		err = fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrDiskFull, err)
 	case vfs.IsPermission(err):
-		err = fmt.Errorf("%s %s: %w: %w", doing, path, ErrPermission, err)
-	case vfs.IsUnopened(err) && !errors.Is(err, ErrTooManyFiles):
-		return fmt.Errorf("%s %s: %w: %w", doing, path, ErrTooManyFiles, err)
+		err = fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrPermission, err)
+	case vfs.IsUnopened(err) && !errors.Is(err, errs.ErrTooManyFiles):
+		return fmt.Errorf("%s %s: %w: %w", doing, path, errs.ErrTooManyFiles, err)
 	default:
 		return fmt.Errorf("%s %s: %w", doing, path, err)
 	}
@@ -45,11 +46,11 @@ func (e *env) explain(err error) error {
 }
 
 func (e *env) explainFull(err error) error {
-	var told *DiskFullError
+	var told *errs.DiskFullError
 	if errors.As(err, &told) {
 		return err
 	}
-	full := &DiskFullError{Path: e.dir, Free: -1, Need: -1, Err: err}
+	full := &errs.DiskFullError{Path: e.dir, Free: -1, Need: -1, Err: err}
 	if v, verr := e.fs.Volume(e.dir); verr == nil {
 		full.Free = v.Free
 	}
@@ -59,7 +60,7 @@ func (e *env) explainFull(err error) error {
 // explainRefusal finds what it is that refuses: the mount, a flag, an owner, a mode;
 // of the file itself or of the folder that it lies in.
 func (e *env) explainRefusal(err error) error {
-	var told *PermissionError
+	var told *errs.PermissionError
 	if errors.As(err, &told) {
 		return err
 	}
@@ -75,7 +76,7 @@ func (e *env) explainRefusal(err error) error {
 			break
 		}
 	}
-	p := &PermissionError{Path: path, You: userID(), Err: err}
+	p := &errs.PermissionError{Path: path, You: userID(), Err: err}
 	v, verr := e.fs.Volume(e.dir)
 	if verr == nil && v.ReadOnly || errors.Is(err, syscall.EROFS) {
 		p.Path = e.dir
@@ -100,16 +101,16 @@ func (e *env) explainRefusal(err error) error {
 	// Nothing that we know of: what the system says, and of which file.
 	p.Path = path
 	if _, ok := e.describe(p, path); !ok {
-		if errors.Is(err, ErrPermission) {
+		if errors.Is(err, errs.ErrPermission) {
 			return err
 		}
-		return fmt.Errorf("%w: %w", ErrPermission, err)
+		return fmt.Errorf("%w: %w", errs.ErrPermission, err)
 	}
 	p.Why = "is refused by the system (a mandatory access control, or a lock of another program?)"
 	return p
 }
 
-func (e *env) describe(p *PermissionError, at string) (vfs.Info, bool) {
+func (e *env) describe(p *errs.PermissionError, at string) (vfs.Info, bool) {
 	info, err := e.fs.Stat(at)
 	if err != nil {
 		return info, false

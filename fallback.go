@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -31,7 +32,7 @@ func (st *Store) remakeIndex(ctx context.Context, r remake, past *wal.Past) (set
 		if ctx.Err() != nil {
 			return nil, "", 0, ctx.Err()
 		}
-		if errors.Is(err, ErrDiskFull) || errors.Is(err, ErrPermission) || starved(err) {
+		if errors.Is(err, errs.ErrDiskFull) || errors.Is(err, errs.ErrPermission) || starved(err) {
 			return nil, "", 0, err // the files would help no more, and cost the versions
 		}
 		st.env.Logger.Info("an older index does not serve", "name", name, "why", err)
@@ -119,7 +120,7 @@ func (st *Store) openOlder(name, store string) (*index.Set, error) {
 			return index.OpenBackup(st.env.fs, st.env.dir, b, store)
 		}
 	}
-	return nil, fmt.Errorf("%s: %w", name, ErrNotFound)
+	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
 }
 
 // fallBack brings an older index up to r.at. It is used only if every byte of it

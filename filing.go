@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -192,7 +193,7 @@ func (st *Store) standing(ctx context.Context, k *kind, id string, previous, flu
 	for previous != 0 {
 		if previous < st.state.From() {
 			line, err := st.state.Line(k.letter, id)
-			if errors.Is(err, ErrNotFound) {
+			if errors.Is(err, errs.ErrNotFound) {
 				return version{}, nil
 			}
 			return version{lsn: line.Version, line: line}, err
@@ -214,7 +215,7 @@ func (st *Store) standing(ctx context.Context, k *kind, id string, previous, flu
 
 // noVersion says of the error of reading the version that an entry names as the one
 // before it that there is none: something else is at that position, or nothing sound.
-func noVersion(err error) bool { return errors.Is(err, errMoved) || errors.Is(err, ErrCorrupt) }
+func noVersion(err error) bool { return errors.Is(err, errMoved) || errors.Is(err, errs.ErrCorrupt) }
 
 // ours says whether a file holds a version of this document that we know: one of
 // the chain, or the one that the index names.

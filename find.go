@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -51,7 +52,7 @@ func (st *Store) find(ctx context.Context, k *kind, id string, doc bool) (versio
 			continue // this process starts again from newer views
 		}
 		if err != nil {
-			if errors.Is(err, ErrCorrupt) && st.healed(swaps) {
+			if errors.Is(err, errs.ErrCorrupt) && st.healed(swaps) {
 				last = err
 				continue
 			}
@@ -62,7 +63,7 @@ func (st *Store) find(ctx context.Context, k *kind, id string, doc bool) (versio
 		switch {
 		case err == nil:
 			return v, nil
-		case errors.Is(err, ErrTruncated), errors.Is(err, errMoved):
+		case errors.Is(err, errs.ErrTruncated), errors.Is(err, errMoved):
 			if rerr := st.refresh(); rerr != nil {
 				err = rerr
 			}
@@ -80,7 +81,7 @@ func (st *Store) find(ctx context.Context, k *kind, id string, doc bool) (versio
 
 // rot notes that the index is damaged: it is made again in the next round.
 func (st *Store) rot(err error) {
-	if errors.Is(err, ErrCorrupt) && st.flusher.rotten.CompareAndSwap(false, true) {
+	if errors.Is(err, errs.ErrCorrupt) && st.flusher.rotten.CompareAndSwap(false, true) {
 		st.flusher.changed(st, st.flushThreshold())
 	}
 }
@@ -111,7 +112,7 @@ func (st *Store) settled(ctx context.Context, k *kind, id string) (version, erro
 		return v, nil
 	}
 	if errors.Is(err, errMismatch) && !vfs.IsPermission(err) {
-		err = errors.Join(ErrCorrupt, err)
+		err = errors.Join(errs.ErrCorrupt, err)
 	}
 	return v, err
 }
@@ -119,7 +120,7 @@ func (st *Store) settled(ctx context.Context, k *kind, id string) (version, erro
 // beyondDamage keeps "not found" from being said of what may stand behind the
 // damage in the log.
 func (st *Store) beyondDamage(err error) error {
-	if d := st.log.Damage(); d != nil && errors.Is(err, ErrNotFound) {
+	if d := st.log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
 		return d
 	}
 	return err
@@ -150,7 +151,7 @@ func (st *Store) read(ctx context.Context, k *kind, id string, place state.Place
 	}
 	data, info, err := k.Read(docfile.FileName(id), fileLimit)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrCorrupt) || notOurs(err) || vfs.IsPermission(err) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrCorrupt) || notOurs(err) || vfs.IsPermission(err) {
 			return v, fmt.Errorf("%w: %w", errMismatch, err)
 		}
 		return v, st.env.ioError("reading", k.Path(docfile.FileName(id)), err)
@@ -164,7 +165,9 @@ func (st *Store) read(ctx context.Context, k *kind, id string, place state.Place
 
 // notOurs says of an error of reading a document's place that what stands there is
 // nothing of ours: a folder, a link, or more than any document is.
-func notOurs(err error) bool { return errors.Is(err, ErrInvalid) || errors.Is(err, ErrTooLarge) }
+func notOurs(err error) bool {
+	return errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
+}
 
 // matches compares a file's size and time with a line's. They are a filter only.
 func matches(line *index.Entry, info vfs.Info) bool {

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
@@ -90,7 +91,7 @@ func (st *Store) keepRefused(ctx context.Context, to wal.LSN) {
 				ID: strings.ToValidUTF8(e.Key[min(1, len(e.Key)):], "\ufffd"), Version: at,
 			})
 		}
-		if err != nil && !errors.Is(err, ErrTruncated) {
+		if err != nil && !errors.Is(err, errs.ErrTruncated) {
 			st.env.Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -53,19 +54,19 @@ func (st *Store) GetRaw(ctx context.Context, id string) ([]byte, error) {
 // those that cannot be had are *BatchError, joined; the others are there.
 func (st *Store) GetMany(ctx context.Context, ids ...string) ([]Memory, error) {
 	all := make([]Memory, len(ids))
-	var errs []error
+	var failed []error
 	for i, id := range ids {
 		m, err := st.Get(ctx, id)
 		if err != nil {
-			if errors.Is(err, ErrClosed) || ctx.Err() != nil {
+			if errors.Is(err, errs.ErrClosed) || ctx.Err() != nil {
 				return nil, err
 			}
-			errs = append(errs, &BatchError{Index: i, Key: id, Err: err})
+			failed = append(failed, &errs.BatchError{Index: i, Key: id, Err: err})
 			continue
 		}
 		all[i] = m
 	}
-	return all, errors.Join(errs...)
+	return all, errors.Join(failed...)
 }
 
 func (st *Store) get(ctx context.Context, k *kind, id string) (version, error) {
@@ -78,7 +79,7 @@ func (st *Store) get(ctx context.Context, k *kind, id string) (version, error) {
 	}
 	v, err := st.load(ctx, k, id)
 	if err == nil && v.expired(st.env.Clock()) {
-		err = ErrNotFound
+		err = errs.ErrNotFound
 	}
 	if err != nil {
 		return v, fmt.Errorf("%s %s: %w", k.noun, quote(id), err)
@@ -128,8 +129,8 @@ func (st *Store) decode(id string, v version) (Memory, error) {
 // undecoded is the error of a version that is stored as it was written, and is no
 // document of that id: no input that was refused, but damage.
 func (st *Store) undecoded(k *kind, id string, at wal.LSN, err error) error {
-	if errors.Is(err, ErrNewerFormat) {
+	if errors.Is(err, errs.ErrNewerFormat) {
 		return fmt.Errorf("%s %s, version %d: %w", k.noun, quote(id), at, err)
 	}
-	return fmt.Errorf("%s %s, version %d: %w", k.noun, quote(id), at, &CorruptionError{Path: k.file(id), LSN: at, Offset: -1, Err: err})
+	return fmt.Errorf("%s %s, version %d: %w", k.noun, quote(id), at, &errs.CorruptionError{Path: k.file(id), LSN: at, Offset: -1, Err: err})
 }

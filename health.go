@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
@@ -101,7 +102,7 @@ func (st *Store) Health(ctx context.Context) Health {
 		h.Writable = false
 	}
 	if st.log.Poisoned() {
-		bad(ErrSyncFailed, false)
+		bad(errs.ErrSyncFailed, false)
 	}
 	if err := st.sight(ctx); err != nil {
 		bad(err, true)
@@ -131,7 +132,7 @@ func (st *Store) Health(ctx context.Context) Health {
 	}
 	if s, err := st.lookAtSpace(); err == nil {
 		if h.Space = s; s.Short() {
-			bad(fmt.Errorf("%w soon: %s", ErrDiskFull, s.say(st.env.dir)), true)
+			bad(fmt.Errorf("%w soon: %s", errs.ErrDiskFull, s.say(st.env.dir)), true)
 		}
 	}
 	h.OK = len(h.Problems) == 0

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -30,7 +31,7 @@ type Version struct {
 // Decode is the version's document as a Memory. ErrNotFound for a deletion.
 func (v *Version) Decode() (Memory, error) {
 	if v.Deleted {
-		return Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", quote(v.ID), ErrNotFound, v.LSN)
+		return Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", quote(v.ID), errs.ErrNotFound, v.LSN)
 	}
 	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: storedLimits, ID: v.ID})
 	if err != nil {
@@ -43,7 +44,7 @@ func (v *Version) Decode() (Memory, error) {
 // DecodeAssembly is the document of an assembly's version. ErrNotFound for a deletion.
 func (v *Version) DecodeAssembly() (Assembly, error) {
 	if v.Deleted {
-		return Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", quote(v.ID), ErrNotFound, v.LSN)
+		return Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", quote(v.ID), errs.ErrNotFound, v.LSN)
 	}
 	a, err := assembly.Decode(v.Document, assembly.DecodeOptions{Limits: storedAssembly, ID: v.ID})
 	if err != nil {
@@ -73,7 +74,7 @@ func (st *Store) versionsOf(ctx context.Context, k *kind, id string) iter.Seq2[V
 		}
 		defer st.ended()
 		if !st.history(ctx, k, id, yield) {
-			yield(Version{}, fmt.Errorf("%s %s: %w", k.noun, quote(id), ErrNotFound))
+			yield(Version{}, fmt.Errorf("%s %s: %w", k.noun, quote(id), errs.ErrNotFound))
 		}
 	}
 }
@@ -85,7 +86,7 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 		return yield(v, err) && ctx.Err() == nil
 	}
 	standing, err := st.find(ctx, k, id, true)
-	if err != nil && !errors.Is(err, ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.noun, quote(id), err)) {
+	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.noun, quote(id), err)) {
 		return any
 	}
 	known := err == nil
@@ -149,7 +150,7 @@ func (st *Store) versionOf(k *kind, e wal.Entry) (Version, error) {
 	}
 	v.Size, v.ContentHash = int64(len(v.Document)), hash(v.Document)
 	if v.ContentHash != line.ContentHash {
-		return v, fmt.Errorf("entry %d: %w: its document is not the one that it names", e.LSN, ErrCorrupt)
+		return v, fmt.Errorf("entry %d: %w: its document is not the one that it names", e.LSN, errs.ErrCorrupt)
 	}
 	return v, nil
 }
@@ -175,7 +176,7 @@ func (e *NoVersionError) Error() string {
 }
 
 // Unwrap makes the error match ErrNotFound.
-func (e *NoVersionError) Unwrap() error { return ErrNotFound }
+func (e *NoVersionError) Unwrap() error { return errs.ErrNotFound }
 
 // GetAt returns one version of a memory, by the LSN that its Memory.Version was.
 // When there is no such version the error is a *NoVersionError, or, below what
@@ -200,7 +201,7 @@ func (st *Store) versionAt(ctx context.Context, k *kind, id string, lsn uint64) 
 	if v, ferr := st.find(ctx, k, id, true); ferr == nil && v.lsn == lsn {
 		return st.standingVersion(k, id, &v), nil
 	}
-	if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrTruncated) {
+	if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrTruncated) {
 		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.noun, quote(id), lsn, err)
 	}
 	missing := &NoVersionError{Kind: k.noun, ID: id, Version: lsn}
@@ -213,7 +214,7 @@ func (st *Store) versionAt(ctx context.Context, k *kind, id string, lsn uint64) 
 		}
 		return ctx.Err() == nil
 	})
-	if errors.Is(err, ErrTruncated) {
+	if errors.Is(err, errs.ErrTruncated) {
 		return Version{}, fmt.Errorf("%w: %w", missing, err)
 	}
 	return Version{}, missing

@@ -8,6 +8,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 )
@@ -88,19 +89,19 @@ func parsedMemory(m *Memory) parsed {
 
 // misplaced says of a document in a file that is not its id's whose it is.
 func (k *kind) misplaced(id string) error {
-	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", ErrInvalid, quote(id), k.file(id))
+	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", errs.ErrInvalid, quote(id), k.file(id))
 }
 
 // ofOtherKind says of a document that is none of its folder's, for it has no such id,
 // where it belongs, if it is one of another kind.
 func (st *Store) ofOtherKind(k *kind, data []byte, why error) error {
-	var field *FieldError
+	var field *errs.FieldError
 	if !errors.As(why, &field) || field.Field != k.idMember || field.Value != "" {
 		return why
 	}
 	for _, other := range st.kinds {
 		if p, err := other.parse(data, ""); other != k && err == nil {
-			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", ErrInvalid, other.noun, quote(p.id), other.file(p.id))
+			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", errs.ErrInvalid, other.noun, quote(p.id), other.file(p.id))
 		}
 	}
 	return why

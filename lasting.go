@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -37,7 +38,7 @@ func (l *lasting) ended(what string, err error) {
 	if err == nil {
 		l.written++
 	}
-	if l.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ErrOutcomeUnknown)) {
+	if l.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errs.ErrOutcomeUnknown)) {
 		l.left[what]++
 	}
 }
@@ -90,5 +91,5 @@ func (st *Store) finish(wait time.Duration) error {
 	for _, what := range slices.Sorted(maps.Keys(l.left)) {
 		list = append(list, fmt.Sprintf("%s: %d", what, l.left[what]))
 	}
-	return fmt.Errorf("%w: the log took no writes for %v, these were given up: %s", ErrOutcomeUnknown, wait, strings.Join(list, ", "))
+	return fmt.Errorf("%w: the log took no writes for %v, these were given up: %s", errs.ErrOutcomeUnknown, wait, strings.Join(list, ", "))
 }

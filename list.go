@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
@@ -49,7 +50,7 @@ func (st *Store) each(ctx context.Context, f filters, yield func(Memory, error) 
 			continue
 		}
 		v, err := st.load(ctx, st.memories, id)
-		if errors.Is(err, ErrNotFound) || err == nil && v.left(&f, id, st.env.Clock()) {
+		if errors.Is(err, errs.ErrNotFound) || err == nil && v.left(&f, id, st.env.Clock()) {
 			continue // gone since
 		}
 		var m Memory
@@ -107,7 +108,7 @@ func (st *Store) countAll(ctx context.Context) (int64, error) {
 	for {
 		swaps := st.state.Swaps()
 		live, expired, err := st.expiring.count(ctx, st, st.env.Clock())
-		if errors.Is(err, ErrCorrupt) && st.healed(swaps) {
+		if errors.Is(err, errs.ErrCorrupt) && st.healed(swaps) {
 			continue
 		}
 		st.rot(err)
@@ -147,7 +148,7 @@ func (o *overlayOrder) sorted(ctx context.Context, st *Store, k *kind) (*changes
 			o.lists, o.at, o.swaps = lists, at, swaps
 			return lists[k], nil
 		}
-		if err != nil && !errors.Is(err, ErrTruncated) && !errors.Is(err, errMoved) {
+		if err != nil && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errMoved) {
 			return nil, err
 		}
 		last = err
@@ -217,7 +218,7 @@ func (st *Store) lines(ctx context.Context, k *kind, f filters) iter.Seq2[listin
 		}
 		after, err := table.EncodeKey(f.after)
 		if err != nil {
-			yield(listing{}, &FieldError{Field: "id", Value: quote(f.after), Err: err})
+			yield(listing{}, &errs.FieldError{Field: "id", Value: quote(f.after), Err: err})
 			return
 		}
 		list := changed.list
@@ -283,11 +284,11 @@ func (st *Store) base(k *kind, f filters) iter.Seq2[item, error] {
 			again = false
 			swaps, set := st.state.Swaps(), st.state.Set()
 			if set == nil {
-				yield(item{}, ErrClosed)
+				yield(item{}, errs.ErrClosed)
 				return
 			}
 			for it, err := range lines(set, k, f) {
-				if errors.Is(err, ErrCorrupt) && st.healed(swaps) {
+				if errors.Is(err, errs.ErrCorrupt) && st.healed(swaps) {
 					again = true
 					break
 				}
@@ -328,9 +329,9 @@ func lines(set *index.Set, k *kind, f filters) iter.Seq2[item, error] {
 			if f.session != nil {
 				var ok bool
 				if _, it.id, ok = index.SplitSessionKey(it.id); !ok {
-					err = fmt.Errorf("%w: by_session has the key %s", ErrCorrupt, quote(it.id))
+					err = fmt.Errorf("%w: by_session has the key %s", errs.ErrCorrupt, quote(it.id))
 				} else if buf, ok, err = set.Get(buf[:0], index.Memories, it.id); err == nil && !ok {
-					err = fmt.Errorf("%w: by_session names %s, which is not in the index", ErrCorrupt, quote(it.id))
+					err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, quote(it.id))
 				}
 				line = buf
 			}
@@ -339,7 +340,7 @@ func lines(set *index.Set, k *kind, f filters) iter.Seq2[item, error] {
 			}
 			if err == nil {
 				if it.line, err = index.ParseLine(line); err != nil {
-					err = fmt.Errorf("%w: index line of %s: %w", ErrCorrupt, quote(it.id), err)
+					err = fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, quote(it.id), err)
 				}
 			}
 			if !yield(it, err) {

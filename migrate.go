@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -168,7 +169,7 @@ func sound(ctx context.Context, from, dir string, o *Options) error {
 			err = ferr
 		case f.Severity == SeverityInfo || f.Kind == repair.Leftover || f.Kind == repair.Foreign:
 		case err == nil:
-			err = fmt.Errorf("it is not sound: %s: %w: heal the store before it is moved: memctl --store %s repair --apply", f.String(), errors.Join(f.Err, ErrCorrupt), from)
+			err = fmt.Errorf("it is not sound: %s: %w: heal the store before it is moved: memctl --store %s repair --apply", f.String(), errors.Join(f.Err, errs.ErrCorrupt), from)
 		}
 	}
 	return errors.Join(err, st.Close())
@@ -191,7 +192,7 @@ func (st *Store) residence() error {
 // of that.
 type moved struct {
 	looked atomic.Int64 // when, in ns
-	where  atomic.Pointer[MovedError]
+	where  atomic.Pointer[errs.MovedError]
 }
 
 // movedLook is how long such a handle may go on reading what the old place holds.
@@ -211,7 +212,7 @@ func (st *Store) movedSince() error {
 	if d := now - last; d >= 0 && d < int64(movedLook) || !m.looked.CompareAndSwap(last, now) {
 		return nil
 	}
-	var gone *MovedError
+	var gone *errs.MovedError
 	if err := st.residence(); errors.As(err, &gone) {
 		m.where.Store(gone)
 		return gone

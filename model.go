@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -91,7 +92,7 @@ func (st *Store) nameModel(ctx context.Context) error {
 	}
 	c := changeOfModel(&model)
 	c.Name = name
-	if err := st.setModel(ctx, model, c, 0); err != nil && !errors.Is(err, ErrConflict) {
+	if err := st.setModel(ctx, model, c, 0); err != nil && !errors.Is(err, errs.ErrConflict) {
 		return err
 	}
 	if err := st.sight(ctx); err != nil {
@@ -217,7 +218,7 @@ func (st *Store) newestVector(ctx context.Context, model *index.Model, id string
 		return nil, false, nil
 	}
 	place, err := st.state.Find(record.Memory, id)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, errs.ErrNotFound) {
 		return nil, false, nil
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
@@ -87,15 +88,15 @@ type Options struct {
 func (o *Options) Validate() error {
 	switch {
 	case o.LockWait < 0:
-		return &FieldError{Field: "LockWait", Value: o.LockWait.String(), Err: fmt.Errorf("negative: %w", ErrInvalid)}
+		return &errs.FieldError{Field: "LockWait", Value: o.LockWait.String(), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.EmbedBatch < 0:
-		return &FieldError{Field: "EmbedBatch", Value: fmt.Sprint(o.EmbedBatch), Err: fmt.Errorf("negative: %w", ErrInvalid)}
+		return &errs.FieldError{Field: "EmbedBatch", Value: fmt.Sprint(o.EmbedBatch), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.SegmentSize != 0 && (o.SegmentSize < segment.MinSize || o.SegmentSize > segment.MaxSize || o.SegmentSize%4096 != 0):
-		return &FieldError{Field: "SegmentSize", Value: fmt.Sprint(o.SegmentSize), Limit: fmt.Sprintf("%d to %d, a multiple of 4096", segment.MinSize, segment.MaxSize), Err: ErrInvalid}
+		return &errs.FieldError{Field: "SegmentSize", Value: fmt.Sprint(o.SegmentSize), Limit: fmt.Sprintf("%d to %d, a multiple of 4096", segment.MinSize, segment.MaxSize), Err: errs.ErrInvalid}
 	case o.FileMode&^fs.ModePerm != 0 || o.FileMode != 0 && o.FileMode&0o600 != 0o600:
-		return &FieldError{Field: "FileMode", Value: o.FileMode.String(), Err: fmt.Errorf("the owner must read and write: %w", ErrInvalid)}
+		return &errs.FieldError{Field: "FileMode", Value: o.FileMode.String(), Err: fmt.Errorf("the owner must read and write: %w", errs.ErrInvalid)}
 	case o.FolderMode&^fs.ModePerm != 0 || o.FolderMode != 0 && o.FolderMode&0o700 != 0o700:
-		return &FieldError{Field: "FolderMode", Value: o.FolderMode.String(), Err: fmt.Errorf("the owner must read, write and search: %w", ErrInvalid)}
+		return &errs.FieldError{Field: "FolderMode", Value: o.FolderMode.String(), Err: fmt.Errorf("the owner must read, write and search: %w", errs.ErrInvalid)}
 	}
 	return nil
 }
@@ -151,4 +152,13 @@ func (o *Options) fill() {
 		s.RoundBytes = 64 << 20
 	}
 	o.System = &s
+}
+
+// environment is that of a store in a folder; o is filled.
+func (o *Options) environment(dir string) *env {
+	return &env{
+		dir: dir, fs: vfs.Below(o.System.FS, dir), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
+		Logger: o.Logger, Listener: o.Listener, Clock: o.Clock, ownClock: o.ownClock, NaiveTimes: o.NaiveTimes,
+		FileMode: o.FileMode, FolderMode: o.FolderMode, StateDir: o.StateDir, System: *o.System,
+	}
 }

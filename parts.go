@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -49,10 +50,10 @@ func (st *Store) commitTogether(ctx context.Context, k *kind, list []*part) {
 			return
 		case errors.As(err, &conflict) && conflict.Index < len(list):
 			p := list[conflict.Index]
-			p.err = &ConflictError{ID: p.id, Expected: conflict.LSN, Found: conflict.Found}
+			p.err = &errs.ConflictError{ID: p.id, Expected: conflict.LSN, Found: conflict.Found}
 			list = st.unchanged(ctx, k, append(list[:conflict.Index:conflict.Index], list[conflict.Index+1:]...))
 			continue
-		case len(list) == 1 || errors.Is(err, ErrConflict) || forAll(ctx, err):
+		case len(list) == 1 || errors.Is(err, errs.ErrConflict) || forAll(ctx, err):
 			for _, p := range list {
 				p.err = err
 			}
@@ -69,7 +70,7 @@ func forAll(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	for _, all := range []error{ErrClosed, ErrReadOnly, ErrDiskFull, ErrSyncFailed, ErrOutcomeUnknown, ErrPermission, ErrLocked} {
+	for _, all := range []error{errs.ErrClosed, errs.ErrReadOnly, errs.ErrDiskFull, errs.ErrSyncFailed, errs.ErrOutcomeUnknown, errs.ErrPermission, errs.ErrLocked} {
 		if errors.Is(err, all) {
 			return true
 		}
@@ -86,7 +87,7 @@ func (st *Store) unchanged(ctx context.Context, k *kind, list []*part) []*part {
 	left := list[:0]
 	for _, p := range list {
 		if now, err := st.state.Current(k.key(p.id)); err == nil && now != p.precondition.LSN {
-			p.err = &ConflictError{ID: p.id, Expected: p.precondition.LSN, Found: now}
+			p.err = &errs.ConflictError{ID: p.id, Expected: p.precondition.LSN, Found: now}
 			continue
 		}
 		left = append(left, p)
@@ -108,7 +109,7 @@ func (st *Store) commitBatch(ctx context.Context, k *kind, list []*part) error {
 			continue
 		}
 		if model.Key != "" && model.LSN != p.model.LSN {
-			return ErrConflict // it was changed while they were judged
+			return errs.ErrConflict // it was changed while they were judged
 		}
 		model = p.model
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -92,11 +93,11 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	}
 	for _, id := range ids {
 		if id == "" {
-			return nil, &FieldError{Field: k.idMember, Limit: "not empty", Err: ErrInvalid}
+			return nil, &errs.FieldError{Field: k.idMember, Limit: "not empty", Err: errs.ErrInvalid}
 		}
 	}
 	if len(ids) == 0 {
-		return nil, fmt.Errorf("%w: no id", ErrInvalid)
+		return nil, fmt.Errorf("%w: no id", errs.ErrInvalid)
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	if err := k.valid(ids); err != nil {
@@ -163,7 +164,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		if err := st.there(ctx, k, id); err == nil {
 			found, _ := st.state.Current(k.key(id))
 			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.noun, quote(id),
-				&ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
+				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
 	strangers, err := repair.Strangers(ctx, st.env.fs, st.env.dir)
@@ -183,7 +184,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		for i, id := range ids {
 			names[i] = quote(id)
 		}
-		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.noun, strings.Join(names, ", "), ErrNotFound)
+		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.noun, strings.Join(names, ", "), errs.ErrNotFound)
 	}
 	return r, nil
 }
@@ -233,7 +234,7 @@ func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *Pur
 	for _, id := range ids {
 		if err := st.there(ctx, k, id); err == nil {
 			r.Deleted = append(r.Deleted, id)
-		} else if !errors.Is(err, ErrNotFound) {
+		} else if !errors.Is(err, errs.ErrNotFound) {
 			return fmt.Errorf("%s %s: %w", k.noun, quote(id), err)
 		}
 	}
@@ -275,7 +276,7 @@ func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *Pur
 			switch _, err := st.Assemblies().Remove(ctx, a, []string{id}, AllowMissing()); {
 			case err == nil:
 				r.TakenOut = append(r.TakenOut, a)
-			case !errors.Is(err, ErrNotFound): // deleted meanwhile
+			case !errors.Is(err, errs.ErrNotFound): // deleted meanwhile
 				return fmt.Errorf("taking %s out of assembly %s: %w", quote(id), quote(a), err)
 			}
 		}
@@ -402,7 +403,7 @@ func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *P
 	r.Backups, r.Dropped = len(p.Rewritten), r.Dropped+len(p.Removed)
 	r.Unlinked = append(r.Unlinked, p.Unlinked...)
 	for _, name := range p.Unread {
-		r.Left = append(r.Left, &CorruptionError{Path: name, Offset: -1,
+		r.Left = append(r.Left, &errs.CorruptionError{Path: name, Offset: -1,
 			Err: errors.New("this backup of the index may have a line of what was purged, and cannot be read: it is of no use to the store: remove it, then purge again")})
 	}
 	r.Left = append(r.Left, p.Unwiped...)
@@ -423,7 +424,7 @@ func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *Purge
 		return err
 	}
 	for _, name := range held {
-		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, ErrLocked))
+		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, errs.ErrLocked))
 	}
 	aside, unlinked, err := repair.PurgeQuarantine(ctx, st.env.dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
@@ -433,7 +434,7 @@ func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *Purge
 	}
 	r.Removed = append(append(r.Removed, aside...), parked...)
 	for _, name := range traces.Unread() {
-		r.Left = append(r.Left, &CorruptionError{Path: "quarantine/" + name, Offset: -1,
+		r.Left = append(r.Left, &errs.CorruptionError{Path: "quarantine/" + name, Offset: -1,
 			Err: errors.New("it may hold what was purged, or only mention it, and others with it: when you need nothing of it remove it, then purge again")})
 	}
 	own := st.env.fs.Host().PID

@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -33,7 +34,7 @@ func (st *Store) unknown(ctx context.Context, k *kind, ids []string) ([]string, 
 	defer st.ended()
 	left := map[string]bool{}
 	for _, id := range ids {
-		if err := st.there(ctx, k, id); errors.Is(err, ErrNotFound) {
+		if err := st.there(ctx, k, id); errors.Is(err, errs.ErrNotFound) {
 			left[id] = true
 		} else if ctx.Err() != nil {
 			return nil, ctx.Err()

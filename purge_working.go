@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/working"
 )
@@ -67,11 +68,11 @@ func (st *Store) there(ctx context.Context, k *kind, id string) error {
 		return err
 	}
 	res, err := st.work1(ctx, &working.Request{Scope: of, Op: working.OpCount{}})
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, errs.ErrCorrupt) {
 		return nil
 	}
 	if err == nil && res.Counts.Created.IsZero() {
-		return fmt.Errorf("scope %s: %w", quote(id), ErrNotFound)
+		return fmt.Errorf("scope %s: %w", quote(id), errs.ErrNotFound)
 	}
 	return err
 }
@@ -92,7 +93,7 @@ func (st *Store) learnScope(ctx context.Context, key string, traces *repair.Trac
 		return err
 	}
 	res, err := st.work1(ctx, &working.Request{Scope: of, Op: working.OpLoad{}})
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, errs.ErrCorrupt) {
 		return nil
 	}
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // PutAll limits a chunk to whichever comes first.
@@ -49,11 +51,11 @@ func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], conds ..
 // before it back; a chunk whose size was guessed too low goes in two halves.
 func (st *Store) applyChunk(ctx context.Context, b *Batch) (int, error) {
 	err := st.Apply(ctx, b)
-	var be *BatchError
+	var be *errs.BatchError
 	switch {
 	case err == nil:
 		return b.Len(), nil
-	case errors.Is(err, ErrBatchTooLarge) && b.Len() > 1:
+	case errors.Is(err, errs.ErrBatchTooLarge) && b.Len() > 1:
 		half := b.Len() / 2
 		n, err := st.applyChunk(ctx, &Batch{ops: b.ops[:half]})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // Raw is a memory as its file has it, or will have it once it is flushed.
@@ -42,7 +43,7 @@ func (st *Store) ScanRaw(ctx context.Context, f func(r Raw, err error), filters 
 	err := share(ctx, readers, func(yield func(listing) bool) error {
 		for l, err := range st.lines(ctx, st.memories, chosen) {
 			switch {
-			case errors.Is(err, ErrClosed), err != nil && ctx.Err() != nil:
+			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err
 			case err != nil && len(lines) < mostUnreadable:
 				lines = append(lines, err)
@@ -84,7 +85,7 @@ func (r *rawReader) read(ctx context.Context, l listing) bool {
 		l.id = strings.Clone(l.id) // it is part of all that the frame says
 	}
 	v, err := r.st.find(ctx, r.st.memories, l.id, true)
-	if errors.Is(err, ErrNotFound) || err == nil && v.left(r.f, l.id, r.st.env.Clock()) {
+	if errors.Is(err, errs.ErrNotFound) || err == nil && v.left(r.f, l.id, r.st.env.Clock()) {
 		return true // gone since
 	}
 	if err == nil && r.f.reads() {
@@ -93,7 +94,7 @@ func (r *rawReader) read(ctx context.Context, l listing) bool {
 			return true
 		}
 	}
-	if errors.Is(err, ErrClosed) || ctx.Err() != nil {
+	if errors.Is(err, errs.ErrClosed) || ctx.Err() != nil {
 		r.err = errors.Join(err, ctx.Err())
 		return false
 	}

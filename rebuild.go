@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -118,7 +119,7 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 		if err == nil {
 			p, doc, err = st.parseFile(k, e.Name)
 		}
-		if errors.Is(err, ErrCorrupt) {
+		if errors.Is(err, errs.ErrCorrupt) {
 			st.problem(err)
 			continue
 		}
@@ -197,7 +198,7 @@ func (st *Store) parseFile(k *kind, name string) (parsed, document, error) {
 		err = k.misplaced(p.id)
 	}
 	if err != nil {
-		return parsed{}, document{}, &CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: err}
+		return parsed{}, document{}, &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: err}
 	}
 	if p.created.IsZero() {
 		*p.created = info.Mtime

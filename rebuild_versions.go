@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
@@ -49,7 +50,7 @@ func (v *versions) of(ctx context.Context, k *kind, id string, sum [32]byte) (kn
 	switch {
 	case err == nil && line.ContentHash == sum:
 		return known{line.Version, line.VectorID}, nil
-	case err == nil, !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotFound):
+	case err == nil, !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrNotFound):
 		return known{}, passingOnly(err)
 	}
 	if v.logged == nil {
@@ -74,7 +75,7 @@ func (v *versions) of(ctx context.Context, k *kind, id string, sum [32]byte) (kn
 
 // passingOnly: what could not be read now is not unknown, what is damaged is.
 func passingOnly(err error) error {
-	if err == nil || errors.Is(err, ErrCorrupt) {
+	if err == nil || errors.Is(err, errs.ErrCorrupt) {
 		return nil
 	}
 	return err
@@ -102,7 +103,7 @@ func (v *versions) readLog(ctx context.Context) error {
 	v.logged = map[string]logged{}
 	for e, err := range v.st.log.History(ctx, 0) {
 		if err != nil {
-			if ctx.Err() != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) {
+			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return err
 			}
 			continue

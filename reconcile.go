@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // Drift is how files and index differ, by name: what somebody did to the folder
@@ -139,7 +140,7 @@ func (st *Store) reallyStrange(ctx context.Context, k *kind, name string) bool {
 	if err != nil {
 		return true
 	}
-	if _, err := st.find(ctx, k, p.id, false); !errors.Is(err, ErrNotFound) {
+	if _, err := st.find(ctx, k, p.id, false); !errors.Is(err, errs.ErrNotFound) {
 		return false
 	}
 	if at := st.state.Deletion(k.letter, p.id); at != 0 && at >= flushed {

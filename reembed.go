@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -66,7 +67,7 @@ func (st *Store) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport,
 		return nil, err
 	}
 	if st.o.Embed == nil {
-		return nil, &FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store was opened without an embedder", ErrInvalid)}
+		return nil, &errs.FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store was opened without an embedder", errs.ErrInvalid)}
 	}
 	unlock, err := st.lockComputed()
 	if err != nil {
@@ -98,7 +99,7 @@ func (st *Store) lockComputed() (unlock func() error, err error) {
 	case err != nil:
 		return nil, errors.Join(st.env.ioError("locking", path, err), lock.Close())
 	case !ok:
-		return nil, errors.Join(fmt.Errorf("%w: embeddings are being made anew already", ErrLocked), lock.Close())
+		return nil, errors.Join(fmt.Errorf("%w: embeddings are being made anew already", errs.ErrLocked), lock.Close())
 	}
 	return func() error { return errors.Join(lock.Unlock(), lock.Close()) }, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // CancelReembed calls off a re-embedding that was begun, by whichever process, and that
@@ -29,13 +31,13 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 		}
 		m := st.vectorsBy()
 		if m.Switching() {
-			return "", fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that model, which ends it, or with another, which the store changes to then", ErrConflict, quote(m.Name))
+			return "", fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that model, which ends it, or with another, which the store changes to then", errs.ErrConflict, quote(m.Name))
 		}
 		if m.Next != "" {
 			model = m.Next
 			c := changeOfModel(&m)
 			c.Next = ""
-			if err := st.setModel(ctx, m, c, 0); errors.Is(err, ErrConflict) {
+			if err := st.setModel(ctx, m, c, 0); errors.Is(err, errs.ErrConflict) {
 				continue // somebody named the model meanwhile
 			} else if err != nil {
 				return "", err
@@ -49,5 +51,5 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 		st.kickEmbedding()
 		return model, err
 	}
-	return "", fmt.Errorf("%w: the model is changed by others all the time", ErrConflict)
+	return "", fmt.Errorf("%w: the model is changed by others all the time", errs.ErrConflict)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -284,7 +285,7 @@ func (c *computed) all(most int, f func(list []computedVector) error) error {
 		err = f(list)
 	}
 	if err == nil && (size != c.size || n != c.count) {
-		err = fmt.Errorf("%w: it has changed since it was written: run it again", ErrConflict)
+		err = fmt.Errorf("%w: it has changed since it was written: run it again", errs.ErrConflict)
 	}
 	return err
 }

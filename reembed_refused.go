@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/varve-db/varve/vector"
 )
 
 // A text that the embedder does not take (too long, as a rule) does not stand in the way
@@ -53,7 +55,7 @@ func (r *reembed) embed(ctx context.Context, texts map[string]string, next bool)
 // passes says that an error may be of one of the texts.
 func passes(ctx context.Context, err error) bool {
 	var model *ModelError
-	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, ErrDimension)
+	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, vector.ErrDimension)
 }
 
 // ask adds the vectors of some texts to those that are known.

@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -123,14 +125,14 @@ func (r *reembed) announce(ctx context.Context) error {
 		}
 		c := changeOfModel(&m)
 		c.Next = name
-		if err := st.setModel(ctx, m, c, 0); !errors.Is(err, ErrConflict) {
+		if err := st.setModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
 		if err := st.sight(ctx); err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the model is changed by others all the time", ErrConflict)
+	return fmt.Errorf("%w: the model is changed by others all the time", errs.ErrConflict)
 }
 
 // changeOfModel is what a model's entry says, to be changed.
@@ -225,9 +227,9 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 		return nil, nil
 	}
 	if n := len(list[0].vector); r.file.dim != 0 && n != r.file.dim {
-		return nil, &FieldError{Field: "embeddings of " + quote(st.o.EmbedModel), Value: fmt.Sprintf("of %d dimensions", n),
+		return nil, &errs.FieldError{Field: "embeddings of " + quote(st.o.EmbedModel), Value: fmt.Sprintf("of %d dimensions", n),
 			Limit: fmt.Sprintf("%d dimensions, which those have that an earlier run has computed", r.file.dim),
-			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", ErrDimension)}
+			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", vector.ErrDimension)}
 	}
 	if err := r.file.add(list); err != nil {
 		return nil, st.env.ioError("writing", st.computedPath(computedName), err)

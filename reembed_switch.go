@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -54,7 +55,7 @@ func (r *reembed) change(ctx context.Context) error {
 			undecided = 0
 		}
 		err := r.standing(ctx, func() error { return st.setModel(ctx, model, c, undecided) })
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -210,7 +211,7 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 		reader := st.log.Reader()
 		for _, c := range changes {
 			e, err := reader.At(ctx, c.Pos)
-			if errors.Is(err, ErrTruncated) {
+			if errors.Is(err, errs.ErrTruncated) {
 				return r.changedSince(ctx, 0)
 			}
 			if err != nil {

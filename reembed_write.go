@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 )
 
@@ -182,12 +183,12 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 		n = 0
 		puts := 0
 		if now := st.vectorsBy(); now.LSN != model.LSN {
-			return fmt.Errorf("%w: the model was changed by somebody else", ErrConflict)
+			return fmt.Errorf("%w: the model was changed by somebody else", errs.ErrConflict)
 		}
 		for _, id := range ids {
 			v, err := tx.load(st.memories, id)
 			switch {
-			case errors.Is(err, ErrNotFound), errors.Is(err, ErrCorrupt):
+			case errors.Is(err, errs.ErrNotFound), errors.Is(err, errs.ErrCorrupt):
 				continue // verify reports the one that is damaged
 			case err != nil:
 				return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -74,10 +75,10 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (repair.Options, err
 	own.MustExist, own.NoBackground = true, true
 	filled := own
 	filled.fill()
-	env := filled.environment(dir)
+	at := filled.environment(dir)
 	return repair.Options{
 		FS: vfs.Below(filled.System.FS, dir), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Random: env.random, LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v,
+		Random: at.random, LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v,
 		Open: func(ctx context.Context, readOnly bool) (repair.Store, error) {
 			o := own
 			o.ReadOnly = readOnly
@@ -244,7 +245,7 @@ func (st *Store) emptied() error {
 			return st.env.ioError("reading", filepath.Join(st.env.dir, c.folder), err)
 		}
 		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".json") }) {
-			return &CorruptionError{Path: c.folder, Offset: -1, Err: fmt.Errorf("it is empty, and the index names %d %s: "+
+			return &errs.CorruptionError{Path: c.folder, Offset: -1, Err: fmt.Errorf("it is empty, and the index names %d %s: "+
 				"put it back, or have memctl repair take from the log what that still has", c.n, c.folder)}
 		}
 	}
@@ -275,7 +276,7 @@ func (st *Store) reindexRound(ctx context.Context, why error) error {
 }
 
 func (st *Store) reindexAll(ctx context.Context, why error) error {
-	if err := st.sight(ctx); err != nil && !errors.Is(err, ErrCorrupt) {
+	if err := st.sight(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
 	st.keepUp()
@@ -301,7 +302,7 @@ func (st *Store) reindexAll(ctx context.Context, why error) error {
 	}
 	set := st.state.Set()
 	if set == nil {
-		return ErrClosed
+		return errs.ErrClosed
 	}
 	defer set.Release()
 	recent, overtaken, err := st.stateAt(ctx, set.LSN(), to.LSN)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -38,7 +39,7 @@ func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []
 		return 0, err
 	}
 	if old.lsn != was {
-		return 0, &ConflictError{ID: id, Expected: was, Found: old.lsn, Remedy: "run memctl repair again"}
+		return 0, &errs.ConflictError{ID: id, Expected: was, Found: old.lsn, Remedy: "run memctl repair again"}
 	}
 	before := a.Clone()
 	if a.Remove(out...) == 0 {

@@ -14,11 +14,11 @@ type OpenReport struct {
 	Replayed  int   // entries of the log
 	LogBytes  int64 // that were read for it
 
-	TornTail   *TornTail        // unacknowledged bytes behind the last commit were cut
-	Healed     *CorruptionError // damage in the log that cost nothing
-	HealedFrom string           // the copy in the archive that the segment was put back from; "" when the files had it all
-	Damage     *CorruptionError // below what was durable: the store is read-only
-	Rebuilt    *Rebuilt         // the index was made again
+	TornTail   *TornTail             // unacknowledged bytes behind the last commit were cut
+	Healed     *errs.CorruptionError // damage in the log that cost nothing
+	HealedFrom string                // the copy in the archive that the segment was put back from; "" when the files had it all
+	Damage     *errs.CorruptionError // below what was durable: the store is read-only
+	Rebuilt    *Rebuilt              // the index was made again
 
 	Drift         *Drift // of memories/; nil while nothing was compared: the folder is as we left it, or it is being done
 	AssemblyDrift *Drift // of assemblies/, likewise

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/vector"
 )
@@ -106,9 +107,9 @@ func (st *Store) searchOnce(ctx context.Context, q *Query, f *filters, n int, le
 	for _, h := range found[min(q.Offset, len(found)):] {
 		m, err := st.Get(ctx, h.ID)
 		switch {
-		case errors.Is(err, ErrClosed), ctx.Err() != nil:
+		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
 			return nil, false, unread, err
-		case errors.Is(err, ErrNotFound), err == nil && !f.still(&m):
+		case errors.Is(err, errs.ErrNotFound), err == nil && !f.still(&m):
 		case err != nil:
 			unread.add(err)
 		default:
@@ -135,7 +136,7 @@ func (q *Query) limit() int {
 
 func (q *Query) validate() error {
 	bad := func(field, value, why string) error {
-		return &FieldError{Field: "query " + field, Value: value, Err: fmt.Errorf("%w: %s", ErrInvalid, why)}
+		return &errs.FieldError{Field: "query " + field, Value: value, Err: fmt.Errorf("%w: %s", errs.ErrInvalid, why)}
 	}
 	given := 0
 	for _, is := range []bool{q.Vector != nil, q.Like != "", q.Text != ""} {
@@ -151,7 +152,7 @@ func (q *Query) validate() error {
 	case q.Offset < 0:
 		return bad("Offset", fmt.Sprint(q.Offset), "negative")
 	case q.Limit > mostHits || q.Offset > mostHits-q.limit():
-		return &FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(mostHits), Err: ErrInvalid}
+		return &errs.FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(mostHits), Err: errs.ErrInvalid}
 	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
 		return bad("MinScore", fmt.Sprint(q.MinScore), "it must be a number")
 	case q.Model != "" && q.Vector == nil:
@@ -169,7 +170,7 @@ func (q *Query) validate() error {
 		case n == 0:
 			return bad("Text", quote(q.Text), "it has no word")
 		case n > text.MaxTerms:
-			return &FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", text.MaxTerms), Err: ErrInvalid}
+			return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", text.MaxTerms), Err: errs.ErrInvalid}
 		}
 	}
 	return nil
@@ -225,10 +226,10 @@ func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, l
 		return nil, err
 	}
 	if len(m.Embedding) == 0 {
-		return nil, &FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: this memory has no embedding", ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
 	}
 	if vector.Norm(m.Embedding) == 0 {
-		return nil, &FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: have it made anew (memctl reindex), or search by words", ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: have it made anew (memctl reindex), or search by words", errs.ErrInvalid)}
 	}
 	found, err := st.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
 	for i := range found {

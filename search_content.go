@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/text"
@@ -45,7 +46,7 @@ func (r *contentReader) read(ctx context.Context, l listing) bool {
 		}
 	}
 	v, err := r.st.find(ctx, r.st.memories, l.id, true)
-	if errors.Is(err, ErrNotFound) || err == nil && v.expired(r.st.env.Clock()) {
+	if errors.Is(err, errs.ErrNotFound) || err == nil && v.expired(r.st.env.Clock()) {
 		return true // gone since
 	}
 	var m Memory
@@ -58,7 +59,7 @@ func (r *contentReader) read(ctx context.Context, l listing) bool {
 	case err == nil && r.f.still(&m):
 		r.take(l.id, []byte(m.Content))
 	case err == nil:
-	case errors.Is(err, ErrClosed), ctx.Err() != nil:
+	case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
 		r.err = err
 		return false
 	case len(r.unread) < mostUnreadable:

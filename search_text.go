@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/text"
 )
 
@@ -68,7 +69,7 @@ func (st *Store) scan(ctx context.Context, q *text.Query, f *filters, bad *unrea
 	err := share(ctx, readers, func(yield func(listing) bool) error {
 		for l, err := range st.lines(ctx, st.memories, *f) {
 			switch {
-			case errors.Is(err, ErrClosed), err != nil && ctx.Err() != nil:
+			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err
 			case err != nil && len(unread) == mostUnreadable:
 				bad.more++

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/vector"
 )
@@ -25,7 +26,7 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, le
 		q.Keys = []string{}
 		for id, err := range st.ids(ctx, st.memories, *f) {
 			switch {
-			case errors.Is(err, ErrClosed), err != nil && ctx.Err() != nil:
+			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return nil, err
 			case err != nil:
 				bad.add(err)
@@ -51,8 +52,8 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, le
 func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(id string) (bool, error) {
 	no := func(err error) (bool, error) {
 		switch {
-		case errors.Is(err, ErrNotFound): // gone since
-		case errors.Is(err, ErrClosed), ctx.Err() != nil:
+		case errors.Is(err, errs.ErrNotFound): // gone since
+		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
 			return false, err
 		default:
 			bad.add(err)
@@ -97,13 +98,13 @@ func (st *Store) searchVectors(ctx context.Context, q vector.Query, model string
 			return nil, err
 		}
 		hits, err := view.Search(ctx, q)
-		if dim := view.Dim(); errors.Is(err, ErrDimension) && dim != 0 {
+		if dim := view.Dim(); errors.Is(err, vector.ErrDimension) && dim != 0 {
 			err = st.otherDimension("query Vector", len(q.Vector), dim)
 		}
 		if rerr := view.Release(); err == nil && rerr != nil {
 			err = rerr
 		}
-		if !errors.Is(err, ErrCorrupt) || tries == 2 {
+		if !errors.Is(err, errs.ErrCorrupt) || tries == 2 {
 			return hits, err
 		}
 		if err := st.vectorsRot(ctx, err); !errors.Is(err, errBehind) {

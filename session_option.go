@@ -44,7 +44,7 @@ func admits(want *string, session string) error {
 	case want == nil:
 		return nil
 	case *want == "":
-		return &FieldError{Field: sessionMember, Value: `""`, Err: errNoSession}
+		return &errs.FieldError{Field: sessionMember, Value: `""`, Err: errNoSession}
 	case session != *want:
 		return &errs.SessionError{Session: session, Wanted: *want}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -59,7 +60,7 @@ func (st *Store) Session(ctx context.Context, id string) (Session, error) {
 		s.add(&l.line)
 	}
 	if s.Memories == 0 {
-		return s, fmt.Errorf("session %s: %w", quote(id), ErrNotFound)
+		return s, fmt.Errorf("session %s: %w", quote(id), errs.ErrNotFound)
 	}
 	return s, nil
 }
@@ -158,7 +159,7 @@ func (st *Store) inSessions() iter.Seq2[item, error] {
 			again = false
 			swaps, set := st.state.Swaps(), st.state.Set()
 			if set == nil {
-				yield(item{}, ErrClosed)
+				yield(item{}, errs.ErrClosed)
 				return
 			}
 			for e, err := range set.Range(index.BySession, span) {
@@ -168,7 +169,7 @@ func (st *Store) inSessions() iter.Seq2[item, error] {
 					it.line.SessionID, it.id, _ = index.SplitSessionKey(string(e.Key))
 					var ok bool
 					if buf, ok, err = set.Get(buf[:0], index.Memories, it.id); err == nil && !ok {
-						err = fmt.Errorf("%w: by_session names %s, which is not in the index", ErrCorrupt, quote(it.id))
+						err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, quote(it.id))
 					}
 				}
 				if err == nil {
@@ -176,7 +177,7 @@ func (st *Store) inSessions() iter.Seq2[item, error] {
 						it.line, err = index.ParseLine(buf)
 					}
 				}
-				if errors.Is(err, ErrCorrupt) {
+				if errors.Is(err, errs.ErrCorrupt) {
 					if st.healed(swaps) {
 						again = true
 						break
@@ -218,7 +219,7 @@ func (st *Store) DeleteSession(ctx context.Context, id string) (int64, error) {
 		ids = append(ids, l.id)
 	}
 	if len(ids) == 0 {
-		return 0, fmt.Errorf("session %s: %w", quote(id), ErrNotFound)
+		return 0, fmt.Errorf("session %s: %w", quote(id), errs.ErrNotFound)
 	}
 	var done int64
 	for len(ids) > 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
@@ -36,11 +37,11 @@ type SessionSweep struct {
 func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
 	switch {
 	case o.IdleFor < 0:
-		return nil, &FieldError{Field: "IdleFor", Value: o.IdleFor.String(), Err: fmt.Errorf("negative: %w", ErrInvalid)}
+		return nil, &errs.FieldError{Field: "IdleFor", Value: o.IdleFor.String(), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.Keep < 0:
-		return nil, &FieldError{Field: "Keep", Value: fmt.Sprint(o.Keep), Err: fmt.Errorf("negative: %w", ErrInvalid)}
+		return nil, &errs.FieldError{Field: "Keep", Value: fmt.Sprint(o.Keep), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
 	case o.IdleFor == 0 && o.Keep == 0:
-		return nil, &FieldError{Field: "SweepOptions", Err: fmt.Errorf("it says neither for how long sessions are idle nor how many to keep: %w", ErrInvalid)}
+		return nil, &errs.FieldError{Field: "SweepOptions", Err: fmt.Errorf("it says neither for how long sessions are idle nor how many to keep: %w", errs.ErrInvalid)}
 	}
 	if o.Apply {
 		if err := st.writable(); err != nil {
@@ -107,7 +108,7 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 		}
 		n, err := st.deleteUnused(ctx, ops, unused, listed)
 		w.Deleted += int64(n)
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, errs.ErrConflict) {
 			return w, err
 		}
 		if w.Deleted > 0 {
@@ -144,7 +145,7 @@ func (st *Store) deleteUnused(ctx context.Context, ops []op, unused reads, liste
 	for len(ops) > 0 {
 		part := ops[:st.deletable(len(ops), func(i int) string { return ops[i].id })]
 		err := st.commit(ctx, part, unused, listed)
-		for errors.Is(err, ErrBatchTooLarge) && len(part) > 1 { // with the assemblies that change along
+		for errors.Is(err, errs.ErrBatchTooLarge) && len(part) > 1 { // with the assemblies that change along
 			part = part[:len(part)/2]
 			err = st.commit(ctx, part, unused, listed)
 		}

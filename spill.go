@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
@@ -55,7 +56,7 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 	st.keepUp()
 	set := st.state.Set()
 	if set == nil {
-		return ErrClosed
+		return errs.ErrClosed
 	}
 	defer set.Release()
 	rotten := st.flusher.rotten.Load() && to.LSN == set.LSN() // nothing new, and still due
@@ -108,7 +109,7 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 		st.env.Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
 		st.env.event(Event{Kind: EventBackupFail, Err: w.BackupErr})
 	}
-	if errors.Is(err, ErrCorrupt) && st.autoRepair() {
+	if errors.Is(err, errs.ErrCorrupt) && st.autoRepair() {
 		st.env.event(Event{Kind: EventCorruption, Path: index.BaseName, Err: err})
 		if err := files.wait(); err != nil {
 			return err

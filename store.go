@@ -12,6 +12,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -97,7 +98,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.lasting.init()
 	if err := st.open(ctx); err != nil {
 		// It may have been moved since this process looked, and what is missing went with it.
-		if gone := (*MovedError)(nil); errors.As(st.residence(), &gone) {
+		if gone := (*errs.MovedError)(nil); errors.As(st.residence(), &gone) {
 			err = gone
 		}
 		return nil, fmt.Errorf("opening the store %s: %w", dir, err)
@@ -232,7 +233,7 @@ func (st *Store) begun() error {
 	st.closing.RLock()
 	defer st.closing.RUnlock()
 	if st.closed.Load() {
-		return ErrClosed
+		return errs.ErrClosed
 	}
 	st.operations.Add(1)
 	return nil
@@ -243,10 +244,10 @@ func (st *Store) ended() { st.operations.Done() }
 // writable says whether this handle may write at all.
 func (st *Store) writable() error {
 	if st.env.ReadOnly {
-		return ErrReadOnly
+		return errs.ErrReadOnly
 	}
 	if d := st.log.Damage(); d != nil {
-		return fmt.Errorf("%w: %w: run memctl verify", ErrReadOnly, d)
+		return fmt.Errorf("%w: %w: run memctl verify", errs.ErrReadOnly, d)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // A memory whose time is over is absent at once, for every read. It is deleted, through
@@ -98,7 +99,7 @@ func (st *Store) sweep(ctx context.Context) error {
 
 // sweepUp is sweep where nobody is told when it fails.
 func (st *Store) sweepUp(ctx context.Context) {
-	if err := st.sweep(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+	if err := st.sweep(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errs.ErrClosed) {
 		st.env.Logger.Warn("deleting what has expired", "err", err)
 	}
 }
@@ -109,7 +110,7 @@ func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, er
 	f := filters{until: before, after: st.sweeper.from, expired: true}
 	var ids []string
 	for l, err := range st.lines(ctx, st.memories, f) {
-		if errors.Is(err, ErrCorrupt) {
+		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}
 		if err != nil {
@@ -144,7 +145,7 @@ func (st *Store) deleteIf(ctx context.Context, ids []string, only func(line *ind
 		ops[i] = op{id: id, only: only}
 	}
 	err := st.commit(ctx, ops, nil, 0)
-	if errors.Is(err, ErrBatchTooLarge) && len(ids) > 1 {
+	if errors.Is(err, errs.ErrBatchTooLarge) && len(ids) > 1 {
 		n, err := st.deleteIf(ctx, ids[:len(ids)/2], only)
 		if err != nil {
 			return n, err

@@ -34,15 +34,6 @@ type env struct {
 	System       vfs.System
 }
 
-// environment is that of a store in a folder; o is filled.
-func (o *Options) environment(dir string) *env {
-	return &env{
-		dir: dir, fs: vfs.Below(o.System.FS, dir), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
-		Logger: o.Logger, Listener: o.Listener, Clock: o.Clock, ownClock: o.ownClock, NaiveTimes: o.NaiveTimes,
-		FileMode: o.FileMode, FolderMode: o.FolderMode, StateDir: o.StateDir, System: *o.System,
-	}
-}
-
 func (e *env) random(b []byte) error {
 	_, err := e.rand().Read(b)
 	return err

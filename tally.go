@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -59,7 +60,7 @@ func (t *tally) look(ctx context.Context, st *Store, sessions []string) (all sum
 		}
 		set := st.state.Set()
 		if set == nil {
-			return sum{}, nil, ErrClosed
+			return sum{}, nil, errs.ErrClosed
 		}
 		if err = t.catchUp(ctx, st, set); err == nil {
 			in, err = t.inSessions(set, sessions)
@@ -69,7 +70,7 @@ func (t *tally) look(ctx context.Context, st *Store, sessions []string) (all sum
 			return t.all, in, nil
 		}
 		t.valid = false
-		if !errors.Is(err, ErrTruncated) && !errors.Is(err, errMoved) {
+		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errMoved) {
 			st.rot(err)
 			return sum{}, nil, err
 		}
@@ -87,7 +88,7 @@ func (t *tally) catchUp(ctx context.Context, st *Store, set *index.Set) error {
 			bytes, known := index.MemoryBytes(set)
 			if !known {
 				if bytes, known = index.SumMemories(set); !known {
-					return fmt.Errorf("%w: a line of the index cannot be read", ErrCorrupt)
+					return fmt.Errorf("%w: a line of the index cannot be read", errs.ErrCorrupt)
 				}
 			}
 			t.all, t.at = sum{set.Count(index.Memories), bytes}, set.LSN()
@@ -154,7 +155,7 @@ func (t *tally) before(set *index.Set, id string) (tallyLine, error) {
 	}
 	e, err := index.ParseLine(line)
 	if err != nil {
-		return tallyLine{}, fmt.Errorf("%w: index line of %s: %w", ErrCorrupt, quote(id), err)
+		return tallyLine{}, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, quote(id), err)
 	}
 	return tallyLine{e.Version, e.SessionID, e.Size}, nil
 }
@@ -196,14 +197,14 @@ func (t *tally) session(set *index.Set, session string) (s sum, err error) {
 		}
 		var ok bool
 		if line, ok, err = set.Get(line[:0], index.Memories, id); err == nil && !ok {
-			err = fmt.Errorf("%w: by_session names %s, which is not in the index", ErrCorrupt, quote(id))
+			err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, quote(id))
 		}
 		if err != nil {
 			return s, err
 		}
 		l, err := index.ParseLine(line)
 		if err != nil {
-			return s, fmt.Errorf("%w: index line of %s: %w", ErrCorrupt, quote(id), err)
+			return s, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, quote(id), err)
 		}
 		s = s.plus(sum{1, l.Size})
 	}

@@ -6,6 +6,8 @@ import (
 	"sort"
 	"sync"
 	"time"
+
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // touchEvery is how long accesses are collected before they are written.
@@ -74,13 +76,13 @@ func (st *Store) writeTouched(ctx context.Context) error {
 		ids = append(ids, id)
 	}
 	sort.Strings(ids)
-	var errs []error
+	var failed []error
 	for _, id := range ids {
-		if err := st.touchOne(ctx, id, count[id], last[id]); err != nil && !errors.Is(err, ErrNotFound) {
-			errs = append(errs, err)
+		if err := st.touchOne(ctx, id, count[id], last[id]); err != nil && !errors.Is(err, errs.ErrNotFound) {
+			failed = append(failed, err)
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(failed...)
 }
 
 func (st *Store) touchOne(ctx context.Context, id string, n int64, last time.Time) error {
@@ -100,7 +102,7 @@ func (st *Store) touchOne(ctx context.Context, id string, n int64, last time.Tim
 		conds := conditionsOf([]Cond{IfVersion(v.lsn)})
 		conds.unlimited = true
 		err = st.commit(ctx, []op{{id: id, memory: &m, conds: conds}}, nil, 0)
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
 	}

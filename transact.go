@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
@@ -90,7 +91,7 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error,
 			return err
 		}
 		if m.ID != id {
-			return &FieldError{Field: "id", Value: quote(m.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", ErrInvalid, quote(id))}
+			return &errs.FieldError{Field: "id", Value: quote(m.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, quote(id))}
 		}
 		result = m
 		tx.put(&result, c)
@@ -108,7 +109,7 @@ func (tx *Tx) Get(id string) (Memory, error) {
 		if m := tx.ops[i].memory; m != nil {
 			return *m.Clone(), nil
 		}
-		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), ErrNotFound)
+		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), errs.ErrNotFound)
 	}
 	v, err := tx.load(tx.st.memories, id)
 	if err != nil {
@@ -128,7 +129,7 @@ func (tx *Tx) Assembly(id string) (Assembly, error) {
 		if a := tx.ops[i].assembly; a != nil {
 			return *a.Clone(), nil
 		}
-		return Assembly{}, fmt.Errorf("assembly %s: %w", quote(id), ErrNotFound)
+		return Assembly{}, fmt.Errorf("assembly %s: %w", quote(id), errs.ErrNotFound)
 	}
 	v, err := tx.load(k, id)
 	if err != nil {
@@ -140,7 +141,7 @@ func (tx *Tx) Assembly(id string) (Assembly, error) {
 // load reads what the transaction has not written, and notes what it saw.
 func (tx *Tx) load(k *kind, id string) (version, error) {
 	v, err := tx.st.load(tx.ctx, k, id)
-	gone := errors.Is(err, ErrNotFound)
+	gone := errors.Is(err, errs.ErrNotFound)
 	if err != nil && !gone {
 		return v, fmt.Errorf("%s %s: %w", k.noun, quote(id), err)
 	}
@@ -148,7 +149,7 @@ func (tx *Tx) load(k *kind, id string) (version, error) {
 		return v, err
 	}
 	if gone || v.expired(tx.st.env.Clock()) {
-		return v, fmt.Errorf("%s %s: %w", k.noun, quote(id), ErrNotFound)
+		return v, fmt.Errorf("%s %s: %w", k.noun, quote(id), errs.ErrNotFound)
 	}
 	return v, nil
 }
@@ -271,7 +272,7 @@ func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 		f := filtersOf(filters)
 		if tx.session != nil {
 			if f.session != nil && *f.session != *tx.session {
-				yield(Memory{}, &SessionError{Session: *f.session, Wanted: *tx.session})
+				yield(Memory{}, &errs.SessionError{Session: *f.session, Wanted: *tx.session})
 				return
 			}
 			f.session = tx.session

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
@@ -97,7 +98,7 @@ func (st *Store) vectorView(ctx context.Context) (*vector.View, error) {
 		}
 		switch {
 		case last == nil, errors.Is(last, errBehind):
-		case errors.Is(last, ErrTruncated), errors.Is(last, errMoved):
+		case errors.Is(last, errs.ErrTruncated), errors.Is(last, errMoved):
 			_ = st.refresh()
 		default:
 			return nil, last
@@ -114,7 +115,7 @@ func (st *Store) fillView(ctx context.Context) error {
 	v := &st.vectors
 	set := st.state.Set()
 	if set == nil {
-		return ErrClosed
+		return errs.ErrClosed
 	}
 	of := tablesOf(set)
 	_ = set.Release() // the pointers are only compared
@@ -220,7 +221,7 @@ func (st *Store) openView(ctx context.Context) error {
 	for tries := 0; ; tries++ {
 		idx := st.state.Set()
 		if idx == nil {
-			return ErrClosed
+			return errs.ErrClosed
 		}
 		done, err := st.tryView(ctx, idx, inHeap)
 		err = errors.Join(err, idx.Release())
@@ -232,7 +233,7 @@ func (st *Store) openView(ctx context.Context) error {
 		}
 		switch err := st.healVectors(ctx); {
 		case err == nil:
-		case ctx.Err() != nil, errors.Is(err, ErrClosed), errors.Is(err, ErrTruncated), errors.Is(err, errMoved):
+		case ctx.Err() != nil, errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrTruncated), errors.Is(err, errMoved):
 			return err
 		default:
 			st.env.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
@@ -289,7 +290,7 @@ func (st *Store) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done
 // under flush.lock and mended, and then the caller begins again (errBehind).
 // v.lock is held.
 func (st *Store) vectorFault(err error) error {
-	if !errors.Is(err, ErrCorrupt) {
+	if !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
 	if !st.autoRepair() {
@@ -315,7 +316,7 @@ func (st *Store) loadVectors(prev *vector.Set) (*vector.Set, error) {
 		}
 		return set, nil
 	}
-	if errors.Is(err, ErrCorrupt) || errors.Is(err, vector.ErrForeign) {
+	if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, vector.ErrForeign) {
 		return vector.Empty(), err
 	}
 	return nil, st.env.ioError("reading", filepath.Join(st.env.dir, vector.Folder), err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -85,7 +86,7 @@ type vectorChecker struct {
 
 // unread notes what cannot be read, and passes on what ends it.
 func (c *vectorChecker) unread(err error) error {
-	if err == nil || c.ctx.Err() != nil || errors.Is(err, ErrClosed) {
+	if err == nil || c.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) {
 		return err
 	}
 	c.r.Unread = listID(c.r.Unread, err.Error())
@@ -143,7 +144,7 @@ func (c *vectorChecker) ghosts() error {
 		}
 		err := c.view.Walk(kind, func(id string) error {
 			_, err := c.st.find(c.ctx, k, id, false)
-			if errors.Is(err, ErrNotFound) {
+			if errors.Is(err, errs.ErrNotFound) {
 				c.r.Ghosts = listID(c.r.Ghosts, vectorName(kind, id))
 				c.r.counts[2]++
 				return nil

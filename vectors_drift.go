@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -40,7 +41,7 @@ func (st *Store) VectorDrift(ctx context.Context) (VectorDrift, error) {
 	}
 	idx := st.state.Set()
 	if idx == nil {
-		return d, ErrClosed
+		return d, errs.ErrClosed
 	}
 	defer idx.Release()
 	d.Pending = int64(len(st.state.Changes(idx.LSN(), 1<<62)))

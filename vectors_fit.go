@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -61,7 +62,7 @@ func (st *Store) fitVectors(ctx context.Context, ops []op, model *index.Model) (
 			err = st.fitVector(ctx, &ops[i], dim)
 		}
 		if err != nil && len(ops) > 1 {
-			err = &BatchError{Index: i, Key: ops[i].id, Err: err}
+			err = &errs.BatchError{Index: i, Key: ops[i].id, Err: err}
 		}
 		if err != nil {
 			return on, err
@@ -103,12 +104,12 @@ func (st *Store) fitVector(ctx context.Context, o *op, dim int) error {
 
 // A store that has been emptied keeps its dimension: whoever puts the next memory has
 // not said that he wants another one.
-var errOtherDimension = fmt.Errorf(`%w: another model, and its dimension, come with memctl reindex (Reembed); where no embedding is left, also with "vectors": {"dimension": N} in config.json`, ErrDimension)
+var errOtherDimension = fmt.Errorf(`%w: another model, and its dimension, come with memctl reindex (Reembed); where no embedding is left, also with "vectors": {"dimension": N} in config.json`, vector.ErrDimension)
 
 // otherDimension refuses a vector of another dimension than the store's, and says
 // what is going on where the store's model is being changed.
 func (st *Store) otherDimension(field string, got, dim int) error {
-	err := error(&FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got), Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: errOtherDimension})
+	err := error(&errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got), Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: errOtherDimension})
 	model := st.vectorsBy()
 	if model.Next == "" && !model.Switching() {
 		return err
@@ -142,7 +143,7 @@ func (st *Store) dimension(ctx context.Context) (dim int, on wal.Precondition, e
 		case err == nil:
 			v.looked.at = at
 			return 0, wal.Precondition{LSN: at}, nil
-		case !errors.Is(err, errBehind) && !errors.Is(err, ErrTruncated) && !errors.Is(err, errMoved):
+		case !errors.Is(err, errBehind) && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errMoved):
 			return 0, on, err
 		}
 		_ = st.refresh()
@@ -166,7 +167,7 @@ func (st *Store) stillDecides(ctx context.Context, d *decider, dim int) (bool, e
 	switch {
 	case err == nil && place.Version == d.pos:
 		return true, nil
-	case err != nil && !errors.Is(err, ErrNotFound):
+	case err != nil && !errors.Is(err, errs.ErrNotFound):
 		return false, err
 	case err != nil || !place.InLog:
 		return false, nil
@@ -211,7 +212,7 @@ func (st *Store) findDimension(ctx context.Context) error {
 	l := &st.vectors.looked
 	idx := st.state.Set()
 	if idx == nil {
-		return ErrClosed
+		return errs.ErrClosed
 	}
 	defer idx.Release()
 	if of := tablesOf(idx); l.of != of {

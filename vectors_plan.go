@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -248,7 +249,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 	data, _, err := k.Read(docfile.FileName(e.Key), fileLimit)
 	switch {
 	case err == nil && hash(data) == want.ContentHash:
-	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrCorrupt) && !notOurs(err):
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrCorrupt) && !notOurs(err):
 		return dst, err
 	default:
 		// Replaced since, edited, damaged or gone: the log may have it still.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -60,7 +61,7 @@ func (st *Store) completeVectors(ctx context.Context, write func(*index.Set, wal
 	}
 	idx := st.state.Set()
 	if idx == nil {
-		return ErrClosed
+		return errs.ErrClosed
 	}
 	defer idx.Release()
 	to := st.log.AppliedMark()
@@ -83,7 +84,7 @@ func (st *Store) completeVectors(ctx context.Context, write func(*index.Set, wal
 func (st *Store) mergeVectors(ctx context.Context) error {
 	idx := st.state.Set()
 	if idx == nil {
-		return ErrClosed
+		return errs.ErrClosed
 	}
 	defer idx.Release()
 	if at, _, known := index.Vectors(idx); known && at == 0 {
@@ -121,7 +122,7 @@ func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, 
 	if err == nil && at == 0 && why == nil {
 		err = st.dropOlderVectors()
 	}
-	if err != nil && why == nil && errors.Is(err, ErrCorrupt) && st.autoRepair() {
+	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && st.autoRepair() {
 		at, dim, err = st.writeOver(ctx, set, err, idx, to, list, always)
 	}
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -46,8 +47,8 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 		return st.env.ioError("reading", filepath.Join(st.env.dir, index.BaseName), err)
 	}
 	if !alone {
-		if !errors.Is(err, ErrCorrupt) { // older than the log, of another one, or gone
-			err = &CorruptionError{Path: index.BaseName, Offset: -1, Err: err}
+		if !errors.Is(err, errs.ErrCorrupt) { // older than the log, of another one, or gone
+			err = &errs.CorruptionError{Path: index.BaseName, Offset: -1, Err: err}
 		}
 		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be made anew from the files", err)
 	}
@@ -83,7 +84,7 @@ func (st *Store) agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error 
 	}
 	defer set.Release()
 	if set.LSN() > end.LSN {
-		return &CorruptionError{Path: index.BaseName, Offset: -1, Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), end.LSN)}
+		return &errs.CorruptionError{Path: index.BaseName, Offset: -1, Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), end.LSN)}
 	}
 	was, ok := index.Chain(set)
 	if is, known := chain(set.LSN()); ok && known && is != was {
@@ -96,7 +97,7 @@ func (st *Store) agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error 
 // is damaged or gone: a table of open files that is full, a cable, a newer format.
 func passing(err error) bool {
 	var no syscall.Errno
-	return errors.Is(err, ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)
+	return errors.Is(err, errs.ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)
 }
 
 // newerVectors refuses a store whose vectors a newer program has written, as one whose
@@ -105,7 +106,7 @@ func passing(err error) bool {
 func (st *Store) newerVectors() error {
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
 		t, err := table.Open(st.env.fs, st.env.dir, name, vector.Schema())
-		if errors.Is(err, ErrNewerFormat) {
+		if errors.Is(err, errs.ErrNewerFormat) {
 			return err
 		}
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -90,7 +91,7 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	}
 	to := st.log.Durable()
 	if from > to {
-		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", ErrInvalid, from, st.env.dir, to)
+		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, st.env.dir, to)
 	}
 	var err error
 	w.at, err = st.log.Past().From(ctx, from, to)
@@ -131,7 +132,7 @@ func (w *watcher) readMore(ctx context.Context) error {
 	}
 	if w.at >= st.log.Spilled() {
 		err := w.collect(ctx, to, st.log.Scan(ctx, w.at))
-		if !errors.Is(err, ErrTruncated) {
+		if !errors.Is(err, errs.ErrTruncated) {
 			return err
 		}
 		// Released under the reader: the archive has it.

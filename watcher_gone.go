@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 )
@@ -146,13 +147,13 @@ func (st *Store) deletionPart(k *kind, id string, was wal.LSN) *part {
 func (st *Store) kept(ctx context.Context, k *kind, id string, at wal.LSN) (version, error) {
 	v, ok := st.fromLog(ctx, k, id, at)
 	if !ok {
-		return v, &CorruptionError{Path: k.file(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
+		return v, &errs.CorruptionError{Path: k.file(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
 	}
 	return v, nil
 }
 
 func ignoreNotFound(err error) error {
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, errs.ErrNotFound) {
 		return nil
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // Look judges files of a folder in which something may have happened. What we put
@@ -66,7 +67,7 @@ func (st *Store) suspects(ctx context.Context, k *kind, names []string) (due []s
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			absent = append(absent, name)
-		case errors.Is(err, ErrClosed), ctx.Err() != nil, errors.Is(err, ErrReadOnly):
+		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil, errors.Is(err, errs.ErrReadOnly):
 			return due, early, absent, err
 		case err != nil:
 			st.reported(k, name, err)
@@ -113,7 +114,7 @@ func (st *Store) suspect(ctx context.Context, k *kind, name string) (s suspect, 
 	}
 	v, flushed, err := st.newestOf(ctx, k, s.id)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, errs.ErrNotFound):
 		// What waits to be deleted the flush takes away, or aside if it is not ours.
 		s.unknown = true
 		return s, !st.deletedSince(k, s.id), nil
@@ -181,10 +182,10 @@ func (st *Store) judgeSome(ctx context.Context, k *kind, due []suspect) (n int, 
 			due[i].adopted(a)
 		}
 		switch {
-		case v.err == nil, errors.Is(v.err, fs.ErrNotExist), errors.Is(v.err, ErrNotFound): // not of this moment any more
-		case errors.Is(v.err, ErrClosed), errors.Is(v.err, ErrReadOnly), ctx.Err() != nil:
+		case v.err == nil, errors.Is(v.err, fs.ErrNotExist), errors.Is(v.err, errs.ErrNotFound): // not of this moment any more
+		case errors.Is(v.err, errs.ErrClosed), errors.Is(v.err, errs.ErrReadOnly), ctx.Err() != nil:
 			return n, nil, v.err
-		case errors.Is(v.err, ErrConflict), errors.Is(v.err, errMoved), errors.Is(v.err, ErrTruncated):
+		case errors.Is(v.err, errs.ErrConflict), errors.Is(v.err, errMoved), errors.Is(v.err, errs.ErrTruncated):
 			late = append(late, due[i])
 		default:
 			st.reported(k, v.name, v.err)
@@ -198,8 +199,8 @@ func (st *Store) judgeEach(ctx context.Context, k *kind, due []suspect) error {
 	for _, s := range due {
 		_, err := st.find(ctx, k, s.id, true)
 		switch {
-		case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrNotFound):
-		case errors.Is(err, ErrClosed), errors.Is(err, ErrReadOnly), ctx.Err() != nil:
+		case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrNotFound):
+		case errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrReadOnly), ctx.Err() != nil:
 			return err
 		default:
 			st.reported(k, s.name, err)
@@ -220,7 +221,7 @@ func (st *Store) verdictOf(ctx context.Context, k *kind, s *suspect) *verdict {
 		return v
 	}
 	v.id = p.id
-	if _, err := st.find(ctx, k, p.id, false); !errors.Is(err, ErrNotFound) || st.deletedSince(k, p.id) {
+	if _, err := st.find(ctx, k, p.id, false); !errors.Is(err, errs.ErrNotFound) || st.deletedSince(k, p.id) {
 		return v // by now it is known
 	}
 	if _, v.err = k.parseEdit(doc.bytes, p.id); v.err == nil {

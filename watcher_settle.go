@@ -3,6 +3,8 @@ package varve
 import (
 	"context"
 	"errors"
+
+	"github.com/varve-db/varve/internal/errs"
 )
 
 // settling deletes documents whose files somebody has deleted, or puts these back, as it
@@ -50,7 +52,7 @@ func (s *settling) all(ids []string) error {
 			s.changed = true
 			s.st.health.edit()
 			s.st.env.event(Event{Kind: EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.file(p.id)})
-		case errors.Is(p.err, ErrConflict): // somebody wrote it meanwhile
+		case errors.Is(p.err, errs.ErrConflict): // somebody wrote it meanwhile
 		default:
 			if err := s.failed(p.id, p.err); err != nil {
 				return err
@@ -107,7 +109,7 @@ func (s *settling) putBack() error {
 		switch {
 		case is.err == nil:
 			s.changed = true // the flush makes its file
-		case errors.Is(is.err, ErrConflict): // somebody wrote it meanwhile
+		case errors.Is(is.err, errs.ErrConflict): // somebody wrote it meanwhile
 		default:
 			if err := s.failed(is.id, is.err); err != nil {
 				return err
@@ -127,7 +129,7 @@ func (s *settling) restored(is *verdict) {
 
 // failed tells what is wrong with one, or gives the error back that is about all.
 func (s *settling) failed(id string, err error) error {
-	if s.ctx.Err() != nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrReadOnly) {
+	if s.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly) {
 		return err
 	}
 	s.st.env.Logger.Warn("a file is gone", "path", s.k.file(id), "err", err)

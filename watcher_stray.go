@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -44,7 +45,7 @@ func (f *Files) strays(ctx context.Context, k *kind, ids []string) (map[string][
 				if wanted[p.id] && (in != k || docfile.FileName(p.id) != name) {
 					found[p.id] = append(found[p.id], s)
 				}
-			case errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrInvalid), errors.Is(err, ErrCorrupt), errors.Is(err, ErrTooLarge), vfs.IsPermission(err):
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrInvalid), errors.Is(err, errs.ErrCorrupt), errors.Is(err, errs.ErrTooLarge), vfs.IsPermission(err):
 			default: // not read is not absent
 				return nil, fmt.Errorf("looking for what was renamed: %s: %w", s.path(), err)
 			}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/working"
 )
@@ -36,7 +37,7 @@ func (h *workingHome) Name() string { return "store" }
 // begin is called at the start of everything; st.ended at its end.
 func (h *workingHome) begin(ctx context.Context) error {
 	if h.closed.Load() {
-		return ErrClosed
+		return errs.ErrClosed
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -74,7 +75,7 @@ func (st *Store) work1(ctx context.Context, r *working.Request) (working.Result,
 			return res, err
 		}
 		if st.env.ReadOnly {
-			return working.Result{}, ErrReadOnly
+			return working.Result{}, errs.ErrReadOnly
 		}
 	}
 	return s.write(ctx, r)
@@ -153,7 +154,7 @@ func (st *Store) workingKeys(ctx context.Context) (keys []string, bad []error, e
 		if err == nil {
 			return keys, bad, nil
 		}
-		if !errors.Is(err, ErrTruncated) {
+		if !errors.Is(err, errs.ErrTruncated) {
 			return nil, nil, err
 		}
 		last = err

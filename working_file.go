@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -108,16 +109,16 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	}
 	defer st.working.release(sc)
 	f, before, err := sc.snapshot(s.ctx, true)
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, errs.ErrCorrupt) {
 		// The log is about to let go of what it has of this scope, which the file does
 		// not have: that goes into a new one, the old one into quarantine.
 		if herr := sc.recall(s.ctx, err); herr == nil {
 			f, before, err = sc.snapshot(s.ctx, true)
-		} else if !errors.Is(herr, ErrCorrupt) {
+		} else if !errors.Is(herr, errs.ErrCorrupt) {
 			return false, herr
 		}
 	}
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, errs.ErrCorrupt) {
 		// Nothing can be made of it. The scope says so to whoever asks, verify too;
 		// the others are not to wait.
 		st.env.Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
@@ -183,7 +184,7 @@ func (s *scope) snapshot(ctx context.Context, filed bool) (*working.File, believ
 		}
 		s.mu.Unlock()
 		switch err := s.adopt(ctx); {
-		case errors.Is(err, ErrTooLarge), errors.Is(err, ErrBatchTooLarge), errors.Is(err, ErrDiskFull):
+		case errors.Is(err, errs.ErrTooLarge), errors.Is(err, errs.ErrBatchTooLarge), errors.Is(err, errs.ErrDiskFull):
 			asItIs = true // a flush is not to wait for one scope
 		case err != nil:
 			return nil, believed{}, err
@@ -201,7 +202,7 @@ func (st *Store) scopeKeys(ctx context.Context) iter.Seq2[string, error] {
 		}
 		for _, err := range bad {
 			// Damage is a copy's to tell of; what could not be read just now may be all right.
-			damage := (*CorruptionError)(nil)
+			damage := (*errs.CorruptionError)(nil)
 			if !errors.As(err, &damage) {
 				yield("", err)
 				return
@@ -221,7 +222,7 @@ func (st *Store) scopeKeys(ctx context.Context) iter.Seq2[string, error] {
 func (st *Store) readScope(ctx context.Context, key string) (repair.Document, error) {
 	of, err := working.ParseScope(key)
 	if err != nil { // a file of which nobody can tell whose it is
-		return repair.Document{}, &CorruptionError{Path: key, Offset: -1, Err: err}
+		return repair.Document{}, &errs.CorruptionError{Path: key, Offset: -1, Err: err}
 	}
 	s := st.working.acquire(st, of)
 	defer st.working.release(s)
@@ -230,7 +231,7 @@ func (st *Store) readScope(ctx context.Context, key string) (repair.Document, er
 		return repair.Document{}, err
 	}
 	if f.State.Empty() {
-		return repair.Document{}, ErrNotFound
+		return repair.Document{}, errs.ErrNotFound
 	}
 	doc, err := f.Encode()
 	return repair.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
@@ -291,7 +292,7 @@ func (st *Store) scopeOf(name string) (string, error) {
 		st.working.names.Store(name, key)
 		return key, nil
 	}
-	return "", &CorruptionError{Path: filepath.ToSlash(filepath.Join(st.scopes.Name(), name)), Offset: 0, Err: errors.New("it does not begin as the document of a scope")}
+	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(st.scopes.Name(), name)), Offset: 0, Err: errors.New("it does not begin as the document of a scope")}
 }
 
 // leadingScope is the key with which the document of a scope begins; false when

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -64,7 +65,7 @@ func (s *scope) sync(ctx context.Context) error {
 		switch {
 		case err == nil:
 			continue // something may have come meanwhile
-		case errors.Is(err, ErrTruncated), errors.Is(err, errMoved), errors.Is(err, errMismatch):
+		case errors.Is(err, errs.ErrTruncated), errors.Is(err, errMoved), errors.Is(err, errMismatch):
 			s.state = nil
 			_ = st.refresh()
 		default:
@@ -74,7 +75,7 @@ func (s *scope) sync(ctx context.Context) error {
 		last = err
 	}
 	if errors.Is(last, errMismatch) {
-		return &CorruptionError{Path: s.path(), Offset: -1, Err: last}
+		return &errs.CorruptionError{Path: s.path(), Offset: -1, Err: last}
 	}
 	return fmt.Errorf("reading working memory of %s: it changes faster than it can be read: %w", s.key, last)
 }
@@ -140,7 +141,7 @@ func (st *Store) workEntry(ctx context.Context, key string, at wal.LSN) (loggedW
 	}
 	entry, err := working.DecodeLogEntry(view.Line, body)
 	if err != nil {
-		return loggedWork{}, &CorruptionError{Path: "wal", LSN: at, Offset: -1, Err: err}
+		return loggedWork{}, &errs.CorruptionError{Path: "wal", LSN: at, Offset: -1, Err: err}
 	}
 	entry.Fresh = entry.Fresh || e.Delete // nothing is left of what was there before
 	return loggedWork{lsn: at, previous: view.Previous, time: e.Time, bytes: int64(len(e.Value)), entry: entry}, nil
@@ -169,7 +170,7 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	}
 	f, err := s.readFile()
 	var damage error
-	if errors.Is(err, ErrCorrupt) {
+	if errors.Is(err, errs.ErrCorrupt) {
 		damage, err = err, nil // the log may not need it
 	}
 	if err != nil {
@@ -251,8 +252,8 @@ func (s *scope) readFile() (*working.File, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		s.file = believed{}
 		return &working.File{}, nil
-	case errors.Is(err, ErrCorrupt), err != nil && notOurs(err):
-		return &working.File{}, &CorruptionError{Path: s.path(), Offset: -1, Err: err}
+	case errors.Is(err, errs.ErrCorrupt), err != nil && notOurs(err):
+		return &working.File{}, &errs.CorruptionError{Path: s.path(), Offset: -1, Err: err}
 	case err != nil:
 		return nil, s.st.env.ioError("reading", s.st.scopes.Path(name), err)
 	}
@@ -261,7 +262,7 @@ func (s *scope) readFile() (*working.File, error) {
 		err = fmt.Errorf("it is the document of %s", f.Scope.Key())
 	}
 	if err != nil {
-		return &working.File{}, &CorruptionError{Path: s.path(), Offset: -1, Err: err}
+		return &working.File{}, &errs.CorruptionError{Path: s.path(), Offset: -1, Err: err}
 	}
 	s.grown = 0
 	s.file = believed{size: info.Size, mtime: info.Mtime} // an edit that is taken over is ours

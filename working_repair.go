@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -30,7 +31,7 @@ func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
 	defer st.working.release(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.sync(ctx); err == nil || !errors.Is(err, ErrCorrupt) {
+	if err := s.sync(ctx); err == nil || !errors.Is(err, errs.ErrCorrupt) {
 		return "", err
 	}
 	version := st.state.Work(key) // before the look: somebody may have the scope at hand and write
@@ -91,7 +92,7 @@ func (st *Store) scopeNamed(ctx context.Context, file string) (key string, err e
 	}
 	for e, err := range st.log.History(ctx, 0) {
 		if err != nil {
-			if ctx.Err() != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) {
+			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return "", err
 			}
 			continue
@@ -126,7 +127,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 	missing = true
 	for e, err := range st.log.History(ctx, 0) {
 		if err != nil {
-			if ctx.Err() != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) {
+			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return p, 0, false, err
 			}
 			missing = true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -65,7 +66,7 @@ func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, 
 	case <-q.done:
 		return q.res, q.err
 	default:
-		return working.Result{}, fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
+		return working.Result{}, fmt.Errorf("%w: %w", errs.ErrOutcomeUnknown, ctx.Err())
 	}
 }
 
@@ -133,7 +134,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 	}
 	s.mu.Lock()
 	version, err := s.current(ctx)
-	if errors.Is(err, ErrCorrupt) && dropsOnly(list) {
+	if errors.Is(err, errs.ErrCorrupt) && dropsOnly(list) {
 		version, err = s.giveUp() // what cannot be read can be dropped
 	}
 	if err != nil {
@@ -225,8 +226,8 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	for _, q := range list {
 		d, res, err := s.ahead.Judge(now, q.r)
 		if err == nil && s.grows(&d) {
-			err = &FieldError{Field: "scope", Value: quote(s.key), Limit: fmt.Sprintf("%d bytes", s.st.working.most),
-				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", ErrTooLarge, s.file.size+s.grown)}
+			err = &errs.FieldError{Field: "scope", Value: quote(s.key), Limit: fmt.Sprintf("%d bytes", s.st.working.most),
+				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", errs.ErrTooLarge, s.file.size+s.grown)}
 		}
 		if err == nil && !d.Empty() {
 			line, err := d.Encode()
