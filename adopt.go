@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -110,7 +111,7 @@ func (st *Store) adoptAll(ctx context.Context, k *kind, list []*verdict) {
 			}
 			adopted++
 			st.health.edit()
-			st.env.event(Event{Kind: EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.file(v.id)})
+			st.env.Event(env.Event{Kind: env.EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.file(v.id)})
 			if v.version, _, v.err = st.frame(ctx, k, v.id, a.entry.LSN); v.err != nil {
 				continue
 			}

@@ -175,6 +175,6 @@ func (st *Store) pressure(ctx context.Context) error {
 	return nil
 }
 
-func (st *Store) newID() (string, error) { return memstore.NewID(st.env.Clock(), st.env.rand()) }
+func (st *Store) newID() (string, error) { return memstore.NewID(st.env.Clock(), st.env.Rand()) }
 
 func timeOf(line *index.Entry) time.Time { return time.UnixMicro(line.Mtime).UTC() }

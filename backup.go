@@ -37,7 +37,7 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
 	}
 	source.Config = func() []byte {
-		b, err := vfs.ReadFile(st.env.fs, filepath.Join(st.env.dir, configName), configLimit)
+		b, err := vfs.ReadFile(st.env.FS, filepath.Join(st.env.Dir, configName), configLimit)
 		if err != nil {
 			st.env.Logger.Warn("config.json is not in the backup", "err", err)
 			return nil

@@ -34,7 +34,7 @@ func (st *Store) restoreModel(ctx context.Context, as *repair.Restored) error {
 	// Whoever has lost index and log knows by this file that the documents may be two
 	// models', and that there is something to go on with.
 	path := st.computedPath(computedName)
-	if _, err := st.env.fs.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := st.env.FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	unlock, err := st.lockComputed() // makes the folder
@@ -53,12 +53,12 @@ func (st *Store) restoreModel(ctx context.Context, as *repair.Restored) error {
 // index would take it for one.
 func (st *Store) restoreComputed(model *index.Model) error {
 	path := st.computedPath(computedName)
-	f, err := st.env.fs.OpenFile(path, os.O_RDONLY, 0)
+	f, err := st.env.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return st.env.ioError("opening", path, err)
+		return st.env.IOError("opening", path, err)
 	}
 	var head computedHeader
 	c := &computed{f: f}
@@ -72,7 +72,7 @@ func (st *Store) restoreComputed(model *index.Model) error {
 		err = nil
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return st.env.ioError("reading", path, err)
+		return st.env.IOError("reading", path, err)
 	}
 	if head.under(model) {
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -64,7 +65,7 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 		w := st.work()
 		all, err := st.attempt(ctx, w, ops, seen, listed, puts)
 		if errors.Is(err, errBusy) {
-			if err := st.env.sleep(ctx, time.Millisecond); err != nil {
+			if err := st.env.Sleep(ctx, time.Millisecond); err != nil {
 				return err
 			}
 			continue
@@ -142,7 +143,7 @@ func (st *Store) wrote(ops []op, w *work) {
 	}
 	st.flusher.changed(st, len(b.Entries))
 	if gone > 0 {
-		st.env.event(Event{Kind: EventEvicted, Count: gone, ID: first})
+		st.env.Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
@@ -280,14 +281,14 @@ func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error)
 	defer st.log.UnlockFlush()
 	c := st.Config() // the last good one
 	// Two changes may leave one size and, where the clock of the files is coarse, one time.
-	read, _, err := readConfig(st.env.fs, st.env.dir)
+	read, _, err := readConfig(st.env.FS, st.env.Dir)
 	switch {
 	case errors.Is(err, errs.ErrNewerFormat):
 		return err // another process has brought it, and knows what it says
 	case read != nil:
 		c = *read // what is valid in it, as for who opens the store
 	case err != nil && passing(err):
-		return st.env.ioError("reading", filepath.Join(st.env.dir, configName), err)
+		return st.env.IOError("reading", filepath.Join(st.env.Dir, configName), err)
 	}
 	if err := change(&c); err != nil {
 		return err
@@ -300,8 +301,8 @@ func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error)
 	if err != nil {
 		return err
 	}
-	if err := writeConfig(st.env.fs, st.env.dir, temp, &c, st.env.FileMode); err != nil {
-		return st.env.ioError("writing", filepath.Join(st.env.dir, configName), err)
+	if err := writeConfig(st.env.FS, st.env.Dir, temp, &c, st.env.FileMode); err != nil {
+		return st.env.IOError("writing", filepath.Join(st.env.Dir, configName), err)
 	}
 	st.config.mu.Lock()
 	st.config.info = vfs.Info{}
@@ -313,7 +314,7 @@ func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error)
 // rereadConfig looks whether config.json has changed; false where that cannot be told
 // just now, and the last one holds.
 func (st *Store) rereadConfig() bool {
-	info, err := st.env.fs.Stat(filepath.Join(st.env.dir, configName))
+	info, err := st.env.FS.Stat(filepath.Join(st.env.Dir, configName))
 	st.config.mu.Lock()
 	defer st.config.mu.Unlock()
 	if err != nil {
@@ -323,7 +324,7 @@ func (st *Store) rereadConfig() bool {
 	if was := &st.config.info; info.Size == was.Size && info.Mtime.Equal(was.Mtime) && info.Ino == was.Ino {
 		return true
 	}
-	c, info, err := readConfig(st.env.fs, st.env.dir)
+	c, info, err := readConfig(st.env.FS, st.env.Dir)
 	told := st.config.err != nil
 	st.config.err = err
 	unread := err != nil && passing(err) && !errors.Is(err, errs.ErrNewerFormat)
@@ -333,7 +334,7 @@ func (st *Store) rereadConfig() bool {
 	if err != nil {
 		if !unread || !told {
 			st.env.Logger.Warn("config.json is not valid; the last good one holds", "err", err)
-			st.env.event(Event{Kind: EventConfig, Path: configName, Err: err})
+			st.env.Event(env.Event{Kind: env.EventConfig, Path: configName, Err: err})
 		}
 		return !unread
 	}

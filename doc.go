@@ -109,7 +109,7 @@
 // For who changes the package; a file whose name begins with one of these, or with one
 // and an underscore, is there too:
 //
-//	store options config errors event explain system    what a store is opened with, and says
+//	store options config errors event                   what a store is opened with, and says
 //	enter views reconcile fallback rebuild report       opening: the folder, index and log, what differs, what is made again
 //	put putall async transact cond commit along parts   writing: preparing, conditions, what goes along in the commit,
 //	lasting work                                        operations that outlive their caller, the memory that they need

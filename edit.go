@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -48,7 +49,7 @@ func (st *Store) unread(ctx context.Context, k *kind, id string) (version, error
 		return v, nil
 	}
 	if _, _, err := k.Read(docfile.FileName(id), fileLimit); vfs.IsPermission(err) {
-		return version{}, st.env.ioError("reading", k.Path(docfile.FileName(id)), err)
+		return version{}, st.env.IOError("reading", k.Path(docfile.FileName(id)), err)
 	}
 	return version{}, &errs.CorruptionError{Path: k.file(id), Offset: -1, LSN: place.Version, Err: errMismatch}
 }
@@ -108,10 +109,10 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, errs.ErrCorrupt), notOurs(rerr):
 		return st.restore(ctx, k, is, old, rerr)
 	case vfs.IsPermission(rerr):
-		err := st.env.ioError("reading", k.Path(is.name), rerr)
+		err := st.env.IOError("reading", k.Path(is.name), rerr)
 		return st.keepServing(ctx, k, is, old, err, "it may not be read", err)
 	case rerr != nil:
-		return st.env.ioError("reading", k.Path(is.name), rerr)
+		return st.env.IOError("reading", k.Path(is.name), rerr)
 	case sameTime(info.Mtime, timeOf(&old.line)) && hash(data) != old.line.ContentHash:
 		// Nobody edits without moving the time: rot, also where the file is now shorter.
 		return st.restore(ctx, k, is, old, errors.New("its bytes have changed and its time has not"))
@@ -150,7 +151,7 @@ func (st *Store) keepServing(ctx context.Context, k *kind, is *verdict, old vers
 		return lost
 	}
 	if info, err := k.Stat(is.name); err != nil || st.health.tellOnce(k.file(is.id), info, why) {
-		st.env.event(Event{Kind: EventDrift, ID: is.id, Path: k.file(is.id), Err: why, Note: what + "; the version before it is served"})
+		st.env.Event(env.Event{Kind: env.EventDrift, ID: is.id, Path: k.file(is.id), Err: why, Note: what + "; the version before it is served"})
 	}
 	is.version = v
 	return nil
@@ -170,7 +171,7 @@ func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) 
 		return version{}, false
 	}
 	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.updated.Format(time.RFC3339Nano), old.line.UpdatedAt.Format(time.RFC3339Nano))
-	st.env.event(Event{Kind: EventEdit, ID: p.id, Path: k.file(p.id), Err: why})
+	st.env.Event(env.Event{Kind: env.EventEdit, ID: p.id, Path: k.file(p.id), Err: why})
 	return v, true
 }
 
@@ -205,7 +206,7 @@ func (st *Store) restore(ctx context.Context, k *kind, is *verdict, old version,
 	if !errors.Is(why, fs.ErrNotExist) {
 		told = fmt.Errorf("%w; %s", why, what)
 	}
-	st.env.event(Event{Kind: EventCorruption, ID: is.id, Path: k.file(is.id), Err: told})
+	st.env.Event(env.Event{Kind: env.EventCorruption, ID: is.id, Path: k.file(is.id), Err: told})
 	is.back = is.restored
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -76,10 +77,10 @@ func (st *Store) embed(ctx context.Context, texts []string, next bool) ([][]floa
 	switch {
 	case err != nil:
 		st.env.Logger.Warn("embedding failed", "texts", len(texts), "err", err)
-		st.env.event(Event{Kind: EventEmbedFailed, Count: len(texts), Err: err})
+		st.env.Event(env.Event{Kind: env.EventEmbedFailed, Count: len(texts), Err: err})
 		return nil, err
 	case again:
-		st.env.event(Event{Kind: EventEmbedWorks})
+		st.env.Event(env.Event{Kind: env.EventEmbedWorks})
 		st.kickEmbedding()
 	}
 	return list, nil
@@ -167,7 +168,7 @@ func (st *Store) unsuited(ctx context.Context, got []*Memory, err error) bool {
 	e.err, e.dimension = err, 0
 	e.mu.Unlock()
 	st.env.Logger.Warn("embedding failed", "texts", len(got), "err", err)
-	st.env.event(Event{Kind: EventEmbedFailed, Count: len(got), Err: err})
+	st.env.Event(env.Event{Kind: env.EventEmbedFailed, Count: len(got), Err: err})
 	return true
 }
 

@@ -96,7 +96,7 @@ func (st *Store) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	slept := make(chan error, 1)
-	go func() { slept <- st.env.sleep(ctx, wait) }()
+	go func() { slept <- st.env.Sleep(ctx, wait) }()
 	for {
 		select {
 		case err := <-slept:

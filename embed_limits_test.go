@@ -167,7 +167,7 @@ func TestReembedBesideAMisfit(t *testing.T) {
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(st.env.dir, "memories", "m0.json")
+	path := filepath.Join(st.env.Dir, "memories", "m0.json")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

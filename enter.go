@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -29,15 +30,15 @@ func (st *Store) enter(ctx context.Context) error {
 		return err
 	}
 	if err := st.residence(); errors.Is(err, syscall.ENOTDIR) && vfs.EnterError(err) == nil {
-		wal := filepath.Join(st.env.dir, "wal")
-		if info, serr := st.env.fs.Stat(wal); serr == nil && !info.Mode.IsDir() {
+		wal := filepath.Join(st.env.Dir, "wal")
+		if info, serr := st.env.FS.Stat(wal); serr == nil && !info.Mode.IsDir() {
 			return &vfs.NotFolderError{Path: wal, Mode: info.Mode}
 		}
-		return fmt.Errorf("%w: %s is a file, or lies in one", errs.ErrNoStore, st.env.dir)
+		return fmt.Errorf("%w: %s is a file, or lies in one", errs.ErrNoStore, st.env.Dir)
 	} else if err != nil {
 		return err
 	}
-	c, info, err := readConfig(st.env.fs, st.env.dir)
+	c, info, err := readConfig(st.env.FS, st.env.Dir)
 	switch {
 	case err == nil:
 		st.config.c, st.config.info = c, info
@@ -61,12 +62,12 @@ func (st *Store) enter(ctx context.Context) error {
 		}
 		c.Format = configFormat
 		st.env.Logger.Warn("config.json is not valid; what is wrong has its default", "err", err)
-		st.env.event(Event{Kind: EventConfig, Path: configName, Note: "what is wrong has its default", Err: err})
+		st.env.Event(env.Event{Kind: env.EventConfig, Path: configName, Note: "what is wrong has its default", Err: err})
 		st.config.c, st.config.info, st.config.err = c, info, err
 		st.report.Problems = append(st.report.Problems, err)
 		return nil
 	default:
-		return st.env.ioError("reading", filepath.Join(st.env.dir, configName), err)
+		return st.env.IOError("reading", filepath.Join(st.env.Dir, configName), err)
 	}
 	if err := st.foreign(); err != nil {
 		return err
@@ -89,17 +90,17 @@ func (st *Store) looksLikeStore() bool {
 	if st.hasLog() {
 		return true
 	}
-	names, err := st.env.fs.ReadDir(filepath.Join(st.env.dir, "memories"))
+	names, err := st.env.FS.ReadDir(filepath.Join(st.env.Dir, "memories"))
 	return err == nil && hasDocuments(names)
 }
 
 // hasLog says whether a store's log lies in the folder.
 func (st *Store) hasLog() bool {
-	wal := filepath.Join(st.env.dir, "wal")
-	if _, err := st.env.fs.Stat(filepath.Join(wal, "open.lock")); err == nil {
+	wal := filepath.Join(st.env.Dir, "wal")
+	if _, err := st.env.FS.Stat(filepath.Join(wal, "open.lock")); err == nil {
 		return true
 	}
-	names, _ := st.env.fs.ReadDir(wal)
+	names, _ := st.env.FS.ReadDir(wal)
 	return slices.ContainsFunc(names, func(name string) bool {
 		_, ok := segment.ParseName(name)
 		return ok
@@ -108,20 +109,20 @@ func (st *Store) hasLog() bool {
 
 // foreign refuses a folder that holds another system's memories.
 func (st *Store) foreign() error {
-	names, err := vfs.ReadRoot(st.env.fs, st.env.dir)
+	names, err := vfs.ReadRoot(st.env.FS, st.env.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return st.env.ioError("reading", st.env.dir, err)
+		return st.env.IOError("reading", st.env.Dir, err)
 	}
 	hint := func(format string) error {
-		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, st.env.dir)
+		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, st.env.Dir)
 	}
 	for _, name := range names {
 		switch {
 		case name == repair.BackupName:
-			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", errs.ErrNoStore, st.env.dir)
+			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", errs.ErrNoStore, st.env.Dir)
 		case strings.HasPrefix(name, "session_") && strings.HasSuffix(name, ".json"):
 			return hint("vizor")
 		case strings.HasPrefix(name, "mem_") && strings.HasSuffix(name, ".json"),
@@ -137,24 +138,24 @@ func (st *Store) foreign() error {
 }
 
 func (st *Store) makeStore() error {
-	if err := vfs.MkdirAll(st.env.fs, st.env.dir, st.env.FolderMode); err != nil {
-		return st.env.ioError("making", st.env.dir, err)
+	if err := vfs.MkdirAll(st.env.FS, st.env.Dir, st.env.FolderMode); err != nil {
+		return st.env.IOError("making", st.env.Dir, err)
 	}
 	// Whoever made it may have been killed before its name was durable.
-	if err := st.env.fs.SyncDir(filepath.Dir(st.env.dir)); err != nil && !vfs.IsPermission(err) {
-		return st.env.ioError("syncing", filepath.Dir(st.env.dir), err)
+	if err := st.env.FS.SyncDir(filepath.Dir(st.env.Dir)); err != nil && !vfs.IsPermission(err) {
+		return st.env.IOError("syncing", filepath.Dir(st.env.Dir), err)
 	}
 	if err := st.makeFolders(); err != nil {
 		return err
 	}
-	ignore := filepath.Join(st.env.dir, ".gitignore")
-	if _, err := st.env.fs.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
+	ignore := filepath.Join(st.env.Dir, ".gitignore")
+	if _, err := st.env.FS.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
 		temp, err := st.scratch(".gitignore")
 		if err != nil {
 			return err
 		}
-		if err := vfs.WriteDurable(st.env.fs, temp, ignore, []byte(gitignore), st.env.FileMode); err != nil {
-			return st.env.ioError("writing", ignore, err)
+		if err := vfs.WriteDurable(st.env.FS, temp, ignore, []byte(gitignore), st.env.FileMode); err != nil {
+			return st.env.IOError("writing", ignore, err)
 		}
 	}
 	c := &Config{Format: configFormat}
@@ -162,11 +163,11 @@ func (st *Store) makeStore() error {
 	if err != nil {
 		return err
 	}
-	if err := writeConfig(st.env.fs, st.env.dir, temp, c.withDefaults(), st.env.FileMode); err != nil {
-		return st.env.ioError("writing", filepath.Join(st.env.dir, configName), err)
+	if err := writeConfig(st.env.FS, st.env.Dir, temp, c.withDefaults(), st.env.FileMode); err != nil {
+		return st.env.IOError("writing", filepath.Join(st.env.Dir, configName), err)
 	}
-	if st.config.c, st.config.info, err = readConfig(st.env.fs, st.env.dir); err != nil {
-		return st.env.ioError("reading", filepath.Join(st.env.dir, configName), err)
+	if st.config.c, st.config.info, err = readConfig(st.env.FS, st.env.Dir); err != nil {
+		return st.env.IOError("reading", filepath.Join(st.env.Dir, configName), err)
 	}
 	return nil
 }
@@ -175,10 +176,10 @@ func (st *Store) makeStore() error {
 // processes may make one store at once.
 func (st *Store) scratch(name string) (string, error) {
 	var b [6]byte
-	if err := st.env.random(b[:]); err != nil {
+	if err := st.env.Random(b[:]); err != nil {
 		return "", err
 	}
-	return filepath.Join(st.env.dir, name+"."+hex.EncodeToString(b[:])+".new"), nil
+	return filepath.Join(st.env.Dir, name+"."+hex.EncodeToString(b[:])+".new"), nil
 }
 
 // withDefaults spells out what a user may want to change.
@@ -205,7 +206,7 @@ migrate.lock
 
 // endOf is the last bytes of a file.
 func (st *Store) endOf(name string) (string, error) {
-	f, err := st.env.fs.OpenFile(filepath.Join(st.env.dir, name), os.O_RDONLY, 0)
+	f, err := st.env.FS.OpenFile(filepath.Join(st.env.Dir, name), os.O_RDONLY, 0)
 	if err != nil {
 		return "", err
 	}
@@ -227,23 +228,23 @@ func (st *Store) endOf(name string) (string, error) {
 func (st *Store) makeFolders() error {
 	made := false
 	for _, name := range folders {
-		path := filepath.Join(st.env.dir, name)
-		info, err := st.env.fs.Stat(path)
+		path := filepath.Join(st.env.Dir, name)
+		info, err := st.env.FS.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if err := st.env.fs.Mkdir(path, st.env.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
-				return st.env.ioError("making", path, err)
+			if err := st.env.FS.Mkdir(path, st.env.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
+				return st.env.IOError("making", path, err)
 			}
 			made = true
 		case err != nil:
-			return st.env.ioError("looking at", path, err)
+			return st.env.IOError("looking at", path, err)
 		case !info.Mode.IsDir():
 			return &vfs.NotFolderError{Path: path, Mode: info.Mode}
 		}
 	}
 	if made {
-		if err := st.env.fs.SyncDir(st.env.dir); err != nil {
-			return st.env.ioError("syncing", st.env.dir, err)
+		if err := st.env.FS.SyncDir(st.env.Dir); err != nil {
+			return st.env.IOError("syncing", st.env.Dir, err)
 		}
 	}
 	return nil

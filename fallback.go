@@ -43,7 +43,7 @@ func (st *Store) remakeIndex(ctx context.Context, r remake, past *wal.Past) (set
 	if r.restored = st.o.restored; r.restored != nil {
 		r.model = r.restored.Model
 	}
-	if _, serr := st.env.fs.Stat(st.computedPath(computedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && st.state.Model().LSN == 0 {
+	if _, serr := st.env.FS.Stat(st.computedPath(computedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && st.state.Model().LSN == 0 {
 		st.problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectorFolder, computedName))
 	}
 	set, n, err = st.rebuildIndex(ctx, r)
@@ -81,7 +81,7 @@ func (st *Store) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (mo
 		whole = whole && err == nil
 	}
 	// The end of a switch may be what cannot be read; then what it was made with is gone.
-	if _, err := st.env.fs.Stat(st.computedPath(computedName)); !whole && model.Switching() && err != nil {
+	if _, err := st.env.FS.Stat(st.computedPath(computedName)); !whole && model.Switching() && err != nil {
 		return index.Model{}, nil
 	}
 	return model, nil
@@ -96,9 +96,9 @@ func starved(err error) bool {
 // olderIndexes are the names of what the index can be made from: the base, under
 // a delta that is damaged, and the backups, the newest first.
 func (st *Store) olderIndexes() ([]string, error) {
-	list, err := index.Backups(st.env.fs, st.env.dir)
+	list, err := index.Backups(st.env.FS, st.env.Dir)
 	if err != nil {
-		return nil, st.env.ioError("reading", filepath.Join(st.env.dir, index.BackupsDir), err)
+		return nil, st.env.IOError("reading", filepath.Join(st.env.Dir, index.BackupsDir), err)
 	}
 	names := []string{index.BaseName}
 	for _, b := range list {
@@ -109,15 +109,15 @@ func (st *Store) olderIndexes() ([]string, error) {
 
 func (st *Store) openOlder(name, store string) (*index.Set, error) {
 	if name == index.BaseName {
-		return index.OpenBase(st.env.fs, st.env.dir, store)
+		return index.OpenBase(st.env.FS, st.env.Dir, store)
 	}
-	list, err := index.Backups(st.env.fs, st.env.dir)
+	list, err := index.Backups(st.env.FS, st.env.Dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range list {
 		if b.Name == name {
-			return index.OpenBackup(st.env.fs, st.env.dir, b, store)
+			return index.OpenBackup(st.env.FS, st.env.Dir, b, store)
 		}
 	}
 	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
@@ -157,9 +157,9 @@ func (st *Store) fallBack(ctx context.Context, name string, r remake, past *wal.
 		return nil, fmt.Errorf("the log from %d on: %w", old.LSN(), err)
 	}
 	if _, err := index.WriteBase(old, target, *changes); err != nil {
-		return nil, st.env.ioError("writing", filepath.Join(st.env.dir, index.BaseName), err)
+		return nil, st.env.IOError("writing", filepath.Join(st.env.Dir, index.BaseName), err)
 	}
-	return index.Load(st.env.fs, st.env.dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
+	return index.Load(st.env.FS, st.env.Dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
 }
 
 // since is what the log says in [from, to), the newest of each key; of the model too.

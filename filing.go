@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -277,13 +278,13 @@ func (st *Store) unblock(ctx context.Context, src *frames, blocked []docfile.Blo
 func (st *Store) moveAway(c *docfile.Change, why error) error {
 	where := ""
 	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + c.Name, ID: c.ID, Version: c.Version}
-	if info, err := st.env.fs.Stat(c.Folder.Path(c.Name)); err == nil {
+	if info, err := st.env.FS.Stat(c.Folder.Path(c.Name)); err == nil {
 		note.Size, note.Mtime = info.Size, info.Mtime.UTC()
 	}
 	err := error(fs.ErrExist)
 	for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
 		where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
-		err = st.env.fs.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.env.dir, where))
+		err = st.env.FS.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.env.Dir, where))
 	}
 	if err != nil {
 		return fmt.Errorf("%s/%s is in the way: %w; it could not be put aside: %w", c.Folder.Name(), c.Name, why, err)
@@ -292,7 +293,7 @@ func (st *Store) moveAway(c *docfile.Change, why error) error {
 		st.env.Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
 	}
 	st.env.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
-	st.env.event(Event{Kind: EventEdit, ID: c.ID, Path: where, Err: why})
+	st.env.Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }
 
@@ -301,6 +302,6 @@ func (st *Store) edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
 		st.env.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
 		st.health.edit()
-		st.env.event(Event{Kind: EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
+		st.env.Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
 	}
 }

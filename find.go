@@ -154,7 +154,7 @@ func (st *Store) read(ctx context.Context, k *kind, id string, place state.Place
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrCorrupt) || notOurs(err) || vfs.IsPermission(err) {
 			return v, fmt.Errorf("%w: %w", errMismatch, err)
 		}
-		return v, st.env.ioError("reading", k.Path(docfile.FileName(id)), err)
+		return v, st.env.IOError("reading", k.Path(docfile.FileName(id)), err)
 	}
 	if !matches(&v.line, info) || sha256.Sum256(data) != v.line.ContentHash {
 		return v, errMismatch
@@ -188,7 +188,7 @@ func (st *Store) readLog(ctx context.Context, k *kind, id string, at wal.LSN, do
 	if at < st.log.Flushed() {
 		info, err := k.Stat(docfile.FileName(id))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return v, st.env.ioError("looking at", k.Path(docfile.FileName(id)), err)
+			return v, st.env.IOError("looking at", k.Path(docfile.FileName(id)), err)
 		}
 		if err != nil || !matches(&v.line, info) {
 			return v, errMismatch

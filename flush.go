@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -184,19 +185,19 @@ func (st *Store) flushRound(ctx context.Context, m merge) error {
 		st.flusher.failed.Add(1)
 		return err
 	}
-	err = st.env.explain(err)
+	err = st.env.Explain(err)
 	st.health.flushed(st.env.Clock(), err)
 	st.watchSpace()
 	if err != nil {
 		st.flusher.failed.Add(1)
 		st.env.Logger.Error("flush failed; it will be tried again", "err", err)
-		st.env.event(Event{Kind: EventFlushError, Err: err})
+		st.env.Event(env.Event{Kind: env.EventFlushError, Err: err})
 		return err
 	}
 	st.flusher.failed.Store(0)
 	st.adoptRound(ctx)
 	if n > 0 || spilled {
-		st.env.event(Event{Kind: EventFlush, Count: n, LSN: st.log.Flushed(), Took: st.env.Clock().Sub(began)})
+		st.env.Event(env.Event{Kind: env.EventFlush, Count: n, LSN: st.log.Flushed(), Took: st.env.Clock().Sub(began)})
 	}
 	return nil
 }
@@ -321,7 +322,7 @@ func makeRoomFirst(list []index.At) {
 func (st *Store) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
 	for i, k := range st.kinds {
-		if info, err := st.env.fs.Stat(filepath.Clean(k.Path(""))); err == nil {
+		if info, err := st.env.FS.Stat(filepath.Clean(k.Path(""))); err == nil {
 			t[i] = info.Mtime.UnixNano()
 		}
 	}

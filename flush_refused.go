@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -50,7 +51,7 @@ func (st *Store) refused(e *wal.Entry, err error) {
 	r.list[e.LSN] = &refusal{err: err}
 	st.problem(err)
 	st.env.Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
-	st.env.event(Event{Kind: EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
+	st.env.Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
 }
 
 // refusedEntries are problems: what this process has met of them.

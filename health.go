@@ -132,7 +132,7 @@ func (st *Store) Health(ctx context.Context) Health {
 	}
 	if s, err := st.lookAtSpace(); err == nil {
 		if h.Space = s; s.Short() {
-			bad(fmt.Errorf("%w soon: %s", errs.ErrDiskFull, s.say(st.env.dir)), true)
+			bad(fmt.Errorf("%w soon: %s", errs.ErrDiskFull, s.say(st.env.Dir)), true)
 		}
 	}
 	h.OK = len(h.Problems) == 0
@@ -172,12 +172,12 @@ type Stats struct {
 // Stats are the numbers of the store as they are now.
 func (st *Store) Stats() Stats {
 	if st.begun() != nil {
-		return Stats{Dir: st.env.dir}
+		return Stats{Dir: st.env.Dir}
 	}
 	defer st.ended()
 	_ = st.sight(context.Background()) // the numbers of a moment ago are numbers too
 	s := Stats{
-		Dir: st.env.dir, UUID: uuid.UUID(st.log.UUID()).String(), Memories: st.state.Live(record.Memory), Assemblies: st.state.Live(record.Assembly),
+		Dir: st.env.Dir, UUID: uuid.UUID(st.log.UUID()).String(), Memories: st.state.Live(record.Memory), Assemblies: st.state.Live(record.Assembly),
 		Durable: st.log.Durable(), Flushed: st.log.Flushed(), Spilled: st.log.Spilled(), Backlog: st.log.Backlog(),
 		Overlay: st.state.Overlay().Len(), Watcher: st.log.Leader(),
 	}

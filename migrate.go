@@ -68,7 +68,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	look.ReadOnly = true
 	r, err := repair.Migrate(ctx, repair.MigrateSource{
 		FS: vfs.Below(vfs.Below(filled.System.FS, from), to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		LockWait: filled.LockWait, Clock: filled.Clock, Random: own.random, StateDir: filled.StateDir, Ignore: ignoreMoves,
+		LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, StateDir: filled.StateDir, Ignore: ignoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
 		Open: func(ctx context.Context) (repair.BackupSource, func() error, error) {
 			st, err := Open(ctx, from, &opt)
@@ -100,7 +100,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 		if pe := (*fs.PathError)(nil); errors.As(err, &pe) && (pe.Path == from || strings.HasPrefix(pe.Path, from+string(filepath.Separator))) {
 			place = from
 		}
-		err = fmt.Errorf("moving the store %s to %s: %w", from, to, filled.environment(place).explain(err))
+		err = fmt.Errorf("moving the store %s to %s: %w", from, to, filled.environment(place).Explain(err))
 	}
 	return r, err
 }
@@ -145,7 +145,7 @@ func (st *Store) copied(ctx context.Context) (repair.BackupSource, error) {
 		}
 	}
 	return repair.BackupSource{
-		FS: st.env.fs, Dir: st.env.dir, Log: st.log, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode, Clock: st.env.Clock,
+		FS: st.env.FS, Dir: st.env.Dir, Log: st.log, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode, Clock: st.env.Clock,
 		Count: live, Sight: st.sight, ModelAsOf: st.state.ModelAsOf, Model: st.state.Model,
 		IDs: ids(st.memories), Read: read(st.memories), AssemblyIDs: ids(st.assemblies), ReadAssembly: read(st.assemblies),
 		ScopeKeys: st.scopeKeys, ReadScope: st.readScope,
@@ -181,11 +181,11 @@ func (st *Store) residence() error {
 	if st.o.unfinished {
 		return nil
 	}
-	done, err := repair.Residence(st.env.fs, st.env.dir)
+	done, err := repair.Residence(st.env.FS, st.env.Dir)
 	if err == nil && done != nil && !st.env.ReadOnly {
 		err = done()
 	}
-	return st.env.explain(err)
+	return st.env.Explain(err)
 }
 
 // moved is what a read-only handle, which keeps nobody from moving the store, knows

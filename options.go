@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -127,7 +128,7 @@ func (o *Options) fill() {
 		o.FolderMode = 0o700
 	}
 	if o.StateDir == "" {
-		o.StateDir = stateFolder(os.Getenv, runtime.GOOS)
+		o.StateDir = env.StateFolder(os.Getenv, runtime.GOOS)
 	}
 	var s vfs.System
 	if o.System != nil {
@@ -155,10 +156,10 @@ func (o *Options) fill() {
 }
 
 // environment is that of a store in a folder; o is filled.
-func (o *Options) environment(dir string) *env {
-	return &env{
-		dir: dir, fs: vfs.Below(o.System.FS, dir), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
-		Logger: o.Logger, Listener: o.Listener, Clock: o.Clock, ownClock: o.ownClock, NaiveTimes: o.NaiveTimes,
+func (o *Options) environment(dir string) *env.Env {
+	return &env.Env{
+		Dir: dir, FS: vfs.Below(o.System.FS, dir), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
+		Logger: o.Logger, Listener: func(e env.Event) { o.Listener(publicEvent(e)) }, Clock: o.Clock, OwnClock: o.ownClock, NaiveTimes: o.NaiveTimes,
 		FileMode: o.FileMode, FolderMode: o.FolderMode, StateDir: o.StateDir, System: *o.System,
 	}
 }

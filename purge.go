@@ -167,10 +167,10 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
-	strangers, err := repair.Strangers(ctx, st.env.fs, st.env.dir)
+	strangers, err := repair.Strangers(ctx, st.env.FS, st.env.Dir)
 	if err == nil {
 		var mentions []Mention
-		mentions, err = traces.MentionedIn(ctx, st.env.fs, st.env.dir, strangers)
+		mentions, err = traces.MentionedIn(ctx, st.env.FS, st.env.Dir, strangers)
 		r.Mentions = append(r.Mentions, mentions...)
 	}
 	if err != nil {
@@ -357,7 +357,7 @@ func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeR
 	if k == st.scoped {
 		return nil // they have nothing of it
 	}
-	dropped, unlinked, err := index.DropBackups(st.env.fs, st.env.dir, uuid.UUID(st.log.UUID()).String(), k.section, ids)
+	dropped, unlinked, err := index.DropBackups(st.env.FS, st.env.Dir, uuid.UUID(st.log.UUID()).String(), k.section, ids)
 	r.Dropped += len(dropped)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	if err != nil {
@@ -373,16 +373,16 @@ func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeR
 			return err
 		}
 	}
-	names, err := st.env.fs.ReadDir(filepath.Join(st.env.dir, index.BackupsDir))
+	names, err := st.env.FS.ReadDir(filepath.Join(st.env.Dir, index.BackupsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	slices.Sort(names)
-	if _, err := st.env.fs.Stat(filepath.Join(st.env.dir, ".git")); err == nil {
+	if _, err := st.env.FS.Stat(filepath.Join(st.env.Dir, ".git")); err == nil {
 		r.Backup = append(r.Backup, ".git")
 	}
 	for _, name := range names {
-		if _, err := st.env.fs.Stat(filepath.Join(st.env.dir, index.BackupsDir, name, repair.BackupName)); err == nil {
+		if _, err := st.env.FS.Stat(filepath.Join(st.env.Dir, index.BackupsDir, name, repair.BackupName)); err == nil {
 			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
 		}
 	}
@@ -390,16 +390,16 @@ func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeR
 }
 
 func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
-	dir := filepath.Join(st.env.dir, filepath.FromSlash(purgeFolder))
+	dir := filepath.Join(st.env.Dir, filepath.FromSlash(purgeFolder))
 	if err := st.clearTemp(purgeFolder); err != nil {
 		return err
 	}
-	if err := vfs.MkdirAll(st.env.fs, dir, st.env.FolderMode); err != nil {
+	if err := vfs.MkdirAll(st.env.FS, dir, st.env.FolderMode); err != nil {
 		return err
 	}
 	to := st.target(uuid.UUID(st.log.UUID()), c.Spilled)
 	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
-	p, err := index.PurgeBackups(st.env.dir, to, k.section, ids)
+	p, err := index.PurgeBackups(st.env.Dir, to, k.section, ids)
 	r.Backups, r.Dropped = len(p.Rewritten), r.Dropped+len(p.Removed)
 	r.Unlinked = append(r.Unlinked, p.Unlinked...)
 	for _, name := range p.Unread {
@@ -415,18 +415,18 @@ func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *P
 
 // purgeAside goes through what was set aside.
 func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *PurgeReport) error {
-	o := repair.Options{FS: st.env.fs, Clock: st.env.Clock, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode}
+	o := repair.Options{FS: st.env.FS, Clock: st.env.Clock, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode}
 	if err := st.clearTemp("tmp/parked"); err != nil {
 		return err
 	}
-	parked, held, err := repair.PurgeParked(st.env.dir, traces, o)
+	parked, held, err := repair.PurgeParked(st.env.Dir, traces, o)
 	if err != nil {
 		return err
 	}
 	for _, name := range held {
 		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, errs.ErrLocked))
 	}
-	aside, unlinked, err := repair.PurgeQuarantine(ctx, st.env.dir, traces, o)
+	aside, unlinked, err := repair.PurgeQuarantine(ctx, st.env.Dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	r.Left = append(r.Left, traces.Unwiped()...)
 	if err != nil {
@@ -437,7 +437,7 @@ func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *Purge
 		r.Left = append(r.Left, &errs.CorruptionError{Path: "quarantine/" + name, Offset: -1,
 			Err: errors.New("it may hold what was purged, or only mention it, and others with it: when you need nothing of it remove it, then purge again")})
 	}
-	own := st.env.fs.Host().PID
+	own := st.env.FS.Host().PID
 	for _, pid := range st.log.Processes() {
 		if pid != own {
 			r.Processes = append(r.Processes, pid)

@@ -33,7 +33,7 @@ func (st *Store) preparePurge(ctx context.Context, r *PurgeReport) error {
 	}
 	defer st.log.UnlockFlush()
 	if err := st.enterPurgeFolder(r); err != nil {
-		return st.env.ioError("making", filepath.Join(st.env.dir, purgeFolder), err)
+		return st.env.IOError("making", filepath.Join(st.env.Dir, purgeFolder), err)
 	}
 	return nil
 }
@@ -43,17 +43,17 @@ func (st *Store) preparePurge(ctx context.Context, r *PurgeReport) error {
 // and none was done since. The index that the round replaces has lines of it.
 func (st *Store) flushOverwriting(ctx context.Context, m merge) error {
 	var r PurgeReport
-	dir := filepath.Join(st.env.dir, filepath.FromSlash(purgeFolder))
+	dir := filepath.Join(st.env.Dir, filepath.FromSlash(purgeFolder))
 	err := error(nil)
 	if st.log.Purging() { // what is in the folder is that purge's
-		if err = vfs.MkdirAll(st.env.fs, dir, st.env.FolderMode); vfs.IsDiskFull(err) {
+		if err = vfs.MkdirAll(st.env.FS, dir, st.env.FolderMode); vfs.IsDiskFull(err) {
 			err = nil
 		}
 	} else {
 		err = st.enterPurgeFolder(&r)
 	}
 	if err != nil {
-		return st.env.ioError("making", dir, err)
+		return st.env.IOError("making", dir, err)
 	}
 	st.flusher.dooming = true
 	defer func() { st.flusher.dooming = false }()
@@ -84,34 +84,34 @@ func (st *Store) flushOverwriting(ctx context.Context, m merge) error {
 func (st *Store) enterPurgeFolder(r *PurgeReport) error {
 	// A round that failed has left the old index mapped in this process.
 	_ = st.refresh()
-	dir := filepath.Join(st.env.dir, filepath.FromSlash(purgeFolder))
-	err := vfs.MkdirAll(st.env.fs, dir, st.env.FolderMode)
+	dir := filepath.Join(st.env.Dir, filepath.FromSlash(purgeFolder))
+	err := vfs.MkdirAll(st.env.FS, dir, st.env.FolderMode)
 	if vfs.IsDiskFull(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	names, err := st.env.fs.ReadDir(dir)
+	names, err := st.env.FS.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		info, err := st.env.fs.Stat(path)
+		info, err := st.env.FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsRegular() {
 			continue
 		}
 		if err == nil && info.Nlink > 1 && strings.HasSuffix(name, docfile.DoomedSuffix) {
-			err = st.env.fs.Remove(path) // it is in its place still, or a backup
+			err = st.env.FS.Remove(path) // it is in its place still, or a backup
 		} else if err == nil {
-			err = vfs.Unwiped(&r.Left, vfs.WipeAlone(st.env.fs, path))
+			err = vfs.Unwiped(&r.Left, vfs.WipeAlone(st.env.FS, path))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return st.env.fs.SyncDir(dir)
+	return st.env.FS.SyncDir(dir)
 }
 
 // lookForPurge looks whether one was cut, and none was done since; flush.lock is held. What
@@ -119,7 +119,7 @@ func (st *Store) enterPurgeFolder(r *PurgeReport) error {
 func (st *Store) lookForPurge() {
 	stale := st.log.DropPurge()
 	if !stale && !st.log.Purging() && !st.log.Overwrites() {
-		info, err := st.env.fs.Stat(filepath.Join(st.env.dir, filepath.FromSlash(purgeFolder)))
+		info, err := st.env.FS.Stat(filepath.Join(st.env.Dir, filepath.FromSlash(purgeFolder)))
 		stale = err == nil && info.Mode.IsDir() // anything else is nobody's: emptyTemp deals with it
 	}
 	if stale {

@@ -60,10 +60,10 @@ func (st *Store) unknown(ctx context.Context, k *kind, ids []string) ([]string, 
 // knownAside strikes out those that have a file somewhere.
 func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) error {
 	for _, id := range sorted(left) {
-		_, err := st.env.fs.Stat(k.Path(docfile.FileName(id)))
+		_, err := st.env.FS.Stat(k.Path(docfile.FileName(id)))
 		stands := err == nil
 		if !stands {
-			if stands, err = repair.HasAside(st.env.fs, st.env.dir, repair.TracesOf(k.letter, []string{id})); err != nil {
+			if stands, err = repair.HasAside(st.env.FS, st.env.Dir, repair.TracesOf(k.letter, []string{id})); err != nil {
 				return err
 			}
 		}
@@ -79,12 +79,12 @@ func (st *Store) knownBackups(_ context.Context, k *kind, left map[string]bool) 
 	if k == st.scoped {
 		return nil
 	}
-	backups, err := index.Backups(st.env.fs, st.env.dir)
+	backups, err := index.Backups(st.env.FS, st.env.Dir)
 	if err != nil {
 		return err
 	}
 	for _, b := range backups {
-		set, err := index.OpenBackup(st.env.fs, st.env.dir, b, uuid.UUID(st.log.UUID()).String())
+		set, err := index.OpenBackup(st.env.FS, st.env.Dir, b, uuid.UUID(st.log.UUID()).String())
 		if err != nil {
 			continue // who purges it is told
 		}

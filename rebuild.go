@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
@@ -92,11 +93,11 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 		return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
 	}})
 	if err != nil {
-		return nil, 0, st.env.ioError("writing", filepath.Join(st.env.dir, index.BaseName), err)
+		return nil, 0, st.env.IOError("writing", filepath.Join(st.env.Dir, index.BaseName), err)
 	}
-	set, err := index.Load(st.env.fs, st.env.dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
+	set, err := index.Load(st.env.FS, st.env.Dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
 	if err != nil && passing(err) {
-		err = st.env.ioError("reading", filepath.Join(st.env.dir, index.BaseName), err)
+		err = st.env.IOError("reading", filepath.Join(st.env.Dir, index.BaseName), err)
 	}
 	return set, len(list), err
 }
@@ -175,7 +176,7 @@ func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change
 	if !errors.Is(why, errAsked) {
 		st.env.Logger.Error("the index was damaged and was made again", "from", origin(from), "why", why, "memories", n)
 	}
-	st.env.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + origin(from)})
+	st.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + origin(from)})
 	return set.Release()
 }
 

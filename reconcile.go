@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -30,7 +31,7 @@ func (st *Store) reconcile(ctx context.Context) {
 	}
 	before := st.log.Report().Mtimes
 	for i, k := range st.kinds {
-		info, err := st.env.fs.Stat(k.Path(""))
+		info, err := st.env.FS.Stat(k.Path(""))
 		if err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
 			continue
 		}
@@ -52,7 +53,7 @@ func (st *Store) reconcile(ctx context.Context) {
 		if drift.Count > 0 {
 			st.env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
 				"put back", len(drift.Restored), "strangers", len(drift.Stranger))
-			st.env.event(Event{Kind: EventDrift, Path: k.Name(), Count: drift.Count})
+			st.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
 		}
 	}
 }

@@ -81,23 +81,23 @@ func (st *Store) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport,
 
 // lockComputed makes this the only call.
 func (st *Store) lockComputed() (unlock func() error, err error) {
-	dir := filepath.Join(st.env.dir, vectorFolder)
-	if err := st.env.fs.Mkdir(dir, st.env.FolderMode); err == nil {
-		err = st.env.fs.SyncDir(st.env.dir)
+	dir := filepath.Join(st.env.Dir, vectorFolder)
+	if err := st.env.FS.Mkdir(dir, st.env.FolderMode); err == nil {
+		err = st.env.FS.SyncDir(st.env.Dir)
 		if err != nil {
-			return nil, st.env.ioError("making", dir, err)
+			return nil, st.env.IOError("making", dir, err)
 		}
 	} else if !errors.Is(err, fs.ErrExist) {
-		return nil, st.env.ioError("making", dir, err)
+		return nil, st.env.IOError("making", dir, err)
 	}
 	path := st.computedPath(computedLock)
-	lock, err := st.env.fs.OpenLock(path, st.env.FileMode)
+	lock, err := st.env.FS.OpenLock(path, st.env.FileMode)
 	if err != nil {
-		return nil, st.env.ioError("opening", path, err)
+		return nil, st.env.IOError("opening", path, err)
 	}
 	switch ok, err := lock.TryLock(vfs.ModeExclusive); {
 	case err != nil:
-		return nil, errors.Join(st.env.ioError("locking", path, err), lock.Close())
+		return nil, errors.Join(st.env.IOError("locking", path, err), lock.Close())
 	case !ok:
 		return nil, errors.Join(fmt.Errorf("%w: embeddings are being made anew already", errs.ErrLocked), lock.Close())
 	}

@@ -66,7 +66,7 @@ const (
 var errComputed = errors.New("not a record of vectors that were computed")
 
 func (st *Store) computedPath(name string) string {
-	return filepath.Join(st.env.dir, vectorFolder, name)
+	return filepath.Join(st.env.Dir, vectorFolder, name)
 }
 
 // openComputed opens the file, made anew when there is none, or one of another
@@ -74,9 +74,9 @@ func (st *Store) computedPath(name string) string {
 func (st *Store) openComputed(model string, anew bool) (*computed, error) {
 	by := st.vectorsBy()
 	path := st.computedPath(computedName)
-	f, err := st.env.fs.OpenFile(path, os.O_RDWR|os.O_CREATE, st.env.FileMode)
+	f, err := st.env.FS.OpenFile(path, os.O_RDWR|os.O_CREATE, st.env.FileMode)
 	if err != nil {
-		return nil, st.env.ioError("opening", path, err)
+		return nil, st.env.IOError("opening", path, err)
 	}
 	c := &computed{f: f}
 	if !anew {
@@ -88,11 +88,11 @@ func (st *Store) openComputed(model string, anew bool) (*computed, error) {
 			err = c.append([][]byte{head})
 		}
 		if err == nil {
-			err = st.env.fs.SyncDir(filepath.Dir(path))
+			err = st.env.FS.SyncDir(filepath.Dir(path))
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(st.env.ioError("reading", path, err), f.Close())
+		return nil, errors.Join(st.env.IOError("reading", path, err), f.Close())
 	}
 	return c, nil
 }
@@ -301,18 +301,18 @@ func (st *Store) wipeComputed(unwiped *[]error) error {
 	dropped := false
 	for _, name := range []string{computedOld, computedName} {
 		path := st.computedPath(name)
-		if _, err := st.env.fs.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if _, err := st.env.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
-			return st.env.ioError("looking at", path, err)
+			return st.env.IOError("looking at", path, err)
 		}
-		if err := vfs.Unwiped(unwiped, vfs.Wipe(st.env.fs, path)); err != nil {
-			return st.env.ioError("removing", path, err)
+		if err := vfs.Unwiped(unwiped, vfs.Wipe(st.env.FS, path)); err != nil {
+			return st.env.IOError("removing", path, err)
 		}
 		dropped = true
 	}
 	if !dropped {
 		return nil
 	}
-	return st.env.fs.SyncDir(filepath.Join(st.env.dir, vectorFolder))
+	return st.env.FS.SyncDir(filepath.Join(st.env.Dir, vectorFolder))
 }

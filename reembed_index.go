@@ -97,7 +97,7 @@ func (st *Store) openComputedIndex(ctx context.Context, model *index.Model) erro
 		return err
 	}
 	path := st.computedPath(computedName)
-	f, err := st.env.fs.OpenFile(path, os.O_RDONLY, 0)
+	f, err := st.env.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := st.sight(ctx); err != nil {
 			return err
@@ -109,7 +109,7 @@ func (st *Store) openComputedIndex(ctx context.Context, model *index.Model) erro
 		return nil
 	}
 	if err != nil {
-		return st.env.ioError("opening", path, err)
+		return st.env.IOError("opening", path, err)
 	}
 	c := &computed{f: f}
 	var place int64
@@ -135,7 +135,7 @@ func (st *Store) openComputedIndex(ctx context.Context, model *index.Model) erro
 		err, at = nil, nil // of another run
 	}
 	if err != nil {
-		return errors.Join(st.env.ioError("reading", path, err), f.Close())
+		return errors.Join(st.env.IOError("reading", path, err), f.Close())
 	}
 	slices.SortFunc(at, func(a, b computedAt) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.place, b.place))

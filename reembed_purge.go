@@ -24,50 +24,50 @@ func (st *Store) purgeComputed(ctx context.Context, ids []string, r *PurgeReport
 	}
 	path, old := st.computedPath(computedName), st.computedPath(computedOld)
 	if err := st.wipeComputedOld(path, old, r); err != nil { // of a purge that was killed
-		return st.env.ioError("overwriting", old, err)
+		return st.env.IOError("overwriting", old, err)
 	}
-	f, err := st.env.fs.OpenFile(path, os.O_RDONLY, 0)
+	f, err := st.env.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return st.env.ioError("opening", path, err)
+		return st.env.IOError("opening", path, err)
 	}
 	temp, err := st.scratch(computedName)
 	if err == nil {
 		err = st.copyComputed(ctx, f, temp, ids)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return st.env.ioError("rewriting", path, err)
+		return st.env.IOError("rewriting", path, err)
 	}
 	// The old one keeps a name until its bytes are gone.
-	switch err := st.env.fs.Link(path, old); {
+	switch err := st.env.FS.Link(path, old); {
 	case errors.Is(err, errors.ErrUnsupported):
 		r.Unlinked = append(r.Unlinked, vectorFolder+"/"+computedName)
 	case err != nil:
-		return st.env.ioError("linking", path, err)
+		return st.env.IOError("linking", path, err)
 	}
-	err = st.env.fs.Rename(temp, path)
+	err = st.env.FS.Rename(temp, path)
 	if err == nil {
-		err = st.env.fs.SyncDir(filepath.Dir(path))
+		err = st.env.FS.SyncDir(filepath.Dir(path))
 	}
 	if err == nil {
-		err = vfs.Unwiped(&r.Left, vfs.Wipe(st.env.fs, old))
+		err = vfs.Unwiped(&r.Left, vfs.Wipe(st.env.FS, old))
 	}
-	return errors.Join(st.env.ioError("replacing", path, err), st.side.close())
+	return errors.Join(st.env.IOError("replacing", path, err), st.side.close())
 }
 
 // wipeComputedOld overwrites and removes the old file, unless it stands in its place still.
 func (st *Store) wipeComputedOld(path, old string, r *PurgeReport) error {
-	if vfs.SameFile(st.env.fs, path, old) {
-		return st.env.fs.Remove(old)
+	if vfs.SameFile(st.env.FS, path, old) {
+		return st.env.FS.Remove(old)
 	}
-	return vfs.Unwiped(&r.Left, vfs.Wipe(st.env.fs, old))
+	return vfs.Unwiped(&r.Left, vfs.Wipe(st.env.FS, old))
 }
 
 // copyComputed copies what is whole, but for some memories.
 func (st *Store) copyComputed(ctx context.Context, from vfs.File, temp string, without []string) error {
-	to, err := st.env.fs.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, st.env.FileMode)
+	to, err := st.env.FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, st.env.FileMode)
 	if err != nil {
 		return err
 	}

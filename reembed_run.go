@@ -90,7 +90,7 @@ func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 		return err
 	}
 	if err := r.file.end(); err != nil {
-		return st.env.ioError("writing", st.computedPath(computedName), err)
+		return st.env.IOError("writing", st.computedPath(computedName), err)
 	}
 	return r.change(ctx)
 }
@@ -232,7 +232,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", vector.ErrDimension)}
 	}
 	if err := r.file.add(list); err != nil {
-		return nil, st.env.ioError("writing", st.computedPath(computedName), err)
+		return nil, st.env.IOError("writing", st.computedPath(computedName), err)
 	}
 	return list, nil
 }

@@ -151,13 +151,13 @@ func (r *reembed) standing(ctx context.Context, f func() error) error {
 	var there vfs.Info
 	mine, err := r.file.f.Stat()
 	if err == nil {
-		there, err = st.env.fs.Stat(st.computedPath(computedName))
+		there, err = st.env.FS.Stat(st.computedPath(computedName))
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && there.Ino != mine.Ino:
 		return errPurged
 	case err != nil:
-		return st.env.ioError("looking at", st.computedPath(computedName), err)
+		return st.env.IOError("looking at", st.computedPath(computedName), err)
 	}
 	return f()
 }
@@ -176,7 +176,7 @@ func (r *reembed) have() (map[string][32]byte, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, r.st.env.ioError("reading", r.st.computedPath(computedName), err)
+		return nil, r.st.env.IOError("reading", r.st.computedPath(computedName), err)
 	}
 	return have, nil
 }

@@ -78,7 +78,7 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (repair.Options, err
 	at := filled.environment(dir)
 	return repair.Options{
 		FS: vfs.Below(filled.System.FS, dir), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Random: at.random, LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v,
+		Random: at.Random, LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v,
 		Open: func(ctx context.Context, readOnly bool) (repair.Store, error) {
 			o := own
 			o.ReadOnly = readOnly
@@ -240,9 +240,9 @@ func (st *Store) emptied() error {
 		if c.n == 0 {
 			continue
 		}
-		names, err := st.env.fs.ReadDir(filepath.Join(st.env.dir, c.folder))
+		names, err := st.env.FS.ReadDir(filepath.Join(st.env.Dir, c.folder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return st.env.ioError("reading", filepath.Join(st.env.dir, c.folder), err)
+			return st.env.IOError("reading", filepath.Join(st.env.Dir, c.folder), err)
 		}
 		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".json") }) {
 			return &errs.CorruptionError{Path: c.folder, Offset: -1, Err: fmt.Errorf("it is empty, and the index names %d %s: "+
@@ -343,14 +343,14 @@ func (st *Store) keepIndex(set *index.Set) error {
 	for range set.Base().Check() {
 		return nil // damaged: nothing to fall back on
 	}
-	folder := filepath.Join(st.env.dir, index.BackupsDir)
+	folder := filepath.Join(st.env.Dir, index.BackupsDir)
 	name := filepath.Join(folder, fmt.Sprintf("memory_index.%d.json", set.Base().Meta().LSN))
-	err := st.env.fs.Link(filepath.Join(st.env.dir, index.BaseName), name)
+	err := st.env.FS.Link(filepath.Join(st.env.Dir, index.BaseName), name)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrNotExist) {
 		return nil // there already; or not there any more
 	}
 	if err != nil {
-		return st.env.ioError("keeping", name, err)
+		return st.env.IOError("keeping", name, err)
 	}
-	return st.env.fs.SyncDir(folder)
+	return st.env.FS.SyncDir(folder)
 }

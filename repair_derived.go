@@ -21,7 +21,7 @@ func (st *Store) revector(ctx context.Context, why error) error {
 		defer func() { _ = set.Release() }()
 		at, _, err := st.writeOver(ctx, set, why, idx, to, list, true)
 		if err == nil && at == 0 {
-			err = vector.Remove(st.env.fs, st.env.dir) // no document has an embedding
+			err = vector.Remove(st.env.FS, st.env.Dir) // no document has an embedding
 		}
 		if err == nil {
 			st.vectors.rotten.Store(false)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -44,7 +45,7 @@ type space struct {
 }
 
 func (st *Store) lookAtSpace() (Space, error) {
-	v, err := st.env.fs.Volume(st.env.dir)
+	v, err := st.env.FS.Volume(st.env.Dir)
 	if err != nil {
 		return Space{}, err
 	}
@@ -83,9 +84,9 @@ func (st *Store) watchSpace() {
 	st.health.mu.Unlock()
 	switch {
 	case short && !was.short:
-		st.env.Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", st.env.dir)
-		st.env.event(Event{Kind: EventLowSpace, Path: ".", Bytes: s.Free, Note: s.say(st.env.dir)})
+		st.env.Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", st.env.Dir)
+		st.env.Event(env.Event{Kind: env.EventLowSpace, Path: ".", Bytes: s.Free, Note: s.say(st.env.Dir)})
 	case !short && was.short:
-		st.env.event(Event{Kind: EventSpaceBack, Path: ".", Bytes: s.Free})
+		st.env.Event(env.Event{Kind: env.EventSpaceBack, Path: ".", Bytes: s.Free})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -107,19 +108,19 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 	}
 	if w.BackupErr != nil {
 		st.env.Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
-		st.env.event(Event{Kind: EventBackupFail, Err: w.BackupErr})
+		st.env.Event(env.Event{Kind: env.EventBackupFail, Err: w.BackupErr})
 	}
 	if errors.Is(err, errs.ErrCorrupt) && st.autoRepair() {
-		st.env.event(Event{Kind: EventCorruption, Path: index.BaseName, Err: err})
+		st.env.Event(env.Event{Kind: env.EventCorruption, Path: index.BaseName, Err: err})
 		if err := files.wait(); err != nil {
 			return err
 		}
 		return st.reindex(ctx, to, list, err)
 	}
 	if err != nil {
-		return fmt.Errorf("writing the index: %w", st.env.ioError("writing", filepath.Join(st.env.dir, index.BaseName), err))
+		return fmt.Errorf("writing the index: %w", st.env.IOError("writing", filepath.Join(st.env.Dir, index.BaseName), err))
 	}
-	st.env.event(Event{Kind: EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(list), Took: st.env.Clock().Sub(began)})
+	st.env.Event(env.Event{Kind: env.EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(list), Took: st.env.Clock().Sub(began)})
 	return nil
 }
 
@@ -261,11 +262,11 @@ func (st *Store) backupDue(to *index.Target) {
 }
 
 func (st *Store) newestBackup() time.Time {
-	list, err := index.Backups(st.env.fs, st.env.dir)
+	list, err := index.Backups(st.env.FS, st.env.Dir)
 	if err != nil || len(list) == 0 {
 		return time.Time{}
 	}
-	info, err := st.env.fs.Stat(filepath.Join(st.env.dir, filepath.FromSlash(list[0].Name)))
+	info, err := st.env.FS.Stat(filepath.Join(st.env.Dir, filepath.FromSlash(list[0].Name)))
 	if err != nil {
 		return time.Time{}
 	}

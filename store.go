@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/maypok86/otter/v2"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -22,7 +22,7 @@ import (
 
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
-	env    *env
+	env    *env.Env
 	o      Options
 	log    *wal.FileLog
 	state  state.State
@@ -130,7 +130,7 @@ func (st *Store) open(ctx context.Context) error {
 		return err
 	}
 	st.vectors.lock = newMutex()
-	st.layout = docfile.Layout{FS: st.env.fs, Root: st.env.dir, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode}
+	st.layout = docfile.Layout{FS: st.env.FS, Root: st.env.Dir, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode}
 	st.makeKinds()
 	st.scopes = st.scoped.Folder
 	st.working.init(st)
@@ -138,20 +138,20 @@ func (st *Store) open(ctx context.Context) error {
 	if err := st.flusher.init(st); err != nil {
 		return err
 	}
-	id, err := uuid.NewRandomFromReader(reader(st.env.random))
+	id, err := st.env.UUID()
 	if err != nil {
 		return err
 	}
 	st.log, err = wal.Open(ctx, wal.Options{
-		FS: st.env.fs, Dir: st.env.dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.highestKnown,
+		FS: st.env.FS, Dir: st.env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.highestKnown,
 		Create: !st.env.ReadOnly, ReadOnly: st.env.ReadOnly, LockWait: st.env.LockWait, Inline: st.env.System.Inline, HoldBytes: st.env.System.BacklogBytes,
-		FileMode: st.env.FileMode, DirMode: st.env.FolderMode, Clock: st.env.Clock, Nonce: st.env.nonce,
-		Sleep: st.env.System.Sleep, Logger: st.env.Logger, Event: st.env.logEvent, ArchiveSize: st.env.System.ArchiveBytes,
+		FileMode: st.env.FileMode, DirMode: st.env.FolderMode, Clock: st.env.Clock, Nonce: st.env.Nonce,
+		Sleep: st.env.System.Sleep, Logger: st.env.Logger, Event: st.env.LogEvent, ArchiveSize: st.env.System.ArchiveBytes,
 		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Deletion: st.state.DeletionOf, Unchanged: st.state.Unchanged, Also: st.state.Also, Counts: st.state.Counts, Apply: st.state.Apply,
 	})
 	if err != nil {
 		st.state.Close()
-		return st.env.explain(err)
+		return st.env.Explain(err)
 	}
 	// It may have been moved while this process waited for open.lock.
 	if err := st.residence(); err != nil {

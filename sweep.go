@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -83,7 +84,7 @@ func (st *Store) sweep(ctx context.Context) error {
 	}
 	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
 	if n > 0 {
-		st.env.event(Event{Kind: EventSwept, Count: n, Note: "expired"})
+		st.env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
 	}
 	if err != nil || len(ids) == sweepMost {
 		return err
@@ -128,7 +129,7 @@ func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, er
 	}
 	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
 	if n > 0 {
-		st.env.event(Event{Kind: EventSwept, Count: n, Note: "older than max_age"})
+		st.env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age"})
 	}
 	st.sweeper.from = ids[len(ids)-1]
 	return len(ids) == sweepMost, err

@@ -63,11 +63,11 @@ type sighting struct {
 // that one is believed.
 func (s *sweeper) passed(st *Store, n *sweepNote) (time.Duration, bool) {
 	now := st.env.Clock()
-	if boot, up := st.env.fs.Host().Boot, st.working.clock.uptime; up != nil && boot != [2]uint64{} {
+	if boot, up := st.env.FS.Host().Boot, st.working.clock.uptime; up != nil && boot != [2]uint64{} {
 		passed := up() - n.up
 		return passed, n.boot == boot && passed >= 0
 	}
-	if !st.env.ownClock {
+	if !st.env.OwnClock {
 		return now.Sub(n.cut), true
 	}
 	if s.seen.note != *n {
@@ -76,16 +76,16 @@ func (s *sweeper) passed(st *Store, n *sweepNote) (time.Duration, bool) {
 	return now.Sub(s.seen.at), true // time.Now: both have a reading that does not jump
 }
 
-func (st *Store) sweepNotePath() string { return filepath.Join(st.env.dir, "wal", expiryName) }
+func (st *Store) sweepNotePath() string { return filepath.Join(st.env.Dir, "wal", expiryName) }
 
 // readSweepNote reads wal/expiry.
 func (st *Store) readSweepNote() (n sweepNote, err error) {
-	b, err := vfs.ReadFile(st.env.fs, st.sweepNotePath(), 200)
+	b, err := vfs.ReadFile(st.env.FS, st.sweepNotePath(), 200)
 	if errors.Is(err, fs.ErrNotExist) || notOurs(err) {
 		return n, nil
 	}
 	if err != nil {
-		return n, st.env.ioError("reading", st.sweepNotePath(), err)
+		return n, st.env.IOError("reading", st.sweepNotePath(), err)
 	}
 	return parseSweepNote(string(b)), nil
 }
@@ -99,11 +99,11 @@ func (st *Store) noteSweep(cut time.Time) error {
 	defer st.log.UnlockFlush()
 	n := sweepNote{cut: cut}
 	if up := st.working.clock.uptime; up != nil {
-		n.boot, n.up = st.env.fs.Host().Boot, up()
+		n.boot, n.up = st.env.FS.Host().Boot, up()
 	}
-	temp := filepath.Join(st.env.dir, "tmp", expiryName+"."+st.token)
-	if err := vfs.WriteDurable(st.env.fs, temp, st.sweepNotePath(), n.text(), st.env.FileMode); err != nil {
-		return st.env.ioError("writing", st.sweepNotePath(), err)
+	temp := filepath.Join(st.env.Dir, "tmp", expiryName+"."+st.token)
+	if err := vfs.WriteDurable(st.env.FS, temp, st.sweepNotePath(), n.text(), st.env.FileMode); err != nil {
+		return st.env.IOError("writing", st.sweepNotePath(), err)
 	}
 	return nil
 }

@@ -41,10 +41,10 @@ func (st *Store) clearTemp(folder string) error {
 //	16 hex digits by chance, where the process cannot be told from others; see vfs.Host
 func (st *Store) newToken() (string, error) {
 	var b [8]byte
-	if err := st.env.random(b[:]); err != nil {
+	if err := st.env.Random(b[:]); err != nil {
 		return "", err
 	}
-	if h := st.env.fs.Host(); h.Birth != 0 {
+	if h := st.env.FS.Host(); h.Birth != 0 {
 		return fmt.Sprintf("%d-%x-%x", h.PID, h.Birth, b[:6]), nil
 	}
 	return hex.EncodeToString(b[:]), nil
@@ -58,7 +58,7 @@ func (st *Store) sweepTemp(ctx context.Context) error {
 	if len(dead) == 0 {
 		return nil
 	}
-	own := st.env.fs.Host()
+	own := st.env.FS.Host()
 	edits, err := st.flusher.files.SweepTemp(func(name string) bool { return leftByDead(own, name) }, st.surplus(ctx))
 	st.edited(ctx, edits)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -298,7 +299,7 @@ func (st *Store) vectorFault(err error) error {
 	}
 	// Not even the mapped pages of what is sound are kept: they may be the damage.
 	if st.vectors.rotten.CompareAndSwap(false, true) {
-		st.env.event(Event{Kind: EventCorruption, Path: vector.Folder, Err: err})
+		st.env.Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
 	}
 	return errors.Join(errBehind, st.vectors.close())
 }
@@ -306,7 +307,7 @@ func (st *Store) vectorFault(err error) error {
 // loadVectors maps the vectors that stand, an empty set where they cannot be used
 // (and why), or nothing when they cannot be read just now.
 func (st *Store) loadVectors(prev *vector.Set) (*vector.Set, error) {
-	set, err := vector.Load(st.env.fs, st.env.dir, uuid.UUID(st.log.UUID()).String(), prev)
+	set, err := vector.Load(st.env.FS, st.env.Dir, uuid.UUID(st.log.UUID()).String(), prev)
 	if err == nil && set.Exists() && set.LSN() <= st.vectorsBy().Since {
 		return vector.Empty(), set.Release() // they are an older model's
 	}
@@ -319,7 +320,7 @@ func (st *Store) loadVectors(prev *vector.Set) (*vector.Set, error) {
 	if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, vector.ErrForeign) {
 		return vector.Empty(), err
 	}
-	return nil, st.env.ioError("reading", filepath.Join(st.env.dir, vector.Folder), err)
+	return nil, st.env.IOError("reading", filepath.Join(st.env.Dir, vector.Folder), err)
 }
 
 // strangeVectors says why vectors that are sound cannot be this store's as it is.

@@ -45,7 +45,7 @@ func (st *Store) VectorDrift(ctx context.Context) (VectorDrift, error) {
 	}
 	defer idx.Release()
 	d.Pending = int64(len(st.state.Changes(idx.LSN(), 1<<62)))
-	set, err := vector.Load(st.env.fs, st.env.dir, uuid.UUID(st.log.UUID()).String(), nil)
+	set, err := vector.Load(st.env.FS, st.env.Dir, uuid.UUID(st.log.UUID()).String(), nil)
 	if err != nil {
 		return d, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/vector"
@@ -98,7 +99,7 @@ func (st *Store) fitVector(ctx context.Context, o *op, dim int) error {
 		note = fmt.Sprintf("%d dimensions cut to %d", n, dim)
 	}
 	st.env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
-	st.env.event(Event{Kind: EventFitted, ID: m.ID, Note: note, Count: n})
+	st.env.Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/vector"
@@ -35,7 +36,7 @@ func (st *Store) spillVectors(ctx context.Context, idx *index.Set, to wal.Mark, 
 		return err
 	}
 	st.env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
-	st.env.event(Event{Kind: EventUnvectored, Path: vector.Folder, Err: err})
+	st.env.Event(env.Event{Kind: env.EventUnvectored, Path: vector.Folder, Err: err})
 	st.health.vectorsFailed(err)
 	return nil
 }
@@ -134,15 +135,15 @@ func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, 
 // dropOlderVectors removes the files of the model before, where this one has no vectors
 // that could take their place: they serve nobody, and what is purged must not stay in them.
 func (st *Store) dropOlderVectors() error {
-	set, err := vector.Load(st.env.fs, st.env.dir, uuid.UUID(st.log.UUID()).String(), nil)
+	set, err := vector.Load(st.env.FS, st.env.Dir, uuid.UUID(st.log.UUID()).String(), nil)
 	if err != nil {
-		return st.env.ioError("reading", filepath.Join(st.env.dir, vector.Folder), err)
+		return st.env.IOError("reading", filepath.Join(st.env.Dir, vector.Folder), err)
 	}
 	older := set.Exists() && set.LSN() <= st.vectorsBy().Since
 	if err := set.Release(); err != nil || !older {
 		return err
 	}
-	return st.env.ioError("removing", filepath.Join(st.env.dir, vector.Folder), vector.Remove(st.env.fs, st.env.dir))
+	return st.env.IOError("removing", filepath.Join(st.env.Dir, vector.Folder), vector.Remove(st.env.FS, st.env.Dir))
 }
 
 // writeOver writes over the vectors that stand, or, where why says that they
@@ -187,7 +188,7 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 		return 0, 0, err
 	}
 	target := vector.Target{
-		FS: st.env.fs, Dir: st.env.dir, Temp: filepath.Join(st.env.dir, "tmp", "index."+st.token+".vectors"), Perm: st.env.FileMode, FolderPerm: st.env.FolderMode,
+		FS: st.env.FS, Dir: st.env.Dir, Temp: filepath.Join(st.env.Dir, "tmp", "index."+st.token+".vectors"), Perm: st.env.FileMode, FolderPerm: st.env.FolderMode,
 		Store: uuid.UUID(st.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: st.env.Clock(), Metric: metric, Dim: p.dim, Model: st.vectorModel(set),
 	}
 	write := vector.WriteDelta
@@ -198,14 +199,14 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 	}
 	w, err := write(set, target, plan)
 	if err != nil {
-		return 0, 0, fmt.Errorf("writing the vectors: %w", st.env.ioError("writing", filepath.Join(st.env.dir, vector.Folder), err))
+		return 0, 0, fmt.Errorf("writing the vectors: %w", st.env.IOError("writing", filepath.Join(st.env.Dir, vector.Folder), err))
 	}
 	took := st.env.Clock().Sub(began)
 	if why != nil {
 		st.env.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
-		st.env.event(Event{Kind: EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
+		st.env.Event(env.Event{Kind: env.EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
 	} else {
-		st.env.event(Event{Kind: EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
+		st.env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
 	}
 	return w.LSN, p.dim, nil
 }

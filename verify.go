@@ -45,7 +45,7 @@ func (st *Store) source() repair.Source {
 		token = "" // it is not among the processes, and has nothing in tmp/
 	}
 	return repair.Source{
-		FS: st.env.fs, Dir: st.env.dir, Log: st.log, State: &st.state, Codec: &st.codec,
+		FS: st.env.FS, Dir: st.env.Dir, Log: st.log, State: &st.state, Codec: &st.codec,
 		Sight: st.sight, Token: token, Inline: st.env.System.Inline,
 		FileLimit: fileLimit, Limits: storedLimits, Location: st.env.NaiveTimes,
 		Fits: func(letter byte, doc []byte) error {
@@ -53,7 +53,7 @@ func (st *Store) source() repair.Source {
 			return err
 		},
 		Config: func() error {
-			_, _, err := readConfig(st.env.fs, st.env.dir)
+			_, _, err := readConfig(st.env.FS, st.env.Dir)
 			return err
 		},
 	}

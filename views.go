@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -44,7 +45,7 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 		err = errors.Join(err, set.Release())
 	}
 	if passing(err) {
-		return st.env.ioError("reading", filepath.Join(st.env.dir, index.BaseName), err)
+		return st.env.IOError("reading", filepath.Join(st.env.Dir, index.BaseName), err)
 	}
 	if !alone {
 		if !errors.Is(err, errs.ErrCorrupt) { // older than the log, of another one, or gone
@@ -59,7 +60,7 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 	if n > 0 || !start.Fresh {
 		st.report.Rebuilt = &Rebuilt{Why: err, From: from, Memories: n}
 		st.env.Logger.Warn("the index was made again", "from", origin(from), "why", err, "memories", n)
-		st.env.event(Event{Kind: EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + origin(from)})
+		st.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + origin(from)})
 	}
 	made := n > 0 || !start.Fresh // an empty one for a new log knows nothing too much
 	return st.state.Begin(set, from == "" && made || from != "" && rebuilt(set))
@@ -105,7 +106,7 @@ func passing(err error) bool {
 // put would hold the log back for ever. Nothing was changed yet.
 func (st *Store) newerVectors() error {
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
-		t, err := table.Open(st.env.fs, st.env.dir, name, vector.Schema())
+		t, err := table.Open(st.env.FS, st.env.Dir, name, vector.Schema())
 		if errors.Is(err, errs.ErrNewerFormat) {
 			return err
 		}
@@ -171,9 +172,9 @@ func (st *Store) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Se
 	if prev != nil {
 		defer prev.Release()
 	}
-	set, err := index.Load(st.env.fs, st.env.dir, want, prev)
+	set, err := index.Load(st.env.FS, st.env.Dir, want, prev)
 	if err != nil && passing(err) {
-		err = st.env.ioError("mapping", filepath.Join(st.env.dir, index.BaseName), err)
+		err = st.env.IOError("mapping", filepath.Join(st.env.Dir, index.BaseName), err)
 	}
 	return set, err
 }
@@ -183,7 +184,7 @@ func (st *Store) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Se
 func (st *Store) highestKnown() (wal.LSN, error) {
 	var highest wal.LSN
 	for _, name := range []string{index.BaseName, index.DeltaName} {
-		t, err := table.Open(st.env.fs, st.env.dir, name, index.Schema())
+		t, err := table.Open(st.env.FS, st.env.Dir, name, index.Schema())
 		if err != nil {
 			continue // missing, or not to be read: then it names nothing
 		}
@@ -193,7 +194,7 @@ func (st *Store) highestKnown() (wal.LSN, error) {
 		}
 	}
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
-		t, err := table.Open(st.env.fs, st.env.dir, name, vector.Schema())
+		t, err := table.Open(st.env.FS, st.env.Dir, name, vector.Schema())
 		if err != nil {
 			continue
 		}
@@ -202,14 +203,14 @@ func (st *Store) highestKnown() (wal.LSN, error) {
 			return 0, err
 		}
 	}
-	backups, err := index.Backups(st.env.fs, st.env.dir)
+	backups, err := index.Backups(st.env.FS, st.env.Dir)
 	if err != nil {
-		return 0, st.env.ioError("reading", filepath.Join(st.env.dir, index.BackupsDir), err)
+		return 0, st.env.IOError("reading", filepath.Join(st.env.Dir, index.BackupsDir), err)
 	}
 	for _, b := range backups {
 		highest = max(highest, b.LSN)
 	}
-	if c, err := wal.ReadCheckpoint(st.env.fs, st.env.dir); err == nil {
+	if c, err := wal.ReadCheckpoint(st.env.FS, st.env.Dir); err == nil {
 		highest = max(highest, c.Attested.LSN)
 	}
 	return highest, nil
@@ -286,13 +287,13 @@ func (st *Store) stands() bool {
 		return true
 	}
 	defer set.Release()
-	return set.Stands(st.env.fs, st.env.dir)
+	return set.Stands(st.env.FS, st.env.Dir)
 }
 
 // target is where an index is written to.
 func (st *Store) target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
-		FS: st.env.fs, Dir: st.env.dir, Temp: filepath.Join(st.env.dir, "tmp", "index."+st.token), Perm: st.env.FileMode,
+		FS: st.env.FS, Dir: st.env.Dir, Temp: filepath.Join(st.env.Dir, "tmp", "index."+st.token), Perm: st.env.FileMode,
 		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: st.env.Clock(), Model: st.state.ModelBefore(at.LSN),
 	}
 }

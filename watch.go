@@ -91,7 +91,7 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	}
 	to := st.log.Durable()
 	if from > to {
-		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, st.env.dir, to)
+		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, st.env.Dir, to)
 	}
 	var err error
 	w.at, err = st.log.Past().From(ctx, from, to)
@@ -200,7 +200,7 @@ func (st *Store) awaitBeyond(ctx context.Context, from uint64) error {
 			return err
 		}
 		if moved == nil {
-			err = st.env.sleep(ctx, pause)
+			err = st.env.Sleep(ctx, pause)
 		} else {
 			select {
 			case <-moved:

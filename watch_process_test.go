@@ -203,7 +203,7 @@ func TestWatchProcesses(t *testing.T) {
 	if first, err := st.log.Past().First(st.log.Spilled()); err != nil || st.log.OpenSegments() > 4 {
 		t.Errorf("first %d of %d, %d segments open, %v", first, st.log.Spilled(), st.log.OpenSegments(), err)
 	}
-	if names, err := st.env.fs.ReadDir(dir + "/wal"); err != nil || len(names) > 25 {
+	if names, err := st.env.FS.ReadDir(dir + "/wal"); err != nil || len(names) > 25 {
 		t.Fatalf("the log was not released: %q, %v", names, err)
 	}
 	close(done)

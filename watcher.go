@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -30,7 +31,7 @@ func (f *Files) Folders() []string {
 }
 
 // Path is where a folder is.
-func (f *Files) Path(folder string) string { return filepath.Join(f.st.env.dir, folder) }
+func (f *Files) Path(folder string) string { return filepath.Join(f.st.env.Dir, folder) }
 
 // Lead returns once this process is the one that watches the store: when nobody does,
 // or when who did has closed it or died. release ends that.
@@ -51,7 +52,7 @@ func (f *Files) Say(note string, err error) {
 	if err != nil {
 		f.st.env.Logger.Warn("watching the files", "how", note, "err", err)
 	}
-	f.st.env.event(Event{Kind: EventWatching, Note: note, Err: err})
+	f.st.env.Event(env.Event{Kind: env.EventWatching, Note: note, Err: err})
 }
 
 // folder is the kind whose documents lie in a folder.

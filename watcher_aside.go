@@ -66,7 +66,7 @@ func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*kind, *verdict)
 	if k == nil || e.Where == "" {
 		return nil, nil
 	}
-	data, err := vfs.ReadFile(st.env.fs, filepath.Join(st.env.dir, filepath.FromSlash(e.Where)), fileLimit)
+	data, err := vfs.ReadFile(st.env.FS, filepath.Join(st.env.Dir, filepath.FromSlash(e.Where)), fileLimit)
 	if err != nil {
 		return nil, nil
 	}

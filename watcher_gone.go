@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
@@ -92,12 +93,12 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 		if err := k.Make(); err != nil {
 			return err
 		}
-		st.env.event(Event{Kind: EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
+		st.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
 	case err != nil:
 		return err
 	case adopt && len(ids) >= massDeletion && int64(2*len(ids)) > all:
 		adopt = false
-		st.env.event(Event{Kind: EventDrift, Path: k.Name(), Count: len(ids),
+		st.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
 			Note: fmt.Sprintf("%d of %d files are gone at once; that is not taken for their deletion: memctl rm deletes", len(ids), all)})
 	}
 	strays, err := f.strays(ctx, k, ids)

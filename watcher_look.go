@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -241,5 +242,5 @@ func (st *Store) reported(k *kind, name string, err error) {
 		return
 	}
 	st.env.Logger.Warn("an edit could not be taken over", "path", path, "err", err)
-	st.env.event(Event{Kind: EventDrift, Path: path, Err: err, Note: "it stays as it is until it is corrected or replaced"})
+	st.env.Event(env.Event{Kind: env.EventDrift, Path: path, Err: err, Note: "it stays as it is until it is corrected or replaced"})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -51,7 +52,7 @@ func (s *settling) all(ids []string) error {
 		case p.err == nil:
 			s.changed = true
 			s.st.health.edit()
-			s.st.env.event(Event{Kind: EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.file(p.id)})
+			s.st.env.Event(env.Event{Kind: env.EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.file(p.id)})
 		case errors.Is(p.err, errs.ErrConflict): // somebody wrote it meanwhile
 		default:
 			if err := s.failed(p.id, p.err); err != nil {
@@ -120,11 +121,11 @@ func (s *settling) putBack() error {
 }
 
 func (s *settling) restored(is *verdict) {
-	e := Event{Kind: EventRestored, ID: is.id, Path: s.k.file(is.id), LSN: is.version.lsn}
+	e := env.Event{Kind: env.EventRestored, ID: is.id, Path: s.k.file(is.id), LSN: is.version.lsn}
 	if strays := s.strays[is.id]; len(strays) > 0 {
 		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
 	}
-	s.st.env.event(e)
+	s.st.env.Event(e)
 }
 
 // failed tells what is wrong with one, or gives the error back that is about all.
@@ -133,6 +134,6 @@ func (s *settling) failed(id string, err error) error {
 		return err
 	}
 	s.st.env.Logger.Warn("a file is gone", "path", s.k.file(id), "err", err)
-	s.st.env.event(Event{Kind: EventDrift, ID: id, Path: s.k.file(id), Err: err})
+	s.st.env.Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.file(id), Err: err})
 	return nil
 }

@@ -53,7 +53,7 @@ func (h *workingHome) Do(ctx context.Context, r *working.Request) (working.Resul
 	defer h.st.ended()
 	res, err := h.st.work1(ctx, r)
 	if err != nil {
-		err = h.st.env.explain(err)
+		err = h.st.env.Explain(err)
 	}
 	return res, err
 }
@@ -178,7 +178,7 @@ func (st *Store) listWorking(ctx context.Context) (keys []string, bad []error, e
 	}
 	names, err := st.scopes.Names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, st.env.ioError("reading", st.scopes.Path(""), err)
+		return nil, nil, st.env.IOError("reading", st.scopes.Path(""), err)
 	}
 	named := map[string]bool{}
 	for key := range there {

@@ -266,9 +266,9 @@ func (st *Store) scopeOf(name string) (string, error) {
 		}
 		return key.(string), nil
 	}
-	f, err := st.env.fs.OpenFile(st.scopes.Path(name), 0, 0)
+	f, err := st.env.FS.OpenFile(st.scopes.Path(name), 0, 0)
 	if err != nil {
-		return "", st.env.ioError("opening", st.scopes.Path(name), err)
+		return "", st.env.IOError("opening", st.scopes.Path(name), err)
 	}
 	defer f.Close()
 	var key string
@@ -277,7 +277,7 @@ func (st *Store) scopeOf(name string) (string, error) {
 		head := make([]byte, size)
 		n, err := f.ReadAt(head, 0)
 		if n == 0 && err != nil && !errors.Is(err, io.EOF) {
-			return "", st.env.ioError("reading", st.scopes.Path(name), err)
+			return "", st.env.IOError("reading", st.scopes.Path(name), err)
 		}
 		key, ok = leadingScope(head[:n])
 	}

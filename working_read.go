@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -229,16 +230,16 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 	if err != nil {
 		return false, err
 	}
-	e := Event{Kind: EventEdit, ID: s.key, Path: s.path(), Err: errors.New("an older file was put there than stood there before")}
+	e := env.Event{Kind: env.EventEdit, ID: s.key, Path: s.path(), Err: errors.New("an older file was put there than stood there before")}
 	switch {
 	case is.n > 0 && is.lsn == told && is.state.Empty():
 		return false, nil
 	case missing || is.lsn != told:
 		e.Note = "the newer state is gone from log and archive: the older one counts"
-		s.st.env.event(e)
+		s.st.env.Event(e)
 		return false, nil
 	}
-	s.st.env.event(e)
+	s.st.env.Event(e)
 	s.state, s.lsn, s.time, s.breaks, s.lacks = is.state, told, is.time, breaks, lacks{}
 	s.edited, s.file = true, believed{lsn: told}
 	return true, nil
@@ -255,7 +256,7 @@ func (s *scope) readFile() (*working.File, error) {
 	case errors.Is(err, errs.ErrCorrupt), err != nil && notOurs(err):
 		return &working.File{}, &errs.CorruptionError{Path: s.path(), Offset: -1, Err: err}
 	case err != nil:
-		return nil, s.st.env.ioError("reading", s.st.scopes.Path(name), err)
+		return nil, s.st.env.IOError("reading", s.st.scopes.Path(name), err)
 	}
 	f, err := working.DecodeFile(doc)
 	if err == nil && f.Scope != s.scope {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -80,7 +81,7 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
 	s.ahead, s.edited, s.file, s.lacks = nil, false, believed{}, lacks{}
 	st.env.Logger.Error("working memory was made anew: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
-	st.env.event(Event{Kind: EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
+	st.env.Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
 	return nil
 }
 

@@ -30,7 +30,7 @@ const putBack = time.Minute
 
 func (c *ticks) init(st *Store) {
 	c.began = st.env.Clock()
-	if c.uptime = st.env.System.Uptime; c.uptime == nil && st.env.ownClock && st.env.System.Mono == nil {
+	if c.uptime = st.env.System.Uptime; c.uptime == nil && st.env.OwnClock && st.env.System.Mono == nil {
 		c.uptime = vfs.Uptime()
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -313,7 +314,7 @@ func (s *scope) adopt(ctx context.Context) error {
 	}
 	st.env.Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
 	st.health.edit()
-	st.env.event(Event{Kind: EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
+	st.env.Event(env.Event{Kind: env.EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
 	return nil
 }
 

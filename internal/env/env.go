@@ -1,4 +1,4 @@
-package varve
+package env
 
 import (
 	"context"
@@ -7,18 +7,19 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// env is what everything in an open store is given: its folder, the file system below it,
+// Env is what everything in an open store is given: its folder, the file system below it,
 // the clock, and who is told.
-type env struct {
-	dir string
-	fs  vfs.FS // no link inside the store leads anywhere: vfs.Below
+type Env struct {
+	Dir string
+	FS  vfs.FS // no link inside the store leads anywhere: vfs.Below
 
 	ReadOnly     bool
 	NoBackground bool
@@ -26,7 +27,7 @@ type env struct {
 	Logger       *slog.Logger
 	Listener     func(Event)
 	Clock        func() time.Time
-	ownClock     bool // Clock is the machine's
+	OwnClock     bool // Clock is the machine's
 	NaiveTimes   *time.Location
 	FileMode     fs.FileMode
 	FolderMode   fs.FileMode
@@ -34,44 +35,43 @@ type env struct {
 	System       vfs.System
 }
 
-func (e *env) random(b []byte) error {
-	_, err := e.rand().Read(b)
-	return err
-}
-
-type reader func([]byte) error
-
-func (r reader) Read(b []byte) (int, error) { return len(b), r(b) }
-
-func (e *env) rand() io.Reader {
+// Rand is where ids, nonces and names come from.
+func (e *Env) Rand() io.Reader {
 	if e.System.Rand != nil {
 		return e.System.Rand
 	}
 	return rand.Reader
 }
 
-// nonce marks an append; see package segment.
-func (e *env) nonce() uint32 {
+// Random fills b.
+func (e *Env) Random(b []byte) error {
+	_, err := io.ReadFull(e.Rand(), b)
+	return err
+}
+
+// UUID makes a new one.
+func (e *Env) UUID() (uuid.UUID, error) { return uuid.NewRandomFromReader(e.Rand()) }
+
+// Nonce marks an append; see package segment.
+func (e *Env) Nonce() uint32 {
 	var b [4]byte
-	if err := e.random(b[:]); err != nil {
+	if err := e.Random(b[:]); err != nil {
 		return 0 // the system's reader does not fail
 	}
 	return binary.LittleEndian.Uint32(b[:])
 }
 
-// sleep waits, or ends with ctx.
-func (e *env) sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits, or ends with ctx.
+func (e *Env) Sleep(ctx context.Context, d time.Duration) error {
 	if e.System.Sleep != nil {
 		return e.System.Sleep(ctx, d)
 	}
 	return vfs.Sleep(ctx, d)
 }
 
-func userID() int { return os.Getuid() }
-
-// stateFolder is where programs of this user keep what outlives them, and ours in it; ""
+// StateFolder is where programs of this user keep what outlives them, and ours in it; ""
 // where there is no home.
-func stateFolder(get func(string) string, system string) string {
+func StateFolder(get func(string) string, system string) string {
 	const own = "varve"
 	if base := get("XDG_STATE_HOME"); filepath.IsAbs(base) {
 		return filepath.Join(base, own) // by the specification a relative one does not count

@@ -1,9 +1,10 @@
-package varve
+package env
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -13,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// ioError puts words and a sentinel to an error of the system.
-func (e *env) ioError(doing, path string, err error) error {
+// IOError puts words and a sentinel to an error of the system.
+func (e *Env) IOError(doing, path string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -29,11 +30,11 @@ func (e *env) ioError(doing, path string, err error) error {
 	default:
 		return fmt.Errorf("%s %s: %w", doing, path, err)
 	}
-	return e.explain(err)
+	return e.Explain(err)
 }
 
-// explain adds to an error of the system what stands in the way, and what helps.
-func (e *env) explain(err error) error {
+// Explain adds to an error of the system what stands in the way, and what helps.
+func (e *Env) Explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -45,13 +46,13 @@ func (e *env) explain(err error) error {
 	return err
 }
 
-func (e *env) explainFull(err error) error {
+func (e *Env) explainFull(err error) error {
 	var told *errs.DiskFullError
 	if errors.As(err, &told) {
 		return err
 	}
-	full := &errs.DiskFullError{Path: e.dir, Free: -1, Need: -1, Err: err}
-	if v, verr := e.fs.Volume(e.dir); verr == nil {
+	full := &errs.DiskFullError{Path: e.Dir, Free: -1, Need: -1, Err: err}
+	if v, verr := e.FS.Volume(e.Dir); verr == nil {
 		full.Free = v.Free
 	}
 	return full
@@ -59,31 +60,31 @@ func (e *env) explainFull(err error) error {
 
 // explainRefusal finds what it is that refuses: the mount, a flag, an owner, a mode;
 // of the file itself or of the folder that it lies in.
-func (e *env) explainRefusal(err error) error {
+func (e *Env) explainRefusal(err error) error {
 	var told *errs.PermissionError
 	if errors.As(err, &told) {
 		return err
 	}
 	var pe *fs.PathError
-	path := e.dir
+	path := e.Dir
 	if errors.As(err, &pe) {
 		path = pe.Path
 	}
 	var near []string // from the file upwards, as far as the store goes, and the folder that it lies in
 	for at := path; ; at = filepath.Dir(at) {
 		near = append(near, at)
-		if at == filepath.Dir(at) || at == filepath.Dir(e.dir) || len(near) > 10 {
+		if at == filepath.Dir(at) || at == filepath.Dir(e.Dir) || len(near) > 10 {
 			break
 		}
 	}
-	p := &errs.PermissionError{Path: path, You: userID(), Err: err}
-	v, verr := e.fs.Volume(e.dir)
+	p := &errs.PermissionError{Path: path, You: os.Getuid(), Err: err}
+	v, verr := e.FS.Volume(e.Dir)
 	if verr == nil && v.ReadOnly || errors.Is(err, syscall.EROFS) {
-		p.Path = e.dir
+		p.Path = e.Dir
 		for _, ok := e.describe(p, p.Path); !ok && p.Path != filepath.Dir(p.Path); _, ok = e.describe(p, p.Path) {
 			p.Path = filepath.Dir(p.Path) // it is not there yet
 		}
-		mount := vfs.MountPoint(e.fs, p.Path)
+		mount := vfs.MountPoint(e.FS, p.Path)
 		p.Why, p.Fix = "lies on a file system that is mounted read-only", "mount -o remount,rw "+quotePath(mount)
 		return p
 	}
@@ -93,7 +94,7 @@ func (e *env) explainRefusal(err error) error {
 			continue
 		}
 		p.Path = at
-		if why, fix := refuses(e.dir, at, &info, p.You, vfs.FlagsOf(e.fs, at)); why != "" {
+		if why, fix := refuses(e.Dir, at, &info, p.You, vfs.FlagsOf(e.FS, at)); why != "" {
 			p.Why, p.Fix = why, fix
 			return p
 		}
@@ -110,8 +111,8 @@ func (e *env) explainRefusal(err error) error {
 	return p
 }
 
-func (e *env) describe(p *errs.PermissionError, at string) (vfs.Info, bool) {
-	info, err := e.fs.Stat(at)
+func (e *Env) describe(p *errs.PermissionError, at string) (vfs.Info, bool) {
+	info, err := e.FS.Stat(at)
 	if err != nil {
 		return info, false
 	}

@@ -1,0 +1,67 @@
+package env
+
+import (
+	"time"
+
+	"github.com/varve-db/varve/wal"
+)
+
+// Event is something that a host may want to know of: see Options.Listener.
+type Event struct {
+	Kind  EventKind
+	Path  string        // relative to the store
+	ID    string        // of the memory, if it is about one
+	LSN   uint64        // position in the log, if it is about one
+	Note  string        // what a person should know
+	Count int           // of what it is about
+	Bytes int64         // likewise
+	Took  time.Duration // likewise
+	Err   error
+}
+
+// EventKind is what happened.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventTornTail    EventKind = "torn tail cut"                  // unacknowledged bytes behind the last commit
+	EventCorruption  EventKind = "corruption found"               //
+	EventSyncFailed  EventKind = "sync failed"                    // writes wait until one succeeds
+	EventSyncHealed  EventKind = "sync works again"               //
+	EventSlowSync    EventKind = "slow sync"                      // of the log, over a second; Took
+	EventLockWait    EventKind = "waited for a lock"              // Note names the holder
+	EventRecovered   EventKind = "recovered"                      // the log was read after an end without Close
+	EventDiskFull    EventKind = "disk full"                      //
+	EventLowSpace    EventKind = "low space"                      // Bytes are left; Note says how many it should be. Once, until there is enough
+	EventSpaceBack   EventKind = "enough space again"             //
+	EventHealed      EventKind = "log healed"                     // Path was put back; Note says from what
+	EventHoldBroken  EventKind = "log released under a backup"    // it took longer than the log's budget allows
+	EventArchiveGap  EventKind = "segment not archived"           // history has a hole; memories have none
+	EventFlush       EventKind = "flushed"                        // Count files became durable
+	EventFlushError  EventKind = "flush failed"                   // it is tried again
+	EventIndex       EventKind = "index written"                  //
+	EventRebuilt     EventKind = "index rebuilt"                  // from a backup or from the files; Note says why
+	EventRestored    EventKind = "memory file put back"           // Path was damaged or gone; from log or archive
+	EventEdit        EventKind = "edited file set aside"          // Path is in quarantine/
+	EventAdopted     EventKind = "edited file adopted"            //
+	EventDeleted     EventKind = "deleted by hand"                // the file of ID was; its versions stay in the history
+	EventWatching    EventKind = "edits are watched"              // Note says how; Err, why not as it should be
+	EventDrift       EventKind = "files and index do not agree"   //
+	EventConfig      EventKind = "config.json is not valid"       // the last good one holds; at open, its valid members
+	EventBackupFail  EventKind = "index backup could not be made" //
+	EventEmbedFailed EventKind = "embedding failed"               // Count texts; the memories are stored, and their vectors follow
+	EventEmbedWorks  EventKind = "embedding works again"          //
+	EventVectors     EventKind = "vectors written"                // Count of them, in all; Path
+	EventRevectored  EventKind = "vectors made anew"              // from the memories; Err says why
+	EventUnvectored  EventKind = "vectors not written"            // the index goes on without; they are made up for later
+	EventSwept       EventKind = "old memories deleted"           // Count; Note says whether they had expired or were older than max_age
+	EventEvicted     EventKind = "memories evicted"               // Count, to make room for one that was written; ID is the first
+	EventFitted      EventKind = "embedding padded or cut"        // Note says from what to what
+)
+
+func (e *Env) Event(what Event) { e.Listener(what) }
+
+// LogEvent passes an event of the log on.
+func (e *Env) LogEvent(what wal.Event) {
+	e.Event(Event{Kind: EventKind(what.Kind), Path: what.Path, LSN: what.LSN, Note: what.Note, Bytes: what.Bytes, Took: what.Took, Err: what.Err})
+}
