@@ -169,7 +169,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 	}
 	// And each of these makes one of it.
 	for name, want := range map[string]string{
-		"store.go": "vfs.Below(st.env.System.FS, dir)", "migrate.go": "vfs.Below(vfs.Below(filled.System.FS, from), to)",
+		"options.go": "vfs.Below(o.System.FS, dir)", "repair.go": "vfs.Below(filled.System.FS, dir)", "migrate.go": "vfs.Below(vfs.Below(filled.System.FS, from), to)",
 		"backup.go": "vfs.Below(vfs.Below(opt.System.FS, backup), dir)", "repair/backup_folder.go": "vfs.Below(fsys, filepath.Dir(dir))",
 	} {
 		if text, err := os.ReadFile(name); err != nil || !strings.Contains(string(text), want) {
