@@ -330,7 +330,7 @@ func (j *joint) deletedAfter(i int) []string {
 // they were read, or not there, if that is allowed. Those that it had need none:
 // who deletes one writes this assembly.
 func (j *joint) check(a, was *Assembly, allowed bool) error {
-	if err := assembly.CheckMembers(a.MemoryIDs, j.st.assemblyLimits()); err != nil {
+	if err := assembly.CheckMembers(a.MemoryIDs, j.st.settings.Now().AssemblyLimits()); err != nil {
 		return err
 	}
 	had := map[string]bool{}
@@ -383,7 +383,7 @@ func (j *joint) entry(a *Assembly, old *version, previous wal.LSN) (wal.Entry, e
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	doc, line, err := assembly.Prepare(a, prev, st.env.Clock(), assembly.PrepareOptions{Limits: st.assemblyLimits(), Rand: st.env.System.Rand, Misfit: misfit})
+	doc, line, err := assembly.Prepare(a, prev, st.env.Clock(), assembly.PrepareOptions{Limits: st.settings.Now().AssemblyLimits(), Rand: st.env.System.Rand, Misfit: misfit})
 	if err != nil {
 		return wal.Entry{}, err
 	}

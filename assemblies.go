@@ -163,13 +163,13 @@ func (as Assemblies) change(ctx context.Context, id string, conds []Cond, f func
 // (a day), for which nothing is written: Level is what it is now.
 func (as Assemblies) Activate(ctx context.Context, id string, boost float64) (Assembly, error) {
 	return as.Update(ctx, id, func(a *Assembly) error {
-		return a.Activate(as.st.env.Clock(), boost, as.st.halfLife())
+		return a.Activate(as.st.env.Clock(), boost, as.st.settings.Now().HalfLife())
 	})
 }
 
 // Level is an assembly's activation as it is now.
 func (as Assemblies) Level(a *Assembly) float64 {
-	return a.ActivationAt(as.st.env.Clock(), as.st.halfLife())
+	return a.ActivationAt(as.st.env.Clock(), as.st.settings.Now().HalfLife())
 }
 
 // Merge takes assemblies into one that is there, and deletes them, all in one
@@ -194,7 +194,7 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 			}
 			sources = append(sources, &a)
 		}
-		if err := assembly.Merge(&dst, as.st.halfLife(), sources...); err != nil {
+		if err := assembly.Merge(&dst, as.st.settings.Now().HalfLife(), sources...); err != nil {
 			return err
 		}
 		result = dst.Clone()

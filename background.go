@@ -60,11 +60,11 @@ func (st *Store) run(ctx context.Context) {
 		case <-kick:
 		case <-rest.C:
 			kick = st.flusher.kick
-			if !owed && !st.flusher.rest.Load() && st.flusher.unflushed.Load() < int64(st.flushThreshold()) {
+			if !owed && !st.flusher.rest.Load() && st.flusher.unflushed.Load() < int64(st.settings.Now().FlushAfter()) {
 				continue
 			}
 		case <-tick.C:
-			st.rereadConfig()
+			st.settings.Reread()
 			if now := st.env.Clock(); now.Sub(beat) >= wal.HeartbeatEvery || now.Before(beat) {
 				beat = now
 				st.beat(ctx)

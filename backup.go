@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -37,7 +38,7 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
 	}
 	source.Config = func() []byte {
-		b, err := vfs.ReadFile(st.env.FS, filepath.Join(st.env.Dir, configName), configLimit)
+		b, err := vfs.ReadFile(st.env.FS, filepath.Join(st.env.Dir, settings.Name), settings.Limit)
 		if err != nil {
 			st.env.Logger.Warn("config.json is not in the backup", "err", err)
 			return nil

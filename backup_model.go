@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -98,8 +99,8 @@ func (st *Store) settleRestored(ctx context.Context, as *repair.Restored) error 
 	if as.Settled {
 		return nil
 	}
-	c := st.Config()
-	v := c.vectors()
+	c := st.settings.Now().Clone()
+	v := c.VectorSettings()
 	switch {
 	case as.Model.Since != 0:
 		v.Dimension, v.Model = as.Model.Dimension, as.Model.Name
@@ -108,5 +109,5 @@ func (st *Store) settleRestored(ctx context.Context, as *repair.Restored) error 
 	default:
 		return nil
 	}
-	return st.updateVectors(ctx, func(now *VectorConfig) { now.Dimension, now.Model = v.Dimension, v.Model })
+	return st.updateVectors(ctx, func(now *settings.VectorConfig) { now.Dimension, now.Model = v.Dimension, v.Model })
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
@@ -296,7 +295,7 @@ func (st *Store) before(ctx context.Context, o *op) (version, error) {
 // the log is asked. Measured, 4 processes of 16 goroutines that put: to catch up for
 // each put took the log's mutex from the one who was writing it.
 func (st *Store) unheard(k *kind, id string) bool {
-	if st.log.Damage() != nil || st.limited.Load() != nil {
+	if st.log.Damage() != nil || storeLimits(st.settings.Now()) != nil {
 		return false
 	}
 	st.remapDue()
@@ -373,7 +372,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	if prev != nil && prev.VectorID == number {
 		number = 0 // the vector that had it may be another one
 	}
-	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: st.limits(), Rand: st.env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
+	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: st.settings.Now().MemoryLimits(), Rand: st.env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
 	if err != nil {
 		return err
 	}
@@ -385,22 +384,4 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated}
 	o.written = true
 	return nil
-}
-
-func (st *Store) limits() memstore.Limits {
-	st.config.mu.Lock()
-	defer st.config.mu.Unlock()
-	return st.config.c.limits()
-}
-
-func (st *Store) assemblyLimits() assembly.Limits {
-	st.config.mu.Lock()
-	defer st.config.mu.Unlock()
-	return st.config.c.assemblyLimits()
-}
-
-func (st *Store) halfLife() time.Duration {
-	st.config.mu.Lock()
-	defer st.config.mu.Unlock()
-	return st.config.c.halfLife()
 }

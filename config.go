@@ -2,20 +2,8 @@ package varve
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
-	"strings"
-	"time"
 
-	"github.com/varve-db/varve/assembly"
-	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/memstore"
-	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/internal/settings"
 )
 
 // Config is what belongs to the store and not to a process: config.json. Zero
@@ -61,9 +49,9 @@ type Config struct {
 
 // What happens to a write that would pass a limit.
 const (
-	AtLimitRefuse      = "refuse"       // ErrLimit
-	AtLimitEvictOldest = "evict_oldest" // those go that were written longest ago
-	AtLimitEvictLowest = "evict_lowest" // those of the lowest quickrecal_score go, of several the oldest
+	AtLimitRefuse      = settings.AtLimitRefuse      // ErrLimit
+	AtLimitEvictOldest = settings.AtLimitEvictOldest // those go that were written longest ago
+	AtLimitEvictLowest = settings.AtLimitEvictLowest // those of the lowest quickrecal_score go, of several the oldest
 )
 
 // VectorConfig fixes what is otherwise decided by the first embedding. A store
@@ -74,187 +62,34 @@ type VectorConfig struct {
 	Model     string `json:"model,omitempty"`     // what makes the embeddings, for those who read it
 }
 
-func (c *Config) vectors() VectorConfig {
-	if c.Vectors == nil {
-		return VectorConfig{}
-	}
-	return *c.Vectors
-}
-
-func (c Config) vectorsModel() string { return c.vectors().Model }
-
-const (
-	configName   = "config.json"
-	configFormat = 1
-	configLimit  = 1 << 20
-)
-
-func (c *Config) backups() int {
-	if c.IndexBackupCount == nil {
-		return 3
-	}
-	return *c.IndexBackupCount
-}
-
-func (c *Config) autoRepair() bool { return c.AutoRepair == nil || *c.AutoRepair }
-
-func (c *Config) adoptDeletions() bool { return c.AdoptDeletions == nil || *c.AdoptDeletions }
-
-func (c *Config) backupInterval() time.Duration {
-	if c.BackupInterval == nil {
-		return time.Hour
-	}
-	return time.Duration(*c.BackupInterval) * time.Second
-}
-
-func (c *Config) flushThreshold() int {
-	if c.FlushThreshold == nil {
-		return 20
-	}
-	return *c.FlushThreshold
-}
-
-func (c *Config) limits() memstore.Limits {
-	return memstore.Limits{
-		MemoryBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims,
+// in and out of package settings, which has the same fields.
+func (c *Config) in() *settings.Config {
+	return &settings.Config{
+		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, Vectors: (*settings.VectorConfig)(c.Vectors),
 	}
 }
 
-func (c *Config) assemblyLimits() assembly.Limits {
-	return assembly.Limits{
-		AssemblyBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims, Members: c.MaxAssemblyMembers,
+func configOf(c *settings.Config) Config {
+	return Config{
+		Format: c.Format, IndexBackupCount: c.IndexBackupCount, AutoRepair: c.AutoRepair, BackupInterval: c.BackupInterval, FlushThreshold: c.FlushThreshold, AdoptDeletions: c.AdoptDeletions, MaxMemoryBytes: c.MaxMemoryBytes, MaxIDBytes: c.MaxIDBytes, MaxDepth: c.MaxDepth, MaxEmbeddingDims: c.MaxEmbeddingDims, MaxAssemblyMembers: c.MaxAssemblyMembers, ActivationHalfLife: c.ActivationHalfLife, MaxMemories: c.MaxMemories, MaxBytes: c.MaxBytes, MaxSessionMemories: c.MaxSessionMemories, MaxSessionBytes: c.MaxSessionBytes, AtLimit: c.AtLimit, MaxAge: c.MaxAge, Vectors: (*VectorConfig)(c.Vectors),
 	}
-}
-
-func (c *Config) halfLife() time.Duration {
-	if c.ActivationHalfLife == 0 {
-		return assembly.DefaultHalfLife
-	}
-	return time.Duration(c.ActivationHalfLife) * time.Second
-}
-
-func (st *Store) maxAge() time.Duration {
-	st.config.mu.Lock()
-	defer st.config.mu.Unlock()
-	return time.Duration(st.config.c.MaxAge) * time.Second
 }
 
 // Resolved is the configuration with every default spelt out.
 func (c Config) Resolved() Config {
-	d := *c.withDefaults()
-	l := d.limits().Resolved()
-	d.MaxMemoryBytes, d.MaxIDBytes, d.MaxDepth, d.MaxEmbeddingDims = l.MemoryBytes, l.IDBytes, l.Depth, l.EmbeddingDim
-	d.MaxAssemblyMembers, d.ActivationHalfLife = d.assemblyLimits().Resolved().Members, int(d.halfLife().Seconds())
-	return d
+	d := c.in().Resolved()
+	return configOf(&d)
 }
 
 // Validate says what is wrong, as a *FieldError.
-func (c *Config) Validate() error {
-	bad := func(field string, v int, limit string) error {
-		return &errs.FieldError{Field: configName + " " + field, Value: fmt.Sprint(v), Limit: limit, Err: errs.ErrInvalid}
-	}
-	for _, f := range []struct {
-		name     string
-		v        *int
-		low, top int
-	}{
-		{"index_backup_count", c.IndexBackupCount, 0, 1000},
-		{"backup_interval", c.BackupInterval, 0, 1 << 30},
-		{"flush_threshold", c.FlushThreshold, 1, 1 << 30},
-		{"max_memory_bytes", &c.MaxMemoryBytes, 0, 256 << 20},
-		{"max_id_bytes", &c.MaxIDBytes, 0, 1024},
-		{"max_depth", &c.MaxDepth, 0, 1000},
-		{"max_embedding_dims", &c.MaxEmbeddingDims, 0, 1 << 20},
-		{"max_assembly_members", &c.MaxAssemblyMembers, 0, 1 << 24},
-		{"activation_half_life", &c.ActivationHalfLife, 0, 1 << 30},
-	} {
-		if f.v != nil && (*f.v < f.low || *f.v > f.top) {
-			return bad(f.name, *f.v, fmt.Sprintf("%d to %d", f.low, f.top))
-		}
-	}
-	for _, f := range []struct {
-		name string
-		v    int64
-	}{
-		{"max_memories", c.MaxMemories}, {"max_bytes", c.MaxBytes}, {"max_session_memories", c.MaxSessionMemories},
-		{"max_session_bytes", c.MaxSessionBytes}, {"max_age", c.MaxAge},
-	} {
-		if f.v < 0 || f.v > 1<<53 {
-			return &errs.FieldError{Field: configName + " " + f.name, Value: fmt.Sprint(f.v), Limit: fmt.Sprintf("0 (none) to %d", int64(1)<<53), Err: errs.ErrInvalid}
-		}
-	}
-	if c.MaxAge > 1<<33 {
-		return &errs.FieldError{Field: configName + " max_age", Value: fmt.Sprint(c.MaxAge), Limit: fmt.Sprintf("%d seconds", int64(1)<<33), Err: errs.ErrInvalid}
-	}
-	switch c.AtLimit {
-	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:
-	default:
-		return &errs.FieldError{Field: configName + " at_limit", Value: quote(c.AtLimit), Limit: strings.Join([]string{AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest}, ", "), Err: errs.ErrInvalid}
-	}
-	if v := c.vectors(); v.Dimension < 0 || v.Dimension > 1<<20 {
-		return bad("vectors.dimension", v.Dimension, fmt.Sprintf("%d to %d", 0, 1<<20))
-	} else if _, err := vector.ParseMetric(v.Metric); err != nil {
-		return fmt.Errorf("%s vectors: %w", configName, err)
-	}
-	if c.Format > configFormat {
-		return &errs.NewerError{Path: configName, Format: uint64(c.Format), Reads: configFormat}
-	}
-	return nil
-}
-
-// writeConfig makes config.json durable. Members that this program does not
-// know stay as they are. temp is a name that nobody else uses.
-func writeConfig(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) error {
-	name := filepath.Join(dir, configName)
-	members := map[string]json.RawMessage{}
-	if b, err := vfs.ReadFile(fsys, name, configLimit); err == nil {
-		if err := json.Unmarshal(b, &members); err != nil {
-			return fmt.Errorf("%w: %w: correct it, or let memctl repair make it anew", errs.ErrInvalid, err)
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	b, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	for _, name := range configMembers() {
-		delete(members, name) // one that is left out has its default
-	}
-	if err := json.Unmarshal(b, &members); err != nil {
-		return err
-	}
-	if b, err = json.MarshalIndent(members, "", "  "); err != nil {
-		return err
-	}
-	return vfs.WriteDurable(fsys, temp, name, append(b, '\n'), mode)
-}
+func (c *Config) Validate() error { return c.in().Validate() }
 
 // Config is the store's configuration as last read, a copy. It is read again when the
 // file's size or time changes; an invalid one is reported and the last good one
 // holds.
 func (st *Store) Config() Config {
-	st.config.mu.Lock()
-	defer st.config.mu.Unlock()
-	return st.config.c.clone()
-}
-
-// clone shares nothing with c.
-func (c *Config) clone() Config {
-	d := *c
-	for _, p := range []**int{&d.IndexBackupCount, &d.BackupInterval, &d.FlushThreshold} {
-		*p = cloned(*p)
-	}
-	d.AutoRepair, d.AdoptDeletions, d.Vectors = cloned(c.AutoRepair), cloned(c.AdoptDeletions), cloned(c.Vectors)
-	return d
-}
-
-func cloned[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
+	c := st.settings.Now().Clone()
+	return configOf(&c)
 }
 
 // SetConfig writes config.json. Other processes read it within a second. It writes
@@ -262,7 +97,7 @@ func cloned[T any](p *T) *T {
 // overwritten. UpdateConfig changes single members.
 func (st *Store) SetConfig(c Config) error {
 	return st.UpdateConfig(context.Background(), func(now *Config) error {
-		*now = c.clone()
+		*now = configOf(new(c.in().Clone()))
 		return nil
 	})
 }
@@ -273,72 +108,22 @@ func (st *Store) SetConfig(c Config) error {
 // change must not use the store. Other processes read the file within a second.
 func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
 	if st.env.ReadOnly {
-		return errs.ErrReadOnly
+		return ErrReadOnly
 	}
+	return st.updateSettings(ctx, func(c *settings.Config) error {
+		own := configOf(c)
+		if err := change(&own); err != nil {
+			return err
+		}
+		*c = *own.in()
+		return nil
+	})
+}
+
+func (st *Store) updateSettings(ctx context.Context, change func(*settings.Config) error) error {
 	if err := st.log.LockFlush(ctx); err != nil {
 		return err
 	}
 	defer st.log.UnlockFlush()
-	c := st.Config() // the last good one
-	// Two changes may leave one size and, where the clock of the files is coarse, one time.
-	read, _, err := readConfig(st.env.FS, st.env.Dir)
-	switch {
-	case errors.Is(err, errs.ErrNewerFormat):
-		return err // another process has brought it, and knows what it says
-	case read != nil:
-		c = *read // what is valid in it, as for who opens the store
-	case err != nil && passing(err):
-		return st.env.IOError("reading", filepath.Join(st.env.Dir, configName), err)
-	}
-	if err := change(&c); err != nil {
-		return err
-	}
-	c.Format = configFormat
-	if err := c.Validate(); err != nil {
-		return err
-	}
-	temp, err := st.scratch(configName)
-	if err != nil {
-		return err
-	}
-	if err := writeConfig(st.env.FS, st.env.Dir, temp, &c, st.env.FileMode); err != nil {
-		return st.env.IOError("writing", filepath.Join(st.env.Dir, configName), err)
-	}
-	st.config.mu.Lock()
-	st.config.info = vfs.Info{}
-	st.config.mu.Unlock()
-	st.rereadConfig()
-	return nil
-}
-
-// rereadConfig looks whether config.json has changed; false where that cannot be told
-// just now, and the last one holds.
-func (st *Store) rereadConfig() bool {
-	info, err := st.env.FS.Stat(filepath.Join(st.env.Dir, configName))
-	st.config.mu.Lock()
-	defer st.config.mu.Unlock()
-	if err != nil {
-		return errors.Is(err, fs.ErrNotExist)
-	}
-	// Two writes at once may have the same time.
-	if was := &st.config.info; info.Size == was.Size && info.Mtime.Equal(was.Mtime) && info.Ino == was.Ino {
-		return true
-	}
-	c, info, err := readConfig(st.env.FS, st.env.Dir)
-	told := st.config.err != nil
-	st.config.err = err
-	unread := err != nil && passing(err) && !errors.Is(err, errs.ErrNewerFormat)
-	if !unread {
-		st.config.info = info
-	}
-	if err != nil {
-		if !unread || !told {
-			st.env.Logger.Warn("config.json is not valid; the last good one holds", "err", err)
-			st.env.Event(env.Event{Kind: env.EventConfig, Path: configName, Err: err})
-		}
-		return !unread
-	}
-	st.config.c = c
-	st.limited.Store(c.storeLimits())
-	return true
+	return st.settings.Update(ctx, change)
 }

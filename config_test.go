@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -38,7 +39,7 @@ func TestConfigWrongMember(t *testing.T) {
 		if strings.Contains(c.member, "varve") {
 			text = `{"max_bytes":3000,` + c.member + "}"
 		}
-		if err := os.WriteFile(filepath.Join(dir, configName), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, settings.Name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var heard []error
@@ -51,7 +52,7 @@ func TestConfigWrongMember(t *testing.T) {
 		if len(p) != 1 || len(heard) != 1 || !errors.Is(p[0], ErrInvalid) || !strings.HasPrefix(p[0].Error(), c.says) {
 			t.Errorf("%s: %v, heard %v", c.member, p, heard)
 		}
-		if got := st.Config(); got.MaxBytes != 3000 || got.Format != configFormat {
+		if got := st.Config(); got.MaxBytes != 3000 || got.Format != 1 {
 			t.Errorf("%s: %+v holds", c.member, got)
 		}
 		if _, err := st.Put(t.Context(), Memory{Content: strings.Repeat("x", 4000)}); !errors.Is(err, ErrLimit) {
@@ -66,7 +67,7 @@ func TestConfigWrongMember(t *testing.T) {
 		if h := st.Health(t.Context()); !h.OK {
 			t.Error(h.Problems)
 		}
-		b, err := os.ReadFile(filepath.Join(dir, configName))
+		b, err := os.ReadFile(filepath.Join(dir, settings.Name))
 		if err != nil || !bytes.Contains(b, []byte(`"max_bytes": 3000`)) || !bytes.Contains(b, []byte(`"max_memories": 7`)) {
 			t.Errorf("%s: %s %v", c.member, b, err)
 		}
@@ -82,7 +83,7 @@ func TestConfigNewerWithOtherTypes(t *testing.T) {
 	if err := openTest(t, dir, nil).Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, configName), []byte(`{"auto_repair":{"at":"open"},"varve":2}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, settings.Name), []byte(`{"auto_repair":{"at":"open"},"varve":2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if st, err := Open(t.Context(), dir, nil); !errors.Is(err, ErrNewerFormat) {
@@ -154,14 +155,14 @@ func TestConfigReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	fails := false
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
-		if fails && op.Kind == wrap.Open && strings.HasSuffix(op.Path, configName) {
+		if fails && op.Kind == wrap.Open && strings.HasSuffix(op.Path, settings.Name) {
 			return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.EMFILE}
 		}
 		return nil
 	})
 	st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: fsys}})
 	other := openTest(t, dir, &Options{NoBackground: true})
-	name := filepath.Join(dir, configName)
+	name := filepath.Join(dir, settings.Name)
 	set := func(dim int) {
 		t.Helper()
 		c := other.Config()
@@ -171,21 +172,21 @@ func TestConfigReadAgain(t *testing.T) {
 	}
 	says := func() int {
 		c := st.Config()
-		return c.vectors().Dimension
+		return c.in().VectorSettings().Dimension
 	}
 	for _, dim := range []int{3, 4} {
 		set(dim)
-		if !st.rereadConfig() || says() != dim {
+		if !st.settings.Reread() || says() != dim {
 			t.Errorf("it says %d, not %d", says(), dim)
 		}
 	}
 	set(12)
 	fails = true
-	if st.rereadConfig() || says() != 4 {
+	if st.settings.Reread() || says() != 4 {
 		t.Errorf("not read, and it says %d", says())
 	}
 	fails = false
-	if !st.rereadConfig() || says() != 12 {
+	if !st.settings.Reread() || says() != 12 {
 		t.Errorf("it says %d", says())
 	}
 }
@@ -195,7 +196,7 @@ func TestConfigReadAgain(t *testing.T) {
 func TestUpdateConfigOfAnotherHand(t *testing.T) {
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
-	name := filepath.Join(dir, configName)
+	name := filepath.Join(dir, settings.Name)
 	more := func(c *Config) error { c.MaxMemories = 7; return nil }
 	for _, c := range []struct {
 		text, stays string

@@ -197,7 +197,7 @@ func (st *Store) restore(ctx context.Context, k *kind, is *verdict, old version,
 			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
 	}
 	is.version = v
-	is.restored = st.autoRepair()
+	is.restored = st.settings.Now().MayRepair()
 	what := "the log has it"
 	if is.restored && !st.env.ReadOnly {
 		what = "it is put back from the log"
@@ -217,9 +217,3 @@ type absent string
 func (a absent) Error() string { return "there is no such file; " + string(a) }
 
 func (absent) Is(target error) bool { return target == fs.ErrNotExist }
-
-func (st *Store) autoRepair() bool {
-	st.config.mu.Lock()
-	defer st.config.mu.Unlock()
-	return st.config.c.autoRepair()
-}

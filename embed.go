@@ -138,7 +138,7 @@ func (st *Store) checkVectors(ctx context.Context, list [][]float32, texts int, 
 		if want == 0 {
 			want = len(v)
 		}
-		switch most := st.limits().Resolved().EmbeddingDim; {
+		switch most := st.settings.Now().MemoryLimits().Resolved().EmbeddingDim; {
 		case len(v) == 0:
 			return fmt.Errorf("the embedder gave an empty vector for text %d of %d", i+1, texts)
 		case stored != 0 && len(v) != stored:

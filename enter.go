@@ -2,7 +2,6 @@ package varve
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
@@ -38,10 +38,9 @@ func (st *Store) enter(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	c, info, err := readConfig(st.env.FS, st.env.Dir)
+	c, err := st.settings.Load()
 	switch {
 	case err == nil:
-		st.config.c, st.config.info = c, info
 		if st.env.ReadOnly {
 			return nil
 		}
@@ -49,25 +48,21 @@ func (st *Store) enter(ctx context.Context) error {
 	case errors.Is(err, errs.ErrNewerFormat):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-	case errors.Is(err, errNoMember) && !st.hasLog():
+	case errors.Is(err, settings.ErrForeign) && !st.hasLog():
 		return fmt.Errorf("%w: %w: choose another folder", errs.ErrNoStore, err)
-	case errors.Is(err, errNoMember), errors.Is(err, errs.ErrInvalid) && st.looksLikeStore():
+	case errors.Is(err, settings.ErrForeign), errors.Is(err, errs.ErrInvalid) && st.looksLikeStore():
 		// A slip of the pen in config.json, or a flipped bit, must not keep anybody
 		// from his memories.
-		if errors.Is(err, errNoMember) {
+		if errors.Is(err, settings.ErrForeign) {
 			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair makes it anew", errs.ErrInvalid, err)
 		}
-		if c == nil {
-			c = new(Config)
-		}
-		c.Format = configFormat
 		st.env.Logger.Warn("config.json is not valid; what is wrong has its default", "err", err)
-		st.env.Event(env.Event{Kind: env.EventConfig, Path: configName, Note: "what is wrong has its default", Err: err})
-		st.config.c, st.config.info, st.config.err = c, info, err
+		st.env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: "what is wrong has its default", Err: err})
+		st.settings.Use(c, err)
 		st.report.Problems = append(st.report.Problems, err)
 		return nil
 	default:
-		return st.env.IOError("reading", filepath.Join(st.env.Dir, configName), err)
+		return st.env.IOError("reading", filepath.Join(st.env.Dir, settings.Name), err)
 	}
 	if err := st.foreign(); err != nil {
 		return err
@@ -77,7 +72,6 @@ func (st *Store) enter(ctx context.Context) error {
 			return errs.ErrNoStore
 		}
 		if st.env.ReadOnly {
-			st.config.c = &Config{Format: configFormat}
 			return nil
 		}
 	}
@@ -150,7 +144,7 @@ func (st *Store) makeStore() error {
 	}
 	ignore := filepath.Join(st.env.Dir, ".gitignore")
 	if _, err := st.env.FS.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
-		temp, err := st.scratch(".gitignore")
+		temp, err := settings.Scratch(st.env, ".gitignore")
 		if err != nil {
 			return err
 		}
@@ -158,36 +152,7 @@ func (st *Store) makeStore() error {
 			return st.env.IOError("writing", ignore, err)
 		}
 	}
-	c := &Config{Format: configFormat}
-	temp, err := st.scratch(configName)
-	if err != nil {
-		return err
-	}
-	if err := writeConfig(st.env.FS, st.env.Dir, temp, c.withDefaults(), st.env.FileMode); err != nil {
-		return st.env.IOError("writing", filepath.Join(st.env.Dir, configName), err)
-	}
-	if st.config.c, st.config.info, err = readConfig(st.env.FS, st.env.Dir); err != nil {
-		return st.env.IOError("reading", filepath.Join(st.env.Dir, configName), err)
-	}
-	return nil
-}
-
-// scratch is a temp name for a file of the store that nobody else uses: several
-// processes may make one store at once.
-func (st *Store) scratch(name string) (string, error) {
-	var b [6]byte
-	if err := st.env.Random(b[:]); err != nil {
-		return "", err
-	}
-	return filepath.Join(st.env.Dir, name+"."+hex.EncodeToString(b[:])+".new"), nil
-}
-
-// withDefaults spells out what a user may want to change.
-func (c *Config) withDefaults() *Config {
-	d := *c
-	backups, repair, interval, threshold := c.backups(), c.autoRepair(), int(c.backupInterval().Seconds()), c.flushThreshold()
-	d.IndexBackupCount, d.AutoRepair, d.BackupInterval, d.FlushThreshold = &backups, &repair, &interval, &threshold
-	return &d
+	return st.settings.Make()
 }
 
 const gitignore = `wal/

@@ -59,7 +59,7 @@ const (
 func (x *evictions) next(ctx context.Context, st *Store, session string, spared func(id string) bool) (*candidate, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if p := st.limited.Load(); p != nil && p.at != x.policy {
+	if p := storeLimits(st.settings.Now()); p != nil && p.at != x.policy {
 		x.policy, x.lists = p.at, nil
 	}
 	for _, fresh := range []bool{false, true} {

@@ -249,7 +249,7 @@ func TestFailures32(t *testing.T) {
 	stores := []*Store{openTest(t, dir, nil), openTest(t, dir, nil)}
 	one := 1
 	limitTo(t, stores[0], func(c *Config) { c.FlushThreshold, c.MaxMemories, c.AtLimit = &one, 30, AtLimitEvictOldest })
-	stores[1].rereadConfig()
+	stores[1].settings.Reread()
 	var wg sync.WaitGroup
 	for g := range 6 {
 		st := stores[g%2]

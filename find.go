@@ -82,7 +82,7 @@ func (st *Store) find(ctx context.Context, k *kind, id string, doc bool) (versio
 // rot notes that the index is damaged: it is made again in the next round.
 func (st *Store) rot(err error) {
 	if errors.Is(err, errs.ErrCorrupt) && st.flusher.rotten.CompareAndSwap(false, true) {
-		st.flusher.changed(st, st.flushThreshold())
+		st.flusher.changed(st, st.settings.Now().FlushAfter())
 	}
 }
 

@@ -79,19 +79,13 @@ func (f *flusher) close() error {
 // changed counts changes and starts a round when there are enough.
 func (f *flusher) changed(st *Store, n int) {
 	before := f.unflushed.Add(int64(n)) - int64(n)
-	threshold := int64(st.flushThreshold())
+	threshold := int64(st.settings.Now().FlushAfter())
 	if before < threshold && before+int64(n) >= threshold {
 		select {
 		case f.kick <- struct{}{}:
 		default:
 		}
 	}
-}
-
-func (st *Store) flushThreshold() int {
-	st.config.mu.Lock()
-	defer st.config.mu.Unlock()
-	return st.config.c.flushThreshold()
 }
 
 // Flush makes the files and the index durable up to what was committed before
@@ -206,7 +200,7 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 	if err := st.sight(ctx); err != nil {
 		return 0, false, err
 	}
-	st.rereadConfig()
+	st.settings.Reread()
 	c, err := st.log.Checkpoint()
 	if err != nil {
 		return 0, false, err

@@ -119,11 +119,9 @@ func (st *Store) Health(ctx context.Context) Health {
 	if h.Pending = pending; err != nil {
 		bad(fmt.Errorf("%d memories wait for their embedding: %w", pending, err), true)
 	}
-	st.config.mu.Lock()
-	if st.config.err != nil {
-		bad(st.config.err, true)
+	if err := st.settings.Err(); err != nil {
+		bad(err, true)
 	}
-	st.config.mu.Unlock()
 	for _, err := range st.refusedEntries() {
 		bad(err, true)
 	}

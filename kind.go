@@ -54,13 +54,17 @@ func (k *kind) file(id string) string { return k.Name() + "/" + docfile.FileName
 func (st *Store) makeKinds() {
 	st.memories = &kind{
 		Folder: st.layout.Folder("memories"), letter: record.Memory, section: index.Memories, idMember: "id", noun: "memory",
-		parse:    func(data []byte, id string) (parsed, error) { return st.parseMemory(data, id, storedLimits) },
-		parseNew: func(data []byte, id string) (parsed, error) { return st.parseMemory(data, id, st.limits()) },
+		parse: func(data []byte, id string) (parsed, error) { return st.parseMemory(data, id, storedLimits) },
+		parseNew: func(data []byte, id string) (parsed, error) {
+			return st.parseMemory(data, id, st.settings.Now().MemoryLimits())
+		},
 	}
 	st.assemblies = &kind{
 		Folder: st.layout.Folder("assemblies"), letter: record.Assembly, section: index.Assemblies, idMember: "assembly_id", noun: "assembly",
-		parse:    func(data []byte, id string) (parsed, error) { return st.parseAssembly(data, id, storedAssembly) },
-		parseNew: func(data []byte, id string) (parsed, error) { return st.parseAssembly(data, id, st.assemblyLimits()) },
+		parse: func(data []byte, id string) (parsed, error) { return st.parseAssembly(data, id, storedAssembly) },
+		parseNew: func(data []byte, id string) (parsed, error) {
+			return st.parseAssembly(data, id, st.settings.Now().AssemblyLimits())
+		},
 	}
 	st.kinds = []*kind{st.memories, st.assemblies}
 	// Working memory has no lines in the index, and is no kind but for purge.

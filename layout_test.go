@@ -38,6 +38,7 @@ var order = []string{
 	"internal/graph",
 	"assembly",
 	"vector",
+	"internal/settings",
 	"working",
 	"internal/state",
 	"repair",
@@ -145,7 +146,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 		"options.go": "s.FS = vfs.OS()",
 		"backup.go":  "vfs.Below(vfs.OS(), dir)",
 	}
-	below := []string{".", "internal/docfile", "internal/state", "internal/record", "segment", "wal", "index", "index/table", "vector", "working", "memstore", "assembly", "repair"}
+	below := []string{".", "internal/docfile", "internal/env", "internal/settings", "internal/state", "internal/record", "segment", "wal", "index", "index/table", "vector", "working", "memstore", "assembly", "repair"}
 	for _, dir := range below {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(names) == 0 {

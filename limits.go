@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
@@ -31,7 +32,7 @@ type limits struct {
 	at           string
 }
 
-func (c *Config) storeLimits() *limits {
+func storeLimits(c *settings.Config) *limits {
 	l := &limits{sum{c.MaxMemories, c.MaxBytes}, sum{c.MaxSessionMemories, c.MaxSessionBytes}, c.AtLimit}
 	if l.all == (sum{}) && l.session == (sum{}) {
 		return nil
@@ -117,7 +118,7 @@ func (l *limits) demands(ops []op, done []prepared) []*demand {
 // keepLimits adds to a batch what keeps it within the store's limits: preconditions, and
 // deletions of what makes room, which it returns behind the operations.
 func (st *Store) keepLimits(ctx context.Context, w *work, ops []op, seen reads) ([]op, error) {
-	l := st.limited.Load()
+	l := storeLimits(st.settings.Now())
 	if l == nil {
 		return ops, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -109,7 +110,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 func (o *Options) keepModes(dir string) {
 	filled := *o
 	filled.fill()
-	file, ferr := filled.System.FS.Stat(filepath.Join(dir, configName))
+	file, ferr := filled.System.FS.Stat(filepath.Join(dir, settings.Name))
 	folder, derr := filled.System.FS.Stat(filepath.Join(dir, "memories"))
 	kept := *o
 	if ferr == nil && o.FileMode == 0 {

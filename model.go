@@ -24,11 +24,7 @@ import (
 // vectorsBy is what makes the store's vectors, as of what is applied.
 func (st *Store) vectorsBy() index.Model {
 	m := st.state.Model()
-	// Who changes the model writes it there too. It is read before it counts as read:
-	// another goroutine must not judge by what stood there before.
-	if st.config.model.Load() != m.LSN && st.rereadConfig() {
-		st.config.model.Store(m.LSN)
-	}
+	st.settings.AsOf(m.LSN) // who changes the model writes it there too
 	return m
 }
 
@@ -86,7 +82,7 @@ func (st *Store) nameModel(ctx context.Context) error {
 	if set == nil {
 		return nil // the next one says it
 	}
-	name := cmp.Or(st.Config().vectorsModel(), set.Model(), st.o.EmbedModel)
+	name := cmp.Or(st.settings.Now().VectorsModel(), set.Model(), st.o.EmbedModel)
 	if err := set.Release(); err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 		return nil, 0, st.env.IOError("writing", filepath.Join(st.env.Dir, index.BaseName), err)
 	}
 	set, err := index.Load(st.env.FS, st.env.Dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
-	if err != nil && passing(err) {
+	if err != nil && env.Passing(err) {
 		err = st.env.IOError("reading", filepath.Join(st.env.Dir, index.BaseName), err)
 	}
 	return set, len(list), err

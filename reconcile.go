@@ -62,7 +62,7 @@ func (st *Store) reconcile(ctx context.Context) {
 // and that the log still has, is put back. What needs the archive, and whether a
 // stranger is new or was deleted, is repair's.
 func (st *Store) repairDrift(ctx context.Context, k *kind, d *Drift) {
-	if st.env.ReadOnly || !st.autoRepair() {
+	if st.env.ReadOnly || !st.settings.Now().MayRepair() {
 		return
 	}
 	for _, id := range d.Missing {

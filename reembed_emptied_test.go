@@ -238,9 +238,9 @@ func TestEmptiedByConfig(t *testing.T) {
 	st := emptiedStore(t, dir, o, 60, false)
 	defer st.Close()
 	c := st.Config()
-	v := c.vectors()
+	v := c.in().VectorSettings()
 	v.Dimension = 4
-	c.Vectors = &v
+	c.Vectors = (*VectorConfig)(&v)
 	must(t, st.SetConfig(c))
 	_, err := st.Put(ctx, Memory{ID: "a", Embedding: []float32{1, 2, 3, 4}})
 	must(t, err)

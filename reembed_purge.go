@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -33,7 +34,7 @@ func (st *Store) purgeComputed(ctx context.Context, ids []string, r *PurgeReport
 	if err != nil {
 		return st.env.IOError("opening", path, err)
 	}
-	temp, err := st.scratch(computedName)
+	temp, err := settings.Scratch(st.env, computedName)
 	if err == nil {
 		err = st.copyComputed(ctx, f, temp, ids)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
@@ -129,12 +130,12 @@ func (r *reembed) askDimension(ctx context.Context) (int, error) {
 // settleName is settleConfig where only the name was changed.
 func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	st := r.st
-	c := st.Config()
-	v := c.vectors()
-	if r.file.dim != 0 || model.Name == "" || model.Name != st.o.EmbedModel || v == (VectorConfig{}) || v.Model == model.Name {
+	c := st.settings.Now().Clone()
+	v := c.VectorSettings()
+	if r.file.dim != 0 || model.Name == "" || model.Name != st.o.EmbedModel || v == (settings.VectorConfig{}) || v.Model == model.Name {
 		return nil
 	}
-	return st.updateVectors(ctx, func(v *VectorConfig) { v.Model = model.Name })
+	return st.updateVectors(ctx, func(v *settings.VectorConfig) { v.Model = model.Name })
 }
 
 // errPurged: the file with what was computed has gone, with a memory that was in it.
@@ -240,16 +241,16 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 func (r *reembed) settleConfig(ctx context.Context) error {
 	st := r.st
 	model := st.vectorsBy()
-	if c := st.Config(); c.vectors().Dimension == model.Dimension && c.vectors().Model == model.Name {
+	if c := st.settings.Now().Clone(); c.VectorSettings().Dimension == model.Dimension && c.VectorSettings().Model == model.Name {
 		return nil
 	}
-	return st.updateVectors(ctx, func(v *VectorConfig) { v.Dimension, v.Model = model.Dimension, model.Name })
+	return st.updateVectors(ctx, func(v *settings.VectorConfig) { v.Dimension, v.Model = model.Dimension, model.Name })
 }
 
 // updateVectors changes what config.json says of the vectors.
-func (st *Store) updateVectors(ctx context.Context, change func(v *VectorConfig)) error {
-	return st.UpdateConfig(ctx, func(c *Config) error {
-		v := c.vectors()
+func (st *Store) updateVectors(ctx context.Context, change func(v *settings.VectorConfig)) error {
+	return st.updateSettings(ctx, func(c *settings.Config) error {
+		v := c.VectorSettings()
 		change(&v)
 		c.Vectors = &v
 		return nil

@@ -400,7 +400,7 @@ func TestReembedNothing(t *testing.T) {
 		if err != nil || !slices.Equal(m.Embedding, is("y")) {
 			t.Error(m, err)
 		}
-		if v := st.Config().vectorsModel(); v != "new" {
+		if v := st.settings.Now().VectorsModel(); v != "new" {
 			t.Errorf("config.json says %q", v)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -94,9 +95,9 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (repair.Options, err
 
 // validConfig says what is wrong with the text of a config.json.
 func validConfig(text []byte) error {
-	c, err := parseConfig(text)
+	c, err := settings.Parse(text)
 	if err != nil && c == nil {
-		err = fmt.Errorf("%s: %w", configName, err)
+		err = fmt.Errorf("%s: %w", settings.Name, err)
 	}
 	return err
 }

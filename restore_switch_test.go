@@ -330,7 +330,7 @@ func restoreMoments(t *testing.T, when string) {
 			t.Fatalf("as of %d it answers by %q, the model is %+v, %q are missing: %s", at, by, model, missing, why)
 		}
 		config := r.Config()
-		if c := config.vectors(); model.Done && c.Dimension != 4 || model.Since == 0 && c.Dimension == 4 {
+		if c := config.in().VectorSettings(); model.Done && c.Dimension != 4 || model.Since == 0 && c.Dimension == 4 {
 			t.Fatalf("as of %d config.json says %+v, the model is %+v", at, c, model)
 		}
 		if _, err := r.Reembed(ctx, ReembedOptions{}); err != nil {
@@ -460,7 +460,7 @@ func TestRestoreBeforeSwitchBehindTheEnd(t *testing.T) {
 		t.Fatalf("by %q, without %q: %s", by, missing, why)
 	}
 	config := r.Config()
-	if c := config.vectors(); c.Dimension == 4 || c.Model == "new" {
+	if c := config.in().VectorSettings(); c.Dimension == 4 || c.Model == "new" {
 		t.Errorf("config.json says %+v", c)
 	}
 }
@@ -505,7 +505,7 @@ func TestRestoreBehindAnotherName(t *testing.T) {
 		t.Error(hits, err)
 	}
 	config := r.Config()
-	if c := config.vectors(); c.Model != "new" {
+	if c := config.in().VectorSettings(); c.Model != "new" {
 		t.Errorf("config.json says %+v", c)
 	}
 }

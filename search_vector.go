@@ -119,7 +119,7 @@ func (st *Store) sameModel(asked string, view *vector.View) error {
 		return nil
 	}
 	model := st.vectorsBy()
-	has := cmp.Or(model.Name, st.Config().vectorsModel(), view.Set().Model())
+	has := cmp.Or(model.Name, st.settings.Now().VectorsModel(), view.Set().Model())
 	if has == "" || has == asked {
 		return nil
 	}

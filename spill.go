@@ -83,7 +83,7 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 		}
 		return finishedLine(dst, &e)
 	}}
-	if st.flusher.rotten.Swap(false) && st.autoRepair() {
+	if st.flusher.rotten.Swap(false) && st.settings.Now().MayRepair() {
 		var rot error
 		for err := range index.Verify(set) {
 			rot = err
@@ -110,7 +110,7 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 		st.env.Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
 		st.env.Event(env.Event{Kind: env.EventBackupFail, Err: w.BackupErr})
 	}
-	if errors.Is(err, errs.ErrCorrupt) && st.autoRepair() {
+	if errors.Is(err, errs.ErrCorrupt) && st.settings.Now().MayRepair() {
 		st.env.Event(env.Event{Kind: env.EventCorruption, Path: index.BaseName, Err: err})
 		if err := files.wait(); err != nil {
 			return err
@@ -247,9 +247,8 @@ func (s *lineStore) keep(e *wal.Entry) ([]byte, error) {
 
 // backupDue has the old base kept if the interval is over.
 func (st *Store) backupDue(to *index.Target) {
-	st.config.mu.Lock()
-	keep, every := st.config.c.backups(), st.config.c.backupInterval()
-	st.config.mu.Unlock()
+	c := st.settings.Now()
+	keep, every := c.Backups(), c.BackupEvery()
 	if keep == 0 || st.log.Overwrites() { // it would have lines of what is purged, and make an older one go
 		return
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/state"
-	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -42,15 +42,7 @@ type Store struct {
 	vectors    vectors
 	side       computedIndex
 
-	config struct {
-		mu   sync.Mutex
-		c    *Config
-		info vfs.Info
-		err  error
-
-		model atomic.Uint64 // the entry of the log after which it was read
-	}
-
+	settings  *settings.Settings
 	report    OpenReport
 	health    health
 	refusals  refusals
@@ -58,7 +50,6 @@ type Store struct {
 	overlay   overlayOrder
 	expiring  expiring
 	sweeper   sweeper
-	limited   atomic.Pointer[limits] // nil: nothing is
 	tally     tally
 	evictions evictions
 	watching  sync.Once
@@ -94,6 +85,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	}
 	st.o.fill()
 	st.env = st.o.environment(dir)
+	st.settings = settings.New(st.env)
 	st.embedding.init()
 	st.lasting.init()
 	if err := st.open(ctx); err != nil {
@@ -124,7 +116,6 @@ func (st *Store) open(ctx context.Context) error {
 	if err := st.newerVectors(); err != nil {
 		return err
 	}
-	st.limited.Store(st.config.c.storeLimits())
 	var err error
 	if st.token, err = st.newToken(); err != nil {
 		return err

@@ -46,7 +46,7 @@ func (st *Store) sweep(ctx context.Context) error {
 		return nil
 	}
 	defer s.mu.Unlock()
-	now, age := st.env.Clock(), st.maxAge()
+	now, age := st.env.Clock(), st.settings.Now().Age()
 	if now.Sub(s.aged) < sweepAfter && !now.Before(s.aged) {
 		age = 0 // it was looked at
 	}

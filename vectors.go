@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/vector"
@@ -246,7 +247,7 @@ func (st *Store) openView(ctx context.Context) error {
 // tryView is false when the vectors have to be made complete first.
 func (st *Store) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
 	v := &st.vectors
-	rotten := v.rotten.Load() && st.autoRepair()
+	rotten := v.rotten.Load() && st.settings.Now().MayRepair()
 	if rotten && !inHeap {
 		return false, v.close()
 	}
@@ -260,7 +261,7 @@ func (st *Store) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done
 			return false, why
 		}
 	}
-	if why != nil && !st.autoRepair() {
+	if why != nil && !st.settings.Now().MayRepair() {
 		return false, errors.Join(why, set.Release())
 	}
 	model := st.vectorsBy()
@@ -294,7 +295,7 @@ func (st *Store) vectorFault(err error) error {
 	if !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	if !st.autoRepair() {
+	if !st.settings.Now().MayRepair() {
 		return err
 	}
 	// Not even the mapped pages of what is sound are kept: they may be the damage.
@@ -345,7 +346,7 @@ func (st *Store) strangeVectors(set *vector.Set) error {
 	}
 	model := st.vectorsBy()
 	if metric, dim := st.vectorShape(set, &model); metric != set.Metric() || dim != set.Dim() {
-		return fmt.Errorf("%s has %d dimensions, %v, and %s wants %d, %v", vector.BaseMapping, set.Dim(), set.Metric(), configName, dim, metric)
+		return fmt.Errorf("%s has %d dimensions, %v, and %s wants %d, %v", vector.BaseMapping, set.Dim(), set.Metric(), settings.Name, dim, metric)
 	}
 	return nil
 }
@@ -353,9 +354,7 @@ func (st *Store) strangeVectors(set *vector.Set) error {
 // vectorShape is the metric and the dimension that the store's vectors are to
 // have; 0 where no vector has said so yet.
 func (st *Store) vectorShape(set *vector.Set, model *index.Model) (vector.Metric, int) {
-	st.config.mu.Lock()
-	c := st.config.c.vectors()
-	st.config.mu.Unlock()
+	c := st.settings.Now().VectorSettings()
 	metric, err := vector.ParseMetric(c.Metric)
 	if err != nil || c.Metric == "" && set.Exists() {
 		metric = set.Metric()
@@ -372,9 +371,7 @@ func (st *Store) vectorModel(set *vector.Set) string {
 	if by := st.state.Model(); by.Name != "" {
 		return by.Name
 	}
-	st.config.mu.Lock()
-	model := st.config.c.vectors().Model
-	st.config.mu.Unlock()
+	model := st.settings.Now().VectorsModel()
 	if model == "" && st.o.Embed != nil {
 		model = st.o.EmbedModel
 	}

@@ -201,9 +201,7 @@ func decidedDimension(model *index.Model, config int) int {
 }
 
 func (st *Store) decidedDimension(model *index.Model) int {
-	st.config.mu.Lock()
-	d := st.config.c.vectors().Dimension
-	st.config.mu.Unlock()
+	d := st.settings.Now().VectorSettings().Dimension
 	return decidedDimension(model, d)
 }
 

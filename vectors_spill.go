@@ -116,14 +116,14 @@ func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, 
 			break
 		}
 	}
-	if why != nil && !st.autoRepair() {
+	if why != nil && !st.settings.Now().MayRepair() {
 		return 0, 0, why
 	}
 	at, dim, err := st.writeOver(ctx, set, why, idx, to, list, always)
 	if err == nil && at == 0 && why == nil {
 		err = st.dropOlderVectors()
 	}
-	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && st.autoRepair() {
+	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && st.settings.Now().MayRepair() {
 		at, dim, err = st.writeOver(ctx, set, err, idx, to, list, always)
 	}
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -53,7 +54,7 @@ func (st *Store) source() repair.Source {
 			return err
 		},
 		Config: func() error {
-			_, _, err := readConfig(st.env.FS, st.env.Dir)
+			_, _, err := settings.Read(st.env.FS, st.env.Dir)
 			return err
 		},
 	}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/google/uuid"
 
@@ -44,7 +43,7 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 	if set != nil {
 		err = errors.Join(err, set.Release())
 	}
-	if passing(err) {
+	if env.Passing(err) {
 		return st.env.IOError("reading", filepath.Join(st.env.Dir, index.BaseName), err)
 	}
 	if !alone {
@@ -92,13 +91,6 @@ func (st *Store) agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error 
 		return fmt.Errorf("%s was written for a log that differs from this one before %d", index.BaseName, set.LSN())
 	}
 	return nil
-}
-
-// passing says that an index could not be read now, which is not to say that it
-// is damaged or gone: a table of open files that is full, a cable, a newer format.
-func passing(err error) bool {
-	var no syscall.Errno
-	return errors.Is(err, errs.ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)
 }
 
 // newerVectors refuses a store whose vectors a newer program has written, as one whose
@@ -173,7 +165,7 @@ func (st *Store) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Se
 		defer prev.Release()
 	}
 	set, err := index.Load(st.env.FS, st.env.Dir, want, prev)
-	if err != nil && passing(err) {
+	if err != nil && env.Passing(err) {
 		err = st.env.IOError("mapping", filepath.Join(st.env.Dir, index.BaseName), err)
 	}
 	return set, err

@@ -68,9 +68,7 @@ func (f *Files) folder(name string) *kind {
 // deletesByHand says that a file which somebody deletes is for the process that watches
 // to judge: who meets its absence does not put it back.
 func (st *Store) deletesByHand() bool {
-	st.config.mu.Lock()
-	adopt := st.config.c.adoptDeletions()
-	st.config.mu.Unlock()
+	adopt := st.settings.Now().AdoptsDeletions()
 	return adopt && st.log.Leader() != 0
 }
 

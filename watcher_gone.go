@@ -82,10 +82,8 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	if k == nil || len(ids) == 0 {
 		return nil
 	}
-	st.rereadConfig()
-	st.config.mu.Lock()
-	adopt := st.config.c.adoptDeletions()
-	st.config.mu.Unlock()
+	st.settings.Reread()
+	adopt := st.settings.Now().AdoptsDeletions()
 	all := st.state.Live(k.letter)
 	switch err := k.Check(); {
 	case errors.Is(err, fs.ErrNotExist):

@@ -167,3 +167,10 @@ func quotePath(path string) string {
 	}
 	return path
 }
+
+// Passing says that something could not be read now, which is not to say that it is
+// damaged or gone: a table of open files that is full, a cable, a newer format.
+func Passing(err error) bool {
+	var no syscall.Errno
+	return errors.Is(err, errs.ErrNewerFormat) || errors.As(err, &no) && !errors.Is(err, fs.ErrNotExist)
+}

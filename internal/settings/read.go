@@ -1,10 +1,11 @@
-package varve
+package settings
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -13,40 +14,40 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-var errNoMember = errors.New(`it has no member "varve", so this folder is somebody else's`)
+var ErrForeign = errors.New(`it has no member "varve", so this folder is somebody else's`)
 
-// readConfig reads config.json. A file of somebody else is errNoMember, a missing one
+// Read reads config.json. A file of somebody else is ErrForeign, a missing one
 // fs.ErrNotExist. When members are not valid it gives the others, and an error that
 // names each.
-func readConfig(fsys vfs.FS, dir string) (*Config, vfs.Info, error) {
-	name := filepath.Join(dir, configName)
+func Read(fsys vfs.FS, dir string) (*Config, vfs.Info, error) {
+	name := filepath.Join(dir, Name)
 	info, err := fsys.Stat(name)
 	if err != nil {
 		return nil, info, err
 	}
-	b, err := vfs.ReadFile(fsys, name, configLimit)
+	b, err := vfs.ReadFile(fsys, name, Limit)
 	if err != nil {
 		return nil, info, err
 	}
-	c, err := parseConfig(b)
+	c, err := Parse(b)
 	if err != nil && c == nil {
 		err = fmt.Errorf("%s: %w", name, err)
 	}
 	return c, info, err
 }
 
-// parseConfig reads the text of a config.json; see readConfig. It gives no Config where
+// Parse reads the text of a config.json; see Read. It gives no Config where
 // it is not one at all.
-func parseConfig(text []byte) (*Config, error) {
+func Parse(text []byte) (*Config, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
 		return nil, fmt.Errorf("%w: %w", errs.ErrInvalid, err)
 	}
 	if _, ok := members["varve"]; !ok {
-		return nil, errNoMember
+		return nil, ErrForeign
 	}
 	c, wrong := new(Config), error(nil)
-	for _, name := range configMembers() {
+	for _, name := range memberNames() {
 		value, ok := members[name]
 		if !ok {
 			continue
@@ -78,7 +79,7 @@ func (c *Config) setMember(name string, value json.RawMessage) error {
 	if errors.As(err, &kind) {
 		var short bytes.Buffer
 		_ = json.Compact(&short, value)
-		err = &errs.FieldError{Field: configName + " " + kind.Field, Value: cutValue(short.String()), Err: errors.New("it must be " + kindName(kind.Type.Kind()))}
+		err = &errs.FieldError{Field: Name + " " + kind.Field, Value: cutValue(short.String()), Err: errors.New("it must be " + kindName(kind.Type.Kind()))}
 	}
 	return err
 }
@@ -103,8 +104,8 @@ func cutValue(s string) string {
 	return s
 }
 
-// configMembers are the names of the members of Config, in their order.
-func configMembers() []string {
+// memberNames are the names of the members of Config, in their order.
+func memberNames() []string {
 	var names []string
 	t := reflect.TypeFor[Config]()
 	for i := range t.NumField() {
@@ -112,4 +113,32 @@ func configMembers() []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// Write makes config.json durable. Members that this program does not
+// know stay as they are. temp is a name that nobody else uses.
+func Write(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) error {
+	name := filepath.Join(dir, Name)
+	members := map[string]json.RawMessage{}
+	if b, err := vfs.ReadFile(fsys, name, Limit); err == nil {
+		if err := json.Unmarshal(b, &members); err != nil {
+			return fmt.Errorf("%w: %w: correct it, or let memctl repair make it anew", errs.ErrInvalid, err)
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	for _, name := range memberNames() {
+		delete(members, name) // one that is left out has its default
+	}
+	if err := json.Unmarshal(b, &members); err != nil {
+		return err
+	}
+	if b, err = json.MarshalIndent(members, "", "  "); err != nil {
+		return err
+	}
+	return vfs.WriteDurable(fsys, temp, name, append(b, '\n'), mode)
 }

@@ -1,0 +1,222 @@
+package settings
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/vector"
+)
+
+// Config is what belongs to the store and not to a process: config.json. Zero
+// fields mean the default. Nothing that is needed to decode the store is in it.
+type Config struct {
+	// Format marks a folder as a store; the member is called "varve".
+	Format int `json:"varve"`
+
+	IndexBackupCount *int  `json:"index_backup_count,omitempty"` // older indexes that are kept: 3
+	AutoRepair       *bool `json:"auto_repair,omitempty"`        // heal at open what costs little: true
+	BackupInterval   *int  `json:"backup_interval,omitempty"`    // seconds between two index backups: 3600
+	FlushThreshold   *int  `json:"flush_threshold,omitempty"`    // changes that start a flush: 20
+	AdoptDeletions   *bool `json:"adopt_deletions,omitempty"`    // while somebody watches, deleting a file deletes what it holds: true
+
+	// What one document may have, put or edited by hand; what is stored is read all the same.
+	MaxMemoryBytes   int `json:"max_memory_bytes,omitempty"`   // of one memory's JSON: 16 MiB
+	MaxIDBytes       int `json:"max_id_bytes,omitempty"`       // 1,024
+	MaxDepth         int `json:"max_depth,omitempty"`          // of nesting: 100
+	MaxEmbeddingDims int `json:"max_embedding_dims,omitempty"` // 65,536
+
+	MaxAssemblyMembers int `json:"max_assembly_members,omitempty"` // 100,000
+	ActivationHalfLife int `json:"activation_half_life,omitempty"` // seconds in which an assembly's activation fades to half: 86,400
+
+	// What the store may hold, 0: as much as there is room for. What stands in the
+	// files counts, with embeddings, also what has expired and is not deleted yet; not
+	// what is made of it (index, vectors), the log, assemblies and working memory. A
+	// write that would pass a limit is refused with ErrLimit, or others make room: see
+	// AtLimit. What a person does to the files is never refused by these, nor what the store adds
+	// to memories that were let in (an embedding that comes later, Touch): that may
+	// take it over its limit, and the next write is refused, or makes room for both.
+	MaxMemories        int64 `json:"max_memories,omitempty"`
+	MaxBytes           int64 `json:"max_bytes,omitempty"` // of all memories' JSON files
+	MaxSessionMemories int64 `json:"max_session_memories,omitempty"`
+	MaxSessionBytes    int64 `json:"max_session_bytes,omitempty"`
+
+	AtLimit string `json:"at_limit,omitempty"` // AtLimitRefuse when empty
+	// MaxAge is how many seconds after its last write a memory is deleted, an hour or two
+	// later, 0: never. Until then every read has it; only Memory.ExpiresAt hides at once.
+	MaxAge int64 `json:"max_age,omitempty"`
+
+	Vectors *VectorConfig `json:"vectors,omitempty"`
+}
+
+// What happens to a write that would pass a limit.
+const (
+	AtLimitRefuse      = "refuse"       // ErrLimit
+	AtLimitEvictOldest = "evict_oldest" // those go that were written longest ago
+	AtLimitEvictLowest = "evict_lowest" // those of the lowest quickrecal_score go, of several the oldest
+)
+
+// VectorConfig fixes what is otherwise decided by the first embedding. A store
+// whose vectors are others makes them anew; embeddings that do not fit have none.
+type VectorConfig struct {
+	Dimension int    `json:"dimension,omitempty"` // 0: that of the first embedding
+	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty
+	Model     string `json:"model,omitempty"`     // what makes the embeddings, for those who read it
+}
+
+// Name is the file's.
+const Name = "config.json"
+
+const (
+	format = 1
+	// Limit bounds the file, in bytes.
+	Limit = 1 << 20
+)
+
+func (c *Config) VectorSettings() VectorConfig {
+	if c.Vectors == nil {
+		return VectorConfig{}
+	}
+	return *c.Vectors
+}
+
+func (c Config) VectorsModel() string { return c.VectorSettings().Model }
+
+func (c *Config) Backups() int {
+	if c.IndexBackupCount == nil {
+		return 3
+	}
+	return *c.IndexBackupCount
+}
+
+func (c *Config) MayRepair() bool { return c.AutoRepair == nil || *c.AutoRepair }
+
+func (c *Config) AdoptsDeletions() bool { return c.AdoptDeletions == nil || *c.AdoptDeletions }
+
+func (c *Config) BackupEvery() time.Duration {
+	if c.BackupInterval == nil {
+		return time.Hour
+	}
+	return time.Duration(*c.BackupInterval) * time.Second
+}
+
+func (c *Config) FlushAfter() int {
+	if c.FlushThreshold == nil {
+		return 20
+	}
+	return *c.FlushThreshold
+}
+
+func (c *Config) MemoryLimits() memstore.Limits {
+	return memstore.Limits{
+		MemoryBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims,
+	}
+}
+
+func (c *Config) AssemblyLimits() assembly.Limits {
+	return assembly.Limits{
+		AssemblyBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims, Members: c.MaxAssemblyMembers,
+	}
+}
+
+func (c *Config) HalfLife() time.Duration {
+	if c.ActivationHalfLife == 0 {
+		return assembly.DefaultHalfLife
+	}
+	return time.Duration(c.ActivationHalfLife) * time.Second
+}
+
+// Age is how long after its last write a memory is deleted; 0: never.
+func (c *Config) Age() time.Duration { return time.Duration(c.MaxAge) * time.Second }
+
+// withDefaults spells out what a user may want to change.
+func (c *Config) WithDefaults() *Config {
+	d := *c
+	backups, repair, interval, threshold := c.Backups(), c.MayRepair(), int(c.BackupEvery().Seconds()), c.FlushAfter()
+	d.IndexBackupCount, d.AutoRepair, d.BackupInterval, d.FlushThreshold = &backups, &repair, &interval, &threshold
+	return &d
+}
+
+// Resolved is the configuration with every default spelt out.
+func (c Config) Resolved() Config {
+	d := *c.WithDefaults()
+	l := d.MemoryLimits().Resolved()
+	d.MaxMemoryBytes, d.MaxIDBytes, d.MaxDepth, d.MaxEmbeddingDims = l.MemoryBytes, l.IDBytes, l.Depth, l.EmbeddingDim
+	d.MaxAssemblyMembers, d.ActivationHalfLife = d.AssemblyLimits().Resolved().Members, int(d.HalfLife().Seconds())
+	return d
+}
+
+// Validate says what is wrong, as a *FieldError.
+func (c *Config) Validate() error {
+	bad := func(field string, v int, limit string) error {
+		return &errs.FieldError{Field: Name + " " + field, Value: fmt.Sprint(v), Limit: limit, Err: errs.ErrInvalid}
+	}
+	for _, f := range []struct {
+		name     string
+		v        *int
+		low, top int
+	}{
+		{"index_backup_count", c.IndexBackupCount, 0, 1000},
+		{"backup_interval", c.BackupInterval, 0, 1 << 30},
+		{"flush_threshold", c.FlushThreshold, 1, 1 << 30},
+		{"max_memory_bytes", &c.MaxMemoryBytes, 0, 256 << 20},
+		{"max_id_bytes", &c.MaxIDBytes, 0, 1024},
+		{"max_depth", &c.MaxDepth, 0, 1000},
+		{"max_embedding_dims", &c.MaxEmbeddingDims, 0, 1 << 20},
+		{"max_assembly_members", &c.MaxAssemblyMembers, 0, 1 << 24},
+		{"activation_half_life", &c.ActivationHalfLife, 0, 1 << 30},
+	} {
+		if f.v != nil && (*f.v < f.low || *f.v > f.top) {
+			return bad(f.name, *f.v, fmt.Sprintf("%d to %d", f.low, f.top))
+		}
+	}
+	for _, f := range []struct {
+		name string
+		v    int64
+	}{
+		{"max_memories", c.MaxMemories}, {"max_bytes", c.MaxBytes}, {"max_session_memories", c.MaxSessionMemories},
+		{"max_session_bytes", c.MaxSessionBytes}, {"max_age", c.MaxAge},
+	} {
+		if f.v < 0 || f.v > 1<<53 {
+			return &errs.FieldError{Field: Name + " " + f.name, Value: fmt.Sprint(f.v), Limit: fmt.Sprintf("0 (none) to %d", int64(1)<<53), Err: errs.ErrInvalid}
+		}
+	}
+	if c.MaxAge > 1<<33 {
+		return &errs.FieldError{Field: Name + " max_age", Value: fmt.Sprint(c.MaxAge), Limit: fmt.Sprintf("%d seconds", int64(1)<<33), Err: errs.ErrInvalid}
+	}
+	switch c.AtLimit {
+	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:
+	default:
+		return &errs.FieldError{Field: Name + " at_limit", Value: errs.Quote(c.AtLimit), Limit: strings.Join([]string{AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest}, ", "), Err: errs.ErrInvalid}
+	}
+	if v := c.VectorSettings(); v.Dimension < 0 || v.Dimension > 1<<20 {
+		return bad("vectors.dimension", v.Dimension, fmt.Sprintf("%d to %d", 0, 1<<20))
+	} else if _, err := vector.ParseMetric(v.Metric); err != nil {
+		return fmt.Errorf("%s vectors: %w", Name, err)
+	}
+	if c.Format > format {
+		return &errs.NewerError{Path: Name, Format: uint64(c.Format), Reads: format}
+	}
+	return nil
+}
+
+// clone shares nothing with c.
+func (c *Config) Clone() Config {
+	d := *c
+	for _, p := range []**int{&d.IndexBackupCount, &d.BackupInterval, &d.FlushThreshold} {
+		*p = cloned(*p)
+	}
+	d.AutoRepair, d.AdoptDeletions, d.Vectors = cloned(c.AutoRepair), cloned(c.AdoptDeletions), cloned(c.Vectors)
+	return d
+}
+
+func cloned[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}

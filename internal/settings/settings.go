@@ -1,0 +1,176 @@
+package settings
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Settings are those of an open store, as last read.
+type Settings struct {
+	env *env.Env
+	now atomic.Pointer[Config]
+
+	mu   sync.Mutex
+	info vfs.Info // of the file when it was read
+	err  error    // why the file, or members of it, do not hold
+
+	asOf atomic.Uint64 // the entry of the log after which it was read
+}
+
+// New has the defaults, until Load, Make or Use.
+func New(e *env.Env) *Settings {
+	s := &Settings{env: e}
+	s.now.Store(&Config{Format: format})
+	return s
+}
+
+// Now is what holds. It is shared: not to be changed.
+func (s *Settings) Now() *Config { return s.now.Load() }
+
+// Err says why the file, or members of it, do not hold; nil when all does.
+func (s *Settings) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Load reads the file when the store is opened; see Read for its errors. Where there is a
+// Config in spite of an error, Use takes it.
+func (s *Settings) Load() (*Config, error) {
+	c, info, err := Read(s.env.FS, s.env.Dir)
+	s.mu.Lock()
+	s.info = info
+	s.mu.Unlock()
+	if err == nil {
+		s.now.Store(c)
+	}
+	return c, err
+}
+
+// Use takes what is valid of a file that as a whole is not, nil being nothing of it.
+func (s *Settings) Use(c *Config, err error) {
+	if c == nil {
+		c = new(Config)
+	}
+	c.Format = format
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now.Store(c)
+	s.err = err
+}
+
+// Make writes the file of a new store, every default spelt out, and reads it.
+func (s *Settings) Make() error {
+	c := &Config{Format: format}
+	if err := s.write(c.WithDefaults()); err != nil {
+		return err
+	}
+	if _, err := s.Load(); err != nil {
+		return s.env.IOError("reading", s.path(), err)
+	}
+	return nil
+}
+
+// Update changes the file as it stands. The caller holds flush.lock, so nobody else changes
+// it between the reading and the writing. A member that is not valid gives way to its
+// default; an error of change is returned, and nothing is written.
+func (s *Settings) Update(_ context.Context, change func(*Config) error) error {
+	c := s.Now().Clone() // the last good one
+	// Two changes may leave one size and, where the clock of the files is coarse, one time.
+	read, _, err := Read(s.env.FS, s.env.Dir)
+	switch {
+	case errors.Is(err, errs.ErrNewerFormat):
+		return err // another process has brought it, and knows what it says
+	case read != nil:
+		c = *read // what is valid in it, as for who opens the store
+	case err != nil && env.Passing(err):
+		return s.env.IOError("reading", s.path(), err)
+	}
+	if err := change(&c); err != nil {
+		return err
+	}
+	c.Format = format
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if err := s.write(&c); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.info = vfs.Info{}
+	s.mu.Unlock()
+	s.Reread()
+	return nil
+}
+
+// Reread looks whether the file has changed; false where that cannot be told just now, and
+// the last one holds.
+func (s *Settings) Reread() bool {
+	info, err := s.env.FS.Stat(s.path())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist)
+	}
+	// Two writes at once may have the same time.
+	if was := &s.info; info.Size == was.Size && info.Mtime.Equal(was.Mtime) && info.Ino == was.Ino {
+		return true
+	}
+	c, info, err := Read(s.env.FS, s.env.Dir)
+	told := s.err != nil
+	s.err = err
+	unread := err != nil && env.Passing(err) && !errors.Is(err, errs.ErrNewerFormat)
+	if !unread {
+		s.info = info
+	}
+	if err != nil {
+		if !unread || !told {
+			s.env.Logger.Warn("config.json is not valid; the last good one holds", "err", err)
+			s.env.Event(env.Event{Kind: env.EventConfig, Path: Name, Err: err})
+		}
+		return !unread
+	}
+	s.now.Store(c)
+	return true
+}
+
+// AsOf reads the file again unless it was read since an entry of the log, that of a change
+// which is written there too. It counts as read only behind the reading: another goroutine
+// must not judge by what stood there before.
+func (s *Settings) AsOf(entry uint64) {
+	if s.asOf.Load() != entry && s.Reread() {
+		s.asOf.Store(entry)
+	}
+}
+
+func (s *Settings) path() string { return filepath.Join(s.env.Dir, Name) }
+
+func (s *Settings) write(c *Config) error {
+	temp, err := Scratch(s.env, Name)
+	if err != nil {
+		return err
+	}
+	if err := Write(s.env.FS, s.env.Dir, temp, c, s.env.FileMode); err != nil {
+		return s.env.IOError("writing", s.path(), err)
+	}
+	return nil
+}
+
+// Scratch is a temp name for a file of the store that nobody else uses: several
+// processes may make one store at once.
+func Scratch(e *env.Env, name string) (string, error) {
+	var b [6]byte
+	if err := e.Random(b[:]); err != nil {
+		return "", err
+	}
+	return filepath.Join(e.Dir, name+"."+hex.EncodeToString(b[:])+".new"), nil
+}
