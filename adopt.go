@@ -3,6 +3,7 @@ package varve
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/record"
@@ -47,10 +48,10 @@ func (st *Store) adoption(ctx context.Context, k *kind, p *parsed, data []byte, 
 		*p.updated = st.env.Clock().UTC()
 	}
 	number, counts, model := int64(0), p.vector, st.vectorsBy()
-	if model.Older(old.lsn, vectorNumber(&old.line)) && old.lsn%8 == 0 {
+	if model.Older(old.lsn, old.line.VectorNumber()) && old.lsn%8 == 0 {
 		// What a person edits is not the embedding: it stays the older model's.
 		number = int64(old.lsn)
-		if counts, _, err = st.computedFor(ctx, &model, p.id, hash([]byte(p.content))); err != nil {
+		if counts, _, err = st.computedFor(ctx, &model, p.id, sha256.Sum256([]byte(p.content))); err != nil {
 			return nil, err
 		}
 	}

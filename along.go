@@ -77,7 +77,7 @@ func (st *Store) prepareAlong(ctx context.Context, w *work, ops []op) error {
 	known, named := false, false
 	for i := range ops {
 		if w.prepared[i].wanted {
-			named = named || ops[i].kind == st.assemblies
+			named = named || ops[i].kind == st.kinds.assemblies
 			known = known || ops[i].written && ops[i].id != "" // what gets its id now is in no assembly
 		}
 	}
@@ -92,7 +92,7 @@ func (st *Store) prepareAlong(ctx context.Context, w *work, ops []op) error {
 	j := st.joint(ctx)
 	for i := range ops {
 		o := &ops[i]
-		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == st.memories && o.written {
+		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == st.kinds.memories && o.written {
 			c := memoryChange{op: i, deleted: o.memory == nil}
 			id := o.id
 			if !c.deleted {
@@ -108,7 +108,7 @@ func (st *Store) prepareAlong(ctx context.Context, w *work, ops []op) error {
 		}
 	}
 	for i := range ops {
-		if p := &w.prepared[i]; p.wanted && ops[i].kind == st.assemblies {
+		if p := &w.prepared[i]; p.wanted && ops[i].kind == st.kinds.assemblies {
 			p.err = j.named(&ops[i], i, p)
 			delete(j.touched, ops[i].id)
 		}
@@ -222,7 +222,7 @@ func (j *joint) others() error {
 		if err := j.compose(a, was); err != nil {
 			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
 		}
-		p := wal.Precondition{Key: j.st.assemblies.key(id), LSN: old.lsn}
+		p := wal.Precondition{Key: j.st.kinds.assemblies.key(id), LSN: old.lsn}
 		j.out.preconditions = append(j.out.preconditions, p)
 		// One whose members move is written even if they leave its composite where it is:
 		// who is just composing it may have read some of them before and some after, and
@@ -241,7 +241,7 @@ func (j *joint) others() error {
 
 // assembly reads the newest version of an assembly.
 func (j *joint) assembly(id string) (version, *Assembly, error) {
-	v, err := j.load(j.ctx, j.st.assemblies, id)
+	v, err := j.load(j.ctx, j.st.kinds.assemblies, id)
 	if err != nil {
 		return v, nil, err
 	}
@@ -260,7 +260,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 	if o.id != "" {
 		old, was, err = j.assembly(o.id)
 		if errors.Is(err, errs.ErrCorrupt) && st.log.Damage() == nil { // as with a memory: see before
-			old, err = st.find(j.ctx, st.assemblies, o.id, false)
+			old, err = st.find(j.ctx, st.kinds.assemblies, o.id, false)
 		}
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
@@ -270,7 +270,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 	if err := o.conds.holds(o.id, old.lsn, old.line.UpdatedAt); err != nil {
 		return err
 	}
-	p.precondition = wal.Precondition{Key: st.assemblies.key(o.id), LSN: old.lsn, Hint: hint}
+	p.precondition = wal.Precondition{Key: st.kinds.assemblies.key(o.id), LSN: old.lsn, Hint: hint}
 	if o.assembly == nil {
 		if !found {
 			if o.must {
@@ -369,7 +369,9 @@ func (j *joint) check(a, was *Assembly, allowed bool) error {
 }
 
 // find looks a memory up without its document.
-func (j *joint) find(id string) (version, error) { return j.st.find(j.ctx, j.st.memories, id, false) }
+func (j *joint) find(id string) (version, error) {
+	return j.st.find(j.ctx, j.st.kinds.memories, id, false)
+}
 
 // entry is what the log is to carry; previous is the key's newest one, which may be
 // a deletion.
@@ -377,7 +379,7 @@ func (j *joint) entry(a *Assembly, old *version, previous wal.LSN) (wal.Entry, e
 	st := j.st
 	var prev *assembly.Previous
 	if old.lsn != 0 {
-		prev = &assembly.Previous{CreatedAt: old.line.CreatedAt, Document: old.doc, VectorID: vectorNumber(&old.line)}
+		prev = &assembly.Previous{CreatedAt: old.line.CreatedAt, Document: old.doc, VectorID: old.line.VectorNumber()}
 	}
 	misfit, err := j.misfit(a)
 	if err != nil {
@@ -388,5 +390,5 @@ func (j *joint) entry(a *Assembly, old *version, previous wal.LSN) (wal.Entry, e
 		return wal.Entry{}, err
 	}
 	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
-	return wal.Entry{Key: st.assemblies.key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
+	return wal.Entry{Key: st.kinds.assemblies.key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
 }

@@ -21,9 +21,9 @@ func TestCompositeKeepsItsNumber(t *testing.T) {
 		if _, err := st.Assemblies().Activate(ctx, "a", 0.1); err != nil {
 			t.Fatal(err)
 		}
-		v, err := st.find(ctx, st.assemblies, "a", false)
-		if err != nil || vectorNumber(&v.line) != int64(first.Version) {
-			t.Errorf("after %d activations the number is %d, want %d, %v", i+1, vectorNumber(&v.line), first.Version, err)
+		v, err := st.find(ctx, st.kinds.assemblies, "a", false)
+		if err != nil || v.line.VectorNumber() != int64(first.Version) {
+			t.Errorf("after %d activations the number is %d, want %d, %v", i+1, v.line.VectorNumber(), first.Version, err)
 		}
 		if i == 1 {
 			if err := st.Flush(ctx); err != nil {
@@ -35,8 +35,8 @@ func TestCompositeKeepsItsNumber(t *testing.T) {
 	if _, err := st.Put(ctx, Memory{ID: "m", Embedding: []float32{3, 2, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := st.find(ctx, st.assemblies, "a", false); err != nil || vectorNumber(&v.line) != int64(v.lsn) {
-		t.Errorf("another composite has the number %d, %v", vectorNumber(&v.line), err)
+	if v, err := st.find(ctx, st.kinds.assemblies, "a", false); err != nil || v.line.VectorNumber() != int64(v.lsn) {
+		t.Errorf("another composite has the number %d, %v", v.line.VectorNumber(), err)
 	}
 }
 

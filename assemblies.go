@@ -80,7 +80,7 @@ func (as Assemblies) Put(ctx context.Context, a Assembly, conds ...Cond) (Assemb
 
 // Get returns an assembly, or ErrNotFound.
 func (as Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
-	v, err := as.st.get(ctx, as.st.assemblies, id)
+	v, err := as.st.get(ctx, as.st.kinds.assemblies, id)
 	if err != nil {
 		return Assembly{}, err
 	}
@@ -90,7 +90,7 @@ func (as Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
 // GetRaw returns the exact bytes of an assembly's file, or what they will be once
 // it is flushed.
 func (as Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
-	v, err := as.st.get(ctx, as.st.assemblies, id)
+	v, err := as.st.get(ctx, as.st.kinds.assemblies, id)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assem
 		if f.session != nil || f.reads() {
 			return
 		}
-		for id, err := range st.ids(ctx, st.assemblies, f) {
+		for id, err := range st.ids(ctx, st.kinds.assemblies, f) {
 			if err != nil {
 				if !yield(Assembly{}, err) {
 					return
@@ -238,7 +238,7 @@ func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assem
 
 // yieldAssembly yields one that is still there.
 func (st *Store) yieldAssembly(ctx context.Context, id string, yield func(Assembly, error) bool) bool {
-	v, err := st.load(ctx, st.assemblies, id)
+	v, err := st.load(ctx, st.kinds.assemblies, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return true // gone since
 	}
@@ -261,7 +261,7 @@ func (as Assemblies) Count(ctx context.Context) (int64, error) {
 	if err := st.sight(ctx); err != nil {
 		return 0, err
 	}
-	return st.state.Live(st.assemblies.letter), nil
+	return st.state.Live(st.kinds.assemblies.letter), nil
 }
 
 // Containing yields the assemblies that contain a memory, by id. It reads no other.
@@ -289,18 +289,18 @@ func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[As
 
 // History yields the versions of an assembly that are still kept; see Store.History.
 func (as Assemblies) History(ctx context.Context, id string) iter.Seq2[Version, error] {
-	return as.st.versionsOf(ctx, as.st.assemblies, id)
+	return as.st.versionsOf(ctx, as.st.kinds.assemblies, id)
 }
 
 // GetAt returns one version of an assembly; see Store.GetAt.
 func (as Assemblies) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
-	return as.st.versionAt(ctx, as.st.assemblies, id, lsn)
+	return as.st.versionAt(ctx, as.st.kinds.assemblies, id, lsn)
 }
 
 func (st *Store) decodeAssembly(id string, v version) (Assembly, error) {
 	a, err := assembly.Decode(v.doc, assembly.DecodeOptions{Limits: storedAssembly, Location: st.env.NaiveTimes, ID: id})
 	if err != nil {
-		return Assembly{}, st.undecoded(st.assemblies, id, v.lsn, err)
+		return Assembly{}, st.undecoded(st.kinds.assemblies, id, v.lsn, err)
 	}
 	a.Version = v.lsn
 	return *a, nil

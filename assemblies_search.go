@@ -37,7 +37,7 @@ func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error)
 			return nil, err
 		}
 		model := st.vectorsBy()
-		if q.Vector, err = st.embeddingNow(ctx, &model, st.assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
+		if q.Vector, err = st.embeddingNow(ctx, &model, st.kinds.assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
 			return nil, err
 		}
 		if len(q.Vector) == 0 {

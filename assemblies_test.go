@@ -460,7 +460,7 @@ func TestCompositeNumber(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return int64(e.Version), vectorNumber(&e)
+			return int64(e.Version), e.VectorNumber()
 		}
 		for i := range 4 {
 			if i == 2 {

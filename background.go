@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -176,5 +175,3 @@ func (st *Store) pressure(ctx context.Context) error {
 }
 
 func (st *Store) newID() (string, error) { return memstore.NewID(st.env.Clock(), st.env.Rand()) }
-
-func timeOf(line *index.Entry) time.Time { return time.UnixMicro(line.Mtime).UTC() }

@@ -168,7 +168,7 @@ func TestFlushInRounds(t *testing.T) {
 			}
 		}
 	}
-	names, err := st.memories.Names()
+	names, err := st.kinds.memories.Names()
 	if err != nil || len(names) != n {
 		t.Errorf("%d files, %v; want %d", len(names), err, n)
 	}

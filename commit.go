@@ -50,8 +50,8 @@ type reads map[string]wal.LSN
 func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LSN) error {
 	puts := false
 	for i := range ops {
-		if ops[i].kind = st.memories; ops[i].group {
-			ops[i].kind = st.assemblies
+		if ops[i].kind = st.kinds.memories; ops[i].group {
+			ops[i].kind = st.kinds.assemblies
 		}
 		puts = puts || !ops[i].deletes()
 	}
@@ -263,14 +263,11 @@ func (st *Store) prepareAll(ctx context.Context, w *work, ops []op) {
 
 func (st *Store) prepareSome(ctx context.Context, ops []op, out []prepared, values *arena) {
 	for i := range out {
-		if out[i].wanted && ops[i].kind == st.memories {
+		if out[i].wanted && ops[i].kind == st.kinds.memories {
 			out[i].err = st.prepareOne(ctx, &ops[i], &out[i], values)
 		}
 	}
 }
-
-// key is the key of a memory in the log.
-func key(id string) string { return string(rune(record.Memory)) + id }
 
 // before is the version that an operation replaces, with its document if what is
 // written shall keep members of it. What cannot be read must not stand in the way
@@ -354,7 +351,7 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	}
 	var prev *memstore.Previous
 	if found {
-		prev = &memstore.Previous{CreatedAt: old.line.CreatedAt, Version: old.lsn, VectorID: vectorNumber(&old.line)}
+		prev = &memstore.Previous{CreatedAt: old.line.CreatedAt, Version: old.lsn, VectorID: old.line.VectorNumber()}
 		if visible == 0 {
 			prev.CreatedAt = time.Time{} // its time was over: this is another one
 		} else if !o.memory.Decoded() {

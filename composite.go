@@ -177,13 +177,13 @@ func (j *joint) vector(id string) ([]float32, error) {
 func (j *joint) stored(id string) (vector []float32, known bool, err error) {
 	st := j.st
 	if place, err := st.state.Find(record.Memory, id); err == nil && place.InLog {
-		if _, view, err := st.frame(j.ctx, st.memories, id, place.Version); err == nil {
+		if _, view, err := st.frame(j.ctx, st.kinds.memories, id, place.Version); err == nil {
 			return view.Vector(nil), true, nil
 		}
 	}
-	v, err := j.load(j.ctx, st.memories, id)
+	v, err := j.load(j.ctx, st.kinds.memories, id)
 	if err == nil {
-		p, err := st.memories.parse(v.doc, id)
+		p, err := st.kinds.memories.parse(v.doc, id)
 		return p.vector, err == nil, nil
 	}
 	if errors.Is(err, errs.ErrNotFound) || errors.Is(err, errs.ErrCorrupt) {

@@ -15,8 +15,6 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-func hash(b []byte) [32]byte { return sha256.Sum256(b) }
-
 // judge decides about a file that is not what the index names, also after
 // another look. Under flush.lock nobody of ours changes files, so it is
 // somebody's edit, or damage.
@@ -113,10 +111,10 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 		return st.keepServing(ctx, k, is, old, err, "it may not be read", err)
 	case rerr != nil:
 		return st.env.IOError("reading", k.Path(is.name), rerr)
-	case sameTime(info.Mtime, timeOf(&old.line)) && hash(data) != old.line.ContentHash:
+	case sameTime(info.Mtime, timeOf(&old.line)) && sha256.Sum256(data) != old.line.ContentHash:
 		// Nobody edits without moving the time: rot, also where the file is now shorter.
 		return st.restore(ctx, k, is, old, errors.New("its bytes have changed and its time has not"))
-	case hash(data) == old.line.ContentHash:
+	case sha256.Sum256(data) == old.line.ContentHash:
 		// Only the time was moved, by a copy or a checkout.
 		is.version, is.version.doc = old, data
 		return nil
@@ -124,7 +122,7 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 	p, err := k.parseEdit(data, id)
 	if err != nil {
 		if other, perr := k.parse(data, ""); perr != nil {
-			err = st.ofOtherKind(k, data, perr)
+			err = st.kinds.ofOtherKind(k, data, perr)
 		} else if other.id != id {
 			err = k.misplaced(other.id)
 		}

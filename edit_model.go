@@ -20,7 +20,7 @@ const olderLook = 100
 // version that the edit replaces.
 func (st *Store) withoutOlder(ctx context.Context, k *kind, p *parsed, data []byte, old version) (doc []byte, stood version, ok bool, err error) {
 	model := st.vectorsBy()
-	if k != st.memories || model.Since == 0 || old.lsn < model.Since || len(p.vector) == 0 || model.Older(old.lsn, vectorNumber(&old.line)) {
+	if k != st.kinds.memories || model.Since == 0 || old.lsn < model.Since || len(p.vector) == 0 || model.Older(old.lsn, old.line.VectorNumber()) {
 		return nil, stood, false, nil
 	}
 	if stood, ok = st.fromLog(ctx, k, p.id, old.lsn); !ok {

@@ -28,7 +28,7 @@ type RefusedEdit struct {
 // those that are not what the index has. An error ends it, that of ctx among them.
 func (st *Store) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return reading(ctx, st, func(yield func(RefusedEdit, error) bool) {
-		for _, k := range st.kinds {
+		for _, k := range st.kinds.all {
 			for name, err := range (&Files{st}).Suspects(ctx, k.Name()) {
 				if err == nil && (name == "" || !documentName(name)) {
 					continue
@@ -62,7 +62,7 @@ func (st *Store) refusal(ctx context.Context, k *kind, name string) (why, err er
 	}
 	p, why := k.parse(data, "")
 	if why != nil {
-		why = st.ofOtherKind(k, data, why)
+		why = st.kinds.ofOtherKind(k, data, why)
 		p.id = strings.TrimSuffix(name, docfile.Extension)
 	}
 	if docfile.FileName(p.id) != name {

@@ -41,11 +41,11 @@ func (e *editing) forget(id string) {
 			}
 		}
 	}
-	v, err := e.st.find(t.Context(), e.st.memories, id, false)
+	v, err := e.st.find(t.Context(), e.st.kinds.memories, id, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := e.st.fromLog(t.Context(), e.st.memories, id, v.lsn); ok {
+	if _, ok := e.st.fromLog(t.Context(), e.st.kinds.memories, id, v.lsn); ok {
 		t.Fatal("the log still has it")
 	}
 }

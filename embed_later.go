@@ -125,7 +125,7 @@ func (st *Store) nextQueued(ctx context.Context, most int) ([]string, error) {
 		var found []string
 		err := st.sight(ctx)
 		if err == nil {
-			for l, lerr := range st.lines(ctx, st.memories, filters{after: after}) {
+			for l, lerr := range st.lines(ctx, st.kinds.memories, filters{after: after}) {
 				if lerr != nil {
 					if l.id == "" {
 						err = lerr
@@ -186,7 +186,7 @@ func (st *Store) lacking(ctx context.Context) (n int64, err error) {
 	if err := st.sight(ctx); err != nil {
 		return 0, err
 	}
-	for l, err := range st.lines(ctx, st.memories, filters{}) {
+	for l, err := range st.lines(ctx, st.kinds.memories, filters{}) {
 		if err != nil && l.id == "" {
 			return n, err
 		}
@@ -223,7 +223,7 @@ func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
 		ids = ids[:0]
 		return err
 	}
-	for l, err := range st.lines(ctx, st.memories, filters{}) {
+	for l, err := range st.lines(ctx, st.kinds.memories, filters{}) {
 		if err != nil {
 			return done, err
 		}
@@ -331,7 +331,7 @@ func (st *Store) contents(ctx context.Context, ids []string, wanted func(*Memory
 // reports.
 func (st *Store) eachOf(ctx context.Context, ids []string, take func(m *Memory, at wal.LSN)) error {
 	for _, id := range ids {
-		v, err := st.find(ctx, st.memories, id, true)
+		v, err := st.find(ctx, st.kinds.memories, id, true)
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, errs.ErrClosed) {
 				return err

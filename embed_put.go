@@ -128,7 +128,7 @@ func (st *Store) wantsEmbedding(ctx context.Context, o *op) (bool, error) {
 	if o.id == "" {
 		return none, nil
 	}
-	v, err := st.load(ctx, st.memories, o.id)
+	v, err := st.load(ctx, st.kinds.memories, o.id)
 	if err != nil {
 		if cerr := ctx.Err(); cerr != nil {
 			return false, cerr

@@ -169,7 +169,7 @@ func (x *evictions) fill(ctx context.Context, st *Store, session string, least i
 		slices.SortFunc(list, func(a, b candidate) int { return x.before(&a, &b) })
 		list = slices.Clone(list[:min(len(list), to)])
 	}
-	for l, err := range st.lines(ctx, st.memories, f) {
+	for l, err := range st.lines(ctx, st.kinds.memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}

@@ -143,7 +143,7 @@ func (x *expiring) look(ctx context.Context, st *Store, set *index.Set) error {
 		if err != nil {
 			return err
 		}
-		if st.kindOf(e.Key) != st.memories {
+		if st.kinds.kindOf(e.Key) != st.kinds.memories {
 			continue
 		}
 		var line index.Entry

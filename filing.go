@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -140,9 +141,9 @@ func (s *frames) Len() int { return len(s.list) }
 
 func (s *frames) Folders() []*docfile.Folder {
 	st := s.f.st
-	folders := []*docfile.Folder{st.memories.Folder}
+	folders := []*docfile.Folder{st.kinds.memories.Folder}
 	if st.state.Regrouped() { // else there is nothing to be made durable in the other
-		folders = append(folders, st.assemblies.Folder)
+		folders = append(folders, st.kinds.assemblies.Folder)
 	}
 	return folders
 }
@@ -157,7 +158,7 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 		s.f.worked.add(strings.Clone(e.Key[1:]))
 		return false, nil
 	}
-	k := st.kindOf(e.Key)
+	k := st.kinds.kindOf(e.Key)
 	if k == nil {
 		return false, nil
 	}
@@ -232,7 +233,7 @@ func (st *Store) ours(ctx context.Context, k *kind, id string, newest wal.LSN, i
 				return false
 			}
 		}
-		return hash(content) == line.ContentHash
+		return sha256.Sum256(content) == line.ContentHash
 	}
 	for at := newest; at != 0 && at >= st.state.From(); {
 		v, view, err := st.frame(ctx, k, id, at)

@@ -169,15 +169,6 @@ func notOurs(err error) bool {
 	return errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// matches compares a file's size and time with a line's. They are a filter only.
-func matches(line *index.Entry, info vfs.Info) bool {
-	return info.Size == line.Size && sameTime(info.Mtime, time.UnixMicro(line.Mtime))
-}
-
-// sameTime compares in microseconds, which all file systems with sub-second
-// times keep.
-func sameTime(a, b time.Time) bool { return a.UnixMicro() == b.UnixMicro() }
-
 // readLog reads a version from its frame. Below flushed the file must agree: a
 // size or time that does not is somebody's edit.
 func (st *Store) readLog(ctx context.Context, k *kind, id string, at wal.LSN, doc bool) (version, error) {

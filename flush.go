@@ -315,7 +315,7 @@ func makeRoomFirst(list []index.At) {
 // folderTimes are the modification times of the folders after our own last change.
 func (st *Store) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
-	for i, k := range st.kinds {
+	for i, k := range st.kinds.all {
 		if info, err := st.env.FS.Stat(filepath.Clean(k.Path(""))); err == nil {
 			t[i] = info.Mtime.UnixNano()
 		}

@@ -30,7 +30,7 @@ type cached struct {
 // Get returns a memory, or ErrNotFound; with InSession ErrSession when it is not of
 // that session. It never writes; see Touch.
 func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memory, error) {
-	v, err := st.get(ctx, st.memories, id)
+	v, err := st.get(ctx, st.kinds.memories, id)
 	if err != nil {
 		return Memory{}, err
 	}
@@ -43,7 +43,7 @@ func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memor
 // GetRaw returns the exact bytes of a memory's file, or what they will be once
 // it is flushed.
 func (st *Store) GetRaw(ctx context.Context, id string) ([]byte, error) {
-	v, err := st.get(ctx, st.memories, id)
+	v, err := st.get(ctx, st.kinds.memories, id)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (st *Store) load(ctx context.Context, k *kind, id string) (version, error) 
 		return v, err
 	}
 	if int64(len(v.doc)) < st.o.CacheBytes/4 {
-		st.cache.Set(k.cacheKey(id), &cached{kind: k, lsn: v.lsn, doc: v.doc, expires: v.line.ExpiresAt, created: v.line.CreatedAt, updated: v.line.UpdatedAt, vector: vectorNumber(&v.line),
+		st.cache.Set(k.cacheKey(id), &cached{kind: k, lsn: v.lsn, doc: v.doc, expires: v.line.ExpiresAt, created: v.line.CreatedAt, updated: v.line.UpdatedAt, vector: v.line.VectorNumber(),
 			session: v.line.SessionID, size: int64(len(v.doc)), swaps: swaps})
 	}
 	return v, nil
@@ -120,7 +120,7 @@ func (st *Store) load(ctx context.Context, k *kind, id string) (version, error) 
 func (st *Store) decode(id string, v version) (Memory, error) {
 	m, err := memstore.Decode(v.doc, memstore.DecodeOptions{Limits: storedLimits, Location: st.env.NaiveTimes, ID: id})
 	if err != nil {
-		return Memory{}, st.undecoded(st.memories, id, v.lsn, err)
+		return Memory{}, st.undecoded(st.kinds.memories, id, v.lsn, err)
 	}
 	m.Version = v.lsn
 	return *m, nil

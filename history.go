@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -63,7 +64,7 @@ func (v *Version) DecodeAssembly() (Assembly, error) {
 // rest goes on. ErrNotFound when nothing is known of such an id. It reads all
 // that is kept. The store must not be closed from within the loop.
 func (st *Store) History(ctx context.Context, id string) iter.Seq2[Version, error] {
-	return st.versionsOf(ctx, st.memories, id)
+	return st.versionsOf(ctx, st.kinds.memories, id)
 }
 
 func (st *Store) versionsOf(ctx context.Context, k *kind, id string) iter.Seq2[Version, error] {
@@ -120,7 +121,7 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 			return any
 		}
 	}
-	if !told && hash(standing.doc) != last {
+	if !told && sha256.Sum256(standing.doc) != last {
 		give(st.standingVersion(k, id, &standing), nil)
 	}
 	return any
@@ -128,7 +129,7 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 
 // standingVersion is what the file has.
 func (st *Store) standingVersion(k *kind, id string, v *version) Version {
-	r := Version{Kind: k.noun, LSN: v.lsn, ID: id, FromFile: true, Size: int64(len(v.doc)), ContentHash: hash(v.doc), Document: append([]byte(nil), v.doc...)}
+	r := Version{Kind: k.noun, LSN: v.lsn, ID: id, FromFile: true, Size: int64(len(v.doc)), ContentHash: sha256.Sum256(v.doc), Document: append([]byte(nil), v.doc...)}
 	if v.line.Mtime != 0 {
 		r.Time = timeOf(&v.line).UTC()
 	}
@@ -148,7 +149,7 @@ func (st *Store) versionOf(k *kind, e wal.Entry) (Version, error) {
 	if err != nil {
 		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
 	}
-	v.Size, v.ContentHash = int64(len(v.Document)), hash(v.Document)
+	v.Size, v.ContentHash = int64(len(v.Document)), sha256.Sum256(v.Document)
 	if v.ContentHash != line.ContentHash {
 		return v, fmt.Errorf("entry %d: %w: its document is not the one that it names", e.LSN, errs.ErrCorrupt)
 	}
@@ -182,7 +183,7 @@ func (e *NoVersionError) Unwrap() error { return errs.ErrNotFound }
 // When there is no such version the error is a *NoVersionError, or, below what
 // log and archive still have, a *TruncatedError.
 func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
-	return st.versionAt(ctx, st.memories, id, lsn)
+	return st.versionAt(ctx, st.kinds.memories, id, lsn)
 }
 
 func (st *Store) versionAt(ctx context.Context, k *kind, id string, lsn uint64) (Version, error) {

@@ -51,61 +51,72 @@ func (k *kind) cacheKey(id string) string {
 // file is the place of a document, relative to the store.
 func (k *kind) file(id string) string { return k.Name() + "/" + docfile.FileName(id) }
 
-func (st *Store) makeKinds() {
-	st.memories = &kind{
-		Folder: st.layout.Folder("memories"), letter: record.Memory, section: index.Memories, idMember: "id", noun: "memory",
-		parse: func(data []byte, id string) (parsed, error) { return st.parseMemory(data, id, storedLimits) },
-		parseNew: func(data []byte, id string) (parsed, error) {
-			return st.parseMemory(data, id, st.settings.Now().MemoryLimits())
+// kinds are those of a store.
+type kinds struct {
+	memories, assemblies *kind
+	scopes               *kind   // of working memory: no lines in the index, and a kind for purge only
+	all                  []*kind // memories and assemblies, in the order of the index's sections and of the checkpoint's times
+}
+
+// newKinds are the kinds in a store's folder. Times without a zone are in zone; limits are
+// those of today.
+func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Limits, assembly.Limits)) *kinds {
+	memory := func(data []byte, id string, l memstore.Limits) (parsed, error) {
+		m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: l, Location: zone, ID: id})
+		if err != nil {
+			return parsed{}, err
+		}
+		return parsedMemory(m), nil
+	}
+	group := func(data []byte, id string, l assembly.Limits) (parsed, error) {
+		a, err := assembly.Decode(data, assembly.DecodeOptions{Limits: l, Location: zone, ID: id})
+		if err != nil {
+			return parsed{}, err
+		}
+		return parsed{id: a.ID, created: &a.CreatedAt, updated: &a.UpdatedAt, vector: a.CompositeEmbedding, members: a.MemoryIDs, line: a.Line}, nil
+	}
+	ks := &kinds{
+		memories: &kind{
+			Folder: in.Folder("memories"), letter: record.Memory, section: index.Memories, idMember: "id", noun: "memory",
+			parse: func(data []byte, id string) (parsed, error) { return memory(data, id, storedLimits) },
+			parseNew: func(data []byte, id string) (parsed, error) {
+				l, _ := limits()
+				return memory(data, id, l)
+			},
 		},
-	}
-	st.assemblies = &kind{
-		Folder: st.layout.Folder("assemblies"), letter: record.Assembly, section: index.Assemblies, idMember: "assembly_id", noun: "assembly",
-		parse: func(data []byte, id string) (parsed, error) { return st.parseAssembly(data, id, storedAssembly) },
-		parseNew: func(data []byte, id string) (parsed, error) {
-			return st.parseAssembly(data, id, st.settings.Now().AssemblyLimits())
+		assemblies: &kind{
+			Folder: in.Folder("assemblies"), letter: record.Assembly, section: index.Assemblies, idMember: "assembly_id", noun: "assembly",
+			parse: func(data []byte, id string) (parsed, error) { return group(data, id, storedAssembly) },
+			parseNew: func(data []byte, id string) (parsed, error) {
+				_, l := limits()
+				return group(data, id, l)
+			},
 		},
+		scopes: &kind{Folder: in.Folder("working"), letter: record.Working, section: -1, idMember: "scope", noun: "working memory"},
 	}
-	st.kinds = []*kind{st.memories, st.assemblies}
-	// Working memory has no lines in the index, and is no kind but for purge.
-	st.scoped = &kind{Folder: st.layout.Folder("working"), letter: record.Working, section: -1, idMember: "scope", noun: "working memory"}
+	ks.all = []*kind{ks.memories, ks.assemblies}
+	return ks
 }
 
-func (st *Store) parseMemory(data []byte, id string, limits memstore.Limits) (parsed, error) {
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: limits, Location: st.env.NaiveTimes, ID: id})
-	if err != nil {
-		return parsed{}, err
-	}
-	return parsedMemory(m), nil
-}
-
-func (st *Store) parseAssembly(data []byte, id string, limits assembly.Limits) (parsed, error) {
-	a, err := assembly.Decode(data, assembly.DecodeOptions{Limits: limits, Location: st.env.NaiveTimes, ID: id})
-	if err != nil {
-		return parsed{}, err
-	}
-	return parsed{id: a.ID, created: &a.CreatedAt, updated: &a.UpdatedAt, vector: a.CompositeEmbedding, members: a.MemoryIDs, line: a.Line}, nil
-}
-
-func parsedMemory(m *Memory) parsed {
+func parsedMemory(m *memstore.Memory) parsed {
 	return parsed{id: m.ID, created: &m.CreatedAt, updated: &m.UpdatedAt, vector: m.Embedding, content: m.Content, line: m.Line}
 }
 
 // misplaced says of a document in a file that is not its id's whose it is.
 func (k *kind) misplaced(id string) error {
-	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", errs.ErrInvalid, quote(id), k.file(id))
+	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", errs.ErrInvalid, errs.Quote(id), k.file(id))
 }
 
 // ofOtherKind says of a document that is none of its folder's, for it has no such id,
 // where it belongs, if it is one of another kind.
-func (st *Store) ofOtherKind(k *kind, data []byte, why error) error {
+func (ks *kinds) ofOtherKind(k *kind, data []byte, why error) error {
 	var field *errs.FieldError
 	if !errors.As(why, &field) || field.Field != k.idMember || field.Value != "" {
 		return why
 	}
-	for _, other := range st.kinds {
+	for _, other := range ks.all {
 		if p, err := other.parse(data, ""); other != k && err == nil {
-			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", errs.ErrInvalid, other.noun, quote(p.id), other.file(p.id))
+			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", errs.ErrInvalid, other.noun, errs.Quote(p.id), other.file(p.id))
 		}
 	}
 	return why
@@ -125,8 +136,8 @@ func (k *kind) parseEdit(data []byte, id string) (parsed, error) {
 }
 
 // kindIn is the kind whose lines stand in a section of the index.
-func (st *Store) kindIn(section int) *kind {
-	for _, k := range st.kinds {
+func (ks *kinds) kindIn(section int) *kind {
+	for _, k := range ks.all {
 		if k.section == section {
 			return k
 		}
@@ -135,19 +146,19 @@ func (st *Store) kindIn(section int) *kind {
 }
 
 // kindNamed is the kind whose keys begin with a letter.
-func (st *Store) kindNamed(letter byte) *kind {
-	if letter == st.assemblies.letter {
-		return st.assemblies
+func (ks *kinds) kindNamed(letter byte) *kind {
+	if letter == ks.assemblies.letter {
+		return ks.assemblies
 	}
-	return st.memories
+	return ks.memories
 }
 
 // kindOf is the kind of an entry's key, nil when it is the key of no document.
-func (st *Store) kindOf(key string) *kind {
+func (ks *kinds) kindOf(key string) *kind {
 	if len(key) < 2 {
 		return nil
 	}
-	for _, k := range st.kinds {
+	for _, k := range ks.all {
 		if key[0] == k.letter {
 			return k
 		}

@@ -222,7 +222,7 @@ func (st *Store) evict(ctx context.Context, w *work, ops []op, seen reads, d *de
 			break
 		}
 		tries++
-		o := op{kind: st.memories, id: c.id, evicted: true}
+		o := op{kind: st.kinds.memories, id: c.id, evicted: true}
 		p := prepared{wanted: true}
 		if err := st.prepareOne(ctx, &o, &p, w.arena(0)); err != nil && !errors.Is(err, errs.ErrNotFound) {
 			st.evictions.release([]candidate{*c}, true) // another one may do

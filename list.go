@@ -42,14 +42,14 @@ func reading[T any](ctx context.Context, st *Store, each func(yield func(T, erro
 
 // each yields decoded memories.
 func (st *Store) each(ctx context.Context, f filters, yield func(Memory, error) bool) {
-	for id, err := range st.ids(ctx, st.memories, f) {
+	for id, err := range st.ids(ctx, st.kinds.memories, f) {
 		if err != nil {
 			if !yield(Memory{}, err) {
 				return
 			}
 			continue
 		}
-		v, err := st.load(ctx, st.memories, id)
+		v, err := st.load(ctx, st.kinds.memories, id)
 		if errors.Is(err, errs.ErrNotFound) || err == nil && v.left(&f, id, st.env.Clock()) {
 			continue // gone since
 		}
@@ -94,7 +94,7 @@ func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
 		})
 		return n, first
 	}
-	for _, err := range st.ids(ctx, st.memories, f) {
+	for _, err := range st.ids(ctx, st.kinds.memories, f) {
 		if err != nil {
 			return n, err
 		}
@@ -159,7 +159,7 @@ func (o *overlayOrder) sorted(ctx context.Context, st *Store, k *kind) (*changes
 
 func (st *Store) sortChanges(ctx context.Context) (map[*kind]*changes, error) {
 	lists := map[*kind]*changes{}
-	for _, k := range st.kinds {
+	for _, k := range st.kinds.all {
 		lists[k] = new(changes)
 	}
 	for _, at := range st.state.Changes(0, 1<<62) {
@@ -167,7 +167,7 @@ func (st *Store) sortChanges(ctx context.Context) (map[*kind]*changes, error) {
 		if err != nil {
 			return nil, err
 		}
-		all := lists[st.kindOf(e.Key)]
+		all := lists[st.kinds.kindOf(e.Key)]
 		if all == nil {
 			continue
 		}

@@ -142,13 +142,13 @@ func (st *Store) copied(ctx context.Context) (repair.BackupSource, error) {
 	read := func(k *kind) func(context.Context, string) (repair.Document, error) {
 		return func(ctx context.Context, id string) (repair.Document, error) {
 			v, err := st.find(ctx, k, id, true)
-			return repair.Document{Bytes: v.doc, Version: v.lsn, Vector: vectorNumber(&v.line), Time: timeOf(&v.line)}, err
+			return repair.Document{Bytes: v.doc, Version: v.lsn, Vector: v.line.VectorNumber(), Time: timeOf(&v.line)}, err
 		}
 	}
 	return repair.BackupSource{
 		FS: st.env.FS, Dir: st.env.Dir, Log: st.log, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode, Clock: st.env.Clock,
 		Count: live, Sight: st.sight, ModelAsOf: st.state.ModelAsOf, Model: st.state.Model,
-		IDs: ids(st.memories), Read: read(st.memories), AssemblyIDs: ids(st.assemblies), ReadAssembly: read(st.assemblies),
+		IDs: ids(st.kinds.memories), Read: read(st.kinds.memories), AssemblyIDs: ids(st.kinds.assemblies), ReadAssembly: read(st.kinds.assemblies),
 		ScopeKeys: st.scopeKeys, ReadScope: st.readScope,
 	}, nil
 }

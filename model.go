@@ -118,10 +118,10 @@ func (st *Store) renew(ctx context.Context, o *op, model *index.Model) error {
 	var stored *Memory
 	old := false
 	if o.id != "" {
-		v, err := st.load(ctx, st.memories, o.id)
+		v, err := st.load(ctx, st.kinds.memories, o.id)
 		if err == nil {
 			if d, err := st.decode(o.id, v); err == nil {
-				stored, old = &d, model.Older(v.lsn, vectorNumber(&v.line))
+				stored, old = &d, model.Older(v.lsn, v.line.VectorNumber())
 			}
 		} else if cerr := ctx.Err(); cerr != nil {
 			return cerr
@@ -150,7 +150,7 @@ func (st *Store) renew(ctx context.Context, o *op, model *index.Model) error {
 // model's; nil for none.
 func (st *Store) olderVector(ctx context.Context, model *index.Model, k *kind, id string, at wal.LSN) ([]float32, error) {
 	var found computedVector
-	if k == st.memories {
+	if k == st.kinds.memories {
 		c, ok, err := st.computed(ctx, model, id)
 		if err != nil {
 			return nil, err
@@ -167,7 +167,7 @@ func (st *Store) olderVector(ctx context.Context, model *index.Model, k *kind, i
 	switch {
 	case p.id == "":
 		return nil, nil // it is gone, or damaged
-	case k == st.assemblies:
+	case k == st.kinds.assemblies:
 		return st.olderComposite(ctx, model, &p)
 	case found.vector != nil && found.sum == sha256.Sum256([]byte(p.content)):
 		return found.vector, nil
@@ -222,16 +222,16 @@ func (st *Store) newestVector(ctx context.Context, model *index.Model, id string
 	}
 	number := place.Entry.VectorNumber()
 	if place.InLog {
-		f, _, err := st.frame(ctx, st.memories, id, place.Version)
+		f, _, err := st.frame(ctx, st.kinds.memories, id, place.Version)
 		if err != nil {
 			return nil, false, err
 		}
-		number = vectorNumber(&f.line)
+		number = f.line.VectorNumber()
 	}
 	if !model.Older(place.Version, number) {
 		return nil, false, nil
 	}
-	v, err = st.olderVector(ctx, model, st.memories, id, place.Version)
+	v, err = st.olderVector(ctx, model, st.kinds.memories, id, place.Version)
 	return v, true, err
 }
 
@@ -253,7 +253,7 @@ func (st *Store) embeddingNow(ctx context.Context, model *index.Model, k *kind, 
 			if err != nil {
 				return own, nil
 			}
-			number = vectorNumber(&f.line)
+			number = f.line.VectorNumber()
 		}
 		older = model.Older(at, number)
 	}

@@ -117,7 +117,7 @@ func (st *Store) commitBatch(ctx context.Context, k *kind, list []*part) error {
 	if model.Key != "" {
 		b.Preconditions = append(b.Preconditions, model)
 	}
-	if k == st.memories {
+	if k == st.kinds.memories {
 		if err := st.goAlong(ctx, changes, b); err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ const purgeFolder = "tmp/purge"
 // earlier, segments of the log and lines of the index that were let go may persist in free
 // blocks of the file system; see package repair.
 func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
-	return st.purge(ctx, st.memories, ids)
+	return st.purge(ctx, st.kinds.memories, ids)
 }
 
 // Purge deletes assemblies, and takes every trace of them out of the store's folder,
@@ -80,7 +80,7 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 // that one of them was merged into goes on saying so (MergedFrom), and is named as a
 // mention.
 func (as Assemblies) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
-	return as.st.purge(ctx, as.st.assemblies, ids)
+	return as.st.purge(ctx, as.st.kinds.assemblies, ids)
 }
 
 func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport, error) {
@@ -104,7 +104,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		return nil, err
 	}
 	r := &PurgeReport{Device: st.overwrites()}
-	if k == st.memories {
+	if k == st.kinds.memories {
 		st.forgetTouched(ids)
 	}
 	// From before the first deletion: whoever flushes that keeps the file for this purge.
@@ -146,7 +146,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	}
 	defer st.log.UnlockFlush()
 	defer end()
-	if k == st.memories {
+	if k == st.kinds.memories {
 		if err := st.purgeComputed(ctx, ids, r); err != nil {
 			return r, err
 		}
@@ -199,7 +199,7 @@ const learnMost = 100
 func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *repair.Traces) error {
 	for _, id := range ids {
 		n := 0
-		if k == st.scoped {
+		if k == st.kinds.scopes {
 			if err := st.learnScope(ctx, id, traces); err != nil {
 				return err
 			}
@@ -209,7 +209,7 @@ func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *repai
 			if err != nil || v.Deleted {
 				return n < learnMost
 			}
-			if k == st.assemblies {
+			if k == st.kinds.assemblies {
 				if a, err := v.DecodeAssembly(); err == nil {
 					traces.Learn(a.Name)
 					traces.Learn(a.Description)
@@ -240,16 +240,16 @@ func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *Pur
 	}
 	for _, id := range r.Deleted {
 		err := error(nil)
-		if k == st.scoped {
+		if k == st.kinds.scopes {
 			err = st.dropScope(ctx, id)
 		} else {
-			err = st.commit(ctx, []op{{group: k == st.assemblies, id: id}}, nil, 0)
+			err = st.commit(ctx, []op{{group: k == st.kinds.assemblies, id: id}}, nil, 0)
 		}
 		if err != nil {
 			return fmt.Errorf("deleting %s: %w", quote(id), err)
 		}
 	}
-	if k == st.scoped {
+	if k == st.kinds.scopes {
 		return nil
 	}
 	if st.cache != nil {
@@ -257,7 +257,7 @@ func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *Pur
 			st.cache.Invalidate(k.cacheKey(id))
 		}
 	}
-	if k == st.assemblies {
+	if k == st.kinds.assemblies {
 		return nil
 	}
 	for _, id := range ids {
@@ -314,7 +314,7 @@ func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces 
 		return err
 	}
 	r.Unlinked, st.flusher.unlinked = append(r.Unlinked, st.flusher.unlinked...), nil
-	if k != st.scoped {
+	if k != st.kinds.scopes {
 		if err := st.purgedVectors(k, ids, r); err != nil {
 			return err
 		}
@@ -354,7 +354,7 @@ func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeR
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
-	if k == st.scoped {
+	if k == st.kinds.scopes {
 		return nil // they have nothing of it
 	}
 	dropped, unlinked, err := index.DropBackups(st.env.FS, st.env.Dir, uuid.UUID(st.log.UUID()).String(), k.section, ids)
@@ -368,7 +368,7 @@ func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeR
 
 // purgeBackups rewrites those of the index, and names full ones.
 func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
-	if k != st.scoped {
+	if k != st.kinds.scopes {
 		if err := st.purgeIndexBackups(k, ids, c, r); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *repair.Tra
 	slices.Sort(names)
 	known := make([]bool, len(names))
 	all := st.ids(ctx, k, filters{expired: true})
-	if k == st.scoped {
+	if k == st.kinds.scopes {
 		all = st.scopeKeys(ctx)
 	}
 	for id, err := range all {

@@ -19,12 +19,12 @@ import (
 // and nothing that was set aside is about it. It changes nothing. Purge looks further
 // still: this is to find an id that was mistyped before the others are gone.
 func (st *Store) Unknown(ctx context.Context, ids ...string) ([]string, error) {
-	return st.unknown(ctx, st.memories, ids)
+	return st.unknown(ctx, st.kinds.memories, ids)
 }
 
 // Unknown says of which of some assemblies a store has nothing; see Store.Unknown.
 func (as Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, error) {
-	return as.st.unknown(ctx, as.st.assemblies, ids)
+	return as.st.unknown(ctx, as.st.kinds.assemblies, ids)
 }
 
 func (st *Store) unknown(ctx context.Context, k *kind, ids []string) ([]string, error) {
@@ -76,7 +76,7 @@ func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) er
 
 // knownBackups strikes out those that a backup of the index has.
 func (st *Store) knownBackups(_ context.Context, k *kind, left map[string]bool) error {
-	if k == st.scoped {
+	if k == st.kinds.scopes {
 		return nil
 	}
 	backups, err := index.Backups(st.env.FS, st.env.Dir)

@@ -16,12 +16,12 @@ import (
 // them (Consolidate) are not theirs, and stay. A scope that is not there now is looked
 // for all the same: ErrNotFound if it was nowhere.
 func (st *Store) PurgeWorking(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
-	return st.purge(ctx, st.scoped, scopeKeysOf(scopes))
+	return st.purge(ctx, st.kinds.scopes, scopeKeysOf(scopes))
 }
 
 // UnknownWorking says of which of some scopes a store has nothing; see Unknown.
 func (st *Store) UnknownWorking(ctx context.Context, scopes ...working.Scope) ([]working.Scope, error) {
-	keys, err := st.unknown(ctx, st.scoped, scopeKeysOf(scopes))
+	keys, err := st.unknown(ctx, st.kinds.scopes, scopeKeysOf(scopes))
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (k *kind) valid(ids []string) error {
 
 // there says whether something is there now: ErrNotFound when it is not.
 func (st *Store) there(ctx context.Context, k *kind, id string) error {
-	if k != st.scoped {
+	if k != st.kinds.scopes {
 		_, err := st.find(ctx, k, id, false)
 		return err
 	}

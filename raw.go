@@ -41,7 +41,7 @@ func (st *Store) ScanRaw(ctx context.Context, f func(r Raw, err error), filters 
 	}
 	var lines []error
 	err := share(ctx, readers, func(yield func(listing) bool) error {
-		for l, err := range st.lines(ctx, st.memories, chosen) {
+		for l, err := range st.lines(ctx, st.kinds.memories, chosen) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err
@@ -84,7 +84,7 @@ func (r *rawReader) read(ctx context.Context, l listing) bool {
 	if l.inLog {
 		l.id = strings.Clone(l.id) // it is part of all that the frame says
 	}
-	v, err := r.st.find(ctx, r.st.memories, l.id, true)
+	v, err := r.st.find(ctx, r.st.kinds.memories, l.id, true)
 	if errors.Is(err, errs.ErrNotFound) || err == nil && v.left(r.f, l.id, r.st.env.Clock()) {
 		return true // gone since
 	}
@@ -110,7 +110,7 @@ func (r *rawReader) read(ctx context.Context, l listing) bool {
 // stands there, and find has to tell what that means. The hash makes up for the looks
 // at the place that docfile's Read takes.
 func (r *rawReader) file(l *listing) (doc []byte, ok bool) {
-	doc, info, err := r.st.memories.Glance(docfile.FileName(l.id), r.buf, fileLimit)
+	doc, info, err := r.st.kinds.memories.Glance(docfile.FileName(l.id), r.buf, fileLimit)
 	r.buf = doc[:0]
 	if err != nil || !matches(&l.line, info) || sha256.Sum256(doc) != l.line.ContentHash {
 		return nil, false

@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,24 +11,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
-
-// fileLimit is the largest file that is read as a document, whatever the limit
-// for new ones is by now.
-const fileLimit = 256 << 20
-
-// storedLimits are for reading what is stored: today's limits are for writing.
-var storedLimits = memstore.Limits{MemoryBytes: fileLimit, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
-
-var storedAssembly = assembly.Limits{AssemblyBytes: fileLimit, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20, Members: 1 << 24}
 
 // remake says what an index is made for from the files.
 type remake struct {
@@ -72,7 +62,7 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 		r.model = target.Model
 	}
 	target.Model = r.model
-	for _, k := range st.kinds {
+	for _, k := range st.kinds.all {
 		var err error
 		if list, err = st.scanFiles(ctx, k, r, list, vectors); err != nil {
 			return nil, 0, err
@@ -81,7 +71,7 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 	empty := index.Empty(r.at.LSN)
 	defer empty.Release()
 	_, err := index.WriteBase(empty, target, index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
-		k := st.kindIn(c.Section)
+		k := st.kinds.kindIn(c.Section)
 		p, doc, err := st.parseFile(k, docfile.FileName(c.ID))
 		if err != nil {
 			return nil, err
@@ -128,7 +118,7 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 			return nil, err
 		}
 		c := index.Change{Section: k.section, ID: p.id, Version: r.stray(k.Name() + "/" + e.Name), Members: p.members}
-		sum := hash(doc.bytes)
+		sum := sha256.Sum256(doc.bytes)
 		was := known{}
 		if r.version != nil {
 			if was, err = r.version(k, p.id, sum); err != nil {
@@ -194,7 +184,7 @@ func (st *Store) parseFile(k *kind, name string) (parsed, document, error) {
 	}
 	p, err := k.parse(data, "")
 	if err != nil {
-		err = st.ofOtherKind(k, data, err)
+		err = st.kinds.ofOtherKind(k, data, err)
 	} else if docfile.FileName(p.id) != name {
 		err = k.misplaced(p.id)
 	}

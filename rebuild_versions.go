@@ -33,7 +33,7 @@ type logged struct {
 func (st *Store) versions(recent []index.Change) *versions {
 	v := &versions{st: st, recent: map[string]wal.LSN{}}
 	for _, c := range recent {
-		if k := st.kindIn(c.Section); k != nil && !c.Deleted {
+		if k := st.kinds.kindIn(c.Section); k != nil && !c.Deleted {
 			v.recent[k.key(c.ID)] = c.Version
 		}
 	}
@@ -108,7 +108,7 @@ func (v *versions) readLog(ctx context.Context) error {
 			}
 			continue
 		}
-		if v.st.kindOf(e.Key) == nil {
+		if v.st.kinds.kindOf(e.Key) == nil {
 			continue
 		}
 		if e.Delete {

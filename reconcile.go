@@ -30,7 +30,7 @@ func (st *Store) reconcile(ctx context.Context) {
 		return // others have it open: their flushes move the time
 	}
 	before := st.log.Report().Mtimes
-	for i, k := range st.kinds {
+	for i, k := range st.kinds.all {
 		info, err := st.env.FS.Stat(k.Path(""))
 		if err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
 			continue
@@ -44,7 +44,7 @@ func (st *Store) reconcile(ctx context.Context) {
 		}
 		st.repairDrift(ctx, k, drift)
 		st.report.mu.Lock()
-		if k == st.memories {
+		if k == st.kinds.memories {
 			st.report.Drift = drift
 		} else {
 			st.report.AssemblyDrift = drift

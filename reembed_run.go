@@ -152,7 +152,7 @@ func (r *reembed) computeAll(ctx context.Context) error {
 		if err := st.sight(ctx); err != nil {
 			return err
 		}
-		for id, err := range st.ids(ctx, st.memories, filters{after: after}) { // not longer than needed: it holds the index
+		for id, err := range st.ids(ctx, st.kinds.memories, filters{after: after}) { // not longer than needed: it holds the index
 			if err != nil {
 				if id == "" || ctx.Err() != nil {
 					return err

@@ -99,7 +99,7 @@ func (st *Store) anyRow(ctx context.Context) (found bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, view.Release()) }()
-	for i, k := range []*kind{st.memories, st.assemblies} {
+	for i, k := range []*kind{st.kinds.memories, st.kinds.assemblies} {
 		if view.Count(vector.Kind(i)) == 0 {
 			continue
 		}
@@ -224,7 +224,7 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 		}
 		return ids, nil
 	}
-	for id, err := range st.ids(ctx, st.memories, filters{}) {
+	for id, err := range st.ids(ctx, st.kinds.memories, filters{}) {
 		if err != nil {
 			if id == "" || ctx.Err() != nil {
 				return nil, err

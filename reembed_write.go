@@ -107,14 +107,14 @@ func (r *reembed) rest(ctx context.Context, model *index.Model) (n int64, err er
 		return 0, err
 	}
 	var ids []string
-	for l, err := range st.lines(ctx, st.memories, filters{}) {
+	for l, err := range st.lines(ctx, st.kinds.memories, filters{}) {
 		if err != nil {
 			if l.id == "" || ctx.Err() != nil {
 				return 0, err
 			}
 			continue
 		}
-		if l.line.Dimension <= 0 || model.Older(l.line.Version, vectorNumber(&l.line)) {
+		if l.line.Dimension <= 0 || model.Older(l.line.Version, l.line.VectorNumber()) {
 			ids = append(ids, l.id)
 		}
 	}
@@ -186,7 +186,7 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 			return fmt.Errorf("%w: the model was changed by somebody else", errs.ErrConflict)
 		}
 		for _, id := range ids {
-			v, err := tx.load(st.memories, id)
+			v, err := tx.load(st.kinds.memories, id)
 			switch {
 			case errors.Is(err, errs.ErrNotFound), errors.Is(err, errs.ErrCorrupt):
 				continue // verify reports the one that is damaged
@@ -197,7 +197,7 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 			switch {
 			case err != nil:
 				continue
-			case len(m.Embedding) > 0 && !model.Older(v.lsn, vectorNumber(&v.line)):
+			case len(m.Embedding) > 0 && !model.Older(v.lsn, v.line.VectorNumber()):
 				continue // somebody was faster
 			case sha256.Sum256([]byte(m.Content)) != vectors[id].sum, slices.Equal(m.Embedding, vectors[id].vector):
 				continue

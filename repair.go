@@ -110,7 +110,7 @@ func (r repairStore) Source() repair.Source { return r.st.source() }
 func (r repairStore) Close() error { return r.st.Close() }
 
 func (r repairStore) PutBack(ctx context.Context, letter byte, id string, version wal.LSN, mtime time.Time, doc []byte) error {
-	return r.st.putBack(ctx, r.st.kindNamed(letter), id, versionOf(version, mtime, doc))
+	return r.st.putBack(ctx, r.st.kinds.kindNamed(letter), id, versionOf(version, mtime, doc))
 }
 
 func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) version {
@@ -118,7 +118,7 @@ func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) version {
 }
 
 func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
-	st, k := r.st, r.st.kindNamed(letter)
+	st, k := r.st, r.st.kinds.kindNamed(letter)
 	p, err := k.parse(doc, "")
 	if err != nil {
 		return 0, err
@@ -147,7 +147,7 @@ func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime t
 }
 
 func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*repair.Adoption) {
-	st, k := r.st, r.st.kindNamed(letter)
+	st, k := r.st, r.st.kinds.kindNamed(letter)
 	verdicts := make([]*verdict, len(list))
 	for i, a := range list {
 		v := &verdict{}
@@ -172,7 +172,7 @@ func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*repair.A
 }
 
 func (r repairStore) Judge(ctx context.Context, letter byte, list []*repair.Judgement) {
-	st, k := r.st, r.st.kindNamed(letter)
+	st, k := r.st, r.st.kinds.kindNamed(letter)
 	due := make([]suspect, len(list))
 	for i, j := range list {
 		due[i] = suspect{name: docfile.FileName(j.ID), id: j.ID, adopted: func(a *adoption) { j.Was, j.Version = a.precondition.LSN, a.entry.LSN }}
@@ -186,7 +186,7 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*repair.Judg
 }
 
 func (r repairStore) Delete(ctx context.Context, letter byte, id string, was wal.LSN) error {
-	k := r.st.kindNamed(letter)
+	k := r.st.kinds.kindNamed(letter)
 	return r.st.commitBatch(ctx, k, []*part{r.st.deletionPart(k, id, was)})
 }
 

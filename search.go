@@ -214,7 +214,7 @@ func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, l
 	for range findTries {
 		model := st.vectorsBy()
 		var v []float32
-		if v, err = st.embeddingNow(ctx, &model, st.memories, id, m.Version, m.Embedding); !errors.Is(err, errBehind) {
+		if v, err = st.embeddingNow(ctx, &model, st.kinds.memories, id, m.Version, m.Embedding); !errors.Is(err, errBehind) {
 			m.Embedding = v
 			break
 		}

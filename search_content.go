@@ -45,7 +45,7 @@ func (r *contentReader) read(ctx context.Context, l listing) bool {
 			return true
 		}
 	}
-	v, err := r.st.find(ctx, r.st.memories, l.id, true)
+	v, err := r.st.find(ctx, r.st.kinds.memories, l.id, true)
 	if errors.Is(err, errs.ErrNotFound) || err == nil && v.expired(r.st.env.Clock()) {
 		return true // gone since
 	}
@@ -101,7 +101,7 @@ func (r *contentReader) quick(ctx context.Context, l *listing) (content []byte, 
 }
 
 func (r *contentReader) file(l *listing, mtime time.Time) (content []byte, ok bool) {
-	doc, info, err := r.st.memories.Glance(docfile.FileName(l.id), r.doc, fileLimit)
+	doc, info, err := r.st.kinds.memories.Glance(docfile.FileName(l.id), r.doc, fileLimit)
 	r.doc = doc[:0]
 	if err != nil || info.Size != l.line.Size || !sameTime(info.Mtime, mtime) {
 		return nil, false

@@ -67,7 +67,7 @@ func (st *Store) scan(ctx context.Context, q *text.Query, f *filters, bad *unrea
 	}
 	var unread []idError
 	err := share(ctx, readers, func(yield func(listing) bool) error {
-		for l, err := range st.lines(ctx, st.memories, *f) {
+		for l, err := range st.lines(ctx, st.kinds.memories, *f) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err

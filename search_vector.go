@@ -24,7 +24,7 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, le
 	switch {
 	case f.session != nil || f.prefix != "":
 		q.Keys = []string{}
-		for id, err := range st.ids(ctx, st.memories, *f) {
+		for id, err := range st.ids(ctx, st.kinds.memories, *f) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return nil, err
@@ -61,7 +61,7 @@ func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(i
 		return false, nil
 	}
 	return func(id string) (bool, error) {
-		v, err := st.find(ctx, st.memories, id, false)
+		v, err := st.find(ctx, st.kinds.memories, id, false)
 		if err != nil {
 			return no(err)
 		}

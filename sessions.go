@@ -53,7 +53,7 @@ func (st *Store) Session(ctx context.Context, id string) (Session, error) {
 		return Session{}, err
 	}
 	s := Session{ID: id}
-	for l, err := range st.lines(ctx, st.memories, filters{session: &id}) {
+	for l, err := range st.lines(ctx, st.kinds.memories, filters{session: &id}) {
 		if err != nil {
 			return s, err
 		}
@@ -72,7 +72,7 @@ type sessionChange struct {
 }
 
 func (st *Store) eachSession(ctx context.Context, yield func(Session, error) bool) {
-	changed, err := st.overlay.sorted(ctx, st, st.memories)
+	changed, err := st.overlay.sorted(ctx, st, st.kinds.memories)
 	if err != nil {
 		yield(Session{}, err)
 		return
@@ -212,7 +212,7 @@ func (st *Store) DeleteSession(ctx context.Context, id string) (int64, error) {
 		return 0, err
 	}
 	var ids []string
-	for l, err := range st.lines(ctx, st.memories, filters{session: &id, expired: true}) {
+	for l, err := range st.lines(ctx, st.kinds.memories, filters{session: &id, expired: true}) {
 		if err != nil {
 			return 0, fmt.Errorf("session %s: %w", quote(id), err)
 		}

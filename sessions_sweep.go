@@ -123,7 +123,7 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 // same is false when it is not what it was.
 func (st *Store) sessionAsIs(ctx context.Context, s Session) (ops []op, same bool, err error) {
 	is, now := Session{ID: s.ID}, st.env.Clock()
-	for l, err := range st.lines(ctx, st.memories, filters{session: &s.ID, expired: true}) {
+	for l, err := range st.lines(ctx, st.kinds.memories, filters{session: &s.ID, expired: true}) {
 		if err != nil {
 			return nil, false, err
 		}

@@ -192,12 +192,12 @@ func (st *Store) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN) (
 // indexChange is what an entry changes in the index, but for its line; false when
 // the index has nothing of its kind.
 func (st *Store) indexChange(e *wal.Entry) (index.Change, bool, error) {
-	k := st.kindOf(e.Key)
+	k := st.kinds.kindOf(e.Key)
 	if k == nil {
 		return index.Change{}, false, nil
 	}
 	c := index.Change{Section: k.section, ID: e.Key[1:], Version: e.LSN, Deleted: e.Delete}
-	if k != st.assemblies || e.Delete {
+	if k != st.kinds.assemblies || e.Delete {
 		return c, true, nil
 	}
 	view, err := state.Read(e)

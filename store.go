@@ -10,6 +10,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
@@ -31,16 +32,12 @@ type Store struct {
 	works  sync.Pool // of *work
 	cache  *otter.Cache[string, *cached]
 
-	layout     docfile.Layout
-	memories   *kind
-	assemblies *kind
-	scopes     *docfile.Folder // of working memory
-	scoped     *kind           // the same, for purge
-	kinds      []*kind         // in the order of the index's sections and of the checkpoint's times
-	token      string
-	flusher    flusher
-	vectors    vectors
-	side       computedIndex
+	layout  docfile.Layout
+	kinds   *kinds
+	token   string
+	flusher flusher
+	vectors vectors
+	side    computedIndex
 
 	settings  *settings.Settings
 	report    OpenReport
@@ -122,8 +119,10 @@ func (st *Store) open(ctx context.Context) error {
 	}
 	st.vectors.lock = newMutex()
 	st.layout = docfile.Layout{FS: st.env.FS, Root: st.env.Dir, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode}
-	st.makeKinds()
-	st.scopes = st.scoped.Folder
+	st.kinds = newKinds(st.layout, st.env.NaiveTimes, func() (memstore.Limits, assembly.Limits) {
+		c := st.settings.Now()
+		return c.MemoryLimits(), c.AssemblyLimits()
+	})
 	st.working.init(st)
 	st.state.Refused = st.refused
 	if err := st.flusher.init(st); err != nil {

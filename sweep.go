@@ -110,7 +110,7 @@ func (st *Store) sweepUp(ctx context.Context) {
 func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
 	f := filters{until: before, after: st.sweeper.from, expired: true}
 	var ids []string
-	for l, err := range st.lines(ctx, st.memories, f) {
+	for l, err := range st.lines(ctx, st.kinds.memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}

@@ -113,7 +113,7 @@ func (t *tally) catchUp(ctx context.Context, st *Store, set *index.Set) error {
 		if err != nil {
 			return err
 		}
-		if st.kindOf(e.Key) != st.memories {
+		if st.kinds.kindOf(e.Key) != st.kinds.memories {
 			continue
 		}
 		id := string([]byte(e.Key[1:])) // the key lies in the reader's buffer

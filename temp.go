@@ -97,10 +97,10 @@ func (st *Store) surplus(ctx context.Context) func(path string, info vfs.Info, d
 
 // places are the folders that documents stand in.
 func (st *Store) places() (list []*docfile.Folder) {
-	for _, k := range st.kinds {
+	for _, k := range st.kinds.all {
 		list = append(list, k.Folder)
 	}
-	return append(list, st.scopes)
+	return append(list, st.kinds.scopes.Folder)
 }
 
 // inPlace says of a file in tmp/ that its inode stands in the place of the document that
@@ -110,7 +110,7 @@ func (st *Store) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	if err != nil {
 		return false
 	}
-	folder := st.scopes
+	folder := st.kinds.scopes.Folder
 	id, ok := leadingScope(b)
 	if !ok {
 		var k *kind
@@ -166,7 +166,7 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 // leadingID is the id with which a document of ours begins, and its kind; nil when
 // it begins otherwise.
 func (st *Store) leadingID(b []byte) (*kind, string) {
-	for _, k := range st.kinds {
+	for _, k := range st.kinds.all {
 		rest, ok := bytes.CutPrefix(b, []byte("{\n  \""+k.idMember+"\": "))
 		if !ok {
 			continue

@@ -87,7 +87,7 @@ func (st *Store) writeTouched(ctx context.Context) error {
 
 func (st *Store) touchOne(ctx context.Context, id string, n int64, last time.Time) error {
 	for {
-		v, err := st.load(ctx, st.memories, id)
+		v, err := st.load(ctx, st.kinds.memories, id)
 		if err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func (tx *Tx) Get(id string) (Memory, error) {
 		}
 		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), errs.ErrNotFound)
 	}
-	v, err := tx.load(tx.st.memories, id)
+	v, err := tx.load(tx.st.kinds.memories, id)
 	if err != nil {
 		return Memory{}, err
 	}
@@ -124,7 +124,7 @@ func (tx *Tx) Get(id string) (Memory, error) {
 // Assembly reads an assembly, also one that the transaction has written: that one
 // as it was given, without what the commit makes of it.
 func (tx *Tx) Assembly(id string) (Assembly, error) {
-	k := tx.st.assemblies
+	k := tx.st.kinds.assemblies
 	if i, ok := tx.wrote[k.key(id)]; ok {
 		if a := tx.ops[i].assembly; a != nil {
 			return *a.Clone(), nil
@@ -248,9 +248,9 @@ func (tx *Tx) DeleteAssembly(id string) error {
 
 // add notes an operation; of several on one id the last counts.
 func (tx *Tx) add(o op) {
-	k := tx.st.memories
+	k := tx.st.kinds.memories
 	if o.group {
-		k = tx.st.assemblies
+		k = tx.st.kinds.assemblies
 	}
 	tx.wrote[k.key(o.id)] = len(tx.ops)
 	tx.ops = append(tx.ops, o)

@@ -177,7 +177,7 @@ func (st *Store) overlayVector(ctx context.Context, view *vector.View, e *wal.En
 	}
 	embedding := rec.Vector(nil)
 	if model.Older(e.LSN, number) {
-		if embedding, err = st.olderVector(ctx, model, st.kindOf(e.Key), e.Key[1:], e.LSN); err != nil {
+		if embedding, err = st.olderVector(ctx, model, st.kinds.kindOf(e.Key), e.Key[1:], e.LSN); err != nil {
 			return err
 		}
 		if len(embedding) == 0 {
@@ -208,12 +208,8 @@ func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 		return 0, fmt.Errorf("line of entry %d: %w", at, err)
 	}
 	line.Version = at
-	return vectorNumber(&line), nil
+	return line.VectorNumber(), nil
 }
-
-// vectorNumber is the number of the vector that a line's document has, if it has
-// one.
-func vectorNumber(line *index.Entry) int64 { return line.VectorNumber() }
 
 // openView loads the vectors that stand, makes up for what they lack, and lays an
 // empty overlay over them; v.lock is held. What cannot be written, because this

@@ -48,12 +48,12 @@ func TestVectorsOfAnIndexMadeAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := st.find(ctx, st.memories, "m7", false)
+	v, err := st.find(ctx, st.kinds.memories, "m7", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := set.ID(vector.Memories, "m7"); err != nil || id != vectorNumber(&v.line) {
-		t.Errorf("the number is %d, the line says %d, %v", id, vectorNumber(&v.line), err)
+	if id, err := set.ID(vector.Memories, "m7"); err != nil || id != v.line.VectorNumber() {
+		t.Errorf("the number is %d, the line says %d, %v", id, v.line.VectorNumber(), err)
 	}
 	if err := set.Release(); err != nil {
 		t.Fatal(err)

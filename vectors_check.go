@@ -104,7 +104,7 @@ func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []
 	if id == "" {
 		return nil // it could not be read
 	}
-	embedding, err := c.st.embeddingNow(c.ctx, &c.model, c.st.kinds[kind], id, at, embedding)
+	embedding, err := c.st.embeddingNow(c.ctx, &c.model, c.st.kinds.all[kind], id, at, embedding)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []
 
 // ghosts looks for vectors of what is not there; what has expired still is.
 func (c *vectorChecker) ghosts() error {
-	for i, k := range []*kind{c.st.memories, c.st.assemblies} {
+	for i, k := range []*kind{c.st.kinds.memories, c.st.kinds.assemblies} {
 		kind := vector.Kind(i)
 		if c.rows[kind] >= c.view.Count(kind) {
 			continue

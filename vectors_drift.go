@@ -90,7 +90,7 @@ func (st *Store) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, 
 			right++
 		}
 		switch {
-		case model.Older(line.Version, vectorNumber(&line)):
+		case model.Older(line.Version, line.VectorNumber()):
 			d.Older++
 		case dims == 0:
 			if has != 0 {
@@ -102,7 +102,7 @@ func (st *Store) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, 
 			d.Misfits++
 		case has == 0:
 			d.Missing++
-		case has != vectorNumber(&line):
+		case has != line.VectorNumber():
 			d.Stale++
 		}
 	}

@@ -81,7 +81,7 @@ func (st *Store) fitVector(ctx context.Context, o *op, dim int) error {
 	}
 	m := o.memory
 	if o.id != "" {
-		if v, err := st.load(ctx, st.memories, o.id); err == nil {
+		if v, err := st.load(ctx, st.kinds.memories, o.id); err == nil {
 			if old, err := st.decode(o.id, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
 				return nil
 			}

@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -110,7 +111,7 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	if err != nil {
 		return e, fmt.Errorf("the line of %s: %w", quote(c.ID), err)
 	}
-	if e.ID = vectorNumber(&entry); dims != 0 {
+	if e.ID = entry.VectorNumber(); dims != 0 {
 		p.dims.add(dims, e.ID, c.Version)
 	}
 	return e, nil
@@ -134,7 +135,7 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 		if err != nil {
 			return fmt.Errorf("the line of %s: %w", quote(string(it.Key)), err)
 		}
-		e := vector.Edit{Key: string(it.Key), ID: vectorNumber(&line), Handle: line.Version}
+		e := vector.Edit{Key: string(it.Key), ID: line.VectorNumber(), Handle: line.Version}
 		if dims != 0 {
 			p.dims.add(dims, e.ID, line.Version)
 		} else if !p.model.Older(line.Version, 0) {
@@ -226,7 +227,7 @@ func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]f
 // else in the document. None, where it is nowhere any more.
 func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, error) {
 	if p.model.Older(e.Handle, e.ID) {
-		v, err := p.st.olderVector(p.ctx, &p.model, p.st.kindIn(kindSection(kind)), e.Key, e.Handle)
+		v, err := p.st.olderVector(p.ctx, &p.model, p.st.kinds.kindIn(kindSection(kind)), e.Key, e.Handle)
 		return append(dst, v...), err
 	}
 	if e.Handle >= p.idx.LSN() {
@@ -236,7 +237,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 		}
 		return vectorOf(&entry, dst)
 	}
-	k := p.st.kindIn(kindSection(kind))
+	k := p.st.kinds.kindIn(kindSection(kind))
 	line, ok, err := p.idx.Get(p.line[:0], kindSection(kind), e.Key)
 	p.line = line[:0]
 	if err != nil || !ok {
@@ -248,7 +249,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 	}
 	data, _, err := k.Read(docfile.FileName(e.Key), fileLimit)
 	switch {
-	case err == nil && hash(data) == want.ContentHash:
+	case err == nil && sha256.Sum256(data) == want.ContentHash:
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrCorrupt) && !notOurs(err):
 		return dst, err
 	default:

@@ -50,7 +50,7 @@ func (st *Store) source() repair.Source {
 		Sight: st.sight, Token: token, Inline: st.env.System.Inline,
 		FileLimit: fileLimit, Limits: storedLimits, Location: st.env.NaiveTimes,
 		Fits: func(letter byte, doc []byte) error {
-			_, err := st.kindNamed(letter).parseEdit(doc, "")
+			_, err := st.kinds.kindNamed(letter).parseEdit(doc, "")
 			return err
 		},
 		Config: func() error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -132,7 +131,7 @@ func rebuilt(set *index.Set) bool {
 
 // hasFiles says whether there is any document.
 func (st *Store) hasFiles() (bool, error) {
-	for _, k := range st.kinds {
+	for _, k := range st.kinds.all {
 		names, err := k.Names()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
@@ -142,16 +141,6 @@ func (st *Store) hasFiles() (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// hasDocuments says whether a folder's names include a document's.
-func hasDocuments(names []string) bool {
-	for _, n := range names {
-		if strings.HasSuffix(n, ".json") {
-			return true
-		}
-	}
-	return false
 }
 
 // loadIndex maps the index as of now.

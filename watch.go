@@ -151,7 +151,7 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 			w.list = w.list[:whole]
 			return err
 		}
-		if k := w.st.kindOf(e.Key); k != nil && w.filters.pass(ctx, w.st, k, &e) {
+		if k := w.st.kinds.kindOf(e.Key); k != nil && w.filters.pass(ctx, w.st, k, &e) {
 			bytes += int(e.Size)
 			w.list = append(w.list, watched{Entry: e, kind: k, next: e.LSN + e.Size, more: true})
 		}
@@ -225,7 +225,7 @@ func (st *Store) changeOf(e watched) (Change, error) {
 		return c, err
 	}
 	doc := version{lsn: e.LSN, doc: v.Document}
-	if e.kind == st.assemblies {
+	if e.kind == st.kinds.assemblies {
 		c.Assembly, err = st.decodeAssembly(c.ID, doc)
 	} else {
 		c.Memory, err = st.decode(c.ID, doc)

@@ -33,7 +33,7 @@ func (f *watchFilters) pass(ctx context.Context, st *Store, k *kind, e *wal.Entr
 	if !f.only {
 		return true
 	}
-	if k != st.memories || f.session == "" {
+	if k != st.kinds.memories || f.session == "" {
 		return false
 	}
 	view, err := state.Read(e)

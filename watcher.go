@@ -24,7 +24,7 @@ type Files struct{ st *Store }
 // Folders are the names of the folders with documents, relative to Dir.
 func (f *Files) Folders() []string {
 	var list []string
-	for _, k := range f.st.kinds {
+	for _, k := range f.st.kinds.all {
 		list = append(list, k.Name())
 	}
 	return list
@@ -57,7 +57,7 @@ func (f *Files) Say(note string, err error) {
 
 // folder is the kind whose documents lie in a folder.
 func (f *Files) folder(name string) *kind {
-	for _, k := range f.st.kinds {
+	for _, k := range f.st.kinds.all {
 		if k.Name() == name {
 			return k
 		}

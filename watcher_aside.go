@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"crypto/sha256"
 	"path/filepath"
 	"slices"
 	"time"
@@ -21,7 +22,7 @@ func (st *Store) adoptAside(ctx context.Context, aside []docfile.Edit) {
 	lists := map[*kind][]*verdict{}
 	bytes := 0
 	commit := func() {
-		for _, k := range st.kinds {
+		for _, k := range st.kinds.all {
 			list := lists[k]
 			delete(lists, k)
 			st.adoptAll(ctx, k, list)
@@ -75,7 +76,7 @@ func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*kind, *verdict)
 		return nil, nil
 	}
 	newest, err := st.settled(ctx, k, p.id)
-	if err != nil || hash(data) == hash(newest.doc) {
+	if err != nil || sha256.Sum256(data) == sha256.Sum256(newest.doc) {
 		return nil, nil
 	}
 	made, err := k.parse(newest.doc, p.id)

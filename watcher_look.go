@@ -81,11 +81,6 @@ func (st *Store) suspects(ctx context.Context, k *kind, names []string) (due []s
 	return due, early, absent, nil
 }
 
-// documentName: the others are what editors and people put beside.
-func documentName(name string) bool {
-	return strings.HasSuffix(name, docfile.Extension) && !strings.HasPrefix(name, ".")
-}
-
 // suspect is a file that is to be judged: its size and time are not what the index has,
 // or the index does not know it.
 type suspect struct {

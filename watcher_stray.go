@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,7 +31,7 @@ func (f *Files) strays(ctx context.Context, k *kind, ids []string) (map[string][
 		wanted[id] = true
 	}
 	found := map[string][]*stray{}
-	for _, in := range f.st.kinds {
+	for _, in := range f.st.kinds.all {
 		for name, err := range f.Suspects(ctx, in.Name()) {
 			switch {
 			case err != nil:
@@ -83,7 +84,7 @@ func (st *Store) renamed(ctx context.Context, k *kind, id string, was version, s
 		if rerr != nil || p.id != id {
 			continue
 		}
-		if hash(data) == was.line.ContentHash {
+		if sha256.Sum256(data) == was.line.ContentHash {
 			is.version, is.back = was, true
 			is.version.doc = data
 			return is, nil

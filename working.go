@@ -176,9 +176,9 @@ func (st *Store) listWorking(ctx context.Context) (keys []string, bad []error, e
 			there[strings.Clone(e.Key[1:])] = !e.Delete
 		}
 	}
-	names, err := st.scopes.Names()
+	names, err := st.kinds.scopes.Names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, st.env.IOError("reading", st.scopes.Path(""), err)
+		return nil, nil, st.env.IOError("reading", st.kinds.scopes.Path(""), err)
 	}
 	named := map[string]bool{}
 	for key := range there {

@@ -56,7 +56,7 @@ func (w *worked) take() []string {
 // putScopes writes the files of the scopes that changed, durably.
 func (f *filing) putScopes(ctx context.Context, keys []string) error {
 	st := f.st
-	if err := st.scopes.Make(); err != nil {
+	if err := st.kinds.scopes.Make(); err != nil {
 		return err
 	}
 	for first := true; len(keys) > 0; first = false {
@@ -76,7 +76,7 @@ func (f *filing) putScopes(ctx context.Context, keys []string) error {
 			if !first {
 				return b.Err
 			}
-			c := docfile.Change{Folder: st.scopes, Name: docfile.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
+			c := docfile.Change{Folder: st.kinds.scopes.Folder, Name: docfile.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
 			if err := st.moveAway(&c, b.Err); err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ type scopeFiles struct {
 
 func (s *scopeFiles) Len() int { return len(s.keys) }
 
-func (s *scopeFiles) Folders() []*docfile.Folder { return []*docfile.Folder{s.st.scopes} }
+func (s *scopeFiles) Folders() []*docfile.Folder { return []*docfile.Folder{s.st.kinds.scopes.Folder} }
 
 func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	st, key := s.st, s.keys[i]
@@ -128,7 +128,7 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 		return false, err
 	}
 	*c = docfile.Change{
-		Folder: st.scopes, Name: docfile.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
+		Folder: st.kinds.scopes.Folder, Name: docfile.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool { return st.oursScope(key, before.lsn, data) },
 	}
 	if before.size > 0 && !s.distrusted {
@@ -261,14 +261,14 @@ const (
 // scopeOf is the key of the scope whose document a file holds.
 func (st *Store) scopeOf(name string) (string, error) {
 	if key, ok := st.working.names.Load(name); ok {
-		if _, err := st.scopes.Stat(name); err != nil {
+		if _, err := st.kinds.scopes.Stat(name); err != nil {
 			return "", err
 		}
 		return key.(string), nil
 	}
-	f, err := st.env.FS.OpenFile(st.scopes.Path(name), 0, 0)
+	f, err := st.env.FS.OpenFile(st.kinds.scopes.Path(name), 0, 0)
 	if err != nil {
-		return "", st.env.IOError("opening", st.scopes.Path(name), err)
+		return "", st.env.IOError("opening", st.kinds.scopes.Path(name), err)
 	}
 	defer f.Close()
 	var key string
@@ -277,12 +277,12 @@ func (st *Store) scopeOf(name string) (string, error) {
 		head := make([]byte, size)
 		n, err := f.ReadAt(head, 0)
 		if n == 0 && err != nil && !errors.Is(err, io.EOF) {
-			return "", st.env.IOError("reading", st.scopes.Path(name), err)
+			return "", st.env.IOError("reading", st.kinds.scopes.Path(name), err)
 		}
 		key, ok = leadingScope(head[:n])
 	}
 	if !ok { // somebody has edited it, and his editor laid it out anew
-		if doc, _, err := st.scopes.Read(name, scopeLimit); err == nil {
+		if doc, _, err := st.kinds.scopes.Read(name, scopeLimit); err == nil {
 			if f, err := working.DecodeFile(doc); err == nil {
 				key, ok = f.Scope.Key(), true
 			}
@@ -292,7 +292,7 @@ func (st *Store) scopeOf(name string) (string, error) {
 		st.working.names.Store(name, key)
 		return key, nil
 	}
-	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(st.scopes.Name(), name)), Offset: 0, Err: errors.New("it does not begin as the document of a scope")}
+	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(st.kinds.scopes.Name(), name)), Offset: 0, Err: errors.New("it does not begin as the document of a scope")}
 }
 
 // leadingScope is the key with which the document of a scope begins; false when

@@ -88,7 +88,7 @@ func (st *Store) mayLag(ctx context.Context, key string, flushed wal.LSN) (first
 	at := w.open[key] != nil
 	w.mu.RUnlock()
 	if !at { // nobody has it at hand: what it is costs more to know than to write, if it is small
-		if info, err := st.env.FS.Stat(st.scopes.Path(docfile.FileName(key))); err != nil || info.Size < w.least {
+		if info, err := st.env.FS.Stat(st.kinds.scopes.Path(docfile.FileName(key))); err != nil || info.Size < w.least {
 			return 0, false
 		}
 	}

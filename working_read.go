@@ -81,7 +81,7 @@ func (s *scope) sync(ctx context.Context) error {
 	return fmt.Errorf("reading working memory of %s: it changes faster than it can be read: %w", s.key, last)
 }
 
-func (s *scope) path() string { return s.st.scopes.Name() + "/" + docfile.FileName(s.key) }
+func (s *scope) path() string { return s.st.kinds.scopes.Name() + "/" + docfile.FileName(s.key) }
 
 // follow plays what was applied since; mu is held. errMismatch when the state is
 // not what that rests on: the file may say more.
@@ -248,7 +248,7 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 // readFile reads the file of the scope; a File without a State if there is none.
 func (s *scope) readFile() (*working.File, error) {
 	name := docfile.FileName(s.key)
-	doc, info, err := s.st.scopes.Read(name, scopeLimit)
+	doc, info, err := s.st.kinds.scopes.Read(name, scopeLimit)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		s.file = believed{}
@@ -256,7 +256,7 @@ func (s *scope) readFile() (*working.File, error) {
 	case errors.Is(err, errs.ErrCorrupt), err != nil && notOurs(err):
 		return &working.File{}, &errs.CorruptionError{Path: s.path(), Offset: -1, Err: err}
 	case err != nil:
-		return nil, s.st.env.IOError("reading", s.st.scopes.Path(name), err)
+		return nil, s.st.env.IOError("reading", s.st.kinds.scopes.Path(name), err)
 	}
 	f, err := working.DecodeFile(doc)
 	if err == nil && f.Scope != s.scope {
