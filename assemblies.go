@@ -217,7 +217,7 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 // Store.Memories.
 func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
 	st := as.st
-	return reading(ctx, st, func(yield func(Assembly, error) bool) {
+	return reading(ctx, st.engine, func(yield func(Assembly, error) bool) {
 		f := filtersOf(filters)
 		if f.session != nil || f.reads() {
 			return
@@ -267,7 +267,7 @@ func (as Assemblies) Count(ctx context.Context) (int64, error) {
 // Containing yields the assemblies that contain a memory, by id. It reads no other.
 func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[Assembly, error] {
 	st := as.st
-	return reading(ctx, st, func(yield func(Assembly, error) bool) {
+	return reading(ctx, st.engine, func(yield func(Assembly, error) bool) {
 		ids, _, err := st.containing(memory)
 		if err != nil {
 			yield(Assembly{}, err)
@@ -295,13 +295,4 @@ func (as Assemblies) History(ctx context.Context, id string) iter.Seq2[Version, 
 // GetAt returns one version of an assembly; see Store.GetAt.
 func (as Assemblies) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
 	return as.st.versionAt(ctx, as.st.kinds.assemblies, id, lsn)
-}
-
-func (st *Store) decodeAssembly(id string, v version) (Assembly, error) {
-	a, err := assembly.Decode(v.doc, assembly.DecodeOptions{Limits: storedAssembly, Location: st.env.NaiveTimes, ID: id})
-	if err != nil {
-		return Assembly{}, st.undecoded(st.kinds.assemblies, id, v.lsn, err)
-	}
-	a.Version = v.lsn
-	return *a, nil
 }

@@ -123,7 +123,7 @@ func (st *Store) beat(ctx context.Context) {
 // was nothing to do.
 func (st *Store) flushBackground(ctx context.Context) (rest time.Duration, did bool) {
 	durable := st.log.Durable()
-	if st.log.Damage() != nil || st.log.Flushed() >= durable && !st.log.Distrusted() && !st.flusher.rotten.Load() {
+	if st.log.Damage() != nil || st.log.Flushed() >= durable && !st.log.Distrusted() && !st.rotten.Load() {
 		st.flusher.unflushed.Store(0) // another process has done it
 		return 0, false
 	}

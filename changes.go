@@ -29,15 +29,6 @@ func (st *Store) Changes(ctx context.Context, from uint64) iter.Seq2[Change, err
 	}
 }
 
-func (st *Store) durableNow(ctx context.Context) (uint64, error) {
-	if err := st.begun(); err != nil {
-		return 0, err
-	}
-	defer st.ended()
-	err := st.sight(ctx)
-	return st.log.Durable(), err
-}
-
 // Alone holds the transaction to this moment: when anything at all is committed between
 // here and its own commit, by whatever process, the function runs again. It is for those
 // who decide by what they keep of the store (see Changes) and not by what tx reads; with

@@ -110,10 +110,10 @@
 // and an underscore, is there too:
 //
 //	store options config errors event                   what a store is opened with, and says
-//	enter views reconcile fallback rebuild report       opening: the folder, index and log, what differs, what is made again
+//	enter engine views moved reconcile fallback rebuild report       opening: the folder, index and log, what differs, what is made again
 //	put putall async transact cond commit along parts   writing: preparing, conditions, what goes along in the commit,
 //	lasting work                                        operations that outlive their caller, the memory that they need
-//	get find raw list share filter kind document               reading: by id, listings, memories and assemblies alike
+//	get find load raw list lines share filter kind document told              reading: by id, listings, memories and assemblies alike
 //	flush filing temp spill background space            from the log into files and index; a full disk
 //	edit adopt watcher                                  edits by hand: judging, adopting, watching for them
 //	history changes watch                               the past of one memory, and what everybody commits

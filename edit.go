@@ -12,17 +12,16 @@ import (
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/wal"
 )
 
-// judge decides about a file that is not what the index names, also after
+// judgeEdit decides about a file that is not what the index names, also after
 // another look. Under flush.lock nobody of ours changes files, so it is
 // somebody's edit, or damage.
 //
 // A valid edit is adopted: it goes through the log like every change. What
 // cannot be adopted stays where it is, and is an error that says why; while the
 // log still has the version, that is served instead.
-func (st *Store) judge(ctx context.Context, k *kind, id string) (version, error) {
+func (st *Store) judgeEdit(ctx context.Context, k *kind, id string) (version, error) {
 	if err := st.writable(); err != nil {
 		return st.unread(ctx, k, id)
 	}
@@ -171,19 +170,6 @@ func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) 
 	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.updated.Format(time.RFC3339Nano), old.line.UpdatedAt.Format(time.RFC3339Nano))
 	st.env.Event(env.Event{Kind: env.EventEdit, ID: p.id, Path: k.file(p.id), Err: why})
 	return v, true
-}
-
-// fromLog reads a version from the log or its archive, if they still reach back so far.
-func (st *Store) fromLog(ctx context.Context, k *kind, id string, at wal.LSN) (version, bool) {
-	v, view, err := st.frame(ctx, k, id, at)
-	if errors.Is(err, errs.ErrTruncated) {
-		return st.fromArchive(ctx, k, id, at)
-	}
-	if err != nil || v.line.Deleted {
-		return version{}, false
-	}
-	v.doc, err = st.codec.Doc(&view, fileLimit)
-	return v, err == nil
 }
 
 // restore has a file put back that is gone or rotten, from the log. What stood there

@@ -27,7 +27,7 @@ type RefusedEdit struct {
 // them and whoever was told. It looks at the size and the time of every file, and reads
 // those that are not what the index has. An error ends it, that of ctx among them.
 func (st *Store) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
-	return reading(ctx, st, func(yield func(RefusedEdit, error) bool) {
+	return reading(ctx, st.engine, func(yield func(RefusedEdit, error) bool) {
 		for _, k := range st.kinds.all {
 			for name, err := range (&Files{st}).Suspects(ctx, k.Name()) {
 				if err == nil && (name == "" || !documentName(name)) {

@@ -28,11 +28,11 @@ type expiring struct {
 }
 
 // anyExpiry says whether any memory has a time to live. It may say yes where it is not so.
-func (st *Store) anyExpiry(ctx context.Context) bool {
-	x := &st.expiring
+func (eng *engine) anyExpiry(ctx context.Context) bool {
+	x := &eng.expiring
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	set, err := x.catchUp(ctx, st)
+	set, err := x.catchUp(ctx, eng)
 	if err != nil {
 		return true
 	}
@@ -41,10 +41,10 @@ func (st *Store) anyExpiry(ctx context.Context) bool {
 }
 
 // count is how many memories there are, and how many of them are over at now.
-func (x *expiring) count(ctx context.Context, st *Store, now time.Time) (live, expired int64, err error) {
+func (x *expiring) count(ctx context.Context, eng *engine, now time.Time) (live, expired int64, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	set, err := x.catchUp(ctx, st)
+	set, err := x.catchUp(ctx, eng)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -59,10 +59,10 @@ func (x *expiring) count(ctx context.Context, st *Store, now time.Time) (live, e
 }
 
 // due are some of the memories that were over at a time, at most so many.
-func (x *expiring) due(ctx context.Context, st *Store, at time.Time, most int) (ids []string, err error) {
+func (x *expiring) due(ctx context.Context, eng *engine, at time.Time, most int) (ids []string, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	set, err := x.catchUp(ctx, st)
+	set, err := x.catchUp(ctx, eng)
 	if err != nil {
 		return nil, err
 	}
@@ -104,14 +104,14 @@ func (x *expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 }
 
 // catchUp looks at what changed, and returns the index that all of it lies over.
-func (x *expiring) catchUp(ctx context.Context, st *Store) (*index.Set, error) {
+func (x *expiring) catchUp(ctx context.Context, eng *engine) (*index.Set, error) {
 	var last error
 	for range findTries {
-		set := st.state.Set()
+		set := eng.state.Set()
 		if set == nil {
 			return nil, errs.ErrClosed
 		}
-		err := x.look(ctx, st, set)
+		err := x.look(ctx, eng, set)
 		if err == nil {
 			return set, nil
 		}
@@ -121,29 +121,29 @@ func (x *expiring) catchUp(ctx context.Context, st *Store) (*index.Set, error) {
 			return nil, err
 		}
 		last = err
-		_ = st.refresh()
+		_ = eng.refresh()
 	}
 	return nil, fmt.Errorf("counting: the log is released faster than it can be read: %w", last)
 }
 
-func (x *expiring) look(ctx context.Context, st *Store, set *index.Set) error {
+func (x *expiring) look(ctx context.Context, eng *engine, set *index.Set) error {
 	if of := tablesOf(set); x.of != of || x.list == nil {
 		x.of, x.at, x.list, x.over = of, set.LSN(), map[string]time.Time{}, map[string]bool{}
 	}
-	at := st.log.Applied()
+	at := eng.log.Applied()
 	none := set.Count(index.ByExpiry) == 0 && len(x.list) == 0 // then changes matter only if they bring one
-	live, changes, covered := st.state.Moment(x.at, none)
+	live, changes, covered := eng.state.Moment(x.at, none)
 	if covered != set.LSN() {
 		return errMoved // the newer one took in some of them
 	}
-	r := st.log.Reader()
+	r := eng.log.Reader()
 	var buf []byte
 	for _, c := range changes {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
 			return err
 		}
-		if st.kinds.kindOf(e.Key) != st.kinds.memories {
+		if eng.kinds.kindOf(e.Key) != eng.kinds.memories {
 			continue
 		}
 		var line index.Entry

@@ -14,12 +14,12 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// remakeIndex makes a new base where the one that stands cannot be trusted: from
+// remakeFrom makes a new base where the one that stands cannot be trusted: from
 // the newest older index that is sound and of this log, and what the log and its
 // archive have since; that keeps every version. Else from the files, which are
 // the truth below r.at but know no versions. from names the older index, "" for
 // the files.
-func (st *Store) remakeIndex(ctx context.Context, r remake, past *wal.Past) (set *index.Set, from string, n int, err error) {
+func (st *Store) remakeFrom(ctx context.Context, r remake, past *wal.Past) (set *index.Set, from string, n int, err error) {
 	older, err := st.olderIndexes()
 	if err != nil {
 		return nil, "", 0, err

@@ -40,36 +40,36 @@ const findTries = 100
 
 // find returns the newest durable version of a document, with its document if
 // that is wanted. errs.ErrNotFound if there is none.
-func (st *Store) find(ctx context.Context, k *kind, id string, doc bool) (version, error) {
+func (eng *engine) find(ctx context.Context, k *kind, id string, doc bool) (version, error) {
 	var last error
 	for range findTries {
-		if err := st.sight(ctx); err != nil {
+		if err := eng.sight(ctx); err != nil {
 			return version{}, err
 		}
-		seen, swaps := st.log.Applied(), st.state.Swaps()
-		place, err := st.state.Find(k.letter, id)
-		if st.log.Applied() < seen {
+		seen, swaps := eng.log.Applied(), eng.state.Swaps()
+		place, err := eng.state.Find(k.letter, id)
+		if eng.log.Applied() < seen {
 			continue // this process starts again from newer views
 		}
 		if err != nil {
-			if errors.Is(err, errs.ErrCorrupt) && st.healed(swaps) {
+			if errors.Is(err, errs.ErrCorrupt) && eng.healed(swaps) {
 				last = err
 				continue
 			}
-			st.rot(err)
-			return version{}, st.beyondDamage(err)
+			eng.rot(err)
+			return version{}, eng.beyondDamage(err)
 		}
-		v, err := st.read(ctx, k, id, place, doc)
+		v, err := eng.read(ctx, k, id, place, doc)
 		switch {
 		case err == nil:
 			return v, nil
 		case errors.Is(err, errs.ErrTruncated), errors.Is(err, errMoved):
-			if rerr := st.refresh(); rerr != nil {
+			if rerr := eng.refresh(); rerr != nil {
 				err = rerr
 			}
 		case errors.Is(err, errMismatch):
-			if !st.changed(k, id, place) {
-				return st.judge(ctx, k, id)
+			if !eng.changed(k, id, place) {
+				return eng.judge(ctx, k, id)
 			}
 		default:
 			return version{}, err
@@ -80,17 +80,17 @@ func (st *Store) find(ctx context.Context, k *kind, id string, doc bool) (versio
 }
 
 // rot notes that the index is damaged: it is made again in the next round.
-func (st *Store) rot(err error) {
-	if errors.Is(err, errs.ErrCorrupt) && st.flusher.rotten.CompareAndSwap(false, true) {
-		st.flusher.changed(st, st.settings.Now().FlushAfter())
+func (eng *engine) rot(err error) {
+	if errors.Is(err, errs.ErrCorrupt) && eng.rotten.CompareAndSwap(false, true) {
+		eng.dueNow()
 	}
 }
 
 // containing are the assemblies that contain a memory, and the version of that.
-func (st *Store) containing(id string) ([]string, wal.LSN, error) {
-	assemblies, newest, err := st.state.Containing(id)
+func (eng *engine) containing(id string) ([]string, wal.LSN, error) {
+	assemblies, newest, err := eng.state.Containing(id)
 	if err != nil {
-		st.rot(err)
+		eng.rot(err)
 		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", quote(id), err)
 	}
 	return assemblies, newest, nil
@@ -99,16 +99,16 @@ func (st *Store) containing(id string) ([]string, wal.LSN, error) {
 // settled reads the newest version and its document for one who has flush.lock,
 // and so must not judge edits: what does not match is ErrCorrupt, unless the log
 // has it.
-func (st *Store) settled(ctx context.Context, k *kind, id string) (version, error) {
-	place, err := st.state.Find(k.letter, id)
+func (eng *engine) settled(ctx context.Context, k *kind, id string) (version, error) {
+	place, err := eng.state.Find(k.letter, id)
 	if err != nil {
-		return version{}, st.beyondDamage(err)
+		return version{}, eng.beyondDamage(err)
 	}
-	v, err := st.read(ctx, k, id, place, true)
+	v, err := eng.read(ctx, k, id, place, true)
 	if err == nil {
 		return v, nil
 	}
-	if v, ok := st.fromLog(ctx, k, id, place.Version); ok {
+	if v, ok := eng.fromLog(ctx, k, id, place.Version); ok {
 		return v, nil
 	}
 	if errors.Is(err, errMismatch) && !vfs.IsPermission(err) {
@@ -119,18 +119,18 @@ func (st *Store) settled(ctx context.Context, k *kind, id string) (version, erro
 
 // beyondDamage keeps "not found" from being said of what may stand behind the
 // damage in the log.
-func (st *Store) beyondDamage(err error) error {
-	if d := st.log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
+func (eng *engine) beyondDamage(err error) error {
+	if d := eng.log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
 		return d
 	}
 	return err
 }
 
-func (st *Store) changed(k *kind, id string, was state.Place) bool {
-	if err := st.log.CatchUp(context.Background()); err != nil {
+func (eng *engine) changed(k *kind, id string, was state.Place) bool {
+	if err := eng.log.CatchUp(context.Background()); err != nil {
 		return false
 	}
-	now, err := st.state.Find(k.letter, id)
+	now, err := eng.state.Find(k.letter, id)
 	return err != nil || now.Version != was.Version
 }
 
@@ -141,9 +141,9 @@ var (
 )
 
 // read reads the version at a place.
-func (st *Store) read(ctx context.Context, k *kind, id string, place state.Place, doc bool) (version, error) {
+func (eng *engine) read(ctx context.Context, k *kind, id string, place state.Place, doc bool) (version, error) {
 	if place.InLog {
-		return st.readLog(ctx, k, id, place.Version, doc)
+		return eng.readLog(ctx, k, id, place.Version, doc)
 	}
 	v := version{lsn: place.Version, line: place.Entry}
 	if !doc {
@@ -154,7 +154,7 @@ func (st *Store) read(ctx context.Context, k *kind, id string, place state.Place
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrCorrupt) || notOurs(err) || vfs.IsPermission(err) {
 			return v, fmt.Errorf("%w: %w", errMismatch, err)
 		}
-		return v, st.env.IOError("reading", k.Path(docfile.FileName(id)), err)
+		return v, eng.env.IOError("reading", k.Path(docfile.FileName(id)), err)
 	}
 	if !matches(&v.line, info) || sha256.Sum256(data) != v.line.ContentHash {
 		return v, errMismatch
@@ -171,29 +171,29 @@ func notOurs(err error) bool {
 
 // readLog reads a version from its frame. Below flushed the file must agree: a
 // size or time that does not is somebody's edit.
-func (st *Store) readLog(ctx context.Context, k *kind, id string, at wal.LSN, doc bool) (version, error) {
-	v, view, err := st.frame(ctx, k, id, at)
+func (eng *engine) readLog(ctx context.Context, k *kind, id string, at wal.LSN, doc bool) (version, error) {
+	v, view, err := eng.frame(ctx, k, id, at)
 	if err != nil || !doc {
 		return v, err
 	}
-	if at < st.log.Flushed() {
+	if at < eng.log.Flushed() {
 		info, err := k.Stat(docfile.FileName(id))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return v, st.env.IOError("looking at", k.Path(docfile.FileName(id)), err)
+			return v, eng.env.IOError("looking at", k.Path(docfile.FileName(id)), err)
 		}
 		if err != nil || !matches(&v.line, info) {
 			return v, errMismatch
 		}
 	}
-	if v.doc, err = st.codec.Doc(&view, fileLimit); err != nil {
+	if v.doc, err = eng.codec.Doc(&view, fileLimit); err != nil {
 		err = state.Invalid(&wal.Entry{LSN: at}, err)
 	}
 	return v, err
 }
 
 // frame reads the record of a version and its line.
-func (st *Store) frame(ctx context.Context, k *kind, id string, at wal.LSN) (version, record.View, error) {
-	e, err := st.log.ReadAt(ctx, at)
+func (eng *engine) frame(ctx context.Context, k *kind, id string, at wal.LSN) (version, record.View, error) {
+	e, err := eng.log.ReadAt(ctx, at)
 	if err != nil {
 		return version{}, record.View{}, err
 	}
@@ -205,4 +205,13 @@ func (st *Store) frame(ctx context.Context, k *kind, id string, at wal.LSN) (ver
 		return version{}, view, err
 	}
 	return version{lsn: at, line: line}, view, nil
+}
+
+func (eng *engine) durableNow(ctx context.Context) (uint64, error) {
+	if err := eng.begun(); err != nil {
+		return 0, err
+	}
+	defer eng.ended()
+	err := eng.sight(ctx)
+	return eng.log.Durable(), err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,17 +18,15 @@ import (
 // flusher turns what is durable in the log into files and index. Any process
 // may do it for all; the holder of flush.lock does.
 type flusher struct {
-	files      *docfile.Flusher
-	workers    int
-	kick       chan struct{}
-	unflushed  atomic.Int64         // changes of this process since the last round
-	commits    atomic.Int64         // by this process, where rounds are counted by them: System.Rounds
-	beat       atomic.Int64         // when this process last said that it lives, where nothing runs in the background
-	rotten     atomic.Bool          // a read met damage in the index
-	rest       atomic.Bool          // the last round left something to do
-	quiet      atomic.Bool          // nobody wrote during the last round in the background
-	uptime     func() time.Duration // by which processes tell each other to rest; nil: there is none
-	refreshing sync.Mutex
+	files     *docfile.Flusher
+	workers   int
+	kick      chan struct{}
+	unflushed atomic.Int64         // changes of this process since the last round
+	commits   atomic.Int64         // by this process, where rounds are counted by them: System.Rounds
+	beat      atomic.Int64         // when this process last said that it lives, where nothing runs in the background
+	rest      atomic.Bool          // the last round left something to do
+	quiet     atomic.Bool          // nobody wrote during the last round in the background
+	uptime    func() time.Duration // by which processes tell each other to rest; nil: there is none
 
 	// Of the goroutine in the background: see lookAtParked.
 	parked      int
@@ -129,7 +126,7 @@ func (st *Store) flushClosing(ctx context.Context) error {
 	if err := st.sight(ctx); err != nil {
 		return err
 	}
-	if !st.flusher.rotten.Load() && st.log.Flushed() >= st.log.Durable() && st.state.Overlay().Len() <= closingSpill && !st.log.Distrusted() {
+	if !st.rotten.Load() && st.log.Flushed() >= st.log.Durable() && st.state.Overlay().Len() <= closingSpill && !st.log.Distrusted() {
 		c, err := st.log.Checkpoint()
 		if err == nil && c.Attested.LSN == st.log.Durable() {
 			return nil

@@ -3,7 +3,6 @@ package varve
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,67 +12,6 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
-
-// health is what the flusher has to say.
-type health struct {
-	mu      sync.Mutex
-	at      time.Time
-	err     error
-	edits   int
-	space   space
-	vectors error // why the last round could not write them
-	told    map[string]telling
-}
-
-// telling is a state of a file that was told of, and why it was.
-type telling struct {
-	info vfs.Info
-	why  error
-}
-
-func (t *telling) same(info vfs.Info) bool {
-	return t.info.Size == info.Size && t.info.Mtime.Equal(info.Mtime) && t.info.Ino == info.Ino
-}
-
-// adoptions counts what was taken over, by this process.
-func (h *health) adoptions() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.edits
-}
-
-// tellOnce says whether this state of a file is news.
-func (h *health) tellOnce(path string, info vfs.Info, why error) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	was, ok := h.told[path]
-	if ok && was.same(info) {
-		return false
-	}
-	if h.told == nil || len(h.told) >= maxProblems {
-		h.told = map[string]telling{}
-	}
-	h.told[path] = telling{info, why}
-	return true
-}
-
-func (h *health) vectorsFailed(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.vectors = err
-}
-
-func (h *health) flushed(at time.Time, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.at, h.err = at, err
-}
-
-func (h *health) edit() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.edits++
-}
 
 // Health is whether the store does what it should.
 type Health struct {

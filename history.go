@@ -220,17 +220,3 @@ func (st *Store) versionAt(ctx context.Context, k *kind, id string, lsn uint64) 
 	}
 	return Version{}, missing
 }
-
-// fromArchive reads a version that the log no longer has.
-func (st *Store) fromArchive(ctx context.Context, k *kind, id string, at wal.LSN) (version, bool) {
-	e, err := st.log.Past().At(ctx, at, st.log.Durable())
-	if err != nil || e.Key != k.key(id) || e.Delete {
-		return version{}, false
-	}
-	r, err := st.versionOf(k, e)
-	if err != nil {
-		return version{}, false
-	}
-	line, _, err := state.LineIn(&e)
-	return version{lsn: at, doc: r.Document, line: line}, err == nil
-}

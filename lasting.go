@@ -49,34 +49,34 @@ type headway struct {
 	durable, flushed wal.LSN
 }
 
-func (st *Store) headway() headway {
-	st.lasting.mu.Lock()
-	defer st.lasting.mu.Unlock()
-	return headway{st.lasting.written, st.log.Durable(), st.log.Flushed()}
+func (eng *engine) headway() headway {
+	eng.lasting.mu.Lock()
+	defer eng.lasting.mu.Unlock()
+	return headway{eng.lasting.written, eng.log.Durable(), eng.log.Flushed()}
 }
 
 // finish waits for all operations, and says what of the lasting ones was given up, after
 // some time in which nothing moved: a slow disk is waited for.
-func (st *Store) finish(wait time.Duration) error {
-	l := &st.lasting
+func (eng *engine) finish(wait time.Duration) error {
+	l := &eng.lasting
 	defer l.giveUp()
-	if st.env.System.Inline {
-		st.operations.Wait()
+	if eng.env.System.Inline {
+		eng.operations.Wait()
 		return nil
 	}
 	done := make(chan struct{})
 	go func() {
-		st.operations.Wait()
+		eng.operations.Wait()
 		close(done)
 	}()
 	tick := time.NewTicker(wait)
 	defer tick.Stop()
-	for was, moves := st.headway(), true; moves; {
+	for was, moves := eng.headway(), true; moves; {
 		select {
 		case <-done:
 			return nil
 		case <-tick.C:
-			is := st.headway()
+			is := eng.headway()
 			was, moves = is, is != was
 		}
 	}
@@ -92,4 +92,28 @@ func (st *Store) finish(wait time.Duration) error {
 		list = append(list, fmt.Sprintf("%s: %d", what, l.left[what]))
 	}
 	return fmt.Errorf("%w: the log took no writes for %v, these were given up: %s", errs.ErrOutcomeUnknown, wait, strings.Join(list, ", "))
+}
+
+// begun is called at the start of every operation; ended at its end.
+func (eng *engine) begun() error {
+	eng.closing.RLock()
+	defer eng.closing.RUnlock()
+	if eng.closed.Load() {
+		return errs.ErrClosed
+	}
+	eng.operations.Add(1)
+	return nil
+}
+
+func (eng *engine) ended() { eng.operations.Done() }
+
+// writable says whether this handle may write at all.
+func (eng *engine) writable() error {
+	if eng.env.ReadOnly {
+		return errs.ErrReadOnly
+	}
+	if d := eng.log.Damage(); d != nil {
+		return fmt.Errorf("%w: %w: run memctl verify", errs.ErrReadOnly, d)
+	}
+	return nil
 }

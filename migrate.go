@@ -8,8 +8,6 @@ import (
 	"iter"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/settings"
@@ -174,49 +172,4 @@ func sound(ctx context.Context, from, dir string, o *Options) error {
 		}
 	}
 	return errors.Join(err, st.Close())
-}
-
-// residence refuses a folder whose store has gone elsewhere, or is still to come.
-// The end of a migration whose switch has happened is made up for.
-func (st *Store) residence() error {
-	if st.o.unfinished {
-		return nil
-	}
-	done, err := repair.Residence(st.env.FS, st.env.Dir)
-	if err == nil && done != nil && !st.env.ReadOnly {
-		err = done()
-	}
-	return st.env.Explain(err)
-}
-
-// moved is what a read-only handle, which keeps nobody from moving the store, knows
-// of that.
-type moved struct {
-	looked atomic.Int64 // when, in ns
-	where  atomic.Pointer[errs.MovedError]
-}
-
-// movedLook is how long such a handle may go on reading what the old place holds.
-const movedLook = time.Second
-
-// movedSince is a *MovedError when the store has gone elsewhere since it was opened.
-func (st *Store) movedSince() error {
-	if !st.env.ReadOnly || st.o.unfinished {
-		return nil
-	}
-	m := &st.moved
-	if gone := m.where.Load(); gone != nil {
-		return gone
-	}
-	now := st.env.Clock().UnixNano()
-	last := m.looked.Load()
-	if d := now - last; d >= 0 && d < int64(movedLook) || !m.looked.CompareAndSwap(last, now) {
-		return nil
-	}
-	var gone *errs.MovedError
-	if err := st.residence(); errors.As(err, &gone) {
-		m.where.Store(gone)
-		return gone
-	}
-	return nil
 }

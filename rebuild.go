@@ -157,7 +157,7 @@ func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change
 	if errors.Is(why, errAsked) {
 		set, n, err = st.rebuildIndex(ctx, r)
 	} else {
-		set, from, n, err = st.remakeIndex(ctx, r, st.log.Past())
+		set, from, n, err = st.remakeFrom(ctx, r, st.log.Past())
 	}
 	if err != nil {
 		return err
@@ -198,14 +198,4 @@ func (st *Store) parseFile(k *kind, name string) (parsed, document, error) {
 		*p.updated = info.Mtime
 	}
 	return p, document{data, info.Mtime}, nil
-}
-
-// problem notes something for the OpenReport.
-func (st *Store) problem(err error) {
-	st.report.mu.Lock()
-	defer st.report.mu.Unlock()
-	if len(st.report.Problems) < maxProblems {
-		st.report.Problems = append(st.report.Problems, err)
-	}
-	st.report.ProblemCount++
 }

@@ -325,7 +325,7 @@ func (st *Store) reindexAll(ctx context.Context, why error) error {
 	if distrusted {
 		st.log.Trust()
 	}
-	st.flusher.rotten.Store(false)
+	st.rotten.Store(false)
 	return st.refresh()
 }
 

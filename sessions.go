@@ -40,7 +40,7 @@ func (s *Session) add(line *index.Entry) {
 // in memory that does not grow with it. What is written meanwhile is seen or not. A part
 // of the index that cannot be read yields its error, and the rest goes on.
 func (st *Store) Sessions(ctx context.Context) iter.Seq2[Session, error] {
-	return reading(ctx, st, func(yield func(Session, error) bool) { st.eachSession(ctx, yield) })
+	return reading(ctx, st.engine, func(yield func(Session, error) bool) { st.eachSession(ctx, yield) })
 }
 
 // Session is one session; ErrNotFound when it has no memory.
@@ -72,7 +72,7 @@ type sessionChange struct {
 }
 
 func (st *Store) eachSession(ctx context.Context, yield func(Session, error) bool) {
-	changed, err := st.overlay.sorted(ctx, st, st.kinds.memories)
+	changed, err := st.overlay.sorted(ctx, st.engine, st.kinds.memories)
 	if err != nil {
 		yield(Session{}, err)
 		return

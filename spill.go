@@ -23,7 +23,7 @@ func (st *Store) spillDue(m merge, c wal.Checkpoint) bool {
 		return false
 	}
 	defer set.Release()
-	if st.flusher.rotten.Load() {
+	if st.rotten.Load() {
 		return true
 	}
 	if c.Flushed.LSN == c.Spilled.LSN && set.LSN() == c.Spilled.LSN {
@@ -60,7 +60,7 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 		return errs.ErrClosed
 	}
 	defer set.Release()
-	rotten := st.flusher.rotten.Load() && to.LSN == set.LSN() // nothing new, and still due
+	rotten := st.rotten.Load() && to.LSN == set.LSN() // nothing new, and still due
 	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) && !rotten {
 		return nil // written by a flusher that was killed before the checkpoint said so
 	}
@@ -83,7 +83,7 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 		}
 		return finishedLine(dst, &e)
 	}}
-	if st.flusher.rotten.Swap(false) && st.settings.Now().MayRepair() {
+	if st.rotten.Swap(false) && st.settings.Now().MayRepair() {
 		var rot error
 		for err := range index.Verify(set) {
 			rot = err

@@ -11,41 +11,27 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/settings"
-	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
-	env    *env.Env
+	*engine
 	o      Options
-	log    *wal.FileLog
-	state  state.State
-	remade atomic.Uint64 // the log's Remade, when the index was last mapped
-	codec  record.Codec
 	works  sync.Pool // of *work
-	cache  *otter.Cache[string, *cached]
+	layout docfile.Layout
 
-	layout  docfile.Layout
-	kinds   *kinds
-	token   string
 	flusher flusher
 	vectors vectors
 	side    computedIndex
 
-	settings  *settings.Settings
-	report    OpenReport
-	health    health
 	refusals  refusals
 	touched   touched
-	overlay   overlayOrder
-	expiring  expiring
 	sweeper   sweeper
 	tally     tally
 	evictions evictions
@@ -54,17 +40,12 @@ type Store struct {
 
 	watchingEnds sync.Once
 	endsFrom     atomic.Uint64 // from here on all relations that are put are noted
-	moved        moved
 	embedding    embedding
 	working      scopes
 
-	closed     atomic.Bool
-	operations sync.WaitGroup // that Close waits for
-	lasting    lasting
-	closing    sync.RWMutex
-	stop       context.CancelFunc
-	running    sync.WaitGroup // in the background
-	async      async
+	stop    context.CancelFunc
+	running sync.WaitGroup // in the background
+	async   async
 }
 
 // Memory is one memory; see package memstore.
@@ -73,7 +54,7 @@ type Memory = memstore.Memory
 // Open opens the store in a folder, and makes one where there is none. Any
 // number of processes may have it open. nil options are the defaults.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
-	st := &Store{}
+	st := &Store{engine: new(engine)}
 	if o != nil {
 		st.o = *o
 	}
@@ -83,6 +64,12 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.o.fill()
 	st.env = st.o.environment(dir)
 	st.settings = settings.New(st.env)
+	st.cacheBytes, st.unfinished = st.o.CacheBytes, st.o.unfinished
+	st.remakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
+		return st.remakeFrom(ctx, remake{store: start.UUID, at: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
+	}
+	st.judge = st.judgeEdit
+	st.dueNow = func() { st.flusher.changed(st, st.settings.Now().FlushAfter()) }
 	st.embedding.init()
 	st.lasting.init()
 	if err := st.open(ctx); err != nil {
@@ -216,28 +203,4 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 		st.cache.StopAllGoroutines()
 	}
 	return err
-}
-
-// begun is called at the start of every operation; ended at its end.
-func (st *Store) begun() error {
-	st.closing.RLock()
-	defer st.closing.RUnlock()
-	if st.closed.Load() {
-		return errs.ErrClosed
-	}
-	st.operations.Add(1)
-	return nil
-}
-
-func (st *Store) ended() { st.operations.Done() }
-
-// writable says whether this handle may write at all.
-func (st *Store) writable() error {
-	if st.env.ReadOnly {
-		return errs.ErrReadOnly
-	}
-	if d := st.log.Damage(); d != nil {
-		return fmt.Errorf("%w: %w: run memctl verify", errs.ErrReadOnly, d)
-	}
-	return nil
 }

@@ -64,7 +64,7 @@ func (st *Store) sweep(ctx context.Context) error {
 	if cut.After(now) {
 		return st.noteSweep(now) // at once, or a second jump would find it behind itself
 	}
-	if over, err := st.expiring.due(ctx, st, now, 1); err != nil || len(over) == 0 && age == 0 {
+	if over, err := st.expiring.due(ctx, st.engine, now, 1); err != nil || len(over) == 0 && age == 0 {
 		return err
 	}
 	if cut.IsZero() {
@@ -78,7 +78,7 @@ func (st *Store) sweep(ctx context.Context) error {
 	case passed < sweepAfter:
 		return nil
 	}
-	ids, err := st.expiring.due(ctx, st, cut, sweepMost)
+	ids, err := st.expiring.due(ctx, st.engine, cut, sweepMost)
 	if err != nil {
 		return err
 	}

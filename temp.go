@@ -3,10 +3,8 @@ package varve
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"strconv"
@@ -39,17 +37,7 @@ func (st *Store) clearTemp(folder string) error {
 //
 //	<process id> '-' <birth, hex> '-' 12 hex digits by chance
 //	16 hex digits by chance, where the process cannot be told from others; see vfs.Host
-func (st *Store) newToken() (string, error) {
-	var b [8]byte
-	if err := st.env.Random(b[:]); err != nil {
-		return "", err
-	}
-	if h := st.env.FS.Host(); h.Birth != 0 {
-		return fmt.Sprintf("%d-%x-%x", h.PID, h.Birth, b[:6]), nil
-	}
-	return hex.EncodeToString(b[:]), nil
-}
-
+//
 // sweepTemp removes what processes left in tmp/ that were killed while others have
 // the store open, so that it does not stay until the log is recovered one day;
 // flush.lock is held. What may be a living one's is not touched.

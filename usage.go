@@ -19,6 +19,6 @@ func (st *Store) Usage(ctx context.Context) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	_, expired, err := st.expiring.count(ctx, st, st.env.Clock())
+	_, expired, err := st.expiring.count(ctx, st.engine, st.env.Clock())
 	return Usage{Memories: all.n, Bytes: all.bytes, Expired: expired}, err
 }

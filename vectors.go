@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
@@ -39,11 +38,6 @@ type vectors struct {
 	looked looked
 	known  atomic.Int64 // looked.dim, for who must not wait for mu
 }
-
-// tables are the files of an index: the same pointers are the same files.
-type tables [2]*table.Table
-
-func tablesOf(set *index.Set) tables { return tables{set.Base(), set.Delta()} }
 
 // healed remembers that the vectors were compared with an index that does not say
 // itself which of them are complete.

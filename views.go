@@ -13,7 +13,6 @@ import (
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -21,29 +20,29 @@ import (
 // (of another store, cut, behind what was released) is made again, from an older
 // one and the log or from the files, by whoever is alone; it is never taken for
 // an empty one.
-func (st *Store) begin(ctx context.Context, start wal.Start) error {
+func (eng *engine) begin(ctx context.Context, start wal.Start) error {
 	var set *index.Set
 	err := errDistrusted
 	if !start.Rebuild {
-		set, err = st.loadIndex(start.UUID, start.Spilled, start.Fresh)
+		set, err = eng.loadIndex(start.UUID, start.Spilled, start.Fresh)
 	}
-	alone := start.Alone && !st.env.ReadOnly
+	alone := start.Alone && !eng.env.ReadOnly
 	if err == nil && set.Base() == nil {
 		// The index is gone, or this is a new store, which gets an empty one at once:
 		// then whoever joins in the middle of the first flush finds one.
 		var any bool
-		if any, err = st.hasFiles(); err == nil && (alone || any) {
+		if any, err = eng.hasFiles(); err == nil && (alone || any) {
 			err = fmt.Errorf("%s: %w", index.BaseName, fs.ErrNotExist)
 		}
 	}
 	if err == nil {
-		return st.state.Begin(set, rebuilt(set))
+		return eng.state.Begin(set, rebuilt(set))
 	}
 	if set != nil {
 		err = errors.Join(err, set.Release())
 	}
 	if env.Passing(err) {
-		return st.env.IOError("reading", filepath.Join(st.env.Dir, index.BaseName), err)
+		return eng.env.IOError("reading", filepath.Join(eng.env.Dir, index.BaseName), err)
 	}
 	if !alone {
 		if !errors.Is(err, errs.ErrCorrupt) { // older than the log, of another one, or gone
@@ -51,17 +50,17 @@ func (st *Store) begin(ctx context.Context, start wal.Start) error {
 		}
 		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be made anew from the files", err)
 	}
-	set, from, n, rerr := st.remakeIndex(ctx, remake{store: start.UUID, at: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
+	set, from, n, rerr := eng.remakeIndex(ctx, &start)
 	if rerr != nil {
 		return errors.Join(err, rerr)
 	}
 	if n > 0 || !start.Fresh {
-		st.report.Rebuilt = &Rebuilt{Why: err, From: from, Memories: n}
-		st.env.Logger.Warn("the index was made again", "from", origin(from), "why", err, "memories", n)
-		st.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + origin(from)})
+		eng.report.Rebuilt = &Rebuilt{Why: err, From: from, Memories: n}
+		eng.env.Logger.Warn("the index was made again", "from", origin(from), "why", err, "memories", n)
+		eng.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + origin(from)})
 	}
 	made := n > 0 || !start.Fresh // an empty one for a new log knows nothing too much
-	return st.state.Begin(set, from == "" && made || from != "" && rebuilt(set))
+	return eng.state.Begin(set, from == "" && made || from != "" && rebuilt(set))
 }
 
 // origin is what an index was made from, in words.
@@ -76,8 +75,8 @@ var errDistrusted = errors.New("it is not of this log")
 
 // agrees is wal.Options.Agrees: an index that knows more than the log does, or
 // whose log went another way, is of another life of this folder.
-func (st *Store) agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error {
-	set := st.state.Set()
+func (eng *engine) agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error {
+	set := eng.state.Set()
 	if set == nil || set.Base() == nil {
 		return nil
 	}
@@ -88,25 +87,6 @@ func (st *Store) agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error 
 	was, ok := index.Chain(set)
 	if is, known := chain(set.LSN()); ok && known && is != was {
 		return fmt.Errorf("%s was written for a log that differs from this one before %d", index.BaseName, set.LSN())
-	}
-	return nil
-}
-
-// newerVectors refuses a store whose vectors a newer program has written, as one whose
-// index it has: they are derived, but this program could not write them on, and what it
-// put would hold the log back for ever. Nothing was changed yet.
-func (st *Store) newerVectors() error {
-	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
-		t, err := table.Open(st.env.FS, st.env.Dir, name, vector.Schema())
-		if errors.Is(err, errs.ErrNewerFormat) {
-			return err
-		}
-		if err != nil {
-			continue // who needs them says so
-		}
-		if err := t.Release(); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -130,8 +110,8 @@ func rebuilt(set *index.Set) bool {
 }
 
 // hasFiles says whether there is any document.
-func (st *Store) hasFiles() (bool, error) {
-	for _, k := range st.kinds.all {
+func (eng *engine) hasFiles() (bool, error) {
+	for _, k := range eng.kinds.all {
 		names, err := k.Names()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
@@ -144,137 +124,105 @@ func (st *Store) hasFiles() (bool, error) {
 }
 
 // loadIndex maps the index as of now.
-func (st *Store) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Set, error) {
+func (eng *engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Set, error) {
 	want := index.Want{Store: id.String(), Spilled: spilled}
 	if fresh {
 		want.Start = spilled // nothing was spilled yet
 	}
-	prev := st.state.Set()
+	prev := eng.state.Set()
 	if prev != nil {
 		defer prev.Release()
 	}
-	set, err := index.Load(st.env.FS, st.env.Dir, want, prev)
+	set, err := index.Load(eng.env.FS, eng.env.Dir, want, prev)
 	if err != nil && env.Passing(err) {
-		err = st.env.IOError("mapping", filepath.Join(st.env.Dir, index.BaseName), err)
+		err = eng.env.IOError("mapping", filepath.Join(eng.env.Dir, index.BaseName), err)
 	}
 	return set, err
 }
 
-// highestKnown is the highest position that any index names, for a log that
-// must be made new: its positions must not mean two things.
-func (st *Store) highestKnown() (wal.LSN, error) {
-	var highest wal.LSN
-	for _, name := range []string{index.BaseName, index.DeltaName} {
-		t, err := table.Open(st.env.FS, st.env.Dir, name, index.Schema())
-		if err != nil {
-			continue // missing, or not to be read: then it names nothing
-		}
-		highest = max(highest, t.Meta().LSN)
-		if err := t.Release(); err != nil {
-			return 0, err
-		}
-	}
-	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
-		t, err := table.Open(st.env.FS, st.env.Dir, name, vector.Schema())
-		if err != nil {
-			continue
-		}
-		highest = max(highest, t.Meta().LSN)
-		if err := t.Release(); err != nil {
-			return 0, err
-		}
-	}
-	backups, err := index.Backups(st.env.FS, st.env.Dir)
-	if err != nil {
-		return 0, st.env.IOError("reading", filepath.Join(st.env.Dir, index.BackupsDir), err)
-	}
-	for _, b := range backups {
-		highest = max(highest, b.LSN)
-	}
-	if c, err := wal.ReadCheckpoint(st.env.FS, st.env.Dir); err == nil {
-		highest = max(highest, c.Attested.LSN)
-	}
-	return highest, nil
-}
-
 // sight brings this process up to what every process has made durable.
-func (st *Store) sight(ctx context.Context) error {
-	if err := st.movedSince(); err != nil {
+func (eng *engine) sight(ctx context.Context) error {
+	if err := eng.movedSince(); err != nil {
 		return err
 	}
-	if err := st.log.CatchUp(ctx); err != nil {
+	if err := eng.log.CatchUp(ctx); err != nil {
 		return err
 	}
-	st.remapDue()
+	eng.remapDue()
 	return nil
 }
 
 // remapDue maps the index that another process has written, if one has.
-func (st *Store) remapDue() {
-	if st.log.Spilled() > st.state.From() || st.log.Remade() != st.remade.Load() {
-		_ = st.refresh() // the old one and the overlay still say the same
+func (eng *engine) remapDue() {
+	if eng.log.Spilled() > eng.state.From() || eng.log.Remade() != eng.remade.Load() {
+		_ = eng.refresh() // the old one and the overlay still say the same
 	}
 }
 
 // refresh maps the index that another process has written. When that fails the
 // old one and the overlay still say the same.
-func (st *Store) refresh() error {
-	if !st.flusher.refreshing.TryLock() {
+func (eng *engine) refresh() error {
+	if !eng.refreshing.TryLock() {
 		return nil // somebody is at it
 	}
-	defer st.flusher.refreshing.Unlock()
-	return st.remap()
+	defer eng.refreshing.Unlock()
+	return eng.remap()
 }
 
-func (st *Store) remap() error {
-	remade := st.log.Remade()
-	set, err := st.loadIndex(st.log.UUID(), st.log.Spilled(), false)
+func (eng *engine) remap() error {
+	remade := eng.log.Remade()
+	set, err := eng.loadIndex(eng.log.UUID(), eng.log.Spilled(), false)
 	if err == nil {
-		err = st.state.Swap(set)
+		err = eng.state.Swap(set)
 	}
 	if err != nil {
-		st.env.Logger.Debug("mapping a newer index", "err", err)
+		eng.env.Logger.Debug("mapping a newer index", "err", err)
 		return err
 	}
-	st.remade.Store(remade)
-	st.log.LetGo()
+	eng.remade.Store(remade)
+	eng.log.LetGo()
 	return nil
 }
 
 // healed says, of a look-up that met damage in the index when this had been
 // replaced so many times, that another one is mapped by now: somebody has healed
 // it, and may have been killed before he could say so.
-func (st *Store) healed(swaps uint64) bool {
-	st.flusher.refreshing.Lock()
-	defer st.flusher.refreshing.Unlock()
-	return st.state.Swaps() != swaps || !st.stands() && st.remap() == nil
+func (eng *engine) healed(swaps uint64) bool {
+	eng.refreshing.Lock()
+	defer eng.refreshing.Unlock()
+	return eng.state.Swaps() != swaps || !eng.stands() && eng.remap() == nil
 }
 
 // keepUp maps the index that stands in the folder, before another one is made of
 // the one that is mapped; flush.lock is held. Where it cannot be used the one that
 // is mapped goes on.
-func (st *Store) keepUp() {
-	st.flusher.refreshing.Lock()
-	defer st.flusher.refreshing.Unlock()
-	if !st.stands() {
-		_ = st.remap()
+func (eng *engine) keepUp() {
+	eng.refreshing.Lock()
+	defer eng.refreshing.Unlock()
+	if !eng.stands() {
+		_ = eng.remap()
 	}
 }
 
 // stands says whether the index that is mapped is the one in the folder.
-func (st *Store) stands() bool {
-	set := st.state.Set()
+func (eng *engine) stands() bool {
+	set := eng.state.Set()
 	if set == nil {
 		return true
 	}
 	defer set.Release()
-	return set.Stands(st.env.FS, st.env.Dir)
+	return set.Stands(eng.env.FS, eng.env.Dir)
 }
 
 // target is where an index is written to.
-func (st *Store) target(store uuid.UUID, at wal.Mark) index.Target {
+func (eng *engine) target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
-		FS: st.env.FS, Dir: st.env.Dir, Temp: filepath.Join(st.env.Dir, "tmp", "index."+st.token), Perm: st.env.FileMode,
-		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: st.env.Clock(), Model: st.state.ModelBefore(at.LSN),
+		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token), Perm: eng.env.FileMode,
+		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: eng.env.Clock(), Model: eng.state.ModelBefore(at.LSN),
 	}
 }
+
+// tables are the files of an index: the same pointers are the same files.
+type tables [2]*table.Table
+
+func tablesOf(set *index.Set) tables { return tables{set.Base(), set.Delta()} }

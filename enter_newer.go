@@ -1,0 +1,68 @@
+package varve
+
+import (
+	"errors"
+	"path/filepath"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
+)
+
+// newerVectors refuses a store whose vectors a newer program has written, as one whose
+// index it has: they are derived, but this program could not write them on, and what it
+// put would hold the log back for ever. Nothing was changed yet.
+func (st *Store) newerVectors() error {
+	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
+		t, err := table.Open(st.env.FS, st.env.Dir, name, vector.Schema())
+		if errors.Is(err, errs.ErrNewerFormat) {
+			return err
+		}
+		if err != nil {
+			continue // who needs them says so
+		}
+		if err := t.Release(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// highestKnown is the highest position that any index names, for a log that
+// must be made new: its positions must not mean two things.
+func (st *Store) highestKnown() (wal.LSN, error) {
+	var highest wal.LSN
+	for _, name := range []string{index.BaseName, index.DeltaName} {
+		t, err := table.Open(st.env.FS, st.env.Dir, name, index.Schema())
+		if err != nil {
+			continue // missing, or not to be read: then it names nothing
+		}
+		highest = max(highest, t.Meta().LSN)
+		if err := t.Release(); err != nil {
+			return 0, err
+		}
+	}
+	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
+		t, err := table.Open(st.env.FS, st.env.Dir, name, vector.Schema())
+		if err != nil {
+			continue
+		}
+		highest = max(highest, t.Meta().LSN)
+		if err := t.Release(); err != nil {
+			return 0, err
+		}
+	}
+	backups, err := index.Backups(st.env.FS, st.env.Dir)
+	if err != nil {
+		return 0, st.env.IOError("reading", filepath.Join(st.env.Dir, index.BackupsDir), err)
+	}
+	for _, b := range backups {
+		highest = max(highest, b.LSN)
+	}
+	if c, err := wal.ReadCheckpoint(st.env.FS, st.env.Dir); err == nil {
+		highest = max(highest, c.Attested.LSN)
+	}
+	return highest, nil
+}
