@@ -47,11 +47,11 @@ func (st *Store) adoption(ctx context.Context, k *kind, p *parsed, data []byte, 
 	if !p.updated.After(old.line.UpdatedAt) { // who edits by hand seldom thinks of it
 		*p.updated = st.env.Clock().UTC()
 	}
-	number, counts, model := int64(0), p.vector, st.vectorsBy()
+	number, counts, model := int64(0), p.vector, st.vectors.vectorsBy()
 	if model.Older(old.lsn, old.line.VectorNumber()) && old.lsn%8 == 0 {
 		// What a person edits is not the embedding: it stays the older model's.
 		number = int64(old.lsn)
-		if counts, _, err = st.computedFor(ctx, &model, p.id, sha256.Sum256([]byte(p.content))); err != nil {
+		if counts, _, err = st.vectors.computedFor(ctx, &model, p.id, sha256.Sum256([]byte(p.content))); err != nil {
 			return nil, err
 		}
 	}

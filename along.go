@@ -67,7 +67,7 @@ type touch struct {
 }
 
 func (st *Store) joint(ctx context.Context) *joint {
-	return &joint{st: st, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: st.load, model: st.vectorsBy()}
+	return &joint{st: st, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: st.load, model: st.vectors.vectorsBy()}
 }
 
 // prepareAlong prepares the assemblies of a batch whose memories are prepared.
@@ -177,7 +177,7 @@ func (j *joint) changes(id string, c memoryChange) error {
 		}
 		moved = !slices.Equal(was, c.vector)
 		// What counts of it so far may be another one, or there be one though it has none.
-		counts, older, err := st.newestVector(j.ctx, &j.model, id)
+		counts, older, err := st.vectors.newestVector(j.ctx, &j.model, id)
 		if err != nil && !errors.Is(err, errBehind) {
 			return err
 		}

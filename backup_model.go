@@ -19,14 +19,14 @@ func (st *Store) restoreModel(ctx context.Context, as *repair.Restored) error {
 	if err := st.settleRestored(ctx, as); err != nil {
 		return err
 	}
-	model := st.vectorsBy()
+	model := st.vectors.vectorsBy()
 	if err := st.restoreComputed(&model); err != nil {
 		return err
 	}
 	if model.LSN == 0 {
 		return nil
 	}
-	if err := st.setModel(ctx, model, changeOfModel(&model), 0); err != nil {
+	if err := st.vectors.setModel(ctx, model, changeOfModel(&model), 0); err != nil {
 		return err
 	}
 	if !model.Switching() {
@@ -34,7 +34,7 @@ func (st *Store) restoreModel(ctx context.Context, as *repair.Restored) error {
 	}
 	// Whoever has lost index and log knows by this file that the documents may be two
 	// models', and that there is something to go on with.
-	path := st.computedPath(computedName)
+	path := st.vectors.computedPath(computedName)
 	if _, err := st.env.FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -42,7 +42,7 @@ func (st *Store) restoreModel(ctx context.Context, as *repair.Restored) error {
 	if err != nil {
 		return err
 	}
-	c, err := st.openComputed(model.Name, false)
+	c, err := st.vectors.openComputed(model.Name, false)
 	if err == nil {
 		err = c.f.Close()
 	}
@@ -53,7 +53,7 @@ func (st *Store) restoreModel(ctx context.Context, as *repair.Restored) error {
 // moment, but when the backup ended: nobody would go on with it, and whoever lost log and
 // index would take it for one.
 func (st *Store) restoreComputed(model *index.Model) error {
-	path := st.computedPath(computedName)
+	path := st.vectors.computedPath(computedName)
 	f, err := st.env.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -78,7 +78,7 @@ func (st *Store) restoreComputed(model *index.Model) error {
 	if head.under(model) {
 		return nil
 	}
-	return st.dropComputed()
+	return st.vectors.dropComputed()
 }
 
 // under says that a file may be of a run that was under way when the store's model was

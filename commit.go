@@ -185,7 +185,7 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 		}
 		prepared[i].wanted = true
 	}
-	model := st.vectorsBy()
+	model := st.vectors.vectorsBy()
 	decided, err := st.fitVectors(ctx, ops, &model)
 	if err != nil {
 		return nil, err

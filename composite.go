@@ -63,10 +63,10 @@ func (j *joint) compose(a, was *Assembly) error {
 // must not wait for those who look for it, and may wait for that lock.
 func (j *joint) dimension() (int, error) {
 	if !j.held && !j.model.Switching() {
-		dim, _, err := j.st.dimension(j.ctx)
+		dim, _, err := j.st.vectors.dimension(j.ctx)
 		return dim, err
 	}
-	if dim := j.st.decidedDimension(&j.model); dim != 0 {
+	if dim := j.st.vectors.decidedDimension(&j.model); dim != 0 {
 		return dim, nil
 	}
 	return int(j.st.vectors.known.Load()), nil
@@ -80,7 +80,7 @@ func (j *joint) fits(a, given, was *Assembly) error {
 	if j.held || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) || was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
 		return nil
 	}
-	dim, decided, err := j.st.dimension(j.ctx)
+	dim, decided, err := j.st.vectors.dimension(j.ctx)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (j *joint) counted(was *Assembly) (bool, error) {
 		if v, known, err := j.stored(id); err != nil || known && len(v) > 0 {
 			return true, err
 		}
-		v, _, err := j.st.newestVector(j.ctx, &j.model, id)
+		v, _, err := j.st.vectors.newestVector(j.ctx, &j.model, id)
 		if err != nil && !errors.Is(err, errBehind) || len(v) > 0 {
 			return true, err
 		}
@@ -161,7 +161,7 @@ func (j *joint) vector(id string) ([]float32, error) {
 	if c, ok := j.memories[id]; ok {
 		return c.vector, nil
 	}
-	v, older, err := j.st.newestVector(j.ctx, &j.model, id)
+	v, older, err := j.st.vectors.newestVector(j.ctx, &j.model, id)
 	if errors.Is(err, errBehind) {
 		v, older, err = nil, false, nil // it was rewritten meanwhile, and with it this assembly: the commit will say so
 	}

@@ -45,7 +45,7 @@ func (st *Store) countingVector(ctx context.Context, model *index.Model, id stri
 	if err != nil {
 		return nil, false, err
 	}
-	v, older, err := st.newestVector(ctx, model, id)
+	v, older, err := st.vectors.newestVector(ctx, model, id)
 	if err != nil || older {
 		return v, known && len(own) > 0, err
 	}

@@ -110,7 +110,7 @@
 // and an underscore, is there too:
 //
 //	store options config errors event                   what a store is opened with, and says
-//	enter engine views moved reconcile fallback rebuild report       opening: the folder, index and log, what differs, what is made again
+//	enter engine views as moved mutex reconcile fallback rebuild report       opening: the folder, index and log, what differs, what is made again
 //	put putall async transact cond commit along parts   writing: preparing, conditions, what goes along in the commit,
 //	lasting work                                        operations that outlive their caller, the memory that they need
 //	get find load raw list lines share filter kind document told              reading: by id, listings, memories and assemblies alike

@@ -19,7 +19,7 @@ const olderLook = 100
 // a vector that the log no longer has nobody can tell from a person's. stood is the
 // version that the edit replaces.
 func (st *Store) withoutOlder(ctx context.Context, k *kind, p *parsed, data []byte, old version) (doc []byte, stood version, ok bool, err error) {
-	model := st.vectorsBy()
+	model := st.vectors.vectorsBy()
 	if k != st.kinds.memories || model.Since == 0 || old.lsn < model.Since || len(p.vector) == 0 || model.Older(old.lsn, old.line.VectorNumber()) {
 		return nil, stood, false, nil
 	}

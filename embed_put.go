@@ -16,7 +16,7 @@ type embedded map[string][]float32
 // embedAndCommit commits operations whose memories have got the vectors that
 // they lack. Those that could not be had follow later.
 func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, listed wal.LSN, known embedded) error {
-	if model := st.vectorsBy(); model.Since != 0 {
+	if model := st.vectors.vectorsBy(); model.Since != 0 {
 		for i := range ops {
 			if err := st.renew(ctx, &ops[i], &model); err != nil {
 				return err

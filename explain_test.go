@@ -90,7 +90,7 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 			c.fs.FS = fault.New(vfs.OS(), fault.Nth(1, 0, func(op *fault.Op) bool { return op.Kind == wrap.OpenLock && op.Path == lock },
 				&fs.PathError{Op: "open", Path: lock, Err: c.errno}))
 			if you == 0 && !c.root {
-				t.Skip("run it as a user without rights: modes do not count for root (internal/env has the rule by itself)")
+				return // modes do not count for root; TestRefuses of internal/env has the rule
 			}
 			_, err := Open(t.Context(), dir, &Options{System: &vfs.System{FS: c.fs}})
 			var p *PermissionError

@@ -43,7 +43,7 @@ func (st *Store) remakeFrom(ctx context.Context, r remake, past *wal.Past) (set 
 	if r.restored = st.o.restored; r.restored != nil {
 		r.model = r.restored.Model
 	}
-	if _, serr := st.env.FS.Stat(st.computedPath(computedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && st.state.Model().LSN == 0 {
+	if _, serr := st.env.FS.Stat(st.vectors.computedPath(computedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && st.state.Model().LSN == 0 {
 		st.problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectorFolder, computedName))
 	}
 	set, n, err = st.rebuildIndex(ctx, r)
@@ -81,7 +81,7 @@ func (st *Store) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (mo
 		whole = whole && err == nil
 	}
 	// The end of a switch may be what cannot be read; then what it was made with is gone.
-	if _, err := st.env.FS.Stat(st.computedPath(computedName)); !whole && model.Switching() && err != nil {
+	if _, err := st.env.FS.Stat(st.vectors.computedPath(computedName)); !whole && model.Switching() && err != nil {
 		return index.Model{}, nil
 	}
 	return model, nil

@@ -98,7 +98,7 @@ func (st *Store) indexHas(path string, ino uint64) bool {
 // purgedVectors names what of some documents is still in the vectors: they could
 // not be written again.
 func (st *Store) purgedVectors(k *kind, ids []string, r *PurgeReport) error {
-	set, why := st.loadVectors(nil)
+	set, why := st.vectors.loadVectors(nil)
 	if set == nil {
 		return why
 	}

@@ -90,7 +90,7 @@ func (st *Store) lockComputed() (unlock func() error, err error) {
 	} else if !errors.Is(err, fs.ErrExist) {
 		return nil, st.env.IOError("making", dir, err)
 	}
-	path := st.computedPath(computedLock)
+	path := st.vectors.computedPath(computedLock)
 	lock, err := st.env.FS.OpenLock(path, st.env.FileMode)
 	if err != nil {
 		return nil, st.env.IOError("opening", path, err)

@@ -29,7 +29,7 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 		if err := st.sight(ctx); err != nil {
 			return "", err
 		}
-		m := st.vectorsBy()
+		m := st.vectors.vectorsBy()
 		if m.Switching() {
 			return "", fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that model, which ends it, or with another, which the store changes to then", errs.ErrConflict, quote(m.Name))
 		}
@@ -37,7 +37,7 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 			model = m.Next
 			c := changeOfModel(&m)
 			c.Next = ""
-			if err := st.setModel(ctx, m, c, 0); errors.Is(err, errs.ErrConflict) {
+			if err := st.vectors.setModel(ctx, m, c, 0); errors.Is(err, errs.ErrConflict) {
 				continue // somebody named the model meanwhile
 			} else if err != nil {
 				return "", err
@@ -46,7 +46,7 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 		if err := st.log.LockFlush(ctx); err != nil {
 			return model, err
 		}
-		err := st.dropComputed()
+		err := st.vectors.dropComputed()
 		st.log.UnlockFlush()
 		st.kickEmbedding()
 		return model, err

@@ -65,18 +65,18 @@ const (
 
 var errComputed = errors.New("not a record of vectors that were computed")
 
-func (st *Store) computedPath(name string) string {
-	return filepath.Join(st.env.Dir, vectorFolder, name)
+func (vs *vectors) computedPath(name string) string {
+	return filepath.Join(vs.env.Dir, vectorFolder, name)
 }
 
 // openComputed opens the file, made anew when there is none, or one of another
 // model, or when that is wanted.
-func (st *Store) openComputed(model string, anew bool) (*computed, error) {
-	by := st.vectorsBy()
-	path := st.computedPath(computedName)
-	f, err := st.env.FS.OpenFile(path, os.O_RDWR|os.O_CREATE, st.env.FileMode)
+func (vs *vectors) openComputed(model string, anew bool) (*computed, error) {
+	by := vs.vectorsBy()
+	path := vs.computedPath(computedName)
+	f, err := vs.env.FS.OpenFile(path, os.O_RDWR|os.O_CREATE, vs.env.FileMode)
 	if err != nil {
-		return nil, st.env.IOError("opening", path, err)
+		return nil, vs.env.IOError("opening", path, err)
 	}
 	c := &computed{f: f}
 	if !anew {
@@ -88,11 +88,11 @@ func (st *Store) openComputed(model string, anew bool) (*computed, error) {
 			err = c.append([][]byte{head})
 		}
 		if err == nil {
-			err = st.env.FS.SyncDir(filepath.Dir(path))
+			err = vs.env.FS.SyncDir(filepath.Dir(path))
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(st.env.IOError("reading", path, err), f.Close())
+		return nil, errors.Join(vs.env.IOError("reading", path, err), f.Close())
 	}
 	return c, nil
 }
@@ -292,27 +292,27 @@ func (c *computed) all(most int, f func(list []computedVector) error) error {
 
 // dropComputed removes the file, overwritten: it has ids, and what follows from
 // contents; and what a purge that was killed has left of the one before.
-func (st *Store) dropComputed() error {
+func (vs *vectors) dropComputed() error {
 	var unwiped []error // nobody asked for that
-	return st.wipeComputed(&unwiped)
+	return vs.wipeComputed(&unwiped)
 }
 
-func (st *Store) wipeComputed(unwiped *[]error) error {
+func (vs *vectors) wipeComputed(unwiped *[]error) error {
 	dropped := false
 	for _, name := range []string{computedOld, computedName} {
-		path := st.computedPath(name)
-		if _, err := st.env.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		path := vs.computedPath(name)
+		if _, err := vs.env.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
-			return st.env.IOError("looking at", path, err)
+			return vs.env.IOError("looking at", path, err)
 		}
-		if err := vfs.Unwiped(unwiped, vfs.Wipe(st.env.FS, path)); err != nil {
-			return st.env.IOError("removing", path, err)
+		if err := vfs.Unwiped(unwiped, vfs.Wipe(vs.env.FS, path)); err != nil {
+			return vs.env.IOError("removing", path, err)
 		}
 		dropped = true
 	}
 	if !dropped {
 		return nil
 	}
-	return st.env.FS.SyncDir(filepath.Join(st.env.Dir, vectorFolder))
+	return vs.env.FS.SyncDir(filepath.Join(vs.env.Dir, vectorFolder))
 }

@@ -50,12 +50,12 @@ func (x *computedIndex) drop() error {
 
 // computed is what was computed for a memory for the model that the store has
 // changed to. errBehind: it is gone, since nobody needs it any more.
-func (st *Store) computed(ctx context.Context, model *index.Model, id string) (v computedVector, ok bool, err error) {
-	x := &st.side
+func (vs *vectors) computed(ctx context.Context, model *index.Model, id string) (v computedVector, ok bool, err error) {
+	x := &vs.side
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.since != model.Since {
-		if err := st.openComputedIndex(ctx, model); err != nil {
+		if err := vs.openComputedIndex(ctx, model); err != nil {
 			return v, false, err
 		}
 	}
@@ -77,11 +77,11 @@ func (st *Store) computed(ctx context.Context, model *index.Model, id string) (v
 }
 
 // computedFor is that of a memory with a content.
-func (st *Store) computedFor(ctx context.Context, model *index.Model, id string, sum [32]byte) ([]float32, bool, error) {
+func (vs *vectors) computedFor(ctx context.Context, model *index.Model, id string, sum [32]byte) ([]float32, bool, error) {
 	if !model.Switching() {
 		return nil, false, nil
 	}
-	c, ok, err := st.computed(ctx, model, id)
+	c, ok, err := vs.computed(ctx, model, id)
 	if errors.Is(err, errBehind) {
 		return nil, false, nil
 	}
@@ -91,25 +91,25 @@ func (st *Store) computedFor(ctx context.Context, model *index.Model, id string,
 	return c.vector, true, nil
 }
 
-func (st *Store) openComputedIndex(ctx context.Context, model *index.Model) error {
-	x := &st.side
+func (vs *vectors) openComputedIndex(ctx context.Context, model *index.Model) error {
+	x := &vs.side
 	if err := x.drop(); err != nil {
 		return err
 	}
-	path := st.computedPath(computedName)
-	f, err := st.env.FS.OpenFile(path, os.O_RDONLY, 0)
+	path := vs.computedPath(computedName)
+	f, err := vs.env.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := st.sight(ctx); err != nil {
+		if err := vs.sight(ctx); err != nil {
 			return err
 		}
-		if now := st.vectorsBy(); now.Since != model.Since || now.Done {
+		if now := vs.vectorsBy(); now.Since != model.Since || now.Done {
 			return errBehind
 		}
 		x.since = model.Since
 		return nil
 	}
 	if err != nil {
-		return st.env.IOError("opening", path, err)
+		return vs.env.IOError("opening", path, err)
 	}
 	c := &computed{f: f}
 	var place int64
@@ -135,7 +135,7 @@ func (st *Store) openComputedIndex(ctx context.Context, model *index.Model) erro
 		err, at = nil, nil // of another run
 	}
 	if err != nil {
-		return errors.Join(st.env.IOError("reading", path, err), f.Close())
+		return errors.Join(vs.env.IOError("reading", path, err), f.Close())
 	}
 	slices.SortFunc(at, func(a, b computedAt) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.place, b.place))

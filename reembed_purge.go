@@ -20,10 +20,10 @@ const computedOld = "reembed.old"
 // held. Before the switch the run begins again; behind it searches live on the file, so
 // that a copy without them takes its place.
 func (st *Store) purgeComputed(ctx context.Context, ids []string, r *PurgeReport) error {
-	if model := st.vectorsBy(); !model.Switching() {
-		return st.wipeComputed(&r.Left)
+	if model := st.vectors.vectorsBy(); !model.Switching() {
+		return st.vectors.wipeComputed(&r.Left)
 	}
-	path, old := st.computedPath(computedName), st.computedPath(computedOld)
+	path, old := st.vectors.computedPath(computedName), st.vectors.computedPath(computedOld)
 	if err := st.wipeComputedOld(path, old, r); err != nil { // of a purge that was killed
 		return st.env.IOError("overwriting", old, err)
 	}
@@ -55,7 +55,7 @@ func (st *Store) purgeComputed(ctx context.Context, ids []string, r *PurgeReport
 	if err == nil {
 		err = vfs.Unwiped(&r.Left, vfs.Wipe(st.env.FS, old))
 	}
-	return errors.Join(st.env.IOError("replacing", path, err), st.side.close())
+	return errors.Join(st.env.IOError("replacing", path, err), st.vectors.side.close())
 }
 
 // wipeComputedOld overwrites and removes the old file, unless it stands in its place still.

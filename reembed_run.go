@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -39,7 +37,7 @@ func (r *reembed) run(ctx context.Context) (err error) {
 	if r.report.Total, err = st.Count(ctx); err != nil {
 		return err
 	}
-	if model := st.vectorsBy(); model.Switching() {
+	if model := st.vectors.vectorsBy(); model.Switching() {
 		done, err := r.goOn(ctx, model)
 		if err != nil || done {
 			return err
@@ -75,7 +73,7 @@ func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 	if r.file != nil {
 		_ = r.file.f.Close() // what was in it is overwritten
 	}
-	if r.file, err = st.openComputed(st.o.EmbedModel, anew); err != nil {
+	if r.file, err = st.vectors.openComputed(st.o.EmbedModel, anew); err != nil {
 		return err
 	}
 	r.report.Resumed, r.report.Computed, r.report.Changed = r.file.count, 0, 0
@@ -90,7 +88,7 @@ func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 		return err
 	}
 	if err := r.file.end(); err != nil {
-		return st.env.IOError("writing", st.computedPath(computedName), err)
+		return st.env.IOError("writing", st.vectors.computedPath(computedName), err)
 	}
 	return r.change(ctx)
 }
@@ -115,7 +113,7 @@ func (r *reembed) hold(held bool) {
 func (r *reembed) announce(ctx context.Context) error {
 	st, name := r.st, r.st.o.EmbedModel
 	for range findTries {
-		m := st.vectorsBy()
+		m := st.vectors.vectorsBy()
 		if name != "" && m.Name == name {
 			return nil // what this one makes is like the vectors that serve
 		}
@@ -125,7 +123,7 @@ func (r *reembed) announce(ctx context.Context) error {
 		}
 		c := changeOfModel(&m)
 		c.Next = name
-		if err := st.setModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
+		if err := st.vectors.setModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
 		if err := st.sight(ctx); err != nil {
@@ -133,11 +131,6 @@ func (r *reembed) announce(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("%w: the model is changed by others all the time", errs.ErrConflict)
-}
-
-// changeOfModel is what a model's entry says, to be changed.
-func changeOfModel(m *index.Model) state.Change {
-	return state.Change{Name: m.Name, Dimension: m.Dimension, Since: m.Since, Done: m.Done, Next: m.Next}
 }
 
 // computeAll makes the vectors of what is listed behind the last one that is there.
@@ -232,7 +225,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", vector.ErrDimension)}
 	}
 	if err := r.file.add(list); err != nil {
-		return nil, st.env.IOError("writing", st.computedPath(computedName), err)
+		return nil, st.env.IOError("writing", st.vectors.computedPath(computedName), err)
 	}
 	return list, nil
 }

@@ -2,7 +2,6 @@ package varve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,7 +40,7 @@ func (r *reembed) change(ctx context.Context) error {
 			return err
 		}
 		looked = at
-		model := st.vectorsBy()
+		model := st.vectors.vectorsBy()
 		c := state.Change{Name: st.o.EmbedModel, Dimension: r.file.dim, Switch: true}
 		if r.file.dim == 0 {
 			if err := r.none(); err != nil {
@@ -55,7 +54,7 @@ func (r *reembed) change(ctx context.Context) error {
 		if try == switchTries {
 			undecided = 0
 		}
-		err := r.standing(ctx, func() error { return st.setModel(ctx, model, c, undecided) })
+		err := r.standing(ctx, func() error { return st.vectors.setModel(ctx, model, c, undecided) })
 		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
@@ -77,7 +76,7 @@ func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Ch
 	if any, err := st.anyRow(ctx); any || err != nil {
 		return c, err
 	}
-	dim, _, err := st.dimension(ctx)
+	dim, _, err := st.vectors.dimension(ctx)
 	if err != nil || dim == 0 {
 		return c, err // the first vector decides it
 	}
@@ -94,7 +93,7 @@ func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Ch
 
 // anyRow says that some document has a vector, and its time is not over.
 func (st *Store) anyRow(ctx context.Context) (found bool, err error) {
-	view, err := st.vectorView(ctx)
+	view, err := st.vectors.vectorView(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -152,13 +151,13 @@ func (r *reembed) standing(ctx context.Context, f func() error) error {
 	var there vfs.Info
 	mine, err := r.file.f.Stat()
 	if err == nil {
-		there, err = st.env.FS.Stat(st.computedPath(computedName))
+		there, err = st.env.FS.Stat(st.vectors.computedPath(computedName))
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && there.Ino != mine.Ino:
 		return errPurged
 	case err != nil:
-		return st.env.IOError("looking at", st.computedPath(computedName), err)
+		return st.env.IOError("looking at", st.vectors.computedPath(computedName), err)
 	}
 	return f()
 }
@@ -177,7 +176,7 @@ func (r *reembed) have() (map[string][32]byte, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, r.st.env.IOError("reading", r.st.computedPath(computedName), err)
+		return nil, r.st.env.IOError("reading", r.st.vectors.computedPath(computedName), err)
 	}
 	return have, nil
 }
@@ -240,7 +239,7 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 // made from whose log and index are gone.
 func (r *reembed) settleConfig(ctx context.Context) error {
 	st := r.st
-	model := st.vectorsBy()
+	model := st.vectors.vectorsBy()
 	if c := st.settings.Now().Clone(); c.VectorSettings().Dimension == model.Dimension && c.VectorSettings().Model == model.Name {
 		return nil
 	}
@@ -256,5 +255,3 @@ func (st *Store) updateVectors(ctx context.Context, change func(v *settings.Vect
 		return nil
 	})
 }
-
-func jsonLine(v any) ([]byte, error) { return json.Marshal(v) }

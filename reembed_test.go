@@ -131,7 +131,7 @@ func TestReembedGoesOn(t *testing.T) {
 		if err := os.WriteFile(path, append(slices.Clone(whole[:cut]), "rest of something"[:cut%17]...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := st.openComputed("newer", false)
+		c, err := st.vectors.openComputed("newer", false)
 		if err != nil {
 			t.Fatal(cut, err)
 		}
@@ -226,7 +226,7 @@ func TestPurgeTakesComputedOld(t *testing.T) {
 	if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	old := st.computedPath(computedOld)
+	old := st.vectors.computedPath(computedOld)
 	if err := os.WriteFile(old, []byte("m0 and its vector"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -452,7 +452,7 @@ func TestPurgeAmidSwitch(t *testing.T) {
 			if _, err := st.Purge(ctx, "m9"); err != nil {
 				t.Error(err)
 			}
-			if b, err := os.ReadFile(st.computedPath(computedName)); err != nil || bytes.Contains(b, []byte("m9")) || !bytes.Contains(b, []byte("m8")) {
+			if b, err := os.ReadFile(st.vectors.computedPath(computedName)); err != nil || bytes.Contains(b, []byte("m9")) || !bytes.Contains(b, []byte("m8")) {
 				t.Errorf("what was computed: %v", err)
 			}
 		}

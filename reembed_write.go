@@ -17,7 +17,7 @@ import (
 // is this run's.
 func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err error) {
 	st := r.st
-	if r.file, err = st.openComputed(model.Name, false); err != nil {
+	if r.file, err = st.vectors.openComputed(model.Name, false); err != nil {
 		return false, err
 	}
 	r.report.Resumed = r.file.count
@@ -40,7 +40,7 @@ func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err e
 // that there are none.
 func (r *reembed) finish(ctx context.Context) error {
 	st := r.st
-	model := st.vectorsBy()
+	model := st.vectors.vectorsBy()
 	if !model.Switching() {
 		if err := r.settleName(ctx, &model); err != nil {
 			return err
@@ -64,7 +64,7 @@ func (r *reembed) finish(ctx context.Context) error {
 	}
 	c := changeOfModel(&model)
 	c.Done = true
-	if err := st.setModel(ctx, model, c, 0); err != nil {
+	if err := st.vectors.setModel(ctx, model, c, 0); err != nil {
 		return err
 	}
 	st.kickEmbedding()
@@ -80,7 +80,7 @@ func (r *reembed) forget(ctx context.Context) error {
 	defer r.st.log.UnlockFlush()
 	err := r.file.f.Close()
 	r.file = nil
-	return errors.Join(err, r.st.side.close(), r.st.dropComputed())
+	return errors.Join(err, r.st.vectors.side.close(), r.st.vectors.dropComputed())
 }
 
 // rewrite gives the memories the vectors that were computed for them.
@@ -139,7 +139,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 			continue
 		}
 		sum := sha256.Sum256([]byte(c.text))
-		v, ok, err := st.computedFor(ctx, model, id, sum)
+		v, ok, err := st.vectors.computedFor(ctx, model, id, sum)
 		if err != nil {
 			return 0, err
 		}
@@ -182,7 +182,7 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 	err = st.transact(ctx, nil, func(tx *Tx) error {
 		n = 0
 		puts := 0
-		if now := st.vectorsBy(); now.LSN != model.LSN {
+		if now := st.vectors.vectorsBy(); now.LSN != model.LSN {
 			return fmt.Errorf("%w: the model was changed by somebody else", errs.ErrConflict)
 		}
 		for _, id := range ids {

@@ -16,10 +16,10 @@ func (r repairStore) Revector(ctx context.Context) error { return r.st.revector(
 // revector makes all vectors anew, whatever those that stand say of themselves;
 // these stay until the new ones are complete.
 func (st *Store) revector(ctx context.Context, why error) error {
-	return st.completeVectors(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
+	return st.vectors.completeVectors(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
 		set := vector.Empty()
 		defer func() { _ = set.Release() }()
-		at, _, err := st.writeOver(ctx, set, why, idx, to, list, true)
+		at, _, err := st.vectors.writeOver(ctx, set, why, idx, to, list, true)
 		if err == nil && at == 0 {
 			err = vector.Remove(st.env.FS, st.env.Dir) // no document has an embedding
 		}

@@ -212,9 +212,9 @@ func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, l
 		return nil, err
 	}
 	for range findTries {
-		model := st.vectorsBy()
+		model := st.vectors.vectorsBy()
 		var v []float32
-		if v, err = st.embeddingNow(ctx, &model, st.kinds.memories, id, m.Version, m.Embedding); !errors.Is(err, errBehind) {
+		if v, err = st.vectors.embeddingNow(ctx, &model, st.kinds.memories, id, m.Version, m.Embedding); !errors.Is(err, errBehind) {
 			m.Embedding = v
 			break
 		}

@@ -84,7 +84,7 @@ func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(i
 func (st *Store) searchVectors(ctx context.Context, q vector.Query, model string) ([]vector.Hit, error) {
 	for tries, changes := 0, 0; ; tries++ {
 		was := st.state.Model().LSN
-		view, err := st.vectorView(ctx)
+		view, err := st.vectors.vectorView(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (st *Store) searchVectors(ctx context.Context, q vector.Query, model string
 		}
 		hits, err := view.Search(ctx, q)
 		if dim := view.Dim(); errors.Is(err, vector.ErrDimension) && dim != 0 {
-			err = st.otherDimension("query Vector", len(q.Vector), dim)
+			err = st.vectors.otherDimension("query Vector", len(q.Vector), dim)
 		}
 		if rerr := view.Release(); err == nil && rerr != nil {
 			err = rerr
@@ -118,7 +118,7 @@ func (st *Store) sameModel(asked string, view *vector.View) error {
 	if asked == "" {
 		return nil
 	}
-	model := st.vectorsBy()
+	model := st.vectors.vectorsBy()
 	has := cmp.Or(model.Name, st.settings.Now().VectorsModel(), view.Set().Model())
 	if has == "" || has == asked {
 		return nil
@@ -135,7 +135,7 @@ func (st *Store) vectorsRot(ctx context.Context, err error) error {
 		return lerr
 	}
 	defer st.vectors.lock.unlock()
-	return st.vectorFault(err)
+	return st.vectors.vectorFault(err)
 }
 
 // behind says whether id is listed after another one.

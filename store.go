@@ -28,7 +28,6 @@ type Store struct {
 
 	flusher flusher
 	vectors vectors
-	side    computedIndex
 
 	refusals  refusals
 	touched   touched
@@ -64,6 +63,14 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.o.fill()
 	st.env = st.o.environment(dir)
 	st.settings = settings.New(st.env)
+	st.vectors.engine = st.engine
+	st.vectors.older = st.olderComposite
+	st.vectors.embedder = func() string {
+		if st.o.Embed == nil {
+			return ""
+		}
+		return st.o.EmbedModel
+	}
 	st.cacheBytes, st.unfinished = st.o.CacheBytes, st.o.unfinished
 	st.remakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
 		return st.remakeFrom(ctx, remake{store: start.UUID, at: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
@@ -197,7 +204,7 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 		}
 		err = errors.Join(err, st.flushTouched(ctx), st.flushClosing(ctx))
 	}
-	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.side.close(), st.log.Close(), st.state.Close())
+	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.vectors.side.close(), st.log.Close(), st.state.Close())
 	if st.cache != nil {
 		st.cache.InvalidateAll()
 		st.cache.StopAllGoroutines()

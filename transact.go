@@ -194,7 +194,7 @@ func (tx *Tx) putEmbedded(m *Memory) {
 
 // suits holds the transaction to the model that the embedder's vectors are for.
 func (tx *Tx) suits() error {
-	model := tx.st.vectorsBy()
+	model := tx.st.vectors.vectorsBy()
 	if err := tx.st.suits(&model); err != nil {
 		return err
 	}

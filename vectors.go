@@ -25,6 +25,8 @@ import (
 // vectors is what this process has of the vectors. Nothing of it exists before
 // the first search: putting and deleting pays nothing for it.
 type vectors struct {
+	*engine
+
 	lock ctxMutex // for these
 	view *vector.View
 	upTo wal.LSN // below which the view's overlay has everything since
@@ -37,6 +39,14 @@ type vectors struct {
 	heal   healed
 	looked looked
 	known  atomic.Int64 // looked.dim, for who must not wait for mu
+
+	side computedIndex
+
+	// What stands above gives these.
+
+	embedder func() string // the name of what this process asks for embeddings, "" when it asks nothing
+	// older is the composite of an assembly that was composed under an older model.
+	older func(ctx context.Context, model *index.Model, p *parsed) ([]float32, error)
 }
 
 // healed remembers that the vectors were compared with an index that does not say
@@ -47,28 +57,12 @@ type healed struct {
 	upTo wal.LSN // as of which they were complete
 }
 
-// ctxMutex is a mutex whose waiters honour their context.
-type ctxMutex struct{ held chan struct{} }
-
-func newMutex() ctxMutex { return ctxMutex{make(chan struct{}, 1)} }
-
-func (s ctxMutex) lock(ctx context.Context) error {
-	select {
-	case s.held <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (s ctxMutex) unlock() { <-s.held }
-
-func (v *vectors) close() error {
-	if v.view == nil {
+func (vs *vectors) close() error {
+	if vs.view == nil {
 		return nil
 	}
-	err := v.view.Release()
-	v.view = nil
+	err := vs.view.Release()
+	vs.view = nil
 	return err
 }
 
@@ -77,25 +71,24 @@ func (v *vectors) close() error {
 var errBehind = errors.New("the index has gone on")
 
 // vectorView is the vectors as of now, with a reference for the caller.
-func (st *Store) vectorView(ctx context.Context) (*vector.View, error) {
-	v := &st.vectors
-	if err := v.lock.lock(ctx); err != nil {
+func (vs *vectors) vectorView(ctx context.Context) (*vector.View, error) {
+	if err := vs.lock.lock(ctx); err != nil {
 		return nil, err
 	}
-	defer v.lock.unlock()
+	defer vs.lock.unlock()
 	var last error
 	for range findTries {
-		if err := st.sight(ctx); err != nil {
+		if err := vs.sight(ctx); err != nil {
 			return nil, err
 		}
-		last = st.fillView(ctx)
-		if last == nil && v.view.Retain() {
-			return v.view, nil
+		last = vs.fillView(ctx)
+		if last == nil && vs.view.Retain() {
+			return vs.view, nil
 		}
 		switch {
 		case last == nil, errors.Is(last, errBehind):
 		case errors.Is(last, errs.ErrTruncated), errors.Is(last, errMoved):
-			_ = st.refresh()
+			_ = vs.refresh()
 		default:
 			return nil, last
 		}
@@ -106,54 +99,53 @@ func (st *Store) vectorView(ctx context.Context) (*vector.View, error) {
 	return nil, fmt.Errorf("vectors: the log is released faster than it can be read: %w", last)
 }
 
-// fillView brings the view up to what is applied; v.lock is held.
-func (st *Store) fillView(ctx context.Context) error {
-	v := &st.vectors
-	set := st.state.Set()
+// fillView brings the view up to what is applied; vs.lock is held.
+func (vs *vectors) fillView(ctx context.Context) error {
+	set := vs.state.Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
 	of := tablesOf(set)
 	_ = set.Release() // the pointers are only compared
-	if v.view == nil || of != v.of || st.vectorsBy().Since != v.by || st.reshaped(v.view) {
-		if err := st.openView(ctx); err != nil {
+	if vs.view == nil || of != vs.of || vs.vectorsBy().Since != vs.by || vs.reshaped(vs.view) {
+		if err := vs.openView(ctx); err != nil {
 			return err
 		}
 	}
-	at := st.log.Applied()
-	if at == v.upTo {
+	at := vs.log.Applied()
+	if at == vs.upTo {
 		return nil
 	}
-	list := st.state.Changes(v.upTo, 1<<62)
-	model := st.vectorsBy()
-	if st.state.From() > v.upTo || model.Since != v.by {
-		v.of = tables{}
+	list := vs.state.Changes(vs.upTo, 1<<62)
+	model := vs.vectorsBy()
+	if vs.state.From() > vs.upTo || model.Since != vs.by {
+		vs.of = tables{}
 		return errBehind
 	}
-	r := st.log.Reader()
+	r := vs.log.Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
 			return err
 		}
-		if err := st.overlayVector(ctx, v.view, &e, &model); err != nil {
-			return st.vectorFault(err)
+		if err := vs.overlayVector(ctx, vs.view, &e, &model); err != nil {
+			return vs.vectorFault(err)
 		}
 	}
-	v.upTo = at
+	vs.upTo = at
 	return nil
 }
 
 // reshaped says that config.json wants other vectors than a view has.
-func (st *Store) reshaped(view *vector.View) bool {
-	model := st.vectorsBy()
-	metric, dim := st.vectorShape(view.Set(), &model)
+func (vs *vectors) reshaped(view *vector.View) bool {
+	model := vs.vectorsBy()
+	metric, dim := vs.vectorShape(view.Set(), &model)
 	return metric != view.Metric() || dim != 0 && view.Dim() != 0 && dim != view.Dim()
 }
 
 // overlayVector tells a view of an entry. A vector that does not fit leaves its
 // memory without one.
-func (st *Store) overlayVector(ctx context.Context, view *vector.View, e *wal.Entry, model *index.Model) error {
+func (vs *vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.Entry, model *index.Model) error {
 	kind, ok := vectorKind(e.Key[0])
 	if !ok {
 		return nil
@@ -171,7 +163,7 @@ func (st *Store) overlayVector(ctx context.Context, view *vector.View, e *wal.En
 	}
 	embedding := rec.Vector(nil)
 	if model.Older(e.LSN, number) {
-		if embedding, err = st.olderVector(ctx, model, st.kinds.kindOf(e.Key), e.Key[1:], e.LSN); err != nil {
+		if embedding, err = vs.olderVector(ctx, model, vs.kinds.kindOf(e.Key), e.Key[1:], e.LSN); err != nil {
 			return err
 		}
 		if len(embedding) == 0 {
@@ -208,14 +200,14 @@ func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 // openView loads the vectors that stand, makes up for what they lack, and lays an
 // empty overlay over them; v.lock is held. What cannot be written, because this
 // handle may not or the disk is full, lies in the heap.
-func (st *Store) openView(ctx context.Context) error {
-	inHeap := st.writable() != nil
+func (vs *vectors) openView(ctx context.Context) error {
+	inHeap := vs.writable() != nil
 	for tries := 0; ; tries++ {
-		idx := st.state.Set()
+		idx := vs.state.Set()
 		if idx == nil {
 			return errs.ErrClosed
 		}
-		done, err := st.tryView(ctx, idx, inHeap)
+		done, err := vs.tryView(ctx, idx, inHeap)
 		err = errors.Join(err, idx.Release())
 		if done || err != nil {
 			return err
@@ -223,87 +215,86 @@ func (st *Store) openView(ctx context.Context) error {
 		if tries == 3 {
 			return fmt.Errorf("%w: the vectors do not become complete", errBehind)
 		}
-		switch err := st.healVectors(ctx); {
+		switch err := vs.healVectors(ctx); {
 		case err == nil:
 		case ctx.Err() != nil, errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrTruncated), errors.Is(err, errMoved):
 			return err
 		default:
-			st.env.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
+			vs.env.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
 			inHeap = true
 		}
 	}
 }
 
 // tryView is false when the vectors have to be made complete first.
-func (st *Store) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
-	v := &st.vectors
-	rotten := v.rotten.Load() && st.settings.Now().MayRepair()
+func (vs *vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
+	rotten := vs.rotten.Load() && vs.settings.Now().MayRepair()
 	if rotten && !inHeap {
-		return false, v.close()
+		return false, vs.close()
 	}
 	var prev *vector.Set
-	if v.view != nil {
-		prev = v.view.Set()
+	if vs.view != nil {
+		prev = vs.view.Set()
 	}
 	set, why := vector.Empty(), error(nil)
 	if !rotten {
-		if set, why = st.loadVectors(prev); set == nil {
+		if set, why = vs.loadVectors(prev); set == nil {
 			return false, why
 		}
 	}
-	if why != nil && !st.settings.Now().MayRepair() {
+	if why != nil && !vs.settings.Now().MayRepair() {
 		return false, errors.Join(why, set.Release())
 	}
-	model := st.vectorsBy()
+	model := vs.vectorsBy()
 	if set.Exists() && set.LSN() <= model.Since {
 		return false, errors.Join(errBehind, set.Release()) // it was changed while they were loaded
 	}
-	from, complete := st.vectorsCover(set, idx)
+	from, complete := vs.vectorsCover(set, idx)
 	if !complete && !inHeap {
 		return false, set.Release()
 	}
-	metric, dim := st.vectorShape(set, &model)
+	metric, dim := vs.vectorShape(set, &model)
 	view, err := vector.NewView(set, metric, dim)
 	if err != nil {
-		return false, errors.Join(st.vectorFault(err), set.Release())
+		return false, errors.Join(vs.vectorFault(err), set.Release())
 	}
 	if !complete {
 		from = idx.LSN()
-		if err := st.patchView(ctx, view, idx, &model); err != nil {
-			return false, errors.Join(st.vectorFault(err), view.Release())
+		if err := vs.patchView(ctx, view, idx, &model); err != nil {
+			return false, errors.Join(vs.vectorFault(err), view.Release())
 		}
 	}
-	err = v.close()
-	v.view, v.upTo, v.of, v.by = view, from, tablesOf(idx), model.Since
+	err = vs.close()
+	vs.view, vs.upTo, vs.of, vs.by = view, from, tablesOf(idx), model.Since
 	return true, err
 }
 
 // vectorFault is what becomes of an error of the vectors: damage is looked at
 // under flush.lock and mended, and then the caller begins again (errBehind).
-// v.lock is held.
-func (st *Store) vectorFault(err error) error {
+// vs.lock is held.
+func (vs *vectors) vectorFault(err error) error {
 	if !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	if !st.settings.Now().MayRepair() {
+	if !vs.settings.Now().MayRepair() {
 		return err
 	}
 	// Not even the mapped pages of what is sound are kept: they may be the damage.
-	if st.vectors.rotten.CompareAndSwap(false, true) {
-		st.env.Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
+	if vs.rotten.CompareAndSwap(false, true) {
+		vs.env.Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
 	}
-	return errors.Join(errBehind, st.vectors.close())
+	return errors.Join(errBehind, vs.close())
 }
 
 // loadVectors maps the vectors that stand, an empty set where they cannot be used
 // (and why), or nothing when they cannot be read just now.
-func (st *Store) loadVectors(prev *vector.Set) (*vector.Set, error) {
-	set, err := vector.Load(st.env.FS, st.env.Dir, uuid.UUID(st.log.UUID()).String(), prev)
-	if err == nil && set.Exists() && set.LSN() <= st.vectorsBy().Since {
+func (vs *vectors) loadVectors(prev *vector.Set) (*vector.Set, error) {
+	set, err := vector.Load(vs.env.FS, vs.env.Dir, uuid.UUID(vs.log.UUID()).String(), prev)
+	if err == nil && set.Exists() && set.LSN() <= vs.vectorsBy().Since {
 		return vector.Empty(), set.Release() // they are an older model's
 	}
 	if err == nil {
-		if why := st.strangeVectors(set); why != nil {
+		if why := vs.strangeVectors(set); why != nil {
 			return vector.Empty(), errors.Join(why, set.Release())
 		}
 		return set, nil
@@ -311,31 +302,31 @@ func (st *Store) loadVectors(prev *vector.Set) (*vector.Set, error) {
 	if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, vector.ErrForeign) {
 		return vector.Empty(), err
 	}
-	return nil, st.env.IOError("reading", filepath.Join(st.env.Dir, vector.Folder), err)
+	return nil, vs.env.IOError("reading", filepath.Join(vs.env.Dir, vector.Folder), err)
 }
 
 // strangeVectors says why vectors that are sound cannot be this store's as it is.
-func (st *Store) strangeVectors(set *vector.Set) error {
+func (vs *vectors) strangeVectors(set *vector.Set) error {
 	if !set.Exists() {
 		return nil
 	}
-	end := st.log.AppliedMark()
+	end := vs.log.AppliedMark()
 	switch {
-	case set.LSN() > end.LSN && set.LSN() > st.log.Durable():
+	case set.LSN() > end.LSN && set.LSN() > vs.log.Durable():
 		return fmt.Errorf("%s covers the log up to %d, which ends at %d", vector.BaseMapping, set.LSN(), end.LSN)
 	case set.LSN() == end.LSN && set.Chain() != fmt.Sprintf("%016x", end.Sum):
 		return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, end.LSN)
 	}
 	// While the log has the place it says what stood before it, and that a frame
 	// begins there, unless the log goes on in the next segment.
-	if at := set.LSN(); at >= st.log.Spilled() && at < end.LSN {
-		m, err := st.log.MarkBefore(context.Background(), at)
+	if at := set.LSN(); at >= vs.log.Spilled() && at < end.LSN {
+		m, err := vs.log.MarkBefore(context.Background(), at)
 		if err == nil && set.Chain() != fmt.Sprintf("%016x", m.Sum) || errors.Is(err, segment.ErrHeader) {
 			return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, at)
 		}
 	}
-	model := st.vectorsBy()
-	if metric, dim := st.vectorShape(set, &model); metric != set.Metric() || dim != set.Dim() {
+	model := vs.vectorsBy()
+	if metric, dim := vs.vectorShape(set, &model); metric != set.Metric() || dim != set.Dim() {
 		return fmt.Errorf("%s has %d dimensions, %v, and %s wants %d, %v", vector.BaseMapping, set.Dim(), set.Metric(), settings.Name, dim, metric)
 	}
 	return nil
@@ -343,8 +334,8 @@ func (st *Store) strangeVectors(set *vector.Set) error {
 
 // vectorShape is the metric and the dimension that the store's vectors are to
 // have; 0 where no vector has said so yet.
-func (st *Store) vectorShape(set *vector.Set, model *index.Model) (vector.Metric, int) {
-	c := st.settings.Now().VectorSettings()
+func (vs *vectors) vectorShape(set *vector.Set, model *index.Model) (vector.Metric, int) {
+	c := vs.settings.Now().VectorSettings()
 	metric, err := vector.ParseMetric(c.Metric)
 	if err != nil || c.Metric == "" && set.Exists() {
 		metric = set.Metric()
@@ -357,26 +348,22 @@ func (st *Store) vectorShape(set *vector.Set, model *index.Model) (vector.Metric
 
 // vectorModel is what is recorded with the vectors: what a switch or config.json says, else
 // the embedder of this process, else what was recorded before.
-func (st *Store) vectorModel(set *vector.Set) string {
-	if by := st.state.Model(); by.Name != "" {
+func (vs *vectors) vectorModel(set *vector.Set) string {
+	if by := vs.state.Model(); by.Name != "" {
 		return by.Name
 	}
-	model := st.settings.Now().VectorsModel()
-	if model == "" && st.o.Embed != nil {
-		model = st.o.EmbedModel
-	}
-	return cmp.Or(model, set.Model())
+	return cmp.Or(vs.settings.Now().VectorsModel(), vs.embedder(), set.Model())
 }
 
 // vectorsCover says as of which position the vectors are complete, if they are as
 // of the index's at least.
-func (st *Store) vectorsCover(set *vector.Set, idx *index.Set) (wal.LSN, bool) {
+func (vs *vectors) vectorsCover(set *vector.Set, idx *index.Set) (wal.LSN, bool) {
 	if at, _, known := index.Vectors(idx); known && set.LSN() >= at {
 		return max(set.LSN(), idx.LSN()), true
 	}
-	st.vectors.mu.Lock()
-	h := st.vectors.heal
-	st.vectors.mu.Unlock()
+	vs.mu.Lock()
+	h := vs.heal
+	vs.mu.Unlock()
 	if h.of == tablesOf(idx) && h.upTo != 0 {
 		if set.LSN() == h.view {
 			return max(h.upTo, idx.LSN()), true

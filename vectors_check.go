@@ -45,13 +45,13 @@ func (st *Store) CheckVectors(ctx context.Context) (VectorReport, error) {
 		return r, err
 	}
 	defer st.ended()
-	view, err := st.vectorView(ctx)
+	view, err := st.vectors.vectorView(ctx)
 	if err != nil {
 		return r, err
 	}
 	defer func() { _ = view.Release() }()
 	r.Vectors, r.Composites, r.Dimension = view.Count(vector.Memories), view.Count(vector.Assemblies), view.Dim()
-	c := vectorChecker{st: st, ctx: ctx, view: view, r: &r, model: st.vectorsBy()}
+	c := vectorChecker{st: st, ctx: ctx, view: view, r: &r, model: st.vectors.vectorsBy()}
 	for m, err := range st.Memories(ctx) {
 		if err = c.unread(err); err == nil {
 			err = c.one(vector.Memories, m.ID, m.Version, m.Embedding)
@@ -104,7 +104,7 @@ func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []
 	if id == "" {
 		return nil // it could not be read
 	}
-	embedding, err := c.st.embeddingNow(c.ctx, &c.model, c.st.kinds.all[kind], id, at, embedding)
+	embedding, err := c.st.vectors.embeddingNow(c.ctx, &c.model, c.st.kinds.all[kind], id, at, embedding)
 	if err != nil {
 		return err
 	}

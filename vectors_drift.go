@@ -28,24 +28,23 @@ type VectorDrift struct {
 // None says that nothing lags.
 func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
 
-// VectorDrift compares the numbers of the vectors with the lines of the index. It
-// reads both; CheckVectors compares the vectors themselves, with the documents.
-func (st *Store) VectorDrift(ctx context.Context) (VectorDrift, error) {
+// drift compares the vectors with the index.
+func (vs *vectors) drift(ctx context.Context) (VectorDrift, error) {
 	var d VectorDrift
-	if err := st.begun(); err != nil {
+	if err := vs.begun(); err != nil {
 		return d, err
 	}
-	defer st.ended()
-	if err := st.sight(ctx); err != nil {
+	defer vs.ended()
+	if err := vs.sight(ctx); err != nil {
 		return d, err
 	}
-	idx := st.state.Set()
+	idx := vs.state.Set()
 	if idx == nil {
 		return d, errs.ErrClosed
 	}
 	defer idx.Release()
-	d.Pending = int64(len(st.state.Changes(idx.LSN(), 1<<62)))
-	set, err := vector.Load(st.env.FS, st.env.Dir, uuid.UUID(st.log.UUID()).String(), nil)
+	d.Pending = int64(len(vs.state.Changes(idx.LSN(), 1<<62)))
+	set, err := vector.Load(vs.env.FS, vs.env.Dir, uuid.UUID(vs.log.UUID()).String(), nil)
 	if err != nil {
 		return d, err
 	}
@@ -54,15 +53,15 @@ func (st *Store) VectorDrift(ctx context.Context) (VectorDrift, error) {
 		return d, nil // they have what the index does not yet know
 	}
 	for _, kind := range []vector.Kind{vector.Memories, vector.Assemblies} {
-		if err := st.driftOf(ctx, kind, idx, set, &d); err != nil {
+		if err := vs.driftOf(ctx, kind, idx, set, &d); err != nil {
 			return d, err
 		}
 	}
 	return d, nil
 }
 
-func (st *Store) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, set *vector.Set, d *VectorDrift) error {
-	model := st.state.ModelBefore(idx.LSN())
+func (vs *vectors) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, set *vector.Set, d *VectorDrift) error {
+	model := vs.state.ModelBefore(idx.LSN())
 	right := int64(0) // keys of the set that have an embedding
 	for it, err := range idx.Range(kindSection(kind), index.Span{}) {
 		if err == nil {
@@ -109,3 +108,7 @@ func (st *Store) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, 
 	d.Ghosts += set.Count(kind) - right
 	return nil
 }
+
+// VectorDrift compares the numbers of the vectors with the lines of the index. It
+// reads both; CheckVectors compares the vectors themselves, with the documents.
+func (st *Store) VectorDrift(ctx context.Context) (VectorDrift, error) { return st.vectors.drift(ctx) }

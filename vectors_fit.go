@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/vector"
@@ -32,86 +30,15 @@ type decider struct {
 	alone  bool    // no vector of another dimension was seen
 }
 
-// fitVectors holds the embeddings of operations to the store's dimension. Where no
-// vector has decided it yet, the first of them does, on condition that nothing was
-// committed since; where one in the log has, on condition that it is still there: so
-// two processes cannot decide two. The zero Precondition is none.
-func (st *Store) fitVectors(ctx context.Context, ops []op, model *index.Model) (on wal.Precondition, err error) {
-	dim := -1
-	for i := range ops {
-		m := ops[i].memory
-		if m != nil && ops[i].made && st.suits(model) != nil {
-			setEmbedding(m, nil) // the model was changed while the embedder was asked
-			ops[i].made, ops[i].waits = false, true
-		}
-		if err := st.renew(ctx, &ops[i], model); err != nil {
-			return on, err
-		}
-		if m == nil || len(m.Embedding) == 0 {
-			continue
-		}
-		if dim < 0 {
-			if dim, on, err = st.dimension(ctx); err != nil {
-				return on, err
-			}
-		}
-		if dim == 0 {
-			dim = len(m.Embedding)
-		}
-		err := vector.CheckFinite("embedding", m.Embedding)
-		if err == nil && len(m.Embedding) != dim {
-			err = st.fitVector(ctx, &ops[i], dim)
-		}
-		if err != nil && len(ops) > 1 {
-			err = &errs.BatchError{Index: i, Key: ops[i].id, Err: err}
-		}
-		if err != nil {
-			return on, err
-		}
-	}
-	return on, nil
-}
-
-// fitVector refuses an embedding of another dimension, or makes it fit where that
-// is wanted. One that the memory has already, from a file or an import, may stay.
-// What is in the caller's hands is not written to.
-func (st *Store) fitVector(ctx context.Context, o *op, dim int) error {
-	if o.conds.misfit {
-		return nil
-	}
-	m := o.memory
-	if o.id != "" {
-		if v, err := st.load(ctx, st.kinds.memories, o.id); err == nil {
-			if old, err := st.decode(o.id, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
-				return nil
-			}
-		}
-	}
-	n := len(m.Embedding)
-	if !st.o.VectorFit {
-		return st.otherDimension("embedding", n, dim)
-	}
-	fitted := make([]float32, dim)
-	copy(fitted, m.Embedding)
-	m.Embedding = fitted
-	note := fmt.Sprintf("%d dimensions padded to %d", n, dim)
-	if n > dim {
-		note = fmt.Sprintf("%d dimensions cut to %d", n, dim)
-	}
-	st.env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
-	st.env.Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
-	return nil
-}
-
 // A store that has been emptied keeps its dimension: whoever puts the next memory has
 // not said that he wants another one.
 var errOtherDimension = fmt.Errorf(`%w: another model, and its dimension, come with memctl reindex (Reembed); where no embedding is left, also with "vectors": {"dimension": N} in config.json`, vector.ErrDimension)
 
 // otherDimension refuses a vector of another dimension than the store's, and says
 // what is going on where the store's model is being changed.
-func (st *Store) otherDimension(field string, got, dim int) error {
+func (vs *vectors) otherDimension(field string, got, dim int) error {
 	err := error(&errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got), Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: errOtherDimension})
-	model := st.vectorsBy()
+	model := vs.vectorsBy()
 	if model.Next == "" && !model.Switching() {
 		return err
 	}
@@ -124,30 +51,29 @@ func (st *Store) otherDimension(field string, got, dim int) error {
 
 // dimension is the store's, 0 while no vector has decided it, and on what condition
 // that is so.
-func (st *Store) dimension(ctx context.Context) (dim int, on wal.Precondition, err error) {
-	model := st.vectorsBy()
-	if d := st.decidedDimension(&model); d != 0 {
+func (vs *vectors) dimension(ctx context.Context) (dim int, on wal.Precondition, err error) {
+	model := vs.vectorsBy()
+	if d := vs.decidedDimension(&model); d != 0 {
 		return d, on, nil
 	}
-	v := &st.vectors
-	v.mu.Lock()
-	defer v.mu.Unlock()
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
 	for range findTries {
-		if err := st.sight(ctx); err != nil {
+		if err := vs.sight(ctx); err != nil {
 			return 0, on, err
 		}
-		at := st.log.Applied()
-		err := st.findDimension(ctx)
+		at := vs.log.Applied()
+		err := vs.findDimension(ctx)
 		switch {
-		case err == nil && v.looked.dim != 0:
-			return v.looked.dim, v.looked.by.precondition(), nil
+		case err == nil && vs.looked.dim != 0:
+			return vs.looked.dim, vs.looked.by.precondition(), nil
 		case err == nil:
-			v.looked.at = at
+			vs.looked.at = at
 			return 0, wal.Precondition{LSN: at}, nil
 		case !errors.Is(err, errBehind) && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errMoved):
 			return 0, on, err
 		}
-		_ = st.refresh()
+		_ = vs.refresh()
 	}
 	return 0, on, fmt.Errorf("looking for the store's dimension: %w", errBehind)
 }
@@ -160,11 +86,11 @@ func (d *decider) precondition() wal.Precondition {
 }
 
 // stillDecides says whether what decided still does, and follows it to its newest version.
-func (st *Store) stillDecides(ctx context.Context, d *decider, dim int) (bool, error) {
+func (vs *vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool, error) {
 	if d.key == "" {
 		return true, nil
 	}
-	place, err := st.state.Find(d.key[0], d.key[1:])
+	place, err := vs.state.Find(d.key[0], d.key[1:])
 	switch {
 	case err == nil && place.Version == d.pos:
 		return true, nil
@@ -173,7 +99,7 @@ func (st *Store) stillDecides(ctx context.Context, d *decider, dim int) (bool, e
 	case err != nil || !place.InLog:
 		return false, nil
 	}
-	e, err := st.log.ReadAt(ctx, place.Version)
+	e, err := vs.log.ReadAt(ctx, place.Version)
 	if err != nil {
 		return false, err
 	}
@@ -200,41 +126,41 @@ func decidedDimension(model *index.Model, config int) int {
 	return config
 }
 
-func (st *Store) decidedDimension(model *index.Model) int {
-	d := st.settings.Now().VectorSettings().Dimension
+func (vs *vectors) decidedDimension(model *index.Model) int {
+	d := vs.settings.Now().VectorSettings().Dimension
 	return decidedDimension(model, d)
 }
 
 // findDimension looks for the dimension: once for each index, and as long as that
-// names none in what came since; v.mu is held.
-func (st *Store) findDimension(ctx context.Context) error {
-	l := &st.vectors.looked
-	idx := st.state.Set()
+// names none in what came since; vs.mu is held.
+func (vs *vectors) findDimension(ctx context.Context) error {
+	l := &vs.looked
+	idx := vs.state.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
 	defer idx.Release()
 	if of := tablesOf(idx); l.of != of {
-		dim, err := st.filesDimension(ctx, idx)
+		dim, err := vs.filesDimension(ctx, idx)
 		if err != nil {
 			return err
 		}
 		*l = looked{of: of, at: idx.LSN(), dim: dim}
-		st.vectors.known.Store(int64(dim))
+		vs.known.Store(int64(dim))
 	}
 	if l.dim != 0 {
-		ok, err := st.stillDecides(ctx, &l.by, l.dim)
+		ok, err := vs.stillDecides(ctx, &l.by, l.dim)
 		if ok || err != nil {
 			return err
 		}
 		l.dim = 0
 	}
-	list := st.state.Changes(l.at, 1<<62)
-	if st.state.From() > l.at {
+	list := vs.state.Changes(l.at, 1<<62)
+	if vs.state.From() > l.at {
 		return errBehind
 	}
 	dims, deciders := dimensions{}, map[int]decider{}
-	r := st.log.Reader()
+	r := vs.log.Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
@@ -261,25 +187,25 @@ func (st *Store) findDimension(ctx context.Context) error {
 	l.dim = dims.decided()
 	l.by = deciders[l.dim]
 	l.by.alone = len(dims) == 1
-	st.vectors.known.Store(int64(l.dim))
+	vs.known.Store(int64(l.dim))
 	return nil
 }
 
 // filesDimension is what the index says, or, where it says nothing, the vectors
 // that stand, or the lines; and where these are from before there were vectors,
 // the documents.
-func (st *Store) filesDimension(ctx context.Context, idx *index.Set) (int, error) {
+func (vs *vectors) filesDimension(ctx context.Context, idx *index.Set) (int, error) {
 	if _, dim, known := index.Vectors(idx); known {
 		return dim, nil
 	}
-	set, _ := st.loadVectors(nil)
+	set, _ := vs.loadVectors(nil)
 	if set != nil {
 		d := set.Dim()
 		if err := set.Release(); err != nil || d != 0 {
 			return d, err
 		}
 	}
-	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: vector.Empty(), dims: dimensions{}}
+	p := &vectorPlan{st: vs, ctx: ctx, idx: idx, set: vector.Empty(), dims: dimensions{}}
 	for kind := range p.edits {
 		if err := p.compare(vector.Kind(kind), nil); err != nil {
 			return 0, err

@@ -118,7 +118,7 @@ func TestVectorsHeal(t *testing.T) {
 func vectorNumbers(t testing.TB, dir string) map[string]int64 {
 	t.Helper()
 	st := openTest(t, dir, &Options{ReadOnly: true})
-	set, err := st.loadVectors(nil)
+	set, err := st.vectors.loadVectors(nil)
 	if set == nil || err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ func TestVectorIDs(t *testing.T) {
 	seen := map[int64]string{}
 	number := func(id string) int64 {
 		t.Helper()
-		view, err := st.vectorView(ctx)
+		view, err := st.vectors.vectorView(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +311,7 @@ func TestVectorIDs(t *testing.T) {
 		}
 		noDrift(t, st, fmt.Sprint("round ", round), 6)
 	}
-	set, err := st.loadVectors(nil)
+	set, err := st.vectors.loadVectors(nil)
 	if set == nil || err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func TestVectorsAhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, _, err := st.writeVectors(ctx, idx, to, list, false)
+		at, _, err := st.vectors.writeVectors(ctx, idx, to, list, false)
 		if err != nil || at <= to.LSN {
 			t.Fatal(at, err)
 		}

@@ -17,7 +17,7 @@ import (
 // vectorPlan finds out what vectors have to be written: from what changed, or,
 // where nobody knows what the standing ones lack, by comparing all.
 type vectorPlan struct {
-	st    *Store
+	st    *vectors
 	ctx   context.Context
 	idx   *index.Set
 	set   *vector.Set
@@ -268,8 +268,8 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 }
 
 // patchView tells a view of all that its set lacks, where nothing may be written.
-func (st *Store) patchView(ctx context.Context, view *vector.View, idx *index.Set, model *index.Model) error {
-	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: view.Set(), model: *model, dims: dimensions{}}
+func (vs *vectors) patchView(ctx context.Context, view *vector.View, idx *index.Set, model *index.Model) error {
+	p := &vectorPlan{st: vs, ctx: ctx, idx: idx, set: view.Set(), model: *model, dims: dimensions{}}
 	for kind := range p.edits {
 		if err := p.compare(vector.Kind(kind), nil); err != nil {
 			return err

@@ -25,48 +25,48 @@ import (
 //
 // They are derived: when they cannot be written the index goes on without, and
 // says that nobody knows which are complete. Whoever needs them then compares.
-func (st *Store) spillVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool, target *index.Target) error {
-	at, dim, err := st.writeVectors(ctx, idx, to, list, always)
+func (vs *vectors) spillVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool, target *index.Target) error {
+	at, dim, err := vs.writeVectors(ctx, idx, to, list, always)
 	switch {
 	case err == nil:
 		target.Vectors, target.Dimension, target.VectorsKnown = at, dim, true
-		st.health.vectorsFailed(nil)
+		vs.health.vectorsFailed(nil)
 		return nil
 	case ctx.Err() != nil:
 		return err
 	}
-	st.env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
-	st.env.Event(env.Event{Kind: env.EventUnvectored, Path: vector.Folder, Err: err})
-	st.health.vectorsFailed(err)
+	vs.env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
+	vs.env.Event(env.Event{Kind: env.EventUnvectored, Path: vector.Folder, Err: err})
+	vs.health.vectorsFailed(err)
 	return nil
 }
 
 // healVectors makes the vectors complete as of now, because somebody needs them
 // and the last round could not, or did not know.
-func (st *Store) healVectors(ctx context.Context) error {
-	return st.completeVectors(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
-		at, _, err := st.writeVectors(ctx, idx, to, list, false)
+func (vs *vectors) healVectors(ctx context.Context) error {
+	return vs.completeVectors(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
+		at, _, err := vs.writeVectors(ctx, idx, to, list, false)
 		return at, err
 	})
 }
 
 // completeVectors has the vectors written as of now, under flush.lock, and
 // remembers that they are complete as of then.
-func (st *Store) completeVectors(ctx context.Context, write func(*index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
-	if err := st.log.LockFlush(ctx); err != nil {
+func (vs *vectors) completeVectors(ctx context.Context, write func(*index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
+	if err := vs.log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.log.UnlockFlush()
-	if err := st.sight(ctx); err != nil {
+	defer vs.log.UnlockFlush()
+	if err := vs.sight(ctx); err != nil {
 		return err
 	}
-	idx := st.state.Set()
+	idx := vs.state.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
 	defer idx.Release()
-	to := st.log.AppliedMark()
-	list, _, err := st.stateAt(ctx, idx.LSN(), to.LSN)
+	to := vs.log.AppliedMark()
+	list, _, err := vs.stateAt(ctx, idx.LSN(), to.LSN)
 	if err != nil {
 		return err
 	}
@@ -74,16 +74,16 @@ func (st *Store) completeVectors(ctx context.Context, write func(*index.Set, wal
 	if err != nil {
 		return err
 	}
-	st.vectors.mu.Lock()
-	defer st.vectors.mu.Unlock()
-	st.vectors.heal = healed{of: tablesOf(idx), view: at, upTo: to.LSN}
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	vs.heal = healed{of: tablesOf(idx), view: at, upTo: to.LSN}
 	return nil
 }
 
 // mergeVectors leaves all vectors in one pair of files; flush.lock is held, and
 // the index has just been written.
-func (st *Store) mergeVectors(ctx context.Context) error {
-	idx := st.state.Set()
+func (vs *vectors) mergeVectors(ctx context.Context) error {
+	idx := vs.state.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
@@ -91,88 +91,88 @@ func (st *Store) mergeVectors(ctx context.Context) error {
 	if at, _, known := index.Vectors(idx); known && at == 0 {
 		return nil
 	}
-	to := st.log.AppliedMark()
-	list, _, err := st.stateAt(ctx, idx.LSN(), to.LSN)
+	to := vs.log.AppliedMark()
+	list, _, err := vs.stateAt(ctx, idx.LSN(), to.LSN)
 	if err == nil {
-		_, _, err = st.writeVectors(ctx, idx, to, list, true)
+		_, _, err = vs.writeVectors(ctx, idx, to, list, true)
 	}
 	return err
 }
 
 // writeVectors makes the vectors complete as of a mark, by writing no more than
 // has changed, and returns the LSN of those that are, and their dimension.
-func (st *Store) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
-	if at, dim, known := index.Vectors(idx); known && at == 0 && !always && !st.vectors.rotten.Load() && !anyVector(list) && !st.switching() {
+func (vs *vectors) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+	if at, dim, known := index.Vectors(idx); known && at == 0 && !always && !vs.rotten.Load() && !anyVector(list) && !vs.switching() {
 		return 0, dim, nil // there is none, and none came
 	}
-	set, why := st.loadVectors(nil)
+	set, why := vs.loadVectors(nil)
 	if set == nil {
 		return 0, 0, why
 	}
 	defer func() { _ = set.Release() }()
-	if st.vectors.rotten.Load() {
+	if vs.rotten.Load() {
 		for err := range vector.Verify(set) {
 			why = err
 			break
 		}
 	}
-	if why != nil && !st.settings.Now().MayRepair() {
+	if why != nil && !vs.settings.Now().MayRepair() {
 		return 0, 0, why
 	}
-	at, dim, err := st.writeOver(ctx, set, why, idx, to, list, always)
+	at, dim, err := vs.writeOver(ctx, set, why, idx, to, list, always)
 	if err == nil && at == 0 && why == nil {
-		err = st.dropOlderVectors()
+		err = vs.dropOlderVectors()
 	}
-	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && st.settings.Now().MayRepair() {
-		at, dim, err = st.writeOver(ctx, set, err, idx, to, list, always)
+	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && vs.settings.Now().MayRepair() {
+		at, dim, err = vs.writeOver(ctx, set, err, idx, to, list, always)
 	}
 	if err == nil {
-		st.vectors.rotten.Store(false)
+		vs.rotten.Store(false)
 	}
 	return at, dim, err
 }
 
 // dropOlderVectors removes the files of the model before, where this one has no vectors
 // that could take their place: they serve nobody, and what is purged must not stay in them.
-func (st *Store) dropOlderVectors() error {
-	set, err := vector.Load(st.env.FS, st.env.Dir, uuid.UUID(st.log.UUID()).String(), nil)
+func (vs *vectors) dropOlderVectors() error {
+	set, err := vector.Load(vs.env.FS, vs.env.Dir, uuid.UUID(vs.log.UUID()).String(), nil)
 	if err != nil {
-		return st.env.IOError("reading", filepath.Join(st.env.Dir, vector.Folder), err)
+		return vs.env.IOError("reading", filepath.Join(vs.env.Dir, vector.Folder), err)
 	}
-	older := set.Exists() && set.LSN() <= st.vectorsBy().Since
+	older := set.Exists() && set.LSN() <= vs.vectorsBy().Since
 	if err := set.Release(); err != nil || !older {
 		return err
 	}
-	return st.env.IOError("removing", filepath.Join(st.env.Dir, vector.Folder), vector.Remove(st.env.FS, st.env.Dir))
+	return vs.env.IOError("removing", filepath.Join(vs.env.Dir, vector.Folder), vector.Remove(vs.env.FS, vs.env.Dir))
 }
 
 // writeOver writes over the vectors that stand, or, where why says that they
 // cannot be used, all of them anew. What stands stays until the new is in place.
-func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+func (vs *vectors) writeOver(ctx context.Context, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	if why != nil {
 		set = vector.Empty()
 	}
-	began, model := st.env.Clock(), st.vectorsBy()
+	began, model := vs.env.Clock(), vs.vectorsBy()
 	if set.Exists() && set.LSN() <= model.Since {
 		set = vector.Empty() // it was changed since they were loaded
 	}
-	_, complete := st.vectorsCover(set, idx)
+	_, complete := vs.vectorsCover(set, idx)
 	complete = complete && why == nil
 	if set.LSN() > to.LSN || model.Since >= to.LSN { // a search made them complete, and the round takes a part only; or what makes them has changed since
 		if complete && set.LSN() > to.LSN {
 			return set.LSN(), set.Dim(), nil
 		}
 		var err error
-		to = st.log.AppliedMark()
-		if list, _, err = st.stateAt(ctx, idx.LSN(), to.LSN); err != nil {
+		to = vs.log.AppliedMark()
+		if list, _, err = vs.stateAt(ctx, idx.LSN(), to.LSN); err != nil {
 			return 0, 0, err
 		}
 	}
-	p := &vectorPlan{st: st, ctx: ctx, idx: idx, set: set, model: model}
+	p := &vectorPlan{st: vs, ctx: ctx, idx: idx, set: set, model: model}
 	if err := p.collect(list, complete); err != nil {
 		return 0, 0, err
 	}
-	metric, dim := st.vectorShape(set, &model)
+	metric, dim := vs.vectorShape(set, &model)
 	if p.dim = dim; dim == 0 {
 		var err error
 		if p.dim, err = p.decide(); err != nil {
@@ -188,25 +188,25 @@ func (st *Store) writeOver(ctx context.Context, set *vector.Set, why error, idx 
 		return 0, 0, err
 	}
 	target := vector.Target{
-		FS: st.env.FS, Dir: st.env.Dir, Temp: filepath.Join(st.env.Dir, "tmp", "index."+st.token+".vectors"), Perm: st.env.FileMode, FolderPerm: st.env.FolderMode,
-		Store: uuid.UUID(st.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: st.env.Clock(), Metric: metric, Dim: p.dim, Model: st.vectorModel(set),
+		FS: vs.env.FS, Dir: vs.env.Dir, Temp: filepath.Join(vs.env.Dir, "tmp", "index."+vs.token+".vectors"), Perm: vs.env.FileMode, FolderPerm: vs.env.FolderMode,
+		Store: uuid.UUID(vs.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.env.Clock(), Metric: metric, Dim: p.dim, Model: vs.vectorModel(set),
 	}
 	write := vector.WriteDelta
 	// Over a base as of the same position there is no delta: nothing was written since,
 	// but the index was made anew.
-	if always || set.MergeDue(st.env.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
+	if always || set.MergeDue(vs.env.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
 		write = vector.WriteBase
 	}
 	w, err := write(set, target, plan)
 	if err != nil {
-		return 0, 0, fmt.Errorf("writing the vectors: %w", st.env.IOError("writing", filepath.Join(st.env.Dir, vector.Folder), err))
+		return 0, 0, fmt.Errorf("writing the vectors: %w", vs.env.IOError("writing", filepath.Join(vs.env.Dir, vector.Folder), err))
 	}
-	took := st.env.Clock().Sub(began)
+	took := vs.env.Clock().Sub(began)
 	if why != nil {
-		st.env.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
-		st.env.Event(env.Event{Kind: env.EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
+		vs.env.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
+		vs.env.Event(env.Event{Kind: env.EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
 	} else {
-		st.env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
+		vs.env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
 	}
 	return w.LSN, p.dim, nil
 }

@@ -1,0 +1,132 @@
+package varve
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+// stateAt lists what changed in [from, to) as it stood at to. A key that
+// changed again since is taken with the version that it had then, and listed in
+// overtaken with its newest.
+func (eng *engine) stateAt(ctx context.Context, from, to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
+	changes := eng.state.Changes(from, 1<<62)
+	list = make([]index.Change, 0, len(changes))
+	lines := lineStore{left: keptLines}
+	r := eng.log.Reader()
+	for _, at := range changes {
+		pos := at.Pos
+		e, err := r.At(ctx, pos)
+		if err != nil {
+			return nil, nil, err
+		}
+		for pos >= to {
+			if pos, e, err = eng.versionBefore(ctx, e, from); err != nil {
+				return nil, nil, err
+			}
+		}
+		if pos < from {
+			continue
+		}
+		if pos != at.Pos {
+			overtaken = append(overtaken, at)
+		}
+		c, ok, err := eng.indexChange(&e)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !ok {
+			continue
+		}
+		if c.Finished, err = lines.keep(&e); err != nil {
+			return nil, nil, err
+		}
+		list = append(list, c)
+	}
+	return list, overtaken, nil
+}
+
+// versionBefore is the version of a key that an entry names as the one before it; a
+// position below from where the set has that, and where it names none that there is.
+func (eng *engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN) (wal.LSN, wal.Entry, error) {
+	view, err := state.Read(&e)
+	if err != nil || view.Previous < from {
+		return view.Previous, e, err
+	}
+	before, err := eng.log.ReadAt(ctx, view.Previous)
+	if err == nil && before.Key != e.Key {
+		err = errMoved
+	}
+	if err == nil {
+		_, err = state.Check(&before)
+	}
+	if noVersion(err) {
+		return 0, before, nil
+	}
+	return view.Previous, before, err
+}
+
+// indexChange is what an entry changes in the index, but for its line; false when
+// the index has nothing of its kind.
+func (eng *engine) indexChange(e *wal.Entry) (index.Change, bool, error) {
+	k := eng.kinds.kindOf(e.Key)
+	if k == nil {
+		return index.Change{}, false, nil
+	}
+	c := index.Change{Section: k.section, ID: e.Key[1:], Version: e.LSN, Deleted: e.Delete}
+	if k != eng.kinds.assemblies || e.Delete {
+		return c, true, nil
+	}
+	view, err := state.Read(e)
+	if err == nil {
+		c.Members, err = assembly.MembersOf(view.Line)
+	}
+	if err != nil {
+		err = fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	return c, true, err
+}
+
+// finishedLine appends the line of an entry as the index has it.
+func finishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
+	view, err := state.Read(e)
+	if err != nil {
+		return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	return index.Finish(dst, view.Line, e.LSN, e.Time.UnixMicro())
+}
+
+// keptLines is how many bytes of lines a rewrite of the index keeps at hand. It
+// wants them in the order of the keys, and would read the rest of their frames
+// once more.
+const keptLines = 16 << 20
+
+// lineStore holds lines, many to an allocation.
+type lineStore struct {
+	chunk []byte
+	left  int
+}
+
+// keep returns the finished line of an entry, nil for a deletion and when there
+// is no more room.
+func (s *lineStore) keep(e *wal.Entry) ([]byte, error) {
+	if e.Delete || s.left <= 0 {
+		return nil, nil
+	}
+	const chunk, most = 64 << 10, 16 << 10
+	if cap(s.chunk)-len(s.chunk) < most {
+		s.chunk = make([]byte, 0, chunk)
+	}
+	from := len(s.chunk)
+	b, err := finishedLine(s.chunk, e)
+	if err != nil {
+		return nil, err
+	}
+	s.chunk = b
+	s.left -= len(b) - from
+	return b[from:len(b):len(b)], nil
+}
