@@ -96,7 +96,7 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 func (st *Store) attempt(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN, puts bool) ([]op, error) {
 	all, err := st.prepare(ctx, w, ops, seen, listed)
 	if err != nil {
-		st.evictions.release(w.taken, false)
+		st.counts.evictions.release(w.taken, false)
 		return nil, err
 	}
 	b := &w.batch
@@ -105,7 +105,7 @@ func (st *Store) attempt(ctx context.Context, w *work, ops []op, seen reads, lis
 	}
 	b.Frees = !puts
 	_, err = st.log.Append(ctx, b)
-	st.evictions.release(w.taken, err == nil)
+	st.counts.evictions.release(w.taken, err == nil)
 	return all, w.along.explain(err)
 }
 

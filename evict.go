@@ -10,6 +10,8 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -40,7 +42,7 @@ type candidate struct {
 
 // before says who goes first.
 func (x *evictions) before(a, b *candidate) int {
-	if x.policy == AtLimitEvictLowest {
+	if x.policy == settings.AtLimitEvictLowest {
 		if c := cmp.Compare(a.score, b.score); c != 0 {
 			return c
 		}
@@ -56,17 +58,17 @@ const (
 
 // next takes the first of those that may go; nil when there is nobody. It belongs to the
 // caller until release.
-func (x *evictions) next(ctx context.Context, st *Store, session string, spared func(id string) bool) (*candidate, error) {
+func (x *evictions) next(ctx context.Context, cs *counts, session string, spared func(id string) bool) (*candidate, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if p := storeLimits(st.settings.Now()); p != nil && p.at != x.policy {
+	if p := storeLimits(cs.settings.Now()); p != nil && p.at != x.policy {
 		x.policy, x.lists = p.at, nil
 	}
 	for _, fresh := range []bool{false, true} {
 		q := x.lists[session]
 		if q == nil || fresh {
 			var err error
-			if q, err = x.fill(ctx, st, session, len(x.taken)+1000); err != nil {
+			if q, err = x.fill(ctx, cs, session, len(x.taken)+1000); err != nil {
 				return nil, err
 			}
 			fresh = true
@@ -157,9 +159,9 @@ func (x *evictions) reset() {
 }
 
 // fill makes a list anew.
-func (x *evictions) fill(ctx context.Context, st *Store, session string, least int) (*queue, error) {
+func (x *evictions) fill(ctx context.Context, cs *counts, session string, least int) (*queue, error) {
 	f := filters{expired: true}
-	n := st.Stats().Memories
+	n := cs.state.Live(record.Memory)
 	if session != "" {
 		f.session, n = &session, leastQueue*queueShare
 	}
@@ -169,7 +171,7 @@ func (x *evictions) fill(ctx context.Context, st *Store, session string, least i
 		slices.SortFunc(list, func(a, b candidate) int { return x.before(&a, &b) })
 		list = slices.Clone(list[:min(len(list), to)])
 	}
-	for l, err := range st.lines(ctx, st.kinds.memories, f) {
+	for l, err := range cs.lines(ctx, cs.kinds.memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}

@@ -1,11 +1,6 @@
 package varve
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/varve-db/varve/internal/errs"
@@ -39,9 +34,6 @@ func storeLimits(c *settings.Config) *limits {
 	}
 	return l
 }
-
-// mostEvict is in one commit: a limit that was lowered is reached step by step.
-const mostEvict = 1000
 
 // effect is what an operation does to the sums.
 type effect struct {
@@ -89,103 +81,17 @@ func (d *demand) grows() bool {
 	return d.limit.n > 0 && d.add.n > 0 || d.limit.bytes > 0 && d.add.bytes > 0
 }
 
-// demands are what the prepared operations add, the store's last.
-func (l *limits) demands(ops []op, done []prepared) []*demand {
-	all, in := sum{}, map[string]sum{}
-	for i := range ops {
-		if !done[i].wanted || !ops[i].written || ops[i].group || ops[i].conds.unlimited {
-			continue
-		}
-		e := &done[i].effect
-		all = all.plus(e.is).minus(e.was)
-		in[e.wasSession] = in[e.wasSession].minus(e.was)
-		in[e.isSession] = in[e.isSession].plus(e.is)
-	}
-	var list []*demand
-	if l.session != (sum{}) {
-		for _, s := range slices.Sorted(maps.Keys(in)) {
-			if d := (&demand{session: s, limit: l.session, add: in[s]}); s != "" && d.grows() {
-				list = append(list, d)
-			}
-		}
-	}
-	if d := (&demand{limit: l.all, add: all}); d.grows() {
-		list = append(list, d)
-	}
-	return list
-}
-
-// keepLimits adds to a batch what keeps it within the store's limits: preconditions, and
-// deletions of what makes room, which it returns behind the operations.
-func (st *Store) keepLimits(ctx context.Context, w *work, ops []op, seen reads) ([]op, error) {
-	l := storeLimits(st.settings.Now())
-	if l == nil {
-		return ops, nil
-	}
-	for i := range w.prepared {
-		if w.prepared[i].err != nil {
-			return ops, nil // which prepare says
-		}
-	}
-	list := l.demands(ops, w.prepared)
-	if len(list) == 0 {
-		return ops, nil
-	}
-	st.watchPuts()
-	at := st.log.Applied()
-	var sessions []string
-	before := make([]sum, len(list))
-	for i, d := range list {
-		before[i] = st.putTotals(d.session)
-		if d.session != "" {
-			sessions = append(sessions, d.session)
-		}
-	}
-	all, in, err := st.tally.look(ctx, st, sessions)
-	if err != nil {
-		return nil, err
-	}
-	given := len(ops)
-	for i, d := range list {
-		if d.have = all; d.session != "" {
-			d.have = in[d.session]
-		}
-		for _, p := range w.prepared[given:len(ops)] { // what goes already makes room here as well
-			if d.session == "" || d.session == p.effect.wasSession {
-				d.add = d.add.minus(p.effect.was)
-			}
-		}
-		if o := d.over(); o != (sum{}) {
-			if l.at == "" || l.at == AtLimitRefuse {
-				return nil, d.refusal()
-			}
-			if ops, err = st.evict(ctx, w, ops, seen, d, o); err != nil {
-				return nil, err
-			}
-		}
-		if !d.grows() {
-			continue
-		}
-		if at < st.putsFrom.Load() { // what was on its way when it began may not be counted
-			w.batch.Preconditions = append(w.batch.Preconditions, wal.Precondition{LSN: at})
-			continue
-		}
-		w.batch.Preconditions = append(w.batch.Preconditions, d.within(before[i])...)
-	}
-	return ops, nil
-}
-
 // watchPuts begins to count what is put.
-func (st *Store) watchPuts() {
-	st.watching.Do(func() {
-		st.state.WatchPuts()
-		st.putsFrom.Store(st.log.Read())
+func (cs *counts) watchPuts() {
+	cs.watching.Do(func() {
+		cs.state.WatchPuts()
+		cs.putsFrom.Store(cs.log.Read())
 	})
 }
 
 // putTotals are the running totals of what was put into a session, or into the store.
-func (st *Store) putTotals(session string) sum {
-	return sum{int64(st.state.PutCount(session)), int64(st.state.PutSize(session))}
+func (cs *counts) putTotals(session string) sum {
+	return sum{int64(cs.state.PutCount(session)), int64(cs.state.PutSize(session))}
 }
 
 func (d *demand) refusal() error {
@@ -199,53 +105,3 @@ func (d *demand) refusal() error {
 	}
 	return e
 }
-
-// evict adds the deletions that make room for a demand.
-func (st *Store) evict(ctx context.Context, w *work, ops []op, seen reads, d *demand, need sum) ([]op, error) {
-	own := make(map[string]bool, len(ops))
-	for i := range ops {
-		if !ops[i].group {
-			own[ops[i].id] = true
-		} else if a := ops[i].assembly; a != nil {
-			for _, id := range a.MemoryIDs { // it would come out without them
-				own[id] = true
-			}
-		}
-	}
-	var freed sum
-	for n, tries := 0, 0; n < mostEvict && tries < 10*mostEvict && (freed.n < need.n || freed.bytes < need.bytes); {
-		c, err := st.evictions.next(ctx, st, d.session, func(id string) bool { _, read := seen[key(id)]; return own[id] || read })
-		if err != nil {
-			return nil, err
-		}
-		if c == nil {
-			break
-		}
-		tries++
-		o := op{kind: st.kinds.memories, id: c.id, evicted: true}
-		p := prepared{wanted: true}
-		if err := st.prepareOne(ctx, &o, &p, w.arena(0)); err != nil && !errors.Is(err, errs.ErrNotFound) {
-			st.evictions.release([]candidate{*c}, true) // another one may do
-			return nil, fmt.Errorf("making room: memory %s: %w", quote(c.id), err)
-		}
-		if !o.written || p.precondition.LSN != c.version || d.session != "" && p.effect.wasSession != d.session {
-			st.evictions.release([]candidate{*c}, true)
-			continue // it was changed since
-		}
-		own[c.id] = true
-		w.taken = append(w.taken, *c)
-		ops, w.prepared = append(ops[:len(ops):len(ops)], o), append(w.prepared, p)
-		freed, n = freed.plus(p.effect.was), n+1
-	}
-	d.add = d.add.minus(freed)
-	if o := d.over(); o != (sum{}) {
-		if st.evictions.busy(len(w.taken)) {
-			return nil, errBusy
-		}
-		return nil, d.refusal()
-	}
-	return ops, nil
-}
-
-// errBusy says that those who may go are all taken by other commits of this process.
-var errBusy = errors.New("others are making room")

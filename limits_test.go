@@ -169,7 +169,7 @@ func TestTally(t *testing.T) {
 			who["a new one"] = openTest(t, dir, o)
 		}
 		for name, st := range who {
-			all, in, err := st.tally.look(ctx, st, []string{"s", "t"})
+			all, in, err := st.counts.tally.look(ctx, &st.counts, []string{"s", "t"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -413,7 +413,7 @@ func TestLimitHoldsBytes(t *testing.T) {
 				st.settings.Reread()
 			}
 			look := func(st *Store) sum {
-				all, in, err := st.tally.look(ctx, st, []string{"s"})
+				all, in, err := st.counts.tally.look(ctx, &st.counts, []string{"s"})
 				if err != nil {
 					t.Error(err)
 				}

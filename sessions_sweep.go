@@ -47,7 +47,7 @@ func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSw
 		if err := st.writable(); err != nil {
 			return nil, err
 		}
-		st.watchPuts()
+		st.counts.watchPuts()
 	}
 	var all []Session
 	for s, err := range st.Sessions(ctx) {
@@ -103,7 +103,7 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 			return w, nil
 		}
 		listed := wal.LSN(0)
-		if at < st.putsFrom.Load() {
+		if at < st.counts.putsFrom.Load() {
 			listed = at // what was on its way when it began may not be noted
 		}
 		n, err := st.deleteUnused(ctx, ops, unused, listed)

@@ -29,13 +29,10 @@ type Store struct {
 	flusher flusher
 	vectors vectors
 
-	refusals  refusals
-	touched   touched
-	sweeper   sweeper
-	tally     tally
-	evictions evictions
-	watching  sync.Once
-	putsFrom  atomic.Uint64 // from here on all that is put is noted
+	refusals refusals
+	touched  touched
+	sweeper  sweeper
+	counts   counts
 
 	watchingEnds sync.Once
 	endsFrom     atomic.Uint64 // from here on all relations that are put are noted
@@ -63,7 +60,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.o.fill()
 	st.env = st.o.environment(dir)
 	st.settings = settings.New(st.env)
-	st.vectors.engine = st.engine
+	st.vectors.engine, st.counts.engine = st.engine, st.engine
 	st.vectors.older = st.olderComposite
 	st.vectors.embedder = func() string {
 		if st.o.Embed == nil {

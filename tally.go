@@ -5,11 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
+
+// counts knows how much there is, and who goes where room has to be made.
+type counts struct {
+	*engine
+	tally     tally
+	evictions evictions
+	watching  sync.Once
+	putsFrom  atomic.Uint64 // from here on all that is put is noted
+}
 
 // sum is how much there is of something.
 type sum struct{ n, bytes int64 }
@@ -50,19 +60,19 @@ func (c tallyLine) sum() sum {
 const tallied = 1024
 
 // look says how much there is in all, and in some sessions, as of this call or later.
-func (t *tally) look(ctx context.Context, st *Store, sessions []string) (all sum, in map[string]sum, err error) {
+func (t *tally) look(ctx context.Context, cs *counts, sessions []string) (all sum, in map[string]sum, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var last error
 	for range findTries {
-		if err := st.sight(ctx); err != nil {
+		if err := cs.sight(ctx); err != nil {
 			return sum{}, nil, err
 		}
-		set := st.state.Set()
+		set := cs.state.Set()
 		if set == nil {
 			return sum{}, nil, errs.ErrClosed
 		}
-		if err = t.catchUp(ctx, st, set); err == nil {
+		if err = t.catchUp(ctx, cs, set); err == nil {
 			in, err = t.inSessions(set, sessions)
 		}
 		_ = set.Release()
@@ -71,17 +81,17 @@ func (t *tally) look(ctx context.Context, st *Store, sessions []string) (all sum
 		}
 		t.valid = false
 		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errMoved) {
-			st.rot(err)
+			cs.rot(err)
 			return sum{}, nil, err
 		}
 		last = err
-		_ = st.refresh()
+		_ = cs.refresh()
 	}
 	return sum{}, nil, fmt.Errorf("counting: the log is released faster than it can be read: %w", last)
 }
 
 // catchUp adds what changed; mu is held.
-func (t *tally) catchUp(ctx context.Context, st *Store, set *index.Set) error {
+func (t *tally) catchUp(ctx context.Context, cs *counts, set *index.Set) error {
 	if of := tablesOf(set); !t.valid || t.of != of {
 		// What an index takes in that was counted before changes nothing.
 		if !t.valid || set.LSN() > t.at || set.LSN() <= t.from {
@@ -93,7 +103,7 @@ func (t *tally) catchUp(ctx context.Context, st *Store, set *index.Set) error {
 			}
 			t.all, t.at = sum{set.Count(index.Memories), bytes}, set.LSN()
 			t.sessions, t.over = map[string]sum{}, map[string]tallyLine{}
-			st.evictions.reset() // they were not fed with what it takes in
+			cs.evictions.reset() // they were not fed with what it takes in
 		}
 		for id, c := range t.over {
 			if c.version < set.LSN() {
@@ -102,18 +112,18 @@ func (t *tally) catchUp(ctx context.Context, st *Store, set *index.Set) error {
 		}
 		t.of, t.from, t.valid = of, set.LSN(), true
 	}
-	at := st.log.Applied()
-	_, changes, covered := st.state.Moment(t.at, false)
+	at := cs.log.Applied()
+	_, changes, covered := cs.state.Moment(t.at, false)
 	if covered != set.LSN() {
 		return errMoved // the newer one took in some of them
 	}
-	r := st.log.Reader()
+	r := cs.log.Reader()
 	for _, c := range changes {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
 			return err
 		}
-		if st.kinds.kindOf(e.Key) != st.kinds.memories {
+		if cs.kinds.kindOf(e.Key) != cs.kinds.memories {
 			continue
 		}
 		id := string([]byte(e.Key[1:])) // the key lies in the reader's buffer
@@ -125,7 +135,7 @@ func (t *tally) catchUp(ctx context.Context, st *Store, set *index.Set) error {
 			}
 			line.Version = c.Pos
 			now.session, now.size = line.SessionID, line.Size
-			st.evictions.feed(id, &line)
+			cs.evictions.feed(id, &line)
 		}
 		was, err := t.before(set, id)
 		if err != nil {

@@ -15,7 +15,7 @@ func (st *Store) Usage(ctx context.Context) (Usage, error) {
 		return Usage{}, err
 	}
 	defer st.ended()
-	all, _, err := st.tally.look(ctx, st, nil)
+	all, _, err := st.counts.tally.look(ctx, &st.counts, nil)
 	if err != nil {
 		return Usage{}, err
 	}
