@@ -99,7 +99,7 @@ func (st *Store) adoptAll(ctx context.Context, k *kind, list []*verdict) {
 			parts = append(parts, &a.part)
 		}
 	}
-	st.commitParts(ctx, k, parts)
+	st.commits.commitParts(ctx, k, parts)
 	adopted := 0
 	for _, v := range list {
 		a := v.adopt

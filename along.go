@@ -40,7 +40,7 @@ func (a *along) explain(err error) error {
 // joint prepares the assemblies of a commit: those that it names and those that
 // change along with its memories.
 type joint struct {
-	st       *Store
+	st       *committer
 	ctx      context.Context
 	memories map[string]memoryChange
 	touched  map[string]*touch
@@ -66,18 +66,18 @@ type touch struct {
 	of    string   // one of those that make it change
 }
 
-func (st *Store) joint(ctx context.Context) *joint {
-	return &joint{st: st, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: st.load, model: st.vectors.vectorsBy()}
+func (cm *committer) joint(ctx context.Context) *joint {
+	return &joint{st: cm, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: cm.load, model: cm.vectors.vectorsBy()}
 }
 
 // prepareAlong prepares the assemblies of a batch whose memories are prepared.
-func (st *Store) prepareAlong(ctx context.Context, w *work, ops []op) error {
-	hint := st.state.MembersHint()
-	grouped := st.state.Grouped()
+func (cm *committer) prepareAlong(ctx context.Context, w *work, ops []op) error {
+	hint := cm.state.MembersHint()
+	grouped := cm.state.Grouped()
 	known, named := false, false
 	for i := range ops {
 		if w.prepared[i].wanted {
-			named = named || ops[i].kind == st.kinds.assemblies
+			named = named || ops[i].kind == cm.kinds.assemblies
 			known = known || ops[i].written && ops[i].id != "" // what gets its id now is in no assembly
 		}
 	}
@@ -89,10 +89,10 @@ func (st *Store) prepareAlong(ctx context.Context, w *work, ops []op) error {
 		w.along.preconditions = append(w.along.preconditions, wal.Precondition{Key: allMembers, Hint: hint})
 		return nil
 	}
-	j := st.joint(ctx)
+	j := cm.joint(ctx)
 	for i := range ops {
 		o := &ops[i]
-		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == st.kinds.memories && o.written {
+		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == cm.kinds.memories && o.written {
 			c := memoryChange{op: i, deleted: o.memory == nil}
 			id := o.id
 			if !c.deleted {
@@ -108,7 +108,7 @@ func (st *Store) prepareAlong(ctx context.Context, w *work, ops []op) error {
 		}
 	}
 	for i := range ops {
-		if p := &w.prepared[i]; p.wanted && ops[i].kind == st.kinds.assemblies {
+		if p := &w.prepared[i]; p.wanted && ops[i].kind == cm.kinds.assemblies {
 			p.err = j.named(&ops[i], i, p)
 			delete(j.touched, ops[i].id)
 		}
@@ -123,18 +123,18 @@ func (st *Store) prepareAlong(ctx context.Context, w *work, ops []op) error {
 
 // goAlong adds to a batch what changes along with the memories that it writes or
 // deletes; flush.lock is held.
-func (st *Store) goAlong(ctx context.Context, memories map[string]memoryChange, b *wal.Batch) error {
+func (cm *committer) goAlong(ctx context.Context, memories map[string]memoryChange, b *wal.Batch) error {
 	b.Frees = true
 	for _, c := range memories {
 		b.Frees = b.Frees && c.deleted
 	}
-	hint := st.state.MembersHint()
-	if !st.state.Grouped() {
+	hint := cm.state.MembersHint()
+	if !cm.state.Grouped() {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: allMembers, Hint: hint})
 		return nil
 	}
-	j := st.joint(ctx)
-	j.load, j.held = st.settled, true
+	j := cm.joint(ctx)
+	j.load, j.held = cm.settled, true
 	j.memories = memories
 	for _, id := range slices.Sorted(maps.Keys(memories)) {
 		if err := j.changes(id, memories[id]); err != nil {
@@ -159,9 +159,9 @@ const allMembers = string(rune(state.Members))
 
 // changes notes which assemblies change with a memory.
 func (j *joint) changes(id string, c memoryChange) error {
-	st := j.st
-	hint := st.state.MembersHint()
-	assemblies, newest, err := st.containing(id)
+	cm := j.st
+	hint := cm.state.MembersHint()
+	assemblies, newest, err := cm.containing(id)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (j *joint) changes(id string, c memoryChange) error {
 		}
 		moved = !slices.Equal(was, c.vector)
 		// What counts of it so far may be another one, or there be one though it has none.
-		counts, older, err := st.vectors.newestVector(j.ctx, &j.model, id)
+		counts, older, err := cm.vectors.newestVector(j.ctx, &j.model, id)
 		if err != nil && !errors.Is(err, errBehind) {
 			return err
 		}
@@ -254,13 +254,13 @@ func (j *joint) assembly(id string) (version, *Assembly, error) {
 
 // named prepares an operation on an assembly, the i-th of the batch.
 func (j *joint) named(o *op, i int, p *prepared) error {
-	st := j.st
-	hint := st.state.Hint()
+	cm := j.st
+	hint := cm.state.Hint()
 	old, was, err := version{}, (*Assembly)(nil), error(errs.ErrNotFound)
 	if o.id != "" {
 		old, was, err = j.assembly(o.id)
-		if errors.Is(err, errs.ErrCorrupt) && st.log.Damage() == nil { // as with a memory: see before
-			old, err = st.find(j.ctx, st.kinds.assemblies, o.id, false)
+		if errors.Is(err, errs.ErrCorrupt) && cm.log.Damage() == nil { // as with a memory: see before
+			old, err = cm.find(j.ctx, cm.kinds.assemblies, o.id, false)
 		}
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
@@ -270,7 +270,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 	if err := o.conds.holds(o.id, old.lsn, old.line.UpdatedAt); err != nil {
 		return err
 	}
-	p.precondition = wal.Precondition{Key: st.kinds.assemblies.key(o.id), LSN: old.lsn, Hint: hint}
+	p.precondition = wal.Precondition{Key: cm.kinds.assemblies.key(o.id), LSN: old.lsn, Hint: hint}
 	if o.assembly == nil {
 		if !found {
 			if o.must {
@@ -278,7 +278,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 			}
 			return nil
 		}
-		value, inflated := st.codec.Encode(nil, &record.Record{Previous: old.lsn})
+		value, inflated := cm.codec.Encode(nil, &record.Record{Previous: old.lsn})
 		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
 		o.written = true
 		return nil
@@ -302,7 +302,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 	previous := old.lsn
 	if !found {
 		if a.ID != "" {
-			previous = st.state.Deletion(record.Assembly, a.ID)
+			previous = cm.state.Deletion(record.Assembly, a.ID)
 		}
 		p.precondition.Chained, p.precondition.Deletion = true, previous
 	}
@@ -376,7 +376,7 @@ func (j *joint) find(id string) (version, error) {
 // entry is what the log is to carry; previous is the key's newest one, which may be
 // a deletion.
 func (j *joint) entry(a *Assembly, old *version, previous wal.LSN) (wal.Entry, error) {
-	st := j.st
+	cm := j.st
 	var prev *assembly.Previous
 	if old.lsn != 0 {
 		prev = &assembly.Previous{CreatedAt: old.line.CreatedAt, Document: old.doc, VectorID: old.line.VectorNumber()}
@@ -385,10 +385,10 @@ func (j *joint) entry(a *Assembly, old *version, previous wal.LSN) (wal.Entry, e
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	doc, line, err := assembly.Prepare(a, prev, st.env.Clock(), assembly.PrepareOptions{Limits: st.settings.Now().AssemblyLimits(), Rand: st.env.System.Rand, Misfit: misfit})
+	doc, line, err := assembly.Prepare(a, prev, cm.env.Clock(), assembly.PrepareOptions{Limits: cm.settings.Now().AssemblyLimits(), Rand: cm.env.System.Rand, Misfit: misfit})
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
-	return wal.Entry{Key: st.kinds.assemblies.key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
+	value, inflated := cm.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
+	return wal.Entry{Key: cm.kinds.assemblies.key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
 }

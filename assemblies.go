@@ -72,7 +72,7 @@ func (as Assemblies) Put(ctx context.Context, a Assembly, conds ...Cond) (Assemb
 	}
 	a = *a.Clone()
 	ops := []op{{group: true, id: a.ID, assembly: &a, conds: conditionsOf(conds)}}
-	if err := st.commit(ctx, ops, nil, 0); err != nil {
+	if err := st.commits.commit(ctx, ops, nil, 0); err != nil {
 		return Assembly{}, err
 	}
 	return *a.Clone(), nil
@@ -133,7 +133,7 @@ func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error
 	if err := st.writable(); err != nil {
 		return err
 	}
-	return st.commit(ctx, []op{{group: true, id: id, conds: conditionsOf(conds), must: true}}, nil, 0)
+	return st.commits.commit(ctx, []op{{group: true, id: id, conds: conditionsOf(conds), must: true}}, nil, 0)
 }
 
 // Add puts memories behind the members; those that are members already stay where

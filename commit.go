@@ -47,34 +47,34 @@ type reads map[string]wal.LSN
 // appends them as one batch on the condition that these versions still are.
 // When one is not, it prepares again; what the caller demanded is judged anew
 // each time and ends it. It returns the memories as written, by operation.
-func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LSN) error {
+func (cm *committer) commit(ctx context.Context, ops []op, seen reads, listed wal.LSN) error {
 	puts := false
 	for i := range ops {
-		if ops[i].kind = st.kinds.memories; ops[i].group {
-			ops[i].kind = st.kinds.assemblies
+		if ops[i].kind = cm.kinds.memories; ops[i].group {
+			ops[i].kind = cm.kinds.assemblies
 		}
 		puts = puts || !ops[i].deletes()
 	}
 	for {
 		if puts { // a deletion makes room
-			if err := st.pressure(ctx); err != nil {
+			if err := cm.flush.pressure(ctx); err != nil {
 				return err
 			}
 		}
-		w := st.work()
-		all, err := st.attempt(ctx, w, ops, seen, listed, puts)
+		w := cm.work()
+		all, err := cm.attempt(ctx, w, ops, seen, listed, puts)
 		if errors.Is(err, errBusy) {
-			if err := st.env.Sleep(ctx, time.Millisecond); err != nil {
+			if err := cm.env.Sleep(ctx, time.Millisecond); err != nil {
 				return err
 			}
 			continue
 		}
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			if st.tx(conflict, seen, listed) {
+			if cm.tx(conflict, seen, listed) {
 				return err
 			}
-			st.env.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			cm.env.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
 			continue
 		}
 		if err != nil {
@@ -83,20 +83,20 @@ func (st *Store) commit(ctx context.Context, ops []op, seen reads, listed wal.LS
 		if all == nil {
 			return nil
 		}
-		st.wrote(all, w)
-		st.again(w)
-		st.beatInline()
-		st.roundInline(ctx)
+		cm.wrote(all, w)
+		cm.again(w)
+		cm.flush.beatInline()
+		cm.flush.roundInline(ctx)
 		return nil
 	}
 }
 
 // attempt prepares the operations and appends them, once. What it returns are they with
 // the deletions that the store's limits have added; nil when there was nothing to do.
-func (st *Store) attempt(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN, puts bool) ([]op, error) {
-	all, err := st.prepare(ctx, w, ops, seen, listed)
+func (cm *committer) attempt(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN, puts bool) ([]op, error) {
+	all, err := cm.prepare(ctx, w, ops, seen, listed)
 	if err != nil {
-		st.counts.evictions.release(w.taken, false)
+		cm.counts.evictions.release(w.taken, false)
 		return nil, err
 	}
 	b := &w.batch
@@ -104,13 +104,13 @@ func (st *Store) attempt(ctx context.Context, w *work, ops []op, seen reads, lis
 		return nil, nil
 	}
 	b.Frees = !puts
-	_, err = st.log.Append(ctx, b)
-	st.counts.evictions.release(w.taken, err == nil)
+	_, err = cm.log.Append(ctx, b)
+	cm.counts.evictions.release(w.taken, err == nil)
 	return all, w.along.explain(err)
 }
 
 // tx says whether a conflict is about something that a transaction has read.
-func (st *Store) tx(c *wal.ConflictError, seen reads, listed wal.LSN) bool {
+func (cm *committer) tx(c *wal.ConflictError, seen reads, listed wal.LSN) bool {
 	if c.Key == "" {
 		return listed != 0 // else it is about the store's dimension
 	}
@@ -119,7 +119,7 @@ func (st *Store) tx(c *wal.ConflictError, seen reads, listed wal.LSN) bool {
 }
 
 // wrote gives the documents their versions and wakes the flusher.
-func (st *Store) wrote(ops []op, w *work) {
+func (cm *committer) wrote(ops []op, w *work) {
 	b, n := &w.batch, 0
 	gone, first := 0, ""
 	for i := range ops {
@@ -140,15 +140,15 @@ func (st *Store) wrote(ops []op, w *work) {
 		}
 		n++
 	}
-	st.flusher.changed(st, len(b.Entries))
+	cm.flush.wake(len(b.Entries))
 	if gone > 0 {
-		st.env.Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
+		cm.env.Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
 	}
 }
 
 // prepare builds the batch. Of several operations on one id the last counts.
 // It returns them with the deletions that the store's limits have added.
-func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN) ([]op, error) {
+func (cm *committer) prepare(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN) ([]op, error) {
 	b := &w.batch
 	for _, key := range sortedKeys(seen) {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key, LSN: seen[key]})
@@ -185,8 +185,8 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 		}
 		prepared[i].wanted = true
 	}
-	model := st.vectors.vectorsBy()
-	decided, err := st.fitVectors(ctx, ops, &model)
+	model := cm.vectors.vectorsBy()
+	decided, err := cm.fitVectors(ctx, ops, &model)
 	if err != nil {
 		return nil, err
 	}
@@ -196,12 +196,12 @@ func (st *Store) prepare(ctx context.Context, w *work, ops []op, seen reads, lis
 	if decided != (wal.Precondition{}) {
 		b.Preconditions = append(b.Preconditions, decided)
 	}
-	st.prepareAll(ctx, w, ops)
-	if ops, err = st.keepLimits(ctx, w, ops, seen); err != nil {
+	cm.prepareAll(ctx, w, ops)
+	if ops, err = cm.keepLimits(ctx, w, ops, seen); err != nil {
 		return nil, err
 	}
 	prepared = w.prepared
-	if err := st.prepareAlong(ctx, w, ops); err != nil {
+	if err := cm.prepareAlong(ctx, w, ops); err != nil {
 		return nil, err
 	}
 	for i := range prepared {
@@ -247,24 +247,24 @@ type prepared struct {
 // prepareMany is how many operations make a second goroutine worth while.
 const prepareMany = 64
 
-func (st *Store) prepareAll(ctx context.Context, w *work, ops []op) {
+func (cm *committer) prepareAll(ctx context.Context, w *work, ops []op) {
 	n := min(runtime.GOMAXPROCS(0), len(ops)/prepareMany)
-	if n < 2 || st.env.System.Inline {
-		st.prepareSome(ctx, ops, w.prepared, w.arena(0))
+	if n < 2 || cm.env.System.Inline {
+		cm.prepareSome(ctx, ops, w.prepared, w.arena(0))
 		return
 	}
 	var wg sync.WaitGroup
 	for k := range n {
 		from, to, values := k*len(ops)/n, (k+1)*len(ops)/n, w.arena(k)
-		wg.Go(func() { st.prepareSome(ctx, ops[from:to], w.prepared[from:to], values) })
+		wg.Go(func() { cm.prepareSome(ctx, ops[from:to], w.prepared[from:to], values) })
 	}
 	wg.Wait()
 }
 
-func (st *Store) prepareSome(ctx context.Context, ops []op, out []prepared, values *arena) {
+func (cm *committer) prepareSome(ctx context.Context, ops []op, out []prepared, values *arena) {
 	for i := range out {
-		if out[i].wanted && ops[i].kind == st.kinds.memories {
-			out[i].err = st.prepareOne(ctx, &ops[i], &out[i], values)
+		if out[i].wanted && ops[i].kind == cm.kinds.memories {
+			out[i].err = cm.prepareOne(ctx, &ops[i], &out[i], values)
 		}
 	}
 }
@@ -272,17 +272,17 @@ func (st *Store) prepareSome(ctx context.Context, ops []op, out []prepared, valu
 // before is the version that an operation replaces, with its document if what is
 // written shall keep members of it. What cannot be read must not stand in the way
 // of what can be written.
-func (st *Store) before(ctx context.Context, o *op) (version, error) {
-	if o.memory != nil && !o.conds.any() && st.unheard(o.kind, o.id) {
+func (cm *committer) before(ctx context.Context, o *op) (version, error) {
+	if o.memory != nil && !o.conds.any() && cm.unheard(o.kind, o.id) {
 		return version{}, errs.ErrNotFound
 	}
 	if o.memory != nil && !o.memory.Decoded() {
-		v, err := st.load(ctx, o.kind, o.id)
-		if err == nil || errors.Is(err, errs.ErrNotFound) && st.log.Damage() == nil {
+		v, err := cm.load(ctx, o.kind, o.id)
+		if err == nil || errors.Is(err, errs.ErrNotFound) && cm.log.Damage() == nil {
 			return v, err
 		}
 	}
-	return st.find(ctx, o.kind, o.id, false)
+	return cm.find(ctx, o.kind, o.id, false)
 }
 
 // unheard says that this process knows nothing of a document, without asking what
@@ -291,27 +291,27 @@ func (st *Store) before(ctx context.Context, o *op) (version, error) {
 // heard of it by then. It is not enough under a limit, which refuses what is new before
 // the log is asked. Measured, 4 processes of 16 goroutines that put: to catch up for
 // each put took the log's mutex from the one who was writing it.
-func (st *Store) unheard(k *kind, id string) bool {
-	if st.log.Damage() != nil || storeLimits(st.settings.Now()) != nil {
+func (cm *committer) unheard(k *kind, id string) bool {
+	if cm.log.Damage() != nil || storeLimits(cm.settings.Now()) != nil {
 		return false
 	}
-	st.remapDue()
-	_, err := st.state.Find(k.letter, id)
+	cm.remapDue()
+	_, err := cm.state.Find(k.letter, id)
 	return errors.Is(err, errs.ErrNotFound)
 }
 
-func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *arena) error {
+func (cm *committer) prepareOne(ctx context.Context, o *op, p *prepared, values *arena) error {
 	if o.work != nil {
 		p.precondition = wal.Precondition{Key: o.work.Key, LSN: o.workAt}
 		p.entry, o.written = *o.work, true
 		return nil
 	}
-	now := st.env.Clock()
+	now := cm.env.Clock()
 	hint := uint64(0)
 	old, err := version{}, error(errs.ErrNotFound)
 	if o.id != "" {
-		hint = st.state.Hint()
-		old, err = st.before(ctx, o)
+		hint = cm.state.Hint()
+		old, err = cm.before(ctx, o)
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return err
@@ -340,14 +340,14 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 		if !found || o.only != nil && !o.only(&old.line) {
 			return nil
 		}
-		value, inflated := st.codec.Encode(nil, &record.Record{Previous: old.lsn})
+		value, inflated := cm.codec.Encode(nil, &record.Record{Previous: old.lsn})
 		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
 		o.written = true
 		return nil
 	}
 	previous := old.lsn
 	if !found {
-		previous = st.state.Deletion(record.Memory, o.id)
+		previous = cm.state.Deletion(record.Memory, o.id)
 	}
 	var prev *memstore.Previous
 	if found {
@@ -369,11 +369,11 @@ func (st *Store) prepareOne(ctx context.Context, o *op, p *prepared, values *are
 	if prev != nil && prev.VectorID == number {
 		number = 0 // the vector that had it may be another one
 	}
-	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: st.settings.Now().MemoryLimits(), Rand: st.env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
+	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: cm.settings.Now().MemoryLimits(), Rand: cm.env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
 	if err != nil {
 		return err
 	}
-	value, inflated := st.codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
+	value, inflated := cm.codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
 		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
 	values.keep(value)
 	p.effect.is, p.effect.isSession = sum{1, int64(len(doc))}, m.Session()

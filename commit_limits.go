@@ -40,8 +40,8 @@ func (l *limits) demands(ops []op, done []prepared) []*demand {
 
 // keepLimits adds to a batch what keeps it within the store's limits: preconditions, and
 // deletions of what makes room, which it returns behind the operations.
-func (st *Store) keepLimits(ctx context.Context, w *work, ops []op, seen reads) ([]op, error) {
-	l := storeLimits(st.settings.Now())
+func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen reads) ([]op, error) {
+	l := storeLimits(cm.settings.Now())
 	if l == nil {
 		return ops, nil
 	}
@@ -54,17 +54,17 @@ func (st *Store) keepLimits(ctx context.Context, w *work, ops []op, seen reads) 
 	if len(list) == 0 {
 		return ops, nil
 	}
-	st.counts.watchPuts()
-	at := st.log.Applied()
+	cm.counts.watchPuts()
+	at := cm.log.Applied()
 	var sessions []string
 	before := make([]sum, len(list))
 	for i, d := range list {
-		before[i] = st.counts.putTotals(d.session)
+		before[i] = cm.counts.putTotals(d.session)
 		if d.session != "" {
 			sessions = append(sessions, d.session)
 		}
 	}
-	all, in, err := st.counts.tally.look(ctx, &st.counts, sessions)
+	all, in, err := cm.counts.tally.look(ctx, cm.counts, sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -82,14 +82,14 @@ func (st *Store) keepLimits(ctx context.Context, w *work, ops []op, seen reads) 
 			if l.at == "" || l.at == settings.AtLimitRefuse {
 				return nil, d.refusal()
 			}
-			if ops, err = st.evict(ctx, w, ops, seen, d, o); err != nil {
+			if ops, err = cm.evict(ctx, w, ops, seen, d, o); err != nil {
 				return nil, err
 			}
 		}
 		if !d.grows() {
 			continue
 		}
-		if at < st.counts.putsFrom.Load() { // what was on its way when it began may not be counted
+		if at < cm.counts.putsFrom.Load() { // what was on its way when it began may not be counted
 			w.batch.Preconditions = append(w.batch.Preconditions, wal.Precondition{LSN: at})
 			continue
 		}
@@ -99,7 +99,7 @@ func (st *Store) keepLimits(ctx context.Context, w *work, ops []op, seen reads) 
 }
 
 // evict adds the deletions that make room for a demand.
-func (st *Store) evict(ctx context.Context, w *work, ops []op, seen reads, d *demand, need sum) ([]op, error) {
+func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d *demand, need sum) ([]op, error) {
 	own := make(map[string]bool, len(ops))
 	for i := range ops {
 		if !ops[i].group {
@@ -112,7 +112,7 @@ func (st *Store) evict(ctx context.Context, w *work, ops []op, seen reads, d *de
 	}
 	var freed sum
 	for n, tries := 0, 0; n < mostEvict && tries < 10*mostEvict && (freed.n < need.n || freed.bytes < need.bytes); {
-		c, err := st.counts.evictions.next(ctx, &st.counts, d.session, func(id string) bool { _, read := seen[key(id)]; return own[id] || read })
+		c, err := cm.counts.evictions.next(ctx, cm.counts, d.session, func(id string) bool { _, read := seen[key(id)]; return own[id] || read })
 		if err != nil {
 			return nil, err
 		}
@@ -120,14 +120,14 @@ func (st *Store) evict(ctx context.Context, w *work, ops []op, seen reads, d *de
 			break
 		}
 		tries++
-		o := op{kind: st.kinds.memories, id: c.id, evicted: true}
+		o := op{kind: cm.kinds.memories, id: c.id, evicted: true}
 		p := prepared{wanted: true}
-		if err := st.prepareOne(ctx, &o, &p, w.arena(0)); err != nil && !errors.Is(err, errs.ErrNotFound) {
-			st.counts.evictions.release([]candidate{*c}, true) // another one may do
+		if err := cm.prepareOne(ctx, &o, &p, w.arena(0)); err != nil && !errors.Is(err, errs.ErrNotFound) {
+			cm.counts.evictions.release([]candidate{*c}, true) // another one may do
 			return nil, fmt.Errorf("making room: memory %s: %w", quote(c.id), err)
 		}
 		if !o.written || p.precondition.LSN != c.version || d.session != "" && p.effect.wasSession != d.session {
-			st.counts.evictions.release([]candidate{*c}, true)
+			cm.counts.evictions.release([]candidate{*c}, true)
 			continue // it was changed since
 		}
 		own[c.id] = true
@@ -137,7 +137,7 @@ func (st *Store) evict(ctx context.Context, w *work, ops []op, seen reads, d *de
 	}
 	d.add = d.add.minus(freed)
 	if o := d.over(); o != (sum{}) {
-		if st.counts.evictions.busy(len(w.taken)) {
+		if cm.counts.evictions.busy(len(w.taken)) {
 			return nil, errBusy
 		}
 		return nil, d.refusal()

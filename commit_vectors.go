@@ -21,7 +21,7 @@ func hasVectors(ops []op) bool {
 // renew gives a memory that is about to be written, and has brought the vector of
 // an older model along, the one that counts instead, or none. What its version was
 // decoded with, or the stored one has, is not what anybody says today.
-func (st *Store) renew(ctx context.Context, o *op, model *index.Model) error {
+func (cm *committer) renew(ctx context.Context, o *op, model *index.Model) error {
 	m := o.memory
 	if model.Since == 0 || m == nil || len(m.Embedding) == 0 || o.derived || o.made {
 		return nil
@@ -33,9 +33,9 @@ func (st *Store) renew(ctx context.Context, o *op, model *index.Model) error {
 	var stored *Memory
 	old := false
 	if o.id != "" {
-		v, err := st.load(ctx, st.kinds.memories, o.id)
+		v, err := cm.load(ctx, cm.kinds.memories, o.id)
 		if err == nil {
-			if d, err := st.decode(o.id, v); err == nil {
+			if d, err := cm.decode(o.id, v); err == nil {
 				stored, old = &d, model.Older(v.lsn, v.line.VectorNumber())
 			}
 		} else if cerr := ctx.Err(); cerr != nil {
@@ -49,7 +49,7 @@ func (st *Store) renew(ctx context.Context, o *op, model *index.Model) error {
 		setEmbedding(m, stored.Embedding)
 		return nil
 	}
-	v, _, err := st.vectors.computedFor(ctx, model, o.id, sha256.Sum256([]byte(m.Content)))
+	v, _, err := cm.vectors.computedFor(ctx, model, o.id, sha256.Sum256([]byte(m.Content)))
 	if err != nil {
 		return err
 	}
@@ -65,22 +65,22 @@ func (st *Store) renew(ctx context.Context, o *op, model *index.Model) error {
 // vector has decided it yet, the first of them does, on condition that nothing was
 // committed since; where one in the log has, on condition that it is still there: so
 // two processes cannot decide two. The zero Precondition is none.
-func (st *Store) fitVectors(ctx context.Context, ops []op, model *index.Model) (on wal.Precondition, err error) {
+func (cm *committer) fitVectors(ctx context.Context, ops []op, model *index.Model) (on wal.Precondition, err error) {
 	dim := -1
 	for i := range ops {
 		m := ops[i].memory
-		if m != nil && ops[i].made && st.suits(model) != nil {
+		if m != nil && ops[i].made && cm.suits(model) != nil {
 			setEmbedding(m, nil) // the model was changed while the embedder was asked
 			ops[i].made, ops[i].waits = false, true
 		}
-		if err := st.renew(ctx, &ops[i], model); err != nil {
+		if err := cm.renew(ctx, &ops[i], model); err != nil {
 			return on, err
 		}
 		if m == nil || len(m.Embedding) == 0 {
 			continue
 		}
 		if dim < 0 {
-			if dim, on, err = st.vectors.dimension(ctx); err != nil {
+			if dim, on, err = cm.vectors.dimension(ctx); err != nil {
 				return on, err
 			}
 		}
@@ -89,7 +89,7 @@ func (st *Store) fitVectors(ctx context.Context, ops []op, model *index.Model) (
 		}
 		err := vector.CheckFinite("embedding", m.Embedding)
 		if err == nil && len(m.Embedding) != dim {
-			err = st.fitVector(ctx, &ops[i], dim)
+			err = cm.fitVector(ctx, &ops[i], dim)
 		}
 		if err != nil && len(ops) > 1 {
 			err = &errs.BatchError{Index: i, Key: ops[i].id, Err: err}
@@ -104,21 +104,21 @@ func (st *Store) fitVectors(ctx context.Context, ops []op, model *index.Model) (
 // fitVector refuses an embedding of another dimension, or makes it fit where that
 // is wanted. One that the memory has already, from a file or an import, may stay.
 // What is in the caller's hands is not written to.
-func (st *Store) fitVector(ctx context.Context, o *op, dim int) error {
+func (cm *committer) fitVector(ctx context.Context, o *op, dim int) error {
 	if o.conds.misfit {
 		return nil
 	}
 	m := o.memory
 	if o.id != "" {
-		if v, err := st.load(ctx, st.kinds.memories, o.id); err == nil {
-			if old, err := st.decode(o.id, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
+		if v, err := cm.load(ctx, cm.kinds.memories, o.id); err == nil {
+			if old, err := cm.decode(o.id, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
 				return nil
 			}
 		}
 	}
 	n := len(m.Embedding)
-	if !st.o.VectorFit {
-		return st.vectors.otherDimension("embedding", n, dim)
+	if !cm.fit {
+		return cm.vectors.otherDimension("embedding", n, dim)
 	}
 	fitted := make([]float32, dim)
 	copy(fitted, m.Embedding)
@@ -127,7 +127,7 @@ func (st *Store) fitVector(ctx context.Context, o *op, dim int) error {
 	if n > dim {
 		note = fmt.Sprintf("%d dimensions cut to %d", n, dim)
 	}
-	st.env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
-	st.env.Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
+	cm.env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
+	cm.env.Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
 	return nil
 }

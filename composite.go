@@ -175,15 +175,15 @@ func (j *joint) vector(id string) ([]float32, error) {
 // stored is the embedding that a memory has now. known is false when it cannot be
 // read, or the memory is not there.
 func (j *joint) stored(id string) (vector []float32, known bool, err error) {
-	st := j.st
-	if place, err := st.state.Find(record.Memory, id); err == nil && place.InLog {
-		if _, view, err := st.frame(j.ctx, st.kinds.memories, id, place.Version); err == nil {
+	cm := j.st
+	if place, err := cm.state.Find(record.Memory, id); err == nil && place.InLog {
+		if _, view, err := cm.frame(j.ctx, cm.kinds.memories, id, place.Version); err == nil {
 			return view.Vector(nil), true, nil
 		}
 	}
-	v, err := j.load(j.ctx, st.kinds.memories, id)
+	v, err := j.load(j.ctx, cm.kinds.memories, id)
 	if err == nil {
-		p, err := st.kinds.memories.parse(v.doc, id)
+		p, err := cm.kinds.memories.parse(v.doc, id)
 		return p.vector, err == nil, nil
 	}
 	if errors.Is(err, errs.ErrNotFound) || errors.Is(err, errs.ErrCorrupt) {

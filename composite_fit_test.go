@@ -84,7 +84,7 @@ func TestDimensionBesideWhoLooks(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	put(t, st, "a", 1, 0)
 	put(t, st, "b", 0, 1) // it is looked for by the second
-	j := st.joint(context.Background())
+	j := st.commits.joint(context.Background())
 	j.held = true
 	st.vectors.mu.Lock()
 	defer st.vectors.mu.Unlock()

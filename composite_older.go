@@ -10,12 +10,12 @@ import (
 // olderComposite is the composite that counts for an assembly which was composed
 // under an older model: that of the vectors which count for its members. One that
 // no member has given is somebody's own.
-func (st *Store) olderComposite(ctx context.Context, model *index.Model, p *parsed) ([]float32, error) {
+func (cm *committer) olderComposite(ctx context.Context, model *index.Model, p *parsed) ([]float32, error) {
 	counted := false
 	var failed error
 	composite, _ := assembly.Composite(model.Dimension, func(yield func([]float32) bool) {
 		for _, id := range p.members {
-			v, own, err := st.countingVector(ctx, model, id)
+			v, own, err := cm.countingVector(ctx, model, id)
 			if failed = err; err != nil {
 				return
 			}
@@ -38,14 +38,14 @@ func (st *Store) olderComposite(ctx context.Context, model *index.Model, p *pars
 
 // countingVector is the vector that counts for the newest version of a memory; had
 // says that its document has one, whatever it is.
-func (st *Store) countingVector(ctx context.Context, model *index.Model, id string) (v []float32, had bool, err error) {
-	j := st.joint(ctx)
-	j.load = st.settled
+func (cm *committer) countingVector(ctx context.Context, model *index.Model, id string) (v []float32, had bool, err error) {
+	j := cm.joint(ctx)
+	j.load = cm.settled
 	own, known, err := j.stored(id)
 	if err != nil {
 		return nil, false, err
 	}
-	v, older, err := st.vectors.newestVector(ctx, model, id)
+	v, older, err := cm.vectors.newestVector(ctx, model, id)
 	if err != nil || older {
 		return v, known && len(own) > 0, err
 	}

@@ -136,7 +136,7 @@ func TestEmbedQueueFull(t *testing.T) {
 	ctx := context.Background()
 	e := &teller{}
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed})
-	if err := st.commit(ctx, []op{{id: "a", memory: &Memory{ID: "a", Content: "text"}}}, nil, 0); err != nil {
+	if err := st.commits.commit(ctx, []op{{id: "a", memory: &Memory{ID: "a", Content: "text"}}}, nil, 0); err != nil {
 		t.Fatal(err)
 	}
 	st.embedding.scan, st.embedding.after = true, "m"

@@ -18,25 +18,25 @@ type embedded map[string][]float32
 func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, listed wal.LSN, known embedded) error {
 	if model := st.vectors.vectorsBy(); model.Since != 0 {
 		for i := range ops {
-			if err := st.renew(ctx, &ops[i], &model); err != nil {
+			if err := st.commits.renew(ctx, &ops[i], &model); err != nil {
 				return err
 			}
 		}
 	}
 	if st.o.Embed == nil {
-		return st.commit(ctx, ops, seen, listed)
+		return st.commits.commit(ctx, ops, seen, listed)
 	}
 	got, waiting, err := st.embedAll(ctx, ops, known)
 	if err != nil {
 		return err
 	}
-	err = st.commit(ctx, ops, seen, listed)
+	err = st.commits.commit(ctx, ops, seen, listed)
 	if errors.Is(err, vector.ErrDimension) && len(got) > 0 && st.unsuited(ctx, got, err) {
 		for _, m := range got {
 			setEmbedding(m, nil)
 		}
 		waiting = append(waiting, got...)
-		err = st.commit(ctx, ops, seen, listed)
+		err = st.commits.commit(ctx, ops, seen, listed)
 	}
 	if err != nil {
 		return err

@@ -243,7 +243,7 @@ func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *Pur
 		if k == st.kinds.scopes {
 			err = st.dropScope(ctx, id)
 		} else {
-			err = st.commit(ctx, []op{{group: k == st.kinds.assemblies, id: id}}, nil, 0)
+			err = st.commits.commit(ctx, []op{{group: k == st.kinds.assemblies, id: id}}, nil, 0)
 		}
 		if err != nil {
 			return fmt.Errorf("deleting %s: %w", quote(id), err)

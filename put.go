@@ -36,7 +36,7 @@ func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
 	if err := st.writable(); err != nil {
 		return err
 	}
-	return st.commit(ctx, []op{{id: id, conds: conditionsOf(conds), must: true}}, nil, 0)
+	return st.commits.commit(ctx, []op{{id: id, conds: conditionsOf(conds), must: true}}, nil, 0)
 }
 
 // Batch is a list of operations that are written as a whole or not at all.

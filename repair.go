@@ -187,7 +187,7 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*repair.Judg
 
 func (r repairStore) Delete(ctx context.Context, letter byte, id string, was wal.LSN) error {
 	k := r.st.kinds.kindNamed(letter)
-	return r.st.commitBatch(ctx, k, []*part{r.st.deletionPart(k, id, was)})
+	return r.st.commits.commitBatch(ctx, k, []*part{r.st.deletionPart(k, id, was)})
 }
 
 func (r repairStore) Settle(ctx context.Context) error {

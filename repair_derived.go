@@ -32,7 +32,7 @@ func (st *Store) revector(ctx context.Context, why error) error {
 
 func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error) {
 	st := r.st
-	j := st.joint(ctx)
+	j := st.commits.joint(ctx)
 	j.load = st.settled
 	old, a, err := j.assembly(id)
 	if err != nil {

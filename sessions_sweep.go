@@ -144,10 +144,10 @@ func (st *Store) sessionAsIs(ctx context.Context, s Session) (ops []op, same boo
 func (st *Store) deleteUnused(ctx context.Context, ops []op, unused reads, listed wal.LSN) (done int, err error) {
 	for len(ops) > 0 {
 		part := ops[:st.deletable(len(ops), func(i int) string { return ops[i].id })]
-		err := st.commit(ctx, part, unused, listed)
+		err := st.commits.commit(ctx, part, unused, listed)
 		for errors.Is(err, errs.ErrBatchTooLarge) && len(part) > 1 { // with the assemblies that change along
 			part = part[:len(part)/2]
-			err = st.commit(ctx, part, unused, listed)
+			err = st.commits.commit(ctx, part, unused, listed)
 		}
 		if err != nil {
 			return done, err

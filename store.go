@@ -23,7 +23,6 @@ import (
 type Store struct {
 	*engine
 	o      Options
-	works  sync.Pool // of *work
 	layout docfile.Layout
 
 	flusher flusher
@@ -33,6 +32,7 @@ type Store struct {
 	touched  touched
 	sweeper  sweeper
 	counts   counts
+	commits  committer
 
 	watchingEnds sync.Once
 	endsFrom     atomic.Uint64 // from here on all relations that are put are noted
@@ -61,7 +61,9 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.env = st.o.environment(dir)
 	st.settings = settings.New(st.env)
 	st.vectors.engine, st.counts.engine = st.engine, st.engine
-	st.vectors.older = st.olderComposite
+	cm := &st.commits
+	cm.engine, cm.vectors, cm.counts, cm.fit, cm.suits, cm.flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.suits, st
+	st.vectors.older = st.commits.olderComposite
 	st.vectors.embedder = func() string {
 		if st.o.Embed == nil {
 			return ""

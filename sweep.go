@@ -145,7 +145,7 @@ func (st *Store) deleteIf(ctx context.Context, ids []string, only func(line *ind
 	for i, id := range ids {
 		ops[i] = op{id: id, only: only}
 	}
-	err := st.commit(ctx, ops, nil, 0)
+	err := st.commits.commit(ctx, ops, nil, 0)
 	if errors.Is(err, errs.ErrBatchTooLarge) && len(ids) > 1 {
 		n, err := st.deleteIf(ctx, ids[:len(ids)/2], only)
 		if err != nil {

@@ -101,7 +101,7 @@ func (st *Store) touchOne(ctx context.Context, id string, n int64, last time.Tim
 		}
 		conds := conditionsOf([]Cond{IfVersion(v.lsn)})
 		conds.unlimited = true
-		err = st.commit(ctx, []op{{id: id, memory: &m, conds: conds}}, nil, 0)
+		err = st.commits.commit(ctx, []op{{id: id, memory: &m, conds: conds}}, nil, 0)
 		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}

@@ -46,7 +46,7 @@ func (s *settling) all(ids []string) error {
 	if err := s.putBack(); err != nil {
 		return err
 	}
-	s.st.commitParts(s.ctx, s.k, s.deleted)
+	s.st.commits.commitParts(s.ctx, s.k, s.deleted)
 	for _, p := range s.deleted {
 		switch {
 		case p.err == nil:

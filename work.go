@@ -1,6 +1,34 @@
 package varve
 
-import "github.com/varve-db/varve/wal"
+import (
+	"context"
+	"sync"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/wal"
+)
+
+// committer turns operations into batches of the log, with all that goes along in one.
+type committer struct {
+	*engine
+	vectors *vectors
+	counts  *counts
+	works   sync.Pool // of *work
+	fit     bool      // cut or pad an embedding of another dimension than the store's
+
+	// What stands above gives these.
+
+	suits func(*index.Model) error // why the embedder's vectors may not be stored now, if so
+	flush pace
+}
+
+// pace is what the flusher has to do with writers.
+type pace interface {
+	pressure(ctx context.Context) error // waits while the log is too far ahead of the files
+	beatInline()                        // says that this process lives, where nothing runs in the background
+	roundInline(ctx context.Context)
+	wake(changes int) // hears of what was committed
+}
 
 // work is the memory that a commit needs for a moment. Of those that are used
 // again each belongs to one commit at a time.
@@ -18,8 +46,8 @@ const (
 	keptBytes = 4 << 20
 )
 
-func (st *Store) work() *work {
-	if w, ok := st.works.Get().(*work); ok {
+func (cm *committer) work() *work {
+	if w, ok := cm.works.Get().(*work); ok {
 		return w
 	}
 	return &work{}
@@ -27,9 +55,9 @@ func (st *Store) work() *work {
 
 // again gives a work back after its entries were written. While the log still
 // has to apply them it points into their values: then they are left alone.
-func (st *Store) again(w *work) {
+func (cm *committer) again(w *work) {
 	n := len(w.batch.Entries)
-	if n > 0 && st.log.Applied() <= w.batch.Entries[n-1].LSN || n > keptOps {
+	if n > 0 && cm.log.Applied() <= w.batch.Entries[n-1].LSN || n > keptOps {
 		return
 	}
 	clear(w.batch.Entries)
@@ -43,7 +71,7 @@ func (st *Store) again(w *work) {
 		}
 		a.values = a.values[:0]
 	}
-	st.works.Put(w)
+	cm.works.Put(w)
 }
 
 // room makes place for the results of n operations.

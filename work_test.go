@@ -37,12 +37,12 @@ func TestWorkIsLeftToTheLog(t *testing.T) {
 	}
 	w := &work{}
 	w.batch.Entries = append(w.batch.Entries, wal.Entry{LSN: st.log.Applied(), Value: []byte("v")})
-	st.again(w)
+	st.commits.again(w)
 	if len(w.batch.Entries) != 1 {
 		t.Error("taken back before the log had applied it")
 	}
 	w.batch.Entries[0].LSN = st.log.Applied() - 1
-	st.again(w)
+	st.commits.again(w)
 	if len(w.batch.Entries) != 0 {
 		t.Error("not taken back")
 	}

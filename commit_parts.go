@@ -1,0 +1,131 @@
+package varve
+
+import (
+	"context"
+	"errors"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/wal"
+)
+
+// Bounds on one commit of many, and on what is held in memory for it.
+const (
+	partsMost  = 512
+	partsBytes = 4 << 20
+)
+
+// part is what one document adds to a commit of many that have nothing to do with each
+// other: files that somebody edited, or deleted.
+type part struct {
+	id           string
+	entry        wal.Entry
+	precondition wal.Precondition
+	model        wal.Precondition // no key: it does not depend on what makes the vectors
+	change       memoryChange
+	err          error // what became of it
+}
+
+// commitParts commits what can be, in few commits, and says of each part what became of
+// it: one that does not fit, or that somebody else changed meanwhile, keeps only itself
+// out. flush.lock is held.
+func (cm *committer) commitParts(ctx context.Context, k *kind, list []*part) {
+	for len(list) > 0 {
+		n, bytes := 0, 0
+		for n < len(list) && (n == 0 || n < partsMost && bytes+len(list[n].entry.Value) <= partsBytes) {
+			bytes += len(list[n].entry.Value)
+			n++
+		}
+		cm.commitTogether(ctx, k, list[:n:n])
+		list = list[n:]
+	}
+}
+
+func (cm *committer) commitTogether(ctx context.Context, k *kind, list []*part) {
+	for len(list) > 0 {
+		err := cm.commitBatch(ctx, k, list)
+		var conflict *wal.ConflictError
+		switch {
+		case err == nil:
+			return
+		case errors.As(err, &conflict) && conflict.Index < len(list):
+			p := list[conflict.Index]
+			p.err = &errs.ConflictError{ID: p.id, Expected: conflict.LSN, Found: conflict.Found}
+			list = cm.unchanged(ctx, k, append(list[:conflict.Index:conflict.Index], list[conflict.Index+1:]...))
+			continue
+		case len(list) == 1 || errors.Is(err, errs.ErrConflict) || forAll(ctx, err):
+			for _, p := range list {
+				p.err = err
+			}
+			return
+		}
+		// One of them will not go, or all together are too much.
+		cm.commitTogether(ctx, k, list[:len(list)/2:len(list)/2])
+		list = list[len(list)/2:]
+	}
+}
+
+// forAll says of an error that it is not about one document.
+func forAll(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	for _, all := range []error{errs.ErrClosed, errs.ErrReadOnly, errs.ErrDiskFull, errs.ErrSyncFailed, errs.ErrOutcomeUnknown, errs.ErrPermission, errs.ErrLocked} {
+		if errors.Is(err, all) {
+			return true
+		}
+	}
+	return false
+}
+
+// unchanged are the parts that still stand after somebody was seen to write: the others
+// get ErrConflict.
+func (cm *committer) unchanged(ctx context.Context, k *kind, list []*part) []*part {
+	if err := cm.log.CatchUp(ctx); err != nil {
+		return list // the log will say
+	}
+	left := list[:0]
+	for _, p := range list {
+		if now, err := cm.state.Current(k.key(p.id)); err == nil && now != p.precondition.LSN {
+			p.err = &errs.ConflictError{ID: p.id, Expected: p.precondition.LSN, Found: now}
+			continue
+		}
+		left = append(left, p)
+	}
+	return left
+}
+
+// commitBatch commits all of them or none. The preconditions of the batch begin with
+// theirs, in order.
+func (cm *committer) commitBatch(ctx context.Context, k *kind, list []*part) error {
+	b := &wal.Batch{}
+	var model wal.Precondition
+	changes := make(map[string]memoryChange, len(list))
+	for _, p := range list {
+		b.Entries = append(b.Entries, p.entry)
+		b.Preconditions = append(b.Preconditions, p.precondition)
+		changes[p.id] = p.change
+		if p.model.Key == "" {
+			continue
+		}
+		if model.Key != "" && model.LSN != p.model.LSN {
+			return errs.ErrConflict // it was changed while they were judged
+		}
+		model = p.model
+	}
+	if model.Key != "" {
+		b.Preconditions = append(b.Preconditions, model)
+	}
+	if k == cm.kinds.memories {
+		if err := cm.goAlong(ctx, changes, b); err != nil {
+			return err
+		}
+	}
+	if _, err := cm.log.Append(ctx, b); err != nil {
+		return err
+	}
+	for i, p := range list {
+		p.entry.LSN = b.Entries[i].LSN
+	}
+	cm.flush.wake(len(b.Entries))
+	return nil
+}
