@@ -111,9 +111,8 @@
 // Commit times grow strictly, by a microsecond at least, over the whole log:
 // they become the files' mtimes, and so two versions never share one.
 //
-// gofrs/flock is not used; see package vfs for what it costs.
-//
-// append.lock and sync.lock are waited for on the shared page first, where there is
+// append.lock and sync.lock keep their descriptors; see package vfs for what opening them
+// for each commit would cost. They are waited for on the shared page first, where there is
 // such a thing: whoever lets one go wakes the others, who try for it. flock decides as
 // ever; a wait in it costs a thread of its own that hands the lock to a goroutine of
 // another, at every commit. A wait of some milliseconds goes on in flock.

@@ -48,6 +48,9 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		if err != nil {
 			return l.ioError("opening", l.o.wal(roleNames[role]), err)
 		}
+		if role == roleAppend || role == roleSync { // taken by every commit
+			vfs.KeepOpen(k)
+		}
 		l.locks[role] = k
 	}
 	volume, err := l.o.FS.Volume(l.o.Dir)

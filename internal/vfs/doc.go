@@ -20,20 +20,22 @@
 //
 // # Locks
 //
-// A lock is a flock (LockFileEx on Windows) on a kept descriptor. After every
-// acquire the inode of the descriptor is compared with the one its path names;
-// when they differ, or the path names nothing, the lock is let go, the file is
-// opened anew (created when it is missing) and locked again. So after somebody
-// unlinked a lock file, the next two acquires still meet on one file. What this
-// cannot mend is a file unlinked while its lock is held: who comes next locks a
-// new file beside the old owner. Nobody may unlink lock files.
+// A lock is a flock (LockFileEx on Windows). After every acquire the inode of the open file
+// is compared with the one its path names; when they differ, or the path names nothing, the
+// lock is let go, the file is opened anew (created when it is missing) and locked again. So
+// after somebody unlinked a lock file, the next two acquires still meet on one file. What
+// this cannot mend is a file unlinked while its lock is held: who comes next locks a new file
+// beside the old owner. Nobody may unlink lock files.
 //
-// gofrs/flock would open and close the file for each acquire: TryLock, inode
-// check and Unlock took 7.7 µs with it, 2.1 µs as bare calls on a kept descriptor
-// and 2.5 µs through Lock and Unlock here (go test -bench Lock), for every commit.
-// Its other habits (a second Lock on a held handle succeeds, TryRLock turns an
-// exclusive lock into a shared one, a refused upgrade loses the lock, waiting is
-// polling) would each have to be fenced as well, so flock(2) is called directly.
+// The flock itself is github.com/gofrs/flock's (lock_fresh.go): a handle that is opened for
+// one acquire and closed by the unlock, so that its habits are never met (a second Lock on a
+// held handle succeeds, TryRLock turns an exclusive lock into a shared one, a refused upgrade
+// loses the lock, TryLockContext polls). It is opened without following a link or waiting for
+// a FIFO, and what it opened must be a regular file.
+//
+// A lock for which KeepOpen was called has a bare descriptor instead, which stays open
+// (lock_unix.go): append.lock and sync.lock, which every commit takes. go test -bench Lock
+// measures both.
 //
 // A caller that must wait starts a goroutine that blocks in flock, on a
 // descriptor of its own, and waits for it or for ctx. flock cannot be called

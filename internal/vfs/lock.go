@@ -16,16 +16,27 @@ type flock struct {
 	turn chan struct{}           // taken by whoever holds the lock or is after it
 
 	mu      sync.Mutex
-	fd      *lockFile // nil until needed and after Close
-	spare   *lockFile // not locked; for the next wait, nil until there was one
+	keep    bool     // KeepOpen: fd outlives an acquire
+	fd      lockable // nil until needed and after Close
+	spare   lockable // not locked; for the next wait of one that is kept, nil until there was one
 	held    bool
 	closed  bool
 	waiters [2]*waiter // by mode: goroutines in a blocking flock
 }
 
+// lockable is a lock file: lockFile, a bare descriptor that is kept, or freshLock, which
+// serves one acquire.
+type lockable interface {
+	tryLock(mode Mode) (bool, error)
+	lock(mode Mode) error
+	unlock() error
+	isNamed(name string) bool // does name still lead to this file?
+	Close() error
+}
+
 // waiter is one blocking flock. wanted and granted are guarded by flock.mu.
 type waiter struct {
-	fd      *lockFile
+	fd      lockable
 	wanted  bool          // somebody waits for it
 	granted bool          // it was handed over
 	err     error         // of flock
@@ -38,21 +49,46 @@ func openLock(name string, perm fs.FileMode) (Lock, error) {
 
 func openLockBy(look func(name string) error, name string, perm fs.FileMode) (Lock, error) {
 	l := &flock{name: name, perm: perm, look: look, turn: make(chan struct{}, 1)}
-	fd, err := l.open()
+	if err := l.mayOpen(); err != nil {
+		return nil, err
+	}
+	// It is made now, and who may not open it hears of it now.
+	f, err := openLockFile(name, perm)
 	if err != nil {
 		return nil, err
 	}
-	l.fd = fd
-	return l, nil
+	return l, f.Close()
 }
 
-func (l *flock) open() (*lockFile, error) {
-	if l.look != nil {
-		if err := l.look(l.name); err != nil {
-			return nil, pathError("open", l.name, err)
-		}
+func (l *flock) mayOpen() error {
+	if l.look == nil {
+		return nil
 	}
-	return openLockFile(l.name, l.perm)
+	if err := l.look(l.name); err != nil {
+		return pathError("open", l.name, err)
+	}
+	return nil
+}
+
+func (l *flock) open() (lockable, error) {
+	if err := l.mayOpen(); err != nil {
+		return nil, err
+	}
+	if !l.keep {
+		return openFresh(l.name, l.perm)
+	}
+	f, err := openLockFile(l.name, l.perm)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// KeepOpen has the lock keep its descriptor between two acquires.
+func (l *flock) KeepOpen() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keep = true
 }
 
 func (l *flock) Lock(ctx context.Context, mode Mode) error {
@@ -126,8 +162,18 @@ func (l *flock) try(mode Mode) (bool, error) {
 		if l.stale() {
 			continue
 		}
-		l.held = ok
+		if l.held = ok; !ok {
+			l.letGo()
+		}
 		return ok, nil
+	}
+}
+
+// letGo drops a descriptor that serves one acquire only.
+func (l *flock) letGo() {
+	if !l.keep {
+		l.fd.Close()
+		l.fd = nil
 	}
 }
 
@@ -217,10 +263,16 @@ func (l *flock) adopt(w *waiter) (bool, error) {
 		l.fd = old // to be found stale as well
 		return false, nil
 	}
-	if l.spare != nil {
-		l.spare.Close()
+	switch {
+	case old == nil:
+	case !l.keep:
+		old.Close()
+	default:
+		if l.spare != nil {
+			l.spare.Close()
+		}
+		l.spare = old // the same file, or found out after the wait
 	}
-	l.spare = old // the same file, or found out after the wait
 	l.held = true
 	return true, nil
 }
@@ -232,7 +284,7 @@ func (l *flock) Unlock() error {
 		return pathError("unlock", l.name, errNotHeld)
 	}
 	err := l.fd.unlock()
-	if err != nil {
+	if err != nil || !l.keep {
 		l.fd.Close() // lets go for certain
 		l.fd = nil
 	}
@@ -257,7 +309,7 @@ func (l *flock) Close() error {
 		}
 	}
 	var err error
-	for _, fd := range []*lockFile{l.fd, l.spare} {
+	for _, fd := range []lockable{l.fd, l.spare} {
 		if fd != nil {
 			err = errors.Join(err, fd.Close())
 		}

@@ -62,10 +62,16 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// keepLocks has newLock make locks that keep their descriptor.
+var keepLocks bool
+
 func newLock(t testing.TB, name string) Lock {
 	t.Helper()
 	l, err := OS().OpenLock(name, 0o600)
 	must(t, err)
+	if keepLocks {
+		KeepOpen(l)
+	}
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -104,8 +110,7 @@ func TestLockBetweenProcesses(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	release := holder(t, name)
 	defer release()
-	l, err := OS().OpenLock(name, 0o600)
-	must(t, err)
+	l := newLock(t, name)
 	defer l.Close()
 	tryLock(t, l, ModeExclusive, false)
 
@@ -228,15 +233,35 @@ func TestLockOrdersGoroutines(t *testing.T) {
 	}
 }
 
+// TestKeptLocks: what holds for locks that are opened anew holds for those that are kept.
+func TestKeptLocks(t *testing.T) {
+	keepLocks = true
+	defer func() { keepLocks = false }()
+	for name, test := range map[string]func(*testing.T){
+		"exclude": TestLockHandlesExcludeEachOther, "processes": TestLockBetweenProcesses, "abandoned": TestAbandonedWaitLetsGo,
+		"close": TestCloseWhileWaiting, "unlinked": TestUnlinkedLockFile, "order": TestLockOrdersGoroutines,
+	} {
+		t.Run(name, test)
+	}
+}
+
+// BenchmarkLock: a handle of gofrs/flock for each acquire, and a descriptor that is kept.
 func BenchmarkLock(b *testing.B) {
-	l := newLock(b, filepath.Join(b.TempDir(), "lock"))
-	ctx := context.Background()
-	for b.Loop() {
-		if err := l.Lock(ctx, ModeExclusive); err != nil {
-			b.Fatal(err)
-		}
-		if err := l.Unlock(); err != nil {
-			b.Fatal(err)
-		}
+	for name, keep := range map[string]bool{"fresh": false, "kept": true} {
+		b.Run(name, func(b *testing.B) {
+			l := newLock(b, filepath.Join(b.TempDir(), "lock"))
+			if keep {
+				KeepOpen(l)
+			}
+			ctx := context.Background()
+			for b.Loop() {
+				if err := l.Lock(ctx, ModeExclusive); err != nil {
+					b.Fatal(err)
+				}
+				if err := l.Unlock(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

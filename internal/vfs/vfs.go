@@ -115,6 +115,14 @@ type Lock interface {
 	Close() error
 }
 
+// KeepOpen has a lock keep its file open between two acquires, where the file system tells
+// the two apart: for locks that are taken so often that opening the file would be felt.
+func KeepOpen(l Lock) {
+	if k, ok := l.(interface{ KeepOpen() }); ok {
+		k.KeepOpen()
+	}
+}
+
 // Words is how many words of 8 bytes a shared page has.
 const Words = 512
 

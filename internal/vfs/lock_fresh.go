@@ -1,0 +1,100 @@
+package vfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	gofrs "github.com/gofrs/flock"
+)
+
+// freshLock is a lock file that serves one acquire, by gofrs/flock. Its handle is opened by the
+// acquire and closed by unlock or Close, so what that library does with a handle that is
+// locked already (a second Lock succeeds, a refused upgrade loses the lock) is never met.
+type freshLock struct {
+	name string
+	f    *gofrs.Flock
+}
+
+func openFresh(name string, perm fs.FileMode) (lockable, error) {
+	if err := regularAt(name); err != nil { // before opening it, as openLockFile
+		return nil, err
+	}
+	return &freshLock{name, gofrs.New(name, gofrs.SetFlag(os.O_RDWR|os.O_CREATE|lockFlags), gofrs.SetPermissions(perm))}, nil
+}
+
+// regularAt refuses what is no regular file; where there is nothing it is made.
+func regularAt(name string) error {
+	if i, err := os.Lstat(name); err == nil && !i.Mode().IsRegular() {
+		return &NotRegularError{Path: name, Mode: i.Mode()}
+	}
+	return nil
+}
+
+func (l *freshLock) tryLock(mode Mode) (bool, error) {
+	return l.acquire(func(f *gofrs.Flock) (bool, error) {
+		if mode == ModeExclusive {
+			return f.TryLock()
+		}
+		return f.TryRLock()
+	})
+}
+
+func (l *freshLock) lock(mode Mode) error {
+	_, err := l.acquire(func(f *gofrs.Flock) (bool, error) {
+		if mode == ModeExclusive {
+			return true, f.Lock()
+		}
+		return true, f.RLock()
+	})
+	return err
+}
+
+func (l *freshLock) acquire(by func(*gofrs.Flock) (bool, error)) (bool, error) {
+	ok, err := uninterrupted(func() (bool, error) { return by(l.f) })
+	if errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EACCES) { // who only reads the store must lock it too
+		ro := gofrs.New(l.name, gofrs.SetFlag(os.O_RDONLY|lockFlags))
+		if got, roErr := uninterrupted(func() (bool, error) { return by(ro) }); roErr == nil {
+			l.f, ok, err = ro, got, nil
+		}
+	}
+	if !ok || err != nil {
+		return false, err
+	}
+	// The file that it opened may be another than the one that was looked at.
+	i, err := l.f.Stat()
+	if err == nil && !i.Mode().IsRegular() {
+		err = &NotRegularError{Path: l.name, Mode: i.Mode()}
+	}
+	if err != nil {
+		return false, errors.Join(err, l.Close())
+	}
+	return true, nil
+}
+
+func uninterrupted(by func() (bool, error)) (ok bool, err error) {
+	for ok, err = by(); errors.Is(err, syscall.EINTR); ok, err = by() {
+	}
+	return ok, err
+}
+
+func (l *freshLock) unlock() error {
+	_, err := uninterrupted(func() (bool, error) { return true, l.f.Unlock() })
+	return err
+}
+
+// isNamed is true of one that was refused: it had the file that the path named just then.
+func (l *freshLock) isNamed(name string) bool {
+	if !l.f.Locked() && !l.f.RLocked() {
+		return true
+	}
+	mine, err := l.f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(name)
+	return err == nil && os.SameFile(mine, named)
+}
+
+func (l *freshLock) Close() error { return l.unlock() }
