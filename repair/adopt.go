@@ -20,7 +20,7 @@ const (
 
 // together is how many of the first actions are adoptions that one commit may take.
 func together(list []Action) int {
-	edits := func(a *Action) bool { return general(a.Findings[0].Kind) == MemoryEdited }
+	edits := func(a *Action) bool { return a.Findings[0].Kind.General() == MemoryEdited }
 	first := &list[0]
 	n := 1
 	for first.Do == Adopt && n < min(len(list), adoptMost) && list[n].Do == Adopt && kindAt(list[n].Path) == kindAt(first.Path) && edits(&list[n]) == edits(first) {
@@ -35,7 +35,7 @@ func (h *healer) adoptAll(list []*Done) []error {
 		return all(len(list), fmt.Errorf("the log is damaged: %w", d))
 	}
 	k := kindAt(list[0].Path)
-	if general(list[0].Findings[0].Kind) == MemoryEdited {
+	if list[0].Findings[0].Kind.General() == MemoryEdited {
 		return h.edited(k, list)
 	}
 	if h.names[k.at] == nil {

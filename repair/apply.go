@@ -2,9 +2,12 @@ package repair
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
@@ -306,3 +309,35 @@ func why(list []Finding) string {
 	}
 	return "repair"
 }
+
+// begin makes the manifest. Where there is no key to mark it with the repair goes on:
+// what it replaces is kept as ever, and the report says that Undo will refuse.
+func (r *repairer) begin() error {
+	var salt [3]byte
+	if err := r.o.Random(salt[:]); err != nil {
+		return err
+	}
+	now := r.o.Clock().UTC()
+	began := strings.Replace(now.Format("20060102-150405.000000"), ".", "-", 1) // two in a second have an order
+	m := &manifest{ends: map[string]bool{}, id: began + "-" + hex.EncodeToString(salt[:])}
+	if err := r.o.layout(r.dir).Folder("quarantine").Make(); err != nil {
+		return err
+	}
+	first := change{Began: m.id, When: &now}
+	var err error
+	if m.mark, err = r.o.markOf(r.dir, true); err != nil {
+		r.report.NoUndo = fmt.Errorf("%s is not marked as this copy's: %w", manifestPath(m.id), err)
+	} else {
+		first.Folder = m.mark.folder
+	}
+	if m.f, err = r.o.FS.OpenFile(r.path(manifestPath(m.id)), os.O_RDWR|os.O_CREATE|os.O_EXCL, r.o.fileMode()); err != nil {
+		return fmt.Errorf("making %s: %w", manifestPath(m.id), err)
+	}
+	r.m = m
+	if err := m.write(first); err != nil {
+		return err
+	}
+	return r.o.FS.SyncDir(r.path("quarantine"))
+}
+
+var errNothing = errors.New("nothing to do any more")

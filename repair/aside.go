@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -15,33 +14,6 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 )
-
-// standsAt looks at what stands at a path in the store; nil: nothing. What is larger than
-// any file of its kind is not read, and has no hash.
-func standsAt(fsys vfs.FS, name string) (*stands, error) {
-	info, err := fsys.Stat(name)
-	if gone(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	s := &stands{Size: info.Size, Mtime: info.Mtime.UTC()}
-	if !info.Mode.IsRegular() || info.Size > docfile.HashMost {
-		return s, nil
-	}
-	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	h := sha256.New()
-	if _, err := io.Copy(h, io.NewSectionReader(f, 0, info.Size)); err != nil {
-		return s, nil // the system refuses to read it
-	}
-	s.Hash = "sha256:" + hex.EncodeToString(h.Sum(nil))
-	return s, nil
-}
 
 // keep gives what stands at a path in the store a second name in quarantine;
 // nil when nothing stands there.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -153,15 +152,4 @@ func (n *newFolder) close() error {
 		err = n.barrier.Close()
 	}
 	return errors.Join(err, n.lock.Close())
-}
-
-// within says whether a path lies in a folder.
-func within(path, folder string) bool {
-	a, err1 := filepath.Abs(path)
-	b, err2 := filepath.Abs(folder)
-	if err1 != nil || err2 != nil {
-		return false
-	}
-	rel, err := filepath.Rel(b, a)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }

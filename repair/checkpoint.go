@@ -49,7 +49,7 @@ func (v *verify) checkpoint() error {
 		c := slots[best]
 		v.marks = []wal.Mark{c.Flushed, c.Spilled, c.Attested}
 		if c.UUID != v.s.Log.UUID() || c.SegmentSize != v.s.Log.SegmentSize() {
-			f.foreign = true
+			f.Remarks |= OtherLog
 			f.Offset, f.Err = int64(best)*wal.SlotSize, fmt.Errorf("it is of another log (%x, segments of %d bytes)", c.UUID, c.SegmentSize)
 			return v.report(f)
 		}

@@ -63,7 +63,9 @@ func (r *row) invalid(e *wal.Entry, err error) error {
 	f.Stake = "this version"
 	spilled, _ := r.v.s.Log.Place(r.v.s.Log.Spilled() - 1)
 	number, _ := r.v.s.Log.Place(e.LSN)
-	f.released = number < spilled
+	if number < spilled {
+		f.Remarks |= Released
+	}
 	if e.LSN < r.v.s.Log.Flushed() {
 		f.Severity, f.Heals = Healable, ByFiles
 	}

@@ -63,7 +63,7 @@ func (v *verify) files() error {
 func (v *verify) folder(k *kind) error {
 	names, err := v.names[k.at]()
 	if err != nil && !gone(err) {
-		return v.report(Finding{Kind: k.finds(MemoryUnreadable), Severity: Lost, Path: k.folder, Offset: -1, Err: err, Stake: "all that lies there", Next: nextRepair})
+		return v.report(Finding{Kind: finds(k, MemoryUnreadable), Severity: Lost, Path: k.folder, Offset: -1, Err: err, Stake: "all that lies there", Next: nextRepair})
 	}
 	l := &listing{kind: k, names: names, known: make([]bool, len(names))}
 	v.total += max(int64(len(names)), v.s.State.Live(k.letter))

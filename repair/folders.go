@@ -1,10 +1,13 @@
 package repair
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // temp looks for what processes left in tmp/ that are gone. Who a folder there
@@ -64,4 +67,28 @@ func (v *verify) quarantine() error {
 	}
 	return v.report(Finding{Kind: Quarantined, Path: "quarantine", Offset: -1, Stake: "what was set aside, until somebody has looked at it",
 		Err: fmt.Errorf("%d things lie there, %d with a note that says why", v.sum.Quarantined, notes)})
+}
+
+// folders reports them of an open store, and names the links in backups/, which may be a
+// person's own: nothing enters them.
+func (v *verify) folders() error {
+	list, _ := notFolders(v.s.FS, v.s.Dir)
+	names, err := v.s.FS.ReadDir(v.path("backups"))
+	if err != nil && !gone(err) && !errors.Is(err, vfs.ErrNotFolder) {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		path := v.path("backups", name)
+		if info, err := v.s.FS.Stat(path); err == nil && !info.Mode.IsDir() && !info.Mode.IsRegular() {
+			list = append(list, Finding{Kind: NotFolder, Severity: Info, Path: "backups/" + name, Offset: -1,
+				Stake: "nothing: it is not entered", Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}})
+		}
+	}
+	for _, f := range list {
+		if err := v.report(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -33,7 +33,7 @@ func Ground(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 		*g.sum = Summary{Findings: map[Kind]int64{}}
 		tell := yield
 		yield = func(f Finding, err error) bool {
-			if uerr := f.unread(); uerr != nil {
+			if uerr := f.Unread(); uerr != nil {
 				_ = tell(Finding{}, uerr)
 				return false
 			}
@@ -144,7 +144,7 @@ func (g *ground) add(f Finding) {
 	if f.Next == "" {
 		f.Next = nextRepair
 	}
-	f.closed = true
+	f.Remarks |= Unopened
 	if f.Offset == 0 {
 		_, f.Offset = place(f.Err, f.Path)
 	}
@@ -270,8 +270,12 @@ func (g *ground) index() error {
 		if gone(noBase) {
 			err = errAbsent
 		}
-		g.add(Finding{absent: gone(noBase) && gone(noDelta), Kind: IndexDamaged, Severity: Healable, Path: path, Offset: offset, Err: err,
-			Stake: "finding and listing memories; the memories themselves are in their files", Heals: ByIndex})
+		f := Finding{Kind: IndexDamaged, Severity: Healable, Path: path, Offset: offset, Err: err,
+			Stake: "finding and listing memories; the memories themselves are in their files", Heals: ByIndex}
+		if gone(noBase) && gone(noDelta) {
+			f.Remarks = Absent
+		}
+		g.add(f)
 	}
 	return nil
 }
@@ -293,7 +297,7 @@ func (g *ground) folder(k *kind, yield func(Finding, error) bool) (more bool, er
 		return true, nil
 	}
 	if err != nil {
-		return yield(Finding{Kind: k.finds(MemoryUnreadable), Severity: Lost, Path: k.folder, Offset: -1, Err: err, Stake: "all that lies there", Next: nextRepair}, nil), nil
+		return yield(Finding{Kind: finds(k, MemoryUnreadable), Severity: Lost, Path: k.folder, Offset: -1, Err: err, Stake: "all that lies there", Next: nextRepair}, nil), nil
 	}
 	for i, name := range names {
 		if err := g.ctx.Err(); err != nil {
@@ -305,7 +309,7 @@ func (g *ground) folder(k *kind, yield func(Finding, error) bool) (more bool, er
 		if !strings.HasSuffix(name, docfile.Extension) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
 			continue
 		}
-		f := Finding{Path: k.folder + "/" + name, Offset: -1, Next: nextRepair, closed: true}
+		f := Finding{Path: k.folder + "/" + name, Offset: -1, Next: nextRepair, Remarks: Unopened}
 		if !g.o.Verify.chosen(name) {
 			continue
 		}
@@ -338,3 +342,12 @@ const groundLimit = 256 << 20
 
 // groundLimits are for reading what is stored: today's limits are for writing.
 var groundLimits = memstore.Limits{MemoryBytes: groundLimit, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
+
+// misshapen are these files of a folder that is a store.
+func (o *Options) misshapen(dir string) ([]Finding, error) {
+	g := &ground{dir: dir, o: *o}
+	if g.damage(errs.ErrNoStore) != nil {
+		return nil, nil // opening it says what it is
+	}
+	return misshapen(o.FS, dir)
+}

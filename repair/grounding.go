@@ -57,7 +57,7 @@ func (r *repairer) fixConfig(d *Done) error {
 func (r *repairer) newMarks(d *Done) error {
 	c, err := wal.ReadCheckpoint(r.o.FS, r.dir)
 	for _, f := range d.Findings {
-		if f.Kind == CheckpointMark || f.foreign {
+		if f.Kind == CheckpointMark || f.Remarks&OtherLog != 0 {
 			err = errors.New("its marks are not of this log")
 		}
 	}

@@ -139,10 +139,10 @@ func (h *healer) document(k *kind, d *Done) error {
 	if j.err != nil {
 		return j.err
 	}
-	if j.finding == nil || general(j.finding.Kind) == MemoryTime {
+	if j.finding == nil || j.finding.Kind.General() == MemoryTime {
 		return errNothing
 	}
-	if general(j.finding.Kind) == MemoryEdited || j.finding.Kind == Stranger {
+	if j.finding.Kind.General() == MemoryEdited || j.finding.Kind == Stranger {
 		return fmt.Errorf("it was saved meanwhile: run memctl repair again")
 	}
 	list, err := v.may(k, id, v.s.Log.Flushed())

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -105,7 +106,7 @@ func (v *verify) compare(k *kind, id string, f *file, list []standing, flushed w
 	}
 	out := &Finding{Path: k.file(id), Offset: -1, ID: id, LSN: newest.version, Next: nextRepair}
 	if moved {
-		out.Kind, out.Err = k.finds(MemoryTime), fmt.Errorf("it was moved to %s; the bytes are right", f.info.Mtime.UTC())
+		out.Kind, out.Err = finds(k, MemoryTime), fmt.Errorf("it was moved to %s; the bytes are right", f.info.Mtime.UTC())
 		out.Stake, out.Heals, out.Next = "nothing: reading it takes a little longer", ByAdoption, ""
 		return out, v.related(k, id, f)
 	}
@@ -131,10 +132,10 @@ func (v *verify) content(k *kind, id string, f *file, version wal.LSN) (*Finding
 	if err == nil && c.id == id {
 		return nil, v.relations(k, id, f.hash, &c)
 	}
-	out := &Finding{Kind: k.finds(MemoryInvalid), Severity: Lost, Path: k.file(id), Offset: offsetOf(err), ID: id, LSN: version,
+	out := &Finding{Kind: finds(k, MemoryInvalid), Severity: Lost, Path: k.file(id), Offset: offsetOf(err), ID: id, LSN: version,
 		Stake: "this " + k.noun + ": it was stored as it stands", Heals: ByHand, Next: nextRepair, Err: err}
 	if err == nil {
-		out.Kind, out.Err = k.finds(MemoryWrongID), fmt.Errorf("it holds the id %s", errs.Quote(c.id))
+		out.Kind, out.Err = finds(k, MemoryWrongID), fmt.Errorf("it holds the id %s", errs.Quote(c.id))
 	}
 	return out, nil
 }
@@ -143,7 +144,7 @@ func (v *verify) content(k *kind, id string, f *file, version wal.LSN) (*Finding
 func (v *verify) classify(k *kind, out *Finding, f *file, want *standing) *Finding {
 	out.Stake = "this version of the " + k.noun
 	copied := v.copyOf(k, out, want)
-	defer func() { out.Kind = k.finds(out.Kind) }()
+	defer func() { out.Kind = finds(k, out.Kind) }()
 	switch {
 	case gone(f.err):
 		out.Kind, out.Err = MemoryMissing, errors.New("there is no such file")
@@ -238,4 +239,25 @@ func firstDifference(a, b []byte) int64 {
 		}
 	}
 	return int64(min(len(a), len(b)))
+}
+
+// finds is what a finding of a memory's file is called of one of this kind.
+func finds(k *kind, of Kind) Kind {
+	if k == assemblies {
+		return of.OfAssembly()
+	}
+	return of
+}
+
+// decode reads a document; what it returns may share bytes with data.
+func (v *verify) decode(k *kind, data []byte) (content, error) {
+	return k.decode(data, memstore.DecodeOptions{Limits: v.s.Limits, Location: v.s.Location, Owned: true})
+}
+
+// fits says why a document may not be written by today's limits: then it is not adopted.
+func (v *verify) fits(k *kind, data []byte) error {
+	if v.s.Fits == nil {
+		return nil
+	}
+	return v.s.Fits(k.letter, data)
 }

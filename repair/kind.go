@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/vector"
 )
 
 // kind is a kind of document: what differs between a memory and an assembly for
@@ -20,45 +21,23 @@ type kind struct {
 	section int  // of the index
 	folder  string
 	noun    string
-	idName  string        // the member that is the id
-	found   map[Kind]Kind // what is found of a memory, by what it is called of this kind
+	idName  string // the member that is the id
 }
 
 var (
-	memories = &kind{at: 0, letter: record.Memory, section: index.Memories, folder: "memories", noun: "memory", idName: "id"}
-
-	assemblies = &kind{at: 1, letter: record.Assembly, section: index.Assemblies, folder: "assemblies", noun: "assembly", idName: "assembly_id",
-		found: map[Kind]Kind{
-			MemoryMissing: AssemblyMissing, MemoryEmpty: AssemblyEmpty, MemoryRot: AssemblyRot, MemoryEdited: AssemblyEdited,
-			MemoryInvalid: AssemblyInvalid, MemoryWrongID: AssemblyWrongID, MemoryStale: AssemblyStale, MemoryTime: AssemblyTime,
-			MemoryUnreadable: AssemblyUnreadable,
-		}}
+	memories   = &kind{at: 0, letter: record.Memory, section: index.Memories, folder: "memories", noun: "memory", idName: "id"}
+	assemblies = &kind{at: 1, letter: record.Assembly, section: index.Assemblies, folder: "assemblies", noun: "assembly", idName: "assembly_id"}
 
 	kinds = []*kind{memories, assemblies}
 )
 
 func (k *kind) key(id string) string { return string(rune(k.letter)) + id }
 
+// vectors is the kind of its vectors.
+func (k *kind) vectors() vector.Kind { return vector.Kind(k.at) }
+
 // file is the place of a document, relative to the store.
 func (k *kind) file(id string) string { return k.folder + "/" + docfile.FileName(id) }
-
-// finds is what a finding of a memory is called here.
-func (k *kind) finds(of Kind) Kind {
-	if name, ok := k.found[of]; ok {
-		return name
-	}
-	return of
-}
-
-// general is what a finding would be called of a memory.
-func general(of Kind) Kind {
-	for memory, name := range assemblies.found {
-		if name == of {
-			return memory
-		}
-	}
-	return of
-}
 
 // kindAt is the kind whose folder a path of the store leads into, nil for another.
 func kindAt(rel string) *kind {
@@ -89,19 +68,6 @@ type content struct {
 	group   *assembly.Assembly
 }
 
-// decode reads a document; what it returns may share bytes with data.
-func (v *verify) decode(k *kind, data []byte) (content, error) {
-	return k.decode(data, memstore.DecodeOptions{Limits: v.s.Limits, Location: v.s.Location, Owned: true})
-}
-
-// fits says why a document may not be written by today's limits: then it is not adopted.
-func (v *verify) fits(k *kind, data []byte) error {
-	if v.s.Fits == nil {
-		return nil
-	}
-	return v.s.Fits(k.letter, data)
-}
-
 func (k *kind) decode(data []byte, o memstore.DecodeOptions) (content, error) {
 	if k == memories {
 		m, err := memstore.Decode(data, o)
@@ -126,4 +92,12 @@ const membersMost = 1 << 24
 // elsewhere says of a document in a place that is not its id's where that is.
 func (k *kind) elsewhere(id string) error {
 	return fmt.Errorf("it holds the id %s, whose file is %s", errs.Quote(id), docfile.FileName(id))
+}
+
+// size says how much was read.
+func (c *content) size() string {
+	if c.group != nil {
+		return fmt.Sprintf("%d members", len(c.members))
+	}
+	return fmt.Sprintf("%d bytes of content", len(c.memory.Content))
 }

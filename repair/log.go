@@ -239,7 +239,9 @@ func (r *row) stake(f *Finding, n uint64, to wal.LSN) {
 	}
 	f.Severity, f.Heals = Lost, ""
 	spilled, _ := r.v.s.Log.Place(r.v.s.Log.Spilled() - 1)
-	f.released = n < spilled
+	if n < spilled {
+		f.Remarks |= Released
+	}
 	switch {
 	case r.archived(n):
 		f.Severity, f.Heals = Healable, ByArchive
@@ -313,4 +315,12 @@ func preparing(name string) (pid int, ok bool) {
 	digits, _, ok2 := strings.Cut(mid[strings.LastIndexByte(mid, '.')+1:], "-")
 	pid, err := strconv.Atoi(digits)
 	return pid, ok && ok2 && err == nil
+}
+
+// newestOf is the highest number of the segments that are there.
+func newestOf(list []wal.SegmentFile) (newest uint64) {
+	for _, f := range list {
+		newest = max(newest, f.Number)
+	}
+	return newest
 }

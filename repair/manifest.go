@@ -1,10 +1,12 @@
 package repair
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -68,36 +71,6 @@ type manifest struct {
 }
 
 func manifestPath(id string) string { return "quarantine/" + manifestHead + id + manifestTail }
-
-// begin makes the manifest. Where there is no key to mark it with the repair goes on:
-// what it replaces is kept as ever, and the report says that Undo will refuse.
-func (r *repairer) begin() error {
-	var salt [3]byte
-	if err := r.o.Random(salt[:]); err != nil {
-		return err
-	}
-	now := r.o.Clock().UTC()
-	began := strings.Replace(now.Format("20060102-150405.000000"), ".", "-", 1) // two in a second have an order
-	m := &manifest{ends: map[string]bool{}, id: began + "-" + hex.EncodeToString(salt[:])}
-	if err := r.o.layout(r.dir).Folder("quarantine").Make(); err != nil {
-		return err
-	}
-	first := change{Began: m.id, When: &now}
-	var err error
-	if m.mark, err = r.o.markOf(r.dir, true); err != nil {
-		r.report.NoUndo = fmt.Errorf("%s is not marked as this copy's: %w", manifestPath(m.id), err)
-	} else {
-		first.Folder = m.mark.folder
-	}
-	if m.f, err = r.o.FS.OpenFile(r.path(manifestPath(m.id)), os.O_RDWR|os.O_CREATE|os.O_EXCL, r.o.fileMode()); err != nil {
-		return fmt.Errorf("making %s: %w", manifestPath(m.id), err)
-	}
-	r.m = m
-	if err := m.write(first); err != nil {
-		return err
-	}
-	return r.o.FS.SyncDir(r.path("quarantine"))
-}
 
 func (m *manifest) write(list ...change) error {
 	b, err := encodeLines(nil, m.mark, m.id, list...)
@@ -190,4 +163,31 @@ func encodeLines(dst []byte, m *mark, id string, list ...change) ([]byte, error)
 		dst = append(dst, '\n')
 	}
 	return dst, nil
+}
+
+// standsAt looks at what stands at a path in the store; nil: nothing. What is larger than
+// any file of its kind is not read, and has no hash.
+func standsAt(fsys vfs.FS, name string) (*stands, error) {
+	info, err := fsys.Stat(name)
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &stands{Size: info.Size, Mtime: info.Mtime.UTC()}
+	if !info.Mode.IsRegular() || info.Size > docfile.HashMost {
+		return s, nil
+	}
+	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, info.Size)); err != nil {
+		return s, nil // the system refuses to read it
+	}
+	s.Hash = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return s, nil
 }

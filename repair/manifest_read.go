@@ -53,73 +53,6 @@ func (e *UndoForeign) Fix() string {
 	return byHand
 }
 
-// chosen is the repair that Undo is asked for. Without an id it is the newest by name,
-// and if that is somebody else's, an error: not an older one that nobody has named.
-func (u *undo) chosen(id string) (string, error) {
-	ids, err := Repairs(u.o.FS, u.dir)
-	if err != nil {
-		return "", err
-	}
-	switch {
-	case id == "" && len(ids) == 0:
-		return "", fmt.Errorf("no repair of this store is known: %w", errs.ErrNotFound)
-	case id == "":
-		id = ids[len(ids)-1]
-	case !slices.Contains(ids, id):
-		const few = 10
-		var known []string
-		for _, id := range ids[max(0, len(ids)-few):] {
-			known = append(known, shown(id))
-		}
-		return "", fmt.Errorf("no repair %s; the newest of %d known are %q: %w", errs.Quote(id), len(ids), known, errs.ErrNotFound)
-	}
-	u.id = id
-	err = u.load()
-	var foreign *UndoForeign
-	if !errors.As(err, &foreign) || u.mark == nil {
-		return id, err
-	}
-	tried := 0
-	for _, other := range slices.Backward(ids) {
-		if tried++; other == id || tried > lookMost {
-			continue
-		}
-		if _, err := readManifest(u.o.FS, u.dir, other, u.mark); err == nil {
-			foreign.Newest = other
-			break
-		}
-	}
-	return id, foreign
-}
-
-// load reads the manifest that is to be obeyed.
-func (u *undo) load() error {
-	var nokey *keyError
-	var err error
-	if u.mark, err = u.o.markOf(u.dir, false); errors.As(err, &nokey) {
-		return foreign(u.id, "this copy cannot prove that it wrote it: %v", nokey)
-	}
-	if err != nil {
-		return err
-	}
-	list, err := readManifest(u.o.FS, u.dir, u.id, u.mark)
-	if err != nil {
-		return err
-	}
-	u.ends = map[string]*stands{}
-	for i := range list {
-		switch c := &list[i]; {
-		case c.End:
-			u.ends[c.Path] = c.After
-		case c.Ended:
-			u.end = c
-		case c.Do != "":
-			u.list = append(u.list, *c)
-		}
-	}
-	return nil
-}
-
 func foreign(id, format string, args ...any) *UndoForeign {
 	return &UndoForeign{ID: id, Path: manifestPath(id), Reason: fmt.Sprintf(format, args...)}
 }
@@ -295,4 +228,13 @@ func undoneVersions(o *Options, dir string) (map[string][]uint64, error) {
 		}
 	}
 	return all, nil
+}
+
+// unlikely says why Undo puts nothing back in a place.
+func (c *change) unlikely() error {
+	err := placed(c.Path)
+	if err == nil && c.Before != nil && c.Before.Kept != "" {
+		err = keptAt(c.Before.Kept)
+	}
+	return err
 }

@@ -71,12 +71,6 @@ type mirror struct {
 	done    int64
 }
 
-func sortedNames(fsys vfs.FS, dir string) ([]string, error) {
-	names, err := fsys.ReadDir(dir)
-	slices.Sort(names)
-	return names, err
-}
-
 func (c *mirror) folder(name string, depth int) error {
 	m := c.m
 	if depth == 0 {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -65,74 +64,4 @@ func isStore(dir string, o Options) bool {
 	}
 	_, err = o.FS.Stat(filepath.Join(dir, "wal", "open.lock"))
 	return err == nil
-}
-
-// folders reports them of an open store, and names the links in backups/, which may be a
-// person's own: nothing enters them.
-func (v *verify) folders() error {
-	list, _ := notFolders(v.s.FS, v.s.Dir)
-	names, err := v.s.FS.ReadDir(v.path("backups"))
-	if err != nil && !gone(err) && !errors.Is(err, vfs.ErrNotFolder) {
-		return err
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		path := v.path("backups", name)
-		if info, err := v.s.FS.Stat(path); err == nil && !info.Mode.IsDir() && !info.Mode.IsRegular() {
-			list = append(list, Finding{Kind: NotFolder, Severity: Info, Path: "backups/" + name, Offset: -1,
-				Stake: "nothing: it is not entered", Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}})
-		}
-	}
-	for _, f := range list {
-		if err := v.report(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// makeRoom moves what is in the place of folders into quarantine. No lock is needed, and
-// wal/, which has them, may be among them: nobody can use what is no folder.
-func (r *repairer) makeRoom(list []Action) error {
-	for _, a := range list {
-		if a.Path == "quarantine" {
-			continue // see room
-		}
-		d := Done{Action: a}
-		info, err := r.o.FS.Stat(r.path(filepath.FromSlash(a.Path)))
-		switch {
-		case err != nil:
-		case info.Mode.IsDir():
-			err = errNothing
-		default:
-			err = r.asideSpecial(&d, a.Path, why(a.Findings))
-			r.bare = r.bare || err == nil && slices.Contains(truth, a.Path)
-		}
-		if gone(err) {
-			err = errNothing
-		}
-		if err := r.done(d, err); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// room makes room for quarantine/ itself, where everything else is kept, beside it.
-func (r *repairer) room() error {
-	name := r.path("quarantine")
-	info, err := r.o.FS.Stat(name)
-	if gone(err) || err == nil && info.Mode.IsDir() {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	where, err := docfile.MoveBeside(r.o.FS, name)
-	if err != nil {
-		return err
-	}
-	r.report.Done = append(r.report.Done, Done{Action: Action{Do: MakeRoom, Path: "quarantine"},
-		Where: where, Result: "it is called " + where + " now: remove it when you have looked at it"})
-	return r.o.FS.SyncDir(r.dir)
 }

@@ -16,7 +16,7 @@ func (h *healer) regroup(k *kind, d *Done) error {
 	if j.err != nil {
 		return j.err
 	}
-	if j.finding != nil && general(j.finding.Kind) != MemoryTime {
+	if j.finding != nil && j.finding.Kind.General() != MemoryTime {
 		return fmt.Errorf("its file is not as it should be: run memctl repair again")
 	}
 	p, err := v.s.State.Find(k.letter, d.ID)

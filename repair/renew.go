@@ -154,14 +154,6 @@ func (n *renewal) holes(list []wal.SegmentFile) {
 	}
 }
 
-// newestOf is the highest number of the segments that are there.
-func newestOf(list []wal.SegmentFile) (newest uint64) {
-	for _, f := range list {
-		newest = max(newest, f.Number)
-	}
-	return newest
-}
-
 func (n *renewal) saw(e *wal.Entry) {
 	if _, err := state.Check(e); err != nil {
 		return // it stays in the segment, in quarantine

@@ -2,7 +2,6 @@ package repair
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -57,14 +56,6 @@ func (v *verify) salvaged(k *kind, data []byte, id string) (content, []byte, err
 	m.Metadata[PartialKey] = true
 	doc, err := m.Encode(v.s.Limits)
 	return c, doc, err
-}
-
-// size says how much was read.
-func (c *content) size() string {
-	if c.group != nil {
-		return fmt.Sprintf("%d members", len(c.members))
-	}
-	return fmt.Sprintf("%d bytes of content", len(c.memory.Content))
 }
 
 // asFarAsItGoes makes a whole object of the beginning of one, marked as partial if
@@ -185,5 +176,3 @@ func firstSide(data []byte) []byte {
 	}
 	return out
 }
-
-var errNothing = errors.New("nothing to do any more")

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
@@ -84,15 +83,6 @@ func misshapen(fsys vfs.FS, dir string) (list []Finding, err error) {
 	return list, err
 }
 
-// misshapen are these files of a folder that is a store.
-func (o *Options) misshapen(dir string) ([]Finding, error) {
-	g := &ground{dir: dir, o: *o}
-	if g.damage(errs.ErrNoStore) != nil {
-		return nil, nil // opening it says what it is
-	}
-	return misshapen(o.FS, dir)
-}
-
 // wrongKind is the finding of one such place.
 func wrongKind(rel string, info vfs.Info) Finding {
 	f := Finding{Kind: WrongKind, Severity: Healable, Path: rel, Offset: -1, Heals: ByMoving, Next: nextRepair,
@@ -101,61 +91,4 @@ func wrongKind(rel string, info vfs.Info) Finding {
 		f.Err = fmt.Errorf("%w: %d bytes, limit %d", errs.ErrTooLarge, info.Size, mostOf(rel))
 	}
 	return f
-}
-
-// reshape takes out of the way what is in the place of the store's own files, before the
-// store is opened. It is renamed into quarantine/, never opened, and is not in the
-// manifest: an undo leaves it there.
-func (r *repairer) reshape(list []Action) error {
-	for _, a := range list {
-		if err := r.ctx.Err(); err != nil {
-			return err
-		}
-		d := Done{Action: a}
-		if err := r.done(d, r.moveOut(&d)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// moveOut renames one such thing into quarantine/.
-func (r *repairer) moveOut(d *Done) error {
-	rel := d.Path
-	from := r.path(filepath.FromSlash(rel))
-	info, err := r.o.FS.Stat(from)
-	switch {
-	case gone(err), err == nil && info.Mode.IsRegular() && info.Size <= mostOf(rel):
-		return errNothing
-	case err != nil:
-		return err
-	}
-	if err := r.o.layout(r.dir).Folder(docfile.QuarantineFolder).Make(); err != nil {
-		return err
-	}
-	where, err := r.freeName(docfile.QuarantineFolder+"/", "-"+path.Base(rel))
-	if err != nil {
-		return err
-	}
-	n := docfile.Note{Why: why(d.Findings), From: rel, Size: info.Size, Mtime: info.Mtime.UTC(), NotHashed: vfs.KindOf(info.Mode)}
-	if err := r.q.Note(where, n); err != nil {
-		return err
-	}
-	if err := r.o.FS.RenameNew(from, r.path(filepath.FromSlash(where))); err != nil {
-		return err
-	}
-	d.Where, d.Result = where, "it is "+where+" now"
-	return errors.Join(r.o.FS.SyncDir(filepath.Dir(from)), r.o.FS.SyncDir(r.path(docfile.QuarantineFolder)))
-}
-
-// freeName is a path in the store that nothing has yet.
-func (r *repairer) freeName(head, tail string) (string, error) {
-	stamp := r.o.Clock().UTC().Format("20060102-150405")
-	for n := 1; n < 1000; n++ {
-		rel := fmt.Sprintf("%saside-%s.%d%s", head, stamp, n, tail)
-		if _, err := r.o.FS.Stat(r.path(filepath.FromSlash(rel))); gone(err) {
-			return rel, nil
-		}
-	}
-	return "", fmt.Errorf("%s%s: there are too many of that name", head, tail)
 }

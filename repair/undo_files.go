@@ -195,8 +195,10 @@ func (u *undo) copyBytes(out io.WriterAt, in io.ReaderAt, size int64) (string, e
 		if err := u.ctx.Err(); err != nil {
 			return "", err
 		}
-		n, err := readChunk(in, b[:min(int64(len(b)), size-at)], at)
-		if err == nil && n == 0 {
+		n, err := in.ReadAt(b[:min(int64(len(b)), size-at)], at)
+		if n > 0 && errors.Is(err, io.EOF) {
+			err = nil
+		} else if n == 0 && (err == nil || errors.Is(err, io.EOF)) {
 			err = io.ErrUnexpectedEOF
 		}
 		if err == nil {

@@ -157,8 +157,6 @@ func (s *vectors) judged(k *kind, id string) bool {
 	return !over && s.v.s.State.Swaps() == s.swaps
 }
 
-func (k *kind) vectors() vector.Kind { return vector.Kind(k.at) }
-
 // row is the vector of a document, nil if it has none; ok is false where that
 // cannot be read, which vectorFiles tells.
 func (s *vectors) row(k *kind, id string) (row []byte, number int64, ok bool) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"path/filepath"
 	"sync"
@@ -173,7 +172,7 @@ var errStopped = errors.New("the caller has seen enough")
 
 // report hands a finding to the caller.
 func (v *verify) report(f Finding) error {
-	if err := f.unread(); err != nil {
+	if err := f.Unread(); err != nil {
 		return err
 	}
 	v.sum.Findings[f.Kind]++
@@ -217,5 +216,3 @@ func place(err error, path string) (string, int64) {
 	}
 	return path, -1
 }
-
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

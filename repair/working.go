@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
-	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
@@ -186,118 +183,4 @@ func (v *verify) rests(key string, f *working.File) (rests bool, err error) {
 		return true, errors.New("the log goes on from a file that is not there")
 	}
 	return true, nil
-}
-
-// rework makes a scope anew whose file cannot be used. What stands there is set aside;
-// flush.lock is held, or that might be what somebody has just flushed.
-func (h *healer) rework(d *Done) error {
-	how, err := h.s.Rework(h.r.ctx, path.Base(d.Path))
-	if err != nil {
-		return err
-	}
-	if how == "" {
-		return errNothing
-	}
-	if err := h.r.aside(d, d.Path, why(d.Findings)); err != nil && !errors.Is(err, errNothing) {
-		return err
-	}
-	d.Result = strings.TrimPrefix(d.Result+"; "+how, "; ")
-	return nil
-}
-
-// scopes puts working memory that is not in its files yet there.
-func (n *renewal) scopes() error {
-	if len(n.worked) == 0 {
-		return nil
-	}
-	layout := n.r.o.layout(n.r.dir)
-	folder := layout.Folder(workingFolder)
-	if err := folder.Make(); err != nil {
-		return err
-	}
-	fl, err := docfile.NewFlusher(docfile.Options{Layout: layout, Token: "repair-" + n.r.m.id + "-w", Clock: n.r.o.Clock, Workers: 1, Limit: documentLimit})
-	if err != nil {
-		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(n.worked)) {
-		c, err := n.scope(folder, key, n.worked[key])
-		if err != nil {
-			return errors.Join(err, fl.Close())
-		}
-		if c == nil {
-			continue
-		}
-		// A file rests on the one before it: that one stays until this one is durable.
-		fl.Repeat()
-		res, err := fl.Round(n.r.ctx, []docfile.Change{*c})
-		if err == nil && len(res.Blocked) > 0 {
-			err = res.Blocked[0].Err
-		}
-		if err != nil {
-			return errors.Join(err, fl.Close())
-		}
-	}
-	return fl.Close()
-}
-
-// scope plays what can be read of a scope's entries on its file; nil when there is
-// nothing new in them. An entry that the damage took is left out: each says what
-// was written, not how it came to that.
-func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*docfile.Change, error) {
-	of, err := working.ParseScope(key)
-	if err != nil {
-		return nil, nil // the key of no scope: EntryInvalid said so
-	}
-	name, store := docfile.FileName(key), uuid.UUID(n.log.UUID()).String()
-	f := &working.File{State: working.NewState()}
-	if doc, _, err := folder.Read(name, documentLimit); err == nil {
-		if was, err := working.DecodeFile(doc); err == nil && was.Scope == of {
-			f = was
-		}
-	} else if !gone(err) && !errors.Is(err, errs.ErrCorrupt) {
-		return nil, err
-	}
-	if f.Store != store {
-		f.LSN = 0
-	}
-	played, dropped := false, false
-	for _, at := range list {
-		if at <= f.LSN {
-			continue
-		}
-		e, err := n.log.ReadAt(n.r.ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		w, _, err := n.v.workEntry(&e)
-		if err != nil {
-			continue
-		}
-		f.State, f.LSN, f.Time, played, dropped = w.Play(f.State), at, e.Time, true, e.Delete
-	}
-	if !played {
-		return nil, nil
-	}
-	if f.State.Empty() && !dropped { // what it began with is gone
-		f.State.Play(working.Moment{Time: f.Time.UnixMicro(), Tick: f.State.Tick()}, f.State.Version()+1,
-			&working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}})
-	}
-	f.Scope, f.Store = of, store
-	c := &docfile.Change{
-		Folder: folder, Name: name, Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
-		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
-			doc, err := data()
-			if err != nil {
-				return false
-			}
-			was, err := working.DecodeFile(doc)
-			return err == nil && was.Intact && was.Scope == of
-		},
-	}
-	if !c.Delete {
-		if c.Bytes, err = f.Encode(); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
 }
