@@ -39,6 +39,7 @@ var order = []string{
 	"vector",
 	"working",
 	"internal/state",
+	"internal/places",
 	"repair",
 	"", // the root
 	"importer",

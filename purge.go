@@ -414,7 +414,7 @@ func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *P
 
 // purgeAside goes through what was set aside.
 func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *PurgeReport) error {
-	o := repair.Options{FS: st.fs, Clock: st.o.Clock, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
+	o := repair.PurgeOptions{FS: st.fs, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
 	if err := st.clearTemp("tmp/parked"); err != nil {
 		return err
 	}

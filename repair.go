@@ -59,7 +59,7 @@ func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) 
 			yield(Finding{}, err)
 			return
 		}
-		repair.Look(ctx, dir, ro, nil)(yield)
+		repair.Look(ctx, dir, ro)(yield)
 	}
 }
 

@@ -179,7 +179,7 @@ func (k *keeper) restore(b *copied) {
 func (k *keeper) migrate() {
 	o := &varve.MigrateOptions{Options: k.o, Switch: k.rng.IntN(4) > 0, RemoveSource: true}
 	from, to := k.w.h.dir, k.w.other()
-	_, err := k.p.FS.Stat(filepath.Join(to, repair.MovedName))
+	_, err := k.p.FS.Stat(filepath.Join(to, "moved.json"))
 	if names, _ := k.p.FS.ReadDir(to); err == nil && len(names) > 1 {
 		from, to = to, from // a move that was cut in emptying the old place
 	}

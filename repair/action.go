@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -52,7 +53,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	case VectorsDamaged, VectorsBehind, VectorMissing, VectorGhost, VectorStale:
 		a.Do, a.Path, a.ID, a.From = Revector, vector.BaseMapping, "", ByDocuments
 	case WorkingDamaged:
-		if a.Do = Rework; f.Path == workingFolder {
+		if a.Do = Rework; f.Path == places.Working {
 			return a, false // the folder as a whole
 		}
 		a.Loses = "what of it neither log nor archive have"

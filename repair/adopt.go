@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 )
 
 // Bounds on the files that are adopted together: what their documents take in memory, and
@@ -169,7 +170,7 @@ func (h *healer) strays(k *kind, list []*Done) []error {
 func (h *healer) stray(k *kind, d *Done, name string) (*newcomer, error) {
 	v := h.v
 	f := v.read(k, name)
-	if gone(f.err) {
+	if places.Gone(f.err) {
 		return nil, errNothing
 	}
 	if f.err != nil {
@@ -222,7 +223,7 @@ func (h *healer) stray(k *kind, d *Done, name string) (*newcomer, error) {
 // file is in its place.
 func (h *healer) putBack(k *kind, d *Done, f *file, id string) (bool, error) {
 	v := h.v
-	if !gone(v.read(k, docfile.FileName(id)).err) {
+	if !places.Gone(v.read(k, docfile.FileName(id)).err) {
 		return false, nil
 	}
 	list, err := v.may(k, id, v.s.Log.Flushed())

@@ -20,30 +20,6 @@ import (
 // before hid (an index made anew shows the files that it does not account for).
 const rounds = 6
 
-// RepairReport is what Apply did.
-type RepairReport struct {
-	ID   string // of the repair; with it Undo puts things back. "" when nothing was changed
-	Done []Done
-	// NoUndo is why Undo will refuse; nil: it will not for want of a key.
-	NoUndo error
-	// Waiting could not be done because other processes have the store open.
-	Waiting   []Action
-	Processes []int
-	Unsure    []int // those of them that may be dead: they cannot be seen from here
-	// Remaining is what verify says now, without what lies in quarantine.
-	Remaining []Finding
-	Summary   Summary
-	Worst     Severity // of Remaining
-}
-
-// Done is an action that was applied.
-type Done struct {
-	Action
-	Result string // what came of it
-	Where  string // where what stood there lies now, in the store; "" when there was nothing to keep
-	Err    error  // why it could not be done; what it is about was left as it is
-}
-
 // repairer is one Apply.
 type repairer struct {
 	ctx    context.Context
@@ -56,16 +32,10 @@ type repairer struct {
 	bare   bool // a folder was made room for that may have held the only copy of something
 }
 
-// Apply does what the plan says, and verifies. It repeats the looking until
-// nothing more can be done, so what shows only after an earlier step is healed
-// as well. What others have open is healed as far as that is safe.
-//
-// It may be interrupted anywhere, and run again: every action looks at what it is
-// about before it does anything, and a change is written down in the manifest,
-// durably, before it is made.
-func (p *RepairPlan) Apply(ctx context.Context) (*RepairReport, error) {
-	r := &repairer{ctx: ctx, dir: p.Dir, o: p.o, report: &RepairReport{}, tried: map[string]bool{},
-		q: docfile.NewQuarantine(p.o.layout(p.Dir), p.o.Clock)}
+// apply is Apply of a plan.
+func (o Options) apply(ctx context.Context, p *RepairPlan) (*RepairReport, error) {
+	r := &repairer{ctx: ctx, dir: p.Dir, o: o, report: &RepairReport{}, tried: map[string]bool{},
+		q: docfile.NewQuarantine(o.layout(p.Dir), o.Clock)}
 	defer func() {
 		if r.m != nil {
 			_ = r.m.f.Close()
@@ -80,8 +50,7 @@ func (p *RepairPlan) Apply(ctx context.Context) (*RepairReport, error) {
 		if err := r.round(todo); err != nil {
 			return r.report, err
 		}
-		plan.o.Verify.Progress = p.o.Verify.Progress
-		if err := plan.look(ctx); err != nil {
+		if err := o.look(ctx, &plan); err != nil {
 			return r.report, fmt.Errorf("verifying what was repaired: %w", err)
 		}
 	}
@@ -325,7 +294,7 @@ func (r *repairer) begin() error {
 	}
 	first := change{Began: m.id, When: &now}
 	var err error
-	if m.mark, err = r.o.markOf(r.dir, true); err != nil {
+	if m.mark, err = r.o.keys().markOf(r.dir, true); err != nil {
 		r.report.NoUndo = fmt.Errorf("%s is not marked as this copy's: %w", manifestPath(m.id), err)
 	} else {
 		first.Folder = m.mark.folder

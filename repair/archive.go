@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -60,7 +61,7 @@ func (v *verify) archived(n uint64) error {
 		v.sum.Bytes += int64(len(plain))
 		return true
 	})
-	if gone(err) {
+	if places.Gone(err) {
 		return nil // made way for a newer one
 	}
 	if err != nil {

@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
 // keep gives what stands at a path in the store a second name in quarantine;
 // nil when nothing stands there.
 func (r *repairer) keep(rel string, n docfile.Note) (*stands, error) {
-	name, err := enter(r.o.FS, r.dir, rel)
-	if gone(err) {
+	name, err := places.Enter(r.o.FS, r.dir, rel)
+	if places.Gone(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -43,12 +44,12 @@ func (r *repairer) aside(d *Done, rel, why string) error {
 }
 
 func (r *repairer) asideNote(d *Done, rel string, n docfile.Note) error {
-	name, err := enter(r.o.FS, r.dir, rel)
+	name, err := places.Enter(r.o.FS, r.dir, rel)
 	var info vfs.Info
 	if err == nil {
 		info, err = r.o.FS.Stat(name)
 	}
-	if gone(err) {
+	if places.Gone(err) {
 		return errNothing
 	}
 	if err != nil {
@@ -70,11 +71,11 @@ func (r *repairer) asideNote(d *Done, rel string, n docfile.Note) error {
 
 // remove takes away what has a second name in quarantine.
 func (r *repairer) remove(rel string) error {
-	name, err := enter(r.o.FS, r.dir, rel)
+	name, err := places.Enter(r.o.FS, r.dir, rel)
 	if err != nil {
 		return err
 	}
-	if err := r.o.FS.Remove(name); err != nil && !gone(err) {
+	if err := r.o.FS.Remove(name); err != nil && !places.Gone(err) {
 		return err
 	}
 	return r.o.FS.SyncDir(filepath.Dir(name))
@@ -83,7 +84,7 @@ func (r *repairer) remove(rel string) error {
 // asideSpecial moves what cannot have two names, a folder, a link, a FIFO, and what is too
 // large to be known by its bytes. It is renamed, never copied, and comes back the same way.
 func (r *repairer) asideSpecial(d *Done, rel, why string) error {
-	name, err := enter(r.o.FS, r.dir, rel)
+	name, err := places.Enter(r.o.FS, r.dir, rel)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (r *repairer) asideSpecial(d *Done, rel, why string) error {
 // put: it cannot have a second name. Nothing is then in that place.
 func (r *repairer) clear(d *Done, rel string) error {
 	info, err := r.o.FS.Stat(r.path(filepath.FromSlash(rel)))
-	if gone(err) || err == nil && info.Mode.IsRegular() && info.Size <= docfile.HashMost {
+	if places.Gone(err) || err == nil && info.Mode.IsRegular() && info.Size <= docfile.HashMost {
 		return nil
 	}
 	if err != nil {
@@ -159,7 +160,7 @@ func (r *repairer) writeAt(d *Done, rel string, data []byte, mtime time.Time) er
 	if was != nil {
 		d.Where = was.Kept
 	}
-	name, err := enter(r.o.FS, r.dir, rel)
+	name, err := places.Enter(r.o.FS, r.dir, rel)
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,7 @@ func (r *repairer) writeAt(d *Done, rel string, data []byte, mtime time.Time) er
 	if err := r.o.layout(r.dir).Folder("tmp").Make(); err != nil {
 		return err
 	}
-	if err := r.o.FS.Remove(temp); err != nil && !gone(err) {
+	if err := r.o.FS.Remove(temp); err != nil && !places.Gone(err) {
 		return err
 	}
 	f, err := r.o.FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, r.o.fileMode())

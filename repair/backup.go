@@ -20,6 +20,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -62,12 +63,6 @@ type Document struct {
 	Time    time.Time
 }
 
-// BackupOptions of a backup.
-type BackupOptions struct {
-	// Progress hears now and then how many memories of how many are copied; total may grow.
-	Progress func(done, total int64)
-}
-
 // heldEvery is how many files are copied between two looks at the log's budget.
 const heldEvery = 16
 
@@ -80,7 +75,7 @@ const heldEvery = 16
 // Memories that are damaged, with no copy of them anywhere, do not keep the rest
 // from being saved: Damaged of the result names them.
 func Backup(ctx context.Context, s BackupSource, dir string, o BackupOptions) (info BackupInfo, err error) {
-	if within(dir, s.Dir) && !within(dir, filepath.Join(s.Dir, "backups")) {
+	if places.Within(dir, s.Dir) && !places.Within(dir, filepath.Join(s.Dir, "backups")) {
 		return info, fmt.Errorf("%s lies within the store: %w: name a folder elsewhere, or in %s", dir, errs.ErrInvalid, filepath.Join(s.Dir, "backups"))
 	}
 	hold, err := s.Log.Hold(ctx)
@@ -124,7 +119,7 @@ func (b *backup) run(ctx context.Context) error {
 	b.info = BackupInfo{
 		Format: modelless, Store: b.s.Log.UUID(), SegmentSize: b.s.Log.SegmentSize(), Made: b.s.Clock().UTC(), From: position(b.from),
 	}
-	for _, folder := range append(backupFolders, backupWAL) {
+	for _, folder := range append(folders, backupWAL) {
 		if err := b.n.fs.Mkdir(b.n.path(folder), b.n.folder); err != nil {
 			return err
 		}
@@ -164,13 +159,13 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.hold.Held(); err != nil {
 		return err
 	}
-	manifest, err := b.info.encode()
+	manifest, err := encodeInfo(&b.info)
 	if err != nil {
 		return err
 	}
-	folders := append(slices.Clone(backupFolders), backupWAL)
+	folders := append(slices.Clone(folders), backupWAL)
 	if b.info.Computed != nil {
-		folders = append(folders, path.Dir(backupComputed))
+		folders = append(folders, path.Dir(places.Computed))
 	}
 	return b.n.finish(BackupName, manifest, folders...)
 }
@@ -193,13 +188,13 @@ func (b *backup) documents(ctx context.Context) error {
 	if err := b.s.Sight(ctx); err != nil {
 		return err
 	}
-	if err := b.copy(ctx, out, backupMemories, b.s.IDs, b.s.Read, &b.info.Memories); err != nil {
+	if err := b.copy(ctx, out, memories.folder, b.s.IDs, b.s.Read, &b.info.Memories); err != nil {
 		return err
 	}
-	if err := b.copy(ctx, out, backupGroups, b.s.AssemblyIDs, b.s.ReadAssembly, &b.info.Assemblies); err != nil {
+	if err := b.copy(ctx, out, assemblies.folder, b.s.AssemblyIDs, b.s.ReadAssembly, &b.info.Assemblies); err != nil {
 		return err
 	}
-	if err := b.copy(ctx, out, workingFolder, b.s.ScopeKeys, b.s.ReadScope, &b.info.Scopes); err != nil {
+	if err := b.copy(ctx, out, places.Working, b.s.ScopeKeys, b.s.ReadScope, &b.info.Scopes); err != nil {
 		return err
 	}
 	err = out.Flush()
@@ -240,7 +235,7 @@ func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids fun
 			continue
 		case errors.Is(err, errs.ErrCorrupt):
 			d := DamagedFile{ID: id, Why: err.Error()}
-			if folder != backupMemories {
+			if folder != memories.folder {
 				d.In = folder
 			}
 			b.info.Damaged = append(b.info.Damaged, d)
@@ -257,7 +252,7 @@ func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids fun
 		}
 		h := sha256.Sum256(doc.Bytes)
 		mark := ' '
-		if folder != workingFolder && b.model.Older(doc.Version, doc.Vector) {
+		if folder != places.Working && b.model.Older(doc.Version, doc.Vector) {
 			mark = olderMark
 		}
 		if _, err := fmt.Fprintf(out, "%s %c%s/%s\n", hex.EncodeToString(h[:]), mark, folder, name); err != nil {
@@ -297,7 +292,7 @@ func (n *newFolder) write(name string, data []byte, mtime time.Time) error {
 // log copies the segments from where the files stood to an end.
 func (b *backup) log(ctx context.Context, end wal.Mark) error {
 	past := b.s.Log.Past()
-	geo := b.info.geometry()
+	geo := geometryOf(&b.info)
 	for number := geo.Number(b.from.LSN - 1); number <= geo.Number(end.LSN-1); number++ {
 		if err := b.hold.Held(); err != nil {
 			return err
@@ -324,11 +319,11 @@ func (b *backup) log(ctx context.Context, end wal.Mark) error {
 // moments reads the copied log from end to end, and says between which moments
 // the backup can be restored.
 func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error {
-	past := &wal.Past{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: b.info.geometry()}
+	past := &wal.Past{FS: b.n.fs, Dir: b.n.path(backupWAL), Geometry: geometryOf(&b.info)}
 	if err := checkLog(ctx, past, b.from, end); err != nil {
 		return fmt.Errorf("the copied log does not read back: %w", unread(err))
 	}
-	start := b.info.geometry().Start(b.info.geometry().Number(b.from.LSN - 1))
+	start := geometryOf(&b.info).Start(geometryOf(&b.info).Number(b.from.LSN - 1))
 	// Without an entry in the segment before it is not known when the last one was.
 	b.info.First = Moment{start, time.UnixMicro(newest).UTC()}
 	b.info.Last = b.info.First

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -33,12 +34,12 @@ func CheckBackup(ctx context.Context, fsys vfs.FS, dir string, progress func(don
 	if err := checkComputed(ctx, fsys, dir, &info); err != nil {
 		return info, err
 	}
-	past := &wal.Past{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: info.geometry()}
-	from, err := info.From.mark()
+	past := &wal.Past{FS: fsys, Dir: filepath.Join(dir, backupWAL), Geometry: geometryOf(&info)}
+	from, err := markAt(info.From)
 	if err != nil {
 		return info, damagedBackup(BackupName, err)
 	}
-	end, err := info.End.mark()
+	end, err := markAt(info.End)
 	if err != nil {
 		return info, damagedBackup(BackupName, err)
 	}
@@ -59,7 +60,7 @@ func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *BackupIn
 			return err
 		}
 		if n++; progress != nil && n%heldEvery == 0 {
-			progress(n, info.files())
+			progress(n, filesOf(info))
 		}
 	}
 	return nil
@@ -74,14 +75,14 @@ type listedFile struct {
 
 // read gives the file's bytes, which are those that were listed.
 func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
-	path, err := enter(fsys, dir, f.name)
+	path, err := places.Enter(fsys, dir, f.name)
 	var info vfs.Info
 	if err == nil {
 		info, err = fsys.Stat(path)
 	}
 	var b []byte
 	if err == nil {
-		b, err = vfs.ReadFile(fsys, path, documentLimit)
+		b, err = vfs.ReadFile(fsys, path, places.DocumentMost)
 	}
 	if errors.Is(err, fs.ErrNotExist) || notAFile(err) {
 		return nil, info, damagedBackup(f.name, err)
@@ -100,9 +101,6 @@ func (f *listedFile) read(fsys vfs.FS, dir string) ([]byte, vfs.Info, error) {
 func notAFile(err error) bool {
 	return errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, errs.ErrTooLarge)
 }
-
-// documentLimit is beyond what any store takes.
-const documentLimit = 1 << 30
 
 // listed yields the lines of a backup's list, and at the end an error if it is
 // not the list that the backup was made with.
@@ -130,7 +128,7 @@ func listed(fsys vfs.FS, dir string, info *BackupInfo) func(yield func(listedFil
 			}
 			_, err := hex.Decode(l.hash[:], []byte(hash[:min(len(hash), 2*len(l.hash))]))
 			folder, base, _ := strings.Cut(name, "/")
-			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(backupFolders, folder) || inside(name) != nil || strings.Contains(base, "/") || base == "" {
+			if !ok || err != nil || len(hash) != 2*len(l.hash) || !slices.Contains(folders, folder) || places.Local(name) != nil || strings.Contains(base, "/") || base == "" {
 				fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
 				return
 			}
@@ -145,7 +143,7 @@ func listed(fsys vfs.FS, dir string, info *BackupInfo) func(yield func(listedFil
 			fail(damagedBackup(backupList, fmt.Errorf("line %d is not a hash and a file", n+1)))
 		case in.Err() != nil:
 			fail(fmt.Errorf("reading %s: %w", filepath.Join(dir, backupList), in.Err()))
-		case hex.EncodeToString(sum.Sum(nil)) != info.List || n != info.files():
+		case hex.EncodeToString(sum.Sum(nil)) != info.List || n != filesOf(info):
 			fail(&errs.CorruptionError{Path: backupList, Offset: -1, Err: errors.New("it is not the list that the backup was made with")})
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -27,21 +28,6 @@ import (
 // index: so it says what that said (BackupModel), marks the files that still carry the
 // vectors of the model before, and has what a re-embedding has computed, without which
 // these have none that counts.
-
-// backupComputed is where that lies, in a store and in a backup.
-const backupComputed = "vector_index/reembed"
-
-// BackupModel is what a backup says of the models by which the vectors are.
-type BackupModel struct {
-	From index.Model `json:"from"` // where the log begins: the marks in the list are by it
-	End  index.Model `json:"end"`  // when config.json was read, which may be behind the log's end
-}
-
-// BackupComputed is the copy of what a re-embedding has computed.
-type BackupComputed struct {
-	Size int64  `json:"size"`
-	Sum  string `json:"sum"` // sha256
-}
 
 // standing finds where the files stand, and what made the vectors there.
 func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
@@ -68,7 +54,7 @@ func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 // of it may be there the next time, or another one's, or none. Whoever needs it no more
 // overwrites it before it goes: then the copy of before stays.
 func (b *backup) computed(ctx context.Context) error {
-	source := filepath.Join(b.s.Dir, filepath.FromSlash(backupComputed))
+	source := filepath.Join(b.s.Dir, filepath.FromSlash(places.Computed))
 	in, err := b.s.FS.OpenFile(source, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -78,14 +64,14 @@ func (b *backup) computed(ctx context.Context) error {
 	}
 	defer in.Close()
 	if b.info.Computed == nil {
-		if err := b.n.fs.Mkdir(b.n.path(path.Dir(backupComputed)), b.n.folder); err != nil {
+		if err := b.n.fs.Mkdir(b.n.path(path.Dir(places.Computed)), b.n.folder); err != nil {
 			return err
 		}
 	}
-	next := backupComputed + ".new"
+	next := places.Computed + ".new"
 	whole, err := wholeRecords(ctx, in)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", backupComputed, err)
+		return fmt.Errorf("reading %s: %w", places.Computed, err)
 	}
 	size, sum, err := b.n.copy(ctx, in, whole, next, b.hold.Held)
 	var was, is vfs.Info
@@ -98,10 +84,10 @@ func (b *backup) computed(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		err = b.n.fs.Rename(b.n.path(filepath.FromSlash(next)), b.n.path(filepath.FromSlash(backupComputed)))
+		err = b.n.fs.Rename(b.n.path(filepath.FromSlash(next)), b.n.path(filepath.FromSlash(places.Computed)))
 	}
 	if err != nil {
-		return fmt.Errorf("copying %s: %w", backupComputed, err)
+		return fmt.Errorf("copying %s: %w", places.Computed, err)
 	}
 	b.info.Computed = &BackupComputed{Size: size, Sum: sum}
 	return nil
@@ -218,9 +204,9 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *BackupInf
 	if info.Computed == nil {
 		return nil
 	}
-	f, err := fsys.OpenFile(filepath.Join(dir, filepath.FromSlash(backupComputed)), os.O_RDONLY, 0)
+	f, err := fsys.OpenFile(filepath.Join(dir, filepath.FromSlash(places.Computed)), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || notAFile(err) {
-		return damagedBackup(backupComputed, err)
+		return damagedBackup(places.Computed, err)
 	}
 	if err != nil {
 		return err
@@ -229,7 +215,7 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *BackupInf
 	if st, err := f.Stat(); err != nil {
 		return err
 	} else if st.Size != info.Computed.Size { // a sparse file is not read to its end
-		return damagedBackup(backupComputed, fmt.Errorf("it has %d bytes, not %d", st.Size, info.Computed.Size))
+		return damagedBackup(places.Computed, fmt.Errorf("it has %d bytes, not %d", st.Size, info.Computed.Size))
 	}
 	h := sha256.New()
 	buf := make([]byte, copyPiece)
@@ -245,11 +231,11 @@ func checkComputed(ctx context.Context, fsys vfs.FS, dir string, info *BackupInf
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", backupComputed, err)
+			return fmt.Errorf("reading %s: %w", places.Computed, err)
 		}
 	}
 	if size != info.Computed.Size || hex.EncodeToString(h.Sum(nil)) != info.Computed.Sum {
-		return damagedBackup(backupComputed, errors.New("its bytes are not those that were backed up"))
+		return damagedBackup(places.Computed, errors.New("its bytes are not those that were backed up"))
 	}
 	return nil
 }
@@ -307,16 +293,16 @@ func (r *restore) computed(ctx context.Context) error {
 	if info == nil {
 		return nil
 	}
-	in, err := r.s.FS.OpenFile(filepath.Join(r.s.Backup, filepath.FromSlash(backupComputed)), os.O_RDONLY, 0)
+	in, err := r.s.FS.OpenFile(filepath.Join(r.s.Backup, filepath.FromSlash(places.Computed)), os.O_RDONLY, 0)
 	var sum string
 	var size int64
 	if err == nil {
-		if err := r.n.fs.Mkdir(r.n.path(path.Dir(backupComputed)), r.n.folder); err != nil {
+		if err := r.n.fs.Mkdir(r.n.path(path.Dir(places.Computed)), r.n.folder); err != nil {
 			return errors.Join(err, in.Close())
 		}
 		var whole int64
 		if whole, err = backedRecords(ctx, in); err == nil {
-			size, sum, err = r.n.copy(ctx, in, whole, backupComputed, func() error { return nil })
+			size, sum, err = r.n.copy(ctx, in, whole, places.Computed, func() error { return nil })
 		}
 		err = errors.Join(err, in.Close())
 		if err == nil && (size != info.Size || sum != info.Sum) {
@@ -325,10 +311,10 @@ func (r *restore) computed(ctx context.Context) error {
 	}
 	switch {
 	case err == nil:
-		return r.n.fs.SyncDir(r.n.path(path.Dir(backupComputed)))
+		return r.n.fs.SyncDir(r.n.path(path.Dir(places.Computed)))
 	case ctx.Err() != nil, errors.Is(err, errs.ErrDiskFull):
 		return err
 	}
-	r.report.Damaged = append(r.report.Damaged, DamagedFile{ID: path.Base(backupComputed), In: path.Dir(backupComputed), Why: err.Error()})
+	r.report.Damaged = append(r.report.Damaged, DamagedFile{ID: path.Base(places.Computed), In: path.Dir(places.Computed), Why: err.Error()})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 )
 
 // chunk is how many files the workers take at once. What they find is reported
@@ -62,7 +63,7 @@ func (v *verify) files() error {
 // says.
 func (v *verify) folder(k *kind) error {
 	names, err := v.names[k.at]()
-	if err != nil && !gone(err) {
+	if err != nil && !places.Gone(err) {
 		return v.report(Finding{Kind: finds(k, MemoryUnreadable), Severity: Lost, Path: k.folder, Offset: -1, Err: err, Stake: "all that lies there", Next: nextRepair})
 	}
 	l := &listing{kind: k, names: names, known: make([]bool, len(names))}
@@ -172,7 +173,7 @@ func (v *verify) skip() {
 // unknown judges a name that belongs to no entry.
 func (v *verify) unknown(k *kind, name string) error {
 	info, err := v.in[k.at].Stat(name)
-	if gone(err) {
+	if places.Gone(err) {
 		return nil
 	}
 	out := &Finding{Kind: Foreign, Path: k.folder + "/" + name, Offset: -1, Stake: "nothing of the store", Next: nextRepair, Err: err}
@@ -195,7 +196,7 @@ func (v *verify) json(k *kind, out *Finding, name string) error {
 	for range tries {
 		flushed := v.s.Log.Flushed()
 		f := v.read(k, name)
-		if gone(f.err) {
+		if places.Gone(f.err) {
 			return nil
 		}
 		if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {

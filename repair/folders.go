@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -15,7 +16,7 @@ import (
 // has the store open.
 func (v *verify) temp() error {
 	names, err := v.s.FS.ReadDir(v.path("tmp"))
-	if gone(err) {
+	if places.Gone(err) {
 		return nil
 	}
 	if err != nil {
@@ -33,7 +34,7 @@ func (v *verify) temp() error {
 		if name == "parked" || v.s.Token != "" && strings.Contains(name, v.s.Token) {
 			continue
 		}
-		if _, err := v.s.FS.Stat(v.path("tmp", name)); gone(err) || len(v.s.Log.Processes()) > self {
+		if _, err := v.s.FS.Stat(v.path("tmp", name)); places.Gone(err) || len(v.s.Log.Processes()) > self {
 			continue
 		}
 		if err := v.report(Finding{Kind: Leftover, Path: "tmp/" + name, Offset: -1, Stake: "space; or an edit that was displaced at the moment of a crash",
@@ -47,7 +48,7 @@ func (v *verify) temp() error {
 // quarantine counts what was set aside.
 func (v *verify) quarantine() error {
 	names, err := v.s.FS.ReadDir(v.path("quarantine"))
-	if gone(err) {
+	if places.Gone(err) {
 		return nil
 	}
 	if err != nil {
@@ -74,7 +75,7 @@ func (v *verify) quarantine() error {
 func (v *verify) folders() error {
 	list, _ := notFolders(v.s.FS, v.s.Dir)
 	names, err := v.s.FS.ReadDir(v.path("backups"))
-	if err != nil && !gone(err) && !errors.Is(err, vfs.ErrNotFolder) {
+	if err != nil && !places.Gone(err) && !errors.Is(err, vfs.ErrNotFolder) {
 		return err
 	}
 	slices.Sort(names)

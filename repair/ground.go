@@ -14,17 +14,32 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
 
+// GroundOptions is what Look needs besides the folder.
+type GroundOptions struct {
+	Open   func(ctx context.Context) (GroundStore, error) // to read only: nothing on disk changes
+	Config func(text []byte) error                        // says what is wrong with the text of a config.json
+	FS     vfs.FS
+	Verify VerifyOptions
+}
+
+// GroundStore is a store that could be opened.
+type GroundStore interface {
+	Source() Source
+	Close() error
+}
+
 // Ground looks at a store that cannot be opened read-only, for the reason that
 // opening gave: what its ground (config, checkpoint, log, index) lacks, and
 // whether the files can be read. It reads only, and needs no log and no index.
 // A reason that is no damage is the error that ends it.
-func Ground(ctx context.Context, dir string, opening error, o Options) iter.Seq2[Finding, error] {
+func Ground(ctx context.Context, dir string, opening error, o GroundOptions) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
 		g := &ground{ctx: ctx, dir: dir, o: o, sum: o.Verify.Summary}
 		if g.sum == nil {
@@ -73,12 +88,12 @@ func Ground(ctx context.Context, dir string, opening error, o Options) iter.Seq2
 // writer in the middle of replacing the index.
 const openTries = 5
 
-// Look opens a store read-only and verifies it; one that cannot be opened is
+// LookGround opens a store read-only and verifies it; one that cannot be opened is
 // looked at by Ground. opened hears of the store while it is open. Where something else
 // is in the place of a file or folder of the store, that is all that is looked at.
-func Look(ctx context.Context, dir string, o Options, opened func(Source)) iter.Seq2[Finding, error] {
+func LookGround(ctx context.Context, dir string, o GroundOptions, opened func(Source)) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
-		var s Store
+		var s GroundStore
 		err := o.Verify.Validate()
 		if err != nil {
 			yield(Finding{}, err)
@@ -98,7 +113,7 @@ func Look(ctx context.Context, dir string, o Options, opened func(Source)) iter.
 			return
 		}
 		for range openTries {
-			if s, err = o.Open(ctx, true); err == nil || ctx.Err() != nil {
+			if s, err = o.Open(ctx); err == nil || ctx.Err() != nil {
 				break
 			}
 		}
@@ -132,7 +147,7 @@ func yieldAll(list []Finding, sum *Summary, yield func(Finding, error) bool) {
 type ground struct {
 	ctx     context.Context
 	dir     string
-	o       Options
+	o       GroundOptions
 	sum     *Summary
 	list    []Finding
 	noLog   bool
@@ -167,7 +182,7 @@ func (g *ground) damage(opening error) error {
 	if _, err := g.o.FS.Stat(g.path("wal", "open.lock")); err == nil {
 		return nil
 	}
-	if b, err := vfs.ReadFile(g.o.FS, g.path("config.json"), 1<<20); err == nil && g.o.Config(b) == nil {
+	if b, err := vfs.ReadFile(g.o.FS, g.path("config.json"), places.ConfigMost); err == nil && g.o.Config(b) == nil {
 		return nil
 	}
 	names, err := g.o.FS.ReadDir(g.path("memories"))
@@ -182,8 +197,8 @@ func (g *ground) damage(opening error) error {
 }
 
 func (g *ground) config() error {
-	b, err := vfs.ReadFile(g.o.FS, g.path("config.json"), 1<<20)
-	if gone(err) {
+	b, err := vfs.ReadFile(g.o.FS, g.path("config.json"), places.ConfigMost)
+	if places.Gone(err) {
 		return nil // made at the next open
 	}
 	if err == nil {
@@ -211,7 +226,7 @@ func (g *ground) log() error {
 		g.add(Finding{Kind: CheckpointSlot, Severity: Healable, Path: "checkpoint", Offset: -1, Err: err, Stake: "where recovery begins", Heals: ByLog})
 	}
 	names, err := g.o.FS.ReadDir(g.path("wal"))
-	if err != nil && !gone(err) {
+	if err != nil && !places.Gone(err) {
 		return fmt.Errorf("reading %s: %w", g.path("wal"), err)
 	}
 	for _, name := range names {
@@ -240,7 +255,7 @@ func (g *ground) log() error {
 
 // noCheckpoint: there is a log, and nothing says where its marks are.
 func (g *ground) noCheckpoint() {
-	if _, err := g.o.FS.Stat(g.path("checkpoint")); gone(err) {
+	if _, err := g.o.FS.Stat(g.path("checkpoint")); places.Gone(err) {
 		g.add(Finding{Kind: CheckpointSlot, Severity: Healable, Path: "checkpoint", Offset: -1, Err: errAbsent, Stake: "where recovery begins", Heals: ByLog})
 	}
 }
@@ -267,12 +282,12 @@ func (g *ground) index() error {
 		path, offset := place(err, index.BaseName)
 		_, noBase := g.o.FS.Stat(g.path(index.BaseName))
 		_, noDelta := g.o.FS.Stat(g.path(index.DeltaName))
-		if gone(noBase) {
+		if places.Gone(noBase) {
 			err = errAbsent
 		}
 		f := Finding{Kind: IndexDamaged, Severity: Healable, Path: path, Offset: offset, Err: err,
 			Stake: "finding and listing memories; the memories themselves are in their files", Heals: ByIndex}
-		if gone(noBase) && gone(noDelta) {
+		if places.Gone(noBase) && places.Gone(noDelta) {
 			f.Remarks = Absent
 		}
 		g.add(f)
@@ -293,7 +308,7 @@ func (g *ground) files(yield func(Finding, error) bool) (more bool, err error) {
 func (g *ground) folder(k *kind, yield func(Finding, error) bool) (more bool, err error) {
 	folder := docfile.Layout{FS: g.o.FS, Root: g.dir}.Folder(k.folder)
 	names, err := folder.Names()
-	if gone(err) {
+	if places.Gone(err) {
 		return true, nil
 	}
 	if err != nil {
@@ -313,7 +328,7 @@ func (g *ground) folder(k *kind, yield func(Finding, error) bool) (more bool, er
 		if !g.o.Verify.chosen(name) {
 			continue
 		}
-		data, _, err := folder.Read(name, groundLimit)
+		data, _, err := folder.Read(name, places.GroundMost)
 		g.sum.Files, g.sum.Bytes = g.sum.Files+1, g.sum.Bytes+int64(len(data))
 		var c content
 		if err == nil {
@@ -338,13 +353,11 @@ func (g *ground) folder(k *kind, yield func(Finding, error) bool) (more bool, er
 	return true, nil
 }
 
-const groundLimit = 256 << 20
-
 // groundLimits are for reading what is stored: today's limits are for writing.
-var groundLimits = memstore.Limits{MemoryBytes: groundLimit, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
+var groundLimits = memstore.Limits{MemoryBytes: places.GroundMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
 
 // misshapen are these files of a folder that is a store.
-func (o *Options) misshapen(dir string) ([]Finding, error) {
+func (o *GroundOptions) misshapen(dir string) ([]Finding, error) {
 	g := &ground{dir: dir, o: *o}
 	if g.damage(errs.ErrNoStore) != nil {
 		return nil, nil // opening it says what it is

@@ -6,6 +6,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -14,8 +15,8 @@ import (
 
 // fixConfig writes a config.json with the members that are valid.
 func (r *repairer) fixConfig(d *Done) error {
-	text, err := vfs.ReadFile(r.o.FS, r.path("config.json"), 1<<20)
-	if err != nil && !gone(err) && !errors.Is(err, errs.ErrTooLarge) && !errors.Is(err, vfs.ErrNotRegular) {
+	text, err := vfs.ReadFile(r.o.FS, r.path("config.json"), places.ConfigMost)
+	if err != nil && !places.Gone(err) && !errors.Is(err, errs.ErrTooLarge) && !errors.Is(err, vfs.ErrNotRegular) {
 		return err
 	}
 	if err == nil && r.o.Config(text) == nil {

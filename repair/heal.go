@@ -102,7 +102,7 @@ func (h *healer) recall(k *kind) error {
 	if err != nil {
 		return err
 	}
-	undone, err := undoneVersions(&h.r.o, h.r.dir)
+	undone, err := undoneVersions(h.r.o.keys(), h.r.dir)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -72,7 +73,7 @@ func (v *verify) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 		plain = append(plain, b...)
 		return true
 	})
-	if gone(err) || len(damage) > 0 && len(plain) == 0 {
+	if places.Gone(err) || len(damage) > 0 && len(plain) == 0 {
 		return nil
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 )
 
@@ -150,7 +151,7 @@ func (v *verify) backups() error {
 		var faults []error
 		set, err := index.OpenBackup(v.s.FS, v.s.Dir, b, v.store())
 		switch {
-		case gone(err):
+		case places.Gone(err):
 			continue // made way for a newer one
 		case errors.Is(err, table.ErrForeign):
 			faults = append(faults, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
@@ -88,7 +89,7 @@ func (v *verify) compare(k *kind, id string, f *file, list []standing, flushed w
 	for i := range list {
 		s := &list[i]
 		switch {
-		case s.absent && gone(f.err):
+		case s.absent && places.Gone(f.err):
 			return nil, nil
 		case s.absent || !f.has(&s.line):
 		case f.sameTime(&s.line) || s.version >= flushed: // an adopted edit keeps its own time until it is flushed
@@ -98,7 +99,7 @@ func (v *verify) compare(k *kind, id string, f *file, list []standing, flushed w
 		}
 	}
 	newest := &list[0]
-	if newest.version >= flushed && (v.s.Log.Unsettled() || gone(f.err)) {
+	if newest.version >= flushed && (v.s.Log.Unsettled() || places.Gone(f.err)) {
 		// The first flush writes it again, whatever stands there. And where files
 		// cannot be exchanged the place is empty while one is replaced, for as long as
 		// whoever does it is stopped, or has been killed.
@@ -146,7 +147,7 @@ func (v *verify) classify(k *kind, out *Finding, f *file, want *standing) *Findi
 	copied := v.copyOf(k, out, want)
 	defer func() { out.Kind = finds(k, out.Kind) }()
 	switch {
-	case gone(f.err):
+	case places.Gone(f.err):
 		out.Kind, out.Err = MemoryMissing, errors.New("there is no such file")
 		return out
 	case f.err != nil && errors.Is(f.err, errs.ErrCorrupt):

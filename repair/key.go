@@ -12,6 +12,7 @@ import (
 	"runtime"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -36,9 +37,16 @@ func (m *mark) sum(id string, line []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// keys is where the key of a user is, and what makes one.
+type keys struct {
+	fs     vfs.FS
+	dir    string // "": nowhere
+	random func([]byte) error
+}
+
 // markOf is that of the store in a folder. Only a repair makes a key where there is none.
-func (o *Options) markOf(dir string, create bool) (*mark, error) {
-	info, err := o.FS.Stat(dir + string(filepath.Separator) + ".")
+func (o *keys) markOf(dir string, create bool) (*mark, error) {
+	info, err := o.fs.Stat(dir + string(filepath.Separator) + ".")
 	if err != nil {
 		return nil, err
 	}
@@ -46,16 +54,16 @@ func (o *Options) markOf(dir string, create bool) (*mark, error) {
 		return nil, &keyError{dir, "its file system gives folders no numbers, by which this copy of the store would be known"}
 	}
 	switch {
-	case o.StateDir == "":
+	case o.dir == "":
 		return nil, &keyError{"", "this user has no folder for a key: set XDG_STATE_HOME, or HOME, or Options.StateDir"}
-	case within(o.StateDir, dir):
-		return nil, &keyError{o.StateDir, "it lies in the store, where others may have put a key: set XDG_STATE_HOME, or Options.StateDir, to a folder outside"}
+	case places.Within(o.dir, dir):
+		return nil, &keyError{o.dir, "it lies in the store, where others may have put a key: set XDG_STATE_HOME, or Options.StateDir, to a folder outside"}
 	}
-	name := filepath.Join(o.StateDir, keyName)
-	key, err := readKey(o.FS, name)
+	name := filepath.Join(o.dir, keyName)
+	key, err := readKey(o.fs, name)
 	if errors.Is(err, fs.ErrNotExist) && create {
 		if err = makeKey(o, name); err == nil {
-			key, err = readKey(o.FS, name)
+			key, err = readKey(o.fs, name)
 		}
 	}
 	var known *keyError
@@ -79,7 +87,7 @@ func (e *keyError) Error() string {
 	if e.path == "" {
 		return e.why
 	}
-	return shown(filepath.ToSlash(e.path)) + ": " + e.why
+	return places.Shown(filepath.ToSlash(e.path)) + ": " + e.why
 }
 
 func (e *keyError) Unwrap() error { return errs.ErrInvalid }
@@ -107,17 +115,17 @@ func readKey(fsys vfs.FS, name string) ([]byte, error) {
 }
 
 // makeKey makes one whole, or none: of two processes that make it the first one's stays.
-func makeKey(o *Options, name string) error {
+func makeKey(o *keys, name string) error {
 	key := make([]byte, keySize)
 	var salt [4]byte
-	if err := errors.Join(o.Random(key), o.Random(salt[:])); err != nil {
+	if err := errors.Join(o.random(key), o.random(salt[:])); err != nil {
 		return err
 	}
-	if err := vfs.MkdirAll(o.FS, filepath.Dir(name), 0o700); err != nil {
+	if err := vfs.MkdirAll(o.fs, filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
 	temp := fmt.Sprintf("%s.%x.new", name, salt)
-	f, err := o.FS.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := o.fs.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -126,14 +134,14 @@ func makeKey(o *Options, name string) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = o.FS.RenameNew(temp, name)
+		err = o.fs.RenameNew(temp, name)
 	}
 	if err != nil {
-		_ = o.FS.Remove(temp) // 65 bytes stay where that fails too
+		_ = o.fs.Remove(temp) // 65 bytes stay where that fails too
 		if errors.Is(err, fs.ErrExist) {
 			return nil
 		}
 		return err
 	}
-	return o.FS.SyncDir(filepath.Dir(name))
+	return o.fs.SyncDir(filepath.Dir(name))
 }

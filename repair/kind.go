@@ -8,6 +8,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
@@ -30,6 +31,9 @@ var (
 
 	kinds = []*kind{memories, assemblies}
 )
+
+// folders have a file for each of their documents, named after its id.
+var folders = []string{memories.folder, assemblies.folder, places.Working}
 
 func (k *kind) key(id string) string { return string(rune(k.letter)) + id }
 

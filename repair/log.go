@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
@@ -106,7 +107,7 @@ func (r *row) within(list []wal.SegmentFile) error {
 func (r *row) released(n uint64) bool {
 	s, err := r.v.s.Log.SegmentFile(n)
 	spilled, _ := r.v.s.Log.Place(r.v.s.Log.Spilled())
-	return n < spilled && (gone(err) || err == nil && s.Zero)
+	return n < spilled && (places.Gone(err) || err == nil && s.Zero)
 }
 
 // outside judges a file with the name of a segment that the log has no use for.
@@ -116,7 +117,7 @@ func (r *row) outside(s wal.SegmentFile) error {
 			return nil // prepared, just begun, or about to be recycled
 		}
 		now, err := r.v.s.Log.SegmentFile(s.Number)
-		if gone(err) {
+		if places.Gone(err) {
 			return nil
 		}
 		if err != nil {
@@ -146,7 +147,7 @@ func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
 		gaps = gaps[:0]
 		at, err = v.s.Log.WalkSegment(v.ctx, n, prev, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) { gaps = append(gaps, g) })
 	}
-	if gone(err) {
+	if places.Gone(err) {
 		return wal.Mark{}, r.missing(n)
 	}
 	if err != nil {
@@ -201,7 +202,7 @@ func (r *row) end(n uint64) (end wal.LSN, open bool) {
 // missing judges a hole. Segments go in rising order, so one that is not there
 // while an older one is, or that recovery needs, was not recycled.
 func (r *row) missing(n uint64) error {
-	if _, err := r.v.s.Log.SegmentFile(n); !gone(err) || r.released(n) && !r.older(n) {
+	if _, err := r.v.s.Log.SegmentFile(n); !places.Gone(err) || r.released(n) && !r.older(n) {
 		return nil
 	}
 	f := Finding{Kind: SegmentMissing, Path: "wal/" + segment.Name(n), Offset: -1, Next: nextRepair, Err: errors.New("there is no such file")}
@@ -286,8 +287,7 @@ func (r *row) unmet() error {
 // besideSegments judges what else lies in wal/.
 func (v *verify) besideSegments(names []string) error {
 	for _, name := range names {
-		switch name {
-		case "shared", "owner", "archive", "expiry", "open.lock", "attach.lock", "flush.lock", "append.lock", "sync.lock", "hold.lock", "watch.lock":
+		if places.InLog(name) {
 			continue
 		}
 		f := Finding{Kind: Foreign, Severity: Healable, Path: "wal/" + name, Offset: -1, Err: errors.New("the log has no such file"),
@@ -298,7 +298,7 @@ func (v *verify) besideSegments(names []string) error {
 			}
 			f.Kind, f.Severity, f.Err = Leftover, Info, fmt.Errorf("process %d did not finish it; the next open removes it", pid)
 		}
-		if _, err := v.s.FS.Stat(v.path("wal", name)); gone(err) {
+		if _, err := v.s.FS.Stat(v.path("wal", name)); places.Gone(err) {
 			continue
 		}
 		if err := v.report(f); err != nil {

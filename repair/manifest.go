@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
 const (
 	manifestHead = "repair-"
 	manifestTail = ".undo.jsonl"
-	manifestMost = 1 << 30
 )
 
 // change is a line of a manifest; see the package comment.
@@ -131,7 +131,7 @@ func (m *mark) more(fsys vfs.FS, dir, id string, list ...change) error {
 	if err != nil {
 		return err
 	}
-	name, err := enter(fsys, dir, manifestPath(id))
+	name, err := places.Enter(fsys, dir, manifestPath(id))
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func encodeLines(dst []byte, m *mark, id string, list ...change) ([]byte, error)
 // any file of its kind is not read, and has no hash.
 func standsAt(fsys vfs.FS, name string) (*stands, error) {
 	info, err := fsys.Stat(name)
-	if gone(err) {
+	if places.Gone(err) {
 		return nil, nil
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -27,32 +28,6 @@ const (
 	lookMost  = 1000 // manifests of others that are looked at for one that this copy wrote
 )
 
-// UndoForeign says that a manifest is not obeyed, since nothing proves that this copy of
-// the store wrote it, or since it says what no repair writes. Nothing was changed. It
-// matches errs.ErrInvalid.
-type UndoForeign struct {
-	ID     string // as the file's name has it
-	Path   string // of the manifest, in the store
-	Reason string
-	Newest string // the newest repair that this copy can undo, "" when there is none
-}
-
-func (e *UndoForeign) Error() string {
-	return fmt.Sprintf("%s is not obeyed: %s: %v", shown(e.Path), e.Reason, errs.ErrInvalid)
-}
-
-// Unwrap makes the error match errs.ErrInvalid.
-func (e *UndoForeign) Unwrap() error { return errs.ErrInvalid }
-
-// Fix is what can be done instead.
-func (e *UndoForeign) Fix() string {
-	const byHand = "what a repair has set aside is in quarantine/, each with a note that says where it was: copy back what you need"
-	if e.Newest != "" {
-		return "the newest repair that this copy made is undone by memctl repair --undo " + e.Newest + "; for the other, " + byHand
-	}
-	return byHand
-}
-
 func foreign(id, format string, args ...any) *UndoForeign {
 	return &UndoForeign{ID: id, Path: manifestPath(id), Reason: fmt.Sprintf(format, args...)}
 }
@@ -63,7 +38,7 @@ func readManifest(fsys vfs.FS, dir, id string, m *mark) ([]change, error) {
 	if err := keptAt(manifestPath(id)); err != nil {
 		return nil, foreign(id, "%v", err)
 	}
-	name, err := enter(fsys, dir, manifestPath(id))
+	name, err := places.Enter(fsys, dir, manifestPath(id))
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +56,8 @@ func readManifest(fsys vfs.FS, dir, id string, m *mark) ([]change, error) {
 		return nil, err
 	case !info.Mode.IsRegular():
 		return nil, foreign(id, "it is no file (%s)", info.Mode)
-	case info.Size > manifestMost:
-		return nil, foreign(id, "it has %d bytes (limit: %d)", info.Size, int64(manifestMost))
+	case info.Size > places.ManifestMost:
+		return nil, foreign(id, "it has %d bytes (limit: %d)", info.Size, int64(places.ManifestMost))
 	}
 	r := &manifestReader{id: id, mark: m}
 	in := bufio.NewReaderSize(io.NewSectionReader(f, 0, info.Size), lineMost)
@@ -167,14 +142,14 @@ func (r *manifestReader) line(n int, line []byte) error {
 // check says why no repair can have made a change. A name that a repair met, and that
 // Undo gives to nothing, is left then: see first.
 func (c *change) check() error {
-	if err := placed(c.Path); err != nil && !errors.Is(err, errUnlikely) {
+	if err := placed(c.Path); err != nil && !errors.Is(err, places.ErrUnlikely) {
 		return err
 	}
 	if k := kindAt(c.Path); c.ID != "" && (k == nil || c.Path != k.folder+"/"+docfile.FileName(c.ID)) {
 		return fmt.Errorf("it is not the file of the id %s", errs.Quote(c.ID))
 	}
 	if c.Before != nil && c.Before.Kept != "" {
-		if err := keptAt(c.Before.Kept); err != nil && !errors.Is(err, errUnlikely) {
+		if err := keptAt(c.Before.Kept); err != nil && !errors.Is(err, places.ErrUnlikely) {
 			return fmt.Errorf("its bytes are said to be at %s: %w", errs.Quote(c.Before.Kept), err)
 		}
 	}
@@ -195,7 +170,7 @@ func unsealed(line []byte) (body, sum []byte, ok bool) {
 
 // undoneVersions are those that repairs gave and undos took back, by memory: of what this
 // copy wrote.
-func undoneVersions(o *Options, dir string) (map[string][]uint64, error) {
+func undoneVersions(o *keys, dir string) (map[string][]uint64, error) {
 	all := map[string][]uint64{}
 	m, err := o.markOf(dir, false)
 	var nokey *keyError
@@ -205,12 +180,12 @@ func undoneVersions(o *Options, dir string) (map[string][]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := Repairs(o.FS, dir)
+	ids, err := Repairs(o.fs, dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
-		list, err := readManifest(o.FS, dir, id, m)
+		list, err := readManifest(o.fs, dir, id, m)
 		var foreign *UndoForeign
 		if errors.As(err, &foreign) {
 			continue

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -41,21 +42,6 @@ type MigrateSource struct {
 	Processes func(ctx context.Context) []int
 	// Sound opens what is in To, changes nothing, and says what is not sound in it.
 	Sound func(ctx context.Context) error
-}
-
-// MigrateReport is what a migration did.
-type MigrateReport struct {
-	Store    uuid.UUID
-	LSN      uint64 // up to where the copy has the memories
-	Memories int64  // in the copy
-	Bytes    int64  // in them
-	Copied   int64  // memories that this run wrote; the others were there
-	CaughtUp int64  // of them because they were written meanwhile
-	Compared int64  // memories whose bytes were compared with the store's
-	Switched bool   // the new place is the store
-	Removed  bool   // the old one holds the note only, and Left
-	Left     []string
-	Damaged  []DamagedFile // cannot be read where they are: they keep the store from being switched
 }
 
 // Migrate brings a store to another folder, as far as it is told to; see the
@@ -122,9 +108,9 @@ func (m *migrate) apart() error {
 	switch {
 	case m.s.To == m.s.From || terr == nil && sameFolder(source, target):
 		return refuse("is the same folder as")
-	case within(m.s.To, m.s.From):
+	case places.Within(m.s.To, m.s.From):
 		return refuse("lies within the store")
-	case within(m.s.From, m.s.To):
+	case places.Within(m.s.From, m.s.To):
 		return refuse("holds the store")
 	}
 	at := m.s.To
@@ -227,11 +213,11 @@ func (m *migrate) begin(ctx context.Context) error {
 		}
 	}
 	m.state.State = stateCopying
-	if err := writeState(m.fs, m.s.To, MigrationName, &m.state, m.s.FileMode); err != nil {
+	if err := writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode); err != nil {
 		return err
 	}
 	// What a note here says is of the time before: the store was here, and comes back.
-	if err := m.fs.Remove(m.to(MovedName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := m.fs.Remove(m.to(places.MovedName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return m.openBarrier()
@@ -239,7 +225,7 @@ func (m *migrate) begin(ctx context.Context) error {
 
 // startOver clears the copy of which a sync failed.
 func (m *migrate) startOver() error {
-	for _, name := range slices.Concat(storeFiles, storeFolders) {
+	for _, name := range slices.Concat(places.TopFiles(), places.TopFolders()) {
 		if err := removeTree(m.fs, m.to(name), 12); err != nil {
 			return err
 		}
@@ -279,7 +265,7 @@ func (m *migrate) take() (err error) {
 func (m *migrate) empty(names []string) error {
 	for _, name := range names {
 		switch name {
-		case migrationLock, MigrationName + ".new", MovedName:
+		case migrationLock, places.MigrationName + ".new", places.MovedName:
 		default:
 			return fmt.Errorf("%s is not empty (it holds %s) and no unfinished migration: %w: name a new folder", m.s.To, errs.Quote(name), errs.ErrInvalid)
 		}
@@ -353,7 +339,7 @@ func (m *migrate) durable() error {
 		err = fmt.Errorf("syncing %s: %w: %w", m.s.To, errs.ErrSyncFailed, err)
 		// Pages that look clean and are not: no later sync would tell.
 		m.state.Lost = true
-		err = errors.Join(err, writeState(m.fs, m.s.To, MigrationName, &m.state, m.s.FileMode))
+		err = errors.Join(err, writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode))
 	}
 	err = errors.Join(err, m.barrier.Close())
 	m.barrier = nil

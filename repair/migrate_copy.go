@@ -15,14 +15,13 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
 
 const (
-	migrateMemories   = "memories"
-	migrateAssemblies = "assemblies"
 	// littleLeft ends the catching up: the switch, or the next run, does the rest.
 	littleLeft = 64
 	// catchUps bounds it beside writers that are faster.
@@ -33,7 +32,7 @@ const (
 
 // memories copies them, catches up, and compares.
 func (m *migrate) memories(ctx context.Context) error {
-	if err := m.folder(migrateMemories); err != nil {
+	if err := m.folder(memories.folder); err != nil {
 		return err
 	}
 	at, err := m.pass(ctx, "copying", false)
@@ -73,11 +72,11 @@ func (m *migrate) settled(at wal.LSN) error {
 	if err := m.durable(); err != nil {
 		return err
 	}
-	if err := m.fs.SyncDir(m.to(migrateMemories)); err != nil {
-		return fmt.Errorf("syncing %s: %w: %w", m.to(migrateMemories), errs.ErrSyncFailed, err)
+	if err := m.fs.SyncDir(m.to(memories.folder)); err != nil {
+		return fmt.Errorf("syncing %s: %w: %w", m.to(memories.folder), errs.ErrSyncFailed, err)
 	}
 	m.state.LSN, m.report.LSN = at, at
-	return writeState(m.fs, m.s.To, MigrationName, &m.state, m.s.FileMode)
+	return writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode)
 }
 
 // pass goes through all memories. What differs from its copy by size or time, or,
@@ -88,7 +87,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		return 0, err
 	}
 	at := m.live.Log.Applied()
-	names, err := m.fs.ReadDir(m.to(migrateMemories))
+	names, err := m.fs.ReadDir(m.to(memories.folder))
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +125,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(surplus)) {
-		if err := removeTree(m.fs, m.to(migrateMemories, name), 2); err != nil {
+		if err := removeTree(m.fs, m.to(memories.folder, name), 2); err != nil {
 			return 0, err
 		}
 	}
@@ -158,14 +157,14 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	case err != nil:
 		return -1, fmt.Errorf("memory %s: %w", errs.Quote(id), err)
 	}
-	path := m.to(migrateMemories, name)
+	path := m.to(memories.folder, name)
 	info, err := m.fs.Stat(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return -1, err
 	}
 	same := err == nil && info.Mode.IsRegular() && info.Size == int64(len(doc.Bytes)) && sameTime(info.Mtime, doc.Time)
 	if same && (compare || !info.Mtime.Equal(doc.Time)) {
-		b, err := vfs.ReadFile(m.fs, path, documentLimit)
+		b, err := vfs.ReadFile(m.fs, path, places.DocumentMost)
 		if err != nil {
 			return -1, err
 		}
@@ -173,7 +172,7 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 	}
 	if !same {
 		m.report.Copied++
-		return int64(len(doc.Bytes)), m.write(filepath.Join(migrateMemories, name), doc.Bytes, doc.Time)
+		return int64(len(doc.Bytes)), m.write(filepath.Join(memories.folder, name), doc.Bytes, doc.Time)
 	}
 	return int64(len(doc.Bytes)), nil
 }
@@ -193,23 +192,23 @@ func (m *migrate) assemblies(ctx context.Context) error {
 		case errors.Is(err, errs.ErrNotFound):
 			continue
 		case errors.Is(err, errs.ErrCorrupt):
-			m.report.Damaged = append(m.report.Damaged, DamagedFile{ID: id, In: migrateAssemblies, Why: err.Error()})
+			m.report.Damaged = append(m.report.Damaged, DamagedFile{ID: id, In: assemblies.folder, Why: err.Error()})
 			continue
 		case err != nil:
 			return fmt.Errorf("assembly %s: %w", errs.Quote(id), err)
 		}
-		path, err := enter(m.fs, m.s.To, assemblies.file(id))
+		path, err := places.Enter(m.fs, m.s.To, assemblies.file(id))
 		var info vfs.Info
 		if err == nil {
 			info, err = m.fs.Stat(path)
 		}
-		if gone(err) || err == nil && (!info.Mode.IsRegular() || info.Size != int64(len(doc.Bytes)) || !sameTime(info.Mtime, doc.Time)) {
+		if places.Gone(err) || err == nil && (!info.Mode.IsRegular() || info.Size != int64(len(doc.Bytes)) || !sameTime(info.Mtime, doc.Time)) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		b, err := vfs.ReadFile(m.fs, path, documentLimit)
+		b, err := vfs.ReadFile(m.fs, path, places.DocumentMost)
 		if err == nil && !bytes.Equal(b, doc.Bytes) {
 			err = m.fs.Remove(path)
 		}
@@ -275,7 +274,7 @@ func sameTime(copied, want time.Time) bool {
 // changed brings the copy of a memory up to date that was written or deleted meanwhile.
 func (m *migrate) changed(ctx context.Context, id string) error {
 	name := docfile.FileName(id)
-	old, err := m.fs.Stat(m.to(migrateMemories, name))
+	old, err := m.fs.Stat(m.to(memories.folder, name))
 	had := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -296,7 +295,7 @@ func (m *migrate) changed(ctx context.Context, id string) error {
 		return nil
 	}
 	if had {
-		return m.fs.Remove(m.to(migrateMemories, name))
+		return m.fs.Remove(m.to(memories.folder, name))
 	}
 	return nil
 }
@@ -312,8 +311,8 @@ func (m *migrate) write(name string, data []byte, mtime time.Time) error {
 func (m *migrate) put(name string, mtime time.Time, fill func(vfs.File) error) error {
 	path := m.to(name)
 	temp := path + tempMark
-	if filepath.Dir(name) == migrateMemories || len(filepath.Base(temp)) > nameMost {
-		temp = m.to(MigrationName + tempMark) // a name may have no room for more
+	if filepath.Dir(name) == memories.folder || len(filepath.Base(temp)) > nameMost {
+		temp = m.to(places.MigrationName + tempMark) // a name may have no room for more
 	}
 	if err := m.fs.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

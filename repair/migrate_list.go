@@ -13,13 +13,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
 const (
-	movedList       = MovedName + ".files"
+	movedList       = places.MovedName + ".files"
 	movedListFormat = 1
-	movedListLimit  = 1 << 30
 )
 
 // movedListHead is the first line of moved.json.files.
@@ -57,7 +57,7 @@ func (m *migrate) writeList() error {
 // readList is what was copied by the migration whose note stands; nil when nothing
 // says it any more.
 func (m *migrate) readList(id uuid.UUID) (map[uint64]bool, error) {
-	b, err := vfs.ReadFile(m.fs, m.from(movedList), movedListLimit)
+	b, err := vfs.ReadFile(m.fs, m.from(movedList), places.ListMost)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

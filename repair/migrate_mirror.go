@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -26,32 +27,32 @@ func (m *migrate) mirror(ctx context.Context, compare bool) error {
 		c.step = "comparing all"
 	}
 	m.report.Left = nil
-	names, err := sortedNames(m.fs, m.s.From)
+	names, err := places.Names(m.fs, m.s.From)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		switch {
-		case slices.Contains(storeFiles, name):
+		case places.IsTopFile(name):
 			err = c.file(name)
-		case slices.Contains(storeFolders, name):
+		case places.IsTopFolder(name):
 			err = c.folder(name, 10)
-		case name != MovedName && !strings.HasPrefix(name, MovedName):
+		case name != places.MovedName && !strings.HasPrefix(name, places.MovedName):
 			m.report.Left = append(m.report.Left, name)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	mine, err := sortedNames(m.fs, m.s.To)
+	mine, err := places.Names(m.fs, m.s.To)
 	if err != nil {
 		return err
 	}
 	for _, name := range mine {
 		switch {
-		case name == MigrationName, name == migrationLock, slices.Contains(names, name):
+		case name == places.MigrationName, name == migrationLock, slices.Contains(names, name):
 			continue
-		case slices.Contains(storeFiles, name), slices.Contains(storeFolders, name), temporary(name), name == MigrationName+".new":
+		case places.IsTopFile(name), places.IsTopFolder(name), temporary(name), name == places.MigrationName+".new":
 			err = removeTree(m.fs, m.to(name), 10)
 		default:
 			err = fmt.Errorf("%s is not of the store that is moved: %w: take it away", m.to(name), errs.ErrInvalid)
@@ -85,14 +86,14 @@ func (c *mirror) folder(name string, depth int) error {
 	if err := m.folder(name); err != nil {
 		return err
 	}
-	names, err := sortedNames(m.fs, m.from(name))
+	names, err := places.Names(m.fs, m.from(name))
 	if err != nil {
 		return err
 	}
 	keep := map[string]bool{}
 	for _, n := range names {
 		child := filepath.Join(name, n)
-		if ofTheMachine(child) {
+		if places.OfTheMachine(filepath.ToSlash(child)) {
 			continue
 		}
 		info, err := m.fs.Stat(m.from(child))
@@ -112,7 +113,7 @@ func (c *mirror) folder(name string, depth int) error {
 		}
 		keep[n] = true
 	}
-	mine, err := sortedNames(m.fs, m.to(name))
+	mine, err := places.Names(m.fs, m.to(name))
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (c *mirror) replaceable(name string) error {
 	m := c.m
 	top, _, _ := strings.Cut(filepath.ToSlash(name), "/")
 	switch {
-	case top == migrateMemories, top == migrateAssemblies:
+	case top == memories.folder, top == assemblies.folder:
 	case filepath.Ext(name) == ".zst":
 		from, err := m.wholeCopy(m.from(name))
 		if err != nil || from {
@@ -205,7 +206,7 @@ func (c *mirror) replaceable(name string) error {
 
 // wholeCopy says whether a segment's copy in an archive is sound.
 func (m *migrate) wholeCopy(path string) (bool, error) {
-	b, err := vfs.ReadFile(m.fs, path, purgeMost)
+	b, err := vfs.ReadFile(m.fs, path, places.CopyMost)
 	if err != nil {
 		return false, err
 	}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
@@ -17,7 +17,7 @@ import (
 func (m *migrate) remove(ctx context.Context) error {
 	note, gone, err := readMoved(m.fs, m.s.From)
 	if err == nil && (!gone || note.To != m.s.To) {
-		err = fmt.Errorf("%s does not say that the store was moved to %s: %w", m.from(MovedName), m.s.To, errs.ErrInvalid)
+		err = fmt.Errorf("%s does not say that the store was moved to %s: %w", m.from(places.MovedName), m.s.To, errs.ErrInvalid)
 	}
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (m *migrate) remove(ctx context.Context) error {
 	if m.list, err = m.readList(note.ID); err != nil {
 		return err
 	}
-	names, err := sortedNames(m.fs, m.s.From)
+	names, err := places.Names(m.fs, m.s.From)
 	if err != nil {
 		return err
 	}
@@ -45,11 +45,11 @@ func (m *migrate) remove(ctx context.Context) error {
 	for i, name := range names {
 		m.progress("removing", int64(i), int64(len(names)))
 		switch {
-		case slices.Contains(storeFiles, name), slices.Contains(storeFolders, name):
+		case places.IsTopFile(name), places.IsTopFolder(name):
 			err = m.removeRegular(name, 10)
-		case name == MovedName+".new", name == movedList+".new":
+		case name == places.MovedName+".new", name == movedList+".new":
 			err = m.fs.Remove(m.from(name))
-		case name != MovedName && name != movedList:
+		case name != places.MovedName && name != movedList:
 			m.report.Left = append(m.report.Left, name)
 		}
 		if err != nil {
@@ -93,7 +93,7 @@ func (m *migrate) removeRegular(name string, depth int) error {
 		m.report.Left = append(m.report.Left, filepath.ToSlash(name))
 		return nil
 	}
-	names, err := sortedNames(m.fs, m.from(name))
+	names, err := places.Names(m.fs, m.from(name))
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 func ofTheLog(name string) bool {
 	dir, base := filepath.Split(name)
 	_, segments := segment.ParseName(base)
-	return name == "checkpoint" || ofTheMachine(name) || filepath.Clean(dir) == "wal" && (base == MovedName || segments)
+	return name == "checkpoint" || places.OfTheMachine(filepath.ToSlash(name)) || filepath.Clean(dir) == "wal" && (base == places.MovedName || segments)
 }
 
 // newBackup says whether a folder is a full backup that the new place does not

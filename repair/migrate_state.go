@@ -11,13 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
-)
-
-// The files by which a migration is known; see the package's documentation.
-const (
-	MigrationName = "migrate.json"
-	MovedName     = "moved.json"
 )
 
 const (
@@ -25,7 +20,6 @@ const (
 	movedFormat     = 1
 	stateCopying    = "copying"
 	stateReady      = "ready"
-	stateLimit      = 1 << 20
 )
 
 // migration is migrate.json.
@@ -52,7 +46,7 @@ type moved struct {
 // readState reads a small JSON file of a migration into v; false when it is not there.
 func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
 	path := filepath.Join(dir, name)
-	b, err := vfs.ReadFile(fsys, path, stateLimit)
+	b, err := vfs.ReadFile(fsys, path, places.NoteMost)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -70,29 +64,25 @@ func readState(fsys vfs.FS, dir, name string, v any) (bool, error) {
 
 // tells is what the store's user has to know of such a file that cannot be read.
 func tells(name string) string {
-	if name == MigrationName {
+	if name == places.MigrationName {
 		return "of which store this is an unfinished copy (memctl migrate, begun again, writes it again)"
 	}
 	return "where memctl migrate has moved the store"
 }
 
 func readMigration(fsys vfs.FS, dir string) (m migration, ok bool, err error) {
-	ok, err = readState(fsys, dir, MigrationName, &m)
+	ok, err = readState(fsys, dir, places.MigrationName, &m)
 	if err == nil && ok && m.Format > migrationFormat {
-		err = &errs.NewerError{Path: filepath.Join(dir, MigrationName), Format: uint64(m.Format), Reads: migrationFormat}
+		err = &errs.NewerError{Path: filepath.Join(dir, places.MigrationName), Format: uint64(m.Format), Reads: migrationFormat}
 	}
 	return m, ok, err
 }
 
-// secondNote is where the note stands once more: what git ignores in every store,
-// so that cleaning up does not take both.
-const secondNote = "wal/" + MovedName
-
 func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
-	name := MovedName
+	name := places.MovedName
 	ok, err = readState(fsys, dir, name, &m)
 	if err == nil && !ok {
-		name = secondNote
+		name = places.SecondNote
 		ok, err = readState(fsys, dir, filepath.FromSlash(name), &m)
 	}
 	switch {
@@ -108,7 +98,7 @@ func readMoved(fsys vfs.FS, dir string) (m moved, ok bool, err error) {
 // noteTwice writes the note where it is missing. The second one is of no
 // use without wal/.
 func noteTwice(fsys vfs.FS, dir string, note *moved, mode fs.FileMode) error {
-	for _, name := range []string{MovedName, filepath.FromSlash(secondNote)} {
+	for _, name := range []string{places.MovedName, filepath.FromSlash(places.SecondNote)} {
 		_, err := fsys.Stat(filepath.Join(dir, name))
 		if err == nil {
 			continue
@@ -175,21 +165,9 @@ func settle(fsys vfs.FS, from, dir string) error {
 
 // removeState ends a migration in the new place.
 func removeState(fsys vfs.FS, dir string) error {
-	err := fsys.Remove(filepath.Join(dir, MigrationName))
+	err := fsys.Remove(filepath.Join(dir, places.MigrationName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return fsys.SyncDir(dir)
 }
-
-// UnfinishedError says that a folder is the copy of a store, and none itself: the
-// switch is still to come. It matches errs.ErrNoStore.
-type UnfinishedError struct{ From, To string }
-
-func (e *UnfinishedError) Error() string {
-	return fmt.Sprintf("%v: it is the unfinished copy of a store, which is in %s until memctl migrate --switch (where that is lost for good, removing %s makes a store of what was copied)",
-		errs.ErrNoStore, e.From, filepath.Join(e.To, MigrationName))
-}
-
-// Unwrap makes the error match errs.ErrNoStore.
-func (e *UnfinishedError) Unwrap() error { return errs.ErrNoStore }

@@ -5,26 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
-
-// What a store consists of.
-var (
-	storeFiles   = []string{".gitignore", "checkpoint", "memory_index.delta.json", "memory_index.json", "config.json"}
-	storeFolders = []string{"assemblies", "backups", "memories", "quarantine", "tmp", "vector_index", "wal", "working"}
-)
-
-// ofTheMachine: what says who uses a store, here and now, is not moved.
-func ofTheMachine(name string) bool {
-	dir, base := filepath.Split(name)
-	return filepath.Clean(dir) == "wal" && (base == "shared" || base == "owner" || strings.HasSuffix(base, ".lock"))
-}
 
 // switchOver copies what is left while nobody else is there, compares every byte,
 // and writes the note.
@@ -75,11 +63,11 @@ func (m *migrate) switchOver(ctx context.Context) error {
 		return err
 	}
 	m.state.State, m.state.LSN, m.report.LSN = stateReady, c.Attested.LSN, c.Attested.LSN
-	if err := writeState(m.fs, m.s.To, MigrationName, &m.state, m.s.FileMode); err != nil {
+	if err := writeState(m.fs, m.s.To, places.MigrationName, &m.state, m.s.FileMode); err != nil {
 		return err
 	}
 	note := moved{Format: movedFormat, ID: m.state.ID, Store: m.state.Store, To: m.s.To, When: m.s.Clock().UTC()}
-	if err := writeState(m.fs, m.s.From, MovedName, &note, m.s.FileMode); err != nil {
+	if err := writeState(m.fs, m.s.From, places.MovedName, &note, m.s.FileMode); err != nil {
 		return err
 	}
 	m.report.Switched = true
@@ -100,7 +88,7 @@ func (m *migrate) ignore() error {
 	if err != nil {
 		return err
 	}
-	b, err := vfs.ReadFile(m.fs, name, stateLimit)
+	b, err := vfs.ReadFile(m.fs, name, places.NoteMost)
 	if err != nil {
 		return err
 	}
@@ -133,7 +121,7 @@ func (m *migrate) finish(ctx context.Context, note *moved) error {
 	m.report.Store, m.report.Switched = note.Store, true
 	state, unfinished, err := readMigration(m.fs, m.s.To)
 	if err == nil && unfinished && (state.ID != note.ID || state.State != stateReady) {
-		err = fmt.Errorf("%s says that the store is in %s, where another migration is under way: %w", m.from(MovedName), m.s.To, errs.ErrInvalid)
+		err = fmt.Errorf("%s says that the store is in %s, where another migration is under way: %w", m.from(places.MovedName), m.s.To, errs.ErrInvalid)
 	}
 	if err == nil && unfinished {
 		err = m.fs.SyncDir(m.s.From) // see settle
@@ -146,7 +134,7 @@ func (m *migrate) finish(ctx context.Context, note *moved) error {
 	}
 	if c, cerr := wal.ReadCheckpoint(m.fs, m.s.To); err == nil && (cerr != nil || c.UUID != note.Store) {
 		m.report.Switched = false
-		err = fmt.Errorf("%s says that the store is in %s, where it is not now: %w: is its disk mounted?", m.from(MovedName), m.s.To, errors.Join(errs.ErrNoStore, cerr))
+		err = fmt.Errorf("%s says that the store is in %s, where it is not now: %w: is its disk mounted?", m.from(places.MovedName), m.s.To, errors.Join(errs.ErrNoStore, cerr))
 	}
 	if err == nil && m.s.RemoveSource {
 		err = m.apart() // the folders may have been moved since

@@ -10,7 +10,7 @@ import (
 // stay as they are. It comes after the bytes were compared; a migration that is cut copies
 // them again.
 func (m *migrate) moveUndo(ctx context.Context) error {
-	o := Options{FS: m.fs, StateDir: m.s.StateDir}
+	o := keys{fs: m.fs, dir: m.s.StateDir}
 	var nokey *keyError
 	was, err := o.markOf(m.s.From, false)
 	if errors.As(err, &nokey) {

@@ -3,14 +3,11 @@ package repair
 import (
 	"errors"
 	"path/filepath"
-	"slices"
 	"syscall"
 
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
-
-// truth are the folders whose files may be the only copy of something.
-var truth = []string{"assemblies", "memories", "wal", "working"}
 
 // notFolders are the places where a folder of the store has to be and a link, or something
 // else that is no folder, is; opening refuses most of them. Nothing is followed to say so.
@@ -24,7 +21,7 @@ func notFolders(fsys vfs.FS, dir string) (list []Finding, blocked bool) {
 		f := Finding{Kind: NotFolder, Severity: Healable, Path: rel, Offset: -1, Heals: ByMoving, Next: nextRepair,
 			Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}, Stake: "nothing: it is made again"}
 		switch {
-		case slices.Contains(truth, rel):
+		case places.Sole(rel):
 			f.Stake = "what should be there: if it leads to a folder of yours, put that in its place; repair heals from what else there is"
 		case rel == "quarantine" || rel == "backups":
 			f.Stake = "what was kept there before"
@@ -34,16 +31,15 @@ func notFolders(fsys vfs.FS, dir string) (list []Finding, blocked bool) {
 		list = append(list, f)
 		return true, false
 	}
-	inside := map[string][]string{"tmp": {"tmp/parked", "tmp/purge"}, "wal": {"wal/archive"}}
-	for _, rel := range storeFolders {
+	for _, rel := range places.TopFolders() {
 		wrong, folder := look(rel)
-		blocked = blocked || wrong && rel != "vector_index"
+		blocked = blocked || wrong && !places.Optional(rel)
 		if !folder {
 			continue
 		}
-		for _, rel := range inside[rel] {
+		for _, rel := range places.Inside(rel) {
 			wrong, _ := look(rel)
-			blocked = blocked || wrong && rel == "wal/archive"
+			blocked = blocked || wrong && !places.Optional(rel)
 		}
 	}
 	return list, blocked
@@ -51,11 +47,11 @@ func notFolders(fsys vfs.FS, dir string) (list []Finding, blocked bool) {
 
 // isStore says whether what has a link in it is a store, and one that is used in this
 // place, so that the link is in the place of one of its folders.
-func isStore(dir string, o Options) bool {
+func isStore(dir string, o GroundOptions) bool {
 	if _, err := Residence(o.FS, dir); err != nil && vfs.EnterError(err) == nil && !errors.Is(err, syscall.ENOTDIR) { // as of a FIFO in the place of wal/
 		return false
 	}
-	if b, err := vfs.ReadFile(o.FS, filepath.Join(dir, "config.json"), 1<<20); err == nil && o.Config(b) == nil {
+	if b, err := vfs.ReadFile(o.FS, filepath.Join(dir, "config.json"), places.ConfigMost); err == nil && o.Config(b) == nil {
 		return true
 	}
 	info, err := o.FS.Stat(filepath.Join(dir, "wal"))

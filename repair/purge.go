@@ -2,10 +2,12 @@ package repair
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,12 +15,22 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
+
+// PurgeOptions says how files of the store are made.
+type PurgeOptions struct {
+	FS         vfs.FS
+	FileMode   fs.FileMode // 0 means 0600
+	FolderMode fs.FileMode
+}
+
+func (o *PurgeOptions) fileMode() fs.FileMode { return cmp.Or(o.FileMode, 0o600) }
 
 // Traces finds out whether a file that was set aside is about one of some
 // memories, assemblies, or scopes of working memory, or holds one.
@@ -59,7 +71,7 @@ func TracesOf(letter byte, ids []string) *Traces {
 	case record.Assembly:
 		t.folder, head = "assemblies", "assembly_id"
 	case record.Working:
-		t.folder, head = workingFolder, "scope"
+		t.folder, head = places.Working, "scope"
 	}
 	for _, id := range ids {
 		t.ids[id] = true
@@ -175,22 +187,16 @@ func (t *Traces) among(doc *outline, b []byte) bool {
 	return has(b, t.members) || json.Unmarshal(doc.Members, &ids) == nil && slices.ContainsFunc(ids, func(id string) bool { return t.ids[id] })
 }
 
-// documentFolders have a file for each of their documents, named after its id.
-var documentFolders = []string{"memories", "assemblies", workingFolder}
-
 // elsewhere says whether a path in the store is in the folder of another kind, where
 // names mean other ids.
 func (t *Traces) elsewhere(from string) bool {
 	dir, _, _ := strings.Cut(from, "/")
-	return dir != t.folder && slices.Contains(documentFolders, dir)
+	return dir != t.folder && slices.Contains(folders, dir)
 }
 
 // doomedSuffix marks what is being overwritten: half of it gone, nothing would
 // tell whose it was.
 const doomedSuffix = ".purged"
-
-// purgeMost is the largest file that is looked into.
-const purgeMost = 2 << 30
 
 // PurgeQuarantine overwrites and removes what was set aside of some memories:
 // their files, the notes about them, and what else names them, as a whole (an index, the
@@ -200,10 +206,10 @@ const purgeMost = 2 << 30
 //
 // An index or vectors that were set aside a moment ago may still be mapped: unlinked
 // are those that went without being overwritten, for somebody has them open or nobody can tell.
-func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o Options) (removed, unlinked []string, err error) {
+func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o PurgeOptions) (removed, unlinked []string, err error) {
 	folder := filepath.Join(dir, "quarantine")
 	names, err := o.FS.ReadDir(folder)
-	if gone(err) {
+	if places.Gone(err) {
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -317,13 +323,13 @@ func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 	}
 	path := filepath.Join(folder, name)
 	info, err := fsys.Stat(path)
-	if gone(err) || err == nil && !info.Mode.IsRegular() {
+	if places.Gone(err) || err == nil && !info.Mode.IsRegular() {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	b, err := vfs.ReadFile(fsys, path, purgeMost)
+	b, err := vfs.ReadFile(fsys, path, places.CopyMost)
 	if errors.Is(err, errs.ErrTooLarge) { // none of the store's; what it says its owner must know
 		t.unread = append(t.unread, name)
 		return false, nil
@@ -362,8 +368,8 @@ func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 // of the memories.
 func HasAside(fsys vfs.FS, dir string, t *Traces) (bool, error) {
 	for _, folder := range []string{filepath.Join(dir, "quarantine"), filepath.Join(dir, "tmp", "parked")} {
-		names, err := sortedNames(fsys, folder)
-		if err != nil && !gone(err) {
+		names, err := places.Names(fsys, folder)
+		if err != nil && !places.Gone(err) {
 			return false, err
 		}
 		for _, name := range names {
@@ -377,7 +383,7 @@ func HasAside(fsys vfs.FS, dir string, t *Traces) (bool, error) {
 
 // whence is where what was set aside, or parked, stood; "" where nothing says so.
 func whence(fsys vfs.FS, folder, name string) string {
-	for _, dir := range documentFolders {
+	for _, dir := range folders {
 		if rest, ok := strings.CutPrefix(name, dir+"@"); ok { // see docfile.Parked
 			return dir + "/" + rest
 		}
@@ -393,7 +399,7 @@ func originOf(fsys vfs.FS, folder, name string) string {
 	var note struct {
 		From string `json:"from"`
 	}
-	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name+".note.json"), manifestMost)
+	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name+".note.json"), places.ManifestMost)
 	if err != nil || json.Unmarshal(b, &note) != nil {
 		return ""
 	}
@@ -401,9 +407,9 @@ func originOf(fsys vfs.FS, folder, name string) string {
 }
 
 // purgeManifest takes the lines about what went out of an undo manifest.
-func (t *Traces) purgeManifest(dir, name string, away map[string]bool, o Options) (changed bool, err error) {
+func (t *Traces) purgeManifest(dir, name string, away map[string]bool, o PurgeOptions) (changed bool, err error) {
 	path := filepath.Join(dir, "quarantine", name)
-	b, err := vfs.ReadFile(o.FS, path, manifestMost)
+	b, err := vfs.ReadFile(o.FS, path, places.ManifestMost)
 	if err != nil {
 		return false, err
 	}
@@ -452,10 +458,10 @@ func (t *Traces) purgeManifest(dir, name string, away map[string]bool, o Options
 // PurgeParked overwrites and removes what lies in tmp/parked/ of some memories:
 // files that somebody had open when they were displaced. Those that still are
 // cannot go, for he may save into them; they are returned.
-func PurgeParked(dir string, t *Traces, o Options) (removed, held []string, err error) {
+func PurgeParked(dir string, t *Traces, o PurgeOptions) (removed, held []string, err error) {
 	folder := filepath.Join(dir, "tmp", "parked")
 	names, err := o.FS.ReadDir(folder)
-	if gone(err) {
+	if places.Gone(err) {
 		return nil, nil, nil
 	}
 	if err != nil {

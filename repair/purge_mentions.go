@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -26,7 +27,6 @@ const (
 	mentionsName    = "is called after it"
 	mentionsID      = "names it"
 	mentionsUnknown = "was not looked into: it is larger than 64 MiB"
-	mentionMost     = 64 << 20
 
 	pieceSize   = 24 // of a content, long enough not to be met by chance
 	pieceLetter = 8  // different bytes that it must have for that
@@ -77,7 +77,7 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 		}
 		info, err := fsys.Stat(filepath.Join(dir, rel))
 		switch {
-		case gone(err):
+		case places.Gone(err):
 			return nil
 		case err != nil || info.Mode.IsRegular():
 			paths = append(paths, rel) // who looks into it says what is in the way
@@ -85,7 +85,7 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 		case !info.Mode.IsDir() || depth == 0 || filepath.Base(rel) == ".git":
 			return nil
 		}
-		names, err := sortedNames(fsys, filepath.Join(dir, rel))
+		names, err := places.Names(fsys, filepath.Join(dir, rel))
 		if err != nil {
 			paths = append(paths, rel)
 			return nil
@@ -97,15 +97,15 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 		}
 		return nil
 	}
-	names, err := sortedNames(fsys, dir)
+	names, err := places.Names(fsys, dir)
 	for _, name := range names {
 		if err != nil {
 			break
 		}
 		switch {
-		case name == "assemblies", name == "working", !slices.Contains(storeFiles, name) && !slices.Contains(storeFolders, name):
+		case name == "assemblies", name == "working", !places.IsTopFile(name) && !places.IsTopFolder(name):
 			err = walk(name, 12)
-		case name == migrateMemories, name == "backups":
+		case name == memories.folder, name == "backups":
 			err = foldersIn(fsys, dir, name, func(rel string) error { return walk(rel, 12) })
 		}
 	}
@@ -114,7 +114,7 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 
 // foldersIn visits the folders in memories/; in backups/ all but what is the store's.
 func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
-	names, err := sortedNames(fsys, filepath.Join(dir, name))
+	names, err := places.Names(fsys, filepath.Join(dir, name))
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (t *Traces) MentionedIn(ctx context.Context, fsys vfs.FS, dir string, paths
 			return list, err
 		}
 		how := ""
-		b, err := vfs.ReadFile(fsys, filepath.Join(dir, rel), mentionMost)
+		b, err := vfs.ReadFile(fsys, filepath.Join(dir, rel), places.MentionMost)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue

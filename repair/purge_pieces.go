@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
@@ -14,9 +15,9 @@ import (
 
 // keepOthers writes a segment or a torn tail again, with nothing of the memories, when it
 // has sound entries of others; what it was is overwritten.
-func (t *Traces) keepOthers(o Options, folder, name string) (bool, error) {
+func (t *Traces) keepOthers(o PurgeOptions, folder, name string) (bool, error) {
 	path := filepath.Join(folder, name)
-	b, err := vfs.ReadFile(o.FS, path, purgeMost)
+	b, err := vfs.ReadFile(o.FS, path, places.CopyMost)
 	if err != nil {
 		return false, err
 	}
@@ -33,7 +34,7 @@ func (t *Traces) keepOthers(o Options, folder, name string) (bool, error) {
 }
 
 // replace puts other bytes in the place of a file in quarantine, and overwrites the old ones.
-func (t *Traces) replace(o Options, temp, path string, b []byte) error {
+func (t *Traces) replace(o PurgeOptions, temp, path string, b []byte) error {
 	left, err := vfs.ReplaceWiped(o.FS, temp, path, path+doomedSuffix, b, o.fileMode())
 	if left {
 		t.unlinked = append(t.unlinked, "quarantine/"+filepath.Base(path))
@@ -74,7 +75,7 @@ func (t *Traces) worked(value []byte) bool {
 		return false
 	}
 	var codec record.Codec
-	body, err := codec.Doc(&view, documentLimit)
+	body, err := codec.Doc(&view, places.DocumentMost)
 	return err == nil && has(body, t.content)
 }
 

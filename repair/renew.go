@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -130,7 +131,7 @@ func (n *renewal) read() error {
 			}
 			n.gaps = append(n.gaps, g)
 		})
-		if err != nil && !gone(err) {
+		if err != nil && !places.Gone(err) {
 			return err
 		}
 	}

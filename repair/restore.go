@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -42,17 +43,6 @@ type RestoreSource struct {
 	// Open makes a store of the folder, which is not under its own name yet,
 	// and looks whether it is sound.
 	Open func(ctx context.Context, dir string, as *Restored) error
-}
-
-// RestoreReport is what was restored.
-type RestoreReport struct {
-	Moment     Moment // the newest commit in it
-	Memories   int64
-	Assemblies int64
-	Bytes      int64
-	Scopes     int64 // of working memory
-	FromLog    int64 // of all of them
-	Damaged    []DamagedFile
 }
 
 // versionMargin is what the versions of a restored store are above the newest
@@ -143,25 +133,25 @@ func (r *restore) included(e *wal.Entry) bool {
 // choose follows the log up to the moment, and remembers where the newest
 // version of everything in it is.
 func (r *restore) choose(ctx context.Context) error {
-	from, err := r.info.From.mark()
+	from, err := markAt(r.info.From)
 	if err != nil {
 		return damagedBackup(BackupName, err)
 	}
-	end, err := r.info.End.mark()
+	end, err := markAt(r.info.End)
 	if err != nil {
 		return damagedBackup(BackupName, err)
 	}
 	if r.s.LSN != 0 && r.s.LSN < r.info.First.LSN || !r.s.Time.IsZero() && r.s.Time.Before(r.info.First.Time) {
 		return r.impossible("the backup was not whole yet; take an older one")
 	}
-	own := &wal.Past{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: r.info.geometry()}
+	own := &wal.Past{FS: r.s.FS, Dir: filepath.Join(r.s.Backup, backupWAL), Geometry: geometryOf(&r.info)}
 	if err := checkLog(ctx, own, from, end); err != nil {
 		return fmt.Errorf("the backup's log: %w", unread(err))
 	}
 	r.past = []stretch{{own, from, end.LSN}}
 	last := end.LSN
 	if l := r.s.Living; l != nil && r.s.To > end.LSN {
-		if l.Geometry != r.info.geometry() {
+		if l.Geometry != geometryOf(&r.info) {
 			return fmt.Errorf("%w: the log is another store's", errs.ErrInvalid)
 		}
 		if m, err := l.Chain(ctx, end.LSN); err != nil || m != end {
@@ -247,7 +237,7 @@ func (r *restore) take(e *wal.Entry) {
 }
 
 func (r *restore) run(ctx context.Context) error {
-	for _, folder := range backupFolders {
+	for _, folder := range folders {
 		if err := r.n.fs.Mkdir(r.n.path(folder), r.n.folder); err != nil {
 			return err
 		}
@@ -266,7 +256,7 @@ func (r *restore) run(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
 	}
-	for _, folder := range backupFolders {
+	for _, folder := range folders {
 		if err := r.n.fs.SyncDir(r.n.path(folder)); err != nil {
 			return fmt.Errorf("%w: %w", errs.ErrSyncFailed, err)
 		}
@@ -282,7 +272,7 @@ func (r *restore) run(ctx context.Context) error {
 		}
 	}
 	above := max(r.info.End.LSN, r.s.To) + versionMargin
-	if err := wal.BeginAbove(r.n.fs, r.n.part, above, r.info.geometry(), r.n.mode); err != nil {
+	if err := wal.BeginAbove(r.n.fs, r.n.part, above, geometryOf(&r.info), r.n.mode); err != nil {
 		return err
 	}
 	slices.Sort(r.restored.older)
@@ -304,7 +294,7 @@ func (r *restore) files(ctx context.Context) error {
 			return err
 		}
 		if n++; r.s.Progress != nil && n%heldEvery == 0 {
-			r.s.Progress(n, r.info.files()+int64(len(r.newest)))
+			r.s.Progress(n, filesOf(&r.info)+int64(len(r.newest)))
 		}
 		if r.names[f.name] {
 			continue
@@ -313,7 +303,7 @@ func (r *restore) files(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if path.Dir(f.name) == workingFolder {
+		if path.Dir(f.name) == places.Working {
 			err = r.scope(f.name, data)
 		} else {
 			r.note(f.name, f.older, 0, 0)
@@ -345,7 +335,7 @@ func (r *restore) fromLog(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			doc, _, err := state.DocumentIn(&codec, &e, documentLimit)
+			doc, _, err := state.DocumentIn(&codec, &e, places.DocumentMost)
 			if err != nil {
 				return err
 			}
@@ -362,9 +352,9 @@ func (r *restore) fromLog(ctx context.Context) error {
 
 func (r *restore) put(name string, data []byte, mtime time.Time) error {
 	switch path.Dir(name) {
-	case backupMemories:
+	case memories.folder:
 		r.report.Memories++
-	case backupGroups:
+	case assemblies.folder:
 		r.report.Assemblies++
 	default:
 		r.report.Scopes++

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -24,7 +25,7 @@ type restoredScope struct {
 
 func (r *restore) takeWork(e *wal.Entry) {
 	if len(e.Key) > 1 && e.Key[0] == record.Working {
-		r.scopes[workingFolder+"/"+docfile.FileName(e.Key[1:])] = &restoredScope{}
+		r.scopes[places.Working+"/"+docfile.FileName(e.Key[1:])] = &restoredScope{}
 	}
 }
 
@@ -46,7 +47,7 @@ func (r *restore) playWork(codec *record.Codec, e *wal.Entry) error {
 	if len(e.Key) < 2 || e.Key[0] != record.Working {
 		return nil
 	}
-	s := r.scopes[workingFolder+"/"+docfile.FileName(e.Key[1:])]
+	s := r.scopes[places.Working+"/"+docfile.FileName(e.Key[1:])]
 	if s == nil || s.file != nil && s.file.Store == r.info.Store.String() && e.LSN <= s.file.LSN {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/segment"
 )
@@ -110,7 +111,7 @@ func fits(f *file, list []standing, flushed uint64) bool {
 		}
 	}
 	for _, s := range list[first:] {
-		if s.absent && gone(f.err) || !s.absent && f.has(&s.line) {
+		if s.absent && places.Gone(f.err) || !s.absent && f.has(&s.line) {
 			return true
 		}
 	}

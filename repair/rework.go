@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -39,11 +40,11 @@ func (n *renewal) scopes() error {
 		return nil
 	}
 	layout := n.r.o.layout(n.r.dir)
-	folder := layout.Folder(workingFolder)
+	folder := layout.Folder(places.Working)
 	if err := folder.Make(); err != nil {
 		return err
 	}
-	fl, err := docfile.NewFlusher(docfile.Options{Layout: layout, Token: "repair-" + n.r.m.id + "-w", Clock: n.r.o.Clock, Workers: 1, Limit: documentLimit})
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: layout, Token: "repair-" + n.r.m.id + "-w", Clock: n.r.o.Clock, Workers: 1, Limit: places.DocumentMost})
 	if err != nil {
 		return err
 	}
@@ -78,11 +79,11 @@ func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*do
 	}
 	name, store := docfile.FileName(key), uuid.UUID(n.log.UUID()).String()
 	f := &working.File{State: working.NewState()}
-	if doc, _, err := folder.Read(name, documentLimit); err == nil {
+	if doc, _, err := folder.Read(name, places.DocumentMost); err == nil {
 		if was, err := working.DecodeFile(doc); err == nil && was.Scope == of {
 			f = was
 		}
-	} else if !gone(err) && !errors.Is(err, errs.ErrCorrupt) {
+	} else if !places.Gone(err) && !errors.Is(err, errs.ErrCorrupt) {
 		return nil, err
 	}
 	if f.Store != store {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"slices"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -33,7 +33,7 @@ func (r *repairer) moveOut(d *Done) error {
 	from := r.path(filepath.FromSlash(rel))
 	info, err := r.o.FS.Stat(from)
 	switch {
-	case gone(err), err == nil && info.Mode.IsRegular() && info.Size <= mostOf(rel):
+	case places.Gone(err), err == nil && info.Mode.IsRegular() && info.Size <= places.Limit(rel):
 		return errNothing
 	case err != nil:
 		return err
@@ -61,7 +61,7 @@ func (r *repairer) freeName(head, tail string) (string, error) {
 	stamp := r.o.Clock().UTC().Format("20060102-150405")
 	for n := 1; n < 1000; n++ {
 		rel := fmt.Sprintf("%saside-%s.%d%s", head, stamp, n, tail)
-		if _, err := r.o.FS.Stat(r.path(filepath.FromSlash(rel))); gone(err) {
+		if _, err := r.o.FS.Stat(r.path(filepath.FromSlash(rel))); places.Gone(err) {
 			return rel, nil
 		}
 	}
@@ -83,9 +83,9 @@ func (r *repairer) makeRoom(list []Action) error {
 			err = errNothing
 		default:
 			err = r.asideSpecial(&d, a.Path, why(a.Findings))
-			r.bare = r.bare || err == nil && slices.Contains(truth, a.Path)
+			r.bare = r.bare || err == nil && places.Sole(a.Path)
 		}
-		if gone(err) {
+		if places.Gone(err) {
 			err = errNothing
 		}
 		if err := r.done(d, err); err != nil {
@@ -99,7 +99,7 @@ func (r *repairer) makeRoom(list []Action) error {
 func (r *repairer) room() error {
 	name := r.path("quarantine")
 	info, err := r.o.FS.Stat(name)
-	if gone(err) || err == nil && info.Mode.IsDir() {
+	if places.Gone(err) || err == nil && info.Mode.IsDir() {
 		return nil
 	}
 	if err != nil {

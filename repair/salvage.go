@@ -14,11 +14,6 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// PartialKey is the member of metadata by which a memory is known that was put
-// together from what could be read of a damaged file; its value is true. An
-// assembly, which has no metadata, has it itself. The file lies in quarantine.
-const PartialKey = "varve_partial"
-
 // salvaged reads a damaged document as far as it goes: whole members of the
 // object, and of a string that breaks off what is there of it. A conflict that a
 // merge left is taken with its first side. id is the document's, "" when only it

@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -21,12 +22,12 @@ import (
 func (r *repairer) end() error {
 	var lines []change
 	for _, rel := range r.m.any {
-		name, err := enter(r.o.FS, r.dir, rel)
+		name, err := places.Enter(r.o.FS, r.dir, rel)
 		var s *stands
 		if err == nil {
 			s, err = standsAt(r.o.FS, name)
 		}
-		if err != nil && !gone(err) {
+		if err != nil && !places.Gone(err) {
 			return err
 		}
 		lines = append(lines, change{End: true, Path: rel, After: s})
@@ -37,26 +38,6 @@ func (r *repairer) end() error {
 	}
 	return r.m.write(append(lines, last)...)
 }
-
-// UndoReport is what Undo did.
-type UndoReport struct {
-	ID     string
-	Undone []string // paths and ids, in the order in which they were put back
-	Left   []string // what cannot be put back, and why; nothing is wrong with it
-}
-
-// UndoRefused says in which places a store has changed since the repair: there
-// putting things back would destroy what came after it. Nothing was changed.
-type UndoRefused struct {
-	ID      string
-	Reasons []string
-}
-
-func (e *UndoRefused) Error() string {
-	return fmt.Sprintf("repair %s cannot be undone, the store has changed since: %s", e.ID, strings.Join(e.Reasons, "; "))
-}
-
-func (e *UndoRefused) Unwrap() error { return errs.ErrConflict }
 
 // undo is one Undo.
 type undo struct {
@@ -169,9 +150,9 @@ func (u *undo) changedSince() (reasons []string, err error) {
 			continue // the repair was cut; its versions tell, below
 		}
 		if grounded(rel) {
-			bad("%s was written again", shown(rel))
+			bad("%s was written again", places.Shown(rel))
 		} else {
-			bad("%s is not as the repair left it", shown(rel))
+			bad("%s is not as the repair left it", places.Shown(rel))
 		}
 	}
 	if !ground || len(reasons) > 0 {
@@ -199,7 +180,7 @@ func (u *undo) unversioned() (reasons []string, err error) {
 			return reasons, err
 		}
 		if !same(now, c.Before) && !same(now, after) {
-			reasons = append(reasons, fmt.Sprintf("%s is not as it was, and nothing says as which version it was written", shown(rel)))
+			reasons = append(reasons, fmt.Sprintf("%s is not as it was, and nothing says as which version it was written", places.Shown(rel)))
 		}
 	}
 	return reasons, nil
@@ -208,15 +189,15 @@ func (u *undo) unversioned() (reasons []string, err error) {
 // now is what stands at a path. Only what is as large as one of those that it is compared
 // with is read.
 func (u *undo) now(rel string, with ...*stands) (*stands, error) {
-	name, err := enter(u.o.FS, u.dir, rel)
-	if gone(err) {
+	name, err := places.Enter(u.o.FS, u.dir, rel)
+	if places.Gone(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	info, err := u.o.FS.Stat(name)
-	if gone(err) {
+	if places.Gone(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -372,11 +353,11 @@ func (u *undo) kept(c change) []byte {
 	if c.Before == nil || c.Before.Kept == "" {
 		return nil
 	}
-	name, err := enter(u.o.FS, u.dir, c.Before.Kept)
+	name, err := places.Enter(u.o.FS, u.dir, c.Before.Kept)
 	if err != nil {
 		return nil
 	}
-	b, err := vfs.ReadFile(u.o.FS, name, documentLimit)
+	b, err := vfs.ReadFile(u.o.FS, name, places.DocumentMost)
 	if err != nil || fmt.Sprintf("sha256:%x", hashOf(b)) != c.Before.Hash {
 		return nil
 	}
@@ -399,7 +380,7 @@ func (u *undo) chosen(id string) (string, error) {
 		const few = 10
 		var known []string
 		for _, id := range ids[max(0, len(ids)-few):] {
-			known = append(known, shown(id))
+			known = append(known, places.Shown(id))
 		}
 		return "", fmt.Errorf("no repair %s; the newest of %d known are %q: %w", errs.Quote(id), len(ids), known, errs.ErrNotFound)
 	}
@@ -426,7 +407,7 @@ func (u *undo) chosen(id string) (string, error) {
 func (u *undo) load() error {
 	var nokey *keyError
 	var err error
-	if u.mark, err = u.o.markOf(u.dir, false); errors.As(err, &nokey) {
+	if u.mark, err = u.o.keys().markOf(u.dir, false); errors.As(err, &nokey) {
 		return foreign(u.id, "this copy cannot prove that it wrote it: %v", nokey)
 	}
 	if err != nil {

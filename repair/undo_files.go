@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 )
 
 // files puts back what stood at each path. The newest change goes first, so that
@@ -24,7 +25,7 @@ func (u *undo) files() error {
 			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: its entry had no document; what was known of it is in quarantine", errs.Quote(c.ID)))
 		}
 		if err := c.unlikely(); err != nil {
-			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: %v; what was there is in quarantine", shown(c.Path), err))
+			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: %v; what was there is in quarantine", places.Shown(c.Path), err))
 		}
 	}
 	if slices.ContainsFunc(paths, grounded) {
@@ -40,18 +41,18 @@ func (u *undo) files() error {
 		}
 		done, err := u.putBack(by[rel])
 		if err != nil {
-			return fmt.Errorf("putting %s back: %w", shown(rel), err)
+			return fmt.Errorf("putting %s back: %w", places.Shown(rel), err)
 		}
 		if done {
-			u.rep.Undone = append(u.rep.Undone, shown(rel))
+			u.rep.Undone = append(u.rep.Undone, places.Shown(rel))
 		}
 	}
 	return nil
 }
 
 func (u *undo) putBack(c *change) (done bool, err error) {
-	name, err := enter(u.o.FS, u.dir, c.Path)
-	if gone(err) && c.Before == nil {
+	name, err := places.Enter(u.o.FS, u.dir, c.Path)
+	if places.Gone(err) && c.Before == nil {
 		return false, nil
 	}
 	if err != nil {
@@ -95,10 +96,10 @@ func (u *undo) putBack(c *change) (done bool, err error) {
 // keptFile is where the bytes of what stood somewhere are now.
 func (u *undo) keptFile(c *change) (string, error) {
 	if c.Before.Kept != "" {
-		return enter(u.o.FS, u.dir, c.Before.Kept)
+		return places.Enter(u.o.FS, u.dir, c.Before.Kept)
 	}
 	from, err := u.q.Find(c.Before.Hash)
-	if gone(err) {
+	if places.Gone(err) {
 		err = fmt.Errorf("%w: its bytes are not in quarantine", errs.ErrNotFound)
 	}
 	return from, err
@@ -106,7 +107,7 @@ func (u *undo) keptFile(c *change) (string, error) {
 
 // putSpecial moves a folder or a link back. What took its place is kept.
 func (u *undo) putSpecial(c *change, name string) error {
-	from, err := enter(u.o.FS, u.dir, c.Before.Kept)
+	from, err := places.Enter(u.o.FS, u.dir, c.Before.Kept)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (u *undo) putSpecial(c *change, name string) error {
 		}
 	}
 	err = u.o.FS.RenameNew(from, name)
-	if gone(err) {
+	if places.Gone(err) {
 		return nil // moved already
 	}
 	if err != nil {
@@ -148,7 +149,7 @@ func (u *undo) copy(from string, c *change) (to string, err error) {
 		return "", err
 	}
 	to = u.path("tmp", "undo."+path.Base(c.Path))
-	if err := u.o.FS.Remove(to); err != nil && !gone(err) {
+	if err := u.o.FS.Remove(to); err != nil && !places.Gone(err) {
 		return "", err
 	}
 	in, err := u.o.FS.OpenFile(from, os.O_RDONLY, 0)
@@ -185,7 +186,7 @@ func (u *undo) copy(from string, c *change) (to string, err error) {
 
 // other says that what was kept of a place is something else by now.
 func (u *undo) other(c *change, err error) error {
-	return &errs.CorruptionError{Path: shown(c.Before.Kept), Offset: -1, Err: err}
+	return &errs.CorruptionError{Path: places.Shown(c.Before.Kept), Offset: -1, Err: err}
 }
 
 // copyBytes copies a file and returns the hash of what it wrote.

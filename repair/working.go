@@ -11,13 +11,12 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
-
-const workingFolder = "working"
 
 // work checks what an entry of working memory carries.
 func (v *verify) work(e *wal.Entry) error {
@@ -30,7 +29,7 @@ func (v *verify) workEntry(e *wal.Entry) (*working.LogEntry, record.View, error)
 }
 
 func decodeWork(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.View, error) {
-	body, view, err := state.DocumentIn(codec, e, documentLimit)
+	body, view, err := state.DocumentIn(codec, e, places.DocumentMost)
 	if err != nil {
 		return nil, view, err
 	}
@@ -45,10 +44,10 @@ func decodeWork(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.Vi
 // scopes reads the files of working memory, and follows for each scope that changed
 // since the index was written what the log has of it back to its file.
 func (v *verify) scopes() error {
-	folder := docfile.Layout{FS: v.s.FS, Root: v.s.Dir}.Folder(workingFolder)
+	folder := docfile.Layout{FS: v.s.FS, Root: v.s.Dir}.Folder(places.Working)
 	names, err := folder.Names()
-	if err != nil && !gone(err) {
-		return v.report(Finding{Kind: WorkingDamaged, Severity: Lost, Path: workingFolder, Offset: -1, Err: err, Stake: "all that lies there", Next: nextRepair})
+	if err != nil && !places.Gone(err) {
+		return v.report(Finding{Kind: WorkingDamaged, Severity: Lost, Path: places.Working, Offset: -1, Err: err, Stake: "all that lies there", Next: nextRepair})
 	}
 	slices.Sort(names)
 	logged := map[string]string{} // file name: key
@@ -82,7 +81,7 @@ func (v *verify) scopes() error {
 // scope judges one file, and what the log has of its scope where that is known.
 func (v *verify) scope(folder *docfile.Folder, name, key string) error {
 	for try := 0; ; try++ {
-		out := Finding{Severity: Healable, Path: workingFolder + "/" + name, Offset: -1, Next: nextRepair}
+		out := Finding{Severity: Healable, Path: places.Working + "/" + name, Offset: -1, Next: nextRepair}
 		f, ok := v.scopeFile(folder, name, key, &out)
 		if key != "" {
 			rests, err := v.rests(key, f)
@@ -114,7 +113,7 @@ func (v *verify) scope(folder *docfile.Folder, name, key string) error {
 func (v *verify) scopeFile(folder *docfile.Folder, name, key string, out *Finding) (*working.File, bool) {
 	info, err := folder.Stat(name)
 	switch {
-	case gone(err):
+	case places.Gone(err):
 		return nil, true
 	case err == nil && !info.Mode.IsRegular():
 		out.Kind, out.Heals, out.Err = Foreign, ByMoving, fmt.Errorf("a store does not follow it (%s)", info.Mode)
@@ -123,7 +122,7 @@ func (v *verify) scopeFile(folder *docfile.Folder, name, key string, out *Findin
 		out.Kind, out.Severity, out.Heals, out.Err = Foreign, Info, ByMoving, errors.New("it is the file of no scope")
 		return nil, false
 	}
-	doc, _, err := folder.Read(name, documentLimit)
+	doc, _, err := folder.Read(name, places.DocumentMost)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, true
 	}
@@ -139,7 +138,7 @@ func (v *verify) scopeFile(folder *docfile.Folder, name, key string, out *Findin
 	out.ID = f.Scope.Key()
 	switch {
 	case docfile.FileName(out.ID) != name:
-		out.Kind, out.Heals, out.Err = Misplaced, ByMoving, fmt.Errorf("the file of this scope is %s/%s", workingFolder, docfile.FileName(out.ID))
+		out.Kind, out.Heals, out.Err = Misplaced, ByMoving, fmt.Errorf("the file of this scope is %s/%s", places.Working, docfile.FileName(out.ID))
 		return f, false
 	case !f.Intact:
 		out.Kind, out.Severity, out.Heals, out.Next = WorkingEdited, Info, ByAdoption, ""

@@ -1,4 +1,4 @@
-package repair
+package places
 
 import (
 	"errors"
@@ -13,22 +13,22 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// inside says why a path does not name something below the store's folder.
-func inside(rel string) error {
+// Local says why a path does not name something below the store's folder.
+func Local(rel string) error {
 	switch {
 	case rel == "" || rel == "." || !fs.ValidPath(rel) || !filepath.IsLocal(filepath.FromSlash(rel)):
 		return errors.New("it leads out of the store")
 	case strings.Contains(rel, "\x00"):
 		return errors.New("it has a NUL")
 	case strings.Contains(rel, "\\"):
-		return errUnlikely
+		return ErrUnlikely
 	}
 	return nil
 }
 
-// enter is the path of a file of the store, whose folders are looked at on the way: a
+// Enter is the path of a file of the store, whose folders are looked at on the way: a
 // link in the place of one would lead somewhere else. ErrNotExist: one is missing.
-func enter(fsys vfs.FS, dir, rel string) (string, error) {
+func Enter(fsys vfs.FS, dir, rel string) (string, error) {
 	at, rest := dir, rel
 	for {
 		name, more, ok := strings.Cut(rest, "/")
@@ -41,26 +41,26 @@ func enter(fsys vfs.FS, dir, rel string) (string, error) {
 			return "", err
 		}
 		if !info.Mode.IsDir() {
-			return "", fmt.Errorf("%s is not a folder (%s), and a store follows no links: %w: put a real folder there", shown(rel[:len(rel)-len(more)-1]), info.Mode, errs.ErrInvalid)
+			return "", fmt.Errorf("%s is not a folder (%s), and a store follows no links: %w: put a real folder there", Shown(rel[:len(rel)-len(more)-1]), info.Mode, errs.ErrInvalid)
 		}
 	}
 }
 
-// shown is a path as a message has it: quoted where a terminal, or a reader, would take
+// Shown is a path as a message has it: quoted where a terminal, or a reader, would take
 // it for something else.
-func shown(rel string) string {
+func Shown(rel string) string {
 	if q := strconv.Quote(rel); len(rel) > 200 || q[1:len(q)-1] != rel {
 		return errs.Quote(rel)
 	}
 	return rel
 }
 
-// errUnlikely is for a name that a repair may have met where somebody put it, and that
+// ErrUnlikely is for a name that a repair may have met where somebody put it, and that
 // Undo gives to nothing: elsewhere its parts are folders.
-var errUnlikely = errors.New("it is not a name that a store gives")
+var ErrUnlikely = errors.New("it is not a name that a store gives")
 
-// within says whether a path lies in a folder.
-func within(path, folder string) bool {
+// Within says whether a path lies in a folder.
+func Within(path, folder string) bool {
 	a, err1 := filepath.Abs(path)
 	b, err2 := filepath.Abs(folder)
 	if err1 != nil || err2 != nil {
@@ -70,10 +70,12 @@ func within(path, folder string) bool {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-func sortedNames(fsys vfs.FS, dir string) ([]string, error) {
+// Names are those in a folder, sorted.
+func Names(fsys vfs.FS, dir string) ([]string, error) {
 	names, err := fsys.ReadDir(dir)
 	slices.Sort(names)
 	return names, err
 }
 
-func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+// Gone says that nothing is there.
+func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,106 @@
+package repair
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// BackupName is the file by which a folder is known as a backup. It is written last.
+const BackupName = "backup.json"
+
+// BackupInfo is what a backup says of itself.
+type BackupInfo struct {
+	Format      int       `json:"varve_backup"`
+	Store       uuid.UUID `json:"store"` // whose it is
+	SegmentSize uint64    `json:"segment_size"`
+	Made        time.Time `json:"made"`
+	Memories    int64     `json:"memories"`             // files
+	Assemblies  int64     `json:"assemblies,omitempty"` // likewise
+	Scopes      int64     `json:"scopes,omitempty"`     // of working memory, likewise
+	Bytes       int64     `json:"bytes"`                // in all of them
+	List        string    `json:"list"`                 // sha256 of files.sha256
+
+	From  Position `json:"from"`  // the log begins here; the files hold everything before
+	Whole uint64   `json:"whole"` // the files may hold what was written below this, and lack what stood before
+	End   Position `json:"end"`   // where the log ends
+
+	First Moment    `json:"first"` // the earliest that can be restored
+	Last  Moment    `json:"last"`  // the newest commit in it
+	Until time.Time `json:"until"` // when that was the newest
+
+	Models   *BackupModel    `json:"models,omitempty"`   // nil: nobody ever spoke of one
+	Computed *BackupComputed `json:"computed,omitempty"` // nil: no re-embedding was under way
+
+	Config  json.RawMessage `json:"config,omitempty"`  // the store's config.json
+	Damaged []DamagedFile   `json:"damaged,omitempty"` // memories that could not be read, and are not in it
+	Sum     string          `json:"sum"`               // sha256 of this without sum, without white space
+}
+
+// Position is a place in a log with the chain hash there, 16 hex digits.
+type Position struct {
+	LSN   uint64 `json:"lsn"`
+	Chain string `json:"chain"`
+}
+
+// Moment is a commit, by its version and its time.
+type Moment struct {
+	LSN  uint64    `json:"lsn"`
+	Time time.Time `json:"time"`
+}
+
+// DamagedFile is a memory, or an assembly, that a backup has not.
+type DamagedFile struct {
+	ID  string `json:"id"`
+	In  string `json:"in,omitempty"` // its folder, where that is not memories
+	Why string `json:"why"`
+}
+
+// MomentError says that a moment cannot be restored. It matches errs.ErrTruncated.
+type MomentError struct {
+	Asked       string // as it was given
+	First, Last Moment // between these it can be
+	Why         string
+}
+
+func (e *MomentError) Error() string {
+	return fmt.Sprintf("%s cannot be restored: %s; what can lies between %s (LSN %d) and %s (LSN %d)",
+		e.Asked, e.Why, e.First.Time.Format(time.RFC3339Nano), e.First.LSN, e.Last.Time.Format(time.RFC3339Nano), e.Last.LSN)
+}
+
+// Unwrap makes the error match errs.ErrTruncated.
+func (e *MomentError) Unwrap() error { return errs.ErrTruncated }
+
+// BackupModel is what a backup says of the models by which the vectors are.
+type BackupModel struct {
+	From index.Model `json:"from"` // where the log begins: the marks in the list are by it
+	End  index.Model `json:"end"`  // when config.json was read, which may be behind the log's end
+}
+
+// BackupComputed is the copy of what a re-embedding has computed.
+type BackupComputed struct {
+	Size int64  `json:"size"`
+	Sum  string `json:"sum"` // sha256
+}
+
+// BackupOptions of a backup.
+type BackupOptions struct {
+	// Progress hears now and then how many memories of how many are copied; total may grow.
+	Progress func(done, total int64)
+}
+
+// RestoreReport is what was restored.
+type RestoreReport struct {
+	Moment     Moment // the newest commit in it
+	Memories   int64
+	Assemblies int64
+	Bytes      int64
+	Scopes     int64 // of working memory
+	FromLog    int64 // of all of them
+	Damaged    []DamagedFile
+}
