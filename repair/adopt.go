@@ -231,7 +231,7 @@ func (h *healer) putBack(k *kind, d *Done, f *file, id string) (bool, error) {
 		return false, err
 	}
 	newest := &list[0]
-	if doc, _, _ := v.documentOf(k, id, newest.version, newest.line.ContentHash); doc != nil {
+	if doc, _, _ := v.past.documentOf(k, id, newest.version, newest.line.ContentHash); doc != nil {
 		return false, nil
 	}
 	d.ID = id

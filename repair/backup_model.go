@@ -29,6 +29,9 @@ import (
 // vectors of the model before, and has what a re-embedding has computed, without which
 // these have none that counts.
 
+// standingTries is how often the index may go on while it is looked at.
+const standingTries = 4
+
 // standing finds where the files stand, and what made the vectors there.
 func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 	for try := 0; ; try++ {
@@ -44,7 +47,7 @@ func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 			b.model = model
 			return c, nil
 		}
-		if try == tries { // the index went on each time
+		if try == standingTries { // the index went on each time
 			return c, fmt.Errorf("%w: the store is flushed faster than it can be looked at", errs.ErrConflict)
 		}
 	}

@@ -44,7 +44,7 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	case e.Key[0] == record.Model:
 		_, err = state.ModelIn(e)
 	case e.Key[0] == record.Working:
-		err = r.v.work(e)
+		_, _, err = decodeWork(r.v.s.Codec, e)
 	default:
 		line, err = r.v.record(kind, e)
 	}

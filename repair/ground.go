@@ -8,6 +8,7 @@ import (
 	"iter"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/google/uuid"
 
@@ -363,4 +364,21 @@ func (o *GroundOptions) misshapen(dir string) ([]Finding, error) {
 		return nil, nil // opening it says what it is
 	}
 	return misshapen(o.FS, dir)
+}
+
+// isStore says whether what has a link in it is a store, and one that is used in this
+// place, so that the link is in the place of one of its folders.
+func isStore(dir string, o GroundOptions) bool {
+	if _, err := Residence(o.FS, dir); err != nil && vfs.EnterError(err) == nil && !errors.Is(err, syscall.ENOTDIR) { // as of a FIFO in the place of wal/
+		return false
+	}
+	if b, err := vfs.ReadFile(o.FS, filepath.Join(dir, "config.json"), places.ConfigMost); err == nil && o.Config(b) == nil {
+		return true
+	}
+	info, err := o.FS.Stat(filepath.Join(dir, "wal"))
+	if err != nil || !info.Mode.IsDir() {
+		return false
+	}
+	_, err = o.FS.Stat(filepath.Join(dir, "wal", "open.lock"))
+	return err == nil
 }

@@ -98,7 +98,7 @@ func (h *healer) recall(k *kind) error {
 	for _, name := range names {
 		present[name] = true
 	}
-	all, err := h.v.pasts(k, func(id string) bool { return present[docfile.FileName(id)] })
+	all, err := h.v.past.pasts(k, func(id string) bool { return present[docfile.FileName(id)] })
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (h *healer) document(k *kind, d *Done) error {
 	if newest.absent {
 		return errNothing
 	}
-	if doc, mtime, from := v.documentOf(k, id, newest.version, newest.line.ContentHash); doc != nil {
+	if doc, mtime, from := v.past.documentOf(k, id, newest.version, newest.line.ContentHash); doc != nil {
 		return h.restore(k, d, newest.version, mtime.UnixMicro(), doc, from)
 	}
 	f := v.read(k, docfile.FileName(id))
@@ -271,7 +271,7 @@ func (h *healer) unparsable(k *kind, d *Done, name string, f *file) error {
 		if _, err := v.s.State.Find(k.letter, last.id); err == nil || last.deleted {
 			return h.r.aside(d, d.Path, why(d.Findings))
 		}
-		if doc, _, from := v.documentOf(k, last.id, last.version, last.hash); doc != nil {
+		if doc, _, from := v.past.documentOf(k, last.id, last.version, last.hash); doc != nil {
 			c, err := v.decode(k, append([]byte(nil), doc...))
 			if err != nil {
 				return err

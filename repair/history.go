@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"time"
@@ -11,6 +12,12 @@ import (
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
+
+// versions reads what log and archive of a store have.
+type versions struct {
+	ctx context.Context
+	s   Source
+}
 
 // past is a version of a document that log or archive hold.
 type past struct {
@@ -24,7 +31,7 @@ type past struct {
 
 // pasts reads all that archive and log still have of the documents of a kind that
 // are wanted, by id, the oldest version first. What is damaged there is left out.
-func (v *verify) pasts(k *kind, wanted func(id string) bool) (map[string][]past, error) {
+func (v *versions) pasts(k *kind, wanted func(id string) bool) (map[string][]past, error) {
 	all := map[string][]past{}
 	visit := func(e *wal.Entry, archive bool) {
 		if len(e.Key) < 2 || e.Key[0] != k.letter || !wanted(e.Key[1:]) {
@@ -64,7 +71,7 @@ func (v *verify) pasts(k *kind, wanted func(id string) bool) (map[string][]past,
 // archivedEntries reads the entries of an archived segment as far as they
 // verify. It is the one place where repair reads entries out of the archive in
 // their order; copyOf reads single ones.
-func (v *verify) archivedEntries(n uint64, visit func(*wal.Entry)) error {
+func (v *versions) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 	var plain []byte
 	damage, err := v.s.Log.ReadArchive(v.ctx, n, func(offset int64, b []byte) bool {
 		if int64(len(plain)) != offset {
@@ -96,7 +103,7 @@ func (v *verify) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 }
 
 // documentOf reads the document of a version out of log or archive, if it has this hash.
-func (v *verify) documentOf(k *kind, id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
+func (v *versions) documentOf(k *kind, id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
 	for _, source := range []struct {
 		heals string
 		read  func() (wal.Entry, error)
@@ -114,4 +121,20 @@ func (v *verify) documentOf(k *kind, id string, version wal.LSN, hash [32]byte) 
 		}
 	}
 	return nil, time.Time{}, ""
+}
+
+// oldest is where the log begins: what stands in a file may also be a version
+// that is spilled already.
+func (v *versions) oldest() uint64 {
+	from := v.s.State.From()
+	list, _, err := v.s.Log.SegmentFiles()
+	if err != nil {
+		return from
+	}
+	for _, s := range list {
+		if s.Err == nil {
+			return min(from, s.Start.Geometry.Start(s.Number)+segment.StartSize)
+		}
+	}
+	return from
 }

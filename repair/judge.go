@@ -197,7 +197,7 @@ func byHand(k *kind, out *Finding, f *file) string {
 // copyOf looks for the document of a version in log and archive, and says so.
 func (v *verify) copyOf(k *kind, out *Finding, want *standing) []byte {
 	out.Severity, out.Heals, out.Next = Lost, "", nextRepair
-	doc, _, from := v.documentOf(k, out.ID, want.version, want.line.ContentHash)
+	doc, _, from := v.past.documentOf(k, out.ID, want.version, want.line.ContentHash)
 	if doc != nil {
 		out.Severity, out.Heals = Healable, from
 	}

@@ -83,9 +83,9 @@ type restore struct {
 	s      RestoreSource
 	info   BackupInfo
 	n      *newFolder
-	newest map[string]changed        // by key: what the log says of the moment
-	names  map[string]bool           // their files, with the folder
-	scopes map[string]*restoredScope // by file: those that the log says something of
+	newest map[string]changed // by key: what the log says of the moment
+	names  map[string]bool    // their files, with the folder
+	scopes map[string]*replay // by file: those that the log says something of
 	past   []stretch
 
 	restored Restored
@@ -163,7 +163,7 @@ func (r *restore) choose(ctx context.Context) error {
 		r.past = append(r.past, stretch{l, end, r.s.To})
 		last = r.s.To
 	}
-	r.newest, r.names, r.scopes = map[string]changed{}, map[string]bool{}, map[string]*restoredScope{}
+	r.newest, r.names, r.scopes = map[string]changed{}, map[string]bool{}, map[string]*replay{}
 	if m := r.info.Models; m != nil {
 		r.restored.Model, r.restored.Later = m.From, m.End
 	}

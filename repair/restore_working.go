@@ -3,7 +3,6 @@ package repair
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/places"
@@ -17,15 +16,9 @@ import (
 // its file keeps naming the old store: the first entry of the new one rests on it,
 // wherever that stands.
 
-// restoredScope is working memory of which the log says something.
-type restoredScope struct {
-	file   *working.File // nil: nothing of it was found yet
-	played bool
-}
-
 func (r *restore) takeWork(e *wal.Entry) {
 	if len(e.Key) > 1 && e.Key[0] == record.Working {
-		r.scopes[places.Working+"/"+docfile.FileName(e.Key[1:])] = &restoredScope{}
+		r.scopes[places.Working+"/"+docfile.FileName(e.Key[1:])] = &replay{store: r.info.Store.String()}
 	}
 }
 
@@ -48,28 +41,16 @@ func (r *restore) playWork(codec *record.Codec, e *wal.Entry) error {
 		return nil
 	}
 	s := r.scopes[places.Working+"/"+docfile.FileName(e.Key[1:])]
-	if s == nil || s.file != nil && s.file.Store == r.info.Store.String() && e.LSN <= s.file.LSN {
+	if s == nil {
 		return nil
 	}
-	w, _, err := decodeWork(codec, e)
-	if err != nil {
+	before := s.played
+	if err := s.play(codec, e); err != nil { // where what it rests on is not in the backup, that says so
 		return err
 	}
-	if s.file == nil {
-		if !w.Fresh && w.State == nil {
-			return nil // what it rests on is not in the backup, which says so
-		}
-		of, err := working.ParseScope(strings.Clone(e.Key[1:]))
-		if err != nil {
-			return err
-		}
-		s.file = &working.File{Scope: of, State: working.NewState(), Store: r.info.Store.String()}
-	}
-	if !s.played {
-		s.played = true
+	if s.played && !before {
 		r.report.FromLog++
 	}
-	s.file.State, s.file.LSN, s.file.Time = w.Play(s.file.State), e.LSN, e.Time
 	return nil
 }
 

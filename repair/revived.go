@@ -8,7 +8,6 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
-	"github.com/varve-db/varve/segment"
 )
 
 // A memory that was deleted and written again begins a chain of its own: its
@@ -28,7 +27,7 @@ func (v *verify) revived() error {
 	suspects := v.suspects
 	v.suspects = nil
 	for try := 0; try < tries && len(suspects) > 0; try++ {
-		flushed, from := v.s.Log.Flushed(), v.oldest()
+		flushed, from := v.s.Log.Flushed(), v.past.oldest()
 		files := make(map[string]*file, len(suspects)) // by key
 		versions := make(map[string][]standing, len(suspects))
 		for _, s := range suspects {
@@ -68,22 +67,6 @@ func (v *verify) revived() error {
 		}
 	}
 	return nil
-}
-
-// oldest is where the log begins: what stands in a file may also be a version
-// that is spilled already.
-func (v *verify) oldest() uint64 {
-	from := v.s.State.From()
-	list, _, err := v.s.Log.SegmentFiles()
-	if err != nil {
-		return from
-	}
-	for _, s := range list {
-		if s.Err == nil {
-			return min(from, s.Start.Geometry.Start(s.Number)+segment.StartSize)
-		}
-	}
-	return from
 }
 
 // collect appends the versions that the log has of some documents, by key.

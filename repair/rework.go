@@ -78,36 +78,29 @@ func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*do
 		return nil, nil // the key of no scope: EntryInvalid said so
 	}
 	name, store := docfile.FileName(key), uuid.UUID(n.log.UUID()).String()
-	f := &working.File{State: working.NewState()}
+	r := replay{store: store, partial: true}
 	if doc, _, err := folder.Read(name, places.DocumentMost); err == nil {
 		if was, err := working.DecodeFile(doc); err == nil && was.Scope == of {
-			f = was
+			r.file = was
 		}
 	} else if !places.Gone(err) && !errors.Is(err, errs.ErrCorrupt) {
 		return nil, err
 	}
-	if f.Store != store {
-		f.LSN = 0
-	}
-	played, dropped := false, false
 	for _, at := range list {
-		if at <= f.LSN {
+		if at <= r.base() {
 			continue
 		}
 		e, err := n.log.ReadAt(n.r.ctx, at)
 		if err != nil {
 			return nil, err
 		}
-		w, _, err := n.v.workEntry(&e)
-		if err != nil {
-			continue
-		}
-		f.State, f.LSN, f.Time, played, dropped = w.Play(f.State), at, e.Time, true, e.Delete
+		_ = r.play(n.s.Source().Codec, &e) // one that cannot be read is left out
 	}
-	if !played {
+	if !r.played {
 		return nil, nil
 	}
-	if f.State.Empty() && !dropped { // what it began with is gone
+	f := r.file
+	if f.State.Empty() && !r.dropped { // what it began with is gone
 		f.State.Play(working.Moment{Time: f.Time.UnixMicro(), Tick: f.State.Tick()}, f.State.Version()+1,
 			&working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}})
 	}

@@ -282,7 +282,7 @@ func (u *undo) document(s Store, k *kind, id string, version wal.LSN) []byte {
 	}
 	for _, p := range all[id] {
 		if p.version == version && !p.deleted {
-			doc, _, _ := newVerify(u.ctx, s.Source(), VerifyOptions{Workers: 1}, nil).documentOf(k, id, version, p.hash)
+			doc, _, _ := (&versions{u.ctx, s.Source()}).documentOf(k, id, version, p.hash)
 			return doc
 		}
 	}

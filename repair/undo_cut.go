@@ -27,7 +27,7 @@ func (u *undo) pasts(s Store, k *kind) (map[string][]past, error) {
 			wanted[c.ID] = true
 		}
 	}
-	all, err := newVerify(u.ctx, s.Source(), VerifyOptions{Workers: 1}, nil).pasts(k, func(id string) bool { return wanted[id] })
+	all, err := (&versions{u.ctx, s.Source()}).pasts(k, func(id string) bool { return wanted[id] })
 	if err == nil {
 		u.read.all[k] = all
 	}

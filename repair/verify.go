@@ -85,6 +85,7 @@ func (v *verify) beside(part func(*verify) error) (wait func(listening bool) err
 	ctx, cancel := context.WithCancel(v.ctx)
 	var list []Finding
 	other := *v
+	other.past = &versions{ctx, v.s}
 	other.ctx, other.o.Progress, other.done, other.total, other.suspects = ctx, nil, 0, 0, nil
 	other.sum = &Summary{Findings: map[Kind]int64{}}
 	other.yield = func(f Finding, _ error) bool {
@@ -126,6 +127,7 @@ const keptMost = 100_000
 type verify struct {
 	ctx   context.Context
 	s     Source
+	past  *versions
 	o     VerifyOptions
 	yield func(Finding, error) bool
 	sum   *Summary
@@ -146,7 +148,7 @@ type verify struct {
 }
 
 func newVerify(ctx context.Context, s Source, o VerifyOptions, yield func(Finding, error) bool) *verify {
-	v := &verify{ctx: ctx, s: s, o: o, yield: yield, sum: o.Summary, unembedded: new(unembedded)}
+	v := &verify{ctx: ctx, s: s, past: &versions{ctx, s}, o: o, yield: yield, sum: o.Summary, unembedded: new(unembedded)}
 	if v.o.Workers == 0 {
 		v.o.Workers = 2
 	}

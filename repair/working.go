@@ -7,39 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
-	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
-
-// work checks what an entry of working memory carries.
-func (v *verify) work(e *wal.Entry) error {
-	_, _, err := v.workEntry(e)
-	return err
-}
-
-func (v *verify) workEntry(e *wal.Entry) (*working.LogEntry, record.View, error) {
-	return decodeWork(v.s.Codec, e)
-}
-
-func decodeWork(codec *record.Codec, e *wal.Entry) (*working.LogEntry, record.View, error) {
-	body, view, err := state.DocumentIn(codec, e, places.DocumentMost)
-	if err != nil {
-		return nil, view, err
-	}
-	w, err := working.DecodeLogEntry(view.Line, body)
-	if err != nil {
-		return nil, view, err
-	}
-	w.Fresh = w.Fresh || e.Delete // nothing is left of what was there before
-	return w, view, nil
-}
 
 // scopes reads the files of working memory, and follows for each scope that changed
 // since the index was written what the log has of it back to its file.
@@ -151,10 +125,7 @@ func (v *verify) scopeFile(folder *docfile.Folder, name, key string, out *Findin
 // rests follows what the log has of a scope back to its file, nil if there is none.
 // rests says whether it needs that; an error, what it lacks.
 func (v *verify) rests(key string, f *working.File) (rests bool, err error) {
-	base := uint64(0)
-	if f != nil && f.Store == uuid.UUID(v.s.Log.UUID()).String() {
-		base = f.LSN
-	}
+	base := (&replay{store: v.store(), file: f}).base()
 	at := v.s.State.Work(key)
 	if !state.IsWork(at) {
 		return true, nil // spilled since: the file has it
@@ -167,11 +138,11 @@ func (v *verify) rests(key string, f *working.File) (rests bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		w, view, err := v.workEntry(&e)
+		w, view, err := decodeWork(v.s.Codec, &e)
 		if err != nil {
 			return true, err
 		}
-		if w.Fresh || w.State != nil {
+		if begins(w) {
 			return false, nil
 		}
 		if at = view.Previous; at < base {
