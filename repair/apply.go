@@ -2,15 +2,10 @@ package repair
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -22,11 +17,9 @@ const rounds = 6
 
 // repairer is one Apply.
 type repairer struct {
+	*changer
 	ctx    context.Context
-	dir    string
 	o      Options
-	q      *docfile.Quarantine
-	m      *manifest
 	report *RepairReport
 	tried  map[string]bool
 	bare   bool // a folder was made room for that may have held the only copy of something
@@ -34,8 +27,7 @@ type repairer struct {
 
 // apply is Apply of a plan.
 func (o Options) apply(ctx context.Context, p *RepairPlan) (*RepairReport, error) {
-	r := &repairer{ctx: ctx, dir: p.Dir, o: o, report: &RepairReport{}, tried: map[string]bool{},
-		q: docfile.NewQuarantine(o.layout(p.Dir), o.Clock)}
+	r := &repairer{ctx: ctx, changer: o.changer(p.Dir), o: o, report: &RepairReport{}, tried: map[string]bool{}}
 	defer func() {
 		if r.m != nil {
 			_ = r.m.f.Close()
@@ -109,7 +101,8 @@ func (r *repairer) round(todo []Action) error {
 		if err := r.room(); err != nil {
 			return err
 		}
-		if err := r.begin(); err != nil {
+		var err error
+		if r.report.NoUndo, err = r.begin(r.o.keys()); err != nil {
 			return err
 		}
 	}
@@ -264,49 +257,3 @@ func (r *repairer) heal(h *healer, list []Action) error {
 	}
 	return nil
 }
-
-func (r *repairer) path(elem ...string) string {
-	return filepath.Join(append([]string{r.dir}, elem...)...)
-}
-
-// why is the first reason of some findings.
-func why(list []Finding) string {
-	for _, f := range list {
-		if f.Err != nil {
-			return string(f.Kind) + ": " + f.Err.Error()
-		}
-	}
-	return "repair"
-}
-
-// begin makes the manifest. Where there is no key to mark it with the repair goes on:
-// what it replaces is kept as ever, and the report says that Undo will refuse.
-func (r *repairer) begin() error {
-	var salt [3]byte
-	if err := r.o.Random(salt[:]); err != nil {
-		return err
-	}
-	now := r.o.Clock().UTC()
-	began := strings.Replace(now.Format("20060102-150405.000000"), ".", "-", 1) // two in a second have an order
-	m := &manifest{ends: map[string]bool{}, id: began + "-" + hex.EncodeToString(salt[:])}
-	if err := r.o.layout(r.dir).Folder("quarantine").Make(); err != nil {
-		return err
-	}
-	first := change{Began: m.id, When: &now}
-	var err error
-	if m.mark, err = r.o.keys().markOf(r.dir, true); err != nil {
-		r.report.NoUndo = fmt.Errorf("%s is not marked as this copy's: %w", manifestPath(m.id), err)
-	} else {
-		first.Folder = m.mark.folder
-	}
-	if m.f, err = r.o.FS.OpenFile(r.path(manifestPath(m.id)), os.O_RDWR|os.O_CREATE|os.O_EXCL, r.o.fileMode()); err != nil {
-		return fmt.Errorf("making %s: %w", manifestPath(m.id), err)
-	}
-	r.m = m
-	if err := m.write(first); err != nil {
-		return err
-	}
-	return r.o.FS.SyncDir(r.path("quarantine"))
-}
-
-var errNothing = errors.New("nothing to do any more")

@@ -16,17 +16,34 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
+// changer changes the files of a store. What stood in a place is kept in quarantine, and each
+// change is in the manifest, durably, before it is made.
+type changer struct {
+	fs     vfs.FS
+	dir    string
+	layout docfile.Layout
+	mode   fs.FileMode
+	clock  func() time.Time
+	q      *docfile.Quarantine
+	m      *manifest // nil until begin
+}
+
+// newChanger changes files of the store in a folder; mode is that of those that it makes.
+func newChanger(layout docfile.Layout, mode fs.FileMode, clock func() time.Time) *changer {
+	return &changer{fs: layout.FS, dir: layout.Root, layout: layout, mode: mode, clock: clock, q: docfile.NewQuarantine(layout, clock)}
+}
+
 // keep gives what stands at a path in the store a second name in quarantine;
 // nil when nothing stands there.
-func (r *repairer) keep(rel string, n docfile.Note) (*stands, error) {
-	name, err := places.Enter(r.o.FS, r.dir, rel)
+func (r *changer) keep(rel string, n docfile.Note) (*stands, error) {
+	name, err := places.Enter(r.fs, r.dir, rel)
 	if places.Gone(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	was, err := standsAt(r.o.FS, name)
+	was, err := standsAt(r.fs, name)
 	if err != nil || was == nil {
 		return nil, err
 	}
@@ -39,15 +56,15 @@ func (r *repairer) keep(rel string, n docfile.Note) (*stands, error) {
 }
 
 // aside moves what stands at a path into quarantine.
-func (r *repairer) aside(d *Done, rel, why string) error {
+func (r *changer) aside(d *Done, rel, why string) error {
 	return r.asideNote(d, rel, docfile.Note{Why: why, ID: d.ID})
 }
 
-func (r *repairer) asideNote(d *Done, rel string, n docfile.Note) error {
-	name, err := places.Enter(r.o.FS, r.dir, rel)
+func (r *changer) asideNote(d *Done, rel string, n docfile.Note) error {
+	name, err := places.Enter(r.fs, r.dir, rel)
 	var info vfs.Info
 	if err == nil {
-		info, err = r.o.FS.Stat(name)
+		info, err = r.fs.Stat(name)
 	}
 	if places.Gone(err) {
 		return errNothing
@@ -70,25 +87,25 @@ func (r *repairer) asideNote(d *Done, rel string, n docfile.Note) error {
 }
 
 // remove takes away what has a second name in quarantine.
-func (r *repairer) remove(rel string) error {
-	name, err := places.Enter(r.o.FS, r.dir, rel)
+func (r *changer) remove(rel string) error {
+	name, err := places.Enter(r.fs, r.dir, rel)
 	if err != nil {
 		return err
 	}
-	if err := r.o.FS.Remove(name); err != nil && !places.Gone(err) {
+	if err := r.fs.Remove(name); err != nil && !places.Gone(err) {
 		return err
 	}
-	return r.o.FS.SyncDir(filepath.Dir(name))
+	return r.fs.SyncDir(filepath.Dir(name))
 }
 
 // asideSpecial moves what cannot have two names, a folder, a link, a FIFO, and what is too
 // large to be known by its bytes. It is renamed, never copied, and comes back the same way.
-func (r *repairer) asideSpecial(d *Done, rel, why string) error {
-	name, err := places.Enter(r.o.FS, r.dir, rel)
+func (r *changer) asideSpecial(d *Done, rel, why string) error {
+	name, err := places.Enter(r.fs, r.dir, rel)
 	if err != nil {
 		return err
 	}
-	was, err := standsAt(r.o.FS, name)
+	was, err := standsAt(r.fs, name)
 	if err != nil {
 		return err
 	}
@@ -97,23 +114,23 @@ func (r *repairer) asideSpecial(d *Done, rel, why string) error {
 	}
 	for n := 1; n < 1000; n++ {
 		was.Kept = fmt.Sprintf("quarantine/%s.%d-%s", r.m.id, n, path.Base(rel))
-		if _, err := r.o.FS.Stat(r.path(filepath.FromSlash(was.Kept))); err == nil {
+		if _, err := r.fs.Stat(r.path(filepath.FromSlash(was.Kept))); err == nil {
 			continue
 		}
 		if err := r.m.intend(change{Do: d.Do, Path: rel, Before: was}); err != nil {
 			return err
 		}
-		err = r.o.FS.RenameNew(name, r.path(filepath.FromSlash(was.Kept)))
+		err = r.fs.RenameNew(name, r.path(filepath.FromSlash(was.Kept)))
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if err := r.o.FS.SyncDir(r.path(path.Dir(rel))); err != nil {
+		if err := r.fs.SyncDir(r.path(path.Dir(rel))); err != nil {
 			return err
 		}
-		if err := r.o.FS.SyncDir(r.path("quarantine")); err != nil {
+		if err := r.fs.SyncDir(r.path("quarantine")); err != nil {
 			return err
 		}
 		d.Where, d.Result = was.Kept, "it lies in "+was.Kept
@@ -124,8 +141,8 @@ func (r *repairer) asideSpecial(d *Done, rel, why string) error {
 
 // clear moves away what is no file, or too large to be one of ours, where a file is to be
 // put: it cannot have a second name. Nothing is then in that place.
-func (r *repairer) clear(d *Done, rel string) error {
-	info, err := r.o.FS.Stat(r.path(filepath.FromSlash(rel)))
+func (r *changer) clear(d *Done, rel string) error {
+	info, err := r.fs.Stat(r.path(filepath.FromSlash(rel)))
 	if places.Gone(err) || err == nil && info.Mode.IsRegular() && info.Size <= docfile.HashMost {
 		return nil
 	}
@@ -139,12 +156,12 @@ func (r *repairer) clear(d *Done, rel string) error {
 }
 
 // write puts bytes in the place of a file, which is kept.
-func (r *repairer) write(d *Done, rel string, data []byte) error {
-	return r.writeAt(d, rel, data, r.o.Clock())
+func (r *changer) write(d *Done, rel string, data []byte) error {
+	return r.writeAt(d, rel, data, r.clock())
 }
 
 // writeAt does so and gives the file a time.
-func (r *repairer) writeAt(d *Done, rel string, data []byte, mtime time.Time) error {
+func (r *changer) writeAt(d *Done, rel string, data []byte, mtime time.Time) error {
 	if err := r.clear(d, rel); err != nil {
 		return err
 	}
@@ -160,18 +177,18 @@ func (r *repairer) writeAt(d *Done, rel string, data []byte, mtime time.Time) er
 	if was != nil {
 		d.Where = was.Kept
 	}
-	name, err := places.Enter(r.o.FS, r.dir, rel)
+	name, err := places.Enter(r.fs, r.dir, rel)
 	if err != nil {
 		return err
 	}
 	temp := r.path("tmp", "repair."+filepath.Base(name))
-	if err := r.o.layout(r.dir).Folder("tmp").Make(); err != nil {
+	if err := r.layout.Folder("tmp").Make(); err != nil {
 		return err
 	}
-	if err := r.o.FS.Remove(temp); err != nil && !places.Gone(err) {
+	if err := r.fs.Remove(temp); err != nil && !places.Gone(err) {
 		return err
 	}
-	f, err := r.o.FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, r.o.fileMode())
+	f, err := r.fs.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, r.mode)
 	if err != nil {
 		return err
 	}
@@ -185,10 +202,10 @@ func (r *repairer) writeAt(d *Done, rel string, data []byte, mtime time.Time) er
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := r.o.FS.Rename(temp, name); err != nil {
+	if err := r.fs.Rename(temp, name); err != nil {
 		return err
 	}
-	return r.o.FS.SyncDir(filepath.Dir(name))
+	return r.fs.SyncDir(filepath.Dir(name))
 }
 
 // noteOf is the note of what an action replaces.
@@ -199,3 +216,35 @@ func noteOf(d *Done) docfile.Note {
 	}
 	return n
 }
+
+// intendAny keeps a file that is going to change, in a way that is known at the
+// end only.
+func (r *changer) intendAny(d *Done, rel string) error {
+	if err := r.clear(d, rel); err != nil {
+		return err
+	}
+	was, err := r.keep(rel, noteOf(d))
+	if err != nil {
+		return err
+	}
+	if was != nil && d.Where == "" {
+		d.Where = was.Kept
+	}
+	return r.m.intend(change{Do: d.Do, Path: rel, Before: was, Any: true})
+}
+
+func (r *changer) path(elem ...string) string {
+	return filepath.Join(append([]string{r.dir}, elem...)...)
+}
+
+// why is the first reason of some findings.
+func why(list []Finding) string {
+	for _, f := range list {
+		if f.Err != nil {
+			return string(f.Kind) + ": " + f.Err.Error()
+		}
+	}
+	return "repair"
+}
+
+var errNothing = errors.New("nothing to do any more")

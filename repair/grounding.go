@@ -76,22 +76,6 @@ func (r *repairer) newMarks(d *Done) error {
 	return wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode())
 }
 
-// intendAny keeps a file that is going to change, in a way that is known at the
-// end only.
-func (r *repairer) intendAny(d *Done, rel string) error {
-	if err := r.clear(d, rel); err != nil {
-		return err
-	}
-	was, err := r.keep(rel, noteOf(d))
-	if err != nil {
-		return err
-	}
-	if was != nil && d.Where == "" {
-		d.Where = was.Kept
-	}
-	return r.m.intend(change{Do: d.Do, Path: rel, Before: was, Any: true})
-}
-
 // indexAside takes base and delta away; opening makes the index anew.
 func (r *repairer) indexAside(d *Done) error {
 	for _, name := range []string{index.BaseName, index.DeltaName} {

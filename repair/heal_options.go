@@ -126,6 +126,10 @@ func (o Options) look(ctx context.Context, p *RepairPlan) error {
 
 func (o *Options) keys() *keys { return &keys{o.FS, o.StateDir, o.Random} }
 
+func (o *Options) changer(dir string) *changer {
+	return newChanger(o.layout(dir), o.fileMode(), o.Clock)
+}
+
 func (o *Options) layout(dir string) docfile.Layout {
 	return docfile.Layout{FS: o.FS, Root: dir, FileMode: o.FileMode, FolderMode: o.FolderMode}
 }

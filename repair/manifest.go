@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 const (
@@ -190,4 +191,55 @@ func standsAt(fsys vfs.FS, name string) (*stands, error) {
 	}
 	s.Hash = "sha256:" + hex.EncodeToString(h.Sum(nil))
 	return s, nil
+}
+
+// begin makes the manifest. Where there is no key to mark it with the repair goes on:
+// what it replaces is kept as ever, and noUndo says why Undo will refuse.
+func (r *changer) begin(k *keys) (noUndo, err error) {
+	var salt [3]byte
+	if err := k.random(salt[:]); err != nil {
+		return nil, err
+	}
+	now := r.clock().UTC()
+	began := strings.Replace(now.Format("20060102-150405.000000"), ".", "-", 1) // two in a second have an order
+	m := &manifest{ends: map[string]bool{}, id: began + "-" + hex.EncodeToString(salt[:])}
+	if err := r.layout.Folder("quarantine").Make(); err != nil {
+		return nil, err
+	}
+	first := change{Began: m.id, When: &now}
+	if m.mark, err = k.markOf(r.dir, true); err != nil {
+		noUndo = fmt.Errorf("%s is not marked as this copy's: %w", manifestPath(m.id), err)
+	} else {
+		first.Folder = m.mark.folder
+	}
+	if m.f, err = r.fs.OpenFile(r.path(manifestPath(m.id)), os.O_RDWR|os.O_CREATE|os.O_EXCL, r.mode); err != nil {
+		return noUndo, fmt.Errorf("making %s: %w", manifestPath(m.id), err)
+	}
+	r.m = m
+	if err := m.write(first); err != nil {
+		return noUndo, err
+	}
+	return noUndo, r.fs.SyncDir(r.path("quarantine"))
+}
+
+// end writes down how everything stands after the repair: a line for each place, so that
+// a purge can take one away, and one that all of it was done.
+func (r *changer) end() error {
+	var lines []change
+	for _, rel := range r.m.any {
+		name, err := places.Enter(r.fs, r.dir, rel)
+		var s *stands
+		if err == nil {
+			s, err = standsAt(r.fs, name)
+		}
+		if err != nil && !places.Gone(err) {
+			return err
+		}
+		lines = append(lines, change{End: true, Path: rel, After: s})
+	}
+	last := change{Ended: true}
+	if m, err := wal.ReadCheckpoint(r.fs, r.dir); err == nil {
+		last.Durable = m.Attested.LSN
+	}
+	return r.m.write(append(lines, last)...)
 }

@@ -17,28 +17,6 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// end writes down how everything stands after the repair: a line for each place, so that
-// a purge can take one away, and one that all of it was done.
-func (r *repairer) end() error {
-	var lines []change
-	for _, rel := range r.m.any {
-		name, err := places.Enter(r.o.FS, r.dir, rel)
-		var s *stands
-		if err == nil {
-			s, err = standsAt(r.o.FS, name)
-		}
-		if err != nil && !places.Gone(err) {
-			return err
-		}
-		lines = append(lines, change{End: true, Path: rel, After: s})
-	}
-	last := change{Ended: true}
-	if m, err := wal.ReadCheckpoint(r.o.FS, r.dir); err == nil {
-		last.Durable = m.Attested.LSN
-	}
-	return r.m.write(append(lines, last)...)
-}
-
 // undo is one Undo.
 type undo struct {
 	repairer
@@ -63,7 +41,7 @@ type undo struct {
 // document; and the index entry of a version that was salvaged over, whose
 // document no copy holds. Their files do.
 func Undo(ctx context.Context, dir, id string, o Options) (*UndoReport, error) {
-	u := &undo{repairer: repairer{ctx: ctx, dir: dir, o: o, report: &RepairReport{}, q: docfile.NewQuarantine(o.layout(dir), o.Clock)}}
+	u := &undo{repairer: repairer{ctx: ctx, changer: o.changer(dir), o: o, report: &RepairReport{}}}
 	id, err := u.chosen(id)
 	if err != nil {
 		return nil, err
