@@ -40,6 +40,7 @@ var order = []string{
 	"working",
 	"internal/state",
 	"internal/places",
+	"internal/heal",
 	"repair",
 	"", // the root
 	"importer",

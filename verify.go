@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/varve-db/varve/internal/heal"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -34,17 +35,17 @@ func (st *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding,
 			return
 		}
 		defer st.ended()
-		repair.Verify(ctx, st.source(), o)(yield)
+		heal.Verify(ctx, st.source(), o)(yield)
 	}
 }
 
 // source is the store as package repair sees it.
-func (st *Store) source() repair.Source {
+func (st *Store) source() heal.Source {
 	token := st.token
 	if st.o.ReadOnly {
 		token = "" // it is not among the processes, and has nothing in tmp/
 	}
-	return repair.Source{
+	return heal.Source{
 		FS: st.fs, Dir: st.dir, Log: st.log, State: &st.state, Codec: &st.codec,
 		Sight: st.sight, Token: token, Inline: st.o.System.Inline,
 		FileLimit: fileLimit, Limits: storedLimits, Location: st.o.NaiveTimes,

@@ -17,8 +17,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/heal"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
@@ -218,22 +218,22 @@ func (st *Store) scopeKeys(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-func (st *Store) readScope(ctx context.Context, key string) (repair.Document, error) {
+func (st *Store) readScope(ctx context.Context, key string) (heal.Document, error) {
 	of, err := working.ParseScope(key)
 	if err != nil { // a file of which nobody can tell whose it is
-		return repair.Document{}, &CorruptionError{Path: key, Offset: -1, Err: err}
+		return heal.Document{}, &CorruptionError{Path: key, Offset: -1, Err: err}
 	}
 	s := st.working.acquire(st, of)
 	defer st.working.release(s)
 	f, _, err := s.snapshot(ctx, false)
 	if err != nil {
-		return repair.Document{}, err
+		return heal.Document{}, err
 	}
 	if f.State.Empty() {
-		return repair.Document{}, ErrNotFound
+		return heal.Document{}, ErrNotFound
 	}
 	doc, err := f.Encode()
-	return repair.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
+	return heal.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
 // oursScope says whether a file holds the document of a scope as this store wrote it,

@@ -14,6 +14,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/heal"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/sim"
 	"github.com/varve-db/varve/repair"
@@ -157,7 +158,7 @@ func (k *keeper) restore(b *copied) {
 	if !b.acked || len(k.w.keeping.restored) == mostCopies {
 		return
 	}
-	info, err := repair.ReadBackupInfo(k.p.FS, b.path)
+	info, err := heal.ReadBackupInfo(k.p.FS, b.path)
 	if k.refused("reading a backup", err) {
 		return
 	}
@@ -361,7 +362,7 @@ func (w *world) lookAround(p *sim.Proc) {
 	k.target = ""
 	k.backups = slices.DeleteFunc(k.backups, func(b *copied) bool { return !w.there(p, b) })
 	for _, b := range k.backups {
-		if _, err := repair.CheckBackup(ctx, p.FS, b.path, nil); err != nil {
+		if _, err := heal.CheckBackup(ctx, p.FS, b.path, nil); err != nil {
 			w.h.bad("a folder that is no whole backup: %v", err)
 		}
 	}

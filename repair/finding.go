@@ -190,9 +190,9 @@ func (f Finding) String() string {
 
 // The next commands.
 const (
-	nextRepair  = "memctl repair"
-	nextRebuild = "memctl rebuild-index"
-	nextFlush   = "memctl flush"
-	nextReindex = "memctl reindex"
-	nextMembers = "memctl repair --missing-members"
+	NextRepair  = "memctl repair"
+	NextRebuild = "memctl rebuild-index"
+	NextFlush   = "memctl flush"
+	NextReindex = "memctl reindex"
+	NextMembers = "memctl repair --missing-members"
 )

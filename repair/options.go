@@ -32,8 +32,8 @@ func (o *VerifyOptions) Validate() error {
 	return nil
 }
 
-// chosen says whether what has this name belongs to the sample.
-func (o *VerifyOptions) chosen(name string) bool {
+// Chosen says whether what has this name belongs to the sample.
+func (o *VerifyOptions) Chosen(name string) bool {
 	if o.Parts < 2 {
 		return true
 	}

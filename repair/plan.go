@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -57,7 +58,7 @@ func (a Action) String() string {
 	default:
 		s += " " + a.Path
 	}
-	if k := kindAt(a.Path); a.ID != "" && (k == nil || a.Path != k.file(a.ID)) {
+	if k := document.At(a.Path); a.ID != "" && (k == nil || a.Path != k.File(a.ID)) {
 		s += " (" + errs.Quote(a.ID) + ")"
 	}
 	if a.From != "" {

@@ -1,0 +1,132 @@
+package heal
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+// temp looks for what processes left in tmp/ that are gone. Who a folder there
+// belongs to is not written down, so this can be told only while nobody else
+// has the store open.
+func (v *verify) temp() error {
+	names, err := v.s.FS.ReadDir(v.path("tmp"))
+	if places.Gone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	self := 0
+	if v.s.Token != "" {
+		self = 1
+	}
+	if len(v.s.Log.Processes()) > self {
+		return nil
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if name == "parked" || v.s.Token != "" && strings.Contains(name, v.s.Token) {
+			continue
+		}
+		if _, err := v.s.FS.Stat(v.path("tmp", name)); places.Gone(err) || len(v.s.Log.Processes()) > self {
+			continue
+		}
+		if err := v.report(repair.Finding{Kind: repair.Leftover, Path: "tmp/" + name, Offset: -1, Stake: "space; or an edit that was displaced at the moment of a crash",
+			Heals: repair.ByMoving, Next: repair.NextRepair, Err: fmt.Errorf("its process is gone; after an unclean end the next flush looks it through")}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quarantine counts what was set aside.
+func (v *verify) quarantine() error {
+	names, err := v.s.FS.ReadDir(v.path("quarantine"))
+	if places.Gone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	notes := 0
+	for _, name := range names {
+		switch {
+		case strings.HasSuffix(name, ".note.json"):
+			notes++
+		case filepath.Ext(name) != ".part" && !strings.HasSuffix(name, manifestTail):
+			v.sum.Quarantined++
+		}
+	}
+	if v.sum.Quarantined == 0 {
+		return nil
+	}
+	return v.report(repair.Finding{Kind: repair.Quarantined, Path: "quarantine", Offset: -1, Stake: "what was set aside, until somebody has looked at it",
+		Err: fmt.Errorf("%d things lie there, %d with a note that says why", v.sum.Quarantined, notes)})
+}
+
+// folders reports them of an open store, and names the links in backups/, which may be a
+// person's own: nothing enters them.
+func (v *verify) folders() error {
+	list, _ := notFolders(v.s.FS, v.s.Dir)
+	names, err := v.s.FS.ReadDir(v.path("backups"))
+	if err != nil && !places.Gone(err) && !errors.Is(err, vfs.ErrNotFolder) {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		path := v.path("backups", name)
+		if info, err := v.s.FS.Stat(path); err == nil && !info.Mode.IsDir() && !info.Mode.IsRegular() {
+			list = append(list, repair.Finding{Kind: repair.NotFolder, Severity: repair.Info, Path: "backups/" + name, Offset: -1,
+				Stake: "nothing: it is not entered", Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}})
+		}
+	}
+	for _, f := range list {
+		if err := v.report(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notFolders are the places where a folder of the store has to be and a link, or something
+// else that is no folder, is; opening refuses most of them. Nothing is followed to say so.
+func notFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
+	look := func(rel string) (link, folder bool) {
+		path := filepath.Join(dir, filepath.FromSlash(rel))
+		info, err := fsys.Stat(path)
+		if err != nil || info.Mode.IsDir() {
+			return false, err == nil
+		}
+		f := repair.Finding{Kind: repair.NotFolder, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving, Next: repair.NextRepair,
+			Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}, Stake: "nothing: it is made again"}
+		switch {
+		case places.Sole(rel):
+			f.Stake = "what should be there: if it leads to a folder of yours, put that in its place; repair heals from what else there is"
+		case rel == "quarantine" || rel == "backups":
+			f.Stake = "what was kept there before"
+		case rel == "wal/archive":
+			f.Stake = "the older versions of memories"
+		}
+		list = append(list, f)
+		return true, false
+	}
+	for _, rel := range places.TopFolders() {
+		wrong, folder := look(rel)
+		blocked = blocked || wrong && !places.Optional(rel)
+		if !folder {
+			continue
+		}
+		for _, rel := range places.Inside(rel) {
+			wrong, _ := look(rel)
+			blocked = blocked || wrong && !places.Optional(rel)
+		}
+	}
+	return list, blocked
+}

@@ -1,0 +1,93 @@
+package heal
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/repair"
+)
+
+// history is what log and archive had of the documents that an undo is about when it
+// first asked: read once for all of them.
+type history struct {
+	of  Store
+	all map[*document.Kind]map[string][]past
+}
+
+// pasts are the versions of the documents of a kind that the repair was about.
+func (u *undo) pasts(s Store, k *document.Kind) (map[string][]past, error) {
+	if u.read.of != s {
+		u.read = history{s, map[*document.Kind]map[string][]past{}}
+	}
+	if all, ok := u.read.all[k]; ok {
+		return all, nil
+	}
+	wanted := map[string]bool{}
+	for _, c := range u.list {
+		if c.ID != "" && document.At(c.Path) == k {
+			wanted[c.ID] = true
+		}
+	}
+	all, err := (&versions{u.ctx, s.Source()}).pasts(k, func(id string) bool { return wanted[id] })
+	if err == nil {
+		u.read.all[k] = all
+	}
+	return all, err
+}
+
+// unsaid: a file was to be adopted, and the manifest does not say as which version.
+func unsaid(c change) bool {
+	return c.Do == repair.Adopt && c.ID != "" && c.Now == 0 && fileOf(&c) != nil && document.At(c.Path) != nil
+}
+
+// fileOf is what was to be adopted.
+func fileOf(c *change) *stands {
+	if c.Before != nil {
+		return c.Before
+	}
+	return c.After
+}
+
+// committed finds in the log what a repair adopted that was cut before it had written down
+// the versions: each is the one that followed the version before, and has the file's bytes.
+func (u *undo) committed(s Store) error {
+	if u.end != nil {
+		return nil
+	}
+	for i := range u.list {
+		c := &u.list[i]
+		if !unsaid(*c) {
+			continue
+		}
+		all, err := u.pasts(s, document.At(c.Path))
+		if err != nil {
+			return err
+		}
+		if p := follower(all[c.ID], c.Was); p != nil && fmt.Sprintf("sha256:%x", p.hash) == fileOf(c).Hash {
+			c.Now = p.version
+			u.untold = append(u.untold, change{N: c.N, Now: p.version})
+		}
+	}
+	return nil
+}
+
+// follower is the version that came next after one, 0: that began what there is after the
+// last deletion.
+func follower(list []past, was uint64) *past {
+	at := 0
+	if was == 0 {
+		for i, p := range list {
+			if p.deleted {
+				at = i + 1
+			}
+		}
+	} else {
+		at, _ = slices.BinarySearchFunc(list, was+1, func(p past, at uint64) int { return cmp.Compare(p.version, at) })
+	}
+	if at >= len(list) || list[at].deleted {
+		return nil
+	}
+	return &list[at]
+}
