@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/heal"
+	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -132,7 +132,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 			st.flusher.unpurged.Store(true)
 		}
 	}()
-	traces := heal.TracesOf(k.letter, ids)
+	traces := trace.Of(k.letter, ids)
 	traces.Log = st.log.Past().Geometry
 	if err := st.learn(ctx, k, ids, traces); err != nil {
 		return r, err
@@ -167,7 +167,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 				&ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
-	strangers, err := heal.Strangers(ctx, st.fs, st.dir)
+	strangers, err := trace.Strangers(ctx, st.fs, st.dir)
 	if err == nil {
 		var mentions []Mention
 		mentions, err = traces.MentionedIn(ctx, st.fs, st.dir, strangers)
@@ -190,13 +190,13 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 }
 
 // Mention is a file that is not a memory's, and has something of one; see package repair.
-type Mention = heal.Mention
+type Mention = trace.Mention
 
 // learnMost is of how many versions of one document the content is looked for.
 const learnMost = 100
 
 // learn tells traces what the documents said, while that can still be read.
-func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *heal.Traces) error {
+func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *trace.Set) error {
 	for _, id := range ids {
 		n := 0
 		if k == st.scoped {
@@ -287,7 +287,7 @@ func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *Pur
 // purgeLocked removes the traces; flush.lock is held. In this order: the log goes
 // on in a new segment; files and index cover all that came before; then nothing
 // needs the older segments, and every place is gone through.
-func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces *heal.Traces, r *PurgeReport) error {
+func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces *trace.Set, r *PurgeReport) error {
 	made := false
 	room := func(step func() error) error {
 		err := step()
@@ -414,19 +414,19 @@ func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *P
 }
 
 // purgeAside goes through what was set aside.
-func (st *Store) purgeAside(ctx context.Context, traces *heal.Traces, r *PurgeReport) error {
-	o := heal.PurgeOptions{FS: st.fs, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
+func (st *Store) purgeAside(ctx context.Context, traces *trace.Set, r *PurgeReport) error {
+	o := trace.Options{FS: st.fs, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode}
 	if err := st.clearTemp("tmp/parked"); err != nil {
 		return err
 	}
-	parked, held, err := heal.PurgeParked(st.dir, traces, o)
+	parked, held, err := trace.PurgeParked(st.dir, traces, o)
 	if err != nil {
 		return err
 	}
 	for _, name := range held {
 		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, ErrLocked))
 	}
-	aside, unlinked, err := heal.PurgeQuarantine(ctx, st.dir, traces, o)
+	aside, unlinked, err := trace.PurgeQuarantine(ctx, st.dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	r.Left = append(r.Left, traces.Unwiped()...)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/heal"
+	"github.com/varve-db/varve/internal/trace"
 )
 
 // Unknown says of which of some memories a store has nothing: none is there, neither
@@ -62,7 +62,7 @@ func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) er
 		_, err := st.fs.Stat(k.Path(docfile.FileName(id)))
 		stands := err == nil
 		if !stands {
-			if stands, err = heal.HasAside(st.fs, st.dir, heal.TracesOf(k.letter, []string{id})); err != nil {
+			if stands, err = trace.HasAside(st.fs, st.dir, trace.Of(k.letter, []string{id})); err != nil {
 				return err
 			}
 		}

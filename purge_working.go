@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/varve-db/varve/internal/heal"
+	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/working"
 )
 
@@ -86,7 +86,7 @@ func (st *Store) dropScope(ctx context.Context, key string) error {
 }
 
 // learnScope tells traces what a scope says now.
-func (st *Store) learnScope(ctx context.Context, key string, traces *heal.Traces) error {
+func (st *Store) learnScope(ctx context.Context, key string, traces *trace.Set) error {
 	of, err := working.ParseScope(key)
 	if err != nil {
 		return err

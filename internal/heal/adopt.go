@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/repair"
 )
@@ -67,7 +68,7 @@ func (h *healer) edited(k *document.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	var due []int
 	var judged []*Judgement
-	var changes []change
+	var changes []journal.Change
 	for i, d := range list {
 		was, version, err := h.stands(k, d.ID)
 		if err != nil {
@@ -75,23 +76,23 @@ func (h *healer) edited(k *document.Kind, list []*repair.Done) []error {
 			continue
 		}
 		due, judged = append(due, i), append(judged, &Judgement{ID: d.ID})
-		changes = append(changes, change{Do: d.Do, Path: k.File(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
+		changes = append(changes, journal.Change{Do: d.Do, Path: k.File(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
 	}
 	if len(due) == 0 {
 		return fails
 	}
-	if err := h.r.m.intend(changes...); err != nil {
+	if err := h.r.Manifest.Intend(changes...); err != nil {
 		return all(len(list), err)
 	}
 	h.s.Judge(h.r.ctx, k.Letter, judged)
-	var became []change
+	var became []journal.Change
 	for n, j := range judged {
 		i := due[n]
 		fails[i] = j.Err
 		switch {
 		case j.Version != 0: // whatever others have made of it since
 			list[i].Result = fmt.Sprintf("it is version %d now", j.Version)
-			became = append(became, change{N: changes[n].N, Was: j.Was, Now: j.Version})
+			became = append(became, journal.Change{N: changes[n].N, Was: j.Was, Now: j.Version})
 		case j.Err == nil:
 			list[i].Result = "it was made of an older version than the present one, which stays"
 		}
@@ -100,27 +101,27 @@ func (h *healer) edited(k *document.Kind, list []*repair.Done) []error {
 }
 
 // stands is what stands in the file of a document, and its newest version.
-func (h *healer) stands(k *document.Kind, id string) (*stands, uint64, error) {
+func (h *healer) stands(k *document.Kind, id string) (*journal.Stands, uint64, error) {
 	place, err := h.v.s.State.Find(k.Letter, id)
 	if errors.Is(err, errs.ErrNotFound) {
-		return nil, 0, errNothing
+		return nil, 0, journal.ErrNothing
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	was, err := standsAt(h.r.o.FS, h.r.path(k.Folder, docfile.FileName(id)))
+	was, err := journal.StandsAt(h.r.o.FS, h.r.Path(k.Folder, docfile.FileName(id)))
 	if err == nil && was == nil {
-		err = errNothing
+		err = journal.ErrNothing
 	}
 	return was, place.Version, err
 }
 
 // wrote writes down which versions changes have led to.
-func (h *healer) wrote(fails []error, became []change) []error {
+func (h *healer) wrote(fails []error, became []journal.Change) []error {
 	if len(became) == 0 {
 		return fails
 	}
-	if err := h.r.m.write(became...); err != nil {
+	if err := h.r.Manifest.Write(became...); err != nil {
 		return all(len(fails), err)
 	}
 	return fails
@@ -173,10 +174,10 @@ func (h *healer) stray(k *document.Kind, d *repair.Done, name string) (*newcomer
 	v := h.v
 	f := v.read(k, name)
 	if places.Gone(f.err) {
-		return nil, errNothing
+		return nil, journal.ErrNothing
 	}
 	if f.err != nil {
-		return nil, h.r.aside(d, d.Path, why(d.Findings))
+		return nil, h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	}
 	c, err := v.decode(k, append([]byte(nil), f.data...))
 	if err != nil {
@@ -193,29 +194,29 @@ func (h *healer) stray(k *document.Kind, d *repair.Done, name string) (*newcomer
 	_, err = v.s.State.Find(k.Letter, c.ID)
 	switch {
 	case err == nil && docfile.FileName(c.ID) == name:
-		return nil, errNothing // it has an entry by now
+		return nil, journal.ErrNothing // it has an entry by now
 	case err == nil: // the document is in its place, or should be
 		if back, err := h.putBack(k, d, &f, c.ID); back || err != nil {
 			return nil, err
 		}
-		return nil, h.r.aside(d, d.Path, why(d.Findings))
+		return nil, h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	case !errors.Is(err, errs.ErrNotFound):
 		return nil, err
 	}
 	if h.stale(k, &f, c.ID) {
 		d.Do, d.Result = repair.SetAside, "it was deleted"
-		return nil, h.r.aside(d, d.Path, "an older version of what was deleted since")
+		return nil, h.r.Aside(d, d.Path, "an older version of what was deleted since")
 	}
 	if own := docfile.FileName(c.ID); own != name { // whose own file is new as well: that counts
 		f := v.read(k, own)
 		if o, err := v.decode(k, f.data); f.err == nil && err == nil && o.ID == c.ID {
 			d.Do = repair.SetAside
-			return nil, h.r.aside(d, d.Path, k.Elsewhere(c.ID).Error()+", which is there")
+			return nil, h.r.Aside(d, d.Path, k.Elsewhere(c.ID).Error()+", which is there")
 		}
 	}
 	if err := v.fits(k, f.data); err != nil {
 		d.Do = repair.SetAside
-		return nil, h.r.aside(d, d.Path, err.Error())
+		return nil, h.r.Aside(d, d.Path, err.Error())
 	}
 	return &newcomer{d, c.ID, f}, nil
 }
@@ -243,7 +244,7 @@ func (h *healer) putBack(k *document.Kind, d *repair.Done, f *file, id string) (
 			return true, err
 		}
 		d.Do = repair.Restore
-		return true, h.r.aside(d, d.Path, result+"; it was put back under its own")
+		return true, h.r.Aside(d, d.Path, result+"; it was put back under its own")
 	}
 	if v.fits(k, f.data) != nil {
 		return false, nil
@@ -253,13 +254,13 @@ func (h *healer) putBack(k *document.Kind, d *repair.Done, f *file, id string) (
 	}
 	version, err := h.s.Adopt(h.r.ctx, k.Letter, f.data, f.info.Mtime, newest.version)
 	if err == nil {
-		err = h.r.m.became(version)
+		err = h.r.Manifest.Became(version)
 	}
 	if err != nil {
 		return true, err
 	}
 	d.Do = repair.Adopt
-	return true, h.r.aside(d, d.Path, result+"; it was adopted under its own")
+	return true, h.r.Aside(d, d.Path, result+"; it was adopted under its own")
 }
 
 // adoptNew takes files into the log as documents, and gives the error of each; one that
@@ -268,32 +269,32 @@ func (h *healer) adoptNew(k *document.Kind, list []*newcomer) []error {
 	if len(list) == 0 {
 		return nil
 	}
-	changes := make([]change, len(list))
+	changes := make([]journal.Change, len(list))
 	docs := make([]*Adoption, len(list))
 	for i, a := range list {
-		changes[i] = change{Do: repair.Adopt, Path: k.File(a.id), ID: a.id, Any: true}
+		changes[i] = journal.Change{Do: repair.Adopt, Path: k.File(a.id), ID: a.id, Any: true}
 		if a.inPlace() {
-			changes[i].Before = &stands{Size: a.file.info.Size, Mtime: a.file.info.Mtime.UTC(), Hash: fmt.Sprintf("sha256:%x", a.file.hash)}
+			changes[i].Before = &journal.Stands{Size: a.file.info.Size, Mtime: a.file.info.Mtime.UTC(), Hash: fmt.Sprintf("sha256:%x", a.file.hash)}
 		}
-		changes[i].After = &stands{Size: int64(len(a.file.data)), Hash: fmt.Sprintf("sha256:%x", a.file.hash)}
+		changes[i].After = &journal.Stands{Size: int64(len(a.file.data)), Hash: fmt.Sprintf("sha256:%x", a.file.hash)}
 		docs[i] = &Adoption{Doc: a.file.data, Mtime: a.file.info.Mtime}
 	}
-	if err := h.r.m.intend(changes...); err != nil {
+	if err := h.r.Manifest.Intend(changes...); err != nil {
 		return all(len(list), err)
 	}
 	h.s.AdoptNew(h.r.ctx, k.Letter, docs)
 	fails := make([]error, len(list))
-	var became []change
+	var became []journal.Change
 	for i, doc := range docs {
 		if fails[i] = doc.Err; doc.Err == nil {
 			list[i].d.Do, list[i].d.Result = repair.Adopt, fmt.Sprintf("it is version %d", doc.Version)
-			became = append(became, change{N: changes[i].N, Now: doc.Version})
+			became = append(became, journal.Change{N: changes[i].N, Now: doc.Version})
 		}
 	}
 	fails = h.wrote(fails, became)
 	for i, a := range list {
 		if fails[i] == nil && !a.inPlace() {
-			fails[i] = h.r.aside(a.d, a.d.Path, "it lay under a name that is not its id's; it was adopted under its own")
+			fails[i] = h.r.Aside(a.d, a.d.Path, "it lay under a name that is not its id's; it was adopted under its own")
 		}
 	}
 	return fails

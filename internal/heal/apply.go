@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -18,7 +19,7 @@ const rounds = 6
 
 // repairer is one Apply.
 type repairer struct {
-	*changer
+	*journal.Changer
 	ctx    context.Context
 	o      Options
 	report *repair.RepairReport
@@ -28,10 +29,10 @@ type repairer struct {
 
 // apply is Apply of a plan.
 func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (*repair.RepairReport, error) {
-	r := &repairer{ctx: ctx, changer: o.changer(p.Dir), o: o, report: &repair.RepairReport{}, tried: map[string]bool{}}
+	r := &repairer{ctx: ctx, Changer: o.changer(p.Dir), o: o, report: &repair.RepairReport{}, tried: map[string]bool{}}
 	defer func() {
-		if r.m != nil {
-			_ = r.m.f.Close()
+		if r.Manifest != nil {
+			_ = r.Manifest.Close()
 		}
 	}()
 	plan := *p
@@ -48,11 +49,11 @@ func (o Options) apply(ctx context.Context, p *repair.RepairPlan) (*repair.Repai
 		}
 	}
 	r.remaining(&plan)
-	if r.m == nil {
+	if r.Manifest == nil {
 		return r.report, nil
 	}
-	r.report.ID = r.m.id
-	return r.report, r.end()
+	r.report.ID = r.Manifest.ID
+	return r.report, r.End()
 }
 
 // untried leaves out what was done before and shows again, or could not be done; and, once
@@ -98,12 +99,12 @@ func (r *repairer) round(todo []repair.Action) error {
 	if len(out) > 0 {
 		return r.reshape(out) // then the rest can be looked at
 	}
-	if r.m == nil {
+	if r.Manifest == nil {
 		if err := r.room(); err != nil {
 			return err
 		}
 		var err error
-		if r.report.NoUndo, err = r.begin(r.o.keys()); err != nil {
+		if r.report.NoUndo, err = r.Begin(r.o.keys()); err != nil {
 			return err
 		}
 	}
@@ -141,22 +142,22 @@ func (r *repairer) round(todo []repair.Action) error {
 // alone holds open.lock and attach.lock, so that nobody has the store open and
 // nobody opens it.
 func (r *repairer) alone(list []repair.Action) error {
-	if err := r.o.layout(r.dir).Folder("wal").Make(); err != nil {
+	if err := r.o.layout(r.Dir).Folder("wal").Make(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, r.o.LockWait)
 	defer cancel()
-	release, ok, err := wal.Alone(r.o.FS, r.dir, r.o.fileMode(), func(k vfs.Lock) error { return k.Lock(ctx, vfs.ModeExclusive) })
+	release, ok, err := wal.Alone(r.o.FS, r.Dir, r.o.fileMode(), func(k vfs.Lock) error { return k.Lock(ctx, vfs.ModeExclusive) })
 	if err != nil {
 		if ctx.Err() != nil && r.ctx.Err() == nil {
-			err = &errs.LockError{Path: r.path("wal", "open.lock"), Err: err}
+			err = &errs.LockError{Path: r.Path("wal", "open.lock"), Err: err}
 		}
 		return err
 	}
 	if !ok {
 		list := r.attached()
 		r.report.Processes, r.report.Unsure = split(list)
-		return &errs.LockError{Path: r.path("wal", "attach.lock"),
+		return &errs.LockError{Path: r.Path("wal", "attach.lock"),
 			Err: fmt.Errorf("stop the processes %v, then run memctl repair again", list)}
 	}
 	defer release()
@@ -177,11 +178,11 @@ func (r *repairer) alone(list []repair.Action) error {
 		case repair.SetIndexAside:
 			err = r.indexAside(&d)
 		case repair.SetAside:
-			err = r.aside(&d, a.Path, why(a.Findings))
+			err = r.Aside(&d, a.Path, journal.Why(a.Findings))
 		case repair.Reopen:
 			d.Result = "done by opening it"
 			if a.Path == index.BaseName {
-				err = errors.Join(r.intendAny(&d, index.BaseName), r.intendAny(&d, index.DeltaName))
+				err = errors.Join(r.IntendAny(&d, index.BaseName), r.IntendAny(&d, index.DeltaName))
 			}
 		}
 		if err := r.done(d, err); err != nil {
@@ -193,7 +194,7 @@ func (r *repairer) alone(list []repair.Action) error {
 
 // done notes an action. Only what makes going on senseless is an error.
 func (r *repairer) done(d repair.Done, err error) error {
-	if errors.Is(err, errNothing) {
+	if errors.Is(err, journal.ErrNothing) {
 		d.Result, err = err.Error(), nil
 	}
 	d.Err = err

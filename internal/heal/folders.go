@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -60,7 +61,7 @@ func (v *verify) quarantine() error {
 		switch {
 		case strings.HasSuffix(name, ".note.json"):
 			notes++
-		case filepath.Ext(name) != ".part" && !strings.HasSuffix(name, manifestTail):
+		case filepath.Ext(name) != ".part" && !strings.HasSuffix(name, journal.Tail):
 			v.sum.Quarantined++
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -39,17 +40,17 @@ func (h *healer) heal(d *repair.Done) error {
 		d.Result = "looked through"
 		return nil // Settle does
 	case repair.Rebuild:
-		if err := h.r.intendAny(d, index.BaseName); err != nil {
+		if err := h.r.IntendAny(d, index.BaseName); err != nil {
 			return err
 		}
-		if err := h.r.intendAny(d, index.DeltaName); err != nil {
+		if err := h.r.IntendAny(d, index.DeltaName); err != nil {
 			return err
 		}
 		d.Result = "made anew"
 		return h.s.Reindex(h.r.ctx, slices.ContainsFunc(d.Findings, func(f repair.Finding) bool { return f.Kind != repair.IndexDamaged }))
 	case repair.Revector:
 		for _, name := range vector.Files() {
-			if err := h.r.intendAny(d, name); err != nil {
+			if err := h.r.IntendAny(d, name); err != nil {
 				return err
 			}
 		}
@@ -76,7 +77,7 @@ func (h *healer) heal(d *repair.Done) error {
 	case d.Do == repair.Rework:
 		return h.rework(d)
 	case k == nil:
-		return h.r.aside(d, d.Path, why(d.Findings))
+		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	case d.Do == repair.TakeOut, d.Do == repair.Recompute:
 		return h.regroup(k, d)
 	case d.Do == repair.SetAside, d.Findings[0].Kind == repair.Unparsable:
@@ -104,7 +105,7 @@ func (h *healer) recall(k *document.Kind) error {
 	if err != nil {
 		return err
 	}
-	undone, err := undoneVersions(h.r.o.keys(), h.r.dir)
+	undone, err := journal.Undone(h.r.o.keys(), h.r.Dir)
 	if err != nil {
 		return err
 	}
@@ -130,8 +131,8 @@ func withoutUndone(list []past, undone []uint64) []past {
 
 // formerly writes down that a document's newest version is going to change, and
 // keeps the edit that stands in its file for Undo.
-func (h *healer) formerly(k *document.Kind, d *repair.Done, was *stands, version wal.LSN) error {
-	return h.r.m.intend(change{Do: d.Do, Path: k.File(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
+func (h *healer) formerly(k *document.Kind, d *repair.Done, was *journal.Stands, version wal.LSN) error {
+	return h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: k.File(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
 }
 
 // document heals one whose file holds none of its versions.
@@ -142,7 +143,7 @@ func (h *healer) document(k *document.Kind, d *repair.Done) error {
 		return j.err
 	}
 	if j.finding == nil || j.finding.Kind.General() == repair.MemoryTime {
-		return errNothing
+		return journal.ErrNothing
 	}
 	if j.finding.Kind.General() == repair.MemoryEdited || j.finding.Kind == repair.Stranger {
 		return fmt.Errorf("it was saved meanwhile: run memctl repair again")
@@ -153,7 +154,7 @@ func (h *healer) document(k *document.Kind, d *repair.Done) error {
 	}
 	newest := list[0]
 	if newest.absent {
-		return errNothing
+		return journal.ErrNothing
 	}
 	if doc, mtime, from := v.past.documentOf(k, id, newest.version, newest.line.ContentHash); doc != nil {
 		return h.restore(k, d, newest.version, mtime.UnixMicro(), doc, from)
@@ -174,17 +175,17 @@ func (h *healer) lost(k *document.Kind, d *repair.Done, newest *standing) error 
 	if err != nil {
 		return err
 	}
-	n := noteOf(d)
+	n := journal.NoteOf(d)
 	n.Why, n.Version, n.Known, n.From = "no copy of it is left: "+n.Why, newest.version, line, k.File(d.ID)
-	switch err := h.r.asideNote(d, k.File(d.ID), n); {
-	case errors.Is(err, errNothing):
-		if d.Where, err = h.r.q.Bytes(docfile.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
+	switch err := h.r.AsideNote(d, k.File(d.ID), n); {
+	case errors.Is(err, journal.ErrNothing):
+		if d.Where, err = h.r.Quarantine.Bytes(docfile.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
 			return err
 		}
 	case err != nil:
 		return err
 	}
-	if err := h.r.m.intend(change{Do: d.Do, Path: k.File(d.ID), ID: d.ID, Was: newest.version}); err != nil {
+	if err := h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: k.File(d.ID), ID: d.ID, Was: newest.version}); err != nil {
 		return err
 	}
 	d.Result = "recorded in " + d.Where
@@ -208,12 +209,12 @@ func (h *healer) rawLine(k *document.Kind, id string) ([]byte, error) {
 // salvage takes what could be read of a document as its newest version.
 func (h *healer) salvage(k *document.Kind, d *repair.Done, c document.Content, doc []byte, was wal.LSN) error {
 	d.ID = c.ID
-	kept, err := h.r.keep(d.Path, noteOf(d))
+	kept, err := h.r.Keep(d.Path, journal.NoteOf(d))
 	if err != nil {
 		return err
 	}
 	if kept == nil {
-		return errNothing
+		return journal.ErrNothing
 	}
 	d.Where = kept.Kept
 	if err := h.formerly(k, d, kept, was); err != nil {
@@ -225,23 +226,23 @@ func (h *healer) salvage(k *document.Kind, d *repair.Done, c document.Content, d
 	}
 	d.Do = repair.Salvage
 	d.Result = fmt.Sprintf("%s, marked %s; the file lies in %s", c.Size(), repair.PartialKey, kept.Kept)
-	return h.r.m.became(version)
+	return h.r.Manifest.Became(version)
 }
 
 // restore puts a document back. What stands in its place is kept.
 func (h *healer) restore(k *document.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte, from string) error {
 	rel := k.File(d.ID)
-	if err := h.r.clear(d, rel); err != nil {
+	if err := h.r.Clear(d, rel); err != nil {
 		return err
 	}
-	was, err := h.r.keep(rel, noteOf(d))
+	was, err := h.r.Keep(rel, journal.NoteOf(d))
 	if err != nil {
 		return err
 	}
 	if was != nil {
 		d.Where = was.Kept
 	}
-	if err := h.r.m.intend(change{Do: d.Do, Path: rel, Before: was, Any: true}); err != nil {
+	if err := h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: rel, Before: was, Any: true}); err != nil {
 		return err
 	}
 	d.From, d.Result = from, "put back, from the "+from
@@ -271,7 +272,7 @@ func (h *healer) unparsable(k *document.Kind, d *repair.Done, name string, f *fi
 	if n := len(list); n > 0 {
 		last := list[n-1]
 		if _, err := v.s.State.Find(k.Letter, last.id); err == nil || last.deleted {
-			return h.r.aside(d, d.Path, why(d.Findings))
+			return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 		}
 		if doc, _, from := v.past.documentOf(k, last.id, last.version, last.hash); doc != nil {
 			c, err := v.decode(k, append([]byte(nil), doc...))
@@ -287,10 +288,10 @@ func (h *healer) unparsable(k *document.Kind, d *repair.Done, name string, f *fi
 	}
 	c, doc, err := v.salvaged(k, f.data, "")
 	if err != nil || docfile.FileName(c.ID) != name {
-		return h.r.aside(d, d.Path, why(d.Findings))
+		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	}
 	if _, err := v.s.State.Find(k.Letter, c.ID); !errors.Is(err, errs.ErrNotFound) {
-		return h.r.aside(d, d.Path, why(d.Findings))
+		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	}
 	return h.salvage(k, d, c, doc, 0)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -125,10 +126,10 @@ func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	return p.SetFindings(LookGround(ctx, p.Dir, o.ground(), func(s Source) { p.Processes, p.Unsure = split(s.Log.Attached()) }))
 }
 
-func (o *Options) keys() *keys { return &keys{o.FS, o.StateDir, o.Random} }
+func (o *Options) keys() *journal.Keys { return &journal.Keys{o.FS, o.StateDir, o.Random} }
 
-func (o *Options) changer(dir string) *changer {
-	return newChanger(o.layout(dir), o.fileMode(), o.Clock)
+func (o *Options) changer(dir string) *journal.Changer {
+	return journal.NewChanger(o.layout(dir), o.fileMode(), o.Clock)
 }
 
 func (o *Options) layout(dir string) docfile.Layout {

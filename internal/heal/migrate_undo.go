@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -12,23 +13,23 @@ import (
 // stay as they are. It comes after the bytes were compared; a migration that is cut copies
 // them again.
 func (m *migrate) moveUndo(ctx context.Context) error {
-	o := keys{fs: m.fs, dir: m.s.StateDir}
-	var nokey *keyError
-	was, err := o.markOf(m.s.From, false)
+	o := journal.Keys{FS: m.fs, Dir: m.s.StateDir}
+	var nokey *journal.NoKey
+	was, err := o.Mark(m.s.From, false)
 	if errors.As(err, &nokey) {
 		return nil // none can be undone
 	}
 	if err != nil {
 		return err
 	}
-	now, err := o.markOf(m.s.To, false)
+	now, err := o.Mark(m.s.To, false)
 	if errors.As(err, &nokey) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	ids, err := Repairs(m.fs, m.s.To)
+	ids, err := journal.Repairs(m.fs, m.s.To)
 	for _, id := range ids {
 		if err == nil {
 			err = ctx.Err()
@@ -36,13 +37,13 @@ func (m *migrate) moveUndo(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, rerr := readManifest(m.fs, m.s.To, id, was)
+		_, rerr := journal.Read(m.fs, m.s.To, id, was)
 		var other *repair.UndoForeign
 		if errors.As(rerr, &other) {
 			continue
 		}
 		if err = rerr; err == nil {
-			err = was.more(m.fs, m.s.To, id, change{Moved: now.folder})
+			err = was.Append(m.fs, m.s.To, id, journal.Change{Moved: now.Folder})
 		}
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -23,7 +24,7 @@ func (h *healer) regroup(k *document.Kind, d *repair.Done) error {
 	}
 	p, err := v.s.State.Find(k.Letter, d.ID)
 	if errors.Is(err, errs.ErrNotFound) {
-		return errNothing
+		return journal.ErrNothing
 	}
 	if err != nil {
 		return err
@@ -43,9 +44,9 @@ func (h *healer) regroup(k *document.Kind, d *repair.Done) error {
 		}
 	}
 	if d.Do == repair.TakeOut && len(out) == 0 {
-		return errNothing
+		return journal.ErrNothing
 	}
-	was, err := h.r.keep(d.Path, noteOf(d))
+	was, err := h.r.Keep(d.Path, journal.NoteOf(d))
 	if err != nil {
 		return err
 	}
@@ -63,5 +64,5 @@ func (h *healer) regroup(k *document.Kind, d *repair.Done) error {
 	if len(out) > 0 {
 		d.Result = fmt.Sprintf("%d of %d members were taken out; %s", len(out), len(c.Members), d.Result)
 	}
-	return h.r.m.became(version)
+	return h.r.Manifest.Became(version)
 }

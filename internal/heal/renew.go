@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -75,7 +76,7 @@ func (r *repairer) newLog(d *repair.Done) error {
 	src := s.Source()
 	n := &renewal{r: r, d: d, s: s, v: newVerify(r.ctx, src, repair.VerifyOptions{Workers: 1}, nil), log: src.Log,
 		newest: map[string]found{}, older: map[string]found{}, hashes: map[string][][32]byte{}, worked: map[string][]wal.LSN{}}
-	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.dir); err != nil {
+	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.Dir); err != nil {
 		return fmt.Errorf("reading the checkpoint: %w", err)
 	}
 	for _, step := range []func() error{n.read, n.damagedFiles, n.files, n.scopes, n.begin} {
@@ -207,7 +208,7 @@ func (n *renewal) files() error {
 	if len(due) == 0 {
 		return nil
 	}
-	fl, err := docfile.NewFlusher(docfile.Options{Layout: n.r.o.layout(n.r.dir), Token: "repair-" + n.r.m.id, Clock: n.r.o.Clock, Workers: 1, Limit: int64(n.v.s.FileLimit)})
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: n.r.o.layout(n.r.Dir), Token: "repair-" + n.r.Manifest.ID, Clock: n.r.o.Clock, Workers: 1, Limit: int64(n.v.s.FileLimit)})
 	if err != nil {
 		return err
 	}
@@ -265,13 +266,13 @@ func (n *renewal) putBack(key string, version wal.LSN, f *repair.Finding) error 
 	if err != nil {
 		return err
 	}
-	name := n.r.path(filepath.FromSlash(f.Path))
+	name := n.r.Path(filepath.FromSlash(f.Path))
 	if info, err := n.r.o.FS.Stat(name); err == nil && !info.Mode.IsRegular() {
-		if err := n.r.asideSpecial(&d, f.Path, why(d.Findings)); err != nil {
+		if err := n.r.AsideSpecial(&d, f.Path, journal.Why(d.Findings)); err != nil {
 			return err
 		}
 	}
-	if err := n.r.writeAt(&d, f.Path, doc, e.Time); err != nil {
+	if err := n.r.WriteAt(&d, f.Path, doc, e.Time); err != nil {
 		return err
 	}
 	d.Result = "put back, from the log"
@@ -332,12 +333,12 @@ func (n *renewal) begin() error {
 	if err := r.o.Random(nonce[:]); err != nil {
 		return err
 	}
-	if err := r.intendAny(n.d, "wal/"+segment.Name(number)); err != nil {
+	if err := r.IntendAny(n.d, "wal/"+segment.Name(number)); err != nil {
 		return err
 	}
 	geo := segment.Geometry{UUID: n.log.UUID(), Size: n.log.SegmentSize()}
 	h := segment.Header{Nonce: binary.LittleEndian.Uint32(nonce[:]), Time: max(r.o.Clock().UnixMicro(), n.c.Time+1, n.lastTime+1)}
-	mark, err := wal.NewSegment(r.o.FS, r.dir, geo, number, h, r.o.fileMode())
+	mark, err := wal.NewSegment(r.o.FS, r.Dir, geo, number, h, r.o.fileMode())
 	if err != nil {
 		return err
 	}
@@ -346,10 +347,10 @@ func (n *renewal) begin() error {
 	}
 	c := n.c
 	c.UUID, c.SegmentSize, c.Flushed, c.Spilled, c.Attested, c.Time, c.Mtimes = geo.UUID, geo.Size, mark, mark, mark, h.Time, [wal.Folders]int64{}
-	if err := r.intendAny(n.d, "checkpoint"); err != nil {
+	if err := r.IntendAny(n.d, "checkpoint"); err != nil {
 		return err
 	}
-	if err := wal.NewCheckpoint(r.o.FS, r.dir, c, r.o.fileMode()); err != nil {
+	if err := wal.NewCheckpoint(r.o.FS, r.Dir, c, r.o.fileMode()); err != nil {
 		return err
 	}
 	n.d.Result = strings.TrimPrefix(n.d.Result+"; the log goes on in "+segment.Name(number), "; ")
@@ -360,7 +361,7 @@ func (n *renewal) begin() error {
 func (n *renewal) index(mark wal.Mark) error {
 	r, src := n.r, n.s.Source()
 	for _, name := range []string{index.BaseName, index.DeltaName} {
-		if err := r.intendAny(n.d, name); err != nil {
+		if err := r.IntendAny(n.d, name); err != nil {
 			return err
 		}
 	}
@@ -379,7 +380,7 @@ func (n *renewal) index(mark wal.Mark) error {
 		}
 	}
 	for _, name := range []string{index.DeltaName, index.BaseName} {
-		if err := r.remove(name); err != nil {
+		if err := r.Remove(name); err != nil {
 			return err
 		}
 	}
@@ -418,7 +419,7 @@ func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
 		model = n.model
 	}
 	_, err := index.WriteBase(set, index.Target{
-		FS: r.o.FS, Dir: r.dir, Temp: r.path("tmp", "index.repair"), Perm: r.o.fileMode(),
+		FS: r.o.FS, Dir: r.Dir, Temp: r.Path("tmp", "index.repair"), Perm: r.o.fileMode(),
 		Store: uuid.UUID(n.log.UUID()).String(), LSN: mark.LSN, Chain: mark.Sum, Now: r.o.Clock(), Model: model,
 	}, ch)
 	return err

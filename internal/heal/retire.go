@@ -3,6 +3,7 @@ package heal
 import (
 	"errors"
 
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
@@ -34,7 +35,7 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64) 
 		}
 		rel := "wal/" + segment.Name(f.Number)
 		if f.Zero {
-			if err := r.remove(rel); err != nil { // prepared, and never begun
+			if err := r.Remove(rel); err != nil { // prepared, and never begun
 				return err
 			}
 			continue
@@ -53,7 +54,7 @@ func (r *repairer) retireBelow(d *repair.Done, log *wal.FileLog, number uint64) 
 			}
 		}
 		one := repair.Done{Action: repair.Action{Do: d.Do, Path: rel, Findings: d.Findings}}
-		if err := r.aside(&one, rel, why(d.Findings)); err != nil && !errors.Is(err, errNothing) {
+		if err := r.Aside(&one, rel, journal.Why(d.Findings)); err != nil && !errors.Is(err, journal.ErrNothing) {
 			return err
 		}
 		if d.Where == "" || rel == d.Path {

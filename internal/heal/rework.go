@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -27,9 +28,9 @@ func (h *healer) rework(d *repair.Done) error {
 		return err
 	}
 	if how == "" {
-		return errNothing
+		return journal.ErrNothing
 	}
-	if err := h.r.aside(d, d.Path, why(d.Findings)); err != nil && !errors.Is(err, errNothing) {
+	if err := h.r.Aside(d, d.Path, journal.Why(d.Findings)); err != nil && !errors.Is(err, journal.ErrNothing) {
 		return err
 	}
 	d.Result = strings.TrimPrefix(d.Result+"; "+how, "; ")
@@ -41,12 +42,12 @@ func (n *renewal) scopes() error {
 	if len(n.worked) == 0 {
 		return nil
 	}
-	layout := n.r.o.layout(n.r.dir)
+	layout := n.r.o.layout(n.r.Dir)
 	folder := layout.Folder(places.Working)
 	if err := folder.Make(); err != nil {
 		return err
 	}
-	fl, err := docfile.NewFlusher(docfile.Options{Layout: layout, Token: "repair-" + n.r.m.id + "-w", Clock: n.r.o.Clock, Workers: 1, Limit: places.DocumentMost})
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: layout, Token: "repair-" + n.r.Manifest.ID + "-w", Clock: n.r.o.Clock, Workers: 1, Limit: places.DocumentMost})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -31,30 +32,30 @@ func (r *repairer) reshape(list []repair.Action) error {
 // moveOut renames one such thing into quarantine/.
 func (r *repairer) moveOut(d *repair.Done) error {
 	rel := d.Path
-	from := r.path(filepath.FromSlash(rel))
+	from := r.Path(filepath.FromSlash(rel))
 	info, err := r.o.FS.Stat(from)
 	switch {
 	case places.Gone(err), err == nil && info.Mode.IsRegular() && info.Size <= places.Limit(rel):
-		return errNothing
+		return journal.ErrNothing
 	case err != nil:
 		return err
 	}
-	if err := r.o.layout(r.dir).Folder(docfile.QuarantineFolder).Make(); err != nil {
+	if err := r.o.layout(r.Dir).Folder(docfile.QuarantineFolder).Make(); err != nil {
 		return err
 	}
 	where, err := r.freeName(docfile.QuarantineFolder+"/", "-"+path.Base(rel))
 	if err != nil {
 		return err
 	}
-	n := docfile.Note{Why: why(d.Findings), From: rel, Size: info.Size, Mtime: info.Mtime.UTC(), NotHashed: vfs.KindOf(info.Mode)}
-	if err := r.q.Note(where, n); err != nil {
+	n := docfile.Note{Why: journal.Why(d.Findings), From: rel, Size: info.Size, Mtime: info.Mtime.UTC(), NotHashed: vfs.KindOf(info.Mode)}
+	if err := r.Quarantine.Note(where, n); err != nil {
 		return err
 	}
-	if err := r.o.FS.RenameNew(from, r.path(filepath.FromSlash(where))); err != nil {
+	if err := r.o.FS.RenameNew(from, r.Path(filepath.FromSlash(where))); err != nil {
 		return err
 	}
 	d.Where, d.Result = where, "it is "+where+" now"
-	return errors.Join(r.o.FS.SyncDir(filepath.Dir(from)), r.o.FS.SyncDir(r.path(docfile.QuarantineFolder)))
+	return errors.Join(r.o.FS.SyncDir(filepath.Dir(from)), r.o.FS.SyncDir(r.Path(docfile.QuarantineFolder)))
 }
 
 // freeName is a path in the store that nothing has yet.
@@ -62,7 +63,7 @@ func (r *repairer) freeName(head, tail string) (string, error) {
 	stamp := r.o.Clock().UTC().Format("20060102-150405")
 	for n := 1; n < 1000; n++ {
 		rel := fmt.Sprintf("%saside-%s.%d%s", head, stamp, n, tail)
-		if _, err := r.o.FS.Stat(r.path(filepath.FromSlash(rel))); places.Gone(err) {
+		if _, err := r.o.FS.Stat(r.Path(filepath.FromSlash(rel))); places.Gone(err) {
 			return rel, nil
 		}
 	}
@@ -77,17 +78,17 @@ func (r *repairer) makeRoom(list []repair.Action) error {
 			continue // see room
 		}
 		d := repair.Done{Action: a}
-		info, err := r.o.FS.Stat(r.path(filepath.FromSlash(a.Path)))
+		info, err := r.o.FS.Stat(r.Path(filepath.FromSlash(a.Path)))
 		switch {
 		case err != nil:
 		case info.Mode.IsDir():
-			err = errNothing
+			err = journal.ErrNothing
 		default:
-			err = r.asideSpecial(&d, a.Path, why(a.Findings))
+			err = r.AsideSpecial(&d, a.Path, journal.Why(a.Findings))
 			r.bare = r.bare || err == nil && places.Sole(a.Path)
 		}
 		if places.Gone(err) {
-			err = errNothing
+			err = journal.ErrNothing
 		}
 		if err := r.done(d, err); err != nil {
 			return err
@@ -98,7 +99,7 @@ func (r *repairer) makeRoom(list []repair.Action) error {
 
 // room makes room for quarantine/ itself, where everything else is kept, beside it.
 func (r *repairer) room() error {
-	name := r.path("quarantine")
+	name := r.Path("quarantine")
 	info, err := r.o.FS.Stat(name)
 	if places.Gone(err) || err == nil && info.Mode.IsDir() {
 		return nil
@@ -112,5 +113,5 @@ func (r *repairer) room() error {
 	}
 	r.report.Done = append(r.report.Done, repair.Done{Action: repair.Action{Do: repair.MakeRoom, Path: "quarantine"},
 		Where: where, Result: "it is called " + where + " now: remove it when you have looked at it"})
-	return r.o.FS.SyncDir(r.dir)
+	return r.o.FS.SyncDir(r.Dir)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -23,14 +24,14 @@ import (
 type undo struct {
 	repairer
 	id   string
-	mark *mark
-	list []change
-	ends map[string]*stands
-	end  *change
+	mark *journal.Mark
+	list []journal.Change
+	ends map[string]*journal.Stands
+	end  *journal.Change
 	rep  *repair.UndoReport
 
-	untold []change // lines that are to go into the manifest: see committed
-	read   history  // of the store that is open
+	untold []journal.Change // lines that are to go into the manifest: see committed
+	read   history          // of the store that is open
 }
 
 // Undo puts things back as they were before a repair, id "" being the newest:
@@ -43,7 +44,7 @@ type undo struct {
 // document; and the index entry of a version that was salvaged over, whose
 // document no copy holds. Their files do.
 func Undo(ctx context.Context, dir, id string, o Options) (*repair.UndoReport, error) {
-	u := &undo{repairer: repairer{ctx: ctx, changer: o.changer(dir), o: o, report: &repair.RepairReport{}}}
+	u := &undo{repairer: repairer{ctx: ctx, Changer: o.changer(dir), o: o, report: &repair.RepairReport{}}}
 	id, err := u.chosen(id)
 	if err != nil {
 		return nil, err
@@ -66,16 +67,16 @@ func (u *undo) run() error {
 	if len(reasons) > 0 {
 		return &repair.UndoRefused{u.id, reasons}
 	}
-	if err := u.mark.more(u.o.FS, u.dir, u.id, append(u.untold, change{Undone: true})...); err != nil {
+	if err := u.mark.Append(u.o.FS, u.Dir, u.id, append(u.untold, journal.Change{Undone: true})...); err != nil {
 		return err
 	}
 	if err := u.versions(); err != nil {
 		return err
 	}
-	if err := u.o.layout(u.dir).Folder("wal").Make(); err != nil {
+	if err := u.o.layout(u.Dir).Folder("wal").Make(); err != nil {
 		return err
 	}
-	release, ok, err := wal.Alone(u.o.FS, u.dir, u.o.fileMode(), func(k vfs.Lock) error {
+	release, ok, err := wal.Alone(u.o.FS, u.Dir, u.o.fileMode(), func(k vfs.Lock) error {
 		ctx, cancel := context.WithTimeout(u.ctx, u.o.LockWait)
 		defer cancel()
 		return k.Lock(ctx, vfs.ModeExclusive)
@@ -84,18 +85,18 @@ func (u *undo) run() error {
 		return err
 	}
 	if !ok {
-		return &errs.LockError{Path: u.path("wal", "attach.lock"), Err: fmt.Errorf("stop the processes %v, then undo it again", u.attached())}
+		return &errs.LockError{Path: u.Path("wal", "attach.lock"), Err: fmt.Errorf("stop the processes %v, then undo it again", u.attached())}
 	}
 	defer release()
 	return u.files()
 }
 
 // first is the oldest change of each path: what stood there before the repair.
-func (u *undo) first() (paths []string, by map[string]*change) {
-	by = map[string]*change{}
+func (u *undo) first() (paths []string, by map[string]*journal.Change) {
+	by = map[string]*journal.Change{}
 	for i := range u.list {
 		c := &u.list[i]
-		if c.Path != "" && by[c.Path] == nil && c.Do != repair.RecordLost && c.unlikely() == nil {
+		if c.Path != "" && by[c.Path] == nil && c.Do != repair.RecordLost && c.Unlikely() == nil {
 			by[c.Path] = c
 			paths = append(paths, c.Path)
 		}
@@ -107,7 +108,7 @@ func (u *undo) first() (paths []string, by map[string]*change) {
 // they were before it, which is what an undo that was cut has put back.
 func (u *undo) changedSince() (reasons []string, err error) {
 	bad := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
-	if u.end == nil && slices.ContainsFunc(u.list, func(c change) bool { return grounded(c.Path) }) {
+	if u.end == nil && slices.ContainsFunc(u.list, func(c journal.Change) bool { return grounded(c.Path) }) {
 		bad("the repair was cut: run memctl repair --apply again, then undo both")
 		return reasons, nil
 	}
@@ -150,7 +151,7 @@ func (u *undo) changedSince() (reasons []string, err error) {
 func (u *undo) unversioned() (reasons []string, err error) {
 	paths, by := u.first()
 	for _, rel := range paths {
-		versioned := func(c change) bool { return c.Path == rel && c.ID != "" && c.Now != 0 }
+		versioned := func(c journal.Change) bool { return c.Path == rel && c.ID != "" && c.Now != 0 }
 		c, after := by[rel], u.after(rel)
 		if c.ID == "" || slices.ContainsFunc(u.list, versioned) {
 			continue
@@ -168,8 +169,8 @@ func (u *undo) unversioned() (reasons []string, err error) {
 
 // now is what stands at a path. Only what is as large as one of those that it is compared
 // with is read.
-func (u *undo) now(rel string, with ...*stands) (*stands, error) {
-	name, err := places.Enter(u.o.FS, u.dir, rel)
+func (u *undo) now(rel string, with ...*journal.Stands) (*journal.Stands, error) {
+	name, err := places.Enter(u.o.FS, u.Dir, rel)
 	if places.Gone(err) {
 		return nil, nil
 	}
@@ -183,18 +184,18 @@ func (u *undo) now(rel string, with ...*stands) (*stands, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode.IsRegular() && !slices.ContainsFunc(with, func(s *stands) bool { return s != nil && s.Size == info.Size }) {
-		return &stands{Size: info.Size, Mtime: info.Mtime.UTC(), Hash: "not read"}, nil
+	if info.Mode.IsRegular() && !slices.ContainsFunc(with, func(s *journal.Stands) bool { return s != nil && s.Size == info.Size }) {
+		return &journal.Stands{Size: info.Size, Mtime: info.Mtime.UTC(), Hash: "not read"}, nil
 	}
-	return standsAt(u.o.FS, name)
+	return journal.StandsAt(u.o.FS, name)
 }
 
 // after is what the repair left at a path.
-func (u *undo) after(rel string) *stands {
+func (u *undo) after(rel string) *journal.Stands {
 	if s, ok := u.ends[rel]; ok {
 		return s
 	}
-	var last *stands
+	var last *journal.Stands
 	for _, c := range u.list {
 		if c.Path == rel {
 			last = c.After
@@ -204,7 +205,7 @@ func (u *undo) after(rel string) *stands {
 }
 
 // same compares bytes; a time moves with every copy.
-func same(a, b *stands) bool {
+func same(a, b *journal.Stands) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
@@ -212,7 +213,7 @@ func same(a, b *stands) bool {
 }
 
 // adopted are the changes that led to a version in the log.
-func (u *undo) adopted() (list []change) {
+func (u *undo) adopted() (list []journal.Change) {
 	for _, c := range u.list {
 		if c.ID != "" && c.Now != 0 && c.Do != repair.RecordLost && document.At(c.Path) != nil {
 			list = append(list, c)
@@ -248,7 +249,7 @@ func (u *undo) versionsSince() (reasons []string, err error) {
 
 // former says whether a version is the one that stood before the repair, put
 // back by an undo that was cut.
-func (u *undo) former(s Store, c change, version wal.LSN) bool {
+func (u *undo) former(s Store, c journal.Change, version wal.LSN) bool {
 	doc := u.document(s, document.At(c.Path), c.ID, c.Was)
 	now := u.document(s, document.At(c.Path), c.ID, version)
 	return doc != nil && string(doc) == string(now)
@@ -290,7 +291,7 @@ func (u *undo) versions() error {
 	return errors.Join(err, s.Close())
 }
 
-func (u *undo) version(s Store, c change) error {
+func (u *undo) version(s Store, c journal.Change) error {
 	p, err := s.Source().State.Find(document.At(c.Path).Letter, c.ID)
 	if errors.Is(err, errs.ErrNotFound) || err == nil && p.Version != c.Now {
 		return nil // done by an undo that was cut
@@ -301,7 +302,7 @@ func (u *undo) version(s Store, c change) error {
 	// What was adopted is the file's only copy once its place is given back.
 	if c.Before != nil && c.Before.Kept == "" {
 		if doc := u.document(s, document.At(c.Path), c.ID, c.Now); doc != nil {
-			if _, err := u.q.Bytes(path.Base(c.Path), doc, docfile.Note{Why: "the repair that adopted it was undone", From: c.Path, ID: c.ID, Version: c.Now}); err != nil {
+			if _, err := u.Quarantine.Bytes(path.Base(c.Path), doc, docfile.Note{Why: "the repair that adopted it was undone", From: c.Path, ID: c.ID, Version: c.Now}); err != nil {
 				return err
 			}
 		}
@@ -329,11 +330,11 @@ func (u *undo) version(s Store, c change) error {
 }
 
 // kept reads what stood in the place of a sound document out of quarantine.
-func (u *undo) kept(c change) []byte {
+func (u *undo) kept(c journal.Change) []byte {
 	if c.Before == nil || c.Before.Kept == "" {
 		return nil
 	}
-	name, err := places.Enter(u.o.FS, u.dir, c.Before.Kept)
+	name, err := places.Enter(u.o.FS, u.Dir, c.Before.Kept)
 	if err != nil {
 		return nil
 	}
@@ -347,7 +348,7 @@ func (u *undo) kept(c change) []byte {
 // chosen is the repair that Undo is asked for. Without an id it is the newest by name,
 // and if that is somebody else's, an error: not an older one that nobody has named.
 func (u *undo) chosen(id string) (string, error) {
-	ids, err := Repairs(u.o.FS, u.dir)
+	ids, err := journal.Repairs(u.o.FS, u.Dir)
 	if err != nil {
 		return "", err
 	}
@@ -372,10 +373,10 @@ func (u *undo) chosen(id string) (string, error) {
 	}
 	tried := 0
 	for _, other := range slices.Backward(ids) {
-		if tried++; other == id || tried > lookMost {
+		if tried++; other == id || tried > journal.LookMost {
 			continue
 		}
-		if _, err := readManifest(u.o.FS, u.dir, other, u.mark); err == nil {
+		if _, err := journal.Read(u.o.FS, u.Dir, other, u.mark); err == nil {
 			foreign.Newest = other
 			break
 		}
@@ -385,19 +386,19 @@ func (u *undo) chosen(id string) (string, error) {
 
 // load reads the manifest that is to be obeyed.
 func (u *undo) load() error {
-	var nokey *keyError
+	var nokey *journal.NoKey
 	var err error
-	if u.mark, err = u.o.keys().markOf(u.dir, false); errors.As(err, &nokey) {
-		return foreign(u.id, "this copy cannot prove that it wrote it: %v", nokey)
+	if u.mark, err = u.o.keys().Mark(u.Dir, false); errors.As(err, &nokey) {
+		return journal.Foreign(u.id, "this copy cannot prove that it wrote it: %v", nokey)
 	}
 	if err != nil {
 		return err
 	}
-	list, err := readManifest(u.o.FS, u.dir, u.id, u.mark)
+	list, err := journal.Read(u.o.FS, u.Dir, u.id, u.mark)
 	if err != nil {
 		return err
 	}
-	u.ends = map[string]*stands{}
+	u.ends = map[string]*journal.Stands{}
 	for i := range list {
 		switch c := &list[i]; {
 		case c.End:

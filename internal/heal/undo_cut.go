@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -38,12 +39,12 @@ func (u *undo) pasts(s Store, k *document.Kind) (map[string][]past, error) {
 }
 
 // unsaid: a file was to be adopted, and the manifest does not say as which version.
-func unsaid(c change) bool {
+func unsaid(c journal.Change) bool {
 	return c.Do == repair.Adopt && c.ID != "" && c.Now == 0 && fileOf(&c) != nil && document.At(c.Path) != nil
 }
 
 // fileOf is what was to be adopted.
-func fileOf(c *change) *stands {
+func fileOf(c *journal.Change) *journal.Stands {
 	if c.Before != nil {
 		return c.Before
 	}
@@ -67,7 +68,7 @@ func (u *undo) committed(s Store) error {
 		}
 		if p := follower(all[c.ID], c.Was); p != nil && fmt.Sprintf("sha256:%x", p.hash) == fileOf(c).Hash {
 			c.Now = p.version
-			u.untold = append(u.untold, change{N: c.N, Now: p.version})
+			u.untold = append(u.untold, journal.Change{N: c.N, Now: p.version})
 		}
 	}
 	return nil

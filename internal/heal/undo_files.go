@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/repair"
 )
@@ -19,20 +20,20 @@ import (
 // files puts back what stood at each path. The newest change goes first, so that
 // the ground, which was repaired first, is put back last.
 func (u *undo) files() error {
-	defer u.q.Alone()()
+	defer u.Quarantine.Alone()()
 	paths, by := u.first()
 	for _, c := range u.list {
 		if c.Do == repair.RecordLost && c.ID != "" {
 			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: its entry had no document; what was known of it is in quarantine", errs.Quote(c.ID)))
 		}
-		if err := c.unlikely(); err != nil {
+		if err := c.Unlikely(); err != nil {
 			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: %v; what was there is in quarantine", places.Shown(c.Path), err))
 		}
 	}
 	if slices.ContainsFunc(paths, grounded) {
 		// It knows the log as it is now. Without it the next opening reads the log,
 		// as after a reboot.
-		if err := u.remove("wal/shared"); err != nil {
+		if err := u.Remove("wal/shared"); err != nil {
 			return err
 		}
 	}
@@ -51,8 +52,8 @@ func (u *undo) files() error {
 	return nil
 }
 
-func (u *undo) putBack(c *change) (done bool, err error) {
-	name, err := places.Enter(u.o.FS, u.dir, c.Path)
+func (u *undo) putBack(c *journal.Change) (done bool, err error) {
+	name, err := places.Enter(u.o.FS, u.Dir, c.Path)
 	if places.Gone(err) && c.Before == nil {
 		return false, nil
 	}
@@ -64,10 +65,10 @@ func (u *undo) putBack(c *change) (done bool, err error) {
 		return false, err
 	}
 	if c.Before == nil {
-		if _, err := u.q.Keep(name, docfile.Note{Why: "the repair that made it was undone", From: c.Path}); err != nil {
+		if _, err := u.Quarantine.Keep(name, docfile.Note{Why: "the repair that made it was undone", From: c.Path}); err != nil {
 			return false, err
 		}
-		return true, u.remove(c.Path)
+		return true, u.Remove(c.Path)
 	}
 	if c.Before.Hash == "" {
 		return true, u.putSpecial(c, name)
@@ -84,7 +85,7 @@ func (u *undo) putBack(c *change) (done bool, err error) {
 		return false, err
 	}
 	if now != nil {
-		if _, err := u.q.Keep(name, docfile.Note{Why: "the repair that made it was undone", From: c.Path}); err != nil {
+		if _, err := u.Quarantine.Keep(name, docfile.Note{Why: "the repair that made it was undone", From: c.Path}); err != nil {
 			return false, err
 		}
 	}
@@ -95,11 +96,11 @@ func (u *undo) putBack(c *change) (done bool, err error) {
 }
 
 // keptFile is where the bytes of what stood somewhere are now.
-func (u *undo) keptFile(c *change) (string, error) {
+func (u *undo) keptFile(c *journal.Change) (string, error) {
 	if c.Before.Kept != "" {
-		return places.Enter(u.o.FS, u.dir, c.Before.Kept)
+		return places.Enter(u.o.FS, u.Dir, c.Before.Kept)
 	}
-	from, err := u.q.Find(c.Before.Hash)
+	from, err := u.Quarantine.Find(c.Before.Hash)
 	if places.Gone(err) {
 		err = fmt.Errorf("%w: its bytes are not in quarantine", errs.ErrNotFound)
 	}
@@ -107,16 +108,16 @@ func (u *undo) keptFile(c *change) (string, error) {
 }
 
 // putSpecial moves a folder or a link back. What took its place is kept.
-func (u *undo) putSpecial(c *change, name string) error {
-	from, err := places.Enter(u.o.FS, u.dir, c.Before.Kept)
+func (u *undo) putSpecial(c *journal.Change, name string) error {
+	from, err := places.Enter(u.o.FS, u.Dir, c.Before.Kept)
 	if err != nil {
 		return err
 	}
 	if info, err := u.o.FS.Stat(name); err == nil && info.Mode.IsRegular() {
-		if _, err := u.q.Keep(name, docfile.Note{Why: "the repair that made it was undone", From: c.Path}); err != nil {
+		if _, err := u.Quarantine.Keep(name, docfile.Note{Why: "the repair that made it was undone", From: c.Path}); err != nil {
 			return err
 		}
-		if err := u.remove(c.Path); err != nil {
+		if err := u.Remove(c.Path); err != nil {
 			return err
 		}
 	}
@@ -131,7 +132,7 @@ func (u *undo) putSpecial(c *change, name string) error {
 }
 
 // touch gives a file its former time.
-func (u *undo) touch(name string, c *change) error {
+func (u *undo) touch(name string, c *journal.Change) error {
 	f, err := u.o.FS.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -145,11 +146,11 @@ func (u *undo) touch(name string, c *change) error {
 
 // copy makes a file of its own of what is in quarantine, which stays, and returns its path:
 // of these bytes or of none. What is there may have changed since the repair.
-func (u *undo) copy(from string, c *change) (to string, err error) {
-	if err := u.o.layout(u.dir).Folder("tmp").Make(); err != nil {
+func (u *undo) copy(from string, c *journal.Change) (to string, err error) {
+	if err := u.o.layout(u.Dir).Folder("tmp").Make(); err != nil {
 		return "", err
 	}
-	to = u.path("tmp", "undo."+path.Base(c.Path))
+	to = u.Path("tmp", "undo."+path.Base(c.Path))
 	if err := u.o.FS.Remove(to); err != nil && !places.Gone(err) {
 		return "", err
 	}
@@ -186,7 +187,7 @@ func (u *undo) copy(from string, c *change) (to string, err error) {
 }
 
 // other says that what was kept of a place is something else by now.
-func (u *undo) other(c *change, err error) error {
+func (u *undo) other(c *journal.Change, err error) error {
 	return &errs.CorruptionError{Path: places.Shown(c.Before.Kept), Offset: -1, Err: err}
 }
 

@@ -1,4 +1,4 @@
-package heal
+package journal
 
 import (
 	"bufio"
@@ -27,27 +27,27 @@ const (
 
 	lineMost  = 64 << 10 // bytes of a line: two names and an id, each byte escaped, leave room
 	linesMost = 4 << 20
-	lookMost  = 1000 // manifests of others that are looked at for one that this copy wrote
+	LookMost  = 1000 // manifests of others that are looked at for one that this copy wrote
 )
 
-func foreign(id, format string, args ...any) *repair.UndoForeign {
-	return &repair.UndoForeign{ID: id, Path: manifestPath(id), Reason: fmt.Sprintf(format, args...)}
+func Foreign(id, format string, args ...any) *repair.UndoForeign {
+	return &repair.UndoForeign{ID: id, Path: Path(id), Reason: fmt.Sprintf(format, args...)}
 }
 
-// readManifest reads the lines of a manifest that this copy wrote, a *UndoForeign when it
+// Read reads the lines of a manifest that this copy wrote, a *UndoForeign when it
 // did not. A line without its sum was cut, or is somebody else's: what it is about had not begun.
-func readManifest(fsys vfs.FS, dir, id string, m *mark) ([]change, error) {
-	if err := keptAt(manifestPath(id)); err != nil {
-		return nil, foreign(id, "%v", err)
+func Read(fsys vfs.FS, dir, id string, m *Mark) ([]Change, error) {
+	if err := keptAt(Path(id)); err != nil {
+		return nil, Foreign(id, "%v", err)
 	}
-	name, err := places.Enter(fsys, dir, manifestPath(id))
+	name, err := places.Enter(fsys, dir, Path(id))
 	if err != nil {
 		return nil, err
 	}
 	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		if info, serr := fsys.Stat(name); serr == nil && !info.Mode.IsRegular() {
-			return nil, foreign(id, "it is no file (%s)", info.Mode)
+			return nil, Foreign(id, "it is no file (%s)", info.Mode)
 		}
 		return nil, err
 	}
@@ -57,9 +57,9 @@ func readManifest(fsys vfs.FS, dir, id string, m *mark) ([]change, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode.IsRegular():
-		return nil, foreign(id, "it is no file (%s)", info.Mode)
+		return nil, Foreign(id, "it is no file (%s)", info.Mode)
 	case info.Size > places.ManifestMost:
-		return nil, foreign(id, "it has %d bytes (limit: %d)", info.Size, int64(places.ManifestMost))
+		return nil, Foreign(id, "it has %d bytes (limit: %d)", info.Size, int64(places.ManifestMost))
 	}
 	r := &manifestReader{id: id, mark: m}
 	in := bufio.NewReaderSize(io.NewSectionReader(f, 0, info.Size), lineMost)
@@ -76,26 +76,26 @@ func readManifest(fsys vfs.FS, dir, id string, m *mark) ([]change, error) {
 			return nil, err
 		}
 		if n > linesMost {
-			return nil, foreign(id, "it has more than %d lines", linesMost)
+			return nil, Foreign(id, "it has more than %d lines", linesMost)
 		}
 		if err := r.line(n, line); err != nil {
 			return nil, err
 		}
 	}
 	if r.list == nil {
-		return nil, foreign(id, "nothing is in it")
+		return nil, Foreign(id, "nothing is in it")
 	}
-	if r.folder != m.folder {
-		return nil, foreign(id, "it was written for another copy of the store: its folder had the number %d, and this one has %d", r.folder, m.folder)
+	if r.folder != m.Folder {
+		return nil, Foreign(id, "it was written for another copy of the store: its folder had the number %d, and this one has %d", r.folder, m.Folder)
 	}
 	return r.list, nil
 }
 
 type manifestReader struct {
 	id     string
-	mark   *mark
+	mark   *Mark
 	folder uint64 // that the store is in, as far as was read
-	list   []change
+	list   []Change
 	at     map[int]int // by number: where a change is in list
 }
 
@@ -107,18 +107,18 @@ func (r *manifestReader) line(n int, line []byte) error {
 		case n > 1:
 			return nil
 		case sum == nil:
-			return foreign(r.id, "it bears no sum of this copy's: it came with a clone or an archive, or an older program wrote it")
+			return Foreign(r.id, "it bears no sum of this copy's: it came with a clone or an archive, or an older program wrote it")
 		}
-		return foreign(r.id, "its sum is not this user's: it was written by another user, on another machine, under another name, or changed since")
+		return Foreign(r.id, "its sum is not this user's: it was written by another user, on another machine, under another name, or changed since")
 	}
-	var c change
+	var c Change
 	if err := json.Unmarshal(body, &c); err != nil {
-		return foreign(r.id, "line %d: %v", n, err)
+		return Foreign(r.id, "line %d: %v", n, err)
 	}
 	switch {
 	case n == 1:
 		if c.Began != r.id || c.Folder == 0 {
-			return foreign(r.id, "its first line is that of repair %s", errs.Quote(c.Began))
+			return Foreign(r.id, "its first line is that of repair %s", errs.Quote(c.Began))
 		}
 		r.folder, r.at = c.Folder, map[int]int{}
 	case c.Moved != 0:
@@ -133,7 +133,7 @@ func (r *manifestReader) line(n int, line []byte) error {
 			return nil
 		}
 		if err := c.check(); err != nil {
-			return foreign(r.id, "line %d names %s: %v", n, errs.Quote(c.Path), err)
+			return Foreign(r.id, "line %d names %s: %v", n, errs.Quote(c.Path), err)
 		}
 		r.at[c.N] = len(r.list)
 	}
@@ -143,7 +143,7 @@ func (r *manifestReader) line(n int, line []byte) error {
 
 // check says why no repair can have made a change. A name that a repair met, and that
 // Undo gives to nothing, is left then: see first.
-func (c *change) check() error {
+func (c *Change) check() error {
 	if err := placed(c.Path); err != nil && !errors.Is(err, places.ErrUnlikely) {
 		return err
 	}
@@ -170,24 +170,24 @@ func unsealed(line []byte) (body, sum []byte, ok bool) {
 	return append(line[:at:at], '}'), line[at+len(sumHead) : at+len(sumHead)+sumSize], true
 }
 
-// undoneVersions are those that repairs gave and undos took back, by memory: of what this
+// Undone are those that repairs gave and undos took back, by memory: of what this
 // copy wrote.
-func undoneVersions(o *keys, dir string) (map[string][]uint64, error) {
+func Undone(o *Keys, dir string) (map[string][]uint64, error) {
 	all := map[string][]uint64{}
-	m, err := o.markOf(dir, false)
-	var nokey *keyError
+	m, err := o.Mark(dir, false)
+	var nokey *NoKey
 	if errors.As(err, &nokey) {
 		return all, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	ids, err := Repairs(o.fs, dir)
+	ids, err := Repairs(o.FS, dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
-		list, err := readManifest(o.fs, dir, id, m)
+		list, err := Read(o.FS, dir, id, m)
 		var foreign *repair.UndoForeign
 		if errors.As(err, &foreign) {
 			continue
@@ -195,7 +195,7 @@ func undoneVersions(o *keys, dir string) (map[string][]uint64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(list, func(c change) bool { return c.Undone }) {
+		if !slices.ContainsFunc(list, func(c Change) bool { return c.Undone }) {
 			continue
 		}
 		for _, c := range list {
@@ -207,8 +207,8 @@ func undoneVersions(o *keys, dir string) (map[string][]uint64, error) {
 	return all, nil
 }
 
-// unlikely says why Undo puts nothing back in a place.
-func (c *change) unlikely() error {
+// Unlikely says why Undo puts nothing back in a place.
+func (c *Change) Unlikely() error {
 	err := placed(c.Path)
 	if err == nil && c.Before != nil && c.Before.Kept != "" {
 		err = keptAt(c.Before.Kept)

@@ -1,4 +1,4 @@
-package heal
+package journal
 
 import (
 	"crypto/sha256"
@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	manifestHead = "repair-"
-	manifestTail = ".undo.jsonl"
+	Head = "repair-"
+	Tail = ".undo.jsonl"
 )
 
-// change is a line of a manifest; see the package comment.
-type change struct {
+// Change is a line of a manifest; see the package comment.
+type Change struct {
 	N    int         `json:"n,omitempty"`
 	Do   repair.Verb `json:"do,omitempty"`
 	Path string      `json:"path,omitempty"`
 
-	Before *stands `json:"before,omitempty"` // what stood at path; absent: nothing
-	After  *stands `json:"after,omitempty"`  // what the repair put there; absent: nothing
+	Before *Stands `json:"before,omitempty"` // what stood at path; absent: nothing
+	After  *Stands `json:"after,omitempty"`  // what the repair put there; absent: nothing
 	Any    bool    `json:"any,omitempty"`    // what stands there afterwards is known at the end only
 
 	ID  string `json:"id,omitempty"`  // of a document whose newest version was changed in the log
@@ -48,23 +48,23 @@ type change struct {
 	Undone  bool       `json:"undone,omitempty"` // behind it: an undo has begun
 	Moved   uint64     `json:"moved,omitempty"`  // behind it: the store is in the folder with this number since
 	Durable uint64     `json:"durable,omitempty"`
-	Ends    []change   `json:"ends,omitempty"` // of older programs: the lines with end in one
+	Ends    []Change   `json:"ends,omitempty"` // of older programs: the lines with end in one
 }
 
-// stands is a file as it was.
-type stands struct {
+// Stands is a file as it was.
+type Stands struct {
 	Kept  string    `json:"kept,omitempty"` // where its bytes are, in the store; "" where After has no need of it
 	Size  int64     `json:"size"`
 	Mtime time.Time `json:"mtime"`
 	Hash  string    `json:"hash,omitempty"` // "" for what is no regular file
 }
 
-// manifest is the file that a repair writes down everything in before it does
+// Manifest is the file that a repair writes down everything in before it does
 // it: one JSON object a line, each durable before the change is begun.
-type manifest struct {
+type Manifest struct {
 	f    vfs.File
-	id   string
-	mark *mark // nil: it cannot be undone
+	ID   string
+	mark *Mark // nil: it cannot be undone
 	at   int64
 	n    int
 	any  []string
@@ -72,22 +72,26 @@ type manifest struct {
 	logs bool
 }
 
-func manifestPath(id string) string { return "quarantine/" + manifestHead + id + manifestTail }
+// Close lets the file go.
+func (m *Manifest) Close() error { return m.f.Close() }
 
-func (m *manifest) write(list ...change) error {
-	b, err := encodeLines(nil, m.mark, m.id, list...)
+// Path is where the manifest of a repair is, in the store.
+func Path(id string) string { return "quarantine/" + Head + id + Tail }
+
+func (m *Manifest) Write(list ...Change) error {
+	b, err := encodeLines(nil, m.mark, m.ID, list...)
 	if err != nil {
 		return err
 	}
 	if _, err := m.f.WriteAt(b, m.at); err != nil {
-		return fmt.Errorf("writing %s: %w", manifestPath(m.id), err)
+		return fmt.Errorf("writing %s: %w", Path(m.ID), err)
 	}
 	m.at += int64(len(b))
 	return m.f.Sync()
 }
 
-// intend writes down changes that are going to be made, and numbers them.
-func (m *manifest) intend(list ...change) error {
+// Intend writes down changes that are going to be made, and numbers them.
+func (m *Manifest) Intend(list ...Change) error {
 	for i := range list {
 		c := &list[i]
 		m.n++
@@ -98,11 +102,11 @@ func (m *manifest) intend(list ...change) error {
 		}
 		m.logs = m.logs || c.ID != ""
 	}
-	return m.write(list...)
+	return m.Write(list...)
 }
 
-// became writes down which version the last change led to.
-func (m *manifest) became(version uint64) error { return m.write(change{N: m.n, Now: version}) }
+// Became writes down which version the last change led to.
+func (m *Manifest) Became(version uint64) error { return m.Write(Change{N: m.n, Now: version}) }
 
 // Repairs lists the ids of the repairs that a store's folder has manifests of, the
 // newest last by their names, whoever wrote them.
@@ -116,8 +120,8 @@ func Repairs(fsys vfs.FS, dir string) ([]string, error) {
 	}
 	var ids []string
 	for _, name := range names {
-		mid, ok1 := strings.CutPrefix(name, manifestHead)
-		mid, ok2 := strings.CutSuffix(mid, manifestTail)
+		mid, ok1 := strings.CutPrefix(name, Head)
+		mid, ok2 := strings.CutSuffix(mid, Tail)
 		if ok1 && ok2 {
 			ids = append(ids, mid)
 		}
@@ -126,14 +130,14 @@ func Repairs(fsys vfs.FS, dir string) ([]string, error) {
 	return ids, nil
 }
 
-// more writes lines behind a manifest: that an undo of a repair begins, with what it has found
+// Append writes lines behind a manifest: that an undo of a repair begins, with what it has found
 // out that a repair that was cut has not written down; that the store has moved.
-func (m *mark) more(fsys vfs.FS, dir, id string, list ...change) error {
+func (m *Mark) Append(fsys vfs.FS, dir, id string, list ...Change) error {
 	lines, err := encodeLines([]byte("\n"), m, id, list...) // its last line may have been cut
 	if err != nil {
 		return err
 	}
-	name, err := places.Enter(fsys, dir, manifestPath(id))
+	name, err := places.Enter(fsys, dir, Path(id))
 	if err != nil {
 		return err
 	}
@@ -152,7 +156,7 @@ func (m *mark) more(fsys vfs.FS, dir, id string, list ...change) error {
 }
 
 // encodeLines appends lines, each with its sum.
-func encodeLines(dst []byte, m *mark, id string, list ...change) ([]byte, error) {
+func encodeLines(dst []byte, m *Mark, id string, list ...Change) ([]byte, error) {
 	for _, c := range list {
 		line, err := json.Marshal(c)
 		if err != nil {
@@ -167,9 +171,9 @@ func encodeLines(dst []byte, m *mark, id string, list ...change) ([]byte, error)
 	return dst, nil
 }
 
-// standsAt looks at what stands at a path in the store; nil: nothing. What is larger than
+// StandsAt looks at what stands at a path in the store; nil: nothing. What is larger than
 // any file of its kind is not read, and has no hash.
-func standsAt(fsys vfs.FS, name string) (*stands, error) {
+func StandsAt(fsys vfs.FS, name string) (*Stands, error) {
 	info, err := fsys.Stat(name)
 	if places.Gone(err) {
 		return nil, nil
@@ -177,7 +181,7 @@ func standsAt(fsys vfs.FS, name string) (*stands, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stands{Size: info.Size, Mtime: info.Mtime.UTC()}
+	s := &Stands{Size: info.Size, Mtime: info.Mtime.UTC()}
 	if !info.Mode.IsRegular() || info.Size > docfile.HashMost {
 		return s, nil
 	}
@@ -194,53 +198,53 @@ func standsAt(fsys vfs.FS, name string) (*stands, error) {
 	return s, nil
 }
 
-// begin makes the manifest. Where there is no key to mark it with the repair goes on:
+// Begin makes the manifest. Where there is no key to mark it with the repair goes on:
 // what it replaces is kept as ever, and noUndo says why Undo will refuse.
-func (r *changer) begin(k *keys) (noUndo, err error) {
+func (r *Changer) Begin(k *Keys) (noUndo, err error) {
 	var salt [3]byte
-	if err := k.random(salt[:]); err != nil {
+	if err := k.Random(salt[:]); err != nil {
 		return nil, err
 	}
 	now := r.clock().UTC()
 	began := strings.Replace(now.Format("20060102-150405.000000"), ".", "-", 1) // two in a second have an order
-	m := &manifest{ends: map[string]bool{}, id: began + "-" + hex.EncodeToString(salt[:])}
+	m := &Manifest{ends: map[string]bool{}, ID: began + "-" + hex.EncodeToString(salt[:])}
 	if err := r.layout.Folder("quarantine").Make(); err != nil {
 		return nil, err
 	}
-	first := change{Began: m.id, When: &now}
-	if m.mark, err = k.markOf(r.dir, true); err != nil {
-		noUndo = fmt.Errorf("%s is not marked as this copy's: %w", manifestPath(m.id), err)
+	first := Change{Began: m.ID, When: &now}
+	if m.mark, err = k.Mark(r.Dir, true); err != nil {
+		noUndo = fmt.Errorf("%s is not marked as this copy's: %w", Path(m.ID), err)
 	} else {
-		first.Folder = m.mark.folder
+		first.Folder = m.mark.Folder
 	}
-	if m.f, err = r.fs.OpenFile(r.path(manifestPath(m.id)), os.O_RDWR|os.O_CREATE|os.O_EXCL, r.mode); err != nil {
-		return noUndo, fmt.Errorf("making %s: %w", manifestPath(m.id), err)
+	if m.f, err = r.fs.OpenFile(r.Path(Path(m.ID)), os.O_RDWR|os.O_CREATE|os.O_EXCL, r.mode); err != nil {
+		return noUndo, fmt.Errorf("making %s: %w", Path(m.ID), err)
 	}
-	r.m = m
-	if err := m.write(first); err != nil {
+	r.Manifest = m
+	if err := m.Write(first); err != nil {
 		return noUndo, err
 	}
-	return noUndo, r.fs.SyncDir(r.path("quarantine"))
+	return noUndo, r.fs.SyncDir(r.Path("quarantine"))
 }
 
-// end writes down how everything stands after the repair: a line for each place, so that
+// End writes down how everything stands after the repair: a line for each place, so that
 // a purge can take one away, and one that all of it was done.
-func (r *changer) end() error {
-	var lines []change
-	for _, rel := range r.m.any {
-		name, err := places.Enter(r.fs, r.dir, rel)
-		var s *stands
+func (r *Changer) End() error {
+	var lines []Change
+	for _, rel := range r.Manifest.any {
+		name, err := places.Enter(r.fs, r.Dir, rel)
+		var s *Stands
 		if err == nil {
-			s, err = standsAt(r.fs, name)
+			s, err = StandsAt(r.fs, name)
 		}
 		if err != nil && !places.Gone(err) {
 			return err
 		}
-		lines = append(lines, change{End: true, Path: rel, After: s})
+		lines = append(lines, Change{End: true, Path: rel, After: s})
 	}
-	last := change{Ended: true}
-	if m, err := wal.ReadCheckpoint(r.fs, r.dir); err == nil {
+	last := Change{Ended: true}
+	if m, err := wal.ReadCheckpoint(r.fs, r.Dir); err == nil {
 		last.Durable = m.Attested.LSN
 	}
-	return r.m.write(append(lines, last)...)
+	return r.Manifest.Write(append(lines, last)...)
 }

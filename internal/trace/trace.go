@@ -1,4 +1,4 @@
-package heal
+package trace
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -24,18 +25,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// PurgeOptions says how files of the store are made.
-type PurgeOptions struct {
+// Options says how files of the store are made.
+type Options struct {
 	FS         vfs.FS
 	FileMode   fs.FileMode // 0 means 0600
 	FolderMode fs.FileMode
 }
 
-func (o *PurgeOptions) fileMode() fs.FileMode { return cmp.Or(o.FileMode, 0o600) }
+func (o *Options) fileMode() fs.FileMode { return cmp.Or(o.FileMode, 0o600) }
 
-// Traces finds out whether a file that was set aside is about one of some
+// Set finds out whether a file that was set aside is about one of some
 // memories, assemblies, or scopes of working memory, or holds one.
-type Traces struct {
+type Set struct {
 	letter  byte   // record.Memory, record.Assembly or record.Working
 	folder  string // of their files
 	ids     map[string]bool
@@ -55,18 +56,18 @@ type Traces struct {
 
 // Unwiped is what PurgeQuarantine and PurgeParked could not overwrite: each is an
 // *vfs.UnwipedError. What has another name is gone from the store, the rest stays.
-func (t *Traces) Unwiped() []error { return t.unwiped }
+func (t *Set) Unwiped() []error { return t.unwiped }
 
 // Unread are files in quarantine that may hold it: a part cannot be read, or they mention it.
-func (t *Traces) Unread() []string { return t.unread }
+func (t *Set) Unread() []string { return t.unread }
 
 // rare is how long an id must be for its bare bytes to mean it.
 const rare = 6
 
-// TracesOf are those of some memories (record.Memory), assemblies (record.Assembly), or
+// Of are those of some memories (record.Memory), assemblies (record.Assembly), or
 // scopes, whose ids are their keys (record.Working).
-func TracesOf(letter byte, ids []string) *Traces {
-	t := &Traces{letter: letter, folder: "memories", ids: map[string]bool{}}
+func Of(letter byte, ids []string) *Set {
+	t := &Set{letter: letter, folder: "memories", ids: map[string]bool{}}
 	head := "id"
 	switch letter {
 	case record.Assembly:
@@ -93,7 +94,7 @@ func TracesOf(letter byte, ids []string) *Traces {
 }
 
 // Stands says whether a file in memories/, or in assemblies/, has the name of one of theirs.
-func (t *Traces) Stands(name string) bool { return slices.Contains(t.names, name) }
+func (t *Set) Stands(name string) bool { return slices.Contains(t.names, name) }
 
 // What quarantine puts before and behind a file's name. A dash or a dot alone tells
 // nothing: work-notes.json and notes.json.json are other memories' than notes.json.
@@ -104,7 +105,7 @@ var (
 
 // Named says whether a file, also in quarantine/ or tmp/parked/, was called after one
 // of the memories' files.
-func (t *Traces) Named(name string) bool {
+func (t *Set) Named(name string) bool {
 	for _, n := range t.names {
 		for at := strings.Index(name, n); at >= 0; {
 			if beforeName.MatchString(name[:at]) && behindName.MatchString(name[at+len(n):]) {
@@ -132,7 +133,7 @@ type outline struct {
 
 // about says whether a document, with an id, is one of these: as package importer
 // a memory may name the assembly that it belongs to.
-func (t *Traces) about(doc *outline) bool {
+func (t *Set) about(doc *outline) bool {
 	if t.letter == record.Working {
 		return doc.Scope != nil && doc.ID == nil && t.ids[*doc.Scope]
 	}
@@ -146,7 +147,7 @@ func (t *Traces) about(doc *outline) bool {
 
 // Holds says whether a document, whole or broken, is one of theirs: what it says of
 // others is its own.
-func (t *Traces) Holds(b []byte) bool {
+func (t *Set) Holds(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil {
 		return t.about(&doc)
@@ -160,7 +161,7 @@ func has(b []byte, list [][]byte) bool {
 
 // In says whether bytes are about one of them. A whole document is about whose id
 // it has, an assembly also about its members; anything else about whom it names.
-func (t *Traces) In(b []byte) bool {
+func (t *Set) In(b []byte) bool {
 	var doc outline
 	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" || doc.Scope != nil && t.letter == record.Working) {
 		if doc.From != "" { // a note has the id of what it is about
@@ -180,7 +181,7 @@ func (t *Traces) In(b []byte) bool {
 
 // among says whether a document is an assembly that has one of the memories: its
 // composite is made of that one's embedding, and older forms hold whole copies.
-func (t *Traces) among(doc *outline, b []byte) bool {
+func (t *Set) among(doc *outline, b []byte) bool {
 	if t.letter != record.Memory || doc.Content != nil || doc.Assembly == nil && doc.Members == nil {
 		return false
 	}
@@ -190,7 +191,7 @@ func (t *Traces) among(doc *outline, b []byte) bool {
 
 // elsewhere says whether a path in the store is in the folder of another kind, where
 // names mean other ids.
-func (t *Traces) elsewhere(from string) bool {
+func (t *Set) elsewhere(from string) bool {
 	dir, _, _ := strings.Cut(from, "/")
 	return dir != t.folder && slices.Contains(document.Folders, dir)
 }
@@ -207,7 +208,7 @@ const doomedSuffix = ".purged"
 //
 // An index or vectors that were set aside a moment ago may still be mapped: unlinked
 // are those that went without being overwritten, for somebody has them open or nobody can tell.
-func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o PurgeOptions) (removed, unlinked []string, err error) {
+func PurgeQuarantine(ctx context.Context, dir string, t *Set, o Options) (removed, unlinked []string, err error) {
 	folder := filepath.Join(dir, "quarantine")
 	names, err := o.FS.ReadDir(folder)
 	if places.Gone(err) {
@@ -223,7 +224,7 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o PurgeOptions)
 		if err := ctx.Err(); err != nil {
 			return removed, unlinked, err
 		}
-		if strings.HasPrefix(name, manifestHead) && strings.HasSuffix(name, manifestTail) {
+		if strings.HasPrefix(name, journal.Head) && strings.HasSuffix(name, journal.Tail) {
 			manifests = append(manifests, name)
 			continue
 		}
@@ -314,11 +315,11 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Traces, o PurgeOptions)
 var mappable = regexp.MustCompile(`-(memory_index\.([a-z0-9]+\.)?json|mapping\.(delta\.)?json|memory_vectors\.([a-z]+\.)*faiss)(\.[0-9]+)?$`)
 
 // called says whether what was set aside, or parked, is called after one of their files.
-func (t *Traces) called(fsys vfs.FS, folder, name string) bool {
+func (t *Set) called(fsys vfs.FS, folder, name string) bool {
 	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
 }
 
-func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
+func (t *Set) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 	if t.called(fsys, folder, name) {
 		return true, nil
 	}
@@ -367,7 +368,7 @@ func (t *Traces) inFile(fsys vfs.FS, folder, name string) (bool, error) {
 
 // HasAside says whether anything in quarantine or among the parked files is about one
 // of the memories.
-func HasAside(fsys vfs.FS, dir string, t *Traces) (bool, error) {
+func HasAside(fsys vfs.FS, dir string, t *Set) (bool, error) {
 	for _, folder := range []string{filepath.Join(dir, "quarantine"), filepath.Join(dir, "tmp", "parked")} {
 		names, err := places.Names(fsys, folder)
 		if err != nil && !places.Gone(err) {
@@ -408,22 +409,22 @@ func originOf(fsys vfs.FS, folder, name string) string {
 }
 
 // purgeManifest takes the lines about what went out of an undo manifest.
-func (t *Traces) purgeManifest(dir, name string, away map[string]bool, o PurgeOptions) (changed bool, err error) {
+func (t *Set) purgeManifest(dir, name string, away map[string]bool, o Options) (changed bool, err error) {
 	path := filepath.Join(dir, "quarantine", name)
 	b, err := vfs.ReadFile(o.FS, path, places.ManifestMost)
 	if err != nil {
 		return false, err
 	}
-	about := func(c change) bool {
+	about := func(c journal.Change) bool {
 		other := t.elsewhere(c.Path)
-		kept := func(s *stands) bool {
+		kept := func(s *journal.Stands) bool {
 			return s != nil && (away[s.Kept] || t.Named(filepath.Base(s.Kept)) && !other)
 		}
 		return !other && (t.ids[c.ID] && c.ID != "" || t.Named(filepath.Base(filepath.FromSlash(c.Path)))) || kept(c.Before) || kept(c.After)
 	}
 	var out []byte
 	for line := range bytes.Lines(b) {
-		var c change
+		var c journal.Change
 		if err := json.Unmarshal(line, &c); err != nil {
 			if t.In(line) {
 				changed = true
@@ -459,7 +460,7 @@ func (t *Traces) purgeManifest(dir, name string, away map[string]bool, o PurgeOp
 // PurgeParked overwrites and removes what lies in tmp/parked/ of some memories:
 // files that somebody had open when they were displaced. Those that still are
 // cannot go, for he may save into them; they are returned.
-func PurgeParked(dir string, t *Traces, o PurgeOptions) (removed, held []string, err error) {
+func PurgeParked(dir string, t *Set, o Options) (removed, held []string, err error) {
 	folder := filepath.Join(dir, "tmp", "parked")
 	names, err := o.FS.ReadDir(folder)
 	if places.Gone(err) {

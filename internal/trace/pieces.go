@@ -1,4 +1,4 @@
-package heal
+package trace
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 // keepOthers writes a segment or a torn tail again, with nothing of the memories, when it
 // has sound entries of others; what it was is overwritten.
-func (t *Traces) keepOthers(o PurgeOptions, folder, name string) (bool, error) {
+func (t *Set) keepOthers(o Options, folder, name string) (bool, error) {
 	path := filepath.Join(folder, name)
 	b, err := vfs.ReadFile(o.FS, path, places.CopyMost)
 	if err != nil {
@@ -34,7 +34,7 @@ func (t *Traces) keepOthers(o PurgeOptions, folder, name string) (bool, error) {
 }
 
 // replace puts other bytes in the place of a file in quarantine, and overwrites the old ones.
-func (t *Traces) replace(o PurgeOptions, temp, path string, b []byte) error {
+func (t *Set) replace(o Options, temp, path string, b []byte) error {
 	left, err := vfs.ReplaceWiped(o.FS, temp, path, path+doomedSuffix, b, o.fileMode())
 	if left {
 		t.unlinked = append(t.unlinked, "quarantine/"+filepath.Base(path))
@@ -46,7 +46,7 @@ func (t *Traces) replace(o PurgeOptions, temp, path string, b []byte) error {
 // had one of the memories: that has its id, and a composite made of its embedding; or
 // one of working memory that has pieces of what they said, for that may be what they
 // were made of.
-func (t *Traces) Entry(key string, value []byte) bool {
+func (t *Set) Entry(key string, value []byte) bool {
 	switch {
 	case len(key) < 2:
 		return false
@@ -66,7 +66,7 @@ func (t *Traces) Entry(key string, value []byte) bool {
 }
 
 // worked says whether an entry of working memory has a piece of what they said.
-func (t *Traces) worked(value []byte) bool {
+func (t *Set) worked(value []byte) bool {
 	if len(t.content) == 0 {
 		return false
 	}
@@ -80,6 +80,6 @@ func (t *Traces) worked(value []byte) bool {
 }
 
 // proof says that bytes are not only a mention.
-func (t *Traces) proof(b []byte) bool {
+func (t *Set) proof(b []byte) bool {
 	return has(b, t.members) || slices.ContainsFunc(t.names, func(n string) bool { return bytes.Contains(b, []byte(t.folder+"/"+n)) })
 }

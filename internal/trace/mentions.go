@@ -1,4 +1,4 @@
-package heal
+package trace
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ const (
 )
 
 // Learn takes pieces of a content, by which a copy of it is known.
-func (t *Traces) Learn(content string) {
+func (t *Set) Learn(content string) {
 	step := max(pieceSize, (len(content)-pieceSize)/(pieces-1))
 	for at := 0; at+pieceSize <= len(content); at += step {
 		piece := content[at : at+pieceSize]
@@ -55,7 +55,7 @@ func (t *Traces) Learn(content string) {
 }
 
 // Mentioned says what a file has of one of the memories; "" when it has nothing.
-func (t *Traces) Mentioned(name string, b []byte) string {
+func (t *Set) Mentioned(name string, b []byte) string {
 	inPath := func(n string) bool { return bytes.Contains(b, []byte(t.folder+"/"+n)) }
 	switch {
 	case has(b, t.content):
@@ -142,7 +142,7 @@ func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 }
 
 // MentionedIn looks into files of a store's folder.
-func (t *Traces) MentionedIn(ctx context.Context, fsys vfs.FS, dir string, paths []string) (list []Mention, err error) {
+func (t *Set) MentionedIn(ctx context.Context, fsys vfs.FS, dir string, paths []string) (list []Mention, err error) {
 	for _, rel := range paths {
 		if err := ctx.Err(); err != nil {
 			return list, err
