@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/varve-db/varve/internal/heal"
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -44,12 +44,12 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		}
 		return b
 	}
-	return heal.Backup(ctx, source, dir, o)
+	return copy.Backup(ctx, source, dir, o)
 }
 
 // CheckBackup reads a backup from end to end; a fault is a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
-	return heal.CheckBackup(ctx, vfs.Below(vfs.OS(), dir), dir, nil)
+	return copy.Check(ctx, vfs.Below(vfs.OS(), dir), dir, nil)
 }
 
 // RestoreOptions say what is restored. The zero value is all that the backup has.
@@ -89,11 +89,11 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	}
 	opt.fill()
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
-	s := heal.RestoreSource{
+	s := copy.RestoreSource{
 		FS: vfs.Below(vfs.Below(opt.System.FS, backup), dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(gitignore)},
 	}
-	info, err := heal.ReadBackupInfo(s.FS, backup)
+	info, err := copy.ReadInfo(s.FS, backup)
 	if err != nil {
 		return RestoreReport{}, err
 	}
@@ -108,12 +108,12 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		defer living.Close()
 		s.Living, s.To = living.past()
 	}
-	s.Open = func(ctx context.Context, dir string, as *heal.Restored) error {
+	s.Open = func(ctx context.Context, dir string, as *copy.Restored) error {
 		opt := opt
 		opt.restored = as
 		return openRestored(ctx, dir, &opt)
 	}
-	return heal.RestoreBackup(ctx, s)
+	return copy.Restore(ctx, s)
 }
 
 // past is the store's log as far back as it is kept, and up to where it is durable.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/heal"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -70,14 +71,14 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 		FS: vfs.Below(vfs.Below(filled.System.FS, from), to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
 		LockWait: filled.LockWait, Clock: filled.Clock, Random: random.random, StateDir: filled.StateDir, Ignore: ignoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
-		Open: func(ctx context.Context) (heal.BackupSource, func() error, error) {
+		Open: func(ctx context.Context) (copy.Source, func() error, error) {
 			st, err := Open(ctx, from, &opt)
 			if err != nil {
-				return heal.BackupSource{}, nil, err
+				return copy.Source{}, nil, err
 			}
 			s, err := st.copied(ctx)
 			if err != nil {
-				return heal.BackupSource{}, nil, errors.Join(err, st.Close())
+				return copy.Source{}, nil, errors.Join(err, st.Close())
 			}
 			return s, st.Close, nil
 		},
@@ -124,27 +125,27 @@ func (o *Options) keepModes(dir string) {
 }
 
 // copied is this store as a copy of it is made; its files were just flushed.
-func (st *Store) copied(ctx context.Context) (heal.BackupSource, error) {
+func (st *Store) copied(ctx context.Context) (copy.Source, error) {
 	if err := st.writable(); err != nil {
-		return heal.BackupSource{}, err
+		return copy.Source{}, err
 	}
 	if err := st.flush(ctx, mergeFlush); err != nil {
-		return heal.BackupSource{}, err
+		return copy.Source{}, err
 	}
 	live, err := st.Count(ctx)
 	if err != nil {
-		return heal.BackupSource{}, err
+		return copy.Source{}, err
 	}
 	ids := func(k *kind) func(context.Context) iter.Seq2[string, error] {
 		return func(ctx context.Context) iter.Seq2[string, error] { return st.ids(ctx, k, filters{expired: true}) }
 	}
-	read := func(k *kind) func(context.Context, string) (heal.Document, error) {
-		return func(ctx context.Context, id string) (heal.Document, error) {
+	read := func(k *kind) func(context.Context, string) (copy.Document, error) {
+		return func(ctx context.Context, id string) (copy.Document, error) {
 			v, err := st.find(ctx, k, id, true)
-			return heal.Document{Bytes: v.doc, Version: v.lsn, Vector: vectorNumber(&v.line), Time: timeOf(&v.line)}, err
+			return copy.Document{Bytes: v.doc, Version: v.lsn, Vector: vectorNumber(&v.line), Time: timeOf(&v.line)}, err
 		}
 	}
-	return heal.BackupSource{
+	return copy.Source{
 		FS: st.fs, Dir: st.dir, Log: st.log, FileMode: st.o.FileMode, FolderMode: st.o.FolderMode, Clock: st.o.Clock,
 		Count: live, Sight: st.sight, ModelAsOf: st.state.ModelAsOf, Model: st.state.Model,
 		IDs: ids(st.memories), Read: read(st.memories), AssemblyIDs: ids(st.assemblies), ReadAssembly: read(st.assemblies),

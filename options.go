@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/varve-db/varve/internal/heal"
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
@@ -80,7 +80,7 @@ type Options struct {
 	unfinished bool
 	ownClock   bool // Clock is the machine's
 	// restored is what is known of the vectors of a store that is being restored.
-	restored *heal.Restored
+	restored *copy.Restored
 }
 
 // Validate says what is wrong, as a *FieldError.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/heal"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -36,7 +36,7 @@ type remake struct {
 	version func(k *kind, id string, sum [32]byte) (known, error)
 	model   index.Model // as far as log and archive know, where the state does not
 
-	restored *heal.Restored // nil: the store is not being restored
+	restored *copy.Restored // nil: the store is not being restored
 }
 
 // stray is the version of a document of which nobody knows one. While a change of the

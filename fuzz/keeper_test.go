@@ -13,8 +13,8 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/heal"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/sim"
 	"github.com/varve-db/varve/repair"
@@ -158,7 +158,7 @@ func (k *keeper) restore(b *copied) {
 	if !b.acked || len(k.w.keeping.restored) == mostCopies {
 		return
 	}
-	info, err := heal.ReadBackupInfo(k.p.FS, b.path)
+	info, err := copy.ReadInfo(k.p.FS, b.path)
 	if k.refused("reading a backup", err) {
 		return
 	}
@@ -362,7 +362,7 @@ func (w *world) lookAround(p *sim.Proc) {
 	k.target = ""
 	k.backups = slices.DeleteFunc(k.backups, func(b *copied) bool { return !w.there(p, b) })
 	for _, b := range k.backups {
-		if _, err := heal.CheckBackup(ctx, p.FS, b.path, nil); err != nil {
+		if _, err := copy.Check(ctx, p.FS, b.path, nil); err != nil {
 			w.h.bad("a folder that is no whole backup: %v", err)
 		}
 	}

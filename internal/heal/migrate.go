@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
@@ -38,7 +39,7 @@ type MigrateSource struct {
 	Progress func(step string, done, total int64)
 
 	// Open opens the store in From; its files were just flushed when it returns.
-	Open func(ctx context.Context) (BackupSource, func() error, error)
+	Open func(ctx context.Context) (copy.Source, func() error, error)
 	// Processes are those that have the store in From open.
 	Processes func(ctx context.Context) []int
 	// Sound opens what is in To, changes nothing, and says what is not sound in it.
@@ -68,7 +69,7 @@ func Migrate(ctx context.Context, s MigrateSource) (repair.MigrateReport, error)
 type migrate struct {
 	s       MigrateSource
 	fs      vfs.FS
-	live    BackupSource
+	live    copy.Source
 	lock    vfs.Lock
 	barrier vfs.Barrier // nil: every file is synced
 	state   migration
@@ -227,7 +228,7 @@ func (m *migrate) begin(ctx context.Context) error {
 // startOver clears the copy of which a sync failed.
 func (m *migrate) startOver() error {
 	for _, name := range slices.Concat(places.TopFiles(), places.TopFolders()) {
-		if err := removeTree(m.fs, m.to(name), 12); err != nil {
+		if err := copy.RemoveTree(m.fs, m.to(name), 12); err != nil {
 			return err
 		}
 	}

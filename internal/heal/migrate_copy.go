@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
@@ -106,7 +107,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		if err != nil {
 			return 0, err
 		}
-		if count++; count%heldEvery == 0 {
+		if count++; count%copy.HeldEvery == 0 {
 			m.progress(step, count, max(count, m.live.Count))
 		}
 		name := docfile.FileName(id)
@@ -127,7 +128,7 @@ func (m *migrate) pass(ctx context.Context, step string, compare bool) (wal.LSN,
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(surplus)) {
-		if err := removeTree(m.fs, m.to(document.Memories.Folder, name), 2); err != nil {
+		if err := copy.RemoveTree(m.fs, m.to(document.Memories.Folder, name), 2); err != nil {
 			return 0, err
 		}
 	}

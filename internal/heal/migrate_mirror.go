@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
@@ -54,7 +55,7 @@ func (m *migrate) mirror(ctx context.Context, compare bool) error {
 		case name == places.MigrationName, name == migrationLock, slices.Contains(names, name):
 			continue
 		case places.IsTopFile(name), places.IsTopFolder(name), temporary(name), name == places.MigrationName+".new":
-			err = removeTree(m.fs, m.to(name), 10)
+			err = copy.RemoveTree(m.fs, m.to(name), 10)
 		default:
 			err = fmt.Errorf("%s is not of the store that is moved: %w: take it away", m.to(name), errs.ErrInvalid)
 		}
@@ -120,7 +121,7 @@ func (c *mirror) folder(name string, depth int) error {
 	}
 	for _, n := range mine {
 		if !keep[n] {
-			if err := removeTree(m.fs, m.to(name, n), 10); err != nil {
+			if err := copy.RemoveTree(m.fs, m.to(name, n), 10); err != nil {
 				return err
 			}
 		}
@@ -134,7 +135,7 @@ func (c *mirror) file(name string) error {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	if c.done++; c.done%heldEvery == 0 {
+	if c.done++; c.done%copy.HeldEvery == 0 {
 		m.progress(c.step, c.done, max(c.done, m.live.Count))
 	}
 	info, err := m.fs.Stat(m.from(name))
@@ -165,7 +166,7 @@ func (c *mirror) file(name string) error {
 		}
 	}
 	if err == nil && old.Mode.IsDir() {
-		if err := removeTree(m.fs, m.to(name), 10); err != nil {
+		if err := copy.RemoveTree(m.fs, m.to(name), 10); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package heal
+package copy
 
 import (
 	"context"
@@ -112,7 +112,7 @@ func wholeRecords(ctx context.Context, f vfs.File) (at int64, err error) {
 	}
 	var head [recordHead]byte
 	for n := 0; ; n++ {
-		if n%heldEvery == 0 && ctx.Err() != nil {
+		if n%HeldEvery == 0 && ctx.Err() != nil {
 			return at, ctx.Err()
 		}
 		if k, err := f.ReadAt(head[:], at); k < len(head) {

@@ -1,4 +1,4 @@
-package heal
+package copy
 
 import (
 	"errors"
@@ -73,15 +73,15 @@ func (n *newFolder) clear() error {
 		return fmt.Errorf("looking at %s: %w", n.part, err)
 	}
 	for _, name := range names {
-		if err := removeTree(n.fs, filepath.Join(n.part, name), 10); err != nil {
+		if err := RemoveTree(n.fs, filepath.Join(n.part, name), 10); err != nil {
 			return fmt.Errorf("clearing %s: %w", n.part, err)
 		}
 	}
 	return nil
 }
 
-// removeTree removes a file, or a folder with what is in it.
-func removeTree(fsys vfs.FS, name string, depth int) error {
+// RemoveTree removes a file, or a folder with what is in it.
+func RemoveTree(fsys vfs.FS, name string, depth int) error {
 	info, err := fsys.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -95,7 +95,7 @@ func removeTree(fsys vfs.FS, name string, depth int) error {
 			return err
 		}
 		for _, n := range names {
-			if err := removeTree(fsys, filepath.Join(name, n), depth-1); err != nil {
+			if err := RemoveTree(fsys, filepath.Join(name, n), depth-1); err != nil {
 				return err
 			}
 		}
@@ -139,7 +139,7 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 }
 
 // discard removes what was made, after a failure.
-func (n *newFolder) discard() error { return removeTree(n.fs, n.part, 10) }
+func (n *newFolder) discard() error { return RemoveTree(n.fs, n.part, 10) }
 
 // dropLock removes the lock file: whoever waits for it sees that, and makes it
 // anew. Where an open file cannot be removed it stays, empty.

@@ -1,4 +1,4 @@
-package heal
+package copy
 
 import (
 	"bufio"
@@ -28,8 +28,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// BackupSource is an open store whose files were just flushed, as a backup sees it.
-type BackupSource struct {
+// Source is an open store whose files were just flushed, as a backup sees it.
+type Source struct {
 	FS         vfs.FS
 	Dir        string
 	Log        *wal.FileLog
@@ -65,8 +65,8 @@ type Document struct {
 	Time    time.Time
 }
 
-// heldEvery is how many files are copied between two looks at the log's budget.
-const heldEvery = 16
+// HeldEvery is how many files are copied between two looks at the log's budget.
+const HeldEvery = 16
 
 // Backup copies a store into a new folder while everybody goes on writing. It
 // holds the log from being recycled, copies every memory and assembly and then the
@@ -76,7 +76,7 @@ const heldEvery = 16
 //
 // Memories that are damaged, with no copy of them anywhere, do not keep the rest
 // from being saved: Damaged of the result names them.
-func Backup(ctx context.Context, s BackupSource, dir string, o repair.BackupOptions) (info repair.BackupInfo, err error) {
+func Backup(ctx context.Context, s Source, dir string, o repair.BackupOptions) (info repair.BackupInfo, err error) {
 	if places.Within(dir, s.Dir) && !places.Within(dir, filepath.Join(s.Dir, "backups")) {
 		return info, fmt.Errorf("%s lies within the store: %w: name a folder elsewhere, or in %s", dir, errs.ErrInvalid, filepath.Join(s.Dir, "backups"))
 	}
@@ -101,7 +101,7 @@ func Backup(ctx context.Context, s BackupSource, dir string, o repair.BackupOpti
 }
 
 type backup struct {
-	s     BackupSource
+	s     Source
 	o     repair.BackupOptions
 	n     *newFolder
 	hold  *wal.Hold
@@ -221,7 +221,7 @@ func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids fun
 			// The list was taken by now: what was deleted since the files stood is not on it.
 			b.whole, began = max(b.whole, b.s.Log.Applied()), true
 		}
-		if b.done%heldEvery == 0 {
+		if b.done%HeldEvery == 0 {
 			if err := errors.Join(ctx.Err(), b.hold.Held()); err != nil {
 				return err
 			}

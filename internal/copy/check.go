@@ -1,4 +1,4 @@
-package heal
+package copy
 
 import (
 	"bufio"
@@ -23,10 +23,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// CheckBackup reads a backup from end to end. A fault is a *errs.CorruptionError
+// Check reads a backup from end to end. A fault is a *errs.CorruptionError
 // that names the file.
-func CheckBackup(ctx context.Context, fsys vfs.FS, dir string, progress func(done, total int64)) (repair.BackupInfo, error) {
-	info, err := ReadBackupInfo(fsys, dir)
+func Check(ctx context.Context, fsys vfs.FS, dir string, progress func(done, total int64)) (repair.BackupInfo, error) {
+	info, err := ReadInfo(fsys, dir)
 	if err != nil {
 		return info, err
 	}
@@ -61,7 +61,7 @@ func checkDocuments(ctx context.Context, fsys vfs.FS, dir string, info *repair.B
 		if _, _, err := f.read(fsys, dir); err != nil {
 			return err
 		}
-		if n++; progress != nil && n%heldEvery == 0 {
+		if n++; progress != nil && n%HeldEvery == 0 {
 			progress(n, filesOf(info))
 		}
 	}

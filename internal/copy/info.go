@@ -1,4 +1,4 @@
-package heal
+package copy
 
 import (
 	"crypto/sha256"
@@ -85,9 +85,9 @@ func encodeInfo(i *repair.BackupInfo) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// ReadBackupInfo reads a backup's own account. errs.ErrNoStore when the folder
+// ReadInfo reads a backup's own account. errs.ErrNoStore when the folder
 // is none.
-func ReadBackupInfo(fsys vfs.FS, dir string) (repair.BackupInfo, error) {
+func ReadInfo(fsys vfs.FS, dir string) (repair.BackupInfo, error) {
 	var i repair.BackupInfo
 	b, err := vfs.ReadFile(fsys, filepath.Join(dir, repair.BackupName), places.BackupMost)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,3 +1,6 @@
+// Package copy backs a store up while it is in use, and makes a new store of a backup, as of a
+// moment that the backup and the log have.
+//
 // # Backups
 //
 // A backup is a folder that stands on its own and is no store:
@@ -32,4 +35,4 @@
 //
 // A restored store is another one: it has a UUID of its own, and versions above
 // all that the old one may have given, so that no condition of before fits.
-package heal
+package copy

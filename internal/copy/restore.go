@@ -1,4 +1,4 @@
-package heal
+package copy
 
 import (
 	"context"
@@ -52,14 +52,14 @@ type RestoreSource struct {
 // that it fits. Whoever wrote on there may have used more than the backup has.
 const versionMargin = 1 << 40
 
-// RestoreBackup makes a new store of a backup, as of a moment. The moment must lie
+// Restore makes a new store of a backup, as of a moment. The moment must lie
 // behind the one at which the backup was whole, and the log, the backup's and the living
 // store's, must be unbroken up to it: else the error is a *MomentError or a
 // *errs.TruncatedError.
 //
 // The folder has its name only when all of it is there and sound.
-func RestoreBackup(ctx context.Context, s RestoreSource) (report repair.RestoreReport, err error) {
-	info, err := ReadBackupInfo(s.FS, s.Backup)
+func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport, err error) {
+	info, err := ReadInfo(s.FS, s.Backup)
 	if err != nil {
 		return report, err
 	}
@@ -295,7 +295,7 @@ func (r *restore) files(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n++; r.s.Progress != nil && n%heldEvery == 0 {
+		if n++; r.s.Progress != nil && n%HeldEvery == 0 {
 			r.s.Progress(n, filesOf(&r.info)+int64(len(r.newest)))
 		}
 		if r.names[f.name] {
