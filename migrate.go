@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/copy"
-	"github.com/varve-db/varve/internal/heal"
+	"github.com/varve-db/varve/internal/migrate"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -67,7 +67,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	random := &Store{o: filled}
 	look := opt
 	look.ReadOnly = true
-	r, err := heal.Migrate(ctx, heal.MigrateSource{
+	r, err := migrate.Run(ctx, migrate.Source{
 		FS: vfs.Below(vfs.Below(filled.System.FS, from), to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
 		LockWait: filled.LockWait, Clock: filled.Clock, Random: random.random, StateDir: filled.StateDir, Ignore: ignoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
@@ -182,7 +182,7 @@ func (st *Store) residence() error {
 	if st.o.unfinished {
 		return nil
 	}
-	done, err := heal.Residence(st.fs, st.dir)
+	done, err := migrate.Residence(st.fs, st.dir)
 	if err == nil && done != nil && !st.o.ReadOnly {
 		err = done()
 	}

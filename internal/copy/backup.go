@@ -327,13 +327,13 @@ func (b *backup) moments(ctx context.Context, end wal.Mark, newest int64) error 
 	}
 	start := geometryOf(&b.info).Start(geometryOf(&b.info).Number(b.from.LSN - 1))
 	// Without an entry in the segment before it is not known when the last one was.
-	b.info.First = repair.Moment{start, time.UnixMicro(newest).UTC()}
+	b.info.First = repair.Moment{LSN: start, Time: time.UnixMicro(newest).UTC()}
 	b.info.Last = b.info.First
 	for e, err := range past.Entries(ctx, wal.Mark{LSN: start}, end.LSN) {
 		if err != nil {
 			return fmt.Errorf("the copied log does not read back: %w", err)
 		}
-		at := repair.Moment{e.LSN, e.Time}
+		at := repair.Moment{LSN: e.LSN, Time: e.Time}
 		if e.LSN < b.whole {
 			b.info.First = at
 		}

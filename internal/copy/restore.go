@@ -221,7 +221,7 @@ func (r *restore) follow(ctx context.Context) (done bool, err error) {
 				}
 				r.take(&batch[i])
 			}
-			r.report.Moment, r.end = repair.Moment{e.LSN, e.Time}, max(r.end, e.LSN+e.Size)
+			r.report.Moment, r.end = repair.Moment{LSN: e.LSN, Time: e.Time}, max(r.end, e.LSN+e.Size)
 			batch = batch[:0]
 		}
 	}

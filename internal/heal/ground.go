@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/migrate"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
@@ -371,7 +372,7 @@ func (o *GroundOptions) misshapen(dir string) ([]repair.Finding, error) {
 // isStore says whether what has a link in it is a store, and one that is used in this
 // place, so that the link is in the place of one of its folders.
 func isStore(dir string, o GroundOptions) bool {
-	if _, err := Residence(o.FS, dir); err != nil && vfs.EnterError(err) == nil && !errors.Is(err, syscall.ENOTDIR) { // as of a FIFO in the place of wal/
+	if _, err := migrate.Residence(o.FS, dir); err != nil && vfs.EnterError(err) == nil && !errors.Is(err, syscall.ENOTDIR) { // as of a FIFO in the place of wal/
 		return false
 	}
 	if b, err := vfs.ReadFile(o.FS, filepath.Join(dir, "config.json"), places.ConfigMost); err == nil && o.Config(b) == nil {

@@ -1,4 +1,4 @@
-package heal
+package migrate
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// MigrateSource is what a migration works with. Clock, Random and the modes are
+// Source is what a migration works with. Clock, Random and the modes are
 // those of the new place.
-type MigrateSource struct {
+type Source struct {
 	FS         vfs.FS
 	From, To   string // folders, absolute
 	FileMode   fs.FileMode
@@ -46,9 +46,9 @@ type MigrateSource struct {
 	Sound func(ctx context.Context) error
 }
 
-// Migrate brings a store to another folder, as far as it is told to; see the
+// Run brings a store to another folder, as far as it is told to; see the
 // package's documentation. It may end anywhere, and goes on when it is called again.
-func Migrate(ctx context.Context, s MigrateSource) (repair.MigrateReport, error) {
+func Run(ctx context.Context, s Source) (repair.MigrateReport, error) {
 	m := &migrate{s: s, fs: s.FS, missing: -1}
 	note, gone, err := readMoved(s.FS, s.From)
 	switch {
@@ -67,7 +67,7 @@ func Migrate(ctx context.Context, s MigrateSource) (repair.MigrateReport, error)
 }
 
 type migrate struct {
-	s       MigrateSource
+	s       Source
 	fs      vfs.FS
 	live    copy.Source
 	lock    vfs.Lock

@@ -1,3 +1,6 @@
+// Package migrate moves a store to another folder, and says of a folder whether its store lives
+// there.
+//
 // # Migration
 //
 // A migration moves a store to another folder, on another disk or file system if
@@ -73,4 +76,4 @@
 // called again; what is there already, by size and time, is not copied a
 // second time, but compared. A read-only handle attaches to nothing, and keeps
 // nobody from switching: within a second of it what it reads is a *errs.MovedError.
-package heal
+package migrate
