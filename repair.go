@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/heal"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -104,7 +105,7 @@ func validConfig(text []byte) error {
 // repairStore is a store as package repair works on it.
 type repairStore struct{ st *Store }
 
-func (r repairStore) Source() heal.Source { return r.st.source() }
+func (r repairStore) Source() view.Source { return r.st.source() }
 
 func (r repairStore) Close() error { return r.st.Close() }
 

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/varve-db/varve/internal/heal"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -40,12 +41,12 @@ func (st *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding,
 }
 
 // source is the store as package repair sees it.
-func (st *Store) source() heal.Source {
+func (st *Store) source() view.Source {
 	token := st.token
 	if st.o.ReadOnly {
 		token = "" // it is not among the processes, and has nothing in tmp/
 	}
-	return heal.Source{
+	return view.Source{
 		FS: st.fs, Dir: st.dir, Log: st.log, State: &st.state, Codec: &st.codec,
 		Sight: st.sight, Token: token, Inline: st.o.System.Inline,
 		FileLimit: fileLimit, Limits: storedLimits, Location: st.o.NaiveTimes,

@@ -234,7 +234,7 @@ func (h *healer) putBack(k *document.Kind, d *repair.Done, f *file, id string) (
 		return false, err
 	}
 	newest := &list[0]
-	if doc, _, _ := v.past.documentOf(k, id, newest.version, newest.line.ContentHash); doc != nil {
+	if doc, _, _ := v.past.Document(k, id, newest.version, newest.line.ContentHash); doc != nil {
 		return false, nil
 	}
 	d.ID = id

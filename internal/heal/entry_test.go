@@ -6,6 +6,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -24,7 +25,7 @@ func TestDeletionBesidePut(t *testing.T) {
 	if err := s.Apply([]wal.Entry{first, deletion}); err != nil {
 		t.Fatal(err)
 	}
-	r := &row{v: &verify{s: Source{State: &s}}, absent: map[string]wal.LSN{}}
+	r := &row{v: &verify{s: view.Source{State: &s}}, absent: map[string]wal.LSN{}}
 	if err := r.known(&first, index.Entry{}); err != nil || len(r.absent) != 1 {
 		t.Fatal(err, r.absent)
 	}

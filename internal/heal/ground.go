@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/migrate"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
@@ -35,7 +36,7 @@ type GroundOptions struct {
 
 // GroundStore is a store that could be opened.
 type GroundStore interface {
-	Source() Source
+	Source() view.Source
 	Close() error
 }
 
@@ -95,7 +96,7 @@ const openTries = 5
 // LookGround opens a store read-only and verifies it; one that cannot be opened is
 // looked at by Ground. opened hears of the store while it is open. Where something else
 // is in the place of a file or folder of the store, that is all that is looked at.
-func LookGround(ctx context.Context, dir string, o GroundOptions, opened func(Source)) iter.Seq2[repair.Finding, error] {
+func LookGround(ctx context.Context, dir string, o GroundOptions, opened func(view.Source)) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		var s GroundStore
 		err := o.Verify.Validate()

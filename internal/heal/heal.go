@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/versions"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -28,8 +29,8 @@ type healer struct {
 	s Store
 	v *verify
 	// archive and log were read for these names; see recall.
-	names [2]map[string]bool   // of each kind
-	known [2]map[string][]past // by file name
+	names [2]map[string]bool               // of each kind
+	known [2]map[string][]versions.Version // by file name
 }
 
 // heal does one action.
@@ -93,7 +94,7 @@ func (h *healer) heal(d *repair.Done) error {
 // recall reads log and archive once for what they know of the files that no
 // entry accounts for.
 func (h *healer) recall(k *document.Kind) error {
-	present, known := map[string]bool{}, map[string][]past{}
+	present, known := map[string]bool{}, map[string][]versions.Version{}
 	names, err := h.v.in[k.At].Names()
 	if err != nil {
 		return err
@@ -101,7 +102,7 @@ func (h *healer) recall(k *document.Kind) error {
 	for _, name := range names {
 		present[name] = true
 	}
-	all, err := h.v.past.pasts(k, func(id string) bool { return present[docfile.FileName(id)] })
+	all, err := h.v.past.All(k, func(id string) bool { return present[docfile.FileName(id)] })
 	if err != nil {
 		return err
 	}
@@ -118,10 +119,10 @@ func (h *healer) recall(k *document.Kind) error {
 
 // withoutUndone leaves out what a repair wrote and an undo deleted: that says
 // nothing about the file, which is as it was before both.
-func withoutUndone(list []past, undone []uint64) []past {
-	var left []past
+func withoutUndone(list []versions.Version, undone []uint64) []versions.Version {
+	var left []versions.Version
 	for i, p := range list {
-		if slices.Contains(undone, p.version) || p.deleted && i > 0 && slices.Contains(undone, list[i-1].version) {
+		if slices.Contains(undone, p.Version) || p.Deleted && i > 0 && slices.Contains(undone, list[i-1].Version) {
 			continue
 		}
 		left = append(left, p)
@@ -156,7 +157,7 @@ func (h *healer) document(k *document.Kind, d *repair.Done) error {
 	if newest.absent {
 		return journal.ErrNothing
 	}
-	if doc, mtime, from := v.past.documentOf(k, id, newest.version, newest.line.ContentHash); doc != nil {
+	if doc, mtime, from := v.past.Document(k, id, newest.version, newest.line.ContentHash); doc != nil {
 		return h.restore(k, d, newest.version, mtime.UnixMicro(), doc, from)
 	}
 	f := v.read(k, docfile.FileName(id))
@@ -253,15 +254,15 @@ func (h *healer) restore(k *document.Kind, d *repair.Done, version wal.LSN, mtim
 // come back.
 func (h *healer) stale(k *document.Kind, f *file, id string) bool {
 	list := h.known[k.At][docfile.FileName(id)]
-	if len(list) == 0 || !list[len(list)-1].deleted {
+	if len(list) == 0 || !list[len(list)-1].Deleted {
 		return false
 	}
 	for _, p := range list {
-		if !p.deleted && p.hash == f.hash {
+		if !p.Deleted && p.Hash == f.hash {
 			return true
 		}
 	}
-	return !f.info.Mtime.After(list[len(list)-1].time)
+	return !f.info.Mtime.After(list[len(list)-1].Time)
 }
 
 // unparsable looks whether log or archive have the document whose place a file
@@ -271,10 +272,10 @@ func (h *healer) unparsable(k *document.Kind, d *repair.Done, name string, f *fi
 	list := h.known[k.At][name]
 	if n := len(list); n > 0 {
 		last := list[n-1]
-		if _, err := v.s.State.Find(k.Letter, last.id); err == nil || last.deleted {
+		if _, err := v.s.State.Find(k.Letter, last.ID); err == nil || last.Deleted {
 			return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 		}
-		if doc, _, from := v.past.documentOf(k, last.id, last.version, last.hash); doc != nil {
+		if doc, _, from := v.past.Document(k, last.ID, last.Version, last.Hash); doc != nil {
 			c, err := v.decode(k, append([]byte(nil), doc...))
 			if err != nil {
 				return err

@@ -9,13 +9,14 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
 
 // Store is an open store, as Apply works on it. The root implements it.
 type Store interface {
-	Source() Source
+	Source() view.Source
 	// kind is that of the document: the first byte of its key in the log.
 
 	// PutBack puts a document that the store knows into its file again. flush.lock
@@ -123,7 +124,7 @@ func split(list []wal.Attached) (pids, unsure []int) {
 // look verifies the store and makes actions of what it finds.
 func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	o.Verify.Summary = &p.Summary
-	return p.SetFindings(LookGround(ctx, p.Dir, o.ground(), func(s Source) { p.Processes, p.Unsure = split(s.Log.Attached()) }))
+	return p.SetFindings(LookGround(ctx, p.Dir, o.ground(), func(s view.Source) { p.Processes, p.Unsure = split(s.Log.Attached()) }))
 }
 
 func (o *Options) keys() *journal.Keys { return &journal.Keys{o.FS, o.StateDir, o.Random} }

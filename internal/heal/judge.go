@@ -199,7 +199,7 @@ func byHand(k *document.Kind, out *repair.Finding, f *file) string {
 // copyOf looks for the document of a version in log and archive, and says so.
 func (v *verify) copyOf(k *document.Kind, out *repair.Finding, want *standing) []byte {
 	out.Severity, out.Heals, out.Next = repair.Lost, "", repair.NextRepair
-	doc, _, from := v.past.documentOf(k, out.ID, want.version, want.line.ContentHash)
+	doc, _, from := v.past.Document(k, out.ID, want.version, want.line.ContentHash)
 	if doc != nil {
 		out.Severity, out.Heals = repair.Healable, from
 	}

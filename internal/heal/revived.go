@@ -28,7 +28,7 @@ func (v *verify) revived() error {
 	suspects := v.suspects
 	v.suspects = nil
 	for try := 0; try < tries && len(suspects) > 0; try++ {
-		flushed, from := v.s.Log.Flushed(), v.past.oldest()
+		flushed, from := v.s.Log.Flushed(), v.past.Oldest()
 		files := make(map[string]*file, len(suspects)) // by key
 		versions := make(map[string][]standing, len(suspects))
 		for _, s := range suspects {

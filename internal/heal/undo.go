@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/versions"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/vector"
@@ -262,8 +263,8 @@ func (u *undo) document(s Store, k *document.Kind, id string, version wal.LSN) [
 		return nil
 	}
 	for _, p := range all[id] {
-		if p.version == version && !p.deleted {
-			doc, _, _ := (&versions{u.ctx, s.Source()}).documentOf(k, id, version, p.hash)
+		if p.Version == version && !p.Deleted {
+			doc, _, _ := versions.New(u.ctx, s.Source()).Document(k, id, version, p.Hash)
 			return doc
 		}
 	}

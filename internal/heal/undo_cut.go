@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/versions"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -14,13 +15,13 @@ import (
 // first asked: read once for all of them.
 type history struct {
 	of  Store
-	all map[*document.Kind]map[string][]past
+	all map[*document.Kind]map[string][]versions.Version
 }
 
 // pasts are the versions of the documents of a kind that the repair was about.
-func (u *undo) pasts(s Store, k *document.Kind) (map[string][]past, error) {
+func (u *undo) pasts(s Store, k *document.Kind) (map[string][]versions.Version, error) {
 	if u.read.of != s {
-		u.read = history{s, map[*document.Kind]map[string][]past{}}
+		u.read = history{s, map[*document.Kind]map[string][]versions.Version{}}
 	}
 	if all, ok := u.read.all[k]; ok {
 		return all, nil
@@ -31,7 +32,7 @@ func (u *undo) pasts(s Store, k *document.Kind) (map[string][]past, error) {
 			wanted[c.ID] = true
 		}
 	}
-	all, err := (&versions{u.ctx, s.Source()}).pasts(k, func(id string) bool { return wanted[id] })
+	all, err := versions.New(u.ctx, s.Source()).All(k, func(id string) bool { return wanted[id] })
 	if err == nil {
 		u.read.all[k] = all
 	}
@@ -66,9 +67,9 @@ func (u *undo) committed(s Store) error {
 		if err != nil {
 			return err
 		}
-		if p := follower(all[c.ID], c.Was); p != nil && fmt.Sprintf("sha256:%x", p.hash) == fileOf(c).Hash {
-			c.Now = p.version
-			u.untold = append(u.untold, journal.Change{N: c.N, Now: p.version})
+		if p := follower(all[c.ID], c.Was); p != nil && fmt.Sprintf("sha256:%x", p.Hash) == fileOf(c).Hash {
+			c.Now = p.Version
+			u.untold = append(u.untold, journal.Change{N: c.N, Now: p.Version})
 		}
 	}
 	return nil
@@ -76,18 +77,18 @@ func (u *undo) committed(s Store) error {
 
 // follower is the version that came next after one, 0: that began what there is after the
 // last deletion.
-func follower(list []past, was uint64) *past {
+func follower(list []versions.Version, was uint64) *versions.Version {
 	at := 0
 	if was == 0 {
 		for i, p := range list {
-			if p.deleted {
+			if p.Deleted {
 				at = i + 1
 			}
 		}
 	} else {
-		at, _ = slices.BinarySearchFunc(list, was+1, func(p past, at uint64) int { return cmp.Compare(p.version, at) })
+		at, _ = slices.BinarySearchFunc(list, was+1, func(p versions.Version, at uint64) int { return cmp.Compare(p.Version, at) })
 	}
-	if at >= len(list) || list[at].deleted {
+	if at >= len(list) || list[at].Deleted {
 		return nil
 	}
 	return &list[at]

@@ -12,6 +12,8 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/versions"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -22,7 +24,7 @@ const tries = 4
 // Verify reads the store and yields what it finds. An error ends it: ctx ended,
 // or something could not be read at all. What it says is true of some moment
 // between its start and its end.
-func Verify(ctx context.Context, s Source, o repair.VerifyOptions) iter.Seq2[repair.Finding, error] {
+func Verify(ctx context.Context, s view.Source, o repair.VerifyOptions) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		if err := o.Validate(); err != nil {
 			yield(repair.Finding{}, err)
@@ -87,7 +89,7 @@ func (v *verify) beside(part func(*verify) error) (wait func(listening bool) err
 	ctx, cancel := context.WithCancel(v.ctx)
 	var list []repair.Finding
 	other := *v
-	other.past = &versions{ctx, v.s}
+	other.past = versions.New(ctx, v.s)
 	other.ctx, other.o.Progress, other.done, other.total, other.suspects = ctx, nil, 0, 0, nil
 	other.sum = &repair.Summary{Findings: map[repair.Kind]int64{}}
 	other.yield = func(f repair.Finding, _ error) bool {
@@ -128,8 +130,8 @@ const keptMost = 100_000
 // verify is one run.
 type verify struct {
 	ctx   context.Context
-	s     Source
-	past  *versions
+	s     view.Source
+	past  *versions.Reader
 	o     repair.VerifyOptions
 	yield func(repair.Finding, error) bool
 	sum   *repair.Summary
@@ -149,8 +151,8 @@ type verify struct {
 	done, total int64
 }
 
-func newVerify(ctx context.Context, s Source, o repair.VerifyOptions, yield func(repair.Finding, error) bool) *verify {
-	v := &verify{ctx: ctx, s: s, past: &versions{ctx, s}, o: o, yield: yield, sum: o.Summary, unembedded: new(unembedded)}
+func newVerify(ctx context.Context, s view.Source, o repair.VerifyOptions, yield func(repair.Finding, error) bool) *verify {
+	v := &verify{ctx: ctx, s: s, past: versions.New(ctx, s), o: o, yield: yield, sum: o.Summary, unembedded: new(unembedded)}
 	if v.o.Workers == 0 {
 		v.o.Workers = 2
 	}

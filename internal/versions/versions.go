@@ -1,4 +1,4 @@
-package heal
+package versions
 
 import (
 	"context"
@@ -10,31 +10,35 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )
 
-// versions reads what log and archive of a store have.
-type versions struct {
+// Reader reads what log and archive of a store have.
+type Reader struct {
 	ctx context.Context
-	s   Source
+	s   view.Source
 }
 
-// past is a version of a document that log or archive hold.
-type past struct {
-	id      string
-	version wal.LSN
-	deleted bool
-	time    time.Time
-	hash    [32]byte
+// New reads those of an open store.
+func New(ctx context.Context, s view.Source) *Reader { return &Reader{ctx, s} }
+
+// Version is a version of a document that log or archive hold.
+type Version struct {
+	ID      string
+	Version wal.LSN
+	Deleted bool
+	Time    time.Time
+	Hash    [32]byte
 	archive bool
 }
 
-// pasts reads all that archive and log still have of the documents of a kind that
+// All reads all that archive and log still have of the documents of a kind that
 // are wanted, by id, the oldest version first. What is damaged there is left out.
-func (v *versions) pasts(k *document.Kind, wanted func(id string) bool) (map[string][]past, error) {
-	all := map[string][]past{}
+func (v *Reader) All(k *document.Kind, wanted func(id string) bool) (map[string][]Version, error) {
+	all := map[string][]Version{}
 	visit := func(e *wal.Entry, archive bool) {
 		if len(e.Key) < 2 || e.Key[0] != k.Letter || !wanted(e.Key[1:]) {
 			return
@@ -43,11 +47,11 @@ func (v *versions) pasts(k *document.Kind, wanted func(id string) bool) (map[str
 		if err != nil {
 			return
 		}
-		p := past{id: string([]byte(e.Key[1:])), version: e.LSN, deleted: e.Delete, time: e.Time, archive: archive, hash: line.ContentHash}
-		if list := all[p.id]; len(list) > 0 && list[len(list)-1].version >= p.version {
+		p := Version{ID: string([]byte(e.Key[1:])), Version: e.LSN, Deleted: e.Delete, Time: e.Time, archive: archive, Hash: line.ContentHash}
+		if list := all[p.ID]; len(list) > 0 && list[len(list)-1].Version >= p.Version {
 			return // archived, and not recycled yet
 		}
-		all[p.id] = append(all[p.id], p)
+		all[p.ID] = append(all[p.ID], p)
 	}
 	numbers, _, err := v.s.Log.Archived()
 	if err != nil {
@@ -58,7 +62,7 @@ func (v *versions) pasts(k *document.Kind, wanted func(id string) bool) (map[str
 			return nil, err
 		}
 	}
-	for e, err := range v.s.Log.Scan(v.ctx, v.oldest()) {
+	for e, err := range v.s.Log.Scan(v.ctx, v.Oldest()) {
 		if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, errs.ErrTruncated) {
 			break // the damage is told by verify; what is behind it is read segment by segment
 		}
@@ -73,7 +77,7 @@ func (v *versions) pasts(k *document.Kind, wanted func(id string) bool) (map[str
 // archivedEntries reads the entries of an archived segment as far as they
 // verify. It is the one place where repair reads entries out of the archive in
 // their order; copyOf reads single ones.
-func (v *versions) archivedEntries(n uint64, visit func(*wal.Entry)) error {
+func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 	var plain []byte
 	damage, err := v.s.Log.ReadArchive(v.ctx, n, func(offset int64, b []byte) bool {
 		if int64(len(plain)) != offset {
@@ -104,8 +108,8 @@ func (v *versions) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 	return nil
 }
 
-// documentOf reads the document of a version out of log or archive, if it has this hash.
-func (v *versions) documentOf(k *document.Kind, id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
+// Document reads the document of a version out of log or archive, if it has this hash.
+func (v *Reader) Document(k *document.Kind, id string, version wal.LSN, hash [32]byte) (doc []byte, mtime time.Time, from string) {
 	for _, source := range []struct {
 		heals string
 		read  func() (wal.Entry, error)
@@ -125,9 +129,9 @@ func (v *versions) documentOf(k *document.Kind, id string, version wal.LSN, hash
 	return nil, time.Time{}, ""
 }
 
-// oldest is where the log begins: what stands in a file may also be a version
+// Oldest is where the log begins: what stands in a file may also be a version
 // that is spilled already.
-func (v *versions) oldest() uint64 {
+func (v *Reader) Oldest() uint64 {
 	from := v.s.State.From()
 	list, _, err := v.s.Log.SegmentFiles()
 	if err != nil {
