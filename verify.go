@@ -4,7 +4,7 @@ import (
 	"context"
 	"iter"
 
-	"github.com/varve-db/varve/internal/heal"
+	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 )
@@ -36,7 +36,7 @@ func (st *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding,
 			return
 		}
 		defer st.ended()
-		heal.Verify(ctx, st.source(), o)(yield)
+		verify.Findings(ctx, st.source(), o)(yield)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -35,7 +36,7 @@ func together(list []repair.Action) int {
 
 // adoptAll does actions that together has found to go together, and gives the error of each.
 func (h *healer) adoptAll(list []*repair.Done) []error {
-	if d := h.v.s.Log.Damage(); d != nil {
+	if d := h.v.Source.Log.Damage(); d != nil {
 		return all(len(list), fmt.Errorf("the log is damaged: %w", d))
 	}
 	k := document.At(list[0].Path)
@@ -47,10 +48,10 @@ func (h *healer) adoptAll(list []*repair.Done) []error {
 			return all(len(list), err)
 		}
 	}
-	if err := h.v.s.Log.LockFlush(h.r.ctx); err != nil {
+	if err := h.v.Source.Log.LockFlush(h.r.ctx); err != nil {
 		return all(len(list), err)
 	}
-	defer h.v.s.Log.UnlockFlush()
+	defer h.v.Source.Log.UnlockFlush()
 	return h.strays(k, list)
 }
 
@@ -102,7 +103,7 @@ func (h *healer) edited(k *document.Kind, list []*repair.Done) []error {
 
 // stands is what stands in the file of a document, and its newest version.
 func (h *healer) stands(k *document.Kind, id string) (*journal.Stands, uint64, error) {
-	place, err := h.v.s.State.Find(k.Letter, id)
+	place, err := h.v.Source.State.Find(k.Letter, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil, 0, journal.ErrNothing
 	}
@@ -131,14 +132,14 @@ func (h *healer) wrote(fails []error, became []journal.Change) []error {
 type newcomer struct {
 	d    *repair.Done
 	id   string
-	file file
+	file verify.File
 }
 
 // strays judges files that no entry accounts for, and adopts those that are new.
 // flush.lock is held, here and below.
 func (h *healer) strays(k *document.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
-	if err := h.v.s.Sight(h.r.ctx); err != nil {
+	if err := h.v.Source.Sight(h.r.ctx); err != nil {
 		return all(len(list), err)
 	}
 	var due []int
@@ -154,13 +155,13 @@ func (h *healer) strays(k *document.Kind, list []*repair.Done) []error {
 		a, err := h.stray(k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
 		if a != nil && slices.ContainsFunc(some, func(b *newcomer) bool { return b.id == a.id }) {
 			adopt() // then it is judged by what became of the first: one commit has an id once
-			if err = h.v.s.Sight(h.r.ctx); err == nil {
+			if err = h.v.Source.Sight(h.r.ctx); err == nil {
 				a, err = h.stray(k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
 			}
 		}
 		if fails[i] = err; err == nil && a != nil {
 			due, some = append(due, i), append(some, a)
-			if bytes += len(a.file.data); bytes >= adoptBytes {
+			if bytes += len(a.file.Data); bytes >= adoptBytes {
 				adopt()
 			}
 		}
@@ -172,17 +173,17 @@ func (h *healer) strays(k *document.Kind, list []*repair.Done) []error {
 // stray judges a file that no entry accounts for; what it returns is to be adopted.
 func (h *healer) stray(k *document.Kind, d *repair.Done, name string) (*newcomer, error) {
 	v := h.v
-	f := v.read(k, name)
-	if places.Gone(f.err) {
+	f := v.Read(k, name)
+	if places.Gone(f.Err) {
 		return nil, journal.ErrNothing
 	}
-	if f.err != nil {
+	if f.Err != nil {
 		return nil, h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	}
-	c, err := v.decode(k, append([]byte(nil), f.data...))
+	c, err := v.Decode(k, append([]byte(nil), f.Data...))
 	if err != nil {
 		for _, other := range document.Kinds { // moved into the folder of another kind
-			if c, oerr := v.decode(other, append([]byte(nil), f.data...)); other != k && oerr == nil {
+			if c, oerr := v.Decode(other, append([]byte(nil), f.Data...)); other != k && oerr == nil {
 				if back, err := h.putBack(other, d, &f, c.ID); back || err != nil {
 					return nil, err
 				}
@@ -191,7 +192,7 @@ func (h *healer) stray(k *document.Kind, d *repair.Done, name string) (*newcomer
 		return nil, h.unparsable(k, d, name, &f)
 	}
 	d.ID = c.ID
-	_, err = v.s.State.Find(k.Letter, c.ID)
+	_, err = v.Source.State.Find(k.Letter, c.ID)
 	switch {
 	case err == nil && docfile.FileName(c.ID) == name:
 		return nil, journal.ErrNothing // it has an entry by now
@@ -208,13 +209,13 @@ func (h *healer) stray(k *document.Kind, d *repair.Done, name string) (*newcomer
 		return nil, h.r.Aside(d, d.Path, "an older version of what was deleted since")
 	}
 	if own := docfile.FileName(c.ID); own != name { // whose own file is new as well: that counts
-		f := v.read(k, own)
-		if o, err := v.decode(k, f.data); f.err == nil && err == nil && o.ID == c.ID {
+		f := v.Read(k, own)
+		if o, err := v.Decode(k, f.Data); f.Err == nil && err == nil && o.ID == c.ID {
 			d.Do = repair.SetAside
 			return nil, h.r.Aside(d, d.Path, k.Elsewhere(c.ID).Error()+", which is there")
 		}
 	}
-	if err := v.fits(k, f.data); err != nil {
+	if err := v.Fits(k, f.Data); err != nil {
 		d.Do = repair.SetAside
 		return nil, h.r.Aside(d, d.Path, err.Error())
 	}
@@ -224,35 +225,35 @@ func (h *healer) stray(k *document.Kind, d *repair.Done, name string) (*newcomer
 // putBack gives a document its file back that lies under another name, where that is the
 // only copy: what no log and no archive has any more. false: there is another, or its
 // file is in its place.
-func (h *healer) putBack(k *document.Kind, d *repair.Done, f *file, id string) (bool, error) {
+func (h *healer) putBack(k *document.Kind, d *repair.Done, f *verify.File, id string) (bool, error) {
 	v := h.v
-	if !places.Gone(v.read(k, docfile.FileName(id)).err) {
+	if !places.Gone(v.Read(k, docfile.FileName(id)).Err) {
 		return false, nil
 	}
-	list, err := v.may(k, id, v.s.Log.Flushed())
-	if err != nil || list[0].absent {
+	list, err := v.May(k, id, v.Source.Log.Flushed())
+	if err != nil || list[0].Absent {
 		return false, err
 	}
 	newest := &list[0]
-	if doc, _, _ := v.past.Document(k, id, newest.version, newest.line.ContentHash); doc != nil {
+	if doc, _, _ := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
 		return false, nil
 	}
 	d.ID = id
 	const result = "it lay under a name that is not its id's"
-	if f.has(&newest.line) {
-		if err := h.restore(k, d, newest.version, newest.line.Mtime, f.data, d.Path); err != nil {
+	if f.Has(&newest.Line) {
+		if err := h.restore(k, d, newest.Version, newest.Line.Mtime, f.Data, d.Path); err != nil {
 			return true, err
 		}
 		d.Do = repair.Restore
 		return true, h.r.Aside(d, d.Path, result+"; it was put back under its own")
 	}
-	if v.fits(k, f.data) != nil {
+	if v.Fits(k, f.Data) != nil {
 		return false, nil
 	}
-	if err := h.formerly(k, d, nil, newest.version); err != nil {
+	if err := h.formerly(k, d, nil, newest.Version); err != nil {
 		return true, err
 	}
-	version, err := h.s.Adopt(h.r.ctx, k.Letter, f.data, f.info.Mtime, newest.version)
+	version, err := h.s.Adopt(h.r.ctx, k.Letter, f.Data, f.Info.Mtime, newest.Version)
 	if err == nil {
 		err = h.r.Manifest.Became(version)
 	}
@@ -274,10 +275,10 @@ func (h *healer) adoptNew(k *document.Kind, list []*newcomer) []error {
 	for i, a := range list {
 		changes[i] = journal.Change{Do: repair.Adopt, Path: k.File(a.id), ID: a.id, Any: true}
 		if a.inPlace() {
-			changes[i].Before = &journal.Stands{Size: a.file.info.Size, Mtime: a.file.info.Mtime.UTC(), Hash: fmt.Sprintf("sha256:%x", a.file.hash)}
+			changes[i].Before = &journal.Stands{Size: a.file.Info.Size, Mtime: a.file.Info.Mtime.UTC(), Hash: fmt.Sprintf("sha256:%x", a.file.Hash)}
 		}
-		changes[i].After = &journal.Stands{Size: int64(len(a.file.data)), Hash: fmt.Sprintf("sha256:%x", a.file.hash)}
-		docs[i] = &Adoption{Doc: a.file.data, Mtime: a.file.info.Mtime}
+		changes[i].After = &journal.Stands{Size: int64(len(a.file.Data)), Hash: fmt.Sprintf("sha256:%x", a.file.Hash)}
+		docs[i] = &Adoption{Doc: a.file.Data, Mtime: a.file.Info.Mtime}
 	}
 	if err := h.r.Manifest.Intend(changes...); err != nil {
 		return all(len(list), err)

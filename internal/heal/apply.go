@@ -8,6 +8,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -225,7 +226,7 @@ func (r *repairer) live(list []repair.Action) error {
 		return fmt.Errorf("opening what is being repaired: %w", err)
 	}
 	src := s.Source()
-	h := &healer{r: r, s: s, v: newVerify(r.ctx, src, repair.VerifyOptions{Workers: 1}, nil)}
+	h := &healer{r: r, s: s, v: verify.New(r.ctx, src, repair.VerifyOptions{Workers: 1}, nil)}
 	for len(list) > 0 && err == nil {
 		if err = r.ctx.Err(); err != nil {
 			break

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/migrate"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/memstore"
@@ -39,6 +40,9 @@ type GroundStore interface {
 	Source() view.Source
 	Close() error
 }
+
+// toldEvery is how many files are read between two calls of Progress.
+const toldEvery = 512
 
 // Ground looks at a store that cannot be opened read-only, for the reason that
 // opening gave: what its ground (config, checkpoint, log, index) lacks, and
@@ -105,7 +109,7 @@ func LookGround(ctx context.Context, dir string, o GroundOptions, opened func(vi
 			return
 		}
 		// A link in the place of a folder keeps everything else from being looked at.
-		if list, blocked := notFolders(o.FS, dir); blocked && isStore(dir, o) {
+		if list, blocked := verify.NotFolders(o.FS, dir); blocked && isStore(dir, o) {
 			yieldAll(list, o.Verify.Summary, yield)
 			return
 		}
@@ -130,7 +134,7 @@ func LookGround(ctx context.Context, dir string, o GroundOptions, opened func(vi
 		if opened != nil {
 			opened(s.Source())
 		}
-		Verify(ctx, s.Source(), o.Verify)(yield)
+		verify.Findings(ctx, s.Source(), o.Verify)(yield)
 	}
 }
 
@@ -166,7 +170,7 @@ func (g *ground) add(f repair.Finding) {
 	}
 	f.Remarks |= repair.Unopened
 	if f.Offset == 0 {
-		_, f.Offset = place(f.Err, f.Path)
+		_, f.Offset = verify.Place(f.Err, f.Path)
 	}
 	g.list = append(g.list, f)
 }
@@ -284,7 +288,7 @@ func (g *ground) index() error {
 		return err
 	}
 	if err != nil {
-		path, offset := place(err, index.BaseName)
+		path, offset := verify.Place(err, index.BaseName)
 		_, noBase := g.o.FS.Stat(g.path(index.BaseName))
 		_, noDelta := g.o.FS.Stat(g.path(index.DeltaName))
 		if places.Gone(noBase) {
@@ -317,13 +321,13 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 		return true, nil
 	}
 	if err != nil {
-		return yield(repair.Finding{Kind: finds(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder, Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair}, nil), nil
+		return yield(repair.Finding{Kind: verify.KindOf(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder, Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair}, nil), nil
 	}
 	for i, name := range names {
 		if err := g.ctx.Err(); err != nil {
 			return true, err
 		}
-		if p := g.o.Verify.Progress; p != nil && i%chunk == 0 {
+		if p := g.o.Verify.Progress; p != nil && i%toldEvery == 0 {
 			p(int64(i), int64(len(names)))
 		}
 		if !strings.HasSuffix(name, docfile.Extension) || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") {
@@ -343,7 +347,7 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, offsetOf(err), err
+			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, verify.OffsetOf(err), err
 			f.Stake, f.Heals = "this "+k.Noun+"; log and archive are searched for it when the store is open", repair.BySalvage
 		case docfile.FileName(c.ID) != name:
 			f.Kind, f.Severity, f.ID, f.Heals = repair.Misplaced, repair.Healable, c.ID, repair.ByMoving

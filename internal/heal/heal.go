@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/internal/versions"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/vector"
@@ -27,7 +28,7 @@ func hashOf(b []byte) [32]byte { return sha256.Sum256(b) }
 type healer struct {
 	r *repairer
 	s Store
-	v *verify
+	v *verify.Run
 	// archive and log were read for these names; see recall.
 	names [2]map[string]bool               // of each kind
 	known [2]map[string][]versions.Version // by file name
@@ -35,7 +36,7 @@ type healer struct {
 
 // heal does one action.
 func (h *healer) heal(d *repair.Done) error {
-	log := h.v.s.Log
+	log := h.v.Source.Log
 	switch d.Do {
 	case repair.Tidy:
 		d.Result = "looked through"
@@ -71,7 +72,7 @@ func (h *healer) heal(d *repair.Done) error {
 		return err
 	}
 	defer log.UnlockFlush()
-	if err := h.v.s.Sight(h.r.ctx); err != nil {
+	if err := h.v.Source.Sight(h.r.ctx); err != nil {
 		return err
 	}
 	switch {
@@ -95,14 +96,14 @@ func (h *healer) heal(d *repair.Done) error {
 // entry accounts for.
 func (h *healer) recall(k *document.Kind) error {
 	present, known := map[string]bool{}, map[string][]versions.Version{}
-	names, err := h.v.in[k.At].Names()
+	names, err := h.v.Folders[k.At].Names()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		present[name] = true
 	}
-	all, err := h.v.past.All(k, func(id string) bool { return present[docfile.FileName(id)] })
+	all, err := h.v.Past.All(k, func(id string) bool { return present[docfile.FileName(id)] })
 	if err != nil {
 		return err
 	}
@@ -139,31 +140,31 @@ func (h *healer) formerly(k *document.Kind, d *repair.Done, was *journal.Stands,
 // document heals one whose file holds none of its versions.
 func (h *healer) document(k *document.Kind, d *repair.Done) error {
 	v, id := h.v, d.ID
-	j := v.document(k, id, nil, 0)
-	if j.err != nil {
-		return j.err
+	j := v.Document(k, id, nil, 0)
+	if j.Err != nil {
+		return j.Err
 	}
-	if j.finding == nil || j.finding.Kind.General() == repair.MemoryTime {
+	if j.Finding == nil || j.Finding.Kind.General() == repair.MemoryTime {
 		return journal.ErrNothing
 	}
-	if j.finding.Kind.General() == repair.MemoryEdited || j.finding.Kind == repair.Stranger {
+	if j.Finding.Kind.General() == repair.MemoryEdited || j.Finding.Kind == repair.Stranger {
 		return fmt.Errorf("it was saved meanwhile: run memctl repair again")
 	}
-	list, err := v.may(k, id, v.s.Log.Flushed())
+	list, err := v.May(k, id, v.Source.Log.Flushed())
 	if err != nil {
 		return err
 	}
 	newest := list[0]
-	if newest.absent {
+	if newest.Absent {
 		return journal.ErrNothing
 	}
-	if doc, mtime, from := v.past.Document(k, id, newest.version, newest.line.ContentHash); doc != nil {
-		return h.restore(k, d, newest.version, mtime.UnixMicro(), doc, from)
+	if doc, mtime, from := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
+		return h.restore(k, d, newest.Version, mtime.UnixMicro(), doc, from)
 	}
-	f := v.read(k, docfile.FileName(id))
-	if f.err == nil {
-		if c, doc, err := v.salvaged(k, f.data, id); err == nil {
-			return h.salvage(k, d, c, doc, newest.version)
+	f := v.Read(k, docfile.FileName(id))
+	if f.Err == nil {
+		if c, doc, err := salvaged(v, k, f.Data, id); err == nil {
+			return h.salvage(k, d, c, doc, newest.Version)
 		}
 	}
 	return h.lost(k, d, &newest)
@@ -171,13 +172,13 @@ func (h *healer) document(k *document.Kind, d *repair.Done) error {
 
 // lost sets what is left of a document aside, with all that is known of it, and
 // takes its entry away.
-func (h *healer) lost(k *document.Kind, d *repair.Done, newest *standing) error {
+func (h *healer) lost(k *document.Kind, d *repair.Done, newest *verify.Standing) error {
 	line, err := h.rawLine(k, d.ID)
 	if err != nil {
 		return err
 	}
 	n := journal.NoteOf(d)
-	n.Why, n.Version, n.Known, n.From = "no copy of it is left: "+n.Why, newest.version, line, k.File(d.ID)
+	n.Why, n.Version, n.Known, n.From = "no copy of it is left: "+n.Why, newest.Version, line, k.File(d.ID)
 	switch err := h.r.AsideNote(d, k.File(d.ID), n); {
 	case errors.Is(err, journal.ErrNothing):
 		if d.Where, err = h.r.Quarantine.Bytes(docfile.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
@@ -186,16 +187,16 @@ func (h *healer) lost(k *document.Kind, d *repair.Done, newest *standing) error 
 	case err != nil:
 		return err
 	}
-	if err := h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: k.File(d.ID), ID: d.ID, Was: newest.version}); err != nil {
+	if err := h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: k.File(d.ID), ID: d.ID, Was: newest.Version}); err != nil {
 		return err
 	}
 	d.Result = "recorded in " + d.Where
-	return h.s.Delete(h.r.ctx, k.Letter, d.ID, newest.version)
+	return h.s.Delete(h.r.ctx, k.Letter, d.ID, newest.Version)
 }
 
 // rawLine is the index line of a document, as it stands in index or log.
 func (h *healer) rawLine(k *document.Kind, id string) ([]byte, error) {
-	set := h.v.s.State.Set()
+	set := h.v.Source.State.Set()
 	if set == nil {
 		return nil, errs.ErrClosed
 	}
@@ -252,31 +253,31 @@ func (h *healer) restore(k *document.Kind, d *repair.Done, version wal.LSN, mtim
 
 // stale says whether a file is an old version of what was deleted: that must not
 // come back.
-func (h *healer) stale(k *document.Kind, f *file, id string) bool {
+func (h *healer) stale(k *document.Kind, f *verify.File, id string) bool {
 	list := h.known[k.At][docfile.FileName(id)]
 	if len(list) == 0 || !list[len(list)-1].Deleted {
 		return false
 	}
 	for _, p := range list {
-		if !p.Deleted && p.Hash == f.hash {
+		if !p.Deleted && p.Hash == f.Hash {
 			return true
 		}
 	}
-	return !f.info.Mtime.After(list[len(list)-1].Time)
+	return !f.Info.Mtime.After(list[len(list)-1].Time)
 }
 
 // unparsable looks whether log or archive have the document whose place a file
 // takes that is none; else what can be read of the file is taken.
-func (h *healer) unparsable(k *document.Kind, d *repair.Done, name string, f *file) error {
+func (h *healer) unparsable(k *document.Kind, d *repair.Done, name string, f *verify.File) error {
 	v := h.v
 	list := h.known[k.At][name]
 	if n := len(list); n > 0 {
 		last := list[n-1]
-		if _, err := v.s.State.Find(k.Letter, last.ID); err == nil || last.Deleted {
+		if _, err := v.Source.State.Find(k.Letter, last.ID); err == nil || last.Deleted {
 			return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 		}
-		if doc, _, from := v.past.Document(k, last.ID, last.Version, last.Hash); doc != nil {
-			c, err := v.decode(k, append([]byte(nil), doc...))
+		if doc, _, from := v.Past.Document(k, last.ID, last.Version, last.Hash); doc != nil {
+			c, err := v.Decode(k, append([]byte(nil), doc...))
 			if err != nil {
 				return err
 			}
@@ -287,11 +288,11 @@ func (h *healer) unparsable(k *document.Kind, d *repair.Done, name string, f *fi
 			return nil
 		}
 	}
-	c, doc, err := v.salvaged(k, f.data, "")
+	c, doc, err := salvaged(v, k, f.Data, "")
 	if err != nil || docfile.FileName(c.ID) != name {
 		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	}
-	if _, err := v.s.State.Find(k.Letter, c.ID); !errors.Is(err, errs.ErrNotFound) {
+	if _, err := v.Source.State.Find(k.Letter, c.ID); !errors.Is(err, errs.ErrNotFound) {
 		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	}
 	return h.salvage(k, d, c, doc, 0)

@@ -15,31 +15,31 @@ import (
 // has its composite made anew. The document of before is kept.
 func (h *healer) regroup(k *document.Kind, d *repair.Done) error {
 	v := h.v
-	j := v.document(k, d.ID, nil, 0)
-	if j.err != nil {
-		return j.err
+	j := v.Document(k, d.ID, nil, 0)
+	if j.Err != nil {
+		return j.Err
 	}
-	if j.finding != nil && j.finding.Kind.General() != repair.MemoryTime {
+	if j.Finding != nil && j.Finding.Kind.General() != repair.MemoryTime {
 		return fmt.Errorf("its file is not as it should be: run memctl repair again")
 	}
-	p, err := v.s.State.Find(k.Letter, d.ID)
+	p, err := v.Source.State.Find(k.Letter, d.ID)
 	if errors.Is(err, errs.ErrNotFound) {
 		return journal.ErrNothing
 	}
 	if err != nil {
 		return err
 	}
-	f := v.read(k, docfile.FileName(d.ID))
-	if f.err != nil {
-		return f.err // not in its file yet: the next run finds it there
+	f := v.Read(k, docfile.FileName(d.ID))
+	if f.Err != nil {
+		return f.Err // not in its file yet: the next run finds it there
 	}
-	c, err := v.decode(k, f.data)
+	c, err := v.Decode(k, f.Data)
 	if err != nil {
 		return err
 	}
 	var out []string
 	for _, id := range c.Members {
-		if _, err := v.s.State.Find(document.Memories.Letter, id); d.Do == repair.TakeOut && errors.Is(err, errs.ErrNotFound) {
+		if _, err := v.Source.State.Find(document.Memories.Letter, id); d.Do == repair.TakeOut && errors.Is(err, errs.ErrNotFound) {
 			out = append(out, id)
 		}
 	}

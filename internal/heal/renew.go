@@ -21,6 +21,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
@@ -47,7 +48,7 @@ type renewal struct {
 	r   *repairer
 	d   *repair.Done
 	s   Store
-	v   *verify
+	v   *verify.Run
 	log *wal.FileLog
 	c   wal.Checkpoint
 
@@ -74,7 +75,7 @@ func (r *repairer) newLog(d *repair.Done) error {
 	}
 	defer func() { _ = s.Close() }()
 	src := s.Source()
-	n := &renewal{r: r, d: d, s: s, v: newVerify(r.ctx, src, repair.VerifyOptions{Workers: 1}, nil), log: src.Log,
+	n := &renewal{r: r, d: d, s: s, v: verify.New(r.ctx, src, repair.VerifyOptions{Workers: 1}, nil), log: src.Log,
 		newest: map[string]found{}, older: map[string]found{}, hashes: map[string][][32]byte{}, worked: map[string][]wal.LSN{}}
 	if n.c, err = wal.ReadCheckpoint(r.o.FS, r.Dir); err != nil {
 		return fmt.Errorf("reading the checkpoint: %w", err)
@@ -146,7 +147,7 @@ func (n *renewal) read() error {
 func (n *renewal) holes(list []wal.SegmentFile) {
 	first, _ := n.log.Place(n.c.Spilled.LSN - 1)
 	last, _ := n.log.Place(n.attested - 1)
-	if newest := newestOf(list); last > newest+1 { // a mark may say anything
+	if newest := verify.NewestSegment(list); last > newest+1 { // a mark may say anything
 		n.gaps = append(n.gaps, wal.Gap{At: max(n.c.Spilled.LSN, n.log.SegmentEnd(newest)), To: n.attested, Err: segment.ErrEnd})
 		last = newest
 	}
@@ -187,7 +188,7 @@ func (n *renewal) saw(e *wal.Entry) {
 	}
 	if !e.Delete {
 		if e.LSN >= n.c.Flushed.LSN {
-			if _, _, err := state.DocumentIn(n.s.Source().Codec, e, n.v.s.FileLimit); err != nil {
+			if _, _, err := state.DocumentIn(n.s.Source().Codec, e, n.v.Source.FileLimit); err != nil {
 				return // no file can be made of it
 			}
 		}
@@ -208,7 +209,7 @@ func (n *renewal) files() error {
 	if len(due) == 0 {
 		return nil
 	}
-	fl, err := docfile.NewFlusher(docfile.Options{Layout: n.r.o.layout(n.r.Dir), Token: "repair-" + n.r.Manifest.ID, Clock: n.r.o.Clock, Workers: 1, Limit: int64(n.v.s.FileLimit)})
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: n.r.o.layout(n.r.Dir), Token: "repair-" + n.r.Manifest.ID, Clock: n.r.o.Clock, Workers: 1, Limit: int64(n.v.Source.FileLimit)})
 	if err != nil {
 		return err
 	}
@@ -242,14 +243,14 @@ func (n *renewal) damagedFiles() error {
 		if k == nil || at.deleted || n.newest[key].version > at.version {
 			continue
 		}
-		j := n.v.document(k, key[1:], nil, 0)
-		if j.err != nil {
-			return j.err
+		j := n.v.Document(k, key[1:], nil, 0)
+		if j.Err != nil {
+			return j.Err
 		}
-		if f := j.finding; f == nil || f.Heals != repair.ByLog || f.LSN != at.version {
+		if f := j.Finding; f == nil || f.Heals != repair.ByLog || f.LSN != at.version {
 			continue
 		}
-		if err := n.putBack(key, at.version, j.finding); err != nil {
+		if err := n.putBack(key, at.version, j.Finding); err != nil {
 			return err
 		}
 	}
@@ -262,7 +263,7 @@ func (n *renewal) putBack(key string, version wal.LSN, f *repair.Finding) error 
 	if err != nil {
 		return err
 	}
-	doc, _, err := state.DocumentIn(n.s.Source().Codec, &e, n.v.s.FileLimit)
+	doc, _, err := state.DocumentIn(n.s.Source().Codec, &e, n.v.Source.FileLimit)
 	if err != nil {
 		return err
 	}
@@ -290,8 +291,8 @@ func (n *renewal) change(key string) (docfile.Change, error) {
 		return docfile.Change{}, err
 	}
 	return docfile.Change{
-		Folder: n.v.in[k.At], Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
-		Data: func() ([]byte, error) { return n.s.Source().Codec.Doc(&view, n.v.s.FileLimit) },
+		Folder: n.v.Folders[k.At], Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: e.LSN,
+		Data: func() ([]byte, error) { return n.s.Source().Codec.Doc(&view, n.v.Source.FileLimit) },
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
 			b, err := data()
 			return err == nil && n.ours(key, hashOf(b))
@@ -304,7 +305,7 @@ func (n *renewal) ours(key string, hash [32]byte) bool {
 	if slices.Contains(n.hashes[key], hash) {
 		return true
 	}
-	line, err := n.v.line(document.Of(key), key[1:])
+	line, err := n.v.Line(document.Of(key), key[1:])
 	return err == nil && line.ContentHash == hash
 }
 
@@ -317,7 +318,7 @@ func (n *renewal) begin() error {
 		return err
 	}
 	highest, _ := n.log.Place(max(n.attested, n.c.Flushed.LSN, src.State.From()))
-	if highest = max(highest, newestOf(list)); highest >= segment.MaxNumber/2 {
+	if highest = max(highest, verify.NewestSegment(list)); highest >= segment.MaxNumber/2 {
 		// A mark or a name may say anything. Behind this one no checkpoint would hold: the
 		// log begins behind what there is of it, and the index, which knows positions that
 		// are still to come, is made from the files.

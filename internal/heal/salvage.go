@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 )
@@ -21,12 +22,12 @@ import (
 // merge left is taken with its first side. id is the document's, "" when only it
 // tells. It fails when there is nothing worth keeping: no id, or neither content
 // nor metadata, or of an assembly neither members nor a name.
-func (v *verify) salvaged(k *document.Kind, data []byte, id string) (document.Content, []byte, error) {
+func salvaged(v *verify.Run, k *document.Kind, data []byte, id string) (document.Content, []byte, error) {
 	text, err := asFarAsItGoes(firstSide(data), k == document.Assemblies)
 	if err != nil {
 		return document.Content{}, nil, err
 	}
-	c, err := k.Decode(text, memstore.DecodeOptions{Limits: v.s.Limits, Location: v.s.Location, IDOptional: id != ""})
+	c, err := k.Decode(text, memstore.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, IDOptional: id != ""})
 	if err != nil {
 		return document.Content{}, nil, err
 	}
@@ -40,7 +41,7 @@ func (v *verify) salvaged(k *document.Kind, data []byte, id string) (document.Co
 		if a.ID = c.ID; a.Name == "" && len(a.MemoryIDs) == 0 {
 			return document.Content{}, nil, fmt.Errorf("%w: neither a name nor members can be read", errs.ErrInvalid)
 		}
-		doc, err := a.Encode(assembly.Limits{AssemblyBytes: v.s.Limits.MemoryBytes, Members: document.MembersMost})
+		doc, err := a.Encode(assembly.Limits{AssemblyBytes: v.Source.Limits.MemoryBytes, Members: document.MembersMost})
 		return c, doc, err
 	}
 	m := c.Memory
@@ -51,7 +52,7 @@ func (v *verify) salvaged(k *document.Kind, data []byte, id string) (document.Co
 		m.Metadata = map[string]any{}
 	}
 	m.Metadata[repair.PartialKey] = true
-	doc, err := m.Encode(v.s.Limits)
+	doc, err := m.Encode(v.Source.Limits)
 	return c, doc, err
 }
 

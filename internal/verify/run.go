@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"context"
@@ -21,16 +21,16 @@ import (
 // tries is how often what does not match is looked at before it is reported.
 const tries = 4
 
-// Verify reads the store and yields what it finds. An error ends it: ctx ended,
+// Findings reads the store and yields what it finds. An error ends it: ctx ended,
 // or something could not be read at all. What it says is true of some moment
 // between its start and its end.
-func Verify(ctx context.Context, s view.Source, o repair.VerifyOptions) iter.Seq2[repair.Finding, error] {
+func Findings(ctx context.Context, s view.Source, o repair.VerifyOptions) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		if err := o.Validate(); err != nil {
 			yield(repair.Finding{}, err)
 			return
 		}
-		v := newVerify(ctx, s, o, yield)
+		v := New(ctx, s, o, yield)
 		defer func() {
 			if v.sound != nil {
 				_ = v.sound.Release()
@@ -44,7 +44,7 @@ func Verify(ctx context.Context, s view.Source, o repair.VerifyOptions) iter.Seq
 		}
 		err := v.steps(v.folders, v.config, v.checkpoint, v.index)
 		if err == nil {
-			wait := v.beside(func(log *verify) error {
+			wait := v.beside(func(log *Run) error {
 				return log.steps(log.log, log.archive, log.overlay, log.backups, log.vectorFiles)
 			})
 			err = v.files()
@@ -61,7 +61,7 @@ func Verify(ctx context.Context, s view.Source, o repair.VerifyOptions) iter.Seq
 	}
 }
 
-func (v *verify) steps(list ...func() error) error {
+func (v *Run) steps(list ...func() error) error {
 	for _, step := range list {
 		err := v.ctx.Err()
 		if err == nil {
@@ -77,7 +77,7 @@ func (v *verify) steps(list ...func() error) error {
 // beside begins a part of the run in a goroutine of its own, where these may be
 // started, while the caller's goes on. What it finds is kept, and reported by the
 // function that is returned: its argument says whether anybody still listens.
-func (v *verify) beside(part func(*verify) error) (wait func(listening bool) error) {
+func (v *Run) beside(part func(*Run) error) (wait func(listening bool) error) {
 	if v.o.Workers < 2 {
 		return func(listening bool) error {
 			if !listening {
@@ -89,7 +89,7 @@ func (v *verify) beside(part func(*verify) error) (wait func(listening bool) err
 	ctx, cancel := context.WithCancel(v.ctx)
 	var list []repair.Finding
 	other := *v
-	other.past = versions.New(ctx, v.s)
+	other.Past = versions.New(ctx, v.Source)
 	other.ctx, other.o.Progress, other.done, other.total, other.suspects = ctx, nil, 0, 0, nil
 	other.sum = &repair.Summary{Findings: map[repair.Kind]int64{}}
 	other.yield = func(f repair.Finding, _ error) bool {
@@ -127,16 +127,16 @@ func (v *verify) beside(part func(*verify) error) (wait func(listening bool) err
 // keptMost bounds what is found in log and archive while the files are read.
 const keptMost = 100_000
 
-// verify is one run.
-type verify struct {
-	ctx   context.Context
-	s     view.Source
-	past  *versions.Reader
-	o     repair.VerifyOptions
-	yield func(repair.Finding, error) bool
-	sum   *repair.Summary
-	in    []*docfile.Folder          // of each kind
-	names []func() ([]string, error) // in them, listed once
+// Run is one run.
+type Run struct {
+	ctx     context.Context
+	Source  view.Source
+	Past    *versions.Reader
+	o       repair.VerifyOptions
+	yield   func(repair.Finding, error) bool
+	sum     *repair.Summary
+	Folders []*docfile.Folder          // of each kind
+	names   []func() ([]string, error) // in them, listed once
 
 	marks []wal.Mark // of the checkpoint, to be met in the log
 	// A process believes a block that it has once checked. When the index turns
@@ -151,8 +151,8 @@ type verify struct {
 	done, total int64
 }
 
-func newVerify(ctx context.Context, s view.Source, o repair.VerifyOptions, yield func(repair.Finding, error) bool) *verify {
-	v := &verify{ctx: ctx, s: s, past: versions.New(ctx, s), o: o, yield: yield, sum: o.Summary, unembedded: new(unembedded)}
+func New(ctx context.Context, s view.Source, o repair.VerifyOptions, yield func(repair.Finding, error) bool) *Run {
+	v := &Run{ctx: ctx, Source: s, Past: versions.New(ctx, s), o: o, yield: yield, sum: o.Summary, unembedded: new(unembedded)}
 	if v.o.Workers == 0 {
 		v.o.Workers = 2
 	}
@@ -169,7 +169,7 @@ func newVerify(ctx context.Context, s view.Source, o repair.VerifyOptions, yield
 		if v.o.Workers > 1 {
 			names = sync.OnceValues(names)
 		}
-		v.in, v.names = append(v.in, folder), append(v.names, names)
+		v.Folders, v.names = append(v.Folders, folder), append(v.names, names)
 	}
 	return v
 }
@@ -177,7 +177,7 @@ func newVerify(ctx context.Context, s view.Source, o repair.VerifyOptions, yield
 var errStopped = errors.New("the caller has seen enough")
 
 // report hands a finding to the caller.
-func (v *verify) report(f repair.Finding) error {
+func (v *Run) report(f repair.Finding) error {
 	if err := f.Unread(); err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (v *verify) report(f repair.Finding) error {
 	return nil
 }
 
-func (v *verify) progress(done int64) {
+func (v *Run) progress(done int64) {
 	v.done += done
 	v.total = max(v.total, v.done)
 	if v.o.Progress != nil {
@@ -197,14 +197,14 @@ func (v *verify) progress(done int64) {
 	}
 }
 
-func (v *verify) path(elem ...string) string {
-	return filepath.Join(append([]string{v.s.Dir}, elem...)...)
+func (v *Run) path(elem ...string) string {
+	return filepath.Join(append([]string{v.Source.Dir}, elem...)...)
 }
 
-func (v *verify) config() error {
+func (v *Run) config() error {
 	var err error
 	for range tries {
-		if err = v.s.Config(); err == nil {
+		if err = v.Source.Config(); err == nil {
 			return nil
 		}
 	}
@@ -214,8 +214,8 @@ func (v *verify) config() error {
 	})
 }
 
-// place takes path and offset out of damage.
-func place(err error, path string) (string, int64) {
+// Place takes path and offset out of damage.
+func Place(err error, path string) (string, int64) {
 	var c *errs.CorruptionError
 	if errors.As(err, &c) {
 		return c.Path, c.Offset

@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ import (
 // temp looks for what processes left in tmp/ that are gone. Who a folder there
 // belongs to is not written down, so this can be told only while nobody else
 // has the store open.
-func (v *verify) temp() error {
-	names, err := v.s.FS.ReadDir(v.path("tmp"))
+func (v *Run) temp() error {
+	names, err := v.Source.FS.ReadDir(v.path("tmp"))
 	if places.Gone(err) {
 		return nil
 	}
@@ -25,18 +25,18 @@ func (v *verify) temp() error {
 		return err
 	}
 	self := 0
-	if v.s.Token != "" {
+	if v.Source.Token != "" {
 		self = 1
 	}
-	if len(v.s.Log.Processes()) > self {
+	if len(v.Source.Log.Processes()) > self {
 		return nil
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if name == "parked" || v.s.Token != "" && strings.Contains(name, v.s.Token) {
+		if name == "parked" || v.Source.Token != "" && strings.Contains(name, v.Source.Token) {
 			continue
 		}
-		if _, err := v.s.FS.Stat(v.path("tmp", name)); places.Gone(err) || len(v.s.Log.Processes()) > self {
+		if _, err := v.Source.FS.Stat(v.path("tmp", name)); places.Gone(err) || len(v.Source.Log.Processes()) > self {
 			continue
 		}
 		if err := v.report(repair.Finding{Kind: repair.Leftover, Path: "tmp/" + name, Offset: -1, Stake: "space; or an edit that was displaced at the moment of a crash",
@@ -48,8 +48,8 @@ func (v *verify) temp() error {
 }
 
 // quarantine counts what was set aside.
-func (v *verify) quarantine() error {
-	names, err := v.s.FS.ReadDir(v.path("quarantine"))
+func (v *Run) quarantine() error {
+	names, err := v.Source.FS.ReadDir(v.path("quarantine"))
 	if places.Gone(err) {
 		return nil
 	}
@@ -74,16 +74,16 @@ func (v *verify) quarantine() error {
 
 // folders reports them of an open store, and names the links in backups/, which may be a
 // person's own: nothing enters them.
-func (v *verify) folders() error {
-	list, _ := notFolders(v.s.FS, v.s.Dir)
-	names, err := v.s.FS.ReadDir(v.path("backups"))
+func (v *Run) folders() error {
+	list, _ := NotFolders(v.Source.FS, v.Source.Dir)
+	names, err := v.Source.FS.ReadDir(v.path("backups"))
 	if err != nil && !places.Gone(err) && !errors.Is(err, vfs.ErrNotFolder) {
 		return err
 	}
 	slices.Sort(names)
 	for _, name := range names {
 		path := v.path("backups", name)
-		if info, err := v.s.FS.Stat(path); err == nil && !info.Mode.IsDir() && !info.Mode.IsRegular() {
+		if info, err := v.Source.FS.Stat(path); err == nil && !info.Mode.IsDir() && !info.Mode.IsRegular() {
 			list = append(list, repair.Finding{Kind: repair.NotFolder, Severity: repair.Info, Path: "backups/" + name, Offset: -1,
 				Stake: "nothing: it is not entered", Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}})
 		}
@@ -96,9 +96,9 @@ func (v *verify) folders() error {
 	return nil
 }
 
-// notFolders are the places where a folder of the store has to be and a link, or something
+// NotFolders are the places where a folder of the store has to be and a link, or something
 // else that is no folder, is; opening refuses most of them. Nothing is followed to say so.
-func notFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
+func NotFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
 	look := func(rel string) (link, folder bool) {
 		path := filepath.Join(dir, filepath.FromSlash(rel))
 		info, err := fsys.Stat(path)

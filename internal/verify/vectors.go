@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"bytes"
@@ -17,17 +17,17 @@ import (
 
 // vectorFiles reads mapping and vectors whole. Files that were replaced meanwhile
 // stay what they were: a fault must show again in what the folder holds now.
-func (v *verify) vectorFiles() error {
+func (v *Run) vectorFiles() error {
 	var faults []error
 	for range tries {
 		faults = faults[:0]
-		set, err := vector.Load(v.s.FS, v.s.Dir, v.store(), nil)
-		if err == nil && set.LSN() > v.s.Log.Durable() {
-			if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		set, err := vector.Load(v.Source.FS, v.Source.Dir, v.store(), nil)
+		if err == nil && set.LSN() > v.Source.Log.Durable() {
+			if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 				return errors.Join(err, set.Release())
 			}
-			if set.LSN() > v.s.Log.Durable() {
-				err = &errs.CorruptionError{Path: vector.BaseMapping, Offset: -1, Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), v.s.Log.Durable())}
+			if set.LSN() > v.Source.Log.Durable() {
+				err = &errs.CorruptionError{Path: vector.BaseMapping, Offset: -1, Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), v.Source.Log.Durable())}
 			}
 		}
 		if err != nil {
@@ -54,7 +54,7 @@ func (v *verify) vectorFiles() error {
 		if errors.Is(err, errs.ErrNewerFormat) {
 			return err
 		}
-		path, offset := place(err, vector.BaseMapping)
+		path, offset := Place(err, vector.BaseMapping)
 		if err := v.report(repair.Finding{
 			Kind: repair.VectorsDamaged, Severity: repair.Healable, Path: path, Offset: offset, Err: err,
 			Stake: "searching by vector; the embeddings themselves are in their documents", Heals: repair.ByDocuments, Next: repair.NextRepair,
@@ -69,7 +69,7 @@ func (v *verify) vectorFiles() error {
 // of it. Both are files that never change, so what does not agree in them is
 // wrong, whoever writes meanwhile.
 type vectors struct {
-	v     *verify
+	v     *Run
 	idx   *index.Set
 	swaps uint64      // of the state when it had this index
 	model index.Model // as of the index
@@ -84,18 +84,18 @@ type vectors struct {
 }
 
 // vectorsNow loads what the folder holds, and goes on counting.
-func (v *verify) vectorsNow(was *vectors) (*vectors, error) {
+func (v *Run) vectorsNow(was *vectors) (*vectors, error) {
 	for try := 0; ; try++ {
-		s := &vectors{v: v, swaps: v.s.State.Swaps(), idx: v.s.State.Set()}
+		s := &vectors{v: v, swaps: v.Source.State.Swaps(), idx: v.Source.State.Set()}
 		if s.idx == nil {
 			return nil, errs.ErrClosed
 		}
-		s.model = v.s.State.ModelBefore(s.idx.LSN())
+		s.model = v.Source.State.ModelBefore(s.idx.LSN())
 		if was != nil {
 			s.embedded.Store(was.embedded.Load())
 			s.lacking.Store(was.lacking.Load())
 		}
-		set, err := vector.Load(v.s.FS, v.s.Dir, v.store(), nil)
+		set, err := vector.Load(v.Source.FS, v.Source.Dir, v.store(), nil)
 		if err != nil || v.indexBad {
 			if err == nil {
 				err = set.Release()
@@ -114,7 +114,7 @@ func (v *verify) vectorsNow(was *vectors) (*vectors, error) {
 			return s, nil
 		}
 		if try < tries { // between the vectors and the index of one round
-			if err := errors.Join(s.release(), v.s.Sight(v.ctx)); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			if err := errors.Join(s.release(), v.Source.Sight(v.ctx)); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 				return nil, err
 			}
 			continue
@@ -140,7 +140,7 @@ func (s *vectors) release() error {
 // changing says that the documents as of the index are not all by the model that
 // the vectors are of, or that these may be ahead of it by a change of the model.
 func (s *vectors) changing() bool {
-	return s.model.Switching() || s.v.s.State.Model().Since >= s.idx.LSN()
+	return s.model.Switching() || s.v.Source.State.Model().Since >= s.idx.LSN()
 }
 
 // judged says whether what the vectors have of a document can be compared with its
@@ -155,8 +155,8 @@ func (s *vectors) judged(k *document.Kind, id string) bool {
 	if s.exact {
 		return true
 	}
-	_, _, over := s.v.s.State.Overlay().Get(k.Letter, id)
-	return !over && s.v.s.State.Swaps() == s.swaps
+	_, _, over := s.v.Source.State.Overlay().Get(k.Letter, id)
+	return !over && s.v.Source.State.Swaps() == s.swaps
 }
 
 // row is the vector of a document, nil if it has none; ok is false where that
@@ -275,7 +275,7 @@ func (s *vectors) completeness() error {
 	case s.changing():
 		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info, "nothing: until a re-embedding has ended, vectors and documents are not compared"
 		f.Err = errors.New("the model was changed, and as of the index documents by the one before are left")
-		if f.Next = repair.NextFlush; s.v.s.State.Model().Switching() {
+		if f.Next = repair.NextFlush; s.v.Source.State.Model().Switching() {
 			f.Next = repair.NextReindex
 		}
 	case s.behind != 0 && !s.set.Exists():

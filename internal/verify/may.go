@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"errors"
@@ -11,11 +11,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// standing is a version that a document's file may hold.
-type standing struct {
-	version wal.LSN
-	absent  bool // there is no file in this version
-	line    index.Entry
+// Standing is a version that a document's file may hold.
+type Standing struct {
+	Version wal.LSN
+	Absent  bool // there is no file in this version
+	Line    index.Entry
 }
 
 // errAgain: what was looked up has moved meanwhile.
@@ -24,25 +24,25 @@ var errAgain = errors.New("it changes faster than it can be read")
 // errUnjudged: the log is damaged where it would have to tell; that was reported.
 var errUnjudged = errors.New("the log cannot tell")
 
-// may lists the versions that a document's file may hold if flushed was read
+// May lists the versions that a document's file may hold if flushed was read
 // before the file: the newest one first, and back along the chain to the first
 // below flushed.
-func (v *verify) may(k *document.Kind, id string, flushed wal.LSN) ([]standing, error) {
-	at, deleted, inLog := v.s.State.Overlay().Get(k.Letter, id)
+func (v *Run) May(k *document.Kind, id string, flushed wal.LSN) ([]Standing, error) {
+	at, deleted, inLog := v.Source.State.Overlay().Get(k.Letter, id)
 	if !inLog {
 		s, err := v.inSet(k, id)
-		return []standing{s}, err
+		return []Standing{s}, err
 	}
-	var list []standing
+	var list []Standing
 	for {
 		if at == 0 {
-			return append(list, standing{absent: true}), nil
+			return append(list, Standing{Absent: true}), nil
 		}
-		if at < v.s.State.From() {
+		if at < v.Source.State.From() {
 			s, err := v.inSet(k, id)
 			return append(list, s), err
 		}
-		e, err := v.s.Log.ReadAt(v.ctx, at)
+		e, err := v.Source.Log.ReadAt(v.ctx, at)
 		switch {
 		case errors.Is(err, errs.ErrTruncated):
 			return nil, errAgain
@@ -54,7 +54,7 @@ func (v *verify) may(k *document.Kind, id string, flushed wal.LSN) ([]standing, 
 			if len(list) == 0 && !deleted {
 				// Two keys with one hash: the overlay speaks of the other.
 				s, err := v.inSet(k, id)
-				return []standing{s}, err
+				return []Standing{s}, err
 			}
 			return nil, errAgain
 		}
@@ -62,7 +62,7 @@ func (v *verify) may(k *document.Kind, id string, flushed wal.LSN) ([]standing, 
 		if err != nil {
 			return nil, errUnjudged
 		}
-		list = append(list, standing{version: at, absent: e.Delete, line: line})
+		list = append(list, Standing{Version: at, Absent: e.Delete, Line: line})
 		if at < flushed {
 			return list, nil
 		}
@@ -70,24 +70,24 @@ func (v *verify) may(k *document.Kind, id string, flushed wal.LSN) ([]standing, 
 	}
 }
 
-func (v *verify) inSet(k *document.Kind, id string) (standing, error) {
-	line, err := v.line(k, id)
+func (v *Run) inSet(k *document.Kind, id string) (Standing, error) {
+	line, err := v.Line(k, id)
 	switch {
 	case errors.Is(err, errs.ErrNotFound):
-		return standing{absent: true}, nil
+		return Standing{Absent: true}, nil
 	case errors.Is(err, errs.ErrCorrupt):
-		return standing{}, errUnjudged
+		return Standing{}, errUnjudged
 	case err != nil:
-		return standing{}, fmt.Errorf("looking up %s: %w", errs.Quote(id), err)
+		return Standing{}, fmt.Errorf("looking up %s: %w", errs.Quote(id), err)
 	}
-	return standing{version: line.Version, line: line}, nil
+	return Standing{Version: line.Version, Line: line}, nil
 }
 
-// line is what the index says of a document; of a damaged one, what its sound
+// Line is what the index says of a document; of a damaged one, what its sound
 // blocks say.
-func (v *verify) line(k *document.Kind, id string) (index.Entry, error) {
+func (v *Run) Line(k *document.Kind, id string) (index.Entry, error) {
 	if !v.indexBad {
-		return v.s.State.Line(k.Letter, id)
+		return v.Source.State.Line(k.Letter, id)
 	}
 	if v.sound == nil {
 		return index.Entry{}, errs.ErrCorrupt

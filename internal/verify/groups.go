@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"encoding/binary"
@@ -25,7 +25,7 @@ const Tolerance = 1e-4
 // relations compares a document, whose bytes the index names, with what was derived
 // from it and what it was derived from: its vector; of an assembly the pairs, the
 // members, the composite. The result is nil where that was not possible.
-func (v *verify) relations(k *document.Kind, id string, hash [32]byte, c *document.Content) (list []repair.Finding) {
+func (v *Run) relations(k *document.Kind, id string, hash [32]byte, c *document.Content) (list []repair.Finding) {
 	s := v.vectors
 	if s == nil || v.indexBad {
 		return nil
@@ -86,7 +86,7 @@ func (s *vectors) missing(c *document.Content) *repair.Finding {
 		if _, ok, err := s.idx.Get(nil, index.Memories, id); ok || err != nil {
 			continue
 		}
-		if _, err := s.v.s.State.Find(document.Memories.Letter, id); errors.Is(err, errs.ErrNotFound) {
+		if _, err := s.v.Source.State.Find(document.Memories.Letter, id); errors.Is(err, errs.ErrNotFound) {
 			gone = append(gone, id)
 		}
 	}
@@ -178,11 +178,11 @@ func floats(row []byte) []float32 {
 // what was read of the members belongs together if that is still the same version.
 func (s *vectors) recent(hash [32]byte, c *document.Content) []repair.Finding {
 	v := s.v
-	was, err := v.s.State.Find(document.Assemblies.Letter, c.ID)
+	was, err := v.Source.State.Find(document.Assemblies.Letter, c.ID)
 	if err != nil || !was.InLog {
 		return nil // the index went on meanwhile
 	}
-	e, err := v.s.Log.ReadAt(v.ctx, was.Version)
+	e, err := v.Source.Log.ReadAt(v.ctx, was.Version)
 	if err != nil || e.Key != document.Assemblies.Key(c.ID) {
 		return nil
 	}
@@ -209,13 +209,13 @@ func (s *vectors) recent(hash [32]byte, c *document.Content) []repair.Finding {
 		}
 	})
 	found := []*repair.Finding{s.missing(c)}
-	if whole && counted && !v.s.State.Model().Switching() { // else what counts of a member need not be its embedding
+	if whole && counted && !v.Source.State.Model().Switching() { // else what counts of a member need not be its embedding
 		found = append(found, compareComposite(c, want))
 	}
-	if err := v.s.Sight(v.ctx); err != nil {
+	if err := v.Source.Sight(v.ctx); err != nil {
 		return nil
 	}
-	if now, err := v.s.State.Find(document.Assemblies.Letter, c.ID); err != nil || now.Version != was.Version {
+	if now, err := v.Source.State.Find(document.Assemblies.Letter, c.ID); err != nil || now.Version != was.Version {
 		return nil
 	}
 	for _, f := range found {
@@ -229,8 +229,8 @@ func (s *vectors) recent(hash [32]byte, c *document.Content) []repair.Finding {
 
 // embedding is that of a memory's newest version; none where there is no such
 // memory. ok is false where it cannot be read.
-func (v *verify) embedding(id string) (vector []float32, ok bool) {
-	p, err := v.s.State.Find(document.Memories.Letter, id)
+func (v *Run) embedding(id string) (vector []float32, ok bool) {
+	p, err := v.Source.State.Find(document.Memories.Letter, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil, true
 	}
@@ -238,16 +238,16 @@ func (v *verify) embedding(id string) (vector []float32, ok bool) {
 		return nil, false
 	}
 	if p.InLog {
-		if e, err := v.s.Log.ReadAt(v.ctx, p.Version); err == nil && e.Key == document.Memories.Key(id) {
+		if e, err := v.Source.Log.ReadAt(v.ctx, p.Version); err == nil && e.Key == document.Memories.Key(id) {
 			view, err := state.Read(&e)
 			return view.Vector(nil), err == nil
 		}
 		return nil, false
 	}
-	f := v.read(document.Memories, docfile.FileName(id))
-	if f.err != nil || f.hash != p.Entry.ContentHash {
+	f := v.Read(document.Memories, docfile.FileName(id))
+	if f.Err != nil || f.Hash != p.Entry.ContentHash {
 		return nil, false
 	}
-	c, err := v.decode(document.Memories, f.data)
+	c, err := v.Decode(document.Memories, f.Data)
 	return c.Vector, err == nil
 }

@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"crypto/sha256"
@@ -17,14 +17,14 @@ import (
 // are at one chunk, the caller's goroutine lists the next; then it helps them,
 // and reports what was found in the order of the list, whoever was faster.
 type workers struct {
-	v     *verify
+	v     *Run
 	chunk *atWork
 }
 
 type atWork struct {
 	jobs    []entryJob
 	swaps   uint64
-	results []judged
+	results []Judged
 	next    atomic.Int64
 	others  sync.WaitGroup
 }
@@ -41,7 +41,7 @@ func (w *workers) next(jobs []entryJob, swaps uint64) error {
 		was.others.Wait()
 	}
 	if len(jobs) > 0 {
-		c := &atWork{jobs: jobs, swaps: swaps, results: make([]judged, len(jobs))}
+		c := &atWork{jobs: jobs, swaps: swaps, results: make([]Judged, len(jobs))}
 		for range min(w.v.o.Workers, len(jobs)) - 1 {
 			c.others.Go(func() { c.work(w.v) })
 		}
@@ -61,7 +61,7 @@ func (w *workers) wait() {
 	}
 }
 
-func (c *atWork) work(v *verify) {
+func (c *atWork) work(v *Run) {
 	var buf []byte
 	for {
 		i := int(c.next.Add(1)) - 1
@@ -72,10 +72,10 @@ func (c *atWork) work(v *verify) {
 	}
 }
 
-func (c *atWork) report(v *verify) error {
+func (c *atWork) report(v *Run) error {
 	for i, j := range c.results {
-		if j.err != nil {
-			return j.err
+		if j.Err != nil {
+			return j.Err
 		}
 		if c.jobs[i].kind == document.Memories {
 			v.sum.Memories++
@@ -86,10 +86,10 @@ func (c *atWork) report(v *verify) error {
 		if j.read {
 			v.sum.Files++
 		}
-		if j.finding != nil && j.suspect && len(v.suspects) < suspectsMost {
-			v.suspects = append(v.suspects, j.finding)
-		} else if j.finding != nil {
-			if err := v.report(*j.finding); err != nil {
+		if j.Finding != nil && j.suspect && len(v.suspects) < suspectsMost {
+			v.suspects = append(v.suspects, j.Finding)
+		} else if j.Finding != nil {
+			if err := v.report(*j.Finding); err != nil {
 				return err
 			}
 		}
@@ -108,16 +108,16 @@ func (c *atWork) report(v *verify) error {
 }
 
 // entry checks a line and compares its document with the file.
-func (v *verify) entry(job *entryJob, swaps uint64, buf *[]byte) judged {
+func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 	if job.line == nil {
-		return v.document(job.kind, job.id, nil, 0)
+		return v.Document(job.kind, job.id, nil, 0)
 	}
 	line, err := index.ParseLine(job.line)
 	if err != nil {
-		return v.document(job.kind, job.id, nil, 0) // told with the index
+		return v.Document(job.kind, job.id, nil, 0) // told with the index
 	}
 	if line.Filepath != job.kind.Folder+"/"+job.name && !v.indexBad {
-		return judged{finding: &repair.Finding{
+		return Judged{Finding: &repair.Finding{
 			Kind: repair.IndexLine, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: job.id, LSN: line.Version,
 			Stake: "who reads the index and not the names: the file is found all the same", Heals: repair.ByIndex, Next: repair.NextRebuild,
 			Err: fmt.Errorf("its line names the file %s, not %s", errs.Quote(line.Filepath), job.kind.File(job.id)),
@@ -126,7 +126,7 @@ func (v *verify) entry(job *entryJob, swaps uint64, buf *[]byte) judged {
 	if j, ok := v.glance(job, &line, swaps, buf); ok {
 		return j
 	}
-	j := v.document(job.kind, job.id, &line, swaps)
+	j := v.Document(job.kind, job.id, &line, swaps)
 	if j.more == nil { // its bytes did not tell
 		if f := v.vectors.line(job.kind, job.id, &line, nil); f != nil {
 			j.more = append(j.more, *f)
@@ -138,26 +138,26 @@ func (v *verify) entry(job *entryJob, swaps uint64, buf *[]byte) judged {
 // glance is the short way for a document that is as the set says, which nearly all
 // are: its bytes are those that were one when they were written. Whatever
 // else it meets is looked at again, slowly.
-func (v *verify) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte) (judged, bool) {
+func (v *Run) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte) (Judged, bool) {
 	if v.indexBad {
-		return judged{}, false
+		return Judged{}, false
 	}
-	data, info, err := v.in[job.kind.At].Glance(job.name, *buf, int64(v.s.FileLimit))
+	data, info, err := v.Folders[job.kind.At].Glance(job.name, *buf, int64(v.Source.FileLimit))
 	*buf = data
 	if err != nil || len(data) == 0 {
-		return judged{}, false
+		return Judged{}, false
 	}
-	f := file{data: data, info: info, hash: sha256.Sum256(data)}
-	if !f.has(line) || !f.sameTime(line) {
-		return judged{}, false
+	f := File{Data: data, Info: info, Hash: sha256.Sum256(data)}
+	if !f.Has(line) || !f.sameTime(line) {
+		return Judged{}, false
 	}
-	if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
-		return judged{}, false
+	if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		return Judged{}, false
 	}
-	if _, _, over := v.s.State.Overlay().Get(job.kind.Letter, job.id); over || v.s.State.Swaps() != swaps {
-		return judged{}, false
+	if _, _, over := v.Source.State.Overlay().Get(job.kind.Letter, job.id); over || v.Source.State.Swaps() != swaps {
+		return Judged{}, false
 	}
-	j := judged{bytes: int64(len(data)), read: true}
+	j := Judged{bytes: int64(len(data)), read: true}
 	if s := v.vectors; job.kind == document.Assemblies || line.Dimension != 0 && s.judged(job.kind, job.id) {
 		j.more = v.related(job.kind, job.id, &f)
 	} else {
@@ -165,7 +165,7 @@ func (v *verify) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]b
 			j.more = append(j.more, *lf)
 		}
 		if line.Dimension == 0 && s.embeds(job.kind) {
-			if c, err := v.decode(job.kind, f.data); err == nil {
+			if c, err := v.Decode(job.kind, f.Data); err == nil {
 				j.more = append(j.more, lacks(job.id, c.Memory)...)
 			}
 		}

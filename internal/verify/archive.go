@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 
 // archive reads the copies of recycled segments. They have no end mark of their
 // own: that a copy is whole is told by the start of the segment after it.
-func (v *verify) archive() error {
-	numbers, others, err := v.s.Log.Archived()
+func (v *Run) archive() error {
+	numbers, others, err := v.Source.Log.Archived()
 	if err != nil {
 		return err
 	}
@@ -42,18 +42,18 @@ func (v *verify) archive() error {
 	return nil
 }
 
-func (v *verify) archived(n uint64) error {
+func (v *Run) archived(n uint64) error {
 	f := repair.Finding{Kind: repair.ArchiveDamaged, Severity: repair.Lost, Path: fmt.Sprintf("wal/archive/%08d.zst", n), Next: repair.NextRepair,
 		Stake: "the history of the memories written there, and restoring to a moment in it"}
-	if s, err := v.s.Log.SegmentFile(n); err == nil && s.Err == nil {
+	if s, err := v.Source.Log.SegmentFile(n); err == nil && s.Err == nil {
 		f.Severity, f.Heals = repair.Healable, repair.ByLog // it has not been recycled yet
 	}
 	var size int64
 	var first error
-	damage, err := v.s.Log.ReadArchive(v.ctx, n, func(offset int64, plain []byte) bool {
+	damage, err := v.Source.Log.ReadArchive(v.ctx, n, func(offset int64, plain []byte) bool {
 		if offset == 0 {
 			s, _, err := segment.ParseStart(plain)
-			if err == nil && (s.UUID != v.s.Log.UUID() || s.Number != n) {
+			if err == nil && (s.UUID != v.Source.Log.UUID() || s.Number != n) {
 				err = fmt.Errorf("it is segment %d of store %x", s.Number, s.UUID)
 			}
 			first = err
@@ -90,12 +90,12 @@ func (v *verify) archived(n uint64) error {
 
 // endOf is the offset at which a segment's frames end, as the one after it
 // says; 0 when that one is neither in the log nor in the archive.
-func (v *verify) endOf(n uint64) int64 {
+func (v *Run) endOf(n uint64) int64 {
 	var start segment.Start
-	if s, err := v.s.Log.SegmentFile(n + 1); err == nil && s.Err == nil {
+	if s, err := v.Source.Log.SegmentFile(n + 1); err == nil && s.Err == nil {
 		start = s.Start
 	} else {
-		_, err := v.s.Log.ReadArchive(v.ctx, n+1, func(_ int64, plain []byte) bool {
+		_, err := v.Source.Log.ReadArchive(v.ctx, n+1, func(_ int64, plain []byte) bool {
 			start, _, _ = segment.ParseStart(plain)
 			return false
 		})
@@ -103,10 +103,10 @@ func (v *verify) endOf(n uint64) int64 {
 			return 0
 		}
 	}
-	if start.PrevEnd == 0 || start.UUID != v.s.Log.UUID() {
+	if start.PrevEnd == 0 || start.UUID != v.Source.Log.UUID() {
 		return 0
 	}
-	if in, offset := v.s.Log.Place(start.PrevEnd - 1); in == n {
+	if in, offset := v.Source.Log.Place(start.PrevEnd - 1); in == n {
 		return offset + 1
 	}
 	return 0

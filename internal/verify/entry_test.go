@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"testing"
@@ -25,7 +25,7 @@ func TestDeletionBesidePut(t *testing.T) {
 	if err := s.Apply([]wal.Entry{first, deletion}); err != nil {
 		t.Fatal(err)
 	}
-	r := &row{v: &verify{s: view.Source{State: &s}}, absent: map[string]wal.LSN{}}
+	r := &row{v: &Run{Source: view.Source{State: &s}}, absent: map[string]wal.LSN{}}
 	if err := r.known(&first, index.Entry{}); err != nil || len(r.absent) != 1 {
 		t.Fatal(err, r.absent)
 	}

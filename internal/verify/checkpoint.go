@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 
 // checkpoint looks at both slots. One that does not verify may be in the middle
 // of being written: it is looked at again.
-func (v *verify) checkpoint() error {
+func (v *Run) checkpoint() error {
 	var slots [2]wal.Slot
 	var size int64
 	var err error
 	bad := func(s wal.Slot) bool { return s.Err != nil && !s.Empty }
 	for range tries {
-		slots, size, err = wal.CheckpointSlots(v.s.FS, v.s.Dir)
+		slots, size, err = wal.CheckpointSlots(v.Source.FS, v.Source.Dir)
 		if err == nil && !bad(slots[0]) && !bad(slots[1]) {
 			break
 		}
@@ -49,7 +49,7 @@ func (v *verify) checkpoint() error {
 	if best >= 0 {
 		c := slots[best]
 		v.marks = []wal.Mark{c.Flushed, c.Spilled, c.Attested}
-		if c.UUID != v.s.Log.UUID() || c.SegmentSize != v.s.Log.SegmentSize() {
+		if c.UUID != v.Source.Log.UUID() || c.SegmentSize != v.Source.Log.SegmentSize() {
 			f.Remarks |= repair.OtherLog
 			f.Offset, f.Err = int64(best)*wal.SlotSize, fmt.Errorf("it is of another log (%x, segments of %d bytes)", c.UUID, c.SegmentSize)
 			return v.report(f)

@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ func (l *listing) mark(name string) {
 }
 
 // files compares the folders of all kinds with index and overlay.
-func (v *verify) files() error {
+func (v *Run) files() error {
 	defer func() {
 		_ = v.vectors.release()
 		v.vectors = nil
@@ -63,14 +63,14 @@ func (v *verify) files() error {
 // folder compares one, in both directions. The names are listed first: what is
 // listed then is known to index or overlay now, or it is judged by what its file
 // says.
-func (v *verify) folder(k *document.Kind) error {
+func (v *Run) folder(k *document.Kind) error {
 	names, err := v.names[k.At]()
 	if err != nil && !places.Gone(err) {
-		return v.report(repair.Finding{Kind: finds(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder, Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair})
+		return v.report(repair.Finding{Kind: KindOf(k, repair.MemoryUnreadable), Severity: repair.Lost, Path: k.Folder, Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair})
 	}
 	l := &listing{kind: k, names: names, known: make([]bool, len(names))}
-	v.total += max(int64(len(names)), v.s.State.Live(k.Letter))
-	if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+	v.total += max(int64(len(names)), v.Source.State.Live(k.Letter))
+	if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
 	now, err := v.vectorsNow(v.vectors)
@@ -107,7 +107,7 @@ func (v *verify) folder(k *document.Kind) error {
 }
 
 // indexed compares every line of the set with its file.
-func (v *verify) indexed(l *listing) error {
+func (v *Run) indexed(l *listing) error {
 	swaps, set := v.vectors.swaps, v.vectors.idx
 	w := &workers{v: v}
 	defer w.wait()
@@ -137,19 +137,19 @@ func (v *verify) indexed(l *listing) error {
 }
 
 // overlaid compares what the set does not have.
-func (v *verify) overlaid(l *listing) error {
+func (v *Run) overlaid(l *listing) error {
 	w := &workers{v: v}
 	defer w.wait()
 	jobs := make([]entryJob, 0, chunk)
-	for _, at := range v.s.State.Changes(0, 1<<62) {
-		e, err := v.s.Log.ReadAt(v.ctx, at.Pos)
+	for _, at := range v.Source.State.Changes(0, 1<<62) {
+		e, err := v.Source.Log.ReadAt(v.ctx, at.Pos)
 		if err != nil || len(e.Key) == 0 || e.Key[0] != l.kind.Letter {
 			continue // spilled since: then its file is judged by what it says
 		}
 		id := e.Key[1:]
 		name := docfile.FileName(id)
 		l.mark(name)
-		if _, err := v.s.State.Line(l.kind.Letter, id); err == nil || !v.o.Chosen(name) {
+		if _, err := v.Source.State.Line(l.kind.Letter, id); err == nil || !v.o.Chosen(name) {
 			continue // compared with the set's lines
 		}
 		if jobs = append(jobs, entryJob{kind: l.kind, id: id, name: name}); len(jobs) == chunk {
@@ -166,15 +166,15 @@ func (v *verify) overlaid(l *listing) error {
 }
 
 // skip counts what is not in the sample, without a call for each.
-func (v *verify) skip() {
+func (v *Run) skip() {
 	if v.done++; v.done%chunk == 0 {
 		v.progress(0)
 	}
 }
 
 // unknown judges a name that belongs to no entry.
-func (v *verify) unknown(k *document.Kind, name string) error {
-	info, err := v.in[k.At].Stat(name)
+func (v *Run) unknown(k *document.Kind, name string) error {
+	info, err := v.Folders[k.At].Stat(name)
 	if places.Gone(err) {
 		return nil
 	}
@@ -194,14 +194,14 @@ func (v *verify) unknown(k *document.Kind, name string) error {
 
 // json judges a JSON file that no entry names: made by somebody, of a document
 // that was created or deleted meanwhile, or a copy.
-func (v *verify) json(k *document.Kind, out *repair.Finding, name string) error {
+func (v *Run) json(k *document.Kind, out *repair.Finding, name string) error {
 	for range tries {
-		flushed := v.s.Log.Flushed()
-		f := v.read(k, name)
-		if places.Gone(f.err) {
+		flushed := v.Source.Log.Flushed()
+		f := v.Read(k, name)
+		if places.Gone(f.Err) {
 			return nil
 		}
-		if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 			return err
 		}
 		*out = repair.Finding{Path: out.Path, Offset: -1, Next: repair.NextRepair}
@@ -209,7 +209,7 @@ func (v *verify) json(k *document.Kind, out *repair.Finding, name string) error 
 		if out.ID == "" {
 			continue
 		}
-		list, err := v.may(k, out.ID, flushed)
+		list, err := v.May(k, out.ID, flushed)
 		switch {
 		case errors.Is(err, errAgain):
 			continue
@@ -218,7 +218,7 @@ func (v *verify) json(k *document.Kind, out *repair.Finding, name string) error 
 		case err != nil:
 			return err
 		}
-		known := len(list) > 1 || !list[0].absent
+		known := len(list) > 1 || !list[0].Absent
 		if docfile.FileName(out.ID) != name {
 			out.Kind, out.Heals = repair.Misplaced, repair.ByMoving
 			out.Err = k.Elsewhere(out.ID)
@@ -231,7 +231,7 @@ func (v *verify) json(k *document.Kind, out *repair.Finding, name string) error 
 			continue
 		}
 		// One after all, created since the names were listed.
-		bytes := int64(len(f.data))
+		bytes := int64(len(f.Data))
 		found, _ := v.compare(k, out.ID, &f, list, flushed)
 		if found == nil {
 			v.sum.Files, v.sum.Bytes = v.sum.Files+1, v.sum.Bytes+bytes
@@ -239,7 +239,7 @@ func (v *verify) json(k *document.Kind, out *repair.Finding, name string) error 
 		}
 		*out = *found
 	}
-	if v.s.Log.Damage() != nil || v.s.Log.Unsettled() && out.Kind == repair.Unparsable {
+	if v.Source.Log.Damage() != nil || v.Source.Log.Unsettled() && out.Kind == repair.Unparsable {
 		return nil
 	}
 	v.sum.Files++
@@ -247,21 +247,21 @@ func (v *verify) json(k *document.Kind, out *repair.Finding, name string) error 
 }
 
 // stranger says what a file is that no entry accounts for.
-func (v *verify) stranger(k *document.Kind, out *repair.Finding, f *file) *repair.Finding {
+func (v *Run) stranger(k *document.Kind, out *repair.Finding, f *File) *repair.Finding {
 	out.Severity, out.Stake, out.Heals = repair.Healable, "the "+k.Noun+", which the store does not know", repair.ByAdoption
-	c, err := document.Content{}, f.err
+	c, err := document.Content{}, f.Err
 	if err == nil {
-		c, err = v.decode(k, append([]byte(nil), f.data...))
+		c, err = v.Decode(k, append([]byte(nil), f.Data...))
 	}
 	if err != nil {
-		out.Kind, out.Offset, out.Err = repair.Unparsable, offsetOf(err), err
+		out.Kind, out.Offset, out.Err = repair.Unparsable, OffsetOf(err), err
 		out.Stake, out.Heals = "nothing that the store knows of", repair.ByMoving
-		if f.err != nil && errors.Is(f.err, errs.ErrCorrupt) { // it is empty: what was in it, if anything, nobody has
+		if f.Err != nil && errors.Is(f.Err, errs.ErrCorrupt) { // it is empty: what was in it, if anything, nobody has
 			out.Severity, out.Stake = repair.Lost, "what it said, if it ever was a "+k.Noun+": no copy is left"
 		}
 		return out
 	}
-	if err := v.fits(k, f.data); err != nil {
+	if err := v.Fits(k, f.Data); err != nil {
 		out.Kind, out.ID, out.Err = repair.Unparsable, c.ID, err
 		out.Stake, out.Heals = "nothing that the store knows of", repair.ByMoving
 		return out

@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"fmt"
@@ -45,7 +45,7 @@ func lacks(id string, m *memstore.Memory) []repair.Finding {
 }
 
 // reportUnembedded tells of them all.
-func (v *verify) reportUnembedded() error {
+func (v *Run) reportUnembedded() error {
 	u := v.unembedded
 	if u.count == 0 {
 		return nil

@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"errors"
@@ -19,16 +19,16 @@ import (
 
 // scopes reads the files of working memory, and follows for each scope that changed
 // since the index was written what the log has of it back to its file.
-func (v *verify) scopes() error {
-	folder := docfile.Layout{FS: v.s.FS, Root: v.s.Dir}.Folder(places.Working)
+func (v *Run) scopes() error {
+	folder := docfile.Layout{FS: v.Source.FS, Root: v.Source.Dir}.Folder(places.Working)
 	names, err := folder.Names()
 	if err != nil && !places.Gone(err) {
 		return v.report(repair.Finding{Kind: repair.WorkingDamaged, Severity: repair.Lost, Path: places.Working, Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair})
 	}
 	slices.Sort(names)
 	logged := map[string]string{} // file name: key
-	for _, at := range v.s.State.Changes(v.s.State.From(), 1<<62) {
-		e, err := v.s.Log.ReadAt(v.ctx, at.Pos)
+	for _, at := range v.Source.State.Changes(v.Source.State.From(), 1<<62) {
+		e, err := v.Source.Log.ReadAt(v.ctx, at.Pos)
 		if err == nil && len(e.Key) > 1 && e.Key[0] == record.Working {
 			key := strings.Clone(e.Key[1:])
 			logged[docfile.FileName(key)] = key
@@ -55,7 +55,7 @@ func (v *verify) scopes() error {
 }
 
 // scope judges one file, and what the log has of its scope where that is known.
-func (v *verify) scope(folder *docfile.Folder, name, key string) error {
+func (v *Run) scope(folder *docfile.Folder, name, key string) error {
 	for try := 0; ; try++ {
 		out := repair.Finding{Severity: repair.Healable, Path: places.Working + "/" + name, Offset: -1, Next: repair.NextRepair}
 		f, ok := v.scopeFile(folder, name, key, &out)
@@ -79,14 +79,14 @@ func (v *verify) scope(folder *docfile.Folder, name, key string) error {
 		if try == tries {
 			return v.report(out)
 		}
-		if err := v.s.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 			return err
 		}
 	}
 }
 
 // scopeFile reads one; false when it is not as it should be, which out says then.
-func (v *verify) scopeFile(folder *docfile.Folder, name, key string, out *repair.Finding) (*working.File, bool) {
+func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Finding) (*working.File, bool) {
 	info, err := folder.Stat(name)
 	switch {
 	case places.Gone(err):
@@ -126,21 +126,21 @@ func (v *verify) scopeFile(folder *docfile.Folder, name, key string, out *repair
 
 // rests follows what the log has of a scope back to its file, nil if there is none.
 // rests says whether it needs that; an error, what it lacks.
-func (v *verify) rests(key string, f *working.File) (rests bool, err error) {
+func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
 	base := (&document.Replay{Store: v.store(), File: f}).Base()
-	at := v.s.State.Work(key)
+	at := v.Source.State.Work(key)
 	if !state.IsWork(at) {
 		return true, nil // spilled since: the file has it
 	}
 	for at > base {
-		if at < v.s.State.From() {
+		if at < v.Source.State.From() {
 			return true, fmt.Errorf("the log goes on from %d, the file is as of %d", at, base)
 		}
-		e, err := v.s.Log.ReadAt(v.ctx, at)
+		e, err := v.Source.Log.ReadAt(v.ctx, at)
 		if err != nil {
 			return true, err
 		}
-		w, view, err := document.Work(v.s.Codec, &e)
+		w, view, err := document.Work(v.Source.Codec, &e)
 		if err != nil {
 			return true, err
 		}

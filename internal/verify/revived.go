@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"errors"
@@ -18,31 +18,31 @@ import (
 // scan for all of them.
 
 // began says that a chain begins with a version that is not flushed.
-func began(list []standing, flushed uint64) bool {
+func began(list []Standing, flushed uint64) bool {
 	n := len(list)
-	return n >= 2 && list[n-1].absent && list[n-1].version == 0 && list[n-2].version >= flushed
+	return n >= 2 && list[n-1].Absent && list[n-1].Version == 0 && list[n-2].Version >= flushed
 }
 
 // revived judges the suspects by all versions that the log has of them.
-func (v *verify) revived() error {
+func (v *Run) revived() error {
 	suspects := v.suspects
 	v.suspects = nil
 	for try := 0; try < tries && len(suspects) > 0; try++ {
-		flushed, from := v.s.Log.Flushed(), v.past.Oldest()
-		files := make(map[string]*file, len(suspects)) // by key
-		versions := make(map[string][]standing, len(suspects))
+		flushed, from := v.Source.Log.Flushed(), v.Past.Oldest()
+		files := make(map[string]*File, len(suspects)) // by key
+		versions := make(map[string][]Standing, len(suspects))
 		for _, s := range suspects {
 			k := document.At(s.Path)
-			f := v.read(k, docfile.FileName(s.ID))
-			f.data = nil
+			f := v.Read(k, docfile.FileName(s.ID))
+			f.Data = nil
 			files[k.Key(s.ID)] = &f
 			set, err := v.inSet(k, s.ID)
 			if err != nil {
-				set = standing{absent: true}
+				set = Standing{Absent: true}
 			}
-			versions[k.Key(s.ID)] = []standing{set}
+			versions[k.Key(s.ID)] = []Standing{set}
 		}
-		if err := v.s.Sight(v.ctx); err != nil {
+		if err := v.Source.Sight(v.ctx); err != nil {
 			return err
 		}
 		err := v.collect(from, versions)
@@ -61,8 +61,8 @@ func (v *verify) revived() error {
 		suspects = left
 	}
 	for _, s := range suspects {
-		if j := v.document(document.At(s.Path), s.ID, nil, 0); j.finding != nil { // not flushed meanwhile
-			if err := v.report(*j.finding); err != nil {
+		if j := v.Document(document.At(s.Path), s.ID, nil, 0); j.Finding != nil { // not flushed meanwhile
+			if err := v.report(*j.Finding); err != nil {
 				return err
 			}
 		}
@@ -71,8 +71,8 @@ func (v *verify) revived() error {
 }
 
 // collect appends the versions that the log has of some documents, by key.
-func (v *verify) collect(from uint64, versions map[string][]standing) error {
-	for e, err := range v.s.Log.Scan(v.ctx, from) {
+func (v *Run) collect(from uint64, versions map[string][]Standing) error {
+	for e, err := range v.Source.Log.Scan(v.ctx, from) {
 		if err != nil {
 			return err
 		}
@@ -81,21 +81,21 @@ func (v *verify) collect(from uint64, versions map[string][]standing) error {
 			continue
 		}
 		line, _, _ := state.LineIn(&e) // one that cannot be read is what no file has
-		versions[strings.Clone(e.Key)] = append(list, standing{version: e.LSN, absent: e.Delete, line: line})
+		versions[strings.Clone(e.Key)] = append(list, Standing{Version: e.LSN, Absent: e.Delete, Line: line})
 	}
 	return nil
 }
 
 // fits says whether a file holds the newest version below flushed or one above it.
-func fits(f *file, list []standing, flushed uint64) bool {
+func fits(f *File, list []Standing, flushed uint64) bool {
 	first := 0
 	for i, s := range list {
-		if s.version < flushed {
+		if s.Version < flushed {
 			first = i
 		}
 	}
 	for _, s := range list[first:] {
-		if s.absent && places.Gone(f.err) || !s.absent && f.has(&s.line) {
+		if s.Absent && places.Gone(f.Err) || !s.Absent && f.Has(&s.Line) {
 			return true
 		}
 	}

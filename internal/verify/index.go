@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"errors"
@@ -15,12 +15,12 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-func (v *verify) store() string { return uuid.UUID(v.s.Log.UUID()).String() }
+func (v *Run) store() string { return uuid.UUID(v.Source.Log.UUID()).String() }
 
 // index loads base and delta as a reader does, and reads them whole. Files that
 // were replaced meanwhile stay what they were: a fault of theirs is one of the
 // past, so it must show again in what the folder holds now.
-func (v *verify) index() error {
+func (v *Run) index() error {
 	var faults []error
 	for range tries {
 		faults = faults[:0]
@@ -49,7 +49,7 @@ func (v *verify) index() error {
 	}
 	v.indexBad = true
 	for _, err := range distinct(faults) {
-		path, offset := place(err, index.BaseName)
+		path, offset := Place(err, index.BaseName)
 		if errors.Is(err, errs.ErrNewerFormat) {
 			return err
 		}
@@ -67,9 +67,9 @@ func (v *verify) index() error {
 // distinct leaves out what is said of a place of which something was said before.
 func distinct(faults []error) (list []error) {
 	for _, err := range faults {
-		path, offset := place(err, "")
+		path, offset := Place(err, "")
 		if offset < 0 || !slices.ContainsFunc(list, func(e error) bool {
-			p, o := place(e, "")
+			p, o := Place(e, "")
 			return p == path && o == offset
 		}) {
 			list = append(list, err)
@@ -81,10 +81,10 @@ func distinct(faults []error) (list []error) {
 // faultsMost bounds what one table reports.
 const faultsMost = 1000
 
-func (v *verify) load() (*index.Set, error) {
-	spilled := v.s.Log.Spilled()
+func (v *Run) load() (*index.Set, error) {
+	spilled := v.Source.Log.Spilled()
 	want := index.Want{Store: v.store(), Spilled: spilled}
-	if held := v.s.State.Set(); held != nil {
+	if held := v.Source.State.Set(); held != nil {
 		if held.Base() == nil {
 			want.Start = held.LSN() // nothing was there when this process began
 		}
@@ -92,17 +92,17 @@ func (v *verify) load() (*index.Set, error) {
 			return nil, err
 		}
 	}
-	return index.Load(v.s.FS, v.s.Dir, want, nil)
+	return index.Load(v.Source.FS, v.Source.Dir, want, nil)
 }
 
 // overlay checks that every position that this process holds is one of the key
 // for which it holds it.
-func (v *verify) overlay() error {
-	for _, at := range v.s.State.Changes(v.s.State.From(), 1<<62) {
+func (v *Run) overlay() error {
+	for _, at := range v.Source.State.Changes(v.Source.State.From(), 1<<62) {
 		if err := v.ctx.Err(); err != nil {
 			return err
 		}
-		e, err := v.s.Log.ReadAt(v.ctx, at.Pos)
+		e, err := v.Source.Log.ReadAt(v.ctx, at.Pos)
 		if err != nil {
 			continue // spilled since; or damage, which was reported with the log
 		}
@@ -110,12 +110,12 @@ func (v *verify) overlay() error {
 		if kind == record.Working {
 			continue // a scope has no line; see scopes
 		}
-		p, err := v.s.State.Find(kind, id)
+		p, err := v.Source.State.Find(kind, id)
 		for i := 0; i < tries && wrong(err, p.Version, at.Pos, e.Delete); i++ {
-			if err := v.s.Sight(v.ctx); err != nil {
+			if err := v.Source.Sight(v.ctx); err != nil {
 				return err
 			}
-			p, err = v.s.State.Find(kind, id)
+			p, err = v.Source.State.Find(kind, id)
 		}
 		if !wrong(err, p.Version, at.Pos, e.Delete) {
 			continue
@@ -141,8 +141,8 @@ func wrong(err error, version, at uint64, deleted bool) bool {
 }
 
 // backups checks the older indexes.
-func (v *verify) backups() error {
-	list, err := index.Backups(v.s.FS, v.s.Dir)
+func (v *Run) backups() error {
+	list, err := index.Backups(v.Source.FS, v.Source.Dir)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (v *verify) backups() error {
 	for _, b := range list {
 		v.progress(1)
 		var faults []error
-		set, err := index.OpenBackup(v.s.FS, v.s.Dir, b, v.store())
+		set, err := index.OpenBackup(v.Source.FS, v.Source.Dir, b, v.store())
 		switch {
 		case places.Gone(err):
 			continue // made way for a newer one
@@ -165,7 +165,7 @@ func (v *verify) backups() error {
 			}
 		}
 		for _, err := range distinct(faults) {
-			path, offset := place(err, b.Name)
+			path, offset := Place(err, b.Name)
 			err := v.report(repair.Finding{Kind: repair.BackupDamaged, Severity: repair.Healable, Path: path, Offset: offset, LSN: b.LSN, Err: err,
 				Stake: "falling back on this older index; the present one serves", Heals: repair.ByMoving, Next: repair.NextRepair})
 			if err != nil {

@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 
 // row is the segments that should be there, and what is known of them.
 type row struct {
-	v       *verify
+	v       *Run
 	durable wal.LSN
 	need    uint64 // recovery needs the segments from here on
 	last    uint64
@@ -30,31 +30,31 @@ type row struct {
 }
 
 // log reads every segment from the oldest to what is durable.
-func (v *verify) log() error {
-	if err := v.s.Sight(v.ctx); err != nil && v.s.Log.Damage() == nil {
+func (v *Run) log() error {
+	if err := v.Source.Sight(v.ctx); err != nil && v.Source.Log.Damage() == nil {
 		return err
 	}
-	known, err := v.s.Log.Known()
+	known, err := v.Source.Log.Known()
 	if err != nil {
 		return err
 	}
 	r := &row{v: v, durable: known, files: map[uint64]wal.SegmentFile{}, clean: map[uint64]bool{}}
-	if r.set = v.s.State.Set(); r.set != nil {
+	if r.set = v.Source.State.Set(); r.set != nil {
 		defer func() { _ = r.set.Release() }()
 	}
 	for _, m := range v.marks {
 		r.durable = max(r.durable, m.LSN) // a log that is damaged below what was attested ends early
 	}
 	r.met, r.absent = make([]bool, len(v.marks)), map[string]wal.LSN{}
-	list, others, err := v.s.Log.SegmentFiles()
+	list, others, err := v.Source.Log.SegmentFiles()
 	if err != nil {
 		return err
 	}
 	if err := r.within(list); err != nil {
 		return err
 	}
-	r.last, _ = v.s.Log.Place(r.durable - 1)
-	spilled, _ := v.s.Log.Place(v.s.Log.Spilled()) // after the list: what it held from here on was not recycled since
+	r.last, _ = v.Source.Log.Place(r.durable - 1)
+	spilled, _ := v.Source.Log.Place(v.Source.Log.Spilled()) // after the list: what it held from here on was not recycled since
 	r.need = min(spilled, r.last)
 	first := r.need
 	for _, s := range list {
@@ -90,8 +90,8 @@ func (v *verify) log() error {
 // within bounds what is to be read by the segments that there are: a mark may say
 // anything, and a segment beyond the next one is not only missing.
 func (r *row) within(list []wal.SegmentFile) error {
-	number, _ := r.v.s.Log.Place(r.durable - 1)
-	newest := newestOf(list)
+	number, _ := r.v.Source.Log.Place(r.durable - 1)
+	newest := NewestSegment(list)
 	if number <= newest+1 {
 		return nil
 	}
@@ -100,14 +100,14 @@ func (r *row) within(list []wal.SegmentFile) error {
 		Stake: "where recovery begins, and what it takes for damage", Heals: repair.ByLog, Next: repair.NextRepair,
 		Err: fmt.Errorf("it says that the log was durable up to %d, in %s; the newest segment is %s", r.durable, segment.Name(number), segment.Name(newest)),
 	}
-	r.durable = r.v.s.Log.SegmentEnd(newest + 1)
+	r.durable = r.v.Source.Log.SegmentEnd(newest + 1)
 	return r.v.report(f)
 }
 
 // released says that a segment is being recycled, or has been.
 func (r *row) released(n uint64) bool {
-	s, err := r.v.s.Log.SegmentFile(n)
-	spilled, _ := r.v.s.Log.Place(r.v.s.Log.Spilled())
+	s, err := r.v.Source.Log.SegmentFile(n)
+	spilled, _ := r.v.Source.Log.Place(r.v.Source.Log.Spilled())
 	return n < spilled && (places.Gone(err) || err == nil && s.Zero)
 }
 
@@ -117,7 +117,7 @@ func (r *row) outside(s wal.SegmentFile) error {
 		if s.Err == nil || s.Zero {
 			return nil // prepared, just begun, or about to be recycled
 		}
-		now, err := r.v.s.Log.SegmentFile(s.Number)
+		now, err := r.v.Source.Log.SegmentFile(s.Number)
 		if places.Gone(err) {
 			return nil
 		}
@@ -126,7 +126,7 @@ func (r *row) outside(s wal.SegmentFile) error {
 		}
 		s = now
 	}
-	if last, _ := r.v.s.Log.Place(r.v.s.Log.Durable() - 1); s.Number > r.last && s.Number <= last {
+	if last, _ := r.v.Source.Log.Place(r.v.Source.Log.Durable() - 1); s.Number > r.last && s.Number <= last {
 		return nil // the log has come here meanwhile: the next run reads it
 	}
 	return r.v.report(repair.Finding{
@@ -143,10 +143,10 @@ func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
 	}
 	end, open := r.end(n)
 	var gaps []wal.Gap
-	at, err := v.s.Log.WalkSegment(v.ctx, n, prev, end, r.visit, func(g wal.Gap) { gaps = append(gaps, g) })
+	at, err := v.Source.Log.WalkSegment(v.ctx, n, prev, end, r.visit, func(g wal.Gap) { gaps = append(gaps, g) })
 	for i := 0; i < tries && err == nil && len(gaps) > 0; i++ {
 		gaps = gaps[:0]
-		at, err = v.s.Log.WalkSegment(v.ctx, n, prev, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) { gaps = append(gaps, g) })
+		at, err = v.Source.Log.WalkSegment(v.ctx, n, prev, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) { gaps = append(gaps, g) })
 	}
 	if places.Gone(err) {
 		return wal.Mark{}, r.missing(n)
@@ -191,9 +191,9 @@ func (r *row) end(n uint64) (end wal.LSN, open bool) {
 	if n == r.last {
 		return r.durable, false
 	}
-	whole := r.v.s.Log.SegmentEnd(n)
+	whole := r.v.Source.Log.SegmentEnd(n)
 	if next, ok := r.files[n+1]; ok && next.Err == nil {
-		if in, _ := r.v.s.Log.Place(next.Start.PrevEnd - 1); next.Start.PrevEnd != 0 && in == n {
+		if in, _ := r.v.Source.Log.Place(next.Start.PrevEnd - 1); next.Start.PrevEnd != 0 && in == n {
 			return next.Start.PrevEnd, false
 		}
 	}
@@ -203,25 +203,25 @@ func (r *row) end(n uint64) (end wal.LSN, open bool) {
 // missing judges a hole. Segments go in rising order, so one that is not there
 // while an older one is, or that recovery needs, was not recycled.
 func (r *row) missing(n uint64) error {
-	if _, err := r.v.s.Log.SegmentFile(n); !places.Gone(err) || r.released(n) && !r.older(n) {
+	if _, err := r.v.Source.Log.SegmentFile(n); !places.Gone(err) || r.released(n) && !r.older(n) {
 		return nil
 	}
 	f := repair.Finding{Kind: repair.SegmentMissing, Path: "wal/" + segment.Name(n), Offset: -1, Next: repair.NextRepair, Err: errors.New("there is no such file")}
 	start, _ := r.bounds(n)
 	f.LSN = start
-	r.stake(&f, n, min(r.v.s.Log.SegmentEnd(n), r.durable))
+	r.stake(&f, n, min(r.v.Source.Log.SegmentEnd(n), r.durable))
 	return r.v.report(f)
 }
 
 func (r *row) bounds(n uint64) (from, to wal.LSN) {
-	to = r.v.s.Log.SegmentEnd(n)
-	return to - r.v.s.Log.SegmentSize(), to
+	to = r.v.Source.Log.SegmentEnd(n)
+	return to - r.v.Source.Log.SegmentSize(), to
 }
 
 func (r *row) older(n uint64) bool {
 	for number, s := range r.files {
 		if number < n && s.Err == nil {
-			if now, err := r.v.s.Log.SegmentFile(number); err == nil && now.Err == nil {
+			if now, err := r.v.Source.Log.SegmentFile(number); err == nil && now.Err == nil {
 				return true
 			}
 		}
@@ -232,34 +232,34 @@ func (r *row) older(n uint64) bool {
 // stake says what hangs on the log up to a position, and what would bring it back.
 func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
 	switch {
-	case to <= r.v.s.Log.Spilled():
+	case to <= r.v.Source.Log.Spilled():
 		f.Stake = "the history of the memories written there; their newest versions are in files and index"
-	case to <= r.v.s.Log.Flushed():
+	case to <= r.v.Source.Log.Flushed():
 		f.Stake = "the index of the memories written there; their newest versions are in files"
 	default:
 		f.Stake = "acknowledged writes that are not in files yet, and all that come after them"
 	}
 	f.Severity, f.Heals = repair.Lost, ""
-	spilled, _ := r.v.s.Log.Place(r.v.s.Log.Spilled() - 1)
+	spilled, _ := r.v.Source.Log.Place(r.v.Source.Log.Spilled() - 1)
 	if n < spilled {
 		f.Remarks |= repair.Released
 	}
 	switch {
 	case r.archived(n):
 		f.Severity, f.Heals = repair.Healable, repair.ByArchive
-	case to <= r.v.s.Log.Flushed():
+	case to <= r.v.Source.Log.Flushed():
 		f.Severity, f.Heals = repair.Healable, repair.ByFiles
 	}
 }
 
 // archived says whether a sound copy of a segment lies in the archive.
 func (r *row) archived(n uint64) bool {
-	damage, err := r.v.s.Log.ReadArchive(r.v.ctx, n, func(int64, []byte) bool { return true })
+	damage, err := r.v.Source.Log.ReadArchive(r.v.ctx, n, func(int64, []byte) bool { return true })
 	return err == nil && len(damage) == 0
 }
 
 func (r *row) damaged(n uint64, g wal.Gap) error {
-	_, offset := r.v.s.Log.Place(g.At)
+	_, offset := r.v.Source.Log.Place(g.At)
 	f := repair.Finding{Kind: repair.SegmentDamaged, Path: "wal/" + segment.Name(n), Offset: offset, LSN: g.At, Next: repair.NextRepair,
 		Err: fmt.Errorf("%d bytes hold no frame of this log: %w", g.To-g.At, g.Err)}
 	r.stake(&f, n, g.To)
@@ -269,7 +269,7 @@ func (r *row) damaged(n uint64, g wal.Gap) error {
 // unmet reports marks of the checkpoint at which no frame ends.
 func (r *row) unmet() error {
 	for i, m := range r.v.marks {
-		n, offset := r.v.s.Log.Place(m.LSN - 1)
+		n, offset := r.v.Source.Log.Place(m.LSN - 1)
 		if r.met[i] || !r.clean[n] {
 			continue
 		}
@@ -286,7 +286,7 @@ func (r *row) unmet() error {
 }
 
 // besideSegments judges what else lies in wal/.
-func (v *verify) besideSegments(names []string) error {
+func (v *Run) besideSegments(names []string) error {
 	for _, name := range names {
 		if places.InLog(name) {
 			continue
@@ -294,12 +294,12 @@ func (v *verify) besideSegments(names []string) error {
 		f := repair.Finding{Kind: repair.Foreign, Severity: repair.Healable, Path: "wal/" + name, Offset: -1, Err: errors.New("the log has no such file"),
 			Stake: "nothing of this store", Heals: repair.ByMoving, Next: repair.NextRepair}
 		if pid, ok := preparing(name); ok {
-			if slices.Contains(v.s.Log.Processes(), pid) {
+			if slices.Contains(v.Source.Log.Processes(), pid) {
 				continue // at work
 			}
 			f.Kind, f.Severity, f.Err = repair.Leftover, repair.Info, fmt.Errorf("process %d did not finish it; the next open removes it", pid)
 		}
-		if _, err := v.s.FS.Stat(v.path("wal", name)); places.Gone(err) {
+		if _, err := v.Source.FS.Stat(v.path("wal", name)); places.Gone(err) {
 			continue
 		}
 		if err := v.report(f); err != nil {
@@ -318,8 +318,8 @@ func preparing(name string) (pid int, ok bool) {
 	return pid, ok && ok2 && err == nil
 }
 
-// newestOf is the highest number of the segments that are there.
-func newestOf(list []wal.SegmentFile) (newest uint64) {
+// NewestSegment is the highest number of the segments that are there.
+func NewestSegment(list []wal.SegmentFile) (newest uint64) {
 	for _, f := range list {
 		newest = max(newest, f.Number)
 	}

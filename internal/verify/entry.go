@@ -1,4 +1,4 @@
-package heal
+package verify
 
 import (
 	"bytes"
@@ -46,7 +46,7 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 	case e.Key[0] == record.Model:
 		_, err = state.ModelIn(e)
 	case e.Key[0] == record.Working:
-		_, _, err = document.Work(r.v.s.Codec, e)
+		_, _, err = document.Work(r.v.Source.Codec, e)
 	default:
 		line, err = r.v.record(kind, e)
 	}
@@ -63,12 +63,12 @@ func (r *row) visit(end wal.Mark, e *wal.Entry) error {
 func (r *row) invalid(e *wal.Entry, err error) error {
 	f := r.finding(repair.EntryInvalid, e.LSN, e.Key, err)
 	f.Stake = "this version"
-	spilled, _ := r.v.s.Log.Place(r.v.s.Log.Spilled() - 1)
-	number, _ := r.v.s.Log.Place(e.LSN)
+	spilled, _ := r.v.Source.Log.Place(r.v.Source.Log.Spilled() - 1)
+	number, _ := r.v.Source.Log.Place(e.LSN)
 	if number < spilled {
 		f.Remarks |= repair.Released
 	}
-	if e.LSN < r.v.s.Log.Flushed() {
+	if e.LSN < r.v.Source.Log.Flushed() {
 		f.Severity, f.Heals = repair.Healable, repair.ByFiles
 	}
 	return r.v.report(f)
@@ -81,11 +81,11 @@ func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
 	if line.Dimension == indexed.Dimension {
 		return nil
 	}
-	doc, _, err := state.DocumentIn(r.v.s.Codec, e, r.v.s.FileLimit)
+	doc, _, err := state.DocumentIn(r.v.Source.Codec, e, r.v.Source.FileLimit)
 	if err != nil {
 		return err
 	}
-	c, err := r.v.decode(document.Of(e.Key), doc)
+	c, err := r.v.Decode(document.Of(e.Key), doc)
 	if err == nil && len(c.Vector) == indexed.Dimension {
 		err = fmt.Errorf("its index line names an embedding of %d dimensions, its document has %d", line.Dimension, len(c.Vector))
 	} else {
@@ -109,7 +109,7 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 	if err != nil {
 		return false
 	}
-	if _, _, over := r.v.s.State.Overlay().Get(k.Letter, e.Key[1:]); over {
+	if _, _, over := r.v.Source.State.Overlay().Get(k.Letter, e.Key[1:]); over {
 		return false
 	}
 	var ok bool
@@ -119,7 +119,7 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 	if r.finished, err = index.Finish(r.finished[:0], view.Line, e.LSN, e.Time.UnixMicro()); err != nil || !bytes.Equal(r.finished, r.indexed) {
 		return false
 	}
-	doc, err := r.v.s.Codec.Doc(&view, r.v.s.FileLimit)
+	doc, err := r.v.Source.Codec.Doc(&view, r.v.Source.FileLimit)
 	if err != nil {
 		return false
 	}
@@ -136,7 +136,7 @@ func (r *row) asIndexed(e *wal.Entry) bool {
 const hashMember = `"content_hash":"sha256:`
 
 func (r *row) finding(kind repair.Kind, at wal.LSN, key string, err error) repair.Finding {
-	n, offset := r.v.s.Log.Place(at)
+	n, offset := r.v.Source.Log.Place(at)
 	f := repair.Finding{Kind: kind, Severity: repair.Lost, Path: "wal/" + segment.Name(n), Offset: offset, LSN: at, Next: repair.NextRepair, Err: err}
 	if len(key) > 1 {
 		f.ID = strings.ToValidUTF8(key[1:], "\ufffd")
@@ -145,22 +145,22 @@ func (r *row) finding(kind repair.Kind, at wal.LSN, key string, err error) repai
 }
 
 // record checks what an entry carries, and returns its line, zero for a deletion.
-func (v *verify) record(k *document.Kind, e *wal.Entry) (index.Entry, error) {
+func (v *Run) record(k *document.Kind, e *wal.Entry) (index.Entry, error) {
 	line, view, err := state.LineIn(e)
 	if err != nil || e.Delete {
 		return index.Entry{}, err
 	}
-	doc, err := v.s.Codec.Doc(&view, v.s.FileLimit)
+	doc, err := v.Source.Codec.Doc(&view, v.Source.FileLimit)
 	if err != nil {
 		return line, err
 	}
 	if int64(len(doc)) != line.Size || sha256.Sum256(doc) != line.ContentHash {
 		return line, errors.New("its document is not the one that its index line names")
 	}
-	if e.LSN < v.s.Log.Flushed() {
+	if e.LSN < v.Source.Log.Flushed() {
 		return line, nil // its file is looked at
 	}
-	c, err := v.decode(k, doc)
+	c, err := v.Decode(k, doc)
 	if err == nil && c.ID != e.Key[1:] {
 		err = fmt.Errorf("it holds the id %s", errs.Quote(c.ID))
 	}
@@ -180,7 +180,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 		delete(r.absent, e.Key)
 	}
 	for try := 0; ; try++ {
-		p, err := r.v.s.State.Find(kind, id)
+		p, err := r.v.Source.State.Find(kind, id)
 		switch {
 		case errors.Is(err, errs.ErrNotFound):
 			if !e.Delete && len(r.absent) < absentMost {
@@ -207,7 +207,7 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 			f.Stake, f.Severity, f.Heals, f.Next = "this version is not served", repair.Healable, repair.ByIndex, repair.NextRebuild
 			return r.v.report(f)
 		}
-		if err := r.v.s.Sight(r.v.ctx); err != nil {
+		if err := r.v.Source.Sight(r.v.ctx); err != nil {
 			return err
 		}
 	}
@@ -216,10 +216,10 @@ func (r *row) known(e *wal.Entry, line index.Entry) error {
 // vanished reports the keys that the log has and whose deletion was not met. It
 // may have come after what was read.
 func (r *row) vanished() error {
-	if len(r.absent) == 0 || r.v.s.Log.Damage() != nil {
+	if len(r.absent) == 0 || r.v.Source.Log.Damage() != nil {
 		return nil
 	}
-	for e, err := range r.v.s.Log.Scan(r.v.ctx, r.durable) {
+	for e, err := range r.v.Source.Log.Scan(r.v.ctx, r.durable) {
 		if errors.Is(err, errs.ErrTruncated) || errors.Is(err, errs.ErrCorrupt) {
 			return nil // the log has moved on past all of it; or is damaged since, which the next run says
 		}
@@ -231,13 +231,13 @@ func (r *row) vanished() error {
 		}
 	}
 	// What was committed while verify began may be in the log before it is applied.
-	if err := r.v.s.Sight(r.v.ctx); err != nil {
+	if err := r.v.Source.Sight(r.v.ctx); err != nil {
 		return err
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(r.absent), func(a, b string) int { return cmp.Compare(r.absent[a], r.absent[b]) }) {
 		at := r.absent[key]
-		n, _ := r.v.s.Log.Place(at)
-		p, err := r.v.s.State.Find(key[0], key[1:])
+		n, _ := r.v.Source.Log.Place(at)
+		p, err := r.v.Source.State.Find(key[0], key[1:])
 		if !errors.Is(err, errs.ErrNotFound) || p.Version >= at || !r.sound(n) {
 			continue
 		}
