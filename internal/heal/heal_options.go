@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/ground"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
@@ -100,13 +101,13 @@ func Plan(ctx context.Context, dir string, o Options) (*repair.RepairPlan, error
 
 // Look verifies the store in a folder, also one that cannot be opened.
 func Look(ctx context.Context, dir string, o Options) iter.Seq2[repair.Finding, error] {
-	return LookGround(ctx, dir, o.ground(), nil)
+	return ground.Look(ctx, dir, o.ground(), nil)
 }
 
 // ground is what looking at a store needs that perhaps cannot be opened.
-func (o *Options) ground() GroundOptions {
-	open := func(ctx context.Context) (GroundStore, error) { return o.Open(ctx, true) }
-	return GroundOptions{Open: open, Config: o.Config, FS: o.FS, Verify: o.Verify}
+func (o *Options) ground() ground.Options {
+	open := func(ctx context.Context) (ground.Store, error) { return o.Open(ctx, true) }
+	return ground.Options{Open: open, Config: o.Config, FS: o.FS, Verify: o.Verify}
 }
 
 // split gives the ids of processes, and of these those of whom it cannot be told
@@ -124,7 +125,7 @@ func split(list []wal.Attached) (pids, unsure []int) {
 // look verifies the store and makes actions of what it finds.
 func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	o.Verify.Summary = &p.Summary
-	return p.SetFindings(LookGround(ctx, p.Dir, o.ground(), func(s view.Source) { p.Processes, p.Unsure = split(s.Log.Attached()) }))
+	return p.SetFindings(ground.Look(ctx, p.Dir, o.ground(), func(s view.Source) { p.Processes, p.Unsure = split(s.Log.Attached()) }))
 }
 
 func (o *Options) keys() *journal.Keys { return &journal.Keys{o.FS, o.StateDir, o.Random} }

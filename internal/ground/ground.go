@@ -1,4 +1,4 @@
-package heal
+package ground
 
 import (
 	"context"
@@ -27,16 +27,16 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// GroundOptions is what Look needs besides the folder.
-type GroundOptions struct {
-	Open   func(ctx context.Context) (GroundStore, error) // to read only: nothing on disk changes
-	Config func(text []byte) error                        // says what is wrong with the text of a config.json
+// Options is what Look needs besides the folder.
+type Options struct {
+	Open   func(ctx context.Context) (Store, error) // to read only: nothing on disk changes
+	Config func(text []byte) error                  // says what is wrong with the text of a config.json
 	FS     vfs.FS
 	Verify repair.VerifyOptions
 }
 
-// GroundStore is a store that could be opened.
-type GroundStore interface {
+// Store is a store that could be opened.
+type Store interface {
 	Source() view.Source
 	Close() error
 }
@@ -44,11 +44,11 @@ type GroundStore interface {
 // toldEvery is how many files are read between two calls of Progress.
 const toldEvery = 512
 
-// Ground looks at a store that cannot be opened read-only, for the reason that
+// Closed looks at a store that cannot be opened read-only, for the reason that
 // opening gave: what its ground (config, checkpoint, log, index) lacks, and
 // whether the files can be read. It reads only, and needs no log and no index.
 // A reason that is no damage is the error that ends it.
-func Ground(ctx context.Context, dir string, opening error, o GroundOptions) iter.Seq2[repair.Finding, error] {
+func Closed(ctx context.Context, dir string, opening error, o Options) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
 		g := &ground{ctx: ctx, dir: dir, o: o, sum: o.Verify.Summary}
 		if g.sum == nil {
@@ -97,12 +97,12 @@ func Ground(ctx context.Context, dir string, opening error, o GroundOptions) ite
 // writer in the middle of replacing the index.
 const openTries = 5
 
-// LookGround opens a store read-only and verifies it; one that cannot be opened is
+// Look opens a store read-only and verifies it; one that cannot be opened is
 // looked at by Ground. opened hears of the store while it is open. Where something else
 // is in the place of a file or folder of the store, that is all that is looked at.
-func LookGround(ctx context.Context, dir string, o GroundOptions, opened func(view.Source)) iter.Seq2[repair.Finding, error] {
+func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) iter.Seq2[repair.Finding, error] {
 	return func(yield func(repair.Finding, error) bool) {
-		var s GroundStore
+		var s Store
 		err := o.Verify.Validate()
 		if err != nil {
 			yield(repair.Finding{}, err)
@@ -127,7 +127,7 @@ func LookGround(ctx context.Context, dir string, o GroundOptions, opened func(vi
 			}
 		}
 		if err != nil {
-			Ground(ctx, dir, err, o)(yield)
+			Closed(ctx, dir, err, o)(yield)
 			return
 		}
 		defer func() { _ = s.Close() }()
@@ -156,7 +156,7 @@ func yieldAll(list []repair.Finding, sum *repair.Summary, yield func(repair.Find
 type ground struct {
 	ctx     context.Context
 	dir     string
-	o       GroundOptions
+	o       Options
 	sum     *repair.Summary
 	list    []repair.Finding
 	noLog   bool
@@ -366,7 +366,7 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 var groundLimits = memstore.Limits{MemoryBytes: places.GroundMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
 
 // misshapen are these files of a folder that is a store.
-func (o *GroundOptions) misshapen(dir string) ([]repair.Finding, error) {
+func (o *Options) misshapen(dir string) ([]repair.Finding, error) {
 	g := &ground{dir: dir, o: *o}
 	if g.damage(errs.ErrNoStore) != nil {
 		return nil, nil // opening it says what it is
@@ -376,7 +376,7 @@ func (o *GroundOptions) misshapen(dir string) ([]repair.Finding, error) {
 
 // isStore says whether what has a link in it is a store, and one that is used in this
 // place, so that the link is in the place of one of its folders.
-func isStore(dir string, o GroundOptions) bool {
+func isStore(dir string, o Options) bool {
 	if _, err := migrate.Residence(o.FS, dir); err != nil && vfs.EnterError(err) == nil && !errors.Is(err, syscall.ENOTDIR) { // as of a FIFO in the place of wal/
 		return false
 	}
