@@ -47,7 +47,9 @@ func backupFile(key string) (string, bool) {
 	return "", false
 }
 
-func position(m wal.Mark) repair.Position { return repair.Position{LSN: m.LSN, Chain: fmt.Sprintf("%016x", m.Sum)} }
+func position(m wal.Mark) repair.Position {
+	return repair.Position{LSN: m.LSN, Chain: fmt.Sprintf("%016x", m.Sum)}
+}
 
 // markAt is a position as the log has it.
 func markAt(p repair.Position) (wal.Mark, error) {

@@ -128,7 +128,9 @@ func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
 	return p.SetFindings(ground.Look(ctx, p.Dir, o.ground(), func(s view.Source) { p.Processes, p.Unsure = split(s.Log.Attached()) }))
 }
 
-func (o *Options) keys() *journal.Keys { return &journal.Keys{o.FS, o.StateDir, o.Random} }
+func (o *Options) keys() *journal.Keys {
+	return &journal.Keys{FS: o.FS, Dir: o.StateDir, Random: o.Random}
+}
 
 func (o *Options) changer(dir string) *journal.Changer {
 	return journal.NewChanger(o.layout(dir), o.fileMode(), o.Clock)

@@ -66,7 +66,7 @@ func (u *undo) run() error {
 		return err
 	}
 	if len(reasons) > 0 {
-		return &repair.UndoRefused{u.id, reasons}
+		return &repair.UndoRefused{ID: u.id, Reasons: reasons}
 	}
 	if err := u.mark.Append(u.o.FS, u.Dir, u.id, append(u.untold, journal.Change{Undone: true})...); err != nil {
 		return err
