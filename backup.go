@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Of backups; see package repair.
+// Of backups; see internal/copy.
 type (
 	BackupOptions = repair.BackupOptions
 	BackupInfo    = repair.BackupInfo

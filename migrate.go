@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// Of migrations; see package repair.
+// Of migrations; see internal/migrate.
 type (
 	MigrateReport   = repair.MigrateReport
 	UnfinishedError = repair.UnfinishedError

@@ -70,7 +70,7 @@ const purgeFolder = "tmp/purge"
 //
 // What was removed before the purge it cannot reach: versions that were replaced or deleted
 // earlier, segments of the log and lines of the index that were let go may persist in free
-// blocks of the file system; see package repair.
+// blocks of the file system.
 func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	return st.purge(ctx, st.memories, ids)
 }
@@ -189,8 +189,8 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	return r, nil
 }
 
-// Mention is a file that is not a memory's, and has something of one; see package repair.
-type Mention = trace.Mention
+// Mention is a file that is not a memory's, and has something of one.
+type Mention = repair.Mention
 
 // learnMost is of how many versions of one document the content is looked for.
 const learnMost = 100

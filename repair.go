@@ -102,7 +102,7 @@ func validConfig(text []byte) error {
 	return err
 }
 
-// repairStore is a store as package repair works on it.
+// repairStore is a store as internal/heal works on it.
 type repairStore struct{ st *Store }
 
 func (r repairStore) Source() view.Source { return r.st.source() }

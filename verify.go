@@ -40,7 +40,7 @@ func (st *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding,
 	}
 }
 
-// source is the store as package repair sees it.
+// source is the store as internal/verify sees it.
 func (st *Store) source() view.Source {
 	token := st.token
 	if st.o.ReadOnly {

@@ -82,3 +82,9 @@ func (e *UndoForeign) Fix() string {
 // together from what could be read of a damaged file; its value is true. An
 // assembly, which has no metadata, has it itself. The file lies in quarantine.
 const PartialKey = "varve_partial"
+
+// Mention is a file that is not a memory's, and has something of one that is purged.
+type Mention struct {
+	Path string // relative to the store, with slashes
+	How  string // what it has: "names it"
+}

@@ -17,12 +17,6 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// Mention is a file that is not a memory's, and has something of one that is purged.
-type Mention struct {
-	Path string // relative to the store, with slashes
-	How  string // what it has: "names it"
-}
-
 // What a file may have of a memory.
 const (
 	mentionsContent = "has bytes of what it said"
@@ -142,7 +136,7 @@ func foldersIn(fsys vfs.FS, dir, name string, visit func(string) error) error {
 }
 
 // MentionedIn looks into files of a store's folder.
-func (t *Set) MentionedIn(ctx context.Context, fsys vfs.FS, dir string, paths []string) (list []Mention, err error) {
+func (t *Set) MentionedIn(ctx context.Context, fsys vfs.FS, dir string, paths []string) (list []repair.Mention, err error) {
 	for _, rel := range paths {
 		if err := ctx.Err(); err != nil {
 			return list, err
@@ -160,7 +154,7 @@ func (t *Set) MentionedIn(ctx context.Context, fsys vfs.FS, dir string, paths []
 			how = t.Mentioned(filepath.Base(rel), b)
 		}
 		if how != "" {
-			list = append(list, Mention{filepath.ToSlash(rel), how})
+			list = append(list, repair.Mention{Path: filepath.ToSlash(rel), How: how})
 		}
 	}
 	return list, nil
