@@ -42,6 +42,7 @@ var order = []string{
 	"internal/places",
 	"internal/document",
 	"repair",
+	"internal/shape",
 	"internal/view",
 	"internal/versions",
 	"internal/journal",
@@ -156,7 +157,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 		"backup.go":  "vfs.Below(vfs.OS(), dir)",
 	}
 	below := []string{".", "internal/docfile", "internal/state", "internal/record", "segment", "wal", "index", "index/table", "vector", "working", "memstore", "assembly", "repair",
-		"internal/places", "internal/document", "internal/view", "internal/versions", "internal/journal", "internal/trace", "internal/copy", "internal/migrate", "internal/verify", "internal/ground", "internal/heal"}
+		"internal/places", "internal/document", "internal/shape", "internal/view", "internal/versions", "internal/journal", "internal/trace", "internal/copy", "internal/migrate", "internal/verify", "internal/ground", "internal/heal"}
 	for _, dir := range below {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(names) == 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/migrate"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/shape"
 	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view"
@@ -109,7 +110,7 @@ func Look(ctx context.Context, dir string, o Options, opened func(view.Source)) 
 			return
 		}
 		// A link in the place of a folder keeps everything else from being looked at.
-		if list, blocked := verify.NotFolders(o.FS, dir); blocked && isStore(dir, o) {
+		if list, blocked := shape.NotFolders(o.FS, dir); blocked && isStore(dir, o) {
 			yieldAll(list, o.Verify.Summary, yield)
 			return
 		}
@@ -371,7 +372,7 @@ func (o *Options) misshapen(dir string) ([]repair.Finding, error) {
 	if g.damage(errs.ErrNoStore) != nil {
 		return nil, nil // opening it says what it is
 	}
-	return misshapen(o.FS, dir)
+	return shape.Misshapen(o.FS, dir)
 }
 
 // isStore says whether what has a link in it is a store, and one that is used in this

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/shape"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -75,7 +76,7 @@ func (v *Run) quarantine() error {
 // folders reports them of an open store, and names the links in backups/, which may be a
 // person's own: nothing enters them.
 func (v *Run) folders() error {
-	list, _ := NotFolders(v.Source.FS, v.Source.Dir)
+	list, _ := shape.NotFolders(v.Source.FS, v.Source.Dir)
 	names, err := v.Source.FS.ReadDir(v.path("backups"))
 	if err != nil && !places.Gone(err) && !errors.Is(err, vfs.ErrNotFolder) {
 		return err
@@ -94,40 +95,4 @@ func (v *Run) folders() error {
 		}
 	}
 	return nil
-}
-
-// NotFolders are the places where a folder of the store has to be and a link, or something
-// else that is no folder, is; opening refuses most of them. Nothing is followed to say so.
-func NotFolders(fsys vfs.FS, dir string) (list []repair.Finding, blocked bool) {
-	look := func(rel string) (link, folder bool) {
-		path := filepath.Join(dir, filepath.FromSlash(rel))
-		info, err := fsys.Stat(path)
-		if err != nil || info.Mode.IsDir() {
-			return false, err == nil
-		}
-		f := repair.Finding{Kind: repair.NotFolder, Severity: repair.Healable, Path: rel, Offset: -1, Heals: repair.ByMoving, Next: repair.NextRepair,
-			Err: &vfs.NotFolderError{Path: path, Mode: info.Mode}, Stake: "nothing: it is made again"}
-		switch {
-		case places.Sole(rel):
-			f.Stake = "what should be there: if it leads to a folder of yours, put that in its place; repair heals from what else there is"
-		case rel == "quarantine" || rel == "backups":
-			f.Stake = "what was kept there before"
-		case rel == "wal/archive":
-			f.Stake = "the older versions of memories"
-		}
-		list = append(list, f)
-		return true, false
-	}
-	for _, rel := range places.TopFolders() {
-		wrong, folder := look(rel)
-		blocked = blocked || wrong && !places.Optional(rel)
-		if !folder {
-			continue
-		}
-		for _, rel := range places.Inside(rel) {
-			wrong, _ := look(rel)
-			blocked = blocked || wrong && !places.Optional(rel)
-		}
-	}
-	return list, blocked
 }
