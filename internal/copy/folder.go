@@ -141,8 +141,8 @@ func (n *newFolder) finish(last string, data []byte, folders ...string) error {
 // discard removes what was made, after a failure.
 func (n *newFolder) discard() error { return RemoveTree(n.fs, n.part, 10) }
 
-// dropLock removes the lock file: whoever waits for it sees that, and makes it
-// anew. Where an open file cannot be removed it stays, empty.
+// dropLock removes the lock file: a process that waits for it sees that, and makes a
+// new one. Where an open file cannot be removed it stays, empty.
 func (n *newFolder) dropLock() { _ = n.fs.Remove(n.part + ".lock") }
 
 // close lets the folder go, whole or not. It changes no file.

@@ -55,8 +55,8 @@ func (b *backup) standing(ctx context.Context) (wal.Checkpoint, error) {
 }
 
 // computed copies what a re-embedding has computed so far, if there is anything: more
-// of it may be there the next time, or another one's, or none. Whoever needs it no more
-// overwrites it before it goes: then the copy of before stays.
+// of it may be there the next time, or another one's, or none. A process that
+// no longer needs it overwrites it before it goes: then the copy of before stays.
 func (b *backup) computed(ctx context.Context) error {
 	source := filepath.Join(b.s.Dir, filepath.FromSlash(places.Computed))
 	in, err := b.s.FS.OpenFile(source, os.O_RDONLY, 0)

@@ -49,7 +49,7 @@ type RestoreSource struct {
 
 // versionMargin is what the versions of a restored store are above the newest
 // that is known of the old one: nobody who holds one of the old store's may find
-// that it fits. Whoever wrote on there may have used more than the backup has.
+// that it fits. The old store may have gone on, and used more than the backup has.
 const versionMargin = 1 << 40
 
 // Restore makes a new store of a backup, as of a moment. The moment must lie

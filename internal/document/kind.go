@@ -15,7 +15,7 @@ import (
 )
 
 // Kind is a kind of document: what differs between a memory and an assembly for
-// whoever compares, heals, copies or erases one.
+// the code that compares, heals, copies or erases one.
 type Kind struct {
 	At      int  // among kinds
 	Letter  byte // its keys in the log begin with it
@@ -35,6 +35,7 @@ var (
 // Folders have a file for each of their documents, named after its id.
 var Folders = []string{Memories.Folder, Assemblies.Folder, places.Working}
 
+// Key is that of a document in the log.
 func (k *Kind) Key(id string) string { return string(rune(k.Letter)) + id }
 
 // Vectors is the kind of its vectors.
@@ -72,6 +73,7 @@ type Content struct {
 	Group   *assembly.Assembly
 }
 
+// Decode reads a document of this kind. What it returns may share bytes with data.
 func (k *Kind) Decode(data []byte, o memstore.DecodeOptions) (Content, error) {
 	if k == Memories {
 		m, err := memstore.Decode(data, o)

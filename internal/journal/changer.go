@@ -61,6 +61,7 @@ func (r *Changer) Aside(d *repair.Done, rel, why string) error {
 	return r.AsideNote(d, rel, docfile.Note{Why: why, ID: d.ID})
 }
 
+// AsideNote does so with a note that says more.
 func (r *Changer) AsideNote(d *repair.Done, rel string, n docfile.Note) error {
 	name, err := places.Enter(r.fs, r.Dir, rel)
 	var info vfs.Info
@@ -234,6 +235,7 @@ func (r *Changer) IntendAny(d *repair.Done, rel string) error {
 	return r.Manifest.Intend(Change{Do: d.Do, Path: rel, Before: was, Any: true})
 }
 
+// Path is that of a file of the store.
 func (r *Changer) Path(elem ...string) string {
 	return filepath.Join(append([]string{r.Dir}, elem...)...)
 }

@@ -34,7 +34,7 @@
 // quarantine/ is in every git clone, and what git ignores can be added by force, or come in
 // an archive. A manifest says what is to be overwritten and removed; one that was forged is
 // obeyed by nobody. Known must be: this copy of the store wrote it. So what tells may be
-// nothing that whoever made the clone could put in it, or foretell:
+// nothing that the maker of the clone could put in it, or predict:
 //
 //   - A note inside the store (in wal/, say) comes along in an archive. Inode numbers,
 //     the UUID, times of files: they can be guessed, or tried by the thousand, and a disk

@@ -90,6 +90,7 @@ func (e *NoKey) Error() string {
 	return places.Shown(filepath.ToSlash(e.path)) + ": " + e.why
 }
 
+// Unwrap makes the error match errs.ErrInvalid.
 func (e *NoKey) Unwrap() error { return errs.ErrInvalid }
 
 func readKey(fsys vfs.FS, name string) ([]byte, error) {

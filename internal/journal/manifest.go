@@ -78,6 +78,7 @@ func (m *Manifest) Close() error { return m.f.Close() }
 // Path is where the manifest of a repair is, in the store.
 func Path(id string) string { return "quarantine/" + Head + id + Tail }
 
+// Write adds lines, durably.
 func (m *Manifest) Write(list ...Change) error {
 	b, err := encodeLines(nil, m.mark, m.ID, list...)
 	if err != nil {
@@ -109,7 +110,7 @@ func (m *Manifest) Intend(list ...Change) error {
 func (m *Manifest) Became(version uint64) error { return m.Write(Change{N: m.n, Now: version}) }
 
 // Repairs lists the ids of the repairs that a store's folder has manifests of, the
-// newest last by their names, whoever wrote them.
+// newest last by their names, no matter who wrote them.
 func Repairs(fsys vfs.FS, dir string) ([]string, error) {
 	names, err := fsys.ReadDir(filepath.Join(dir, "quarantine"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -30,6 +30,7 @@ const (
 	LookMost  = 1000 // manifests of others that are looked at for one that this copy wrote
 )
 
+// Foreign is the error of a manifest that is not obeyed.
 func Foreign(id, format string, args ...any) *repair.UndoForeign {
 	return &repair.UndoForeign{ID: id, Path: Path(id), Reason: fmt.Sprintf(format, args...)}
 }

@@ -35,7 +35,7 @@
 //
 // It is the first file of the new place, and removed last. A folder that has it
 // is no store, unless the state is "ready" and the note in the old place has its id: then
-// the switch has happened, and whoever opens it first removes the file.
+// the switch has happened, and the first process that opens it removes the file.
 //
 // # The note: moved.json, in the old place
 //
@@ -45,8 +45,8 @@
 // at every moment after it the new one is. Opening the old place is a
 // *errs.MovedError. It is written a second time, to wal/moved.json, which git ignores in
 // every store, also in one whose .gitignore an older program wrote or a checkout has put
-// back; the first one is added to that file. Either counts. Whoever wants the old place
-// back as it was, while nobody has written in the new one, removes the new place
+// back; the first one is added to that file. Either counts. To have the old place
+// back as it was, while nobody has written in the new one, remove the new place
 // and then both notes.
 //
 // # What was moved: moved.json.files, in the old place

@@ -155,8 +155,8 @@ func Residence(fsys vfs.FS, dir string) (done func() error, err error) {
 	return nil, &repair.UnfinishedError{From: m.From, To: dir}
 }
 
-// settle ends a migration whose note was found. Whoever wrote it may have been
-// killed before its name was durable: without it both places would be the store.
+// settle ends a migration whose note was found. The process that wrote it may have
+// been killed before its name was durable: without it both places would be the store.
 func settle(fsys vfs.FS, from, dir string) error {
 	if err := fsys.SyncDir(from); err != nil {
 		return fmt.Errorf("making the note in %s durable: %w: %w", from, errs.ErrSyncFailed, err)

@@ -26,7 +26,7 @@ func (m *migrate) switchOver(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	// Whoever was waiting for open.lock before us may have moved it.
+	// Another process that waited for open.lock may have moved it.
 	if note, gone, err := readMoved(m.fs, m.s.From); err != nil || gone {
 		return errors.Join(err, &errs.MovedError{From: m.s.From, To: note.To, Store: note.Store.String(), When: note.When})
 	}

@@ -17,7 +17,7 @@ import (
 
 // Misshapen looks whether a file is in the place of each of the store's own files.
 // Anything else, a link, a FIFO, a socket, a device, a folder, is never opened, and what
-// is behind it cannot be looked at. What is in the place of folders: see notFolders.
+// is behind it cannot be looked at. What is in the place of folders: see NotFolders.
 func Misshapen(fsys vfs.FS, dir string) (list []repair.Finding, err error) {
 	look := func(rel string) {
 		info, serr := fsys.Stat(filepath.Join(dir, filepath.FromSlash(rel)))

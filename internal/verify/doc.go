@@ -35,7 +35,7 @@
 //
 //   - A file may hold any version from the newest below flushed up to the newest
 //     there is. flushed is read before the file and the newest version after
-//     it, so what stood in between is among them, whoever wrote meanwhile. The
+//     it, so what stood in between is among them, also while others write. The
 //     versions are found along the chain that the records form.
 //   - A chain begins anew with a memory written after its deletion. As long as
 //     that is not flushed, a scan of the log finds what may still stand there.

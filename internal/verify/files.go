@@ -16,7 +16,7 @@ import (
 )
 
 // chunk is how many files the workers take at once. What they find is reported
-// in the order of the index, whoever was faster.
+// in the order of the index.
 const chunk = 512
 
 // suspectsMost bounds how many documents wait for one scan of the log.

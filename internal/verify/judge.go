@@ -25,6 +25,7 @@ type File struct {
 	Err  error
 }
 
+// Read reads the file of a document.
 func (v *Run) Read(k *document.Kind, name string) (f File) {
 	f.Data, f.Info, f.Err = v.Folders[k.At].Read(name, int64(v.Source.FileLimit))
 	if f.Err == nil {
@@ -33,6 +34,7 @@ func (v *Run) Read(k *document.Kind, name string) (f File) {
 	return f
 }
 
+// Has says whether the file is the one that a line of the index names.
 func (f *File) Has(line *index.Entry) bool {
 	return f.Err == nil && f.Info.Size == line.Size && f.Hash == line.ContentHash
 }
@@ -104,7 +106,7 @@ func (v *Run) compare(k *document.Kind, id string, f *File, list []Standing, flu
 	if newest.Version >= flushed && (v.Source.Log.Unsettled() || places.Gone(f.Err)) {
 		// The first flush writes it again, whatever stands there. And where files
 		// cannot be exchanged the place is empty while one is replaced, for as long as
-		// whoever does it is stopped, or has been killed.
+		// the process that does it is stopped, or has been killed.
 		return nil, nil
 	}
 	out := &repair.Finding{Path: k.File(id), Offset: -1, ID: id, LSN: newest.Version, Next: repair.NextRepair}
@@ -224,6 +226,7 @@ func (v *Run) older(f *File, want *Standing) bool {
 	return false
 }
 
+// OffsetOf is the byte at which a document is no JSON, -1 where an error says nothing of that.
 func OffsetOf(err error) int64 {
 	var s *docfile.SyntaxError
 	if errors.As(err, &s) {

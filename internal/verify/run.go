@@ -151,6 +151,7 @@ type Run struct {
 	done, total int64
 }
 
+// New begins a run over an open store. yield is nil where only single documents are judged.
 func New(ctx context.Context, s view.Source, o repair.VerifyOptions, yield func(repair.Finding, error) bool) *Run {
 	v := &Run{ctx: ctx, Source: s, Past: versions.New(ctx, s), o: o, yield: yield, sum: o.Summary, unembedded: new(unembedded)}
 	if v.o.Workers == 0 {

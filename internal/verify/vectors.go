@@ -67,7 +67,7 @@ func (v *Run) vectorFiles() error {
 
 // vectors is what the documents are compared with: an index, and the vectors as
 // of it. Both are files that never change, so what does not agree in them is
-// wrong, whoever writes meanwhile.
+// wrong, also while others write.
 type vectors struct {
 	v     *Run
 	idx   *index.Set

@@ -15,7 +15,7 @@ import (
 
 // workers compare documents with their files, a chunk at a time. While the others
 // are at one chunk, the caller's goroutine lists the next; then it helps them,
-// and reports what was found in the order of the list, whoever was faster.
+// and reports what was found in the order of the list.
 type workers struct {
 	v     *Run
 	chunk *atWork

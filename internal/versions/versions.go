@@ -76,7 +76,7 @@ func (v *Reader) All(k *document.Kind, wanted func(id string) bool) (map[string]
 
 // archivedEntries reads the entries of an archived segment as far as they
 // verify. It is the one place where repair reads entries out of the archive in
-// their order; copyOf reads single ones.
+// their order; Document reads single ones.
 func (v *Reader) archivedEntries(n uint64, visit func(*wal.Entry)) error {
 	var plain []byte
 	damage, err := v.s.Log.ReadArchive(v.ctx, n, func(offset int64, b []byte) bool {
