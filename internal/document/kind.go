@@ -92,9 +92,6 @@ func (k *Kind) Decode(data []byte, o memstore.DecodeOptions) (Content, error) {
 	return Content{ID: a.ID, Vector: a.CompositeEmbedding, Members: a.MemoryIDs, Group: a}, nil
 }
 
-// MembersMost is for reading what is stored: today's limit is for writing.
-const MembersMost = 1 << 24
-
 // Elsewhere says of a document in a place that is not its id's where that is.
 func (k *Kind) Elsewhere(id string) error {
 	return fmt.Errorf("it holds the id %s, whose file is %s", errs.Quote(id), docfile.FileName(id))

@@ -342,7 +342,7 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 		g.sum.Files, g.sum.Bytes = g.sum.Files+1, g.sum.Bytes+int64(len(data))
 		var c document.Content
 		if err == nil {
-			c, err = k.Decode(data, memstore.DecodeOptions{Limits: groundLimits, Owned: true})
+			c, err = k.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Owned: true})
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -362,9 +362,6 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 	}
 	return true, nil
 }
-
-// groundLimits are for reading what is stored: today's limits are for writing.
-var groundLimits = memstore.Limits{MemoryBytes: places.GroundMost, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
 
 // misshapen are these files of a folder that is a store.
 func (o *Options) misshapen(dir string) ([]repair.Finding, error) {
