@@ -10,7 +10,6 @@ import (
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
-	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
@@ -177,7 +176,7 @@ func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Sta
 		out.Kind, out.Err, out.Offset, out.Stake = repair.MemoryInvalid, err, OffsetOf(err), byHand(k, out, f)
 	case c.ID != out.ID:
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryWrongID, -1, fmt.Errorf("it holds the id %s", errs.Quote(c.ID)), byHand(k, out, f)
-	case v.older(f, want):
+	case v.Past.Older(want.Version, f.Has):
 		out.Kind, out.Offset, out.Err = repair.MemoryStale, -1, fmt.Errorf("it holds an older version than %d", want.Version)
 	case v.Fits(k, f.Data) != nil:
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryInvalid, -1, v.Fits(k, f.Data), byHand(k, out, f)
@@ -206,24 +205,6 @@ func (v *Run) copyOf(k *document.Kind, out *repair.Finding, want *Standing) []by
 		out.Severity, out.Heals = repair.Healable, from
 	}
 	return doc
-}
-
-// older says whether a file holds a version from before the one it should.
-func (v *Run) older(f *File, want *Standing) bool {
-	for at, n := want.Version, 0; at != 0 && n < 1000; n++ {
-		e, err := v.Source.Log.ReadAt(v.ctx, at)
-		if err != nil {
-			if e, err = v.Source.Log.ArchivedAt(v.ctx, at); err != nil {
-				return false
-			}
-		}
-		line, view, err := state.LineIn(&e)
-		if err == nil && !e.Delete && f.Has(&line) {
-			return true
-		}
-		at = view.Previous
-	}
-	return false
 }
 
 // OffsetOf is the byte at which a document is no JSON, -1 where an error says nothing of that.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
@@ -143,4 +144,22 @@ func (v *Reader) Oldest() uint64 {
 		}
 	}
 	return from
+}
+
+// Older says whether a version of a document, or one before it, is the one that is looked for.
+func (v *Reader) Older(at wal.LSN, is func(*index.Entry) bool) bool {
+	for n := 0; at != 0 && n < 1000; n++ {
+		e, err := v.s.Log.ReadAt(v.ctx, at)
+		if err != nil {
+			if e, err = v.s.Log.ArchivedAt(v.ctx, at); err != nil {
+				return false
+			}
+		}
+		line, view, err := state.LineIn(&e)
+		if err == nil && !e.Delete && is(&line) {
+			return true
+		}
+		at = view.Previous
+	}
+	return false
 }
