@@ -1,6 +1,7 @@
 package document
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -103,4 +104,13 @@ func (c *Content) Size() string {
 		return fmt.Sprintf("%d members", len(c.Members))
 	}
 	return fmt.Sprintf("%d bytes of content", len(c.Memory.Content))
+}
+
+// OffsetOf is the byte at which a document is no JSON, -1 where an error says nothing of that.
+func OffsetOf(err error) int64 {
+	var s *docfile.SyntaxError
+	if errors.As(err, &s) {
+		return s.Offset
+	}
+	return -1
 }

@@ -348,7 +348,7 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, verify.OffsetOf(err), err
+			f.Kind, f.Severity, f.Offset, f.Err = repair.Unparsable, repair.Lost, document.OffsetOf(err), err
 			f.Stake, f.Heals = "this "+k.Noun+"; log and archive are searched for it when the store is open", repair.BySalvage
 		case docfile.FileName(c.ID) != name:
 			f.Kind, f.Severity, f.ID, f.Heals = repair.Misplaced, repair.Healable, c.ID, repair.ByMoving

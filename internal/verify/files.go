@@ -254,7 +254,7 @@ func (v *Run) stranger(k *document.Kind, out *repair.Finding, f *File) *repair.F
 		c, err = v.Decode(k, append([]byte(nil), f.Data...))
 	}
 	if err != nil {
-		out.Kind, out.Offset, out.Err = repair.Unparsable, OffsetOf(err), err
+		out.Kind, out.Offset, out.Err = repair.Unparsable, document.OffsetOf(err), err
 		out.Stake, out.Heals = "nothing that the store knows of", repair.ByMoving
 		if f.Err != nil && errors.Is(f.Err, errs.ErrCorrupt) { // it is empty: what was in it, if anything, nobody has
 			out.Severity, out.Stake = repair.Lost, "what it said, if it ever was a "+k.Noun+": no copy is left"

@@ -136,7 +136,7 @@ func (v *Run) content(k *document.Kind, id string, f *File, version wal.LSN) (*r
 	if err == nil && c.ID == id {
 		return nil, v.relations(k, id, f.Hash, &c)
 	}
-	out := &repair.Finding{Kind: KindOf(k, repair.MemoryInvalid), Severity: repair.Lost, Path: k.File(id), Offset: OffsetOf(err), ID: id, LSN: version,
+	out := &repair.Finding{Kind: KindOf(k, repair.MemoryInvalid), Severity: repair.Lost, Path: k.File(id), Offset: document.OffsetOf(err), ID: id, LSN: version,
 		Stake: "this " + k.Noun + ": it was stored as it stands", Heals: repair.ByHand, Next: repair.NextRepair, Err: err}
 	if err == nil {
 		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("it holds the id %s", errs.Quote(c.ID))
@@ -169,11 +169,11 @@ func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Sta
 		if err != nil {
 			out.Err = fmt.Errorf("%w: %w", out.Err, err)
 			if out.Offset < 0 {
-				out.Offset = OffsetOf(err)
+				out.Offset = document.OffsetOf(err)
 			}
 		}
 	case err != nil:
-		out.Kind, out.Err, out.Offset, out.Stake = repair.MemoryInvalid, err, OffsetOf(err), byHand(k, out, f)
+		out.Kind, out.Err, out.Offset, out.Stake = repair.MemoryInvalid, err, document.OffsetOf(err), byHand(k, out, f)
 	case c.ID != out.ID:
 		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryWrongID, -1, fmt.Errorf("it holds the id %s", errs.Quote(c.ID)), byHand(k, out, f)
 	case v.Past.Older(want.Version, f.Has):
@@ -205,15 +205,6 @@ func (v *Run) copyOf(k *document.Kind, out *repair.Finding, want *Standing) []by
 		out.Severity, out.Heals = repair.Healable, from
 	}
 	return doc
-}
-
-// OffsetOf is the byte at which a document is no JSON, -1 where an error says nothing of that.
-func OffsetOf(err error) int64 {
-	var s *docfile.SyntaxError
-	if errors.As(err, &s) {
-		return s.Offset
-	}
-	return -1
 }
 
 func firstDifference(a, b []byte) int64 {
