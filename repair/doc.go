@@ -1,6 +1,6 @@
 // Package repair has what is said of a store that is verified, repaired, backed up or moved:
-// findings, plans, reports, and what a backup says of itself. Nothing here opens a store:
-// that do the functions of package varve, which return these types.
+// findings, plans, reports, and what a backup says of itself. No function here opens a store;
+// those of package varve do, and return these types.
 //
 // # Findings and plans
 //
@@ -8,13 +8,12 @@
 // (Severity), where it is, what is at stake, what would heal it, and the next command.
 //
 // A RepairPlan has an Action for each thing that is to be done, with the findings that it
-// heals; several findings may need one action. What each finding needs is in action.go. A plan
-// knows no store: it is made of findings, and Apply hands it to what made it.
+// heals; one action may heal several findings. action.go says what each finding needs. A plan
+// is made of findings alone and has no store; Apply gives it to the function of NewPlan.
 //
 //	Verify  ─→ findings ─→ RepairPlan ─→ Apply ─→ RepairReport, with the id for Undo
 //
-// Verify reads and changes nothing; see internal/verify, and internal/ground for stores that
-// cannot be opened. What heals is internal/heal, the manifest by which a repair is undone
-// internal/journal. Backups are made and restored by internal/copy, stores moved by
-// internal/migrate.
+// Verify changes nothing; see internal/verify, and internal/ground for stores that cannot be
+// opened. internal/heal applies plans, internal/journal writes the manifest by which a repair is
+// undone. internal/copy makes and restores backups, internal/migrate moves stores.
 package repair

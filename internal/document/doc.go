@@ -6,5 +6,5 @@
 // Working memory is no kind: a scope has a file, but no line in the index, and the log has
 // what changed in it. Replay plays that on the file.
 //
-// It is read with wider limits than config.json has: those are for writing.
+// Stored documents are read with wider limits than those of config.json, which are for writing.
 package document

@@ -16,8 +16,8 @@
 //	backups/, quarantine/       older indexes and backups; what was set aside
 //	tmp/                        a folder for each process; tmp/parked/, tmp/purge/
 //
-// Whatever else lies there is somebody else's. A store follows no links: Enter looks at each
-// folder of a path before the next one is entered.
+// Any other file in the folder belongs to somebody else. A store follows no links: Enter looks
+// at each folder of a path before it enters the next one.
 //
 // The limits are for reading what is stored. They are wider than those of config.json, which
 // are for writing: what was stored under yesterday's limits is read under today's.
