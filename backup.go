@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
@@ -14,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Of backups; see package repair.
+// Of backups; see internal/copy.
 type (
 	BackupOptions = repair.BackupOptions
 	BackupInfo    = repair.BackupInfo
@@ -45,12 +46,12 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 		}
 		return b
 	}
-	return repair.Backup(ctx, source, dir, o)
+	return copy.Backup(ctx, source, dir, o)
 }
 
 // CheckBackup reads a backup from end to end; a fault is a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
-	return repair.CheckBackup(ctx, vfs.Below(vfs.OS(), dir), dir, nil)
+	return copy.Check(ctx, vfs.Below(vfs.OS(), dir), dir, nil)
 }
 
 // RestoreOptions say what is restored. The zero value is all that the backup has.
@@ -90,11 +91,11 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	}
 	opt.fill()
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
-	s := repair.RestoreSource{
+	s := copy.RestoreSource{
 		FS: vfs.Below(vfs.Below(opt.System.FS, backup), dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
 		LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(gitignore)},
 	}
-	info, err := repair.ReadBackupInfo(s.FS, backup)
+	info, err := copy.ReadInfo(s.FS, backup)
 	if err != nil {
 		return RestoreReport{}, err
 	}
@@ -109,12 +110,12 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		defer living.Close()
 		s.Living, s.To = living.past()
 	}
-	s.Open = func(ctx context.Context, dir string, as *repair.Restored) error {
+	s.Open = func(ctx context.Context, dir string, as *copy.Restored) error {
 		opt := opt
 		opt.restored = as
 		return openRestored(ctx, dir, &opt)
 	}
-	return repair.RestoreBackup(ctx, s)
+	return copy.Restore(ctx, s)
 }
 
 // past is the store's log as far back as it is kept, and up to where it is durable.

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
-	"github.com/varve-db/varve/repair"
 )
 
 // rig is a disk that loses power, and processes that die at an operation.
@@ -183,7 +183,7 @@ func TestBackupCut(t *testing.T) {
 					if done {
 						t.Error("a backup that was called done is gone")
 					}
-				} else if info, err := repair.CheckBackup(ctx, fsys, "/b", nil); err != nil || info.Memories != int64(len(want)) {
+				} else if info, err := copy.Check(ctx, fsys, "/b", nil); err != nil || info.Memories != int64(len(want)) {
 					t.Errorf("a folder that is no whole backup: %+v, %v", info, err)
 				}
 				st, err := Open(ctx, "/s", o)
@@ -196,7 +196,7 @@ func TestBackupCut(t *testing.T) {
 				if missing(fsys, "/b") {
 					if _, err := st.Backup(ctx, "/b", BackupOptions{}); err != nil {
 						t.Errorf("the next backup: %v", err)
-					} else if _, err := repair.CheckBackup(ctx, fsys, "/b", nil); err != nil {
+					} else if _, err := copy.Check(ctx, fsys, "/b", nil); err != nil {
 						t.Errorf("the next backup: %v", err)
 					}
 				}

@@ -9,13 +9,13 @@ import (
 	"os"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/settings"
-	"github.com/varve-db/varve/repair"
 )
 
 // restoreModel tells a store that is being restored by which model its vectors are, as
 // of the moment: its index knows it already, from here on its log and config.json do.
-func (st *Store) restoreModel(ctx context.Context, as *repair.Restored) error {
+func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 	if err := st.settleRestored(ctx, as); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (h *computedHeader) under(model *index.Model) bool {
 
 // settleRestored has config.json say what it said at the moment, as far as a change of
 // the model behind it has changed that.
-func (st *Store) settleRestored(ctx context.Context, as *repair.Restored) error {
+func (st *Store) settleRestored(ctx context.Context, as *copy.Restored) error {
 	if as.Settled {
 		return nil
 	}

@@ -122,5 +122,5 @@
 //	assemblies composite                                groups of memories and their embedding
 //	search vectors embed model reembed                  finding; the vectors' files; embedders; a change of the model
 //	working                                             working memory in the store
-//	verify repair purge backup migrate health           what package repair does to a store, and how it is
+//	verify repair purge backup migrate health           what internal/verify, heal, trace, copy and migrate do, and how a store is
 package varve

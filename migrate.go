@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/migrate"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
 
-// Of migrations; see package repair.
+// Of migrations; see internal/migrate.
 type (
 	MigrateReport   = repair.MigrateReport
 	UnfinishedError = repair.UnfinishedError
@@ -65,18 +67,18 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	own := filled.environment(from)
 	look := opt
 	look.ReadOnly = true
-	r, err := repair.Migrate(ctx, repair.MigrateSource{
+	r, err := migrate.Run(ctx, migrate.Source{
 		FS: vfs.Below(vfs.Below(filled.System.FS, from), to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
 		LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, StateDir: filled.StateDir, Ignore: ignoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
-		Open: func(ctx context.Context) (repair.BackupSource, func() error, error) {
+		Open: func(ctx context.Context) (copy.Source, func() error, error) {
 			st, err := Open(ctx, from, &opt)
 			if err != nil {
-				return repair.BackupSource{}, nil, err
+				return copy.Source{}, nil, err
 			}
 			s, err := st.copied(ctx)
 			if err != nil {
-				return repair.BackupSource{}, nil, errors.Join(err, st.Close())
+				return copy.Source{}, nil, errors.Join(err, st.Close())
 			}
 			return s, st.Close, nil
 		},
@@ -123,27 +125,27 @@ func (o *Options) keepModes(dir string) {
 }
 
 // copied is this store as a copy of it is made; its files were just flushed.
-func (st *Store) copied(ctx context.Context) (repair.BackupSource, error) {
+func (st *Store) copied(ctx context.Context) (copy.Source, error) {
 	if err := st.writable(); err != nil {
-		return repair.BackupSource{}, err
+		return copy.Source{}, err
 	}
 	if err := st.flush(ctx, mergeFlush); err != nil {
-		return repair.BackupSource{}, err
+		return copy.Source{}, err
 	}
 	live, err := st.Count(ctx)
 	if err != nil {
-		return repair.BackupSource{}, err
+		return copy.Source{}, err
 	}
 	ids := func(k *kind) func(context.Context) iter.Seq2[string, error] {
 		return func(ctx context.Context) iter.Seq2[string, error] { return st.ids(ctx, k, filters{expired: true}) }
 	}
-	read := func(k *kind) func(context.Context, string) (repair.Document, error) {
-		return func(ctx context.Context, id string) (repair.Document, error) {
+	read := func(k *kind) func(context.Context, string) (copy.Document, error) {
+		return func(ctx context.Context, id string) (copy.Document, error) {
 			v, err := st.find(ctx, k, id, true)
-			return repair.Document{Bytes: v.doc, Version: v.lsn, Vector: v.line.VectorNumber(), Time: timeOf(&v.line)}, err
+			return copy.Document{Bytes: v.doc, Version: v.lsn, Vector: v.line.VectorNumber(), Time: timeOf(&v.line)}, err
 		}
 	}
-	return repair.BackupSource{
+	return copy.Source{
 		FS: st.env.FS, Dir: st.env.Dir, Log: st.log, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode, Clock: st.env.Clock,
 		Count: live, Sight: st.sight, ModelAsOf: st.state.ModelAsOf, Model: st.state.Model,
 		IDs: ids(st.kinds.memories), Read: read(st.kinds.memories), AssemblyIDs: ids(st.kinds.assemblies), ReadAssembly: read(st.kinds.assemblies),

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/internal/migrate"
 )
 
 // residence refuses a folder whose store has gone elsewhere, or is still to come.
@@ -15,7 +15,7 @@ func (eng *engine) residence() error {
 	if eng.unfinished {
 		return nil
 	}
-	done, err := repair.Residence(eng.env.FS, eng.env.Dir)
+	done, err := migrate.Residence(eng.env.FS, eng.env.Dir)
 	if err == nil && done != nil && !eng.env.ReadOnly {
 		err = done()
 	}

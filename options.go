@@ -9,10 +9,10 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -82,7 +82,7 @@ type Options struct {
 	unfinished bool
 	ownClock   bool // Clock is the machine's
 	// restored is what is known of the vectors of a store that is being restored.
-	restored *repair.Restored
+	restored *copy.Restored
 }
 
 // Validate says what is wrong, as a *FieldError.

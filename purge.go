@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
@@ -70,7 +71,7 @@ const purgeFolder = "tmp/purge"
 //
 // What was removed before the purge it cannot reach: versions that were replaced or deleted
 // earlier, segments of the log and lines of the index that were let go may persist in free
-// blocks of the file system; see package repair.
+// blocks of the file system.
 func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	return st.purge(ctx, st.kinds.memories, ids)
 }
@@ -132,7 +133,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 			st.flusher.unpurged.Store(true)
 		}
 	}()
-	traces := repair.TracesOf(k.letter, ids)
+	traces := trace.Of(k.letter, ids)
 	traces.Log = st.log.Past().Geometry
 	if err := st.learn(ctx, k, ids, traces); err != nil {
 		return r, err
@@ -167,7 +168,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
-	strangers, err := repair.Strangers(ctx, st.env.FS, st.env.Dir)
+	strangers, err := trace.Strangers(ctx, st.env.FS, st.env.Dir)
 	if err == nil {
 		var mentions []Mention
 		mentions, err = traces.MentionedIn(ctx, st.env.FS, st.env.Dir, strangers)
@@ -189,14 +190,14 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	return r, nil
 }
 
-// Mention is a file that is not a memory's, and has something of one; see package repair.
+// Mention is a file that is not a memory's, and has something of one.
 type Mention = repair.Mention
 
 // learnMost is of how many versions of one document the content is looked for.
 const learnMost = 100
 
 // learn tells traces what the documents said, while that can still be read.
-func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *repair.Traces) error {
+func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *trace.Set) error {
 	for _, id := range ids {
 		n := 0
 		if k == st.kinds.scopes {
@@ -287,7 +288,7 @@ func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *Pur
 // purgeLocked removes the traces; flush.lock is held. In this order: the log goes
 // on in a new segment; files and index cover all that came before; then nothing
 // needs the older segments, and every place is gone through.
-func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces *repair.Traces, r *PurgeReport) error {
+func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces *trace.Set, r *PurgeReport) error {
 	made := false
 	room := func(step func() error) error {
 		err := step()
@@ -414,19 +415,19 @@ func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *P
 }
 
 // purgeAside goes through what was set aside.
-func (st *Store) purgeAside(ctx context.Context, traces *repair.Traces, r *PurgeReport) error {
-	o := repair.Options{FS: st.env.FS, Clock: st.env.Clock, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode}
+func (st *Store) purgeAside(ctx context.Context, traces *trace.Set, r *PurgeReport) error {
+	o := trace.Options{FS: st.env.FS, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode}
 	if err := st.clearTemp("tmp/parked"); err != nil {
 		return err
 	}
-	parked, held, err := repair.PurgeParked(st.env.Dir, traces, o)
+	parked, held, err := trace.PurgeParked(st.env.Dir, traces, o)
 	if err != nil {
 		return err
 	}
 	for _, name := range held {
 		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, errs.ErrLocked))
 	}
-	aside, unlinked, err := repair.PurgeQuarantine(ctx, st.env.Dir, traces, o)
+	aside, unlinked, err := trace.PurgeQuarantine(ctx, st.env.Dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	r.Left = append(r.Left, traces.Unwiped()...)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/repair"
 )
 
 // What only resembles a purged memory by name, or speaks of it, is somebody
@@ -81,7 +81,7 @@ func TestPurgeSparesSecondNames(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(parked, 0o700), os.WriteFile(snapshot, []byte(text), 0o600), os.Link(snapshot, name)); err != nil {
 		t.Fatal(err)
 	}
-	removed, held, err := repair.PurgeParked(dir, repair.TracesOf('m', []string{"a"}), repair.Options{FS: vfs.OS()})
+	removed, held, err := trace.PurgeParked(dir, trace.Of('m', []string{"a"}), trace.Options{FS: vfs.OS()})
 	if err != nil || len(removed) != 1 || len(held) != 0 {
 		t.Fatal(removed, held, err)
 	}

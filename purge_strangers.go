@@ -9,13 +9,13 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/repair"
 )
 
 // purgeStrangers goes through the files in memories/, or assemblies/, that none has: what
 // stands in the place of one that is deleted, and copies that somebody has made.
-func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *repair.Traces, r *PurgeReport) error {
+func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *trace.Set, r *PurgeReport) error {
 	names, err := k.Names()
 	if err != nil {
 		return err

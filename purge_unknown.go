@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/internal/trace"
 )
 
 // Unknown says of which of some memories a store has nothing: none is there, neither
@@ -63,7 +63,7 @@ func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) er
 		_, err := st.env.FS.Stat(k.Path(docfile.FileName(id)))
 		stands := err == nil
 		if !stands {
-			if stands, err = repair.HasAside(st.env.FS, st.env.Dir, repair.TracesOf(k.letter, []string{id})); err != nil {
+			if stands, err = trace.HasAside(st.env.FS, st.env.Dir, trace.Of(k.letter, []string{id})); err != nil {
 				return err
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/working"
 )
 
@@ -87,7 +87,7 @@ func (st *Store) dropScope(ctx context.Context, key string) error {
 }
 
 // learnScope tells traces what a scope says now.
-func (st *Store) learnScope(ctx context.Context, key string, traces *repair.Traces) error {
+func (st *Store) learnScope(ctx context.Context, key string, traces *trace.Set) error {
 	of, err := working.ParseScope(key)
 	if err != nil {
 		return err

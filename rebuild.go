@@ -12,10 +12,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -28,7 +28,7 @@ type remake struct {
 	version func(k *kind, id string, sum [32]byte) (known, error)
 	model   index.Model // as far as log and archive know, where the state does not
 
-	restored *repair.Restored // nil: the store is not being restored
+	restored *copy.Restored // nil: the store is not being restored
 }
 
 // stray is the version of a document of which nobody knows one. While a change of the

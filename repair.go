@@ -14,9 +14,11 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/heal"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -38,7 +40,7 @@ func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	return repair.Plan(ctx, dir, ro)
+	return heal.Plan(ctx, dir, ro)
 }
 
 // UndoRepair puts things back as they were before a repair, "" being the newest
@@ -49,7 +51,7 @@ func UndoRepair(ctx context.Context, dir string, o *Options, id string) (*UndoRe
 	if err != nil {
 		return nil, err
 	}
-	return repair.Undo(ctx, dir, id, ro)
+	return heal.Undo(ctx, dir, id, ro)
 }
 
 // VerifyFolder is Store.Verify for a folder: of a store that cannot be opened it
@@ -61,26 +63,26 @@ func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) 
 			yield(Finding{}, err)
 			return
 		}
-		repair.Look(ctx, dir, ro, nil)(yield)
+		heal.Look(ctx, dir, ro)(yield)
 	}
 }
 
-func repairOptions(dir string, o *Options, v VerifyOptions) (repair.Options, error) {
+func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error) {
 	var own Options
 	if o != nil {
 		own = *o
 	}
 	if err := own.Validate(); err != nil {
-		return repair.Options{}, err
+		return heal.Options{}, err
 	}
 	own.MustExist, own.NoBackground = true, true
 	filled := own
 	filled.fill()
 	at := filled.environment(dir)
-	return repair.Options{
+	return heal.Options{
 		FS: vfs.Below(filled.System.FS, dir), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
 		Random: at.Random, LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v,
-		Open: func(ctx context.Context, readOnly bool) (repair.Store, error) {
+		Open: func(ctx context.Context, readOnly bool) (heal.Store, error) {
 			o := own
 			o.ReadOnly = readOnly
 			st, err := Open(ctx, dir, &o)
@@ -102,10 +104,10 @@ func validConfig(text []byte) error {
 	return err
 }
 
-// repairStore is a store as package repair works on it.
+// repairStore is a store as internal/heal works on it.
 type repairStore struct{ st *Store }
 
-func (r repairStore) Source() repair.Source { return r.st.source() }
+func (r repairStore) Source() view.Source { return r.st.source() }
 
 func (r repairStore) Close() error { return r.st.Close() }
 
@@ -146,7 +148,7 @@ func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime t
 	return v.lsn, err
 }
 
-func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*repair.Adoption) {
+func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*heal.Adoption) {
 	st, k := r.st, r.st.kinds.kindNamed(letter)
 	verdicts := make([]*verdict, len(list))
 	for i, a := range list {
@@ -171,7 +173,7 @@ func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*repair.A
 	}
 }
 
-func (r repairStore) Judge(ctx context.Context, letter byte, list []*repair.Judgement) {
+func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgement) {
 	st, k := r.st, r.st.kinds.kindNamed(letter)
 	due := make([]suspect, len(list))
 	for i, j := range list {

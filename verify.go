@@ -5,6 +5,8 @@ import (
 	"iter"
 
 	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/verify"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -35,17 +37,17 @@ func (st *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding,
 			return
 		}
 		defer st.ended()
-		repair.Verify(ctx, st.source(), o)(yield)
+		verify.Findings(ctx, st.source(), o)(yield)
 	}
 }
 
-// source is the store as package repair sees it.
-func (st *Store) source() repair.Source {
+// source is the store as internal/verify sees it.
+func (st *Store) source() view.Source {
 	token := st.token
 	if st.env.ReadOnly {
 		token = "" // it is not among the processes, and has nothing in tmp/
 	}
-	return repair.Source{
+	return view.Source{
 		FS: st.env.FS, Dir: st.env.Dir, Log: st.log, State: &st.state, Codec: &st.codec,
 		Sight: st.sight, Token: token, Inline: st.env.System.Inline,
 		FileLimit: fileLimit, Limits: storedLimits, Location: st.env.NaiveTimes,

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/internal/verify"
 )
 
 // What another process commits between the moment at which verify has caught up
@@ -26,7 +26,7 @@ func TestVerifyBesideCommit(t *testing.T) {
 		}
 		return err
 	}
-	for f, err := range repair.Verify(ctx, src, VerifyOptions{Workers: 1}) {
+	for f, err := range verify.Findings(ctx, src, VerifyOptions{Workers: 1}) {
 		t.Error(f, err)
 	}
 	if late == 0 {

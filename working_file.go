@@ -16,10 +16,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
@@ -219,22 +219,22 @@ func (st *Store) scopeKeys(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-func (st *Store) readScope(ctx context.Context, key string) (repair.Document, error) {
+func (st *Store) readScope(ctx context.Context, key string) (copy.Document, error) {
 	of, err := working.ParseScope(key)
 	if err != nil { // a file of which nobody can tell whose it is
-		return repair.Document{}, &errs.CorruptionError{Path: key, Offset: -1, Err: err}
+		return copy.Document{}, &errs.CorruptionError{Path: key, Offset: -1, Err: err}
 	}
 	s := st.working.acquire(st, of)
 	defer st.working.release(s)
 	f, _, err := s.snapshot(ctx, false)
 	if err != nil {
-		return repair.Document{}, err
+		return copy.Document{}, err
 	}
 	if f.State.Empty() {
-		return repair.Document{}, errs.ErrNotFound
+		return copy.Document{}, errs.ErrNotFound
 	}
 	doc, err := f.Encode()
-	return repair.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
+	return copy.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
 // oursScope says whether a file holds the document of a scope as this store wrote it,

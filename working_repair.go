@@ -17,7 +17,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Rework is of repair.Store.
+// Rework is of heal.Store.
 func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
 	key, err := r.st.scopeNamed(ctx, file)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -157,7 +158,7 @@ func (k *keeper) restore(b *copied) {
 	if !b.acked || len(k.w.keeping.restored) == mostCopies {
 		return
 	}
-	info, err := repair.ReadBackupInfo(k.p.FS, b.path)
+	info, err := copy.ReadInfo(k.p.FS, b.path)
 	if k.refused("reading a backup", err) {
 		return
 	}
@@ -179,7 +180,7 @@ func (k *keeper) restore(b *copied) {
 func (k *keeper) migrate() {
 	o := &varve.MigrateOptions{Options: k.o, Switch: k.rng.IntN(4) > 0, RemoveSource: true}
 	from, to := k.w.h.dir, k.w.other()
-	_, err := k.p.FS.Stat(filepath.Join(to, repair.MovedName))
+	_, err := k.p.FS.Stat(filepath.Join(to, "moved.json"))
 	if names, _ := k.p.FS.ReadDir(to); err == nil && len(names) > 1 {
 		from, to = to, from // a move that was cut in emptying the old place
 	}
@@ -361,7 +362,7 @@ func (w *world) lookAround(p *sim.Proc) {
 	k.target = ""
 	k.backups = slices.DeleteFunc(k.backups, func(b *copied) bool { return !w.there(p, b) })
 	for _, b := range k.backups {
-		if _, err := repair.CheckBackup(ctx, p.FS, b.path, nil); err != nil {
+		if _, err := copy.Check(ctx, p.FS, b.path, nil); err != nil {
 			w.h.bad("a folder that is no whole backup: %v", err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -19,7 +21,7 @@ func actionFor(f Finding) (a Action, ok bool) {
 
 func plannedFor(f Finding) (a Action, ok bool) {
 	a = Action{Path: f.Path, ID: f.ID, From: f.Heals}
-	switch general(f.Kind) {
+	switch f.Kind.General() {
 	case WrongKind:
 		a.Do, a.From = MoveOut, ""
 	case NotFolder:
@@ -33,7 +35,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		a.Do, a.Alone, a.Path, a.From = NewMarks, true, "checkpoint", ByLog
 	case SegmentDamaged, SegmentMissing, EntryInvalid:
 		a.Alone, a.ID = true, ""
-		if a.Do = SetSegment; !f.released {
+		if a.Do = SetSegment; f.Remarks&Released == 0 {
 			a.Do, a.Path = NewLog, "wal"
 		}
 		if f.Severity == Lost {
@@ -52,7 +54,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	case VectorsDamaged, VectorsBehind, VectorMissing, VectorGhost, VectorStale:
 		a.Do, a.Path, a.ID, a.From = Revector, vector.BaseMapping, "", ByDocuments
 	case WorkingDamaged:
-		if a.Do = Rework; f.Path == workingFolder {
+		if a.Do = Rework; f.Path == places.Working {
 			return a, false // the folder as a whole
 		}
 		a.Loses = "what of it neither log nor archive have"
@@ -66,10 +68,10 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		return a, false // in memory only: opening is enough, and that was done
 	case IndexDamaged:
 		a.Do, a.Path, a.From = Rebuild, index.BaseName, ByLog+" and "+ByFiles
-		if f.closed {
+		if f.Remarks&Unopened != 0 {
 			a.Do, a.Path, a.Alone = SetIndexAside, f.Path, true
 		}
-		if f.absent {
+		if f.Remarks&Absent != 0 {
 			a.Do = Reopen
 		}
 	case ArchiveDamaged:
@@ -80,7 +82,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	case BackupDamaged:
 		a.Do = SetAside
 	case MemoryMissing, MemoryEmpty, MemoryRot, MemoryInvalid, MemoryWrongID, MemoryStale, MemoryUnreadable:
-		if kindAt(f.Path) == nil {
+		if document.At(f.Path) == nil {
 			return a, false // the folder as a whole
 		}
 		return forDocument(a, f)
@@ -89,7 +91,7 @@ func plannedFor(f Finding) (a Action, ok bool) {
 	case Misplaced:
 		a.Do = SetAside
 	case Unparsable:
-		if a.Do = SetAside; f.closed {
+		if a.Do = SetAside; f.Remarks&Unopened != 0 {
 			a.Do, a.Loses = Salvage, "what cannot be read of it"
 		}
 	case Foreign:
@@ -116,7 +118,7 @@ func forDocument(a Action, f Finding) (Action, bool) {
 		a.Do = Restore
 	case f.Heals == ByHand:
 		return a, false // it was stored as it stands
-	case slices.Contains([]Kind{MemoryMissing, MemoryEmpty, MemoryUnreadable}, general(f.Kind)):
+	case slices.Contains([]Kind{MemoryMissing, MemoryEmpty, MemoryUnreadable}, f.Kind.General()):
 		a.Do, a.Loses = RecordLost, f.Stake+": no copy is left"
 	default:
 		a.Do, a.From, a.Loses = Salvage, BySalvage, "what cannot be read of it"

@@ -73,6 +73,31 @@ const (
 	StoreUnreadable Kind = "store unreadable"   // it cannot be opened, for a reason that is not one of these
 )
 
+// ofAssembly is what a finding of a memory's file is called of an assembly's.
+var ofAssembly = map[Kind]Kind{
+	MemoryMissing: AssemblyMissing, MemoryEmpty: AssemblyEmpty, MemoryRot: AssemblyRot, MemoryEdited: AssemblyEdited,
+	MemoryInvalid: AssemblyInvalid, MemoryWrongID: AssemblyWrongID, MemoryStale: AssemblyStale, MemoryTime: AssemblyTime,
+	MemoryUnreadable: AssemblyUnreadable,
+}
+
+// OfAssembly is what a finding of a memory's file is called of an assembly's.
+func (k Kind) OfAssembly() Kind {
+	if name, ok := ofAssembly[k]; ok {
+		return name
+	}
+	return k
+}
+
+// General is what a finding of an assembly's file is called of a memory's.
+func (k Kind) General() Kind {
+	for memory, name := range ofAssembly {
+		if name == k {
+			return memory
+		}
+	}
+	return k
+}
+
 // Severity says what a finding means for the data.
 type Severity int
 
@@ -125,15 +150,23 @@ type Finding struct {
 	Next     string // the next command
 	Err      error  // what is wrong
 
-	released bool // a segment that the log no longer needs
-	closed   bool // the store could not be opened
-	absent   bool // neither base nor delta is there
-	foreign  bool // a checkpoint of another log
+	Remarks Remarks // what else decides about what heals it
 }
 
-// unread is the error when this process lacked files or memory to look: that says
+// Remarks say more of a finding, where that decides about what heals it.
+type Remarks uint8
+
+// The remarks.
+const (
+	Released Remarks = 1 << iota // a segment that the log no longer needs
+	Unopened                     // the store could not be opened
+	Absent                       // neither base nor delta is there
+	OtherLog                     // the checkpoint is that of another log
+)
+
+// Unread is the error when this process lacked files or memory to look: that says
 // nothing of the store, and must neither be called damage nor be repaired.
-func (f *Finding) unread() error {
+func (f *Finding) Unread() error {
 	if !vfs.IsStarved(f.Err) {
 		return nil
 	}
@@ -157,9 +190,9 @@ func (f Finding) String() string {
 
 // The next commands.
 const (
-	nextRepair  = "memctl repair"
-	nextRebuild = "memctl rebuild-index"
-	nextFlush   = "memctl flush"
-	nextReindex = "memctl reindex"
-	nextMembers = "memctl repair --missing-members"
+	NextRepair  = "memctl repair"
+	NextRebuild = "memctl rebuild-index"
+	NextFlush   = "memctl flush"
+	NextReindex = "memctl reindex"
+	NextMembers = "memctl repair --missing-members"
 )

@@ -1,42 +1,11 @@
 package repair
 
 import (
-	"context"
 	"fmt"
 	"hash/fnv"
-	"time"
 
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/record"
-	"github.com/varve-db/varve/internal/state"
-	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/memstore"
-	"github.com/varve-db/varve/wal"
 )
-
-// Source is an open store as this package sees it. The root fills it.
-type Source struct {
-	FS    vfs.FS
-	Dir   string
-	Log   *wal.FileLog
-	State *state.State
-	Codec *record.Codec
-
-	// Sight catches up with the log and maps the newest index.
-	Sight func(context.Context) error
-	// Config says what is wrong with config.json as it stands.
-	Config func() error
-	// Token names this process's own folder in tmp/; "" when the store is not open to write.
-	Token string
-	// Inline: start no goroutines.
-	Inline bool
-	// FileLimit bounds the bytes of one document, Limits what is in it.
-	FileLimit int
-	Limits    memstore.Limits
-	Location  *time.Location // of times without a zone
-	// Fits says why a document of a kind may not be written by today's limits.
-	Fits func(kind byte, doc []byte) error
-}
 
 // VerifyOptions: the zero value reads everything.
 type VerifyOptions struct {
@@ -63,8 +32,8 @@ func (o *VerifyOptions) Validate() error {
 	return nil
 }
 
-// chosen says whether what has this name belongs to the sample.
-func (o *VerifyOptions) chosen(name string) bool {
+// Chosen says whether what has this name belongs to the sample.
+func (o *VerifyOptions) Chosen(name string) bool {
 	if o.Parts < 2 {
 		return true
 	}

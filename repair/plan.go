@@ -3,91 +3,11 @@ package repair
 import (
 	"context"
 	"fmt"
-	"io/fs"
-	"time"
+	"iter"
 
-	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/wal"
 )
-
-// Store is an open store, as Apply works on it. The root implements it.
-type Store interface {
-	Source() Source
-	// kind is that of the document: the first byte of its key in the log.
-
-	// PutBack puts a document that the store knows into its file again. flush.lock
-	// is held. What stands there is set aside.
-	PutBack(ctx context.Context, kind byte, id string, version wal.LSN, mtime time.Time, doc []byte) error
-	// Adopt takes a document, byte for byte, into the log as a new version over
-	// version was (0: there is none); errs.ErrConflict when it is another by now.
-	Adopt(ctx context.Context, kind byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error)
-	// AdoptNew takes documents that are not there yet in as few commits as may be.
-	// flush.lock is held.
-	AdoptNew(ctx context.Context, kind byte, list []*Adoption)
-	// Judge reads documents as everybody does, and says what became of each: an edited file
-	// is adopted, many in one commit, or set aside if it was made of an older version than
-	// the present one.
-	Judge(ctx context.Context, kind byte, list []*Judgement)
-	// Delete writes a document's deletion into the log, if its version is still this one.
-	Delete(ctx context.Context, kind byte, id string, was wal.LSN) error
-	// Settle makes files and index durable up to now, all of the index in its base,
-	// and looks through what processes left in tmp/.
-	Settle(ctx context.Context) error
-	// Reindex makes the index anew from log and files, and where the one that stands is
-	// sound but wrong, from the files only. The old one goes to backups/.
-	Reindex(ctx context.Context, wrong bool) error
-	// Revector makes the vectors anew from the embeddings of all documents. Those that
-	// stand stay until the new ones are complete.
-	Revector(ctx context.Context) error
-	// Rework makes working memory anew, of what log and archive have of the scope to
-	// which a file belongs that cannot be used, and says how much that was; "" when the
-	// file can be used after all.
-	Rework(ctx context.Context, file string) (string, error)
-	// Regroup takes members out of an assembly, if its version is still this one, and
-	// gives it the composite of those that are left. flush.lock is held.
-	Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error)
-	Close() error
-}
-
-// Adoption is a document that AdoptNew takes in, and what became of it.
-type Adoption struct {
-	Doc     []byte
-	Mtime   time.Time
-	Version wal.LSN
-	Err     error
-}
-
-// Judgement is a document that Judge reads, and what became of its file.
-type Judgement struct {
-	ID      string
-	Was     wal.LSN // the version that an edit was adopted over
-	Version wal.LSN // as which; 0: it was not, or nobody can say
-	Err     error   // of reading it
-}
-
-// Options is what Plan needs besides the folder. The root fills them.
-type Options struct {
-	// Open opens the store; readOnly changes nothing on disk. The other way it
-	// may make log and index anew, as everybody's opening does.
-	Open func(ctx context.Context, readOnly bool) (Store, error)
-	// Config says what is wrong with the text of a config.json.
-	Config func(text []byte) error
-
-	FS         vfs.FS
-	Clock      func() time.Time
-	FileMode   fs.FileMode
-	FolderMode fs.FileMode
-	// Random fills an id; its source decides whether runs repeat.
-	Random func([]byte) error
-	// LockWait bounds the wait for open.lock.
-	LockWait time.Duration
-	// StateDir is where the key is by which a manifest is known as this copy's; "": nowhere.
-	StateDir string
-	// Verify is how the store is looked at; Part and Parts plan for a sample.
-	Verify VerifyOptions
-}
 
 // Verb is what an action does.
 type Verb string
@@ -138,7 +58,7 @@ func (a Action) String() string {
 	default:
 		s += " " + a.Path
 	}
-	if k := kindAt(a.Path); a.ID != "" && (k == nil || a.Path != k.file(a.ID)) {
+	if k := document.At(a.Path); a.ID != "" && (k == nil || a.Path != k.File(a.ID)) {
 		s += " (" + errs.Quote(a.ID) + ")"
 	}
 	if a.From != "" {
@@ -160,9 +80,40 @@ type RepairPlan struct {
 	// Processes have the store open. Actions with Alone set wait until they are gone.
 	Processes []int
 	Unsure    []int // those of them that may be dead: they cannot be seen from here
-	o         Options
-	takeOut   bool
+
+	takeOut bool
+	apply   func(context.Context, *RepairPlan) (*RepairReport, error)
 }
+
+// NewPlan makes a plan with nothing in it, and says how it is applied. PlanRepair makes
+// those that a program asks for.
+func NewPlan(dir string, apply func(context.Context, *RepairPlan) (*RepairReport, error)) *RepairPlan {
+	return &RepairPlan{Dir: dir, apply: apply}
+}
+
+// SetFindings makes actions of findings, in the place of those that the plan had. An error among
+// them ends it.
+func (p *RepairPlan) SetFindings(findings iter.Seq2[Finding, error]) error {
+	p.Actions, p.Left, p.Worst = nil, nil, Info
+	list := &grouped{by: map[string]int{}}
+	for f, err := range findings {
+		if err != nil {
+			return err
+		}
+		p.add(list, f)
+	}
+	p.Actions = list.sorted()
+	return nil
+}
+
+// Apply does what the plan says, and verifies. It repeats the looking until
+// nothing more can be done, so what shows only after an earlier step is healed
+// as well. What others have open is healed as far as that is safe.
+//
+// It may be interrupted anywhere, and run again: every action looks at what it is
+// about before it does anything, and a change is written down in the manifest,
+// durably, before it is made.
+func (p *RepairPlan) Apply(ctx context.Context) (*RepairReport, error) { return p.apply(ctx, p) }
 
 // TakeOutMissing has members taken out of assemblies that are not there. Without it
 // they stay: that they are named is no damage, and an import may still bring them.
@@ -189,41 +140,6 @@ func (p *RepairPlan) Alone() (n int) {
 		}
 	}
 	return n
-}
-
-// Plan looks at a store and says what would heal it. It changes nothing.
-func Plan(ctx context.Context, dir string, o Options) (*RepairPlan, error) {
-	p := &RepairPlan{Dir: dir, o: o}
-	err := p.look(ctx)
-	return p, err
-}
-
-// split gives the ids of processes, and of these those of whom it cannot be told
-// whether they live.
-func split(list []wal.Attached) (pids, unsure []int) {
-	for _, a := range list {
-		pids = append(pids, a.PID)
-		if a.Life == vfs.Unknown {
-			unsure = append(unsure, a.PID)
-		}
-	}
-	return pids, unsure
-}
-
-// look verifies the store and makes actions of what it finds.
-func (p *RepairPlan) look(ctx context.Context) error {
-	p.Actions, p.Left, p.Worst = nil, nil, Info
-	o := p.o
-	o.Verify.Summary = &p.Summary
-	list := &grouped{by: map[string]int{}}
-	for f, err := range Look(ctx, p.Dir, o, func(s Source) { p.Processes, p.Unsure = split(s.Log.Attached()) }) {
-		if err != nil {
-			return err
-		}
-		p.add(list, f)
-	}
-	p.Actions = list.sorted()
-	return nil
 }
 
 func (p *RepairPlan) add(list *grouped, f Finding) {
@@ -256,15 +172,4 @@ func (g *grouped) add(a Action, f Finding) {
 	if g.list[i].Loses == "" {
 		g.list[i].Loses = a.Loses
 	}
-}
-
-func (o *Options) layout(dir string) docfile.Layout {
-	return docfile.Layout{FS: o.FS, Root: dir, FileMode: o.FileMode, FolderMode: o.FolderMode}
-}
-
-func (o *Options) fileMode() fs.FileMode {
-	if o.FileMode == 0 {
-		return 0o600
-	}
-	return o.FileMode
 }

@@ -1,0 +1,304 @@
+package heal
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/verify"
+	"github.com/varve-db/varve/repair"
+)
+
+// Bounds on the files that are adopted together: what their documents take in memory, and
+// how many a kill leaves without the version that an undo would take back.
+const (
+	adoptMost  = 512
+	adoptBytes = 4 << 20
+)
+
+// together is how many of the first actions are adoptions that one commit may take.
+func together(list []repair.Action) int {
+	edits := func(a *repair.Action) bool { return a.Findings[0].Kind.General() == repair.MemoryEdited }
+	first := &list[0]
+	n := 1
+	for first.Do == repair.Adopt && n < min(len(list), adoptMost) && list[n].Do == repair.Adopt && document.At(list[n].Path) == document.At(first.Path) && edits(&list[n]) == edits(first) {
+		n++
+	}
+	return n
+}
+
+// adoptAll does actions that together has found to go together, and gives the error of each.
+func (h *healer) adoptAll(list []*repair.Done) []error {
+	if d := h.v.Source.Log.Damage(); d != nil {
+		return all(len(list), fmt.Errorf("the log is damaged: %w", d))
+	}
+	k := document.At(list[0].Path)
+	if list[0].Findings[0].Kind.General() == repair.MemoryEdited {
+		return h.edited(k, list)
+	}
+	if h.names[k.At] == nil {
+		if err := h.recall(k); err != nil {
+			return all(len(list), err)
+		}
+	}
+	if err := h.v.Source.Log.LockFlush(h.r.ctx); err != nil {
+		return all(len(list), err)
+	}
+	defer h.v.Source.Log.UnlockFlush()
+	return h.strays(k, list)
+}
+
+// all is the same error for each.
+func all(n int, err error) []error {
+	list := make([]error, n)
+	for i := range list {
+		list[i] = err
+	}
+	return list
+}
+
+// edited lets the store judge edits as it does when somebody reads them.
+func (h *healer) edited(k *document.Kind, list []*repair.Done) []error {
+	fails := make([]error, len(list))
+	var due []int
+	var judged []*Judgement
+	var changes []journal.Change
+	for i, d := range list {
+		was, version, err := h.stands(k, d.ID)
+		if err != nil {
+			fails[i] = err
+			continue
+		}
+		due, judged = append(due, i), append(judged, &Judgement{ID: d.ID})
+		changes = append(changes, journal.Change{Do: d.Do, Path: k.File(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
+	}
+	if len(due) == 0 {
+		return fails
+	}
+	if err := h.r.Manifest.Intend(changes...); err != nil {
+		return all(len(list), err)
+	}
+	h.s.Judge(h.r.ctx, k.Letter, judged)
+	var became []journal.Change
+	for n, j := range judged {
+		i := due[n]
+		fails[i] = j.Err
+		switch {
+		case j.Version != 0: // whatever others have made of it since
+			list[i].Result = fmt.Sprintf("it is version %d now", j.Version)
+			became = append(became, journal.Change{N: changes[n].N, Was: j.Was, Now: j.Version})
+		case j.Err == nil:
+			list[i].Result = "it was made of an older version than the present one, which stays"
+		}
+	}
+	return h.wrote(fails, became)
+}
+
+// stands is what stands in the file of a document, and its newest version.
+func (h *healer) stands(k *document.Kind, id string) (*journal.Stands, uint64, error) {
+	place, err := h.v.Source.State.Find(k.Letter, id)
+	if errors.Is(err, errs.ErrNotFound) {
+		return nil, 0, journal.ErrNothing
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	was, err := journal.StandsAt(h.r.o.FS, h.r.Path(k.Folder, docfile.FileName(id)))
+	if err == nil && was == nil {
+		err = journal.ErrNothing
+	}
+	return was, place.Version, err
+}
+
+// wrote writes down which versions changes have led to.
+func (h *healer) wrote(fails []error, became []journal.Change) []error {
+	if len(became) == 0 {
+		return fails
+	}
+	if err := h.r.Manifest.Write(became...); err != nil {
+		return all(len(fails), err)
+	}
+	return fails
+}
+
+// newcomer is a document that the store does not know, in a file.
+type newcomer struct {
+	d    *repair.Done
+	id   string
+	file verify.File
+}
+
+// strays judges files that no entry accounts for, and adopts those that are new.
+// flush.lock is held, here and below.
+func (h *healer) strays(k *document.Kind, list []*repair.Done) []error {
+	fails := make([]error, len(list))
+	if err := h.v.Source.Sight(h.r.ctx); err != nil {
+		return all(len(list), err)
+	}
+	var due []int
+	var some []*newcomer
+	bytes := 0
+	adopt := func() {
+		for n, err := range h.adoptNew(k, some) {
+			fails[due[n]] = err
+		}
+		due, some, bytes = nil, nil, 0
+	}
+	for i, d := range list {
+		a, err := h.stray(k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
+		if a != nil && slices.ContainsFunc(some, func(b *newcomer) bool { return b.id == a.id }) {
+			adopt() // then it is judged by what became of the first: one commit has an id once
+			if err = h.v.Source.Sight(h.r.ctx); err == nil {
+				a, err = h.stray(k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
+			}
+		}
+		if fails[i] = err; err == nil && a != nil {
+			due, some = append(due, i), append(some, a)
+			if bytes += len(a.file.Data); bytes >= adoptBytes {
+				adopt()
+			}
+		}
+	}
+	adopt()
+	return fails
+}
+
+// stray judges a file that no entry accounts for; what it returns is to be adopted.
+func (h *healer) stray(k *document.Kind, d *repair.Done, name string) (*newcomer, error) {
+	v := h.v
+	f := v.Read(k, name)
+	if places.Gone(f.Err) {
+		return nil, journal.ErrNothing
+	}
+	if f.Err != nil {
+		return nil, h.r.Aside(d, d.Path, journal.Why(d.Findings))
+	}
+	c, err := v.Decode(k, append([]byte(nil), f.Data...))
+	if err != nil {
+		for _, other := range document.Kinds { // moved into the folder of another kind
+			if c, oerr := v.Decode(other, append([]byte(nil), f.Data...)); other != k && oerr == nil {
+				if back, err := h.putBack(other, d, &f, c.ID); back || err != nil {
+					return nil, err
+				}
+			}
+		}
+		return nil, h.unparsable(k, d, name, &f)
+	}
+	d.ID = c.ID
+	_, err = v.Source.State.Find(k.Letter, c.ID)
+	switch {
+	case err == nil && docfile.FileName(c.ID) == name:
+		return nil, journal.ErrNothing // it has an entry by now
+	case err == nil: // the document is in its place, or should be
+		if back, err := h.putBack(k, d, &f, c.ID); back || err != nil {
+			return nil, err
+		}
+		return nil, h.r.Aside(d, d.Path, journal.Why(d.Findings))
+	case !errors.Is(err, errs.ErrNotFound):
+		return nil, err
+	}
+	if h.stale(k, &f, c.ID) {
+		d.Do, d.Result = repair.SetAside, "it was deleted"
+		return nil, h.r.Aside(d, d.Path, "an older version of what was deleted since")
+	}
+	if own := docfile.FileName(c.ID); own != name { // whose own file is new as well: that counts
+		f := v.Read(k, own)
+		if o, err := v.Decode(k, f.Data); f.Err == nil && err == nil && o.ID == c.ID {
+			d.Do = repair.SetAside
+			return nil, h.r.Aside(d, d.Path, k.Elsewhere(c.ID).Error()+", which is there")
+		}
+	}
+	if err := v.Fits(k, f.Data); err != nil {
+		d.Do = repair.SetAside
+		return nil, h.r.Aside(d, d.Path, err.Error())
+	}
+	return &newcomer{d, c.ID, f}, nil
+}
+
+// putBack gives a document its file back that lies under another name, where that is the
+// only copy: what no log and no archive has any more. false: there is another, or its
+// file is in its place.
+func (h *healer) putBack(k *document.Kind, d *repair.Done, f *verify.File, id string) (bool, error) {
+	v := h.v
+	if !places.Gone(v.Read(k, docfile.FileName(id)).Err) {
+		return false, nil
+	}
+	list, err := v.May(k, id, v.Source.Log.Flushed())
+	if err != nil || list[0].Absent {
+		return false, err
+	}
+	newest := &list[0]
+	if doc, _, _ := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
+		return false, nil
+	}
+	d.ID = id
+	const result = "it lay under a name that is not its id's"
+	if f.Has(&newest.Line) {
+		if err := h.restore(k, d, newest.Version, newest.Line.Mtime, f.Data, d.Path); err != nil {
+			return true, err
+		}
+		d.Do = repair.Restore
+		return true, h.r.Aside(d, d.Path, result+"; it was put back under its own")
+	}
+	if v.Fits(k, f.Data) != nil {
+		return false, nil
+	}
+	if err := h.formerly(k, d, nil, newest.Version); err != nil {
+		return true, err
+	}
+	version, err := h.s.Adopt(h.r.ctx, k.Letter, f.Data, f.Info.Mtime, newest.Version)
+	if err == nil {
+		err = h.r.Manifest.Became(version)
+	}
+	if err != nil {
+		return true, err
+	}
+	d.Do = repair.Adopt
+	return true, h.r.Aside(d, d.Path, result+"; it was adopted under its own")
+}
+
+// adoptNew takes files into the log as documents, and gives the error of each; one that
+// lies under another name is set aside then.
+func (h *healer) adoptNew(k *document.Kind, list []*newcomer) []error {
+	if len(list) == 0 {
+		return nil
+	}
+	changes := make([]journal.Change, len(list))
+	docs := make([]*Adoption, len(list))
+	for i, a := range list {
+		changes[i] = journal.Change{Do: repair.Adopt, Path: k.File(a.id), ID: a.id, Any: true}
+		if a.inPlace() {
+			changes[i].Before = &journal.Stands{Size: a.file.Info.Size, Mtime: a.file.Info.Mtime.UTC(), Hash: fmt.Sprintf("sha256:%x", a.file.Hash)}
+		}
+		changes[i].After = &journal.Stands{Size: int64(len(a.file.Data)), Hash: fmt.Sprintf("sha256:%x", a.file.Hash)}
+		docs[i] = &Adoption{Doc: a.file.Data, Mtime: a.file.Info.Mtime}
+	}
+	if err := h.r.Manifest.Intend(changes...); err != nil {
+		return all(len(list), err)
+	}
+	h.s.AdoptNew(h.r.ctx, k.Letter, docs)
+	fails := make([]error, len(list))
+	var became []journal.Change
+	for i, doc := range docs {
+		if fails[i] = doc.Err; doc.Err == nil {
+			list[i].d.Do, list[i].d.Result = repair.Adopt, fmt.Sprintf("it is version %d", doc.Version)
+			became = append(became, journal.Change{N: changes[i].N, Now: doc.Version})
+		}
+	}
+	fails = h.wrote(fails, became)
+	for i, a := range list {
+		if fails[i] == nil && !a.inPlace() {
+			fails[i] = h.r.Aside(a.d, a.d.Path, "it lay under a name that is not its id's; it was adopted under its own")
+		}
+	}
+	return fails
+}
+
+func (a *newcomer) inPlace() bool { return docfile.FileName(a.id) == path.Base(a.d.Path) }

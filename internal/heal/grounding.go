@@ -1,0 +1,95 @@
+package heal
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// What is healed while nobody has the store open.
+
+// fixConfig writes a config.json with the members that are valid.
+func (r *repairer) fixConfig(d *repair.Done) error {
+	text, err := vfs.ReadFile(r.o.FS, r.Path("config.json"), places.ConfigMost)
+	if err != nil && !places.Gone(err) && !errors.Is(err, errs.ErrTooLarge) && !errors.Is(err, vfs.ErrNotRegular) {
+		return err
+	}
+	if err == nil && r.o.Config(text) == nil {
+		return journal.ErrNothing
+	}
+	var read map[string]json.RawMessage
+	if json.Unmarshal(text, &read) != nil {
+		read = nil
+	}
+	out := map[string]json.RawMessage{"varve": json.RawMessage("1")}
+	encode := func() []byte {
+		b, err := json.MarshalIndent(out, "", "  ")
+		if err != nil {
+			return nil
+		}
+		return append(b, '\n')
+	}
+	dropped := 0
+	for name, value := range read { // the order does not matter: each is tried by itself
+		was, had := out[name]
+		out[name] = value
+		if r.o.Config(encode()) == nil {
+			continue
+		}
+		if delete(out, name); had {
+			out[name] = was
+		}
+		dropped++
+	}
+	d.Result = "what was not valid has its default now"
+	if read == nil {
+		d.Result = "it could not be read at all: everything has its default now"
+	}
+	return r.Write(d, "config.json", encode())
+}
+
+// newMarks writes the checkpoint that holds into a file of its own; without one
+// it takes the file away, and opening finds the marks in the segments.
+func (r *repairer) newMarks(d *repair.Done) error {
+	c, err := wal.ReadCheckpoint(r.o.FS, r.Dir)
+	for _, f := range d.Findings {
+		if f.Kind == repair.CheckpointMark || f.Remarks&repair.OtherLog != 0 {
+			err = errors.New("its marks are not of this log")
+		}
+	}
+	if err != nil {
+		if err := r.IntendAny(d, "checkpoint"); err != nil {
+			return err
+		}
+		d.Result = "opening finds the marks in the segments"
+		return r.Remove("checkpoint")
+	}
+	if err := r.IntendAny(d, "checkpoint"); err != nil {
+		return err
+	}
+	d.Result = "from the slot that holds"
+	return wal.NewCheckpoint(r.o.FS, r.Dir, c, r.o.fileMode())
+}
+
+// indexAside takes base and delta away; opening makes the index anew.
+func (r *repairer) indexAside(d *repair.Done) error {
+	for _, name := range []string{index.BaseName, index.DeltaName} {
+		if err := r.IntendAny(d, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{index.DeltaName, index.BaseName} { // never a delta without its base
+		if err := r.Remove(name); err != nil {
+			return err
+		}
+	}
+	d.Result = "opening makes it anew"
+	return nil
+}

@@ -1,0 +1,299 @@
+package heal
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/verify"
+	"github.com/varve-db/varve/internal/versions"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
+)
+
+func hashOf(b []byte) [32]byte { return sha256.Sum256(b) }
+
+// healer works on an open store, beside others that have it open. Each action
+// looks again under flush.lock at what it is about: only then nobody of ours
+// changes files.
+type healer struct {
+	r *repairer
+	s Store
+	v *verify.Run
+	// archive and log were read for these names; see recall.
+	names [2]map[string]bool               // of each kind
+	known [2]map[string][]versions.Version // by file name
+}
+
+// heal does one action.
+func (h *healer) heal(d *repair.Done) error {
+	log := h.v.Source.Log
+	switch d.Do {
+	case repair.Tidy:
+		d.Result = "looked through"
+		return nil // Settle does
+	case repair.Rebuild:
+		if err := h.r.IntendAny(d, index.BaseName); err != nil {
+			return err
+		}
+		if err := h.r.IntendAny(d, index.DeltaName); err != nil {
+			return err
+		}
+		d.Result = "made anew"
+		return h.s.Reindex(h.r.ctx, slices.ContainsFunc(d.Findings, func(f repair.Finding) bool { return f.Kind != repair.IndexDamaged }))
+	case repair.Revector:
+		for _, name := range vector.Files() {
+			if err := h.r.IntendAny(d, name); err != nil {
+				return err
+			}
+		}
+		d.Result = "made anew"
+		return h.s.Revector(h.r.ctx)
+	}
+	if d := log.Damage(); d != nil {
+		return fmt.Errorf("the log is damaged: %w", d)
+	}
+	k := document.At(d.Path)
+	if k != nil && (d.Do == repair.SetAside || d.Do == repair.Salvage) && h.names[k.At] == nil {
+		if err := h.recall(k); err != nil {
+			return err
+		}
+	}
+	if err := log.LockFlush(h.r.ctx); err != nil {
+		return err
+	}
+	defer log.UnlockFlush()
+	if err := h.v.Source.Sight(h.r.ctx); err != nil {
+		return err
+	}
+	switch {
+	case d.Do == repair.Rework:
+		return h.rework(d)
+	case k == nil:
+		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
+	case d.Do == repair.TakeOut, d.Do == repair.Recompute:
+		return h.regroup(k, d)
+	case d.Do == repair.SetAside, d.Findings[0].Kind == repair.Unparsable:
+		a, err := h.stray(k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
+		if err == nil && a != nil {
+			err = h.adoptNew(k, []*newcomer{a})[0]
+		}
+		return err
+	}
+	return h.document(k, d)
+}
+
+// recall reads log and archive once for what they know of the files that no
+// entry accounts for.
+func (h *healer) recall(k *document.Kind) error {
+	present, known := map[string]bool{}, map[string][]versions.Version{}
+	names, err := h.v.Folders[k.At].Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		present[name] = true
+	}
+	all, err := h.v.Past.All(k, func(id string) bool { return present[docfile.FileName(id)] })
+	if err != nil {
+		return err
+	}
+	undone, err := journal.Undone(h.r.o.keys(), h.r.Dir)
+	if err != nil {
+		return err
+	}
+	for id, list := range all {
+		known[docfile.FileName(id)] = withoutUndone(list, undone[id])
+	}
+	h.names[k.At], h.known[k.At] = present, known
+	return nil
+}
+
+// withoutUndone leaves out what a repair wrote and an undo deleted: that says
+// nothing about the file, which is as it was before both.
+func withoutUndone(list []versions.Version, undone []uint64) []versions.Version {
+	var left []versions.Version
+	for i, p := range list {
+		if slices.Contains(undone, p.Version) || p.Deleted && i > 0 && slices.Contains(undone, list[i-1].Version) {
+			continue
+		}
+		left = append(left, p)
+	}
+	return left
+}
+
+// formerly writes down that a document's newest version is going to change, and
+// keeps the edit that stands in its file for Undo.
+func (h *healer) formerly(k *document.Kind, d *repair.Done, was *journal.Stands, version wal.LSN) error {
+	return h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: k.File(d.ID), Before: was, ID: d.ID, Was: version, Any: true})
+}
+
+// document heals one whose file holds none of its versions.
+func (h *healer) document(k *document.Kind, d *repair.Done) error {
+	v, id := h.v, d.ID
+	j := v.Document(k, id, nil, 0)
+	if j.Err != nil {
+		return j.Err
+	}
+	if j.Finding == nil || j.Finding.Kind.General() == repair.MemoryTime {
+		return journal.ErrNothing
+	}
+	if j.Finding.Kind.General() == repair.MemoryEdited || j.Finding.Kind == repair.Stranger {
+		return fmt.Errorf("it was saved meanwhile: run memctl repair again")
+	}
+	list, err := v.May(k, id, v.Source.Log.Flushed())
+	if err != nil {
+		return err
+	}
+	newest := list[0]
+	if newest.Absent {
+		return journal.ErrNothing
+	}
+	if doc, mtime, from := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
+		return h.restore(k, d, newest.Version, mtime.UnixMicro(), doc, from)
+	}
+	f := v.Read(k, docfile.FileName(id))
+	if f.Err == nil {
+		if c, doc, err := salvaged(v, k, f.Data, id); err == nil {
+			return h.salvage(k, d, c, doc, newest.Version)
+		}
+	}
+	return h.lost(k, d, &newest)
+}
+
+// lost sets what is left of a document aside, with all that is known of it, and
+// takes its entry away.
+func (h *healer) lost(k *document.Kind, d *repair.Done, newest *verify.Standing) error {
+	line, err := h.rawLine(k, d.ID)
+	if err != nil {
+		return err
+	}
+	n := journal.NoteOf(d)
+	n.Why, n.Version, n.Known, n.From = "no copy of it is left: "+n.Why, newest.Version, line, k.File(d.ID)
+	switch err := h.r.AsideNote(d, k.File(d.ID), n); {
+	case errors.Is(err, journal.ErrNothing):
+		if d.Where, err = h.r.Quarantine.Bytes(docfile.FileName(d.ID)+".lost", append([]byte(nil), line...), n); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	if err := h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: k.File(d.ID), ID: d.ID, Was: newest.Version}); err != nil {
+		return err
+	}
+	d.Result = "recorded in " + d.Where
+	return h.s.Delete(h.r.ctx, k.Letter, d.ID, newest.Version)
+}
+
+// rawLine is the index line of a document, as it stands in index or log.
+func (h *healer) rawLine(k *document.Kind, id string) ([]byte, error) {
+	set := h.v.Source.State.Set()
+	if set == nil {
+		return nil, errs.ErrClosed
+	}
+	defer func() { _ = set.Release() }()
+	b, _, err := set.Get(nil, k.Section, id)
+	if err != nil || b == nil {
+		return []byte(`{}`), nil
+	}
+	return b, nil
+}
+
+// salvage takes what could be read of a document as its newest version.
+func (h *healer) salvage(k *document.Kind, d *repair.Done, c document.Content, doc []byte, was wal.LSN) error {
+	d.ID = c.ID
+	kept, err := h.r.Keep(d.Path, journal.NoteOf(d))
+	if err != nil {
+		return err
+	}
+	if kept == nil {
+		return journal.ErrNothing
+	}
+	d.Where = kept.Kept
+	if err := h.formerly(k, d, kept, was); err != nil {
+		return err
+	}
+	version, err := h.s.Adopt(h.r.ctx, k.Letter, doc, kept.Mtime, was)
+	if err != nil {
+		return err
+	}
+	d.Do = repair.Salvage
+	d.Result = fmt.Sprintf("%s, marked %s; the file lies in %s", c.Size(), repair.PartialKey, kept.Kept)
+	return h.r.Manifest.Became(version)
+}
+
+// restore puts a document back. What stands in its place is kept.
+func (h *healer) restore(k *document.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte, from string) error {
+	rel := k.File(d.ID)
+	if err := h.r.Clear(d, rel); err != nil {
+		return err
+	}
+	was, err := h.r.Keep(rel, journal.NoteOf(d))
+	if err != nil {
+		return err
+	}
+	if was != nil {
+		d.Where = was.Kept
+	}
+	if err := h.r.Manifest.Intend(journal.Change{Do: d.Do, Path: rel, Before: was, Any: true}); err != nil {
+		return err
+	}
+	d.From, d.Result = from, "put back, from the "+from
+	return h.s.PutBack(h.r.ctx, k.Letter, d.ID, version, time.UnixMicro(mtime), doc)
+}
+
+// stale says whether a file is an old version of what was deleted: that must not
+// come back.
+func (h *healer) stale(k *document.Kind, f *verify.File, id string) bool {
+	list := h.known[k.At][docfile.FileName(id)]
+	if len(list) == 0 || !list[len(list)-1].Deleted {
+		return false
+	}
+	for _, p := range list {
+		if !p.Deleted && p.Hash == f.Hash {
+			return true
+		}
+	}
+	return !f.Info.Mtime.After(list[len(list)-1].Time)
+}
+
+// unparsable looks whether log or archive have the document whose place a file
+// takes that is none; else what can be read of the file is taken.
+func (h *healer) unparsable(k *document.Kind, d *repair.Done, name string, f *verify.File) error {
+	v := h.v
+	list := h.known[k.At][name]
+	if n := len(list); n > 0 {
+		last := list[n-1]
+		if _, err := v.Source.State.Find(k.Letter, last.ID); err == nil || last.Deleted {
+			return h.r.Aside(d, d.Path, journal.Why(d.Findings))
+		}
+		if doc, _, from := v.Past.Document(k, last.ID, last.Version, last.Hash); doc != nil {
+			c, err := v.Decode(k, append([]byte(nil), doc...))
+			if err != nil {
+				return err
+			}
+			if err := h.salvage(k, d, c, doc, 0); err != nil {
+				return err
+			}
+			d.Do, d.From, d.Result, d.Loses = repair.Restore, from, "from the "+from, ""
+			return nil
+		}
+	}
+	c, doc, err := salvaged(v, k, f.Data, "")
+	if err != nil || docfile.FileName(c.ID) != name {
+		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
+	}
+	if _, err := v.Source.State.Find(k.Letter, c.ID); !errors.Is(err, errs.ErrNotFound) {
+		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
+	}
+	return h.salvage(k, d, c, doc, 0)
+}

@@ -1,0 +1,148 @@
+package heal
+
+import (
+	"context"
+	"io/fs"
+	"iter"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/ground"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// Store is an open store, as Apply works on it. The root implements it.
+type Store interface {
+	Source() view.Source
+	// kind is that of the document: the first byte of its key in the log.
+
+	// PutBack puts a document that the store knows into its file again. flush.lock
+	// is held. What stands there is set aside.
+	PutBack(ctx context.Context, kind byte, id string, version wal.LSN, mtime time.Time, doc []byte) error
+	// Adopt takes a document, byte for byte, into the log as a new version over
+	// version was (0: there is none); errs.ErrConflict when it is another by now.
+	Adopt(ctx context.Context, kind byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error)
+	// AdoptNew takes documents that are not there yet in as few commits as may be.
+	// flush.lock is held.
+	AdoptNew(ctx context.Context, kind byte, list []*Adoption)
+	// Judge reads documents as everybody does, and says what became of each: an edited file
+	// is adopted, many in one commit, or set aside if it was made of an older version than
+	// the present one.
+	Judge(ctx context.Context, kind byte, list []*Judgement)
+	// Delete writes a document's deletion into the log, if its version is still this one.
+	Delete(ctx context.Context, kind byte, id string, was wal.LSN) error
+	// Settle makes files and index durable up to now, all of the index in its base,
+	// and looks through what processes left in tmp/.
+	Settle(ctx context.Context) error
+	// Reindex makes the index anew from log and files, and where the one that stands is
+	// sound but wrong, from the files only. The old one goes to backups/.
+	Reindex(ctx context.Context, wrong bool) error
+	// Revector makes the vectors anew from the embeddings of all documents. Those that
+	// stand stay until the new ones are complete.
+	Revector(ctx context.Context) error
+	// Rework makes working memory anew, of what log and archive have of the scope to
+	// which a file belongs that cannot be used, and says how much that was; "" when the
+	// file can be used after all.
+	Rework(ctx context.Context, file string) (string, error)
+	// Regroup takes members out of an assembly, if its version is still this one, and
+	// gives it the composite of those that are left. flush.lock is held.
+	Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error)
+	Close() error
+}
+
+// Adoption is a document that AdoptNew takes in, and what became of it.
+type Adoption struct {
+	Doc     []byte
+	Mtime   time.Time
+	Version wal.LSN
+	Err     error
+}
+
+// Judgement is a document that Judge reads, and what became of its file.
+type Judgement struct {
+	ID      string
+	Was     wal.LSN // the version that an edit was adopted over
+	Version wal.LSN // as which; 0: it was not, or nobody can say
+	Err     error   // of reading it
+}
+
+// Options is what Plan needs besides the folder. The root fills them.
+type Options struct {
+	// Open opens the store; readOnly changes nothing on disk. The other way it
+	// may make log and index anew, as everybody's opening does.
+	Open func(ctx context.Context, readOnly bool) (Store, error)
+	// Config says what is wrong with the text of a config.json.
+	Config func(text []byte) error
+
+	FS         vfs.FS
+	Clock      func() time.Time
+	FileMode   fs.FileMode
+	FolderMode fs.FileMode
+	// Random fills an id; its source decides whether runs repeat.
+	Random func([]byte) error
+	// LockWait bounds the wait for open.lock.
+	LockWait time.Duration
+	// StateDir is where the key is by which a manifest is known as this copy's; "": nowhere.
+	StateDir string
+	// Verify is how the store is looked at; Part and Parts plan for a sample.
+	Verify repair.VerifyOptions
+}
+
+// Plan looks at a store and says what would heal it. It changes nothing.
+func Plan(ctx context.Context, dir string, o Options) (*repair.RepairPlan, error) {
+	p := repair.NewPlan(dir, o.apply)
+	err := o.look(ctx, p)
+	return p, err
+}
+
+// Look verifies the store in a folder, also one that cannot be opened.
+func Look(ctx context.Context, dir string, o Options) iter.Seq2[repair.Finding, error] {
+	return ground.Look(ctx, dir, o.ground(), nil)
+}
+
+// ground is what looking at a store needs that perhaps cannot be opened.
+func (o *Options) ground() ground.Options {
+	open := func(ctx context.Context) (ground.Store, error) { return o.Open(ctx, true) }
+	return ground.Options{Open: open, Config: o.Config, FS: o.FS, Verify: o.Verify}
+}
+
+// split gives the ids of processes, and of these those of whom it cannot be told
+// whether they live.
+func split(list []wal.Attached) (pids, unsure []int) {
+	for _, a := range list {
+		pids = append(pids, a.PID)
+		if a.Life == vfs.Unknown {
+			unsure = append(unsure, a.PID)
+		}
+	}
+	return pids, unsure
+}
+
+// look verifies the store and makes actions of what it finds.
+func (o Options) look(ctx context.Context, p *repair.RepairPlan) error {
+	o.Verify.Summary = &p.Summary
+	return p.SetFindings(ground.Look(ctx, p.Dir, o.ground(), func(s view.Source) { p.Processes, p.Unsure = split(s.Log.Attached()) }))
+}
+
+func (o *Options) keys() *journal.Keys {
+	return &journal.Keys{FS: o.FS, Dir: o.StateDir, Random: o.Random}
+}
+
+func (o *Options) changer(dir string) *journal.Changer {
+	return journal.NewChanger(o.layout(dir), o.fileMode(), o.Clock)
+}
+
+func (o *Options) layout(dir string) docfile.Layout {
+	return docfile.Layout{FS: o.FS, Root: dir, FileMode: o.FileMode, FolderMode: o.FolderMode}
+}
+
+func (o *Options) fileMode() fs.FileMode {
+	if o.FileMode == 0 {
+		return 0o600
+	}
+	return o.FileMode
+}

@@ -1,0 +1,68 @@
+package heal
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/repair"
+)
+
+// regroup takes members that are not there out of an assembly, or leaves them, and
+// has its composite made anew. The document of before is kept.
+func (h *healer) regroup(k *document.Kind, d *repair.Done) error {
+	v := h.v
+	j := v.Document(k, d.ID, nil, 0)
+	if j.Err != nil {
+		return j.Err
+	}
+	if j.Finding != nil && j.Finding.Kind.General() != repair.MemoryTime {
+		return fmt.Errorf("its file is not as it should be: run memctl repair again")
+	}
+	p, err := v.Source.State.Find(k.Letter, d.ID)
+	if errors.Is(err, errs.ErrNotFound) {
+		return journal.ErrNothing
+	}
+	if err != nil {
+		return err
+	}
+	f := v.Read(k, docfile.FileName(d.ID))
+	if f.Err != nil {
+		return f.Err // not in its file yet: the next run finds it there
+	}
+	c, err := v.Decode(k, f.Data)
+	if err != nil {
+		return err
+	}
+	var out []string
+	for _, id := range c.Members {
+		if _, err := v.Source.State.Find(document.Memories.Letter, id); d.Do == repair.TakeOut && errors.Is(err, errs.ErrNotFound) {
+			out = append(out, id)
+		}
+	}
+	if d.Do == repair.TakeOut && len(out) == 0 {
+		return journal.ErrNothing
+	}
+	was, err := h.r.Keep(d.Path, journal.NoteOf(d))
+	if err != nil {
+		return err
+	}
+	if was != nil {
+		d.Where = was.Kept
+	}
+	if err := h.formerly(k, d, was, p.Version); err != nil {
+		return err
+	}
+	version, err := h.s.Regroup(h.r.ctx, d.ID, p.Version, out)
+	if err != nil {
+		return err
+	}
+	d.Result = fmt.Sprintf("it is version %d now", version)
+	if len(out) > 0 {
+		d.Result = fmt.Sprintf("%d of %d members were taken out; %s", len(out), len(c.Members), d.Result)
+	}
+	return h.r.Manifest.Became(version)
+}

@@ -1,0 +1,150 @@
+package heal
+
+import (
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/verify"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// begin makes the new segment, the index as of its start, and the checkpoint
+// that names it; then the old segments go.
+func (n *renewal) begin() error {
+	r, src := n.r, n.s.Source()
+	list, _, err := n.log.SegmentFiles()
+	if err != nil {
+		return err
+	}
+	highest, _ := n.log.Place(max(n.attested, n.c.Flushed.LSN, src.State.From()))
+	if highest = max(highest, verify.NewestSegment(list)); highest >= segment.MaxNumber/2 {
+		// A mark or a name may say anything. Behind this one no checkpoint would hold: the
+		// log begins behind what there is of it, and the index, which knows positions that
+		// are still to come, is made from the files.
+		highest, n.low = 0, true
+		for _, f := range list {
+			if f.Number < segment.MaxNumber/2 {
+				highest = max(highest, f.Number)
+			}
+		}
+	}
+	number := highest + 1
+	var nonce [4]byte
+	if err := r.o.Random(nonce[:]); err != nil {
+		return err
+	}
+	if err := r.IntendAny(n.d, "wal/"+segment.Name(number)); err != nil {
+		return err
+	}
+	geo := segment.Geometry{UUID: n.log.UUID(), Size: n.log.SegmentSize()}
+	h := segment.Header{Nonce: binary.LittleEndian.Uint32(nonce[:]), Time: max(r.o.Clock().UnixMicro(), n.c.Time+1, n.lastTime+1)}
+	mark, err := wal.NewSegment(r.o.FS, r.Dir, geo, number, h, r.o.fileMode())
+	if err != nil {
+		return err
+	}
+	if err := n.index(mark); err != nil {
+		return err
+	}
+	c := n.c
+	c.UUID, c.SegmentSize, c.Flushed, c.Spilled, c.Attested, c.Time, c.Mtimes = geo.UUID, geo.Size, mark, mark, mark, h.Time, [wal.Folders]int64{}
+	if err := r.IntendAny(n.d, "checkpoint"); err != nil {
+		return err
+	}
+	if err := wal.NewCheckpoint(r.o.FS, r.Dir, c, r.o.fileMode()); err != nil {
+		return err
+	}
+	n.d.Result = strings.TrimPrefix(n.d.Result+"; the log goes on in "+segment.Name(number), "; ")
+	return r.retireBelow(n.d, n.log, number)
+}
+
+// index writes the index as of the new log's start, or takes it away.
+func (n *renewal) index(mark wal.Mark) error {
+	r, src := n.r, n.s.Source()
+	for _, name := range []string{index.BaseName, index.DeltaName} {
+		if err := r.IntendAny(n.d, name); err != nil {
+			return err
+		}
+	}
+	fromFiles := n.low || slices.ContainsFunc(n.gaps, func(g wal.Gap) bool {
+		return g.To > n.c.Spilled.LSN && g.At < n.c.Flushed.LSN // a file may hold what only the damage knew
+	})
+	set := src.State.Set()
+	if set == nil {
+		return errs.ErrClosed
+	}
+	defer func() { _ = set.Release() }()
+	if !fromFiles {
+		err := n.writeIndex(set, mark)
+		if !errors.Is(err, errs.ErrCorrupt) {
+			return err
+		}
+	}
+	for _, name := range []string{index.DeltaName, index.BaseName} {
+		if err := r.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *renewal) writeIndex(set *index.Set, mark wal.Mark) error {
+	r := n.r
+	ch := index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) {
+		e, err := n.log.ReadAt(r.ctx, c.Version)
+		if err != nil {
+			return nil, err
+		}
+		view, err := state.Read(&e)
+		if err != nil {
+			return nil, err
+		}
+		return index.Finish(dst, view.Line, c.Version, e.Time.UnixMicro())
+	}}
+	for _, key := range slices.Sorted(maps.Keys(n.newest)) {
+		k := document.Of(key)
+		if k == nil {
+			continue
+		}
+		c := index.Change{Section: k.Section, ID: key[1:], Version: n.newest[key].version, Deleted: n.newest[key].deleted}
+		if k == document.Assemblies && !c.Deleted {
+			var err error
+			if c.Members, err = n.members(c.Version); err != nil {
+				return err
+			}
+		}
+		ch.List = append(ch.List, c)
+	}
+	model := index.ModelOf(set)
+	if n.model.LSN > model.LSN {
+		model = n.model
+	}
+	_, err := index.WriteBase(set, index.Target{
+		FS: r.o.FS, Dir: r.Dir, Temp: r.Path("tmp", "index.repair"), Perm: r.o.fileMode(),
+		Store: uuid.UUID(n.log.UUID()).String(), LSN: mark.LSN, Chain: mark.Sum, Now: r.o.Clock(), Model: model,
+	}, ch)
+	return err
+}
+
+// members are those of an assembly in one of its versions.
+func (n *renewal) members(version wal.LSN) ([]string, error) {
+	e, err := n.log.ReadAt(n.r.ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	view, err := state.Read(&e)
+	if err != nil {
+		return nil, err
+	}
+	return assembly.MembersOf(view.Line)
+}

@@ -1,0 +1,128 @@
+package heal
+
+import (
+	"errors"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/working"
+)
+
+// rework makes a scope anew whose file cannot be used. What stands there is set aside;
+// flush.lock is held, or that might be what somebody has just flushed.
+func (h *healer) rework(d *repair.Done) error {
+	how, err := h.s.Rework(h.r.ctx, path.Base(d.Path))
+	if err != nil {
+		return err
+	}
+	if how == "" {
+		return journal.ErrNothing
+	}
+	if err := h.r.Aside(d, d.Path, journal.Why(d.Findings)); err != nil && !errors.Is(err, journal.ErrNothing) {
+		return err
+	}
+	d.Result = strings.TrimPrefix(d.Result+"; "+how, "; ")
+	return nil
+}
+
+// scopes puts working memory that is not in its files yet there.
+func (n *renewal) scopes() error {
+	if len(n.worked) == 0 {
+		return nil
+	}
+	layout := n.r.o.layout(n.r.Dir)
+	folder := layout.Folder(places.Working)
+	if err := folder.Make(); err != nil {
+		return err
+	}
+	fl, err := docfile.NewFlusher(docfile.Options{Layout: layout, Token: "repair-" + n.r.Manifest.ID + "-w", Clock: n.r.o.Clock, Workers: 1, Limit: places.DocumentMost})
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.worked)) {
+		c, err := n.scope(folder, key, n.worked[key])
+		if err != nil {
+			return errors.Join(err, fl.Close())
+		}
+		if c == nil {
+			continue
+		}
+		// A file rests on the one before it: that one stays until this one is durable.
+		fl.Repeat()
+		res, err := fl.Round(n.r.ctx, []docfile.Change{*c})
+		if err == nil && len(res.Blocked) > 0 {
+			err = res.Blocked[0].Err
+		}
+		if err != nil {
+			return errors.Join(err, fl.Close())
+		}
+	}
+	return fl.Close()
+}
+
+// scope plays what can be read of a scope's entries on its file; nil when there is
+// nothing new in them. An entry that the damage took is left out: each says what
+// was written, not how it came to that.
+func (n *renewal) scope(folder *docfile.Folder, key string, list []wal.LSN) (*docfile.Change, error) {
+	of, err := working.ParseScope(key)
+	if err != nil {
+		return nil, nil // the key of no scope: EntryInvalid said so
+	}
+	name, store := docfile.FileName(key), uuid.UUID(n.log.UUID()).String()
+	r := document.Replay{Store: store, Partial: true}
+	if doc, _, err := folder.Read(name, places.DocumentMost); err == nil {
+		if was, err := working.DecodeFile(doc); err == nil && was.Scope == of {
+			r.File = was
+		}
+	} else if !places.Gone(err) && !errors.Is(err, errs.ErrCorrupt) {
+		return nil, err
+	}
+	for _, at := range list {
+		if at <= r.Base() {
+			continue
+		}
+		e, err := n.log.ReadAt(n.r.ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		_ = r.Play(n.s.Source().Codec, &e) // one that cannot be read is left out
+	}
+	if !r.Played {
+		return nil, nil
+	}
+	f := r.File
+	if f.State.Empty() && !r.Dropped { // what it began with is gone
+		f.State.Play(working.Moment{Time: f.Time.UnixMicro(), Tick: f.State.Tick()}, f.State.Version()+1,
+			&working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}})
+	}
+	f.Scope, f.Store = of, store
+	c := &docfile.Change{
+		Folder: folder, Name: name, Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
+		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool {
+			doc, err := data()
+			if err != nil {
+				return false
+			}
+			was, err := working.DecodeFile(doc)
+			return err == nil && was.Intact && was.Scope == of
+		},
+	}
+	if !c.Delete {
+		if c.Bytes, err = f.Encode(); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}

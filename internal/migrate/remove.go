@@ -1,0 +1,147 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// remove empties the old place, once the new one was verified again. The note stays.
+func (m *migrate) remove(ctx context.Context) error {
+	note, gone, err := readMoved(m.fs, m.s.From)
+	if err == nil && (!gone || note.To != m.s.To) {
+		err = fmt.Errorf("%s does not say that the store was moved to %s: %w", m.from(places.MovedName), m.s.To, errs.ErrInvalid)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := m.fs.Stat(m.from("wal")); err == nil {
+		release, err := m.alone(ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := m.continues(ctx, &note); err != nil {
+		return fmt.Errorf("nothing was removed from %s: %w", m.s.From, err)
+	}
+	if m.list, err = m.readList(note.ID); err != nil {
+		return err
+	}
+	names, err := places.Names(m.fs, m.s.From)
+	if err != nil {
+		return err
+	}
+	m.report.Left = nil
+	for i, name := range names {
+		m.progress("removing", int64(i), int64(len(names)))
+		switch {
+		case places.IsTopFile(name), places.IsTopFolder(name):
+			err = m.removeRegular(name, 10)
+		case name == places.MovedName+".new", name == movedList+".new":
+			err = m.fs.Remove(m.from(name))
+		case name != places.MovedName && name != movedList:
+			m.report.Left = append(m.report.Left, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := m.fs.SyncDir(m.s.From); err != nil {
+		return err
+	}
+	if err := m.fs.Remove(m.from(movedList)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := m.fs.SyncDir(m.s.From); err != nil {
+		return err
+	}
+	m.report.Removed = true
+	return nil
+}
+
+// removeRegular removes files and folders, and leaves what was not moved.
+func (m *migrate) removeRegular(name string, depth int) error {
+	info, err := m.fs.Stat(m.from(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode.IsRegular():
+		moved := ofTheLog(name)
+		if !moved {
+			if moved, err = m.proven(name, info); err != nil {
+				return err
+			}
+		}
+		if moved {
+			return m.fs.Remove(m.from(name))
+		}
+		m.report.Left = append(m.report.Left, filepath.ToSlash(name))
+		return nil
+	case !info.Mode.IsDir() || depth == 0 || m.newBackup(name):
+		m.report.Left = append(m.report.Left, filepath.ToSlash(name))
+		return nil
+	}
+	names, err := places.Names(m.fs, m.from(name))
+	if err != nil {
+		return err
+	}
+	left := len(m.report.Left)
+	for _, n := range names {
+		if err := m.removeRegular(filepath.Join(name, n), depth-1); err != nil {
+			return err
+		}
+	}
+	if len(m.report.Left) > left {
+		return nil
+	}
+	return m.fs.Remove(m.from(name))
+}
+
+// continues verifies that the new place is the store, sound, and goes on where
+// the old one ended.
+func (m *migrate) continues(ctx context.Context, note *moved) error {
+	if _, err := Residence(m.fs, m.s.To); err != nil {
+		return err
+	}
+	c, err := wal.ReadCheckpoint(m.fs, m.s.To)
+	if err != nil {
+		return fmt.Errorf("reading the checkpoint of %s: %w", m.s.To, err)
+	}
+	if c.UUID != note.Store {
+		return fmt.Errorf("in %s there is another store now: %w", m.s.To, errs.ErrInvalid)
+	}
+	if old, err := wal.ReadCheckpoint(m.fs, m.s.From); err == nil && old.Attested.LSN > c.Attested.LSN {
+		return fmt.Errorf("the log of %s reaches less far (%d) than that of %s (%d): %w", m.s.To, c.Attested.LSN, m.s.From, old.Attested.LSN, errs.ErrInvalid)
+	}
+	return m.s.Sound(ctx)
+}
+
+// ofTheLog says whether a file needs no proof: who opens the old place may recover
+// the log before he sees the note.
+func ofTheLog(name string) bool {
+	dir, base := filepath.Split(name)
+	_, segments := segment.ParseName(base)
+	return name == "checkpoint" || places.OfTheMachine(filepath.ToSlash(name)) || filepath.Clean(dir) == "wal" && (base == places.MovedName || segments)
+}
+
+// newBackup says whether a folder is a full backup that the new place does not
+// have: one made after the switch, whose files are as old as the memories in them.
+func (m *migrate) newBackup(name string) bool {
+	if filepath.Dir(name) != "backups" {
+		return false
+	}
+	_, err := m.fs.Stat(m.to(name))
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,153 @@
+package places
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/vector"
+)
+
+// The files by which a migration is known. Git ignores the second note in every store, so
+// that cleaning up does not take both.
+const (
+	MigrationName = "migrate.json"
+	MovedName     = "moved.json"
+	SecondNote    = "wal/" + MovedName
+)
+
+// Working is the folder of the scopes of working memory.
+const Working = "working"
+
+// Computed is where what a re-embedding has computed lies, in a store and in a backup.
+const Computed = vector.Folder + "/reembed"
+
+// use is what has to be in a place, and what it is for.
+type use uint
+
+const (
+	folder   use = 1 << iota // a folder; the other places are of files
+	top                      // what a store consists of: a migration copies it, with all that is in a folder
+	named                    // a file that the store opens by this name, so nothing else may be there
+	machine                  // says who uses the store here and now: never moved, never repaired
+	changed                  // a file that a repair replaces
+	holds                    // a folder with files that a repair sets aside and puts back
+	sole                     // a folder whose files may be the only copy of something
+	optional                 // a folder without which opening goes on
+	note                     // of a migration: opening reads all of it
+)
+
+// place is one that a store has in its folder.
+type place struct {
+	path string // with slashes
+	use  use
+}
+
+// list has each place once. The files come first, then the folders, those above others before
+// them: findings are reported in this order.
+var list = slices.Concat([]place{
+	{".gitignore", top},
+	{"config.json", top | named | changed},
+	{"checkpoint", top | named | changed},
+	{index.BaseName, top | named | changed},
+	{index.DeltaName, top | named | changed},
+	{"wal/shared", named | machine},
+	{"wal/owner", named | machine},
+	{"wal/expiry", named},
+	{MovedName, named | note},
+	{SecondNote, named | note},
+	{MigrationName, named | note},
+	{Computed, named},
+	{Computed + ".old", named},
+	{Computed + ".lock", named},
+	{"wal/open.lock", named | machine},
+	{"wal/attach.lock", named | machine},
+	{"wal/flush.lock", named | machine},
+	{"wal/append.lock", named | machine},
+	{"wal/sync.lock", named | machine},
+	{"wal/hold.lock", named | machine},
+	{"wal/watch.lock", named | machine},
+}, vectorFiles(), []place{
+	{"assemblies", folder | top | holds | sole},
+	{index.BackupsDir, folder | top | holds},
+	{"memories", folder | top | holds | sole},
+	{"quarantine", folder | top},
+	{"tmp", folder | top},
+	{"tmp/parked", folder | optional},
+	{"tmp/purge", folder | optional},
+	{vector.Folder, folder | top | holds | optional},
+	{"wal", folder | top | holds | sole},
+	{"wal/archive", folder | holds},
+	{Working, folder | top | holds | sole},
+})
+
+func vectorFiles() (list []place) {
+	for _, name := range vector.Files() {
+		list = append(list, place{name, named | changed})
+	}
+	return list
+}
+
+// is says whether a path is that of a place of this use.
+func is(rel string, u use) bool {
+	return slices.ContainsFunc(list, func(p place) bool { return p.path == rel && p.use&u == u })
+}
+
+// paths are the places of one use, of no other.
+func paths(u, not use) (rels []string) {
+	for _, p := range list {
+		if p.use&u == u && p.use&not == 0 {
+			rels = append(rels, p.path)
+		}
+	}
+	return rels
+}
+
+// TopFiles and TopFolders are what a store consists of.
+func TopFiles() []string { return paths(top, folder) }
+
+// TopFolders are those that a store has in its own.
+func TopFolders() []string { return paths(top|folder, 0) }
+
+// IsTopFile and IsTopFolder say whether a name in the store's folder is one of these.
+func IsTopFile(name string) bool { return is(name, top) && !is(name, folder) }
+
+// IsTopFolder is the same for folders.
+func IsTopFolder(name string) bool { return is(name, top|folder) }
+
+// Inside are the folders that a store has in one of its folders.
+func Inside(rel string) (rels []string) {
+	for _, p := range list {
+		if p.use&folder != 0 && path.Dir(p.path) == rel {
+			rels = append(rels, p.path)
+		}
+	}
+	return rels
+}
+
+// Optional says that a store opens when something else is in the place of this folder.
+func Optional(rel string) bool { return is(rel, folder|optional) }
+
+// Sole says whether the files of a folder may be the only copy of something.
+func Sole(rel string) bool { return is(rel, folder|sole) }
+
+// Named are the files that a store opens by their names.
+func Named() []string { return paths(named, 0) }
+
+// IsChanged says whether a path is that of a file that a repair replaces.
+func IsChanged(rel string) bool { return is(rel, changed) }
+
+// IsHolder says whether a repair sets aside, and puts back, whatever stands in a folder under
+// a name of one element.
+func IsHolder(rel string) bool { return is(rel, folder|holds) }
+
+// OfTheMachine says whether a path is that of a file that says who uses a store, here and now.
+func OfTheMachine(rel string) bool {
+	return is(rel, machine) || path.Dir(rel) == "wal" && strings.HasSuffix(rel, ".lock")
+}
+
+// InLog says whether the log has something of this name beside its segments.
+func InLog(name string) bool { return name != "" && isAny("wal/"+name) && !is("wal/"+name, note) }
+
+func isAny(rel string) bool { return is(rel, 0) }

@@ -1,0 +1,58 @@
+package places
+
+import (
+	"path"
+	"slices"
+	"testing"
+)
+
+// Each place is listed once, and behind the folder that it is in where that is one of a list of
+// folders: they are made and looked at in this order.
+func TestList(t *testing.T) {
+	seen := map[string]bool{".": true}
+	for _, p := range list {
+		if seen[p.path] {
+			t.Errorf("%s is listed twice", p.path)
+		}
+		if p.use&folder != 0 && !seen[path.Dir(p.path)] {
+			t.Errorf("%s comes before its folder", p.path)
+		}
+		seen[p.path] = true
+	}
+	for _, p := range list {
+		if dir := path.Dir(p.path); dir != "." && !is(dir, folder) {
+			t.Errorf("%s is in %s, which is not listed as a folder", p.path, dir)
+		}
+	}
+}
+
+// What a store consists of; what else has its own file by name.
+func TestTop(t *testing.T) {
+	files := []string{".gitignore", "config.json", "checkpoint", "memory_index.json", "memory_index.delta.json"}
+	if got := TopFiles(); !slices.Equal(got, files) {
+		t.Error(got)
+	}
+	folders := []string{"assemblies", "backups", "memories", "quarantine", "tmp", "vector_index", "wal", "working"}
+	if got := TopFolders(); !slices.Equal(got, folders) {
+		t.Error(got)
+	}
+	for rel, want := range map[string][4]bool{ // a repair replaces it, sets aside what is in it; of the machine; beside segments
+		"config.json":        {true, false, false, false},
+		"memories":           {false, true, false, false},
+		"quarantine":         {},
+		"wal/archive":        {false, true, false, true},
+		"wal/open.lock":      {false, false, true, true},
+		"wal/other.lock":     {false, false, true, false},
+		"wal/expiry":         {false, false, false, true},
+		SecondNote:           {},
+		"elsewhere/own.lock": {},
+	} {
+		in := path.Dir(rel) == "wal" && InLog(path.Base(rel))
+		if got := [4]bool{IsChanged(rel), IsHolder(rel), OfTheMachine(rel), in}; got != want {
+			t.Errorf("%s: %v, want %v", rel, got, want)
+		}
+	}
+	if Limit(MovedName) != NoteMost || Limit(SecondNote) != NoteMost || Limit("wal/shared") <= NoteMost {
+		t.Error("only notes are bounded")
+	}
+}

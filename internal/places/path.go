@@ -1,0 +1,81 @@
+package places
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Local says why a path does not name something below the store's folder.
+func Local(rel string) error {
+	switch {
+	case rel == "" || rel == "." || !fs.ValidPath(rel) || !filepath.IsLocal(filepath.FromSlash(rel)):
+		return errors.New("it leads out of the store")
+	case strings.Contains(rel, "\x00"):
+		return errors.New("it has a NUL")
+	case strings.Contains(rel, "\\"):
+		return ErrUnlikely
+	}
+	return nil
+}
+
+// Enter is the path of a file of the store, whose folders are looked at on the way: a
+// link in the place of one would lead somewhere else. ErrNotExist: one is missing.
+func Enter(fsys vfs.FS, dir, rel string) (string, error) {
+	at, rest := dir, rel
+	for {
+		name, more, ok := strings.Cut(rest, "/")
+		if !ok {
+			return filepath.Join(at, name), nil
+		}
+		at, rest = filepath.Join(at, name), more
+		info, err := fsys.Stat(at)
+		if err != nil {
+			return "", err
+		}
+		if !info.Mode.IsDir() {
+			return "", fmt.Errorf("%s is not a folder (%s), and a store follows no links: %w: put a real folder there", Shown(rel[:len(rel)-len(more)-1]), info.Mode, errs.ErrInvalid)
+		}
+	}
+}
+
+// Shown is a path as a message has it: quoted where a terminal, or a reader, would take
+// it for something else.
+func Shown(rel string) string {
+	if q := strconv.Quote(rel); len(rel) > 200 || q[1:len(q)-1] != rel {
+		return errs.Quote(rel)
+	}
+	return rel
+}
+
+// ErrUnlikely is for a name that a repair may have met where somebody put it, and that
+// Undo gives to nothing: elsewhere its parts are folders.
+var ErrUnlikely = errors.New("it is not a name that a store gives")
+
+// Within says whether a path lies in a folder.
+func Within(path, folder string) bool {
+	a, err1 := filepath.Abs(path)
+	b, err2 := filepath.Abs(folder)
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	rel, err := filepath.Rel(b, a)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+// Names are those in a folder, sorted.
+func Names(fsys vfs.FS, dir string) ([]string, error) {
+	names, err := fsys.ReadDir(dir)
+	slices.Sort(names)
+	return names, err
+}
+
+// Gone says that nothing is there.
+func Gone(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,321 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/journal"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
+)
+
+// doomedSuffix marks what is being overwritten: half of it gone, nothing would
+// tell whose it was.
+const doomedSuffix = ".purged"
+
+// PurgeQuarantine overwrites and removes what was set aside of some memories:
+// their files, the notes about them, and what else names them, as a whole (an index, the
+// copy of a segment). A segment, or a torn tail, keeps the sound entries of others. From the undo manifests go the lines that speak of these;
+// the rest of such a repair can still be undone. flush.lock is held. It may be
+// killed anywhere and done again.
+//
+// An index or vectors that were set aside a moment ago may still be mapped: unlinked
+// are those that went without being overwritten, for somebody has them open or nobody can tell.
+func PurgeQuarantine(ctx context.Context, dir string, t *Set, o Options) (removed, unlinked []string, err error) {
+	folder := filepath.Join(dir, "quarantine")
+	names, err := o.FS.ReadDir(folder)
+	if places.Gone(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.Sort(names)
+	away, found, reduced := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	var manifests []string
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return removed, unlinked, err
+		}
+		if strings.HasPrefix(name, journal.Head) && strings.HasSuffix(name, journal.Tail) {
+			manifests = append(manifests, name)
+			continue
+		}
+		// Whose a vector is nothing in its file tells; they can always be made again.
+		is := strings.HasPrefix(originOf(o.FS, folder, name), vector.Folder+"/")
+		vectors := is
+		if !vectors {
+			var err error
+			if is, err = t.inFile(o.FS, folder, name); err != nil {
+				return removed, unlinked, err
+			}
+		}
+		if is && !vectors && !t.called(o.FS, folder, name) && !strings.HasSuffix(name, doomedSuffix) {
+			if ok, err := t.keepOthers(o, folder, name); err != nil {
+				return removed, unlinked, err
+			} else if ok {
+				removed = append(removed, "quarantine/"+name)
+				reduced[name] = true
+			}
+		}
+		if found[name] = is; is {
+			away["quarantine/"+name] = true
+			away["quarantine/"+strings.TrimSuffix(name, ".note.json")] = true
+		}
+	}
+	// The manifests first: what is kept is named there until they are.
+	for _, name := range manifests {
+		changed, err := t.purgeManifest(dir, name, away, o)
+		if err != nil {
+			return removed, unlinked, fmt.Errorf("rewriting quarantine/%s: %w", name, err)
+		}
+		if changed {
+			removed = append(removed, "quarantine/"+name)
+		}
+	}
+	var doomed []string
+	for _, name := range names {
+		base := strings.TrimSuffix(strings.TrimSuffix(name, ".part"), ".note.json")
+		path := filepath.Join(folder, name)
+		switch {
+		case strings.HasSuffix(name, doomedSuffix):
+			doomed = append(doomed, path)
+		case reduced[name], reduced[base] && !found[name]:
+		case away["quarantine/"+name], away["quarantine/"+base]:
+			if info, err := o.FS.Stat(path); err == nil && !info.Mode.IsRegular() {
+				continue // somebody's folder or link, that stood in the way
+			}
+			if err := o.FS.Rename(path, path+doomedSuffix); err != nil {
+				return removed, unlinked, fmt.Errorf("taking away quarantine/%s: %w", name, err)
+			}
+			doomed = append(doomed, path+doomedSuffix)
+			removed = append(removed, "quarantine/"+name)
+		}
+	}
+	if len(doomed) == 0 {
+		return removed, append(unlinked, t.unlinked...), nil
+	}
+	if err := o.FS.SyncDir(folder); err != nil {
+		return removed, unlinked, err
+	}
+	for _, path := range doomed {
+		name := strings.TrimSuffix(filepath.Base(path), doomedSuffix)
+		if vfs.SameFile(o.FS, path, strings.TrimSuffix(path, doomedSuffix)) { // a purge was killed before it was replaced
+			if err := o.FS.Remove(path); err != nil {
+				return removed, unlinked, err
+			}
+			continue
+		}
+		left, wipe := false, vfs.WipeAlone
+		if mappable.MatchString(name) {
+			wipe = func(fsys vfs.FS, path string) (err error) { left, err = vfs.WipeUnmapped(fsys, path); return err }
+		}
+		err := wipe(o.FS, path)
+		if left {
+			unlinked = append(unlinked, "quarantine/"+name)
+		}
+		if err != nil && !errors.Is(err, vfs.ErrLinked) { // it is still there, under the name that says what it is
+			removed = slices.DeleteFunc(removed, func(s string) bool { return s == "quarantine/"+name })
+		}
+		if err := vfs.Unwiped(&t.unwiped, err); err != nil {
+			return removed, unlinked, fmt.Errorf("overwriting what was in quarantine: %w", err)
+		}
+	}
+	return removed, append(unlinked, t.unlinked...), o.FS.SyncDir(folder)
+}
+
+// mappable are files that others may have mapped, under the names they have in quarantine.
+var mappable = regexp.MustCompile(`-(memory_index\.([a-z0-9]+\.)?json|mapping\.(delta\.)?json|memory_vectors\.([a-z]+\.)*faiss)(\.[0-9]+)?$`)
+
+// called says whether what was set aside, or parked, is called after one of their files.
+func (t *Set) called(fsys vfs.FS, folder, name string) bool {
+	return t.Named(name) && !t.elsewhere(whence(fsys, folder, name))
+}
+
+func (t *Set) inFile(fsys vfs.FS, folder, name string) (bool, error) {
+	if t.called(fsys, folder, name) {
+		return true, nil
+	}
+	path := filepath.Join(folder, name)
+	info, err := fsys.Stat(path)
+	if places.Gone(err) || err == nil && !info.Mode.IsRegular() {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	b, err := vfs.ReadFile(fsys, path, places.CopyMost)
+	if errors.Is(err, errs.ErrTooLarge) { // none of the store's; what it says its owner must know
+		t.unread = append(t.unread, name)
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if plain, whole, ok := wal.InflateCopy(b); ok {
+		if !whole && !t.In(plain) {
+			t.unread = append(t.unread, name)
+			return false, nil
+		}
+		b = plain
+	} else if from := whence(fsys, folder, name); strings.HasPrefix(from, t.folder+"/") {
+		return t.Holds(b), nil
+	} else if t.letter != record.Memory && t.elsewhere(from) {
+		return false, nil // what a memory says of assemblies or scopes is its own
+	}
+	if !t.In(b) {
+		return false, nil
+	}
+	var doc outline
+	if strings.HasPrefix(name, "assemblies@") && json.Unmarshal(b, &doc) == nil { // parked: an older version of one that is there
+		return true, nil
+	}
+	// A piece of log or index holds other memories too, perhaps as their only copy:
+	// a word in it is no proof that it holds this one.
+	if !t.proof(b) {
+		t.unread = append(t.unread, name)
+		return false, nil
+	}
+	return true, nil
+}
+
+// HasAside says whether anything in quarantine or among the parked files is about one
+// of the memories.
+func HasAside(fsys vfs.FS, dir string, t *Set) (bool, error) {
+	for _, folder := range []string{filepath.Join(dir, "quarantine"), filepath.Join(dir, "tmp", "parked")} {
+		names, err := places.Names(fsys, folder)
+		if err != nil && !places.Gone(err) {
+			return false, err
+		}
+		for _, name := range names {
+			if is, err := t.inFile(fsys, folder, name); is || err != nil {
+				return is, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// whence is where what was set aside, or parked, stood; "" where nothing says so.
+func whence(fsys vfs.FS, folder, name string) string {
+	for _, dir := range document.Folders {
+		if rest, ok := strings.CutPrefix(name, dir+"@"); ok { // see docfile.Parked
+			return dir + "/" + rest
+		}
+	}
+	for _, suffix := range []string{doomedSuffix, ".part", ".note.json"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	return originOf(fsys, folder, name)
+}
+
+// originOf is where what was set aside stood, as its note says; "" where it has none.
+func originOf(fsys vfs.FS, folder, name string) string {
+	var note struct {
+		From string `json:"from"`
+	}
+	b, err := vfs.ReadFile(fsys, filepath.Join(folder, name+".note.json"), places.ManifestMost)
+	if err != nil || json.Unmarshal(b, &note) != nil {
+		return ""
+	}
+	return note.From
+}
+
+// purgeManifest takes the lines about what went out of an undo manifest.
+func (t *Set) purgeManifest(dir, name string, away map[string]bool, o Options) (changed bool, err error) {
+	path := filepath.Join(dir, "quarantine", name)
+	b, err := vfs.ReadFile(o.FS, path, places.ManifestMost)
+	if err != nil {
+		return false, err
+	}
+	about := func(c journal.Change) bool {
+		other := t.elsewhere(c.Path)
+		kept := func(s *journal.Stands) bool {
+			return s != nil && (away[s.Kept] || t.Named(filepath.Base(s.Kept)) && !other)
+		}
+		return !other && (t.ids[c.ID] && c.ID != "" || t.Named(filepath.Base(filepath.FromSlash(c.Path)))) || kept(c.Before) || kept(c.After)
+	}
+	var out []byte
+	for line := range bytes.Lines(b) {
+		var c journal.Change
+		if err := json.Unmarshal(line, &c); err != nil {
+			if t.In(line) {
+				changed = true
+				continue
+			}
+			out = append(out, line...) // cut
+			continue
+		}
+		if about(c) {
+			changed = true
+			continue
+		}
+		if slices.ContainsFunc(c.Ends, about) {
+			changed = true
+			c.Ends = slices.DeleteFunc(c.Ends, about)
+			if line, err = json.Marshal(c); err != nil {
+				return false, err
+			}
+			line = append(line, '\n')
+		}
+		out = append(out, line...)
+	}
+	if !changed {
+		return false, nil
+	}
+	temp := filepath.Join(dir, "tmp", "purge.manifest")
+	if err := vfs.MkdirAll(o.FS, filepath.Dir(temp), o.FolderMode); err != nil {
+		return false, err
+	}
+	return true, t.replace(o, temp, path, out)
+}
+
+// PurgeParked overwrites and removes what lies in tmp/parked/ of some memories:
+// files that somebody had open when they were displaced. Those that still are
+// cannot go, for he may save into them; they are returned.
+func PurgeParked(dir string, t *Set, o Options) (removed, held []string, err error) {
+	folder := filepath.Join(dir, "tmp", "parked")
+	names, err := o.FS.ReadDir(folder)
+	if places.Gone(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		is, err := t.inFile(o.FS, folder, name)
+		if err != nil {
+			return removed, held, err
+		}
+		if !is {
+			continue
+		}
+		rel := "tmp/parked/" + name
+		err = vfs.WipeAlone(o.FS, filepath.Join(folder, name))
+		if err == nil || errors.Is(err, vfs.ErrLinked) {
+			removed = append(removed, rel)
+		}
+		if errors.Is(err, vfs.ErrHeld) {
+			held = append(held, rel)
+		} else if err := vfs.Unwiped(&t.unwiped, err); err != nil {
+			return removed, held, fmt.Errorf("overwriting %s: %w", rel, err)
+		}
+	}
+	if len(removed) > 0 {
+		err = o.FS.SyncDir(folder)
+	}
+	return removed, held, err
+}

@@ -1,0 +1,190 @@
+package trace
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/segment"
+)
+
+// Options says how files of the store are made.
+type Options struct {
+	FS         vfs.FS
+	FileMode   fs.FileMode // 0 means 0600
+	FolderMode fs.FileMode
+}
+
+func (o *Options) fileMode() fs.FileMode { return cmp.Or(o.FileMode, 0o600) }
+
+// Set finds out whether a file that was set aside is about one of some
+// memories, assemblies, or scopes of working memory, or holds one.
+type Set struct {
+	letter  byte   // record.Memory, record.Assembly or record.Working
+	folder  string // of their files
+	ids     map[string]bool
+	names   []string // of their files
+	members [][]byte // their id as a document's first member has it
+	plain   [][]byte // ids that are long enough not to be met by chance
+	content [][]byte // pieces of what they said
+
+	// Log is that of the store: of a piece of it without a start, which has entries of others
+	// as well, these are kept.
+	Log    segment.Geometry
+	unread []string // pieces that only mention it, or cannot be read whole: their owner decides
+
+	unwiped  []error  // what was not overwritten: *vfs.UnwipedError
+	unlinked []string // likewise, for somebody has it open or nobody can tell
+}
+
+// Unwiped is what PurgeQuarantine and PurgeParked could not overwrite: each is an
+// *vfs.UnwipedError. What has another name is gone from the store, the rest stays.
+func (t *Set) Unwiped() []error { return t.unwiped }
+
+// Unread are files in quarantine that may hold it: a part cannot be read, or they mention it.
+func (t *Set) Unread() []string { return t.unread }
+
+// rare is how long an id must be for its bare bytes to mean it.
+const rare = 6
+
+// Of are those of some memories (record.Memory), assemblies (record.Assembly), or
+// scopes, whose ids are their keys (record.Working).
+func Of(letter byte, ids []string) *Set {
+	t := &Set{letter: letter, folder: "memories", ids: map[string]bool{}}
+	head := "id"
+	switch letter {
+	case record.Assembly:
+		t.folder, head = "assemblies", "assembly_id"
+	case record.Working:
+		t.folder, head = places.Working, "scope"
+	}
+	for _, id := range ids {
+		t.ids[id] = true
+		t.names = append(t.names, docfile.FileName(id))
+		quoted := append(docfile.AppendEscaped([]byte(`"`), id), '"')
+		for _, space := range []string{" ", ""} {
+			t.members = append(t.members, append([]byte(`"`+head+`":`+space), quoted...))
+		}
+		if letter == record.Working {
+			// What the log says of it has no document that names it: its key stands before
+			// the first byte of a record. A key alone may be the beginning of another one.
+			t.members = append(t.members, []byte(string(rune(letter))+id+"\x01"))
+		} else if len(id) >= rare {
+			t.plain = append(t.plain, []byte(id), bytes.Trim(quoted, `"`))
+		}
+	}
+	return t
+}
+
+// Stands says whether a file in memories/, or in assemblies/, has the name of one of theirs.
+func (t *Set) Stands(name string) bool { return slices.Contains(t.names, name) }
+
+// What quarantine puts before and behind a file's name. A dash or a dot alone tells
+// nothing: work-notes.json and notes.json.json are other memories' than notes.json.
+var (
+	beforeName = regexp.MustCompile(`^((([0-9a-f]{16}|unreadable)-)*|.*@)$`)
+	behindName = regexp.MustCompile(`^((\.[0-9]+)?(\.(lost|why))?(\.[0-9]+)?(\.note\.json)?(\.part)?(\.purged)?|@.*)$`)
+)
+
+// Named says whether a file, also in quarantine/ or tmp/parked/, was called after one
+// of the memories' files.
+func (t *Set) Named(name string) bool {
+	for _, n := range t.names {
+		for at := strings.Index(name, n); at >= 0; {
+			if beforeName.MatchString(name[:at]) && behindName.MatchString(name[at+len(n):]) {
+				return true
+			}
+			next := strings.Index(name[at+1:], n)
+			if next < 0 {
+				break
+			}
+			at += 1 + next
+		}
+	}
+	return false
+}
+
+// outline is what says whose a document is.
+type outline struct {
+	ID       *string         `json:"id"`
+	Assembly *string         `json:"assembly_id"`
+	Members  json.RawMessage `json:"memory_ids"`
+	Content  *string         `json:"content"`
+	Scope    *string         `json:"scope"`
+	From     string          `json:"from"` // of a note
+}
+
+// about says whether a document, with an id, is one of these: as package importer
+// a memory may name the assembly that it belongs to.
+func (t *Set) about(doc *outline) bool {
+	if t.letter == record.Working {
+		return doc.Scope != nil && doc.ID == nil && t.ids[*doc.Scope]
+	}
+	group := (doc.Assembly != nil || doc.Members != nil) && doc.Content == nil
+	id := doc.ID
+	if group && doc.Assembly != nil {
+		id = doc.Assembly
+	}
+	return group == (t.letter == record.Assembly) && id != nil && t.ids[*id]
+}
+
+// Holds says whether a document, whole or broken, is one of theirs: what it says of
+// others is its own.
+func (t *Set) Holds(b []byte) bool {
+	var doc outline
+	if json.Unmarshal(b, &doc) == nil {
+		return t.about(&doc)
+	}
+	return has(b, t.members)
+}
+
+func has(b []byte, list [][]byte) bool {
+	return slices.ContainsFunc(list, func(part []byte) bool { return bytes.Contains(b, part) })
+}
+
+// In says whether bytes are about one of them. A whole document is about whose id
+// it has, an assembly also about its members; anything else about whom it names.
+func (t *Set) In(b []byte) bool {
+	var doc outline
+	if json.Unmarshal(b, &doc) == nil && (doc.ID != nil || doc.Assembly != nil || doc.From != "" || doc.Scope != nil && t.letter == record.Working) {
+		if doc.From != "" { // a note has the id of what it is about
+			return !t.elsewhere(doc.From) && (doc.ID != nil && t.ids[*doc.ID] || t.Named(filepath.Base(filepath.FromSlash(doc.From))))
+		}
+		return t.about(&doc) || t.among(&doc, b)
+	}
+	for _, name := range t.names {
+		for _, slash := range []string{"/", `\/`, `\\`} {
+			if bytes.Contains(b, []byte(t.folder+slash+name)) {
+				return true
+			}
+		}
+	}
+	return has(b, t.members) || has(b, t.plain)
+}
+
+// among says whether a document is an assembly that has one of the memories: its
+// composite is made of that one's embedding, and older forms hold whole copies.
+func (t *Set) among(doc *outline, b []byte) bool {
+	if t.letter != record.Memory || doc.Content != nil || doc.Assembly == nil && doc.Members == nil {
+		return false
+	}
+	var ids []string
+	return has(b, t.members) || json.Unmarshal(doc.Members, &ids) == nil && slices.ContainsFunc(ids, func(id string) bool { return t.ids[id] })
+}
+
+// elsewhere says whether a path in the store is in the folder of another kind, where
+// names mean other ids.
+func (t *Set) elsewhere(from string) bool {
+	dir, _, _ := strings.Cut(from, "/")
+	return dir != t.folder && slices.Contains(document.Folders, dir)
+}

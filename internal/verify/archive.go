@@ -1,0 +1,113 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
+)
+
+// archive reads the copies of recycled segments. They have no end mark of their
+// own: that a copy is whole is told by the start of the segment after it.
+func (v *Run) archive() error {
+	numbers, others, err := v.Source.Log.Archived()
+	if err != nil {
+		return err
+	}
+	v.total += int64(len(numbers))
+	for _, n := range numbers {
+		v.progress(1)
+		if !v.o.Chosen(strconv.FormatUint(n, 10)) {
+			continue
+		}
+		if err := v.archived(n); err != nil {
+			return err
+		}
+	}
+	for _, name := range others {
+		path := "wal/archive/" + name
+		// Half a copy: of one at work, or of one that was killed; the next copy of
+		// this segment goes over it.
+		if pid := len(name) > 8 && name[len(name)-8:] == ".zst.new"; pid {
+			continue
+		}
+		if err := v.report(repair.Finding{Kind: repair.Foreign, Severity: repair.Healable, Path: path, Offset: -1, Err: errors.New("the archive has no such file"),
+			Stake: "nothing of this store", Heals: repair.ByMoving, Next: repair.NextRepair}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *Run) archived(n uint64) error {
+	f := repair.Finding{Kind: repair.ArchiveDamaged, Severity: repair.Lost, Path: fmt.Sprintf("wal/archive/%08d.zst", n), Next: repair.NextRepair,
+		Stake: "the history of the memories written there, and restoring to a moment in it"}
+	if s, err := v.Source.Log.SegmentFile(n); err == nil && s.Err == nil {
+		f.Severity, f.Heals = repair.Healable, repair.ByLog // it has not been recycled yet
+	}
+	var size int64
+	var first error
+	damage, err := v.Source.Log.ReadArchive(v.ctx, n, func(offset int64, plain []byte) bool {
+		if offset == 0 {
+			s, _, err := segment.ParseStart(plain)
+			if err == nil && (s.UUID != v.Source.Log.UUID() || s.Number != n) {
+				err = fmt.Errorf("it is segment %d of store %x", s.Number, s.UUID)
+			}
+			first = err
+		}
+		size = offset + int64(len(plain))
+		v.sum.Bytes += int64(len(plain))
+		return true
+	})
+	if places.Gone(err) {
+		return nil // made way for a newer one
+	}
+	if err != nil {
+		return err
+	}
+	v.sum.Archived++
+	for _, d := range damage {
+		f.Offset, f.Err = d.Offset, d
+		if err := v.report(f); err != nil {
+			return err
+		}
+	}
+	if len(damage) > 0 {
+		return nil
+	}
+	if f.Err = first; first != nil {
+		return v.report(f)
+	}
+	if end := v.endOf(n); end > size {
+		f.Offset, f.Err = -1, fmt.Errorf("it breaks off: %d bytes of at least %d", size, end)
+		return v.report(f)
+	}
+	return nil
+}
+
+// endOf is the offset at which a segment's frames end, as the one after it
+// says; 0 when that one is neither in the log nor in the archive.
+func (v *Run) endOf(n uint64) int64 {
+	var start segment.Start
+	if s, err := v.Source.Log.SegmentFile(n + 1); err == nil && s.Err == nil {
+		start = s.Start
+	} else {
+		_, err := v.Source.Log.ReadArchive(v.ctx, n+1, func(_ int64, plain []byte) bool {
+			start, _, _ = segment.ParseStart(plain)
+			return false
+		})
+		if err != nil {
+			return 0
+		}
+	}
+	if start.PrevEnd == 0 || start.UUID != v.Source.Log.UUID() {
+		return 0
+	}
+	if in, offset := v.Source.Log.Place(start.PrevEnd - 1); in == n {
+		return offset + 1
+	}
+	return 0
+}

@@ -1,0 +1,65 @@
+package verify
+
+import (
+	"fmt"
+
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// checkpoint looks at both slots. One that does not verify may be in the middle
+// of being written: it is looked at again.
+func (v *Run) checkpoint() error {
+	var slots [2]wal.Slot
+	var size int64
+	var err error
+	bad := func(s wal.Slot) bool { return s.Err != nil && !s.Empty }
+	for range tries {
+		slots, size, err = wal.CheckpointSlots(v.Source.FS, v.Source.Dir)
+		if err == nil && !bad(slots[0]) && !bad(slots[1]) {
+			break
+		}
+	}
+	f := repair.Finding{
+		Kind: repair.CheckpointSlot, Severity: repair.Healable, Path: "checkpoint", Offset: -1, Err: err,
+		Stake: "where recovery begins; the other slot serves", Heals: repair.ByCheckpoint, Next: repair.NextRepair,
+	}
+	if err != nil {
+		f.Stake, f.Heals, f.Next = "where recovery begins", repair.ByLog, repair.NextRepair
+		return v.report(f)
+	}
+	best := -1
+	for i, s := range slots {
+		if s.Err == nil && (best < 0 || s.Sequence > slots[best].Sequence) {
+			best = i
+		}
+	}
+	for i, s := range slots {
+		if !bad(s) {
+			continue
+		}
+		f.Offset, f.Err = int64(i)*wal.SlotSize, s.Err
+		if best < 0 {
+			f.Stake, f.Heals, f.Next = "where recovery begins", repair.ByLog, repair.NextRepair
+		}
+		if err := v.report(f); err != nil {
+			return err
+		}
+	}
+	if best >= 0 {
+		c := slots[best]
+		v.marks = []wal.Mark{c.Flushed, c.Spilled, c.Attested}
+		if c.UUID != v.Source.Log.UUID() || c.SegmentSize != v.Source.Log.SegmentSize() {
+			f.Remarks |= repair.OtherLog
+			f.Offset, f.Err = int64(best)*wal.SlotSize, fmt.Errorf("it is of another log (%x, segments of %d bytes)", c.UUID, c.SegmentSize)
+			return v.report(f)
+		}
+	}
+	if size != 2*wal.SlotSize {
+		f.Offset, f.Err = size, fmt.Errorf("%d bytes, not %d", size, 2*wal.SlotSize)
+		if best >= 0 && !bad(slots[0]) && !bad(slots[1]) {
+			return v.report(f)
+		}
+	}
+	return nil
+}

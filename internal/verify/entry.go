@@ -1,0 +1,261 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// absentMost bounds how many keys are remembered that the log has and the store
+// does not, until their deletion is met. Those beyond it are not judged.
+const absentMost = 1 << 20
+
+// visit is told every frame in the order of the log.
+func (r *row) visit(end wal.Mark, e *wal.Entry) error {
+	for i, m := range r.v.marks {
+		if m.LSN == end.LSN && (m.Sum == end.Sum || m.Sum == 0) { // 0: the frame there could not be read
+			r.met[i] = true
+		}
+	}
+	if e == nil {
+		return nil
+	}
+	r.v.sum.Entries++
+	if r.asIndexed(e) {
+		return nil
+	}
+	line, kind := index.Entry{}, document.Of(e.Key)
+	_, err := state.Read(e)
+	switch {
+	case err != nil:
+	case e.Key[0] == record.Model:
+		_, err = state.ModelIn(e)
+	case e.Key[0] == record.Working:
+		_, _, err = document.Work(r.v.Source.Codec, e)
+	default:
+		line, err = r.v.record(kind, e)
+	}
+	if err != nil {
+		return r.invalid(e, err)
+	}
+	if kind == nil {
+		return nil // the files of the scopes say what of it is there
+	}
+	return r.known(e, line)
+}
+
+// invalid reports an entry that the log should not have.
+func (r *row) invalid(e *wal.Entry, err error) error {
+	f := r.finding(repair.EntryInvalid, e.LSN, e.Key, err)
+	f.Stake = "this version"
+	spilled, _ := r.v.Source.Log.Place(r.v.Source.Log.Spilled() - 1)
+	number, _ := r.v.Source.Log.Place(e.LSN)
+	if number < spilled {
+		f.Remarks |= repair.Released
+	}
+	if e.LSN < r.v.Source.Log.Flushed() {
+		f.Severity, f.Heals = repair.Healable, repair.ByFiles
+	}
+	return r.v.report(f)
+}
+
+// contradicts says why an entry of which the index knows something else is not to be
+// believed: its line names another embedding than its document has, which the index that
+// is made from the files takes.
+func (r *row) contradicts(e *wal.Entry, line, indexed index.Entry) error {
+	if line.Dimension == indexed.Dimension {
+		return nil
+	}
+	doc, _, err := state.DocumentIn(r.v.Source.Codec, e, r.v.Source.FileLimit)
+	if err != nil {
+		return err
+	}
+	c, err := r.v.Decode(document.Of(e.Key), doc)
+	if err == nil && len(c.Vector) == indexed.Dimension {
+		err = fmt.Errorf("its index line names an embedding of %d dimensions, its document has %d", line.Dimension, len(c.Vector))
+	} else {
+		err = nil
+	}
+	return err
+}
+
+// asIndexed is the short way for an entry whose line stands in the index, byte
+// for byte, and names its document's hash. Whatever else it is is looked at
+// again, slowly.
+func (r *row) asIndexed(e *wal.Entry) bool {
+	if e.Delete || r.v.indexBad || r.set == nil || e.LSN >= r.set.LSN() {
+		return false
+	}
+	k := document.Of(e.Key)
+	if k == nil {
+		return false
+	}
+	view, err := state.Read(e)
+	if err != nil {
+		return false
+	}
+	if _, _, over := r.v.Source.State.Overlay().Get(k.Letter, e.Key[1:]); over {
+		return false
+	}
+	var ok bool
+	if r.indexed, ok, err = r.set.Get(r.indexed[:0], k.Section, e.Key[1:]); err != nil || !ok {
+		return false
+	}
+	if r.finished, err = index.Finish(r.finished[:0], view.Line, e.LSN, e.Time.UnixMicro()); err != nil || !bytes.Equal(r.finished, r.indexed) {
+		return false
+	}
+	doc, err := r.v.Source.Codec.Doc(&view, r.v.Source.FileLimit)
+	if err != nil {
+		return false
+	}
+	sum := sha256.Sum256(doc)
+	at := bytes.Index(view.Line, []byte(hashMember)) // its quotes are a member's: in a string they are escaped
+	if at < 0 {
+		return false
+	}
+	var named [64]byte
+	hex.Encode(named[:], sum[:])
+	return bytes.HasPrefix(view.Line[at+len(hashMember):], named[:])
+}
+
+const hashMember = `"content_hash":"sha256:`
+
+func (r *row) finding(kind repair.Kind, at wal.LSN, key string, err error) repair.Finding {
+	n, offset := r.v.Source.Log.Place(at)
+	f := repair.Finding{Kind: kind, Severity: repair.Lost, Path: "wal/" + segment.Name(n), Offset: offset, LSN: at, Next: repair.NextRepair, Err: err}
+	if len(key) > 1 {
+		f.ID = strings.ToValidUTF8(key[1:], "\ufffd")
+	}
+	return f
+}
+
+// record checks what an entry carries, and returns its line, zero for a deletion.
+func (v *Run) record(k *document.Kind, e *wal.Entry) (index.Entry, error) {
+	line, view, err := state.LineIn(e)
+	if err != nil || e.Delete {
+		return index.Entry{}, err
+	}
+	doc, err := v.Source.Codec.Doc(&view, v.Source.FileLimit)
+	if err != nil {
+		return line, err
+	}
+	if int64(len(doc)) != line.Size || sha256.Sum256(doc) != line.ContentHash {
+		return line, errors.New("its document is not the one that its index line names")
+	}
+	if e.LSN < v.Source.Log.Flushed() {
+		return line, nil // its file is looked at
+	}
+	c, err := v.Decode(k, doc)
+	if err == nil && c.ID != e.Key[1:] {
+		err = fmt.Errorf("it holds the id %s", errs.Quote(c.ID))
+	}
+	if err != nil {
+		err = fmt.Errorf("its document: %w", err)
+	}
+	return line, err
+}
+
+// known asks index and overlay for an entry: they must know this version or a newer one.
+func (r *row) known(e *wal.Entry, line index.Entry) error {
+	kind, id := e.Key[0], e.Key[1:]
+	if r.v.indexBad {
+		return nil // that was reported
+	}
+	if e.Delete { // whatever came since: what was before it is accounted for
+		delete(r.absent, e.Key)
+	}
+	for try := 0; ; try++ {
+		p, err := r.v.Source.State.Find(kind, id)
+		switch {
+		case errors.Is(err, errs.ErrNotFound):
+			if !e.Delete && len(r.absent) < absentMost {
+				r.absent[strings.Clone(e.Key)] = e.LSN
+			}
+			return nil
+		case errors.Is(err, errs.ErrCorrupt):
+			return nil // the index is read as a whole later
+		case err != nil:
+			return err
+		case p.Version == e.LSN && !e.Delete && !p.InLog && !p.Entry.Agrees(line):
+			if err := r.contradicts(e, line, p.Entry); err != nil {
+				return r.invalid(e, err)
+			}
+			f := r.finding(repair.IndexLine, e.LSN, e.Key, errors.New("the index says something else of this version than the log"))
+			f.Path, f.Offset = index.BaseName, -1
+			f.Stake, f.Severity, f.Heals, f.Next = "what lists and filters say of it", repair.Healable, repair.ByIndex, repair.NextRebuild
+			return r.v.report(f)
+		case p.Version >= e.LSN:
+			return nil
+		}
+		if try == tries {
+			f := r.finding(repair.EntryUnknown, e.LSN, e.Key, fmt.Errorf("the newest version that the store knows is %d", p.Version))
+			f.Stake, f.Severity, f.Heals, f.Next = "this version is not served", repair.Healable, repair.ByIndex, repair.NextRebuild
+			return r.v.report(f)
+		}
+		if err := r.v.Source.Sight(r.v.ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// vanished reports the keys that the log has and whose deletion was not met. It
+// may have come after what was read.
+func (r *row) vanished() error {
+	if len(r.absent) == 0 || r.v.Source.Log.Damage() != nil {
+		return nil
+	}
+	for e, err := range r.v.Source.Log.Scan(r.v.ctx, r.durable) {
+		if errors.Is(err, errs.ErrTruncated) || errors.Is(err, errs.ErrCorrupt) {
+			return nil // the log has moved on past all of it; or is damaged since, which the next run says
+		}
+		if err != nil {
+			return err
+		}
+		if e.Delete {
+			delete(r.absent, e.Key)
+		}
+	}
+	// What was committed while verify began may be in the log before it is applied.
+	if err := r.v.Source.Sight(r.v.ctx); err != nil {
+		return err
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(r.absent), func(a, b string) int { return cmp.Compare(r.absent[a], r.absent[b]) }) {
+		at := r.absent[key]
+		n, _ := r.v.Source.Log.Place(at)
+		p, err := r.v.Source.State.Find(key[0], key[1:])
+		if !errors.Is(err, errs.ErrNotFound) || p.Version >= at || !r.sound(n) {
+			continue
+		}
+		f := r.finding(repair.EntryUnknown, at, key, errors.New("neither index nor overlay know it, and the log has no deletion of it"))
+		f.Stake, f.Severity, f.Heals, f.Next = "it is not served", repair.Healable, repair.ByIndex, repair.NextRebuild
+		if err := r.v.report(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sound says that everything from a segment on was read: no deletion was missed.
+func (r *row) sound(n uint64) bool {
+	for ; n <= r.last; n++ {
+		if !r.clean[n] {
+			return false
+		}
+	}
+	return true
+}

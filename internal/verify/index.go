@@ -1,0 +1,177 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/repair"
+)
+
+func (v *Run) store() string { return uuid.UUID(v.Source.Log.UUID()).String() }
+
+// index loads base and delta as a reader does, and reads them whole. Files that
+// were replaced meanwhile stay what they were: a fault of theirs is one of the
+// past, so it must show again in what the folder holds now.
+func (v *Run) index() error {
+	var faults []error
+	for range tries {
+		faults = faults[:0]
+		set, err := v.load()
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		whole := index.Verify(set)
+		if v.o.Workers > 1 {
+			whole = index.VerifyBeside(set)
+		}
+		for err := range whole {
+			faults = append(faults, err)
+			if len(faults) == faultsMost {
+				break
+			}
+		}
+		if len(faults) == 0 {
+			return set.Release()
+		}
+		if v.sound != nil {
+			_ = v.sound.Release()
+		}
+		v.sound = set
+	}
+	v.indexBad = true
+	for _, err := range distinct(faults) {
+		path, offset := Place(err, index.BaseName)
+		if errors.Is(err, errs.ErrNewerFormat) {
+			return err
+		}
+		err := v.report(repair.Finding{
+			Kind: repair.IndexDamaged, Severity: repair.Healable, Path: path, Offset: offset, Err: err,
+			Stake: "finding and listing memories; the memories themselves are in their files", Heals: repair.ByIndex, Next: repair.NextRebuild,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// distinct leaves out what is said of a place of which something was said before.
+func distinct(faults []error) (list []error) {
+	for _, err := range faults {
+		path, offset := Place(err, "")
+		if offset < 0 || !slices.ContainsFunc(list, func(e error) bool {
+			p, o := Place(e, "")
+			return p == path && o == offset
+		}) {
+			list = append(list, err)
+		}
+	}
+	return list
+}
+
+// faultsMost bounds what one table reports.
+const faultsMost = 1000
+
+func (v *Run) load() (*index.Set, error) {
+	spilled := v.Source.Log.Spilled()
+	want := index.Want{Store: v.store(), Spilled: spilled}
+	if held := v.Source.State.Set(); held != nil {
+		if held.Base() == nil {
+			want.Start = held.LSN() // nothing was there when this process began
+		}
+		if err := held.Release(); err != nil {
+			return nil, err
+		}
+	}
+	return index.Load(v.Source.FS, v.Source.Dir, want, nil)
+}
+
+// overlay checks that every position that this process holds is one of the key
+// for which it holds it.
+func (v *Run) overlay() error {
+	for _, at := range v.Source.State.Changes(v.Source.State.From(), 1<<62) {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		e, err := v.Source.Log.ReadAt(v.ctx, at.Pos)
+		if err != nil {
+			continue // spilled since; or damage, which was reported with the log
+		}
+		kind, id := e.Key[0], e.Key[1:]
+		if kind == record.Working {
+			continue // a scope has no line; see scopes
+		}
+		p, err := v.Source.State.Find(kind, id)
+		for i := 0; i < tries && wrong(err, p.Version, at.Pos, e.Delete); i++ {
+			if err := v.Source.Sight(v.ctx); err != nil {
+				return err
+			}
+			p, err = v.Source.State.Find(kind, id)
+		}
+		if !wrong(err, p.Version, at.Pos, e.Delete) {
+			continue
+		}
+		if err := v.report(repair.Finding{
+			Kind: repair.OverlayWrong, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: id, LSN: at.Pos,
+			Stake: "what this process serves", Heals: repair.ByLog, Next: repair.NextFlush,
+			Err: fmt.Errorf("the log has a change of it at %d, the overlay knows %d (%v)", at.Pos, p.Version, err),
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrong: the newest version must be this one or a newer one; absent after a
+// deletion, which may also have come since.
+func wrong(err error, version, at uint64, deleted bool) bool {
+	if errors.Is(err, errs.ErrNotFound) {
+		return false
+	}
+	return err == nil && (version < at || deleted && version == at)
+}
+
+// backups checks the older indexes.
+func (v *Run) backups() error {
+	list, err := index.Backups(v.Source.FS, v.Source.Dir)
+	if err != nil {
+		return err
+	}
+	v.total += int64(len(list))
+	for _, b := range list {
+		v.progress(1)
+		var faults []error
+		set, err := index.OpenBackup(v.Source.FS, v.Source.Dir, b, v.store())
+		switch {
+		case places.Gone(err):
+			continue // made way for a newer one
+		case errors.Is(err, table.ErrForeign):
+			faults = append(faults, err)
+		case err != nil:
+			faults = append(faults, err)
+		default:
+			faults = slices.Collect(set.Base().Check())
+			if err := set.Release(); err != nil {
+				return err
+			}
+		}
+		for _, err := range distinct(faults) {
+			path, offset := Place(err, b.Name)
+			err := v.report(repair.Finding{Kind: repair.BackupDamaged, Severity: repair.Healable, Path: path, Offset: offset, LSN: b.LSN, Err: err,
+				Stake: "falling back on this older index; the present one serves", Heals: repair.ByMoving, Next: repair.NextRepair})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package verify
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// File is what stands in a document's place.
+type File struct {
+	Data []byte
+	Info vfs.Info
+	Hash [32]byte
+	Err  error
+}
+
+// Read reads the file of a document.
+func (v *Run) Read(k *document.Kind, name string) (f File) {
+	f.Data, f.Info, f.Err = v.Folders[k.At].Read(name, int64(v.Source.FileLimit))
+	if f.Err == nil {
+		f.Hash = sha256.Sum256(f.Data)
+	}
+	return f
+}
+
+// Has says whether the file is the one that a line of the index names.
+func (f *File) Has(line *index.Entry) bool {
+	return f.Err == nil && f.Info.Size == line.Size && f.Hash == line.ContentHash
+}
+
+func (f *File) sameTime(line *index.Entry) bool { return f.Info.Mtime.UnixMicro() == line.Mtime }
+
+// Judged is what became of one file.
+type Judged struct {
+	Finding *repair.Finding
+	bytes   int64
+	read    bool
+	more    []repair.Finding // of what was derived from it
+	suspect bool             // a version from before its deletion may stand there; see revived
+	Err     error
+}
+
+// Document compares a document with its file. line is what the set said of it when
+// its swap counter stood at swaps, nil when nothing did.
+func (v *Run) Document(k *document.Kind, id string, line *index.Entry, swaps uint64) (j Judged) {
+	name := docfile.FileName(id)
+	for range tries {
+		flushed := v.Source.Log.Flushed()
+		f := v.Read(k, name)
+		j.bytes, j.read = int64(len(f.Data)), f.Err == nil
+		if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			j.Err = err
+			return j
+		}
+		if _, _, over := v.Source.State.Overlay().Get(k.Letter, id); line != nil && !over && v.Source.State.Swaps() == swaps && f.Has(line) && f.sameTime(line) {
+			j.Finding, j.more = v.content(k, id, &f, line.Version)
+			return j
+		}
+		list, err := v.May(k, id, flushed)
+		switch {
+		case errors.Is(err, errAgain):
+			j.Finding, j.suspect = nil, false
+			continue
+		case errors.Is(err, errUnjudged):
+			j.Finding = nil
+			return j
+		case err != nil:
+			j.Err = err
+			return j
+		}
+		if j.Finding, j.more = v.compare(k, id, &f, list, flushed); j.Finding == nil {
+			return j
+		}
+		j.suspect = began(list, flushed)
+	}
+	return j
+}
+
+// compare says what is wrong with a file that may hold one of these versions.
+func (v *Run) compare(k *document.Kind, id string, f *File, list []Standing, flushed wal.LSN) (*repair.Finding, []repair.Finding) {
+	moved := false
+	for i := range list {
+		s := &list[i]
+		switch {
+		case s.Absent && places.Gone(f.Err):
+			return nil, nil
+		case s.Absent || !f.Has(&s.Line):
+		case f.sameTime(&s.Line) || s.Version >= flushed: // an adopted edit keeps its own time until it is flushed
+			return v.content(k, id, f, s.Version)
+		default:
+			moved = true
+		}
+	}
+	newest := &list[0]
+	if newest.Version >= flushed && (v.Source.Log.Unsettled() || places.Gone(f.Err)) {
+		// The first flush writes it again, whatever stands there. And where files
+		// cannot be exchanged the place is empty while one is replaced, for as long as
+		// the process that does it is stopped, or has been killed.
+		return nil, nil
+	}
+	out := &repair.Finding{Path: k.File(id), Offset: -1, ID: id, LSN: newest.Version, Next: repair.NextRepair}
+	if moved {
+		out.Kind, out.Err = KindOf(k, repair.MemoryTime), fmt.Errorf("it was moved to %s; the bytes are right", f.Info.Mtime.UTC())
+		out.Stake, out.Heals, out.Next = "nothing: reading it takes a little longer", repair.ByAdoption, ""
+		return out, v.related(k, id, f)
+	}
+	if newest.Absent {
+		return v.stranger(k, out, f), nil
+	}
+	return v.classify(k, out, f, newest), nil
+}
+
+// related is relations for a file whose bytes are right.
+func (v *Run) related(k *document.Kind, id string, f *File) []repair.Finding {
+	c, err := v.Decode(k, f.Data)
+	if err != nil || c.ID != id {
+		return nil
+	}
+	return v.relations(k, id, f.Hash, &c)
+}
+
+// content checks that a file that has the bytes of a version is a document, and
+// this one, and what was derived from it.
+func (v *Run) content(k *document.Kind, id string, f *File, version wal.LSN) (*repair.Finding, []repair.Finding) {
+	c, err := v.Decode(k, f.Data)
+	if err == nil && c.ID == id {
+		return nil, v.relations(k, id, f.Hash, &c)
+	}
+	out := &repair.Finding{Kind: KindOf(k, repair.MemoryInvalid), Severity: repair.Lost, Path: k.File(id), Offset: document.OffsetOf(err), ID: id, LSN: version,
+		Stake: "this " + k.Noun + ": it was stored as it stands", Heals: repair.ByHand, Next: repair.NextRepair, Err: err}
+	if err == nil {
+		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("it holds the id %s", errs.Quote(c.ID))
+	}
+	return out, nil
+}
+
+// classify says what became of a file that holds none of the versions it may hold.
+func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Standing) *repair.Finding {
+	out.Stake = "this version of the " + k.Noun
+	copied := v.copyOf(k, out, want)
+	defer func() { out.Kind = KindOf(k, out.Kind) }()
+	switch {
+	case places.Gone(f.Err):
+		out.Kind, out.Err = repair.MemoryMissing, errors.New("there is no such file")
+		return out
+	case f.Err != nil && errors.Is(f.Err, errs.ErrCorrupt):
+		out.Kind, out.Err = repair.MemoryEmpty, f.Err
+		return out
+	case f.Err != nil:
+		out.Kind, out.Err = repair.MemoryUnreadable, f.Err
+		return out
+	}
+	c, err := v.Decode(k, append([]byte(nil), f.Data...))
+	rot := f.sameTime(&want.Line)
+	out.Offset = firstDifference(f.Data, copied)
+	switch {
+	case rot:
+		out.Kind, out.Err = repair.MemoryRot, errors.New("its bytes have changed and its time has not")
+		if err != nil {
+			out.Err = fmt.Errorf("%w: %w", out.Err, err)
+			if out.Offset < 0 {
+				out.Offset = document.OffsetOf(err)
+			}
+		}
+	case err != nil:
+		out.Kind, out.Err, out.Offset, out.Stake = repair.MemoryInvalid, err, document.OffsetOf(err), byHand(k, out, f)
+	case c.ID != out.ID:
+		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryWrongID, -1, fmt.Errorf("it holds the id %s", errs.Quote(c.ID)), byHand(k, out, f)
+	case v.Past.Older(want.Version, f.Has):
+		out.Kind, out.Offset, out.Err = repair.MemoryStale, -1, fmt.Errorf("it holds an older version than %d", want.Version)
+	case v.Fits(k, f.Data) != nil:
+		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryInvalid, -1, v.Fits(k, f.Data), byHand(k, out, f)
+	default:
+		out.Kind, out.Severity, out.Heals = repair.MemoryEdited, repair.Healable, repair.ByAdoption
+		out.Stake, out.Offset, out.Err = "the edit", -1, fmt.Errorf("it was saved at %s by somebody else", f.Info.Mtime.UTC())
+	}
+	return out
+}
+
+// byHand says what is at stake with a file that somebody saved, and that cannot be taken
+// over as it is.
+func byHand(k *document.Kind, out *repair.Finding, f *File) string {
+	saved := fmt.Sprintf("what was saved in it at %s: correct the file and it is taken over", f.Info.Mtime.UTC().Format("2006-01-02 15:04:05 MST"))
+	if out.Severity == repair.Lost {
+		return "this version of the " + k.Noun + ", of which no other copy is known, and " + saved
+	}
+	return saved + "; repair puts the " + k.Noun + " back and keeps the file in quarantine/"
+}
+
+// copyOf looks for the document of a version in log and archive, and says so.
+func (v *Run) copyOf(k *document.Kind, out *repair.Finding, want *Standing) []byte {
+	out.Severity, out.Heals, out.Next = repair.Lost, "", repair.NextRepair
+	doc, _, from := v.Past.Document(k, out.ID, want.Version, want.Line.ContentHash)
+	if doc != nil {
+		out.Severity, out.Heals = repair.Healable, from
+	}
+	return doc
+}
+
+func firstDifference(a, b []byte) int64 {
+	if b == nil {
+		return -1
+	}
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return int64(i)
+		}
+	}
+	return int64(min(len(a), len(b)))
+}
+
+// KindOf is what a finding of a memory's file is called of one of this kind.
+func KindOf(k *document.Kind, of repair.Kind) repair.Kind {
+	if k == document.Assemblies {
+		return of.OfAssembly()
+	}
+	return of
+}
+
+// Decode reads a document; what it returns may share bytes with data.
+func (v *Run) Decode(k *document.Kind, data []byte) (document.Content, error) {
+	return k.Decode(data, memstore.DecodeOptions{Limits: v.Source.Limits, Location: v.Source.Location, Owned: true})
+}
+
+// Fits says why a document may not be written by today's limits: then it is not adopted.
+func (v *Run) Fits(k *document.Kind, data []byte) error {
+	if v.Source.Fits == nil {
+		return nil
+	}
+	return v.Source.Fits(k.Letter, data)
+}

@@ -1,0 +1,327 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/wal"
+)
+
+// row is the segments that should be there, and what is known of them.
+type row struct {
+	v       *Run
+	durable wal.LSN
+	need    uint64 // recovery needs the segments from here on
+	last    uint64
+	files   map[uint64]wal.SegmentFile
+	clean   map[uint64]bool // walked without a gap
+	met     []bool          // marks of the checkpoint at which a frame ends
+	absent  map[string]wal.LSN
+
+	set               *index.Set // of the time when it began; nil: closed
+	indexed, finished []byte     // buffers of asIndexed
+}
+
+// log reads every segment from the oldest to what is durable.
+func (v *Run) log() error {
+	if err := v.Source.Sight(v.ctx); err != nil && v.Source.Log.Damage() == nil {
+		return err
+	}
+	known, err := v.Source.Log.Known()
+	if err != nil {
+		return err
+	}
+	r := &row{v: v, durable: known, files: map[uint64]wal.SegmentFile{}, clean: map[uint64]bool{}}
+	if r.set = v.Source.State.Set(); r.set != nil {
+		defer func() { _ = r.set.Release() }()
+	}
+	for _, m := range v.marks {
+		r.durable = max(r.durable, m.LSN) // a log that is damaged below what was attested ends early
+	}
+	r.met, r.absent = make([]bool, len(v.marks)), map[string]wal.LSN{}
+	list, others, err := v.Source.Log.SegmentFiles()
+	if err != nil {
+		return err
+	}
+	if err := r.within(list); err != nil {
+		return err
+	}
+	r.last, _ = v.Source.Log.Place(r.durable - 1)
+	spilled, _ := v.Source.Log.Place(v.Source.Log.Spilled()) // after the list: what it held from here on was not recycled since
+	r.need = min(spilled, r.last)
+	first := r.need
+	for _, s := range list {
+		r.files[s.Number] = s
+		if s.Err == nil {
+			first = min(first, s.Number)
+		}
+	}
+	v.total += int64(r.last - first + 1)
+	for _, s := range list {
+		if s.Number < first || s.Number > r.last {
+			if err := r.outside(s); err != nil {
+				return err
+			}
+		}
+	}
+	var prev wal.Mark
+	for n := first; n <= r.last; n++ {
+		if prev, err = r.segment(n, prev); err != nil {
+			return err
+		}
+		v.progress(1)
+	}
+	if err := r.unmet(); err != nil {
+		return err
+	}
+	if err := r.vanished(); err != nil {
+		return err
+	}
+	return v.besideSegments(others)
+}
+
+// within bounds what is to be read by the segments that there are: a mark may say
+// anything, and a segment beyond the next one is not only missing.
+func (r *row) within(list []wal.SegmentFile) error {
+	number, _ := r.v.Source.Log.Place(r.durable - 1)
+	newest := NewestSegment(list)
+	if number <= newest+1 {
+		return nil
+	}
+	f := repair.Finding{
+		Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: r.durable,
+		Stake: "where recovery begins, and what it takes for damage", Heals: repair.ByLog, Next: repair.NextRepair,
+		Err: fmt.Errorf("it says that the log was durable up to %d, in %s; the newest segment is %s", r.durable, segment.Name(number), segment.Name(newest)),
+	}
+	r.durable = r.v.Source.Log.SegmentEnd(newest + 1)
+	return r.v.report(f)
+}
+
+// released says that a segment is being recycled, or has been.
+func (r *row) released(n uint64) bool {
+	s, err := r.v.Source.Log.SegmentFile(n)
+	spilled, _ := r.v.Source.Log.Place(r.v.Source.Log.Spilled())
+	return n < spilled && (places.Gone(err) || err == nil && s.Zero)
+}
+
+// outside judges a file with the name of a segment that the log has no use for.
+func (r *row) outside(s wal.SegmentFile) error {
+	for range tries {
+		if s.Err == nil || s.Zero {
+			return nil // prepared, just begun, or about to be recycled
+		}
+		now, err := r.v.Source.Log.SegmentFile(s.Number)
+		if places.Gone(err) {
+			return nil
+		}
+		if err != nil {
+			now.Err = err
+		}
+		s = now
+	}
+	if last, _ := r.v.Source.Log.Place(r.v.Source.Log.Durable() - 1); s.Number > r.last && s.Number <= last {
+		return nil // the log has come here meanwhile: the next run reads it
+	}
+	return r.v.report(repair.Finding{
+		Kind: repair.SegmentForeign, Severity: repair.Healable, Path: "wal/" + segment.Name(s.Number), Err: s.Err,
+		Stake: "nothing of this log", Heals: repair.ByMoving, Next: repair.NextRepair,
+	})
+}
+
+// segment reads one segment and returns its end, zero when that is not known.
+func (r *row) segment(n uint64, prev wal.Mark) (wal.Mark, error) {
+	v := r.v
+	if _, ok := r.files[n]; !ok {
+		return wal.Mark{}, r.missing(n)
+	}
+	end, open := r.end(n)
+	var gaps []wal.Gap
+	at, err := v.Source.Log.WalkSegment(v.ctx, n, prev, end, r.visit, func(g wal.Gap) { gaps = append(gaps, g) })
+	for i := 0; i < tries && err == nil && len(gaps) > 0; i++ {
+		gaps = gaps[:0]
+		at, err = v.Source.Log.WalkSegment(v.ctx, n, prev, end, func(wal.Mark, *wal.Entry) error { return nil }, func(g wal.Gap) { gaps = append(gaps, g) })
+	}
+	if places.Gone(err) {
+		return wal.Mark{}, r.missing(n)
+	}
+	if err != nil {
+		return wal.Mark{}, err
+	}
+	if g := len(gaps); open && g > 0 && gaps[g-1].To == end && errors.Is(gaps[g-1].Err, segment.ErrEnd) {
+		gaps = gaps[:g-1] // where it ends is only known from what follows
+		at = wal.Mark{}
+	}
+	if len(gaps) > 0 && r.released(n) {
+		return wal.Mark{}, nil
+	}
+	gaps = joined(gaps)
+	v.sum.Segments++
+	v.sum.Bytes += r.files[n].Size
+	r.clean[n] = len(gaps) == 0
+	for _, g := range gaps {
+		if err := r.damaged(n, g); err != nil {
+			return wal.Mark{}, err
+		}
+	}
+	return at, nil
+}
+
+// joined makes one of gaps that follow each other.
+func joined(gaps []wal.Gap) (list []wal.Gap) {
+	for _, g := range gaps {
+		if n := len(list); n > 0 && list[n-1].To == g.At {
+			list[n-1].To = g.To
+			continue
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
+// end is up to where a segment holds frames: durable in the last one, else what
+// the next one's start says. open: only what is there can tell.
+func (r *row) end(n uint64) (end wal.LSN, open bool) {
+	if n == r.last {
+		return r.durable, false
+	}
+	whole := r.v.Source.Log.SegmentEnd(n)
+	if next, ok := r.files[n+1]; ok && next.Err == nil {
+		if in, _ := r.v.Source.Log.Place(next.Start.PrevEnd - 1); next.Start.PrevEnd != 0 && in == n {
+			return next.Start.PrevEnd, false
+		}
+	}
+	return whole, true
+}
+
+// missing judges a hole. Segments go in rising order, so one that is not there
+// while an older one is, or that recovery needs, was not recycled.
+func (r *row) missing(n uint64) error {
+	if _, err := r.v.Source.Log.SegmentFile(n); !places.Gone(err) || r.released(n) && !r.older(n) {
+		return nil
+	}
+	f := repair.Finding{Kind: repair.SegmentMissing, Path: "wal/" + segment.Name(n), Offset: -1, Next: repair.NextRepair, Err: errors.New("there is no such file")}
+	start, _ := r.bounds(n)
+	f.LSN = start
+	r.stake(&f, n, min(r.v.Source.Log.SegmentEnd(n), r.durable))
+	return r.v.report(f)
+}
+
+func (r *row) bounds(n uint64) (from, to wal.LSN) {
+	to = r.v.Source.Log.SegmentEnd(n)
+	return to - r.v.Source.Log.SegmentSize(), to
+}
+
+func (r *row) older(n uint64) bool {
+	for number, s := range r.files {
+		if number < n && s.Err == nil {
+			if now, err := r.v.Source.Log.SegmentFile(number); err == nil && now.Err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stake says what hangs on the log up to a position, and what would bring it back.
+func (r *row) stake(f *repair.Finding, n uint64, to wal.LSN) {
+	switch {
+	case to <= r.v.Source.Log.Spilled():
+		f.Stake = "the history of the memories written there; their newest versions are in files and index"
+	case to <= r.v.Source.Log.Flushed():
+		f.Stake = "the index of the memories written there; their newest versions are in files"
+	default:
+		f.Stake = "acknowledged writes that are not in files yet, and all that come after them"
+	}
+	f.Severity, f.Heals = repair.Lost, ""
+	spilled, _ := r.v.Source.Log.Place(r.v.Source.Log.Spilled() - 1)
+	if n < spilled {
+		f.Remarks |= repair.Released
+	}
+	switch {
+	case r.archived(n):
+		f.Severity, f.Heals = repair.Healable, repair.ByArchive
+	case to <= r.v.Source.Log.Flushed():
+		f.Severity, f.Heals = repair.Healable, repair.ByFiles
+	}
+}
+
+// archived says whether a sound copy of a segment lies in the archive.
+func (r *row) archived(n uint64) bool {
+	damage, err := r.v.Source.Log.ReadArchive(r.v.ctx, n, func(int64, []byte) bool { return true })
+	return err == nil && len(damage) == 0
+}
+
+func (r *row) damaged(n uint64, g wal.Gap) error {
+	_, offset := r.v.Source.Log.Place(g.At)
+	f := repair.Finding{Kind: repair.SegmentDamaged, Path: "wal/" + segment.Name(n), Offset: offset, LSN: g.At, Next: repair.NextRepair,
+		Err: fmt.Errorf("%d bytes hold no frame of this log: %w", g.To-g.At, g.Err)}
+	r.stake(&f, n, g.To)
+	return r.v.report(f)
+}
+
+// unmet reports marks of the checkpoint at which no frame ends.
+func (r *row) unmet() error {
+	for i, m := range r.v.marks {
+		n, offset := r.v.Source.Log.Place(m.LSN - 1)
+		if r.met[i] || !r.clean[n] {
+			continue
+		}
+		err := r.v.report(repair.Finding{
+			Kind: repair.CheckpointMark, Severity: repair.Healable, Path: "checkpoint", Offset: -1, LSN: m.LSN,
+			Stake: "where recovery begins, and what it takes for damage", Heals: repair.ByLog, Next: repair.NextRepair,
+			Err: fmt.Errorf("its mark %d is not the end of the frame that ends at byte %d of %s", m.LSN, offset+1, segment.Name(n)),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// besideSegments judges what else lies in wal/.
+func (v *Run) besideSegments(names []string) error {
+	for _, name := range names {
+		if places.InLog(name) {
+			continue
+		}
+		f := repair.Finding{Kind: repair.Foreign, Severity: repair.Healable, Path: "wal/" + name, Offset: -1, Err: errors.New("the log has no such file"),
+			Stake: "nothing of this store", Heals: repair.ByMoving, Next: repair.NextRepair}
+		if pid, ok := preparing(name); ok {
+			if slices.Contains(v.Source.Log.Processes(), pid) {
+				continue // at work
+			}
+			f.Kind, f.Severity, f.Err = repair.Leftover, repair.Info, fmt.Errorf("process %d did not finish it; the next open removes it", pid)
+		}
+		if _, err := v.Source.FS.Stat(v.path("wal", name)); places.Gone(err) {
+			continue
+		}
+		if err := v.report(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// preparing takes the process out of the name of a segment that is being made:
+// <pid>-<n>.new, with or without the segment's name and a dot before it.
+func preparing(name string) (pid int, ok bool) {
+	mid, ok := strings.CutSuffix(name, ".new")
+	digits, _, ok2 := strings.Cut(mid[strings.LastIndexByte(mid, '.')+1:], "-")
+	pid, err := strconv.Atoi(digits)
+	return pid, ok && ok2 && err == nil
+}
+
+// NewestSegment is the highest number of the segments that are there.
+func NewestSegment(list []wal.SegmentFile) (newest uint64) {
+	for _, f := range list {
+		newest = max(newest, f.Number)
+	}
+	return newest
+}

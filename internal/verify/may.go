@@ -1,0 +1,103 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+// Standing is a version that a document's file may hold.
+type Standing struct {
+	Version wal.LSN
+	Absent  bool // there is no file in this version
+	Line    index.Entry
+}
+
+// errAgain: what was looked up has moved meanwhile.
+var errAgain = errors.New("it changes faster than it can be read")
+
+// errUnjudged: the log is damaged where it would have to tell; that was reported.
+var errUnjudged = errors.New("the log cannot tell")
+
+// May lists the versions that a document's file may hold if flushed was read
+// before the file: the newest one first, and back along the chain to the first
+// below flushed.
+func (v *Run) May(k *document.Kind, id string, flushed wal.LSN) ([]Standing, error) {
+	at, deleted, inLog := v.Source.State.Overlay().Get(k.Letter, id)
+	if !inLog {
+		s, err := v.inSet(k, id)
+		return []Standing{s}, err
+	}
+	var list []Standing
+	for {
+		if at == 0 {
+			return append(list, Standing{Absent: true}), nil
+		}
+		if at < v.Source.State.From() {
+			s, err := v.inSet(k, id)
+			return append(list, s), err
+		}
+		e, err := v.Source.Log.ReadAt(v.ctx, at)
+		switch {
+		case errors.Is(err, errs.ErrTruncated):
+			return nil, errAgain
+		case errors.Is(err, errs.ErrCorrupt):
+			return nil, errUnjudged
+		case err != nil:
+			return nil, err
+		case len(e.Key) == 0 || e.Key[0] != k.Letter || e.Key[1:] != id:
+			if len(list) == 0 && !deleted {
+				// Two keys with one hash: the overlay speaks of the other.
+				s, err := v.inSet(k, id)
+				return []Standing{s}, err
+			}
+			return nil, errAgain
+		}
+		line, view, err := state.LineIn(&e)
+		if err != nil {
+			return nil, errUnjudged
+		}
+		list = append(list, Standing{Version: at, Absent: e.Delete, Line: line})
+		if at < flushed {
+			return list, nil
+		}
+		at = view.Previous
+	}
+}
+
+func (v *Run) inSet(k *document.Kind, id string) (Standing, error) {
+	line, err := v.Line(k, id)
+	switch {
+	case errors.Is(err, errs.ErrNotFound):
+		return Standing{Absent: true}, nil
+	case errors.Is(err, errs.ErrCorrupt):
+		return Standing{}, errUnjudged
+	case err != nil:
+		return Standing{}, fmt.Errorf("looking up %s: %w", errs.Quote(id), err)
+	}
+	return Standing{Version: line.Version, Line: line}, nil
+}
+
+// Line is what the index says of a document; of a damaged one, what its sound
+// blocks say.
+func (v *Run) Line(k *document.Kind, id string) (index.Entry, error) {
+	if !v.indexBad {
+		return v.Source.State.Line(k.Letter, id)
+	}
+	if v.sound == nil {
+		return index.Entry{}, errs.ErrCorrupt
+	}
+	b, ok, err := v.sound.Get(nil, k.Section, id)
+	if err != nil {
+		return index.Entry{}, err
+	}
+	if !ok {
+		return index.Entry{}, errs.ErrCorrupt // a damaged block may hide it
+	}
+	return index.ParseLine(b)
+}

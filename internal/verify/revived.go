@@ -1,0 +1,103 @@
+package verify
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/state"
+)
+
+// A memory that was deleted and written again begins a chain of its own: its
+// record says that nothing came before. As long as this is not flushed, its file
+// may still hold a version from before the deletion, which only a scan of the
+// log finds. Those whose file looks wrong for this reason alone wait for one
+// scan for all of them.
+
+// began says that a chain begins with a version that is not flushed.
+func began(list []Standing, flushed uint64) bool {
+	n := len(list)
+	return n >= 2 && list[n-1].Absent && list[n-1].Version == 0 && list[n-2].Version >= flushed
+}
+
+// revived judges the suspects by all versions that the log has of them.
+func (v *Run) revived() error {
+	suspects := v.suspects
+	v.suspects = nil
+	for try := 0; try < tries && len(suspects) > 0; try++ {
+		flushed, from := v.Source.Log.Flushed(), v.Past.Oldest()
+		files := make(map[string]*File, len(suspects)) // by key
+		versions := make(map[string][]Standing, len(suspects))
+		for _, s := range suspects {
+			k := document.At(s.Path)
+			f := v.Read(k, docfile.FileName(s.ID))
+			f.Data = nil
+			files[k.Key(s.ID)] = &f
+			set, err := v.inSet(k, s.ID)
+			if err != nil {
+				set = Standing{Absent: true}
+			}
+			versions[k.Key(s.ID)] = []Standing{set}
+		}
+		if err := v.Source.Sight(v.ctx); err != nil {
+			return err
+		}
+		err := v.collect(from, versions)
+		if errors.Is(err, errs.ErrTruncated) {
+			continue
+		}
+		if err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			return err
+		}
+		left := suspects[:0]
+		for _, s := range suspects {
+			if key := document.At(s.Path).Key(s.ID); !fits(files[key], versions[key], flushed) {
+				left = append(left, s)
+			}
+		}
+		suspects = left
+	}
+	for _, s := range suspects {
+		if j := v.Document(document.At(s.Path), s.ID, nil, 0); j.Finding != nil { // not flushed meanwhile
+			if err := v.report(*j.Finding); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// collect appends the versions that the log has of some documents, by key.
+func (v *Run) collect(from uint64, versions map[string][]Standing) error {
+	for e, err := range v.Source.Log.Scan(v.ctx, from) {
+		if err != nil {
+			return err
+		}
+		list, ok := versions[e.Key]
+		if !ok {
+			continue
+		}
+		line, _, _ := state.LineIn(&e) // one that cannot be read is what no file has
+		versions[strings.Clone(e.Key)] = append(list, Standing{Version: e.LSN, Absent: e.Delete, Line: line})
+	}
+	return nil
+}
+
+// fits says whether a file holds the newest version below flushed or one above it.
+func fits(f *File, list []Standing, flushed uint64) bool {
+	first := 0
+	for i, s := range list {
+		if s.Version < flushed {
+			first = i
+		}
+	}
+	for _, s := range list[first:] {
+		if s.Absent && places.Gone(f.Err) || !s.Absent && f.Has(&s.Line) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,66 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/vector"
+)
+
+// unembedded are the memories that have a content and no embedding, in a store whose
+// vectors are a model's: what the embedder refused, or was not to be had for.
+type unembedded struct {
+	count int64
+	ids   []string // the first of them
+}
+
+// unembeddedNamed is how many are named.
+const unembeddedNamed = 16
+
+func (u *unembedded) add(id string) {
+	u.count++
+	if i, ok := slices.BinarySearch(u.ids, id); !ok && i < unembeddedNamed {
+		u.ids = slices.Insert(u.ids, i, strings.Clone(id))
+		u.ids = u.ids[:min(len(u.ids), unembeddedNamed)]
+	}
+}
+
+// embeds says that memories with a content are to have an embedding.
+func (s *vectors) embeds(k *document.Kind) bool {
+	return s != nil && k == document.Memories && s.model.Name != "" && !s.changing()
+}
+
+// lacks says that a memory is one of them, for unembedded: a file may be judged more
+// than once before one of the judgements counts.
+func lacks(id string, m *memstore.Memory) []repair.Finding {
+	if len(m.Embedding) > 0 || strings.TrimSpace(m.Content) == "" {
+		return nil
+	}
+	return []repair.Finding{{Kind: repair.EmbeddingsPending, ID: id}}
+}
+
+// reportUnembedded tells of them all.
+func (v *Run) reportUnembedded() error {
+	u := v.unembedded
+	if u.count == 0 {
+		return nil
+	}
+	names := make([]string, len(u.ids))
+	for i, id := range u.ids {
+		names[i] = errs.Quote(id)
+	}
+	more := ""
+	if u.count > int64(len(names)) {
+		more = ", …"
+	}
+	return v.report(repair.Finding{
+		Kind: repair.EmbeddingsPending, Severity: repair.Info, Path: vector.BaseMapping, Offset: -1, Heals: repair.ByEmbedding, Next: repair.NextReindex + " --missing",
+		Stake: "finding them by vector: the embedder has not taken them yet, or refuses them (another content is asked about at once)",
+		Err:   fmt.Errorf("memories with a content and no embedding: %d (%s%s)", u.count, strings.Join(names, ", "), more),
+	})
+}

@@ -1,0 +1,293 @@
+package verify
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/vector"
+)
+
+// vectorFiles reads mapping and vectors whole. Files that were replaced meanwhile
+// stay what they were: a fault must show again in what the folder holds now.
+func (v *Run) vectorFiles() error {
+	var faults []error
+	for range tries {
+		faults = faults[:0]
+		set, err := vector.Load(v.Source.FS, v.Source.Dir, v.store(), nil)
+		if err == nil && set.LSN() > v.Source.Log.Durable() {
+			if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+				return errors.Join(err, set.Release())
+			}
+			if set.LSN() > v.Source.Log.Durable() {
+				err = &errs.CorruptionError{Path: vector.BaseMapping, Offset: -1, Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), v.Source.Log.Durable())}
+			}
+		}
+		if err != nil {
+			faults = append(faults, err)
+		}
+		if set == nil {
+			continue
+		}
+		for err := range vector.Verify(set) {
+			if faults = append(faults, err); len(faults) == faultsMost {
+				break
+			}
+		}
+		v.sum.Vectors = set.Count(vector.Memories) + set.Count(vector.Assemblies)
+		v.sum.Bytes += set.Bytes()
+		if err := set.Release(); err != nil {
+			return err
+		}
+		if len(faults) == 0 {
+			return nil
+		}
+	}
+	for _, err := range distinct(faults) {
+		if errors.Is(err, errs.ErrNewerFormat) {
+			return err
+		}
+		path, offset := Place(err, vector.BaseMapping)
+		if err := v.report(repair.Finding{
+			Kind: repair.VectorsDamaged, Severity: repair.Healable, Path: path, Offset: offset, Err: err,
+			Stake: "searching by vector; the embeddings themselves are in their documents", Heals: repair.ByDocuments, Next: repair.NextRepair,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vectors is what the documents are compared with: an index, and the vectors as
+// of it. Both are files that never change, so what does not agree in them is
+// wrong, also while others write.
+type vectors struct {
+	v     *Run
+	idx   *index.Set
+	swaps uint64      // of the state when it had this index
+	model index.Model // as of the index
+	set   *vector.Set // nil: not to be compared with
+	// exact: the index says that these are complete as of it. Else they are ahead of
+	// it, or nobody knows, and what the overlay has is not judged.
+	exact, known bool
+	behind       uint64 // the index wants vectors of this LSN, and these are older
+
+	embedded, lacking atomic.Int64
+	has               [2]atomic.Int64 // documents with a vector
+}
+
+// vectorsNow loads what the folder holds, and goes on counting.
+func (v *Run) vectorsNow(was *vectors) (*vectors, error) {
+	for try := 0; ; try++ {
+		s := &vectors{v: v, swaps: v.Source.State.Swaps(), idx: v.Source.State.Set()}
+		if s.idx == nil {
+			return nil, errs.ErrClosed
+		}
+		s.model = v.Source.State.ModelBefore(s.idx.LSN())
+		if was != nil {
+			s.embedded.Store(was.embedded.Load())
+			s.lacking.Store(was.lacking.Load())
+		}
+		set, err := vector.Load(v.Source.FS, v.Source.Dir, v.store(), nil)
+		if err != nil || v.indexBad {
+			if err == nil {
+				err = set.Release()
+			}
+			if err != nil && !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, table.ErrForeign) && try < tries {
+				if err := s.idx.Release(); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			return s, nil // told by vectorFiles
+		}
+		at, _, known := index.Vectors(s.idx)
+		s.set, s.known, s.exact = set, known, known && set.LSN() == at
+		if !known || s.exact {
+			return s, nil
+		}
+		if try < tries { // between the vectors and the index of one round
+			if err := errors.Join(s.release(), v.Source.Sight(v.ctx)); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+				return nil, err
+			}
+			continue
+		}
+		if set.LSN() < at {
+			s.behind = at
+		}
+		return s, nil
+	}
+}
+
+func (s *vectors) release() error {
+	if s == nil {
+		return nil
+	}
+	err := s.idx.Release()
+	if s.set != nil {
+		err = errors.Join(err, s.set.Release())
+	}
+	return err
+}
+
+// changing says that the documents as of the index are not all by the model that
+// the vectors are of, or that these may be ahead of it by a change of the model.
+func (s *vectors) changing() bool {
+	return s.model.Switching() || s.v.Source.State.Model().Since >= s.idx.LSN()
+}
+
+// judged says whether what the vectors have of a document can be compared with its
+// line: it may have changed since the index, and the vectors be ahead of it.
+func (s *vectors) judged(k *document.Kind, id string) bool {
+	if s.set == nil || s.behind != 0 {
+		return false
+	}
+	if s.changing() {
+		return false // what counts is in part what a re-embedding has computed
+	}
+	if s.exact {
+		return true
+	}
+	_, _, over := s.v.Source.State.Overlay().Get(k.Letter, id)
+	return !over && s.v.Source.State.Swaps() == s.swaps
+}
+
+// row is the vector of a document, nil if it has none; ok is false where that
+// cannot be read, which vectorFiles tells.
+func (s *vectors) row(k *document.Kind, id string) (row []byte, number int64, ok bool) {
+	row, number, has, err := s.set.Row(nil, k.Vectors(), id)
+	if err != nil {
+		return nil, 0, false
+	}
+	if !has {
+		return nil, 0, true
+	}
+	return row, number, true
+}
+
+// line compares the vector of a document with its line. embedding is what the
+// document says, if hash is that of the line; nil when that was not read.
+func (s *vectors) line(k *document.Kind, id string, line *index.Entry, embedding *[]float32) *repair.Finding {
+	dims := line.Dimension
+	if embedding != nil && dims == index.UnknownDimension {
+		dims = len(*embedding)
+	}
+	if dims > 0 {
+		s.embedded.Add(1)
+	}
+	if !s.judged(k, id) {
+		return nil
+	}
+	row, number, ok := s.row(k, id)
+	if !ok {
+		return nil
+	}
+	if row != nil {
+		s.has[k.At].Add(1)
+	}
+	out := &repair.Finding{Path: vector.BaseMapping, Offset: -1, ID: id, LSN: line.Version, Severity: repair.Healable, Heals: repair.ByDocuments, Next: repair.NextRepair,
+		Stake: "finding the " + k.Noun + " by its vector"}
+	switch {
+	case embedding != nil && dims != len(*embedding):
+		out.Kind, out.Path, out.Heals, out.Next = repair.IndexLine, index.BaseName, repair.ByIndex, repair.NextRebuild
+		out.Err = fmt.Errorf("its line names an embedding of %d dimensions, its document has %d", dims, len(*embedding))
+	case dims == 0 && row != nil:
+		out.Kind, out.Err = repair.VectorGhost, fmt.Errorf("vector %d is of %s %s, which has no embedding", number, k.Noun, errs.Quote(id))
+	case dims > 0 && dims != s.set.Dim() && s.set.Exists():
+		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorMisfit, repair.Info, repair.ByHand, "", k.File(id)
+		out.Err = fmt.Errorf("its embedding has %d dimensions, the vectors of this store have %d: it has none", dims, s.set.Dim())
+		if row == nil {
+			break
+		}
+		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorStale, repair.Healable, repair.ByDocuments, repair.NextRepair, vector.BaseMapping
+		out.Err = fmt.Errorf("vector %d is not its embedding, which has %d dimensions", number, dims)
+	case dims > 0 && row == nil:
+		if s.lacking.Add(1); !s.known {
+			return nil // told in sum
+		}
+		out.Kind, out.Err = repair.VectorMissing, fmt.Errorf("its embedding of %d dimensions has no vector", dims)
+	case row == nil:
+		return nil
+	case dims > 0 && number != line.VectorNumber():
+		if s.lacking.Add(1); !s.known {
+			return nil
+		}
+		out.Kind, out.Err = repair.VectorStale, fmt.Errorf("it has vector %d, its embedding is %d", number, line.VectorNumber())
+	case embedding == nil || bytes.Equal(s.set.Metric().Row(nil, *embedding), row):
+		return nil
+	case !s.known && line.VectorID != 0 && line.Version >= s.set.LSN():
+		s.lacking.Add(1) // a number that was brought along may name another vector than it did
+		return nil
+	default:
+		out.Kind, out.Err = repair.VectorStale, fmt.Errorf("vector %d is another than its embedding", number)
+	}
+	return out
+}
+
+// ghosts tells the vectors without a document.
+func (s *vectors) ghosts(k *document.Kind) error {
+	v := s.v
+	if s.set == nil || s.behind != 0 || v.o.Parts < 2 && s.has[k.At].Load() == s.set.Count(k.Vectors()) {
+		return nil
+	}
+	err := s.set.Walk(k.Vectors(), func(id string, number int64) error {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		if _, ok, err := s.idx.Get(nil, k.Section, id); ok || err != nil || !s.judged(k, id) {
+			return nil
+		}
+		if name := docfile.FileName(id); !v.o.Chosen(name) {
+			return nil
+		}
+		if !s.known {
+			s.lacking.Add(1)
+			return nil
+		}
+		return v.report(repair.Finding{Kind: repair.VectorGhost, Severity: repair.Healable, Path: vector.BaseMapping, Offset: -1, ID: id,
+			Stake: "a search finds what is not there", Heals: repair.ByDocuments, Next: repair.NextRepair, Err: fmt.Errorf("vector %d has no %s", number, k.Noun)})
+	})
+	if errors.Is(err, errs.ErrCorrupt) {
+		return nil // told by vectorFiles
+	}
+	return err
+}
+
+// completeness tells of vectors that are not as of the index, when all kinds were
+// compared.
+func (s *vectors) completeness() error {
+	if s == nil {
+		return nil
+	}
+	v := s.v
+	f := repair.Finding{Kind: repair.VectorsBehind, Severity: repair.Healable, Path: vector.BaseMapping, Offset: -1,
+		Stake: "searching by vector, until the next search or flush makes them again", Heals: repair.ByDocuments, Next: repair.NextRepair}
+	switch {
+	case s.set == nil || s.embedded.Load() == 0:
+		return nil
+	case s.changing():
+		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info, "nothing: until a re-embedding has ended, vectors and documents are not compared"
+		f.Err = errors.New("the model was changed, and as of the index documents by the one before are left")
+		if f.Next = repair.NextFlush; s.v.Source.State.Model().Switching() {
+			f.Next = repair.NextReindex
+		}
+	case s.behind != 0 && !s.set.Exists():
+		f.Err = fmt.Errorf("there are no vectors; the index was written with those of %d", s.behind)
+	case s.behind != 0:
+		f.LSN, f.Err = s.set.LSN(), fmt.Errorf("these vectors are of %d; the index was written with those of %d", s.set.LSN(), s.behind)
+	case !s.known && s.lacking.Load() > 0:
+		f.Kind, f.Severity, f.Stake = repair.VectorsPending, repair.Info, "nothing: the next search by vector, or memctl flush, makes them complete"
+		f.Err = fmt.Errorf("%d vectors are not made yet", s.lacking.Load())
+		f.Next = ""
+	default:
+		return nil
+	}
+	return v.report(f)
+}

@@ -1,0 +1,174 @@
+package verify
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/repair"
+)
+
+// workers compare documents with their files, a chunk at a time. While the others
+// are at one chunk, the caller's goroutine lists the next; then it helps them,
+// and reports what was found in the order of the list.
+type workers struct {
+	v     *Run
+	chunk *atWork
+}
+
+type atWork struct {
+	jobs    []entryJob
+	swaps   uint64
+	results []Judged
+	next    atomic.Int64
+	others  sync.WaitGroup
+}
+
+// next starts a chunk, after the one before it is done and reported.
+func (w *workers) next(jobs []entryJob, swaps uint64) error {
+	if err := w.v.ctx.Err(); err != nil {
+		return err
+	}
+	was := w.chunk
+	w.chunk = nil
+	if was != nil {
+		was.work(w.v)
+		was.others.Wait()
+	}
+	if len(jobs) > 0 {
+		c := &atWork{jobs: jobs, swaps: swaps, results: make([]Judged, len(jobs))}
+		for range min(w.v.o.Workers, len(jobs)) - 1 {
+			c.others.Go(func() { c.work(w.v) })
+		}
+		w.chunk = c
+	}
+	if was == nil {
+		return nil
+	}
+	return was.report(w.v)
+}
+
+// wait lets nobody work on when the caller gives up.
+func (w *workers) wait() {
+	if w.chunk != nil {
+		w.chunk.next.Add(chunk)
+		w.chunk.others.Wait()
+	}
+}
+
+func (c *atWork) work(v *Run) {
+	var buf []byte
+	for {
+		i := int(c.next.Add(1)) - 1
+		if i >= len(c.jobs) {
+			return
+		}
+		c.results[i] = v.entry(&c.jobs[i], c.swaps, &buf)
+	}
+}
+
+func (c *atWork) report(v *Run) error {
+	for i, j := range c.results {
+		if j.Err != nil {
+			return j.Err
+		}
+		if c.jobs[i].kind == document.Memories {
+			v.sum.Memories++
+		} else {
+			v.sum.Assemblies++
+		}
+		v.sum.Bytes += j.bytes
+		if j.read {
+			v.sum.Files++
+		}
+		if j.Finding != nil && j.suspect && len(v.suspects) < suspectsMost {
+			v.suspects = append(v.suspects, j.Finding)
+		} else if j.Finding != nil {
+			if err := v.report(*j.Finding); err != nil {
+				return err
+			}
+		}
+		for _, f := range j.more {
+			if f.Kind == repair.EmbeddingsPending {
+				v.unembedded.add(f.ID)
+				continue
+			}
+			if err := v.report(f); err != nil {
+				return err
+			}
+		}
+	}
+	v.progress(int64(len(c.jobs)))
+	return nil
+}
+
+// entry checks a line and compares its document with the file.
+func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
+	if job.line == nil {
+		return v.Document(job.kind, job.id, nil, 0)
+	}
+	line, err := index.ParseLine(job.line)
+	if err != nil {
+		return v.Document(job.kind, job.id, nil, 0) // told with the index
+	}
+	if line.Filepath != job.kind.Folder+"/"+job.name && !v.indexBad {
+		return Judged{Finding: &repair.Finding{
+			Kind: repair.IndexLine, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: job.id, LSN: line.Version,
+			Stake: "who reads the index and not the names: the file is found all the same", Heals: repair.ByIndex, Next: repair.NextRebuild,
+			Err: fmt.Errorf("its line names the file %s, not %s", errs.Quote(line.Filepath), job.kind.File(job.id)),
+		}}
+	}
+	if j, ok := v.glance(job, &line, swaps, buf); ok {
+		return j
+	}
+	j := v.Document(job.kind, job.id, &line, swaps)
+	if j.more == nil { // its bytes did not tell
+		if f := v.vectors.line(job.kind, job.id, &line, nil); f != nil {
+			j.more = append(j.more, *f)
+		}
+	}
+	return j
+}
+
+// glance is the short way for a document that is as the set says, which nearly all
+// are: its bytes are those that were one when they were written. Whatever
+// else it meets is looked at again, slowly.
+func (v *Run) glance(job *entryJob, line *index.Entry, swaps uint64, buf *[]byte) (Judged, bool) {
+	if v.indexBad {
+		return Judged{}, false
+	}
+	data, info, err := v.Folders[job.kind.At].Glance(job.name, *buf, int64(v.Source.FileLimit))
+	*buf = data
+	if err != nil || len(data) == 0 {
+		return Judged{}, false
+	}
+	f := File{Data: data, Info: info, Hash: sha256.Sum256(data)}
+	if !f.Has(line) || !f.sameTime(line) {
+		return Judged{}, false
+	}
+	if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		return Judged{}, false
+	}
+	if _, _, over := v.Source.State.Overlay().Get(job.kind.Letter, job.id); over || v.Source.State.Swaps() != swaps {
+		return Judged{}, false
+	}
+	j := Judged{bytes: int64(len(data)), read: true}
+	if s := v.vectors; job.kind == document.Assemblies || line.Dimension != 0 && s.judged(job.kind, job.id) {
+		j.more = v.related(job.kind, job.id, &f)
+	} else {
+		if lf := s.line(job.kind, job.id, line, nil); lf != nil {
+			j.more = append(j.more, *lf)
+		}
+		if line.Dimension == 0 && s.embeds(job.kind) {
+			if c, err := v.Decode(job.kind, f.Data); err == nil {
+				j.more = append(j.more, lacks(job.id, c.Memory)...)
+			}
+		}
+	}
+	return j, true
+}

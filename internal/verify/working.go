@@ -1,0 +1,158 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/working"
+)
+
+// scopes reads the files of working memory, and follows for each scope that changed
+// since the index was written what the log has of it back to its file.
+func (v *Run) scopes() error {
+	folder := docfile.Layout{FS: v.Source.FS, Root: v.Source.Dir}.Folder(places.Working)
+	names, err := folder.Names()
+	if err != nil && !places.Gone(err) {
+		return v.report(repair.Finding{Kind: repair.WorkingDamaged, Severity: repair.Lost, Path: places.Working, Offset: -1, Err: err, Stake: "all that lies there", Next: repair.NextRepair})
+	}
+	slices.Sort(names)
+	logged := map[string]string{} // file name: key
+	for _, at := range v.Source.State.Changes(v.Source.State.From(), 1<<62) {
+		e, err := v.Source.Log.ReadAt(v.ctx, at.Pos)
+		if err == nil && len(e.Key) > 1 && e.Key[0] == record.Working {
+			key := strings.Clone(e.Key[1:])
+			logged[docfile.FileName(key)] = key
+			if _, found := slices.BinarySearch(names, docfile.FileName(key)); !found {
+				names = append(names, docfile.FileName(key))
+			}
+		}
+	}
+	slices.Sort(names)
+	v.total += int64(len(names))
+	for _, name := range slices.Compact(names) {
+		if err := v.ctx.Err(); err != nil {
+			return err
+		}
+		v.progress(1)
+		if !v.o.Chosen(name) {
+			continue
+		}
+		if err := v.scope(folder, name, logged[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scope judges one file, and what the log has of its scope where that is known.
+func (v *Run) scope(folder *docfile.Folder, name, key string) error {
+	for try := 0; ; try++ {
+		out := repair.Finding{Severity: repair.Healable, Path: places.Working + "/" + name, Offset: -1, Next: repair.NextRepair}
+		f, ok := v.scopeFile(folder, name, key, &out)
+		if key != "" {
+			rests, err := v.rests(key, f)
+			switch {
+			case err != nil && ok:
+				ok, out.ID, out.Kind, out.Severity, out.Err = false, key, repair.WorkingDamaged, repair.Lost, err
+				out.Stake, out.Heals = "what the scope held", repair.ByArchive
+			case err == nil && !rests && out.Kind == repair.WorkingDamaged:
+				return nil // the next flush puts it aside; nobody needs it
+			}
+		}
+		if ok {
+			if f != nil {
+				v.sum.Files++
+				v.sum.Scopes++
+			}
+			return nil
+		}
+		if try == tries {
+			return v.report(out)
+		}
+		if err := v.Source.Sight(v.ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+			return err
+		}
+	}
+}
+
+// scopeFile reads one; false when it is not as it should be, which out says then.
+func (v *Run) scopeFile(folder *docfile.Folder, name, key string, out *repair.Finding) (*working.File, bool) {
+	info, err := folder.Stat(name)
+	switch {
+	case places.Gone(err):
+		return nil, true
+	case err == nil && !info.Mode.IsRegular():
+		out.Kind, out.Heals, out.Err = repair.Foreign, repair.ByMoving, fmt.Errorf("a store does not follow it (%s)", info.Mode)
+		return nil, false
+	case !strings.HasSuffix(name, docfile.Extension):
+		out.Kind, out.Severity, out.Heals, out.Err = repair.Foreign, repair.Info, repair.ByMoving, errors.New("it is the file of no scope")
+		return nil, false
+	}
+	doc, _, err := folder.Read(name, places.DocumentMost)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, true
+	}
+	var f *working.File
+	if err == nil {
+		f, err = working.DecodeFile(doc)
+	}
+	if err != nil {
+		out.Kind, out.ID, out.Severity, out.Stake, out.Heals, out.Err = repair.WorkingDamaged, key, repair.Lost, "what the scope held", repair.ByArchive, err
+		return nil, false
+	}
+	v.sum.Bytes += int64(len(doc))
+	out.ID = f.Scope.Key()
+	switch {
+	case docfile.FileName(out.ID) != name:
+		out.Kind, out.Heals, out.Err = repair.Misplaced, repair.ByMoving, fmt.Errorf("the file of this scope is %s/%s", places.Working, docfile.FileName(out.ID))
+		return f, false
+	case !f.Intact:
+		out.Kind, out.Severity, out.Heals, out.Next = repair.WorkingEdited, repair.Info, repair.ByAdoption, ""
+		out.Err = errors.New("it was edited by hand, and is taken over when the scope is next used")
+		return f, false
+	}
+	return f, true
+}
+
+// rests follows what the log has of a scope back to its file, nil if there is none.
+// rests says whether it needs that; an error, what it lacks.
+func (v *Run) rests(key string, f *working.File) (rests bool, err error) {
+	base := (&document.Replay{Store: v.store(), File: f}).Base()
+	at := v.Source.State.Work(key)
+	if !state.IsWork(at) {
+		return true, nil // spilled since: the file has it
+	}
+	for at > base {
+		if at < v.Source.State.From() {
+			return true, fmt.Errorf("the log goes on from %d, the file is as of %d", at, base)
+		}
+		e, err := v.Source.Log.ReadAt(v.ctx, at)
+		if err != nil {
+			return true, err
+		}
+		w, view, err := document.Work(v.Source.Codec, &e)
+		if err != nil {
+			return true, err
+		}
+		if document.Begins(w) {
+			return false, nil
+		}
+		if at = view.Previous; at < base {
+			return true, fmt.Errorf("the log goes on from %d, the file is as of %d", at, base)
+		}
+	}
+	if f == nil {
+		return true, errors.New("the log goes on from a file that is not there")
+	}
+	return true, nil
+}

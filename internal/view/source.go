@@ -1,0 +1,36 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// Source is an open store as this package sees it. The root fills it.
+type Source struct {
+	FS    vfs.FS
+	Dir   string
+	Log   *wal.FileLog
+	State *state.State
+	Codec *record.Codec
+
+	// Sight catches up with the log and maps the newest index.
+	Sight func(context.Context) error
+	// Config says what is wrong with config.json as it stands.
+	Config func() error
+	// Token names this process's own folder in tmp/; "" when the store is not open to write.
+	Token string
+	// Inline: start no goroutines.
+	Inline bool
+	// FileLimit bounds the bytes of one document, Limits what is in it.
+	FileLimit int
+	Limits    memstore.Limits
+	Location  *time.Location // of times without a zone
+	// Fits says why a document of a kind may not be written by today's limits.
+	Fits func(kind byte, doc []byte) error
+}
