@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +10,7 @@ import (
 )
 
 // assemblyCommand is the group of all that works on assemblies.
-func (a *app) assemblyCommand() *cobra.Command {
+func assemblyCommand(a *app) *cobra.Command {
 	return a.group(&cobra.Command{
 		Use:     "assembly",
 		Aliases: []string{"assemblies"},
@@ -21,8 +20,8 @@ members. A memory may be in several; deleting it takes it out of all of them.`,
 		Example: `  memctl assembly put --id rome --name "the trip to Rome" m1 m2
   memctl assembly add rome m3
   memctl assembly list --containing m1`,
-	}, a.assemblyListCommand(), a.assemblyShowCommand(), a.assemblyPutCommand(), a.assemblyAddCommand(), a.assemblyRemoveCommand(),
-		a.assemblyMergeCommand(), a.assemblyActivateCommand(), a.assemblyRmCommand())
+	}, assemblyListCommand(a), assemblyShowCommand(a), assemblyPutCommand(a), assemblyAddCommand(a), assemblyRemoveCommand(a),
+		assemblyMergeCommand(a), assemblyActivateCommand(a), assemblyRmCommand(a))
 }
 
 // storedAssembly is an assembly that was written.
@@ -33,7 +32,7 @@ type storedAssembly struct {
 }
 
 // wrote tells of an assembly that was written.
-func (a *app) wrote(as *varve.Assembly, format string, args ...any) {
+func tellWritten(a *app, as *varve.Assembly, format string, args ...any) {
 	if a.document != nil {
 		a.document.item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
 		return
@@ -46,24 +45,16 @@ func aboutAssembly(id string, err error) error {
 	var missing *varve.MissingMembersError
 	switch {
 	case errors.As(err, &missing):
-		return &fixed{err, "put the memories first, or name them all the same: --allow-missing"}
+		return withFix(err, "put the memories first, or name them all the same: --allow-missing")
 	case errors.Is(err, varve.ErrNotFound):
-		return &fixed{err, "memctl assembly list shows what there is"}
+		return withFix(err, "memctl assembly list shows what there is")
 	case errors.Is(err, varve.ErrConflict):
-		return &fixed{err, "read it again (memctl assembly show ID) and repeat"}
+		return withFix(err, "read it again (memctl assembly show ID) and repeat")
 	}
 	return err
 }
 
 // eachAssembly does one thing for several; see each.
-func (a *app) eachAssembly(ctx context.Context, ids []string, f func(id string) error) error {
+func eachAssembly(ctx context.Context, a *app, ids []string, f func(id string) error) error {
 	return a.each(ctx, ids, func(id string) error { return aboutAssembly(id, f(id)) })
-}
-
-// count is a number with its noun.
-func count(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
 }

@@ -18,7 +18,7 @@ func idAndMore(what string) cobra.PositionalArgs {
 	}
 }
 
-func (a *app) assemblyAddCommand() *cobra.Command {
+func assemblyAddCommand(a *app) *cobra.Command {
 	var missing bool
 	c := &cobra.Command{
 		Use:   "add ID MEMORY...",
@@ -32,7 +32,7 @@ where they are; those that do not exist are refused, and then none is taken in.`
 			if missing {
 				conds = append(conds, varve.AllowMissing())
 			}
-			return a.changeAssembly(cmd.Context(), args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
+			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
 				return as.Add(ctx, args[0], args[1:], conds...)
 			})
 		}),
@@ -41,7 +41,7 @@ where they are; those that do not exist are refused, and then none is taken in.`
 	return c
 }
 
-func (a *app) assemblyRemoveCommand() *cobra.Command {
+func assemblyRemoveCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove ID MEMORY...",
 		Short:   "Take memories out of an assembly",
@@ -49,14 +49,14 @@ func (a *app) assemblyRemoveCommand() *cobra.Command {
 		Example: "  memctl assembly remove rome m3",
 		Args:    idAndMore("memories to take out"),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.changeAssembly(cmd.Context(), args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
+			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
 				return as.Remove(ctx, args[0], args[1:])
 			})
 		}),
 	}
 }
 
-func (a *app) assemblyMergeCommand() *cobra.Command {
+func assemblyMergeCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "merge INTO FROM...",
 		Short: "Merge assemblies into one",
@@ -65,7 +65,7 @@ tags and topics are united, counts are summed, and merged_from says what went in
 		Example: "  memctl assembly merge rome rome-2 italy",
 		Args:    idAndMore("assemblies to merge into it"),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.changeAssembly(cmd.Context(), args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
+			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
 				return as.Merge(ctx, args[0], args[1:]...)
 			})
 		}),
@@ -73,19 +73,19 @@ tags and topics are united, counts are summed, and merged_from says what went in
 }
 
 // changeAssembly changes one and tells of it.
-func (a *app) changeAssembly(ctx context.Context, id string, f func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error)) error {
+func changeAssembly(ctx context.Context, a *app, id string, f func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error)) error {
 	return a.with(ctx, write, func(st *varve.Store) error {
 		a.document.begin("assemblies")
 		as, err := f(ctx, st.Assemblies())
 		if err != nil {
 			return aboutAssembly(id, err)
 		}
-		a.wrote(&as, "%s has %s", printableID(as.ID), count(len(as.MemoryIDs), "member", "members"))
+		tellWritten(a, &as, "%s has %s", printableID(as.ID), count(len(as.MemoryIDs), "member", "members"))
 		return nil
 	})
 }
 
-func (a *app) assemblyActivateCommand() *cobra.Command {
+func assemblyActivateCommand(a *app) *cobra.Command {
 	var boost float64
 	c := &cobra.Command{
 		Use:   "activate ID...",
@@ -97,10 +97,10 @@ count it. An activation fades by half in a day, or in what activation_half_life 
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), write, func(st *varve.Store) error {
 				a.document.begin("assemblies")
-				return a.eachAssembly(cmd.Context(), args, func(id string) error {
+				return eachAssembly(cmd.Context(), a, args, func(id string) error {
 					as, err := st.Assemblies().Activate(cmd.Context(), id, boost)
 					if err == nil {
-						a.wrote(&as, "%s is at %.3f, activated %s", printableID(id), as.ActivationLevel, count(int(as.ActivationCount), "time", "times"))
+						tellWritten(a, &as, "%s is at %.3f, activated %s", printableID(id), as.ActivationLevel, count(int(as.ActivationCount), "time", "times"))
 					}
 					return err
 				})
@@ -111,7 +111,7 @@ count it. An activation fades by half in a day, or in what activation_half_life 
 	return c
 }
 
-func (a *app) assemblyRmCommand() *cobra.Command {
+func assemblyRmCommand(a *app) *cobra.Command {
 	return a.deletes("assembly", &cobra.Command{
 		Short:   "Delete assemblies",
 		Long:    `Delete assemblies, not their members. One that is missing does not keep the others from being deleted.`,

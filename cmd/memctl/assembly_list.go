@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-func (a *app) assemblyListCommand() *cobra.Command {
+func assemblyListCommand(a *app) *cobra.Command {
 	var (
 		containing, after, prefix string
 		active                    bool
@@ -40,7 +40,7 @@ members, activation as it is now, and name.`,
 				if cmd.Flags().Changed("containing") {
 					all = st.Assemblies().Containing(cmd.Context(), containing)
 				}
-				return a.listAssemblies(cmd.Context(), st, all, func(as *varve.Assembly) bool { return !active || !as.Inactive }, limit)
+				return listAssemblies(cmd.Context(), a, st, all, func(as *varve.Assembly) bool { return !active || !as.Inactive }, limit)
 			})
 		}),
 	}
@@ -76,7 +76,7 @@ type listedAssembly struct {
 	Updated        *time.Time `json:"updated_at,omitempty"`
 }
 
-func (a *app) listAssemblies(ctx context.Context, st *varve.Store, all iter.Seq2[varve.Assembly, error], pass func(*varve.Assembly) bool, limit int) error {
+func listAssemblies(ctx context.Context, a *app, st *varve.Store, all iter.Seq2[varve.Assembly, error], pass func(*varve.Assembly) bool, limit int) error {
 	a.document.begin("assemblies")
 	n, last, more := 0, "", false
 	for as, err := range all {

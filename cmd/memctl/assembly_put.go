@@ -20,7 +20,7 @@ type assemblyFlags struct {
 	ifVersion              uint64
 }
 
-func (a *app) assemblyPutCommand() *cobra.Command {
+func assemblyPutCommand(a *app) *cobra.Command {
 	var f assemblyFlags
 	c := &cobra.Command{
 		Use:   "put [MEMORY...] | --json-input FILE|-",
@@ -52,11 +52,15 @@ are all looked at before any is written, and written together.`,
 				}}
 				if f.input != "" {
 					var err error
-					if all, err = a.readAssemblies(cmd.Context(), f.input, assemblyLimitsOf(st.Config())); err != nil {
+					limits := assemblyLimitsOf(st.Config())
+					all, err = readEach(cmd.Context(), a.in, f.input, "assembly", func(raw []byte) (varve.Assembly, error) {
+						return decodeAssembly(raw, limits, a.clockID)
+					})
+					if err != nil {
 						return err
 					}
 				}
-				return a.putAssemblies(cmd.Context(), st, all, f.conditions(cmd))
+				return putAssemblies(cmd.Context(), a, st, all, f.conditions(cmd))
 			})
 		}),
 	}
@@ -98,39 +102,8 @@ func (f *assemblyFlags) conditions(cmd *cobra.Command) []varve.Cond {
 	return conds
 }
 
-// readAssemblies reads all before any is written.
-func (a *app) readAssemblies(ctx context.Context, name string, limits assembly.Limits) (all []varve.Assembly, err error) {
-	_, err = readAll(ctx, func() ([]byte, error) {
-		r, err := a.source(name)
-		if err != nil {
-			return nil, err
-		}
-		defer r.Close()
-		all, err = decodeEach(r, "assembly", func(raw []byte) (varve.Assembly, error) { return a.decodeAssembly(raw, limits) })
-		return nil, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("input %s: %w", name, err)
-	}
-	return all, nil
-}
-
-// decodeAssembly reads one; it gets an id if it has none.
-func (a *app) decodeAssembly(raw []byte, limits assembly.Limits) (as varve.Assembly, err error) {
-	d, err := assembly.Decode(raw, assembly.DecodeOptions{Limits: limits, IDOptional: true})
-	switch {
-	case err != nil:
-		return as, err
-	case d.ID == "" && (hasID(raw, "assembly_id") || hasID(raw, "id")):
-		return as, noID("assembly_id", limits.IDBytes)
-	case d.ID == "":
-		d.ID, err = a.clockID()
-	}
-	return *d, err
-}
-
 // putAssemblies writes one commit.
-func (a *app) putAssemblies(ctx context.Context, st *varve.Store, all []varve.Assembly, conds []varve.Cond) error {
+func putAssemblies(ctx context.Context, a *app, st *varve.Store, all []varve.Assembly, conds []varve.Cond) error {
 	if len(all) == 1 {
 		as, err := st.Assemblies().Put(ctx, all[0], conds...)
 		if err != nil {

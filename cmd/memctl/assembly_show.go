@@ -8,10 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/assembly"
 )
 
-func (a *app) assemblyShowCommand() *cobra.Command {
+func assemblyShowCommand(a *app) *cobra.Command {
 	var ids bool
 	c := &cobra.Command{
 		Use:   "show ID...",
@@ -27,7 +26,7 @@ members, one a line. One that is missing does not keep the others from being pri
 			ctx := cmd.Context()
 			return a.with(ctx, read, func(st *varve.Store) error {
 				a.document.begin("assemblies")
-				return a.eachAssembly(ctx, args, func(id string) error {
+				return eachAssembly(ctx, a, args, func(id string) error {
 					if a.document == nil && !ids {
 						doc, err := st.Assemblies().GetRaw(ctx, id)
 						if err != nil {
@@ -38,7 +37,7 @@ members, one a line. One that is missing does not keep the others from being pri
 					}
 					as, err := st.Assemblies().Get(ctx, id)
 					if err == nil {
-						err = a.showAssembly(&as)
+						err = showAssembly(a, &as)
 					}
 					return err
 				})
@@ -56,7 +55,7 @@ type shownAssembly struct {
 	Assembly json.RawMessage `json:"assembly"`
 }
 
-func (a *app) showAssembly(as *varve.Assembly) error {
+func showAssembly(a *app, as *varve.Assembly) error {
 	if a.document == nil {
 		for _, id := range as.MemoryIDs {
 			fmt.Fprintln(a.out, printableID(id))
@@ -68,10 +67,4 @@ func (a *app) showAssembly(as *varve.Assembly) error {
 		a.document.item(shownAssembly{as.ID, as.Version, doc})
 	}
 	return err
-}
-
-// noAssemblyLimits writes what a store has, whatever its limits are by now.
-func noAssemblyLimits() assembly.Limits {
-	const huge = 1 << 30
-	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}
 }

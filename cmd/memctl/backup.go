@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-func (a *app) backupCommand() *cobra.Command {
+func backupCommand(a *app) *cobra.Command {
 	var check bool
 	c := &cobra.Command{
 		Use:   "backup DIR",
@@ -26,26 +26,26 @@ nobody else does. --check reads a backup from end to end instead.`,
 			if check {
 				info, err := varve.CheckBackup(cmd.Context(), args[0])
 				if err != nil {
-					return &fixed{err, "restore another backup; where the store still lives, make a new one: memctl backup DIR"}
+					return withFix(err, "restore another backup; where the store still lives, make a new one: memctl backup DIR")
 				}
-				a.backedUp("is sound", args[0], &info)
+				backedUp(a, "is sound", args[0], &info)
 				return nil
 			}
-			return a.with(cmd.Context(), write, func(st *varve.Store) error { return a.backup(cmd.Context(), st, args[0]) })
+			return a.with(cmd.Context(), write, func(st *varve.Store) error { return backUp(cmd.Context(), a, st, args[0]) })
 		}),
 	}
 	c.Flags().BoolVar(&check, "check", false, "read a backup from end to end, make none")
 	return c
 }
 
-func (a *app) backup(ctx context.Context, st *varve.Store, dir string) error {
+func backUp(ctx context.Context, a *app, st *varve.Store, dir string) error {
 	progress, done := a.bar("backing up")
 	info, err := st.Backup(ctx, dir, varve.BackupOptions{Progress: progress})
 	done()
 	if err != nil {
 		return err
 	}
-	a.backedUp("is made", dir, &info)
+	backedUp(a, "is made", dir, &info)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func nounIn(folder string) string {
 	return "memory"
 }
 
-func (a *app) backedUp(what, dir string, info *varve.BackupInfo) {
+func backedUp(a *app, what, dir string, info *varve.BackupInfo) {
 	s := savedBackup{dir, info.Store.String(), info.Made, info.Memories, info.Assemblies, info.Bytes,
 		savedMoment{info.First.LSN, info.First.Time}, savedMoment{info.Last.LSN, info.Last.Time}, []string{}}
 	for _, d := range info.Damaged {
@@ -99,18 +99,6 @@ func (a *app) backedUp(what, dir string, info *varve.BackupInfo) {
 			s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), shellQuote(dir))
 	}
 	for _, d := range info.Damaged {
-		a.fail(&fixed{fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), printableID(d.ID), varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"})
+		a.fail(withFix(fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), printableID(d.ID), varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"))
 	}
-}
-
-// bar shows on a terminal how far something is; the second function ends that.
-func (a *app) bar(what string) (progress func(done, total int64), end func()) {
-	if !a.animated() {
-		return nil, func() {}
-	}
-	bar := a.newBar(1, what)
-	return func(done, total int64) {
-		bar.ChangeMax64(max(total, done+1))
-		_ = bar.Set64(done)
-	}, func() { _ = bar.Finish() }
 }

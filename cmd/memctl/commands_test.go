@@ -23,7 +23,7 @@ func commandsOf(t *testing.T) []string {
 			walk(sub)
 		}
 	}
-	walk(a.root())
+	walk(a.program(root))
 	slices.Sort(all)
 	return all
 }

@@ -86,14 +86,14 @@ func configArguments(cmd *cobra.Command, args []string) error {
 	return usagef(cmd.CommandPath(), "there is no command %q: memctl config get NAME prints a setting, memctl config set NAME VALUE changes it", "config "+args[0])
 }
 
-func (a *app) configCommand() *cobra.Command {
+func configCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "config",
 		Short:   "Show and change the store's settings",
 		Long:    `Show the settings of the store's config.json. They hold for every process that uses it.`,
 		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576\n  memctl config set max_session_memories 1000\n  memctl config set at_limit evict_oldest",
 		Args:    configArguments,
-		RunE:    a.do(a.listConfig),
+		RunE:    a.do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
 	}
 	names := func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -103,21 +103,21 @@ func (a *app) configCommand() *cobra.Command {
 	}
 	c.AddCommand(
 		&cobra.Command{
-			Use: "list", Short: "Show all settings", Example: "  memctl config list --json", Args: noArguments, RunE: a.do(a.listConfig),
+			Use: "list", Short: "Show all settings", Example: "  memctl config list --json", Args: noArguments, RunE: a.do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
 		},
 		&cobra.Command{
 			Use: "get NAME", Short: "Print one setting", Example: "  memctl config get flush_threshold", Args: exactly(1, "the name of a setting"),
-			RunE: a.do(a.getConfig), ValidArgsFunction: names,
+			RunE: a.do(func(cmd *cobra.Command, args []string) error { return getConfig(a, cmd, args) }), ValidArgsFunction: names,
 		},
 		&cobra.Command{
 			Use: "set NAME VALUE", Short: "Change one setting", Example: "  memctl config set auto_repair false", Args: exactly(2, "a name and a value"),
-			RunE: a.do(a.setConfig), ValidArgsFunction: names,
+			RunE: a.do(func(cmd *cobra.Command, args []string) error { return setConfig(a, cmd, args) }), ValidArgsFunction: names,
 		},
 	)
 	return c
 }
 
-func (a *app) listConfig(cmd *cobra.Command, _ []string) error {
+func listConfig(a *app, cmd *cobra.Command) error {
 	return a.with(cmd.Context(), look, func(st *varve.Store) error {
 		c := st.Config()
 		for _, s := range settings() {
@@ -131,7 +131,7 @@ func (a *app) listConfig(cmd *cobra.Command, _ []string) error {
 	})
 }
 
-func (a *app) getConfig(cmd *cobra.Command, args []string) error {
+func getConfig(a *app, cmd *cobra.Command, args []string) error {
 	s, err := settingOf(cmd.CommandPath(), args[0])
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (a *app) getConfig(cmd *cobra.Command, args []string) error {
 	})
 }
 
-func (a *app) setConfig(cmd *cobra.Command, args []string) error {
+func setConfig(a *app, cmd *cobra.Command, args []string) error {
 	s, err := settingOf(cmd.CommandPath(), args[0])
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 // when it is killed.
 const demoPuts = 1000
 
-func (a *app) demoCommand() *cobra.Command {
+func demoCommand(a *app) *cobra.Command {
 	var writer bool
 	c := &cobra.Command{
 		Use:   "demo [DIR]",
@@ -31,7 +31,7 @@ middle, and check that everything that was acknowledged is there.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			if writer {
-				return a.demoWrite(cmd.Context(), args[0])
+				return demoWrite(cmd.Context(), a, args[0])
 			}
 			dir := ""
 			if len(args) == 1 {
@@ -40,7 +40,7 @@ middle, and check that everything that was acknowledged is there.`,
 					return usagef(cmd.CommandPath(), "%s is a store already: name a new folder", dir)
 				}
 			}
-			return a.demo(cmd.Context(), dir)
+			return runDemo(cmd.Context(), a, dir)
 		}),
 	}
 	c.Flags().BoolVar(&writer, "writer", false, "be the process that is killed")
@@ -48,7 +48,7 @@ middle, and check that everything that was acknowledged is there.`,
 	return c
 }
 
-func (a *app) demo(ctx context.Context, dir string) error {
+func runDemo(ctx context.Context, a *app, dir string) error {
 	if dir == "" {
 		temp, err := os.MkdirTemp("", "varve-demo-")
 		if err != nil {
@@ -57,11 +57,11 @@ func (a *app) demo(ctx context.Context, dir string) error {
 		dir = filepath.Join(temp, "storage")
 	}
 	a.say("1. Three memories go into a new store, %s", dir)
-	if err := a.demoPut(ctx, dir); err != nil {
+	if err := demoPut(ctx, a, dir); err != nil {
 		return err
 	}
 	a.say("\n2. Another process writes, one commit each. After %d acknowledged puts it gets kill -9.", demoPuts)
-	acknowledged, err := a.demoKill(ctx, dir)
+	acknowledged, err := demoKill(ctx, a, dir)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (a *app) demo(ctx context.Context, dir string) error {
 	})
 }
 
-func (a *app) demoPut(ctx context.Context, dir string) error {
+func demoPut(ctx context.Context, a *app, dir string) error {
 	return a.withIn(ctx, dir, create, nil, func(st *varve.Store) error {
 		for id, text := range map[string]string{
 			"likes": "prefers short answers", "project": "builds a bridge of timber, span 50 m", "name": "is called Ada",
@@ -132,7 +132,7 @@ func (a *app) demoPut(ctx context.Context, dir string) error {
 }
 
 // demoKill starts the writer and kills it; it returns what was acknowledged.
-func (a *app) demoKill(ctx context.Context, dir string) ([]string, error) {
+func demoKill(ctx context.Context, a *app, dir string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
@@ -164,7 +164,7 @@ func (a *app) demoKill(ctx context.Context, dir string) ([]string, error) {
 }
 
 // demoWrite puts until it is killed, and says so each time.
-func (a *app) demoWrite(ctx context.Context, dir string) error {
+func demoWrite(ctx context.Context, a *app, dir string) error {
 	return a.withIn(ctx, dir, write, nil, func(st *varve.Store) error {
 		for i := 0; ; i++ {
 			m, err := st.Put(ctx, varve.Memory{ID: fmt.Sprintf("written-%06d", i), Content: "acknowledged"})

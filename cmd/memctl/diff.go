@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-func (a *app) diffCommand() *cobra.Command {
+func diffCommand(a *app) *cobra.Command {
 	var assemblies bool
 	cmd := &cobra.Command{
 		Use:   "diff ID@VERSION [ID[@VERSION]]",
@@ -26,7 +26,7 @@ differ, each with its path (RFC 6901) and both values.`,
 			return usagef(cmd.CommandPath(), "%s wants one or two versions, not %d arguments", cmd.CommandPath(), len(args))
 		},
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error { return a.diff(cmd.Context(), st, assemblies, args) })
+			return a.with(cmd.Context(), read, func(st *varve.Store) error { return diffVersions(cmd.Context(), a, st, assemblies, args) })
 		}),
 	}
 	cmd.Flags().BoolVar(&assemblies, "assembly", false, "of an assembly")
@@ -39,7 +39,7 @@ type side struct {
 	Version uint64 `json:"version"`
 }
 
-func (a *app) diff(ctx context.Context, st *varve.Store, assemblies bool, args []string) error {
+func diffVersions(ctx context.Context, a *app, st *varve.Store, assemblies bool, args []string) error {
 	was, err := named(ctx, st, assemblies, args[0])
 	if err != nil {
 		return err

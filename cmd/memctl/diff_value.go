@@ -150,3 +150,16 @@ func (p *printer) list(indent string, v []any) {
 		v = v[n:]
 	}
 }
+
+// sameValue compares two documents, however they are spaced and ordered.
+func sameValue(a, b []byte) (bool, error) {
+	if bytes.Equal(a, b) {
+		return true, nil
+	}
+	x, err := parseValue(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := parseValue(b)
+	return err == nil && reflect.DeepEqual(x, y), err
+}

@@ -12,6 +12,8 @@ import (
 // written as they become known, so that a list of a million needs no memory,
 // and the last of them can be the error that ended it.
 //
+// Without --json there is none: nothing happens then in what adds to it.
+//
 // Several goroutines may use it: one that ends it while another is still at work.
 type document struct {
 	mu      sync.Mutex
@@ -51,6 +53,9 @@ func (d *document) name(name string) {
 
 // member writes one member.
 func (d *document) member(name string, v any) {
+	if d == nil {
+		return
+	}
 	b, err := d.encode(v)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,6 +66,9 @@ func (d *document) member(name string, v any) {
 
 // all writes the members of a struct.
 func (d *document) all(v any) {
+	if d == nil {
+		return
+	}
 	b, err := d.encode(v)
 	b = bytes.TrimSuffix(bytes.TrimPrefix(b, []byte("{")), []byte("}"))
 	d.mu.Lock()
@@ -80,7 +88,6 @@ func (d *document) all(v any) {
 }
 
 // begin starts a member that is a list; item adds to it. The next member ends it.
-// Without --json there is no document, and nothing happens.
 func (d *document) begin(name string) {
 	if d == nil {
 		return
@@ -92,7 +99,11 @@ func (d *document) begin(name string) {
 	d.list, d.items = true, 0
 }
 
+// item adds to the list that was begun.
 func (d *document) item(v any) {
+	if d == nil {
+		return
+	}
 	b, err := d.encode(v)
 	d.mu.Lock()
 	defer d.mu.Unlock()

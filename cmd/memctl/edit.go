@@ -21,7 +21,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-func (a *app) editCommand() *cobra.Command {
+func editCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change a memory in an editor",
@@ -30,11 +30,11 @@ has changed the memory meanwhile. A text that is refused, or came too late, is k
 a file that the message names.`,
 		Example: "  memctl edit notes\n  EDITOR='code --wait' memctl edit notes",
 		Args:    exactly(1, "the id of a memory"),
-		RunE:    a.do(func(cmd *cobra.Command, args []string) error { return a.edit(cmd.Context(), args[0]) }),
+		RunE:    a.do(func(cmd *cobra.Command, args []string) error { return editMemory(cmd.Context(), a, args[0]) }),
 	}
 }
 
-func (a *app) edit(ctx context.Context, id string) error {
+func editMemory(ctx context.Context, a *app, id string) error {
 	dir, err := a.locate()
 	if err != nil {
 		return err
@@ -65,12 +65,12 @@ func (a *app) edit(ctx context.Context, id string) error {
 	if err := os.WriteFile(file, doc, 0o600); err != nil {
 		return fmt.Errorf("writing the text to edit: %w", err)
 	}
-	m, err := a.edited(ctx, id, file, doc, limits)
+	m, err := edited(ctx, a, id, file, doc, limits)
 	if err == nil && m != nil {
-		err = a.save(ctx, dir, m, version)
+		err = saveEdited(ctx, a, dir, m, version)
 	}
 	if err != nil {
-		return &fixed{fmt.Errorf("%w; the text is kept in %s", err, file), "put what you want to keep into: memctl edit " + shellQuote(id)}
+		return withFix(fmt.Errorf("%w; the text is kept in %s", err, file), "put what you want to keep into: memctl edit "+shellQuote(id))
 	}
 	if err := os.RemoveAll(temp); err != nil {
 		a.note("the edited text could not be removed: %v", err)
@@ -83,7 +83,7 @@ func (a *app) edit(ctx context.Context, id string) error {
 }
 
 // save stores what was edited; nobody may have changed it since.
-func (a *app) save(ctx context.Context, dir string, m *varve.Memory, version uint64) error {
+func saveEdited(ctx context.Context, a *app, dir string, m *varve.Memory, version uint64) error {
 	more, err := a.embedding(nil)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (a *app) save(ctx context.Context, dir string, m *varve.Memory, version uin
 	return a.withIn(ctx, dir, write, more, func(st *varve.Store) error {
 		stored, err := st.Put(ctx, *m, varve.IfVersion(version))
 		if err == nil {
-			a.put(&stored)
+			tellPut(a, &stored)
 		}
 		return err
 	})
@@ -99,9 +99,9 @@ func (a *app) save(ctx context.Context, dir string, m *varve.Memory, version uin
 
 // edited runs the editor until its text is a memory, or the user has enough of
 // it. It is nil when nothing was changed.
-func (a *app) edited(ctx context.Context, id, file string, before []byte, limits memstore.Limits) (*varve.Memory, error) {
+func edited(ctx context.Context, a *app, id, file string, before []byte, limits memstore.Limits) (*varve.Memory, error) {
 	for {
-		if err := a.runEditor(ctx, file); err != nil {
+		if err := runEditor(ctx, a, file); err != nil {
 			return nil, err
 		}
 		after, err := os.ReadFile(file)
@@ -115,19 +115,19 @@ func (a *app) edited(ctx context.Context, id, file string, before []byte, limits
 		if err == nil {
 			return m, nil
 		}
-		if !a.again(ctx, err) {
+		if !editAgain(ctx, a, err) {
 			return nil, fmt.Errorf("the edited text is refused: %w", err)
 		}
 	}
 }
 
 // again asks whether to go back to the editor; only a person is asked.
-func (a *app) again(ctx context.Context, why error) bool {
+func editAgain(ctx context.Context, a *app, why error) bool {
 	if _, ok := terminal(a.in); !ok {
 		return false
 	}
 	fmt.Fprintf(a.errOut, "%s\nEdit again? [Y/n] ", why)
-	answer, err := readAll(ctx, func() ([]byte, error) {
+	answer, err := await(ctx, func() ([]byte, error) {
 		var answer string
 		_, err := fmt.Fscanln(a.in, &answer)
 		return []byte(answer), err
@@ -143,7 +143,7 @@ const goodbye = 700 * time.Millisecond
 
 // runEditor runs $VISUAL or $EDITOR, which may be a command with arguments. It ends with
 // ctx.
-func (a *app) runEditor(ctx context.Context, file string) error {
+func runEditor(ctx context.Context, a *app, file string) error {
 	fallback := "vi"
 	if runtime.GOOS == "windows" {
 		fallback = "notepad"

@@ -11,7 +11,7 @@ import (
 func (a *app) embedder() (*embed.Embedder, error) {
 	e, ok, err := embed.FromEnv(a.get)
 	if err != nil {
-		return nil, &usageError{"", err}
+		return nil, usage("", err)
 	}
 	if !ok {
 		return nil, nil

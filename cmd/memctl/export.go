@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +12,7 @@ import (
 	"github.com/varve-db/varve/importer"
 )
 
-func (a *app) exportCommand() *cobra.Command {
+func exportCommand(a *app) *cobra.Command {
 	var (
 		f        filterFlags
 		file, to string
@@ -49,12 +43,12 @@ memctl mcp serves, as the MCP reference memory server keeps them.`,
 				var n, groups int
 				all := func(w io.Writer) (err error) {
 					if to == string(importer.ServerMemory) {
-						n, err = a.exportGraph(cmd.Context(), st, filters, w)
+						n, err = exportGraph(cmd.Context(), a, st, filters, w)
 						return err
 					}
-					n, err = a.export(cmd.Context(), st, filters, w)
+					n, err = exportMemories(cmd.Context(), a, st, filters, w)
 					if err == nil && len(filters) == 0 {
-						groups, err = a.exportAssemblies(cmd.Context(), st, w)
+						groups, err = exportAssemblies(cmd.Context(), a, st, w)
 					}
 					return err
 				}
@@ -87,25 +81,18 @@ memctl mcp serves, as the MCP reference memory server keeps them.`,
 }
 
 // export writes one line a memory.
-func (a *app) export(ctx context.Context, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
+func exportMemories(ctx context.Context, a *app, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
 	return exportLines(ctx, a, st.Memories(ctx, filters...), w, func(m *varve.Memory) ([]byte, error) {
 		doc, err := line(m)
 		return doc, wrap("memory", m.ID, err)
 	})
 }
 
-func (a *app) exportAssemblies(ctx context.Context, st *varve.Store, w io.Writer) (int, error) {
+func exportAssemblies(ctx context.Context, a *app, st *varve.Store, w io.Writer) (int, error) {
 	return exportLines(ctx, a, st.Assemblies().All(ctx), w, func(as *varve.Assembly) ([]byte, error) {
 		doc, err := assemblyLine(as)
 		return doc, wrap("assembly", as.ID, err)
 	})
-}
-
-func wrap(what, id string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s %s: %w", what, printableID(id), err)
 }
 
 // exportLines writes one line each. One that cannot be read does not end it.
@@ -129,64 +116,4 @@ func exportLines[T any](ctx context.Context, a *app, all iter.Seq2[T, error], w 
 		n++
 	}
 	return n, nil
-}
-
-// line is a memory's document on one line.
-func line(m *varve.Memory) ([]byte, error) {
-	doc, err := m.Encode(noLimits())
-	if err != nil {
-		return nil, err
-	}
-	return oneLine(doc)
-}
-
-// assemblyLine is an assembly's document on one line.
-func assemblyLine(as *varve.Assembly) ([]byte, error) {
-	doc, err := as.Encode(noAssemblyLimits())
-	if err != nil {
-		return nil, err
-	}
-	return oneLine(doc)
-}
-
-func oneLine(doc []byte) ([]byte, error) {
-	var b bytes.Buffer
-	err := json.Compact(&b, doc)
-	return b.Bytes(), err
-}
-
-// replaceFile lets write fill a file that takes its name when it is whole. What
-// is no ordinary file (a pipe, /dev/full) is written to as it is.
-func replaceFile(name string, write func(io.Writer) error) error {
-	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		return fill(f, write)
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
-	if err != nil {
-		return err
-	}
-	if err := fill(f, write); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return os.Rename(f.Name(), name)
-}
-
-func fill(f *os.File, write func(io.Writer) error) error {
-	w := bufio.NewWriterSize(f, 256<<10)
-	err := write(w)
-	if err == nil {
-		err = w.Flush()
-	}
-	if info, serr := f.Stat(); err == nil && serr == nil && info.Mode().IsRegular() {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }

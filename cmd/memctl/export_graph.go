@@ -15,7 +15,7 @@ import (
 
 // exportGraph writes the entities and then the relations, each in the order of their
 // creation, with line feeds between them and none at the end.
-func (a *app) exportGraph(ctx context.Context, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
+func exportGraph(ctx context.Context, a *app, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
 	type place struct {
 		id string
 		at time.Time

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -44,8 +42,14 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(command, format string, args ...any) error {
-	return &usageError{command, fmt.Errorf(format, args...)}
+	return usage(command, fmt.Errorf(format, args...))
 }
+
+// usage says that a command line cannot be understood, and which command's help says more.
+func usage(command string, err error) error { return &usageError{command, err} }
+
+// withFix gives an error a remedy that is better than that of its kind.
+func withFix(err error, fix string) error { return &fixed{err, fix} }
 
 // fixed carries a remedy that is better than that of its kind.
 type fixed struct {
@@ -188,14 +192,5 @@ func pathOf(err error) string {
 	return ""
 }
 
-// invalid says that the JSON of an input cannot be read.
-func invalid(what string, err error) error {
-	var syntax *json.SyntaxError
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return fmt.Errorf("%s: %w: the JSON breaks off", what, varve.ErrInvalid)
-	case errors.As(err, &syntax):
-		return fmt.Errorf("%s: %w: not JSON at byte %d: %w", what, varve.ErrInvalid, syntax.Offset, err)
-	}
-	return fmt.Errorf("%s: %w: %w", what, varve.ErrInvalid, err)
-}
+// keptError is what is not deleted though it was asked for.
+type keptError struct{ error }

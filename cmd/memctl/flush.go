@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-func (a *app) flushCommand() *cobra.Command {
+func flushCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "flush",
 		Short: "Bring files and index up to date",

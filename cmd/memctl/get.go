@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-func (a *app) getCommand() *cobra.Command {
+func getCommand(a *app) *cobra.Command {
 	var content bool
 	c := &cobra.Command{
 		Use:   "get ID[@VERSION]...",
@@ -21,18 +21,18 @@ as log and archive have it; memctl history lists them. Where an id itself ends s
 		Example: "  memctl get notes\n  memctl get notes --content\n  memctl get notes@65664\n  memctl get a b c --json | jq '.memories[].version'",
 		Args:    atLeastOne("the id of a memory"),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			show := a.showRaw
+			show := showRaw
 			switch {
 			case content && a.document != nil:
 				return usagef(cmd.CommandPath(), "--content and --json exclude each other")
 			case content:
-				show = a.showContent(len(args) > 1)
+				show = showContent(len(args) > 1)
 			case a.document != nil:
 				a.document.begin("memories")
-				show = a.showJSON
+				show = showJSON
 			}
 			return a.with(cmd.Context(), read, func(st *varve.Store) error {
-				return a.each(cmd.Context(), args, func(id string) error { return show(cmd.Context(), st, id) })
+				return a.each(cmd.Context(), args, func(id string) error { return show(cmd.Context(), a, st, id) })
 			})
 		}),
 	}
@@ -42,19 +42,6 @@ as log and archive have it; memctl history lists them. Where an id itself ends s
 	return c
 }
 
-// each does one thing for several ids; one that fails does not end it.
-func (a *app) each(ctx context.Context, ids []string, f func(id string) error) error {
-	for _, id := range ids {
-		if err := f(id); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			a.fail(err)
-		}
-	}
-	return nil
-}
-
 // shown is a memory in get's list.
 type shown struct {
 	ID      string          `json:"id"`
@@ -62,7 +49,7 @@ type shown struct {
 	Memory  json.RawMessage `json:"memory"`
 }
 
-func (a *app) showJSON(ctx context.Context, st *varve.Store, id string) error {
+func showJSON(ctx context.Context, a *app, st *varve.Store, id string) error {
 	m, err := memoryAt(ctx, st, id)
 	if err != nil {
 		return err
@@ -89,9 +76,8 @@ func memoryAt(ctx context.Context, st *varve.Store, arg string) (varve.Memory, e
 
 // showContent prints the text to the byte; a line end follows it where it would
 // otherwise run into what comes next.
-func (a *app) showContent(several bool) func(context.Context, *varve.Store, string) error {
-	out := a.out.data(text)
-	return func(ctx context.Context, st *varve.Store, id string) error {
+func showContent(several bool) func(context.Context, *app, *varve.Store, string) error {
+	return func(ctx context.Context, a *app, st *varve.Store, id string) error {
 		m, err := memoryAt(ctx, st, id)
 		if err != nil {
 			return err
@@ -100,12 +86,12 @@ func (a *app) showContent(several bool) func(context.Context, *varve.Store, stri
 		if several || a.out.screen {
 			content = append(content, '\n')
 		}
-		_, err = out.Write(content)
+		_, err = a.out.data(text).Write(content)
 		return err
 	}
 }
 
-func (a *app) showRaw(ctx context.Context, st *varve.Store, id string) error {
+func showRaw(ctx context.Context, a *app, st *varve.Store, id string) error {
 	v, ok, err := versionOf(ctx, st, id)
 	doc := v.Document
 	if !ok && err == nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,21 +21,4 @@ func (a *app) group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command
 	c.SuggestionsMinimumDistance = 2
 	c.AddCommand(commands...)
 	return c
-}
-
-// unknownCommand refuses arguments that are no command, and names one that is near.
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	_, in, _ := strings.Cut(cmd.CommandPath()+" ", " ") // memctl itself says nothing
-	s := fmt.Sprintf("there is no command %q", in+args[0])
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		s += "; did you mean " + strings.Join(near, " or ") + "?"
-	}
-	path := cmd.CommandPath()
-	if !cmd.HasParent() {
-		path = ""
-	}
-	return usagef(path, "%s", s)
 }

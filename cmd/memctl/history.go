@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-func (a *app) historyCommand() *cobra.Command {
+func historyCommand(a *app) *cobra.Command {
 	var assemblies bool
 	cmd := &cobra.Command{
 		Use:   "history ID",
@@ -23,7 +23,9 @@ memctl get ID@VERSION prints one, memctl diff ID@VERSION ID what has changed sin
 		Example: "  memctl history notes\n  memctl history notes --json | jq '.versions[-2].version'",
 		Args:    exactly(1, "the id of a memory"),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error { return a.history(cmd.Context(), versionsOf(st, assemblies), args[0]) })
+			return a.with(cmd.Context(), read, func(st *varve.Store) error {
+				return listVersions(cmd.Context(), a, versionsOf(st, assemblies), args[0])
+			})
 		}),
 	}
 	cmd.Flags().BoolVar(&assemblies, "assembly", false, "of an assembly")
@@ -40,7 +42,7 @@ type listedVersion struct {
 	Previous uint64     `json:"previous,omitempty"`
 }
 
-func (a *app) history(ctx context.Context, vs versions, id string) error {
+func listVersions(ctx context.Context, a *app, vs versions, id string) error {
 	if a.document != nil {
 		a.document.member("id", id)
 		a.document.begin("versions")

@@ -21,7 +21,7 @@ type importFlags struct {
 	setAside, replace bool
 }
 
-func (a *app) importCommand() *cobra.Command {
+func importCommand(a *app) *cobra.Command {
 	var f importFlags
 	c := &cobra.Command{
 		Use:   "import DIR|FILE|-",
@@ -43,7 +43,7 @@ is no store yet, one is made.`,
   memctl import sessions/ --zone Europe/Berlin
   memctl export -s old | memctl import - -s new`,
 		Args: exactly(1, "one folder or file, or - for stdin"),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error { return a.importFrom(cmd, args[0], &f) }),
+		RunE: a.do(func(cmd *cobra.Command, args []string) error { return importFrom(a, cmd, args[0], &f) }),
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.from, "from", "", "`format`: synthians, vizor, jsonl or server-memory; found out if not given")
@@ -60,7 +60,7 @@ is no store yet, one is made.`,
 	return c
 }
 
-func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error {
+func importFrom(a *app, cmd *cobra.Command, from string, f *importFlags) error {
 	ctx := cmd.Context()
 	zone, err := parseZone(f.zone)
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error 
 	if err != nil {
 		return err
 	}
-	src, err := a.openSource(cmd, from, f, importer.Options{Location: zone, SetAside: f.setAside})
+	src, err := openSource(a, cmd, from, f, importer.Options{Location: zone, SetAside: f.setAside})
 	if err != nil {
 		return err
 	}
@@ -87,16 +87,16 @@ func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error 
 		return err
 	}
 	return a.withIn(ctx, dir, how, more, func(st *varve.Store) error {
-		in := &intake{st: st, limits: limitsOf(st.Config()), groups: assemblyLimitsOf(st.Config()), zone: zone, replace: f.replace, progress: a.progress(), began: a.clock()}
+		in := &intake{st: st, limits: limitsOf(st.Config()), groups: assemblyLimitsOf(st.Config()), zone: zone, replace: f.replace, progress: counter(a), began: a.clock()}
 		in.report = importReport{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}
 		err := in.run(ctx, src)
 		if ferr := st.Flush(ctx); err == nil { // of one that was interrupted, closing the store does it
 			err = ferr
 		}
-		a.reportImport(&in.report)
-		if in.report.failed > 0 {
+		reportImport(a, &in.report)
+		if in.failed > 0 {
 			a.tell(&failure{
-				Kind: "refused", Message: fmt.Sprintf("%d of the source could not be taken; see the problems", in.report.failed),
+				Kind: "refused", Message: fmt.Sprintf("%d of the source could not be taken; see the problems", in.failed),
 				Path: from, Fix: "correct the files that are named and import again", code: codeRefused,
 			})
 		}
@@ -104,22 +104,22 @@ func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error 
 	})
 }
 
-func (a *app) openSource(cmd *cobra.Command, from string, f *importFlags, o importer.Options) (*importer.Source, error) {
+func openSource(a *app, cmd *cobra.Command, from string, f *importFlags, o importer.Options) (*importer.Source, error) {
 	if from != "-" {
 		src, err := importer.Open(from, importer.Format(f.from), o)
 		if errors.Is(err, vfs.ErrNotRegular) {
-			err = &fixed{err, "name a file or a folder; memctl import - reads lines from stdin"}
+			err = withFix(err, "name a file or a folder; memctl import - reads lines from stdin")
 		}
 		return src, err
 	}
 	if f.from == string(importer.Synthians) || f.from == string(importer.Vizor) {
 		return nil, usagef(cmd.CommandPath(), "only lines can be read from stdin; %s wants a folder or file", f.from)
 	}
-	return importer.OpenLines(&interruptible{cmd.Context(), a.in}, "stdin", o), nil
+	return importer.OpenLines(interruptible(cmd.Context(), a.in), "stdin", o), nil
 }
 
 // progress counts on a terminal.
-func (a *app) progress() func(n int) {
+func counter(a *app) func(n int) {
 	if !a.animated() {
 		return func(int) {}
 	}
@@ -134,7 +134,7 @@ func (a *app) progress() func(n int) {
 }
 
 // reportImport tells what was taken and, for all else, why not.
-func (a *app) reportImport(r *importReport) {
+func reportImport(a *app, r *importReport) {
 	if a.document != nil {
 		a.document.all(r)
 		return
@@ -144,7 +144,7 @@ func (a *app) reportImport(r *importReport) {
 	if as := &r.Assemblies; as.total() > 0 {
 		a.say("%s: %d new, %d there already, %d kept as they were here, %d replaced", count(as.total(), "assembly", "assemblies"), as.New, as.Same, as.Kept, as.Replaced)
 	}
-	a.sayRead(&r.Report)
+	sayRead(a, &r.Report)
 	counts := map[importer.Kind]int{}
 	for _, p := range r.Problems {
 		counts[p.Kind]++
@@ -170,7 +170,7 @@ func (a *app) reportImport(r *importReport) {
 
 // sayRead tells how members were read that are not simply ours, and what became of
 // the files beside.
-func (a *app) sayRead(r *importer.Report) {
+func sayRead(a *app, r *importer.Report) {
 	var under, kept []string
 	for _, m := range r.Members {
 		switch {

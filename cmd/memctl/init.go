@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-func (a *app) initCommand() *cobra.Command {
+func initCommand(a *app) *cobra.Command {
 	var segment int
 	c := &cobra.Command{
 		Use:   "init [DIR]",

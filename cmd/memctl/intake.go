@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
-	"reflect"
 	"time"
 
 	"github.com/varve-db/varve"
@@ -24,8 +20,6 @@ type importReport struct {
 	Problems   []importer.Problem `json:"problems"`
 	Assemblies tally              `json:"assemblies"`
 	importer.Report
-
-	failed int // what should have become a memory or an assembly and did not
 }
 
 // tally counts what became of the memories, or of the assemblies.
@@ -63,6 +57,7 @@ type intake struct {
 	replace  bool
 	progress func(n int)
 	report   importReport
+	failed   int // what should have become a memory or an assembly and did not
 
 	began time.Time // what has no time gets one from here on, in the order of the source
 	taken int
@@ -117,7 +112,7 @@ func (in *intake) run(ctx context.Context, src *importer.Source) error {
 func (in *intake) problem(p importer.Problem) {
 	in.report.Problems = append(in.report.Problems, p)
 	if refusal(p) {
-		in.report.failed++
+		in.failed++
 	}
 }
 
@@ -265,42 +260,4 @@ func saysTheSame(m, there *varve.Memory, borrowed bool) (bool, error) {
 		return false, err
 	}
 	return sameValue(a, b)
-}
-
-// sameValue compares two documents, however they are spaced and ordered.
-func sameValue(a, b []byte) (bool, error) {
-	if bytes.Equal(a, b) {
-		return true, nil
-	}
-	x, err := value(a)
-	if err != nil {
-		return false, err
-	}
-	y, err := value(b)
-	return err == nil && reflect.DeepEqual(x, y), err
-}
-
-// value decodes JSON without a loss of digits.
-func value(b []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	var v any
-	err := d.Decode(&v)
-	return v, err
-}
-
-// interruptible is a reader whose wait ends with ctx.
-type interruptible struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *interruptible) Read(p []byte) (int, error) {
-	// The read that is given up may still write into its buffer.
-	own := make([]byte, len(p))
-	b, err := readAll(r.ctx, func() ([]byte, error) {
-		n, err := r.r.Read(own)
-		return own[:n], err
-	})
-	return copy(p, b), err
 }

@@ -240,7 +240,7 @@ func TestJSONDocuments(t *testing.T) {
 			walk(sub, name)
 		}
 	}
-	walk((&app{environment: system()}).root(), "")
+	walk((&app{environment: system()}).program(root), "")
 }
 
 // A conflict says in JSON too what was expected and what was found.

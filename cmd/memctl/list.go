@@ -3,16 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/varve-db/varve"
 )
 
-func (a *app) listCommand() *cobra.Command {
+func listCommand(a *app) *cobra.Command {
 	var (
 		f     filterFlags
 		limit int
@@ -34,7 +32,7 @@ is named, and "next" in the JSON document is what --after wants.`,
 			if err != nil {
 				return err
 			}
-			return a.with(cmd.Context(), read, func(st *varve.Store) error { return a.list(cmd.Context(), st, filters, limit) })
+			return a.with(cmd.Context(), read, func(st *varve.Store) error { return listMemories(cmd.Context(), a, st, filters, limit) })
 		}),
 	}
 	f.add(a, c)
@@ -65,7 +63,7 @@ func listedOf(m *varve.Memory) listed {
 	}
 }
 
-func (a *app) list(ctx context.Context, st *varve.Store, filters []varve.Filter, limit int) error {
+func listMemories(ctx context.Context, a *app, st *varve.Store, filters []varve.Filter, limit int) error {
 	a.document.begin("memories")
 	width := a.columns("WRITTEN", timeWidth)
 	n, last, more := 0, "", false
@@ -86,51 +84,13 @@ func (a *app) list(ctx context.Context, st *varve.Store, filters []varve.Filter,
 			a.document.item(listedOf(&m))
 			continue
 		}
-		a.row(&m, width)
+		tellMemory(a, &m, width)
 	}
 	a.listEnd("list", "memory", n, last, more)
 	return nil
 }
 
-// listEnd says how the list goes on.
-func (a *app) listEnd(command, what string, n int, last string, more bool) {
-	switch {
-	case a.document != nil && more:
-		a.document.member("next", last)
-	case a.document != nil:
-		a.document.member("next", nil)
-	case more:
-		a.note("there are more: memctl %s … --after %s", command, shellQuote(last))
-	case n == 0:
-		a.note("no %s passes", what)
-	}
-}
-
-// columns of the table; the text has the rest.
-const idWidth, timeWidth, sessionWidth = 36, 16, 16
-
-// columns writes the table's head, in which one column is named and as wide as
-// given, and gives the width for the text; 0 when there is no terminal.
-func (a *app) columns(name string, wide int) int {
-	fd, ok := terminal(a.out.to)
-	if !ok || a.document != nil {
-		return 0
-	}
-	width, _, err := term.GetSize(fd)
-	if err != nil || width <= 0 {
-		width = 80
-	}
-	text := max(width-idWidth-wide-sessionWidth-6, 20)
-	head := []string{pad("ID", idWidth), pad(name, wide), pad("SESSION", sessionWidth), "TEXT"}
-	if wide == scoreWidth {
-		head[0], head[1] = head[1], head[0]
-	}
-	a.out.inColour(bold, strings.Join(head, "  "))
-	fmt.Fprintln(a.out)
-	return text
-}
-
-func (a *app) row(m *varve.Memory, width int) {
+func tellMemory(a *app, m *varve.Memory, width int) {
 	id, session, text := printableID(m.ID), printable(m.Session()), printable(m.Content)
 	if width == 0 {
 		if !m.ExpiresAt.IsZero() {
@@ -145,36 +105,4 @@ func (a *app) row(m *varve.Memory, width int) {
 	// An id is not cut: it is what is copied from here.
 	fmt.Fprintf(a.out, "%s  %s  %s  %s\n", pad(id, idWidth), pad(m.UpdatedAt.Local().Format("2006-01-02 15:04"), timeWidth),
 		pad(cut(session, sessionWidth), sessionWidth), cut(text, width))
-}
-
-func some(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
-// shellQuote makes one word of it for a POSIX shell; of what a terminal may not have, one for
-// bash and zsh.
-func shellQuote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@%+,=") == "" {
-		return s
-	}
-	if escape(s, "") == s {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	var b strings.Builder
-	b.WriteString("$'")
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '\'' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < ' ' || c >= 0x7f:
-			fmt.Fprintf(&b, `\%03o`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String() + "'"
 }

@@ -42,7 +42,7 @@ func (a *app) locate() (string, error) {
 	found, err := nearest(dir)
 	if err != nil {
 		if served, derr := dataFolder(a.get, runtime.GOOS); derr == nil && isStore(served) {
-			err = &fixed{err, "make one with: memctl init DIR; or name one with --store DIR; that of memctl mcp is " + shellQuote(served)}
+			err = withFix(err, "make one with: memctl init DIR; or name one with --store DIR; that of memctl mcp is "+shellQuote(served))
 		}
 	}
 	return found, err
@@ -117,4 +117,28 @@ func hasCheckpoint(dir string) bool {
 func isFile(name string) bool {
 	info, err := os.Lstat(name)
 	return err == nil && info.Mode().IsRegular()
+}
+
+// dataFolder is where a user's programs keep their data, and ours in it.
+func dataFolder(get func(string) string, system string) (string, error) {
+	const own = "varve/memory"
+	if base := get("XDG_DATA_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, own), nil // by the specification a relative one does not count
+	}
+	var base []string
+	switch system {
+	case "windows":
+		if dir := get("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, own), nil
+		}
+		base = []string{get("USERPROFILE"), "AppData", "Local"}
+	case "darwin":
+		base = []string{get("HOME"), "Library", "Application Support"}
+	default:
+		base = []string{get("HOME"), ".local", "share"}
+	}
+	if base[0] == "" {
+		return "", fmt.Errorf("%w: there is no home folder; name the store by --store or %s", varve.ErrNoStore, storeVariable)
+	}
+	return filepath.Join(append(base, own)...), nil
 }

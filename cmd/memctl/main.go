@@ -1,8 +1,18 @@
 package main
 
-import "os"
+import (
+	"context"
+	"io"
+	"os"
+)
 
 func main() {
 	ctx, e := listen(system())
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, e))
+}
+
+// run is the whole program, with its streams and its environment passed in; it returns the
+// exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, e environment) int {
+	return runProgram(ctx, root, args, in, out, errOut, e)
 }

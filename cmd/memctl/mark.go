@@ -11,9 +11,6 @@ import (
 
 const withoutMark = "without it the next memctl mcp takes that file over again, and what was deleted since comes back"
 
-// keptError is what is not deleted though it was asked for.
-type keptError struct{ error }
-
 // keepMark says why rm leaves the memory by which a take-over is known.
 func keepMark(ctx context.Context, st *varve.Store) error {
 	m, err := st.Get(ctx, memstore.TakeOverID)
@@ -25,11 +22,11 @@ func keepMark(ctx context.Context, st *varve.Store) error {
 		lines = " and keeps " + count(len(aside), "line", "lines") + " that could not be read,"
 	}
 	err = &keptError{fmt.Errorf("memory %q was not deleted: it says that %s was taken over into this store,%s and %s", m.ID, takenFrom(&m), lines, withoutMark)}
-	return &fixed{err, "leave it; or, to have the file taken over once more: memctl purge " + m.ID}
+	return withFix(err, "leave it; or, to have the file taken over once more: memctl purge "+m.ID)
 }
 
 // markGoes warns who purges it.
-func (a *app) markGoes(ctx context.Context, st *varve.Store, ids []string) {
+func markGoes(ctx context.Context, a *app, st *varve.Store, ids []string) {
 	if !slices.Contains(ids, memstore.TakeOverID) {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/varve-db/varve/mcpserver"
 )
 
-func (a *app) mcpCommand() *cobra.Command {
+func mcpCommand(a *app) *cobra.Command {
 	groups := mcpserver.DefaultGroups()
 	c := &cobra.Command{
 		Use:   "mcp",
@@ -51,21 +51,21 @@ What goes wrong is told on stderr; stdout carries only the protocol.`,
 		for i := range groups {
 			groups[i] = strings.TrimSpace(groups[i])
 		}
-		o := mcpserver.Options{Groups: groups, Logger: a.logger(), Version: thisBuild().Version, Clock: a.clock}
+		o := mcpserver.Options{Groups: groups, Logger: logger(a), Version: thisBuild().Version, Clock: a.clock}
 		if err := o.Validate(); err != nil {
 			return usagef(cmd.CommandPath(), "--tools: %w", err)
 		}
-		dir, file, err := a.mcpStore(cmd.CommandPath())
+		dir, file, err := mcpStore(a, cmd.CommandPath())
 		if err != nil {
 			return err
 		}
-		return a.serve(cmd.Context(), dir, file, o)
+		return serveStore(cmd.Context(), a, dir, file, o)
 	})
 	return c
 }
 
 // mcpStore is the store's folder, and the file to take over, if there may be one.
-func (a *app) mcpStore(command string) (dir string, file *memoryFile, err error) {
+func mcpStore(a *app, command string) (dir string, file *memoryFile, err error) {
 	file = &memoryFile{}
 	if dir := a.named(); dir != "" {
 		_, err = whole(command, a.namedBy(), dir)
@@ -97,31 +97,7 @@ func whole(command, of, path string) (string, error) {
 	return abs, nil
 }
 
-// dataFolder is where a user's programs keep their data, and ours in it.
-func dataFolder(get func(string) string, system string) (string, error) {
-	const own = "varve/memory"
-	if base := get("XDG_DATA_HOME"); filepath.IsAbs(base) {
-		return filepath.Join(base, own), nil // by the specification a relative one does not count
-	}
-	var base []string
-	switch system {
-	case "windows":
-		if dir := get("LOCALAPPDATA"); dir != "" {
-			return filepath.Join(dir, own), nil
-		}
-		base = []string{get("USERPROFILE"), "AppData", "Local"}
-	case "darwin":
-		base = []string{get("HOME"), "Library", "Application Support"}
-	default:
-		base = []string{get("HOME"), ".local", "share"}
-	}
-	if base[0] == "" {
-		return "", fmt.Errorf("%w: there is no home folder; name the store by --store or %s", varve.ErrNoStore, storeVariable)
-	}
-	return filepath.Join(append(base, own)...), nil
-}
-
-func (a *app) serve(ctx context.Context, dir string, file *memoryFile, o mcpserver.Options) error {
+func serveStore(ctx context.Context, a *app, dir string, file *memoryFile, o mcpserver.Options) error {
 	defer leaveBrokenPipes()() // a client that is gone is no reason to leave the store as a kill does
 	e, err := a.embedder()
 	if err != nil {
@@ -139,7 +115,7 @@ func (a *app) serve(ctx context.Context, dir string, file *memoryFile, o mcpserv
 		return err
 	}
 	return a.withIn(ctx, dir, serve, more, func(st *varve.Store) error {
-		if err := a.takeOver(ctx, st, file); err != nil {
+		if err := takeOver(ctx, a, st, file); err != nil {
 			return err
 		}
 		if abs, err := filepath.Abs(dir); err == nil {
@@ -149,7 +125,7 @@ func (a *app) serve(ctx context.Context, dir string, file *memoryFile, o mcpserv
 		if _, ok := terminal(a.in); ok {
 			a.note("it waits for a client on stdin: let your agent start it, or end it with Ctrl-C")
 		}
-		return a.serveOn(ctx, st, o)
+		return serveOn(ctx, a, st, o)
 	})
 }
 
@@ -162,10 +138,10 @@ const (
 )
 
 // serveOn ends well at the end of stdin, and at a signal.
-func (a *app) serveOn(ctx context.Context, st *varve.Store, o mcpserver.Options) error {
+func serveOn(ctx context.Context, a *app, st *varve.Store, o mcpserver.Options) error {
 	defer limitMemory(a.get)()
 	ended := make(chan error, 1)
-	client := mcpserver.Stdio(a.in, a.answers(), o.Logger)
+	client := mcpserver.Stdio(a.in, answers(a), o.Logger)
 	go func() { ended <- mcpserver.New(st, o).Run(ctx, client) }()
 	select {
 	case err := <-ended:
@@ -193,7 +169,7 @@ func (a *app) serveOn(ctx context.Context, st *varve.Store, o mcpserver.Options)
 	case <-time.After(lastCalls):
 	}
 	if n := client.Undone(); n > 0 && ctx.Err() == nil {
-		return &fixed{fmt.Errorf("%w: %d calls were given up %v after the end of stdin", varve.ErrOutcomeUnknown, n, mcpserver.Patience), "read the answers while there are calls to come, then close stdin"}
+		return withFix(fmt.Errorf("%w: %d calls were given up %v after the end of stdin", varve.ErrOutcomeUnknown, n, mcpserver.Patience), "read the answers while there are calls to come, then close stdin")
 	}
 	return nil
 }
@@ -214,26 +190,17 @@ func limitMemory(get func(string) string) func() {
 }
 
 // logger tells on stderr what goes wrong.
-func (a *app) logger() *slog.Logger {
+func logger(a *app) *slog.Logger {
 	level := slog.LevelWarn
 	if a.quiet {
 		level = slog.LevelError
 	}
-	return slog.New(slog.NewTextHandler(stderrOf{a}, &slog.HandlerOptions{Level: level}))
-}
-
-// stderrOf writes between the messages, not into them.
-type stderrOf struct{ a *app }
-
-func (w stderrOf) Write(p []byte) (int, error) {
-	w.a.messages.Lock()
-	defer w.a.messages.Unlock()
-	return w.a.errOut.Write(p)
+	return slog.New(slog.NewTextHandler(a.logs(), &slog.HandlerOptions{Level: level}))
 }
 
 // answers is where a client reads. To a person who plays one, on a terminal, it writes as
 // everything else.
-func (a *app) answers() io.Writer {
+func answers(a *app) io.Writer {
 	if !a.out.screen {
 		return a.out.to
 	}

@@ -35,7 +35,7 @@ func (f *memoryFile) look(store string) error {
 }
 
 // takeOver brings it into the store, and says what became of it.
-func (a *app) takeOver(ctx context.Context, st *varve.Store, from *memoryFile) error {
+func takeOver(ctx context.Context, a *app, st *varve.Store, from *memoryFile) error {
 	if from.path == "" {
 		return nil
 	}
@@ -92,5 +92,5 @@ func withRemedy(err error) error {
 			}
 		}
 	}
-	return &fixed{err, fix}
+	return withFix(err, fix)
 }

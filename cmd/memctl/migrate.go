@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-func (a *app) migrateCommand() *cobra.Command {
+func migrateCommand(a *app) *cobra.Command {
 	var to string
 	var o varve.MigrateOptions
 	c := &cobra.Command{
@@ -45,7 +45,7 @@ moved.json and wal/moved.json in the old one.`,
 				return err
 			}
 			o.Options = &varve.Options{LockWait: a.wait, Clock: a.clock, Listener: a.heard}
-			return a.migrate(cmd.Context(), from, to, &o)
+			return migrateStore(cmd.Context(), a, from, to, &o)
 		}),
 	}
 	c.Flags().StringVar(&to, "to", "", "the new `folder`: not there, empty, or begun by an earlier call")
@@ -71,7 +71,7 @@ type migrated struct {
 	Damaged  []string `json:"damaged"`
 }
 
-func (a *app) migrate(ctx context.Context, from, to string, o *varve.MigrateOptions) error {
+func migrateStore(ctx context.Context, a *app, from, to string, o *varve.MigrateOptions) error {
 	end := func() {}
 	step, bar := "", func(int64, int64) {}
 	if a.animated() {
@@ -89,9 +89,9 @@ func (a *app) migrate(ctx context.Context, from, to string, o *varve.MigrateOpti
 	again := fmt.Sprintf("memctl --store %s migrate --to %s", shellQuote(from), shellQuote(to))
 	switch {
 	case errors.Is(err, context.Canceled):
-		return &fixed{err, "it goes on where it was: " + again + flags(o)}
+		return withFix(err, "it goes on where it was: "+again+flags(o))
 	case errors.Is(err, varve.ErrLocked) && o.Switch && !r.Switched:
-		return &fixed{err, "stop the processes that have the store open, then: " + again + flags(o)}
+		return withFix(err, "stop the processes that have the store open, then: "+again+flags(o))
 	case err != nil:
 		return err
 	}
@@ -99,7 +99,7 @@ func (a *app) migrate(ctx context.Context, from, to string, o *varve.MigrateOpti
 		a.note("the store belongs to user %d, the copy to you (user %d): chown -R %d %s", info.UID, os.Getuid(), info.UID, shellQuote(to))
 	}
 	for _, d := range r.Damaged {
-		a.fail(&fixed{fmt.Errorf("memory %s is not in the copy: %w: %s", printableID(d.ID), varve.ErrCorrupt, d.Why), "heal the store, then go on: memctl repair --apply"})
+		a.fail(withFix(fmt.Errorf("memory %s is not in the copy: %w: %s", printableID(d.ID), varve.ErrCorrupt, d.Why), "heal the store, then go on: memctl repair --apply"))
 	}
 	if a.document != nil {
 		m := migrated{from, to, r.Store.String(), r.LSN, r.Memories, r.Bytes, r.Copied, r.CaughtUp, r.Compared, r.Switched, r.Removed, []string{}, []string{}}

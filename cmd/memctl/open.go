@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/assembly"
-	"github.com/varve-db/varve/memstore"
 )
 
 // access says what a command is going to do with the store.
@@ -84,6 +83,13 @@ func (a *app) namedBy() string {
 	return storeVariable
 }
 
+// onStore makes a command of what it does with the store.
+func (a *app) onStore(how access, f func(ctx context.Context, st *varve.Store, args []string) error) func(*cobra.Command, []string) error {
+	return a.do(func(cmd *cobra.Command, args []string) error {
+		return a.with(cmd.Context(), how, func(st *varve.Store) error { return f(cmd.Context(), st, args) })
+	})
+}
+
 // with runs f on the store and closes it: what was written is then flushed.
 func (a *app) with(ctx context.Context, how access, f func(st *varve.Store) error) error {
 	dir, err := a.locate()
@@ -146,35 +152,4 @@ func (a *app) heard(e varve.Event) {
 	a.remark("note: %s", s)
 }
 
-// limitsOf are the limits of a store for what is decoded here.
-func limitsOf(c varve.Config) memstore.Limits {
-	d := memstore.DefaultLimits()
-	if c.MaxMemoryBytes > 0 {
-		d.MemoryBytes = c.MaxMemoryBytes
-	}
-	if c.MaxIDBytes > 0 {
-		d.IDBytes = c.MaxIDBytes
-	}
-	if c.MaxDepth > 0 {
-		d.Depth = c.MaxDepth
-	}
-	if c.MaxEmbeddingDims > 0 {
-		d.EmbeddingDim = c.MaxEmbeddingDims
-	}
-	return d
-}
-
-// noLimits are for what is stored already: limits may have been higher once.
-func noLimits() memstore.Limits {
-	return memstore.Limits{MemoryBytes: 1 << 30, IDBytes: 1 << 20, Depth: 10_000, EmbeddingDim: 1 << 26}
-}
-
 const defaultWait = 30 * time.Second
-
-// assemblyLimitsOf are the same for an assembly.
-func assemblyLimitsOf(c varve.Config) assembly.Limits {
-	l := limitsOf(c)
-	return assembly.Limits{
-		AssemblyBytes: l.MemoryBytes, IDBytes: l.IDBytes, Depth: l.Depth, EmbeddingDim: l.EmbeddingDim, Members: c.Resolved().MaxAssemblyMembers,
-	}
-}

@@ -16,3 +16,15 @@ func (a *app) newBar(most int64, what string, more ...progressbar.Option) *progr
 
 // animated says whether progress may be shown.
 func (a *app) animated() bool { return a.errOut.screen && !a.quiet && a.get("TERM") != "dumb" }
+
+// bar shows on a terminal how far something is; the second function ends that.
+func (a *app) bar(what string) (progress func(done, total int64), end func()) {
+	if !a.animated() {
+		return nil, func() {}
+	}
+	bar := a.newBar(1, what)
+	return func(done, total int64) {
+		bar.ChangeMax64(max(total, done+1))
+		_ = bar.Set64(done)
+	}, func() { _ = bar.Finish() }
+}

@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-func (a *app) purgeCommand() *cobra.Command {
+func purgeCommand(a *app) *cobra.Command {
 	var yes, groups, scopes bool
 	c := &cobra.Command{
 		Use:   "purge ID...",
@@ -75,23 +75,23 @@ there is nothing of one of them, which may be mistyped (exit status 4).`,
 					return err
 				}
 				if !groups && !scopes {
-					a.markGoes(cmd.Context(), st, args)
+					markGoes(cmd.Context(), a, st, args)
 				}
-				if err := a.confirmPurge(cmd.Context(), args, yes); err != nil {
+				if err := confirmPurge(cmd.Context(), a, args, yes); err != nil {
 					return err
 				}
 				r, err := purge(cmd.Context(), args...)
 				if r == nil {
 					return err
 				}
-				a.purged(args, r, err == nil)
+				tellPurged(a, args, r, err == nil)
 				if len(r.Left) == 0 {
 					return err
 				}
 				for _, left := range r.Left {
 					var u *vfs.UnwipedError
 					if errors.As(left, &u) {
-						left = &fixed{notWiped{u}, u.Help()}
+						left = withFix(notWiped{u}, u.Help())
 					}
 					a.fail(left)
 				}
@@ -125,12 +125,12 @@ func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([
 	for i, id := range unknown {
 		unknown[i] = printableID(id)
 	}
-	return &fixed{fmt.Errorf("%w: there is nothing of %s in the store: %w", varve.ErrNotFound, strings.Join(unknown, ", "), errUnconfirmed),
-		"correct the ids; one that is named alone is looked for in every corner all the same"}
+	return withFix(fmt.Errorf("%w: there is nothing of %s in the store: %w", varve.ErrNotFound, strings.Join(unknown, ", "), errUnconfirmed),
+		"correct the ids; one that is named alone is looked for in every corner all the same")
 }
 
 // confirmPurge asks, on a terminal.
-func (a *app) confirmPurge(ctx context.Context, ids []string, yes bool) error {
+func confirmPurge(ctx context.Context, a *app, ids []string, yes bool) error {
 	if yes {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (a *app) confirmPurge(ctx context.Context, ids []string, yes bool) error {
 		list[i] = printableID(id)
 	}
 	fmt.Fprintf(a.errOut, "Every version of %s goes, and nothing can bring it back. Type yes: ", strings.Join(list, ", "))
-	answer, err := readAll(ctx, func() ([]byte, error) {
+	answer, err := await(ctx, func() ([]byte, error) {
 		s, err := bufio.NewReader(a.in).ReadString('\n')
 		return []byte(s), err
 	})
@@ -149,30 +149,30 @@ func (a *app) confirmPurge(ctx context.Context, ids []string, yes bool) error {
 	return nil
 }
 
-func (a *app) purged(ids []string, r *varve.PurgeReport, complete bool) {
+func tellPurged(a *app, ids []string, r *varve.PurgeReport, complete bool) {
 	if d := a.document; d != nil {
 		d.member("purged", ids)
 		d.member("complete", complete)
-		d.member("deleted", list(r.Deleted))
-		d.member("taken_out_of", list(r.TakenOut))
+		d.member("deleted", orEmpty(r.Deleted))
+		d.member("taken_out_of", orEmpty(r.TakenOut))
 		d.member("frames", r.Frames)
 		d.member("segments", r.Segments)
 		d.member("copies", r.Copies)
 		d.member("index_backups", r.Backups+r.Dropped)
-		d.member("removed", list(r.Removed))
+		d.member("removed", orEmpty(r.Removed))
 		mentions := make([]mention, len(r.Mentions))
 		for i, m := range r.Mentions {
 			mentions[i] = mention{m.Path, m.How}
 		}
 		d.member("mentioned", mentions)
-		d.member("not_overwritten", list(r.Unlinked))
+		d.member("not_overwritten", orEmpty(r.Unlinked))
 		left := make([]string, len(r.Left))
 		for i, err := range r.Left {
 			left[i] = err.Error()
 		}
 		d.member("left", left)
 		d.member("device", r.Device)
-		d.member("not_covered", list(r.Backup))
+		d.member("not_covered", orEmpty(r.Backup))
 		return
 	}
 	if complete {
@@ -222,8 +222,8 @@ type mention struct {
 	How  string `json:"how"`
 }
 
-// list is an empty array rather than null.
-func list(names []string) []string {
+// orEmpty is an empty array rather than null.
+func orEmpty(names []string) []string {
 	if names == nil {
 		return []string{}
 	}

@@ -15,7 +15,7 @@ func scopeArguments(cmd *cobra.Command, args []string) ([]string, error) {
 	for i, arg := range args {
 		s, err := working.ParseScope(arg)
 		if err != nil {
-			return nil, &usageError{cmd.CommandPath(), err}
+			return nil, usage(cmd.CommandPath(), err)
 		}
 		keys[i] = s.Key()
 	}

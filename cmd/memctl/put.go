@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +27,7 @@ type putFlags struct {
 	ifVersion              uint64
 }
 
-func (a *app) putCommand() *cobra.Command {
+func putCommand(a *app) *cobra.Command {
 	var f putFlags
 	c := &cobra.Command{
 		Use:   "put TEXT | - | --file FILE | --json-input FILE|-",
@@ -58,7 +57,7 @@ them.`,
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			conds := f.conditions(cmd)
 			if f.input != "" {
-				return a.withEmbedder(cmd.Context(), func(st *varve.Store) error { return a.putInput(cmd.Context(), st, f.input, conds) })
+				return a.withEmbedder(cmd.Context(), func(st *varve.Store) error { return putInput(cmd.Context(), a, st, f.input, conds) })
 			}
 			if err := f.check(cmd, args); err != nil {
 				return err
@@ -66,7 +65,7 @@ them.`,
 			if err := f.expiry(cmd, a.clock()); err != nil {
 				return err
 			}
-			return a.withEmbedder(cmd.Context(), func(st *varve.Store) error { return a.putOne(cmd.Context(), st, args, &f, conds) })
+			return a.withEmbedder(cmd.Context(), func(st *varve.Store) error { return putOne(cmd.Context(), a, st, args, &f, conds) })
 		}),
 	}
 	fl := c.Flags()
@@ -136,18 +135,18 @@ func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 }
 
 // putOne stores what arguments and flags say.
-func (a *app) putOne(ctx context.Context, st *varve.Store, args []string, f *putFlags, conds []varve.Cond) error {
+func putOne(ctx context.Context, a *app, st *varve.Store, args []string, f *putFlags, conds []varve.Cond) error {
 	limit := limitsOf(st.Config()).MemoryBytes
 	m := varve.Memory{ID: f.id, ExpiresAt: f.until}
 	var err error
-	if m.Content, err = a.text(ctx, args, f.file, limit); err != nil {
+	if m.Content, err = content(ctx, a, args, f.file, limit); err != nil {
 		return err
 	}
 	if m.Metadata, err = f.metadata(); err != nil {
 		return err
 	}
 	if f.embedding != "" {
-		if m.Embedding, err = a.numbers(ctx, f.embedding, limit); err != nil {
+		if m.Embedding, err = readNumbers(ctx, a.in, "--embedding", f.embedding, limit); err != nil {
 			return err
 		}
 	}
@@ -158,12 +157,12 @@ func (a *app) putOne(ctx context.Context, st *varve.Store, args []string, f *put
 	if m, err = st.Put(ctx, m, conds...); err != nil {
 		return err
 	}
-	a.put(&m)
+	tellPut(a, &m)
 	return nil
 }
 
 // put tells of a stored memory.
-func (a *app) put(m *varve.Memory) {
+func tellPut(a *app, m *varve.Memory) {
 	if a.document == nil {
 		fmt.Fprintln(a.out, printableID(m.ID))
 		return
@@ -179,14 +178,14 @@ type stored struct {
 }
 
 // text is the content: the argument, a file's or stdin's bytes.
-func (a *app) text(ctx context.Context, args []string, file string, limit int) (string, error) {
+func content(ctx context.Context, a *app, args []string, file string, limit int) (string, error) {
 	if len(args) == 1 {
 		if args[0] != "-" {
 			return args[0], nil
 		}
 		file = "-"
 	}
-	b, err := a.slurp(ctx, file, limit)
+	b, err := slurp(ctx, a.in, file, limit)
 	return string(b), err
 }
 
@@ -221,28 +220,4 @@ func (f *putFlags) metadata() (map[string]any, error) {
 		return nil, nil
 	}
 	return m, nil
-}
-
-// numbers reads an embedding from the text itself, or from a file of that name.
-func (a *app) numbers(ctx context.Context, s string, limit int) ([]float32, error) {
-	b := []byte(strings.TrimSpace(s))
-	if len(b) > 0 && b[0] != '[' {
-		var err error
-		if b, err = a.slurp(ctx, s, limit); err != nil {
-			return nil, err
-		}
-	}
-	return floats("--embedding", b)
-}
-
-// floats reads a list of numbers, in every form that a document may have it in.
-func floats(what string, b []byte) ([]float32, error) {
-	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil { // or its place would be one in what is decoded below
-		return nil, invalid(what, err)
-	}
-	m, err := memstore.Decode(slices.Concat([]byte(`{"embedding":`), b, []byte("}")), memstore.DecodeOptions{IDOptional: true})
-	if err != nil {
-		return nil, invalid(what, err)
-	}
-	return m.Embedding, nil
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
 )
 
-func (a *app) rebuildCommand() *cobra.Command {
+func rebuildCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rebuild-index",
 		Short: "Make the index anew from log and files",
@@ -31,15 +29,4 @@ sound. Others may go on using the store. memctl repair does this where it is nee
 			})
 		}),
 	}
-}
-
-// others leaves this process out of a list.
-func others(pids []int) []int {
-	list := []int{}
-	for _, pid := range pids {
-		if pid != os.Getpid() {
-			list = append(list, pid)
-		}
-	}
-	return list
 }

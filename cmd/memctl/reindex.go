@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-func (a *app) reindexCommand() *cobra.Command {
+func reindexCommand(a *app) *cobra.Command {
 	var model string
 	var anew, missing, cancel bool
 	c := &cobra.Command{
@@ -39,7 +39,7 @@ are not found by it any more.`,
 		Args:    noArguments,
 		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
 			if cancel {
-				return a.with(cmd.Context(), write, func(st *varve.Store) error { return a.cancelReindex(cmd.Context(), st) })
+				return a.with(cmd.Context(), write, func(st *varve.Store) error { return cancelReindex(cmd.Context(), a, st) })
 			}
 			get := a.get
 			if model != "" {
@@ -59,9 +59,9 @@ are not found by it any more.`,
 			}
 			return a.withEmbedder(cmd.Context(), func(st *varve.Store) error {
 				if missing {
-					return a.embedMissing(cmd.Context(), st)
+					return embedMissing(cmd.Context(), a, st)
 				}
-				return a.reindex(cmd.Context(), st, varve.ReembedOptions{Anew: anew})
+				return reindexStore(cmd.Context(), a, st, varve.ReembedOptions{Anew: anew})
 			})
 		}),
 	}
@@ -92,7 +92,7 @@ type refusals struct {
 	Message string `json:"message"`
 }
 
-func (a *app) reindex(ctx context.Context, st *varve.Store, o varve.ReembedOptions) error {
+func reindexStore(ctx context.Context, a *app, st *varve.Store, o varve.ReembedOptions) error {
 	done := func() {}
 	if a.animated() {
 		bar := a.newBar(-1, "embedding", progressbar.OptionShowCount())
@@ -127,7 +127,7 @@ func (a *app) reindex(ctx context.Context, st *varve.Store, o varve.ReembedOptio
 		if f := classify(err); f.Fix != "" && !errors.Is(err, context.Canceled) {
 			again = f.Fix + "; then " + again
 		}
-		err = &fixed{fmt.Errorf("%d embeddings are made and %d memories have theirs: %w", r.Resumed+r.Computed, r.Written, err), again}
+		err = withFix(fmt.Errorf("%d embeddings are made and %d memories have theirs: %w", r.Resumed+r.Computed, r.Written, err), again)
 	}
 	return err
 }
@@ -139,7 +139,7 @@ func resumed(n int64) string {
 	return fmt.Sprintf(" and %d by an earlier run", n)
 }
 
-func (a *app) embedMissing(ctx context.Context, st *varve.Store) error {
+func embedMissing(ctx context.Context, a *app, st *varve.Store) error {
 	n, err := st.EmbedPending(ctx)
 	if a.document != nil {
 		a.document.member("embedded", n)
@@ -149,7 +149,7 @@ func (a *app) embedMissing(ctx context.Context, st *varve.Store) error {
 	return err
 }
 
-func (a *app) cancelReindex(ctx context.Context, st *varve.Store) error {
+func cancelReindex(ctx context.Context, a *app, st *varve.Store) error {
 	model, err := st.CancelReembed(ctx)
 	if err != nil {
 		return err

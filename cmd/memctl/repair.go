@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-func (a *app) repairCommand() *cobra.Command {
+func repairCommand(a *app) *cobra.Command {
 	var apply, undo, members bool
 	c := &cobra.Command{
 		Use:   "repair [ID]",
@@ -46,9 +47,9 @@ store was repaired: in a clone, and wherever a store was copied to other than by
 				if len(args) > 0 {
 					id = args[0]
 				}
-				return a.undo(cmd.Context(), dir, id)
+				return undoRepair(cmd.Context(), a, dir, id)
 			}
-			return a.repair(cmd.Context(), dir, apply, members)
+			return repairStore(cmd.Context(), a, dir, apply, members)
 		}),
 	}
 	c.Flags().BoolVar(&apply, "apply", false, "do it")
@@ -80,14 +81,13 @@ func actionOf(x varve.RepairAction) action {
 }
 
 // options are those with which a store is looked at and repaired.
-func (a *app) options() *varve.Options {
+func storeOptions(a *app) *varve.Options {
 	return &varve.Options{MustExist: true, LockWait: a.wait, Clock: a.clock, Listener: a.heard, NoBackground: true}
 }
 
-func (a *app) repair(ctx context.Context, dir string, apply, members bool) error {
-	o := varve.VerifyOptions{}
-	done := a.watch(&o)
-	plan, err := varve.PlanRepair(ctx, dir, a.options(), o)
+func repairStore(ctx context.Context, a *app, dir string, apply, members bool) error {
+	progress, done := a.bar("verifying")
+	plan, err := varve.PlanRepair(ctx, dir, storeOptions(a), varve.VerifyOptions{Progress: progress})
 	if err != nil {
 		done()
 		return err
@@ -97,12 +97,12 @@ func (a *app) repair(ctx context.Context, dir string, apply, members bool) error
 	}
 	if !apply {
 		done()
-		a.showPlan(plan)
+		showPlan(a, plan)
 		return nil
 	}
 	report, err := plan.Apply(ctx)
 	done()
-	a.showRepair(report, err)
+	showRepair(a, report, err)
 	return err
 }
 
@@ -115,7 +115,7 @@ func mayBeDead(pids []int) string {
 }
 
 // showPlan tells what would be done. That something is to be done is the exit code.
-func (a *app) showPlan(p *varve.RepairPlan) {
+func showPlan(a *app, p *varve.RepairPlan) {
 	if a.document != nil {
 		a.document.begin("actions")
 		for _, x := range p.Actions {
@@ -143,7 +143,7 @@ func (a *app) showPlan(p *varve.RepairPlan) {
 			healable++
 		}
 	}
-	a.showMembers(p)
+	showMembers(a, p)
 	if len(p.Actions) == 0 && lost+healable == 0 {
 		a.say("there is nothing to do")
 		return
@@ -159,11 +159,11 @@ func (a *app) showPlan(p *varve.RepairPlan) {
 	if len(p.Actions) > 0 {
 		a.say("\nnothing was changed; memctl repair --apply does it")
 	}
-	a.verdict(lost, healable, "memctl repair --apply does what is planned")
+	noteVerdict(a, lost, healable, "memctl repair --apply does what is planned")
 }
 
 // showMembers tells of assemblies that name what is not there, which is left alone.
-func (a *app) showMembers(p *varve.RepairPlan) {
+func showMembers(a *app, p *varve.RepairPlan) {
 	n := 0
 	for _, f := range p.Left {
 		if f.Kind == repair.AssemblyMembers {
@@ -183,7 +183,7 @@ func plannedFor(p *varve.RepairPlan) (list []varve.Finding) {
 }
 
 // verdict notes by the exit code that not all is well. It was told already.
-func (a *app) verdict(lost, healable int, fix string) {
+func noteVerdict(a *app, lost, healable int, fix string) {
 	switch {
 	case lost > 0:
 		a.tell(&failure{Kind: "lost", Message: verdict(lost, healable), Fix: fix, code: codeLost})
@@ -192,7 +192,7 @@ func (a *app) verdict(lost, healable int, fix string) {
 	}
 }
 
-func (a *app) showRepair(r *varve.RepairReport, err error) {
+func showRepair(a *app, r *varve.RepairReport, err error) {
 	if a.document != nil {
 		a.document.member("repair", r.ID)
 		a.document.begin("actions")
@@ -226,7 +226,7 @@ func (a *app) showRepair(r *varve.RepairReport, err error) {
 			continue
 		}
 		if a.document != nil {
-			a.found(&r.Remaining[i])
+			tellFinding(a, &r.Remaining[i])
 			continue
 		}
 		a.say("remains: %s", printable(r.Remaining[i].String()))
@@ -249,22 +249,22 @@ func (a *app) showRepair(r *varve.RepairReport, err error) {
 	} else if r.ID != "" && len(r.Done) > 0 {
 		a.say("memctl repair --undo %s puts things back as they were", r.ID)
 	}
-	a.verdict(lost, healable, "what remains was told; memctl verify says what would heal each")
+	noteVerdict(a, lost, healable, "what remains was told; memctl verify says what would heal each")
 }
 
-func (a *app) undo(ctx context.Context, dir, id string) error {
-	r, err := varve.UndoRepair(ctx, dir, a.options(), id)
+func undoRepair(ctx context.Context, a *app, dir, id string) error {
+	r, err := varve.UndoRepair(ctx, dir, storeOptions(a), id)
 	var refused *varve.UndoRefused
 	if errors.As(err, &refused) {
-		return &fixed{err, "what the repair set aside lies in quarantine/, each with a note"}
+		return withFix(err, "what the repair set aside lies in quarantine/, each with a note")
 	}
 	var foreign *varve.UndoForeign
 	if errors.As(err, &foreign) {
-		return &fixed{err, foreign.Fix()}
+		return withFix(err, foreign.Fix())
 	}
 	if err != nil {
 		if errors.Is(err, varve.ErrNotFound) {
-			return &fixed{fmt.Errorf("%w", err), "repairs are named in quarantine/repair-*.undo.jsonl"}
+			return withFix(fmt.Errorf("%w", err), "repairs are named in quarantine/repair-*.undo.jsonl")
 		}
 		return err
 	}
@@ -281,4 +281,15 @@ func (a *app) undo(ctx context.Context, dir, id string) error {
 	}
 	a.say("repair %s is undone", r.ID)
 	return nil
+}
+
+// others leaves this process out of a list.
+func others(pids []int) []int {
+	list := []int{}
+	for _, pid := range pids {
+		if pid != os.Getpid() {
+			list = append(list, pid)
+		}
+	}
+	return list
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-func (a *app) restoreCommand() *cobra.Command {
+func restoreCommand(a *app) *cobra.Command {
 	var at, log string
 	c := &cobra.Command{
 		Use:   "restore BACKUP DIR",
@@ -33,7 +33,7 @@ was read again.`,
 					return usagef(cmd.CommandPath(), "--at %w, nor a version", err)
 				}
 			}
-			return a.restore(cmd.Context(), args[0], args[1], o)
+			return restoreBackup(cmd.Context(), a, args[0], args[1], o)
 		}),
 	}
 	c.Flags().StringVar(&at, "at", "", "the `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, 90m, 7d ago) or a version")
@@ -52,7 +52,7 @@ type restored struct {
 	Damaged    []string   `json:"damaged"`
 }
 
-func (a *app) restore(ctx context.Context, backup, dir string, o varve.RestoreOptions) error {
+func restoreBackup(ctx context.Context, a *app, backup, dir string, o varve.RestoreOptions) error {
 	var done func()
 	o.Progress, done = a.bar("restoring")
 	r, err := varve.Restore(ctx, backup, dir, &o)
@@ -63,10 +63,10 @@ func (a *app) restore(ctx context.Context, backup, dir string, o varve.RestoreOp
 		if o.Log == "" {
 			fix += ", or with --log the store that was backed up"
 		}
-		err = &fixed{err, fix}
+		err = withFix(err, fix)
 	}
 	if errors.Is(err, varve.ErrNoStore) {
-		err = &fixed{err, "name a folder that memctl backup has made, and with --log a store"}
+		err = withFix(err, "name a folder that memctl backup has made, and with --log a store")
 	}
 	if err != nil {
 		return err

@@ -48,10 +48,10 @@ type app struct {
 	ending   atomic.Bool
 }
 
-// run is the program; it returns the exit code.
-func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, env environment) int {
+// runProgram runs the program whose commands are root's; it returns the exit code.
+func runProgram(ctx context.Context, commands func(*app) *cobra.Command, args []string, in io.Reader, out, errOut io.Writer, env environment) int {
 	a := &app{environment: env, in: in, out: newOutput(out, env), errOut: unbuffered(errOut, env)}
-	root := a.root()
+	root := a.program(commands)
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(a.out)
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		a.document.all(thisBuild())
 	}
 	if err != nil && !a.started && !as[*usageError](err) {
-		err = &usageError{cmd.CommandPath(), err}
+		err = usage(cmd.CommandPath(), err)
 	}
 	// Some calls end with another error than the context's when it is over.
 	if err != nil && ctx.Err() != nil && !errors.Is(err, context.Canceled) {
@@ -181,4 +181,11 @@ func terminal(stream any) (int, bool) {
 		return 0, false
 	}
 	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
+}
+
+// tell notes a failure that the output has told already.
+func (a *app) tell(f *failure) {
+	a.messages.Lock()
+	defer a.messages.Unlock()
+	a.failures = append(a.failures, f)
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector/embed"
 )
 
@@ -24,7 +21,7 @@ type searchFlags struct {
 	least         float64
 }
 
-func (a *app) searchCommand() *cobra.Command {
+func searchCommand(a *app) *cobra.Command {
 	var f searchFlags
 	c := &cobra.Command{
 		Use:   "search WORDS | --like ID | --vector FILE",
@@ -61,14 +58,14 @@ little-endian, one behind the other.`,
 			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least}
 			return a.with(cmd.Context(), read, func(st *varve.Store) error {
 				if f.vector != "" {
-					if q.Vector, err = a.vector(cmd.Context(), f.vector, limitsOf(st.Config())); err != nil {
+					if q.Vector, err = readVector(cmd.Context(), a.in, "--vector", f.vector, limitsOf(st.Config())); err != nil {
 						return err
 					}
 				}
 				if e != nil {
-					return a.searchMeaning(cmd.Context(), st, e, f.by != "", q, filters)
+					return searchMeaning(cmd.Context(), a, st, e, f.by != "", q, filters)
 				}
-				return a.search(cmd.Context(), st, q, filters)
+				return searchMemories(cmd.Context(), a, st, q, filters)
 			})
 		}),
 	}
@@ -121,7 +118,7 @@ func (f *searchFlags) embedder(a *app, cmd *cobra.Command, args []string) (*embe
 
 // searchMeaning looks for what words mean; when it was not asked for and finds
 // nothing, or cannot be done, for the words.
-func (a *app) searchMeaning(ctx context.Context, st *varve.Store, e *embed.Embedder, asked bool, q varve.Query, filters []varve.Filter) error {
+func searchMeaning(ctx context.Context, a *app, st *varve.Store, e *embed.Embedder, asked bool, q varve.Query, filters []varve.Filter) error {
 	near := q
 	list, err := e.Embed(ctx, []string{q.Text})
 	var hits []varve.Hit
@@ -133,11 +130,11 @@ func (a *app) searchMeaning(ctx context.Context, st *varve.Store, e *embed.Embed
 	case ctx.Err() != nil:
 		return err
 	case asked, err == nil && (len(hits) > 0 || q.Offset > 0 || q.MinScore > 0), err != nil && hits != nil:
-		return a.showHits(hits, err, near, byMeaning)
+		return showHits(a, hits, err, near, byMeaning)
 	case err != nil:
 		a.note("by words, for by meaning it cannot be done: %v", err)
 	}
-	return a.search(ctx, st, q, filters)
+	return searchMemories(ctx, a, st, q, filters)
 }
 
 // found is a memory in search's list.
@@ -148,7 +145,7 @@ type found struct {
 }
 
 // search tells the hits; one more than is shown was asked for.
-func (a *app) search(ctx context.Context, st *varve.Store, q varve.Query, filters []varve.Filter) error {
+func searchMemories(ctx context.Context, a *app, st *varve.Store, q varve.Query, filters []varve.Filter) error {
 	hits, err := st.Search(ctx, q, filters...)
 	by := byWords
 	switch {
@@ -157,10 +154,10 @@ func (a *app) search(ctx context.Context, st *varve.Store, q varve.Query, filter
 	case q.Vector != nil:
 		by = "vector"
 	}
-	return a.showHits(hits, err, q, by)
+	return showHits(a, hits, err, q, by)
 }
 
-func (a *app) showHits(hits []varve.Hit, err error, q varve.Query, by string) error {
+func showHits(a *app, hits []varve.Hit, err error, q varve.Query, by string) error {
 	if err != nil && hits == nil {
 		return err
 	}
@@ -181,7 +178,7 @@ func (a *app) showHits(hits []varve.Hit, err error, q varve.Query, by string) er
 	}
 	width := a.columns("SCORE", scoreWidth)
 	for _, h := range hits {
-		a.hit(&h, width)
+		tellHit(a, &h, width)
 	}
 	switch {
 	case more:
@@ -192,9 +189,7 @@ func (a *app) showHits(hits []varve.Hit, err error, q varve.Query, by string) er
 	return err
 }
 
-const scoreWidth = 7
-
-func (a *app) hit(h *varve.Hit, width int) {
+func tellHit(a *app, h *varve.Hit, width int) {
 	id, session, text := printableID(h.ID), printable(h.Memory.Session()), printable(h.Memory.Content)
 	if width == 0 {
 		fmt.Fprintf(a.out, "%s\t%s\t%s\t%s\n", strconv.FormatFloat(h.Score, 'f', 4, 64), id, session, text)
@@ -202,32 +197,4 @@ func (a *app) hit(h *varve.Hit, width int) {
 	}
 	fmt.Fprintf(a.out, "%s  %s  %s  %s\n", pad(strconv.FormatFloat(h.Score, 'f', 4, 64), scoreWidth), pad(id, idWidth),
 		pad(cut(session, sessionWidth), sessionWidth), cut(text, width))
-}
-
-// vector reads a JSON list of numbers, which may be the text itself as with put
-// --embedding, or float32 values.
-func (a *app) vector(ctx context.Context, name string, limits memstore.Limits) ([]float32, error) {
-	const what = "--vector"
-	if text := strings.TrimSpace(name); strings.HasPrefix(text, "[") {
-		return floats(what, []byte(text))
-	}
-	b, err := a.slurp(ctx, name, 32*limits.EmbeddingDim)
-	if err != nil {
-		return nil, err
-	}
-	text := strings.TrimSpace(string(b))
-	if strings.HasPrefix(text, "[") {
-		v, err := floats(what, []byte(text))
-		if err == nil || len(b)%4 != 0 || strings.HasSuffix(text, "]") {
-			return v, err
-		}
-	}
-	if len(b) == 0 || len(b)%4 != 0 {
-		return nil, invalid(what, errors.New("the file holds neither a JSON list of numbers nor float32 values: its length is not a multiple of 4"))
-	}
-	v := make([]float32, len(b)/4)
-	for i := range v {
-		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return v, nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 	"github.com/varve-db/varve"
 )
 
-func (a *app) sessionsCommand() *cobra.Command {
+func sessionsCommand(a *app) *cobra.Command {
 	return a.group(&cobra.Command{
 		Use:   "sessions",
 		Short: "Look after sessions",
@@ -22,7 +21,7 @@ a session is there as long as it has a memory.`,
   memctl sessions show s1
   memctl sessions sweep --older-than 30d
   memctl list --session s1`,
-	}, a.sessionsListCommand(), a.sessionsShowCommand(), a.sessionsRmCommand(), a.sessionsSweepCommand())
+	}, sessionsListCommand(a), sessionsShowCommand(a), sessionsRmCommand(a), sessionsSweepCommand(a))
 }
 
 // listedSession is a session in a list.
@@ -39,7 +38,7 @@ func listedSessionOf(s varve.Session) listedSession {
 }
 
 // session tells of one.
-func (a *app) session(s varve.Session) {
+func tellSession(a *app, s varve.Session) {
 	if a.document != nil {
 		a.document.item(listedSessionOf(s))
 		return
@@ -47,7 +46,7 @@ func (a *app) session(s varve.Session) {
 	fmt.Fprintf(a.out, "%s\t%d\t%d\t%s\t%s\n", printableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339))
 }
 
-func (a *app) sessionsListCommand() *cobra.Command {
+func sessionsListCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List sessions",
@@ -68,7 +67,7 @@ files, when the first was made and when one was last written.`,
 						continue
 					}
 					n++
-					a.session(s)
+					tellSession(a, s)
 				}
 				if n == 0 && a.document == nil {
 					a.note("there is no session")
@@ -79,18 +78,18 @@ files, when the first was made and when one was last written.`,
 	}
 }
 
-func (a *app) sessionsShowCommand() *cobra.Command {
+func sessionsShowCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "show SESSION...", Short: "Show sessions", Long: `Show sessions, one a line as memctl sessions list does.`,
 		Example: "  memctl sessions show s1\n  memctl sessions show s1 --json",
-		Args:    atLeastOne("the id of a session"), ValidArgsFunction: a.completeSessions,
+		Args:    atLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), read, func(st *varve.Store) error {
 				a.document.begin("sessions")
 				return a.each(cmd.Context(), args, func(id string) error {
 					s, err := st.Session(cmd.Context(), id)
 					if err == nil {
-						a.session(s)
+						tellSession(a, s)
 					}
 					return aboutSession(err)
 				})
@@ -102,7 +101,7 @@ func (a *app) sessionsShowCommand() *cobra.Command {
 // aboutSession puts the right remedy to an error.
 func aboutSession(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
-		return &fixed{err, "memctl sessions list shows what there is"}
+		return withFix(err, "memctl sessions list shows what there is")
 	}
 	return err
 }
@@ -114,7 +113,7 @@ type sweptSession struct {
 	Spared  bool  `json:"spared"`
 }
 
-func (a *app) sessionsRmCommand() *cobra.Command {
+func sessionsRmCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm SESSION...", Aliases: []string{"delete"}, Short: "Delete sessions with their memories",
 		Long: `Delete all memories of a session, in one commit: whoever reads sees all of them or none. What
@@ -122,7 +121,7 @@ others put into it meanwhile stays. With segments of the default size one commit
 300,000 memories; a larger session goes in several, and if it is interrupted the rest is still
 there: run it again.`,
 		Example: "  memctl sessions rm s1\n  memctl sessions rm -- '../../etc/passwd'",
-		Args:    atLeastOne("the id of a session"), ValidArgsFunction: a.completeSessions,
+		Args:    atLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
 		RunE: a.do(func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), write, func(st *varve.Store) error {
 				a.document.begin("sessions")
@@ -145,7 +144,7 @@ there: run it again.`,
 	}
 }
 
-func (a *app) sessionsSweepCommand() *cobra.Command {
+func sessionsSweepCommand(a *app) *cobra.Command {
 	var (
 		older string
 		keep  int
@@ -181,7 +180,7 @@ that is written to meanwhile is spared.`,
 			}
 			return a.with(cmd.Context(), how, func(st *varve.Store) error {
 				swept, err := st.SweepSessions(cmd.Context(), o)
-				a.swept(swept, apply)
+				tellSwept(a, swept, apply)
 				return err
 			})
 		}),
@@ -193,7 +192,7 @@ that is written to meanwhile is spared.`,
 }
 
 // swept tells which sessions go, or went.
-func (a *app) swept(list []varve.SessionSweep, apply bool) {
+func tellSwept(a *app, list []varve.SessionSweep, apply bool) {
 	if a.document != nil {
 		a.document.begin("sessions")
 		for _, s := range list {
@@ -204,7 +203,7 @@ func (a *app) swept(list []varve.SessionSweep, apply bool) {
 	}
 	memories, spared := int64(0), 0
 	for _, s := range list {
-		a.session(s.Session)
+		tellSession(a, s.Session)
 		if s.Spared {
 			a.note("session %s was used meanwhile, and is spared", printableID(s.ID))
 			spared++
@@ -222,34 +221,23 @@ func (a *app) swept(list []varve.SessionSweep, apply bool) {
 }
 
 // completeSessions completes the id of a session. What a shell could not take is left out.
-func (a *app) completeSessions(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	var ids []string
-	_ = a.with(cmd.Context(), look, func(st *varve.Store) error {
-		for s, err := range st.Sessions(cmd.Context()) {
-			if err == nil && strings.HasPrefix(s.ID, begun) && printableID(s.ID) == s.ID && !strings.ContainsAny(s.ID, "\t\n") {
-				ids = append(ids, s.ID)
+func completeSessions(a *app) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		var ids []string
+		_ = a.with(cmd.Context(), look, func(st *varve.Store) error {
+			for s, err := range st.Sessions(cmd.Context()) {
+				if err == nil && strings.HasPrefix(s.ID, begun) && printableID(s.ID) == s.ID && !strings.ContainsAny(s.ID, "\t\n") {
+					ids = append(ids, s.ID)
+				}
+				if len(ids) == mostCompleted {
+					break
+				}
 			}
-			if len(ids) == mostCompleted {
-				break
-			}
-		}
-		return nil
-	})
-	return ids, cobra.ShellCompDirectiveNoFileComp
+			return nil
+		})
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // mostCompleted is how many a shell is offered.
 const mostCompleted = 200
-
-// parseSpan reads how long: 90m, 24h, 30d.
-func parseSpan(s string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n > 0 && n < 100_000 {
-			return time.Duration(n) * 24 * time.Hour, nil
-		}
-	}
-	if d, err := time.ParseDuration(s); err == nil && d > 0 {
-		return d, nil
-	}
-	return 0, fmt.Errorf("%q: it is not how long (90m, 24h, 30d)", s)
-}

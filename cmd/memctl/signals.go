@@ -57,8 +57,8 @@ func (a *app) guard(ctx context.Context) {
 		}
 		done := make(chan int, 1)
 		go func() {
-			a.fail(&fixed{fmt.Errorf("%w: it did not end within %v, and was left where it was", context.Canceled, patience),
-				"what was stored before is safe, in its file or in the log; memctl status looks at the store"})
+			a.fail(withFix(fmt.Errorf("%w: it did not end within %v, and was left where it was", context.Canceled, patience),
+				"what was stored before is safe, in its file or in the log; memctl status looks at the store"))
 			done <- a.finish()
 		}()
 		select {

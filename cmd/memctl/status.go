@@ -18,7 +18,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-func (a *app) statusCommand() *cobra.Command {
+func statusCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show the state of the store",
@@ -27,7 +27,7 @@ with it, and what to do next. It is what memctl without a command shows. Nothing
 changed, but for what a clone lacks: its log and its index are made from the files.`,
 		Example: "  memctl status\n  memctl status --json | jq .memories",
 		Args:    noArguments,
-		RunE:    a.do(func(cmd *cobra.Command, _ []string) error { return a.status(cmd.Context()) }),
+		RunE:    a.do(func(cmd *cobra.Command, _ []string) error { return showStatus(cmd.Context(), a) }),
 	}
 }
 
@@ -165,19 +165,19 @@ func (v *vectors) String() string {
 	return s
 }
 
-func (a *app) status(ctx context.Context) error {
+func showStatus(ctx context.Context, a *app) error {
 	dir, err := a.locate()
 	if err != nil {
 		return err
 	}
-	err = a.statusIn(ctx, dir, look)
+	err = statusIn(ctx, a, dir, look)
 	if as[*unready](err) {
-		err = a.statusIn(ctx, dir, read) // a clone becomes a store at the first look
+		err = statusIn(ctx, a, dir, read) // a clone becomes a store at the first look
 	}
 	return err
 }
 
-func (a *app) statusIn(ctx context.Context, dir string, how access) error {
+func statusIn(ctx context.Context, a *app, dir string, how access) error {
 	return a.withIn(ctx, dir, how, nil, func(st *varve.Store) error {
 		s := stateOf(ctx, dir, st)
 		if len(s.Problems) > 0 {
@@ -187,7 +187,7 @@ func (a *app) statusIn(ctx context.Context, dir string, how access) error {
 			a.document.all(s)
 			return nil
 		}
-		a.showState(s)
+		showState(a, s)
 		return nil
 	})
 }
@@ -319,7 +319,7 @@ func next(s *state) string {
 	return "memctl list"
 }
 
-func (a *app) showState(s state) {
+func showState(a *app, s state) {
 	line := func(name, format string, args ...any) {
 		a.out.inColour(bold, pad(name, 11))
 		fmt.Fprintf(a.out, " %s\n", fmt.Sprintf(format, args...))
@@ -349,11 +349,11 @@ func (a *app) showState(s state) {
 	} else {
 		line("edits", "process %d takes edits of the files over", *s.Watcher)
 	}
-	line("last flush", "%s", a.ago(s.LastFlush))
+	line("last flush", "%s", ago(a, s.LastFlush))
 	if s.LastBackup == nil {
 		line("last backup", "none in backups/; elsewhere is not looked for")
 	} else {
-		line("last backup", "%s", a.ago(s.LastBackup))
+		line("last backup", "%s", ago(a, s.LastBackup))
 	}
 	if len(s.Problems) == 0 {
 		line("problems", "none known; memctl verify looks at everything")
@@ -365,7 +365,7 @@ func (a *app) showState(s state) {
 }
 
 // ago says how long ago something was.
-func (a *app) ago(t *time.Time) string {
+func ago(a *app, t *time.Time) string {
 	if t == nil {
 		return "never"
 	}
@@ -383,18 +383,6 @@ func (a *app) ago(t *time.Time) string {
 		return fmt.Sprintf("%s, %d h ago", at, int(d.Hours()))
 	}
 	return fmt.Sprintf("%s, %d days ago", at, int(d.Hours()/24))
-}
-
-// size writes bytes for people.
-func size(n int64) string {
-	f, unit := float64(n), 0
-	for f >= 1024 && unit < 4 {
-		f, unit = f/1024, unit+1
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", f, [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
 }
 
 // modified is when a file was written, nil if there is none.

@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-func (a *app) verifyCommand() *cobra.Command {
+func verifyCommand(a *app) *cobra.Command {
 	var sample string
 	c := &cobra.Command{
 		Use:   "verify",
@@ -36,7 +36,7 @@ others may go on using the store. Also a store that cannot be opened is looked a
 			if err != nil {
 				return err
 			}
-			return a.verify(cmd.Context(), dir, o)
+			return verifyStore(cmd.Context(), a, dir, o)
 		}),
 	}
 	c.Flags().StringVar(&sample, "sample", "", "read only part `N/T` of the files; all T parts together read everything")
@@ -82,12 +82,13 @@ type summary struct {
 	Worst       string           `json:"worst"` // "" when nothing was found
 }
 
-func (a *app) verify(ctx context.Context, dir string, o varve.VerifyOptions) error {
-	done := a.watch(&o)
+func verifyStore(ctx context.Context, a *app, dir string, o varve.VerifyOptions) error {
+	progress, done := a.bar("verifying")
+	o.Progress = progress
 	a.document.begin("findings")
 	lost, healable := 0, 0
 	infos := map[varve.FindingKind]int64{}
-	for f, err := range varve.VerifyFolder(ctx, dir, a.options(), o) {
+	for f, err := range varve.VerifyFolder(ctx, dir, storeOptions(a), o) {
 		if err != nil {
 			done()
 			return err
@@ -103,10 +104,10 @@ func (a *app) verify(ctx context.Context, dir string, o varve.VerifyOptions) err
 				continue
 			}
 		}
-		a.found(&f)
+		tellFinding(a, &f)
 	}
 	done()
-	a.more(infos)
+	tellMore(a, infos)
 	s := summaryOf(o.Summary, lost+healable)
 	if a.document != nil {
 		a.document.member("summary", s)
@@ -114,7 +115,7 @@ func (a *app) verify(ctx context.Context, dir string, o varve.VerifyOptions) err
 		a.say("read %s, %s, %s, %s, %s of the log, %s: %s", count(int(s.Memories), "memory", "memories"), count(int(s.Assemblies), "assembly", "assemblies"),
 			count(int(s.Vectors), "vector", "vectors"), count(int(s.Files), "file", "files"), count(int(s.Entries), "entry", "entries"), size(s.Bytes), verdict(lost, healable))
 	}
-	a.verdict(lost, healable, "memctl repair says what would heal them")
+	noteVerdict(a, lost, healable, "memctl repair says what would heal them")
 	return nil
 }
 
@@ -122,19 +123,12 @@ func (a *app) verify(ctx context.Context, dir string, o varve.VerifyOptions) err
 const fewInfos = 3
 
 // more tells how many were not.
-func (a *app) more(infos map[varve.FindingKind]int64) {
+func tellMore(a *app, infos map[varve.FindingKind]int64) {
 	for _, kind := range slices.Sorted(maps.Keys(infos)) {
 		if n := infos[kind] - fewInfos; n > 0 {
 			a.say("%s: %d more; --json names all", kind, n)
 		}
 	}
-}
-
-// tell notes a failure that the output has told already.
-func (a *app) tell(f *failure) {
-	a.messages.Lock()
-	defer a.messages.Unlock()
-	a.failures = append(a.failures, f)
 }
 
 func verdict(lost, healable int) string {
@@ -159,7 +153,7 @@ func summaryOf(s *varve.VerifySummary, n int) summary {
 }
 
 // found tells of one finding.
-func (a *app) found(f *varve.Finding) {
+func tellFinding(a *app, f *varve.Finding) {
 	message := ""
 	if f.Err != nil {
 		message = f.Err.Error()
@@ -181,17 +175,4 @@ func (a *app) found(f *varve.Finding) {
 			fmt.Fprintf(a.out, "  %s: %s\n", part[0], printable(part[1]))
 		}
 	}
-}
-
-// watch shows on a terminal how far verify is; the function it returns ends that.
-func (a *app) watch(o *varve.VerifyOptions) func() {
-	if !a.animated() {
-		return func() {}
-	}
-	bar := a.newBar(1, "verifying")
-	o.Progress = func(done, total int64) {
-		bar.ChangeMax64(max(total, done+1))
-		_ = bar.Set64(done)
-	}
-	return func() { _ = bar.Finish() }
 }

@@ -21,7 +21,7 @@ type watchFlags struct {
 	limit                int
 }
 
-func (a *app) watchCommand() *cobra.Command {
+func watchCommand(a *app) *cobra.Command {
 	var f watchFlags
 	c := &cobra.Command{
 		Use:   "watch",
@@ -43,7 +43,7 @@ While it runs, edits of the files by hand are taken over at once.`,
 			if err != nil {
 				return err
 			}
-			return a.follow(cmd, f, filters)
+			return follow(a, cmd, f, filters)
 		}),
 	}
 	fl := c.Flags()
@@ -54,7 +54,7 @@ While it runs, edits of the files by hand are taken over at once.`,
 	fl.IntVarP(&f.limit, "limit", "n", 0, "end after so many; 0 is never")
 	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"memory", "assembly"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("since", cobra.FixedCompletions([]string{"now", "0", "1h", "24h"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("session", a.completeSessions)
+	_ = c.RegisterFlagCompletionFunc("session", completeSessions(a))
 	return c
 }
 
@@ -85,7 +85,7 @@ func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err 
 }
 
 // position is what --since names.
-func (a *app) position(cmd *cobra.Command, st *varve.Store, since string) (uint64, error) {
+func position(a *app, cmd *cobra.Command, st *varve.Store, since string) (uint64, error) {
 	if since == "now" {
 		return st.Stats().Durable, nil
 	}
@@ -112,7 +112,7 @@ type change struct {
 	Assembly *listedAssembly `json:"assembly,omitempty"`
 }
 
-func (a *app) follow(cmd *cobra.Command, f watchFlags, filters []varve.WatchFilter) error {
+func follow(a *app, cmd *cobra.Command, f watchFlags, filters []varve.WatchFilter) error {
 	dir, err := a.locate()
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (a *app) follow(cmd *cobra.Command, f watchFlags, filters []varve.WatchFilt
 	}
 	defer leaveBrokenPipes()()
 	return a.withIn(cmd.Context(), dir, read, func(o *varve.Options) { o.NoBackground, o.Watcher = false, fswatch.New(fswatch.Options{}) }, func(st *varve.Store) error {
-		from, err := a.position(cmd, st, f.since)
+		from, err := position(a, cmd, st, f.since)
 		if err != nil {
 			return kept(err)
 		}
@@ -133,11 +133,11 @@ func (a *app) follow(cmd *cobra.Command, f watchFlags, filters []varve.WatchFilt
 		for c, err := range st.Watch(cmd.Context(), from, filters...) {
 			switch {
 			case err != nil && c.LSN == 0:
-				return a.ended(cmd.Context(), at, err)
+				return ended(cmd.Context(), a, at, err)
 			case err != nil:
 				a.fail(err)
 			default:
-				err = a.changed(st, &c)
+				err = changed(a, st, &c)
 			}
 			if brokenPipe(err) { // nobody reads on
 				a.out.discard()
@@ -157,7 +157,7 @@ func (a *app) follow(cmd *cobra.Command, f watchFlags, filters []varve.WatchFilt
 }
 
 // ended tells how to go on. That it was told to end is no news to who told it.
-func (a *app) ended(ctx context.Context, at uint64, err error) error {
+func ended(ctx context.Context, a *app, at uint64, err error) error {
 	if ctx.Err() == nil {
 		return kept(err)
 	}
@@ -173,13 +173,13 @@ func (a *app) ended(ctx context.Context, at uint64, err error) error {
 func kept(err error) error {
 	var gone *varve.TruncatedError
 	if errors.As(err, &gone) {
-		return &fixed{err, fmt.Sprintf("list the memories (memctl list --limit 0), then go on from the oldest that is kept: memctl watch --since %d", gone.Oldest)}
+		return withFix(err, fmt.Sprintf("list the memories (memctl list --limit 0), then go on from the oldest that is kept: memctl watch --since %d", gone.Oldest))
 	}
 	return err
 }
 
 // changed writes a line, at once.
-func (a *app) changed(st *varve.Store, c *varve.Change) error {
+func changed(a *app, st *varve.Store, c *varve.Change) error {
 	if a.document == nil {
 		did, session, text := "put", "", ""
 		switch {

@@ -14,7 +14,7 @@ import (
 )
 
 // workingCommand is the group of all that works on working memory.
-func (a *app) workingCommand() *cobra.Command {
+func workingCommand(a *app) *cobra.Command {
 	w := &workingApp{app: a}
 	c := w.group(&cobra.Command{
 		Use:   "working",
@@ -49,7 +49,7 @@ func (w *workingApp) named(cmd *cobra.Command) (working.Scope, error) {
 	}
 	s, err := working.ParseScope(w.scope)
 	if err != nil {
-		return s, &usageError{cmd.CommandPath(), err}
+		return s, usage(cmd.CommandPath(), err)
 	}
 	return s, nil
 }
@@ -75,10 +75,17 @@ func (w *workingApp) on(cmd *cobra.Command, how access, f func(ctx context.Conte
 	})
 }
 
+// onScope makes a command of what it does with the working memory of the scope.
+func (w *workingApp) onScope(how access, f func(ctx context.Context, m *working.Memory, args []string) error) func(*cobra.Command, []string) error {
+	return w.do(func(cmd *cobra.Command, args []string) error {
+		return w.on(cmd, how, func(ctx context.Context, m *working.Memory) error { return f(ctx, m, args) })
+	})
+}
+
 func exists(ctx context.Context, st *varve.Store, scope working.Scope) error {
 	res, err := st.WorkingHome().Do(ctx, &working.Request{Scope: scope, Op: working.OpCount{}})
 	if err == nil && res.Counts.Created.IsZero() {
-		err = &fixed{fmt.Errorf("scope %s: %w", scope.Key(), varve.ErrNotFound), "memctl working list shows what there is"}
+		err = withFix(fmt.Errorf("scope %s: %w", scope.Key(), varve.ErrNotFound), "memctl working list shows what there is")
 	}
 	return err
 }

@@ -29,7 +29,7 @@ task state and scratchpad. Each costs what changed since the one before.`,
 // aboutCheckpoint puts the right remedy to an error.
 func aboutCheckpoint(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
-		return &fixed{err, "memctl working checkpoint list shows what there is"}
+		return withFix(err, "memctl working checkpoint list shows what there is")
 	}
 	return err
 }

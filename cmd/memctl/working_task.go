@@ -60,7 +60,7 @@ Progress is kept within 0 and 100.`,
 				return w.on(cmd, read, func(ctx context.Context, m *working.Memory) error {
 					t, set, err := m.Task(ctx)
 					if err == nil && !set {
-						err = &fixed{fmt.Errorf("task state: %w", varve.ErrNotFound), "memctl working task --description TEXT sets one"}
+						err = withFix(fmt.Errorf("task state: %w", varve.ErrNotFound), "memctl working task --description TEXT sets one")
 					}
 					return w.showTask(&t, err)
 				})

@@ -16,7 +16,7 @@ import (
 )
 
 func missingKey(key string) error {
-	return &fixed{fmt.Errorf("key %q: %w", key, varve.ErrNotFound), "memctl working keys shows what there is"}
+	return withFix(fmt.Errorf("key %q: %w", key, varve.ErrNotFound), "memctl working keys shows what there is")
 }
 
 func (w *workingApp) getCommand() *cobra.Command {
@@ -98,7 +98,7 @@ does not begin with "_". The scope is made if it is new.`,
 					if err == nil && !done {
 						var e working.Entry
 						if e, _, err = m.Entry(ctx, args[0]); err == nil {
-							err = &fixed{fmt.Errorf("key %q is there: %w", args[0], &working.ConflictError{Name: args[0], Found: e.Version}), "leave --if-absent out to replace it"}
+							err = withFix(fmt.Errorf("key %q is there: %w", args[0], &working.ConflictError{Name: args[0], Found: e.Version}), "leave --if-absent out to replace it")
 						}
 					}
 					if err != nil {
@@ -132,7 +132,7 @@ does not begin with "_". The scope is made if it is new.`,
 // value is what an argument stands for.
 func (w *workingApp) value(ctx context.Context, arg string, text bool) (any, error) {
 	if arg == "-" {
-		b, err := w.slurp(ctx, "-", working.MaxValue)
+		b, err := slurp(ctx, w.in, "-", working.MaxValue)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/memstore"
+)
+
+// limitsOf are the limits of a store for what is decoded here.
+func limitsOf(c varve.Config) memstore.Limits {
+	d := memstore.DefaultLimits()
+	if c.MaxMemoryBytes > 0 {
+		d.MemoryBytes = c.MaxMemoryBytes
+	}
+	if c.MaxIDBytes > 0 {
+		d.IDBytes = c.MaxIDBytes
+	}
+	if c.MaxDepth > 0 {
+		d.Depth = c.MaxDepth
+	}
+	if c.MaxEmbeddingDims > 0 {
+		d.EmbeddingDim = c.MaxEmbeddingDims
+	}
+	return d
+}
+
+// noLimits are for what is stored already: limits may have been higher once.
+func noLimits() memstore.Limits {
+	return memstore.Limits{MemoryBytes: 1 << 30, IDBytes: 1 << 20, Depth: 10_000, EmbeddingDim: 1 << 26}
+}
+
+// assemblyLimitsOf are the same for an assembly.
+func assemblyLimitsOf(c varve.Config) assembly.Limits {
+	l := limitsOf(c)
+	return assembly.Limits{
+		AssemblyBytes: l.MemoryBytes, IDBytes: l.IDBytes, Depth: l.Depth, EmbeddingDim: l.EmbeddingDim, Members: c.Resolved().MaxAssemblyMembers,
+	}
+}
+
+// noAssemblyLimits writes what a store has, whatever its limits are by now.
+func noAssemblyLimits() assembly.Limits {
+	const huge = 1 << 30
+	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/varve-db/varve"
+)
+
+// putInput stores whole memories. All are read before any is written.
+func putInput(ctx context.Context, a *app, st *varve.Store, name string, conds []varve.Cond) error {
+	limits := limitsOf(st.Config())
+	all, err := readEach(ctx, a.in, name, "memory", func(raw []byte) (varve.Memory, error) { return decodeMemory(raw, limits, a.clockID) })
+	if err != nil {
+		return err
+	}
+	if len(all) == 1 {
+		m, err := st.Put(ctx, all[0], conds...)
+		if err == nil {
+			tellPut(a, &m)
+		}
+		return err
+	}
+	n, err := putTogether(ctx, st, all, conds)
+	a.document.begin("memories")
+	for _, m := range all[:n] {
+		if a.document != nil {
+			a.document.item(stored{ID: m.ID})
+		} else {
+			fmt.Fprintln(a.out, printableID(m.ID))
+		}
+	}
+	if err != nil && n > 0 {
+		err = withFix(fmt.Errorf("the first %d of %d are stored: %w", n, len(all), err), "correct the input and put the rest")
+	}
+	return err
+}
+
+// putTogether writes one commit, or several when one cannot hold them.
+func putTogether(ctx context.Context, st *varve.Store, all []varve.Memory, conds []varve.Cond) (int, error) {
+	b := st.NewBatch()
+	for _, m := range all {
+		b.Put(m, conds...)
+	}
+	switch err := st.Apply(ctx, b); {
+	case err == nil:
+		return len(all), nil
+	case !errors.Is(err, varve.ErrBatchTooLarge):
+		return 0, err
+	}
+	n, err := st.PutAll(ctx, slices.Values(all), conds...)
+	return int(n), err
+}
