@@ -94,16 +94,14 @@ func assemblyActivateCommand(a *app) *cobra.Command {
 count it. An activation fades by half in a day, or in what activation_half_life says.`,
 		Example: "  memctl assembly activate rome\n  memctl assembly activate rome italy --boost 0.5",
 		Args:    atLeastOne("the id of an assembly"),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), write, func(st *varve.Store) error {
-				a.document.begin("assemblies")
-				return eachAssembly(cmd.Context(), a, args, func(id string) error {
-					as, err := st.Assemblies().Activate(cmd.Context(), id, boost)
-					if err == nil {
-						tellWritten(a, &as, "%s is at %.3f, activated %s", printableID(id), as.ActivationLevel, count(int(as.ActivationCount), "time", "times"))
-					}
-					return err
-				})
+		RunE: a.onStore(write, func(ctx context.Context, st *varve.Store, args []string) error {
+			a.document.begin("assemblies")
+			return eachAssembly(ctx, a, args, func(id string) error {
+				as, err := st.Assemblies().Activate(ctx, id, boost)
+				if err == nil {
+					tellWritten(a, &as, "%s is at %.3f, activated %s", printableID(id), as.ActivationLevel, count(int(as.ActivationCount), "time", "times"))
+				}
+				return err
 			})
 		}),
 	}

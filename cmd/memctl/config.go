@@ -162,10 +162,7 @@ func setConfig(a *app, cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		if a.document != nil {
-			a.document.member(s.name, s.value(&c))
-			return nil
-		}
+		a.document.member(s.name, s.value(&c))
 		a.say("%s is %v", s.name, s.value(&c))
 		return nil
 	})

@@ -25,8 +25,8 @@ differ, each with its path (RFC 6901) and both values.`,
 			}
 			return usagef(cmd.CommandPath(), "%s wants one or two versions, not %d arguments", cmd.CommandPath(), len(args))
 		},
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error { return diffVersions(cmd.Context(), a, st, assemblies, args) })
+		RunE: a.onStore(read, func(ctx context.Context, st *varve.Store, args []string) error {
+			return diffVersions(ctx, a, st, assemblies, args)
 		}),
 	}
 	cmd.Flags().BoolVar(&assemblies, "assembly", false, "of an assembly")

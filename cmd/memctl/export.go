@@ -59,11 +59,9 @@ memctl mcp serves, as the MCP reference memory server keeps them.`,
 				if err != nil {
 					return fmt.Errorf("writing %s: %w", file, err)
 				}
-				if a.document != nil {
-					a.document.member("exported", n)
-					a.document.member("assemblies", groups)
-					a.document.member("file", file)
-				}
+				a.document.member("exported", n)
+				a.document.member("assemblies", groups)
+				a.document.member("file", file)
 				and := ""
 				if groups > 0 {
 					and = " and " + count(groups, "assembly", "assemblies")

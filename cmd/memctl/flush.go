@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
@@ -14,20 +16,15 @@ func flushCommand(a *app) *cobra.Command {
 memory_index.json. Nothing is at stake without it: what is committed is in the log.`,
 		Example: "  memctl flush && git add storage",
 		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), write, func(st *varve.Store) error {
-				if err := st.Compact(cmd.Context()); err != nil {
-					return err
-				}
-				s := st.Stats()
-				if a.document != nil {
-					a.document.member("memories", s.Memories)
-					a.document.member("flushed", s.Flushed)
-					return nil
-				}
-				a.say("files and index have all %d memories", s.Memories)
-				return nil
-			})
+		RunE: a.onStore(write, func(ctx context.Context, st *varve.Store, _ []string) error {
+			if err := st.Compact(ctx); err != nil {
+				return err
+			}
+			s := st.Stats()
+			a.document.member("memories", s.Memories)
+			a.document.member("flushed", s.Flushed)
+			a.say("files and index have all %d memories", s.Memories)
+			return nil
 		}),
 	}
 }

@@ -22,10 +22,8 @@ one that was deleted; with --assembly of an assembly. One a line, with tabs betw
 memctl get ID@VERSION prints one, memctl diff ID@VERSION ID what has changed since.`,
 		Example: "  memctl history notes\n  memctl history notes --json | jq '.versions[-2].version'",
 		Args:    exactly(1, "the id of a memory"),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error {
-				return listVersions(cmd.Context(), a, versionsOf(st, assemblies), args[0])
-			})
+		RunE: a.onStore(read, func(ctx context.Context, st *varve.Store, args []string) error {
+			return listVersions(ctx, a, versionsOf(st, assemblies), args[0])
 		}),
 	}
 	cmd.Flags().BoolVar(&assemblies, "assembly", false, "of an assembly")
@@ -43,10 +41,8 @@ type listedVersion struct {
 }
 
 func listVersions(ctx context.Context, a *app, vs versions, id string) error {
-	if a.document != nil {
-		a.document.member("id", id)
-		a.document.begin("versions")
-	}
+	a.document.member("id", id)
+	a.document.begin("versions")
 	n, complete := 0, true
 	for v, err := range vs.History(ctx, id) {
 		if err != nil {

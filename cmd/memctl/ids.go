@@ -42,9 +42,8 @@ func (a *app) deletes(what string, c *cobra.Command, del func(ctx context.Contex
 				err := del(cmd.Context(), st, id, conds)
 				switch {
 				case err != nil:
-				case a.document != nil:
-					a.document.item(id)
 				default:
+					a.document.item(id)
 					a.say("deleted %s", printableID(id))
 				}
 				return err

@@ -40,10 +40,8 @@ func initCommand(a *app) *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("finding the path of %s: %w", dir, err)
 				}
-				if a.document != nil {
-					a.document.member("store", path)
-					a.document.member("created", made)
-				}
+				a.document.member("store", path)
+				a.document.member("created", made)
 				if !made {
 					a.say("%s is a store already; nothing was changed", path)
 					return nil

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
@@ -14,19 +16,14 @@ func rebuildCommand(a *app) *cobra.Command {
 sound. Others may go on using the store. memctl repair does this where it is needed.`,
 		Example: "  memctl rebuild-index",
 		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), write, func(st *varve.Store) error {
-				if err := st.RebuildIndex(cmd.Context()); err != nil {
-					return err
-				}
-				n := st.Stats().Memories
-				if a.document != nil {
-					a.document.member("memories", n)
-					return nil
-				}
-				a.say("the index has all %d memories", n)
-				return nil
-			})
+		RunE: a.onStore(write, func(ctx context.Context, st *varve.Store, _ []string) error {
+			if err := st.RebuildIndex(ctx); err != nil {
+				return err
+			}
+			n := st.Stats().Memories
+			a.document.member("memories", n)
+			a.say("the index has all %d memories", n)
+			return nil
 		}),
 	}
 }

@@ -193,10 +193,8 @@ func noteVerdict(a *app, lost, healable int, fix string) {
 }
 
 func showRepair(a *app, r *varve.RepairReport, err error) {
-	if a.document != nil {
-		a.document.member("repair", r.ID)
-		a.document.begin("actions")
-	}
+	a.document.member("repair", r.ID)
+	a.document.begin("actions")
 	for _, d := range r.Done {
 		x := actionOf(d.Action)
 		x.Result, x.Where = d.Result, d.Where

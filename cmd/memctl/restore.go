@@ -81,10 +81,7 @@ func restoreBackup(ctx context.Context, a *app, backup, dir string, o varve.Rest
 		s.Damaged = append(s.Damaged, d.ID)
 		a.note("%s %s was damaged when the backup was made, and is not in it: %s", nounIn(d.In), printableID(d.ID), d.Why)
 	}
-	if a.document != nil {
-		a.document.member("restored", s)
-		return nil
-	}
+	a.document.member("restored", s)
 	a.say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
 	a.say("next: memctl --store %s status", shellQuote(dir))
 	return nil

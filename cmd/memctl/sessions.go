@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,26 +55,24 @@ func sessionsListCommand(a *app) *cobra.Command {
 files, when the first was made and when one was last written.`,
 		Example: "  memctl sessions list\n  memctl sessions list --json | jq '.sessions[].id'",
 		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error {
-				a.document.begin("sessions")
-				n := 0
-				for s, err := range st.Sessions(cmd.Context()) {
-					if cmd.Context().Err() != nil {
-						return cmd.Context().Err()
-					}
-					if err != nil {
-						a.fail(err)
-						continue
-					}
-					n++
-					tellSession(a, s)
+		RunE: a.onStore(read, func(ctx context.Context, st *varve.Store, _ []string) error {
+			a.document.begin("sessions")
+			n := 0
+			for s, err := range st.Sessions(ctx) {
+				if ctx.Err() != nil {
+					return ctx.Err()
 				}
-				if n == 0 && a.document == nil {
-					a.note("there is no session")
+				if err != nil {
+					a.fail(err)
+					continue
 				}
-				return nil
-			})
+				n++
+				tellSession(a, s)
+			}
+			if n == 0 && a.document == nil {
+				a.note("there is no session")
+			}
+			return nil
 		}),
 	}
 }
@@ -83,16 +82,14 @@ func sessionsShowCommand(a *app) *cobra.Command {
 		Use: "show SESSION...", Short: "Show sessions", Long: `Show sessions, one a line as memctl sessions list does.`,
 		Example: "  memctl sessions show s1\n  memctl sessions show s1 --json",
 		Args:    atLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error {
-				a.document.begin("sessions")
-				return a.each(cmd.Context(), args, func(id string) error {
-					s, err := st.Session(cmd.Context(), id)
-					if err == nil {
-						tellSession(a, s)
-					}
-					return aboutSession(err)
-				})
+		RunE: a.onStore(read, func(ctx context.Context, st *varve.Store, args []string) error {
+			a.document.begin("sessions")
+			return a.each(ctx, args, func(id string) error {
+				s, err := st.Session(ctx, id)
+				if err == nil {
+					tellSession(a, s)
+				}
+				return aboutSession(err)
 			})
 		}),
 	}
@@ -122,23 +119,21 @@ others put into it meanwhile stays. With segments of the default size one commit
 there: run it again.`,
 		Example: "  memctl sessions rm s1\n  memctl sessions rm -- '../../etc/passwd'",
 		Args:    atLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), write, func(st *varve.Store) error {
-				a.document.begin("sessions")
-				return a.each(cmd.Context(), args, func(id string) error {
-					n, err := st.DeleteSession(cmd.Context(), id)
-					switch {
-					case err != nil:
-					case a.document != nil:
-						a.document.item(struct {
-							ID      string `json:"id"`
-							Deleted int64  `json:"deleted"`
-						}{id, n})
-					default:
-						a.say("deleted %s of session %s", count(int(n), "memory", "memories"), printableID(id))
-					}
-					return aboutSession(err)
-				})
+		RunE: a.onStore(write, func(ctx context.Context, st *varve.Store, args []string) error {
+			a.document.begin("sessions")
+			return a.each(ctx, args, func(id string) error {
+				n, err := st.DeleteSession(ctx, id)
+				switch {
+				case err != nil:
+				case a.document != nil:
+					a.document.item(struct {
+						ID      string `json:"id"`
+						Deleted int64  `json:"deleted"`
+					}{id, n})
+				default:
+					a.say("deleted %s of session %s", count(int(n), "memory", "memories"), printableID(id))
+				}
+				return aboutSession(err)
 			})
 		}),
 	}

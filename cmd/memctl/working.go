@@ -114,9 +114,7 @@ at which it was made, and how many keys, entries of the scratchpad and checkpoin
 		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			return w.with(ctx, read, func(st *varve.Store) error {
-				if w.document != nil {
-					w.document.begin("scopes")
-				}
+				w.document.begin("scopes")
 				n, home := 0, st.WorkingHome()
 				for scope, err := range home.Scopes(ctx) {
 					var res working.Result
@@ -165,20 +163,18 @@ func (w *workingApp) statsCommand() *cobra.Command {
 		Long:    `Show how a scope stands: what it holds, in numbers of one moment.`,
 		Example: "  memctl working stats --scope session:s1",
 		Args:    noArguments,
-		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
-			return w.on(cmd, read, func(ctx context.Context, m *working.Memory) error {
-				s, err := m.Stats(ctx)
-				if err != nil {
-					return err
-				}
-				if w.document != nil {
-					w.document.member("stats", s)
-					return nil
-				}
-				w.say("scope\t%s\nmade\t%s\nkeys\t%d\nexpired\t%d\nbytes\t%d\nscratchpad\t%d\ncheckpoints\t%d\ntask\t%v\nhome\t%s",
-					printable(s.Scope), s.Created.Format(time.RFC3339), s.UserKeys, s.Expired, s.Bytes, s.Notes, s.Checkpoints, s.HasTask, s.Home)
+		RunE: w.onScope(read, func(ctx context.Context, m *working.Memory, _ []string) error {
+			s, err := m.Stats(ctx)
+			if err != nil {
+				return err
+			}
+			if w.document != nil {
+				w.document.member("stats", s)
 				return nil
-			})
+			}
+			w.say("scope\t%s\nmade\t%s\nkeys\t%d\nexpired\t%d\nbytes\t%d\nscratchpad\t%d\ncheckpoints\t%d\ntask\t%v\nhome\t%s",
+				printable(s.Scope), s.Created.Format(time.RFC3339), s.UserKeys, s.Expired, s.Bytes, s.Notes, s.Checkpoints, s.HasTask, s.Home)
+			return nil
 		}),
 	}
 }

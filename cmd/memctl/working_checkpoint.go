@@ -70,27 +70,23 @@ func (w *workingApp) checkpointsCommand() *cobra.Command {
 of entries of the scratchpad, and description.`,
 		Example: "  memctl working checkpoint list --scope session:s1",
 		Args:    noArguments,
-		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
-			return w.on(cmd, read, func(ctx context.Context, m *working.Memory) error {
-				list, err := m.Checkpoints(ctx)
-				if err != nil {
-					return err
+		RunE: w.onScope(read, func(ctx context.Context, m *working.Memory, _ []string) error {
+			list, err := m.Checkpoints(ctx)
+			if err != nil {
+				return err
+			}
+			w.document.begin("checkpoints")
+			for _, c := range list {
+				switch {
+				case c.Err != nil:
+					w.fail(c.Err)
+				case w.document != nil:
+					w.document.item(c)
+				default:
+					fmt.Fprintf(w.out, "%s\t%s\t%d\t%d\t%s\n", c.ID, c.Created.Format(time.RFC3339), c.Keys, c.Notes, printable(c.Description))
 				}
-				if w.document != nil {
-					w.document.begin("checkpoints")
-				}
-				for _, c := range list {
-					switch {
-					case c.Err != nil:
-						w.fail(c.Err)
-					case w.document != nil:
-						w.document.item(c)
-					default:
-						fmt.Fprintf(w.out, "%s\t%s\t%d\t%d\t%s\n", c.ID, c.Created.Format(time.RFC3339), c.Keys, c.Notes, printable(c.Description))
-					}
-				}
-				return nil
-			})
+			}
+			return nil
 		}),
 	}
 }
@@ -111,21 +107,19 @@ func (w *workingApp) showCheckpointCommand() *cobra.Command {
 		Long:    `Show what a checkpoint holds, as JSON.`,
 		Example: "  memctl working checkpoint show 6f1f… --scope session:s1",
 		Args:    exactly(1, "the id of a checkpoint"),
-		RunE: w.do(func(cmd *cobra.Command, args []string) error {
-			return w.on(cmd, read, func(ctx context.Context, m *working.Memory) error {
-				s, err := m.LoadCheckpoint(ctx, args[0])
-				if err != nil {
-					return aboutCheckpoint(err)
-				}
-				out := stateShown(s)
-				out.Checkpoint = &s.Info
-				if w.document != nil {
-					w.document.all(out)
-				} else {
-					return w.show(out)
-				}
-				return nil
-			})
+		RunE: w.onScope(read, func(ctx context.Context, m *working.Memory, args []string) error {
+			s, err := m.LoadCheckpoint(ctx, args[0])
+			if err != nil {
+				return aboutCheckpoint(err)
+			}
+			out := stateShown(s)
+			out.Checkpoint = &s.Info
+			if w.document != nil {
+				w.document.all(out)
+			} else {
+				return w.show(out)
+			}
+			return nil
 		}),
 	}
 }
@@ -138,19 +132,14 @@ func (w *workingApp) restoreCheckpointCommand() *cobra.Command {
 state was before becomes a checkpoint, whose id is shown: restoring that one undoes this.`,
 		Example: "  memctl working checkpoint restore 6f1f… --scope session:s1",
 		Args:    exactly(1, "the id of a checkpoint"),
-		RunE: w.do(func(cmd *cobra.Command, args []string) error {
-			return w.on(cmd, write, func(ctx context.Context, m *working.Memory) error {
-				undo, err := m.Restore(ctx, args[0])
-				if err != nil {
-					return aboutCheckpoint(err)
-				}
-				if w.document != nil {
-					w.document.member("undo", undo)
-				} else {
-					w.say("restored %s; to undo: memctl working checkpoint restore %s --scope %s", args[0], undo.ID, shellQuote(m.Scope().Key()))
-				}
-				return nil
-			})
+		RunE: w.onScope(write, func(ctx context.Context, m *working.Memory, args []string) error {
+			undo, err := m.Restore(ctx, args[0])
+			if err != nil {
+				return aboutCheckpoint(err)
+			}
+			w.document.member("undo", undo)
+			w.say("restored %s; to undo: memctl working checkpoint restore %s --scope %s", args[0], undo.ID, shellQuote(m.Scope().Key()))
+			return nil
 		}),
 	}
 }
@@ -168,15 +157,13 @@ func (w *workingApp) diffCheckpointCommand() *cobra.Command {
 			}
 			return usagef(cmd.CommandPath(), "%s wants one checkpoint or two, not %d arguments", cmd.CommandPath(), len(args))
 		},
-		RunE: w.do(func(cmd *cobra.Command, args []string) error {
-			return w.on(cmd, read, func(ctx context.Context, m *working.Memory) error {
-				d, err := m.Diff(ctx, args[0], append(args, "")[1])
-				if err != nil {
-					return aboutCheckpoint(err)
-				}
-				w.showDifference(d)
-				return nil
-			})
+		RunE: w.onScope(read, func(ctx context.Context, m *working.Memory, args []string) error {
+			d, err := m.Diff(ctx, args[0], append(args, "")[1])
+			if err != nil {
+				return aboutCheckpoint(err)
+			}
+			w.showDifference(d)
+			return nil
 		}),
 	}
 }
@@ -224,25 +211,20 @@ func (w *workingApp) rmCheckpointCommand() *cobra.Command {
 		Long:    `Delete checkpoints. One that is not there does not keep the others from being deleted.`,
 		Example: "  memctl working checkpoint rm 6f1f… --scope session:s1",
 		Args:    atLeastOne("the id of a checkpoint"),
-		RunE: w.do(func(cmd *cobra.Command, args []string) error {
-			return w.on(cmd, write, func(ctx context.Context, m *working.Memory) error {
-				if w.document != nil {
-					w.document.begin("deleted")
+		RunE: w.onScope(write, func(ctx context.Context, m *working.Memory, args []string) error {
+			w.document.begin("deleted")
+			return w.each(ctx, args, func(id string) error {
+				was, err := m.DeleteCheckpoint(ctx, id)
+				switch {
+				case err != nil:
+					return err
+				case !was:
+					return aboutCheckpoint(fmt.Errorf("checkpoint %q: %w", id, varve.ErrNotFound))
+				default:
+					w.document.item(id)
+					w.say("deleted %s", id)
 				}
-				return w.each(ctx, args, func(id string) error {
-					was, err := m.DeleteCheckpoint(ctx, id)
-					switch {
-					case err != nil:
-						return err
-					case !was:
-						return aboutCheckpoint(fmt.Errorf("checkpoint %q: %w", id, varve.ErrNotFound))
-					case w.document != nil:
-						w.document.item(id)
-					default:
-						w.say("deleted %s", id)
-					}
-					return nil
-				})
+				return nil
 			})
 		}),
 	}

@@ -53,10 +53,8 @@ It is for other programs to read. memctl export leaves working memory out; memct
 				if err := replaceFile(file, all); err != nil {
 					return fmt.Errorf("writing %s: %w", file, err)
 				}
-				if w.document != nil {
-					w.document.member("exported", n)
-					w.document.member("file", file)
-				}
+				w.document.member("exported", n)
+				w.document.member("file", file)
 				w.say("%s in %s", count(n, "scope is", "scopes are"), file)
 				return nil
 			})

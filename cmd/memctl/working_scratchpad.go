@@ -72,11 +72,8 @@ func (w *workingApp) appendCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if w.document != nil {
-					w.document.member("entry", n)
-				} else {
-					w.say("appended entry %d", n.Seq)
-				}
+				w.document.member("entry", n)
+				w.say("appended entry %d", n.Seq)
 				return nil
 			})
 		}),
@@ -90,11 +87,9 @@ func (w *workingApp) clearNotesCommand() *cobra.Command {
 		Long:    `Remove all entries.`,
 		Example: "  memctl working scratchpad clear --scope session:s1",
 		Args:    noArguments,
-		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
-			return w.on(cmd, write, func(ctx context.Context, m *working.Memory) error {
-				n, err := m.ClearScratchpad(ctx)
-				return w.removed(n, "entry", "entries", err)
-			})
+		RunE: w.onScope(write, func(ctx context.Context, m *working.Memory, _ []string) error {
+			n, err := m.ClearScratchpad(ctx)
+			return w.removed(n, "entry", "entries", err)
 		}),
 	}
 }

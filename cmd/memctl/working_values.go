@@ -27,25 +27,21 @@ func (w *workingApp) getCommand() *cobra.Command {
 does not keep the others from being shown; a value that is null is there.`,
 		Example: "  memctl working get draft --scope session:s1",
 		Args:    atLeastOne("a key"),
-		RunE: w.do(func(cmd *cobra.Command, args []string) error {
-			return w.on(cmd, read, func(ctx context.Context, m *working.Memory) error {
-				if w.document != nil {
-					w.document.begin("values")
+		RunE: w.onScope(read, func(ctx context.Context, m *working.Memory, args []string) error {
+			w.document.begin("values")
+			return w.each(ctx, args, func(key string) error {
+				e, found, err := m.Entry(ctx, key)
+				switch {
+				case err != nil:
+					return err
+				case !found:
+					return missingKey(key)
+				case w.document != nil:
+					w.document.item(shownEntry(&e))
+				default:
+					return w.show(e.Value)
 				}
-				return w.each(ctx, args, func(key string) error {
-					e, found, err := m.Entry(ctx, key)
-					switch {
-					case err != nil:
-						return err
-					case !found:
-						return missingKey(key)
-					case w.document != nil:
-						w.document.item(shownEntry(&e))
-					default:
-						return w.show(e.Value)
-					}
-					return nil
-				})
+				return nil
 			})
 		}),
 	}
@@ -168,29 +164,24 @@ func (w *workingApp) rmCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: w.do(func(cmd *cobra.Command, args []string) error {
-			return w.on(cmd, write, func(ctx context.Context, m *working.Memory) error {
-				if all {
-					n, err := m.Clear(ctx)
-					return w.removed(n, "value", "values", err)
+		RunE: w.onScope(write, func(ctx context.Context, m *working.Memory, args []string) error {
+			if all {
+				n, err := m.Clear(ctx)
+				return w.removed(n, "value", "values", err)
+			}
+			w.document.begin("deleted")
+			return w.each(ctx, args, func(key string) error {
+				was, err := m.Delete(ctx, key)
+				switch {
+				case err != nil:
+					return err
+				case !was:
+					return missingKey(key)
+				default:
+					w.document.item(key)
+					w.say("removed %s", printable(key))
 				}
-				if w.document != nil {
-					w.document.begin("deleted")
-				}
-				return w.each(ctx, args, func(key string) error {
-					was, err := m.Delete(ctx, key)
-					switch {
-					case err != nil:
-						return err
-					case !was:
-						return missingKey(key)
-					case w.document != nil:
-						w.document.item(key)
-					default:
-						w.say("removed %s", printable(key))
-					}
-					return nil
-				})
+				return nil
 			})
 		}),
 	}
