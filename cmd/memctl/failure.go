@@ -22,7 +22,7 @@ type failure struct {
 
 	Conflict *conflict `json:"conflict,omitempty"`
 
-	code int
+	code int `json:"-"`
 }
 
 // conflict is what a condition expected and found: versions, 0 where there is none.
@@ -194,3 +194,6 @@ func pathOf(err error) string {
 
 // keptError is what is not deleted though it was asked for.
 type keptError struct{ error }
+
+// notDeleted says why something is not deleted though it was asked for.
+func notDeleted(why error) error { return &keptError{why} }

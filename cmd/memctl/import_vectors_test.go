@@ -57,7 +57,7 @@ func TestImportVectors(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.Bytes())
 	}
-	cl := &cli{t, t.TempDir()}
+	cl := &inProcess{t, t.TempDir()}
 	var r importReport
 	read := func(from string) {
 		t.Helper()
@@ -107,7 +107,7 @@ func TestImportVectors(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(source, "faiss_index.bin"), whole[:len(whole)-3], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cl = &cli{t, t.TempDir()}
+	cl = &inProcess{t, t.TempDir()}
 	read(source)
 	if told := fmt.Sprint(r.Problems); r.New != 3 || len(r.Vectors) != 0 || !bytes.Contains([]byte(told), []byte("vector file")) {
 		t.Fatalf("%+v", r)

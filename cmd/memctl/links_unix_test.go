@@ -47,7 +47,7 @@ func linkStore(link string) string {
 }
 
 // linkCommands are run one by one, each on a store of its own.
-func linkCommands(c *cli) [][]string {
+func linkCommands(c *inProcess) [][]string {
 	return [][]string{
 		{"put", "new", "--id", "new"}, {"get", "a"}, {"list"}, {"search", "one"}, {"rm", "a"}, {"purge", "a", "--yes"},
 		{"flush"}, {"verify"}, {"status"}, {"rebuild-index"}, {"backup", filepath.Join(c.dir, "backup")},
@@ -60,7 +60,7 @@ func linkCommands(c *cli) [][]string {
 
 // outsideFiles makes the folder beside the store: what a person has, and what a store
 // would take for its own.
-func outsideFiles(t *testing.T, c *cli, dir string) {
+func outsideFiles(t *testing.T, c *inProcess, dir string) {
 	t.Helper()
 	doc := func(id string) string {
 		return `{"id":"` + id + `","content":"` + secret + `","metadata":{}}`
@@ -126,9 +126,9 @@ func holding(t *testing.T, dir string) (list []string) {
 
 // linked is a copy of a store with a link in one place. What was there is gone, as in a
 // clone that has the link instead.
-func linked(t *testing.T, template, place, target string) (c *cli, outside string) {
+func linked(t *testing.T, template, place, target string) (c *inProcess, outside string) {
 	t.Helper()
-	c = &cli{t, t.TempDir()}
+	c = &inProcess{t, t.TempDir()}
 	if err := os.CopyFS(c.dir, os.DirFS(template)); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func linkTemplate(t *testing.T) string {
 }
 
 // bounded runs a command for at most a while. service is for memctl reindex.
-func (c *cli) bounded(d time.Duration, service string, args ...string) (code int, out, errOut string) {
+func (c *inProcess) bounded(d time.Duration, service string, args ...string) (code int, out, errOut string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), d)
 	defer cancel()
@@ -191,13 +191,13 @@ func TestLinksInside(t *testing.T) {
 	n := 0
 	for _, place := range linkPlaces {
 		for _, target := range slices.Sorted(maps.Keys(linkTargets)) {
-			for i := range linkCommands(&cli{t, ""}) {
+			for i := range linkCommands(&inProcess{t, ""}) {
 				n++
 				// All 1,632 take minutes: VARVE_LONG=1. Every place and every command is among the rest.
 				if os.Getenv("VARVE_LONG") == "" && n%23 != 0 {
 					continue
 				}
-				args := linkCommands(&cli{t, ""})[i]
+				args := linkCommands(&inProcess{t, ""})[i]
 				t.Run(fmt.Sprintf("%s/%s/%02d-%s", place, target, i, args[0]), func(t *testing.T) {
 					t.Parallel()
 					c, outside := linked(t, template, place, target)
@@ -296,7 +296,7 @@ func TestLinksHealed(t *testing.T) {
 // up in the same repair: put back as a folder, all is there.
 func TestLinkToTheOnlyCopy(t *testing.T) {
 	t.Parallel()
-	c := &cli{t, t.TempDir()}
+	c := &inProcess{t, t.TempDir()}
 	if err := os.CopyFS(c.dir, os.DirFS(linkTemplate(t))); err != nil {
 		t.Fatal(err)
 	}

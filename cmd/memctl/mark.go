@@ -21,7 +21,7 @@ func keepMark(ctx context.Context, st *varve.Store) error {
 	if aside, _ := m.Metadata["aside"].([]any); len(aside) > 0 {
 		lines = " and keeps " + count(len(aside), "line", "lines") + " that could not be read,"
 	}
-	err = &keptError{fmt.Errorf("memory %q was not deleted: it says that %s was taken over into this store,%s and %s", m.ID, takenFrom(&m), lines, withoutMark)}
+	err = notDeleted(fmt.Errorf("memory %q was not deleted: it says that %s was taken over into this store,%s and %s", m.ID, takenFrom(&m), lines, withoutMark))
 	return withFix(err, "leave it; or, to have the file taken over once more: memctl purge "+m.ID)
 }
 

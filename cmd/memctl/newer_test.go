@@ -58,7 +58,7 @@ func TestNewerFormats(t *testing.T) {
 		{"vectors", "vector_index/mapping.json", stood, newerTable},
 	} {
 		t.Run(part.name, func(t *testing.T) {
-			c := &cli{t, t.TempDir()}
+			c := &inProcess{t, t.TempDir()}
 			if err := os.CopyFS(c.store(), os.DirFS(part.of)); err != nil {
 				t.Fatal(err)
 			}

@@ -60,6 +60,9 @@ type unready struct{ err error }
 func (e *unready) Error() string { return e.err.Error() }
 func (e *unready) Unwrap() error { return e.err }
 
+// isUnready says whether opening the store for writing would make what it lacks.
+func isUnready(err error) bool { return as[*unready](err) }
+
 func lacksView(dir string, err error) bool {
 	if errors.Is(err, varve.ErrNoStore) || errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrTruncated) {
 		return true

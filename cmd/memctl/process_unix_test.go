@@ -204,7 +204,7 @@ func TestPermission(t *testing.T) {
 		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error { return os.Chmod(path, 0o700) })
 		_ = os.RemoveAll(dir)
 	})
-	c := &cli{t, dir}
+	c := &inProcess{t, dir}
 	c.ok("init", c.store())
 	c.ok("put", "may be read", "--id", "a")
 	for _, path := range tree(t, c.store()) {
@@ -251,7 +251,7 @@ func TestPermission(t *testing.T) {
 	}
 }
 
-func (c *cli) base() string { return filepath.Base(c.store()) }
+func (c *inProcess) base() string { return filepath.Base(c.store()) }
 
 // TestKilledProcess: one that was killed while others have the store open is not
 // named among those that have it open.

@@ -20,7 +20,7 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 		return
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	c := &cli{t, dir}
+	c := &inProcess{t, dir}
 	c.ok("init", c.store())
 	c.ok("put", "x", "--id", "a", "-q")
 	source := newCLI(t)

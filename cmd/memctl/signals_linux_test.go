@@ -38,7 +38,7 @@ type waiter struct {
 
 // storeToWaitIn makes what each case gets a copy of, and the words of its arguments.
 func storeToWaitIn(t *testing.T, dir string) *strings.Replacer {
-	c := &cli{t, dir}
+	c := &inProcess{t, dir}
 	in := func(args ...string) string { return c.ok(append(args, "--store", c.store())...) }
 	in("init", c.store())
 	var first struct{ Memories []struct{ Version uint64 } }

@@ -171,7 +171,7 @@ func showStatus(ctx context.Context, a *app) error {
 		return err
 	}
 	err = statusIn(ctx, a, dir, look)
-	if as[*unready](err) {
+	if isUnready(err) {
 		err = statusIn(ctx, a, dir, read) // a clone becomes a store at the first look
 	}
 	return err

@@ -18,13 +18,13 @@ import (
 )
 
 // startWatch starts memctl watch.
-func startWatch(t *testing.T, c *cli, args ...string) (wait func() int, out *os.File, interrupt func(), errOut *bytes.Buffer) {
+func startWatch(t *testing.T, c *inProcess, args ...string) (wait func() int, out *os.File, interrupt func(), errOut *bytes.Buffer) {
 	t.Helper()
 	return startWatchTo(t, c, os.Interrupt, args...)
 }
 
 // startWatchTo starts it, to be ended by a signal.
-func startWatchTo(t *testing.T, c *cli, by os.Signal, args ...string) (wait func() int, out *os.File, interrupt func(), errOut *bytes.Buffer) {
+func startWatchTo(t *testing.T, c *inProcess, by os.Signal, args ...string) (wait func() int, out *os.File, interrupt func(), errOut *bytes.Buffer) {
 	t.Helper()
 	cmd := command(t, append([]string{"watch", "--store", c.store()}, args...)...)
 	r, w, err := os.Pipe()
