@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/diff"
 )
 
 func diffCommand(a *app) *cobra.Command {
@@ -52,11 +53,11 @@ func diffVersions(ctx context.Context, a *app, st *varve.Store, assemblies bool,
 	if err != nil {
 		return err
 	}
-	old, err := parseValue(was.Document)
+	old, err := diff.Parse(was.Document)
 	if err != nil {
 		return invalid(fmt.Sprintf("version %d", was.LSN), err)
 	}
-	now, err := parseValue(is.Document)
+	now, err := diff.Parse(is.Document)
 	if err != nil {
 		return invalid(fmt.Sprintf("version %d", is.LSN), err)
 	}
@@ -64,12 +65,12 @@ func diffVersions(ctx context.Context, a *app, st *varve.Store, assemblies bool,
 		a.document.member("from", side{was.ID, was.LSN})
 		a.document.member("to", side{is.ID, is.LSN})
 		a.document.begin("changes")
-		for _, c := range differences(nil, "", old, now) {
+		for _, c := range diff.Changes(nil, "", old, now) {
 			a.document.item(c)
 		}
 		return nil
 	}
-	hunks := unified(printed(old), printed(now))
+	hunks := diff.Unified(diff.Lines(old), diff.Lines(now))
 	if len(hunks) == 0 {
 		a.note("%s and %s say the same", label(&was), label(&is))
 		return nil
@@ -88,8 +89,6 @@ func diffVersions(ctx context.Context, a *app, st *varve.Store, assemblies bool,
 	}
 	return nil
 }
-
-const green = "\x1b[32m"
 
 func label(v *varve.Version) string {
 	return fmt.Sprintf("%s@%d\t%s", printableID(v.ID), v.LSN, v.Time.Format("2006-01-02T15:04:05.000000Z"))

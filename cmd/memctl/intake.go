@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/cmd/memctl/internal/diff"
 	"github.com/varve-db/varve/importer"
 	"github.com/varve-db/varve/memstore"
 )
@@ -259,5 +260,5 @@ func saysTheSame(m, there *varve.Memory, borrowed bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return sameValue(a, b)
+	return diff.Same(a, b)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/cmd/memctl/internal/diff"
 	"github.com/varve-db/varve/importer"
 )
 
@@ -61,5 +62,5 @@ func sameAssembly(as, there *varve.Assembly) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return sameValue(a, b)
+	return diff.Same(a, b)
 }

@@ -130,11 +130,10 @@ func serveStore(ctx context.Context, a *app, dir string, file *memoryFile, o mcp
 }
 
 // How long a server goes on that is told to end, by a signal, with calls under way; and, when
-// these were given up, how long they may take to notice, and the store may wait for locks.
+// these were given up, how long they may take to notice.
 const (
 	lastAnswers = 600 * time.Millisecond
 	lastCalls   = 300 * time.Millisecond
-	lastLocks   = 1 * time.Second
 )
 
 // serveOn ends well at the end of stdin, and at a signal.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"github.com/varve-db/varve"
 )
 
@@ -92,6 +93,9 @@ func (a *app) onStore(how access, f func(ctx context.Context, st *varve.Store, a
 		return a.with(cmd.Context(), how, func(st *varve.Store) error { return f(cmd.Context(), st, args) })
 	})
 }
+
+// lastLocks is how long a store that was served waits for locks at its end.
+const lastLocks = 1 * time.Second
 
 // with runs f on the store and closes it: what was written is then flushed.
 func (a *app) with(ctx context.Context, how access, f func(st *varve.Store) error) error {

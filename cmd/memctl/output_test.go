@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/cmd/memctl/internal/diff"
 	"github.com/varve-db/varve/cmd/memctl/internal/evil"
 )
 
@@ -52,7 +53,10 @@ func TestOutputJSON(t *testing.T) {
 			s = append(s, runes[r.IntN(len(runes))])
 		}
 		v := map[string]any{string(s): []any{string(s), 1.5, nil}}
-		d := []byte(quoted(t, v))
+		d, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if r.IntN(2) == 0 {
 			var indented bytes.Buffer
 			_ = json.Indent(&indented, d, "\r", "\t") // it is JSON
@@ -78,7 +82,7 @@ func TestOutputJSON(t *testing.T) {
 		if what := evil.ObeyedBy(screen.String()); what != "" {
 			t.Fatalf("seed %d: a terminal got %s", seed, what)
 		}
-		if same, err := sameValue(d, screen.Bytes()); err != nil || !same {
+		if same, err := diff.Same(d, screen.Bytes()); err != nil || !same {
 			t.Fatalf("seed %d: %+q, %v, of %+q", seed, screen.Bytes(), err, d)
 		}
 	}

@@ -170,8 +170,9 @@ func (a *app) do(f func(cmd *cobra.Command, args []string) error) func(*cobra.Co
 }
 
 const (
-	red  = "\x1b[31m"
-	bold = "\x1b[1m"
+	red   = "\x1b[31m"
+	green = "\x1b[32m"
+	bold  = "\x1b[1m"
 )
 
 // terminal says whether a stream is one, and gives its descriptor.

@@ -1,4 +1,4 @@
-package main
+package diff
 
 import (
 	"fmt"
@@ -15,9 +15,9 @@ const maxEdits = 2000
 // edit is a run of lines: a[a0:a1] became b[b0:b1].
 type edit struct{ a0, a1, b0, b1 int }
 
-// unified writes the difference between two texts in the unified format, without
+// Unified writes the difference between two texts in the unified format, without
 // its two head lines; nothing when there is none.
-func unified(a, b []string) (out []string) {
+func Unified(a, b []string) (out []string) {
 	edits := lineEdits(a, b)
 	for len(edits) > 0 {
 		// Changes whose surroundings touch share a hunk.

@@ -1,4 +1,4 @@
-package main
+package diff
 
 import (
 	"fmt"
@@ -58,16 +58,16 @@ func common(a, b []string) int {
 
 func TestUnified(t *testing.T) {
 	doc := func(s string) []string {
-		v, err := parseValue([]byte(s))
+		v, err := Parse([]byte(s))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return printed(v)
+		return Lines(v)
 	}
-	if h := unified(doc(`{"a":1,"b":[1,2],"c":{"x":"y"}}`), doc(`{ "c":{"x":"y"}, "b":[1,2],"a":1}`)); h != nil {
+	if h := Unified(doc(`{"a":1,"b":[1,2],"c":{"x":"y"}}`), doc(`{ "c":{"x":"y"}, "b":[1,2],"a":1}`)); h != nil {
 		t.Fatalf("order and white space count: %q", h)
 	}
-	got := strings.Join(unified(doc(`{"content":"one\ntwo\nthree","embedding":[1,2,3,4,5,6,7,8,9,10],"id":"x"}`),
+	got := strings.Join(Unified(doc(`{"content":"one\ntwo\nthree","embedding":[1,2,3,4,5,6,7,8,9,10],"id":"x"}`),
 		doc(`{"content":"one\n2\nthree","embedding":[1,2,3,4,5,6,7,8,9,11],"id":"x","n":1.0}`)), "\n")
 	want := `@@ -1,9 +1,10 @@
  {
@@ -91,22 +91,7 @@ func TestUnified(t *testing.T) {
 	for i := range long {
 		long[i], other[i] = fmt.Sprint("a", i), fmt.Sprint("b", i)
 	}
-	if h := unified(long, other); len(h) != 10001 {
+	if h := Unified(long, other); len(h) != 10001 {
 		t.Fatalf("%d lines", len(h))
-	}
-}
-
-func TestSplitVersion(t *testing.T) {
-	for _, c := range []struct {
-		arg, id string
-		lsn     uint64
-		ok      bool
-	}{
-		{"a@12", "a", 12, true}, {"a@b@12", "a@b", 12, true}, {"a", "a", 0, false}, {"a@", "a@", 0, false}, {"@12", "@12", 0, false},
-		{"a@+1", "a@+1", 0, false}, {"a@-1", "a@-1", 0, false}, {"me@example.org", "me@example.org", 0, false}, {"a@99999999999999999999", "a@99999999999999999999", 0, false},
-	} {
-		if id, lsn, ok := splitVersion(c.arg); id != c.id || lsn != c.lsn || ok != c.ok {
-			t.Errorf("%q: %q, %d, %v", c.arg, id, lsn, ok)
-		}
 	}
 }

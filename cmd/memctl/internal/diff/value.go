@@ -1,4 +1,4 @@
-package main
+package diff
 
 import (
 	"bytes"
@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// parseValue reads JSON with its numbers as they are written.
-func parseValue(doc []byte) (v any, err error) {
+// Parse reads JSON with its numbers as they are written.
+func Parse(doc []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
 	err = d.Decode(&v)
 	return v, err
 }
 
-// valueChange is a member that differs. A side that does not have it is left out.
-type valueChange struct {
+// Change is a member that differs. A side that does not have it is left out.
+type Change struct {
 	Path string           `json:"path"` // RFC 6901
 	From *json.RawMessage `json:"from,omitempty"`
 	To   *json.RawMessage `json:"to,omitempty"`
@@ -27,14 +27,14 @@ type valueChange struct {
 
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// differences lists where two values differ: in objects by member, in everything
+// Changes lists where two values differ: in objects by member, in everything
 // else, lists included, as a whole.
-func differences(list []valueChange, path string, old, now any) []valueChange {
+func Changes(list []Change, path string, old, now any) []Change {
 	a, ok1 := old.(map[string]any)
 	b, ok2 := now.(map[string]any)
 	if !ok1 || !ok2 {
 		if !reflect.DeepEqual(old, now) {
-			list = append(list, valueChange{path, raw(old), raw(now)})
+			list = append(list, Change{path, raw(old), raw(now)})
 		}
 		return list
 	}
@@ -46,11 +46,11 @@ func differences(list []valueChange, path string, old, now any) []valueChange {
 		after, has := b[name]
 		switch {
 		case !had:
-			list = append(list, valueChange{at, nil, raw(after)})
+			list = append(list, Change{at, nil, raw(after)})
 		case !has:
-			list = append(list, valueChange{at, raw(before), nil})
+			list = append(list, Change{at, raw(before), nil})
 		default:
-			list = differences(list, at, before, after)
+			list = Changes(list, at, before, after)
 		}
 	}
 	return list
@@ -75,9 +75,9 @@ func compact(v any) string {
 // embedding does not take a thousand.
 const numbersPerLine = 8
 
-// printed writes a value in lines that can be compared: members by name, text
+// Lines writes a value in lines that can be compared: members by name, text
 // of several lines on several, lists of numbers a few to a line.
-func printed(v any) []string {
+func Lines(v any) []string {
 	p := &printer{}
 	p.value("", "", v, "")
 	return p.lines
@@ -151,15 +151,15 @@ func (p *printer) list(indent string, v []any) {
 	}
 }
 
-// sameValue compares two documents, however they are spaced and ordered.
-func sameValue(a, b []byte) (bool, error) {
+// Same compares two documents, however they are spaced and ordered.
+func Same(a, b []byte) (bool, error) {
 	if bytes.Equal(a, b) {
 		return true, nil
 	}
-	x, err := parseValue(a)
+	x, err := Parse(a)
 	if err != nil {
 		return false, err
 	}
-	y, err := parseValue(b)
+	y, err := Parse(b)
 	return err == nil && reflect.DeepEqual(x, y), err
 }
