@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // assemblyCommand is the group of all that works on assemblies.
-func assemblyCommand(a *app) *cobra.Command {
-	return a.group(&cobra.Command{
+func assemblyCommand(a *cli.App) *cobra.Command {
+	return a.Group(&cobra.Command{
 		Use:     "assembly",
 		Aliases: []string{"assemblies"},
 		Short:   "Work on assemblies: groups of memories",
@@ -32,12 +33,12 @@ type storedAssembly struct {
 }
 
 // wrote tells of an assembly that was written.
-func tellWritten(a *app, as *varve.Assembly, format string, args ...any) {
-	if a.document != nil {
-		a.document.item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
+func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
+	if a.Document != nil {
+		a.Document.Item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
 		return
 	}
-	a.say(format, args...)
+	a.Say(format, args...)
 }
 
 // aboutAssembly puts the right remedy to an error.
@@ -45,16 +46,16 @@ func aboutAssembly(id string, err error) error {
 	var missing *varve.MissingMembersError
 	switch {
 	case errors.As(err, &missing):
-		return withFix(err, "put the memories first, or name them all the same: --allow-missing")
+		return cli.WithFix(err, "put the memories first, or name them all the same: --allow-missing")
 	case errors.Is(err, varve.ErrNotFound):
-		return withFix(err, "memctl assembly list shows what there is")
+		return cli.WithFix(err, "memctl assembly list shows what there is")
 	case errors.Is(err, varve.ErrConflict):
-		return withFix(err, "read it again (memctl assembly show ID) and repeat")
+		return cli.WithFix(err, "read it again (memctl assembly show ID) and repeat")
 	}
 	return err
 }
 
 // eachAssembly does one thing for several; see each.
-func eachAssembly(ctx context.Context, a *app, ids []string, f func(id string) error) error {
-	return a.each(ctx, ids, func(id string) error { return aboutAssembly(id, f(id)) })
+func eachAssembly(ctx context.Context, a *cli.App, ids []string, f func(id string) error) error {
+	return a.Each(ctx, ids, func(id string) error { return aboutAssembly(id, f(id)) })
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func assemblyListCommand(a *app) *cobra.Command {
+func assemblyListCommand(a *cli.App) *cobra.Command {
 	var (
 		containing, after, prefix string
 		active                    bool
@@ -23,10 +24,10 @@ func assemblyListCommand(a *app) *cobra.Command {
 		Long: `List assemblies by id, one a line, with tabs between id, time of writing, number of
 members, activation as it is now, and name.`,
 		Example: "  memctl assembly list --containing notes\n  memctl assembly list --limit 0 --json",
-		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
-				return usagef(cmd.CommandPath(), "--limit %d: it must be 0 (all) or more", limit)
+				return cli.Usagef(cmd.CommandPath(), "--limit %d: it must be 0 (all) or more", limit)
 			}
 			var filters []varve.Filter
 			if cmd.Flags().Changed("after") {
@@ -35,7 +36,7 @@ members, activation as it is now, and name.`,
 			if cmd.Flags().Changed("prefix") {
 				filters = append(filters, varve.WithPrefix(prefix))
 			}
-			return a.with(cmd.Context(), read, func(st *varve.Store) error {
+			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				all := st.Assemblies().All(cmd.Context(), filters...)
 				if cmd.Flags().Changed("containing") {
 					all = st.Assemblies().Containing(cmd.Context(), containing)
@@ -76,15 +77,15 @@ type listedAssembly struct {
 	Updated        *time.Time `json:"updated_at,omitempty"`
 }
 
-func listAssemblies(ctx context.Context, a *app, st *varve.Store, all iter.Seq2[varve.Assembly, error], pass func(*varve.Assembly) bool, limit int) error {
-	a.document.begin("assemblies")
+func listAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all iter.Seq2[varve.Assembly, error], pass func(*varve.Assembly) bool, limit int) error {
+	a.Document.Begin("assemblies")
 	n, last, more := 0, "", false
 	for as, err := range all {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			a.fail(err)
+			a.Fail(err)
 			continue
 		}
 		if !pass(&as) {
@@ -96,19 +97,19 @@ func listAssemblies(ctx context.Context, a *app, st *varve.Store, all iter.Seq2[
 		}
 		n, last = n+1, as.ID
 		level := st.Assemblies().Level(&as)
-		if a.document == nil {
-			fmt.Fprintf(a.out, "%s\t%s\t%d\t%.3f\t%s\n", printableID(as.ID), as.UpdatedAt.Format(time.RFC3339), len(as.MemoryIDs), level, printable(as.Name))
+		if a.Document == nil {
+			fmt.Fprintf(a.Out, "%s\t%s\t%d\t%.3f\t%s\n", cli.PrintableID(as.ID), as.UpdatedAt.Format(time.RFC3339), len(as.MemoryIDs), level, cli.Printable(as.Name))
 			continue
 		}
-		a.document.item(listedAssemblyOf(&as, level))
+		a.Document.Item(listedAssemblyOf(&as, level))
 	}
-	a.listEnd("assembly list", "assembly", n, last, more)
+	a.ListEnd("assembly list", "assembly", n, last, more)
 	return nil
 }
 
 func listedAssemblyOf(as *varve.Assembly, level float64) listedAssembly {
 	return listedAssembly{
-		as.ID, as.Version, as.Name, as.Description, len(as.MemoryIDs), !as.Inactive, level, as.ActivationCount, some(as.LastActivation),
-		len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, some(as.CreatedAt), some(as.UpdatedAt),
+		as.ID, as.Version, as.Name, as.Description, len(as.MemoryIDs), !as.Inactive, level, as.ActivationCount, cli.OrNil(as.LastActivation),
+		len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, cli.OrNil(as.CreatedAt), cli.OrNil(as.UpdatedAt),
 	}
 }

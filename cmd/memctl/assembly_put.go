@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // assemblyFlags are what put may say of an assembly.
@@ -20,7 +21,7 @@ type assemblyFlags struct {
 	ifVersion              uint64
 }
 
-func assemblyPutCommand(a *app) *cobra.Command {
+func assemblyPutCommand(a *cli.App) *cobra.Command {
 	var f assemblyFlags
 	c := &cobra.Command{
 		Use:   "put [MEMORY...] | --json-input FILE|-",
@@ -34,27 +35,27 @@ are all looked at before any is written, and written together.`,
   memctl assembly put --json-input assemblies.json --allow-missing`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.input != "" && len(args) > 0 {
-				return usagef(cmd.CommandPath(), "the members are in the JSON already: leave %q out", args[0])
+				return cli.Usagef(cmd.CommandPath(), "the members are in the JSON already: leave %q out", args[0])
 			}
 			if f.input == "" && len(args) == 0 && f.name == "" {
-				return usagef(cmd.CommandPath(), "there is nothing to store: name memories, or give it a --name")
+				return cli.Usagef(cmd.CommandPath(), "there is nothing to store: name memories, or give it a --name")
 			}
 			return nil
 		},
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("id") && f.id == "" {
 				return fmt.Errorf("--id: %w", noID("assembly_id", assembly.DefaultLimits().IDBytes))
 			}
-			return a.with(cmd.Context(), write, func(st *varve.Store) error {
+			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
 				all := []varve.Assembly{{
 					ID: f.id, Name: f.name, Description: f.description, MemoryIDs: args,
 					Keywords: f.keywords, Tags: f.tags, Topics: f.topics, Inactive: f.inactive,
 				}}
 				if f.input != "" {
 					var err error
-					limits := assemblyLimitsOf(st.Config())
-					all, err = readEach(cmd.Context(), a.in, f.input, "assembly", func(raw []byte) (varve.Assembly, error) {
-						return decodeAssembly(raw, limits, a.clockID)
+					limits := cli.AssemblyLimitsOf(st.Config())
+					all, err = readEach(cmd.Context(), a.In, f.input, "assembly", func(raw []byte) (varve.Assembly, error) {
+						return decodeAssembly(raw, limits, a.NewID)
 					})
 					if err != nil {
 						return err
@@ -103,7 +104,7 @@ func (f *assemblyFlags) conditions(cmd *cobra.Command) []varve.Cond {
 }
 
 // putAssemblies writes one commit.
-func putAssemblies(ctx context.Context, a *app, st *varve.Store, all []varve.Assembly, conds []varve.Cond) error {
+func putAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all []varve.Assembly, conds []varve.Cond) error {
 	if len(all) == 1 {
 		as, err := st.Assemblies().Put(ctx, all[0], conds...)
 		if err != nil {
@@ -119,12 +120,12 @@ func putAssemblies(ctx context.Context, a *app, st *varve.Store, all []varve.Ass
 			return aboutAssembly("", err)
 		}
 	}
-	a.document.begin("assemblies")
+	a.Document.Begin("assemblies")
 	for _, as := range all {
-		if a.document != nil {
-			a.document.item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
+		if a.Document != nil {
+			a.Document.Item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
 		} else {
-			fmt.Fprintln(a.out, printableID(as.ID))
+			fmt.Fprintln(a.Out, cli.PrintableID(as.ID))
 		}
 	}
 	return nil

@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func assemblyShowCommand(a *app) *cobra.Command {
+func assemblyShowCommand(a *cli.App) *cobra.Command {
 	var ids bool
 	c := &cobra.Command{
 		Use:   "show ID...",
@@ -18,21 +19,21 @@ func assemblyShowCommand(a *app) *cobra.Command {
 		Long: `Print the document of each assembly, to the byte as its file has it, or the ids of its
 members, one a line. One that is missing does not keep the others from being printed.`,
 		Example: "  memctl assembly show rome\n  memctl assembly show rome --members | xargs memctl get --content",
-		Args:    atLeastOne("the id of an assembly"),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			if ids && a.document != nil {
-				return usagef(cmd.CommandPath(), "--members and --json exclude each other")
+		Args:    cli.AtLeastOne("the id of an assembly"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			if ids && a.Document != nil {
+				return cli.Usagef(cmd.CommandPath(), "--members and --json exclude each other")
 			}
 			ctx := cmd.Context()
-			return a.with(ctx, read, func(st *varve.Store) error {
-				a.document.begin("assemblies")
+			return a.With(ctx, cli.Read, func(st *varve.Store) error {
+				a.Document.Begin("assemblies")
 				return eachAssembly(ctx, a, args, func(id string) error {
-					if a.document == nil && !ids {
+					if a.Document == nil && !ids {
 						doc, err := st.Assemblies().GetRaw(ctx, id)
 						if err != nil {
 							return err
 						}
-						_, err = a.out.data(jsonly).Write(append(bytes.TrimSuffix(doc, []byte("\n")), '\n'))
+						_, err = a.Out.Data(cli.JSON).Write(append(bytes.TrimSuffix(doc, []byte("\n")), '\n'))
 						return err
 					}
 					as, err := st.Assemblies().Get(ctx, id)
@@ -55,16 +56,16 @@ type shownAssembly struct {
 	Assembly json.RawMessage `json:"assembly"`
 }
 
-func showAssembly(a *app, as *varve.Assembly) error {
-	if a.document == nil {
+func showAssembly(a *cli.App, as *varve.Assembly) error {
+	if a.Document == nil {
 		for _, id := range as.MemoryIDs {
-			fmt.Fprintln(a.out, printableID(id))
+			fmt.Fprintln(a.Out, cli.PrintableID(id))
 		}
 		return nil
 	}
-	doc, err := assemblyLine(as)
+	doc, err := cli.AssemblyLine(as)
 	if err == nil {
-		a.document.item(shownAssembly{as.ID, as.Version, doc})
+		a.Document.Item(shownAssembly{as.ID, as.Version, doc})
 	}
 	return err
 }

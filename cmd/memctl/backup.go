@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func backupCommand(a *app) *cobra.Command {
+func backupCommand(a *cli.App) *cobra.Command {
 	var check bool
 	c := &cobra.Command{
 		Use:   "backup DIR",
@@ -21,25 +22,25 @@ has to stop. The folder has its name only when all of it is there and has been r
 again; if much more is written meanwhile than the log may hold, the backup fails and
 nobody else does. --check reads a backup from end to end instead.`,
 		Example: "  memctl backup /mnt/backups/$(date +%F)\n  memctl backup --check /mnt/backups/2026-01-31",
-		Args:    exactly(1, "the folder of the backup"),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+		Args:    cli.Exactly(1, "the folder of the backup"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if check {
 				info, err := varve.CheckBackup(cmd.Context(), args[0])
 				if err != nil {
-					return withFix(err, "restore another backup; where the store still lives, make a new one: memctl backup DIR")
+					return cli.WithFix(err, "restore another backup; where the store still lives, make a new one: memctl backup DIR")
 				}
 				backedUp(a, "is sound", args[0], &info)
 				return nil
 			}
-			return a.with(cmd.Context(), write, func(st *varve.Store) error { return backUp(cmd.Context(), a, st, args[0]) })
+			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error { return backUp(cmd.Context(), a, st, args[0]) })
 		}),
 	}
 	c.Flags().BoolVar(&check, "check", false, "read a backup from end to end, make none")
 	return c
 }
 
-func backUp(ctx context.Context, a *app, st *varve.Store, dir string) error {
-	progress, done := a.bar("backing up")
+func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string) error {
+	progress, done := a.Bar("backing up")
 	info, err := st.Backup(ctx, dir, varve.BackupOptions{Progress: progress})
 	done()
 	if err != nil {
@@ -72,7 +73,7 @@ type savedBackup struct {
 func documents(memories, assemblies int64) string {
 	s := fmt.Sprintf("%d memories", memories)
 	if assemblies > 0 {
-		s += ", " + count(int(assemblies), "assembly", "assemblies")
+		s += ", " + cli.Count(int(assemblies), "assembly", "assemblies")
 	}
 	return s
 }
@@ -85,20 +86,20 @@ func nounIn(folder string) string {
 	return "memory"
 }
 
-func backedUp(a *app, what, dir string, info *varve.BackupInfo) {
+func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 	s := savedBackup{dir, info.Store.String(), info.Made, info.Memories, info.Assemblies, info.Bytes,
 		savedMoment{info.First.LSN, info.First.Time}, savedMoment{info.Last.LSN, info.Last.Time}, []string{}}
 	for _, d := range info.Damaged {
 		s.Damaged = append(s.Damaged, d.ID)
 	}
-	if a.document != nil {
-		a.document.member("backup", s)
+	if a.Document != nil {
+		a.Document.Member("backup", s)
 	} else {
-		a.say("%s %s: %s, %s", dir, what, documents(s.Memories, s.Assemblies), size(s.Bytes))
-		a.say("it restores each moment from %s to %s: memctl restore %s NEW-DIR --at TIME",
-			s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), shellQuote(dir))
+		a.Say("%s %s: %s, %s", dir, what, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes))
+		a.Say("it restores each moment from %s to %s: memctl restore %s NEW-DIR --at TIME",
+			s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), cli.ShellQuote(dir))
 	}
 	for _, d := range info.Damaged {
-		a.fail(withFix(fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), printableID(d.ID), varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"))
+		a.Fail(cli.WithFix(fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"))
 	}
 }

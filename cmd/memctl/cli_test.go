@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // inProcess runs commands in this process, in a folder of its own with a store.
@@ -30,10 +32,10 @@ func (c *inProcess) store() string { return filepath.Join(c.dir, "storage") }
 func (c *inProcess) run(stdin string, args ...string) (int, string, string) {
 	c.t.Helper()
 	var out, errOut bytes.Buffer
-	env := environment{
-		get:   func(string) string { return "" },
-		dir:   func() (string, error) { return c.dir, nil },
-		clock: time.Now,
+	env := cli.Environment{
+		Getenv: func(string) string { return "" },
+		Getwd:  func() (string, error) { return c.dir, nil },
+		Clock:  time.Now,
 	}
 	code := run(c.t.Context(), args, strings.NewReader(stdin), &out, &errOut, env)
 	return code, out.String(), errOut.String()
@@ -42,7 +44,7 @@ func (c *inProcess) run(stdin string, args ...string) (int, string, string) {
 func (c *inProcess) ok(args ...string) string {
 	c.t.Helper()
 	code, out, errOut := c.run("", args...)
-	if code != codeOK {
+	if code != cli.CodeOK {
 		c.t.Fatalf("memctl %.200q: exit code %d: %s%s", args, code, errOut, out)
 	}
 	return out

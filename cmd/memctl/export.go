@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/importer"
 )
 
-func exportCommand(a *app) *cobra.Command {
+func exportCommand(a *cli.App) *cobra.Command {
 	var (
 		f        filterFlags
 		file, to string
@@ -27,19 +28,19 @@ among the memories. memctl import reads it. Working memory is not in it: see mem
 With --to server-memory only the entities and relations of the knowledge graph that
 memctl mcp serves, as the MCP reference memory server keeps them.`,
 		Example: "  memctl export --file all.jsonl\n  memctl export --session s1 | jq .content\n  memctl export --to server-memory --file memory.jsonl",
-		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if to != "" && to != string(importer.JSONL) && to != string(importer.ServerMemory) {
-				return usagef(cmd.CommandPath(), "--to %q: it must be jsonl or server-memory", to)
+				return cli.Usagef(cmd.CommandPath(), "--to %q: it must be jsonl or server-memory", to)
 			}
-			if a.document != nil && (file == "" || file == "-") {
-				return usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or leave --json out")
+			if a.Document != nil && (file == "" || file == "-") {
+				return cli.Usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or leave --json out")
 			}
-			filters, err := f.filters(cmd, a.clock())
+			filters, err := f.filters(cmd, a.Clock())
 			if err != nil {
 				return err
 			}
-			return a.with(cmd.Context(), read, func(st *varve.Store) error {
+			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				var n, groups int
 				all := func(w io.Writer) (err error) {
 					if to == string(importer.ServerMemory) {
@@ -53,20 +54,20 @@ memctl mcp serves, as the MCP reference memory server keeps them.`,
 					return err
 				}
 				if file == "" || file == "-" {
-					return all(a.out.data(jsonly))
+					return all(a.Out.Data(cli.JSON))
 				}
-				err := replaceFile(file, all)
+				err := cli.ReplaceFile(file, all)
 				if err != nil {
 					return fmt.Errorf("writing %s: %w", file, err)
 				}
-				a.document.member("exported", n)
-				a.document.member("assemblies", groups)
-				a.document.member("file", file)
+				a.Document.Member("exported", n)
+				a.Document.Member("assemblies", groups)
+				a.Document.Member("file", file)
 				and := ""
 				if groups > 0 {
-					and = " and " + count(groups, "assembly", "assemblies")
+					and = " and " + cli.Count(groups, "assembly", "assemblies")
 				}
-				a.say("%d memories%s are in %s", n, and, file)
+				a.Say("%d memories%s are in %s", n, and, file)
 				return nil
 			})
 		}),
@@ -79,22 +80,22 @@ memctl mcp serves, as the MCP reference memory server keeps them.`,
 }
 
 // export writes one line a memory.
-func exportMemories(ctx context.Context, a *app, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
+func exportMemories(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
 	return exportLines(ctx, a, st.Memories(ctx, filters...), w, func(m *varve.Memory) ([]byte, error) {
-		doc, err := line(m)
-		return doc, wrap("memory", m.ID, err)
+		doc, err := cli.MemoryLine(m)
+		return doc, cli.About("memory", m.ID, err)
 	})
 }
 
-func exportAssemblies(ctx context.Context, a *app, st *varve.Store, w io.Writer) (int, error) {
+func exportAssemblies(ctx context.Context, a *cli.App, st *varve.Store, w io.Writer) (int, error) {
 	return exportLines(ctx, a, st.Assemblies().All(ctx), w, func(as *varve.Assembly) ([]byte, error) {
-		doc, err := assemblyLine(as)
-		return doc, wrap("assembly", as.ID, err)
+		doc, err := cli.AssemblyLine(as)
+		return doc, cli.About("assembly", as.ID, err)
 	})
 }
 
 // exportLines writes one line each. One that cannot be read does not end it.
-func exportLines[T any](ctx context.Context, a *app, all iter.Seq2[T, error], w io.Writer, line func(*T) ([]byte, error)) (int, error) {
+func exportLines[T any](ctx context.Context, a *cli.App, all iter.Seq2[T, error], w io.Writer, line func(*T) ([]byte, error)) (int, error) {
 	n := 0
 	for v, err := range all {
 		if ctx.Err() != nil {
@@ -105,7 +106,7 @@ func exportLines[T any](ctx context.Context, a *app, all iter.Seq2[T, error], w 
 			doc, err = line(&v)
 		}
 		if err != nil {
-			a.fail(err)
+			a.Fail(err)
 			continue
 		}
 		if _, err := w.Write(append(doc, '\n')); err != nil {

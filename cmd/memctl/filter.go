@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // filterFlags choose memories, for list, search and export.
@@ -14,7 +15,7 @@ type filterFlags struct {
 	since, until                          string
 }
 
-func (f *filterFlags) add(a *app, c *cobra.Command) {
+func (f *filterFlags) add(a *cli.App, c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.session, "session", "", "those of a `session`")
 	fl.StringVar(&f.category, "category", "", "those of a `category`")
@@ -35,9 +36,9 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 		if !cmd.Flags().Changed(t.flag) {
 			continue
 		}
-		at, err := parseTime(t.value, now)
+		at, err := cli.ParseTime(t.value, now)
 		if err != nil {
-			return nil, usagef(cmd.CommandPath(), "--%s %w", t.flag, err)
+			return nil, cli.Usagef(cmd.CommandPath(), "--%s %w", t.flag, err)
 		}
 		all = append(all, t.filter(at))
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func getCommand(a *app) *cobra.Command {
+func getCommand(a *cli.App) *cobra.Command {
 	var content bool
 	c := &cobra.Command{
 		Use:   "get ID[@VERSION]...",
@@ -19,20 +20,20 @@ func getCommand(a *app) *cobra.Command {
 does not keep the others from being printed. With @VERSION it is that version, as long
 as log and archive have it; memctl history lists them. Where an id itself ends so, the id goes first.`,
 		Example: "  memctl get notes\n  memctl get notes --content\n  memctl get notes@65664\n  memctl get a b c --json | jq '.memories[].version'",
-		Args:    atLeastOne("the id of a memory"),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+		Args:    cli.AtLeastOne("the id of a memory"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			show := showRaw
 			switch {
-			case content && a.document != nil:
-				return usagef(cmd.CommandPath(), "--content and --json exclude each other")
+			case content && a.Document != nil:
+				return cli.Usagef(cmd.CommandPath(), "--content and --json exclude each other")
 			case content:
 				show = showContent(len(args) > 1)
-			case a.document != nil:
-				a.document.begin("memories")
+			case a.Document != nil:
+				a.Document.Begin("memories")
 				show = showJSON
 			}
-			return a.with(cmd.Context(), read, func(st *varve.Store) error {
-				return a.each(cmd.Context(), args, func(id string) error { return show(cmd.Context(), a, st, id) })
+			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
+				return a.Each(cmd.Context(), args, func(id string) error { return show(cmd.Context(), a, st, id) })
 			})
 		}),
 	}
@@ -49,16 +50,16 @@ type shown struct {
 	Memory  json.RawMessage `json:"memory"`
 }
 
-func showJSON(ctx context.Context, a *app, st *varve.Store, id string) error {
+func showJSON(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 	m, err := memoryAt(ctx, st, id)
 	if err != nil {
 		return err
 	}
-	doc, err := line(&m)
+	doc, err := cli.MemoryLine(&m)
 	if err != nil {
 		return err
 	}
-	a.document.item(shown{m.ID, m.Version, doc})
+	a.Document.Item(shown{m.ID, m.Version, doc})
 	return nil
 }
 
@@ -76,22 +77,22 @@ func memoryAt(ctx context.Context, st *varve.Store, arg string) (varve.Memory, e
 
 // showContent prints the text to the byte; a line end follows it where it would
 // otherwise run into what comes next.
-func showContent(several bool) func(context.Context, *app, *varve.Store, string) error {
-	return func(ctx context.Context, a *app, st *varve.Store, id string) error {
+func showContent(several bool) func(context.Context, *cli.App, *varve.Store, string) error {
+	return func(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 		m, err := memoryAt(ctx, st, id)
 		if err != nil {
 			return err
 		}
 		content := []byte(m.Content)
-		if several || a.out.screen {
+		if several || a.Out.Screen {
 			content = append(content, '\n')
 		}
-		_, err = a.out.data(text).Write(content)
+		_, err = a.Out.Data(cli.Text).Write(content)
 		return err
 	}
 }
 
-func showRaw(ctx context.Context, a *app, st *varve.Store, id string) error {
+func showRaw(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 	v, ok, err := versionOf(ctx, st, id)
 	doc := v.Document
 	if !ok && err == nil {
@@ -103,6 +104,6 @@ func showRaw(ctx context.Context, a *app, st *varve.Store, id string) error {
 	if !bytes.HasSuffix(doc, []byte("\n")) {
 		doc = append(doc, '\n')
 	}
-	_, err = a.out.data(jsonly).Write(doc)
+	_, err = a.Out.Data(cli.JSON).Write(doc)
 	return err
 }

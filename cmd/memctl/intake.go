@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/diff"
 	"github.com/varve-db/varve/importer"
 	"github.com/varve-db/varve/memstore"
@@ -211,7 +212,7 @@ func (in *intake) write(ctx context.Context) error {
 		}
 		return nil
 	}
-	if classify(err).code != codeRefused && !errors.Is(err, varve.ErrConflict) {
+	if cli.Classify(err).Code != cli.CodeRefused && !errors.Is(err, varve.ErrConflict) {
 		return err
 	}
 	for i := range chunk {
@@ -222,7 +223,7 @@ func (in *intake) write(ctx context.Context) error {
 			in.stored(it.source, it.replaces)
 		case errors.Is(err, varve.ErrConflict):
 			in.keep(it.source, "another process wrote it meanwhile")
-		case classify(err).code == codeRefused:
+		case cli.Classify(err).Code == cli.CodeRefused:
 			in.refuse(it.source, err)
 		default:
 			return err
@@ -252,11 +253,11 @@ func saysTheSame(m, there *varve.Memory, borrowed bool) (bool, error) {
 	if n.Content == there.Content && (len(n.Embedding) == 0 || borrowed && len(there.Embedding) > 0) {
 		n.Embedding = there.Embedding
 	}
-	a, err := n.Encode(noLimits())
+	a, err := n.Encode(cli.NoLimits())
 	if err != nil {
 		return false, err
 	}
-	b, err := there.Encode(noLimits())
+	b, err := there.Encode(cli.NoLimits())
 	if err != nil {
 		return false, err
 	}

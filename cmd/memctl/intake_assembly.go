@@ -6,6 +6,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/diff"
 	"github.com/varve-db/varve/importer"
 )
@@ -37,7 +38,7 @@ func (in *intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 		in.stored(it, there.Version != 0 || cond == nil)
 	case errors.Is(err, varve.ErrConflict):
 		in.keep(it, "another process wrote it meanwhile")
-	case classify(err).code == codeRefused:
+	case cli.Classify(err).Code == cli.CodeRefused:
 		in.refuse(it, err)
 	default:
 		return err
@@ -54,11 +55,11 @@ func sameAssembly(as, there *varve.Assembly) (bool, error) {
 	if n.CreationTime.IsZero() {
 		n.CreationTime = there.CreationTime
 	}
-	a, err := n.Encode(noAssemblyLimits())
+	a, err := n.Encode(cli.NoAssemblyLimits())
 	if err != nil {
 		return false, err
 	}
-	b, err := there.Encode(noAssemblyLimits())
+	b, err := there.Encode(cli.NoAssemblyLimits())
 	if err != nil {
 		return false, err
 	}

@@ -7,11 +7,12 @@ import (
 	"os"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // slurp reads a file, or stdin for -, up to a limit.
 func slurp(ctx context.Context, in io.Reader, name string, limit int) ([]byte, error) {
-	b, err := await(ctx, func() ([]byte, error) {
+	b, err := cli.Await(ctx, func() ([]byte, error) {
 		r, err := source(in, name)
 		if err != nil {
 			return nil, err
@@ -47,7 +48,7 @@ type interruptibleReader struct {
 func (r *interruptibleReader) Read(p []byte) (int, error) {
 	// The read that is given up may still write into its buffer.
 	own := make([]byte, len(p))
-	b, err := await(r.ctx, func() ([]byte, error) {
+	b, err := cli.Await(r.ctx, func() ([]byte, error) {
 		n, err := r.r.Read(own)
 		return own[:n], err
 	})
@@ -57,7 +58,7 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 // readEach reads all values of a file, or of stdin for -, before any is used: one object, an
 // array of objects, or objects one after another. what is the noun for one.
 func readEach[T any](ctx context.Context, in io.Reader, name, what string, decode func(raw []byte) (T, error)) (all []T, err error) {
-	_, err = await(ctx, func() ([]byte, error) {
+	_, err = cli.Await(ctx, func() ([]byte, error) {
 		r, err := source(in, name)
 		if err != nil {
 			return nil, err

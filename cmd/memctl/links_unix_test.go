@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // secret is in each file outside of the store, and must be nowhere in it.
@@ -168,14 +170,14 @@ func (c *inProcess) bounded(d time.Duration, service string, args ...string) (co
 	ctx, cancel := context.WithTimeout(c.t.Context(), d)
 	defer cancel()
 	var o, e bytes.Buffer
-	env := environment{
-		get: func(name string) string {
+	env := cli.Environment{
+		Getenv: func(name string) string {
 			if args[0] != "reindex" {
 				return ""
 			}
 			return map[string]string{"VARVE_EMBED_URL": service, "VARVE_EMBED_MODEL": "bag", "VARVE_EMBED_KEY": "sk-secret"}[name]
 		},
-		dir: func() (string, error) { return c.dir, nil }, clock: time.Now,
+		Getwd: func() (string, error) { return c.dir, nil }, Clock: time.Now,
 	}
 	code = run(ctx, args, strings.NewReader(""), &o, &e, env)
 	return code, o.String(), e.String()
@@ -222,7 +224,7 @@ func TestLinksInside(t *testing.T) {
 					if strings.Contains(out+errOut, secret) {
 						t.Errorf("shown: %s%s", out, errOut)
 					}
-					if code == codeInternal {
+					if code == cli.CodeInternal {
 						t.Errorf("exit code %d: %s", code, errOut)
 					}
 				})
@@ -261,23 +263,23 @@ func TestLinksHealed(t *testing.T) {
 					t.Errorf("verify does not name it: %d %s", code, said)
 				}
 				code, said := in("put", "new", "--id", "new")
-				if strings.HasPrefix(place, "tmp/") && code != codeOK {
+				if strings.HasPrefix(place, "tmp/") && code != cli.CodeOK {
 					t.Errorf("nothing in tmp/ is worth stopping for: put: %d %s", code, said)
 				}
-				if code != codeOK && (code != codeDamage || !strings.Contains(said, place+" is a symbolic link") || !strings.Contains(said, "memctl repair --apply")) {
+				if code != cli.CodeOK && (code != cli.CodeDamage || !strings.Contains(said, place+" is a symbolic link") || !strings.Contains(said, "memctl repair --apply")) {
 					t.Errorf("put: %d %s", code, said)
 				}
 				t.Logf("put: %d %s", code, said)
 				code, said = in("repair", "--apply")
 				t.Logf("repair: %d %s", code, said)
-				if code, said := in("verify"); code != codeOK {
+				if code, said := in("verify"); code != cli.CodeOK {
 					t.Errorf("verify after repair: %d %s", code, said)
 				}
 				for _, args := range [][]string{
 					{"put", "newer", "--id", "newer"}, {"get", "a"}, {"get", "newer"}, {"search", "one"}, {"rm", "b"}, {"flush"},
 					{"purge", "newer", "--yes"}, {"rebuild-index"}, {"backup", filepath.Join(c.dir, "backup")}, {"verify"},
 				} {
-					if code, said := in(args...); code != codeOK {
+					if code, said := in(args...); code != cli.CodeOK {
 						t.Errorf("%v: %d %s", args, code, said)
 					}
 				}
@@ -312,7 +314,7 @@ func TestLinkToTheOnlyCopy(t *testing.T) {
 	must(os.Rename(memories, disk))
 	must(os.Symlink(disk, memories))
 	code, out, errOut := c.run("", "repair", "--apply")
-	if code != codeLost || !strings.Contains(out+errOut, "make room for the folder memories") || strings.Contains(out, "record as lost memories/a.json: ") {
+	if code != cli.CodeLost || !strings.Contains(out+errOut, "make room for the folder memories") || strings.Contains(out, "record as lost memories/a.json: ") {
 		t.Errorf("repair: %d %s%s", code, out, errOut)
 	}
 	must(os.RemoveAll(memories))

@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func listCommand(a *app) *cobra.Command {
+func listCommand(a *cli.App) *cobra.Command {
 	var (
 		f     filterFlags
 		limit int
@@ -23,16 +24,16 @@ id, time of writing, session and text, and of what expires the time of that behi
 ("expires 2026-01-31T15:04:05Z"). When there are more, the command that goes on
 is named, and "next" in the JSON document is what --after wants.`,
 		Example: "  memctl list --session s1 --since 24h\n  memctl list --prefix note- --limit 0 --json\n  memctl list --after note-050",
-		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
-				return usagef(cmd.CommandPath(), "--limit %d: it must be 0 (all) or more", limit)
+				return cli.Usagef(cmd.CommandPath(), "--limit %d: it must be 0 (all) or more", limit)
 			}
-			filters, err := f.filters(cmd, a.clock())
+			filters, err := f.filters(cmd, a.Clock())
 			if err != nil {
 				return err
 			}
-			return a.with(cmd.Context(), read, func(st *varve.Store) error { return listMemories(cmd.Context(), a, st, filters, limit) })
+			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error { return listMemories(cmd.Context(), a, st, filters, limit) })
 		}),
 	}
 	f.add(a, c)
@@ -58,21 +59,21 @@ type listed struct {
 
 func listedOf(m *varve.Memory) listed {
 	return listed{
-		m.ID, m.Version, m.Content, some(m.Timestamp), some(m.CreatedAt), some(m.UpdatedAt), some(m.ExpiresAt),
+		m.ID, m.Version, m.Content, cli.OrNil(m.Timestamp), cli.OrNil(m.CreatedAt), cli.OrNil(m.UpdatedAt), cli.OrNil(m.ExpiresAt),
 		m.QuickRecalScore, m.AccessCount, len(m.Embedding), m.Metadata,
 	}
 }
 
-func listMemories(ctx context.Context, a *app, st *varve.Store, filters []varve.Filter, limit int) error {
-	a.document.begin("memories")
-	width := a.columns("WRITTEN", timeWidth)
+func listMemories(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter, limit int) error {
+	a.Document.Begin("memories")
+	width := a.Columns("WRITTEN", cli.TimeWidth)
 	n, last, more := 0, "", false
 	for m, err := range st.Memories(ctx, filters...) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			a.fail(err)
+			a.Fail(err)
 			continue
 		}
 		if limit > 0 && n == limit {
@@ -80,29 +81,29 @@ func listMemories(ctx context.Context, a *app, st *varve.Store, filters []varve.
 			break
 		}
 		n, last = n+1, m.ID
-		if a.document != nil {
-			a.document.item(listedOf(&m))
+		if a.Document != nil {
+			a.Document.Item(listedOf(&m))
 			continue
 		}
 		tellMemory(a, &m, width)
 	}
-	a.listEnd("list", "memory", n, last, more)
+	a.ListEnd("list", "memory", n, last, more)
 	return nil
 }
 
-func tellMemory(a *app, m *varve.Memory, width int) {
-	id, session, text := printableID(m.ID), printable(m.Session()), printable(m.Content)
+func tellMemory(a *cli.App, m *varve.Memory, width int) {
+	id, session, text := cli.PrintableID(m.ID), cli.Printable(m.Session()), cli.Printable(m.Content)
 	if width == 0 {
 		if !m.ExpiresAt.IsZero() {
 			text += "\texpires " + m.ExpiresAt.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(a.out, "%s\t%s\t%s\t%s\n", id, m.UpdatedAt.Format(time.RFC3339), session, text)
+		fmt.Fprintf(a.Out, "%s\t%s\t%s\t%s\n", id, m.UpdatedAt.Format(time.RFC3339), session, text)
 		return
 	}
 	if !m.ExpiresAt.IsZero() {
 		text = m.ExpiresAt.Local().Format("[until 2006-01-02 15:04] ") + text
 	}
 	// An id is not cut: it is what is copied from here.
-	fmt.Fprintf(a.out, "%s  %s  %s  %s\n", pad(id, idWidth), pad(m.UpdatedAt.Local().Format("2006-01-02 15:04"), timeWidth),
-		pad(cut(session, sessionWidth), sessionWidth), cut(text, width))
+	fmt.Fprintf(a.Out, "%s  %s  %s  %s\n", cli.Pad(id, cli.IDWidth), cli.Pad(m.UpdatedAt.Local().Format("2006-01-02 15:04"), cli.TimeWidth),
+		cli.Pad(cli.Cut(session, cli.SessionWidth), cli.SessionWidth), cli.Cut(text, width))
 }

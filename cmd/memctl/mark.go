@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -19,19 +20,19 @@ func keepMark(ctx context.Context, st *varve.Store) error {
 	}
 	lines := ""
 	if aside, _ := m.Metadata["aside"].([]any); len(aside) > 0 {
-		lines = " and keeps " + count(len(aside), "line", "lines") + " that could not be read,"
+		lines = " and keeps " + cli.Count(len(aside), "line", "lines") + " that could not be read,"
 	}
-	err = notDeleted(fmt.Errorf("memory %q was not deleted: it says that %s was taken over into this store,%s and %s", m.ID, takenFrom(&m), lines, withoutMark))
-	return withFix(err, "leave it; or, to have the file taken over once more: memctl purge "+m.ID)
+	err = cli.NotDeleted(fmt.Errorf("memory %q was not deleted: it says that %s was taken over into this store,%s and %s", m.ID, takenFrom(&m), lines, withoutMark))
+	return cli.WithFix(err, "leave it; or, to have the file taken over once more: memctl purge "+m.ID)
 }
 
 // markGoes warns who purges it.
-func markGoes(ctx context.Context, a *app, st *varve.Store, ids []string) {
+func markGoes(ctx context.Context, a *cli.App, st *varve.Store, ids []string) {
 	if !slices.Contains(ids, memstore.TakeOverID) {
 		return
 	}
 	if m, err := st.Get(ctx, memstore.TakeOverID); err == nil {
-		a.note("%s says that %s was taken over: %s", m.ID, takenFrom(&m), withoutMark)
+		a.Note("%s says that %s was taken over: %s", m.ID, takenFrom(&m), withoutMark)
 	}
 }
 

@@ -15,11 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/fswatch"
 	"github.com/varve-db/varve/mcpserver"
 )
 
-func mcpCommand(a *app) *cobra.Command {
+func mcpCommand(a *cli.App) *cobra.Command {
 	groups := mcpserver.DefaultGroups()
 	c := &cobra.Command{
 		Use:   "mcp",
@@ -37,23 +38,23 @@ is none, and one that may not be written is served for reading.
 Where VARVE_EMBED_URL names a service that makes embeddings, recall looks for meaning.
 What goes wrong is told on stderr; stdout carries only the protocol.`,
 		Example: "  memctl mcp\n  memctl mcp --store ~/agent/memory --tools graph\n  claude mcp add memory -- memctl mcp",
-		Args:    noArguments,
+		Args:    cli.NoArguments,
 	}
 	c.Flags().StringSliceVar(&groups, "tools", groups, "`groups` of tools to offer: "+strings.Join(mcpserver.Groups(), ", "))
 	_ = c.RegisterFlagCompletionFunc("tools", cobra.FixedCompletions(mcpserver.Groups(), cobra.ShellCompDirectiveNoFileComp))
-	c.RunE = a.do(func(cmd *cobra.Command, _ []string) error {
-		if a.document != nil {
-			return usagef(cmd.CommandPath(), "stdout carries the protocol: leave --json out")
+	c.RunE = a.Do(func(cmd *cobra.Command, _ []string) error {
+		if a.Document != nil {
+			return cli.Usagef(cmd.CommandPath(), "stdout carries the protocol: leave --json out")
 		}
 		if len(groups) == 0 {
-			return usagef(cmd.CommandPath(), "--tools is empty: there are %s", strings.Join(mcpserver.Groups(), ", "))
+			return cli.Usagef(cmd.CommandPath(), "--tools is empty: there are %s", strings.Join(mcpserver.Groups(), ", "))
 		}
 		for i := range groups {
 			groups[i] = strings.TrimSpace(groups[i])
 		}
-		o := mcpserver.Options{Groups: groups, Logger: logger(a), Version: thisBuild().Version, Clock: a.clock}
+		o := mcpserver.Options{Groups: groups, Logger: logger(a), Version: cli.ThisBuild().Version, Clock: a.Clock}
 		if err := o.Validate(); err != nil {
-			return usagef(cmd.CommandPath(), "--tools: %w", err)
+			return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
 		}
 		dir, file, err := mcpStore(a, cmd.CommandPath())
 		if err != nil {
@@ -65,22 +66,22 @@ What goes wrong is told on stderr; stdout carries only the protocol.`,
 }
 
 // mcpStore is the store's folder, and the file to take over, if there may be one.
-func mcpStore(a *app, command string) (dir string, file *memoryFile, err error) {
+func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err error) {
 	file = &memoryFile{}
-	if dir := a.named(); dir != "" {
-		_, err = whole(command, a.namedBy(), dir)
+	if dir := a.Named(); dir != "" {
+		_, err = whole(command, a.NamedBy(), dir)
 		return dir, file, err
 	}
-	if path := a.get(memoryFileVariable); path != "" {
+	if path := a.Getenv(memoryFileVariable); path != "" {
 		if file.path, err = whole(command, memoryFileVariable, path); err != nil {
 			return "", nil, err
 		}
 		if !filepath.IsAbs(path) { // which the old server looks for beside its own program
-			a.note("%s is no absolute path: it is taken for %s, as seen from the folder in which the server was started", memoryFileVariable, file.path)
+			a.Note("%s is no absolute path: it is taken for %s, as seen from the folder in which the server was started", memoryFileVariable, file.path)
 		}
 		return file.path + ".varve", file, nil
 	}
-	dir, err = dataFolder(a.get, runtime.GOOS)
+	dir, err = cli.DataFolder(a.Getenv, runtime.GOOS)
 	return dir, file, err
 }
 
@@ -88,7 +89,7 @@ func mcpStore(a *app, command string) (dir string, file *memoryFile, err error) 
 // made a home folder of ~.
 func whole(command, of, path string) (string, error) {
 	if path == "~" || strings.HasPrefix(path, "~/") || strings.HasPrefix(path, `~\`) {
-		return "", usagef(command, "%s is %s, in which no shell has replaced the ~: give the whole path", of, path)
+		return "", cli.Usagef(command, "%s is %s, in which no shell has replaced the ~: give the whole path", of, path)
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -97,9 +98,9 @@ func whole(command, of, path string) (string, error) {
 	return abs, nil
 }
 
-func serveStore(ctx context.Context, a *app, dir string, file *memoryFile, o mcpserver.Options) error {
-	defer leaveBrokenPipes()() // a client that is gone is no reason to leave the store as a kill does
-	e, err := a.embedder()
+func serveStore(ctx context.Context, a *cli.App, dir string, file *memoryFile, o mcpserver.Options) error {
+	defer cli.LeaveBrokenPipes()() // a client that is gone is no reason to leave the store as a kill does
+	e, err := a.Embedder()
 	if err != nil {
 		return err
 	}
@@ -114,16 +115,16 @@ func serveStore(ctx context.Context, a *app, dir string, file *memoryFile, o mcp
 	if err := file.look(dir); err != nil {
 		return err
 	}
-	return a.withIn(ctx, dir, serve, more, func(st *varve.Store) error {
+	return a.WithIn(ctx, dir, cli.Serve, more, func(st *varve.Store) error {
 		if err := takeOver(ctx, a, st, file); err != nil {
 			return err
 		}
 		if abs, err := filepath.Abs(dir); err == nil {
 			dir = abs // of a client nobody knows from where it starts a server
 		}
-		a.note("serving the store %s", dir)
-		if _, ok := terminal(a.in); ok {
-			a.note("it waits for a client on stdin: let your agent start it, or end it with Ctrl-C")
+		a.Note("serving the store %s", dir)
+		if _, ok := cli.Terminal(a.In); ok {
+			a.Note("it waits for a client on stdin: let your agent start it, or end it with Ctrl-C")
 		}
 		return serveOn(ctx, a, st, o)
 	})
@@ -137,14 +138,14 @@ const (
 )
 
 // serveOn ends well at the end of stdin, and at a signal.
-func serveOn(ctx context.Context, a *app, st *varve.Store, o mcpserver.Options) error {
-	defer limitMemory(a.get)()
+func serveOn(ctx context.Context, a *cli.App, st *varve.Store, o mcpserver.Options) error {
+	defer limitMemory(a.Getenv)()
 	ended := make(chan error, 1)
-	client := mcpserver.Stdio(a.in, answers(a), o.Logger)
+	client := mcpserver.Stdio(a.In, answers(a), o.Logger)
 	go func() { ended <- mcpserver.New(st, o).Run(ctx, client) }()
 	select {
 	case err := <-ended:
-		if ctx.Err() != nil || brokenPipe(err) {
+		if ctx.Err() != nil || cli.BrokenPipe(err) {
 			return nil
 		}
 		return err
@@ -159,7 +160,7 @@ func serveOn(ctx context.Context, a *app, st *varve.Store, o mcpserver.Options) 
 	}
 	select {
 	case err := <-ended:
-		if brokenPipe(err) || ctx.Err() != nil {
+		if cli.BrokenPipe(err) || ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
@@ -168,7 +169,7 @@ func serveOn(ctx context.Context, a *app, st *varve.Store, o mcpserver.Options) 
 	case <-time.After(lastCalls):
 	}
 	if n := client.Undone(); n > 0 && ctx.Err() == nil {
-		return withFix(fmt.Errorf("%w: %d calls were given up %v after the end of stdin", varve.ErrOutcomeUnknown, n, mcpserver.Patience), "read the answers while there are calls to come, then close stdin")
+		return cli.WithFix(fmt.Errorf("%w: %d calls were given up %v after the end of stdin", varve.ErrOutcomeUnknown, n, mcpserver.Patience), "read the answers while there are calls to come, then close stdin")
 	}
 	return nil
 }
@@ -189,28 +190,28 @@ func limitMemory(get func(string) string) func() {
 }
 
 // logger tells on stderr what goes wrong.
-func logger(a *app) *slog.Logger {
+func logger(a *cli.App) *slog.Logger {
 	level := slog.LevelWarn
-	if a.quiet {
+	if a.Quiet {
 		level = slog.LevelError
 	}
-	return slog.New(slog.NewTextHandler(a.logs(), &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(a.Logs(), &slog.HandlerOptions{Level: level}))
 }
 
 // answers is where a client reads. To a person who plays one, on a terminal, it writes as
 // everything else.
-func answers(a *app) io.Writer {
-	if !a.out.screen {
-		return a.out.to
+func answers(a *cli.App) io.Writer {
+	if !a.Out.Screen {
+		return a.Out.Stream
 	}
-	return flushed{a.out}
+	return flushed{a.Out}
 }
 
 // flushed is JSON that goes out at once.
-type flushed struct{ out *output }
+type flushed struct{ out *cli.Output }
 
 func (f flushed) Write(b []byte) (int, error) {
-	n, err := f.out.data(jsonly).Write(b)
+	n, err := f.out.Data(cli.JSON).Write(b)
 	if err == nil {
 		err = f.out.Flush()
 	}

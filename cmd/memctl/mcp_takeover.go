@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/mcpserver"
 	"github.com/varve-db/varve/memstore"
@@ -26,7 +27,7 @@ type memoryFile struct {
 // look is asked before a store is made: where the file cannot be taken over none is left
 // behind.
 func (f *memoryFile) look(store string) error {
-	if f.path == "" || isStore(store) {
+	if f.path == "" || cli.IsStore(store) {
 		return nil
 	}
 	there, err := mcpserver.CanTakeOver(f.path)
@@ -35,17 +36,17 @@ func (f *memoryFile) look(store string) error {
 }
 
 // takeOver brings it into the store, and says what became of it.
-func takeOver(ctx context.Context, a *app, st *varve.Store, from *memoryFile) error {
+func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile) error {
 	if from.path == "" {
 		return nil
 	}
 	file := from.path
 	if from.missing {
-		a.note("there is no %s to take over: the store begins empty", file)
+		a.Note("there is no %s to take over: the store begins empty", file)
 	}
-	t, err := mcpserver.TakeOver(ctx, st, file, a.clock())
+	t, err := mcpserver.TakeOver(ctx, st, file, a.Clock())
 	if errors.Is(err, varve.ErrReadOnly) {
-		a.note("%s is not taken over, for nothing can be written; the first start that can write does it", file)
+		a.Note("%s is not taken over, for nothing can be written; the first start that can write does it", file)
 		return nil
 	}
 	if err != nil {
@@ -53,19 +54,19 @@ func takeOver(ctx context.Context, a *app, st *varve.Store, from *memoryFile) er
 	}
 	switch {
 	case t.Before && t.Changed:
-		a.note("%s has changed since it was taken over; to bring in what the store does not have, also what was deleted there: memctl import --from server-memory %s --store %s", file, shellQuote(file), shellQuote(st.Stats().Dir))
+		a.Note("%s has changed since it was taken over; to bring in what the store does not have, also what was deleted there: memctl import --from server-memory %s --store %s", file, cli.ShellQuote(file), cli.ShellQuote(st.Stats().Dir))
 	case t.Entities+t.Relations+len(t.Aside) > 0:
-		a.note("took over %s and %s from %s, which stays as it is", count(t.Entities, "entity", "entities"), count(t.Relations, "relation", "relations"), file)
+		a.Note("took over %s and %s from %s, which stays as it is", cli.Count(t.Entities, "entity", "entities"), cli.Count(t.Relations, "relation", "relations"), file)
 	}
 	if t.There > 0 {
-		a.note("%d of them were in the store already, and stay as they are there", t.There)
+		a.Note("%d of them were in the store already, and stay as they are there", t.There)
 	}
 	for i, s := range t.Aside {
 		if i == asideTold {
-			a.note("and %d more lines; memctl get %s shows them", len(t.Aside)-i, memstore.TakeOverID)
+			a.Note("and %d more lines; memctl get %s shows them", len(t.Aside)-i, memstore.TakeOverID)
 			break
 		}
-		a.note("%s:%d was kept aside in the memory %s: %s", file, s.Line, memstore.TakeOverID, s.Why)
+		a.Note("%s:%d was kept aside in the memory %s: %s", file, s.Line, memstore.TakeOverID, s.Why)
 	}
 	return nil
 }
@@ -76,21 +77,21 @@ func withRemedy(err error) error {
 	if !errors.As(err, &source) {
 		return err
 	}
-	const orStore = ", or name the store by --store or " + storeVariable
+	const orStore = ", or name the store by --store or " + cli.StoreVariable
 	fix := "set " + memoryFileVariable + " to the file of the old server, which need not be there yet" + orStore
 	switch {
-	case isStore(source.Path):
-		fix = "it is a store: leave " + memoryFileVariable + " out, and name it by --store or " + storeVariable
+	case cli.IsStore(source.Path):
+		fix = "it is a store: leave " + memoryFileVariable + " out, and name it by --store or " + cli.StoreVariable
 	case vfs.IsPermission(err):
 		fix = "make it readable for who runs memctl" + orStore
 	default:
 		for _, name := range []string{"memory.jsonl", "memory.json"} {
 			in := filepath.Join(source.Path, name)
 			if info, err := os.Stat(in); err == nil && info.Mode().IsRegular() {
-				fix = "set " + memoryFileVariable + " to the file in it: " + shellQuote(in)
+				fix = "set " + memoryFileVariable + " to the file in it: " + cli.ShellQuote(in)
 				break
 			}
 		}
 	}
-	return withFix(err, fix)
+	return cli.WithFix(err, fix)
 }

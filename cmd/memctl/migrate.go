@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-func migrateCommand(a *app) *cobra.Command {
+func migrateCommand(a *cli.App) *cobra.Command {
 	var to string
 	var o varve.MigrateOptions
 	c := &cobra.Command{
@@ -35,16 +36,16 @@ migrate writes the newest one where it copies to; the old folder is the way back
 it is emptied: while nothing was written in the new one, remove that, and then the notes
 moved.json and wal/moved.json in the old one.`,
 		Example: "  memctl migrate --to /mnt/new/storage\n  memctl migrate --to /mnt/new/storage --switch\n  memctl --store storage migrate --to /mnt/new/storage --remove-source",
-		Args:    exactly(0, "the new folder in --to"),
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+		Args:    cli.Exactly(0, "the new folder in --to"),
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
-				return usagef(cmd.CommandPath(), "name the new folder with --to")
+				return cli.Usagef(cmd.CommandPath(), "name the new folder with --to")
 			}
-			from, err := a.locate()
+			from, err := a.Locate()
 			if err != nil {
 				return err
 			}
-			o.Options = &varve.Options{LockWait: a.wait, Clock: a.clock, Listener: a.heard}
+			o.Options = &varve.Options{LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard}
 			return migrateStore(cmd.Context(), a, from, to, &o)
 		}),
 	}
@@ -71,60 +72,60 @@ type migrated struct {
 	Damaged  []string `json:"damaged"`
 }
 
-func migrateStore(ctx context.Context, a *app, from, to string, o *varve.MigrateOptions) error {
+func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.MigrateOptions) error {
 	end := func() {}
 	step, bar := "", func(int64, int64) {}
-	if a.animated() {
+	if a.Animated() {
 		o.Progress = func(what string, done, total int64) {
 			if what != step {
 				end()
 				step = what
-				bar, end = a.bar(what)
+				bar, end = a.Bar(what)
 			}
 			bar(done, total)
 		}
 	}
 	r, err := varve.Migrate(ctx, from, to, o)
 	end()
-	again := fmt.Sprintf("memctl --store %s migrate --to %s", shellQuote(from), shellQuote(to))
+	again := fmt.Sprintf("memctl --store %s migrate --to %s", cli.ShellQuote(from), cli.ShellQuote(to))
 	switch {
 	case errors.Is(err, context.Canceled):
-		return withFix(err, "it goes on where it was: "+again+flags(o))
+		return cli.WithFix(err, "it goes on where it was: "+again+flags(o))
 	case errors.Is(err, varve.ErrLocked) && o.Switch && !r.Switched:
-		return withFix(err, "stop the processes that have the store open, then: "+again+flags(o))
+		return cli.WithFix(err, "stop the processes that have the store open, then: "+again+flags(o))
 	case err != nil:
 		return err
 	}
 	if info, err := vfs.OS().Stat(from); err == nil && !r.Removed && os.Getuid() >= 0 && int(info.UID) != os.Getuid() {
-		a.note("the store belongs to user %d, the copy to you (user %d): chown -R %d %s", info.UID, os.Getuid(), info.UID, shellQuote(to))
+		a.Note("the store belongs to user %d, the copy to you (user %d): chown -R %d %s", info.UID, os.Getuid(), info.UID, cli.ShellQuote(to))
 	}
 	for _, d := range r.Damaged {
-		a.fail(withFix(fmt.Errorf("memory %s is not in the copy: %w: %s", printableID(d.ID), varve.ErrCorrupt, d.Why), "heal the store, then go on: memctl repair --apply"))
+		a.Fail(cli.WithFix(fmt.Errorf("memory %s is not in the copy: %w: %s", cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why), "heal the store, then go on: memctl repair --apply"))
 	}
-	if a.document != nil {
+	if a.Document != nil {
 		m := migrated{from, to, r.Store.String(), r.LSN, r.Memories, r.Bytes, r.Copied, r.CaughtUp, r.Compared, r.Switched, r.Removed, []string{}, []string{}}
 		m.Left = append(m.Left, r.Left...)
 		for _, d := range r.Damaged {
 			m.Damaged = append(m.Damaged, d.ID)
 		}
-		a.document.member("migrated", m)
+		a.Document.Member("migrated", m)
 		return nil
 	}
 	if r.Compared > 0 || !r.Switched {
-		a.say("%d memories, %s: %d copied now, %d of them written meanwhile, %d compared", r.Memories, size(r.Bytes), r.Copied, r.CaughtUp, r.Compared)
+		a.Say("%d memories, %s: %d copied now, %d of them written meanwhile, %d compared", r.Memories, cli.Size(r.Bytes), r.Copied, r.CaughtUp, r.Compared)
 	}
 	switch {
 	case !r.Switched:
-		a.say("%s is a copy, the store is still %s", to, from)
-		a.say("next: %s --switch", again)
+		a.Say("%s is a copy, the store is still %s", to, from)
+		a.Say("next: %s --switch", again)
 	case !r.Removed:
-		a.say("%s is the store now; %s holds a note that says so", to, from)
-		a.say("next: memctl --store %s status; the old files go with %s --remove-source", shellQuote(to), again)
+		a.Say("%s is the store now; %s holds a note that says so", to, from)
+		a.Say("next: memctl --store %s status; the old files go with %s --remove-source", cli.ShellQuote(to), again)
 	default:
-		a.say("%s is the store now; of %s only the note is left%s", to, from, map[bool]string{true: ", and what follows"}[len(r.Left) > 0])
+		a.Say("%s is the store now; of %s only the note is left%s", to, from, map[bool]string{true: ", and what follows"}[len(r.Left) > 0])
 	}
 	for _, name := range r.Left {
-		a.note("%s stays where it is: it is not of the store, or not as it was copied", filepath.Join(from, name))
+		a.Note("%s stays where it is: it is not of the store, or not as it was copied", filepath.Join(from, name))
 	}
 	return nil
 }

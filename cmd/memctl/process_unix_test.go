@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // command is memctl as a process of its own; see TestMain.
@@ -58,10 +59,10 @@ func TestInterrupted(t *testing.T) {
 		}
 		err = cmd.Wait()
 		w.Close()
-		if got := cmd.ProcessState.ExitCode(); got != codeInterrupted {
-			t.Errorf("%q: exit code %d (%v), want %d", args, got, err, codeInterrupted)
+		if got := cmd.ProcessState.ExitCode(); got != cli.CodeInterrupted {
+			t.Errorf("%q: exit code %d (%v), want %d", args, got, err, cli.CodeInterrupted)
 		}
-		var d struct{ Error failure }
+		var d struct{ Error cli.Failure }
 		if err := json.Unmarshal(out.Bytes(), &d); err != nil || d.Error.Kind != "interrupted" {
 			t.Errorf("%q: %v: %s", args, err, out.String())
 		}
@@ -93,8 +94,8 @@ func TestImportInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != codeInterrupted {
-		t.Errorf("exit code %d, want %d: %s", got, codeInterrupted, out.String())
+	if got := cmd.ProcessState.ExitCode(); got != cli.CodeInterrupted {
+		t.Errorf("exit code %d, want %d: %s", got, cli.CodeInterrupted, out.String())
 	}
 	var d struct{ New int }
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
@@ -220,7 +221,7 @@ func TestPermission(t *testing.T) {
 	before := quoted(t, tree(t, c.store()))
 	for _, args := range [][]string{{"get", "a", "--content"}, {"list"}, {"export"}, {"status"}, {"verify"}, {"config"}, {}} {
 		code, out := memctl(args...)
-		if code != codeOK {
+		if code != cli.CodeOK {
 			t.Errorf("%q: exit code %d: %s", args, code, out)
 		}
 		if len(args) > 0 && args[0] == "get" && out != "may be read" {
@@ -233,11 +234,11 @@ func TestPermission(t *testing.T) {
 		writeFile(t, filepath.Join(dir, "nothing.jsonl"), `{"id":"n","content":"x"}`)
 		mode(0o644, filepath.Join(dir, "nothing.jsonl"))
 		code, out := memctl(args...)
-		if code != codePermission || !strings.Contains(out, "mode") || !strings.Contains(out, "user") || !strings.Contains(out, c.base()) {
-			t.Errorf("%q: exit code %d, want %d: %s", args, code, codePermission, out)
+		if code != cli.CodePermission || !strings.Contains(out, "mode") || !strings.Contains(out, "user") || !strings.Contains(out, c.base()) {
+			t.Errorf("%q: exit code %d, want %d: %s", args, code, cli.CodePermission, out)
 		}
 	}
-	if code, out := memctl("init", "new/store"); code != codePermission && os.Getuid() == 0 {
+	if code, out := memctl("init", "new/store"); code != cli.CodePermission && os.Getuid() == 0 {
 		t.Errorf("init: exit code %d: %s", code, out)
 	}
 	if after := quoted(t, tree(t, c.store())); after != before {
@@ -246,8 +247,8 @@ func TestPermission(t *testing.T) {
 	// Not readable either.
 	mode(0o000, filepath.Join(c.store(), "memories", "a.json"))
 	mode(0o000, filepath.Join(c.store(), "config.json"))
-	if code, out := memctl("--store", "storage", "get", "a"); code != codePermission || !strings.Contains(out, "config.json") {
-		t.Errorf("get: exit code %d, want %d: %s", code, codePermission, out)
+	if code, out := memctl("--store", "storage", "get", "a"); code != cli.CodePermission || !strings.Contains(out, "config.json") {
+		t.Errorf("get: exit code %d, want %d: %s", code, cli.CodePermission, out)
 	}
 }
 

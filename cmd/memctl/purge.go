@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-func purgeCommand(a *app) *cobra.Command {
+func purgeCommand(a *cli.App) *cobra.Command {
 	var yes, groups, scopes bool
 	c := &cobra.Command{
 		Use:   "purge ID...",
@@ -49,13 +50,13 @@ can be destroyed.
 On a terminal it asks before; elsewhere it wants --yes. Of several ids none is purged when
 there is nothing of one of them, which may be mistyped (exit status 4).`,
 		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json\n  memctl purge --assembly project-x\n  memctl purge --working session:s1",
-		Args:    atLeastOne("the id of a memory, or with --assembly of an assembly, or with --working a scope"),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			if _, ok := terminal(a.in); !ok && !yes {
-				return usagef(cmd.CommandPath(), "nothing was purged: it cannot be undone, and without a terminal nobody can be asked: give --yes")
+		Args:    cli.AtLeastOne("the id of a memory, or with --assembly of an assembly, or with --working a scope"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			if _, ok := cli.Terminal(a.In); !ok && !yes {
+				return cli.Usagef(cmd.CommandPath(), "nothing was purged: it cannot be undone, and without a terminal nobody can be asked: give --yes")
 			}
 			if groups && scopes {
-				return usagef(cmd.CommandPath(), "purge takes --assembly or --working, not both")
+				return cli.Usagef(cmd.CommandPath(), "purge takes --assembly or --working, not both")
 			}
 			if scopes {
 				var err error
@@ -63,7 +64,7 @@ there is nothing of one of them, which may be mistyped (exit status 4).`,
 					return err
 				}
 			}
-			return a.with(cmd.Context(), write, func(st *varve.Store) error {
+			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
 				unknown, purge := st.Unknown, st.Purge
 				if groups {
 					unknown, purge = st.Assemblies().Unknown, st.Assemblies().Purge
@@ -91,9 +92,9 @@ there is nothing of one of them, which may be mistyped (exit status 4).`,
 				for _, left := range r.Left {
 					var u *vfs.UnwipedError
 					if errors.As(left, &u) {
-						left = withFix(notWiped{u}, u.Help())
+						left = cli.WithFix(notWiped{u}, u.Help())
 					}
-					a.fail(left)
+					a.Fail(left)
 				}
 				return nil
 			})
@@ -123,24 +124,24 @@ func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([
 		return err
 	}
 	for i, id := range unknown {
-		unknown[i] = printableID(id)
+		unknown[i] = cli.PrintableID(id)
 	}
-	return withFix(fmt.Errorf("%w: there is nothing of %s in the store: %w", varve.ErrNotFound, strings.Join(unknown, ", "), errUnconfirmed),
+	return cli.WithFix(fmt.Errorf("%w: there is nothing of %s in the store: %w", varve.ErrNotFound, strings.Join(unknown, ", "), errUnconfirmed),
 		"correct the ids; one that is named alone is looked for in every corner all the same")
 }
 
 // confirmPurge asks, on a terminal.
-func confirmPurge(ctx context.Context, a *app, ids []string, yes bool) error {
+func confirmPurge(ctx context.Context, a *cli.App, ids []string, yes bool) error {
 	if yes {
 		return nil
 	}
 	list := make([]string, len(ids))
 	for i, id := range ids {
-		list[i] = printableID(id)
+		list[i] = cli.PrintableID(id)
 	}
-	fmt.Fprintf(a.errOut, "Every version of %s goes, and nothing can bring it back. Type yes: ", strings.Join(list, ", "))
-	answer, err := await(ctx, func() ([]byte, error) {
-		s, err := bufio.NewReader(a.in).ReadString('\n')
+	fmt.Fprintf(a.ErrOut, "Every version of %s goes, and nothing can bring it back. Type yes: ", strings.Join(list, ", "))
+	answer, err := cli.Await(ctx, func() ([]byte, error) {
+		s, err := bufio.NewReader(a.In).ReadString('\n')
 		return []byte(s), err
 	})
 	if err != nil && len(answer) == 0 || strings.TrimSpace(string(answer)) != "yes" {
@@ -149,70 +150,70 @@ func confirmPurge(ctx context.Context, a *app, ids []string, yes bool) error {
 	return nil
 }
 
-func tellPurged(a *app, ids []string, r *varve.PurgeReport, complete bool) {
-	if d := a.document; d != nil {
-		d.member("purged", ids)
-		d.member("complete", complete)
-		d.member("deleted", orEmpty(r.Deleted))
-		d.member("taken_out_of", orEmpty(r.TakenOut))
-		d.member("frames", r.Frames)
-		d.member("segments", r.Segments)
-		d.member("copies", r.Copies)
-		d.member("index_backups", r.Backups+r.Dropped)
-		d.member("removed", orEmpty(r.Removed))
+func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
+	if d := a.Document; d != nil {
+		d.Member("purged", ids)
+		d.Member("complete", complete)
+		d.Member("deleted", orEmpty(r.Deleted))
+		d.Member("taken_out_of", orEmpty(r.TakenOut))
+		d.Member("frames", r.Frames)
+		d.Member("segments", r.Segments)
+		d.Member("copies", r.Copies)
+		d.Member("index_backups", r.Backups+r.Dropped)
+		d.Member("removed", orEmpty(r.Removed))
 		mentions := make([]mention, len(r.Mentions))
 		for i, m := range r.Mentions {
 			mentions[i] = mention{m.Path, m.How}
 		}
-		d.member("mentioned", mentions)
-		d.member("not_overwritten", orEmpty(r.Unlinked))
+		d.Member("mentioned", mentions)
+		d.Member("not_overwritten", orEmpty(r.Unlinked))
 		left := make([]string, len(r.Left))
 		for i, err := range r.Left {
 			left[i] = err.Error()
 		}
-		d.member("left", left)
-		d.member("device", r.Device)
-		d.member("not_covered", orEmpty(r.Backup))
+		d.Member("left", left)
+		d.Member("device", r.Device)
+		d.Member("not_covered", orEmpty(r.Backup))
 		return
 	}
 	if complete {
 		rest := "no trace is left in the store's own files"
 		switch {
 		case len(r.Unlinked) > 0:
-			rest = count(len(r.Unlinked), "file", "files") + " could not be overwritten"
+			rest = cli.Count(len(r.Unlinked), "file", "files") + " could not be overwritten"
 		case len(r.Backup) > 0:
 			rest = "what follows was not looked into"
 		}
-		a.say("purged: %d versions and deletions in the archive, %d index backups, %d things set aside; %s",
+		a.Say("purged: %d versions and deletions in the archive, %d index backups, %d things set aside; %s",
 			r.Frames, r.Backups+r.Dropped, len(r.Removed), rest)
 	}
 	for _, id := range r.TakenOut {
-		a.note("assembly %s named a memory that is not there, and does no more", printableID(id))
+		a.Note("assembly %s named a memory that is not there, and does no more", cli.PrintableID(id))
 	}
 	for _, m := range r.Mentions {
 		if strings.HasPrefix(m.Path, "working/") {
-			a.note("%s %s: that scope of working memory is not what was purged, and stays: look into it, then memctl working rm, or memctl purge --working", m.Path, m.How)
+			a.Note("%s %s: that scope of working memory is not what was purged, and stays: look into it, then memctl working rm, or memctl purge --working", m.Path, m.How)
 			continue
 		}
-		a.note("%s %s, and is not the file of what was purged: it stays: look into it, and remove it yourself if it is to go", m.Path, m.How)
+		a.Note("%s %s, and is not the file of what was purged: it stays: look into it, and remove it yourself if it is to go", m.Path, m.How)
 	}
 	for _, name := range r.Unlinked {
-		a.note("%s as it was is removed, but could not be overwritten: another process has it mapped, or the system does not tell; the disk frees it when that one reads on", name)
+		a.Note("%s as it was is removed, but could not be overwritten: another process has it mapped, or the system does not tell; the disk frees it when that one reads on", name)
 	}
 	for _, name := range r.Backup {
-		a.note("%s keeps old states, and was not touched: what is in it is not purged", name)
+		a.Note("%s keeps old states, and was not touched: what is in it is not purged", name)
 	}
 	if complete && len(r.Backup) == 0 {
-		a.note("backups outside the store's folder are not covered")
+		a.Note("backups outside the store's folder are not covered")
 	}
 	if r.Device != "" {
-		a.note("%s", r.Device)
+		a.Note("%s", r.Device)
 	}
 	if complete {
-		a.note("files that were removed before this purge, of versions replaced or deleted earlier, may persist in free blocks of the file system: memctl purge --help says what helps")
+		a.Note("files that were removed before this purge, of versions replaced or deleted earlier, may persist in free blocks of the file system: memctl purge --help says what helps")
 	}
 	if len(r.Processes) > 0 {
-		a.note("processes %v have the store open, and may have some of it in memory until they read on", r.Processes)
+		a.Note("processes %v have the store open, and may have some of it in memory until they read on", r.Processes)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/working"
 )
 
@@ -15,7 +16,7 @@ func scopeArguments(cmd *cobra.Command, args []string) ([]string, error) {
 	for i, arg := range args {
 		s, err := working.ParseScope(arg)
 		if err != nil {
-			return nil, usage(cmd.CommandPath(), err)
+			return nil, cli.Usage(cmd.CommandPath(), err)
 		}
 		keys[i] = s.Key()
 	}

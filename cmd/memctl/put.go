@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -27,7 +28,7 @@ type putFlags struct {
 	ifVersion              uint64
 }
 
-func putCommand(a *app) *cobra.Command {
+func putCommand(a *cli.App) *cobra.Command {
 	var f putFlags
 	c := &cobra.Command{
 		Use:   "put TEXT | - | --file FILE | --json-input FILE|-",
@@ -50,22 +51,22 @@ them.`,
   jq -c '.[]' memories.json | memctl put --json-input -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef(cmd.CommandPath(), "the text is one argument, not %d: put it in quotes", len(args))
+				return cli.Usagef(cmd.CommandPath(), "the text is one argument, not %d: put it in quotes", len(args))
 			}
 			return nil
 		},
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			conds := f.conditions(cmd)
 			if f.input != "" {
-				return a.withEmbedder(cmd.Context(), func(st *varve.Store) error { return putInput(cmd.Context(), a, st, f.input, conds) })
+				return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error { return putInput(cmd.Context(), a, st, f.input, conds) })
 			}
 			if err := f.check(cmd, args); err != nil {
 				return err
 			}
-			if err := f.expiry(cmd, a.clock()); err != nil {
+			if err := f.expiry(cmd, a.Clock()); err != nil {
 				return err
 			}
-			return a.withEmbedder(cmd.Context(), func(st *varve.Store) error { return putOne(cmd.Context(), a, st, args, &f, conds) })
+			return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error { return putOne(cmd.Context(), a, st, args, &f, conds) })
 		}),
 	}
 	fl := c.Flags()
@@ -103,9 +104,9 @@ func (f *putFlags) conditions(cmd *cobra.Command) []varve.Cond {
 func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && f.file == "":
-		return usagef(cmd.CommandPath(), "there is no text: give it as an argument, as - for stdin, or with --file")
+		return cli.Usagef(cmd.CommandPath(), "there is no text: give it as an argument, as - for stdin, or with --file")
 	case len(args) == 1 && f.file != "":
-		return usagef(cmd.CommandPath(), "the text is given twice: as an argument and by --file")
+		return cli.Usagef(cmd.CommandPath(), "the text is given twice: as an argument and by --file")
 	case cmd.Flags().Changed("id") && f.id == "":
 		return fmt.Errorf("--id: %w", noID("id", memstore.DefaultLimits().IDBytes))
 	}
@@ -116,18 +117,18 @@ func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 	switch {
 	case cmd.Flags().Changed("ttl"):
-		d, err := parseSpan(f.ttl)
+		d, err := cli.ParseSpan(f.ttl)
 		if err != nil {
-			return usagef(cmd.CommandPath(), "--ttl %w", err)
+			return cli.Usagef(cmd.CommandPath(), "--ttl %w", err)
 		}
 		f.until = now.Add(d)
 	case cmd.Flags().Changed("expires"):
-		t, ok := parseMoment(f.expires)
+		t, ok := cli.ParseMoment(f.expires)
 		if !ok {
-			return usagef(cmd.CommandPath(), "--expires %q: it is neither a time (2026-01-31T15:04:05Z) nor a day (2026-01-31); --ttl says how long", f.expires)
+			return cli.Usagef(cmd.CommandPath(), "--expires %q: it is neither a time (2026-01-31T15:04:05Z) nor a day (2026-01-31); --ttl says how long", f.expires)
 		}
 		if !t.After(now) {
-			return usagef(cmd.CommandPath(), "--expires %s: that is over already", f.expires)
+			return cli.Usagef(cmd.CommandPath(), "--expires %s: that is over already", f.expires)
 		}
 		f.until = t
 	}
@@ -135,8 +136,8 @@ func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 }
 
 // putOne stores what arguments and flags say.
-func putOne(ctx context.Context, a *app, st *varve.Store, args []string, f *putFlags, conds []varve.Cond) error {
-	limit := limitsOf(st.Config()).MemoryBytes
+func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags, conds []varve.Cond) error {
+	limit := cli.LimitsOf(st.Config()).MemoryBytes
 	m := varve.Memory{ID: f.id, ExpiresAt: f.until}
 	var err error
 	if m.Content, err = content(ctx, a, args, f.file, limit); err != nil {
@@ -146,7 +147,7 @@ func putOne(ctx context.Context, a *app, st *varve.Store, args []string, f *putF
 		return err
 	}
 	if f.embedding != "" {
-		if m.Embedding, err = readNumbers(ctx, a.in, "--embedding", f.embedding, limit); err != nil {
+		if m.Embedding, err = readNumbers(ctx, a.In, "--embedding", f.embedding, limit); err != nil {
 			return err
 		}
 	}
@@ -162,13 +163,13 @@ func putOne(ctx context.Context, a *app, st *varve.Store, args []string, f *putF
 }
 
 // put tells of a stored memory.
-func tellPut(a *app, m *varve.Memory) {
-	if a.document == nil {
-		fmt.Fprintln(a.out, printableID(m.ID))
+func tellPut(a *cli.App, m *varve.Memory) {
+	if a.Document == nil {
+		fmt.Fprintln(a.Out, cli.PrintableID(m.ID))
 		return
 	}
-	a.document.begin("memories")
-	a.document.item(stored{m.ID, m.Version})
+	a.Document.Begin("memories")
+	a.Document.Item(stored{m.ID, m.Version})
 }
 
 // stored is a memory that was put.
@@ -178,14 +179,14 @@ type stored struct {
 }
 
 // text is the content: the argument, a file's or stdin's bytes.
-func content(ctx context.Context, a *app, args []string, file string, limit int) (string, error) {
+func content(ctx context.Context, a *cli.App, args []string, file string, limit int) (string, error) {
 	if len(args) == 1 {
 		if args[0] != "-" {
 			return args[0], nil
 		}
 		file = "-"
 	}
-	b, err := slurp(ctx, a.in, file, limit)
+	b, err := slurp(ctx, a.In, file, limit)
 	return string(b), err
 }
 
@@ -194,7 +195,7 @@ func (f *putFlags) metadata() (map[string]any, error) {
 	for _, s := range f.meta {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok || name == "" || name == ":" {
-			return nil, usagef("memctl put", "--meta %q: it must be name=text or name:=JSON", s)
+			return nil, cli.Usagef("memctl put", "--meta %q: it must be name=text or name:=JSON", s)
 		}
 		if j, ok := strings.CutSuffix(name, ":"); ok {
 			d := json.NewDecoder(strings.NewReader(value))

@@ -7,12 +7,13 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // putInput stores whole memories. All are read before any is written.
-func putInput(ctx context.Context, a *app, st *varve.Store, name string, conds []varve.Cond) error {
-	limits := limitsOf(st.Config())
-	all, err := readEach(ctx, a.in, name, "memory", func(raw []byte) (varve.Memory, error) { return decodeMemory(raw, limits, a.clockID) })
+func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, conds []varve.Cond) error {
+	limits := cli.LimitsOf(st.Config())
+	all, err := readEach(ctx, a.In, name, "memory", func(raw []byte) (varve.Memory, error) { return decodeMemory(raw, limits, a.NewID) })
 	if err != nil {
 		return err
 	}
@@ -24,16 +25,16 @@ func putInput(ctx context.Context, a *app, st *varve.Store, name string, conds [
 		return err
 	}
 	n, err := putTogether(ctx, st, all, conds)
-	a.document.begin("memories")
+	a.Document.Begin("memories")
 	for _, m := range all[:n] {
-		if a.document != nil {
-			a.document.item(stored{ID: m.ID})
+		if a.Document != nil {
+			a.Document.Item(stored{ID: m.ID})
 		} else {
-			fmt.Fprintln(a.out, printableID(m.ID))
+			fmt.Fprintln(a.Out, cli.PrintableID(m.ID))
 		}
 	}
 	if err != nil && n > 0 {
-		err = withFix(fmt.Errorf("the first %d of %d are stored: %w", n, len(all), err), "correct the input and put the rest")
+		err = cli.WithFix(fmt.Errorf("the first %d of %d are stored: %w", n, len(all), err), "correct the input and put the rest")
 	}
 	return err
 }

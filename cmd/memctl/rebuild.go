@@ -6,23 +6,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func rebuildCommand(a *app) *cobra.Command {
+func rebuildCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rebuild-index",
 		Short: "Make the index anew from log and files",
 		Long: `Make memory_index.json anew from the log and the files. The old one goes to backups/ if it is
 sound. Others may go on using the store. memctl repair does this where it is needed.`,
 		Example: "  memctl rebuild-index",
-		Args:    noArguments,
-		RunE: a.onStore(write, func(ctx context.Context, st *varve.Store, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, _ []string) error {
 			if err := st.RebuildIndex(ctx); err != nil {
 				return err
 			}
 			n := st.Stats().Memories
-			a.document.member("memories", n)
-			a.say("the index has all %d memories", n)
+			a.Document.Member("memories", n)
+			a.Say("the index has all %d memories", n)
 			return nil
 		}),
 	}

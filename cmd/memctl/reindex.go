@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func reindexCommand(a *app) *cobra.Command {
+func reindexCommand(a *cli.App) *cobra.Command {
 	var model string
 	var anew, missing, cancel bool
 	c := &cobra.Command{
@@ -36,28 +37,28 @@ or when the text changes.
 Memories without a text keep their embedding; if it has another dimension they
 are not found by it any more.`,
 		Example: "  memctl reindex\n  memctl reindex --model nomic-embed-text\n  memctl reindex --missing",
-		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if cancel {
-				return a.with(cmd.Context(), write, func(st *varve.Store) error { return cancelReindex(cmd.Context(), a, st) })
+				return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error { return cancelReindex(cmd.Context(), a, st) })
 			}
-			get := a.get
+			get := a.Getenv
 			if model != "" {
-				a.get = func(name string) string {
+				a.Getenv = func(name string) string {
 					if name == "VARVE_EMBED_MODEL" {
 						return model
 					}
 					return get(name)
 				}
 			}
-			e, err := a.embedder()
+			e, err := a.Embedder()
 			if err == nil && e == nil {
-				err = usagef(cmd.CommandPath(), "there is no service that makes embeddings: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
+				err = cli.Usagef(cmd.CommandPath(), "there is no service that makes embeddings: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
 			}
 			if err != nil {
 				return err
 			}
-			return a.withEmbedder(cmd.Context(), func(st *varve.Store) error {
+			return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error {
 				if missing {
 					return embedMissing(cmd.Context(), a, st)
 				}
@@ -92,10 +93,10 @@ type refusals struct {
 	Message string `json:"message"`
 }
 
-func reindexStore(ctx context.Context, a *app, st *varve.Store, o varve.ReembedOptions) error {
+func reindexStore(ctx context.Context, a *cli.App, st *varve.Store, o varve.ReembedOptions) error {
 	done := func() {}
-	if a.animated() {
-		bar := a.newBar(-1, "embedding", progressbar.OptionShowCount())
+	if a.Animated() {
+		bar := a.NewBar(-1, "embedding", progressbar.OptionShowCount())
 		o.Progress = func(r varve.ReembedReport) {
 			bar.ChangeMax64(2 * r.Total) // each is computed, then written
 			_ = bar.Set64(min(r.Resumed+r.Computed+r.Written, 2*r.Total))
@@ -107,27 +108,27 @@ func reindexStore(ctx context.Context, a *app, st *varve.Store, o varve.ReembedO
 	if r == nil {
 		return err
 	}
-	if a.document != nil {
+	if a.Document != nil {
 		d := reindexed{r.Total, r.Resumed, r.Computed, r.Written, r.Changed, r.Refused, []refusals{}}
 		for _, f := range r.Refusals {
 			d.Refusals = append(d.Refusals, refusals{f.ID, f.Err.Error()})
 		}
-		a.document.all(d)
+		a.Document.All(d)
 	} else if err == nil {
-		a.say("%d embeddings made%s, %d memories have another one", r.Computed, resumed(r.Resumed), r.Written)
+		a.Say("%d embeddings made%s, %d memories have another one", r.Computed, resumed(r.Resumed), r.Written)
 	}
 	if err == nil && r.Refused > 0 {
 		for _, f := range r.Refusals[:min(len(r.Refusals), 10)] {
-			a.note("the embedder does not take the text of memory %s: %v", printableID(f.ID), f.Err)
+			a.Note("the embedder does not take the text of memory %s: %v", cli.PrintableID(f.ID), f.Err)
 		}
-		a.note("%d memories are left without an embedding: shorten their texts, which has them asked about again; memctl verify names them", r.Refused)
+		a.Note("%d memories are left without an embedding: shorten their texts, which has them asked about again; memctl verify names them", r.Refused)
 	}
 	if err != nil && r.Resumed+r.Computed > 0 {
 		again := "memctl reindex goes on from here"
-		if f := classify(err); f.Fix != "" && !errors.Is(err, context.Canceled) {
+		if f := cli.Classify(err); f.Fix != "" && !errors.Is(err, context.Canceled) {
 			again = f.Fix + "; then " + again
 		}
-		err = withFix(fmt.Errorf("%d embeddings are made and %d memories have theirs: %w", r.Resumed+r.Computed, r.Written, err), again)
+		err = cli.WithFix(fmt.Errorf("%d embeddings are made and %d memories have theirs: %w", r.Resumed+r.Computed, r.Written, err), again)
 	}
 	return err
 }
@@ -139,28 +140,28 @@ func resumed(n int64) string {
 	return fmt.Sprintf(" and %d by an earlier run", n)
 }
 
-func embedMissing(ctx context.Context, a *app, st *varve.Store) error {
+func embedMissing(ctx context.Context, a *cli.App, st *varve.Store) error {
 	n, err := st.EmbedPending(ctx)
-	if a.document != nil {
-		a.document.member("embedded", n)
+	if a.Document != nil {
+		a.Document.Member("embedded", n)
 	} else if err == nil || n > 0 {
-		a.say("%d memories got an embedding", n)
+		a.Say("%d memories got an embedding", n)
 	}
 	return err
 }
 
-func cancelReindex(ctx context.Context, a *app, st *varve.Store) error {
+func cancelReindex(ctx context.Context, a *cli.App, st *varve.Store) error {
 	model, err := st.CancelReembed(ctx)
 	if err != nil {
 		return err
 	}
 	switch {
-	case a.document != nil:
-		a.document.member("canceled", model)
+	case a.Document != nil:
+		a.Document.Member("canceled", model)
 	case model == "":
-		a.say("no other model was to come; what was computed is removed")
+		a.Say("no other model was to come; what was computed is removed")
 	default:
-		a.say("the re-embedding by %s is called off", model)
+		a.Say("the re-embedding by %s is called off", model)
 	}
 	return nil
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/repair"
 )
 
-func repairCommand(a *app) *cobra.Command {
+func repairCommand(a *cli.App) *cobra.Command {
 	var apply, undo, members bool
 	c := &cobra.Command{
 		Use:   "repair [ID]",
@@ -30,15 +31,15 @@ store was repaired: in a clone, and wherever a store was copied to other than by
 		Example: "  memctl repair                    what would be done\n  memctl repair --apply\n  memctl repair --undo",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && !undo {
-				return usagef(cmd.CommandPath(), "an ID goes with --undo, and only one")
+				return cli.Usagef(cmd.CommandPath(), "an ID goes with --undo, and only one")
 			}
 			return nil
 		},
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if (apply || members) && undo {
-				return usagef(cmd.CommandPath(), "--undo goes with neither --apply nor --missing-members")
+				return cli.Usagef(cmd.CommandPath(), "--undo goes with neither --apply nor --missing-members")
 			}
-			dir, err := a.locate()
+			dir, err := a.Locate()
 			if err != nil {
 				return err
 			}
@@ -81,12 +82,12 @@ func actionOf(x varve.RepairAction) action {
 }
 
 // options are those with which a store is looked at and repaired.
-func storeOptions(a *app) *varve.Options {
-	return &varve.Options{MustExist: true, LockWait: a.wait, Clock: a.clock, Listener: a.heard, NoBackground: true}
+func storeOptions(a *cli.App) *varve.Options {
+	return &varve.Options{MustExist: true, LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard, NoBackground: true}
 }
 
-func repairStore(ctx context.Context, a *app, dir string, apply, members bool) error {
-	progress, done := a.bar("verifying")
+func repairStore(ctx context.Context, a *cli.App, dir string, apply, members bool) error {
+	progress, done := a.Bar("verifying")
 	plan, err := varve.PlanRepair(ctx, dir, storeOptions(a), varve.VerifyOptions{Progress: progress})
 	if err != nil {
 		done()
@@ -115,22 +116,22 @@ func mayBeDead(pids []int) string {
 }
 
 // showPlan tells what would be done. That something is to be done is the exit code.
-func showPlan(a *app, p *varve.RepairPlan) {
-	if a.document != nil {
-		a.document.begin("actions")
+func showPlan(a *cli.App, p *varve.RepairPlan) {
+	if a.Document != nil {
+		a.Document.Begin("actions")
 		for _, x := range p.Actions {
-			a.document.item(actionOf(x))
+			a.Document.Item(actionOf(x))
 		}
-		a.document.member("processes", others(p.Processes))
+		a.Document.Member("processes", others(p.Processes))
 	} else {
 		for _, x := range p.Actions {
-			a.say("%s", printable(x.String()))
+			a.Say("%s", cli.Printable(x.String()))
 			for i, f := range x.Findings {
 				if i == fewInfos {
-					a.say("  for %d more", len(x.Findings)-i)
+					a.Say("  for %d more", len(x.Findings)-i)
 					break
 				}
-				a.say("  for %s", printable(f.String()))
+				a.Say("  for %s", cli.Printable(f.String()))
 			}
 		}
 	}
@@ -145,33 +146,33 @@ func showPlan(a *app, p *varve.RepairPlan) {
 	}
 	showMembers(a, p)
 	if len(p.Actions) == 0 && lost+healable == 0 {
-		a.say("there is nothing to do")
+		a.Say("there is nothing to do")
 		return
 	}
 	if n, pids := p.Alone(), others(p.Processes); n > 0 && len(pids) > 0 {
-		a.note("%d of these need that nobody else has the store open; stop the processes %v first%s", n, pids, mayBeDead(p.Unsure))
+		a.Note("%d of these need that nobody else has the store open; stop the processes %v first%s", n, pids, mayBeDead(p.Unsure))
 	}
 	for _, f := range p.Left {
-		if f.Severity != repair.Info && a.document == nil {
-			a.say("nothing is known that heals %s", printable(f.String()))
+		if f.Severity != repair.Info && a.Document == nil {
+			a.Say("nothing is known that heals %s", cli.Printable(f.String()))
 		}
 	}
 	if len(p.Actions) > 0 {
-		a.say("\nnothing was changed; memctl repair --apply does it")
+		a.Say("\nnothing was changed; memctl repair --apply does it")
 	}
 	noteVerdict(a, lost, healable, "memctl repair --apply does what is planned")
 }
 
 // showMembers tells of assemblies that name what is not there, which is left alone.
-func showMembers(a *app, p *varve.RepairPlan) {
+func showMembers(a *cli.App, p *varve.RepairPlan) {
 	n := 0
 	for _, f := range p.Left {
 		if f.Kind == repair.AssemblyMembers {
 			n++
 		}
 	}
-	if n > 0 && a.document == nil {
-		a.say("%d assemblies name memories that are not there; --missing-members takes these out", n)
+	if n > 0 && a.Document == nil {
+		a.Say("%d assemblies name memories that are not there; --missing-members takes these out", n)
 	}
 }
 
@@ -183,37 +184,37 @@ func plannedFor(p *varve.RepairPlan) (list []varve.Finding) {
 }
 
 // verdict notes by the exit code that not all is well. It was told already.
-func noteVerdict(a *app, lost, healable int, fix string) {
+func noteVerdict(a *cli.App, lost, healable int, fix string) {
 	switch {
 	case lost > 0:
-		a.tell(&failure{Kind: "lost", Message: verdict(lost, healable), Fix: fix, code: codeLost})
+		a.Tell(&cli.Failure{Kind: "lost", Message: verdict(lost, healable), Fix: fix, Code: cli.CodeLost})
 	case healable > 0:
-		a.tell(&failure{Kind: "damage", Message: verdict(lost, healable), Fix: fix, code: codeDamage})
+		a.Tell(&cli.Failure{Kind: "damage", Message: verdict(lost, healable), Fix: fix, Code: cli.CodeDamage})
 	}
 }
 
-func showRepair(a *app, r *varve.RepairReport, err error) {
-	a.document.member("repair", r.ID)
-	a.document.begin("actions")
+func showRepair(a *cli.App, r *varve.RepairReport, err error) {
+	a.Document.Member("repair", r.ID)
+	a.Document.Begin("actions")
 	for _, d := range r.Done {
 		x := actionOf(d.Action)
 		x.Result, x.Where = d.Result, d.Where
 		if d.Err != nil {
 			x.Error = d.Err.Error()
 		}
-		if a.document != nil {
-			a.document.item(x)
+		if a.Document != nil {
+			a.Document.Item(x)
 			continue
 		}
 		switch {
 		case d.Err != nil:
-			a.say("%s: not done: %s", printable(d.Action.String()), printable(x.Error))
+			a.Say("%s: not done: %s", cli.Printable(d.Action.String()), cli.Printable(x.Error))
 		default:
-			a.say("%s: %s", printable(d.Action.String()), printable(d.Result))
+			a.Say("%s: %s", cli.Printable(d.Action.String()), cli.Printable(d.Result))
 		}
 	}
 	lost, healable := 0, 0
-	a.document.begin("remaining")
+	a.Document.Begin("remaining")
 	for i := range r.Remaining {
 		switch r.Remaining[i].Severity {
 		case repair.Lost:
@@ -223,61 +224,61 @@ func showRepair(a *app, r *varve.RepairReport, err error) {
 		default:
 			continue
 		}
-		if a.document != nil {
+		if a.Document != nil {
 			tellFinding(a, &r.Remaining[i])
 			continue
 		}
-		a.say("remains: %s", printable(r.Remaining[i].String()))
+		a.Say("remains: %s", cli.Printable(r.Remaining[i].String()))
 	}
 	if pids := others(r.Processes); len(r.Waiting) > 0 {
-		a.note("%d steps wait until nobody else has the store open; stop the processes %v%s and run memctl repair --apply again", len(r.Waiting), pids, mayBeDead(r.Unsure))
+		a.Note("%d steps wait until nobody else has the store open; stop the processes %v%s and run memctl repair --apply again", len(r.Waiting), pids, mayBeDead(r.Unsure))
 	}
-	if a.document != nil {
-		a.document.begin("waiting")
+	if a.Document != nil {
+		a.Document.Begin("waiting")
 		for _, x := range r.Waiting {
-			a.document.item(actionOf(x))
+			a.Document.Item(actionOf(x))
 		}
-		a.document.member("processes", others(r.Processes))
-		a.document.member("summary", summaryOf(&r.Summary, lost+healable))
+		a.Document.Member("processes", others(r.Processes))
+		a.Document.Member("summary", summaryOf(&r.Summary, lost+healable))
 	} else if lost+healable == 0 && err == nil { // else nobody has looked
-		a.say("verified: %s", verdict(0, 0))
+		a.Say("verified: %s", verdict(0, 0))
 	}
 	if r.NoUndo != nil {
-		a.note("this repair cannot be undone by memctl: %s", printable(r.NoUndo.Error()))
+		a.Note("this repair cannot be undone by memctl: %s", cli.Printable(r.NoUndo.Error()))
 	} else if r.ID != "" && len(r.Done) > 0 {
-		a.say("memctl repair --undo %s puts things back as they were", r.ID)
+		a.Say("memctl repair --undo %s puts things back as they were", r.ID)
 	}
 	noteVerdict(a, lost, healable, "what remains was told; memctl verify says what would heal each")
 }
 
-func undoRepair(ctx context.Context, a *app, dir, id string) error {
+func undoRepair(ctx context.Context, a *cli.App, dir, id string) error {
 	r, err := varve.UndoRepair(ctx, dir, storeOptions(a), id)
 	var refused *varve.UndoRefused
 	if errors.As(err, &refused) {
-		return withFix(err, "what the repair set aside lies in quarantine/, each with a note")
+		return cli.WithFix(err, "what the repair set aside lies in quarantine/, each with a note")
 	}
 	var foreign *varve.UndoForeign
 	if errors.As(err, &foreign) {
-		return withFix(err, foreign.Fix())
+		return cli.WithFix(err, foreign.Fix())
 	}
 	if err != nil {
 		if errors.Is(err, varve.ErrNotFound) {
-			return withFix(fmt.Errorf("%w", err), "repairs are named in quarantine/repair-*.undo.jsonl")
+			return cli.WithFix(fmt.Errorf("%w", err), "repairs are named in quarantine/repair-*.undo.jsonl")
 		}
 		return err
 	}
-	if a.document != nil {
-		a.document.member("undone", append([]string{}, r.Undone...))
-		a.document.member("left", append([]string{}, r.Left...))
+	if a.Document != nil {
+		a.Document.Member("undone", append([]string{}, r.Undone...))
+		a.Document.Member("left", append([]string{}, r.Left...))
 		return nil
 	}
 	for _, s := range r.Undone {
-		a.say("put back: %s", printable(s))
+		a.Say("put back: %s", cli.Printable(s))
 	}
 	for _, s := range r.Left {
-		a.say("not put back: %s", printable(s))
+		a.Say("not put back: %s", cli.Printable(s))
 	}
-	a.say("repair %s is undone", r.ID)
+	a.Say("repair %s is undone", r.ID)
 	return nil
 }
 

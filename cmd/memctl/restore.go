@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func restoreCommand(a *app) *cobra.Command {
+func restoreCommand(a *cli.App) *cobra.Command {
 	var at, log string
 	c := &cobra.Command{
 		Use:   "restore BACKUP DIR",
@@ -23,14 +24,14 @@ of today give every moment between. What is there is never written over; the new
 has a UUID of its own, and its folder has its name only when all of it is there and
 was read again.`,
 		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at 2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
-		Args:    exactly(2, "a backup and the folder of the new store"),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			o := varve.RestoreOptions{Log: log, Options: &varve.Options{LockWait: a.wait, Clock: a.clock}}
+		Args:    cli.Exactly(2, "a backup and the folder of the new store"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			o := varve.RestoreOptions{Log: log, Options: &varve.Options{LockWait: a.Wait, Clock: a.Clock}}
 			if cmd.Flags().Changed("at") {
 				if lsn, err := strconv.ParseUint(at, 10, 64); err == nil && lsn > 0 {
 					o.Version = lsn
-				} else if o.Time, err = parseTime(at, a.clock()); err != nil {
-					return usagef(cmd.CommandPath(), "--at %w, nor a version", err)
+				} else if o.Time, err = cli.ParseTime(at, a.Clock()); err != nil {
+					return cli.Usagef(cmd.CommandPath(), "--at %w, nor a version", err)
 				}
 			}
 			return restoreBackup(cmd.Context(), a, args[0], args[1], o)
@@ -52,9 +53,9 @@ type restored struct {
 	Damaged    []string   `json:"damaged"`
 }
 
-func restoreBackup(ctx context.Context, a *app, backup, dir string, o varve.RestoreOptions) error {
+func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.RestoreOptions) error {
 	var done func()
-	o.Progress, done = a.bar("restoring")
+	o.Progress, done = a.Bar("restoring")
 	r, err := varve.Restore(ctx, backup, dir, &o)
 	done()
 	var moment *varve.MomentError
@@ -63,26 +64,26 @@ func restoreBackup(ctx context.Context, a *app, backup, dir string, o varve.Rest
 		if o.Log == "" {
 			fix += ", or with --log the store that was backed up"
 		}
-		err = withFix(err, fix)
+		err = cli.WithFix(err, fix)
 	}
 	if errors.Is(err, varve.ErrNoStore) {
-		err = withFix(err, "name a folder that memctl backup has made, and with --log a store")
+		err = cli.WithFix(err, "name a folder that memctl backup has made, and with --log a store")
 	}
 	if err != nil {
 		return err
 	}
-	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, some(r.Moment.Time), []string{}}
+	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, cli.OrNil(r.Moment.Time), []string{}}
 	for _, d := range r.Damaged {
 		if d.In == "vector_index" { // no memory
 			s.Damaged = append(s.Damaged, d.In+"/"+d.ID)
-			a.note("%s/%s is damaged in the backup, which is the embeddings of an unfinished re-embedding: memctl reindex computes what is missing again: %s", d.In, d.ID, d.Why)
+			a.Note("%s/%s is damaged in the backup, which is the embeddings of an unfinished re-embedding: memctl reindex computes what is missing again: %s", d.In, d.ID, d.Why)
 			continue
 		}
 		s.Damaged = append(s.Damaged, d.ID)
-		a.note("%s %s was damaged when the backup was made, and is not in it: %s", nounIn(d.In), printableID(d.ID), d.Why)
+		a.Note("%s %s was damaged when the backup was made, and is not in it: %s", nounIn(d.In), cli.PrintableID(d.ID), d.Why)
 	}
-	a.document.member("restored", s)
-	a.say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
-	a.say("next: memctl --store %s status", shellQuote(dir))
+	a.Document.Member("restored", s)
+	a.Say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
+	a.Say("next: memctl --store %s status", cli.ShellQuote(dir))
 	return nil
 }

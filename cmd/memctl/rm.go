@@ -6,11 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/memstore"
 )
 
-func rmCommand(a *app) *cobra.Command {
-	return a.deletes("memory", &cobra.Command{
+func rmCommand(a *cli.App) *cobra.Command {
+	return a.Deletes("memory", &cobra.Command{
 		Short:   "Delete memories",
 		Long:    `Delete memories. One that is missing does not keep the others from being deleted.`,
 		Example: "  memctl rm notes\n  memctl rm notes --if-version 4096",

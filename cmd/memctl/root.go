@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // root is the command without a name, and all others below it.
-func root(a *app) *cobra.Command {
+func root(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "memctl",
 		Short: "Work on a store of AI-agent memory",
@@ -25,8 +26,8 @@ command memctl shows the status of the store.`,
   memctl list --session s1
   memctl search "short answers"
   memctl get 0190f3a5-… --json`,
-		Args: unknownCommand,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error { return bare(a, cmd) }),
+		Args: cli.UnknownCommand,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return bare(a, cmd) }),
 	}
 	c.AddCommand(
 		initCommand(a), putCommand(a), getCommand(a), listCommand(a), searchCommand(a), editCommand(a), rmCommand(a), purgeCommand(a),
@@ -39,10 +40,10 @@ command memctl shows the status of the store.`,
 }
 
 // bare is memctl without a command.
-func bare(a *app, cmd *cobra.Command) error {
-	_, err := a.locate()
-	if errors.Is(err, varve.ErrNoStore) && a.document == nil {
-		fmt.Fprint(a.out, `memctl keeps the memory of AI agents as plain JSON files. There is no store here yet.
+func bare(a *cli.App, cmd *cobra.Command) error {
+	_, err := a.Locate()
+	if errors.Is(err, varve.ErrNoStore) && a.Document == nil {
+		fmt.Fprint(a.Out, `memctl keeps the memory of AI agents as plain JSON files. There is no store here yet.
   memctl init                            makes one in ./storage
   memctl put "prefers short answers"     puts a memory into it; memctl help shows the rest
 `)

@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func sessionsCommand(a *app) *cobra.Command {
-	return a.group(&cobra.Command{
+func sessionsCommand(a *cli.App) *cobra.Command {
+	return a.Group(&cobra.Command{
 		Use:   "sessions",
 		Short: "Look after sessions",
 		Long: `Look after sessions. A memory belongs to the session that its metadata.session_id names;
@@ -39,52 +40,52 @@ func listedSessionOf(s varve.Session) listedSession {
 }
 
 // session tells of one.
-func tellSession(a *app, s varve.Session) {
-	if a.document != nil {
-		a.document.item(listedSessionOf(s))
+func tellSession(a *cli.App, s varve.Session) {
+	if a.Document != nil {
+		a.Document.Item(listedSessionOf(s))
 		return
 	}
-	fmt.Fprintf(a.out, "%s\t%d\t%d\t%s\t%s\n", printableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339))
+	fmt.Fprintf(a.Out, "%s\t%d\t%d\t%s\t%s\n", cli.PrintableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339))
 }
 
-func sessionsListCommand(a *app) *cobra.Command {
+func sessionsListCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List sessions",
 		Long: `List sessions by id, one a line, with tabs between id, number of memories, bytes of their
 files, when the first was made and when one was last written.`,
 		Example: "  memctl sessions list\n  memctl sessions list --json | jq '.sessions[].id'",
-		Args:    noArguments,
-		RunE: a.onStore(read, func(ctx context.Context, st *varve.Store, _ []string) error {
-			a.document.begin("sessions")
+		Args:    cli.NoArguments,
+		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, _ []string) error {
+			a.Document.Begin("sessions")
 			n := 0
 			for s, err := range st.Sessions(ctx) {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
 				if err != nil {
-					a.fail(err)
+					a.Fail(err)
 					continue
 				}
 				n++
 				tellSession(a, s)
 			}
-			if n == 0 && a.document == nil {
-				a.note("there is no session")
+			if n == 0 && a.Document == nil {
+				a.Note("there is no session")
 			}
 			return nil
 		}),
 	}
 }
 
-func sessionsShowCommand(a *app) *cobra.Command {
+func sessionsShowCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "show SESSION...", Short: "Show sessions", Long: `Show sessions, one a line as memctl sessions list does.`,
 		Example: "  memctl sessions show s1\n  memctl sessions show s1 --json",
-		Args:    atLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
-		RunE: a.onStore(read, func(ctx context.Context, st *varve.Store, args []string) error {
-			a.document.begin("sessions")
-			return a.each(ctx, args, func(id string) error {
+		Args:    cli.AtLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
+		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
+			a.Document.Begin("sessions")
+			return a.Each(ctx, args, func(id string) error {
 				s, err := st.Session(ctx, id)
 				if err == nil {
 					tellSession(a, s)
@@ -98,7 +99,7 @@ func sessionsShowCommand(a *app) *cobra.Command {
 // aboutSession puts the right remedy to an error.
 func aboutSession(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
-		return withFix(err, "memctl sessions list shows what there is")
+		return cli.WithFix(err, "memctl sessions list shows what there is")
 	}
 	return err
 }
@@ -110,7 +111,7 @@ type sweptSession struct {
 	Spared  bool  `json:"spared"`
 }
 
-func sessionsRmCommand(a *app) *cobra.Command {
+func sessionsRmCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm SESSION...", Aliases: []string{"delete"}, Short: "Delete sessions with their memories",
 		Long: `Delete all memories of a session, in one commit: whoever reads sees all of them or none. What
@@ -118,20 +119,20 @@ others put into it meanwhile stays. With segments of the default size one commit
 300,000 memories; a larger session goes in several, and if it is interrupted the rest is still
 there: run it again.`,
 		Example: "  memctl sessions rm s1\n  memctl sessions rm -- '../../etc/passwd'",
-		Args:    atLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
-		RunE: a.onStore(write, func(ctx context.Context, st *varve.Store, args []string) error {
-			a.document.begin("sessions")
-			return a.each(ctx, args, func(id string) error {
+		Args:    cli.AtLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
+		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
+			a.Document.Begin("sessions")
+			return a.Each(ctx, args, func(id string) error {
 				n, err := st.DeleteSession(ctx, id)
 				switch {
 				case err != nil:
-				case a.document != nil:
-					a.document.item(struct {
+				case a.Document != nil:
+					a.Document.Item(struct {
 						ID      string `json:"id"`
 						Deleted int64  `json:"deleted"`
 					}{id, n})
 				default:
-					a.say("deleted %s of session %s", count(int(n), "memory", "memories"), printableID(id))
+					a.Say("deleted %s of session %s", cli.Count(int(n), "memory", "memories"), cli.PrintableID(id))
 				}
 				return aboutSession(err)
 			})
@@ -139,7 +140,7 @@ there: run it again.`,
 	}
 }
 
-func sessionsSweepCommand(a *app) *cobra.Command {
+func sessionsSweepCommand(a *cli.App) *cobra.Command {
 	var (
 		older string
 		keep  int
@@ -152,28 +153,28 @@ func sessionsSweepCommand(a *app) *cobra.Command {
 written to last; with both, which of them are either. Nothing is changed until --apply. One
 that is written to meanwhile is spared.`,
 		Example: "  memctl sessions sweep --older-than 30d\n  memctl sessions sweep --older-than 30d --apply\n  memctl sessions sweep --keep 100 --apply --json",
-		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			o := varve.SweepOptions{Keep: keep, Apply: apply}
 			path := cmd.CommandPath()
 			if cmd.Flags().Changed("older-than") {
-				d, err := parseSpan(older)
+				d, err := cli.ParseSpan(older)
 				if err != nil {
-					return usagef(path, "--older-than %w", err)
+					return cli.Usagef(path, "--older-than %w", err)
 				}
 				o.IdleFor = d
 			}
 			switch {
 			case cmd.Flags().Changed("keep") && keep < 1:
-				return usagef(path, "--keep %d: it must be 1 or more", keep)
+				return cli.Usagef(path, "--keep %d: it must be 1 or more", keep)
 			case o.IdleFor == 0 && o.Keep == 0:
-				return usagef(path, "say which: --older-than 30d, or --keep 100")
+				return cli.Usagef(path, "say which: --older-than 30d, or --keep 100")
 			}
-			how := read
+			how := cli.Read
 			if apply {
-				how = write
+				how = cli.Write
 			}
-			return a.with(cmd.Context(), how, func(st *varve.Store) error {
+			return a.With(cmd.Context(), how, func(st *varve.Store) error {
 				swept, err := st.SweepSessions(cmd.Context(), o)
 				tellSwept(a, swept, apply)
 				return err
@@ -187,41 +188,41 @@ that is written to meanwhile is spared.`,
 }
 
 // swept tells which sessions go, or went.
-func tellSwept(a *app, list []varve.SessionSweep, apply bool) {
-	if a.document != nil {
-		a.document.begin("sessions")
+func tellSwept(a *cli.App, list []varve.SessionSweep, apply bool) {
+	if a.Document != nil {
+		a.Document.Begin("sessions")
 		for _, s := range list {
-			a.document.item(sweptSession{listedSessionOf(s.Session), s.Deleted, s.Spared})
+			a.Document.Item(sweptSession{listedSessionOf(s.Session), s.Deleted, s.Spared})
 		}
-		a.document.member("applied", apply)
+		a.Document.Member("applied", apply)
 		return
 	}
 	memories, spared := int64(0), 0
 	for _, s := range list {
 		tellSession(a, s.Session)
 		if s.Spared {
-			a.note("session %s was used meanwhile, and is spared", printableID(s.ID))
+			a.Note("session %s was used meanwhile, and is spared", cli.PrintableID(s.ID))
 			spared++
 		}
 		memories += s.Deleted
 	}
 	switch {
 	case len(list) == 0:
-		a.note("no session is meant")
+		a.Note("no session is meant")
 	case apply:
-		a.note("deleted %s of %s", count(int(memories), "memory", "memories"), count(len(list)-spared, "session", "sessions"))
+		a.Note("deleted %s of %s", cli.Count(int(memories), "memory", "memories"), cli.Count(len(list)-spared, "session", "sessions"))
 	default:
-		a.note("%s would go; --apply deletes them", count(len(list), "session", "sessions"))
+		a.Note("%s would go; --apply deletes them", cli.Count(len(list), "session", "sessions"))
 	}
 }
 
 // completeSessions completes the id of a session. What a shell could not take is left out.
-func completeSessions(a *app) cobra.CompletionFunc {
+func completeSessions(a *cli.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		var ids []string
-		_ = a.with(cmd.Context(), look, func(st *varve.Store) error {
+		_ = a.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
 			for s, err := range st.Sessions(cmd.Context()) {
-				if err == nil && strings.HasPrefix(s.ID, begun) && printableID(s.ID) == s.ID && !strings.ContainsAny(s.ID, "\t\n") {
+				if err == nil && strings.HasPrefix(s.ID, begun) && cli.PrintableID(s.ID) == s.ID && !strings.ContainsAny(s.ID, "\t\n") {
 					ids = append(ids, s.ID)
 				}
 				if len(ids) == mostCompleted {

@@ -14,11 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
 
-func statusCommand(a *app) *cobra.Command {
+func statusCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show the state of the store",
@@ -26,8 +27,8 @@ func statusCommand(a *app) *cobra.Command {
 with it, and what to do next. It is what memctl without a command shows. Nothing is
 changed, but for what a clone lacks: its log and its index are made from the files.`,
 		Example: "  memctl status\n  memctl status --json | jq .memories",
-		Args:    noArguments,
-		RunE:    a.do(func(cmd *cobra.Command, _ []string) error { return showStatus(cmd.Context(), a) }),
+		Args:    cli.NoArguments,
+		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return showStatus(cmd.Context(), a) }),
 	}
 }
 
@@ -139,7 +140,7 @@ func (v *vectors) String() string {
 	}
 	s := "none"
 	if v.Dimension != 0 {
-		s = fmt.Sprintf("%d of %d dimensions (%s), %s", v.Count, v.Dimension, v.Metric, size(v.Bytes))
+		s = fmt.Sprintf("%d of %d dimensions (%s), %s", v.Count, v.Dimension, v.Metric, cli.Size(v.Bytes))
 	}
 	if v.Model != "" {
 		s += ", by " + v.Model
@@ -165,26 +166,26 @@ func (v *vectors) String() string {
 	return s
 }
 
-func showStatus(ctx context.Context, a *app) error {
-	dir, err := a.locate()
+func showStatus(ctx context.Context, a *cli.App) error {
+	dir, err := a.Locate()
 	if err != nil {
 		return err
 	}
-	err = statusIn(ctx, a, dir, look)
-	if isUnready(err) {
-		err = statusIn(ctx, a, dir, read) // a clone becomes a store at the first look
+	err = statusIn(ctx, a, dir, cli.Look)
+	if cli.IsUnready(err) {
+		err = statusIn(ctx, a, dir, cli.Read) // a clone becomes a store at the first look
 	}
 	return err
 }
 
-func statusIn(ctx context.Context, a *app, dir string, how access) error {
-	return a.withIn(ctx, dir, how, nil, func(st *varve.Store) error {
+func statusIn(ctx context.Context, a *cli.App, dir string, how cli.Access) error {
+	return a.WithIn(ctx, dir, how, nil, func(st *varve.Store) error {
 		s := stateOf(ctx, dir, st)
 		if len(s.Problems) > 0 {
-			a.tell(s.failure())
+			a.Tell(s.failure())
 		}
-		if a.document != nil {
-			a.document.all(s)
+		if a.Document != nil {
+			a.Document.All(s)
 			return nil
 		}
 		showState(a, s)
@@ -194,13 +195,13 @@ func statusIn(ctx context.Context, a *app, dir string, how access) error {
 
 // failure is the gravest problem. verify can tell whether damage heals; that
 // something is wrong is sure. A full disk is no damage.
-func (s *state) failure() *failure {
+func (s *state) failure() *cli.Failure {
 	if errors.Is(s.gravest, varve.ErrDiskFull) {
-		f := classify(s.gravest)
+		f := cli.Classify(s.gravest)
 		f.Path = s.Store
 		return f
 	}
-	return &failure{Kind: "damage", Message: s.Problems[0], Path: s.Store, Fix: s.Next, code: codeDamage}
+	return &cli.Failure{Kind: "damage", Message: s.Problems[0], Path: s.Store, Fix: s.Next, Code: cli.CodeDamage}
 }
 
 func stateOf(ctx context.Context, dir string, st *varve.Store) state {
@@ -280,13 +281,13 @@ func (l *limits) text(s *state) string {
 		parts = append(parts, fmt.Sprintf("%d of %d memories", s.Memories, l.Memories))
 	}
 	if l.Bytes > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s", size(s.Bytes), size(l.Bytes)))
+		parts = append(parts, fmt.Sprintf("%s of %s", cli.Size(s.Bytes), cli.Size(l.Bytes)))
 	}
 	if l.SessionMemories > 0 {
 		parts = append(parts, fmt.Sprintf("%d memories a session", l.SessionMemories))
 	}
 	if l.SessionBytes > 0 {
-		parts = append(parts, size(l.SessionBytes)+" a session")
+		parts = append(parts, cli.Size(l.SessionBytes)+" a session")
 	}
 	if len(parts) > 0 {
 		parts = append(parts, "then "+strings.ReplaceAll(l.AtLimit, "_", " "))
@@ -319,13 +320,13 @@ func next(s *state) string {
 	return "memctl list"
 }
 
-func showState(a *app, s state) {
+func showState(a *cli.App, s state) {
 	line := func(name, format string, args ...any) {
-		a.out.inColour(bold, pad(name, 11))
-		fmt.Fprintf(a.out, " %s\n", fmt.Sprintf(format, args...))
+		a.Out.InColour(cli.Bold, cli.Pad(name, 11))
+		fmt.Fprintf(a.Out, " %s\n", fmt.Sprintf(format, args...))
 	}
-	line("store", "%s", printable(s.Store))
-	line("memories", "%d, %s%s", s.Memories, size(s.Bytes), s.expired())
+	line("store", "%s", cli.Printable(s.Store))
+	line("memories", "%d, %s%s", s.Memories, cli.Size(s.Bytes), s.expired())
 	if s.Limits != nil {
 		line("limits", "%s", s.Limits.text(&s))
 	}
@@ -334,8 +335,8 @@ func showState(a *app, s state) {
 		line("working", "%d scopes have working memory: memctl working list", s.Scopes)
 	}
 	line("vectors", "%s", s.Vectors)
-	line("index", "%s", size(s.IndexBytes))
-	line("log", "%s to read at the next open, %s of it not in files yet", size(s.LogBytes), size(s.Unflushed))
+	line("index", "%s", cli.Size(s.IndexBytes))
+	line("log", "%s to read at the next open, %s of it not in files yet", cli.Size(s.LogBytes), cli.Size(s.Unflushed))
 	processes := "none has it open"
 	if len(s.Processes) > 0 {
 		processes = strings.Trim(fmt.Sprint(s.Processes), "[]")
@@ -359,17 +360,17 @@ func showState(a *app, s state) {
 		line("problems", "none known; memctl verify looks at everything")
 	}
 	for _, p := range s.Problems {
-		line("problem", "%s", printable(p))
+		line("problem", "%s", cli.Printable(p))
 	}
 	line("next", "%s", s.Next)
 }
 
 // ago says how long ago something was.
-func ago(a *app, t *time.Time) string {
+func ago(a *cli.App, t *time.Time) string {
 	if t == nil {
 		return "never"
 	}
-	d := a.clock().Sub(*t)
+	d := a.Clock().Sub(*t)
 	if d < 0 {
 		d = 0
 	}

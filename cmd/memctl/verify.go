@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/repair"
 )
 
-func verifyCommand(a *app) *cobra.Command {
+func verifyCommand(a *cli.App) *cobra.Command {
 	var sample string
 	c := &cobra.Command{
 		Use:   "verify",
@@ -23,16 +24,16 @@ func verifyCommand(a *app) *cobra.Command {
 where, what is at stake, what would heal it, and the next command. Nothing is changed, and
 others may go on using the store. Also a store that cannot be opened is looked at.`,
 		Example: "  memctl verify\n  memctl verify --sample 1/7       one part of seven, for every day of the week\n  memctl verify --json | jq .summary",
-		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			o := varve.VerifyOptions{Summary: new(varve.VerifySummary)}
 			if cmd.Flags().Changed("sample") {
 				var err error
 				if o.Part, o.Parts, err = parseSample(sample); err != nil {
-					return usagef(cmd.CommandPath(), "--sample %w", err)
+					return cli.Usagef(cmd.CommandPath(), "--sample %w", err)
 				}
 			}
-			dir, err := a.locate()
+			dir, err := a.Locate()
 			if err != nil {
 				return err
 			}
@@ -82,10 +83,10 @@ type summary struct {
 	Worst       string           `json:"worst"` // "" when nothing was found
 }
 
-func verifyStore(ctx context.Context, a *app, dir string, o varve.VerifyOptions) error {
-	progress, done := a.bar("verifying")
+func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOptions) error {
+	progress, done := a.Bar("verifying")
 	o.Progress = progress
-	a.document.begin("findings")
+	a.Document.Begin("findings")
 	lost, healable := 0, 0
 	infos := map[varve.FindingKind]int64{}
 	for f, err := range varve.VerifyFolder(ctx, dir, storeOptions(a), o) {
@@ -100,7 +101,7 @@ func verifyStore(ctx context.Context, a *app, dir string, o varve.VerifyOptions)
 			healable++
 		default:
 			// A folder that was copied has another time for every file.
-			if infos[f.Kind]++; infos[f.Kind] > fewInfos && a.document == nil {
+			if infos[f.Kind]++; infos[f.Kind] > fewInfos && a.Document == nil {
 				continue
 			}
 		}
@@ -109,11 +110,11 @@ func verifyStore(ctx context.Context, a *app, dir string, o varve.VerifyOptions)
 	done()
 	tellMore(a, infos)
 	s := summaryOf(o.Summary, lost+healable)
-	if a.document != nil {
-		a.document.member("summary", s)
+	if a.Document != nil {
+		a.Document.Member("summary", s)
 	} else {
-		a.say("read %s, %s, %s, %s, %s of the log, %s: %s", count(int(s.Memories), "memory", "memories"), count(int(s.Assemblies), "assembly", "assemblies"),
-			count(int(s.Vectors), "vector", "vectors"), count(int(s.Files), "file", "files"), count(int(s.Entries), "entry", "entries"), size(s.Bytes), verdict(lost, healable))
+		a.Say("read %s, %s, %s, %s, %s of the log, %s: %s", cli.Count(int(s.Memories), "memory", "memories"), cli.Count(int(s.Assemblies), "assembly", "assemblies"),
+			cli.Count(int(s.Vectors), "vector", "vectors"), cli.Count(int(s.Files), "file", "files"), cli.Count(int(s.Entries), "entry", "entries"), cli.Size(s.Bytes), verdict(lost, healable))
 	}
 	noteVerdict(a, lost, healable, "memctl repair says what would heal them")
 	return nil
@@ -123,10 +124,10 @@ func verifyStore(ctx context.Context, a *app, dir string, o varve.VerifyOptions)
 const fewInfos = 3
 
 // more tells how many were not.
-func tellMore(a *app, infos map[varve.FindingKind]int64) {
+func tellMore(a *cli.App, infos map[varve.FindingKind]int64) {
 	for _, kind := range slices.Sorted(maps.Keys(infos)) {
 		if n := infos[kind] - fewInfos; n > 0 {
-			a.say("%s: %d more; --json names all", kind, n)
+			a.Say("%s: %d more; --json names all", kind, n)
 		}
 	}
 }
@@ -153,26 +154,26 @@ func summaryOf(s *varve.VerifySummary, n int) summary {
 }
 
 // found tells of one finding.
-func tellFinding(a *app, f *varve.Finding) {
+func tellFinding(a *cli.App, f *varve.Finding) {
 	message := ""
 	if f.Err != nil {
 		message = f.Err.Error()
 	}
-	if a.document != nil {
+	if a.Document != nil {
 		d := finding{string(f.Kind), f.Severity.String(), f.Path, nil, f.ID, f.LSN, message, f.Stake, f.Heals, f.Next}
 		if f.Offset >= 0 {
 			d.Offset = &f.Offset
 		}
-		a.document.item(d)
+		a.Document.Item(d)
 		return
 	}
-	if a.quiet && f.Severity == repair.Info {
+	if a.Quiet && f.Severity == repair.Info {
 		return
 	}
-	fmt.Fprintln(a.out, printable(f.String()))
+	fmt.Fprintln(a.Out, cli.Printable(f.String()))
 	for _, part := range [][2]string{{"at stake", f.Stake}, {"healed by", f.Heals}, {"next", f.Next}} {
 		if part[1] != "" {
-			fmt.Fprintf(a.out, "  %s: %s\n", part[0], printable(part[1]))
+			fmt.Fprintf(a.Out, "  %s: %s\n", part[0], cli.Printable(part[1]))
 		}
 	}
 }

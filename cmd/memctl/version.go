@@ -2,21 +2,23 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func versionCommand(a *app) *cobra.Command {
+func versionCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of memctl",
 		Example: "  memctl version --json",
-		Args:    noArguments,
-		RunE: a.do(func(*cobra.Command, []string) error {
-			b := thisBuild()
-			if a.document != nil {
-				a.document.all(b)
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(*cobra.Command, []string) error {
+			b := cli.ThisBuild()
+			if a.Document != nil {
+				a.Document.All(b)
 				return nil
 			}
-			_, _ = a.out.WriteString(b.line())
+			_, _ = a.Out.WriteString(b.Line())
 			return nil
 		}),
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // startWatch starts memctl watch.
@@ -65,11 +66,11 @@ func TestWatchInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d struct{ Error failure }
+	var d struct{ Error cli.Failure }
 	if err := json.Unmarshal(rest, &d); err != nil || d.Error.Kind != "interrupted" || !strings.Contains(d.Error.Fix, "--since") {
 		t.Errorf("%s, %v", rest, err)
 	}
-	if code := wait(); code != codeInterrupted || errOut.Len() > 0 {
+	if code := wait(); code != cli.CodeInterrupted || errOut.Len() > 0 {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }
@@ -90,7 +91,7 @@ func TestWatchTerminated(t *testing.T) {
 		}
 		terminate()
 		code, said := wait(), errOut.String()
-		if code != codeInterrupted || strings.Contains(said, "cancel") || quiet != (said == "") || !quiet && !strings.Contains(said, "memctl watch --since 6") {
+		if code != cli.CodeInterrupted || strings.Contains(said, "cancel") || quiet != (said == "") || !quiet && !strings.Contains(said, "memctl watch --since 6") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 	}
@@ -107,7 +108,7 @@ func TestWatchBrokenPipe(t *testing.T) {
 	}
 	out.Close()
 	c.ok("put", "two", "--id", "b")
-	if code := wait(); code != codeOK || errOut.Len() > 0 {
+	if code := wait(); code != cli.CodeOK || errOut.Len() > 0 {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 	st, err := varve.Open(t.Context(), c.store(), nil)
@@ -164,7 +165,7 @@ func TestWatchEdits(t *testing.T) {
 		t.Fatalf("%+v: %+v", l, l.Memory)
 	}
 	interrupt()
-	if code := wait(); code != codeInterrupted {
+	if code := wait(); code != cli.CodeInterrupted {
 		t.Errorf("exit code %d", code)
 	}
 	if err := json.Unmarshal([]byte(c.ok("status", "--json")), &s); err != nil {

@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/working"
 )
 
 // workingCommand is the group of all that works on working memory.
-func workingCommand(a *app) *cobra.Command {
-	w := &workingApp{app: a}
-	c := w.group(&cobra.Command{
+func workingCommand(a *cli.App) *cobra.Command {
+	w := &workingApp{App: a}
+	c := w.Group(&cobra.Command{
 		Use:   "working",
 		Short: "Work on working memory: what an agent has in hand",
 		Long: `Work on working memory: what an agent has in hand right now. Values with a time to
@@ -38,31 +39,31 @@ scope, which --scope names:
 
 // workingApp is what these commands share.
 type workingApp struct {
-	*app
+	*cli.App
 	scope string
 }
 
 // named is the scope that --scope names.
 func (w *workingApp) named(cmd *cobra.Command) (working.Scope, error) {
 	if w.scope == "" {
-		return working.Scope{}, usagef(cmd.CommandPath(), "say whose working memory: --scope session:s1")
+		return working.Scope{}, cli.Usagef(cmd.CommandPath(), "say whose working memory: --scope session:s1")
 	}
 	s, err := working.ParseScope(w.scope)
 	if err != nil {
-		return s, usage(cmd.CommandPath(), err)
+		return s, cli.Usage(cmd.CommandPath(), err)
 	}
 	return s, nil
 }
 
 // on does something with the working memory of the scope; only what writes makes one.
-func (w *workingApp) on(cmd *cobra.Command, how access, f func(ctx context.Context, m *working.Memory) error) error {
+func (w *workingApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Context, m *working.Memory) error) error {
 	scope, err := w.named(cmd)
 	if err != nil {
 		return err
 	}
 	ctx := cmd.Context()
-	return w.with(ctx, how, func(st *varve.Store) error {
-		if how != write {
+	return w.With(ctx, how, func(st *varve.Store) error {
+		if how != cli.Write {
 			if err := exists(ctx, st, scope); err != nil {
 				return err
 			}
@@ -76,8 +77,8 @@ func (w *workingApp) on(cmd *cobra.Command, how access, f func(ctx context.Conte
 }
 
 // onScope makes a command of what it does with the working memory of the scope.
-func (w *workingApp) onScope(how access, f func(ctx context.Context, m *working.Memory, args []string) error) func(*cobra.Command, []string) error {
-	return w.do(func(cmd *cobra.Command, args []string) error {
+func (w *workingApp) onScope(how cli.Access, f func(ctx context.Context, m *working.Memory, args []string) error) func(*cobra.Command, []string) error {
+	return w.Do(func(cmd *cobra.Command, args []string) error {
 		return w.on(cmd, how, func(ctx context.Context, m *working.Memory) error { return f(ctx, m, args) })
 	})
 }
@@ -85,14 +86,14 @@ func (w *workingApp) onScope(how access, f func(ctx context.Context, m *working.
 func exists(ctx context.Context, st *varve.Store, scope working.Scope) error {
 	res, err := st.WorkingHome().Do(ctx, &working.Request{Scope: scope, Op: working.OpCount{}})
 	if err == nil && res.Counts.Created.IsZero() {
-		err = withFix(fmt.Errorf("scope %s: %w", scope.Key(), varve.ErrNotFound), "memctl working list shows what there is")
+		err = cli.WithFix(fmt.Errorf("scope %s: %w", scope.Key(), varve.ErrNotFound), "memctl working list shows what there is")
 	}
 	return err
 }
 
 func (w *workingApp) completeScopes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var all []string
-	_ = w.with(cmd.Context(), look, func(st *varve.Store) error {
+	_ = w.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
 		for s, err := range st.WorkingHome().Scopes(cmd.Context()) {
 			if err == nil {
 				all = append(all, s.Key())
@@ -110,11 +111,11 @@ func (w *workingApp) listCommand() *cobra.Command {
 		Long: `List the scopes that have working memory, one a line, with tabs between the scope, the time
 at which it was made, and how many keys, entries of the scratchpad and checkpoints it has.`,
 		Example: "  memctl working list\n  memctl working list --json",
-		Args:    noArguments,
-		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			return w.with(ctx, read, func(st *varve.Store) error {
-				w.document.begin("scopes")
+			return w.With(ctx, cli.Read, func(st *varve.Store) error {
+				w.Document.Begin("scopes")
 				n, home := 0, st.WorkingHome()
 				for scope, err := range home.Scopes(ctx) {
 					var res working.Result
@@ -123,13 +124,13 @@ at which it was made, and how many keys, entries of the scratchpad and checkpoin
 						res, err = home.Do(ctx, &working.Request{Scope: scope, Op: working.OpCount{}})
 					}
 					if err != nil {
-						w.fail(err)
+						w.Fail(err)
 						continue
 					}
 					w.listed(scope, res.Counts)
 				}
-				if n == 0 && w.document == nil {
-					w.note("no scope has working memory")
+				if n == 0 && w.Document == nil {
+					w.Note("no scope has working memory")
 				}
 				return ctx.Err()
 			})
@@ -149,11 +150,11 @@ type listedScope struct {
 }
 
 func (w *workingApp) listed(scope working.Scope, c working.Counts) {
-	if w.document != nil {
-		w.document.item(listedScope{scope.Key(), c.Created, c.Keys, c.Bytes, c.Notes, c.Checkpoints, c.Task})
+	if w.Document != nil {
+		w.Document.Item(listedScope{scope.Key(), c.Created, c.Keys, c.Bytes, c.Notes, c.Checkpoints, c.Task})
 		return
 	}
-	fmt.Fprintf(w.out, "%s\t%s\t%d\t%d\t%d\n", printable(scope.Key()), c.Created.Format(time.RFC3339), c.Keys, c.Notes, c.Checkpoints)
+	fmt.Fprintf(w.Out, "%s\t%s\t%d\t%d\t%d\n", cli.Printable(scope.Key()), c.Created.Format(time.RFC3339), c.Keys, c.Notes, c.Checkpoints)
 }
 
 func (w *workingApp) statsCommand() *cobra.Command {
@@ -162,18 +163,18 @@ func (w *workingApp) statsCommand() *cobra.Command {
 		Short:   "Show how a scope stands",
 		Long:    `Show how a scope stands: what it holds, in numbers of one moment.`,
 		Example: "  memctl working stats --scope session:s1",
-		Args:    noArguments,
-		RunE: w.onScope(read, func(ctx context.Context, m *working.Memory, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, _ []string) error {
 			s, err := m.Stats(ctx)
 			if err != nil {
 				return err
 			}
-			if w.document != nil {
-				w.document.member("stats", s)
+			if w.Document != nil {
+				w.Document.Member("stats", s)
 				return nil
 			}
-			w.say("scope\t%s\nmade\t%s\nkeys\t%d\nexpired\t%d\nbytes\t%d\nscratchpad\t%d\ncheckpoints\t%d\ntask\t%v\nhome\t%s",
-				printable(s.Scope), s.Created.Format(time.RFC3339), s.UserKeys, s.Expired, s.Bytes, s.Notes, s.Checkpoints, s.HasTask, s.Home)
+			w.Say("scope\t%s\nmade\t%s\nkeys\t%d\nexpired\t%d\nbytes\t%d\nscratchpad\t%d\ncheckpoints\t%d\ntask\t%v\nhome\t%s",
+				cli.Printable(s.Scope), s.Created.Format(time.RFC3339), s.UserKeys, s.Expired, s.Bytes, s.Notes, s.Checkpoints, s.HasTask, s.Home)
 			return nil
 		}),
 	}
@@ -186,21 +187,21 @@ func (w *workingApp) dropCommand() *cobra.Command {
 		Long: `Remove a scope with all that it holds, its checkpoints too. Nothing brings it back, but log and
 archive have it for a while: memctl purge --working leaves no trace.`,
 		Example: "  memctl working drop --scope session:s1",
-		Args:    noArguments,
-		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
 			scope, err := w.named(cmd)
 			if err != nil {
 				return err
 			}
-			return w.with(cmd.Context(), write, func(st *varve.Store) error {
+			return w.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
 				if err := exists(cmd.Context(), st, scope); err != nil && !errors.Is(err, varve.ErrCorrupt) {
 					return err
 				}
 				_, err := st.WorkingHome().Do(cmd.Context(), &working.Request{Scope: scope, Op: working.OpDrop{}})
-				if err == nil && w.document != nil {
-					w.document.member("dropped", scope.Key())
+				if err == nil && w.Document != nil {
+					w.Document.Member("dropped", scope.Key())
 				} else if err == nil {
-					w.say("dropped %s", printable(scope.Key()))
+					w.Say("dropped %s", cli.Printable(scope.Key()))
 				}
 				return err
 			})
@@ -210,11 +211,11 @@ archive have it for a while: memctl purge --working leaves no trace.`,
 
 // show prints a value as valueText has it.
 func (w *workingApp) show(v any) error {
-	form := jsonly
+	form := cli.JSON
 	if _, ok := v.(string); ok {
-		form = text
+		form = cli.Text
 	}
-	_, err := w.out.data(form).Write([]byte(valueText(v) + "\n"))
+	_, err := w.Out.Data(form).Write([]byte(valueText(v) + "\n"))
 	return err
 }
 

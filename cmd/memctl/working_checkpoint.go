@@ -11,11 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/working"
 )
 
 func (w *workingApp) checkpointCommand() *cobra.Command {
-	return w.group(&cobra.Command{
+	return w.Group(&cobra.Command{
 		Use:   "checkpoint",
 		Short: "Make, show, restore and compare checkpoints",
 		Long: `Make, show, restore and compare checkpoints: values with what remained of their lifetimes,
@@ -29,7 +30,7 @@ task state and scratchpad. Each costs what changed since the one before.`,
 // aboutCheckpoint puts the right remedy to an error.
 func aboutCheckpoint(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
-		return withFix(err, "memctl working checkpoint list shows what there is")
+		return cli.WithFix(err, "memctl working checkpoint list shows what there is")
 	}
 	return err
 }
@@ -41,20 +42,20 @@ func (w *workingApp) createCheckpointCommand() *cobra.Command {
 		Long:    `Keep the present state as a checkpoint. Beyond 100 the oldest go.`,
 		Example: `  memctl working checkpoint create "before the refactoring" --scope session:s1`,
 		Args:    cobra.MaximumNArgs(1),
-		RunE: w.do(func(cmd *cobra.Command, args []string) error {
+		RunE: w.Do(func(cmd *cobra.Command, args []string) error {
 			description := ""
 			if len(args) > 0 {
 				description = args[0]
 			}
-			return w.on(cmd, write, func(ctx context.Context, m *working.Memory) error {
+			return w.on(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
 				c, err := m.Checkpoint(ctx, description)
 				if err != nil {
 					return err
 				}
-				if w.document != nil {
-					w.document.member("checkpoint", c)
+				if w.Document != nil {
+					w.Document.Member("checkpoint", c)
 				} else {
-					fmt.Fprintln(w.out, c.ID)
+					fmt.Fprintln(w.Out, c.ID)
 				}
 				return nil
 			})
@@ -69,21 +70,21 @@ func (w *workingApp) checkpointsCommand() *cobra.Command {
 		Long: `List checkpoints, oldest first, one a line, with tabs between id, time, number of keys, number
 of entries of the scratchpad, and description.`,
 		Example: "  memctl working checkpoint list --scope session:s1",
-		Args:    noArguments,
-		RunE: w.onScope(read, func(ctx context.Context, m *working.Memory, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, _ []string) error {
 			list, err := m.Checkpoints(ctx)
 			if err != nil {
 				return err
 			}
-			w.document.begin("checkpoints")
+			w.Document.Begin("checkpoints")
 			for _, c := range list {
 				switch {
 				case c.Err != nil:
-					w.fail(c.Err)
-				case w.document != nil:
-					w.document.item(c)
+					w.Fail(c.Err)
+				case w.Document != nil:
+					w.Document.Item(c)
 				default:
-					fmt.Fprintf(w.out, "%s\t%s\t%d\t%d\t%s\n", c.ID, c.Created.Format(time.RFC3339), c.Keys, c.Notes, printable(c.Description))
+					fmt.Fprintf(w.Out, "%s\t%s\t%d\t%d\t%s\n", c.ID, c.Created.Format(time.RFC3339), c.Keys, c.Notes, cli.Printable(c.Description))
 				}
 			}
 			return nil
@@ -106,16 +107,16 @@ func (w *workingApp) showCheckpointCommand() *cobra.Command {
 		Short:   "Show what a checkpoint holds",
 		Long:    `Show what a checkpoint holds, as JSON.`,
 		Example: "  memctl working checkpoint show 6f1f… --scope session:s1",
-		Args:    exactly(1, "the id of a checkpoint"),
-		RunE: w.onScope(read, func(ctx context.Context, m *working.Memory, args []string) error {
+		Args:    cli.Exactly(1, "the id of a checkpoint"),
+		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, args []string) error {
 			s, err := m.LoadCheckpoint(ctx, args[0])
 			if err != nil {
 				return aboutCheckpoint(err)
 			}
 			out := stateShown(s)
 			out.Checkpoint = &s.Info
-			if w.document != nil {
-				w.document.all(out)
+			if w.Document != nil {
+				w.Document.All(out)
 			} else {
 				return w.show(out)
 			}
@@ -131,14 +132,14 @@ func (w *workingApp) restoreCheckpointCommand() *cobra.Command {
 		Long: `Make the present state what it was at a checkpoint, in one step. All checkpoints stay. What the
 state was before becomes a checkpoint, whose id is shown: restoring that one undoes this.`,
 		Example: "  memctl working checkpoint restore 6f1f… --scope session:s1",
-		Args:    exactly(1, "the id of a checkpoint"),
-		RunE: w.onScope(write, func(ctx context.Context, m *working.Memory, args []string) error {
+		Args:    cli.Exactly(1, "the id of a checkpoint"),
+		RunE: w.onScope(cli.Write, func(ctx context.Context, m *working.Memory, args []string) error {
 			undo, err := m.Restore(ctx, args[0])
 			if err != nil {
 				return aboutCheckpoint(err)
 			}
-			w.document.member("undo", undo)
-			w.say("restored %s; to undo: memctl working checkpoint restore %s --scope %s", args[0], undo.ID, shellQuote(m.Scope().Key()))
+			w.Document.Member("undo", undo)
+			w.Say("restored %s; to undo: memctl working checkpoint restore %s --scope %s", args[0], undo.ID, cli.ShellQuote(m.Scope().Key()))
 			return nil
 		}),
 	}
@@ -155,9 +156,9 @@ func (w *workingApp) diffCheckpointCommand() *cobra.Command {
 			if len(args) == 1 || len(args) == 2 {
 				return nil
 			}
-			return usagef(cmd.CommandPath(), "%s wants one checkpoint or two, not %d arguments", cmd.CommandPath(), len(args))
+			return cli.Usagef(cmd.CommandPath(), "%s wants one checkpoint or two, not %d arguments", cmd.CommandPath(), len(args))
 		},
-		RunE: w.onScope(read, func(ctx context.Context, m *working.Memory, args []string) error {
+		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, args []string) error {
 			d, err := m.Diff(ctx, args[0], append(args, "")[1])
 			if err != nil {
 				return aboutCheckpoint(err)
@@ -169,8 +170,8 @@ func (w *workingApp) diffCheckpointCommand() *cobra.Command {
 }
 
 func (w *workingApp) showDifference(d *working.Difference) {
-	if w.document != nil {
-		w.document.all(struct {
+	if w.Document != nil {
+		w.Document.All(struct {
 			Added        map[string]any    `json:"added"`
 			Removed      map[string]any    `json:"removed"`
 			Changed      map[string][2]any `json:"changed"`
@@ -181,7 +182,7 @@ func (w *workingApp) showDifference(d *working.Difference) {
 		return
 	}
 	line := func(sign, key string, v any) {
-		fmt.Fprintf(w.out, "%s %s\t%s\n", sign, printable(key), printable(valueText(v)))
+		fmt.Fprintf(w.Out, "%s %s\t%s\n", sign, cli.Printable(key), cli.Printable(valueText(v)))
 	}
 	for _, key := range slices.Sorted(maps.Keys(d.Removed)) {
 		line("-", key, d.Removed[key])
@@ -210,10 +211,10 @@ func (w *workingApp) rmCheckpointCommand() *cobra.Command {
 		Short:   "Delete checkpoints",
 		Long:    `Delete checkpoints. One that is not there does not keep the others from being deleted.`,
 		Example: "  memctl working checkpoint rm 6f1f… --scope session:s1",
-		Args:    atLeastOne("the id of a checkpoint"),
-		RunE: w.onScope(write, func(ctx context.Context, m *working.Memory, args []string) error {
-			w.document.begin("deleted")
-			return w.each(ctx, args, func(id string) error {
+		Args:    cli.AtLeastOne("the id of a checkpoint"),
+		RunE: w.onScope(cli.Write, func(ctx context.Context, m *working.Memory, args []string) error {
+			w.Document.Begin("deleted")
+			return w.Each(ctx, args, func(id string) error {
 				was, err := m.DeleteCheckpoint(ctx, id)
 				switch {
 				case err != nil:
@@ -221,8 +222,8 @@ func (w *workingApp) rmCheckpointCommand() *cobra.Command {
 				case !was:
 					return aboutCheckpoint(fmt.Errorf("checkpoint %q: %w", id, varve.ErrNotFound))
 				default:
-					w.document.item(id)
-					w.say("deleted %s", id)
+					w.Document.Item(id)
+					w.Say("deleted %s", id)
 				}
 				return nil
 			})

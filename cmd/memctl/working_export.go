@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/working"
 )
 
@@ -36,26 +37,26 @@ whole: --scope one, or all. A line has these members:
 
 It is for other programs to read. memctl export leaves working memory out; memctl backup has all of it.`,
 		Example: "  memctl working export | jq .values\n  memctl working export --scope session:s1 --file s1.jsonl",
-		Args:    noArguments,
-		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
-			if w.document != nil && (file == "" || file == "-") {
-				return usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or leave --json out")
+		Args:    cli.NoArguments,
+		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
+			if w.Document != nil && (file == "" || file == "-") {
+				return cli.Usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or leave --json out")
 			}
-			return w.with(cmd.Context(), read, func(st *varve.Store) error {
+			return w.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				n := 0
 				all := func(out io.Writer) (err error) {
 					n, err = w.export(cmd, st, out)
 					return err
 				}
 				if file == "" || file == "-" {
-					return all(w.out.data(jsonly))
+					return all(w.Out.Data(cli.JSON))
 				}
-				if err := replaceFile(file, all); err != nil {
+				if err := cli.ReplaceFile(file, all); err != nil {
 					return fmt.Errorf("writing %s: %w", file, err)
 				}
-				w.document.member("exported", n)
-				w.document.member("file", file)
-				w.say("%s in %s", count(n, "scope is", "scopes are"), file)
+				w.Document.Member("exported", n)
+				w.Document.Member("file", file)
+				w.Say("%s in %s", cli.Count(n, "scope is", "scopes are"), file)
 				return nil
 			})
 		}),
@@ -90,10 +91,10 @@ func (w *workingApp) export(cmd *cobra.Command, st *varve.Store, out io.Writer) 
 			return n, ctx.Err()
 		}
 		if err == nil {
-			err = wrap("working memory of", scope.Key(), one(scope))
+			err = cli.About("working memory of", scope.Key(), one(scope))
 		}
 		if err != nil {
-			w.fail(err)
+			w.Fail(err)
 		}
 	}
 	return n, nil

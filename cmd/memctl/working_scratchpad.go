@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/working"
 )
 
 func (w *workingApp) scratchpadCommand() *cobra.Command {
-	return w.group(&cobra.Command{
+	return w.Group(&cobra.Command{
 		Use:   "scratchpad",
 		Short: "Show, append to or clear the scratchpad",
 		Long:  `Show the scratchpad, append to it, or clear it. Entries have one order for all who append.`,
@@ -27,25 +28,25 @@ func (w *workingApp) notesCommand() *cobra.Command {
 		Short:   "Show the entries, oldest first",
 		Long:    `Show the entries, oldest first, one a line: time, tab, text.`,
 		Example: "  memctl working scratchpad list -n 10 --scope session:s1",
-		Args:    noArguments,
-		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
 			if last < 0 {
-				return usagef(cmd.CommandPath(), "--last %d: it must be 0 (all) or more", last)
+				return cli.Usagef(cmd.CommandPath(), "--last %d: it must be 0 (all) or more", last)
 			}
 			if last == 0 {
 				last = -1
 			}
-			return w.on(cmd, read, func(ctx context.Context, m *working.Memory) error {
+			return w.on(cmd, cli.Read, func(ctx context.Context, m *working.Memory) error {
 				notes, err := m.Notes(ctx, last)
 				if err != nil {
 					return err
 				}
-				if w.document != nil {
-					w.document.member("entries", notes)
+				if w.Document != nil {
+					w.Document.Member("entries", notes)
 					return nil
 				}
 				for _, n := range notes {
-					fmt.Fprintf(w.out, "%s\t%s\n", n.Time.Format(time.RFC3339), printable(n.Text))
+					fmt.Fprintf(w.Out, "%s\t%s\n", n.Time.Format(time.RFC3339), cli.Printable(n.Text))
 				}
 				return nil
 			})
@@ -61,19 +62,19 @@ func (w *workingApp) appendCommand() *cobra.Command {
 		Short:   "Append an entry",
 		Long:    `Append an entry; "-" reads it from stdin. The scope is made if it is new.`,
 		Example: `  memctl working scratchpad append "the tests fail on Windows only" --scope session:s1`,
-		Args:    exactly(1, "a text"),
-		RunE: w.do(func(cmd *cobra.Command, args []string) error {
+		Args:    cli.Exactly(1, "a text"),
+		RunE: w.Do(func(cmd *cobra.Command, args []string) error {
 			text, err := w.value(cmd.Context(), args[0], true)
 			if err != nil {
 				return err
 			}
-			return w.on(cmd, write, func(ctx context.Context, m *working.Memory) error {
+			return w.on(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
 				n, err := m.Append(ctx, text.(string))
 				if err != nil {
 					return err
 				}
-				w.document.member("entry", n)
-				w.say("appended entry %d", n.Seq)
+				w.Document.Member("entry", n)
+				w.Say("appended entry %d", n.Seq)
 				return nil
 			})
 		}),
@@ -86,8 +87,8 @@ func (w *workingApp) clearNotesCommand() *cobra.Command {
 		Short:   "Remove all entries",
 		Long:    `Remove all entries.`,
 		Example: "  memctl working scratchpad clear --scope session:s1",
-		Args:    noArguments,
-		RunE: w.onScope(write, func(ctx context.Context, m *working.Memory, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: w.onScope(cli.Write, func(ctx context.Context, m *working.Memory, _ []string) error {
 			n, err := m.ClearScratchpad(ctx)
 			return w.removed(n, "entry", "entries", err)
 		}),

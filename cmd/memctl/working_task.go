@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/working"
 )
 
@@ -31,8 +32,8 @@ Progress is kept within 0 and 100.`,
 		Example: `  memctl working task --scope session:s1
   memctl working task --description "port the parser" --steps 5 --scope session:s1
   memctl working task --step 2 --progress 40 --set branch='"main"' --scope session:s1`,
-		Args: noArguments,
-		RunE: w.do(func(cmd *cobra.Command, _ []string) error {
+		Args: cli.NoArguments,
+		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
 			fl := cmd.Flags()
 			changes := clear
 			for name, set := range map[string]func(){
@@ -48,7 +49,7 @@ Progress is kept within 0 and 100.`,
 			for _, m := range more {
 				name, value, ok := strings.Cut(m, "=")
 				if !ok || name == "" {
-					return usagef(cmd.CommandPath(), "--set %q: it looks like name=value", m)
+					return cli.Usagef(cmd.CommandPath(), "--set %q: it looks like name=value", m)
 				}
 				v, err := w.value(cmd.Context(), value, false)
 				if err != nil {
@@ -57,15 +58,15 @@ Progress is kept within 0 and 100.`,
 				u.Extra[name] = v
 			}
 			if !changes {
-				return w.on(cmd, read, func(ctx context.Context, m *working.Memory) error {
+				return w.on(cmd, cli.Read, func(ctx context.Context, m *working.Memory) error {
 					t, set, err := m.Task(ctx)
 					if err == nil && !set {
-						err = withFix(fmt.Errorf("task state: %w", varve.ErrNotFound), "memctl working task --description TEXT sets one")
+						err = cli.WithFix(fmt.Errorf("task state: %w", varve.ErrNotFound), "memctl working task --description TEXT sets one")
 					}
 					return w.showTask(&t, err)
 				})
 			}
-			return w.on(cmd, write, func(ctx context.Context, m *working.Memory) error {
+			return w.on(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
 				if clear {
 					was, err := m.ClearTask(ctx)
 					n := 0
@@ -98,14 +99,14 @@ func (w *workingApp) showTask(t *working.Task, err error) error {
 	if err != nil {
 		return err
 	}
-	if w.document != nil {
-		w.document.member("task", t)
+	if w.Document != nil {
+		w.Document.Member("task", t)
 		return nil
 	}
-	w.say("description\t%s\nstatus\t%s\nstep\t%d of %d\nprogress\t%g %%\nstarted\t%s\nupdated\t%s", printable(t.Description), printable(t.Status),
+	w.Say("description\t%s\nstatus\t%s\nstep\t%d of %d\nprogress\t%g %%\nstarted\t%s\nupdated\t%s", cli.Printable(t.Description), cli.Printable(t.Status),
 		t.CurrentStep, t.TotalSteps, t.Progress, t.StartedAt.Format(time.RFC3339), t.UpdatedAt.Format(time.RFC3339))
 	for _, name := range slices.Sorted(maps.Keys(t.Extra)) {
-		w.say("%s\t%s", printable(name), printable(valueText(t.Extra[name])))
+		w.Say("%s\t%s", cli.Printable(name), cli.Printable(valueText(t.Extra[name])))
 	}
 	return nil
 }

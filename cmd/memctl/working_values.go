@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/working"
 )
 
 func missingKey(key string) error {
-	return withFix(fmt.Errorf("key %q: %w", key, varve.ErrNotFound), "memctl working keys shows what there is")
+	return cli.WithFix(fmt.Errorf("key %q: %w", key, varve.ErrNotFound), "memctl working keys shows what there is")
 }
 
 func (w *workingApp) getCommand() *cobra.Command {
@@ -26,18 +27,18 @@ func (w *workingApp) getCommand() *cobra.Command {
 		Long: `Show values, one a line: a text as it is, everything else as JSON. A key that is not there
 does not keep the others from being shown; a value that is null is there.`,
 		Example: "  memctl working get draft --scope session:s1",
-		Args:    atLeastOne("a key"),
-		RunE: w.onScope(read, func(ctx context.Context, m *working.Memory, args []string) error {
-			w.document.begin("values")
-			return w.each(ctx, args, func(key string) error {
+		Args:    cli.AtLeastOne("a key"),
+		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, args []string) error {
+			w.Document.Begin("values")
+			return w.Each(ctx, args, func(key string) error {
 				e, found, err := m.Entry(ctx, key)
 				switch {
 				case err != nil:
 					return err
 				case !found:
 					return missingKey(key)
-				case w.document != nil:
-					w.document.item(shownEntry(&e))
+				case w.Document != nil:
+					w.Document.Item(shownEntry(&e))
 				default:
 					return w.show(e.Value)
 				}
@@ -78,8 +79,8 @@ does not begin with "_". The scope is made if it is new.`,
 		Example: `  memctl working set attempts 3 --scope session:s1
   memctl working set draft "to be done" --ttl 1h --scope session:s1
   memctl working set zip 01234 --text --scope session:s1`,
-		Args: exactly(2, "a key and a value"),
-		RunE: w.do(func(cmd *cobra.Command, args []string) error {
+		Args: cli.Exactly(2, "a key and a value"),
+		RunE: w.Do(func(cmd *cobra.Command, args []string) error {
 			v, err := w.value(cmd.Context(), args[1], text)
 			if err != nil {
 				return err
@@ -88,13 +89,13 @@ does not begin with "_". The scope is made if it is new.`,
 			if cmd.Flags().Changed("ttl") {
 				opts = append(opts, working.Expires(ttl))
 			}
-			return w.on(cmd, write, func(ctx context.Context, m *working.Memory) error {
+			return w.on(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
 				if absent {
 					done, err := m.SetIfAbsent(ctx, args[0], v, opts...)
 					if err == nil && !done {
 						var e working.Entry
 						if e, _, err = m.Entry(ctx, args[0]); err == nil {
-							err = withFix(fmt.Errorf("key %q is there: %w", args[0], &working.ConflictError{Name: args[0], Found: e.Version}), "leave --if-absent out to replace it")
+							err = cli.WithFix(fmt.Errorf("key %q is there: %w", args[0], &working.ConflictError{Name: args[0], Found: e.Version}), "leave --if-absent out to replace it")
 						}
 					}
 					if err != nil {
@@ -107,13 +108,13 @@ does not begin with "_". The scope is made if it is new.`,
 				switch {
 				case err != nil || !found && ttl != 0:
 					return err
-				case w.document != nil:
-					w.document.begin("values")
+				case w.Document != nil:
+					w.Document.Begin("values")
 					if found {
-						w.document.item(shownEntry(&e))
+						w.Document.Item(shownEntry(&e))
 					}
 				default:
-					w.say("set %s", printable(args[0]))
+					w.Say("set %s", cli.Printable(args[0]))
 				}
 				return nil
 			})
@@ -128,7 +129,7 @@ does not begin with "_". The scope is made if it is new.`,
 // value is what an argument stands for.
 func (w *workingApp) value(ctx context.Context, arg string, text bool) (any, error) {
 	if arg == "-" {
-		b, err := slurp(ctx, w.in, "-", working.MaxValue)
+		b, err := slurp(ctx, w.In, "-", working.MaxValue)
 		if err != nil {
 			return nil, err
 		}
@@ -160,17 +161,17 @@ func (w *workingApp) rmCommand() *cobra.Command {
 		Example: "  memctl working rm draft --scope session:s1\n  memctl working rm --all --scope session:s1",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all != (len(args) == 0) {
-				return usagef(cmd.CommandPath(), "name keys, or say --all")
+				return cli.Usagef(cmd.CommandPath(), "name keys, or say --all")
 			}
 			return nil
 		},
-		RunE: w.onScope(write, func(ctx context.Context, m *working.Memory, args []string) error {
+		RunE: w.onScope(cli.Write, func(ctx context.Context, m *working.Memory, args []string) error {
 			if all {
 				n, err := m.Clear(ctx)
 				return w.removed(n, "value", "values", err)
 			}
-			w.document.begin("deleted")
-			return w.each(ctx, args, func(key string) error {
+			w.Document.Begin("deleted")
+			return w.Each(ctx, args, func(key string) error {
 				was, err := m.Delete(ctx, key)
 				switch {
 				case err != nil:
@@ -178,8 +179,8 @@ func (w *workingApp) rmCommand() *cobra.Command {
 				case !was:
 					return missingKey(key)
 				default:
-					w.document.item(key)
-					w.say("removed %s", printable(key))
+					w.Document.Item(key)
+					w.Say("removed %s", cli.Printable(key))
 				}
 				return nil
 			})
@@ -191,10 +192,10 @@ func (w *workingApp) rmCommand() *cobra.Command {
 
 // removed tells how many there were.
 func (w *workingApp) removed(n int, one, more string, err error) error {
-	if err == nil && w.document != nil {
-		w.document.member("removed", n)
+	if err == nil && w.Document != nil {
+		w.Document.Member("removed", n)
 	} else if err == nil {
-		w.say("removed %s", count(n, one, more))
+		w.Say("removed %s", cli.Count(n, one, more))
 	}
 	return err
 }
@@ -207,22 +208,22 @@ func (w *workingApp) keysCommand() *cobra.Command {
 a set, \ takes the next character as it is.`,
 		Example: "  memctl working keys --scope session:s1\n  memctl working keys 'draft.*' --scope session:s1",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: w.do(func(cmd *cobra.Command, args []string) error {
+		RunE: w.Do(func(cmd *cobra.Command, args []string) error {
 			pattern := "*"
 			if len(args) > 0 {
 				pattern = args[0]
 			}
-			return w.on(cmd, read, func(ctx context.Context, m *working.Memory) error {
+			return w.on(cmd, cli.Read, func(ctx context.Context, m *working.Memory) error {
 				keys, err := m.Keys(ctx, pattern)
 				if err != nil {
 					return err
 				}
-				if w.document != nil {
-					w.document.member("keys", keys)
+				if w.Document != nil {
+					w.Document.Member("keys", keys)
 					return nil
 				}
 				for _, key := range keys {
-					fmt.Fprintln(w.out, printable(key))
+					fmt.Fprintln(w.Out, cli.Printable(key))
 				}
 				return nil
 			})

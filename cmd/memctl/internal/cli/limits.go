@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"github.com/varve-db/varve"
@@ -6,8 +6,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// limitsOf are the limits of a store for what is decoded here.
-func limitsOf(c varve.Config) memstore.Limits {
+// LimitsOf are the limits of a store for what is decoded here.
+func LimitsOf(c varve.Config) memstore.Limits {
 	d := memstore.DefaultLimits()
 	if c.MaxMemoryBytes > 0 {
 		d.MemoryBytes = c.MaxMemoryBytes
@@ -24,21 +24,21 @@ func limitsOf(c varve.Config) memstore.Limits {
 	return d
 }
 
-// noLimits are for what is stored already: limits may have been higher once.
-func noLimits() memstore.Limits {
+// NoLimits are for what is stored already: limits may have been higher once.
+func NoLimits() memstore.Limits {
 	return memstore.Limits{MemoryBytes: 1 << 30, IDBytes: 1 << 20, Depth: 10_000, EmbeddingDim: 1 << 26}
 }
 
-// assemblyLimitsOf are the same for an assembly.
-func assemblyLimitsOf(c varve.Config) assembly.Limits {
-	l := limitsOf(c)
+// AssemblyLimitsOf are the same for an assembly.
+func AssemblyLimitsOf(c varve.Config) assembly.Limits {
+	l := LimitsOf(c)
 	return assembly.Limits{
 		AssemblyBytes: l.MemoryBytes, IDBytes: l.IDBytes, Depth: l.Depth, EmbeddingDim: l.EmbeddingDim, Members: c.Resolved().MaxAssemblyMembers,
 	}
 }
 
-// noAssemblyLimits writes what a store has, whatever its limits are by now.
-func noAssemblyLimits() assembly.Limits {
+// NoAssemblyLimits writes what a store has, whatever its limits are by now.
+func NoAssemblyLimits() assembly.Limits {
 	const huge = 1 << 30
 	return assembly.Limits{AssemblyBytes: huge, IDBytes: huge, Depth: huge, EmbeddingDim: huge, Members: huge}
 }

@@ -1,30 +1,30 @@
-package main
+package cli
 
 import "slices"
 
 // The exit codes; scripts rely on them.
 const (
-	codeOK          = 0
-	codeInternal    = 1
-	codeDamage      = 2
-	codeLost        = 3
-	codeNotFound    = 4
-	codeConflict    = 5
-	codeRefused     = 6
-	codeNoStore     = 10
-	codeLocked      = 11
-	codeNewer       = 12
-	codeDiskFull    = 13
-	codePermission  = 14
+	CodeOK          = 0
+	CodeInternal    = 1
+	CodeDamage      = 2
+	CodeLost        = 3
+	CodeNotFound    = 4
+	CodeConflict    = 5
+	CodeRefused     = 6
+	CodeNoStore     = 10
+	CodeLocked      = 11
+	CodeNewer       = 12
+	CodeDiskFull    = 13
+	CodePermission  = 14
 	codeUsage       = 64
-	codeInterrupted = 130
+	CodeInterrupted = 130
 )
 
 // gravity orders the codes from the gravest: what is lost comes before what
 // went wrong around it, and that before what was merely refused.
 var gravity = [...]int{
-	codeLost, codeDamage, codeInternal, codeDiskFull, codeNewer, codePermission, codeLocked, codeNoStore,
-	codeInterrupted, codeConflict, codeRefused, codeNotFound, codeUsage, codeOK,
+	CodeLost, CodeDamage, CodeInternal, CodeDiskFull, CodeNewer, CodePermission, CodeLocked, CodeNoStore,
+	CodeInterrupted, CodeConflict, CodeRefused, CodeNotFound, codeUsage, CodeOK,
 }
 
 // graver is the graver of two codes.

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// count is a number with its noun.
-func count(n int, one, more string) string {
+// Count is a number with its noun.
+func Count(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// size writes bytes for people.
-func size(n int64) string {
+// Size writes bytes for people.
+func Size(n int64) string {
 	f, unit := float64(n), 0
 	for f >= 1024 && unit < 4 {
 		f, unit = f/1024, unit+1
@@ -26,16 +26,16 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %s", f, [...]string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
 }
 
-func some(t time.Time) *time.Time {
+func OrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
 	return &t
 }
 
-// shellQuote makes one word of it for a POSIX shell; of what a terminal may not have, one for
+// ShellQuote makes one word of it for a POSIX shell; of what a terminal may not have, one for
 // bash and zsh.
-func shellQuote(s string) string {
+func ShellQuote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@%+,=") == "" {
 		return s
 	}

@@ -1,9 +1,9 @@
-package main
+package cli
 
 import "context"
 
-// await reads a stream that may wait for a person: ctx ends it.
-func await(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+// Await reads a stream that may wait for a person: ctx ends it.
+func Await(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
 	type result struct {
 		b   []byte
 		err error

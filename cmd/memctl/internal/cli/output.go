@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// output is stdout or stderr: everything that memctl writes to them goes through one.
+// Output is stdout or stderr: everything that memctl writes to them goes through one.
 // What a store holds was written by anybody, and a terminal obeys what it is sent, so
 // here, and not where a text is printed, it is taken care that no control of theirs
 // arrives:
@@ -18,93 +18,93 @@ import (
 //	data(jsonly) JSON: exact, and on a terminal written with \uXXXX, which is the same value
 //
 // What of memctl itself moves the cursor or changes the colour has methods of its own.
-type output struct {
-	to      io.Writer // the stream
-	screen  bool      // it is a terminal
+type Output struct {
+	Stream  io.Writer // the stream
+	Screen  bool      // it is a terminal
 	colours bool
 	prompt  bool // every Write goes out at once: stderr
 
 	mu   sync.Mutex
 	w    *bufio.Writer
-	form form
+	form Form
 	rest []byte // of what was written: the begin of a character, or a return that a line feed may follow
 }
 
-// form says how a control character is made harmless.
-type form int
+// Form says how a control character is made harmless.
+type Form int
 
 const (
-	text   form = iota // \x1b
-	jsonly             // \u001b
+	Text Form = iota // \x1b
+	JSON             // \u001b
 )
 
-func newOutput(to io.Writer, e environment) *output {
-	_, screen := terminal(to)
-	dumb := e.get == nil || e.get("NO_COLOR") != "" || e.get("TERM") == "dumb"
-	return &output{to: to, screen: screen, colours: screen && !dumb, w: bufio.NewWriter(to)}
+func newOutput(to io.Writer, e Environment) *Output {
+	_, screen := Terminal(to)
+	dumb := e.Getenv == nil || e.Getenv("NO_COLOR") != "" || e.Getenv("TERM") == "dumb"
+	return &Output{Stream: to, Screen: screen, colours: screen && !dumb, w: bufio.NewWriter(to)}
 }
 
 // unbuffered is a output whose every Write goes out at once.
-func unbuffered(to io.Writer, e environment) *output {
+func unbuffered(to io.Writer, e Environment) *Output {
 	p := newOutput(to, e)
 	p.prompt = true
 	return p
 }
 
-func (p *output) Write(b []byte) (int, error) {
+func (p *Output) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	err := p.put(b, text)
+	err := p.put(b, Text)
 	if p.prompt && err == nil {
 		err = p.w.Flush()
 	}
 	return len(b), err
 }
 
-func (p *output) WriteString(s string) (int, error) { return p.Write([]byte(s)) }
+func (p *Output) WriteString(s string) (int, error) { return p.Write([]byte(s)) }
 
 // Flush leaves back only what cannot be judged before more is written.
-func (p *output) Flush() error {
+func (p *Output) Flush() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.w.Flush()
 }
 
 // end writes everything out.
-func (p *output) end() error {
+func (p *Output) end() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settle()
 	return p.w.Flush()
 }
 
-// discard has it write nothing any more: nobody reads on.
-func (p *output) discard() {
+// Discard has it write nothing any more: nobody reads on.
+func (p *Output) Discard() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.w.Reset(io.Discard)
 }
 
-// inColour writes text in a colour, where colours are shown. It goes out with the next
+// InColour writes text in a colour, where colours are shown. It goes out with the next
 // Write.
-func (p *output) inColour(colour, s string) {
+func (p *Output) InColour(colour, s string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.colours {
-		_ = p.put([]byte(s), text) // the writer keeps the error
+		_ = p.put([]byte(s), Text) // the writer keeps the error
 		return
 	}
 	p.settle()
 	_, _ = p.w.WriteString(colour)
-	_ = p.put([]byte(s), text)
+	_ = p.put([]byte(s), Text)
 	p.settle()
 	_, _ = p.w.WriteString("\x1b[0m")
 }
 
 // bar is for the progress bar, which moves the cursor. Nothing of a store may go there.
-func (p *output) bar() io.Writer { return barWriter{p} }
+func (p *Output) bar() io.Writer { return barWriter{p} }
 
-type barWriter struct{ p *output }
+type barWriter struct{ p *Output }
 
 func (b barWriter) Write(s []byte) (int, error) {
 	b.p.mu.Lock()
@@ -116,18 +116,18 @@ func (b barWriter) Write(s []byte) (int, error) {
 	return n, err
 }
 
-// data is for what programs read; see output.
-func (p *output) data(f form) *dataWriter { return &dataWriter{p, f} }
+// Data is for what programs read; see output.
+func (p *Output) Data(f Form) *dataWriter { return &dataWriter{p, f} }
 
 type dataWriter struct {
-	p    *output
-	form form
+	p    *Output
+	form Form
 }
 
 func (d *dataWriter) Write(b []byte) (int, error) {
 	d.p.mu.Lock()
 	defer d.p.mu.Unlock()
-	if !d.p.screen {
+	if !d.p.Screen {
 		d.p.settle()
 		return d.p.w.Write(b)
 	}
@@ -135,7 +135,7 @@ func (d *dataWriter) Write(b []byte) (int, error) {
 }
 
 // put writes what a terminal may have of it.
-func (p *output) put(b []byte, f form) error {
+func (p *Output) put(b []byte, f Form) error {
 	if f != p.form {
 		p.settle()
 		p.form = f
@@ -151,7 +151,7 @@ func (p *output) put(b []byte, f form) error {
 }
 
 // settle writes what was left back.
-func (p *output) settle() {
+func (p *Output) settle() {
 	_, _ = p.w.Write(p.form.harmless(p.rest)) // the writer keeps the error
 	p.rest = nil
 }
@@ -173,7 +173,7 @@ func undecided(b []byte) int {
 }
 
 // harmless is text of which a terminal obeys nothing but line feeds and tabs.
-func (f form) harmless(b []byte) []byte {
+func (f Form) harmless(b []byte) []byte {
 	if plain(b) {
 		return b
 	}
@@ -187,15 +187,15 @@ func (f form) harmless(b []byte) []byte {
 		case r == '\r' && strings.HasPrefix(s[i:], "\r\n"):
 			out.WriteString("\r\n")
 			n = 2
-		case r == utf8.RuneError && n == 1 && f == jsonly:
+		case r == utf8.RuneError && n == 1 && f == JSON:
 			out.WriteString(`\ufffd`)
 		case r == utf8.RuneError && n == 1:
 			escapeByte(&out, s[i])
 		case r == '\n' || r == '\t' || visible(r) || r == '\u200c' || r == '\u200d': // joiners: emoji, Persian
 			out.WriteString(s[i : i+n])
-		case r == '\r' && f == jsonly:
+		case r == '\r' && f == JSON:
 			out.WriteByte(' ') // between two values: a text has none that is not escaped
-		case f == jsonly:
+		case f == JSON:
 			escapeJSON(&out, r)
 		default:
 			escapeRune(&out, r)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 // telling is an output beside which the store tells of something.
 type telling struct {
 	bytes.Buffer
-	a      *app
+	a      *App
 	within bool
 }
 
@@ -24,7 +24,7 @@ func (w *telling) Write(b []byte) (int, error) {
 	done := make(chan bool)
 	go func() {
 		defer close(done)
-		w.a.heard(varve.Event{Kind: varve.EventAdopted, ID: "a", Path: "memories/a.json"})
+		w.a.Heard(varve.Event{Kind: varve.EventAdopted, ID: "a", Path: "memories/a.json"})
 	}()
 	<-done
 	return w.Buffer.Write(b)
@@ -33,9 +33,9 @@ func (w *telling) Write(b []byte) (int, error) {
 // Who deletes a memory's file, and finds it there again, is told why.
 func TestHeardOfPutBack(t *testing.T) {
 	var errOut bytes.Buffer
-	a := &app{environment: system(), errOut: unbuffered(&errOut, system())}
-	a.heard(varve.Event{Kind: varve.EventRestored, ID: "a", Path: "memories/a.json", Note: "memories/aa.json has its id, so it was not deleted: memctl rm does that"})
-	a.heard(varve.Event{Kind: varve.EventRestored, ID: "b", Path: "memories/b.json"}) // told as what was wrong with it
+	a := &App{Environment: System(), ErrOut: unbuffered(&errOut, System())}
+	a.Heard(varve.Event{Kind: varve.EventRestored, ID: "a", Path: "memories/a.json", Note: "memories/aa.json has its id, so it was not deleted: memctl rm does that"})
+	a.Heard(varve.Event{Kind: varve.EventRestored, ID: "b", Path: "memories/b.json"}) // told as what was wrong with it
 	const want = "memctl: note: memory file put back: memories/a.json: memories/aa.json has its id, so it was not deleted: memctl rm does that\n"
 	if errOut.String() != want {
 		t.Errorf("told: %q", &errOut)
@@ -47,13 +47,13 @@ func TestHeardOfPutBack(t *testing.T) {
 func TestHeardWhileWriting(t *testing.T) {
 	var errOut bytes.Buffer
 	out := &telling{}
-	out.a = &app{environment: system(), errOut: unbuffered(&errOut, system())}
-	out.a.out = newOutput(out, system())
+	out.a = &App{Environment: System(), ErrOut: unbuffered(&errOut, System())}
+	out.a.Out = newOutput(out, System())
 	for _, line := range []string{"one", "two"} {
-		if _, err := out.a.out.WriteString(line + "\n"); err != nil {
+		if _, err := out.a.Out.WriteString(line + "\n"); err != nil {
 			t.Fatal(err)
 		}
-		if err := out.a.out.Flush(); err != nil {
+		if err := out.a.Out.Flush(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"runtime"
@@ -14,7 +14,7 @@ type build struct {
 	System   string `json:"system"`
 }
 
-func thisBuild() *build {
+func ThisBuild() *build {
 	b := &build{Version: "(devel)", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -34,4 +34,4 @@ func thisBuild() *build {
 	return b
 }
 
-func (b *build) line() string { return "memctl " + b.Version + " " + b.Go + " " + b.System + "\n" }
+func (b *build) Line() string { return "memctl " + b.Version + " " + b.Go + " " + b.System + "\n" }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-func leaveBrokenPipes() func() { return func() {} }
+func LeaveBrokenPipes() func() { return func() {} }
 
-func brokenPipe(err error) bool {
+func BrokenPipe(err error) bool {
 	return errors.Is(err, windows.ERROR_BROKEN_PIPE) || errors.Is(err, windows.ERROR_NO_DATA)
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// replaceFile lets write fill a file that takes its name when it is whole. What
+// ReplaceFile lets write fill a file that takes its name when it is whole. What
 // is no ordinary file (a pipe, /dev/full) is written to as it is.
-func replaceFile(name string, write func(io.Writer) error) error {
+func ReplaceFile(name string, write func(io.Writer) error) error {
 	info, err := os.Stat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)

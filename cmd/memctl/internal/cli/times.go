@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// parseMoment reads a time, or a day (local, from its midnight).
-func parseMoment(s string) (time.Time, bool) {
+// ParseMoment reads a time, or a day (local, from its midnight).
+func ParseMoment(s string) (time.Time, bool) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		return t, true
 	}
@@ -20,9 +20,9 @@ func parseMoment(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// parseTime reads the same, or how long ago.
-func parseTime(s string, now time.Time) (time.Time, error) {
-	if t, ok := parseMoment(s); ok {
+// ParseTime reads the same, or how long ago.
+func ParseTime(s string, now time.Time) (time.Time, error) {
+	if t, ok := ParseMoment(s); ok {
 		return t, nil
 	}
 	if days, ok := strings.CutSuffix(s, "d"); ok {
@@ -36,8 +36,8 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q: it is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31), nor how long ago (24h, 7d)", s)
 }
 
-// parseSpan reads how long: 90m, 24h, 30d.
-func parseSpan(s string) (time.Duration, error) {
+// ParseSpan reads how long: 90m, 24h, 30d.
+func ParseSpan(s string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		if n, err := strconv.Atoi(days); err == nil && n > 0 && n < 100_000 {
 			return time.Duration(n) * 24 * time.Hour, nil

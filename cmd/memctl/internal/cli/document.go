@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -8,27 +8,27 @@ import (
 	"sync"
 )
 
-// document is the one JSON object that --json puts on stdout. Its members are
+// Document is the one JSON object that --json puts on stdout. Its members are
 // written as they become known, so that a list of a million needs no memory,
 // and the last of them can be the error that ended it.
 //
 // Without --json there is none: nothing happens then in what adds to it.
 //
 // Several goroutines may use it: one that ends it while another is still at work.
-type document struct {
+type Document struct {
 	mu      sync.Mutex
 	closed  bool // what comes after the end is not written
 	w       *bufio.Writer
 	members int
 	items   int
 	list    bool
-	lines   bool // of the command that goes on: what fails is the last of them
+	Lines   bool // of the command that goes on: what fails is the last of them
 	err     error
 }
 
-func newDocument(w io.Writer) *document { return &document{w: bufio.NewWriterSize(w, 64<<10)} }
+func newDocument(w io.Writer) *Document { return &Document{w: bufio.NewWriterSize(w, 64<<10)} }
 
-func (d *document) print(b []byte) {
+func (d *Document) print(b []byte) {
 	if d.closed {
 		return
 	}
@@ -37,7 +37,7 @@ func (d *document) print(b []byte) {
 	}
 }
 
-func (d *document) name(name string) {
+func (d *Document) name(name string) {
 	d.endList()
 	open := []byte("{")
 	if d.members > 0 {
@@ -51,8 +51,8 @@ func (d *document) name(name string) {
 	d.print([]byte(":"))
 }
 
-// member writes one member.
-func (d *document) member(name string, v any) {
+// Member writes one member.
+func (d *Document) Member(name string, v any) {
 	if d == nil {
 		return
 	}
@@ -64,8 +64,8 @@ func (d *document) member(name string, v any) {
 	d.print(b)
 }
 
-// all writes the members of a struct.
-func (d *document) all(v any) {
+// All writes the members of a struct.
+func (d *Document) All(v any) {
 	if d == nil {
 		return
 	}
@@ -87,8 +87,8 @@ func (d *document) all(v any) {
 	d.print(b)
 }
 
-// begin starts a member that is a list; item adds to it. The next member ends it.
-func (d *document) begin(name string) {
+// Begin starts a member that is a list; item adds to it. The next member ends it.
+func (d *Document) Begin(name string) {
 	if d == nil {
 		return
 	}
@@ -99,8 +99,8 @@ func (d *document) begin(name string) {
 	d.list, d.items = true, 0
 }
 
-// item adds to the list that was begun.
-func (d *document) item(v any) {
+// Item adds to the list that was begun.
+func (d *Document) Item(v any) {
 	if d == nil {
 		return
 	}
@@ -115,8 +115,8 @@ func (d *document) item(v any) {
 	d.print(b)
 }
 
-// line writes a document of its own.
-func (d *document) line(v any) error {
+// Line writes a document of its own.
+func (d *Document) Line(v any) error {
 	b, err := d.encode(v)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -128,15 +128,15 @@ func (d *document) line(v any) error {
 	return d.err
 }
 
-func (d *document) endList() {
+func (d *Document) endList() {
 	if d.list {
 		d.print([]byte("]"))
 		d.list = false
 	}
 }
 
-// discard has it write nothing any more: nobody reads on.
-func (d *document) discard() {
+// Discard has it write nothing any more: nobody reads on.
+func (d *Document) Discard() {
 	if d == nil {
 		return
 	}
@@ -147,7 +147,7 @@ func (d *document) discard() {
 }
 
 // close ends the document.
-func (d *document) close() error {
+func (d *Document) close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -155,7 +155,7 @@ func (d *document) close() error {
 	}
 	defer func() { d.closed = true }()
 	d.endList()
-	if d.members == 0 && !d.lines {
+	if d.members == 0 && !d.Lines {
 		d.print([]byte("{"))
 		d.members++
 	}
@@ -169,13 +169,13 @@ func (d *document) close() error {
 }
 
 // note keeps the first error.
-func (d *document) note(err error) {
+func (d *Document) note(err error) {
 	if d.err == nil {
 		d.err = err
 	}
 }
 
-func (d *document) encode(v any) ([]byte, error) {
+func (d *Document) encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -19,9 +19,9 @@ const (
 	lastWords = 300 * time.Millisecond // to write what is ready and that it was interrupted
 )
 
-// listen gives the context that the first SIGINT or SIGTERM ends; the second ends the
+// Listen gives the context that the first SIGINT or SIGTERM ends; the second ends the
 // process at once.
-func listen(e environment) (context.Context, environment) {
+func Listen(e Environment) (context.Context, Environment) {
 	ctx, end := context.WithCancel(context.Background())
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, os.Interrupt, syscall.SIGTERM)
@@ -37,7 +37,7 @@ func listen(e environment) (context.Context, environment) {
 		}
 	}()
 	e.exit = os.Exit
-	e.ignoreInterrupt = func() func() {
+	e.IgnoreInterrupt = func() func() {
 		deaf.Add(1)
 		return func() { deaf.Add(-1) }
 	}
@@ -45,7 +45,7 @@ func listen(e environment) (context.Context, environment) {
 }
 
 // guard ends the process when a signal has not ended the command in time.
-func (a *app) guard(ctx context.Context) {
+func (a *App) guard(ctx context.Context) {
 	if a.exit == nil {
 		return
 	}
@@ -53,11 +53,11 @@ func (a *app) guard(ctx context.Context) {
 		time.Sleep(patience)
 		if !a.ending.CompareAndSwap(false, true) { // it is about to end by itself
 			time.Sleep(lastWords)
-			a.exit(codeInterrupted)
+			a.exit(CodeInterrupted)
 		}
 		done := make(chan int, 1)
 		go func() {
-			a.fail(withFix(fmt.Errorf("%w: it did not end within %v, and was left where it was", context.Canceled, patience),
+			a.Fail(WithFix(fmt.Errorf("%w: it did not end within %v, and was left where it was", context.Canceled, patience),
 				"what was stored before is safe, in its file or in the log; memctl status looks at the store"))
 			done <- a.finish()
 		}()
@@ -65,14 +65,14 @@ func (a *app) guard(ctx context.Context) {
 		case code := <-done:
 			a.exit(code)
 		case <-time.After(lastWords): // nobody reads stdout
-			a.exit(codeInterrupted)
+			a.exit(CodeInterrupted)
 		}
 	})
 }
 
 // mayFinish says whether the command still ends by itself. Where guard was faster it does
 // not return.
-func (a *app) mayFinish() {
+func (a *App) mayFinish() {
 	if !a.ending.CompareAndSwap(false, true) {
 		select {} // guard ends the process
 	}

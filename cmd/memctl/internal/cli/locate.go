@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -16,33 +16,33 @@ import (
 )
 
 const (
-	storeVariable = "MEMCTL_STORE"
-	storeFolder   = "storage" // what a project's store is called
+	StoreVariable = "MEMCTL_STORE"
+	StoreFolder   = "storage" // what a project's store is called
 	configName    = "config.json"
 	movedName     = "moved.json" // what a store that was moved away leaves
 )
 
-// named is the store that the user named, "" when he did not.
-func (a *app) named() string {
-	if a.store != "" {
-		return a.store
+// Named is the store that the user named, "" when he did not.
+func (a *App) Named() string {
+	if a.Store != "" {
+		return a.Store
 	}
-	return a.get(storeVariable)
+	return a.Getenv(StoreVariable)
 }
 
-// locate finds the store's folder.
-func (a *app) locate() (string, error) {
-	if dir := a.named(); dir != "" {
+// Locate finds the store's folder.
+func (a *App) Locate() (string, error) {
+	if dir := a.Named(); dir != "" {
 		return dir, nil
 	}
-	dir, err := a.dir()
+	dir, err := a.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("finding the current folder: %w", err)
 	}
 	found, err := nearest(dir)
 	if err != nil {
-		if served, derr := dataFolder(a.get, runtime.GOOS); derr == nil && isStore(served) {
-			err = withFix(err, "make one with: memctl init DIR; or name one with --store DIR; that of memctl mcp is "+shellQuote(served))
+		if served, derr := DataFolder(a.Getenv, runtime.GOOS); derr == nil && IsStore(served) {
+			err = WithFix(err, "make one with: memctl init DIR; or name one with --store DIR; that of memctl mcp is "+ShellQuote(served))
 		}
 	}
 	return found, err
@@ -52,8 +52,8 @@ func (a *app) locate() (string, error) {
 func nearest(dir string) (string, error) {
 	var searched []string
 	for at := dir; ; at = filepath.Dir(at) {
-		for _, c := range []string{at, filepath.Join(at, storeFolder)} {
-			if isStore(c) {
+		for _, c := range []string{at, filepath.Join(at, StoreFolder)} {
+			if IsStore(c) {
 				return c, nil
 			}
 			searched = append(searched, c)
@@ -62,15 +62,15 @@ func nearest(dir string) (string, error) {
 			break
 		}
 	}
-	return "", fmt.Errorf("%w: searched %s, and %s is not set", varve.ErrNoStore, strings.Join(searched, ", "), storeVariable)
+	return "", fmt.Errorf("%w: searched %s, and %s is not set", varve.ErrNoStore, strings.Join(searched, ", "), StoreVariable)
 }
 
 // configLimit is how much of a config.json is read, as the store itself does.
 const configLimit = 1 << 20
 
-// isStore knows a store by the member "varve" of its config.json. One whose
+// IsStore knows a store by the member "varve" of its config.json. One whose
 // config.json was spoilt, is no file at all, or is gone, still has its log.
-func isStore(dir string) bool {
+func IsStore(dir string) bool {
 	if wasStore(dir) {
 		return true // opening it says where it is now
 	}
@@ -119,8 +119,8 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// dataFolder is where a user's programs keep their data, and ours in it.
-func dataFolder(get func(string) string, system string) (string, error) {
+// DataFolder is where a user's programs keep their data, and ours in it.
+func DataFolder(get func(string) string, system string) (string, error) {
 	const own = "varve/memory"
 	if base := get("XDG_DATA_HOME"); filepath.IsAbs(base) {
 		return filepath.Join(base, own), nil // by the specification a relative one does not count
@@ -138,7 +138,7 @@ func dataFolder(get func(string) string, system string) (string, error) {
 		base = []string{get("HOME"), ".local", "share"}
 	}
 	if base[0] == "" {
-		return "", fmt.Errorf("%w: there is no home folder; name the store by --store or %s", varve.ErrNoStore, storeVariable)
+		return "", fmt.Errorf("%w: there is no home folder; name the store by --store or %s", varve.ErrNoStore, StoreVariable)
 	}
 	return filepath.Join(append(base, own)...), nil
 }

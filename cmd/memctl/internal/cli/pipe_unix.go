@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package cli
 
 import (
 	"errors"
@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// leaveBrokenPipes has writing to a pipe that nobody reads be an error, instead of the
+// LeaveBrokenPipes has writing to a pipe that nobody reads be an error, instead of the
 // end of the process, until the function that it returns is called.
-func leaveBrokenPipes() func() {
+func LeaveBrokenPipes() func() {
 	signal.Ignore(syscall.SIGPIPE)
 	return func() { signal.Reset(syscall.SIGPIPE) }
 }
 
-func brokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
+func BrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 )
 
 // onScreen is an output that believes to be a terminal.
-func onScreen(to *bytes.Buffer) *output {
-	o := newOutput(to, environment{get: func(string) string { return "" }})
-	o.screen, o.colours = true, true
+func onScreen(to *bytes.Buffer) *Output {
+	o := newOutput(to, Environment{Getenv: func(string) string { return "" }})
+	o.Screen, o.colours = true, true
 	return o
 }
 
@@ -63,8 +63,8 @@ func TestOutputJSON(t *testing.T) {
 			d = indented.Bytes()
 		}
 		var screen, pipe bytes.Buffer
-		for _, o := range []*output{onScreen(&screen), newOutput(&pipe, environment{})} {
-			w := o.data(jsonly)
+		for _, o := range []*Output{onScreen(&screen), newOutput(&pipe, Environment{})} {
+			w := o.Data(JSON)
 			for b := d; len(b) > 0; {
 				n := 1 + r.IntN(len(b))
 				if _, err := w.Write(b[:n]); err != nil {
@@ -92,15 +92,15 @@ func TestOutputJSON(t *testing.T) {
 func TestOutputColours(t *testing.T) {
 	var b bytes.Buffer
 	o := onScreen(&b)
-	o.inColour(red, "a"+red)
-	_, _ = o.WriteString(" " + green + "\n")
+	o.InColour(Red, "a"+Red)
+	_, _ = o.WriteString(" " + Green + "\n")
 	_ = o.Flush()
 	if want := "\x1b[31ma\\x1b[31m\x1b[0m \\x1b[32m\n"; b.String() != want {
 		t.Errorf("%+q, want %+q", b.String(), want)
 	}
 	b.Reset()
 	o.colours = false
-	o.inColour(red, "a")
+	o.InColour(Red, "a")
 	_ = o.Flush()
 	if b.String() != "a" {
 		t.Errorf("%+q", b.String())
@@ -117,7 +117,7 @@ func TestShellQuote(t *testing.T) {
 		t.Skip("bash is missing: apt-get install bash")
 	}
 	for _, s := range []string{"a", "a b", "it's", "", evil.Name, "\x1b[31m'\\n\n9", "Zoë", "\u202e0"} {
-		quoted := shellQuote(s)
+		quoted := ShellQuote(s)
 		if what := evil.ObeyedBy(quoted); what != "" || strings.Contains(quoted, "\n") {
 			t.Errorf("%+q: %s", quoted, what)
 		}

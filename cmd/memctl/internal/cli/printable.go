@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -11,15 +11,15 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// printable puts text on one line and takes from it what a terminal would obey:
+// Printable puts text on one line and takes from it what a terminal would obey:
 // what is stored was written by anybody.
-func printable(s string) string {
+func Printable(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	return escape(s, "")
 }
 
-// printableID is the id itself where a terminal may have it, else quoted as Go does.
-func printableID(id string) string {
+// PrintableID is the id itself where a terminal may have it, else quoted as Go does.
+func PrintableID(id string) string {
 	if escape(id, "") == id {
 		return id
 	}
@@ -75,8 +75,8 @@ func escapeJSON(b *strings.Builder, r rune) {
 	fmt.Fprintf(b, `\u%04x`, r)
 }
 
-// cut shortens text to a width in columns.
-func cut(s string, width int) string {
+// Cut shortens text to a width in columns.
+func Cut(s string, width int) string {
 	if uniseg.StringWidth(s) <= width {
 		return s
 	}
@@ -95,7 +95,7 @@ func cut(s string, width int) string {
 	return b.String() + "…"
 }
 
-// pad fills up to a width in columns.
-func pad(s string, width int) string {
+// Pad fills up to a width in columns.
+func Pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(width-uniseg.StringWidth(s), 0))
 }
