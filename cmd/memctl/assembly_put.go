@@ -9,6 +9,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 )
 
 // assemblyFlags are what put may say of an assembly.
@@ -44,7 +45,7 @@ are all looked at before any is written, and written together.`,
 		},
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("id") && f.id == "" {
-				return fmt.Errorf("--id: %w", noID("assembly_id", assembly.DefaultLimits().IDBytes))
+				return fmt.Errorf("--id: %w", intake.NoID("assembly_id", assembly.DefaultLimits().IDBytes))
 			}
 			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
 				all := []varve.Assembly{{
@@ -54,8 +55,8 @@ are all looked at before any is written, and written together.`,
 				if f.input != "" {
 					var err error
 					limits := cli.AssemblyLimitsOf(st.Config())
-					all, err = readEach(cmd.Context(), a.In, f.input, "assembly", func(raw []byte) (varve.Assembly, error) {
-						return decodeAssembly(raw, limits, a.NewID)
+					all, err = intake.ReadEach(cmd.Context(), a.In, f.input, "assembly", func(raw []byte) (varve.Assembly, error) {
+						return intake.DecodeAssembly(raw, limits, a.NewID)
 					})
 					if err != nil {
 						return err

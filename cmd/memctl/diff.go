@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/diff"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 )
 
 func diffCommand(a *cli.App) *cobra.Command {
@@ -56,11 +57,11 @@ func diffVersions(ctx context.Context, a *cli.App, st *varve.Store, assemblies b
 	}
 	old, err := diff.Parse(was.Document)
 	if err != nil {
-		return invalid(fmt.Sprintf("version %d", was.LSN), err)
+		return intake.Invalid(fmt.Sprintf("version %d", was.LSN), err)
 	}
 	now, err := diff.Parse(is.Document)
 	if err != nil {
-		return invalid(fmt.Sprintf("version %d", is.LSN), err)
+		return intake.Invalid(fmt.Sprintf("version %d", is.LSN), err)
 	}
 	if a.Document != nil {
 		a.Document.Member("from", side{was.ID, was.LSN})

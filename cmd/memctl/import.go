@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/importer"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -88,16 +89,16 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 		return err
 	}
 	return a.WithIn(ctx, dir, how, more, func(st *varve.Store) error {
-		in := &intake{st: st, limits: cli.LimitsOf(st.Config()), groups: cli.AssemblyLimitsOf(st.Config()), zone: zone, replace: f.replace, progress: counter(a), began: a.Clock()}
-		in.report = importReport{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}
-		err := in.run(ctx, src)
+		in := &intake.Intake{Store: st, Limits: cli.LimitsOf(st.Config()), Groups: cli.AssemblyLimitsOf(st.Config()), Zone: zone, Replace: f.replace, Progress: counter(a), Began: a.Clock()}
+		in.Report = intake.Report{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}
+		err := in.Run(ctx, src)
 		if ferr := st.Flush(ctx); err == nil { // of one that was interrupted, closing the store does it
 			err = ferr
 		}
-		reportImport(a, &in.report)
-		if in.failed > 0 {
+		reportImport(a, &in.Report)
+		if in.Failed > 0 {
 			a.Tell(&cli.Failure{
-				Kind: "refused", Message: fmt.Sprintf("%d of the source could not be taken; see the problems", in.failed),
+				Kind: "refused", Message: fmt.Sprintf("%d of the source could not be taken; see the problems", in.Failed),
 				Path: from, Fix: "correct the files that are named and import again", Code: cli.CodeRefused,
 			})
 		}
@@ -116,7 +117,7 @@ func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags, o i
 	if f.from == string(importer.Synthians) || f.from == string(importer.Vizor) {
 		return nil, cli.Usagef(cmd.CommandPath(), "only lines can be read from stdin; %s wants a folder or file", f.from)
 	}
-	return importer.OpenLines(interruptible(cmd.Context(), a.In), "stdin", o), nil
+	return importer.OpenLines(intake.Interruptible(cmd.Context(), a.In), "stdin", o), nil
 }
 
 // progress counts on a terminal.
@@ -135,15 +136,15 @@ func counter(a *cli.App) func(n int) {
 }
 
 // reportImport tells what was taken and, for all else, why not.
-func reportImport(a *cli.App, r *importReport) {
+func reportImport(a *cli.App, r *intake.Report) {
 	if a.Document != nil {
 		a.Document.All(r)
 		return
 	}
 	a.Say("%s: %d memories (%s) into %s: %d new, %d there already, %d kept as they were here, %d replaced",
-		cli.Printable(r.Source), r.total(), r.From, cli.Printable(r.Store), r.New, r.Same, r.Kept, r.Replaced)
-	if as := &r.Assemblies; as.total() > 0 {
-		a.Say("%s: %d new, %d there already, %d kept as they were here, %d replaced", cli.Count(as.total(), "assembly", "assemblies"), as.New, as.Same, as.Kept, as.Replaced)
+		cli.Printable(r.Source), r.Total(), r.From, cli.Printable(r.Store), r.New, r.Same, r.Kept, r.Replaced)
+	if as := &r.Assemblies; as.Total() > 0 {
+		a.Say("%s: %d new, %d there already, %d kept as they were here, %d replaced", cli.Count(as.Total(), "assembly", "assemblies"), as.New, as.Same, as.Kept, as.Replaced)
 	}
 	sayRead(a, &r.Report)
 	counts := map[importer.Kind]int{}
@@ -154,7 +155,7 @@ func reportImport(a *cli.App, r *importReport) {
 	slices.SortStableFunc(problems, func(x, y importer.Problem) int { return cmp.Compare(x.Kind, y.Kind) })
 	var kind importer.Kind
 	for _, p := range problems {
-		if a.Quiet && !refusal(p) {
+		if a.Quiet && !intake.Refusal(p) {
 			continue
 		}
 		if p.Kind != kind {

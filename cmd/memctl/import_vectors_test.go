@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/importer"
 )
 
@@ -58,10 +59,10 @@ func TestImportVectors(t *testing.T) {
 		t.Fatalf("%v\n%s", err, stderr.Bytes())
 	}
 	cl := &inProcess{t, t.TempDir()}
-	var r importReport
+	var r intake.Report
 	read := func(from string) {
 		t.Helper()
-		r = importReport{}
+		r = intake.Report{}
 		if err := json.Unmarshal([]byte(cl.ok("import", from, "--store", cl.store(), "--json")), &r); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 )
 
 // command is memctl as a process of its own; see TestMain.
@@ -86,7 +87,7 @@ func TestImportInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	// More than a pipe and a chunk hold: when it is written, some was taken.
-	const n = 3 * chunkItems
+	const n = 3 * intake.ChunkItems
 	for i := range n {
 		fmt.Fprintf(in, `{"id":"m%05d","content":%q}`+"\n", i, strings.Repeat("x", 1000))
 	}
@@ -101,7 +102,7 @@ func TestImportInterrupted(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
-	if ids := c.ids(); len(ids) != d.New || d.New < chunkItems {
+	if ids := c.ids(); len(ids) != d.New || d.New < intake.ChunkItems {
 		t.Errorf("%d memories, the report says %d", len(ids), d.New)
 	}
 }
@@ -271,7 +272,7 @@ func TestKilledProcess(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 * chunkItems { // when it is written, the store is open
+	for i := range 3 * intake.ChunkItems { // when it is written, the store is open
 		fmt.Fprintf(in, `{"id":"m%05d","content":%q}`+"\n", i, strings.Repeat("x", 1000))
 	}
 	if err := cmd.Process.Kill(); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -108,7 +109,7 @@ func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	case len(args) == 1 && f.file != "":
 		return cli.Usagef(cmd.CommandPath(), "the text is given twice: as an argument and by --file")
 	case cmd.Flags().Changed("id") && f.id == "":
-		return fmt.Errorf("--id: %w", noID("id", memstore.DefaultLimits().IDBytes))
+		return fmt.Errorf("--id: %w", intake.NoID("id", memstore.DefaultLimits().IDBytes))
 	}
 	return nil
 }
@@ -147,7 +148,7 @@ func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *
 		return err
 	}
 	if f.embedding != "" {
-		if m.Embedding, err = readNumbers(ctx, a.In, "--embedding", f.embedding, limit); err != nil {
+		if m.Embedding, err = intake.Numbers(ctx, a.In, "--embedding", f.embedding, limit); err != nil {
 			return err
 		}
 	}
@@ -186,7 +187,7 @@ func content(ctx context.Context, a *cli.App, args []string, file string, limit 
 		}
 		file = "-"
 	}
-	b, err := slurp(ctx, a.In, file, limit)
+	b, err := intake.Slurp(ctx, a.In, file, limit)
 	return string(b), err
 }
 
@@ -202,10 +203,10 @@ func (f *putFlags) metadata() (map[string]any, error) {
 			d.UseNumber()
 			var v any
 			if err := d.Decode(&v); err != nil {
-				return nil, invalid("--meta "+j, err)
+				return nil, intake.Invalid("--meta "+j, err)
 			}
 			if d.More() {
-				return nil, invalid("--meta "+j, errors.New("more than one JSON value"))
+				return nil, intake.Invalid("--meta "+j, errors.New("more than one JSON value"))
 			}
 			m[j] = v
 			continue

@@ -8,12 +8,13 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 )
 
 // putInput stores whole memories. All are read before any is written.
 func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, conds []varve.Cond) error {
 	limits := cli.LimitsOf(st.Config())
-	all, err := readEach(ctx, a.In, name, "memory", func(raw []byte) (varve.Memory, error) { return decodeMemory(raw, limits, a.NewID) })
+	all, err := intake.ReadEach(ctx, a.In, name, "memory", func(raw []byte) (varve.Memory, error) { return intake.DecodeMemory(raw, limits, a.NewID) })
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/importer"
 )
 
@@ -72,7 +73,7 @@ func TestRealImport(t *testing.T) {
 			if c.from != "" {
 				args = append(args, "--from", c.from)
 			}
-			var r importReport
+			var r intake.Report
 			decode(t, cl.ok(args...), &r)
 			if r.New != c.memories || r.Same+r.Kept+r.Replaced+r.Refused != 0 {
 				t.Errorf("%d new, want %d, and nothing else: %+v", r.New, c.memories, r)

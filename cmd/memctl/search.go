@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/vector/embed"
 )
 
@@ -59,7 +60,7 @@ little-endian, one behind the other.`,
 			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least}
 			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				if f.vector != "" {
-					if q.Vector, err = readVector(cmd.Context(), a.In, "--vector", f.vector, cli.LimitsOf(st.Config())); err != nil {
+					if q.Vector, err = intake.Vector(cmd.Context(), a.In, "--vector", f.vector, cli.LimitsOf(st.Config())); err != nil {
 						return err
 					}
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/working"
 )
 
@@ -129,7 +130,7 @@ does not begin with "_". The scope is made if it is new.`,
 // value is what an argument stands for.
 func (w *workingApp) value(ctx context.Context, arg string, text bool) (any, error) {
 	if arg == "-" {
-		b, err := slurp(ctx, w.In, "-", working.MaxValue)
+		b, err := intake.Slurp(ctx, w.In, "-", working.MaxValue)
 		if err != nil {
 			return nil, err
 		}

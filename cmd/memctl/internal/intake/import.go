@@ -1,4 +1,4 @@
-package main
+package intake
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// importReport is what came of an import.
-type importReport struct {
+// Report is what came of an import.
+type Report struct {
 	From       string             `json:"from"`
 	Source     string             `json:"source"`
 	Store      string             `json:"store"`
@@ -33,7 +33,7 @@ type tally struct {
 	Refused  int `json:"refused"`  // by a limit, or because it cannot be read as one
 }
 
-func (t *tally) total() int { return t.New + t.Same + t.Kept + t.Replaced }
+func (t *tally) Total() int { return t.New + t.Same + t.Kept + t.Replaced }
 
 // kindKept and kindRefused are the problems that arise here.
 const (
@@ -41,8 +41,8 @@ const (
 	kindRefused importer.Kind = "refused"
 )
 
-// refusal says that a problem is about a memory that may have been lost.
-func refusal(p importer.Problem) bool {
+// Refusal says that a problem is about a memory that may have been lost.
+func Refusal(p importer.Problem) bool {
 	switch p.Kind {
 	case importer.KindCorrupt, importer.KindUnread, importer.KindTooLarge, kindRefused:
 		return !p.Taken
@@ -50,18 +50,18 @@ func refusal(p importer.Problem) bool {
 	return false
 }
 
-// intake puts what an importer yields into a store, a chunk at a time.
-type intake struct {
-	st       *varve.Store
-	limits   memstore.Limits
-	groups   assembly.Limits
-	zone     *time.Location
-	replace  bool
-	progress func(n int)
-	report   importReport
-	failed   int // what should have become a memory or an assembly and did not
+// Intake puts what an importer yields into a store, a chunk at a time.
+type Intake struct {
+	Store    *varve.Store
+	Limits   memstore.Limits
+	Groups   assembly.Limits
+	Zone     *time.Location
+	Replace  bool
+	Progress func(n int)
+	Report   Report
+	Failed   int // what should have become a memory or an assembly and did not
 
-	began time.Time // what has no time gets one from here on, in the order of the source
+	Began time.Time // what has no time gets one from here on, in the order of the source
 	taken int
 
 	chunk []item
@@ -85,12 +85,12 @@ func (it *item) conds() []varve.Cond {
 
 // A chunk is written when it has so much.
 const (
-	chunkItems = 1000
+	ChunkItems = 1000
 	chunkBytes = 4 << 20
 )
 
-func (in *intake) run(ctx context.Context, src *importer.Source) error {
-	defer in.progress(-1)
+func (in *Intake) Run(ctx context.Context, src *importer.Source) error {
+	defer in.Progress(-1)
 	for e, err := range src.All(ctx) {
 		if err == nil && e.Problem != nil {
 			in.problem(*e.Problem)
@@ -107,37 +107,37 @@ func (in *intake) run(ctx context.Context, src *importer.Source) error {
 			return errors.Join(err, in.write(ctx))
 		}
 	}
-	in.report.Report = src.Report()
+	in.Report.Report = src.Report()
 	return in.write(ctx)
 }
 
-func (in *intake) problem(p importer.Problem) {
-	in.report.Problems = append(in.report.Problems, p)
-	if refusal(p) {
-		in.failed++
+func (in *Intake) problem(p importer.Problem) {
+	in.Report.Problems = append(in.Report.Problems, p)
+	if Refusal(p) {
+		in.Failed++
 	}
 }
 
-func (in *intake) tally(it *importer.Item) *tally {
+func (in *Intake) tally(it *importer.Item) *tally {
 	if it.Assembly {
-		return &in.report.Assemblies
+		return &in.Report.Assemblies
 	}
-	return &in.report.tally
+	return &in.Report.tally
 }
 
-func (in *intake) refuse(it *importer.Item, err error) {
+func (in *Intake) refuse(it *importer.Item, err error) {
 	in.tally(it).Refused++
 	in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindRefused, Reason: err.Error()})
 }
 
 // take decides about one memory, and writes when there are enough.
-func (in *intake) take(ctx context.Context, it *importer.Item) error {
-	m, err := memstore.Decode(it.JSON, memstore.DecodeOptions{Limits: in.limits, Location: in.zone, Owned: true})
+func (in *Intake) take(ctx context.Context, it *importer.Item) error {
+	m, err := memstore.Decode(it.JSON, memstore.DecodeOptions{Limits: in.Limits, Location: in.Zone, Owned: true})
 	if err != nil {
 		in.refuse(it, err)
 		return nil
 	}
-	there, err := in.st.Get(ctx, m.ID)
+	there, err := in.Store.Get(ctx, m.ID)
 	cond, wanted, err := in.decide(it, there.Version, err, func() (bool, error) { return saysTheSame(m, &there, it.Vector) })
 	if err != nil || !wanted {
 		return err
@@ -146,12 +146,12 @@ func (in *intake) take(ctx context.Context, it *importer.Item) error {
 		m.Timestamp = there.Timestamp
 	}
 	if m.Timestamp.IsZero() {
-		m.Timestamp = in.began.Add(time.Duration(in.taken))
+		m.Timestamp = in.Began.Add(time.Duration(in.taken))
 		in.taken++
 	}
 	in.chunk = append(in.chunk, item{*m, it, cond, there.Version != 0 || cond == nil})
 	in.bytes += len(it.JSON)
-	if len(in.chunk) >= chunkItems || in.bytes >= chunkBytes {
+	if len(in.chunk) >= ChunkItems || in.bytes >= chunkBytes {
 		return in.write(ctx)
 	}
 	return nil
@@ -159,11 +159,11 @@ func (in *intake) take(ctx context.Context, it *importer.Item) error {
 
 // decide says whether an item is to be written, and on which condition (nil:
 // none), by what getting what is there gave.
-func (in *intake) decide(it *importer.Item, there uint64, err error, same func() (bool, error)) (cond varve.Cond, wanted bool, _ error) {
+func (in *Intake) decide(it *importer.Item, there uint64, err error, same func() (bool, error)) (cond varve.Cond, wanted bool, _ error) {
 	switch {
 	case errors.Is(err, varve.ErrNotFound):
 		return varve.IfAbsent(), true, nil
-	case errors.Is(err, varve.ErrCorrupt) && in.replace:
+	case errors.Is(err, varve.ErrCorrupt) && in.Replace:
 		return nil, true, nil // what cannot be read is what is to be replaced
 	case errors.Is(err, varve.ErrCorrupt):
 		in.refuse(it, err)
@@ -179,14 +179,14 @@ func (in *intake) decide(it *importer.Item, there uint64, err error, same func()
 	case equal:
 		in.tally(it).Same++
 		return nil, false, nil
-	case !in.replace:
+	case !in.Replace:
 		in.keep(it, "the store has another text under this id; --replace would take this one")
 		return nil, false, nil
 	}
 	return varve.IfVersion(there), true, nil
 }
 
-func (in *intake) keep(it *importer.Item, why string) {
+func (in *Intake) keep(it *importer.Item, why string) {
 	in.tally(it).Kept++
 	in.problem(importer.Problem{Path: it.Path, ID: it.ID, Kind: kindKept, Reason: why})
 }
@@ -194,18 +194,18 @@ func (in *intake) keep(it *importer.Item, why string) {
 // write stores the chunk as one commit. Where a memory is refused, or somebody
 // was faster, they go one by one, so that only those stay behind. A signal waits
 // for it: one that came in mid-commit would leave unknown what is stored.
-func (in *intake) write(ctx context.Context) error {
+func (in *Intake) write(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	chunk := in.chunk
 	in.chunk, in.bytes = nil, 0
 	if len(chunk) == 0 {
 		return nil
 	}
-	b := in.st.NewBatch()
+	b := in.Store.NewBatch()
 	for i := range chunk {
 		b.Put(chunk[i].memory, chunk[i].conds()...)
 	}
-	err := in.st.Apply(ctx, b)
+	err := in.Store.Apply(ctx, b)
 	if err == nil {
 		for i := range chunk {
 			in.stored(chunk[i].source, chunk[i].replaces)
@@ -217,7 +217,7 @@ func (in *intake) write(ctx context.Context) error {
 	}
 	for i := range chunk {
 		it := &chunk[i]
-		_, err := in.st.Put(ctx, it.memory, it.conds()...)
+		_, err := in.Store.Put(ctx, it.memory, it.conds()...)
 		switch {
 		case err == nil:
 			in.stored(it.source, it.replaces)
@@ -232,13 +232,13 @@ func (in *intake) write(ctx context.Context) error {
 	return nil
 }
 
-func (in *intake) stored(it *importer.Item, replaces bool) {
+func (in *Intake) stored(it *importer.Item, replaces bool) {
 	if replaces {
 		in.tally(it).Replaced++
 	} else {
 		in.tally(it).New++
 	}
-	in.progress(1)
+	in.Progress(1)
 }
 
 // saysTheSame compares what is to come with what is there, but for the times

@@ -1,4 +1,4 @@
-package main
+package intake
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// slurp reads a file, or stdin for -, up to a limit.
-func slurp(ctx context.Context, in io.Reader, name string, limit int) ([]byte, error) {
+// Slurp reads a file, or stdin for -, up to a limit.
+func Slurp(ctx context.Context, in io.Reader, name string, limit int) ([]byte, error) {
 	b, err := cli.Await(ctx, func() ([]byte, error) {
 		r, err := source(in, name)
 		if err != nil {
@@ -37,8 +37,8 @@ func source(in io.Reader, name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// interruptible is a reader whose wait ends with ctx.
-func interruptible(ctx context.Context, r io.Reader) io.Reader { return &interruptibleReader{ctx, r} }
+// Interruptible is a reader whose wait ends with ctx.
+func Interruptible(ctx context.Context, r io.Reader) io.Reader { return &interruptibleReader{ctx, r} }
 
 type interruptibleReader struct {
 	ctx context.Context
@@ -55,9 +55,9 @@ func (r *interruptibleReader) Read(p []byte) (int, error) {
 	return copy(p, b), err
 }
 
-// readEach reads all values of a file, or of stdin for -, before any is used: one object, an
+// ReadEach reads all values of a file, or of stdin for -, before any is used: one object, an
 // array of objects, or objects one after another. what is the noun for one.
-func readEach[T any](ctx context.Context, in io.Reader, name, what string, decode func(raw []byte) (T, error)) (all []T, err error) {
+func ReadEach[T any](ctx context.Context, in io.Reader, name, what string, decode func(raw []byte) (T, error)) (all []T, err error) {
 	_, err = cli.Await(ctx, func() ([]byte, error) {
 		r, err := source(in, name)
 		if err != nil {

@@ -1,4 +1,4 @@
-package main
+package intake
 
 import (
 	"bufio"
@@ -13,28 +13,28 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// decodeMemory reads one; it gets an id from newID if it has none.
-func decodeMemory(raw []byte, limits memstore.Limits, newID func() (string, error)) (m varve.Memory, err error) {
+// DecodeMemory reads one; it gets an id from newID if it has none.
+func DecodeMemory(raw []byte, limits memstore.Limits, newID func() (string, error)) (m varve.Memory, err error) {
 	d, err := memstore.Decode(raw, memstore.DecodeOptions{Limits: limits, IDOptional: true})
 	switch {
 	case err != nil:
 		return m, err
 	case d.ID == "" && hasID(raw, "id"):
-		return m, noID("id", limits.IDBytes)
+		return m, NoID("id", limits.IDBytes)
 	case d.ID == "":
 		d.ID, err = newID()
 	}
 	return *d, err
 }
 
-// decodeAssembly reads one; it gets an id from newID if it has none.
-func decodeAssembly(raw []byte, limits assembly.Limits, newID func() (string, error)) (as varve.Assembly, err error) {
+// DecodeAssembly reads one; it gets an id from newID if it has none.
+func DecodeAssembly(raw []byte, limits assembly.Limits, newID func() (string, error)) (as varve.Assembly, err error) {
 	d, err := assembly.Decode(raw, assembly.DecodeOptions{Limits: limits, IDOptional: true})
 	switch {
 	case err != nil:
 		return as, err
 	case d.ID == "" && (hasID(raw, "assembly_id") || hasID(raw, "id")):
-		return as, noID("assembly_id", limits.IDBytes)
+		return as, NoID("assembly_id", limits.IDBytes)
 	case d.ID == "":
 		d.ID, err = newID()
 	}
@@ -47,7 +47,7 @@ func decodeEach[T any](r io.Reader, what string, decode func(raw []byte) (T, err
 	for raw, err := range values(r) {
 		nth := fmt.Sprintf("%s %d", what, len(all)+1)
 		if err != nil {
-			return nil, invalid(nth, err)
+			return nil, Invalid(nth, err)
 		}
 		v, err := decode(raw)
 		if err != nil {
@@ -61,7 +61,7 @@ func decodeEach[T any](r io.Reader, what string, decode func(raw []byte) (T, err
 	return all, nil
 }
 
-func noID(field string, limit int) error {
+func NoID(field string, limit int) error {
 	return &varve.FieldError{Field: field, Value: `""`, Limit: fmt.Sprintf("1 to %d bytes", limit), Err: errors.New("an id must not be empty")}
 }
 
@@ -124,8 +124,8 @@ func firstByte(r *bufio.Reader) (byte, error) {
 	}
 }
 
-// invalid says that the JSON of an input cannot be read.
-func invalid(what string, err error) error {
+// Invalid says that the JSON of an input cannot be read.
+func Invalid(what string, err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):

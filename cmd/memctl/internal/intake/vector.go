@@ -1,4 +1,4 @@
-package main
+package intake
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// readNumbers reads an embedding from the text itself, or from a file of that name.
-func readNumbers(ctx context.Context, in io.Reader, what, s string, limit int) ([]float32, error) {
+// Numbers reads an embedding from the text itself, or from a file of that name.
+func Numbers(ctx context.Context, in io.Reader, what, s string, limit int) ([]float32, error) {
 	b := []byte(strings.TrimSpace(s))
 	if len(b) > 0 && b[0] != '[' {
 		var err error
-		if b, err = slurp(ctx, in, s, limit); err != nil {
+		if b, err = Slurp(ctx, in, s, limit); err != nil {
 			return nil, err
 		}
 	}
@@ -28,22 +28,22 @@ func readNumbers(ctx context.Context, in io.Reader, what, s string, limit int) (
 // floats reads a list of numbers, in every form that a document may have it in.
 func floats(what string, b []byte) ([]float32, error) {
 	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil { // or its place would be one in what is decoded below
-		return nil, invalid(what, err)
+		return nil, Invalid(what, err)
 	}
 	m, err := memstore.Decode(slices.Concat([]byte(`{"embedding":`), b, []byte("}")), memstore.DecodeOptions{IDOptional: true})
 	if err != nil {
-		return nil, invalid(what, err)
+		return nil, Invalid(what, err)
 	}
 	return m.Embedding, nil
 }
 
-// readVector reads a JSON list of numbers, which may be the text itself as with put
+// Vector reads a JSON list of numbers, which may be the text itself as with put
 // --embedding, or float32 values.
-func readVector(ctx context.Context, in io.Reader, what, name string, limits memstore.Limits) ([]float32, error) {
+func Vector(ctx context.Context, in io.Reader, what, name string, limits memstore.Limits) ([]float32, error) {
 	if text := strings.TrimSpace(name); strings.HasPrefix(text, "[") {
 		return floats(what, []byte(text))
 	}
-	b, err := slurp(ctx, in, name, 32*limits.EmbeddingDim)
+	b, err := Slurp(ctx, in, name, 32*limits.EmbeddingDim)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func readVector(ctx context.Context, in io.Reader, what, name string, limits mem
 		}
 	}
 	if len(b) == 0 || len(b)%4 != 0 {
-		return nil, invalid(what, errors.New("the file holds neither a JSON list of numbers nor float32 values: its length is not a multiple of 4"))
+		return nil, Invalid(what, errors.New("the file holds neither a JSON list of numbers nor float32 values: its length is not a multiple of 4"))
 	}
 	v := make([]float32, len(b)/4)
 	for i := range v {

@@ -1,4 +1,4 @@
-package main
+package intake
 
 import (
 	"context"
@@ -13,16 +13,16 @@ import (
 
 // takeAssembly writes one assembly, behind the memories that came before it.
 // Members that are not there stay named: the source has lost them, not we.
-func (in *intake) takeAssembly(ctx context.Context, it *importer.Item) error {
+func (in *Intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 	if err := in.write(ctx); err != nil {
 		return err
 	}
-	as, err := assembly.Decode(it.JSON, assembly.DecodeOptions{Limits: in.groups, Location: in.zone, Owned: true})
+	as, err := assembly.Decode(it.JSON, assembly.DecodeOptions{Limits: in.Groups, Location: in.Zone, Owned: true})
 	if err != nil {
 		in.refuse(it, err)
 		return nil
 	}
-	there, err := in.st.Assemblies().Get(ctx, as.ID)
+	there, err := in.Store.Assemblies().Get(ctx, as.ID)
 	cond, wanted, err := in.decide(it, there.Version, err, func() (bool, error) { return sameAssembly(as, &there) })
 	if err != nil || !wanted {
 		return err
@@ -32,7 +32,7 @@ func (in *intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 		conds = append(conds, cond)
 	}
 	// As for memories: a signal waits for the commit.
-	_, err = in.st.Assemblies().Put(context.WithoutCancel(ctx), *as, conds...)
+	_, err = in.Store.Assemblies().Put(context.WithoutCancel(ctx), *as, conds...)
 	switch {
 	case err == nil:
 		in.stored(it, there.Version != 0 || cond == nil)
