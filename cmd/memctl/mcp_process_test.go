@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 )
 
 // memctl is this program as a process of its own: the test's binary, which is memctl
@@ -76,7 +77,7 @@ func mcpStart(t *testing.T, env []string, command ...string) *mcpProcess {
 	t.Helper()
 	p := &mcpProcess{t: t, cmd: exec.Command(command[0], command[1:]...)}
 	for _, e := range os.Environ() {
-		if name, _, _ := strings.Cut(e, "="); name != cli.StoreVariable && name != memoryFileVariable && !strings.HasPrefix(name, "VARVE_EMBED") {
+		if name, _, _ := strings.Cut(e, "="); name != cli.StoreVariable && name != mcpcmd.MemoryFileVariable && !strings.HasPrefix(name, "VARVE_EMBED") {
 			p.cmd.Env = append(p.cmd.Env, e)
 		}
 	}
@@ -205,10 +206,10 @@ func TestMCPStore(t *testing.T) {
 		store string
 		there string
 	}{
-		{"flag", []string{cli.StoreVariable + "=" + filepath.Join(dir, "no"), memoryFileVariable + "=" + file}, []string{"--store", filepath.Join(dir, "flag")}, filepath.Join(dir, "flag"), "[new]"},
-		{"variable", []string{cli.StoreVariable + "=" + filepath.Join(dir, "variable"), memoryFileVariable + "=" + file}, nil, filepath.Join(dir, "variable"), "[new]"},
-		{"file", []string{memoryFileVariable + "=" + file, "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "memory.jsonl.varve"), "[old new]"},
-		{"no file yet", []string{memoryFileVariable + "=" + filepath.Join(dir, "old", "none.json"), "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "none.json.varve"), "[new]"},
+		{"flag", []string{cli.StoreVariable + "=" + filepath.Join(dir, "no"), mcpcmd.MemoryFileVariable + "=" + file}, []string{"--store", filepath.Join(dir, "flag")}, filepath.Join(dir, "flag"), "[new]"},
+		{"variable", []string{cli.StoreVariable + "=" + filepath.Join(dir, "variable"), mcpcmd.MemoryFileVariable + "=" + file}, nil, filepath.Join(dir, "variable"), "[new]"},
+		{"file", []string{mcpcmd.MemoryFileVariable + "=" + file, "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "memory.jsonl.varve"), "[old new]"},
+		{"no file yet", []string{mcpcmd.MemoryFileVariable + "=" + filepath.Join(dir, "old", "none.json"), "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "none.json.varve"), "[new]"},
 		{"data folder", []string{"XDG_DATA_HOME=" + data}, nil, filepath.Join(data, "varve", "memory"), "[new]"},
 		{"home", []string{"XDG_DATA_HOME=relative", "HOME=" + home}, nil, filepath.Join(home, ".local", "share", "varve", "memory"), "[new]"},
 	} {

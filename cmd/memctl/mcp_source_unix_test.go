@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 )
 
 // A pipe in the place of the old server's file is refused at once, and a file that may not
@@ -30,7 +31,7 @@ func TestMCPSource(t *testing.T) {
 	refuses := func(file string, code int, parts ...string) {
 		t.Helper()
 		cmd := exec.Command(memctl, "mcp")
-		cmd.Env = append(os.Environ(), cli.StoreVariable+"=", memoryFileVariable+"="+file)
+		cmd.Env = append(os.Environ(), cli.StoreVariable+"=", mcpcmd.MemoryFileVariable+"="+file)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		if err := cmd.Start(); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
+	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 )
 
 // command is memctl as a process of its own; see TestMain.
@@ -136,7 +137,7 @@ func TestSecondProcess(t *testing.T) {
 	if m, err := st.Get(t.Context(), "theirs"); err != nil || m.Content != "of the other process" {
 		t.Errorf("%v, %v", m.Content, err)
 	}
-	var s state
+	var s upkeep.State
 	if err := json.Unmarshal([]byte(memctl("status", "--json")), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +285,7 @@ func TestKilledProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s state
+	var s upkeep.State
 	if err := json.Unmarshal(out, &s); err != nil {
 		t.Fatal(err)
 	}

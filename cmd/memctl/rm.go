@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -17,7 +18,7 @@ func rmCommand(a *cli.App) *cobra.Command {
 		Example: "  memctl rm notes\n  memctl rm notes --if-version 4096",
 	}, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
 		if id == memstore.TakeOverID {
-			return keepMark(ctx, st)
+			return mcpcmd.KeepMark(ctx, st)
 		}
 		return st.Delete(ctx, id, conds...)
 	})

@@ -7,7 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/assemblycmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
+	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
+	"github.com/varve-db/varve/cmd/memctl/internal/workingcmd"
 )
 
 // root is the command without a name, and all others below it.
@@ -30,11 +34,11 @@ command memctl shows the status of the store.`,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return bare(a, cmd) }),
 	}
 	c.AddCommand(
-		initCommand(a), putCommand(a), getCommand(a), listCommand(a), searchCommand(a), editCommand(a), rmCommand(a), purgeCommand(a),
-		assemblyCommand(a), sessionsCommand(a), workingCommand(a), importCommand(a), exportCommand(a), historyCommand(a), diffCommand(a), watchCommand(a),
-		backupCommand(a), restoreCommand(a), migrateCommand(a),
-		statusCommand(a), verifyCommand(a), repairCommand(a), rebuildCommand(a), reindexCommand(a),
-		mcpCommand(a), flushCommand(a), configCommand(a), demoCommand(a), versionCommand(a),
+		initCommand(a), putCommand(a), getCommand(a), listCommand(a), searchCommand(a), editCommand(a), rmCommand(a), upkeep.Purge(a),
+		assemblycmd.Command(a), sessionsCommand(a), workingcmd.Command(a), importCommand(a), exportCommand(a), historyCommand(a), diffCommand(a), watchCommand(a),
+		upkeep.Backup(a), upkeep.Restore(a), upkeep.Migrate(a),
+		upkeep.Status(a), upkeep.Verify(a), upkeep.Repair(a), upkeep.RebuildIndex(a), upkeep.Reindex(a),
+		mcpcmd.Command(a), flushCommand(a), configCommand(a), demoCommand(a), versionCommand(a),
 	)
 	return c
 }
@@ -49,5 +53,5 @@ func bare(a *cli.App, cmd *cobra.Command) error {
 `)
 		return nil
 	}
-	return showStatus(cmd.Context(), a)
+	return upkeep.ShowStatus(cmd.Context(), a)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 )
 
 // status names the edits that cannot be taken over, though nobody watches and nobody was
@@ -39,7 +40,7 @@ func TestStatusOfRefusedEdits(t *testing.T) {
 	}
 	writeFile(t, path("copy"), text("m4"))
 	code, out, _ := c.run("", "status", "--json")
-	var s state
+	var s upkeep.State
 	if err := json.Unmarshal([]byte(out), &s); err != nil || code != cli.CodeDamage {
 		t.Fatalf("exit code %d, %s, %v", code, out, err)
 	}

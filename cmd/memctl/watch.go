@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/assemblycmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/fswatch"
 )
@@ -102,15 +103,15 @@ func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (ui
 
 // change is a line of watch.
 type change struct {
-	Version  uint64          `json:"version"`
-	Next     uint64          `json:"next"`
-	Time     time.Time       `json:"time"`
-	Kind     string          `json:"kind"`
-	ID       string          `json:"id"`
-	Deleted  bool            `json:"deleted"`
-	More     bool            `json:"more"` // the commit goes on in the next line
-	Memory   *listed         `json:"memory,omitempty"`
-	Assembly *listedAssembly `json:"assembly,omitempty"`
+	Version  uint64              `json:"version"`
+	Next     uint64              `json:"next"`
+	Time     time.Time           `json:"time"`
+	Kind     string              `json:"kind"`
+	ID       string              `json:"id"`
+	Deleted  bool                `json:"deleted"`
+	More     bool                `json:"more"` // the commit goes on in the next line
+	Memory   *listed             `json:"memory,omitempty"`
+	Assembly *assemblycmd.Listed `json:"assembly,omitempty"`
 }
 
 func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchFilter) error {
@@ -206,7 +207,7 @@ func changed(a *cli.App, st *varve.Store, c *varve.Change) error {
 		m := listedOf(&c.Memory)
 		l.Memory = &m
 	default:
-		g := listedAssemblyOf(&c.Assembly, st.Assemblies().Level(&c.Assembly))
+		g := assemblycmd.ListedOf(&c.Assembly, st.Assemblies().Level(&c.Assembly))
 		l.Assembly = &g
 	}
 	if err := a.Document.Line(l); err != nil {

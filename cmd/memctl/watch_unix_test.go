@@ -16,6 +16,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 )
 
 // startWatch starts memctl watch.
@@ -146,7 +147,7 @@ func TestWatchEdits(t *testing.T) {
 	if l := next(); l.ID != "a" || l.Memory.Content != "by hand" {
 		t.Fatalf("%+v", l)
 	}
-	var s state
+	var s upkeep.State
 	for end := time.Now().Add(20 * time.Second); ; { // deleted before it is in its file it would come back with that
 		if err := json.Unmarshal([]byte(c.ok("status", "--json")), &s); err != nil || time.Now().After(end) {
 			t.Fatalf("not flushed: %+v, %v", s, err)

@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"bufio"
@@ -11,10 +11,11 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-func purgeCommand(a *cli.App) *cobra.Command {
+func Purge(a *cli.App) *cobra.Command {
 	var yes, groups, scopes bool
 	c := &cobra.Command{
 		Use:   "purge ID...",
@@ -76,7 +77,7 @@ there is nothing of one of them, which may be mistyped (exit status 4).`,
 					return err
 				}
 				if !groups && !scopes {
-					markGoes(cmd.Context(), a, st, args)
+					mcpcmd.MarkGoes(cmd.Context(), a, st, args)
 				}
 				if err := confirmPurge(cmd.Context(), a, args, yes); err != nil {
 					return err

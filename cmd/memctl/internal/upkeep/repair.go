@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-func repairCommand(a *cli.App) *cobra.Command {
+func Repair(a *cli.App) *cobra.Command {
 	var apply, undo, members bool
 	c := &cobra.Command{
 		Use:   "repair [ID]",

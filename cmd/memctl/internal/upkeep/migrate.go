@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-func migrateCommand(a *cli.App) *cobra.Command {
+func Migrate(a *cli.App) *cobra.Command {
 	var to string
 	var o varve.MigrateOptions
 	c := &cobra.Command{

@@ -1,4 +1,4 @@
-package main
+package workingcmd
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ func missingKey(key string) error {
 	return cli.WithFix(fmt.Errorf("key %q: %w", key, varve.ErrNotFound), "memctl working keys shows what there is")
 }
 
-func (w *workingApp) getCommand() *cobra.Command {
+func (w *scopeApp) getCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "get KEY...",
 		Short: "Show values",
@@ -67,7 +67,7 @@ func shownEntry(e *working.Entry) workingValue {
 	return v
 }
 
-func (w *workingApp) setCommand() *cobra.Command {
+func (w *scopeApp) setCommand() *cobra.Command {
 	var (
 		text, absent bool
 		ttl          time.Duration
@@ -128,7 +128,7 @@ does not begin with "_". The scope is made if it is new.`,
 }
 
 // value is what an argument stands for.
-func (w *workingApp) value(ctx context.Context, arg string, text bool) (any, error) {
+func (w *scopeApp) value(ctx context.Context, arg string, text bool) (any, error) {
 	if arg == "-" {
 		b, err := intake.Slurp(ctx, w.In, "-", working.MaxValue)
 		if err != nil {
@@ -151,7 +151,7 @@ func (w *workingApp) value(ctx context.Context, arg string, text bool) (any, err
 	return v, nil
 }
 
-func (w *workingApp) rmCommand() *cobra.Command {
+func (w *scopeApp) rmCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:     "rm KEY...",
@@ -192,7 +192,7 @@ func (w *workingApp) rmCommand() *cobra.Command {
 }
 
 // removed tells how many there were.
-func (w *workingApp) removed(n int, one, more string, err error) error {
+func (w *scopeApp) removed(n int, one, more string, err error) error {
 	if err == nil && w.Document != nil {
 		w.Document.Member("removed", n)
 	} else if err == nil {
@@ -201,7 +201,7 @@ func (w *workingApp) removed(n int, one, more string, err error) error {
 	return err
 }
 
-func (w *workingApp) keysCommand() *cobra.Command {
+func (w *scopeApp) keysCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "keys [PATTERN]",
 		Short: "List keys",

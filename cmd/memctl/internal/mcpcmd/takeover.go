@@ -1,4 +1,4 @@
-package main
+package mcpcmd
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-const memoryFileVariable = "MEMORY_FILE_PATH" // of the reference server
+const MemoryFileVariable = "MEMORY_FILE_PATH" // of the reference server
 
 // asideTold is how many lines are named: a client need not read stderr.
 const asideTold = 20
@@ -78,17 +78,17 @@ func withRemedy(err error) error {
 		return err
 	}
 	const orStore = ", or name the store by --store or " + cli.StoreVariable
-	fix := "set " + memoryFileVariable + " to the file of the old server, which need not be there yet" + orStore
+	fix := "set " + MemoryFileVariable + " to the file of the old server, which need not be there yet" + orStore
 	switch {
 	case cli.IsStore(source.Path):
-		fix = "it is a store: leave " + memoryFileVariable + " out, and name it by --store or " + cli.StoreVariable
+		fix = "it is a store: leave " + MemoryFileVariable + " out, and name it by --store or " + cli.StoreVariable
 	case vfs.IsPermission(err):
 		fix = "make it readable for who runs memctl" + orStore
 	default:
 		for _, name := range []string{"memory.jsonl", "memory.json"} {
 			in := filepath.Join(source.Path, name)
 			if info, err := os.Stat(in); err == nil && info.Mode().IsRegular() {
-				fix = "set " + memoryFileVariable + " to the file in it: " + cli.ShellQuote(in)
+				fix = "set " + MemoryFileVariable + " to the file in it: " + cli.ShellQuote(in)
 				break
 			}
 		}

@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func rebuildCommand(a *cli.App) *cobra.Command {
+func RebuildIndex(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rebuild-index",
 		Short: "Make the index anew from log and files",

@@ -1,4 +1,4 @@
-package main
+package mcpcmd
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 
 const withoutMark = "without it the next memctl mcp takes that file over again, and what was deleted since comes back"
 
-// keepMark says why rm leaves the memory by which a take-over is known.
-func keepMark(ctx context.Context, st *varve.Store) error {
+// KeepMark says why rm leaves the memory by which a take-over is known.
+func KeepMark(ctx context.Context, st *varve.Store) error {
 	m, err := st.Get(ctx, memstore.TakeOverID)
 	if err != nil {
 		return err
@@ -26,8 +26,8 @@ func keepMark(ctx context.Context, st *varve.Store) error {
 	return cli.WithFix(err, "leave it; or, to have the file taken over once more: memctl purge "+m.ID)
 }
 
-// markGoes warns who purges it.
-func markGoes(ctx context.Context, a *cli.App, st *varve.Store, ids []string) {
+// MarkGoes warns who purges it.
+func MarkGoes(ctx context.Context, a *cli.App, st *varve.Store, ids []string) {
 	if !slices.Contains(ids, memstore.TakeOverID) {
 		return
 	}

@@ -1,4 +1,4 @@
-package main
+package workingcmd
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-func (w *workingApp) taskCommand() *cobra.Command {
+func (w *scopeApp) taskCommand() *cobra.Command {
 	var (
 		u        working.TaskUpdate
 		text     [2]string
@@ -95,7 +95,7 @@ Progress is kept within 0 and 100.`,
 	return c
 }
 
-func (w *workingApp) showTask(t *working.Task, err error) error {
+func (w *scopeApp) showTask(t *working.Task, err error) error {
 	if err != nil {
 		return err
 	}

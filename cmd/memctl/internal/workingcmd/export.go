@@ -1,4 +1,4 @@
-package main
+package workingcmd
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type exportedScope struct {
 	Checkpoints []shownState `json:"checkpoints"`
 }
 
-func (w *workingApp) exportCommand() *cobra.Command {
+func (w *scopeApp) exportCommand() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "export",
@@ -66,7 +66,7 @@ It is for other programs to read. memctl export leaves working memory out; memct
 }
 
 // export writes one scope, or all. One that cannot be read does not end it.
-func (w *workingApp) export(cmd *cobra.Command, st *varve.Store, out io.Writer) (n int, err error) {
+func (w *scopeApp) export(cmd *cobra.Command, st *varve.Store, out io.Writer) (n int, err error) {
 	ctx := cmd.Context()
 	one := func(scope working.Scope) error {
 		line, err := exportScope(ctx, st, scope)

@@ -1,4 +1,4 @@
-package main
+package workingcmd
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-func (w *workingApp) checkpointCommand() *cobra.Command {
+func (w *scopeApp) checkpointCommand() *cobra.Command {
 	return w.Group(&cobra.Command{
 		Use:   "checkpoint",
 		Short: "Make, show, restore and compare checkpoints",
@@ -35,7 +35,7 @@ func aboutCheckpoint(err error) error {
 	return err
 }
 
-func (w *workingApp) createCheckpointCommand() *cobra.Command {
+func (w *scopeApp) createCheckpointCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "create [DESCRIPTION]",
 		Short:   "Keep the present state",
@@ -63,7 +63,7 @@ func (w *workingApp) createCheckpointCommand() *cobra.Command {
 	}
 }
 
-func (w *workingApp) checkpointsCommand() *cobra.Command {
+func (w *scopeApp) checkpointsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List checkpoints, oldest first",
@@ -101,7 +101,7 @@ type shownState struct {
 	Notes      []working.Note          `json:"scratchpad"`
 }
 
-func (w *workingApp) showCheckpointCommand() *cobra.Command {
+func (w *scopeApp) showCheckpointCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show what a checkpoint holds",
@@ -125,7 +125,7 @@ func (w *workingApp) showCheckpointCommand() *cobra.Command {
 	}
 }
 
-func (w *workingApp) restoreCheckpointCommand() *cobra.Command {
+func (w *scopeApp) restoreCheckpointCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore ID",
 		Short: "Go back to a checkpoint",
@@ -145,7 +145,7 @@ state was before becomes a checkpoint, whose id is shown: restoring that one und
 	}
 }
 
-func (w *workingApp) diffCheckpointCommand() *cobra.Command {
+func (w *scopeApp) diffCheckpointCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff ID [ID]",
 		Short: "Compare two checkpoints, or one with the present",
@@ -169,7 +169,7 @@ func (w *workingApp) diffCheckpointCommand() *cobra.Command {
 	}
 }
 
-func (w *workingApp) showDifference(d *working.Difference) {
+func (w *scopeApp) showDifference(d *working.Difference) {
 	if w.Document != nil {
 		w.Document.All(struct {
 			Added        map[string]any    `json:"added"`
@@ -204,7 +204,7 @@ func (w *workingApp) showDifference(d *working.Difference) {
 	}
 }
 
-func (w *workingApp) rmCheckpointCommand() *cobra.Command {
+func (w *scopeApp) rmCheckpointCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "rm ID...",
 		Aliases: []string{"delete"},

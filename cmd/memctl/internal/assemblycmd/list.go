@@ -1,4 +1,4 @@
-package main
+package assemblycmd
 
 import (
 	"context"
@@ -56,9 +56,9 @@ members, activation as it is now, and name.`,
 	return c
 }
 
-// listedAssembly is one in the list: all but its members and the numbers of its
+// Listed is one in the list: all but its members and the numbers of its
 // embeddings.
-type listedAssembly struct {
+type Listed struct {
 	ID             string     `json:"id"`
 	Version        uint64     `json:"version"`
 	Name           string     `json:"name"`
@@ -101,14 +101,14 @@ func listAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all iter.S
 			fmt.Fprintf(a.Out, "%s\t%s\t%d\t%.3f\t%s\n", cli.PrintableID(as.ID), as.UpdatedAt.Format(time.RFC3339), len(as.MemoryIDs), level, cli.Printable(as.Name))
 			continue
 		}
-		a.Document.Item(listedAssemblyOf(&as, level))
+		a.Document.Item(ListedOf(&as, level))
 	}
 	a.ListEnd("assembly list", "assembly", n, last, more)
 	return nil
 }
 
-func listedAssemblyOf(as *varve.Assembly, level float64) listedAssembly {
-	return listedAssembly{
+func ListedOf(as *varve.Assembly, level float64) Listed {
+	return Listed{
 		as.ID, as.Version, as.Name, as.Description, len(as.MemoryIDs), !as.Inactive, level, as.ActivationCount, cli.OrNil(as.LastActivation),
 		len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, cli.OrNil(as.CreatedAt), cli.OrNil(as.UpdatedAt),
 	}

@@ -1,4 +1,4 @@
-package main
+package workingcmd
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-func (w *workingApp) scratchpadCommand() *cobra.Command {
+func (w *scopeApp) scratchpadCommand() *cobra.Command {
 	return w.Group(&cobra.Command{
 		Use:   "scratchpad",
 		Short: "Show, append to or clear the scratchpad",
@@ -21,7 +21,7 @@ func (w *workingApp) scratchpadCommand() *cobra.Command {
 	}, w.notesCommand(), w.appendCommand(), w.clearNotesCommand())
 }
 
-func (w *workingApp) notesCommand() *cobra.Command {
+func (w *scopeApp) notesCommand() *cobra.Command {
 	last := 0
 	c := &cobra.Command{
 		Use:     "list",
@@ -56,7 +56,7 @@ func (w *workingApp) notesCommand() *cobra.Command {
 	return c
 }
 
-func (w *workingApp) appendCommand() *cobra.Command {
+func (w *scopeApp) appendCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "append TEXT",
 		Short:   "Append an entry",
@@ -81,7 +81,7 @@ func (w *workingApp) appendCommand() *cobra.Command {
 	}
 }
 
-func (w *workingApp) clearNotesCommand() *cobra.Command {
+func (w *scopeApp) clearNotesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "clear",
 		Short:   "Remove all entries",

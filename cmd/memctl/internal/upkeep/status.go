@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-func statusCommand(a *cli.App) *cobra.Command {
+func Status(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show the state of the store",
@@ -28,12 +28,12 @@ with it, and what to do next. It is what memctl without a command shows. Nothing
 changed, but for what a clone lacks: its log and its index are made from the files.`,
 		Example: "  memctl status\n  memctl status --json | jq .memories",
 		Args:    cli.NoArguments,
-		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return showStatus(cmd.Context(), a) }),
+		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return ShowStatus(cmd.Context(), a) }),
 	}
 }
 
-// state is what status shows.
-type state struct {
+// State is what status shows.
+type State struct {
 	Store      string     `json:"store"`
 	UUID       string     `json:"uuid"`
 	Memories   int64      `json:"memories"`
@@ -166,7 +166,7 @@ func (v *vectors) String() string {
 	return s
 }
 
-func showStatus(ctx context.Context, a *cli.App) error {
+func ShowStatus(ctx context.Context, a *cli.App) error {
 	dir, err := a.Locate()
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func statusIn(ctx context.Context, a *cli.App, dir string, how cli.Access) error
 
 // failure is the gravest problem. verify can tell whether damage heals; that
 // something is wrong is sure. A full disk is no damage.
-func (s *state) failure() *cli.Failure {
+func (s *State) failure() *cli.Failure {
 	if errors.Is(s.gravest, varve.ErrDiskFull) {
 		f := cli.Classify(s.gravest)
 		f.Path = s.Store
@@ -204,10 +204,10 @@ func (s *state) failure() *cli.Failure {
 	return &cli.Failure{Kind: "damage", Message: s.Problems[0], Path: s.Store, Fix: s.Next, Code: cli.CodeDamage}
 }
 
-func stateOf(ctx context.Context, dir string, st *varve.Store) state {
+func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	files := vfs.Below(vfs.OS(), dir)
 	n, report, health := st.Stats(), st.OpenReport(), st.Health(ctx)
-	s := state{
+	s := State{
 		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed,
 		Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
 		LastFlush: modified(files, filepath.Join(dir, "checkpoint")), LastBackup: newest(files, filepath.Join(dir, "backups")),
@@ -275,7 +275,7 @@ func limitsIn(c varve.Config) *limits {
 }
 
 // text says how much of the limits is used.
-func (l *limits) text(s *state) string {
+func (l *limits) text(s *State) string {
 	var parts []string
 	if l.Memories > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d memories", s.Memories, l.Memories))
@@ -298,7 +298,7 @@ func (l *limits) text(s *state) string {
 	return strings.Join(parts, "; ")
 }
 
-func (s *state) expired() string {
+func (s *State) expired() string {
 	if s.Expired == 0 {
 		return ""
 	}
@@ -306,7 +306,7 @@ func (s *state) expired() string {
 }
 
 // next is the command that makes most sense now.
-func next(s *state) string {
+func next(s *State) string {
 	switch {
 	case len(s.Problems) == 1 && errors.Is(s.gravest, varve.ErrDiskFull):
 		return "memctl rm ID, or make room on the disk"
@@ -320,7 +320,7 @@ func next(s *state) string {
 	return "memctl list"
 }
 
-func showState(a *cli.App, s state) {
+func showState(a *cli.App, s State) {
 	line := func(name, format string, args ...any) {
 		a.Out.InColour(cli.Bold, cli.Pad(name, 11))
 		fmt.Fprintf(a.Out, " %s\n", fmt.Sprintf(format, args...))

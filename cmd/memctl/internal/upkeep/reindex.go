@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func reindexCommand(a *cli.App) *cobra.Command {
+func Reindex(a *cli.App) *cobra.Command {
 	var model string
 	var anew, missing, cancel bool
 	c := &cobra.Command{

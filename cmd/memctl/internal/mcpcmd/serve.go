@@ -1,4 +1,4 @@
-package main
+package mcpcmd
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/mcpserver"
 )
 
-func mcpCommand(a *cli.App) *cobra.Command {
+func Command(a *cli.App) *cobra.Command {
 	groups := mcpserver.DefaultGroups()
 	c := &cobra.Command{
 		Use:   "mcp",
@@ -72,12 +72,12 @@ func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err err
 		_, err = whole(command, a.NamedBy(), dir)
 		return dir, file, err
 	}
-	if path := a.Getenv(memoryFileVariable); path != "" {
-		if file.path, err = whole(command, memoryFileVariable, path); err != nil {
+	if path := a.Getenv(MemoryFileVariable); path != "" {
+		if file.path, err = whole(command, MemoryFileVariable, path); err != nil {
 			return "", nil, err
 		}
 		if !filepath.IsAbs(path) { // which the old server looks for beside its own program
-			a.Note("%s is no absolute path: it is taken for %s, as seen from the folder in which the server was started", memoryFileVariable, file.path)
+			a.Note("%s is no absolute path: it is taken for %s, as seen from the folder in which the server was started", MemoryFileVariable, file.path)
 		}
 		return file.path + ".varve", file, nil
 	}

@@ -1,4 +1,4 @@
-package main
+package assemblycmd
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// assemblyCommand is the group of all that works on assemblies.
-func assemblyCommand(a *cli.App) *cobra.Command {
+// Command is the group of all that works on assemblies.
+func Command(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:     "assembly",
 		Aliases: []string{"assemblies"},

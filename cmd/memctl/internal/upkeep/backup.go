@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func backupCommand(a *cli.App) *cobra.Command {
+func Backup(a *cli.App) *cobra.Command {
 	var check bool
 	c := &cobra.Command{
 		Use:   "backup DIR",

@@ -1,4 +1,4 @@
-package main
+package workingcmd
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// workingCommand is the group of all that works on working memory.
-func workingCommand(a *cli.App) *cobra.Command {
-	w := &workingApp{App: a}
+// Command is the group of all that works on working memory.
+func Command(a *cli.App) *cobra.Command {
+	w := &scopeApp{App: a}
 	c := w.Group(&cobra.Command{
 		Use:   "working",
 		Short: "Work on working memory: what an agent has in hand",
@@ -37,14 +37,14 @@ scope, which --scope names:
 	return c
 }
 
-// workingApp is what these commands share.
-type workingApp struct {
+// scopeApp is what these commands share.
+type scopeApp struct {
 	*cli.App
 	scope string
 }
 
 // named is the scope that --scope names.
-func (w *workingApp) named(cmd *cobra.Command) (working.Scope, error) {
+func (w *scopeApp) named(cmd *cobra.Command) (working.Scope, error) {
 	if w.scope == "" {
 		return working.Scope{}, cli.Usagef(cmd.CommandPath(), "say whose working memory: --scope session:s1")
 	}
@@ -56,7 +56,7 @@ func (w *workingApp) named(cmd *cobra.Command) (working.Scope, error) {
 }
 
 // on does something with the working memory of the scope; only what writes makes one.
-func (w *workingApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Context, m *working.Memory) error) error {
+func (w *scopeApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Context, m *working.Memory) error) error {
 	scope, err := w.named(cmd)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (w *workingApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.C
 }
 
 // onScope makes a command of what it does with the working memory of the scope.
-func (w *workingApp) onScope(how cli.Access, f func(ctx context.Context, m *working.Memory, args []string) error) func(*cobra.Command, []string) error {
+func (w *scopeApp) onScope(how cli.Access, f func(ctx context.Context, m *working.Memory, args []string) error) func(*cobra.Command, []string) error {
 	return w.Do(func(cmd *cobra.Command, args []string) error {
 		return w.on(cmd, how, func(ctx context.Context, m *working.Memory) error { return f(ctx, m, args) })
 	})
@@ -91,7 +91,7 @@ func exists(ctx context.Context, st *varve.Store, scope working.Scope) error {
 	return err
 }
 
-func (w *workingApp) completeScopes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (w *scopeApp) completeScopes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var all []string
 	_ = w.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
 		for s, err := range st.WorkingHome().Scopes(cmd.Context()) {
@@ -104,7 +104,7 @@ func (w *workingApp) completeScopes(cmd *cobra.Command, _ []string, _ string) ([
 	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (w *workingApp) listCommand() *cobra.Command {
+func (w *scopeApp) listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List scopes",
@@ -149,7 +149,7 @@ type listedScope struct {
 	Task        bool      `json:"has_task_state"`
 }
 
-func (w *workingApp) listed(scope working.Scope, c working.Counts) {
+func (w *scopeApp) listed(scope working.Scope, c working.Counts) {
 	if w.Document != nil {
 		w.Document.Item(listedScope{scope.Key(), c.Created, c.Keys, c.Bytes, c.Notes, c.Checkpoints, c.Task})
 		return
@@ -157,7 +157,7 @@ func (w *workingApp) listed(scope working.Scope, c working.Counts) {
 	fmt.Fprintf(w.Out, "%s\t%s\t%d\t%d\t%d\n", cli.Printable(scope.Key()), c.Created.Format(time.RFC3339), c.Keys, c.Notes, c.Checkpoints)
 }
 
-func (w *workingApp) statsCommand() *cobra.Command {
+func (w *scopeApp) statsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "stats",
 		Short:   "Show how a scope stands",
@@ -180,7 +180,7 @@ func (w *workingApp) statsCommand() *cobra.Command {
 	}
 }
 
-func (w *workingApp) dropCommand() *cobra.Command {
+func (w *scopeApp) dropCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "drop",
 		Short: "Remove a scope with all that it holds",
@@ -210,7 +210,7 @@ archive have it for a while: memctl purge --working leaves no trace.`,
 }
 
 // show prints a value as valueText has it.
-func (w *workingApp) show(v any) error {
+func (w *scopeApp) show(v any) error {
 	form := cli.JSON
 	if _, ok := v.(string); ok {
 		form = cli.Text

@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-func verifyCommand(a *cli.App) *cobra.Command {
+func Verify(a *cli.App) *cobra.Command {
 	var sample string
 	c := &cobra.Command{
 		Use:   "verify",

@@ -1,4 +1,4 @@
-package main
+package upkeep
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func restoreCommand(a *cli.App) *cobra.Command {
+func Restore(a *cli.App) *cobra.Command {
 	var at, log string
 	c := &cobra.Command{
 		Use:   "restore BACKUP DIR",
