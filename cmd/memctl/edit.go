@@ -83,7 +83,7 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 	return nil
 }
 
-// save stores what was edited; nobody may have changed it since.
+// saveEdited stores what was edited; nobody may have changed it since.
 func saveEdited(ctx context.Context, a *cli.App, dir string, m *varve.Memory, version uint64) error {
 	more, err := a.Embedding(nil)
 	if err != nil {
@@ -122,7 +122,7 @@ func edited(ctx context.Context, a *cli.App, id, file string, before []byte, lim
 	}
 }
 
-// again asks whether to go back to the editor; only a person is asked.
+// editAgain asks whether to go back to the editor; only a person is asked.
 func editAgain(ctx context.Context, a *cli.App, why error) bool {
 	if _, ok := cli.Terminal(a.In); !ok {
 		return false

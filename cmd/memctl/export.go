@@ -79,7 +79,7 @@ memctl mcp serves, as the MCP reference memory server keeps them.`,
 	return c
 }
 
-// export writes one line a memory.
+// exportMemories writes one line a memory.
 func exportMemories(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
 	return exportLines(ctx, a, st.Memories(ctx, filters...), w, func(m *varve.Memory) ([]byte, error) {
 		doc, err := cli.MemoryLine(m)

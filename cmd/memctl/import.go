@@ -120,7 +120,7 @@ func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags, o i
 	return importer.OpenLines(intake.Interruptible(cmd.Context(), a.In), "stdin", o), nil
 }
 
-// progress counts on a terminal.
+// counter counts on a terminal.
 func counter(a *cli.App) func(n int) {
 	if !a.Animated() {
 		return func(int) {}

@@ -163,7 +163,7 @@ func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *
 	return nil
 }
 
-// put tells of a stored memory.
+// tellPut tells of a stored memory.
 func tellPut(a *cli.App, m *varve.Memory) {
 	if a.Document == nil {
 		fmt.Fprintln(a.Out, cli.PrintableID(m.ID))
@@ -179,7 +179,7 @@ type stored struct {
 	Version uint64 `json:"version,omitempty"`
 }
 
-// text is the content: the argument, a file's or stdin's bytes.
+// content is the text: the argument, a file's or stdin's bytes.
 func content(ctx context.Context, a *cli.App, args []string, file string, limit int) (string, error) {
 	if len(args) == 1 {
 		if args[0] != "-" {

@@ -14,6 +14,39 @@ import (
 	"github.com/varve-db/varve/cmd/memctl/internal/workingcmd"
 )
 
+// commands are all that memctl knows: a new one is a file and a line here.
+var commands = []func(*cli.App) *cobra.Command{
+	initCommand,
+	putCommand,
+	getCommand,
+	listCommand,
+	searchCommand,
+	editCommand,
+	rmCommand,
+	upkeep.Purge,
+	assemblycmd.Command,
+	sessionsCommand,
+	workingcmd.Command,
+	importCommand,
+	exportCommand,
+	historyCommand,
+	diffCommand,
+	watchCommand,
+	upkeep.Backup,
+	upkeep.Restore,
+	upkeep.Migrate,
+	upkeep.Status,
+	upkeep.Verify,
+	upkeep.Repair,
+	upkeep.RebuildIndex,
+	upkeep.Reindex,
+	mcpcmd.Command,
+	flushCommand,
+	configCommand,
+	demoCommand,
+	versionCommand,
+}
+
 // root is the command without a name, and all others below it.
 func root(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
@@ -33,13 +66,9 @@ command memctl shows the status of the store.`,
 		Args: cli.UnknownCommand,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return bare(a, cmd) }),
 	}
-	c.AddCommand(
-		initCommand(a), putCommand(a), getCommand(a), listCommand(a), searchCommand(a), editCommand(a), rmCommand(a), upkeep.Purge(a),
-		assemblycmd.Command(a), sessionsCommand(a), workingcmd.Command(a), importCommand(a), exportCommand(a), historyCommand(a), diffCommand(a), watchCommand(a),
-		upkeep.Backup(a), upkeep.Restore(a), upkeep.Migrate(a),
-		upkeep.Status(a), upkeep.Verify(a), upkeep.Repair(a), upkeep.RebuildIndex(a), upkeep.Reindex(a),
-		mcpcmd.Command(a), flushCommand(a), configCommand(a), demoCommand(a), versionCommand(a),
-	)
+	for _, command := range commands {
+		c.AddCommand(command(a))
+	}
 	return c
 }
 

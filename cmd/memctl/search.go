@@ -146,7 +146,7 @@ type found struct {
 	listed
 }
 
-// search tells the hits; one more than is shown was asked for.
+// searchMemories tells the hits; one more than is shown was asked for.
 func searchMemories(ctx context.Context, a *cli.App, st *varve.Store, q varve.Query, filters []varve.Filter) error {
 	hits, err := st.Search(ctx, q, filters...)
 	by := byWords

@@ -39,7 +39,7 @@ func listedSessionOf(s varve.Session) listedSession {
 	return listedSession{s.ID, s.Memories, s.Bytes, s.First, s.Last}
 }
 
-// session tells of one.
+// tellSession tells of one.
 func tellSession(a *cli.App, s varve.Session) {
 	if a.Document != nil {
 		a.Document.Item(listedSessionOf(s))
@@ -187,7 +187,7 @@ that is written to meanwhile is spared.`,
 	return c
 }
 
-// swept tells which sessions go, or went.
+// tellSwept tells which sessions go, or went.
 func tellSwept(a *cli.App, list []varve.SessionSweep, apply bool) {
 	if a.Document != nil {
 		a.Document.Begin("sessions")

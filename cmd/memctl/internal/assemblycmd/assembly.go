@@ -32,7 +32,7 @@ type storedAssembly struct {
 	Members int    `json:"member_count"`
 }
 
-// wrote tells of an assembly that was written.
+// tellWritten tells of an assembly that was written.
 func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
 	if a.Document != nil {
 		a.Document.Item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})

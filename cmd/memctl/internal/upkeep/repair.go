@@ -81,7 +81,7 @@ func actionOf(x varve.RepairAction) action {
 	return r
 }
 
-// options are those with which a store is looked at and repaired.
+// storeOptions are those with which a store is looked at and repaired.
 func storeOptions(a *cli.App) *varve.Options {
 	return &varve.Options{MustExist: true, LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard, NoBackground: true}
 }
@@ -183,7 +183,7 @@ func plannedFor(p *varve.RepairPlan) (list []varve.Finding) {
 	return append(list, p.Left...)
 }
 
-// verdict notes by the exit code that not all is well. It was told already.
+// noteVerdict notes by the exit code that not all is well. It was told already.
 func noteVerdict(a *cli.App, lost, healable int, fix string) {
 	switch {
 	case lost > 0:

@@ -123,7 +123,7 @@ func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOpti
 // fewInfos is how many harmless findings of a kind are written out in text.
 const fewInfos = 3
 
-// more tells how many were not.
+// tellMore tells how many were not.
 func tellMore(a *cli.App, infos map[varve.FindingKind]int64) {
 	for _, kind := range slices.Sorted(maps.Keys(infos)) {
 		if n := infos[kind] - fewInfos; n > 0 {
@@ -153,7 +153,7 @@ func summaryOf(s *varve.VerifySummary, n int) summary {
 	return r
 }
 
-// found tells of one finding.
+// tellFinding tells of one finding.
 func tellFinding(a *cli.App, f *varve.Finding) {
 	message := ""
 	if f.Err != nil {
