@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -559,11 +560,11 @@ func TestBackupBesideProcesses(t *testing.T) {
 	dir := t.TempDir()
 	living := filepath.Join(dir, "s")
 	st := openTest(t, living, nil)
-	for round := range repeat(t, 1) {
+	for round := range storetest.Repeat(t, 1) {
 		acknowledged := map[string]bool{}
 		var children []*exec.Cmd
 		for w := range 2 {
-			cmd, out := startChild(t, fmt.Sprintf("load:%d-%d", round, w), living)
+			cmd, out := storetest.Start(t, fmt.Sprintf("load:%d-%d", round, w), living)
 			children = append(children, cmd)
 			for range 60 {
 				line, err := out.ReadString('\n')

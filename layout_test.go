@@ -40,7 +40,8 @@ var order = []string{
 	"working",
 	"internal/state",
 	"repair",
-	"", // the root
+	"internal/storetest", // for tests
+	"",                   // the root
 	"importer",
 	"fswatch",
 	"mcpserver",

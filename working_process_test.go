@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/working"
 )
 
@@ -74,7 +75,7 @@ func TestWorkingProcesses(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	for p := range processes {
-		cmd, out := startChild(t, fmt.Sprintf("work:p%d:%d", p, each), dir)
+		cmd, out := storetest.Start(t, fmt.Sprintf("work:p%d:%d", p, each), dir)
 		wg.Go(func() {
 			_, _ = io.Copy(io.Discard, out)
 			if err := cmd.Wait(); err != nil {
@@ -94,8 +95,8 @@ func TestWorkingProcesses(t *testing.T) {
 // there, and the other one goes on.
 func TestWorkingKilledProcesses(t *testing.T) {
 	dir := t.TempDir()
-	killed, out := startChild(t, "work:killed:100000", dir)
-	other, silence := startChild(t, "work:other:60", dir)
+	killed, out := storetest.Start(t, "work:killed:100000", dir)
+	other, silence := storetest.Start(t, "work:other:60", dir)
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = io.Copy(io.Discard, silence) })
 	told := map[string]bool{}

@@ -1,4 +1,4 @@
-package varve
+package linear
 
 import (
 	"cmp"

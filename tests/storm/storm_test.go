@@ -1,4 +1,4 @@
-package varve
+package storm
 
 import (
 	"bufio"
@@ -16,10 +16,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 var (
-	stormFor  = flag.Duration("storm", 0, "how long TestStorm runs; 0: some seconds")
+	stormFor  = flag.Duration("storm", 0, "how long TestStorm runs; 0: some seconds, with VARVE_LONG=1 2 minutes")
 	stormSeed = flag.Uint64("storm.seed", 0, "the seed of TestStorm; 0: another one each time")
 )
 
@@ -59,19 +62,22 @@ type life struct {
 // files, and with a backup that ran beside them. One process lives through many
 // rounds, and is not to grow; nor is the store.
 //
-//	go test -run TestStorm . -storm 10m -timeout 30m -v      eight processes at a time
-//	go test -run TestStorm . -storm.seed N      the same choices again; what the machine makes of them may differ
+//	go test -run TestStorm ./tests/storm -storm 10m -timeout 30m -v      eight processes at a time
+//	go test -run TestStorm ./tests/storm -storm.seed N      the same choices again; what the machine makes of them may differ
 func TestStorm(t *testing.T) {
 	seed := *stormSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("seed %d; again: go test -run TestStorm . -storm.seed %d", seed, seed)
+	t.Logf("seed %d; again: go test -run TestStorm ./tests/storm -storm.seed %d", seed, seed)
 	s := &storm{t: t, dir: filepath.Join(t.TempDir(), "store"), rng: rand.New(rand.NewPCG(seed, 1)), editor: rand.New(rand.NewPCG(seed, 2)),
 		told: newTold(), began: time.Now(), lookedAt: time.Now()}
 	s.create()
 	long := max(*stormFor, 4*time.Second)
-	if testing.Short() {
+	switch {
+	case *stormFor == 0 && os.Getenv("VARVE_LONG") == "1":
+		long = 2 * time.Minute
+	case testing.Short():
 		long = time.Second
 	}
 	s.long = long >= time.Minute
@@ -91,12 +97,12 @@ func TestStorm(t *testing.T) {
 }
 
 func (s *storm) create() {
-	st, err := Open(context.Background(), s.dir, stormOptions())
+	st, err := varve.Open(context.Background(), s.dir, stormOptions())
 	if err == nil {
-		_, err = st.Put(context.Background(), Memory{ID: stormCounter, Content: "0"})
+		_, err = st.Put(context.Background(), varve.Memory{ID: stormCounter, Content: "0"})
 		for k := range stormEdited {
 			s.edited[k] = "e0"
-			_, perr := st.Put(context.Background(), Memory{ID: editedID(k), Content: content("e0", 10)})
+			_, perr := st.Put(context.Background(), varve.Memory{ID: editedID(k), Content: storetest.Content("e0", 10)})
 			err = errors.Join(err, perr)
 		}
 		err = errors.Join(err, st.Close())
@@ -147,12 +153,12 @@ func (s *storm) round(long time.Duration) {
 			}
 			if s.elder != nil && s.rng.IntN(4) == 0 {
 				s.stop(s.elder) // and the log goes on without it
-				contProcess(s.t, s.elder.cmd.Process)
+				storetest.Continue(s.t, s.elder.cmd.Process)
 				continue
 			}
 			s.stop(l)
 			if s.rng.IntN(3) > 0 {
-				contProcess(s.t, l.cmd.Process)
+				storetest.Continue(s.t, l.cmd.Process)
 				continue
 			}
 			s.end(l, true)
@@ -177,7 +183,7 @@ func (s *storm) round(long time.Duration) {
 // that all of the log that it knew is recycled.
 func (s *storm) stop(l *life) {
 	s.told.stops++
-	stopProcess(s.t, l.cmd.Process)
+	storetest.Stop(s.t, l.cmd.Process)
 	pause := time.Duration(s.rng.IntN(60)) * time.Millisecond
 	if s.long && s.rng.IntN(10) == 0 {
 		pause = time.Duration(s.rng.IntN(2000)) * time.Millisecond
@@ -263,7 +269,7 @@ func (s *storm) end(l *life, kill bool) {
 func (s *storm) backup() {
 	ctx := context.Background()
 	since := s.told.settledRows()
-	st, err := Open(ctx, s.dir, stormOptions())
+	st, err := varve.Open(ctx, s.dir, stormOptions())
 	if err != nil {
 		s.t.Errorf("open for a backup: %v", err)
 		return
@@ -271,18 +277,18 @@ func (s *storm) backup() {
 	defer st.Close()
 	s.backups++
 	to := backupDir(s.dir, s.backups)
-	if _, err := st.Backup(ctx, to, BackupOptions{}); err != nil {
-		if !errors.Is(err, ErrLimit) { // more was written than the log may keep
+	if _, err := st.Backup(ctx, to, varve.BackupOptions{}); err != nil {
+		if !errors.Is(err, varve.ErrLimit) { // more was written than the log may keep
 			s.t.Errorf("backup: %v", err)
 		}
 		return
 	}
 	restored := to + "-restored"
-	if _, err := Restore(ctx, to, restored, nil); err != nil {
+	if _, err := varve.Restore(ctx, to, restored, nil); err != nil {
 		s.t.Errorf("restore: %v", err)
 		return
 	}
-	copied, err := Open(ctx, restored, nil)
+	copied, err := varve.Open(ctx, restored, nil)
 	if err != nil {
 		s.t.Errorf("open what was restored: %v", err)
 		return
@@ -290,7 +296,7 @@ func (s *storm) backup() {
 	defer copied.Close()
 	states := map[string]string{}
 	for key := range s.told.settledRows() {
-		states[key] = oneState(key, statesIn(copied))
+		states[key] = storetest.OneState(key, statesIn(copied))
 	}
 	s.told.checkSince(since, func(key string) string {
 		if state, ok := states[key]; ok {
@@ -309,7 +315,7 @@ func (s *storm) backup() {
 func (s *storm) check() {
 	s.t.Helper()
 	ctx := context.Background()
-	st, err := Open(ctx, s.dir, stormOptions())
+	st, err := varve.Open(ctx, s.dir, stormOptions())
 	if err != nil {
 		s.t.Fatalf("open after a round: %v", err)
 	}
@@ -320,11 +326,11 @@ func (s *storm) check() {
 	if s.elder != nil {
 		// Nobody recovered the log: what the killed had written and not synced becomes
 		// durable with the next commit.
-		if _, err := st.Put(ctx, Memory{ID: "settled", Content: fmt.Sprint(s.rounds)}); err != nil {
+		if _, err := st.Put(ctx, varve.Memory{ID: "settled", Content: fmt.Sprint(s.rounds)}); err != nil {
 			s.t.Errorf("put after a round: %v", err)
 		}
 	}
-	s.told.check(func(key string) string { return oneState(key, statesIn(st)) })
+	s.told.check(func(key string) string { return storetest.OneState(key, statesIn(st)) })
 	s.checkEdits(st)
 	c := &s.told.counter
 	m, err := st.Get(ctx, stormCounter)
@@ -335,36 +341,26 @@ func (s *storm) check() {
 	if err := st.Flush(ctx); err != nil {
 		s.t.Errorf("flush: %v", err)
 	}
-	s.told.check(func(key string) string { return oneState(key, statesBelow(s.dir)) })
+	s.told.check(func(key string) string { return storetest.OneState(key, storetest.StatesBelow(s.dir)) })
 	if r, err := st.CheckVectors(ctx); err != nil || r.Drift() > 0 || len(r.Unread) > 0 {
 		s.t.Errorf("vectors: %+v, %v", r, err)
 	}
-	expectClean(s.t, st, s.dir, s.elder == nil)
+	storetest.ExpectClean(s.t, st.Verify(context.Background(), varve.VerifyOptions{}), s.dir, s.elder == nil)
 	for _, w := range s.told.wrong {
 		s.t.Error(w)
 	}
 }
 
-// expectClean verifies a store, and that nobody left or set aside anything. Who is
-// not alone may see what others are just making.
-func expectClean(t *testing.T, st *Store, dir string, alone bool) {
-	t.Helper()
-	for f, err := range st.Verify(context.Background(), VerifyOptions{}) {
-		if err != nil || f.Severity != SeverityInfo {
-			t.Errorf("verify: %+v, %v", f, err)
+// statesIn reads states from a store.
+func statesIn(st *varve.Store) func(id string) string {
+	return func(id string) string {
+		if !storetest.IsGroup(id) {
+			return storetest.StateOf(st.Get(context.Background(), id))
 		}
-	}
-	for _, pattern := range []string{"quarantine/*.json", "wal/*.new", "*.new", "tmp/*/*.new"} {
-		if !alone && !strings.HasPrefix(pattern, "quarantine") {
-			continue
+		a, err := st.Assemblies().Get(context.Background(), id)
+		if err != nil {
+			return storetest.NoState(err)
 		}
-		if left, _ := filepath.Glob(filepath.Join(dir, pattern)); len(left) > 0 {
-			var text []byte
-			for _, name := range left[:min(len(left), 6)] {
-				b, _ := os.ReadFile(name)
-				text = fmt.Appendf(text, "%.1000s\n", b)
-			}
-			t.Errorf("%d left behind, though nobody edited anything: %v\n%s", len(left), left, text)
-		}
+		return storetest.Stated(a.Description)
 	}
 }

@@ -1,4 +1,4 @@
-package varve
+package storm
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/varve-db/varve"
 )
 
 // What every document, line of the index and vector of TestPurgeImages begins its own part
@@ -36,7 +37,7 @@ func rawBytes(v []float32) (b []byte) {
 // searched. Free blocks keep what was in files that were removed before the purge, which it
 // cannot reach: here no such file had any of it. Needs what TestImages needs:
 //
-//	go test -run TestPurgeImages . -images ext4,xfs,btrfs -v
+//	go test -run TestPurgeImages ./tests/storm -images ext4,xfs,btrfs -v
 //
 // On a file system that writes to new blocks the report says so, and nothing is expected.
 func TestPurgeImages(t *testing.T) {
@@ -54,8 +55,8 @@ func purgeImage(t *testing.T, fs string) {
 	makeImage(t, image, fs, 1<<30)
 	unmount := mountImage(t, image, at)
 	dir := filepath.Join(at, "store")
-	o := Options{NoBackground: true}
-	st, err := Open(ctx, dir, &o)
+	o := varve.Options{NoBackground: true}
+	st, err := varve.Open(ctx, dir, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func purgeImage(t *testing.T, fs string) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	put := func(i, version, size int, session bool) {
 		t.Helper()
-		m := Memory{ID: ids[i], Content: fmt.Sprintf("%s-%d.%d ", rawMark, i, version), Embedding: append(rawVector[:2:2], float32(i), float32(version))}
+		m := varve.Memory{ID: ids[i], Content: fmt.Sprintf("%s-%d.%d ", rawMark, i, version), Embedding: append(rawVector[:2:2], float32(i), float32(version))}
 		for len(m.Content) < size {
 			m.Content += []string{"the ", "memory ", "that ", "nobody ", "is ", "to ", "find "}[rng.IntN(7)]
 		}
@@ -76,7 +77,7 @@ func purgeImage(t *testing.T, fs string) {
 		}
 	}
 	size := func(i int) int { return 300 + 1700*(i%5) } // from 4 KiB on the log packs them
-	if _, err := st.Put(ctx, Memory{ID: "stays", Content: "this stays"}); err != nil {
+	if _, err := st.Put(ctx, varve.Memory{ID: "stays", Content: "this stays"}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range ids {

@@ -1,9 +1,9 @@
-package varve
+package storetest
 
 import "golang.org/x/sys/unix"
 
-// monotonic is a clock that all processes of one boot share, in nanoseconds.
-func monotonic() (int64, bool) {
+// Monotonic is a clock that all processes of one boot share, in nanoseconds.
+func Monotonic() (int64, bool) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
 		return 0, false

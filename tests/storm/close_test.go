@@ -1,4 +1,4 @@
-package varve
+package storm
 
 import (
 	"context"
@@ -9,6 +9,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // A store is closed while everything is under way: each call ends well or with
@@ -18,16 +21,16 @@ func TestCloseBesideEverything(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
-	for round := range repeat(t, 5) {
+	for round := range storetest.Repeat(t, 5) {
 		dir := filepath.Join(t.TempDir(), "s")
-		st, err := Open(context.Background(), dir, stormOptions())
+		st, err := varve.Open(context.Background(), dir, stormOptions())
 		if err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		ctx := context.Background()
 		ok := func(what string, err error) {
-			if err == nil || errors.Is(err, ErrClosed) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrConflict) || errors.Is(err, ErrLimit) {
+			if err == nil || errors.Is(err, varve.ErrClosed) || errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrTruncated) || errors.Is(err, varve.ErrConflict) || errors.Is(err, varve.ErrLimit) {
 				return
 			}
 			t.Errorf("%s: %v", what, err)
@@ -37,7 +40,7 @@ func TestCloseBesideEverything(t *testing.T) {
 			wg.Go(func() {
 				for i := 0; ; i++ {
 					id := fmt.Sprintf("%d-%d", g, i)
-					_, err := st.Put(ctx, Memory{ID: id, Content: content("x", i*37%3000)})
+					_, err := st.Put(ctx, varve.Memory{ID: id, Content: storetest.Content("x", i*37%3000)})
 					ok("put", err)
 					if err != nil {
 						return
@@ -47,9 +50,9 @@ func TestCloseBesideEverything(t *testing.T) {
 			})
 		}
 		wg.Go(func() {
-			var ps []*Pending
+			var ps []*varve.Pending
 			for i := range 200 {
-				ps = append(ps, st.PutAsync(Memory{ID: fmt.Sprint("a", i), Content: "x"}))
+				ps = append(ps, st.PutAsync(varve.Memory{ID: fmt.Sprint("a", i), Content: "x"}))
 			}
 			for i, p := range ps {
 				_, err := p.Wait(ctx)
@@ -64,7 +67,7 @@ func TestCloseBesideEverything(t *testing.T) {
 				for {
 					err := f()
 					ok(what, err)
-					if errors.Is(err, ErrClosed) {
+					if errors.Is(err, varve.ErrClosed) {
 						return
 					}
 				}
@@ -92,11 +95,11 @@ func TestCloseBesideEverything(t *testing.T) {
 			return err
 		})
 		loop("verify", func() error {
-			for f, e := range st.Verify(ctx, VerifyOptions{}) {
+			for f, e := range st.Verify(ctx, varve.VerifyOptions{}) {
 				if e != nil {
 					return e
 				}
-				if f.Severity != SeverityInfo {
+				if f.Severity != varve.SeverityInfo {
 					return fmt.Errorf("%+v", f)
 				}
 			}
@@ -105,11 +108,11 @@ func TestCloseBesideEverything(t *testing.T) {
 		n := 0
 		loop("backup", func() error {
 			n++
-			_, err := st.Backup(ctx, fmt.Sprintf("%s-b%d", dir, n), BackupOptions{})
+			_, err := st.Backup(ctx, fmt.Sprintf("%s-b%d", dir, n), varve.BackupOptions{})
 			return err
 		})
 		loop("update", func() error {
-			_, err := st.Update(ctx, "0-0", func(m *Memory) error { m.Content += "."; return nil })
+			_, err := st.Update(ctx, "0-0", func(m *varve.Memory) error { m.Content += "."; return nil })
 			return err
 		})
 		time.Sleep(time.Duration(rng.IntN(200)) * time.Millisecond)
@@ -117,10 +120,10 @@ func TestCloseBesideEverything(t *testing.T) {
 			t.Errorf("round %d: close: %v", round, err)
 		}
 		wg.Wait()
-		if left := openBelow(dir); len(left) > 0 {
+		if left := storetest.OpenBelow(dir); len(left) > 0 {
 			t.Errorf("open: %v", left)
 		}
-		st, err = Open(ctx, dir, stormOptions())
+		st, err = varve.Open(ctx, dir, stormOptions())
 		if err != nil {
 			t.Fatal(err)
 		}

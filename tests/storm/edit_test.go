@@ -1,4 +1,4 @@
-package varve
+package storm
 
 import (
 	"context"
@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // stormEdited is how many memories nobody but the editor changes.
@@ -35,7 +37,7 @@ func (s *storm) edit(round int) {
 			return
 		}
 		state := fmt.Sprintf("e%d.%d", round, k)
-		b = contentMember.ReplaceAll(b, fmt.Appendf(nil, `"content": %q`, content(state, s.editor.IntN(300))))
+		b = contentMember.ReplaceAll(b, fmt.Appendf(nil, `"content": %q`, storetest.Content(state, s.editor.IntN(300))))
 		if s.editor.IntN(2) == 0 {
 			err = os.WriteFile(name, b, 0o600)
 		} else if err = os.WriteFile(name+"~", b, 0o600); err == nil {
@@ -51,9 +53,9 @@ func (s *storm) edit(round int) {
 }
 
 // checkEdits wants what was saved last.
-func (s *storm) checkEdits(st *Store) {
+func (s *storm) checkEdits(st *varve.Store) {
 	for k, state := range s.edited {
-		if is := stateOf(st.Get(context.Background(), editedID(k))); is != state {
+		if is := storetest.StateOf(st.Get(context.Background(), editedID(k))); is != state {
 			s.t.Errorf("%s is %q, though %q was saved by hand, and nobody changed it since", editedID(k), is, state)
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package varve
+package storm
 
 import (
 	"context"
@@ -11,6 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // A process may open so many files and no more, from none to more than enough.
@@ -18,7 +21,7 @@ import (
 // and once the limit is lifted the same handle does everything (FAILURES 17).
 func TestFewFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	cmd, out := startChild(t, "few files", dir)
+	cmd, out := storetest.Start(t, "few files", dir)
 	var said strings.Builder
 	for {
 		line, err := out.ReadString('\n')
@@ -60,7 +63,7 @@ func allow(n int) error {
 func fewFiles(ctx context.Context, _, dir string) error {
 	o := stormOptions()
 	o.NoBackground = true
-	st, err := Open(ctx, dir, o)
+	st, err := varve.Open(ctx, dir, o)
 	if err != nil {
 		return err
 	}
@@ -70,7 +73,7 @@ func fewFiles(ctx context.Context, _, dir string) error {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict):
+		case errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrNotFound) || errors.Is(err, varve.ErrConflict):
 			return fmt.Errorf("%s: too few files taken for something else: %w", what, err)
 		case !errors.Is(err, syscall.EMFILE):
 			return fmt.Errorf("%s: it does not say why: %w", what, err)
@@ -83,11 +86,11 @@ func fewFiles(ctx context.Context, _, dir string) error {
 		n++
 		state := fmt.Sprint("v", n)
 		told.line("", "begin "+key+" "+state)
-		_, err := st.Put(ctx, Memory{ID: key, Content: content(state, 3000)})
+		_, err := st.Put(ctx, varve.Memory{ID: key, Content: storetest.Content(state, 3000)})
 		switch {
 		case err == nil:
 			told.line("", "done "+key+" "+state)
-		case !errors.Is(err, ErrOutcomeUnknown):
+		case !errors.Is(err, varve.ErrOutcomeUnknown):
 			told.line("", "not "+key+" "+state)
 		}
 		return check("put", err)
@@ -106,17 +109,17 @@ func fewFiles(ctx context.Context, _, dir string) error {
 			err = errors.Join(err, check("list", lerr))
 		}
 		for _, herr := range st.History(ctx, key(n)) {
-			if !errors.Is(herr, ErrTruncated) {
+			if !errors.Is(herr, varve.ErrTruncated) {
 				err = errors.Join(err, check("history", herr))
 			}
 		}
-		for f, verr := range st.Verify(ctx, VerifyOptions{}) {
+		for f, verr := range st.Verify(ctx, varve.VerifyOptions{}) {
 			err = errors.Join(err, check("verify", verr))
-			if f.Severity != SeverityInfo {
+			if f.Severity != varve.SeverityInfo {
 				err = errors.Join(err, fmt.Errorf("verify took too few files for damage: %+v", f))
 			}
 		}
-		second, oerr := Open(ctx, dir, o)
+		second, oerr := varve.Open(ctx, dir, o)
 		if oerr == nil {
 			oerr = second.Close()
 		}
@@ -133,7 +136,7 @@ func fewFiles(ctx context.Context, _, dir string) error {
 			if err := allow(spare); err != nil {
 				return err
 			}
-			st, err = Open(ctx, dir, o)
+			st, err = varve.Open(ctx, dir, o)
 			if err != nil {
 				if err := check("open", err); err != nil {
 					return fmt.Errorf("%d files: %w", spare, err)
@@ -141,10 +144,10 @@ func fewFiles(ctx context.Context, _, dir string) error {
 				if err := allow(-1); err != nil {
 					return err
 				}
-				if left := openBelow(dir); len(left) > 0 {
+				if left := storetest.OpenBelow(dir); len(left) > 0 {
 					return fmt.Errorf("%d files: Open failed and left open: %v", spare, left)
 				}
-				if st, err = Open(ctx, dir, o); err != nil {
+				if st, err = varve.Open(ctx, dir, o); err != nil {
 					return fmt.Errorf("after %d files: %w", spare, err)
 				}
 			}
@@ -156,14 +159,14 @@ func fewFiles(ctx context.Context, _, dir string) error {
 		if lerr := allow(-1); err != nil || lerr != nil {
 			return fmt.Errorf("%d files: %w", spare, errors.Join(err, lerr))
 		}
-		told.check(func(key string) string { return stateOf(st.Get(ctx, key)) })
+		told.check(func(key string) string { return storetest.StateOf(st.Get(ctx, key)) })
 		if err := errors.Join(work(), st.Flush(ctx)); err != nil {
 			return fmt.Errorf("after %d files: %w", spare, err)
 		}
 		if h := st.Health(ctx); !h.OK {
 			return fmt.Errorf("after %d files: %+v", spare, h)
 		}
-		told.check(func(key string) string { return stateOf(st.Get(ctx, key)) })
+		told.check(func(key string) string { return storetest.StateOf(st.Get(ctx, key)) })
 		if q, _ := os.ReadDir(filepath.Join(dir, "quarantine")); len(q) > 0 || len(told.wrong) > 0 {
 			return fmt.Errorf("after %d files: set aside %v, wrong %v", spare, q, told.wrong)
 		}
@@ -172,7 +175,7 @@ func fewFiles(ctx context.Context, _, dir string) error {
 		return err
 	}
 	fmt.Println("refused for want of files:", refused)
-	if left := openBelow(dir); len(left) > 0 {
+	if left := storetest.OpenBelow(dir); len(left) > 0 {
 		return fmt.Errorf("still open: %v", left)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package varve
+package storm
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // stormFigures is what a storm takes of the machine at one moment.
@@ -42,7 +44,7 @@ func figuresOf(dir string, pids ...int) (f stormFigures) {
 			return nil // it goes while we look
 		}
 		if info, err := d.Info(); err == nil {
-			f.disk += allocated(info) / 1024
+			f.disk += storetest.Allocated(info) / 1024
 			f.files++
 		}
 		return nil

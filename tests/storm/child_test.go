@@ -1,4 +1,4 @@
-package varve
+package storm
 
 import (
 	"context"
@@ -13,27 +13,28 @@ import (
 	"sync"
 	"time"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
 // stormOptions make everything happen often: segments are left, released,
 // archived and recycled within a second.
-func stormOptions() *Options {
-	return &Options{SegmentSize: 64 << 10, System: &vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}}
+func stormOptions() *varve.Options {
+	return &varve.Options{SegmentSize: 64 << 10, System: &vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}}
 }
 
 // What one process of a storm has.
 const (
 	stormWorkers = 3
 	stormKeys    = 7
-	stormMembers = 4 // of a batch
 	stormCounter = "counter"
 	stormElder   = "elder" // the slot of one who lives long and only reads
 )
 
 // stormer is one process of a storm.
 type stormer struct {
-	st         *Store
+	st         *varve.Store
 	slot, life string
 	mu         sync.Mutex
 	n          int
@@ -47,7 +48,7 @@ func stormChild(ctx context.Context, arg, dir string) error {
 	if _, err := fmt.Sscanf(strings.ReplaceAll(arg, ":", " "), "%s %s %d", &slot, &life, &seed); err != nil {
 		return err
 	}
-	st, err := Open(ctx, dir, stormOptions())
+	st, err := varve.Open(ctx, dir, stormOptions())
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
@@ -80,8 +81,8 @@ func stormChild(ctx context.Context, arg, dir string) error {
 	// Who gave up waiting for a lock has left a goroutine in flock, which nothing
 	// can call back: its descriptor goes when the holder lets go. The storm stops
 	// holders for a while; a leak stays.
-	left := openBelow(dir)
-	for end := time.Now().Add(time.Minute); len(left) > 0 && !slices.ContainsFunc(left, notLock) && time.Now().Before(end); left = openBelow(dir) {
+	left := storetest.OpenBelow(dir)
+	for end := time.Now().Add(time.Minute); len(left) > 0 && !slices.ContainsFunc(left, notLock) && time.Now().Before(end); left = storetest.OpenBelow(dir) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if len(left) > 0 {
@@ -92,18 +93,6 @@ func stormChild(ctx context.Context, arg, dir string) error {
 }
 
 func notLock(name string) bool { return !strings.HasSuffix(name, ".lock") }
-
-// openBelow lists the files of a folder that this process has open, where the
-// system tells.
-func openBelow(dir string) (names []string) {
-	fds, _ := os.ReadDir("/proc/self/fd")
-	for _, fd := range fds {
-		if name, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(name, dir) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
 
 func (s *stormer) say(format string, args ...any) {
 	s.mu.Lock()
@@ -132,7 +121,7 @@ func (s *stormer) read(key string) {
 	state := ""
 	// A batch whose answer we have not had may become durable between two reads.
 	for tries := 0; tries == 0 || tries < stormKeys && strings.HasPrefix(state, "half:"); tries++ {
-		state = oneState(key, statesIn(s.st))
+		state = storetest.OneState(key, statesIn(s.st))
 	}
 	s.say("read %s %s", key, state)
 }
@@ -171,7 +160,7 @@ func (s *stormer) step(g int, rng *rand.Rand) {
 func (s *stormer) write(ctx context.Context, key, state string, size int, rng *rand.Rand) {
 	s.say("begin %s %s", key, state)
 	var err error
-	ids := memberIDs(key)
+	ids := storetest.MemberIDs(key)
 	switch async := rng.IntN(4) == 0; {
 	case len(ids) > 1:
 		b := s.st.NewBatch()
@@ -179,35 +168,35 @@ func (s *stormer) write(ctx context.Context, key, state string, size int, rng *r
 			if state == "-" {
 				b.Delete(id)
 			} else {
-				b.Put(Memory{ID: id, Content: content(state, size)})
+				b.Put(varve.Memory{ID: id, Content: storetest.Content(state, size)})
 			}
 		}
 		err = s.st.Apply(ctx, b)
-	case isGroup(key) && state != "-":
-		_, err = s.st.Assemblies().Put(ctx, s.group(key, content(state, size)), AllowMissing())
+	case storetest.IsGroup(key) && state != "-":
+		_, err = s.st.Assemblies().Put(ctx, s.group(key, storetest.Content(state, size)), varve.AllowMissing())
 	case state == "-":
-		if isGroup(key) {
+		if storetest.IsGroup(key) {
 			err = s.st.Assemblies().Delete(ctx, key)
 		} else {
 			err = s.st.Delete(ctx, key)
 		}
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, varve.ErrNotFound) {
 			s.say("not %s -", key) // one without an answer may still come
 			s.say("read %s -", key)
 			return
 		}
 	case async:
-		_, err = s.st.PutAsync(Memory{ID: key, Content: content(state, size), Embedding: stormVector(key, state)}).Wait(context.Background())
+		_, err = s.st.PutAsync(varve.Memory{ID: key, Content: storetest.Content(state, size), Embedding: storetest.Vector(key, state)}).Wait(context.Background())
 	default:
-		_, err = s.st.Put(ctx, Memory{ID: key, Content: content(state, size), Embedding: stormVector(key, state)})
+		_, err = s.st.Put(ctx, varve.Memory{ID: key, Content: storetest.Content(state, size), Embedding: storetest.Vector(key, state)})
 	}
 	s.answered(err, "done "+key+" "+state, "not "+key+" "+state)
 }
 
 // group is an assembly of what the same goroutine writes.
-func (s *stormer) group(key, description string) Assembly {
+func (s *stormer) group(key, description string) varve.Assembly {
 	own := strings.TrimSuffix(key, "group")
-	return Assembly{ID: key, Name: key, Description: description, MemoryIDs: []string{own + "k1", own + "k2", own + "k3"}}
+	return varve.Assembly{ID: key, Name: key, Description: description, MemoryIDs: []string{own + "k1", own + "k2", own + "k3"}}
 }
 
 // answered says what an operation came to; of one whose outcome is unknown, nothing.
@@ -215,7 +204,7 @@ func (s *stormer) answered(err error, done, not string) {
 	switch {
 	case err == nil:
 		s.say("%s", done)
-	case errors.Is(err, ErrOutcomeUnknown):
+	case errors.Is(err, varve.ErrOutcomeUnknown):
 	case errors.Is(err, context.DeadlineExceeded):
 		s.say("%s", not)
 	default:
@@ -227,7 +216,7 @@ func (s *stormer) answered(err error, done, not string) {
 func (s *stormer) count(ctx context.Context) {
 	s.say("counting")
 	n := 0
-	_, err := s.st.Update(ctx, stormCounter, func(m *Memory) error {
+	_, err := s.st.Update(ctx, stormCounter, func(m *varve.Memory) error {
 		if _, err := fmt.Sscanf(m.Content, "%d", &n); err != nil {
 			return err
 		}
@@ -274,15 +263,15 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 		case 3:
 			what = "history"
 			for _, e := range s.st.History(ctx, s.key(rng.IntN(stormWorkers), 1)) {
-				if e != nil && !errors.Is(e, ErrNotFound) && !errors.Is(e, ErrTruncated) {
+				if e != nil && !errors.Is(e, varve.ErrNotFound) && !errors.Is(e, varve.ErrTruncated) {
 					err = errors.Join(err, e)
 				}
 			}
 		case 4:
 			what = "verify"
-			for f, e := range s.st.Verify(ctx, VerifyOptions{}) {
+			for f, e := range s.st.Verify(ctx, varve.VerifyOptions{}) {
 				err = errors.Join(err, e)
-				if f.Severity != SeverityInfo && !ofEditor(f.Path) {
+				if f.Severity != varve.SeverityInfo && !ofEditor(f.Path) {
 					err = errors.Join(err, fmt.Errorf("%+v", f))
 				}
 			}
@@ -295,7 +284,7 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 			}
 		case 7:
 			what = "search"
-			_, err = s.st.Search(ctx, Query{Vector: stormVector("s.k1", "any"), Limit: 5})
+			_, err = s.st.Search(ctx, varve.Query{Vector: storetest.Vector("s.k1", "any"), Limit: 5})
 		case 8:
 			what = "list assemblies"
 			for _, e := range s.st.Assemblies().All(ctx) {
@@ -314,12 +303,12 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 
 // look reads through a handle that changes nothing.
 func (s *stormer) look(ctx context.Context, dir string) error {
-	st, err := Open(ctx, dir, &Options{ReadOnly: true})
+	st, err := varve.Open(ctx, dir, &varve.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	for range 5 {
-		if state := stateOf(st.Get(ctx, s.key(0, 1))); strings.Contains(state, ":") && ctx.Err() == nil {
+		if state := storetest.StateOf(st.Get(ctx, s.key(0, 1))); strings.Contains(state, ":") && ctx.Err() == nil {
 			err = errors.New(state)
 		}
 	}

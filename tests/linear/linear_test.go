@@ -1,4 +1,4 @@
-package varve
+package linear
 
 import (
 	"bufio"
@@ -20,10 +20,12 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 var (
-	histories   = flag.Int("histories", 0, "how many histories TestLinearizable makes; 0: some seconds of them")
+	histories   = flag.Int("histories", 0, "how many histories TestLinearizable makes; 0: some seconds of them, with VARVE_LONG=1 300")
 	historySeed = flag.Uint64("seed", 0, "the seed of TestLinearizable; 0: another one each time")
 )
 
@@ -39,21 +41,21 @@ const (
 // have done that does one operation at a time (porcupine). Calls and answers are
 // written down outside the store, with the times of one clock.
 //
-//	go test -run TestLinearizable . -histories 5000 -timeout 1h
-//	go test -run TestLinearizable . -seed N      the same choices again; what the machine makes of them may differ
-//	go test -run TestLinearizable . -artifacts -outputdir DIR      keeps the drawing of a history that is wrong
+//	go test ./tests/linear -histories 5000 -timeout 1h
+//	go test ./tests/linear -seed N      the same choices again; what the machine makes of them may differ
+//	go test ./tests/linear -artifacts -outputdir DIR      keeps the drawing of a history that is wrong
 func TestLinearizable(t *testing.T) {
-	if _, ok := monotonic(); !ok || runtime.GOOS == "windows" {
+	if _, ok := storetest.Monotonic(); !ok || runtime.GOOS == "windows" {
 		t.Skip("processes share no clock here that this test knows: run it on Linux; -short of it nothing is lost, fuzz/ judges histories of simulated processes")
 	}
 	seed := *historySeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	t.Logf("seed %d; again: go test -run TestLinearizable . -seed %d", seed, seed)
+	t.Logf("seed %d; again: go test ./tests/linear -seed %d", seed, seed)
 	l := &linear{t: t, dir: filepath.Join(t.TempDir(), "store"), rng: rand.New(rand.NewPCG(seed, 1)), pace: 50 * time.Millisecond,
 		events: map[int][]linearEvent{}, judge: make(chan judged, 64), done: make(chan struct{})}
-	st, err := Open(context.Background(), l.dir, linearOptions())
+	st, err := varve.Open(context.Background(), l.dir, linearOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +69,9 @@ func TestLinearizable(t *testing.T) {
 	})
 	go l.judgeAll()
 	most, end := *histories, time.Time{}
+	if most == 0 && os.Getenv("VARVE_LONG") == "1" {
+		most = 300
+	}
 	if most == 0 {
 		most, end = math.MaxInt, time.Now().Add(8*time.Second)
 		if testing.Short() {
@@ -82,13 +87,13 @@ func TestLinearizable(t *testing.T) {
 	}
 	close(l.judge)
 	<-l.done
-	if st, err = Open(context.Background(), l.dir, linearOptions()); err != nil {
+	if st, err = varve.Open(context.Background(), l.dir, linearOptions()); err != nil {
 		t.Fatal(err)
 	}
 	if r := st.OpenReport(); r.Damage != nil || r.Rebuilt != nil || r.Healed != nil || r.ProblemCount > 0 {
 		t.Errorf("nothing was damaged, but: %+v", r)
 	}
-	expectClean(t, st, l.dir, true)
+	storetest.ExpectClean(t, st.Verify(context.Background(), varve.VerifyOptions{}), l.dir, true)
 	if err := st.Close(); err != nil {
 		t.Error(err)
 	}
@@ -134,7 +139,7 @@ func (l *linear) start() *linearLife {
 	l.started++
 	p := &linearLife{life: l.started, said: make(chan string, 16)}
 	p.cmd = exec.Command(os.Args[0], "-test.run=^$")
-	p.cmd.Env = append(os.Environ(), fmt.Sprintf("VARVE_CHILD=linear:%d:%d", p.life, l.rng.Uint64()), "VARVE_DIR="+l.dir)
+	p.cmd.Env = append(os.Environ(), fmt.Sprintf("VARVE_CHILD=%d:%d", p.life, l.rng.Uint64()), "VARVE_DIR="+l.dir)
 	p.cmd.Stderr = &p.stderr
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -263,10 +268,10 @@ func (l *linear) disturb() []int {
 	kill := l.rng.IntN(2) == 0
 	if !kill || l.rng.IntN(3) == 0 {
 		l.stops++
-		stopProcess(l.t, p.cmd.Process)
+		storetest.Stop(l.t, p.cmd.Process)
 		time.Sleep(time.Duration(l.rng.Int64N(int64(l.pace))))
 		if !kill {
-			contProcess(l.t, p.cmd.Process)
+			storetest.Continue(l.t, p.cmd.Process)
 			return nil
 		}
 	}

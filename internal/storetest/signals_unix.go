@@ -1,6 +1,6 @@
 //go:build unix
 
-package varve
+package storetest
 
 import (
 	"errors"
@@ -13,18 +13,19 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-func stopProcess(t testing.TB, p *os.Process) {
+// Stop stops a child with SIGSTOP, or skips the test where there is none.
+func Stop(t testing.TB, p *os.Process) {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// stopIdle stops a child that is waiting for us at a moment at which it holds none of
+// StopIdle stops a child that is waiting for us at a moment at which it holds none of
 // the locks that others need: preparing the log goes on while a process waits.
-func stopIdle(t testing.TB, p *os.Process, dir string) {
+func StopIdle(t testing.TB, p *os.Process, dir string) {
 	t.Helper()
 	for range 1000 {
-		stopProcess(t, p)
+		Stop(t, p)
 		var is syscall.WaitStatus
 		if _, err := syscall.Wait4(p.Pid, &is, syscall.WUNTRACED, nil); err != nil || !is.Stopped() {
 			t.Fatalf("it did not stop: %v, %v", is, err)
@@ -32,7 +33,7 @@ func stopIdle(t testing.TB, p *os.Process, dir string) {
 		if unlocked(t, dir) {
 			return
 		}
-		contProcess(t, p)
+		Continue(t, p)
 	}
 	t.Fatal("it holds a lock of the log whenever it is stopped")
 }
@@ -55,14 +56,15 @@ func unlocked(t testing.TB, dir string) bool {
 	return free
 }
 
-func contProcess(t testing.TB, p *os.Process) {
+// Continue lets a child that was stopped go on.
+func Continue(t testing.TB, p *os.Process) {
 	if err := p.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// allocated is what a file takes of the disk.
-func allocated(info fs.FileInfo) int64 {
+// Allocated is what a file takes of the disk.
+func Allocated(info fs.FileInfo) int64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return st.Blocks * 512
 	}

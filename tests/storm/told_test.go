@@ -1,4 +1,4 @@
-package varve
+package storm
 
 import (
 	"fmt"

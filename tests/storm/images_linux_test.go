@@ -1,4 +1,4 @@
-package varve
+package storm
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -48,7 +50,7 @@ type diskCopy struct {
 // their own. It takes root, mount, mkfs.xfs (Debian: xfsprogs), mkfs.btrfs
 // (btrfs-progs) and 2 GB in TMPDIR:
 //
-//	go test -run TestImages . -images ext4,xfs,btrfs -v
+//	go test -run TestImages ./tests/storm -images ext4,xfs,btrfs -v
 func TestImages(t *testing.T) {
 	if *images == "" {
 		return
@@ -81,7 +83,7 @@ func imagesOf(t *testing.T, fs, host string) {
 		o.System.FS = otherBoot{vfs.OS()}
 		o.Clock = func() time.Time { return time.Now().Add(time.Minute) } // nobody else's heartbeat is young
 		ctx := context.Background()
-		st, err := Open(ctx, s.dir, o)
+		st, err := varve.Open(ctx, s.dir, o)
 		if err != nil {
 			t.Fatalf("%s: %v", m.image, err)
 		}
@@ -94,7 +96,7 @@ func imagesOf(t *testing.T, fs, host string) {
 		}
 		worst = max(worst, r.Replayed)
 		s.told.checkSince(m.since, func(key string) string {
-			return oneState(key, statesIn(st))
+			return storetest.OneState(key, statesIn(st))
 		})
 		got, err := st.Get(ctx, stormCounter)
 		var n int
@@ -104,9 +106,9 @@ func imagesOf(t *testing.T, fs, host string) {
 		if err := st.Flush(ctx); err != nil {
 			t.Errorf("%s: flush: %v", m.image, err)
 		}
-		s.told.checkSince(m.since, func(key string) string { return oneState(key, statesBelow(s.dir)) })
-		for f, err := range st.Verify(ctx, VerifyOptions{}) {
-			if err != nil || f.Severity != SeverityInfo {
+		s.told.checkSince(m.since, func(key string) string { return storetest.OneState(key, storetest.StatesBelow(s.dir)) })
+		for f, err := range st.Verify(ctx, varve.VerifyOptions{}) {
+			if err != nil || f.Severity != varve.SeverityInfo {
 				t.Errorf("%s: verify: %+v, %v", m.image, f, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package varve
+package linear
 
 import (
 	"bufio"
@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -23,13 +25,13 @@ import (
 const linearWorkers = 4
 
 // linearOptions make everything happen every few histories.
-func linearOptions() *Options {
-	return &Options{SegmentSize: 64 << 10, CacheBytes: 64 << 10, System: &vfs.System{SpillBytes: 64 << 10, BacklogBytes: 1 << 20, ArchiveBytes: 256 << 10}}
+func linearOptions() *varve.Options {
+	return &varve.Options{SegmentSize: 64 << 10, CacheBytes: 64 << 10, System: &vfs.System{SpillBytes: 64 << 10, BacklogBytes: 1 << 20, ArchiveBytes: 256 << 10}}
 }
 
 // linearProcess is one process of the histories.
 type linearProcess struct {
-	st, look *Store
+	st, look *varve.Store
 	record   *os.File
 	life     int
 	numbers  atomic.Int64
@@ -50,11 +52,11 @@ func linearChild(ctx context.Context, arg, dir string) error {
 	if _, err := fmt.Sscanf(arg, "%d:%d", &life, &seed); err != nil {
 		return err
 	}
-	st, err := Open(ctx, dir, linearOptions())
+	st, err := varve.Open(ctx, dir, linearOptions())
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	look, err := Open(ctx, dir, &Options{ReadOnly: true})
+	look, err := varve.Open(ctx, dir, &varve.Options{ReadOnly: true})
 	if err != nil {
 		return fmt.Errorf("open to look: %w", err)
 	}
@@ -115,7 +117,7 @@ func (w *linearWorker) past(k int) {
 	past := &linearPast{Key: k, Whole: true}
 	for v, err := range w.p.st.History(context.Background(), w.id(k)) {
 		if err != nil {
-			past.Whole = past.Whole && errors.Is(err, ErrNotFound) && len(past.Versions) == 0
+			past.Whole = past.Whole && errors.Is(err, varve.ErrNotFound) && len(past.Versions) == 0
 			continue
 		}
 		past.Whole = past.Whole && !v.FromFile && (len(past.Versions) > 0 || v.Previous == 0)
@@ -184,21 +186,21 @@ var errWroteNothing = errors.New("it wrote nothing")
 // do records an operation around its call.
 func (w *linearWorker) do(op *linearOp, call func(out *linearOut) error) *linearOut {
 	e := linearEvent{History: w.h, Number: w.value(), Client: w.p.life*linearWorkers + w.g, Op: op}
-	e.At, _ = monotonic()
+	e.At, _ = storetest.Monotonic()
 	w.write(&e)
 	out := &linearOut{}
 	err := call(out)
-	e.At, _ = monotonic()
+	e.At, _ = storetest.Monotonic()
 	switch {
 	case err == nil:
 		out.Result = linearOK
-	case errors.Is(err, ErrOutcomeUnknown):
+	case errors.Is(err, varve.ErrOutcomeUnknown):
 		*out = linearOut{Result: linearUnknown}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errWroteNothing):
 		*out = linearOut{Result: linearRefused}
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, varve.ErrConflict):
 		*out = linearOut{Result: linearConflict}
-	case errors.Is(err, ErrNotFound) && op.Kind == "delete":
+	case errors.Is(err, varve.ErrNotFound) && op.Kind == "delete":
 		*out = linearOut{Result: linearNotFound}
 	default:
 		*out = linearOut{Result: linearUnknown}
@@ -246,14 +248,14 @@ func (w *linearWorker) step() {
 }
 
 // seen is a memory as a value.
-func (w *linearWorker) seen(k int, m Memory, err error) (int64, uint64, error) {
-	if errors.Is(err, ErrNotFound) {
+func (w *linearWorker) seen(k int, m varve.Memory, err error) (int64, uint64, error) {
+	if errors.Is(err, varve.ErrNotFound) {
 		return 0, 0, nil
 	}
 	if err != nil {
 		return 0, 0, err
 	}
-	state := stateOf(m, nil)
+	state := storetest.StateOf(m, nil)
 	v, perr := strconv.ParseInt(state, 10, 64)
 	if perr != nil {
 		w.p.fault("%s is %q", w.id(k), state)
@@ -261,7 +263,7 @@ func (w *linearWorker) seen(k int, m Memory, err error) (int64, uint64, error) {
 	return v, m.Version, nil
 }
 
-func (w *linearWorker) get(ctx context.Context, st *Store, k int) {
+func (w *linearWorker) get(ctx context.Context, st *varve.Store, k int) {
 	w.do(&linearOp{Kind: "get", Reads: []int{k}}, func(out *linearOut) error {
 		m, err := st.Get(ctx, w.id(k))
 		value, version, err := w.seen(k, m, err)
@@ -274,22 +276,22 @@ func (w *linearWorker) get(ctx context.Context, st *Store, k int) {
 	})
 }
 
-func (w *linearWorker) conds(wr linearWrite) (conds []Cond) {
+func (w *linearWorker) conds(wr linearWrite) (conds []varve.Cond) {
 	if wr.Absent {
-		conds = append(conds, IfAbsent())
+		conds = append(conds, varve.IfAbsent())
 	}
 	if wr.If != 0 {
-		conds = append(conds, IfVersion(w.known[wr.Key].version))
+		conds = append(conds, varve.IfVersion(w.known[wr.Key].version))
 	}
 	return conds
 }
 
-func (w *linearWorker) memory(k int, value int64) Memory {
+func (w *linearWorker) memory(k int, value int64) varve.Memory {
 	size := w.rng.IntN(300)
 	if w.rng.IntN(20) == 0 {
 		size = w.rng.IntN(8000)
 	}
-	return Memory{ID: w.id(k), Content: content(strconv.FormatInt(value, 10), size)}
+	return varve.Memory{ID: w.id(k), Content: storetest.Content(strconv.FormatInt(value, 10), size)}
 }
 
 func (w *linearWorker) put(ctx context.Context, wr linearWrite) {
@@ -297,7 +299,7 @@ func (w *linearWorker) put(ctx context.Context, wr linearWrite) {
 	m, conds := w.memory(wr.Key, wr.Value), w.conds(wr)
 	async := w.rng.IntN(5) == 0
 	w.do(&linearOp{Kind: "put", Writes: []linearWrite{wr}}, func(out *linearOut) error {
-		var got Memory
+		var got varve.Memory
 		var err error
 		if async {
 			got, err = w.p.st.PutAsync(m, conds...).Wait(ctx)
@@ -347,7 +349,7 @@ func (w *linearWorker) batch(ctx context.Context) {
 func (w *linearWorker) transact(ctx context.Context) {
 	keys := w.rng.Perm(linearKeys)
 	op := &linearOp{Kind: "tx", Reads: keys[:2+w.rng.IntN(2)]}
-	memories := map[int]Memory{}
+	memories := map[int]varve.Memory{}
 	for _, k := range w.rng.Perm(linearKeys)[:1+w.rng.IntN(2)] {
 		wr := linearWrite{Key: k}
 		if w.rng.IntN(5) > 0 {
@@ -358,7 +360,7 @@ func (w *linearWorker) transact(ctx context.Context) {
 	}
 	w.do(op, func(out *linearOut) error {
 		wrote := false
-		err := w.p.st.Transact(ctx, func(tx *Tx) error {
+		err := w.p.st.Transact(ctx, func(tx *varve.Tx) error {
 			out.Saw, out.Versions, wrote = nil, nil, false // it may run again
 			for _, k := range op.Reads {
 				m, err := tx.Get(w.id(k))
@@ -375,7 +377,7 @@ func (w *linearWorker) transact(ctx context.Context) {
 				} else {
 					err = tx.Delete(w.id(wr.Key))
 				}
-				if errors.Is(err, ErrNotFound) {
+				if errors.Is(err, varve.ErrNotFound) {
 					continue // a deletion of what is not there
 				}
 				if err != nil {
