@@ -15,7 +15,8 @@ import (
 )
 
 // Main is TestMain of a package whose tests start their own binary again: there, child does the
-// job that the process was started for. No goroutine may be left at the end.
+// job that the process was started for. It is nil where none is started. No goroutine may be
+// left at the end.
 func Main(m *testing.M, child func(ctx context.Context, job, dir string) error) {
 	if job := os.Getenv("VARVE_CHILD"); job != "" {
 		if err := child(context.Background(), job, os.Getenv("VARVE_DIR")); err != nil {

@@ -1,4 +1,4 @@
-package varve
+package migrate
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -14,9 +15,9 @@ import (
 
 func movable(t *testing.T, dir string) {
 	t.Helper()
-	st, err := Open(context.Background(), dir, nil)
+	st, err := varve.Open(context.Background(), dir, nil)
 	if err == nil {
-		_, err = st.Put(context.Background(), Memory{ID: "a", Content: "x"})
+		_, err = st.Put(context.Background(), varve.Memory{ID: "a", Content: "x"})
 		err = errors.Join(err, st.Close())
 	}
 	if err != nil {
@@ -41,13 +42,13 @@ func TestMigrateOfAnOlderCopy(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := Migrate(ctx, dir, to, &MigrateOptions{Switch: true, Options: &Options{System: &vfs.System{FS: fsys}}}); !errors.Is(err, stop) {
+	if _, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: &varve.Options{System: &vfs.System{FS: fsys}}}); !errors.Is(err, stop) {
 		t.Fatal(err)
 	}
-	if _, err := Migrate(ctx, older, to, nil); !errors.Is(err, ErrInvalid) {
+	if _, err := varve.Migrate(ctx, older, to, nil); !errors.Is(err, varve.ErrInvalid) {
 		t.Fatalf("over the store: %v", err)
 	}
-	st, err := Open(ctx, to, &Options{MustExist: true})
+	st, err := varve.Open(ctx, to, &varve.Options{MustExist: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,19 +64,19 @@ func TestMigrateSaysWhatIs(t *testing.T) {
 	one, two, to := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two"), filepath.Join(t.TempDir(), "t")
 	movable(t, one)
 	movable(t, two)
-	if _, err := Migrate(ctx, one, to, &MigrateOptions{Switch: true, RemoveSource: true}); err != nil {
+	if _, err := varve.Migrate(ctx, one, to, &varve.MigrateOptions{Switch: true, RemoveSource: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Migrate(ctx, two, one, nil); !errors.Is(err, ErrInvalid) {
+	if _, err := varve.Migrate(ctx, two, one, nil); !errors.Is(err, varve.ErrInvalid) {
 		t.Errorf("where another store was: %v", err)
 	}
-	if _, err := Open(ctx, one, nil); !errors.Is(err, ErrMoved) {
+	if _, err := varve.Open(ctx, one, nil); !errors.Is(err, varve.ErrMoved) {
 		t.Errorf("the note: %v", err)
 	}
 	if err := os.Rename(to, to+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := Migrate(ctx, one, to, &MigrateOptions{Switch: true}); !errors.Is(err, ErrNoStore) || r.Switched {
+	if r, err := varve.Migrate(ctx, one, to, &varve.MigrateOptions{Switch: true}); !errors.Is(err, varve.ErrNoStore) || r.Switched {
 		t.Errorf("to a place that is gone: %+v, %v", r, err)
 	}
 }

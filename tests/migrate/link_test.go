@@ -1,4 +1,4 @@
-package varve
+package migrate
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/varve-db/varve"
 )
 
 // A folder of the copy that has become a link leads to what is not ours.
@@ -14,7 +16,7 @@ func TestMigrateFollowsNoLinkInTheCopy(t *testing.T) {
 	for _, folder := range []string{"memories", "backups"} {
 		dir, to, mine := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t"), t.TempDir()
 		movable(t, dir)
-		if _, err := Migrate(ctx, dir, to, nil); err != nil {
+		if _, err := varve.Migrate(ctx, dir, to, nil); err != nil {
 			t.Fatal(err)
 		}
 		text, link := filepath.Join(mine, "mine.txt"), filepath.Join(to, folder)
@@ -24,7 +26,7 @@ func TestMigrateFollowsNoLinkInTheCopy(t *testing.T) {
 		if err := os.Symlink(mine, link); err != nil {
 			t.Skip("-short: no links here:", err)
 		}
-		if _, err := Migrate(ctx, dir, to, &MigrateOptions{Switch: true}); !errors.Is(err, ErrInvalid) {
+		if _, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true}); !errors.Is(err, varve.ErrInvalid) {
 			t.Errorf("%s: %v", folder, err)
 		}
 		if b, err := os.ReadFile(text); err != nil || string(b) != "mine" {

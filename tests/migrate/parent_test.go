@@ -1,4 +1,4 @@
-package varve
+package migrate
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/varve-db/varve"
 )
 
 // A new place is where links lead: that may be in the store, or around it, or fine.
@@ -23,11 +25,11 @@ func TestMigrateThroughLinks(t *testing.T) {
 		}
 	}
 	for _, to := range []string{"in/x", "deep/x/y", "deep", "store/memories/x"} {
-		if _, err := Migrate(ctx, at("around/s"), at(to), nil); !errors.Is(err, ErrInvalid) {
+		if _, err := varve.Migrate(ctx, at("around/s"), at(to), nil); !errors.Is(err, varve.ErrInvalid) {
 			t.Errorf("to %s, which is in the store: %v", to, err)
 		}
 	}
-	if _, err := Migrate(ctx, at("store"), at("around"), nil); !errors.Is(err, ErrInvalid) {
+	if _, err := varve.Migrate(ctx, at("store"), at("around"), nil); !errors.Is(err, varve.ErrInvalid) {
 		t.Errorf("around the store: %v", err)
 	}
 	if names, err := filepath.Glob(at("around/s/memories/*/*")); err != nil || len(names) > 0 {
@@ -39,11 +41,11 @@ func TestMigrateThroughLinks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := Migrate(ctx, at("around/s"), at(to), nil); err != nil {
+		if _, err := varve.Migrate(ctx, at("around/s"), at(to), nil); err != nil {
 			t.Errorf("to %s: %v", to, err)
 		}
 	}
-	r, err := Migrate(ctx, at("store"), at("itself"), &MigrateOptions{Switch: true, RemoveSource: true})
+	r, err := varve.Migrate(ctx, at("store"), at("itself"), &varve.MigrateOptions{Switch: true, RemoveSource: true})
 	if err != nil || !r.Removed {
 		t.Fatalf("%+v, %v", r, err)
 	}

@@ -1,4 +1,4 @@
-package varve
+package migrate
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -36,34 +37,34 @@ func TestMigrateToCoarseTimes(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
 	movable(t, dir)
-	o := &Options{System: &vfs.System{FS: coarse{vfs.OS(), to}}}
+	o := &varve.Options{System: &vfs.System{FS: coarse{vfs.OS(), to}}}
 	for want := range 2 {
-		r, err := Migrate(ctx, dir, to, &MigrateOptions{Options: o})
+		r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Options: o})
 		if err != nil || r.Copied != int64(1-want) || r.Compared != 1 {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	st, err := Open(ctx, dir, nil)
+	st, err := varve.Open(ctx, dir, nil)
 	if err == nil {
-		_, err = st.Put(ctx, Memory{ID: "a", Content: "y"}) // as large, and perhaps within the same two seconds
+		_, err = st.Put(ctx, varve.Memory{ID: "a", Content: "y"}) // as large, and perhaps within the same two seconds
 		err = errors.Join(err, st.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Migrate(ctx, dir, to, &MigrateOptions{Options: o, Switch: true, RemoveSource: true})
+	r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Options: o, Switch: true, RemoveSource: true})
 	if err != nil || r.Copied != 1 || !r.Removed || len(r.Left) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if st, err = Open(ctx, to, o); err != nil {
+	if st, err = varve.Open(ctx, to, o); err != nil {
 		t.Fatal(err)
 	}
 	m, err := st.Get(ctx, "a")
 	if err != nil || m.Content != "y" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
-		if err != nil || f.Severity != SeverityInfo {
+	for f, err := range st.Verify(ctx, varve.VerifyOptions{}) {
+		if err != nil || f.Severity != varve.SeverityInfo {
 			t.Errorf("%v, %v", f, err)
 		}
 	}

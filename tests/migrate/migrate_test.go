@@ -1,4 +1,4 @@
-package varve
+package migrate
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -22,16 +24,16 @@ import (
 // A store is copied, and interrupted at random, while several goroutines write in
 // it; nobody notices, and at the switch all of it is in the new place.
 func TestMigrateBesideWriters(t *testing.T) {
-	seed := seedOf(t)
+	seed := storetest.Seed(t, "./tests/migrate")
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "deep", "t")
-	o := &Options{SegmentSize: 64 << 10}
-	st, err := Open(ctx, dir, o)
+	o := &varve.Options{SegmentSize: 64 << 10}
+	st, err := varve.Open(ctx, dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 300 {
-		if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: "x"}); err != nil {
+		if _, err := st.Put(ctx, varve.Memory{ID: fmt.Sprint("k", i), Content: "x"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,11 +54,11 @@ func TestMigrateBesideWriters(t *testing.T) {
 				id := fmt.Sprint("k", 3*r.IntN(150)+w) // each has its own
 				var err error
 				if r.IntN(4) == 0 {
-					if err = st.Delete(ctx, id); errors.Is(err, ErrNotFound) {
+					if err = st.Delete(ctx, id); errors.Is(err, varve.ErrNotFound) {
 						err = nil
 					}
 				} else {
-					_, err = st.Put(ctx, Memory{ID: id, Content: fmt.Sprint(n, strings.Repeat("y", r.IntN(6000)))})
+					_, err = st.Put(ctx, varve.Memory{ID: id, Content: fmt.Sprint(n, strings.Repeat("y", r.IntN(6000)))})
 				}
 				if err != nil {
 					t.Errorf("a writer: %v", err)
@@ -77,7 +79,7 @@ func TestMigrateBesideWriters(t *testing.T) {
 		if n >= rounds {
 			end = -1 // those before were all cancelled before they had to catch up
 		}
-		rep, err := Migrate(run, dir, to, &MigrateOptions{Progress: func(string, int64, int64) {
+		rep, err := varve.Migrate(run, dir, to, &varve.MigrateOptions{Progress: func(string, int64, int64) {
 			for range 100 {
 				select {
 				case turns <- struct{}{}:
@@ -93,32 +95,35 @@ func TestMigrateBesideWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 		caught += rep.CaughtUp
-		if _, err := Open(ctx, to, o); !errors.Is(err, ErrNoStore) {
+		if _, err := varve.Open(ctx, to, o); !errors.Is(err, varve.ErrNoStore) {
 			t.Fatalf("the copy is a store: %v", err)
 		}
 	}
 	if caught == 0 {
 		t.Error("nothing was written meanwhile")
 	}
-	_, err = Migrate(ctx, dir, to, &MigrateOptions{Switch: true})
-	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("stop the processes [%d", os.Getpid())) {
+	_, err = varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true})
+	if !errors.Is(err, varve.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("stop the processes [%d", os.Getpid())) {
 		t.Errorf("switched under writers: %v", err)
 	}
 	close(stop)
 	writers.Wait()
 	want := map[string]string{}
-	for id, m := range contents(t, st) {
-		want[id] = m.Content
+	for m, err := range st.Memories(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[m.ID] = m.Content
 	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	rep, err := Migrate(ctx, dir, to, &MigrateOptions{Switch: true, RemoveSource: true})
+	rep, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, RemoveSource: true})
 	if err != nil || !rep.Switched || !rep.Removed || rep.Memories != int64(len(want)) || rep.Compared != rep.Memories {
 		t.Fatalf("%+v, %v", rep, err)
 	}
-	sameTexts(t, "moved", texts(t, to), want)
-	well(t, to)
+	storetest.SameTexts(t, "moved", texts(t, to), want)
+	storetest.AllWell(t, varve.VerifyFolder(context.Background(), to, nil, varve.VerifyOptions{}))
 }
 
 // Who may read a store may read it where it goes.
@@ -128,13 +133,13 @@ func TestMigrateKeepsModes(t *testing.T) {
 	}
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
-	st, err := Open(ctx, dir, &Options{FileMode: 0o640, FolderMode: 0o750, SegmentSize: 64 << 10})
+	st, err := varve.Open(ctx, dir, &varve.Options{FileMode: 0o640, FolderMode: 0o750, SegmentSize: 64 << 10})
 	if err == nil {
-		_, err = st.Put(ctx, Memory{ID: "a", Content: "x"})
+		_, err = st.Put(ctx, varve.Memory{ID: "a", Content: "x"})
 		err = errors.Join(err, st.Close())
 	}
 	if err == nil {
-		_, err = Migrate(ctx, dir, to, &MigrateOptions{Switch: true})
+		_, err = varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -152,11 +157,11 @@ func TestMigrateKeepsModes(t *testing.T) {
 func TestMigrateFindsRot(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
-	o := &Options{SegmentSize: 64 << 10}
-	st, err := Open(ctx, dir, o)
+	o := &varve.Options{SegmentSize: 64 << 10}
+	st, err := varve.Open(ctx, dir, o)
 	if err == nil {
 		for i := range 20 {
-			if _, err = st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: strings.Repeat("content ", 20)}); err != nil {
+			if _, err = st.Put(ctx, varve.Memory{ID: fmt.Sprint("k", i), Content: strings.Repeat("content ", 20)}); err != nil {
 				break
 			}
 		}
@@ -166,28 +171,28 @@ func TestMigrateFindsRot(t *testing.T) {
 		t.Fatal(err)
 	}
 	flip := func(name string) {
-		rewrite(t, name, func(b []byte) []byte {
+		storetest.Rewrite(t, name, func(b []byte) []byte {
 			b[len(b)/2] ^= 4
 			return b
 		})
 	}
-	if _, err := Migrate(ctx, dir, to, nil); err != nil {
+	if _, err := varve.Migrate(ctx, dir, to, nil); err != nil {
 		t.Fatal(err)
 	}
 	flip(filepath.Join(to, "memories", "k7.json"))
-	if rep, err := Migrate(ctx, dir, to, nil); err != nil || rep.Copied != 1 || rep.Compared != 20 {
+	if rep, err := varve.Migrate(ctx, dir, to, nil); err != nil || rep.Copied != 1 || rep.Compared != 20 {
 		t.Errorf("rot in the copy: %+v, %v", rep, err)
 	}
 	want := texts(t, dir)
 
 	// Without log and archive no other copy is left of what rots now.
-	if st, err = Open(ctx, dir, o); err != nil {
+	if st, err = varve.Open(ctx, dir, o); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(st.Flush(ctx), st.Close(), os.RemoveAll(filepath.Join(dir, "wal"))); err != nil {
 		t.Fatal(err)
 	}
-	if st, err = Open(ctx, dir, o); err != nil {
+	if st, err = varve.Open(ctx, dir, o); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {
@@ -195,11 +200,11 @@ func TestMigrateFindsRot(t *testing.T) {
 	}
 	flip(filepath.Join(dir, "memories", "k3.json"))
 	other := filepath.Join(t.TempDir(), "u")
-	rep, err := Migrate(ctx, dir, other, &MigrateOptions{Switch: true})
-	if !errors.Is(err, ErrCorrupt) || rep.Switched || len(rep.Damaged) != 1 || !strings.Contains(err.Error(), "repair --apply") {
+	rep, err := varve.Migrate(ctx, dir, other, &varve.MigrateOptions{Switch: true})
+	if !errors.Is(err, varve.ErrCorrupt) || rep.Switched || len(rep.Damaged) != 1 || !strings.Contains(err.Error(), "repair --apply") {
 		t.Errorf("rot in the store: %+v, %v", rep, err)
 	}
-	plan, err := PlanRepair(ctx, dir, nil, VerifyOptions{})
+	plan, err := varve.PlanRepair(ctx, dir, nil, varve.VerifyOptions{})
 	var r *repair.RepairReport
 	if err == nil {
 		r, err = plan.Apply(ctx)
@@ -207,7 +212,7 @@ func TestMigrateFindsRot(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if rep, err := Migrate(ctx, dir, other, &MigrateOptions{Switch: true}); err != nil || !rep.Switched {
+	if rep, err := varve.Migrate(ctx, dir, other, &varve.MigrateOptions{Switch: true}); err != nil || !rep.Switched {
 		t.Errorf("healed: %+v, %v", rep, err)
 	}
 	got := texts(t, other)
@@ -223,9 +228,9 @@ func TestMigrateFindsRot(t *testing.T) {
 func TestMigrateUnderOneWhoOpens(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
-	st, err := Open(ctx, dir, &Options{SegmentSize: 64 << 10})
+	st, err := varve.Open(ctx, dir, &varve.Options{SegmentSize: 64 << 10})
 	if err == nil {
-		_, err = st.Put(ctx, Memory{ID: "a", Content: "x"})
+		_, err = st.Put(ctx, varve.Memory{ID: "a", Content: "x"})
 		err = errors.Join(err, st.Close())
 	}
 	if err != nil {
@@ -242,19 +247,19 @@ func TestMigrateUnderOneWhoOpens(t *testing.T) {
 	})
 	opened := make(chan error)
 	go func() {
-		st, err := Open(ctx, dir, &Options{System: &vfs.System{FS: fsys}})
+		st, err := varve.Open(ctx, dir, &varve.Options{System: &vfs.System{FS: fsys}})
 		if err == nil {
 			err = errors.Join(st.Close(), errors.New("it is open"))
 		}
 		opened <- err
 	}()
 	<-looked
-	_, err = Migrate(ctx, dir, to, &MigrateOptions{Switch: true})
+	_, err = varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true})
 	close(switched)
 	if err != nil {
 		t.Error(err)
 	}
-	var gone *MovedError
+	var gone *varve.MovedError
 	if err := <-opened; !errors.As(err, &gone) || gone.To != to {
 		t.Errorf("who was opening it: %v", err)
 	}

@@ -1,4 +1,4 @@
-package varve
+package migrate
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -22,29 +24,29 @@ func TestMigrateRemovesOnlyWhatIsProven(t *testing.T) {
 	ctx := context.Background()
 	for _, full := range []bool{false, true} { // no room in the old place for the list of what was moved
 		dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
-		st, err := Open(ctx, dir, nil)
+		st, err := varve.Open(ctx, dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range []string{"a", "b", "c"} {
-			if _, err := st.Put(ctx, Memory{ID: id, Content: "x"}); err != nil {
+			if _, err := st.Put(ctx, varve.Memory{ID: id, Content: "x"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if err := st.Close(); err != nil {
 			t.Fatal(err)
 		}
-		o := &Options{System: &vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+		o := &varve.Options{System: &vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 			if full && op.Kind == wrap.Rename && strings.Contains(op.Path, "moved.json.files") {
 				return syscall.ENOSPC
 			}
 			return nil
 		})}}
-		if _, err := Migrate(ctx, dir, to, &MigrateOptions{Switch: true, Options: o}); err != nil {
+		if _, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: o}); err != nil {
 			t.Fatal(err)
 		}
-		if st, err = Open(ctx, to, nil); err == nil {
-			_, err = st.Put(ctx, Memory{ID: "a", Content: "changed where it is now"})
+		if st, err = varve.Open(ctx, to, nil); err == nil {
+			_, err = st.Put(ctx, varve.Memory{ID: "a", Content: "changed where it is now"})
 			err = errors.Join(err, st.Close())
 		}
 		if err != nil {
@@ -56,8 +58,8 @@ func TestMigrateRemovesOnlyWhatIsProven(t *testing.T) {
 			t.Fatal(err)
 		}
 		changed := filepath.Join(dir, "memories", "b.json")
-		rewrite(t, changed, func(b []byte) []byte { return []byte(strings.Replace(string(b), `"x"`, `"y"`, 1)) })
-		r, err := Migrate(ctx, dir, to, &MigrateOptions{RemoveSource: true})
+		storetest.Rewrite(t, changed, func(b []byte) []byte { return []byte(strings.Replace(string(b), `"x"`, `"y"`, 1)) })
+		r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{RemoveSource: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +93,7 @@ func TestMigrateRotBeforeTheSwitch(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "wal")); err != nil { // with what heals it
 		t.Fatal(err)
 	}
-	st, err := Open(ctx, dir, nil)
+	st, err := varve.Open(ctx, dir, nil)
 	if err == nil {
 		err = st.Close()
 	}
@@ -104,22 +106,22 @@ func TestMigrateRotBeforeTheSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	flips := 0
-	o := &Options{System: &vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+	o := &varve.Options{System: &vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 		// The copy is whole, and nobody has the store open any more.
 		if b, _ := os.ReadFile(target); op.Kind == wrap.OpenLock && filepath.Base(op.Path) == "attach.lock" && string(b) == string(good) && flips == 0 {
 			flips++
-			rewrite(t, source, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
+			storetest.Rewrite(t, source, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
 		}
 		return nil
 	})}}
-	r, err := Migrate(ctx, dir, to, &MigrateOptions{Switch: true, Options: o})
-	if !errors.Is(err, ErrCorrupt) || r.Switched || flips != 1 || !strings.Contains(err.Error(), target) {
+	r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: o})
+	if !errors.Is(err, varve.ErrCorrupt) || r.Switched || flips != 1 || !strings.Contains(err.Error(), target) {
 		t.Errorf("%d flips, %+v, %v", flips, r, err)
 	}
 	if b, err := os.ReadFile(target); err != nil || string(b) != string(good) {
 		t.Errorf("the only good copy: %q, %v", b, err)
 	}
-	if r, err := Migrate(ctx, dir, to, &MigrateOptions{Switch: true}); !errors.Is(err, ErrCorrupt) || len(r.Damaged) != 1 {
+	if r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true}); !errors.Is(err, varve.ErrCorrupt) || len(r.Damaged) != 1 {
 		t.Errorf("once more: %+v, %v", r, err)
 	}
 	if b, err := os.ReadFile(target); err != nil || string(b) != string(good) {

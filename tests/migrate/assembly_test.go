@@ -1,4 +1,4 @@
-package varve
+package migrate
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -18,16 +20,16 @@ func groupedAndMovable(t *testing.T, dir string) {
 	t.Helper()
 	ctx := context.Background()
 	movable(t, dir)
-	st, err := Open(ctx, dir, nil)
+	st, err := varve.Open(ctx, dir, nil)
 	if err == nil {
-		_, err = st.Assemblies().Put(ctx, Assembly{ID: "g", Name: "those", MemoryIDs: []string{"a"}})
+		_, err = st.Assemblies().Put(ctx, varve.Assembly{ID: "g", Name: "those", MemoryIDs: []string{"a"}})
 		err = errors.Join(err, st.Close())
 	}
 	if err == nil {
 		err = errors.Join(os.RemoveAll(filepath.Join(dir, "wal")), os.RemoveAll(filepath.Join(dir, "backups")))
 	}
 	if err == nil {
-		if st, err = Open(ctx, dir, nil); err == nil {
+		if st, err = varve.Open(ctx, dir, nil); err == nil {
 			err = st.Close()
 		}
 	}
@@ -48,22 +50,22 @@ func TestMigrateRotOfAnAssembly(t *testing.T) {
 		t.Fatal(err)
 	}
 	flips := 0
-	o := &Options{System: &vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+	o := &varve.Options{System: &vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 		if b, _ := os.ReadFile(target); op.Kind == wrap.Open && op.Path == source && string(b) == string(good) && flips == 0 {
 			flips++
-			rewrite(t, source, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
+			storetest.Rewrite(t, source, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
 		}
 		return nil
 	})}}
-	r, err := Migrate(ctx, dir, to, &MigrateOptions{Switch: true, Options: o})
-	if !errors.Is(err, ErrCorrupt) || r.Switched || flips != 1 || !strings.Contains(err.Error(), target) {
+	r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: o})
+	if !errors.Is(err, varve.ErrCorrupt) || r.Switched || flips != 1 || !strings.Contains(err.Error(), target) {
 		t.Errorf("%d flips, %+v, %v", flips, r, err)
 	}
 	for _, when := range []string{"", ", once more"} {
 		if b, err := os.ReadFile(target); err != nil || string(b) != string(good) {
 			t.Errorf("the only good copy%s: %q, %v", when, b, err)
 		}
-		if r, err = Migrate(ctx, dir, to, &MigrateOptions{Switch: true}); !errors.Is(err, ErrCorrupt) || len(r.Damaged) != 1 {
+		if r, err = varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true}); !errors.Is(err, varve.ErrCorrupt) || len(r.Damaged) != 1 {
 			t.Errorf("once more: %+v, %v", r, err)
 		}
 	}
@@ -71,7 +73,7 @@ func TestMigrateRotOfAnAssembly(t *testing.T) {
 	if err := os.WriteFile(source, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rewrite(t, target, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
+	storetest.Rewrite(t, target, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
 	st, err := os.Stat(target)
 	if err == nil {
 		err = os.Chtimes(source, st.ModTime(), st.ModTime())
@@ -79,7 +81,7 @@ func TestMigrateRotOfAnAssembly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err = Migrate(ctx, dir, to, &MigrateOptions{Switch: true}); err != nil || !r.Switched {
+	if r, err = varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true}); err != nil || !r.Switched {
 		t.Errorf("a copy that has rotted: %+v, %v", r, err)
 	}
 }
@@ -96,7 +98,7 @@ func TestMigrateLongNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Migrate(ctx, dir, to, &MigrateOptions{Switch: true}); err != nil {
+	if _, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {

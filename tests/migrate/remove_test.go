@@ -1,4 +1,4 @@
-package varve
+package migrate
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve"
 )
 
 // What somebody puts into the old place after the switch is not in the new one,
@@ -15,17 +17,17 @@ import (
 func TestMigrateRemovesOnlyWhatWasMoved(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
-	st, err := Open(ctx, dir, nil)
+	st, err := varve.Open(ctx, dir, nil)
 	if err == nil {
 		for i := range 3 {
-			if _, err = st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: "x"}); err != nil {
+			if _, err = st.Put(ctx, varve.Memory{ID: fmt.Sprint("k", i), Content: "x"}); err != nil {
 				break
 			}
 		}
 		err = errors.Join(err, st.Close())
 	}
 	if err == nil {
-		_, err = Migrate(ctx, dir, to, &MigrateOptions{Switch: true})
+		_, err = varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -35,14 +37,14 @@ func TestMigrateRemovesOnlyWhatWasMoved(t *testing.T) {
 	if err := errors.Join(os.WriteFile(edited, []byte("by hand"), 0o600), os.Chtimes(edited, later, later)); err != nil {
 		t.Fatal(err)
 	}
-	if st, err = Open(ctx, to, nil); err == nil {
-		_, err = st.Backup(ctx, backup, BackupOptions{})
+	if st, err = varve.Open(ctx, to, nil); err == nil {
+		_, err = st.Backup(ctx, backup, varve.BackupOptions{})
 		err = errors.Join(err, st.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Migrate(ctx, dir, to, &MigrateOptions{RemoveSource: true})
+	r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{RemoveSource: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package varve
+package migrate
 
 import (
 	"context"
@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // The note is git's to leave alone: cleaning up would make the old place a second
@@ -34,14 +37,14 @@ func cleanedByGit(t *testing.T, older bool) {
 		return string(out)
 	}
 	if older {
-		rewrite(t, filepath.Join(dir, ".gitignore"), func(b []byte) []byte {
+		storetest.Rewrite(t, filepath.Join(dir, ".gitignore"), func(b []byte) []byte {
 			return []byte("mine\nwal/\ntmp/\nbackups/\nvector_index/\ncheckpoint\nmemory_index*.json")
 		})
 	}
 	git("init", "-q")
 	git("add", "-A")
 	git("commit", "-qm", "x")
-	if _, err := Migrate(context.Background(), dir, to, &MigrateOptions{Switch: true}); err != nil {
+	if _, err := varve.Migrate(context.Background(), dir, to, &varve.MigrateOptions{Switch: true}); err != nil {
 		t.Fatal(err)
 	}
 	want := ""
@@ -56,13 +59,13 @@ func cleanedByGit(t *testing.T, older bool) {
 	}
 	git("checkout", "-q", ".")
 	git("clean", "-qfd")
-	if _, err := Open(context.Background(), dir, nil); !errors.Is(err, ErrMoved) {
+	if _, err := varve.Open(context.Background(), dir, nil); !errors.Is(err, varve.ErrMoved) {
 		t.Errorf("after git clean there are two stores: %v", err)
 	}
-	if r, err := Migrate(context.Background(), dir, to, &MigrateOptions{RemoveSource: true}); err != nil || !r.Removed {
+	if r, err := varve.Migrate(context.Background(), dir, to, &varve.MigrateOptions{RemoveSource: true}); err != nil || !r.Removed {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := Open(context.Background(), dir, nil); !errors.Is(err, ErrMoved) {
+	if _, err := varve.Open(context.Background(), dir, nil); !errors.Is(err, varve.ErrMoved) {
 		t.Errorf("emptied: %v", err)
 	}
 }
