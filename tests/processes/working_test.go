@@ -1,4 +1,4 @@
-package varve
+package processes
 
 import (
 	"bufio"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/working"
 )
@@ -25,7 +26,7 @@ func workChild(ctx context.Context, arg, dir string) error {
 	if _, err := fmt.Sscanf(strings.ReplaceAll(arg, ":", " "), "%s %d", &name, &each); err != nil {
 		return err
 	}
-	st, err := Open(ctx, dir, nil)
+	st, err := varve.Open(ctx, dir, nil)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func TestWorkingProcesses(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	for p := range processes {
-		cmd, out := storetest.Start(t, fmt.Sprintf("work:p%d:%d", p, each), dir)
+		cmd, out := storetest.Start(t, fmt.Sprintf("p%d:%d", p, each), dir)
 		wg.Go(func() {
 			_, _ = io.Copy(io.Discard, out)
 			if err := cmd.Wait(); err != nil {
@@ -95,8 +96,8 @@ func TestWorkingProcesses(t *testing.T) {
 // there, and the other one goes on.
 func TestWorkingKilledProcesses(t *testing.T) {
 	dir := t.TempDir()
-	killed, out := storetest.Start(t, "work:killed:100000", dir)
-	other, silence := storetest.Start(t, "work:other:60", dir)
+	killed, out := storetest.Start(t, "killed:100000", dir)
+	other, silence := storetest.Start(t, "other:60", dir)
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = io.Copy(io.Discard, silence) })
 	told := map[string]bool{}
@@ -122,7 +123,7 @@ func TestWorkingKilledProcesses(t *testing.T) {
 // goroutines were killed between the two. It returns the count.
 func checkWork(t *testing.T, dir string, told map[string]bool) int {
 	t.Helper()
-	st, err := Open(t.Context(), dir, nil)
+	st, err := varve.Open(t.Context(), dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,8 +157,8 @@ func checkWork(t *testing.T, dir string, told map[string]bool) int {
 	if short := len(notes) - int(n); short < 0 || short > workGoroutines || told == nil && short != 0 {
 		t.Errorf("%d entries, the counter is %v", len(notes), n)
 	}
-	for f, err := range st.Verify(t.Context(), VerifyOptions{}) {
-		if err != nil || f.Severity != SeverityInfo {
+	for f, err := range st.Verify(t.Context(), varve.VerifyOptions{}) {
+		if err != nil || f.Severity != varve.SeverityInfo {
 			t.Errorf("verify: %v %v", f, err)
 		}
 	}
