@@ -12,13 +12,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -100,41 +100,12 @@ func texts(t testing.TB, dir string) map[string]string {
 	return all
 }
 
-func sameTexts(t testing.TB, what string, got, want map[string]string) {
-	t.Helper()
-	if !maps.Equal(got, want) {
-		for id := range want {
-			if got[id] != want[id] {
-				t.Errorf("%s: %s is %.30q, want %.30q", what, id, got[id], want[id])
-			}
-		}
-		for id := range got {
-			if _, ok := want[id]; !ok {
-				t.Errorf("%s: %s should not be there", what, id)
-			}
-		}
-		t.FailNow()
-	}
-}
-
-func seedOf(t testing.TB) uint64 {
-	seed := rand.Uint64()
-	if s := os.Getenv("VARVE_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("again: VARVE_SEED=%d go test . -run '^%s$'", seed, t.Name())
-	return seed
-}
-
 // For every moment of a random run that a backup and the living log reach, the
 // restored store is what the run was then; for every other the error says so.
 func TestRestoreToAMoment(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	seed := seedOf(t)
+	seed := storetest.Seed(t, ".")
 	for round := range uint64(3) {
 		dir := t.TempDir()
 		clock := ticking()
@@ -174,7 +145,7 @@ func TestRestoreToAMoment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameTexts(t, "the end", texts(t, to), p.all[at-1].state)
+		storetest.SameTexts(t, "the end", texts(t, to), p.all[at-1].state)
 		living := filepath.Join(dir, "s")
 		for range 8 {
 			i := at - 1 + p.rand.IntN(len(p.all)-at+1)
@@ -184,7 +155,7 @@ func TestRestoreToAMoment(t *testing.T) {
 				if err != nil {
 					t.Fatalf("moment %d of %d, backup at %d: %v", i, len(p.all), at, err)
 				}
-				sameTexts(t, fmt.Sprintf("moment %d of %d", i, len(p.all)), texts(t, to), m.state)
+				storetest.SameTexts(t, fmt.Sprintf("moment %d of %d", i, len(p.all)), texts(t, to), m.state)
 				if r.Moment.LSN > m.lsn || r.Memories != int64(len(m.state)) {
 					t.Fatalf("report %+v", r)
 				}
@@ -196,7 +167,7 @@ func TestRestoreToAMoment(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				sameTexts(t, fmt.Sprintf("in the middle of commit %d", i), texts(t, to), p.all[i-1].state)
+				storetest.SameTexts(t, fmt.Sprintf("in the middle of commit %d", i), texts(t, to), p.all[i-1].state)
 				break
 			}
 		}
@@ -374,7 +345,7 @@ func TestBackupBesideWriters(t *testing.T) {
 				}
 			}
 			maps.Copy(state, want(lsn))
-			sameTexts(t, fmt.Sprintf("backup %d at %d", i, lsn), got, state)
+			storetest.SameTexts(t, fmt.Sprintf("backup %d at %d", i, lsn), got, state)
 		}
 	}
 }
@@ -559,11 +530,11 @@ func TestBackupBesideProcesses(t *testing.T) {
 	dir := t.TempDir()
 	living := filepath.Join(dir, "s")
 	st := openTest(t, living, nil)
-	for round := range repeat(t, 1) {
+	for round := range storetest.Repeat(t, 1) {
 		acknowledged := map[string]bool{}
 		var children []*exec.Cmd
 		for w := range 2 {
-			cmd, out := startChild(t, fmt.Sprintf("load:%d-%d", round, w), living)
+			cmd, out := storetest.Start(t, fmt.Sprintf("load:%d-%d", round, w), living)
 			children = append(children, cmd)
 			for range 60 {
 				line, err := out.ReadString('\n')

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -229,7 +230,7 @@ func TestGolden(t *testing.T) {
 			}
 			dir := unpack(t, name)
 			before := snapshot(t, dir)
-			sameTexts(t, "read-only", texts(t, dir), want)
+			storetest.SameTexts(t, "read-only", texts(t, dir), want)
 			if !maps.Equal(snapshot(t, dir), before) {
 				t.Error("reading has changed something")
 			}
@@ -263,13 +264,13 @@ func TestGolden(t *testing.T) {
 			}
 			want["m003"], want["new"] = "today", "today"
 			delete(want, "large")
-			sameTexts(t, "written", texts(t, dir), want)
+			storetest.SameTexts(t, "written", texts(t, dir), want)
 			well(t, dir)
 			to := filepath.Join(t.TempDir(), "moved")
 			if _, err := Migrate(ctx, dir, to, &MigrateOptions{Switch: true}); err != nil {
 				t.Fatal(err)
 			}
-			sameTexts(t, "moved", texts(t, to), want)
+			storetest.SameTexts(t, "moved", texts(t, to), want)
 			well(t, to)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -20,12 +21,12 @@ func TestKilledIdle(t *testing.T) {
 	}
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
-	dead, out := startChild(t, "idle", dir)
+	dead, out := storetest.Start(t, "idle", dir)
 	left, err := out.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	living, out := startChild(t, "idle", dir)
+	living, out := storetest.Start(t, "idle", dir)
 	kept, err := out.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)

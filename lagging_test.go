@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 const lagKeys = 40
@@ -22,7 +23,7 @@ func lagKey(i int) string { return fmt.Sprintf("k%02d", i) }
 // lagging is a process that reads everything, and again whenever it is told to. It
 // is stopped in between.
 func lagging(ctx context.Context, mode, dir string) error {
-	o := stormOptions()
+	o := busyOptions()
 	o.NoBackground = true
 	if o.ReadOnly = mode == "read-only"; o.ReadOnly {
 		o = &Options{ReadOnly: true}
@@ -37,14 +38,14 @@ func lagging(ctx context.Context, mode, dir string) error {
 			if err != nil {
 				return err
 			}
-			listed[m.ID] = stateOf(m, nil)
+			listed[m.ID] = storetest.StateOf(m, nil)
 		}
 		n, err := st.Count(ctx)
 		if err != nil || int(n) != len(listed) {
 			return fmt.Errorf("count %d, %w; %d are listed", n, err, len(listed))
 		}
 		for i := range lagKeys {
-			state := stateOf(st.Get(ctx, lagKey(i)))
+			state := storetest.StateOf(st.Get(ctx, lagKey(i)))
 			if was := listed[lagKey(i)]; was != state && (was != "" || state != "-") {
 				return fmt.Errorf("%s is %q, and listed as %q", lagKey(i), state, was)
 			}
@@ -55,7 +56,7 @@ func lagging(ctx context.Context, mode, dir string) error {
 			return st.Close()
 		}
 		if !o.ReadOnly { // it writes from where the others are
-			_, err := st.Put(ctx, Memory{ID: "late", Content: content("late", 9)}, IfAbsent())
+			_, err := st.Put(ctx, Memory{ID: "late", Content: storetest.Content("late", 9)}, IfAbsent())
 			if err != nil && !errors.Is(err, ErrConflict) {
 				return err
 			}
@@ -81,7 +82,7 @@ func holding(_ context.Context, _, dir string) error {
 		return err
 	}
 	var m Memory
-	fmt.Println(stateOf(m, m.UnmarshalJSON(append(half, rest...))))
+	fmt.Println(storetest.StateOf(m, m.UnmarshalJSON(append(half, rest...))))
 	return nil
 }
 
@@ -114,7 +115,7 @@ func TestStoppedReader(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			ctx := context.Background()
 			dir := t.TempDir()
-			o := stormOptions()
+			o := busyOptions()
 			o.NoBackground = true
 			st := openTest(t, dir, o)
 			want := map[string]string{}
@@ -127,7 +128,7 @@ func TestStoppedReader(t *testing.T) {
 					want[key] = "-"
 					return
 				}
-				if _, err := st.Put(ctx, Memory{ID: key, Content: content(state, 500+13*i)}); err != nil {
+				if _, err := st.Put(ctx, Memory{ID: key, Content: storetest.Content(state, 500+13*i)}); err != nil {
 					t.Fatal(err)
 				}
 				want[key] = state
@@ -135,7 +136,7 @@ func TestStoppedReader(t *testing.T) {
 			for i := range lagKeys {
 				write(i, 1)
 			}
-			cmd, out, in := startTalking(t, "lag:"+mode, dir)
+			cmd, out, in := storetest.StartTalking(t, "lag:"+mode, dir)
 			expect := func(when string) {
 				t.Helper()
 				got := lagStates(t, out, "read")
@@ -147,7 +148,7 @@ func TestStoppedReader(t *testing.T) {
 			}
 			expect("at first")
 			for round, stop := range []string{"spilled", "recycled", "merged"} {
-				stopIdle(t, cmd.Process, dir)
+				storetest.StopIdle(t, cmd.Process, dir)
 				seen := st.log.Applied()
 				for n := 2; ; n++ {
 					for i := range lagKeys {
@@ -170,10 +171,10 @@ func TestStoppedReader(t *testing.T) {
 					}
 				}
 				fmt.Fprintln(in, "again")
-				contProcess(t, cmd.Process)
+				storetest.Continue(t, cmd.Process)
 				expect(stop)
 				if mode != "read-only" {
-					if m, err := st.Get(ctx, "late"); err != nil || stateOf(m, err) != "late" {
+					if m, err := st.Get(ctx, "late"); err != nil || storetest.StateOf(m, err) != "late" {
 						t.Errorf("what it wrote: %v", err)
 					}
 				}
@@ -198,7 +199,7 @@ func TestStoppedHolderOfAFile(t *testing.T) {
 	put := func(state string) {
 		t.Helper()
 		for i := range lagKeys {
-			if _, err := st.Put(ctx, Memory{ID: lagKey(i), Content: content(state, 3000)}); err != nil {
+			if _, err := st.Put(ctx, Memory{ID: lagKey(i), Content: storetest.Content(state, 3000)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -207,14 +208,14 @@ func TestStoppedHolderOfAFile(t *testing.T) {
 		}
 	}
 	put("before")
-	cmd, out, in := startTalking(t, "holding", dir)
+	cmd, out, in := storetest.StartTalking(t, "holding", dir)
 	lagStates(t, out, "half")
-	stopProcess(t, cmd.Process)
+	storetest.Stop(t, cmd.Process)
 	for n := range 10 {
 		put(fmt.Sprint("after", n))
 	}
 	fmt.Fprintln(in, "go on")
-	contProcess(t, cmd.Process)
+	storetest.Continue(t, cmd.Process)
 	line, err := out.ReadString('\n')
 	if err != nil || strings.TrimSpace(line) != "before" {
 		t.Errorf("who had it open has read %q, %v", line, err)

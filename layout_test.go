@@ -54,10 +54,19 @@ var order = []string{
 	"internal/verify",
 	"internal/ground",
 	"internal/heal",
-	"", // the root
+	"internal/storetest", // for tests
+	"",                   // the root
 	"importer",
 	"fswatch",
 	"mcpserver",
+	"cmd/memctl/internal/evil", // for tests
+	"cmd/memctl/internal/cli",
+	"cmd/memctl/internal/diff",
+	"cmd/memctl/internal/intake",
+	"cmd/memctl/internal/assemblycmd",
+	"cmd/memctl/internal/workingcmd",
+	"cmd/memctl/internal/mcpcmd",
+	"cmd/memctl/internal/upkeep",
 	"cmd/memctl",
 	"fuzz",
 	"tests",

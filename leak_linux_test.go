@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // mappedBelow counts the files of a folder that this process has mapped.
@@ -27,17 +29,17 @@ func TestNothingIsKept(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	o := func(i int) *Options {
-		s := stormOptions()
+		s := busyOptions()
 		s.ReadOnly = i%3 == 2
 		return s
 	}
-	live := openTest(t, dir, stormOptions())
+	live := openTest(t, dir, busyOptions())
 	use := func(st *Store, i int) {
 		t.Helper()
 		for k := range 5 {
 			id := fmt.Sprint("m", (i+k)%20)
 			if err := st.writable(); err == nil {
-				if _, err := st.Put(ctx, Memory{ID: id, Content: content("x", 2000), Embedding: []float32{1, float32(i), float32(k)}}); err != nil {
+				if _, err := st.Put(ctx, Memory{ID: id, Content: storetest.Content("x", 2000), Embedding: []float32{1, float32(i), float32(k)}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -66,7 +68,7 @@ func TestNothingIsKept(t *testing.T) {
 		use(live, i)
 	}
 	take := func() (files, mapped, goroutines int) {
-		return len(openBelow(dir)), mappedBelow(t, dir), runtime.NumGoroutine()
+		return len(storetest.OpenBelow(dir)), mappedBelow(t, dir), runtime.NumGoroutine()
 	}
 	for i := range 6 {
 		once(i)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // limitChild puts a hundred memories from four goroutines, and says which were acknowledged.
@@ -76,7 +78,7 @@ func TestLimitProcesses(t *testing.T) {
 			var mu sync.Mutex
 			var wg sync.WaitGroup
 			for p := range 4 {
-				cmd, out := startChild(t, fmt.Sprint("limit:", p), dir)
+				cmd, out := storetest.Start(t, fmt.Sprint("limit:", p), dir)
 				wg.Go(func() {
 					for s := bufio.NewScanner(out); s.Scan(); {
 						mu.Lock()
@@ -124,7 +126,7 @@ func TestLimitProcesses(t *testing.T) {
 		var wg sync.WaitGroup
 		var acked atomic.Int64
 		for p := range 4 {
-			cmd, out := startChild(t, fmt.Sprint("limit:", p), dir)
+			cmd, out := storetest.Start(t, fmt.Sprint("limit:", p), dir)
 			wg.Go(func() {
 				for s := bufio.NewScanner(out); s.Scan(); {
 					acked.Add(1)

@@ -15,27 +15,9 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/segment"
 )
-
-func rewrite(t *testing.T, name string, f func([]byte) []byte) {
-	t.Helper()
-	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := f(bytes.Clone(b))
-	if bytes.Equal(changed, b) {
-		t.Fatalf("%s was not changed", name)
-	}
-	if err := errors.Join(os.WriteFile(name, changed, 0o600), os.Chtimes(name, info.ModTime(), info.ModTime())); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // raise makes a table say that it is of the next format.
 func raiseTable(b []byte) []byte {
@@ -114,12 +96,12 @@ func TestNewerFormatIsRefused(t *testing.T) {
 		do func(t *testing.T, dir string)
 	}{
 		"config": {"closed", func(t *testing.T, dir string) {
-			rewrite(t, filepath.Join(dir, "config.json"), func(b []byte) []byte {
+			storetest.Rewrite(t, filepath.Join(dir, "config.json"), func(b []byte) []byte {
 				return bytes.Replace(b, []byte(`"varve": 1`), []byte(`"varve": 2`), 1)
 			})
 		}},
 		"checkpoint": {"closed", func(t *testing.T, dir string) {
-			rewrite(t, filepath.Join(dir, "checkpoint"), func(b []byte) []byte {
+			storetest.Rewrite(t, filepath.Join(dir, "checkpoint"), func(b []byte) []byte {
 				for slot := b; len(slot) >= 4096; slot = slot[4096:] {
 					if string(slot[:8]) == "VARVECHK" {
 						binary.LittleEndian.PutUint32(slot[8:], 2)
@@ -131,7 +113,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 		}},
 		"segment": {"closed", func(t *testing.T, dir string) {
 			name, _, _ := lastFrame(t, dir)
-			rewrite(t, name, func(b []byte) []byte {
+			storetest.Rewrite(t, name, func(b []byte) []byte {
 				s, h, err := segment.ParseStart(b)
 				if err != nil {
 					t.Fatal(err)
@@ -142,14 +124,14 @@ func TestNewerFormatIsRefused(t *testing.T) {
 			})
 		}},
 		"index": {"closed", func(t *testing.T, dir string) {
-			rewrite(t, filepath.Join(dir, "memory_index.json"), raiseTable)
+			storetest.Rewrite(t, filepath.Join(dir, "memory_index.json"), raiseTable)
 		}},
 		"delta": {"closed", func(t *testing.T, dir string) {
-			rewrite(t, filepath.Join(dir, "memory_index.delta.json"), raiseTable)
+			storetest.Rewrite(t, filepath.Join(dir, "memory_index.delta.json"), raiseTable)
 		}},
 		"record": {"killed", func(t *testing.T, dir string) {
 			name, g, h := lastFrame(t, dir)
-			rewrite(t, name, func(b []byte) []byte {
+			storetest.Rewrite(t, name, func(b []byte) []byte {
 				frame := b[g.Offset(h.LSN):]
 				key, value, err := h.Check(frame[segment.HeaderSize:][:h.Length])
 				if err != nil {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // Vectors of a newer format are refused to whoever asks for them, and stay as they
@@ -30,7 +32,7 @@ func TestNewerVectorsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rewrite(t, mapping, raiseTable)
+	storetest.Rewrite(t, mapping, raiseTable)
 	vectors := func() map[string]string {
 		some := map[string]string{}
 		for name, what := range snapshot(t, dir) {
@@ -53,12 +55,12 @@ func TestNewerVectorsStay(t *testing.T) {
 			}
 		}
 		// One that was open before the newer program came.
-		rewrite(t, mapping, func([]byte) []byte { return old })
+		storetest.Rewrite(t, mapping, func([]byte) []byte { return old })
 		st, err := Open(ctx, dir, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rewrite(t, mapping, raiseTable)
+		storetest.Rewrite(t, mapping, raiseTable)
 		if _, err := st.Search(ctx, Query{Vector: []float32{1, 2, 3}}); !errors.Is(err, ErrNewerFormat) {
 			t.Errorf("search: %v", err)
 		}

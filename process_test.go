@@ -1,56 +1,36 @@
 package varve
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The test binary is its own second process: VARVE_CHILD says what to do.
-func TestMain(m *testing.M) {
-	if job := os.Getenv("VARVE_CHILD"); job != "" {
-		if err := child(job, os.Getenv("VARVE_DIR")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	// The key of repairs is the tests' own, and that of the processes that they start.
-	state, err := os.MkdirTemp("", "varve-state-")
-	if err == nil {
-		err = os.Setenv("XDG_STATE_HOME", state)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(state)
-		os.Exit(code)
-	}))
+// The test binary is its own second process.
+func TestMain(m *testing.M) { storetest.Main(m, child) }
+
+// busyOptions make everything happen often: segments are left, released, archived and
+// recycled within a second.
+func busyOptions() *Options {
+	return &Options{SegmentSize: 64 << 10, System: &vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}}
 }
 
 // child is what a process that a test has started does: name:arg.
-func child(job, dir string) error {
-	ctx := context.Background()
+func child(ctx context.Context, job, dir string) error {
 	name, arg, _ := strings.Cut(job, ":")
 	if run := map[string]func(ctx context.Context, arg, dir string) error{
-		"storm": stormChild, "reembed": reembedChild, "churn": churn, "linear": linearChild, "work": workChild, "lag": lagging,
-		"limit": limitChild, "holding": holding, "few files": fewFiles,
+		"reembed": reembedChild, "churn": churn, "lag": lagging, "limit": limitChild, "holding": holding,
 	}[name]; run != nil {
 		return run(ctx, arg, dir)
 	}
@@ -123,63 +103,11 @@ func child(job, dir string) error {
 	return fmt.Errorf("no such job: %s", job)
 }
 
-func startChild(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), "VARVE_CHILD="+job, "VARVE_DIR="+dir)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return cmd, bufio.NewReader(out)
-}
-
-// startTalking starts a child that is told more by its input. It is killed in the end.
-func startTalking(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader, io.WriteCloser) {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), "VARVE_CHILD="+job, "VARVE_DIR="+dir)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return cmd, bufio.NewReader(out), in
-}
-
-// repeat is how often a test of real processes runs: VARVE_REPEAT=100 for the
-// figures in the documentation.
-func repeat(t testing.TB, n int) int {
-	if s := os.Getenv("VARVE_REPEAT"); s != "" {
-		v, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-	if testing.Short() {
-		return max(1, n/5)
-	}
-	return n
-}
-
 // FAILURES 12, 27: of 10 × 20 concurrent writes others keep 1, 3 or 20.
 //
 //	VARVE_REPEAT=100 go test -run 'TestTenWriters' .
 func TestTenWritersOfOneProcess(t *testing.T) {
-	for range repeat(t, 20) {
+	for range storetest.Repeat(t, 20) {
 		dir := t.TempDir()
 		st := openTest(t, dir, nil)
 		var wg sync.WaitGroup
@@ -201,11 +129,11 @@ func TestTenWritersOfOneProcess(t *testing.T) {
 }
 
 func TestTenWritersOfTenProcesses(t *testing.T) {
-	for range repeat(t, 5) {
+	for range storetest.Repeat(t, 5) {
 		dir := t.TempDir()
 		var wg sync.WaitGroup
 		for w := range 10 {
-			cmd, out := startChild(t, fmt.Sprint("writer:", w), dir)
+			cmd, out := storetest.Start(t, fmt.Sprint("writer:", w), dir)
 			wg.Go(func() {
 				_, _ = io.Copy(io.Discard, out)
 				if err := cmd.Wait(); err != nil {
@@ -249,11 +177,11 @@ func TestKilledWriters(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
-	for round := range repeat(t, 8) {
+	for round := range storetest.Repeat(t, 8) {
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		for w := range 2 {
-			cmd, out := startChild(t, fmt.Sprintf("load:r%dw%d", round, w), dir)
+			cmd, out := storetest.Start(t, fmt.Sprintf("load:r%dw%d", round, w), dir)
 			after := 20 + random.IntN(300)
 			wg.Go(func() {
 				defer func() { _ = cmd.Wait() }()
@@ -330,11 +258,11 @@ func TestStoppedHolder(t *testing.T) {
 	}
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{LockWait: 200 * time.Millisecond})
-	cmd, out := startChild(t, "hold:append", dir)
+	cmd, out := storetest.Start(t, "hold:append", dir)
 	if _, err := out.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	stopProcess(t, cmd.Process)
+	storetest.Stop(t, cmd.Process)
 	_, err := st.Put(context.Background(), Memory{ID: "a", Content: "x"})
 	var le *LockError
 	if !errors.As(err, &le) || le.Holder.PID != cmd.Process.Pid || !errors.Is(err, ErrLocked) {

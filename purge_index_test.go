@@ -93,7 +93,14 @@ func TestPurgeAndBackupsThatAreNone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	movable(t, other)
+	another, err := Open(ctx, other, nil)
+	if err == nil {
+		_, err = another.Put(ctx, Memory{ID: "a", Content: "x"})
+		err = errors.Join(err, another.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	foreign, err := os.ReadFile(filepath.Join(other, index.BaseName))
 	if err == nil {
 		err = errors.Join(st.Flush(ctx), os.MkdirAll(filepath.Join(dir, "backups"), 0o700))

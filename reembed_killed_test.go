@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // reembedChild makes everything anew by a model, and says so when it has. Its embedder
@@ -21,7 +23,7 @@ func reembedChild(ctx context.Context, arg, dir string) error {
 		return err
 	}
 	of := modelOf(model, dim)
-	o := stormOptions()
+	o := busyOptions()
 	o.EmbedModel, o.EmbedBatch = model, 8
 	o.Embed = func(_ context.Context, texts []string) ([][]float32, error) {
 		time.Sleep(time.Millisecond)
@@ -48,7 +50,7 @@ func reembedChild(ctx context.Context, arg, dir string) error {
 //
 //	VARVE_REPEAT=50 go test -run TestReembedKilled .
 func TestReembedKilled(t *testing.T) {
-	for round := range repeat(t, 4) {
+	for round := range storetest.Repeat(t, 4) {
 		seed := uint64(time.Now().UnixNano()) + uint64(round)
 		if s := os.Getenv("VARVE_SEED"); s != "" {
 			if _, err := fmt.Sscan(s, &seed); err != nil {
@@ -67,7 +69,7 @@ func reembedKilled(t *testing.T, seed uint64) {
 	dir := t.TempDir()
 	was, dim := modelOf("old", 3), 3+rng.IntN(2)
 	is := modelOf("new", dim)
-	o := stormOptions()
+	o := busyOptions()
 	o.NoBackground, o.EmbedModel = true, "old"
 	o.Embed = func(_ context.Context, texts []string) ([][]float32, error) { return asking(was)(texts) }
 	st := openTest(t, dir, o)
@@ -88,7 +90,7 @@ func reembedKilled(t *testing.T, seed uint64) {
 	models := map[string]func(string) []float32{"old": was, "new": is}
 	kills, switched := 0, false
 	for done := false; !done && kills < 200; {
-		cmd, out := startChild(t, fmt.Sprintf("reembed:new:%d", dim), dir)
+		cmd, out := storetest.Start(t, fmt.Sprintf("reembed:new:%d", dim), dir)
 		ended := make(chan string, 1)
 		go func() {
 			line, _ := out.ReadString('\n')

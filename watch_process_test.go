@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -145,7 +146,7 @@ func TestWatchProcesses(t *testing.T) {
 	running := 0
 	begin := func(name string, kill int) {
 		running++
-		cmd, out := startChild(t, "churn:"+name, dir)
+		cmd, out := storetest.Start(t, "churn:"+name, dir)
 		go func() {
 			for n := 0; ; n++ {
 				line, err := out.ReadString('\n')

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -261,7 +262,7 @@ func TestWorkingLagRandom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	clock := clockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	lagged := 0
-	for range repeat(t, 6) {
+	for range storetest.Repeat(t, 6) {
 		dir := filepath.Join(t.TempDir(), "s")
 		want := map[string]map[string]string{}
 		spill := int64(10<<10) << rng.IntN(8)

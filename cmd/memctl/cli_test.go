@@ -9,47 +9,49 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// cli runs commands in this process, in a folder of its own with a store.
-type cli struct {
+// inProcess runs commands in this process, in a folder of its own with a store.
+type inProcess struct {
 	t   *testing.T
 	dir string // storage/ is the store
 }
 
-func newCLI(t *testing.T) *cli {
+func newCLI(t *testing.T) *inProcess {
 	t.Helper()
-	c := &cli{t, t.TempDir()}
+	c := &inProcess{t, t.TempDir()}
 	c.ok("init", c.store())
 	return c
 }
 
-func (c *cli) store() string { return filepath.Join(c.dir, "storage") }
+func (c *inProcess) store() string { return filepath.Join(c.dir, "storage") }
 
 // run gives exit code, stdout and stderr.
-func (c *cli) run(stdin string, args ...string) (int, string, string) {
+func (c *inProcess) run(stdin string, args ...string) (int, string, string) {
 	c.t.Helper()
 	var out, errOut bytes.Buffer
-	env := environment{
-		get:   func(string) string { return "" },
-		dir:   func() (string, error) { return c.dir, nil },
-		clock: time.Now,
+	env := cli.Environment{
+		Getenv: func(string) string { return "" },
+		Getwd:  func() (string, error) { return c.dir, nil },
+		Clock:  time.Now,
 	}
 	code := run(c.t.Context(), args, strings.NewReader(stdin), &out, &errOut, env)
 	return code, out.String(), errOut.String()
 }
 
-func (c *cli) ok(args ...string) string {
+func (c *inProcess) ok(args ...string) string {
 	c.t.Helper()
 	code, out, errOut := c.run("", args...)
-	if code != codeOK {
+	if code != cli.CodeOK {
 		c.t.Fatalf("memctl %.200q: exit code %d: %s%s", args, code, errOut, out)
 	}
 	return out
 }
 
 // ids are those of all memories.
-func (c *cli) ids() []string {
+func (c *inProcess) ids() []string {
 	c.t.Helper()
 	var d struct{ Memories []struct{ ID string } }
 	if err := json.Unmarshal([]byte(c.ok("list", "--limit", "0", "--json")), &d); err != nil {

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // commandsOf are all commands that can be run, as cobra knows them: "get", "working get".
 func commandsOf(t *testing.T) []string {
 	t.Helper()
-	a := &app{environment: environment{get: func(string) string { return "" }, clock: time.Now}}
+	a := &cli.App{Environment: cli.Environment{Getenv: func(string) string { return "" }, Clock: time.Now}}
 	var all []string
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -23,7 +25,7 @@ func commandsOf(t *testing.T) []string {
 			walk(sub)
 		}
 	}
-	walk(a.root())
+	walk(a.Program(root))
 	slices.Sort(all)
 	return all
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // setting is a member of config.json.
@@ -35,10 +36,10 @@ func settings() []setting {
 		{"adopt_deletions", "while a process watches, deleting a file deletes what it holds", func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
 		{"backup_interval", "seconds between two backups of the index", func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
 		{"flush_threshold", "changes that start a flush; one also starts within a second", func(c *varve.Config) any { return orElse(c.FlushThreshold, 20) }},
-		{"max_memory_bytes", "of one memory's JSON", func(c *varve.Config) any { return limitsOf(*c).MemoryBytes }},
-		{"max_id_bytes", "of an id", func(c *varve.Config) any { return limitsOf(*c).IDBytes }},
-		{"max_depth", "of nesting in one memory", func(c *varve.Config) any { return limitsOf(*c).Depth }},
-		{"max_embedding_dims", "numbers in one embedding", func(c *varve.Config) any { return limitsOf(*c).EmbeddingDim }},
+		{"max_memory_bytes", "of one memory's JSON", func(c *varve.Config) any { return cli.LimitsOf(*c).MemoryBytes }},
+		{"max_id_bytes", "of an id", func(c *varve.Config) any { return cli.LimitsOf(*c).IDBytes }},
+		{"max_depth", "of nesting in one memory", func(c *varve.Config) any { return cli.LimitsOf(*c).Depth }},
+		{"max_embedding_dims", "numbers in one embedding", func(c *varve.Config) any { return cli.LimitsOf(*c).EmbeddingDim }},
 		{"max_assembly_members", "memories in one assembly", func(c *varve.Config) any { return c.Resolved().MaxAssemblyMembers }},
 		{"activation_half_life", "seconds in which an assembly's activation fades to half", func(c *varve.Config) any { return c.Resolved().ActivationHalfLife }},
 		{"max_memories", "in the store; 0 is any number", func(c *varve.Config) any { return c.MaxMemories }},
@@ -62,7 +63,7 @@ func settingOf(command, name string) (setting, error) {
 	all := settings()
 	i := slices.IndexFunc(all, func(s setting) bool { return s.name == name })
 	if i < 0 {
-		return setting{}, usagef(command, "there is no setting %q; there are %s", name, strings.Join(settingNames(), ", "))
+		return setting{}, cli.Usagef(command, "there is no setting %q; there are %s", name, strings.Join(settingNames(), ", "))
 	}
 	return all[i], nil
 }
@@ -83,17 +84,17 @@ func configArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef(cmd.CommandPath(), "there is no command %q: memctl config get NAME prints a setting, memctl config set NAME VALUE changes it", "config "+args[0])
+	return cli.Usagef(cmd.CommandPath(), "there is no command %q: memctl config get NAME prints a setting, memctl config set NAME VALUE changes it", "config "+args[0])
 }
 
-func (a *app) configCommand() *cobra.Command {
+func configCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "config",
 		Short:   "Show and change the store's settings",
 		Long:    `Show the settings of the store's config.json. They hold for every process that uses it.`,
 		Example: "  memctl config\n  memctl config get flush_threshold\n  memctl config set max_memory_bytes 1048576\n  memctl config set max_session_memories 1000\n  memctl config set at_limit evict_oldest",
 		Args:    configArguments,
-		RunE:    a.do(a.listConfig),
+		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
 	}
 	names := func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -103,56 +104,56 @@ func (a *app) configCommand() *cobra.Command {
 	}
 	c.AddCommand(
 		&cobra.Command{
-			Use: "list", Short: "Show all settings", Example: "  memctl config list --json", Args: noArguments, RunE: a.do(a.listConfig),
+			Use: "list", Short: "Show all settings", Example: "  memctl config list --json", Args: cli.NoArguments, RunE: a.Do(func(cmd *cobra.Command, _ []string) error { return listConfig(a, cmd) }),
 		},
 		&cobra.Command{
-			Use: "get NAME", Short: "Print one setting", Example: "  memctl config get flush_threshold", Args: exactly(1, "the name of a setting"),
-			RunE: a.do(a.getConfig), ValidArgsFunction: names,
+			Use: "get NAME", Short: "Print one setting", Example: "  memctl config get flush_threshold", Args: cli.Exactly(1, "the name of a setting"),
+			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return getConfig(a, cmd, args) }), ValidArgsFunction: names,
 		},
 		&cobra.Command{
-			Use: "set NAME VALUE", Short: "Change one setting", Example: "  memctl config set auto_repair false", Args: exactly(2, "a name and a value"),
-			RunE: a.do(a.setConfig), ValidArgsFunction: names,
+			Use: "set NAME VALUE", Short: "Change one setting", Example: "  memctl config set auto_repair false", Args: cli.Exactly(2, "a name and a value"),
+			RunE: a.Do(func(cmd *cobra.Command, args []string) error { return setConfig(a, cmd, args) }), ValidArgsFunction: names,
 		},
 	)
 	return c
 }
 
-func (a *app) listConfig(cmd *cobra.Command, _ []string) error {
-	return a.with(cmd.Context(), look, func(st *varve.Store) error {
+func listConfig(a *cli.App, cmd *cobra.Command) error {
+	return a.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
 		c := st.Config()
 		for _, s := range settings() {
-			if a.document != nil {
-				a.document.member(s.name, s.value(&c))
+			if a.Document != nil {
+				a.Document.Member(s.name, s.value(&c))
 			} else {
-				fmt.Fprintf(a.out, "%-20s %-10v %s\n", s.name, s.value(&c), s.about)
+				fmt.Fprintf(a.Out, "%-20s %-10v %s\n", s.name, s.value(&c), s.about)
 			}
 		}
 		return nil
 	})
 }
 
-func (a *app) getConfig(cmd *cobra.Command, args []string) error {
+func getConfig(a *cli.App, cmd *cobra.Command, args []string) error {
 	s, err := settingOf(cmd.CommandPath(), args[0])
 	if err != nil {
 		return err
 	}
-	return a.with(cmd.Context(), look, func(st *varve.Store) error {
+	return a.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
 		c := st.Config()
-		if a.document != nil {
-			a.document.member(s.name, s.value(&c))
+		if a.Document != nil {
+			a.Document.Member(s.name, s.value(&c))
 		} else {
-			fmt.Fprintln(a.out, s.value(&c))
+			fmt.Fprintln(a.Out, s.value(&c))
 		}
 		return nil
 	})
 }
 
-func (a *app) setConfig(cmd *cobra.Command, args []string) error {
+func setConfig(a *cli.App, cmd *cobra.Command, args []string) error {
 	s, err := settingOf(cmd.CommandPath(), args[0])
 	if err != nil {
 		return err
 	}
-	return a.with(cmd.Context(), write, func(st *varve.Store) error {
+	return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
 		var c varve.Config
 		err := st.UpdateConfig(cmd.Context(), func(now *varve.Config) error {
 			err := assign(now, s.name, args[1])
@@ -162,11 +163,8 @@ func (a *app) setConfig(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		if a.document != nil {
-			a.document.member(s.name, s.value(&c))
-			return nil
-		}
-		a.say("%s is %v", s.name, s.value(&c))
+		a.Document.Member(s.name, s.value(&c))
+		a.Say("%s is %v", s.name, s.value(&c))
 		return nil
 	})
 }

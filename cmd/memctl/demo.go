@@ -13,13 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // demoPuts is how many puts the writer of the demonstration has had acknowledged
 // when it is killed.
 const demoPuts = 1000
 
-func (a *app) demoCommand() *cobra.Command {
+func demoCommand(a *cli.App) *cobra.Command {
 	var writer bool
 	c := &cobra.Command{
 		Use:   "demo [DIR]",
@@ -29,18 +30,18 @@ as the file that it is, let a second process write and kill it with SIGKILL in t
 middle, and check that everything that was acknowledged is there.`,
 		Example: "  memctl demo",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if writer {
-				return a.demoWrite(cmd.Context(), args[0])
+				return demoWrite(cmd.Context(), a, args[0])
 			}
 			dir := ""
 			if len(args) == 1 {
 				dir = args[0]
-				if isStore(dir) {
-					return usagef(cmd.CommandPath(), "%s is a store already: name a new folder", dir)
+				if cli.IsStore(dir) {
+					return cli.Usagef(cmd.CommandPath(), "%s is a store already: name a new folder", dir)
 				}
 			}
-			return a.demo(cmd.Context(), dir)
+			return runDemo(cmd.Context(), a, dir)
 		}),
 	}
 	c.Flags().BoolVar(&writer, "writer", false, "be the process that is killed")
@@ -48,7 +49,7 @@ middle, and check that everything that was acknowledged is there.`,
 	return c
 }
 
-func (a *app) demo(ctx context.Context, dir string) error {
+func runDemo(ctx context.Context, a *cli.App, dir string) error {
 	if dir == "" {
 		temp, err := os.MkdirTemp("", "varve-demo-")
 		if err != nil {
@@ -56,18 +57,18 @@ func (a *app) demo(ctx context.Context, dir string) error {
 		}
 		dir = filepath.Join(temp, "storage")
 	}
-	a.say("1. Three memories go into a new store, %s", dir)
-	if err := a.demoPut(ctx, dir); err != nil {
+	a.Say("1. Three memories go into a new store, %s", dir)
+	if err := demoPut(ctx, a, dir); err != nil {
 		return err
 	}
-	a.say("\n2. Another process writes, one commit each. After %d acknowledged puts it gets kill -9.", demoPuts)
-	acknowledged, err := a.demoKill(ctx, dir)
+	a.Say("\n2. Another process writes, one commit each. After %d acknowledged puts it gets kill -9.", demoPuts)
+	acknowledged, err := demoKill(ctx, a, dir)
 	if err != nil {
 		return err
 	}
-	a.say("   killed; %d puts were acknowledged to us", len(acknowledged))
-	a.say("\n3. The store is opened again, and everything is read.")
-	return a.withIn(ctx, dir, write, nil, func(st *varve.Store) error {
+	a.Say("   killed; %d puts were acknowledged to us", len(acknowledged))
+	a.Say("\n3. The store is opened again, and everything is read.")
+	return a.WithIn(ctx, dir, cli.Write, nil, func(st *varve.Store) error {
 		lost := 0
 		for _, id := range acknowledged {
 			if _, err := st.Get(ctx, id); err != nil {
@@ -85,29 +86,29 @@ func (a *app) demo(ctx context.Context, dir string) error {
 			}
 			if f.Severity != varve.SeverityInfo {
 				findings++
-				a.say("   %s: %s", f.Path, f.Kind)
+				a.Say("   %s: %s", f.Path, f.Kind)
 			}
 		}
-		if d := a.document; d != nil {
-			d.member("store", dir)
-			d.member("acknowledged", len(acknowledged))
-			d.member("missing", lost)
-			d.member("memories", sum.Memories)
-			d.member("files", sum.Files)
-			d.member("findings", findings)
+		if d := a.Document; d != nil {
+			d.Member("store", dir)
+			d.Member("acknowledged", len(acknowledged))
+			d.Member("missing", lost)
+			d.Member("memories", sum.Memories)
+			d.Member("files", sum.Files)
+			d.Member("findings", findings)
 		}
-		a.say("   acknowledged and missing: %d", lost)
-		a.say("   verify: %d memories in %d files, %d findings", sum.Memories, sum.Files, findings)
+		a.Say("   acknowledged and missing: %d", lost)
+		a.Say("   verify: %d memories in %d files, %d findings", sum.Memories, sum.Files, findings)
 		if lost > 0 || findings > 0 {
 			return errors.New("this should not have happened: please report it")
 		}
-		a.say("\nThe files are yours: ls %s/memories. Next: memctl --store %s status", dir, dir)
+		a.Say("\nThe files are yours: ls %s/memories. Next: memctl --store %s status", dir, dir)
 		return nil
 	})
 }
 
-func (a *app) demoPut(ctx context.Context, dir string) error {
-	return a.withIn(ctx, dir, create, nil, func(st *varve.Store) error {
+func demoPut(ctx context.Context, a *cli.App, dir string) error {
+	return a.WithIn(ctx, dir, cli.Create, nil, func(st *varve.Store) error {
 		for id, text := range map[string]string{
 			"likes": "prefers short answers", "project": "builds a bridge of timber, span 50 m", "name": "is called Ada",
 		} {
@@ -123,22 +124,22 @@ func (a *app) demoPut(ctx context.Context, dir string) error {
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", path, err)
 		}
-		a.say("   $ cat %s", path)
+		a.Say("   $ cat %s", path)
 		for line := range strings.Lines(string(b)) {
-			a.say("   %s", strings.TrimRight(line, "\n"))
+			a.Say("   %s", strings.TrimRight(line, "\n"))
 		}
 		return nil
 	})
 }
 
 // demoKill starts the writer and kills it; it returns what was acknowledged.
-func (a *app) demoKill(ctx context.Context, dir string) ([]string, error) {
+func demoKill(ctx context.Context, a *cli.App, dir string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, self, "demo", "--writer", dir)
-	cmd.Stderr = a.errOut.to // a memctl too, which prints as this one
+	cmd.Stderr = a.ErrOut.Stream // a memctl too, which prints as this one
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -164,15 +165,15 @@ func (a *app) demoKill(ctx context.Context, dir string) ([]string, error) {
 }
 
 // demoWrite puts until it is killed, and says so each time.
-func (a *app) demoWrite(ctx context.Context, dir string) error {
-	return a.withIn(ctx, dir, write, nil, func(st *varve.Store) error {
+func demoWrite(ctx context.Context, a *cli.App, dir string) error {
+	return a.WithIn(ctx, dir, cli.Write, nil, func(st *varve.Store) error {
 		for i := 0; ; i++ {
 			m, err := st.Put(ctx, varve.Memory{ID: fmt.Sprintf("written-%06d", i), Content: "acknowledged"})
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(a.out, m.ID)
-			if err := a.out.Flush(); err != nil {
+			fmt.Fprintln(a.Out, m.ID)
+			if err := a.Out.Flush(); err != nil {
 				return err
 			}
 		}

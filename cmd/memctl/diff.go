@@ -8,9 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/diff"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 )
 
-func (a *app) diffCommand() *cobra.Command {
+func diffCommand(a *cli.App) *cobra.Command {
 	var assemblies bool
 	cmd := &cobra.Command{
 		Use:   "diff ID@VERSION [ID[@VERSION]]",
@@ -23,10 +26,10 @@ differ, each with its path (RFC 6901) and both values.`,
 			if len(args) == 1 || len(args) == 2 {
 				return nil
 			}
-			return usagef(cmd.CommandPath(), "%s wants one or two versions, not %d arguments", cmd.CommandPath(), len(args))
+			return cli.Usagef(cmd.CommandPath(), "%s wants one or two versions, not %d arguments", cmd.CommandPath(), len(args))
 		},
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error { return a.diff(cmd.Context(), st, assemblies, args) })
+		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
+			return diffVersions(ctx, a, st, assemblies, args)
 		}),
 	}
 	cmd.Flags().BoolVar(&assemblies, "assembly", false, "of an assembly")
@@ -39,7 +42,7 @@ type side struct {
 	Version uint64 `json:"version"`
 }
 
-func (a *app) diff(ctx context.Context, st *varve.Store, assemblies bool, args []string) error {
+func diffVersions(ctx context.Context, a *cli.App, st *varve.Store, assemblies bool, args []string) error {
 	was, err := named(ctx, st, assemblies, args[0])
 	if err != nil {
 		return err
@@ -52,45 +55,43 @@ func (a *app) diff(ctx context.Context, st *varve.Store, assemblies bool, args [
 	if err != nil {
 		return err
 	}
-	old, err := parseValue(was.Document)
+	old, err := diff.Parse(was.Document)
 	if err != nil {
-		return invalid(fmt.Sprintf("version %d", was.LSN), err)
+		return intake.Invalid(fmt.Sprintf("version %d", was.LSN), err)
 	}
-	now, err := parseValue(is.Document)
+	now, err := diff.Parse(is.Document)
 	if err != nil {
-		return invalid(fmt.Sprintf("version %d", is.LSN), err)
+		return intake.Invalid(fmt.Sprintf("version %d", is.LSN), err)
 	}
-	if a.document != nil {
-		a.document.member("from", side{was.ID, was.LSN})
-		a.document.member("to", side{is.ID, is.LSN})
-		a.document.begin("changes")
-		for _, c := range differences(nil, "", old, now) {
-			a.document.item(c)
+	if a.Document != nil {
+		a.Document.Member("from", side{was.ID, was.LSN})
+		a.Document.Member("to", side{is.ID, is.LSN})
+		a.Document.Begin("changes")
+		for _, c := range diff.Changes(nil, "", old, now) {
+			a.Document.Item(c)
 		}
 		return nil
 	}
-	hunks := unified(printed(old), printed(now))
+	hunks := diff.Unified(diff.Lines(old), diff.Lines(now))
 	if len(hunks) == 0 {
-		a.note("%s and %s say the same", label(&was), label(&is))
+		a.Note("%s and %s say the same", label(&was), label(&is))
 		return nil
 	}
-	fmt.Fprintf(a.out, "--- %s\n+++ %s\n", label(&was), label(&is))
+	fmt.Fprintf(a.Out, "--- %s\n+++ %s\n", label(&was), label(&is))
 	for _, line := range hunks {
 		switch {
 		case strings.HasPrefix(line, "+"):
-			a.out.inColour(green, line)
+			a.Out.InColour(cli.Green, line)
 		case strings.HasPrefix(line, "-"):
-			a.out.inColour(red, line)
+			a.Out.InColour(cli.Red, line)
 		default:
-			_, _ = a.out.WriteString(line)
+			_, _ = a.Out.WriteString(line)
 		}
-		fmt.Fprintln(a.out)
+		fmt.Fprintln(a.Out)
 	}
 	return nil
 }
 
-const green = "\x1b[32m"
-
 func label(v *varve.Version) string {
-	return fmt.Sprintf("%s@%d\t%s", printableID(v.ID), v.LSN, v.Time.Format("2006-01-02T15:04:05.000000Z"))
+	return fmt.Sprintf("%s@%d\t%s", cli.PrintableID(v.ID), v.LSN, v.Time.Format("2006-01-02T15:04:05.000000Z"))
 }

@@ -19,11 +19,25 @@
 //
 // # Exit codes
 //
-// See exitcode.go. Of several failures the gravest decides; those that do not
+// See internal/cli/exitcode.go. Of several failures the gravest decides; those that do not
 // end the command (one of several ids is missing) let the rest go on.
 //
 // # How it is laid out
 //
-// A command is a file. run is the whole program with its streams and its
-// environment passed in; app is what the commands share.
+// A command is a file, and a line in root.go. A new one goes beside those that are like it:
+//
+//	cmd/memctl             on memories, and on the store's settings
+//	internal/assemblycmd   memctl assembly
+//	internal/workingcmd    memctl working
+//	internal/mcpcmd        memctl mcp
+//	internal/upkeep        on the store as a whole: status, verify, repair, purge, backup, …
+//
+// What they share:
+//
+//	internal/cli      the frame: which store, streams, failures, exit codes, printing
+//	internal/intake   reading documents, and importing
+//	internal/diff     comparing two documents
+//
+// run is the whole program with its streams and its environment passed in. A test runs it in
+// its own process (inProcess), or as a program (testdata/script).
 package main

@@ -17,11 +17,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/memstore"
 )
 
-func (a *app) editCommand() *cobra.Command {
+func editCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change a memory in an editor",
@@ -29,13 +30,13 @@ func (a *app) editCommand() *cobra.Command {
 has changed the memory meanwhile. A text that is refused, or came too late, is kept in
 a file that the message names.`,
 		Example: "  memctl edit notes\n  EDITOR='code --wait' memctl edit notes",
-		Args:    exactly(1, "the id of a memory"),
-		RunE:    a.do(func(cmd *cobra.Command, args []string) error { return a.edit(cmd.Context(), args[0]) }),
+		Args:    cli.Exactly(1, "the id of a memory"),
+		RunE:    a.Do(func(cmd *cobra.Command, args []string) error { return editMemory(cmd.Context(), a, args[0]) }),
 	}
 }
 
-func (a *app) edit(ctx context.Context, id string) error {
-	dir, err := a.locate()
+func editMemory(ctx context.Context, a *cli.App, id string) error {
+	dir, err := a.Locate()
 	if err != nil {
 		return err
 	}
@@ -45,13 +46,13 @@ func (a *app) edit(ctx context.Context, id string) error {
 		limits  memstore.Limits
 	)
 	// The store is not held while the editor is open: that may be for hours.
-	err = a.withIn(ctx, dir, write, nil, func(st *varve.Store) error {
+	err = a.WithIn(ctx, dir, cli.Write, nil, func(st *varve.Store) error {
 		m, err := st.Get(ctx, id)
 		if err != nil {
 			return err
 		}
-		version, limits = m.Version, limitsOf(st.Config())
-		doc, err = m.Encode(noLimits())
+		version, limits = m.Version, cli.LimitsOf(st.Config())
+		doc, err = m.Encode(cli.NoLimits())
 		return err
 	})
 	if err != nil {
@@ -65,33 +66,33 @@ func (a *app) edit(ctx context.Context, id string) error {
 	if err := os.WriteFile(file, doc, 0o600); err != nil {
 		return fmt.Errorf("writing the text to edit: %w", err)
 	}
-	m, err := a.edited(ctx, id, file, doc, limits)
+	m, err := edited(ctx, a, id, file, doc, limits)
 	if err == nil && m != nil {
-		err = a.save(ctx, dir, m, version)
+		err = saveEdited(ctx, a, dir, m, version)
 	}
 	if err != nil {
-		return &fixed{fmt.Errorf("%w; the text is kept in %s", err, file), "put what you want to keep into: memctl edit " + shellQuote(id)}
+		return cli.WithFix(fmt.Errorf("%w; the text is kept in %s", err, file), "put what you want to keep into: memctl edit "+cli.ShellQuote(id))
 	}
 	if err := os.RemoveAll(temp); err != nil {
-		a.note("the edited text could not be removed: %v", err)
+		a.Note("the edited text could not be removed: %v", err)
 	}
 	if m == nil {
-		a.say("%s was not changed", printableID(id))
-		a.document.begin("memories") // none was stored
+		a.Say("%s was not changed", cli.PrintableID(id))
+		a.Document.Begin("memories") // none was stored
 	}
 	return nil
 }
 
-// save stores what was edited; nobody may have changed it since.
-func (a *app) save(ctx context.Context, dir string, m *varve.Memory, version uint64) error {
-	more, err := a.embedding(nil)
+// saveEdited stores what was edited; nobody may have changed it since.
+func saveEdited(ctx context.Context, a *cli.App, dir string, m *varve.Memory, version uint64) error {
+	more, err := a.Embedding(nil)
 	if err != nil {
 		return err
 	}
-	return a.withIn(ctx, dir, write, more, func(st *varve.Store) error {
+	return a.WithIn(ctx, dir, cli.Write, more, func(st *varve.Store) error {
 		stored, err := st.Put(ctx, *m, varve.IfVersion(version))
 		if err == nil {
-			a.put(&stored)
+			tellPut(a, &stored)
 		}
 		return err
 	})
@@ -99,9 +100,9 @@ func (a *app) save(ctx context.Context, dir string, m *varve.Memory, version uin
 
 // edited runs the editor until its text is a memory, or the user has enough of
 // it. It is nil when nothing was changed.
-func (a *app) edited(ctx context.Context, id, file string, before []byte, limits memstore.Limits) (*varve.Memory, error) {
+func edited(ctx context.Context, a *cli.App, id, file string, before []byte, limits memstore.Limits) (*varve.Memory, error) {
 	for {
-		if err := a.runEditor(ctx, file); err != nil {
+		if err := runEditor(ctx, a, file); err != nil {
 			return nil, err
 		}
 		after, err := os.ReadFile(file)
@@ -115,21 +116,21 @@ func (a *app) edited(ctx context.Context, id, file string, before []byte, limits
 		if err == nil {
 			return m, nil
 		}
-		if !a.again(ctx, err) {
+		if !editAgain(ctx, a, err) {
 			return nil, fmt.Errorf("the edited text is refused: %w", err)
 		}
 	}
 }
 
-// again asks whether to go back to the editor; only a person is asked.
-func (a *app) again(ctx context.Context, why error) bool {
-	if _, ok := terminal(a.in); !ok {
+// editAgain asks whether to go back to the editor; only a person is asked.
+func editAgain(ctx context.Context, a *cli.App, why error) bool {
+	if _, ok := cli.Terminal(a.In); !ok {
 		return false
 	}
-	fmt.Fprintf(a.errOut, "%s\nEdit again? [Y/n] ", why)
-	answer, err := readAll(ctx, func() ([]byte, error) {
+	fmt.Fprintf(a.ErrOut, "%s\nEdit again? [Y/n] ", why)
+	answer, err := cli.Await(ctx, func() ([]byte, error) {
 		var answer string
-		_, err := fmt.Fscanln(a.in, &answer)
+		_, err := fmt.Fscanln(a.In, &answer)
 		return []byte(answer), err
 	})
 	if err != nil && len(answer) == 0 {
@@ -143,12 +144,12 @@ const goodbye = 700 * time.Millisecond
 
 // runEditor runs $VISUAL or $EDITOR, which may be a command with arguments. It ends with
 // ctx.
-func (a *app) runEditor(ctx context.Context, file string) error {
+func runEditor(ctx context.Context, a *cli.App, file string) error {
 	fallback := "vi"
 	if runtime.GOOS == "windows" {
 		fallback = "notepad"
 	}
-	editor := cmp.Or(a.get("VISUAL"), a.get("EDITOR"), fallback)
+	editor := cmp.Or(a.Getenv("VISUAL"), a.Getenv("EDITOR"), fallback)
 	line := editor + ` "$@"`
 	if first, _, _ := strings.Cut(editor, " "); !strings.ContainsAny(editor, ";|&<>(){}`\n") && !strings.Contains(first, "=") {
 		line = "exec " + line // the shell becomes the editor, which a signal then reaches
@@ -158,9 +159,9 @@ func (a *app) runEditor(ctx context.Context, file string) error {
 		words := strings.Fields(editor)
 		cmd = exec.CommandContext(ctx, words[0], append(words[1:], file)...)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out.to, a.errOut.to // the editor has the terminal
-	if a.document != nil {
-		cmd.Stdout = a.errOut.to // stdout is for the document alone
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out.Stream, a.ErrOut.Stream // the editor has the terminal
+	if a.Document != nil {
+		cmd.Stdout = a.ErrOut.Stream // stdout is for the document alone
 	}
 	if runtime.GOOS != "windows" {
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -168,8 +169,8 @@ func (a *app) runEditor(ctx context.Context, file string) error {
 	cmd.WaitDelay = goodbye
 	// On a terminal Ctrl-C goes to the editor too, and is meant for it: a key of emacs, a
 	// line of ed that is given up.
-	if _, ok := terminal(a.in); ok && a.ignoreInterrupt != nil {
-		defer a.ignoreInterrupt()()
+	if _, ok := cli.Terminal(a.In); ok && a.IgnoreInterrupt != nil {
+		defer a.IgnoreInterrupt()()
 	}
 	if err := cmd.Run(); err != nil {
 		var exit *exec.ExitError

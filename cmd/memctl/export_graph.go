@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/internal/graph"
 )
 
 // exportGraph writes the entities and then the relations, each in the order of their
 // creation, with line feeds between them and none at the end.
-func (a *app) exportGraph(ctx context.Context, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
+func exportGraph(ctx context.Context, a *cli.App, st *varve.Store, filters []varve.Filter, w io.Writer) (int, error) {
 	type place struct {
 		id string
 		at time.Time
@@ -27,7 +28,7 @@ func (a *app) exportGraph(ctx context.Context, st *varve.Store, filters []varve.
 			return 0, ctx.Err()
 		}
 		if err != nil {
-			a.fail(err)
+			a.Fail(err)
 			continue
 		}
 		if _, ok := graph.EntityOf(&m); ok {
@@ -55,7 +56,7 @@ func (a *app) exportGraph(ctx context.Context, st *varve.Store, filters []varve.
 				line, ok, err = graph.AppendLine(line[:0], &m)
 			}
 			if err != nil {
-				a.fail(wrap("memory", p.id, err))
+				a.Fail(cli.About("memory", p.id, err))
 			}
 			if err != nil || !ok {
 				continue
@@ -70,7 +71,7 @@ func (a *app) exportGraph(ctx context.Context, st *varve.Store, filters []varve.
 		}
 	}
 	if others > 0 {
-		a.note("%s left out: neither entity nor relation", count(others, "memory is", "memories are"))
+		a.Note("%s left out: neither entity nor relation", cli.Count(others, "memory is", "memories are"))
 	}
 	return n, nil
 }

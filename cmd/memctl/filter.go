@@ -1,14 +1,12 @@
 package main
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // filterFlags choose memories, for list, search and export.
@@ -17,7 +15,7 @@ type filterFlags struct {
 	since, until                          string
 }
 
-func (f *filterFlags) add(a *app, c *cobra.Command) {
+func (f *filterFlags) add(a *cli.App, c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.session, "session", "", "those of a `session`")
 	fl.StringVar(&f.category, "category", "", "those of a `category`")
@@ -25,7 +23,7 @@ func (f *filterFlags) add(a *app, c *cobra.Command) {
 	fl.StringVar(&f.prefix, "prefix", "", "those whose id begins with this `text`")
 	fl.StringVar(&f.since, "since", "", "those written at this `time` or later: 2026-01-31, 2026-01-31T15:04:05Z, or 90m, 24h, 7d ago")
 	fl.StringVar(&f.until, "until", "", "those written before this `time`")
-	_ = c.RegisterFlagCompletionFunc("session", a.completeSessions) // it exists
+	_ = c.RegisterFlagCompletionFunc("session", completeSessions(a)) // it exists
 }
 
 // filters are the flags as the store wants them.
@@ -38,9 +36,9 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 		if !cmd.Flags().Changed(t.flag) {
 			continue
 		}
-		at, err := parseTime(t.value, now)
+		at, err := cli.ParseTime(t.value, now)
 		if err != nil {
-			return nil, usagef(cmd.CommandPath(), "--%s %w", t.flag, err)
+			return nil, cli.Usagef(cmd.CommandPath(), "--%s %w", t.flag, err)
 		}
 		all = append(all, t.filter(at))
 	}
@@ -56,33 +54,4 @@ func (f *filterFlags) filters(cmd *cobra.Command, now time.Time) ([]varve.Filter
 		}
 	}
 	return all, nil
-}
-
-// parseMoment reads a time, or a day (local, from its midnight).
-func parseMoment(s string) (time.Time, bool) {
-	if t, err := time.Parse(time.RFC3339Nano, s); err == nil {
-		return t, true
-	}
-	for _, layout := range []string{time.DateOnly, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04"} {
-		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
-}
-
-// parseTime reads the same, or how long ago.
-func parseTime(s string, now time.Time) (time.Time, error) {
-	if t, ok := parseMoment(s); ok {
-		return t, nil
-	}
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 100_000 {
-			return now.AddDate(0, 0, -n), nil
-		}
-	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	return time.Time{}, fmt.Errorf("%q: it is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31), nor how long ago (24h, 7d)", s)
 }

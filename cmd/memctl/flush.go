@@ -1,33 +1,31 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func (a *app) flushCommand() *cobra.Command {
+func flushCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "flush",
 		Short: "Bring files and index up to date",
 		Long: `Write everything that any process has committed into its files, and all of the index into
 memory_index.json. Nothing is at stake without it: what is committed is in the log.`,
 		Example: "  memctl flush && git add storage",
-		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), write, func(st *varve.Store) error {
-				if err := st.Compact(cmd.Context()); err != nil {
-					return err
-				}
-				s := st.Stats()
-				if a.document != nil {
-					a.document.member("memories", s.Memories)
-					a.document.member("flushed", s.Flushed)
-					return nil
-				}
-				a.say("files and index have all %d memories", s.Memories)
-				return nil
-			})
+		Args:    cli.NoArguments,
+		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, _ []string) error {
+			if err := st.Compact(ctx); err != nil {
+				return err
+			}
+			s := st.Stats()
+			a.Document.Member("memories", s.Memories)
+			a.Document.Member("flushed", s.Flushed)
+			a.Say("files and index have all %d memories", s.Memories)
+			return nil
 		}),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/tests/forgery"
 )
 
@@ -67,8 +68,8 @@ func TestForged(t *testing.T) {
 			if err := c.Make(f.dir); err != nil {
 				t.Fatal(err)
 			}
-			f.run([]int{codeOK, codeDamage, codeLost}, "repair", "--apply")
-			f.run([]int{codeOK}, "verify")
+			f.run([]int{cli.CodeOK, cli.CodeDamage, cli.CodeLost}, "repair", "--apply")
+			f.run([]int{cli.CodeOK}, "verify")
 			f.lists()
 		})
 	}
@@ -82,7 +83,7 @@ func TestRestoreBesideForged(t *testing.T) {
 	}
 	f := newForged(t)
 	saved, restored := f.dir+".saved", f.dir+".restored"
-	f.run([]int{codeOK}, "backup", saved)
+	f.run([]int{cli.CodeOK}, "backup", saved)
 	for _, c := range forgery.All() {
 		if c.Name == "line: wrong size" || c.Name == "key: a model that is none" {
 			if err := c.Make(f.dir); err != nil {
@@ -90,47 +91,47 @@ func TestRestoreBesideForged(t *testing.T) {
 			}
 		}
 	}
-	f.run([]int{codeOK}, "put", "put after the forgery", "--id", "after")
-	f.run([]int{codeOK}, "restore", saved, restored, "--log", f.dir)
+	f.run([]int{cli.CodeOK}, "put", "put after the forgery", "--id", "after")
+	f.run([]int{cli.CodeOK}, "restore", saved, restored, "--log", f.dir)
 	f.dir = restored
-	f.run([]int{codeOK}, "verify")
+	f.run([]int{cli.CodeOK}, "verify")
 	f.lists("after")
 }
 
 func (f *forged) steps(c forgery.Forgery) {
 	found := c.Codes
 	if found == nil {
-		found = []int{codeDamage, codeLost}
+		found = []int{cli.CodeDamage, cli.CodeLost}
 	}
 	f.run(found, "verify")
-	f.run([]int{codeOK, codeDamage, codeLost}, "status")
+	f.run([]int{cli.CodeOK, cli.CodeDamage, cli.CodeLost}, "status")
 	f.lists()
 	for _, id := range forgedIDs {
-		f.run([]int{codeOK}, "get", id)
+		f.run([]int{cli.CodeOK}, "get", id)
 	}
-	written, after := []int{codeOK}, []string{"after"}
+	written, after := []int{cli.CodeOK}, []string{"after"}
 	if c.Lost {
-		written, after = []int{codeLost}, nil
+		written, after = []int{cli.CodeLost}, nil
 	}
 	f.run(written, "put", "put after the forgery", "--id", "after")
 	f.run(written, "flush")
 	f.run(written, "put", "put over it", "--id", "m1")
-	f.run([]int{codeOK, codeLost, codeNotFound}, "history", "x")
-	f.run([]int{codeOK, codeDamage, codeLost}, "verify")
+	f.run([]int{cli.CodeOK, cli.CodeLost, cli.CodeNotFound}, "history", "x")
+	f.run([]int{cli.CodeOK, cli.CodeDamage, cli.CodeLost}, "verify")
 	f.lists(after...)
-	f.run([]int{codeOK, codeDamage, codeLost}, "repair")
-	f.run([]int{codeOK, codeDamage, codeLost}, "repair", "--apply")
-	f.run([]int{codeOK}, "verify")
+	f.run([]int{cli.CodeOK, cli.CodeDamage, cli.CodeLost}, "repair")
+	f.run([]int{cli.CodeOK, cli.CodeDamage, cli.CodeLost}, "repair", "--apply")
+	f.run([]int{cli.CodeOK}, "verify")
 	f.lists(after...)
-	f.run([]int{codeOK}, "put", "put after the repair", "--id", "repaired")
-	f.run([]int{codeOK}, "verify")
+	f.run([]int{cli.CodeOK}, "put", "put after the repair", "--id", "repaired")
+	f.run([]int{cli.CodeOK}, "verify")
 	f.lists(append(after, "repaired")...)
 }
 
 // lists wants the memories that were put in the list, whatever else is there.
 func (f *forged) lists(more ...string) {
 	f.t.Helper()
-	out := f.run([]int{codeOK, codeLost}, "list", "--limit", "0", "--json")
+	out := f.run([]int{cli.CodeOK, cli.CodeLost}, "list", "--limit", "0", "--json")
 	var d struct{ Memories []struct{ ID string } }
 	if err := json.Unmarshal([]byte(out), &d); err != nil {
 		f.t.Errorf("list: %v: %.500s", err, out)

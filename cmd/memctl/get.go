@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func (a *app) getCommand() *cobra.Command {
+func getCommand(a *cli.App) *cobra.Command {
 	var content bool
 	c := &cobra.Command{
 		Use:   "get ID[@VERSION]...",
@@ -19,20 +20,20 @@ func (a *app) getCommand() *cobra.Command {
 does not keep the others from being printed. With @VERSION it is that version, as long
 as log and archive have it; memctl history lists them. Where an id itself ends so, the id goes first.`,
 		Example: "  memctl get notes\n  memctl get notes --content\n  memctl get notes@65664\n  memctl get a b c --json | jq '.memories[].version'",
-		Args:    atLeastOne("the id of a memory"),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			show := a.showRaw
+		Args:    cli.AtLeastOne("the id of a memory"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			show := showRaw
 			switch {
-			case content && a.document != nil:
-				return usagef(cmd.CommandPath(), "--content and --json exclude each other")
+			case content && a.Document != nil:
+				return cli.Usagef(cmd.CommandPath(), "--content and --json exclude each other")
 			case content:
-				show = a.showContent(len(args) > 1)
-			case a.document != nil:
-				a.document.begin("memories")
-				show = a.showJSON
+				show = showContent(len(args) > 1)
+			case a.Document != nil:
+				a.Document.Begin("memories")
+				show = showJSON
 			}
-			return a.with(cmd.Context(), read, func(st *varve.Store) error {
-				return a.each(cmd.Context(), args, func(id string) error { return show(cmd.Context(), st, id) })
+			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
+				return a.Each(cmd.Context(), args, func(id string) error { return show(cmd.Context(), a, st, id) })
 			})
 		}),
 	}
@@ -42,19 +43,6 @@ as log and archive have it; memctl history lists them. Where an id itself ends s
 	return c
 }
 
-// each does one thing for several ids; one that fails does not end it.
-func (a *app) each(ctx context.Context, ids []string, f func(id string) error) error {
-	for _, id := range ids {
-		if err := f(id); err != nil {
-			if ctx.Err() != nil {
-				return err
-			}
-			a.fail(err)
-		}
-	}
-	return nil
-}
-
 // shown is a memory in get's list.
 type shown struct {
 	ID      string          `json:"id"`
@@ -62,16 +50,16 @@ type shown struct {
 	Memory  json.RawMessage `json:"memory"`
 }
 
-func (a *app) showJSON(ctx context.Context, st *varve.Store, id string) error {
+func showJSON(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 	m, err := memoryAt(ctx, st, id)
 	if err != nil {
 		return err
 	}
-	doc, err := line(&m)
+	doc, err := cli.MemoryLine(&m)
 	if err != nil {
 		return err
 	}
-	a.document.item(shown{m.ID, m.Version, doc})
+	a.Document.Item(shown{m.ID, m.Version, doc})
 	return nil
 }
 
@@ -89,23 +77,22 @@ func memoryAt(ctx context.Context, st *varve.Store, arg string) (varve.Memory, e
 
 // showContent prints the text to the byte; a line end follows it where it would
 // otherwise run into what comes next.
-func (a *app) showContent(several bool) func(context.Context, *varve.Store, string) error {
-	out := a.out.data(text)
-	return func(ctx context.Context, st *varve.Store, id string) error {
+func showContent(several bool) func(context.Context, *cli.App, *varve.Store, string) error {
+	return func(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 		m, err := memoryAt(ctx, st, id)
 		if err != nil {
 			return err
 		}
 		content := []byte(m.Content)
-		if several || a.out.screen {
+		if several || a.Out.Screen {
 			content = append(content, '\n')
 		}
-		_, err = out.Write(content)
+		_, err = a.Out.Data(cli.Text).Write(content)
 		return err
 	}
 }
 
-func (a *app) showRaw(ctx context.Context, st *varve.Store, id string) error {
+func showRaw(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
 	v, ok, err := versionOf(ctx, st, id)
 	doc := v.Document
 	if !ok && err == nil {
@@ -117,6 +104,6 @@ func (a *app) showRaw(ctx context.Context, st *varve.Store, id string) error {
 	if !bytes.HasSuffix(doc, []byte("\n")) {
 		doc = append(doc, '\n')
 	}
-	_, err = a.out.data(jsonly).Write(doc)
+	_, err = a.Out.Data(cli.JSON).Write(doc)
 	return err
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func (a *app) historyCommand() *cobra.Command {
+func historyCommand(a *cli.App) *cobra.Command {
 	var assemblies bool
 	cmd := &cobra.Command{
 		Use:   "history ID",
@@ -21,9 +22,9 @@ func (a *app) historyCommand() *cobra.Command {
 one that was deleted; with --assembly of an assembly. One a line, with tabs between version, time, size and hash.
 memctl get ID@VERSION prints one, memctl diff ID@VERSION ID what has changed since.`,
 		Example: "  memctl history notes\n  memctl history notes --json | jq '.versions[-2].version'",
-		Args:    exactly(1, "the id of a memory"),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error { return a.history(cmd.Context(), versionsOf(st, assemblies), args[0]) })
+		Args:    cli.Exactly(1, "the id of a memory"),
+		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
+			return listVersions(ctx, a, versionsOf(st, assemblies), args[0])
 		}),
 	}
 	cmd.Flags().BoolVar(&assemblies, "assembly", false, "of an assembly")
@@ -40,11 +41,9 @@ type listedVersion struct {
 	Previous uint64     `json:"previous,omitempty"`
 }
 
-func (a *app) history(ctx context.Context, vs versions, id string) error {
-	if a.document != nil {
-		a.document.member("id", id)
-		a.document.begin("versions")
-	}
+func listVersions(ctx context.Context, a *cli.App, vs versions, id string) error {
+	a.Document.Member("id", id)
+	a.Document.Begin("versions")
 	n, complete := 0, true
 	for v, err := range vs.History(ctx, id) {
 		if err != nil {
@@ -52,31 +51,31 @@ func (a *app) history(ctx context.Context, vs versions, id string) error {
 				return err
 			}
 			complete = false
-			a.fail(err)
+			a.Fail(err)
 			continue
 		}
 		if n++; n == 1 && (v.Previous != 0 || v.FromFile) {
 			complete = false
 		}
-		if a.document != nil {
-			d := listedVersion{v.LSN, some(v.Time), v.Deleted, v.Size, "", v.Previous}
+		if a.Document != nil {
+			d := listedVersion{v.LSN, cli.OrNil(v.Time), v.Deleted, v.Size, "", v.Previous}
 			if !v.Deleted {
 				d.Hash = "sha256:" + hex.EncodeToString(v.ContentHash[:])
 			}
-			a.document.item(d)
+			a.Document.Item(d)
 			continue
 		}
 		what := fmt.Sprintf("%d B\tsha256:%s", v.Size, hex.EncodeToString(v.ContentHash[:6]))
 		if v.Deleted {
 			what = "deleted\t"
 		}
-		fmt.Fprintf(a.out, "%d\t%s\t%s\n", v.LSN, v.Time.Format("2006-01-02T15:04:05.000000Z"), what)
+		fmt.Fprintf(a.Out, "%d\t%s\t%s\n", v.LSN, v.Time.Format("2006-01-02T15:04:05.000000Z"), what)
 	}
 	switch {
-	case a.document != nil:
-		a.document.member("complete", complete)
+	case a.Document != nil:
+		a.Document.Member("complete", complete)
 	case !complete:
-		a.note("what came before the first of these, if anything did, is no longer kept")
+		a.Note("what came before the first of these, if anything did, is no longer kept")
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // TestIDs: rows 21, 30 and 60 of the failure list: an id is refused by name or
@@ -21,7 +23,7 @@ func TestIDs(t *testing.T) {
 	}
 	for _, id := range good {
 		text := "the text of " + id
-		if code, _, errOut := c.run(`{"id":`+quoted(t, id)+`,"content":`+quoted(t, text)+`}`, "put", "--json-input", "-"); code != codeOK {
+		if code, _, errOut := c.run(`{"id":`+quoted(t, id)+`,"content":`+quoted(t, text)+`}`, "put", "--json-input", "-"); code != cli.CodeOK {
 			t.Errorf("put %.80q: exit code %d: %s", id, code, errOut)
 		}
 	}
@@ -86,7 +88,7 @@ func TestIDsRefused(t *testing.T) {
 		"a number":     `{"id":7,"content":"x"}`,
 	} {
 		code, _, errOut := c.run(input, "put", "--json-input", "-")
-		if code != codeRefused {
+		if code != cli.CodeRefused {
 			t.Errorf("%s: exit code %d: %s", name, code, errOut)
 		}
 		if !strings.Contains(errOut, "id") || len(errOut) > 1000 {
@@ -94,14 +96,14 @@ func TestIDsRefused(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"put", "x", "--id", ""}, {"put", "x", "--id", strings.Repeat("a", 10_000)}, {"put", "x", "--id", "\xff"}} {
-		if code, _, errOut := c.run("", args...); code != codeRefused {
+		if code, _, errOut := c.run("", args...); code != cli.CodeRefused {
 			t.Errorf("%.80q: exit code %d: %s", args, code, errOut)
 		}
 	}
 	if ids := c.ids(); len(ids) != 0 {
 		t.Errorf("something was stored all the same: %q", ids)
 	}
-	for id, want := range map[string]int{"": codeNotFound, strings.Repeat("a", 10_000): codeNotFound, "../../etc/passwd": codeNotFound, "\xff": codeRefused} {
+	for id, want := range map[string]int{"": cli.CodeNotFound, strings.Repeat("a", 10_000): cli.CodeNotFound, "../../etc/passwd": cli.CodeNotFound, "\xff": cli.CodeRefused} {
 		for _, command := range []string{"get", "rm"} {
 			if code, _, errOut := c.run("", command, "--", id); code != want {
 				t.Errorf("%s %.80q: exit code %d, want %d: %s", command, id, code, want, errOut)

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/importer"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -21,7 +23,7 @@ type importFlags struct {
 	setAside, replace bool
 }
 
-func (a *app) importCommand() *cobra.Command {
+func importCommand(a *cli.App) *cobra.Command {
 	var f importFlags
 	c := &cobra.Command{
 		Use:   "import DIR|FILE|-",
@@ -42,8 +44,8 @@ is no store yet, one is made.`,
 		Example: `  memctl import --from synthians ~/synthians/storage --store memory
   memctl import sessions/ --zone Europe/Berlin
   memctl export -s old | memctl import - -s new`,
-		Args: exactly(1, "one folder or file, or - for stdin"),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error { return a.importFrom(cmd, args[0], &f) }),
+		Args: cli.Exactly(1, "one folder or file, or - for stdin"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error { return importFrom(a, cmd, args[0], &f) }),
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.from, "from", "", "`format`: synthians, vizor, jsonl or server-memory; found out if not given")
@@ -60,70 +62,70 @@ is no store yet, one is made.`,
 	return c
 }
 
-func (a *app) importFrom(cmd *cobra.Command, from string, f *importFlags) error {
+func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) error {
 	ctx := cmd.Context()
 	zone, err := parseZone(f.zone)
 	if err != nil {
-		return usagef(cmd.CommandPath(), "--zone %w", err)
+		return cli.Usagef(cmd.CommandPath(), "--zone %w", err)
 	}
 	if f.from != "" && !slices.Contains(importer.Formats(), importer.Format(f.from)) {
-		return usagef(cmd.CommandPath(), "--from %q: it must be synthians, vizor, jsonl or server-memory", f.from)
+		return cli.Usagef(cmd.CommandPath(), "--from %q: it must be synthians, vizor, jsonl or server-memory", f.from)
 	}
-	dir, err := a.locate()
+	dir, err := a.Locate()
 	if err != nil {
 		return err
 	}
-	src, err := a.openSource(cmd, from, f, importer.Options{Location: zone, SetAside: f.setAside})
+	src, err := openSource(a, cmd, from, f, importer.Options{Location: zone, SetAside: f.setAside})
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	how := write
-	if a.named() != "" {
-		how = create
+	how := cli.Write
+	if a.Named() != "" {
+		how = cli.Create
 	}
-	more, err := a.embedding(func(o *varve.Options) { o.NaiveTimes, o.NoBackground = zone, false })
+	more, err := a.Embedding(func(o *varve.Options) { o.NaiveTimes, o.NoBackground = zone, false })
 	if err != nil {
 		return err
 	}
-	return a.withIn(ctx, dir, how, more, func(st *varve.Store) error {
-		in := &intake{st: st, limits: limitsOf(st.Config()), groups: assemblyLimitsOf(st.Config()), zone: zone, replace: f.replace, progress: a.progress(), began: a.clock()}
-		in.report = importReport{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}
-		err := in.run(ctx, src)
+	return a.WithIn(ctx, dir, how, more, func(st *varve.Store) error {
+		in := &intake.Intake{Store: st, Limits: cli.LimitsOf(st.Config()), Groups: cli.AssemblyLimitsOf(st.Config()), Zone: zone, Replace: f.replace, Progress: counter(a), Began: a.Clock()}
+		in.Report = intake.Report{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}
+		err := in.Run(ctx, src)
 		if ferr := st.Flush(ctx); err == nil { // of one that was interrupted, closing the store does it
 			err = ferr
 		}
-		a.reportImport(&in.report)
-		if in.report.failed > 0 {
-			a.tell(&failure{
-				Kind: "refused", Message: fmt.Sprintf("%d of the source could not be taken; see the problems", in.report.failed),
-				Path: from, Fix: "correct the files that are named and import again", code: codeRefused,
+		reportImport(a, &in.Report)
+		if in.Failed > 0 {
+			a.Tell(&cli.Failure{
+				Kind: "refused", Message: fmt.Sprintf("%d of the source could not be taken; see the problems", in.Failed),
+				Path: from, Fix: "correct the files that are named and import again", Code: cli.CodeRefused,
 			})
 		}
 		return err
 	})
 }
 
-func (a *app) openSource(cmd *cobra.Command, from string, f *importFlags, o importer.Options) (*importer.Source, error) {
+func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags, o importer.Options) (*importer.Source, error) {
 	if from != "-" {
 		src, err := importer.Open(from, importer.Format(f.from), o)
 		if errors.Is(err, vfs.ErrNotRegular) {
-			err = &fixed{err, "name a file or a folder; memctl import - reads lines from stdin"}
+			err = cli.WithFix(err, "name a file or a folder; memctl import - reads lines from stdin")
 		}
 		return src, err
 	}
 	if f.from == string(importer.Synthians) || f.from == string(importer.Vizor) {
-		return nil, usagef(cmd.CommandPath(), "only lines can be read from stdin; %s wants a folder or file", f.from)
+		return nil, cli.Usagef(cmd.CommandPath(), "only lines can be read from stdin; %s wants a folder or file", f.from)
 	}
-	return importer.OpenLines(&interruptible{cmd.Context(), a.in}, "stdin", o), nil
+	return importer.OpenLines(intake.Interruptible(cmd.Context(), a.In), "stdin", o), nil
 }
 
-// progress counts on a terminal.
-func (a *app) progress() func(n int) {
-	if !a.animated() {
+// counter counts on a terminal.
+func counter(a *cli.App) func(n int) {
+	if !a.Animated() {
 		return func(int) {}
 	}
-	bar := a.newBar(-1, "importing", progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false))
+	bar := a.NewBar(-1, "importing", progressbar.OptionShowCount(), progressbar.OptionSetElapsedTime(false))
 	return func(n int) {
 		if n < 0 {
 			_ = bar.Finish()
@@ -134,17 +136,17 @@ func (a *app) progress() func(n int) {
 }
 
 // reportImport tells what was taken and, for all else, why not.
-func (a *app) reportImport(r *importReport) {
-	if a.document != nil {
-		a.document.all(r)
+func reportImport(a *cli.App, r *intake.Report) {
+	if a.Document != nil {
+		a.Document.All(r)
 		return
 	}
-	a.say("%s: %d memories (%s) into %s: %d new, %d there already, %d kept as they were here, %d replaced",
-		printable(r.Source), r.total(), r.From, printable(r.Store), r.New, r.Same, r.Kept, r.Replaced)
-	if as := &r.Assemblies; as.total() > 0 {
-		a.say("%s: %d new, %d there already, %d kept as they were here, %d replaced", count(as.total(), "assembly", "assemblies"), as.New, as.Same, as.Kept, as.Replaced)
+	a.Say("%s: %d memories (%s) into %s: %d new, %d there already, %d kept as they were here, %d replaced",
+		cli.Printable(r.Source), r.Total(), r.From, cli.Printable(r.Store), r.New, r.Same, r.Kept, r.Replaced)
+	if as := &r.Assemblies; as.Total() > 0 {
+		a.Say("%s: %d new, %d there already, %d kept as they were here, %d replaced", cli.Count(as.Total(), "assembly", "assemblies"), as.New, as.Same, as.Kept, as.Replaced)
 	}
-	a.sayRead(&r.Report)
+	sayRead(a, &r.Report)
 	counts := map[importer.Kind]int{}
 	for _, p := range r.Problems {
 		counts[p.Kind]++
@@ -153,24 +155,24 @@ func (a *app) reportImport(r *importReport) {
 	slices.SortStableFunc(problems, func(x, y importer.Problem) int { return cmp.Compare(x.Kind, y.Kind) })
 	var kind importer.Kind
 	for _, p := range problems {
-		if a.quiet && !refusal(p) {
+		if a.Quiet && !intake.Refusal(p) {
 			continue
 		}
 		if p.Kind != kind {
 			kind = p.Kind
-			fmt.Fprintf(a.out, "%s: %d\n", kind, counts[kind])
+			fmt.Fprintf(a.Out, "%s: %d\n", kind, counts[kind])
 		}
 		where := p.Path
 		if p.ID != "" {
 			where = joinNonEmpty(p.Path, "id "+p.ID)
 		}
-		fmt.Fprintf(a.out, "  %s: %s\n", printable(where), printable(p.Reason))
+		fmt.Fprintf(a.Out, "  %s: %s\n", cli.Printable(where), cli.Printable(p.Reason))
 	}
 }
 
 // sayRead tells how members were read that are not simply ours, and what became of
 // the files beside.
-func (a *app) sayRead(r *importer.Report) {
+func sayRead(a *cli.App, r *importer.Report) {
 	var under, kept []string
 	for _, m := range r.Members {
 		switch {
@@ -185,11 +187,11 @@ func (a *app) sayRead(r *importer.Report) {
 		list []string
 	}{{"read under another name", under}, {"kept as they are, unknown here", kept}} {
 		if len(l.list) > 0 {
-			a.say("%s: %s", l.what, printable(strings.Join(l.list, ", ")))
+			a.Say("%s: %s", l.what, cli.Printable(strings.Join(l.list, ", ")))
 		}
 	}
 	for _, f := range r.Files {
-		a.say("%s: %s", printable(f.Path), printable(f.What))
+		a.Say("%s: %s", cli.Printable(f.Path), cli.Printable(f.What))
 	}
 }
 

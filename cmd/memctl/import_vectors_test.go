@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/importer"
 )
 
@@ -57,11 +58,11 @@ func TestImportVectors(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.Bytes())
 	}
-	cl := &cli{t, t.TempDir()}
-	var r importReport
+	cl := &inProcess{t, t.TempDir()}
+	var r intake.Report
 	read := func(from string) {
 		t.Helper()
-		r = importReport{}
+		r = intake.Report{}
 		if err := json.Unmarshal([]byte(cl.ok("import", from, "--store", cl.store(), "--json")), &r); err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +108,7 @@ func TestImportVectors(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(source, "faiss_index.bin"), whole[:len(whole)-3], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cl = &cli{t, t.TempDir()}
+	cl = &inProcess{t, t.TempDir()}
 	read(source)
 	if told := fmt.Sprint(r.Problems); r.New != 3 || len(r.Vectors) != 0 || !bytes.Contains([]byte(told), []byte("vector file")) {
 		t.Fatalf("%+v", r)

@@ -8,9 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func (a *app) initCommand() *cobra.Command {
+func initCommand(a *cli.App) *cobra.Command {
 	var segment int
 	c := &cobra.Command{
 		Use:   "init [DIR]",
@@ -19,38 +20,36 @@ func (a *app) initCommand() *cobra.Command {
 ./storage. Where there is a store already nothing changes.`,
 		Example: "  memctl init\n  memctl init ~/agent/memory",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if err := (&varve.Options{SegmentSize: segment}).Validate(); err != nil {
-				return usagef(cmd.CommandPath(), "--segment-size: %w", err)
+				return cli.Usagef(cmd.CommandPath(), "--segment-size: %w", err)
 			}
-			dir := cmp.Or(a.named(), storeFolder)
+			dir := cmp.Or(a.Named(), cli.StoreFolder)
 			if len(args) == 1 {
-				if a.store != "" && filepath.Clean(a.store) != filepath.Clean(args[0]) {
-					return usagef(cmd.CommandPath(), "two folders are named: %s and --store %s", args[0], a.store)
+				if a.Store != "" && filepath.Clean(a.Store) != filepath.Clean(args[0]) {
+					return cli.Usagef(cmd.CommandPath(), "two folders are named: %s and --store %s", args[0], a.Store)
 				}
 				dir = args[0]
 			}
 			if dir == "" {
-				return usagef(cmd.CommandPath(), "the folder's name is empty")
+				return cli.Usagef(cmd.CommandPath(), "the folder's name is empty")
 			}
-			made := !isStore(dir)
+			made := !cli.IsStore(dir)
 			sized := func(o *varve.Options) { o.SegmentSize = segment }
-			return a.withIn(cmd.Context(), dir, create, sized, func(st *varve.Store) error {
+			return a.WithIn(cmd.Context(), dir, cli.Create, sized, func(st *varve.Store) error {
 				path, err := filepath.Abs(dir)
 				if err != nil {
 					return fmt.Errorf("finding the path of %s: %w", dir, err)
 				}
-				if a.document != nil {
-					a.document.member("store", path)
-					a.document.member("created", made)
-				}
+				a.Document.Member("store", path)
+				a.Document.Member("created", made)
 				if !made {
-					a.say("%s is a store already; nothing was changed", path)
+					a.Say("%s is a store already; nothing was changed", path)
 					return nil
 				}
-				a.say("made a store in %s", path)
-				if found, err := a.locate(); err != nil || !sameFolder(found, dir) {
-					a.say("name it by --store %s, or once: export %s=%s", dir, storeVariable, path)
+				a.Say("made a store in %s", path)
+				if found, err := a.Locate(); err != nil || !sameFolder(found, dir) {
+					a.Say("name it by --store %s, or once: export %s=%s", dir, cli.StoreVariable, path)
 				}
 				return nil
 			})

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // shape is a document as docs/json.md draws it: the members of an object, or of the
@@ -240,7 +242,7 @@ func TestJSONDocuments(t *testing.T) {
 			walk(sub, name)
 		}
 	}
-	walk((&app{environment: system()}).root(), "")
+	walk((&cli.App{Environment: cli.System()}).Program(root), "")
 }
 
 // A conflict says in JSON too what was expected and what was found.
@@ -248,8 +250,8 @@ func TestJSONOfAConflict(t *testing.T) {
 	c := newCLI(t)
 	c.ok("put", "x", "--id", "a")
 	code, out, _ := c.run("", "put", "y", "--id", "a", "--if-absent", "--json")
-	var d struct{ Error failure }
-	if err := json.Unmarshal([]byte(out), &d); err != nil || code != codeConflict {
+	var d struct{ Error cli.Failure }
+	if err := json.Unmarshal([]byte(out), &d); err != nil || code != cli.CodeConflict {
 		t.Fatalf("%d, %v: %s", code, err, out)
 	}
 	if f := d.Error.Conflict; f == nil || f.ID != "a" || f.Expected != 0 || f.Found == 0 {

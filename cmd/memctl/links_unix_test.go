@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // secret is in each file outside of the store, and must be nowhere in it.
@@ -47,7 +49,7 @@ func linkStore(link string) string {
 }
 
 // linkCommands are run one by one, each on a store of its own.
-func linkCommands(c *cli) [][]string {
+func linkCommands(c *inProcess) [][]string {
 	return [][]string{
 		{"put", "new", "--id", "new"}, {"get", "a"}, {"list"}, {"search", "one"}, {"rm", "a"}, {"purge", "a", "--yes"},
 		{"flush"}, {"verify"}, {"status"}, {"rebuild-index"}, {"backup", filepath.Join(c.dir, "backup")},
@@ -60,7 +62,7 @@ func linkCommands(c *cli) [][]string {
 
 // outsideFiles makes the folder beside the store: what a person has, and what a store
 // would take for its own.
-func outsideFiles(t *testing.T, c *cli, dir string) {
+func outsideFiles(t *testing.T, c *inProcess, dir string) {
 	t.Helper()
 	doc := func(id string) string {
 		return `{"id":"` + id + `","content":"` + secret + `","metadata":{}}`
@@ -126,9 +128,9 @@ func holding(t *testing.T, dir string) (list []string) {
 
 // linked is a copy of a store with a link in one place. What was there is gone, as in a
 // clone that has the link instead.
-func linked(t *testing.T, template, place, target string) (c *cli, outside string) {
+func linked(t *testing.T, template, place, target string) (c *inProcess, outside string) {
 	t.Helper()
-	c = &cli{t, t.TempDir()}
+	c = &inProcess{t, t.TempDir()}
 	if err := os.CopyFS(c.dir, os.DirFS(template)); err != nil {
 		t.Fatal(err)
 	}
@@ -163,19 +165,19 @@ func linkTemplate(t *testing.T) string {
 }
 
 // bounded runs a command for at most a while. service is for memctl reindex.
-func (c *cli) bounded(d time.Duration, service string, args ...string) (code int, out, errOut string) {
+func (c *inProcess) bounded(d time.Duration, service string, args ...string) (code int, out, errOut string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), d)
 	defer cancel()
 	var o, e bytes.Buffer
-	env := environment{
-		get: func(name string) string {
+	env := cli.Environment{
+		Getenv: func(name string) string {
 			if args[0] != "reindex" {
 				return ""
 			}
 			return map[string]string{"VARVE_EMBED_URL": service, "VARVE_EMBED_MODEL": "bag", "VARVE_EMBED_KEY": "sk-secret"}[name]
 		},
-		dir: func() (string, error) { return c.dir, nil }, clock: time.Now,
+		Getwd: func() (string, error) { return c.dir, nil }, Clock: time.Now,
 	}
 	code = run(ctx, args, strings.NewReader(""), &o, &e, env)
 	return code, o.String(), e.String()
@@ -191,13 +193,13 @@ func TestLinksInside(t *testing.T) {
 	n := 0
 	for _, place := range linkPlaces {
 		for _, target := range slices.Sorted(maps.Keys(linkTargets)) {
-			for i := range linkCommands(&cli{t, ""}) {
+			for i := range linkCommands(&inProcess{t, ""}) {
 				n++
 				// All 1,632 take minutes: VARVE_LONG=1. Every place and every command is among the rest.
 				if os.Getenv("VARVE_LONG") == "" && n%23 != 0 {
 					continue
 				}
-				args := linkCommands(&cli{t, ""})[i]
+				args := linkCommands(&inProcess{t, ""})[i]
 				t.Run(fmt.Sprintf("%s/%s/%02d-%s", place, target, i, args[0]), func(t *testing.T) {
 					t.Parallel()
 					c, outside := linked(t, template, place, target)
@@ -222,7 +224,7 @@ func TestLinksInside(t *testing.T) {
 					if strings.Contains(out+errOut, secret) {
 						t.Errorf("shown: %s%s", out, errOut)
 					}
-					if code == codeInternal {
+					if code == cli.CodeInternal {
 						t.Errorf("exit code %d: %s", code, errOut)
 					}
 				})
@@ -261,23 +263,23 @@ func TestLinksHealed(t *testing.T) {
 					t.Errorf("verify does not name it: %d %s", code, said)
 				}
 				code, said := in("put", "new", "--id", "new")
-				if strings.HasPrefix(place, "tmp/") && code != codeOK {
+				if strings.HasPrefix(place, "tmp/") && code != cli.CodeOK {
 					t.Errorf("nothing in tmp/ is worth stopping for: put: %d %s", code, said)
 				}
-				if code != codeOK && (code != codeDamage || !strings.Contains(said, place+" is a symbolic link") || !strings.Contains(said, "memctl repair --apply")) {
+				if code != cli.CodeOK && (code != cli.CodeDamage || !strings.Contains(said, place+" is a symbolic link") || !strings.Contains(said, "memctl repair --apply")) {
 					t.Errorf("put: %d %s", code, said)
 				}
 				t.Logf("put: %d %s", code, said)
 				code, said = in("repair", "--apply")
 				t.Logf("repair: %d %s", code, said)
-				if code, said := in("verify"); code != codeOK {
+				if code, said := in("verify"); code != cli.CodeOK {
 					t.Errorf("verify after repair: %d %s", code, said)
 				}
 				for _, args := range [][]string{
 					{"put", "newer", "--id", "newer"}, {"get", "a"}, {"get", "newer"}, {"search", "one"}, {"rm", "b"}, {"flush"},
 					{"purge", "newer", "--yes"}, {"rebuild-index"}, {"backup", filepath.Join(c.dir, "backup")}, {"verify"},
 				} {
-					if code, said := in(args...); code != codeOK {
+					if code, said := in(args...); code != cli.CodeOK {
 						t.Errorf("%v: %d %s", args, code, said)
 					}
 				}
@@ -296,7 +298,7 @@ func TestLinksHealed(t *testing.T) {
 // up in the same repair: put back as a folder, all is there.
 func TestLinkToTheOnlyCopy(t *testing.T) {
 	t.Parallel()
-	c := &cli{t, t.TempDir()}
+	c := &inProcess{t, t.TempDir()}
 	if err := os.CopyFS(c.dir, os.DirFS(linkTemplate(t))); err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +314,7 @@ func TestLinkToTheOnlyCopy(t *testing.T) {
 	must(os.Rename(memories, disk))
 	must(os.Symlink(disk, memories))
 	code, out, errOut := c.run("", "repair", "--apply")
-	if code != codeLost || !strings.Contains(out+errOut, "make room for the folder memories") || strings.Contains(out, "record as lost memories/a.json: ") {
+	if code != cli.CodeLost || !strings.Contains(out+errOut, "make room for the folder memories") || strings.Contains(out, "record as lost memories/a.json: ") {
 		t.Errorf("repair: %d %s%s", code, out, errOut)
 	}
 	must(os.RemoveAll(memories))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // The deletion of an entity takes every relation of its name along, in its own commit,
@@ -17,7 +18,7 @@ func TestMCPDeleteBesideMakers(t *testing.T) {
 		t.Skip("-short: many processes")
 	}
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
-	env := []string{storeVariable + "=" + store}
+	env := []string{cli.StoreVariable + "=" + store}
 	deleter := mcpStart(t, env, memctl, "mcp", "--tools", "graph")
 	st, err := varve.Open(t.Context(), store, &varve.Options{MustExist: true})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // soon is how long a server may take to end, on a machine that does much else.
@@ -27,7 +28,7 @@ const soon = 20 * time.Second
 func (p *mcpProcess) closeUnread() {
 	p.t.Helper()
 	_ = p.in.Close()
-	p.endsWith(codeOK, codeInternal)
+	p.endsWith(cli.CodeOK, cli.CodeInternal)
 }
 
 // endsWith waits for the process, which is to end soon.
@@ -89,7 +90,7 @@ func TestMCPEndsWhileLocked(t *testing.T) {
 		t.Run(lock, func(t *testing.T) {
 			t.Parallel()
 			store := filepath.Join(t.TempDir(), "s")
-			p := mcpStart(t, []string{storeVariable + "=" + store}, memctl, "mcp")
+			p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp")
 			p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
 			release := locked(t, store, lock)
 			p.send(toolCallLine("99", "create_entities", fmt.Sprintf(createOne, "late")))
@@ -98,9 +99,9 @@ func TestMCPEndsWhileLocked(t *testing.T) {
 				t.Errorf("%v, %v: the call is to be answered", m, err)
 			}
 			if lock == "flush.lock" {
-				p.endsWith(codeLocked)
+				p.endsWith(cli.CodeLocked)
 			} else {
-				p.endsWith(codeInternal) // it says that a call was given up
+				p.endsWith(cli.CodeInternal) // it says that a call was given up
 			}
 			release()
 			stillGood(t, store, "kept")
@@ -123,7 +124,7 @@ func TestMCPEndsUnread(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			store := filepath.Join(t.TempDir(), "s")
-			p := mcpStart(t, []string{storeVariable + "=" + store}, memctl, "mcp")
+			p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp")
 			p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
 			p.tool("create_entities", `{"entities":[{"name":"large","entityType":"t","observations":["`+strings.Repeat("x", 1<<20)+`"]}]}`)
 			p.stall(c.calls, func(i int) string { return toolCallLine(fmt.Sprint(1000+i), "read_graph", `{}`) })
@@ -131,10 +132,10 @@ func TestMCPEndsUnread(t *testing.T) {
 				if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 					t.Fatal(err)
 				}
-				p.endsWith(codeOK)
+				p.endsWith(cli.CodeOK)
 			} else {
 				_ = p.in.Close()
-				p.endsWith(codeInternal)
+				p.endsWith(cli.CodeInternal)
 			}
 			if files, err := filepath.Glob(filepath.Join(store, "memories", "entity-*.json")); err != nil || len(files) != 2 {
 				t.Error(files, err)
@@ -151,7 +152,7 @@ func TestMCPSameID(t *testing.T) {
 		t.Skip("-short: a process")
 	}
 	store := filepath.Join(t.TempDir(), "s")
-	p := mcpStart(t, []string{storeVariable + "=" + store}, memctlBinary(t), "mcp")
+	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctlBinary(t), "mcp")
 	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
 	release := locked(t, store, "append.lock")
 	for i, id := range []string{`9007199254740993`, `9007199254740993`, `9007199254740993.0`, `"9007199254740993"`, `9007199254740992`} {
@@ -189,7 +190,7 @@ func TestMCPSameID(t *testing.T) {
 		}
 	}
 	_ = p.in.Close()
-	p.endsWith(codeOK)
+	p.endsWith(cli.CodeOK)
 	stillGood(t, store, "kept", "e0", "e3")
 }
 

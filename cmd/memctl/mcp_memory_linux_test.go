@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/internal/graph"
 )
 
@@ -87,7 +88,7 @@ func TestMCPMemory(t *testing.T) {
 		if store == "" {
 			store = filepath.Join(t.TempDir(), "s")
 		}
-		return mcpStart(t, []string{storeVariable + "=" + store, "GOMEMLIMIT="}, memctl, "mcp", "--tools", "graph,memory,working")
+		return mcpStart(t, []string{cli.StoreVariable + "=" + store, "GOMEMLIMIT="}, memctl, "mcp", "--tools", "graph,memory,working")
 	}
 	within := func(t *testing.T, p *mcpProcess) {
 		t.Helper()

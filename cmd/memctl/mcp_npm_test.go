@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // What the reference is: the server whose place memctl mcp takes, and the SDK that
@@ -73,7 +75,7 @@ func TestMCPStorm(t *testing.T) {
 		t.Run(fmt.Sprintf("%dx%d", c.clients, c.calls), func(t *testing.T) {
 			store := filepath.Join(t.TempDir(), "s")
 			job, err := json.Marshal(map[string]any{
-				"root": root, "command": memctl, "args": []string{"mcp"}, "env": map[string]string{storeVariable: store}, "clients": c.clients, "calls": c.calls,
+				"root": root, "command": memctl, "args": []string{"mcp"}, "env": map[string]string{cli.StoreVariable: store}, "clients": c.clients, "calls": c.calls,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -96,7 +98,7 @@ func TestMCPStorm(t *testing.T) {
 			if len(answers.Failed) > 0 || len(answers.Acknowledged) != all || answers.Seen != all {
 				t.Errorf("%d acknowledged, %d seen by another client of %d; failed: %v", len(answers.Acknowledged), answers.Seen, all, answers.Failed)
 			}
-			p := mcpStart(t, []string{storeVariable + "=" + store}, memctl, "mcp")
+			p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp")
 			there := map[string]bool{}
 			for _, name := range p.entities() {
 				there[name] = true

@@ -15,6 +15,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 )
 
 // memctl is this program as a process of its own: the test's binary, which is memctl
@@ -74,7 +77,7 @@ func mcpStart(t *testing.T, env []string, command ...string) *mcpProcess {
 	t.Helper()
 	p := &mcpProcess{t: t, cmd: exec.Command(command[0], command[1:]...)}
 	for _, e := range os.Environ() {
-		if name, _, _ := strings.Cut(e, "="); name != storeVariable && name != memoryFileVariable && !strings.HasPrefix(name, "VARVE_EMBED") {
+		if name, _, _ := strings.Cut(e, "="); name != cli.StoreVariable && name != mcpcmd.MemoryFileVariable && !strings.HasPrefix(name, "VARVE_EMBED") {
 			p.cmd.Env = append(p.cmd.Env, e)
 		}
 	}
@@ -203,10 +206,10 @@ func TestMCPStore(t *testing.T) {
 		store string
 		there string
 	}{
-		{"flag", []string{storeVariable + "=" + filepath.Join(dir, "no"), memoryFileVariable + "=" + file}, []string{"--store", filepath.Join(dir, "flag")}, filepath.Join(dir, "flag"), "[new]"},
-		{"variable", []string{storeVariable + "=" + filepath.Join(dir, "variable"), memoryFileVariable + "=" + file}, nil, filepath.Join(dir, "variable"), "[new]"},
-		{"file", []string{memoryFileVariable + "=" + file, "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "memory.jsonl.varve"), "[old new]"},
-		{"no file yet", []string{memoryFileVariable + "=" + filepath.Join(dir, "old", "none.json"), "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "none.json.varve"), "[new]"},
+		{"flag", []string{cli.StoreVariable + "=" + filepath.Join(dir, "no"), mcpcmd.MemoryFileVariable + "=" + file}, []string{"--store", filepath.Join(dir, "flag")}, filepath.Join(dir, "flag"), "[new]"},
+		{"variable", []string{cli.StoreVariable + "=" + filepath.Join(dir, "variable"), mcpcmd.MemoryFileVariable + "=" + file}, nil, filepath.Join(dir, "variable"), "[new]"},
+		{"file", []string{mcpcmd.MemoryFileVariable + "=" + file, "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "memory.jsonl.varve"), "[old new]"},
+		{"no file yet", []string{mcpcmd.MemoryFileVariable + "=" + filepath.Join(dir, "old", "none.json"), "XDG_DATA_HOME=" + data}, nil, filepath.Join(dir, "old", "none.json.varve"), "[new]"},
 		{"data folder", []string{"XDG_DATA_HOME=" + data}, nil, filepath.Join(data, "varve", "memory"), "[new]"},
 		{"home", []string{"XDG_DATA_HOME=relative", "HOME=" + home}, nil, filepath.Join(home, ".local", "share", "varve", "memory"), "[new]"},
 	} {
@@ -227,7 +230,7 @@ func TestMCPStore(t *testing.T) {
 					t.Errorf("round %d: %s", round, p.stderr.String())
 				}
 			}
-			if c.store != "" && !isStore(c.store) {
+			if c.store != "" && !cli.IsStore(c.store) {
 				t.Errorf("there is no store in %s", c.store)
 			}
 		})
@@ -260,7 +263,7 @@ func TestDataFolder(t *testing.T) {
 		{"windows", env("USERPROFILE", "/u"), "/u/AppData/Local/varve/memory"},
 		{"linux", env(), ""},
 	} {
-		got, err := dataFolder(c.get, c.system)
+		got, err := cli.DataFolder(c.get, c.system)
 		if filepath.ToSlash(got) != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%s: %q, %v, want %q", c.system, got, err, c.want)
 		}
@@ -274,7 +277,7 @@ func TestMCPKilled(t *testing.T) {
 		t.Skip("-short: many processes")
 	}
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
-	env := []string{storeVariable + "=" + store}
+	env := []string{cli.StoreVariable + "=" + store}
 	const rounds, calls = 5, 400
 	var mu sync.Mutex
 	var acknowledged []string

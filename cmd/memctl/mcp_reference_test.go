@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 )
 
 // exchange is one request of the script; differs names why the answers may differ, and
@@ -39,9 +42,9 @@ func TestAsReference(t *testing.T) {
 		}
 	}
 	t.Logf("VARVE_SEED=%d go test -run TestAsReference ./cmd/memctl", seed)
-	reference := mcpStart(t, []string{memoryFileVariable + "=" + filepath.Join(dir, "memory.jsonl")},
+	reference := mcpStart(t, []string{mcpcmd.MemoryFileVariable + "=" + filepath.Join(dir, "memory.jsonl")},
 		"node", filepath.Join(root, "node_modules", "@modelcontextprotocol", "server-memory", "dist", "index.js"))
-	ours := mcpStart(t, []string{storeVariable + "=" + filepath.Join(dir, "store")}, memctl, "mcp", "--tools", "graph")
+	ours := mcpStart(t, []string{cli.StoreVariable + "=" + filepath.Join(dir, "store")}, memctl, "mcp", "--tools", "graph")
 	script := append(fixedScript(), randomScript(rand.New(rand.NewPCG(seed, 0)), 400)...)
 	script = append(script, oddScript()...)
 	differences := map[string]int{}

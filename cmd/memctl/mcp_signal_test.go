@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // A server that is told to end does so with everything durable and in its files.
@@ -16,7 +18,7 @@ func TestMCPTerminated(t *testing.T) {
 		t.Skip("-short: processes")
 	}
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
-	p := mcpStart(t, []string{storeVariable + "=" + store}, memctl, "mcp", "--tools", "memory,graph")
+	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp", "--tools", "memory,graph")
 	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -29,7 +31,7 @@ func TestMCPTerminated(t *testing.T) {
 		t.Error(files, err)
 	}
 	// Only one group, and what is wrong is said on stderr.
-	p = mcpStart(t, []string{storeVariable + "=" + store}, memctl, "mcp", "--tools", "memory")
+	p = mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp", "--tools", "memory")
 	if m := p.tool("read_graph", "{}"); !strings.Contains(fmt.Sprint(m), "Tool read_graph not found") {
 		t.Error(m)
 	}
@@ -45,7 +47,7 @@ func TestMCPClientGone(t *testing.T) {
 		t.Skip("-short: processes")
 	}
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
-	p := mcpStart(t, []string{storeVariable + "=" + store}, memctl, "mcp")
+	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp")
 	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
 	if err := p.pipe.Close(); err != nil {
 		t.Fatal(err)

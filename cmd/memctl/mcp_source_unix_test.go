@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
 )
 
 // A pipe in the place of the old server's file is refused at once, and a file that may not
@@ -28,7 +31,7 @@ func TestMCPSource(t *testing.T) {
 	refuses := func(file string, code int, parts ...string) {
 		t.Helper()
 		cmd := exec.Command(memctl, "mcp")
-		cmd.Env = append(os.Environ(), storeVariable+"=", memoryFileVariable+"="+file)
+		cmd.Env = append(os.Environ(), cli.StoreVariable+"=", mcpcmd.MemoryFileVariable+"="+file)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		if err := cmd.Start(); err != nil {
@@ -49,10 +52,10 @@ func TestMCPSource(t *testing.T) {
 			t.Errorf("%s: a store was left behind: %v", file, err)
 		}
 	}
-	refuses(pipe, codeRefused, "taking over "+pipe+": invalid: it is a pipe", "set MEMORY_FILE_PATH to the file")
-	refuses(device, codeRefused, "it is a device")
+	refuses(pipe, cli.CodeRefused, "taking over "+pipe+": invalid: it is a pipe", "set MEMORY_FILE_PATH to the file")
+	refuses(device, cli.CodeRefused, "it is a device")
 	if os.Getuid() == 0 { // who may read anything: of all files these refuse
 		return
 	}
-	refuses(closed, codePermission, "taking over "+closed, "make it readable for who runs memctl")
+	refuses(closed, cli.CodePermission, "taking over "+closed, "make it readable for who runs memctl")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -58,7 +59,7 @@ func TestNewerFormats(t *testing.T) {
 		{"vectors", "vector_index/mapping.json", stood, newerTable},
 	} {
 		t.Run(part.name, func(t *testing.T) {
-			c := &cli{t, t.TempDir()}
+			c := &inProcess{t, t.TempDir()}
 			if err := os.CopyFS(c.store(), os.DirFS(part.of)); err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +81,7 @@ func TestNewerFormats(t *testing.T) {
 				{"backup", filepath.Join(c.dir, "backup")}, {"export", "--to", "jsonl"}, {"history", "a"}, {"sessions", "list"}, {"working", "list"}, {"purge", "a", "--yes"}, {"migrate", "--to", filepath.Join(c.dir, "to"), "--switch"},
 			} {
 				code, out, errOut := c.run("", args...)
-				if code != codeNewer {
+				if code != cli.CodeNewer {
 					t.Errorf("%v: exit code %d: %s%s", args, code, errOut, out)
 					continue
 				}
@@ -96,7 +97,7 @@ func TestNewerFormats(t *testing.T) {
 			var d struct {
 				Error struct{ Kind, Path string }
 			}
-			if code, out, _ := c.run("", "get", "a", "--json"); code != codeNewer || json.Unmarshal([]byte(out), &d) != nil || d.Error.Kind != "newer format" || !strings.Contains(part.file, d.Error.Path) || d.Error.Path == "" {
+			if code, out, _ := c.run("", "get", "a", "--json"); code != cli.CodeNewer || json.Unmarshal([]byte(out), &d) != nil || d.Error.Kind != "newer format" || !strings.Contains(part.file, d.Error.Path) || d.Error.Path == "" {
 				t.Errorf("--json: %d, %s", code, out)
 			}
 			if after := contents(t, c.store()); !maps.Equal(before, after) {

@@ -16,6 +16,9 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
+	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 )
 
 // command is memctl as a process of its own; see TestMain.
@@ -58,10 +61,10 @@ func TestInterrupted(t *testing.T) {
 		}
 		err = cmd.Wait()
 		w.Close()
-		if got := cmd.ProcessState.ExitCode(); got != codeInterrupted {
-			t.Errorf("%q: exit code %d (%v), want %d", args, got, err, codeInterrupted)
+		if got := cmd.ProcessState.ExitCode(); got != cli.CodeInterrupted {
+			t.Errorf("%q: exit code %d (%v), want %d", args, got, err, cli.CodeInterrupted)
 		}
-		var d struct{ Error failure }
+		var d struct{ Error cli.Failure }
 		if err := json.Unmarshal(out.Bytes(), &d); err != nil || d.Error.Kind != "interrupted" {
 			t.Errorf("%q: %v: %s", args, err, out.String())
 		}
@@ -85,7 +88,7 @@ func TestImportInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	// More than a pipe and a chunk hold: when it is written, some was taken.
-	const n = 3 * chunkItems
+	const n = 3 * intake.ChunkItems
 	for i := range n {
 		fmt.Fprintf(in, `{"id":"m%05d","content":%q}`+"\n", i, strings.Repeat("x", 1000))
 	}
@@ -93,14 +96,14 @@ func TestImportInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != codeInterrupted {
-		t.Errorf("exit code %d, want %d: %s", got, codeInterrupted, out.String())
+	if got := cmd.ProcessState.ExitCode(); got != cli.CodeInterrupted {
+		t.Errorf("exit code %d, want %d: %s", got, cli.CodeInterrupted, out.String())
 	}
 	var d struct{ New int }
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
-	if ids := c.ids(); len(ids) != d.New || d.New < chunkItems {
+	if ids := c.ids(); len(ids) != d.New || d.New < intake.ChunkItems {
 		t.Errorf("%d memories, the report says %d", len(ids), d.New)
 	}
 }
@@ -134,7 +137,7 @@ func TestSecondProcess(t *testing.T) {
 	if m, err := st.Get(t.Context(), "theirs"); err != nil || m.Content != "of the other process" {
 		t.Errorf("%v, %v", m.Content, err)
 	}
-	var s state
+	var s upkeep.State
 	if err := json.Unmarshal([]byte(memctl("status", "--json")), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +207,7 @@ func TestPermission(t *testing.T) {
 		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error { return os.Chmod(path, 0o700) })
 		_ = os.RemoveAll(dir)
 	})
-	c := &cli{t, dir}
+	c := &inProcess{t, dir}
 	c.ok("init", c.store())
 	c.ok("put", "may be read", "--id", "a")
 	for _, path := range tree(t, c.store()) {
@@ -220,7 +223,7 @@ func TestPermission(t *testing.T) {
 	before := quoted(t, tree(t, c.store()))
 	for _, args := range [][]string{{"get", "a", "--content"}, {"list"}, {"export"}, {"status"}, {"verify"}, {"config"}, {}} {
 		code, out := memctl(args...)
-		if code != codeOK {
+		if code != cli.CodeOK {
 			t.Errorf("%q: exit code %d: %s", args, code, out)
 		}
 		if len(args) > 0 && args[0] == "get" && out != "may be read" {
@@ -233,11 +236,11 @@ func TestPermission(t *testing.T) {
 		writeFile(t, filepath.Join(dir, "nothing.jsonl"), `{"id":"n","content":"x"}`)
 		mode(0o644, filepath.Join(dir, "nothing.jsonl"))
 		code, out := memctl(args...)
-		if code != codePermission || !strings.Contains(out, "mode") || !strings.Contains(out, "user") || !strings.Contains(out, c.base()) {
-			t.Errorf("%q: exit code %d, want %d: %s", args, code, codePermission, out)
+		if code != cli.CodePermission || !strings.Contains(out, "mode") || !strings.Contains(out, "user") || !strings.Contains(out, c.base()) {
+			t.Errorf("%q: exit code %d, want %d: %s", args, code, cli.CodePermission, out)
 		}
 	}
-	if code, out := memctl("init", "new/store"); code != codePermission && os.Getuid() == 0 {
+	if code, out := memctl("init", "new/store"); code != cli.CodePermission && os.Getuid() == 0 {
 		t.Errorf("init: exit code %d: %s", code, out)
 	}
 	if after := quoted(t, tree(t, c.store())); after != before {
@@ -246,12 +249,12 @@ func TestPermission(t *testing.T) {
 	// Not readable either.
 	mode(0o000, filepath.Join(c.store(), "memories", "a.json"))
 	mode(0o000, filepath.Join(c.store(), "config.json"))
-	if code, out := memctl("--store", "storage", "get", "a"); code != codePermission || !strings.Contains(out, "config.json") {
-		t.Errorf("get: exit code %d, want %d: %s", code, codePermission, out)
+	if code, out := memctl("--store", "storage", "get", "a"); code != cli.CodePermission || !strings.Contains(out, "config.json") {
+		t.Errorf("get: exit code %d, want %d: %s", code, cli.CodePermission, out)
 	}
 }
 
-func (c *cli) base() string { return filepath.Base(c.store()) }
+func (c *inProcess) base() string { return filepath.Base(c.store()) }
 
 // TestKilledProcess: one that was killed while others have the store open is not
 // named among those that have it open.
@@ -270,7 +273,7 @@ func TestKilledProcess(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 * chunkItems { // when it is written, the store is open
+	for i := range 3 * intake.ChunkItems { // when it is written, the store is open
 		fmt.Fprintf(in, `{"id":"m%05d","content":%q}`+"\n", i, strings.Repeat("x", 1000))
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -282,7 +285,7 @@ func TestKilledProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s state
+	var s upkeep.State
 	if err := json.Unmarshal(out, &s); err != nil {
 		t.Fatal(err)
 	}

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/memstore"
 )
 
@@ -28,7 +29,7 @@ type putFlags struct {
 	ifVersion              uint64
 }
 
-func (a *app) putCommand() *cobra.Command {
+func putCommand(a *cli.App) *cobra.Command {
 	var f putFlags
 	c := &cobra.Command{
 		Use:   "put TEXT | - | --file FILE | --json-input FILE|-",
@@ -51,22 +52,22 @@ them.`,
   jq -c '.[]' memories.json | memctl put --json-input -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef(cmd.CommandPath(), "the text is one argument, not %d: put it in quotes", len(args))
+				return cli.Usagef(cmd.CommandPath(), "the text is one argument, not %d: put it in quotes", len(args))
 			}
 			return nil
 		},
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			conds := f.conditions(cmd)
 			if f.input != "" {
-				return a.withEmbedder(cmd.Context(), func(st *varve.Store) error { return a.putInput(cmd.Context(), st, f.input, conds) })
+				return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error { return putInput(cmd.Context(), a, st, f.input, conds) })
 			}
 			if err := f.check(cmd, args); err != nil {
 				return err
 			}
-			if err := f.expiry(cmd, a.clock()); err != nil {
+			if err := f.expiry(cmd, a.Clock()); err != nil {
 				return err
 			}
-			return a.withEmbedder(cmd.Context(), func(st *varve.Store) error { return a.putOne(cmd.Context(), st, args, &f, conds) })
+			return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error { return putOne(cmd.Context(), a, st, args, &f, conds) })
 		}),
 	}
 	fl := c.Flags()
@@ -104,11 +105,11 @@ func (f *putFlags) conditions(cmd *cobra.Command) []varve.Cond {
 func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && f.file == "":
-		return usagef(cmd.CommandPath(), "there is no text: give it as an argument, as - for stdin, or with --file")
+		return cli.Usagef(cmd.CommandPath(), "there is no text: give it as an argument, as - for stdin, or with --file")
 	case len(args) == 1 && f.file != "":
-		return usagef(cmd.CommandPath(), "the text is given twice: as an argument and by --file")
+		return cli.Usagef(cmd.CommandPath(), "the text is given twice: as an argument and by --file")
 	case cmd.Flags().Changed("id") && f.id == "":
-		return fmt.Errorf("--id: %w", noID("id", memstore.DefaultLimits().IDBytes))
+		return fmt.Errorf("--id: %w", intake.NoID("id", memstore.DefaultLimits().IDBytes))
 	}
 	return nil
 }
@@ -117,18 +118,18 @@ func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 	switch {
 	case cmd.Flags().Changed("ttl"):
-		d, err := parseSpan(f.ttl)
+		d, err := cli.ParseSpan(f.ttl)
 		if err != nil {
-			return usagef(cmd.CommandPath(), "--ttl %w", err)
+			return cli.Usagef(cmd.CommandPath(), "--ttl %w", err)
 		}
 		f.until = now.Add(d)
 	case cmd.Flags().Changed("expires"):
-		t, ok := parseMoment(f.expires)
+		t, ok := cli.ParseMoment(f.expires)
 		if !ok {
-			return usagef(cmd.CommandPath(), "--expires %q: it is neither a time (2026-01-31T15:04:05Z) nor a day (2026-01-31); --ttl says how long", f.expires)
+			return cli.Usagef(cmd.CommandPath(), "--expires %q: it is neither a time (2026-01-31T15:04:05Z) nor a day (2026-01-31); --ttl says how long", f.expires)
 		}
 		if !t.After(now) {
-			return usagef(cmd.CommandPath(), "--expires %s: that is over already", f.expires)
+			return cli.Usagef(cmd.CommandPath(), "--expires %s: that is over already", f.expires)
 		}
 		f.until = t
 	}
@@ -136,18 +137,18 @@ func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 }
 
 // putOne stores what arguments and flags say.
-func (a *app) putOne(ctx context.Context, st *varve.Store, args []string, f *putFlags, conds []varve.Cond) error {
-	limit := limitsOf(st.Config()).MemoryBytes
+func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags, conds []varve.Cond) error {
+	limit := cli.LimitsOf(st.Config()).MemoryBytes
 	m := varve.Memory{ID: f.id, ExpiresAt: f.until}
 	var err error
-	if m.Content, err = a.text(ctx, args, f.file, limit); err != nil {
+	if m.Content, err = content(ctx, a, args, f.file, limit); err != nil {
 		return err
 	}
 	if m.Metadata, err = f.metadata(); err != nil {
 		return err
 	}
 	if f.embedding != "" {
-		if m.Embedding, err = a.numbers(ctx, f.embedding, limit); err != nil {
+		if m.Embedding, err = intake.Numbers(ctx, a.In, "--embedding", f.embedding, limit); err != nil {
 			return err
 		}
 	}
@@ -158,18 +159,18 @@ func (a *app) putOne(ctx context.Context, st *varve.Store, args []string, f *put
 	if m, err = st.Put(ctx, m, conds...); err != nil {
 		return err
 	}
-	a.put(&m)
+	tellPut(a, &m)
 	return nil
 }
 
-// put tells of a stored memory.
-func (a *app) put(m *varve.Memory) {
-	if a.document == nil {
-		fmt.Fprintln(a.out, printableID(m.ID))
+// tellPut tells of a stored memory.
+func tellPut(a *cli.App, m *varve.Memory) {
+	if a.Document == nil {
+		fmt.Fprintln(a.Out, cli.PrintableID(m.ID))
 		return
 	}
-	a.document.begin("memories")
-	a.document.item(stored{m.ID, m.Version})
+	a.Document.Begin("memories")
+	a.Document.Item(stored{m.ID, m.Version})
 }
 
 // stored is a memory that was put.
@@ -178,15 +179,15 @@ type stored struct {
 	Version uint64 `json:"version,omitempty"`
 }
 
-// text is the content: the argument, a file's or stdin's bytes.
-func (a *app) text(ctx context.Context, args []string, file string, limit int) (string, error) {
+// content is the text: the argument, a file's or stdin's bytes.
+func content(ctx context.Context, a *cli.App, args []string, file string, limit int) (string, error) {
 	if len(args) == 1 {
 		if args[0] != "-" {
 			return args[0], nil
 		}
 		file = "-"
 	}
-	b, err := a.slurp(ctx, file, limit)
+	b, err := intake.Slurp(ctx, a.In, file, limit)
 	return string(b), err
 }
 
@@ -195,17 +196,17 @@ func (f *putFlags) metadata() (map[string]any, error) {
 	for _, s := range f.meta {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok || name == "" || name == ":" {
-			return nil, usagef("memctl put", "--meta %q: it must be name=text or name:=JSON", s)
+			return nil, cli.Usagef("memctl put", "--meta %q: it must be name=text or name:=JSON", s)
 		}
 		if j, ok := strings.CutSuffix(name, ":"); ok {
 			d := json.NewDecoder(strings.NewReader(value))
 			d.UseNumber()
 			var v any
 			if err := d.Decode(&v); err != nil {
-				return nil, invalid("--meta "+j, err)
+				return nil, intake.Invalid("--meta "+j, err)
 			}
 			if d.More() {
-				return nil, invalid("--meta "+j, errors.New("more than one JSON value"))
+				return nil, intake.Invalid("--meta "+j, errors.New("more than one JSON value"))
 			}
 			m[j] = v
 			continue
@@ -221,28 +222,4 @@ func (f *putFlags) metadata() (map[string]any, error) {
 		return nil, nil
 	}
 	return m, nil
-}
-
-// numbers reads an embedding from the text itself, or from a file of that name.
-func (a *app) numbers(ctx context.Context, s string, limit int) ([]float32, error) {
-	b := []byte(strings.TrimSpace(s))
-	if len(b) > 0 && b[0] != '[' {
-		var err error
-		if b, err = a.slurp(ctx, s, limit); err != nil {
-			return nil, err
-		}
-	}
-	return floats("--embedding", b)
-}
-
-// floats reads a list of numbers, in every form that a document may have it in.
-func floats(what string, b []byte) ([]float32, error) {
-	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil { // or its place would be one in what is decoded below
-		return nil, invalid(what, err)
-	}
-	m, err := memstore.Decode(slices.Concat([]byte(`{"embedding":`), b, []byte("}")), memstore.DecodeOptions{IDOptional: true})
-	if err != nil {
-		return nil, invalid(what, err)
-	}
-	return m.Embedding, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/importer"
 )
 
@@ -67,12 +68,12 @@ func TestRealImport(t *testing.T) {
 		t.Run(c.folder, func(t *testing.T) {
 			source := shared(t, c.folder)
 			before := sums(t, source)
-			cl := &cli{t, t.TempDir()}
+			cl := &inProcess{t, t.TempDir()}
 			args := []string{"import", source, "--store", cl.store(), "--json"}
 			if c.from != "" {
 				args = append(args, "--from", c.from)
 			}
-			var r importReport
+			var r intake.Report
 			decode(t, cl.ok(args...), &r)
 			if r.New != c.memories || r.Same+r.Kept+r.Replaced+r.Refused != 0 {
 				t.Errorf("%d new, want %d, and nothing else: %+v", r.New, c.memories, r)
@@ -115,7 +116,7 @@ func TestRealUnindexed(t *testing.T) {
 		t.Skip("-short: a real store, whole")
 	}
 	source := shared(t, "synthians-6ac7868")
-	cl := &cli{t, t.TempDir()}
+	cl := &inProcess{t, t.TempDir()}
 	cl.ok("import", source, "--store", cl.store())
 	for _, id := range []string{
 		"mem_03fef7141498", "mem_1d2fa71a13e3", "mem_3dc6bcbbc384", "mem_5ff6f5b1166f", "mem_932b60b56c52", "mem_a88d2f7b9572", "mem_e9004371e349",

@@ -38,7 +38,7 @@ func TestRealVectors(t *testing.T) {
 		t.Skip(missing)
 	}
 	ctx := context.Background()
-	cl := &cli{t, t.TempDir()}
+	cl := &inProcess{t, t.TempDir()}
 	cl.ok("import", source, "--from", "synthians", "--store", cl.store(), "--json")
 	st, err := varve.Open(ctx, cl.store(), &varve.Options{NoBackground: true})
 	if err != nil {

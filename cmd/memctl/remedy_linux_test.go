@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // A disk that is full, then read-only, as the command tells it. Where no disk can be
@@ -20,7 +22,7 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 		return
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	c := &cli{t, dir}
+	c := &inProcess{t, dir}
 	c.ok("init", c.store())
 	c.ok("put", "x", "--id", "a", "-q")
 	source := newCLI(t)
@@ -39,13 +41,13 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 	told := func(code int, kind, path, fix string, args ...string) {
 		t.Helper()
 		got, out, errOut := c.run("", append(args, "--json")...)
-		var d struct{ Error failure }
+		var d struct{ Error cli.Failure }
 		if err := json.Unmarshal([]byte(out), &d); err != nil || got != code || d.Error.Kind != kind || d.Error.Path != path || !strings.Contains(d.Error.Fix, fix) {
 			t.Errorf("memctl %.100q: exit code %d, %+v, %s", args, got, d.Error, errOut)
 		}
 	}
 	// There is space in the log still, for a few.
-	if code, _, errOut := c.run("", "put", strings.Repeat("y", 1_000_000), "--id", "b"); code != codeDiskFull ||
+	if code, _, errOut := c.run("", "put", strings.Repeat("y", 1_000_000), "--id", "b"); code != cli.CodeDiskFull ||
 		!strings.Contains(errOut, "it is done, and safe in the log; its files follow") || !strings.Contains(errOut, "low space") {
 		t.Errorf("a put whose file has no space: %d, %s", code, errOut)
 	}
@@ -60,12 +62,12 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 			break
 		}
 	}
-	told(codeDiskFull, "disk full", filepath.Join(c.store(), "wal"), "make room on the disk of ", "put", noise())
+	told(cli.CodeDiskFull, "disk full", filepath.Join(c.store(), "wal"), "make room on the disk of ", "put", noise())
 	if _, out, errOut := c.run("", "rm", "a"); out != "deleted a\n" {
 		t.Errorf("deleting, after %d puts: %s%s", puts, out, errOut)
 	}
 	to := filepath.Join(dir, "moved")
-	told(codeDiskFull, "disk full", to, "make room on the disk of ", "migrate", "--store", source.store(), "--to", to, "--switch")
+	told(cli.CodeDiskFull, "disk full", to, "make room on the disk of ", "migrate", "--store", source.store(), "--to", to, "--switch")
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
@@ -75,11 +77,11 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
-	told(codePermission, "permission", c.store(), "mount -o remount,rw "+dir, "put", "x")
+	told(cli.CodePermission, "permission", c.store(), "mount -o remount,rw "+dir, "put", "x")
 	if out := c.ok("get", "c", "--content"); out != "z" {
 		t.Errorf("reading: %q", out)
 	}
-	p := mcpStart(t, []string{storeVariable + "=" + c.store()}, memctlBinary(t), "mcp")
+	p := mcpStart(t, []string{cli.StoreVariable + "=" + c.store()}, memctlBinary(t), "mcp")
 	if m := p.tool("recall", `{"query":"z","limit":1}`); !strings.Contains(fmt.Sprint(m), "text:z") {
 		t.Error(m)
 	}

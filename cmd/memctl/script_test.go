@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 func TestMain(m *testing.M) {
@@ -24,7 +26,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			// Nothing of the machine decides: neither its store nor its zone.
-			for _, v := range []string{storeVariable, "NO_COLOR", "VISUAL", "EDITOR", "VARVE_EMBED_URL", "VARVE_EMBED_MODEL", "VARVE_EMBED_KEY", "VARVE_EMBED_DIMENSIONS", "OPENAI_API_KEY"} {
+			for _, v := range []string{cli.StoreVariable, "NO_COLOR", "VISUAL", "EDITOR", "VARVE_EMBED_URL", "VARVE_EMBED_MODEL", "VARVE_EMBED_KEY", "VARVE_EMBED_DIMENSIONS", "OPENAI_API_KEY"} {
 				env.Setenv(v, "")
 			}
 			env.Setenv("TZ", "UTC")

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/vector/embed"
 )
 
@@ -24,7 +23,7 @@ type searchFlags struct {
 	least         float64
 }
 
-func (a *app) searchCommand() *cobra.Command {
+func searchCommand(a *cli.App) *cobra.Command {
 	var f searchFlags
 	c := &cobra.Command{
 		Use:   "search WORDS | --like ID | --vector FILE",
@@ -42,15 +41,15 @@ little-endian, one behind the other.`,
 		Example: "  memctl search \"short answers\" --session s1\n  memctl search --like note-7 --limit 3 --min-score 0.5\n  memctl search --vector query.f32 --json | jq -r '.hits[].id'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && (cmd.Flags().Changed("like") || cmd.Flags().Changed("vector")) {
-				return usagef(cmd.CommandPath(), "words, --like and --vector exclude each other")
+				return cli.Usagef(cmd.CommandPath(), "words, --like and --vector exclude each other")
 			}
 			return nil
 		},
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd, args); err != nil {
 				return err
 			}
-			filters, err := f.filters(cmd, a.clock())
+			filters, err := f.filters(cmd, a.Clock())
 			if err != nil {
 				return err
 			}
@@ -59,16 +58,16 @@ little-endian, one behind the other.`,
 				return err
 			}
 			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least}
-			return a.with(cmd.Context(), read, func(st *varve.Store) error {
+			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				if f.vector != "" {
-					if q.Vector, err = a.vector(cmd.Context(), f.vector, limitsOf(st.Config())); err != nil {
+					if q.Vector, err = intake.Vector(cmd.Context(), a.In, "--vector", f.vector, cli.LimitsOf(st.Config())); err != nil {
 						return err
 					}
 				}
 				if e != nil {
-					return a.searchMeaning(cmd.Context(), st, e, f.by != "", q, filters)
+					return searchMeaning(cmd.Context(), a, st, e, f.by != "", q, filters)
 				}
-				return a.search(cmd.Context(), st, q, filters)
+				return searchMemories(cmd.Context(), a, st, q, filters)
 			})
 		}),
 	}
@@ -88,17 +87,17 @@ little-endian, one behind the other.`,
 func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && f.like == "" && f.vector == "":
-		return usagef(cmd.CommandPath(), "there is nothing to look for: give words, --like or --vector")
+		return cli.Usagef(cmd.CommandPath(), "there is nothing to look for: give words, --like or --vector")
 	case f.by != "" && f.by != byMeaning && f.by != byWords:
-		return usagef(cmd.CommandPath(), "--by %q: it must be meaning or words", f.by)
+		return cli.Usagef(cmd.CommandPath(), "--by %q: it must be meaning or words", f.by)
 	case f.by != "" && len(args) == 0:
-		return usagef(cmd.CommandPath(), "--by is about words, and there are none")
+		return cli.Usagef(cmd.CommandPath(), "--by is about words, and there are none")
 	case f.limit < 1:
-		return usagef(cmd.CommandPath(), "--limit %d: it must be 1 or more", f.limit)
+		return cli.Usagef(cmd.CommandPath(), "--limit %d: it must be 1 or more", f.limit)
 	case f.offset < 0:
-		return usagef(cmd.CommandPath(), "--offset %d: it must be 0 or more", f.offset)
+		return cli.Usagef(cmd.CommandPath(), "--offset %d: it must be 0 or more", f.offset)
 	case math.IsNaN(f.least) || math.IsInf(f.least, 0):
-		return usagef(cmd.CommandPath(), "--min-score %v: it must be a number", f.least)
+		return cli.Usagef(cmd.CommandPath(), "--min-score %v: it must be a number", f.least)
 	}
 	return nil
 }
@@ -108,20 +107,20 @@ const byMeaning, byWords = "meaning", "words"
 
 // embedder is what makes a vector of the words, nil where they are looked for as
 // they are.
-func (f *searchFlags) embedder(a *app, cmd *cobra.Command, args []string) (*embed.Embedder, error) {
+func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*embed.Embedder, error) {
 	if len(args) == 0 || f.by == byWords {
 		return nil, nil
 	}
-	e, err := a.embedder()
+	e, err := a.Embedder()
 	if e == nil && err == nil && f.by == byMeaning {
-		err = usagef(cmd.CommandPath(), "--by meaning needs a service that makes embeddings: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
+		err = cli.Usagef(cmd.CommandPath(), "--by meaning needs a service that makes embeddings: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
 	}
 	return e, err
 }
 
 // searchMeaning looks for what words mean; when it was not asked for and finds
 // nothing, or cannot be done, for the words.
-func (a *app) searchMeaning(ctx context.Context, st *varve.Store, e *embed.Embedder, asked bool, q varve.Query, filters []varve.Filter) error {
+func searchMeaning(ctx context.Context, a *cli.App, st *varve.Store, e *embed.Embedder, asked bool, q varve.Query, filters []varve.Filter) error {
 	near := q
 	list, err := e.Embed(ctx, []string{q.Text})
 	var hits []varve.Hit
@@ -133,11 +132,11 @@ func (a *app) searchMeaning(ctx context.Context, st *varve.Store, e *embed.Embed
 	case ctx.Err() != nil:
 		return err
 	case asked, err == nil && (len(hits) > 0 || q.Offset > 0 || q.MinScore > 0), err != nil && hits != nil:
-		return a.showHits(hits, err, near, byMeaning)
+		return showHits(a, hits, err, near, byMeaning)
 	case err != nil:
-		a.note("by words, for by meaning it cannot be done: %v", err)
+		a.Note("by words, for by meaning it cannot be done: %v", err)
 	}
-	return a.search(ctx, st, q, filters)
+	return searchMemories(ctx, a, st, q, filters)
 }
 
 // found is a memory in search's list.
@@ -147,8 +146,8 @@ type found struct {
 	listed
 }
 
-// search tells the hits; one more than is shown was asked for.
-func (a *app) search(ctx context.Context, st *varve.Store, q varve.Query, filters []varve.Filter) error {
+// searchMemories tells the hits; one more than is shown was asked for.
+func searchMemories(ctx context.Context, a *cli.App, st *varve.Store, q varve.Query, filters []varve.Filter) error {
 	hits, err := st.Search(ctx, q, filters...)
 	by := byWords
 	switch {
@@ -157,77 +156,47 @@ func (a *app) search(ctx context.Context, st *varve.Store, q varve.Query, filter
 	case q.Vector != nil:
 		by = "vector"
 	}
-	return a.showHits(hits, err, q, by)
+	return showHits(a, hits, err, q, by)
 }
 
-func (a *app) showHits(hits []varve.Hit, err error, q varve.Query, by string) error {
+func showHits(a *cli.App, hits []varve.Hit, err error, q varve.Query, by string) error {
 	if err != nil && hits == nil {
 		return err
 	}
 	more := len(hits) == q.Limit
 	hits = hits[:min(len(hits), q.Limit-1)]
-	if a.document != nil {
-		a.document.member("by", by)
-		a.document.begin("hits")
+	if a.Document != nil {
+		a.Document.Member("by", by)
+		a.Document.Begin("hits")
 		for _, h := range hits {
-			a.document.item(found{h.ID, h.Score, listedOf(&h.Memory)})
+			a.Document.Item(found{h.ID, h.Score, listedOf(&h.Memory)})
 		}
 		if more {
-			a.document.member("next", q.Offset+len(hits))
+			a.Document.Member("next", q.Offset+len(hits))
 		} else {
-			a.document.member("next", nil)
+			a.Document.Member("next", nil)
 		}
 		return err
 	}
-	width := a.columns("SCORE", scoreWidth)
+	width := a.Columns("SCORE", cli.ScoreWidth)
 	for _, h := range hits {
-		a.hit(&h, width)
+		tellHit(a, &h, width)
 	}
 	switch {
 	case more:
-		a.note("there are more: memctl search … --offset %d", q.Offset+len(hits))
+		a.Note("there are more: memctl search … --offset %d", q.Offset+len(hits))
 	case len(hits) == 0 && err == nil:
-		a.note("nothing is found")
+		a.Note("nothing is found")
 	}
 	return err
 }
 
-const scoreWidth = 7
-
-func (a *app) hit(h *varve.Hit, width int) {
-	id, session, text := printableID(h.ID), printable(h.Memory.Session()), printable(h.Memory.Content)
+func tellHit(a *cli.App, h *varve.Hit, width int) {
+	id, session, text := cli.PrintableID(h.ID), cli.Printable(h.Memory.Session()), cli.Printable(h.Memory.Content)
 	if width == 0 {
-		fmt.Fprintf(a.out, "%s\t%s\t%s\t%s\n", strconv.FormatFloat(h.Score, 'f', 4, 64), id, session, text)
+		fmt.Fprintf(a.Out, "%s\t%s\t%s\t%s\n", strconv.FormatFloat(h.Score, 'f', 4, 64), id, session, text)
 		return
 	}
-	fmt.Fprintf(a.out, "%s  %s  %s  %s\n", pad(strconv.FormatFloat(h.Score, 'f', 4, 64), scoreWidth), pad(id, idWidth),
-		pad(cut(session, sessionWidth), sessionWidth), cut(text, width))
-}
-
-// vector reads a JSON list of numbers, which may be the text itself as with put
-// --embedding, or float32 values.
-func (a *app) vector(ctx context.Context, name string, limits memstore.Limits) ([]float32, error) {
-	const what = "--vector"
-	if text := strings.TrimSpace(name); strings.HasPrefix(text, "[") {
-		return floats(what, []byte(text))
-	}
-	b, err := a.slurp(ctx, name, 32*limits.EmbeddingDim)
-	if err != nil {
-		return nil, err
-	}
-	text := strings.TrimSpace(string(b))
-	if strings.HasPrefix(text, "[") {
-		v, err := floats(what, []byte(text))
-		if err == nil || len(b)%4 != 0 || strings.HasSuffix(text, "]") {
-			return v, err
-		}
-	}
-	if len(b) == 0 || len(b)%4 != 0 {
-		return nil, invalid(what, errors.New("the file holds neither a JSON list of numbers nor float32 values: its length is not a multiple of 4"))
-	}
-	v := make([]float32, len(b)/4)
-	for i := range v {
-		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-	}
-	return v, nil
+	fmt.Fprintf(a.Out, "%s  %s  %s  %s\n", cli.Pad(strconv.FormatFloat(h.Score, 'f', 4, 64), cli.ScoreWidth), cli.Pad(id, cli.IDWidth),
+		cli.Pad(cli.Cut(session, cli.SessionWidth), cli.SessionWidth), cli.Cut(text, width))
 }

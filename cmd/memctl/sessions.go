@@ -1,19 +1,20 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-func (a *app) sessionsCommand() *cobra.Command {
-	return a.group(&cobra.Command{
+func sessionsCommand(a *cli.App) *cobra.Command {
+	return a.Group(&cobra.Command{
 		Use:   "sessions",
 		Short: "Look after sessions",
 		Long: `Look after sessions. A memory belongs to the session that its metadata.session_id names;
@@ -22,7 +23,7 @@ a session is there as long as it has a memory.`,
   memctl sessions show s1
   memctl sessions sweep --older-than 30d
   memctl list --session s1`,
-	}, a.sessionsListCommand(), a.sessionsShowCommand(), a.sessionsRmCommand(), a.sessionsSweepCommand())
+	}, sessionsListCommand(a), sessionsShowCommand(a), sessionsRmCommand(a), sessionsSweepCommand(a))
 }
 
 // listedSession is a session in a list.
@@ -38,62 +39,58 @@ func listedSessionOf(s varve.Session) listedSession {
 	return listedSession{s.ID, s.Memories, s.Bytes, s.First, s.Last}
 }
 
-// session tells of one.
-func (a *app) session(s varve.Session) {
-	if a.document != nil {
-		a.document.item(listedSessionOf(s))
+// tellSession tells of one.
+func tellSession(a *cli.App, s varve.Session) {
+	if a.Document != nil {
+		a.Document.Item(listedSessionOf(s))
 		return
 	}
-	fmt.Fprintf(a.out, "%s\t%d\t%d\t%s\t%s\n", printableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339))
+	fmt.Fprintf(a.Out, "%s\t%d\t%d\t%s\t%s\n", cli.PrintableID(s.ID), s.Memories, s.Bytes, s.First.Format(time.RFC3339), s.Last.Format(time.RFC3339))
 }
 
-func (a *app) sessionsListCommand() *cobra.Command {
+func sessionsListCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List sessions",
 		Long: `List sessions by id, one a line, with tabs between id, number of memories, bytes of their
 files, when the first was made and when one was last written.`,
 		Example: "  memctl sessions list\n  memctl sessions list --json | jq '.sessions[].id'",
-		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error {
-				a.document.begin("sessions")
-				n := 0
-				for s, err := range st.Sessions(cmd.Context()) {
-					if cmd.Context().Err() != nil {
-						return cmd.Context().Err()
-					}
-					if err != nil {
-						a.fail(err)
-						continue
-					}
-					n++
-					a.session(s)
+		Args:    cli.NoArguments,
+		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, _ []string) error {
+			a.Document.Begin("sessions")
+			n := 0
+			for s, err := range st.Sessions(ctx) {
+				if ctx.Err() != nil {
+					return ctx.Err()
 				}
-				if n == 0 && a.document == nil {
-					a.note("there is no session")
+				if err != nil {
+					a.Fail(err)
+					continue
 				}
-				return nil
-			})
+				n++
+				tellSession(a, s)
+			}
+			if n == 0 && a.Document == nil {
+				a.Note("there is no session")
+			}
+			return nil
 		}),
 	}
 }
 
-func (a *app) sessionsShowCommand() *cobra.Command {
+func sessionsShowCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "show SESSION...", Short: "Show sessions", Long: `Show sessions, one a line as memctl sessions list does.`,
 		Example: "  memctl sessions show s1\n  memctl sessions show s1 --json",
-		Args:    atLeastOne("the id of a session"), ValidArgsFunction: a.completeSessions,
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), read, func(st *varve.Store) error {
-				a.document.begin("sessions")
-				return a.each(cmd.Context(), args, func(id string) error {
-					s, err := st.Session(cmd.Context(), id)
-					if err == nil {
-						a.session(s)
-					}
-					return aboutSession(err)
-				})
+		Args:    cli.AtLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
+		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
+			a.Document.Begin("sessions")
+			return a.Each(ctx, args, func(id string) error {
+				s, err := st.Session(ctx, id)
+				if err == nil {
+					tellSession(a, s)
+				}
+				return aboutSession(err)
 			})
 		}),
 	}
@@ -102,7 +99,7 @@ func (a *app) sessionsShowCommand() *cobra.Command {
 // aboutSession puts the right remedy to an error.
 func aboutSession(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
-		return &fixed{err, "memctl sessions list shows what there is"}
+		return cli.WithFix(err, "memctl sessions list shows what there is")
 	}
 	return err
 }
@@ -114,7 +111,7 @@ type sweptSession struct {
 	Spared  bool  `json:"spared"`
 }
 
-func (a *app) sessionsRmCommand() *cobra.Command {
+func sessionsRmCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm SESSION...", Aliases: []string{"delete"}, Short: "Delete sessions with their memories",
 		Long: `Delete all memories of a session, in one commit: whoever reads sees all of them or none. What
@@ -122,30 +119,28 @@ others put into it meanwhile stays. With segments of the default size one commit
 300,000 memories; a larger session goes in several, and if it is interrupted the rest is still
 there: run it again.`,
 		Example: "  memctl sessions rm s1\n  memctl sessions rm -- '../../etc/passwd'",
-		Args:    atLeastOne("the id of a session"), ValidArgsFunction: a.completeSessions,
-		RunE: a.do(func(cmd *cobra.Command, args []string) error {
-			return a.with(cmd.Context(), write, func(st *varve.Store) error {
-				a.document.begin("sessions")
-				return a.each(cmd.Context(), args, func(id string) error {
-					n, err := st.DeleteSession(cmd.Context(), id)
-					switch {
-					case err != nil:
-					case a.document != nil:
-						a.document.item(struct {
-							ID      string `json:"id"`
-							Deleted int64  `json:"deleted"`
-						}{id, n})
-					default:
-						a.say("deleted %s of session %s", count(int(n), "memory", "memories"), printableID(id))
-					}
-					return aboutSession(err)
-				})
+		Args:    cli.AtLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
+		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
+			a.Document.Begin("sessions")
+			return a.Each(ctx, args, func(id string) error {
+				n, err := st.DeleteSession(ctx, id)
+				switch {
+				case err != nil:
+				case a.Document != nil:
+					a.Document.Item(struct {
+						ID      string `json:"id"`
+						Deleted int64  `json:"deleted"`
+					}{id, n})
+				default:
+					a.Say("deleted %s of session %s", cli.Count(int(n), "memory", "memories"), cli.PrintableID(id))
+				}
+				return aboutSession(err)
 			})
 		}),
 	}
 }
 
-func (a *app) sessionsSweepCommand() *cobra.Command {
+func sessionsSweepCommand(a *cli.App) *cobra.Command {
 	var (
 		older string
 		keep  int
@@ -158,30 +153,30 @@ func (a *app) sessionsSweepCommand() *cobra.Command {
 written to last; with both, which of them are either. Nothing is changed until --apply. One
 that is written to meanwhile is spared.`,
 		Example: "  memctl sessions sweep --older-than 30d\n  memctl sessions sweep --older-than 30d --apply\n  memctl sessions sweep --keep 100 --apply --json",
-		Args:    noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			o := varve.SweepOptions{Keep: keep, Apply: apply}
 			path := cmd.CommandPath()
 			if cmd.Flags().Changed("older-than") {
-				d, err := parseSpan(older)
+				d, err := cli.ParseSpan(older)
 				if err != nil {
-					return usagef(path, "--older-than %w", err)
+					return cli.Usagef(path, "--older-than %w", err)
 				}
 				o.IdleFor = d
 			}
 			switch {
 			case cmd.Flags().Changed("keep") && keep < 1:
-				return usagef(path, "--keep %d: it must be 1 or more", keep)
+				return cli.Usagef(path, "--keep %d: it must be 1 or more", keep)
 			case o.IdleFor == 0 && o.Keep == 0:
-				return usagef(path, "say which: --older-than 30d, or --keep 100")
+				return cli.Usagef(path, "say which: --older-than 30d, or --keep 100")
 			}
-			how := read
+			how := cli.Read
 			if apply {
-				how = write
+				how = cli.Write
 			}
-			return a.with(cmd.Context(), how, func(st *varve.Store) error {
+			return a.With(cmd.Context(), how, func(st *varve.Store) error {
 				swept, err := st.SweepSessions(cmd.Context(), o)
-				a.swept(swept, apply)
+				tellSwept(a, swept, apply)
 				return err
 			})
 		}),
@@ -192,64 +187,53 @@ that is written to meanwhile is spared.`,
 	return c
 }
 
-// swept tells which sessions go, or went.
-func (a *app) swept(list []varve.SessionSweep, apply bool) {
-	if a.document != nil {
-		a.document.begin("sessions")
+// tellSwept tells which sessions go, or went.
+func tellSwept(a *cli.App, list []varve.SessionSweep, apply bool) {
+	if a.Document != nil {
+		a.Document.Begin("sessions")
 		for _, s := range list {
-			a.document.item(sweptSession{listedSessionOf(s.Session), s.Deleted, s.Spared})
+			a.Document.Item(sweptSession{listedSessionOf(s.Session), s.Deleted, s.Spared})
 		}
-		a.document.member("applied", apply)
+		a.Document.Member("applied", apply)
 		return
 	}
 	memories, spared := int64(0), 0
 	for _, s := range list {
-		a.session(s.Session)
+		tellSession(a, s.Session)
 		if s.Spared {
-			a.note("session %s was used meanwhile, and is spared", printableID(s.ID))
+			a.Note("session %s was used meanwhile, and is spared", cli.PrintableID(s.ID))
 			spared++
 		}
 		memories += s.Deleted
 	}
 	switch {
 	case len(list) == 0:
-		a.note("no session is meant")
+		a.Note("no session is meant")
 	case apply:
-		a.note("deleted %s of %s", count(int(memories), "memory", "memories"), count(len(list)-spared, "session", "sessions"))
+		a.Note("deleted %s of %s", cli.Count(int(memories), "memory", "memories"), cli.Count(len(list)-spared, "session", "sessions"))
 	default:
-		a.note("%s would go; --apply deletes them", count(len(list), "session", "sessions"))
+		a.Note("%s would go; --apply deletes them", cli.Count(len(list), "session", "sessions"))
 	}
 }
 
 // completeSessions completes the id of a session. What a shell could not take is left out.
-func (a *app) completeSessions(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	var ids []string
-	_ = a.with(cmd.Context(), look, func(st *varve.Store) error {
-		for s, err := range st.Sessions(cmd.Context()) {
-			if err == nil && strings.HasPrefix(s.ID, begun) && printableID(s.ID) == s.ID && !strings.ContainsAny(s.ID, "\t\n") {
-				ids = append(ids, s.ID)
+func completeSessions(a *cli.App) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		var ids []string
+		_ = a.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
+			for s, err := range st.Sessions(cmd.Context()) {
+				if err == nil && strings.HasPrefix(s.ID, begun) && cli.PrintableID(s.ID) == s.ID && !strings.ContainsAny(s.ID, "\t\n") {
+					ids = append(ids, s.ID)
+				}
+				if len(ids) == mostCompleted {
+					break
+				}
 			}
-			if len(ids) == mostCompleted {
-				break
-			}
-		}
-		return nil
-	})
-	return ids, cobra.ShellCompDirectiveNoFileComp
+			return nil
+		})
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // mostCompleted is how many a shell is offered.
 const mostCompleted = 200
-
-// parseSpan reads how long: 90m, 24h, 30d.
-func parseSpan(s string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n > 0 && n < 100_000 {
-			return time.Duration(n) * 24 * time.Hour, nil
-		}
-	}
-	if d, err := time.ParseDuration(s); err == nil && d > 0 {
-		return d, nil
-	}
-	return 0, fmt.Errorf("%q: it is not how long (90m, 24h, 30d)", s)
-}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // A signal ends a command within promised; a loaded machine, on which the processes of a
@@ -38,7 +40,7 @@ type waiter struct {
 
 // storeToWaitIn makes what each case gets a copy of, and the words of its arguments.
 func storeToWaitIn(t *testing.T, dir string) *strings.Replacer {
-	c := &cli{t, dir}
+	c := &inProcess{t, dir}
 	in := func(args ...string) string { return c.ok(append(args, "--store", c.store())...) }
 	in("init", c.store())
 	var first struct{ Memories []struct{ Version uint64 } }
@@ -180,12 +182,12 @@ func (w *waiter) signalled(by os.Signal, codes ...int) (prompt bool) {
 		w.t.Logf("memctl %q took %v: more than %v, within the margin of a loaded machine", w.cmd.Args[1:], took, promised)
 	}
 	code := w.cmd.ProcessState.ExitCode()
-	for _, c := range append(codes, codeInterrupted) {
+	for _, c := range append(codes, cli.CodeInterrupted) {
 		if code == c {
 			return took <= promised
 		}
 	}
-	w.t.Errorf("memctl %q: exit code %d after %v, want %d\n%s", w.cmd.Args[1:], code, by, codeInterrupted, w.errOut.String())
+	w.t.Errorf("memctl %q: exit code %d after %v, want %d\n%s", w.cmd.Args[1:], code, by, cli.CodeInterrupted, w.errOut.String())
 	return false
 }
 
@@ -241,7 +243,7 @@ func TestSignalWhileLocked(t *testing.T) {
 				return
 			}
 			prompt := w.signalled(state.by)
-			var d struct{ Error failure }
+			var d struct{ Error cli.Failure }
 			if err := json.Unmarshal(out.Bytes(), &d); !c.plain && prompt && (err != nil || d.Error.Kind != "interrupted") {
 				t.Errorf("memctl %q: %v: %s", w.cmd.Args[1:], err, out.String())
 			}
@@ -276,7 +278,7 @@ func TestSignalWhileWriting(t *testing.T) {
 			t.Errorf("memctl %q does not write: this case shows nothing\n%s", w.cmd.Args[1:], w.errOut.String())
 			return
 		}
-		w.signalled(syscall.SIGTERM, codeOK)
+		w.signalled(syscall.SIGTERM, cli.CodeOK)
 	})
 }
 
@@ -322,7 +324,7 @@ func TestSignalWhileReading(t *testing.T) {
 		}
 		codes := []int{}
 		if w.name == "mcp" {
-			codes = append(codes, codeOK) // a server that is told to end ends well
+			codes = append(codes, cli.CodeOK) // a server that is told to end ends well
 		}
 		w.signalled(os.Interrupt, codes...)
 	})

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // endsSoon runs memctl in a folder, and fails the test when it waits for something.
@@ -18,7 +21,7 @@ func endsSoon(t *testing.T, dir string, args ...string) (code int, out string) {
 	t.Helper()
 	cmd := command(t, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), storeVariable+"=", "XDG_STATE_HOME="+filepath.Join(dir, ".state"))
+	cmd.Env = append(os.Environ(), cli.StoreVariable+"=", "XDG_STATE_HOME="+filepath.Join(dir, ".state"))
 	var b bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &b, &b
 	if err := cmd.Start(); err != nil {
@@ -28,7 +31,7 @@ func endsSoon(t *testing.T, dir string, args ...string) (code int, out string) {
 	go func() { done <- cmd.Wait() }()
 	select {
 	case err := <-done:
-		if err != nil && !as[*exec.ExitError](err) {
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 			t.Fatal(err)
 		}
 	case <-time.After(20 * time.Second):
@@ -61,7 +64,7 @@ func TestSpecialAbove(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{{"status"}, {"put", "y"}, {"get", "a"}, {"verify"}} {
-			if code, out := endsSoon(t, sub, args...); code != codeOK {
+			if code, out := endsSoon(t, sub, args...); code != cli.CodeOK {
 				t.Errorf("%s: %q: exit code %d: %s", place, args, code, out)
 			}
 		}
@@ -76,7 +79,7 @@ func TestSpecialAbove(t *testing.T) {
 		if err := os.Truncate(path, 8<<40); err != nil {
 			t.Skipf("no files of 8 TiB here: %v", err)
 		}
-		if code, out := endsSoon(t, c.dir, "status"); code != codeOK {
+		if code, out := endsSoon(t, c.dir, "status"); code != cli.CodeOK {
 			t.Errorf("%s: exit code %d: %s", place, code, out)
 		}
 	}
@@ -97,20 +100,20 @@ func TestSpecialInside(t *testing.T) {
 		fifo(t, path)
 		for _, args := range [][]string{{"status"}, {"verify"}, {"repair"}, {"put", "y", "--id", "b"}, {"import", filepath.Join(c.dir, "none")}} {
 			code, out := endsSoon(t, c.dir, append(args, "--store", store)...)
-			if code == codeInternal {
+			if code == cli.CodeInternal {
 				t.Errorf("%s: %q: an internal error: %s", place, args, out)
 			}
-			if args[0] == "verify" && (code == codeOK || !strings.Contains(out, place)) && place != "memories/a.json" {
+			if args[0] == "verify" && (code == cli.CodeOK || !strings.Contains(out, place)) && place != "memories/a.json" {
 				t.Errorf("%s: verify: exit code %d: %s", place, code, out)
 			}
 		}
-		if code, out := endsSoon(t, c.dir, "repair", "--apply", "--store", store); code != codeOK {
+		if code, out := endsSoon(t, c.dir, "repair", "--apply", "--store", store); code != cli.CodeOK {
 			t.Errorf("%s: repair --apply: exit code %d: %s", place, code, out)
 		}
-		if code, out := endsSoon(t, c.dir, "verify", "--store", store); code != codeOK {
+		if code, out := endsSoon(t, c.dir, "verify", "--store", store); code != cli.CodeOK {
 			t.Errorf("%s: verify afterwards: exit code %d: %s", place, code, out)
 		}
-		if code, out := endsSoon(t, c.dir, "get", "a", "--content", "--store", store); code != codeOK || strings.TrimSpace(out) != "x" {
+		if code, out := endsSoon(t, c.dir, "get", "a", "--content", "--store", store); code != cli.CodeOK || strings.TrimSpace(out) != "x" {
 			t.Errorf("%s: get afterwards: exit code %d: %s", place, code, out)
 		}
 	}
@@ -127,7 +130,7 @@ func TestSpecialSource(t *testing.T) {
 		if from != "" {
 			args = append(args, "--from", from)
 		}
-		if code, out := endsSoon(t, c.dir, args...); code != codeRefused || !strings.Contains(out, "FIFO") || !strings.Contains(out, "memctl import -") {
+		if code, out := endsSoon(t, c.dir, args...); code != cli.CodeRefused || !strings.Contains(out, "FIFO") || !strings.Contains(out, "memctl import -") {
 			t.Errorf("--from %q: exit code %d: %s", from, code, out)
 		}
 	}

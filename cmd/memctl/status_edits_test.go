@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 )
 
 // status names the edits that cannot be taken over, though nobody watches and nobody was
@@ -37,8 +40,8 @@ func TestStatusOfRefusedEdits(t *testing.T) {
 	}
 	writeFile(t, path("copy"), text("m4"))
 	code, out, _ := c.run("", "status", "--json")
-	var s state
-	if err := json.Unmarshal([]byte(out), &s); err != nil || code != codeDamage {
+	var s upkeep.State
+	if err := json.Unmarshal([]byte(out), &s); err != nil || code != cli.CodeDamage {
 		t.Fatalf("exit code %d, %s, %v", code, out, err)
 	}
 	if s.Refused == nil || s.Refused.Count != 5 || !s.Refused.Complete || len(s.Refused.Files) != 3 || s.Refused.Files[0].Path != "memories/copy.json" && s.Refused.Files[0].Path != "memories/m0.json" {

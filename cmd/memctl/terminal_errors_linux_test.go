@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/cmd/memctl/internal/evil"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,7 +21,7 @@ func TestTerminalOfStrangersNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := quoted(t, evil)
+	e := quoted(t, evil.Text)
 	const uuids = `"id":"0190f3a5-0000-7000-8000-000000000000","store":"0190f3a5-0000-7000-8000-000000000000"`
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -62,11 +63,11 @@ func TestTerminalOfStrangersNotes(t *testing.T) {
 			args:  [][]string{{"list"}, {"config"}, {"config", "get", "at_limit"}, {"config", "set", "auto_repair", "true"}, {"status"}, {"verify"}, {"repair"}}, shows: `\x1b[35m`,
 		},
 		"broken settings": {
-			files: files{"config.json": evilName + `{"varve":1`},
+			files: files{"config.json": evil.Name + `{"varve":1`},
 			args:  [][]string{{"list"}, {"config"}, {"status"}, {"verify"}, {"repair"}},
 		},
 		"backup": {
-			files: files{"../b/backup.json": `{"varve_backup":2,"store":` + e + `,"list":` + e + `}`, "../b/files.sha256": evilName + "\n"},
+			files: files{"../b/backup.json": `{"varve_backup":2,"store":` + e + `,"list":` + e + `}`, "../b/files.sha256": evil.Name + "\n"},
 			args:  [][]string{{"restore", "DIR/b", "DIR/r"}, {"backup", "--check", "DIR/b"}},
 		},
 		"backup of another's settings": {
@@ -78,13 +79,13 @@ func TestTerminalOfStrangersNotes(t *testing.T) {
 			args:  [][]string{{"put", "x", "--wait", "100ms"}, {"verify", "--wait", "100ms"}, {"flush", "--wait", "100ms"}}, shows: `\x1b[35m`,
 		},
 		"service": {
-			env:  []string{"VARVE_EMBED_URL=" + service.URL, "VARVE_EMBED_MODEL=" + strings.Map(printing, evil), "VARVE_EMBED_KEY=k"},
+			env:  []string{"VARVE_EMBED_URL=" + service.URL, "VARVE_EMBED_MODEL=" + strings.Map(printing, evil.Text), "VARVE_EMBED_KEY=k"},
 			args: [][]string{{"put", "text"}, {"search", "words"}, {"reindex"}, {"reindex", "--missing"}}, shows: `\x1b[35m`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			made := &cli{t, dir}
+			made := &inProcess{t, dir}
 			made.ok("init", made.store())
 			made.ok("put", "text", "--id", "a")
 			for path, s := range c.files {
@@ -113,7 +114,7 @@ func TestTerminalOfStrangersNotes(t *testing.T) {
 					cmd.Dir = dir
 					cmd.Env = append(append(os.Environ(), "MEMCTL_STORE="+made.store(), "TERM=xterm", "NO_COLOR="), c.env...)
 					sent := onTerminal(t, cmd, "")
-					if what := obeyed(sent); what != "" {
+					if what := evil.Obeyed(sent); what != "" {
 						t.Errorf("memctl %+q sends the terminal %s", append(all, more...), what)
 					}
 					shown = shown || strings.Contains(sent, c.shows)

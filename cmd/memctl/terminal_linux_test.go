@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/evil"
 	"github.com/varve-db/varve/working"
 )
 
@@ -25,56 +26,56 @@ func hostileStore(t *testing.T, dir string) {
 	ctx := t.Context()
 	st, err := varve.Open(ctx, dir, &varve.Options{NoBackground: true})
 	must(err)
-	for _, id := range []string{evil, "plain"} {
+	for _, id := range []string{evil.Text, "plain"} {
 		for range 2 {
-			_, err := st.Put(ctx, varve.Memory{ID: id, Content: evil + "\n" + evil, Embedding: []float32{1, 2}, Metadata: map[string]any{evil: evil, "session_id": evil, "key": evil}})
+			_, err := st.Put(ctx, varve.Memory{ID: id, Content: evil.Text + "\n" + evil.Text, Embedding: []float32{1, 2}, Metadata: map[string]any{evil.Text: evil.Text, "session_id": evil.Text, "key": evil.Text}})
 			must(err)
 		}
 	}
-	for _, id := range []string{evil, "group"} {
-		_, err = st.Assemblies().Put(ctx, varve.Assembly{ID: id, Name: evil, Description: evil, MemoryIDs: []string{evil, "plain"}, Tags: []string{evil}, Keywords: []string{evil}})
+	for _, id := range []string{evil.Text, "group"} {
+		_, err = st.Assemblies().Put(ctx, varve.Assembly{ID: id, Name: evil.Text, Description: evil.Text, MemoryIDs: []string{evil.Text, "plain"}, Tags: []string{evil.Text}, Keywords: []string{evil.Text}})
 		must(err)
 	}
-	m, err := st.Working(ctx, working.Scope{Session: evil}, nil)
+	m, err := st.Working(ctx, working.Scope{Session: evil.Text}, nil)
 	must(err)
-	must(m.Set(ctx, evil, evil))
-	must(m.Set(ctx, "object", map[string]any{evil: evil}))
-	_, err = m.SetTask(ctx, working.Task{Description: evil, Status: evil, Extra: map[string]any{evil: evil}})
+	must(m.Set(ctx, evil.Text, evil.Text))
+	must(m.Set(ctx, "object", map[string]any{evil.Text: evil.Text}))
+	_, err = m.SetTask(ctx, working.Task{Description: evil.Text, Status: evil.Text, Extra: map[string]any{evil.Text: evil.Text}})
 	must(err)
-	_, err = m.Append(ctx, evil)
+	_, err = m.Append(ctx, evil.Text)
 	must(err)
-	_, err = m.Checkpoint(ctx, evil)
+	_, err = m.Checkpoint(ctx, evil.Text)
 	must(err)
-	must(m.Set(ctx, evil, "other "+evil))
+	must(m.Set(ctx, evil.Text, "other "+evil.Text))
 	must(st.Flush(ctx))
 	must(st.Close())
 
 	for name, text := range map[string]string{
-		"memories/" + evilName + ".json":    `{"id":` + quoted(t, "other"+evil) + `}`,
-		"memories/" + evilName:              "not JSON " + evil,
-		"memories/broken.json":              `{"id":"broken","content":` + evil,
-		"memories/foreign.json":             `{"id":` + quoted(t, "foreign"+evil) + `,"content":"x"}`,
-		"assemblies/" + evilName + ".json":  `{`,
-		"working/" + evilName + ".json":     `{`,
-		"tmp/" + evilName:                   "x",
-		"wal/" + evilName:                   "x",
-		"vector_index/" + evilName:          "x",
-		"backups/" + evilName:               "x",
-		"quarantine/" + evilName:            "x",
-		"quarantine/" + evilName + ".note":  `{"why":` + quoted(t, evil) + `,"from":` + quoted(t, "memories/"+evil) + `,"id":` + quoted(t, evil) + `}`,
-		"quarantine/x.note":                 `{"why":` + quoted(t, evil) + `,"from":"memories/x.json","id":"x"}`,
-		"quarantine/x":                      "x",
-		evilName:                            "x",
-		"../lines-" + evilName + ".jsonl":   fmt.Sprintf(`{"id":%q,"content":%s,"embedding":%[2]s}`+"\n{"+evil+"\n", "new", quoted(t, evil)),
-		"../memory-" + evilName + ".json":   fmt.Sprintf(`{"id":%s,"content":%[1]s,"embedding":%[1]s}`, quoted(t, evil)),
-		"../assembly-" + evilName + ".json": fmt.Sprintf(`{"assembly_id":%s,"name":%[1]s,"memory_ids":[%[1]s,"x"]}`, quoted(t, evil)),
-		"../vector-" + evilName + ".json":   `[` + evil,
+		"memories/" + evil.Name + ".json":    `{"id":` + quoted(t, "other"+evil.Text) + `}`,
+		"memories/" + evil.Name:              "not JSON " + evil.Text,
+		"memories/broken.json":               `{"id":"broken","content":` + evil.Text,
+		"memories/foreign.json":              `{"id":` + quoted(t, "foreign"+evil.Text) + `,"content":"x"}`,
+		"assemblies/" + evil.Name + ".json":  `{`,
+		"working/" + evil.Name + ".json":     `{`,
+		"tmp/" + evil.Name:                   "x",
+		"wal/" + evil.Name:                   "x",
+		"vector_index/" + evil.Name:          "x",
+		"backups/" + evil.Name:               "x",
+		"quarantine/" + evil.Name:            "x",
+		"quarantine/" + evil.Name + ".note":  `{"why":` + quoted(t, evil.Text) + `,"from":` + quoted(t, "memories/"+evil.Text) + `,"id":` + quoted(t, evil.Text) + `}`,
+		"quarantine/x.note":                  `{"why":` + quoted(t, evil.Text) + `,"from":"memories/x.json","id":"x"}`,
+		"quarantine/x":                       "x",
+		evil.Name:                            "x",
+		"../lines-" + evil.Name + ".jsonl":   fmt.Sprintf(`{"id":%q,"content":%s,"embedding":%[2]s}`+"\n{"+evil.Text+"\n", "new", quoted(t, evil.Text)),
+		"../memory-" + evil.Name + ".json":   fmt.Sprintf(`{"id":%s,"content":%[1]s,"embedding":%[1]s}`, quoted(t, evil.Text)),
+		"../assembly-" + evil.Name + ".json": fmt.Sprintf(`{"assembly_id":%s,"name":%[1]s,"memory_ids":[%[1]s,"x"]}`, quoted(t, evil.Text)),
+		"../vector-" + evil.Name + ".json":   `[` + evil.Text,
 	} {
 		writeFile(t, filepath.Join(dir, name), text)
 	}
 }
 
-var evilScope = working.Scope{Session: evil}.Key()
+var evilScope = working.Scope{Session: evil.Text}.Key()
 
 // screenCases are for each command what a person may type in a store that strangers wrote.
 // DIR stands for the folder around the store, EVIL for a text of theirs, FILE for the end
@@ -176,7 +177,7 @@ func TestTerminalObeysNobodyElse(t *testing.T) {
 					if out, err := exec.Command("cp", "-a", template+"/.", dir).CombinedOutput(); err != nil {
 						t.Fatalf("%v: %s", err, out)
 					}
-					words := strings.NewReplacer("DIR", dir, "EVIL", evil, "FILE", evilName, "CHECKPOINT", checkpoint)
+					words := strings.NewReplacer("DIR", dir, "EVIL", evil.Text, "FILE", evil.Name, "CHECKPOINT", checkpoint)
 					all := strings.Fields(name)
 					for _, arg := range args {
 						all = append(all, words.Replace(arg))
@@ -184,8 +185,8 @@ func TestTerminalObeysNobodyElse(t *testing.T) {
 					cmd := exec.Command(memctl, append(all, more...)...)
 					cmd.Dir = dir
 					cmd.Env = append(os.Environ(), "MEMCTL_STORE="+filepath.Join(dir, "storage"), "EDITOR=sed -i s/content/contents/", "VISUAL=", "TERM=xterm", "NO_COLOR=")
-					sent := onTerminal(t, cmd, "{"+strings.ReplaceAll(evil, "\r", "")+"\nn\n\x04\x04")
-					if what := obeyed(sent); what != "" {
+					sent := onTerminal(t, cmd, "{"+strings.ReplaceAll(evil.Text, "\r", "")+"\nn\n\x04\x04")
+					if what := evil.Obeyed(sent); what != "" {
 						t.Errorf("memctl %+q sends the terminal %s", append(all, more...), what)
 					}
 				}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // tool is a program that a test needs.
@@ -141,7 +143,7 @@ func TestUndoInClone(t *testing.T) {
 						args = append(args, id)
 					}
 					code, out := inFolder(t, home, work, args...)
-					if code != codeRefused || !strings.Contains(out, "is not obeyed") || !strings.Contains(out, "quarantine/") {
+					if code != cli.CodeRefused || !strings.Contains(out, "is not obeyed") || !strings.Contains(out, "quarantine/") {
 						t.Errorf("%q ended with %d: %s", args, code, out)
 					}
 				}
@@ -159,7 +161,7 @@ func TestUndoInClone(t *testing.T) {
 				if id, _, _ = strings.Cut(id, " "); !ok {
 					t.Fatal(out)
 				}
-				if code, out := inFolder(t, home, work, "memctl", "repair", "--undo"); code != codeRefused || !strings.Contains(out, "--undo "+id) {
+				if code, out := inFolder(t, home, work, "memctl", "repair", "--undo"); code != cli.CodeRefused || !strings.Contains(out, "--undo "+id) {
 					t.Errorf("%d: %s", code, out)
 				}
 				mustRun(t, home, work, "memctl", "repair", "--undo", id)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
 // TestValues: what goes in comes out, from a byte to megabytes.
@@ -21,7 +23,7 @@ func TestValues(t *testing.T) {
 		file := filepath.Join(c.dir, "in")
 		writeFile(t, file, text)
 		c.ok("put", "--file", file, "--id", name)
-		if code, _, errOut := c.run(text, "put", "-", "--id", name+" by stdin"); code != codeOK {
+		if code, _, errOut := c.run(text, "put", "-", "--id", name+" by stdin"); code != cli.CodeOK {
 			t.Errorf("%s by stdin: exit code %d: %s", name, code, errOut)
 		}
 	}
@@ -48,7 +50,7 @@ func TestLimit(t *testing.T) {
 	}
 	for _, over := range []int{1, 100, limit, 10 * limit} {
 		code, _, errOut := c.run("", "put", strings.Repeat("y", room+over), "--id", "m")
-		if code != codeRefused || !strings.Contains(errOut, fmt.Sprint(limit)) {
+		if code != cli.CodeRefused || !strings.Contains(errOut, fmt.Sprint(limit)) {
 			t.Errorf("%d past the limit: exit code %d: %s", over, code, errOut)
 		}
 	}
@@ -57,7 +59,7 @@ func TestLimit(t *testing.T) {
 	}
 	c.ok("config", "set", "max_embedding_dims", "3")
 	c.ok("put", "x", "--id", "v", "--embedding", "[1,2,3]")
-	if code, _, errOut := c.run("", "put", "x", "--id", "w", "--embedding", "[1,2,3,4]"); code != codeRefused || !strings.Contains(errOut, "3 dimensions") {
+	if code, _, errOut := c.run("", "put", "x", "--id", "w", "--embedding", "[1,2,3,4]"); code != cli.CodeRefused || !strings.Contains(errOut, "3 dimensions") {
 		t.Errorf("4 dimensions: exit code %d: %s", code, errOut)
 	}
 }
@@ -102,20 +104,20 @@ func TestRefusedValues(t *testing.T) {
 		"an empty list":         `[]`,
 	} {
 		code, out, errOut := c.run(input, "put", "--json-input", "-")
-		if code != codeRefused {
-			t.Errorf("%s: exit code %d, want %d: %.300s", name, code, codeRefused, out+errOut)
+		if code != cli.CodeRefused {
+			t.Errorf("%s: exit code %d, want %d: %.300s", name, code, cli.CodeRefused, out+errOut)
 		}
 		if out != "" || len(errOut) > 2000 {
 			t.Errorf("%s: stdout %.100q, %d bytes of stderr", name, out, len(errOut))
 		}
 		code, out, _ = c.run(input, "put", "--json-input", "-", "--json")
-		var d struct{ Error *failure }
-		if err := json.Unmarshal([]byte(out), &d); err != nil || d.Error == nil || d.Error.Message == "" || code != codeRefused {
+		var d struct{ Error *cli.Failure }
+		if err := json.Unmarshal([]byte(out), &d); err != nil || d.Error == nil || d.Error.Message == "" || code != cli.CodeRefused {
 			t.Errorf("%s: no JSON document with the error: %.300s", name, out)
 		}
 	}
 	for _, args := range [][]string{{"put", "\xff"}, {"put", "x", "--session", "\xff"}, {"put", "x", "--meta", "a:=NaN"}, {"put", "x", "--meta", "\xff=1"}} {
-		if code, _, errOut := c.run("", args...); code != codeRefused {
+		if code, _, errOut := c.run("", args...); code != cli.CodeRefused {
 			t.Errorf("%q: exit code %d: %s", args, code, errOut)
 		}
 	}

@@ -1,56 +1,24 @@
 package main
 
 import (
-	"runtime"
-	"runtime/debug"
-
 	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 )
 
-// build says which program this is.
-type build struct {
-	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
-	Modified bool   `json:"modified,omitempty"`
-	Go       string `json:"go"`
-	System   string `json:"system"`
-}
-
-func thisBuild() *build {
-	b := &build{Version: "(devel)", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Revision = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
-	}
-	return b
-}
-
-func (b *build) line() string { return "memctl " + b.Version + " " + b.Go + " " + b.System + "\n" }
-
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of memctl",
 		Example: "  memctl version --json",
-		Args:    noArguments,
-		RunE: a.do(func(*cobra.Command, []string) error {
-			b := thisBuild()
-			if a.document != nil {
-				a.document.all(b)
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(*cobra.Command, []string) error {
+			b := cli.ThisBuild()
+			if a.Document != nil {
+				a.Document.All(b)
 				return nil
 			}
-			_, _ = a.out.WriteString(b.line())
+			_, _ = a.Out.WriteString(b.Line())
 			return nil
 		}),
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/assemblycmd"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/fswatch"
 )
 
@@ -21,7 +23,7 @@ type watchFlags struct {
 	limit                int
 }
 
-func (a *app) watchCommand() *cobra.Command {
+func watchCommand(a *cli.App) *cobra.Command {
 	var f watchFlags
 	c := &cobra.Command{
 		Use:   "watch",
@@ -37,13 +39,13 @@ While it runs, edits of the files by hand are taken over at once.`,
   memctl watch --since 10m --session s1
   memctl watch --json --since 0 | jq -r .id
   memctl watch --json --limit 1 >/dev/null && echo "something has changed"`,
-		Args: noArguments,
-		RunE: a.do(func(cmd *cobra.Command, _ []string) error {
+		Args: cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			filters, err := f.filters(cmd)
 			if err != nil {
 				return err
 			}
-			return a.follow(cmd, f, filters)
+			return follow(a, cmd, f, filters)
 		}),
 	}
 	fl := c.Flags()
@@ -54,17 +56,17 @@ While it runs, edits of the files by hand are taken over at once.`,
 	fl.IntVarP(&f.limit, "limit", "n", 0, "end after so many; 0 is never")
 	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"memory", "assembly"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("since", cobra.FixedCompletions([]string{"now", "0", "1h", "24h"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("session", a.completeSessions)
+	_ = c.RegisterFlagCompletionFunc("session", completeSessions(a))
 	return c
 }
 
 func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err error) {
 	if f.limit < 0 {
-		return nil, usagef(cmd.CommandPath(), "--limit %d: it must be 0 (no end) or more", f.limit)
+		return nil, cli.Usagef(cmd.CommandPath(), "--limit %d: it must be 0 (no end) or more", f.limit)
 	}
 	if f.assembly {
 		if f.kind != "" && f.kind != "assembly" {
-			return nil, usagef(cmd.CommandPath(), "--assembly and --kind %s exclude each other", f.kind)
+			return nil, cli.Usagef(cmd.CommandPath(), "--assembly and --kind %s exclude each other", f.kind)
 		}
 		f.kind = "assembly"
 	}
@@ -73,11 +75,11 @@ func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err 
 	case "memory", "assembly":
 		list = append(list, varve.WatchKind(f.kind))
 	default:
-		return nil, usagef(cmd.CommandPath(), "--kind %q: it must be memory or assembly", f.kind)
+		return nil, cli.Usagef(cmd.CommandPath(), "--kind %q: it must be memory or assembly", f.kind)
 	}
 	if cmd.Flags().Changed("session") {
 		if f.kind == "assembly" {
-			return nil, usagef(cmd.CommandPath(), "assemblies have no session: leave --session out")
+			return nil, cli.Usagef(cmd.CommandPath(), "assemblies have no session: leave --session out")
 		}
 		list = append(list, varve.WatchSession(f.session))
 	}
@@ -85,63 +87,63 @@ func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err 
 }
 
 // position is what --since names.
-func (a *app) position(cmd *cobra.Command, st *varve.Store, since string) (uint64, error) {
+func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (uint64, error) {
 	if since == "now" {
 		return st.Stats().Durable, nil
 	}
 	if n, err := strconv.ParseUint(since, 10, 64); err == nil {
 		return n, nil
 	}
-	t, err := parseTime(since, a.clock())
+	t, err := cli.ParseTime(since, a.Clock())
 	if err != nil {
-		return 0, usagef(cmd.CommandPath(), "--since %q: it is neither now, nor a version, nor a time (2026-01-31T15:04:05Z), a day (2026-01-31), or how long ago (24h, 7d)", since)
+		return 0, cli.Usagef(cmd.CommandPath(), "--since %q: it is neither now, nor a version, nor a time (2026-01-31T15:04:05Z), a day (2026-01-31), or how long ago (24h, 7d)", since)
 	}
 	return st.PositionAt(cmd.Context(), t)
 }
 
 // change is a line of watch.
 type change struct {
-	Version  uint64          `json:"version"`
-	Next     uint64          `json:"next"`
-	Time     time.Time       `json:"time"`
-	Kind     string          `json:"kind"`
-	ID       string          `json:"id"`
-	Deleted  bool            `json:"deleted"`
-	More     bool            `json:"more"` // the commit goes on in the next line
-	Memory   *listed         `json:"memory,omitempty"`
-	Assembly *listedAssembly `json:"assembly,omitempty"`
+	Version  uint64              `json:"version"`
+	Next     uint64              `json:"next"`
+	Time     time.Time           `json:"time"`
+	Kind     string              `json:"kind"`
+	ID       string              `json:"id"`
+	Deleted  bool                `json:"deleted"`
+	More     bool                `json:"more"` // the commit goes on in the next line
+	Memory   *listed             `json:"memory,omitempty"`
+	Assembly *assemblycmd.Listed `json:"assembly,omitempty"`
 }
 
-func (a *app) follow(cmd *cobra.Command, f watchFlags, filters []varve.WatchFilter) error {
-	dir, err := a.locate()
+func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchFilter) error {
+	dir, err := a.Locate()
 	if err != nil {
 		return err
 	}
-	if a.document != nil {
-		a.document.lines = true
+	if a.Document != nil {
+		a.Document.Lines = true
 	}
-	defer leaveBrokenPipes()()
-	return a.withIn(cmd.Context(), dir, read, func(o *varve.Options) { o.NoBackground, o.Watcher = false, fswatch.New(fswatch.Options{}) }, func(st *varve.Store) error {
-		from, err := a.position(cmd, st, f.since)
+	defer cli.LeaveBrokenPipes()()
+	return a.WithIn(cmd.Context(), dir, cli.Read, func(o *varve.Options) { o.NoBackground, o.Watcher = false, fswatch.New(fswatch.Options{}) }, func(st *varve.Store) error {
+		from, err := position(a, cmd, st, f.since)
 		if err != nil {
 			return kept(err)
 		}
-		if !a.quiet && a.document == nil {
-			a.note("watching from position %d on; Ctrl-C ends it", from)
+		if !a.Quiet && a.Document == nil {
+			a.Note("watching from position %d on; Ctrl-C ends it", from)
 		}
 		n, at := 0, from
 		for c, err := range st.Watch(cmd.Context(), from, filters...) {
 			switch {
 			case err != nil && c.LSN == 0:
-				return a.ended(cmd.Context(), at, err)
+				return ended(cmd.Context(), a, at, err)
 			case err != nil:
-				a.fail(err)
+				a.Fail(err)
 			default:
-				err = a.changed(st, &c)
+				err = changed(a, st, &c)
 			}
-			if brokenPipe(err) { // nobody reads on
-				a.out.discard()
-				a.document.discard()
+			if cli.BrokenPipe(err) { // nobody reads on
+				a.Out.Discard()
+				a.Document.Discard()
 				return nil
 			}
 			if err != nil {
@@ -157,14 +159,14 @@ func (a *app) follow(cmd *cobra.Command, f watchFlags, filters []varve.WatchFilt
 }
 
 // ended tells how to go on. That it was told to end is no news to who told it.
-func (a *app) ended(ctx context.Context, at uint64, err error) error {
+func ended(ctx context.Context, a *cli.App, at uint64, err error) error {
 	if ctx.Err() == nil {
 		return kept(err)
 	}
-	f := &failure{Kind: "interrupted", Message: "interrupted", Fix: fmt.Sprintf("to go on where it ended: memctl watch --since %d", at), code: codeInterrupted}
-	a.tell(f)
-	if a.document == nil {
-		a.note("%s", f.Fix)
+	f := &cli.Failure{Kind: "interrupted", Message: "interrupted", Fix: fmt.Sprintf("to go on where it ended: memctl watch --since %d", at), Code: cli.CodeInterrupted}
+	a.Tell(f)
+	if a.Document == nil {
+		a.Note("%s", f.Fix)
 	}
 	return nil
 }
@@ -173,14 +175,14 @@ func (a *app) ended(ctx context.Context, at uint64, err error) error {
 func kept(err error) error {
 	var gone *varve.TruncatedError
 	if errors.As(err, &gone) {
-		return &fixed{err, fmt.Sprintf("list the memories (memctl list --limit 0), then go on from the oldest that is kept: memctl watch --since %d", gone.Oldest)}
+		return cli.WithFix(err, fmt.Sprintf("list the memories (memctl list --limit 0), then go on from the oldest that is kept: memctl watch --since %d", gone.Oldest))
 	}
 	return err
 }
 
 // changed writes a line, at once.
-func (a *app) changed(st *varve.Store, c *varve.Change) error {
-	if a.document == nil {
+func changed(a *cli.App, st *varve.Store, c *varve.Change) error {
+	if a.Document == nil {
 		did, session, text := "put", "", ""
 		switch {
 		case c.Deleted:
@@ -193,10 +195,10 @@ func (a *app) changed(st *varve.Store, c *varve.Change) error {
 		if c.Kind != "memory" {
 			did += " " + c.Kind
 		}
-		fmt.Fprintln(a.out, strings.Join([]string{
-			strconv.FormatUint(c.LSN, 10), c.Time.Format("2006-01-02T15:04:05.000000Z07:00"), did, printableID(c.ID), printable(session), printable(text),
+		fmt.Fprintln(a.Out, strings.Join([]string{
+			strconv.FormatUint(c.LSN, 10), c.Time.Format("2006-01-02T15:04:05.000000Z07:00"), did, cli.PrintableID(c.ID), cli.Printable(session), cli.Printable(text),
 		}, "\t"))
-		return a.out.Flush()
+		return a.Out.Flush()
 	}
 	l := change{Version: c.LSN, Next: c.Next, Time: c.Time, Kind: c.Kind, ID: c.ID, Deleted: c.Deleted, More: c.More}
 	switch {
@@ -205,11 +207,11 @@ func (a *app) changed(st *varve.Store, c *varve.Change) error {
 		m := listedOf(&c.Memory)
 		l.Memory = &m
 	default:
-		g := listedAssemblyOf(&c.Assembly, st.Assemblies().Level(&c.Assembly))
+		g := assemblycmd.ListedOf(&c.Assembly, st.Assemblies().Level(&c.Assembly))
 		l.Assembly = &g
 	}
-	if err := a.document.line(l); err != nil {
+	if err := a.Document.Line(l); err != nil {
 		return err
 	}
-	return a.out.Flush()
+	return a.Out.Flush()
 }

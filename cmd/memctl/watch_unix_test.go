@@ -15,16 +15,18 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/upkeep"
 )
 
 // startWatch starts memctl watch.
-func startWatch(t *testing.T, c *cli, args ...string) (wait func() int, out *os.File, interrupt func(), errOut *bytes.Buffer) {
+func startWatch(t *testing.T, c *inProcess, args ...string) (wait func() int, out *os.File, interrupt func(), errOut *bytes.Buffer) {
 	t.Helper()
 	return startWatchTo(t, c, os.Interrupt, args...)
 }
 
 // startWatchTo starts it, to be ended by a signal.
-func startWatchTo(t *testing.T, c *cli, by os.Signal, args ...string) (wait func() int, out *os.File, interrupt func(), errOut *bytes.Buffer) {
+func startWatchTo(t *testing.T, c *inProcess, by os.Signal, args ...string) (wait func() int, out *os.File, interrupt func(), errOut *bytes.Buffer) {
 	t.Helper()
 	cmd := command(t, append([]string{"watch", "--store", c.store()}, args...)...)
 	r, w, err := os.Pipe()
@@ -65,11 +67,11 @@ func TestWatchInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d struct{ Error failure }
+	var d struct{ Error cli.Failure }
 	if err := json.Unmarshal(rest, &d); err != nil || d.Error.Kind != "interrupted" || !strings.Contains(d.Error.Fix, "--since") {
 		t.Errorf("%s, %v", rest, err)
 	}
-	if code := wait(); code != codeInterrupted || errOut.Len() > 0 {
+	if code := wait(); code != cli.CodeInterrupted || errOut.Len() > 0 {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 }
@@ -90,7 +92,7 @@ func TestWatchTerminated(t *testing.T) {
 		}
 		terminate()
 		code, said := wait(), errOut.String()
-		if code != codeInterrupted || strings.Contains(said, "cancel") || quiet != (said == "") || !quiet && !strings.Contains(said, "memctl watch --since 6") {
+		if code != cli.CodeInterrupted || strings.Contains(said, "cancel") || quiet != (said == "") || !quiet && !strings.Contains(said, "memctl watch --since 6") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 	}
@@ -107,7 +109,7 @@ func TestWatchBrokenPipe(t *testing.T) {
 	}
 	out.Close()
 	c.ok("put", "two", "--id", "b")
-	if code := wait(); code != codeOK || errOut.Len() > 0 {
+	if code := wait(); code != cli.CodeOK || errOut.Len() > 0 {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 	st, err := varve.Open(t.Context(), c.store(), nil)
@@ -145,7 +147,7 @@ func TestWatchEdits(t *testing.T) {
 	if l := next(); l.ID != "a" || l.Memory.Content != "by hand" {
 		t.Fatalf("%+v", l)
 	}
-	var s state
+	var s upkeep.State
 	for end := time.Now().Add(20 * time.Second); ; { // deleted before it is in its file it would come back with that
 		if err := json.Unmarshal([]byte(c.ok("status", "--json")), &s); err != nil || time.Now().After(end) {
 			t.Fatalf("not flushed: %+v, %v", s, err)
@@ -164,7 +166,7 @@ func TestWatchEdits(t *testing.T) {
 		t.Fatalf("%+v: %+v", l, l.Memory)
 	}
 	interrupt()
-	if code := wait(); code != codeInterrupted {
+	if code := wait(); code != cli.CodeInterrupted {
 		t.Errorf("exit code %d", code)
 	}
 	if err := json.Unmarshal([]byte(c.ok("status", "--json")), &s); err != nil {

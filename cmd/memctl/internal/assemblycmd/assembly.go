@@ -1,0 +1,61 @@
+package assemblycmd
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+// Command is the group of all that works on assemblies.
+func Command(a *cli.App) *cobra.Command {
+	return a.Group(&cobra.Command{
+		Use:     "assembly",
+		Aliases: []string{"assemblies"},
+		Short:   "Work on assemblies: groups of memories",
+		Long: `Work on assemblies: groups of memories, each with a composite of the embeddings of its
+members. A memory may be in several; deleting it takes it out of all of them.`,
+		Example: `  memctl assembly put --id rome --name "the trip to Rome" m1 m2
+  memctl assembly add rome m3
+  memctl assembly list --containing m1`,
+	}, assemblyListCommand(a), assemblyShowCommand(a), assemblyPutCommand(a), assemblyAddCommand(a), assemblyRemoveCommand(a),
+		assemblyMergeCommand(a), assemblyActivateCommand(a), assemblyRmCommand(a))
+}
+
+// storedAssembly is an assembly that was written.
+type storedAssembly struct {
+	ID      string `json:"id"`
+	Version uint64 `json:"version,omitempty"`
+	Members int    `json:"member_count"`
+}
+
+// tellWritten tells of an assembly that was written.
+func tellWritten(a *cli.App, as *varve.Assembly, format string, args ...any) {
+	if a.Document != nil {
+		a.Document.Item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
+		return
+	}
+	a.Say(format, args...)
+}
+
+// aboutAssembly puts the right remedy to an error.
+func aboutAssembly(id string, err error) error {
+	var missing *varve.MissingMembersError
+	switch {
+	case errors.As(err, &missing):
+		return cli.WithFix(err, "put the memories first, or name them all the same: --allow-missing")
+	case errors.Is(err, varve.ErrNotFound):
+		return cli.WithFix(err, "memctl assembly list shows what there is")
+	case errors.Is(err, varve.ErrConflict):
+		return cli.WithFix(err, "read it again (memctl assembly show ID) and repeat")
+	}
+	return err
+}
+
+// eachAssembly does one thing for several; see each.
+func eachAssembly(ctx context.Context, a *cli.App, ids []string, f func(id string) error) error {
+	return a.Each(ctx, ids, func(id string) error { return aboutAssembly(id, f(id)) })
+}

@@ -1,0 +1,121 @@
+package assemblycmd
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+// idAndMore wants an assembly and at least one of something else.
+func idAndMore(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return nil
+		}
+		return cli.Usagef(cmd.CommandPath(), "%s wants the id of an assembly and %s", cmd.CommandPath(), what)
+	}
+}
+
+func assemblyAddCommand(a *cli.App) *cobra.Command {
+	var missing bool
+	c := &cobra.Command{
+		Use:   "add ID MEMORY...",
+		Short: "Take memories into an assembly",
+		Long: `Take memories into an assembly, behind its members. Those that are members already stay
+where they are; those that do not exist are refused, and then none is taken in.`,
+		Example: "  memctl assembly add rome m3 m4",
+		Args:    idAndMore("memories to take in"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			var conds []varve.Cond
+			if missing {
+				conds = append(conds, varve.AllowMissing())
+			}
+			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
+				return as.Add(ctx, args[0], args[1:], conds...)
+			})
+		}),
+	}
+	allowMissing(c, &missing)
+	return c
+}
+
+func assemblyRemoveCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:     "remove ID MEMORY...",
+		Short:   "Take memories out of an assembly",
+		Long:    `Take memories out of an assembly. The memories themselves stay; what is no member stays none.`,
+		Example: "  memctl assembly remove rome m3",
+		Args:    idAndMore("memories to take out"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
+				return as.Remove(ctx, args[0], args[1:])
+			})
+		}),
+	}
+}
+
+func assemblyMergeCommand(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "merge INTO FROM...",
+		Short: "Merge assemblies into one",
+		Long: `Merge assemblies into one that exists, and delete them, all at once: members, keywords,
+tags and topics are united, counts are summed, and merged_from says what went into it.`,
+		Example: "  memctl assembly merge rome rome-2 italy",
+		Args:    idAndMore("assemblies to merge into it"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
+				return as.Merge(ctx, args[0], args[1:]...)
+			})
+		}),
+	}
+}
+
+// changeAssembly changes one and tells of it.
+func changeAssembly(ctx context.Context, a *cli.App, id string, f func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error)) error {
+	return a.With(ctx, cli.Write, func(st *varve.Store) error {
+		a.Document.Begin("assemblies")
+		as, err := f(ctx, st.Assemblies())
+		if err != nil {
+			return aboutAssembly(id, err)
+		}
+		tellWritten(a, &as, "%s has %s", cli.PrintableID(as.ID), cli.Count(len(as.MemoryIDs), "member", "members"))
+		return nil
+	})
+}
+
+func assemblyActivateCommand(a *cli.App) *cobra.Command {
+	var boost float64
+	c := &cobra.Command{
+		Use:   "activate ID...",
+		Short: "Activate assemblies",
+		Long: `Activate assemblies: add to what is left of the activation of each, within 0 and 1, and
+count it. An activation fades by half in a day, or in what activation_half_life says.`,
+		Example: "  memctl assembly activate rome\n  memctl assembly activate rome italy --boost 0.5",
+		Args:    cli.AtLeastOne("the id of an assembly"),
+		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
+			a.Document.Begin("assemblies")
+			return eachAssembly(ctx, a, args, func(id string) error {
+				as, err := st.Assemblies().Activate(ctx, id, boost)
+				if err == nil {
+					tellWritten(a, &as, "%s is at %.3f, activated %s", cli.PrintableID(id), as.ActivationLevel, cli.Count(int(as.ActivationCount), "time", "times"))
+				}
+				return err
+			})
+		}),
+	}
+	c.Flags().Float64Var(&boost, "boost", 0.1, "what is added; may be negative")
+	return c
+}
+
+func assemblyRmCommand(a *cli.App) *cobra.Command {
+	return a.Deletes("assembly", &cobra.Command{
+		Short:   "Delete assemblies",
+		Long:    `Delete assemblies, not their members. One that is missing does not keep the others from being deleted.`,
+		Example: "  memctl assembly rm rome",
+	}, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
+		return aboutAssembly(id, st.Assemblies().Delete(ctx, id, conds...))
+	})
+}

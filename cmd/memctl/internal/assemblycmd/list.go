@@ -1,0 +1,115 @@
+package assemblycmd
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+func assemblyListCommand(a *cli.App) *cobra.Command {
+	var (
+		containing, after, prefix string
+		active                    bool
+		limit                     int
+	)
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List assemblies",
+		Long: `List assemblies by id, one a line, with tabs between id, time of writing, number of
+members, activation as it is now, and name.`,
+		Example: "  memctl assembly list --containing notes\n  memctl assembly list --limit 0 --json",
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return cli.Usagef(cmd.CommandPath(), "--limit %d: it must be 0 (all) or more", limit)
+			}
+			var filters []varve.Filter
+			if cmd.Flags().Changed("after") {
+				filters = append(filters, varve.After(after))
+			}
+			if cmd.Flags().Changed("prefix") {
+				filters = append(filters, varve.WithPrefix(prefix))
+			}
+			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
+				all := st.Assemblies().All(cmd.Context(), filters...)
+				if cmd.Flags().Changed("containing") {
+					all = st.Assemblies().Containing(cmd.Context(), containing)
+				}
+				return listAssemblies(cmd.Context(), a, st, all, func(as *varve.Assembly) bool { return !active || !as.Inactive }, limit)
+			})
+		}),
+	}
+	fl := c.Flags()
+	fl.StringVar(&containing, "containing", "", "those that this memory (`id`) is in")
+	fl.BoolVar(&active, "active", false, "those that are active")
+	fl.StringVar(&prefix, "prefix", "", "those whose id begins with this `text`")
+	fl.StringVar(&after, "after", "", "those behind this `id`")
+	fl.IntVarP(&limit, "limit", "n", 50, "how many; 0 is all")
+	c.MarkFlagsMutuallyExclusive("containing", "after")
+	c.MarkFlagsMutuallyExclusive("containing", "prefix")
+	return c
+}
+
+// Listed is one in the list: all but its members and the numbers of its
+// embeddings.
+type Listed struct {
+	ID             string     `json:"id"`
+	Version        uint64     `json:"version"`
+	Name           string     `json:"name"`
+	Description    string     `json:"description,omitempty"`
+	Members        int        `json:"member_count"`
+	Active         bool       `json:"is_active"`
+	Activation     float64    `json:"activation"` // now
+	Activations    int64      `json:"activation_count"`
+	LastActivation *time.Time `json:"last_activation,omitempty"`
+	Dims           int        `json:"composite_dims"`
+	Keywords       []string   `json:"keywords,omitempty"`
+	Tags           []string   `json:"tags,omitempty"`
+	Topics         []string   `json:"topics,omitempty"`
+	MergedFrom     []string   `json:"merged_from,omitempty"`
+	Created        *time.Time `json:"created_at,omitempty"`
+	Updated        *time.Time `json:"updated_at,omitempty"`
+}
+
+func listAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all iter.Seq2[varve.Assembly, error], pass func(*varve.Assembly) bool, limit int) error {
+	a.Document.Begin("assemblies")
+	n, last, more := 0, "", false
+	for as, err := range all {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			a.Fail(err)
+			continue
+		}
+		if !pass(&as) {
+			continue
+		}
+		if limit > 0 && n == limit {
+			more = true
+			break
+		}
+		n, last = n+1, as.ID
+		level := st.Assemblies().Level(&as)
+		if a.Document == nil {
+			fmt.Fprintf(a.Out, "%s\t%s\t%d\t%.3f\t%s\n", cli.PrintableID(as.ID), as.UpdatedAt.Format(time.RFC3339), len(as.MemoryIDs), level, cli.Printable(as.Name))
+			continue
+		}
+		a.Document.Item(ListedOf(&as, level))
+	}
+	a.ListEnd("assembly list", "assembly", n, last, more)
+	return nil
+}
+
+func ListedOf(as *varve.Assembly, level float64) Listed {
+	return Listed{
+		as.ID, as.Version, as.Name, as.Description, len(as.MemoryIDs), !as.Inactive, level, as.ActivationCount, cli.OrNil(as.LastActivation),
+		len(as.CompositeEmbedding), as.Keywords, as.Tags, as.Topics, as.MergedFrom, cli.OrNil(as.CreatedAt), cli.OrNil(as.UpdatedAt),
+	}
+}

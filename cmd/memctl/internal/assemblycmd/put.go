@@ -1,0 +1,133 @@
+package assemblycmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
+)
+
+// assemblyFlags are what put may say of an assembly.
+type assemblyFlags struct {
+	id, name, description  string
+	keywords, tags, topics []string
+	inactive               bool
+	input                  string
+	ifAbsent, allowMissing bool
+	ifVersion              uint64
+}
+
+func assemblyPutCommand(a *cli.App) *cobra.Command {
+	var f assemblyFlags
+	c := &cobra.Command{
+		Use:   "put [MEMORY...] | --json-input FILE|-",
+		Short: "Store an assembly",
+		Long: `Store an assembly of the memories that are named, and print its id. With an id that
+exists, the assembly is replaced; add and remove change who is in it.
+
+--json-input takes whole assemblies: one object, an array of them, or one a line. They
+are all looked at before any is written, and written together.`,
+		Example: `  memctl assembly put --id rome --name "the trip to Rome" --tag travel m1 m2
+  memctl assembly put --json-input assemblies.json --allow-missing`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.input != "" && len(args) > 0 {
+				return cli.Usagef(cmd.CommandPath(), "the members are in the JSON already: leave %q out", args[0])
+			}
+			if f.input == "" && len(args) == 0 && f.name == "" {
+				return cli.Usagef(cmd.CommandPath(), "there is nothing to store: name memories, or give it a --name")
+			}
+			return nil
+		},
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("id") && f.id == "" {
+				return fmt.Errorf("--id: %w", intake.NoID("assembly_id", assembly.DefaultLimits().IDBytes))
+			}
+			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
+				all := []varve.Assembly{{
+					ID: f.id, Name: f.name, Description: f.description, MemoryIDs: args,
+					Keywords: f.keywords, Tags: f.tags, Topics: f.topics, Inactive: f.inactive,
+				}}
+				if f.input != "" {
+					var err error
+					limits := cli.AssemblyLimitsOf(st.Config())
+					all, err = intake.ReadEach(cmd.Context(), a.In, f.input, "assembly", func(raw []byte) (varve.Assembly, error) {
+						return intake.DecodeAssembly(raw, limits, a.NewID)
+					})
+					if err != nil {
+						return err
+					}
+				}
+				return putAssemblies(cmd.Context(), a, st, all, f.conditions(cmd))
+			})
+		}),
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.id, "id", "", "the assembly's `id`; made up if not given")
+	fl.StringVar(&f.name, "name", "", "its `name`")
+	fl.StringVar(&f.description, "description", "", "what it is about, as `text`")
+	fl.StringArrayVar(&f.keywords, "keyword", nil, "a `keyword`; may be repeated")
+	fl.StringArrayVar(&f.tags, "tag", nil, "a `tag`; may be repeated")
+	fl.StringArrayVar(&f.topics, "topic", nil, "a `topic`; may be repeated")
+	fl.BoolVar(&f.inactive, "inactive", false, "it is not active")
+	fl.StringVar(&f.input, "json-input", "", "take whole assemblies as JSON from a `file`, - is stdin")
+	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if there is no assembly of this id")
+	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
+	allowMissing(c, &f.allowMissing)
+	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
+	for _, other := range []string{"id", "name", "description", "keyword", "tag", "topic", "inactive", "if-version"} {
+		c.MarkFlagsMutuallyExclusive("json-input", other)
+	}
+	return c
+}
+
+// allowMissing adds the flag that put and add have.
+func allowMissing(c *cobra.Command, v *bool) {
+	c.Flags().BoolVar(v, "allow-missing", false, "take in also the ids of memories that are not there")
+}
+
+func (f *assemblyFlags) conditions(cmd *cobra.Command) []varve.Cond {
+	var conds []varve.Cond
+	if f.allowMissing {
+		conds = append(conds, varve.AllowMissing())
+	}
+	switch {
+	case f.ifAbsent:
+		conds = append(conds, varve.IfAbsent())
+	case cmd.Flags().Changed("if-version"):
+		conds = append(conds, varve.IfVersion(f.ifVersion))
+	}
+	return conds
+}
+
+// putAssemblies writes one commit.
+func putAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all []varve.Assembly, conds []varve.Cond) error {
+	if len(all) == 1 {
+		as, err := st.Assemblies().Put(ctx, all[0], conds...)
+		if err != nil {
+			return aboutAssembly(all[0].ID, err)
+		}
+		all[0] = as
+	} else {
+		b := st.NewBatch()
+		for _, as := range all {
+			b.PutAssembly(as, conds...)
+		}
+		if err := st.Apply(ctx, b); err != nil {
+			return aboutAssembly("", err)
+		}
+	}
+	a.Document.Begin("assemblies")
+	for _, as := range all {
+		if a.Document != nil {
+			a.Document.Item(storedAssembly{as.ID, as.Version, len(as.MemoryIDs)})
+		} else {
+			fmt.Fprintln(a.Out, cli.PrintableID(as.ID))
+		}
+	}
+	return nil
+}

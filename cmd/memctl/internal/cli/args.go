@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exactly wants n arguments and says which.
+func Exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return Usagef(cmd.CommandPath(), "%s wants %s, not %d arguments", cmd.CommandPath(), what, len(args))
+	}
+}
+
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return Usagef(cmd.CommandPath(), "%s takes no arguments, but there is %q", cmd.CommandPath(), args[0])
+}
+
+func AtLeastOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return nil
+		}
+		return Usagef(cmd.CommandPath(), "%s wants %s", cmd.CommandPath(), what)
+	}
+}
+
+// UnknownCommand refuses arguments that are no command, and names one that is near.
+func UnknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	_, in, _ := strings.Cut(cmd.CommandPath()+" ", " ") // memctl itself says nothing
+	s := fmt.Sprintf("there is no command %q", in+args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		s += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	path := cmd.CommandPath()
+	if !cmd.HasParent() {
+		path = ""
+	}
+	return Usagef(path, "%s", s)
+}

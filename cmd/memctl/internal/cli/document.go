@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"sync"
+)
+
+// Document is the one JSON object that --json puts on stdout. Its members are
+// written as they become known, so that a list of a million needs no memory,
+// and the last of them can be the error that ended it.
+//
+// Without --json there is none: nothing happens then in what adds to it.
+//
+// Several goroutines may use it: one that ends it while another is still at work.
+type Document struct {
+	mu      sync.Mutex
+	closed  bool // what comes after the end is not written
+	w       *bufio.Writer
+	members int
+	items   int
+	list    bool
+	Lines   bool // of the command that goes on: what fails is the last of them
+	err     error
+}
+
+func newDocument(w io.Writer) *Document { return &Document{w: bufio.NewWriterSize(w, 64<<10)} }
+
+func (d *Document) print(b []byte) {
+	if d.closed {
+		return
+	}
+	if _, err := d.w.Write(b); d.err == nil {
+		d.err = err
+	}
+}
+
+func (d *Document) name(name string) {
+	d.endList()
+	open := []byte("{")
+	if d.members > 0 {
+		open = []byte(",")
+	}
+	d.members++
+	d.print(open)
+	b, err := d.encode(name)
+	d.note(err)
+	d.print(b)
+	d.print([]byte(":"))
+}
+
+// Member writes one member.
+func (d *Document) Member(name string, v any) {
+	if d == nil {
+		return
+	}
+	b, err := d.encode(v)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note(err)
+	d.name(name)
+	d.print(b)
+}
+
+// All writes the members of a struct.
+func (d *Document) All(v any) {
+	if d == nil {
+		return
+	}
+	b, err := d.encode(v)
+	b = bytes.TrimSuffix(bytes.TrimPrefix(b, []byte("{")), []byte("}"))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note(err)
+	if len(b) == 0 {
+		return
+	}
+	d.endList()
+	if d.members > 0 {
+		d.print([]byte(","))
+	} else {
+		d.print([]byte("{"))
+	}
+	d.members++
+	d.print(b)
+}
+
+// Begin starts a member that is a list; item adds to it. The next member ends it.
+func (d *Document) Begin(name string) {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.name(name)
+	d.print([]byte("["))
+	d.list, d.items = true, 0
+}
+
+// Item adds to the list that was begun.
+func (d *Document) Item(v any) {
+	if d == nil {
+		return
+	}
+	b, err := d.encode(v)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note(err)
+	if d.items > 0 {
+		d.print([]byte(","))
+	}
+	d.items++
+	d.print(b)
+}
+
+// Line writes a document of its own.
+func (d *Document) Line(v any) error {
+	b, err := d.encode(v)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.note(err)
+	d.print(append(b, '\n'))
+	if err := d.w.Flush(); d.err == nil {
+		d.err = err
+	}
+	return d.err
+}
+
+func (d *Document) endList() {
+	if d.list {
+		d.print([]byte("]"))
+		d.list = false
+	}
+}
+
+// Discard has it write nothing any more: nobody reads on.
+func (d *Document) Discard() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed, d.err = true, nil
+	d.w.Reset(io.Discard)
+}
+
+// close ends the document.
+func (d *Document) close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return d.err
+	}
+	defer func() { d.closed = true }()
+	d.endList()
+	if d.members == 0 && !d.Lines {
+		d.print([]byte("{"))
+		d.members++
+	}
+	if d.members > 0 {
+		d.print([]byte("}\n"))
+	}
+	if err := d.w.Flush(); d.err == nil {
+		d.err = err
+	}
+	return d.err
+}
+
+// note keeps the first error.
+func (d *Document) note(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+func (d *Document) encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}

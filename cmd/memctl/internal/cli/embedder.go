@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/vector/embed"
+)
+
+// Embedder is the one that the environment describes, nil if it describes none.
+func (a *App) Embedder() (*embed.Embedder, error) {
+	e, ok, err := embed.FromEnv(a.Getenv)
+	if err != nil {
+		return nil, Usage("", err)
+	}
+	if !ok {
+		return nil, nil
+	}
+	return e, nil
+}
+
+// Embedding adds the embedder to a store's options.
+func (a *App) Embedding(more func(*varve.Options)) (func(*varve.Options), error) {
+	e, err := a.Embedder()
+	if e == nil || err != nil {
+		return more, err
+	}
+	return func(o *varve.Options) {
+		o.Embed, o.EmbedModel = e.Embed, e.Model()
+		if more != nil {
+			more(o)
+		}
+	}, nil
+}
+
+// WithEmbedder is with for commands that write texts.
+func (a *App) WithEmbedder(ctx context.Context, f func(st *varve.Store) error) error {
+	dir, err := a.Locate()
+	if err != nil {
+		return err
+	}
+	more, err := a.Embedding(nil)
+	if err != nil {
+		return err
+	}
+	return a.WithIn(ctx, dir, Write, more, f)
+}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/varve-db/varve"
+)
+
+// MemoryLine is a memory's document on one line.
+func MemoryLine(m *varve.Memory) ([]byte, error) {
+	doc, err := m.Encode(NoLimits())
+	if err != nil {
+		return nil, err
+	}
+	return oneLine(doc)
+}
+
+// AssemblyLine is an assembly's document on one line.
+func AssemblyLine(as *varve.Assembly) ([]byte, error) {
+	doc, err := as.Encode(NoAssemblyLimits())
+	if err != nil {
+		return nil, err
+	}
+	return oneLine(doc)
+}
+
+func oneLine(doc []byte) ([]byte, error) {
+	var b bytes.Buffer
+	err := json.Compact(&b, doc)
+	return b.Bytes(), err
+}
+
+func About(what, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", what, PrintableID(id), err)
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector/embed"
+)
+
+// Failure is an error as the user hears of it.
+type Failure struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	Path    string `json:"path,omitempty"`
+	Fix     string `json:"fix,omitempty"`
+
+	Conflict *conflict `json:"conflict,omitempty"`
+
+	Code int `json:"-"`
+}
+
+// conflict is what a condition expected and found: versions, 0 where there is none.
+type conflict struct {
+	ID       string `json:"id"`
+	Expected uint64 `json:"expected"`
+	Found    uint64 `json:"found"`
+}
+
+// usageError is a command line that cannot be understood.
+type usageError struct {
+	command string // whose help says more
+	err     error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func Usagef(command, format string, args ...any) error {
+	return Usage(command, fmt.Errorf(format, args...))
+}
+
+// Usage says that a command line cannot be understood, and which command's help says more.
+func Usage(command string, err error) error { return &usageError{command, err} }
+
+// WithFix gives an error a remedy that is better than that of its kind.
+func WithFix(err error, fix string) error { return &fixed{err, fix} }
+
+// fixed carries a remedy that is better than that of its kind.
+type fixed struct {
+	err error
+	fix string
+}
+
+func (e *fixed) Error() string { return e.err.Error() }
+func (e *fixed) Unwrap() error { return e.err }
+
+// classes says what an error is, first match first: damage also matches
+// ErrReadOnly when it made the store so, and ErrInvalid by what a decoder found.
+var classes = []struct {
+	is   func(error) bool
+	code int
+	kind string
+	fix  string
+}{
+	{as[*usageError], codeUsage, "usage", "memctl help shows the commands"},
+	{as[*unready], CodeDamage, "not ready", "memctl flush makes index and log anew from the files"},
+	{is(varve.ErrMoved), CodeNoStore, "moved", "use the store where it is now"},
+	{is(varve.ErrNewerFormat), CodeNewer, "newer format", "install the newest memctl"},
+	{both(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", "run it again"},
+	{is(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
+	{as[*vfs.NotFolderError], CodeDamage, "not a folder", "memctl repair --apply moves the link (or file) out of the way, and nothing that it leads to"},
+	{is(varve.ErrCorrupt), CodeLost, "unreadable", "memctl verify says what is damaged and what helps"},
+	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted", "look whether it is there: memctl get ID"},
+	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "look whether it is there: memctl get ID"},
+	{is(varve.ErrConflict), CodeConflict, "conflict", "read it again (memctl get ID) and repeat"},
+	{as[*varve.NoVersionError], CodeNotFound, "not found", "memctl history ID lists the versions that are kept"},
+	{is(varve.ErrNotFound), CodeNotFound, "not found", "memctl list shows what there is"},
+	{is(varve.ErrTruncated), CodeRefused, "no longer kept", "log and archive do not reach so far back; a backup may: memctl restore BACKUP DIR --at TIME"},
+	{is(varve.ErrNoStore), CodeNoStore, "no store", "make one with: memctl init DIR; or name one with --store DIR"},
+	{vfs.IsDiskFull, CodeDiskFull, "disk full", "make room; deleting still works: memctl rm ID"},
+	{vfs.IsPermission, CodePermission, "permission", "change the owner or the mode, or run it as the owner"},
+	{is(varve.ErrReadOnly), CodePermission, "read-only", "memctl status says why"},
+	{is(varve.ErrTooLarge), CodeRefused, "too large", "limits are in config.json: memctl config"},
+	{is(varve.ErrBatchTooLarge), CodeRefused, "too large", "put fewer at once, or use memctl import --from jsonl"},
+	{is(varve.ErrLimit), CodeRefused, "limit", "limits are in config.json: memctl config"},
+	{vfs.IsStarved, CodeRefused, "limit", "this process may not have enough files or memory: ulimit -n shows and raises it; then run it again"},
+	{is(varve.ErrSession), CodeRefused, "refused", ""},
+	{as[*keptError], CodeRefused, "refused", ""},
+	{is(vfs.ErrNotFolder), CodeRefused, "wrong kind", "memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
+	{is(vfs.ErrNotRegular), CodeRefused, "wrong kind", "memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
+	{is(syscall.ENXIO), CodeRefused, "not a file", "name a file; a socket or a device without a driver cannot be read"},
+	{is(syscall.ENOTDIR), CodeRefused, "wrong kind", "something else is in the place of a folder: memctl verify names it in a store; else check the name"},
+	{is(varve.ErrInvalid), CodeRefused, "invalid", "correct the input; nothing was written"},
+	{is(varve.ErrModel), CodeRefused, "another model", "ask the store's model (VARVE_EMBED_MODEL), look for the words (memctl search --by words), or change the store's model: memctl reindex"},
+	{is(fs.ErrNotExist), CodeRefused, "no such file", "check the name"},
+	{is(syscall.EISDIR), CodeRefused, "not a file", "name a file; a folder is what memctl import takes"},
+	{as[*embed.Error], CodeInternal, "embedding service", "look at VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --by words does without"},
+	{is(context.Canceled), CodeInterrupted, "interrupted", "run it again"},
+}
+
+func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+
+func both(a, b error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, a) && errors.Is(err, b) }
+}
+
+func as[T error](err error) bool {
+	var t T
+	return errors.As(err, &t)
+}
+
+// Classify makes a failure of an error.
+func Classify(err error) *Failure {
+	f := &Failure{Kind: "internal", Message: err.Error(), Path: pathOf(err), Code: CodeInternal}
+	for _, c := range classes {
+		if c.is(err) {
+			f.Code, f.Kind, f.Fix = c.code, c.kind, c.fix
+			break
+		}
+	}
+	var u *usageError
+	if errors.As(err, &u) && u.command != "" {
+		f.Fix = u.command + " --help shows how it is used"
+	}
+	var refused *varve.PermissionError
+	if errors.As(err, &refused) && refused.Fix != "" {
+		f.Fix = refused.Fix
+	}
+	var full *varve.DiskFullError
+	if errors.As(err, &full) {
+		f.Fix = "make room on the disk of " + full.Path
+		if full.Need > full.Free && full.Free >= 0 {
+			f.Fix += fmt.Sprintf(", about %s", Size(full.Need-full.Free))
+		}
+		f.Fix += "; deleting still works: memctl rm ID"
+	}
+	var gone *varve.MovedError
+	if errors.As(err, &gone) {
+		f.Fix = "use the store where it is now: memctl --store " + ShellQuote(gone.To) + " status"
+	}
+	var changed *varve.ConflictError
+	if errors.As(err, &changed) {
+		f.Conflict = &conflict{changed.ID, changed.Expected, changed.Found}
+	}
+	var begun *varve.UnfinishedError
+	if errors.As(err, &begun) {
+		f.Fix = "finish it: memctl --store " + ShellQuote(begun.From) + " migrate --to " + ShellQuote(begun.To) + " --switch"
+	}
+	var better *fixed
+	if errors.As(err, &better) {
+		f.Fix = better.fix
+	}
+	return f
+}
+
+// pathOf is the file that an error is about, "" when it names none.
+func pathOf(err error) string {
+	var (
+		damaged *varve.CorruptionError
+		locked  *varve.LockError
+		moved   *varve.MovedError
+		refused *varve.PermissionError
+		full    *varve.DiskFullError
+		newer   *varve.NewerError
+		path    *fs.PathError
+		link    *os.LinkError
+	)
+	switch {
+	case errors.As(err, &damaged):
+		return damaged.Path
+	case errors.As(err, &locked):
+		return locked.Path
+	case errors.As(err, &moved):
+		return moved.From
+	case errors.As(err, &refused):
+		return refused.Path
+	case errors.As(err, &full):
+		return full.Path
+	case errors.As(err, &newer):
+		return newer.Path
+	case errors.As(err, &path):
+		return path.Path
+	case errors.As(err, &link):
+		return link.New
+	}
+	return ""
+}
+
+// keptError is what is not deleted though it was asked for.
+type keptError struct{ error }
+
+// NotDeleted says why something is not deleted though it was asked for.
+func NotDeleted(why error) error { return &keptError{why} }

@@ -1,0 +1,24 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Group makes c a command that only holds others, and says which when none of them is
+// named.
+func (a *App) Group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	c.Args = UnknownCommand
+	c.RunE = a.Do(func(cmd *cobra.Command, _ []string) error {
+		names := make([]string, len(commands))
+		for i, sub := range commands {
+			names[i] = sub.Name()
+		}
+		last := len(names) - 1
+		return Usagef(cmd.CommandPath(), "say what to do: %s or %s", strings.Join(names[:last], ", "), names[last])
+	})
+	c.SuggestionsMinimumDistance = 2
+	c.AddCommand(commands...)
+	return c
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/memstore"
+)
+
+func (a *App) NewID() (string, error) { return memstore.NewID(a.Clock(), nil) }
+
+// Each does one thing for several ids; one that fails does not end it.
+func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) error {
+	for _, id := range ids {
+		if err := f(id); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			a.Fail(err)
+		}
+	}
+	return nil
+}
+
+// Deletes makes c a command that deletes what its arguments name.
+func (a *App) Deletes(what string, c *cobra.Command, del func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error) *cobra.Command {
+	var version uint64
+	c.Use, c.Aliases = "rm ID...", []string{"delete"}
+	c.Args = AtLeastOne("the id of what is to be deleted")
+	c.RunE = a.Do(func(cmd *cobra.Command, args []string) error {
+		var conds []varve.Cond
+		if cmd.Flags().Changed("if-version") {
+			if len(args) > 1 {
+				return Usagef(cmd.CommandPath(), "--if-version is about one %s, not %d", what, len(args))
+			}
+			conds = append(conds, varve.IfVersion(version))
+		}
+		return a.With(cmd.Context(), Write, func(st *varve.Store) error {
+			a.Document.Begin("deleted")
+			return a.Each(cmd.Context(), args, func(id string) error {
+				err := del(cmd.Context(), st, id, conds)
+				switch {
+				case err != nil:
+				default:
+					a.Document.Item(id)
+					a.Say("deleted %s", PrintableID(id))
+				}
+				return err
+			})
+		})
+	})
+	c.Flags().Uint64Var(&version, "if-version", 0, "only if this `version` is the newest")
+	return c
+}

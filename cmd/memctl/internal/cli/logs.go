@@ -1,0 +1,15 @@
+package cli
+
+import "io"
+
+// Logs is stderr for a logger, which any goroutine may write to: between the messages, not
+// into them.
+func (a *App) Logs() io.Writer { return logWriter{a} }
+
+type logWriter struct{ a *App }
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.a.messages.Lock()
+	defer w.a.messages.Unlock()
+	return w.a.ErrOut.Write(p)
+}

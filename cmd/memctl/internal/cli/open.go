@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+)
+
+// Access says what a command is going to do with the store.
+type Access int
+
+const (
+	Look   Access = iota // changes nothing at all
+	Read                 // may adopt edits and recover, where that is possible
+	Write                // an existing store
+	Create               // makes one where there is none
+	Serve                // as create, and as read where it cannot be written
+)
+
+// open opens a folder's store.
+func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve.Options)) (*varve.Store, error) {
+	o := varve.Options{
+		ReadOnly: how == Look, MustExist: how != Create && how != Serve, LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard,
+		NoBackground: true, // Close flushes
+	}
+	if more != nil {
+		more(&o)
+	}
+	st, err := varve.Open(ctx, dir, &o)
+	if (how == Read || how == Serve && IsStore(dir)) && errors.Is(classified(err), varve.ErrPermission) {
+		o.ReadOnly = true
+		if ro, roErr := varve.Open(ctx, dir, &o); roErr == nil {
+			if how == Serve {
+				a.Note("the store can be read only: %v", err)
+			}
+			return ro, nil
+		}
+	}
+	switch {
+	case err != nil && IsStore(dir) && lacksView(dir, err):
+		err = &unready{err}
+	case errors.Is(err, varve.ErrNoStore) && a.Named() == dir:
+		err = fmt.Errorf("%w (it was named by %s)", err, a.NamedBy())
+	}
+	return st, err
+}
+
+// unready is a store whose log or index is missing: a clone, a rescued copy.
+// Opening it for writing makes them from the files; looking may not.
+type unready struct{ err error }
+
+func (e *unready) Error() string { return e.err.Error() }
+func (e *unready) Unwrap() error { return e.err }
+
+// IsUnready says whether opening the store for writing would make what it lacks.
+func IsUnready(err error) bool { return as[*unready](err) }
+
+func lacksView(dir string, err error) bool {
+	if errors.Is(err, varve.ErrNoStore) || errors.Is(err, varve.ErrCorrupt) || errors.Is(err, varve.ErrTruncated) {
+		return true
+	}
+	_, serr := os.Stat(filepath.Join(dir, "memory_index.json"))
+	return errors.Is(serr, fs.ErrNotExist) && Classify(err).Code == CodeInternal
+}
+
+// classified gives errors of the system the sentinel that they stand for.
+func classified(err error) error {
+	if err != nil && Classify(err).Code == CodePermission {
+		return fmt.Errorf("%w: %w", varve.ErrPermission, err)
+	}
+	return err
+}
+
+func (a *App) NamedBy() string {
+	if a.Store != "" {
+		return "--store"
+	}
+	return StoreVariable
+}
+
+// OnStore makes a command of what it does with the store.
+func (a *App) OnStore(how Access, f func(ctx context.Context, st *varve.Store, args []string) error) func(*cobra.Command, []string) error {
+	return a.Do(func(cmd *cobra.Command, args []string) error {
+		return a.With(cmd.Context(), how, func(st *varve.Store) error { return f(cmd.Context(), st, args) })
+	})
+}
+
+// lastLocks is how long a store that was served waits for locks at its end.
+const lastLocks = 1 * time.Second
+
+// With runs f on the store and closes it: what was written is then flushed.
+func (a *App) With(ctx context.Context, how Access, f func(st *varve.Store) error) error {
+	dir, err := a.Locate()
+	if err != nil {
+		return err
+	}
+	return a.WithIn(ctx, dir, how, nil, f)
+}
+
+func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*varve.Options), f func(st *varve.Store) error) error {
+	st, err := a.open(ctx, dir, how, more)
+	if err != nil {
+		return err
+	}
+	if d := st.OpenReport().Damage; d != nil && how != Look {
+		a.Note("the log is damaged and the store is read-only until it is repaired: %v", d)
+	}
+	err = f(st)
+	closed := st.Close
+	if how == Serve { // whose client may be gone
+		closed = func() error { return st.CloseWithin(lastLocks) }
+	}
+	if cerr := closed(); cerr != nil {
+		cerr = fmt.Errorf("closing the store %s: %w", dir, cerr)
+		if err == nil && errors.Is(cerr, varve.ErrDiskFull) {
+			cerr = fmt.Errorf("it is done, and safe in the log; its files follow when there is space: %w", cerr)
+		}
+		err = errors.Join(err, cerr)
+	}
+	return err
+}
+
+// Heard tells what the store did beside what it was asked for. Any goroutine of the store
+// may call it, while the command writes its result.
+func (a *App) Heard(e varve.Event) {
+	switch e.Kind {
+	case varve.EventTornTail, varve.EventCorruption, varve.EventEdit, varve.EventAdopted, varve.EventDeleted, varve.EventRebuilt, varve.EventHealed, varve.EventDrift,
+		varve.EventConfig, varve.EventLockWait, varve.EventSyncFailed, varve.EventSyncHealed, varve.EventDiskFull,
+		varve.EventLowSpace, varve.EventSpaceBack, varve.EventEmbedFailed:
+	case varve.EventRestored:
+		if e.Note == "" { // what was wrong is told by another
+			return
+		}
+	case varve.EventWatching:
+		if e.Err == nil {
+			return
+		}
+	default:
+		return
+	}
+	s := string(e.Kind)
+	for _, part := range []string{e.Path, e.Note} {
+		if part != "" && !strings.HasPrefix(s, part) { // config.json names itself
+			s += ": " + part
+		}
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	a.remark("note: %s", s)
+}
+
+const defaultWait = 30 * time.Second

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+)
+
+// Printable puts text on one line and takes from it what a terminal would obey:
+// what is stored was written by anybody.
+func Printable(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	return escape(s, "")
+}
+
+// PrintableID is the id itself where a terminal may have it, else quoted as Go does.
+func PrintableID(id string) string {
+	if escape(id, "") == id {
+		return id
+	}
+	return strconv.QuoteToGraphic(id)
+}
+
+// indented is a message of several lines in which only the first can look like one of
+// memctl's own.
+func indented(s string) string { return strings.ReplaceAll(s, "\n", "\n        ") }
+
+func escape(s, keep string) string {
+	ok := func(r rune) bool { return visible(r) || strings.ContainsRune(keep, r) }
+	if strings.IndexFunc(s, func(r rune) bool { return !ok(r) }) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == unicode.ReplacementChar && !strings.HasPrefix(s[i:], "\uFFFD"):
+			escapeByte(&b, s[i])
+		case ok(r):
+			b.WriteRune(r)
+		default:
+			escapeRune(&b, r)
+		}
+	}
+	return b.String()
+}
+
+// visible: a terminal shows it, and does nothing else. Controls of every kind (C0, C1, of
+// the order of writing), separators of lines, and what is no character are not.
+func visible(r rune) bool { return unicode.IsGraphic(r) }
+
+func escapeByte(b *strings.Builder, c byte) { fmt.Fprintf(b, `\x%02x`, c) }
+
+func escapeRune(b *strings.Builder, r rune) {
+	switch {
+	case r < 0x80:
+		escapeByte(b, byte(r))
+	case r > 0xffff:
+		fmt.Fprintf(b, `\U%08x`, r)
+	default:
+		fmt.Fprintf(b, `\u%04x`, r)
+	}
+}
+
+// escapeJSON is for a character within a text of JSON.
+func escapeJSON(b *strings.Builder, r rune) {
+	if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
+		fmt.Fprintf(b, `\u%04x\u%04x`, high, low)
+		return
+	}
+	fmt.Fprintf(b, `\u%04x`, r)
+}
+
+// Cut shortens text to a width in columns.
+func Cut(s string, width int) string {
+	if uniseg.StringWidth(s) <= width {
+		return s
+	}
+	var b strings.Builder
+	left, state := max(width-1, 0), -1
+	for s != "" {
+		var cluster string
+		var w int
+		cluster, s, w, state = uniseg.FirstGraphemeClusterInString(s, state)
+		if w > left {
+			break
+		}
+		left -= w
+		b.WriteString(cluster)
+	}
+	return b.String() + "…"
+}
+
+// Pad fills up to a width in columns.
+func Pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(width-uniseg.StringWidth(s), 0))
+}

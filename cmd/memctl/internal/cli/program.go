@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Program is the command that commands gives, with all that holds for every command below it.
+func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
+	c := commands(a)
+	c.SilenceErrors, c.SilenceUsage, c.SuggestionsMinimumDistance = true, true, 2
+	c.Version = ThisBuild().Version
+	c.SetVersionTemplate(ThisBuild().Line())
+	c.PersistentFlags().StringVarP(&a.Store, "store", "s", "", "the store's `folder`")
+	_ = c.MarkPersistentFlagDirname("store") // it exists
+	c.PersistentFlags().BoolVar(&a.json, "json", false, "one JSON document on stdout, also for failures")
+	c.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "say only what went wrong")
+	c.PersistentFlags().DurationVar(&a.Wait, "wait", defaultWait, "how `long` to wait for a lock of another process")
+	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		a.chooseOutput()
+		if p := cmd.Parent(); p != nil && p.Name() == "completion" && a.json {
+			return Usagef(cmd.CommandPath(), "a completion script is not JSON: leave --json out")
+		}
+		if a.Wait <= 0 {
+			return Usagef(cmd.CommandPath(), "--wait %s: it must be more than 0", a.Wait)
+		}
+		if cmd.Flags().Changed("store") && a.Store == "" {
+			return Usagef(cmd.CommandPath(), "--store is empty")
+		}
+		return nil
+	}
+	c.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var number *strconv.NumError
+		if errors.As(err, &number) { // its text names functions of Go
+			what, _, _ := strings.Cut(err.Error(), ": strconv.")
+			want := "a whole number"
+			switch number.Func {
+			case "ParseUint":
+				want += ", 0 or more"
+			case "ParseFloat":
+				want = "a number"
+			}
+			err = fmt.Errorf("%s: it must be %s", what, want)
+		}
+		if strings.HasPrefix(err.Error(), "unknown ") && cmd.HasParent() { // a text or an id, perhaps
+			return WithFix(Usage(cmd.CommandPath(), err), cmd.CommandPath()+" --help shows the flags; what begins with - and is none goes behind --")
+		}
+		return Usage(cmd.CommandPath(), err)
+	})
+	a.completeCommands(c)
+	return c
+}
+
+// chooseOutput settles what run guessed from the arguments.
+func (a *App) chooseOutput() {
+	a.messages.Lock()
+	defer a.messages.Unlock()
+	switch {
+	case !a.json:
+		a.Document = nil
+	case a.Document == nil:
+		a.Document = newDocument(a.Out.Data(JSON))
+	}
+}
+
+// completeCommands adds what cobra brings along, and gives every help the exit
+// codes.
+func (a *App) completeCommands(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	root.SetHelpCommand(&cobra.Command{
+		Use: "help [COMMAND]", Short: "Show how a command is used", Example: "  memctl help put",
+		RunE: a.Do(func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return Usagef("", "there is no command %q", strings.Join(args, " "))
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		}),
+	})
+	root.InitDefaultHelpCmd()
+	root.SetHelpTemplate("{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}\n\n{{end}}{{.UsageString}}\n" + exitStatus)
+	plain := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		a.chooseOutput()
+		if a.Document == nil {
+			plain(cmd, args)
+			return
+		}
+		a.started = true
+		a.Document.Member("help", strings.TrimSpace(cmd.Long+"\n\n"+cmd.UsageString()+"\n"+exitStatus))
+	})
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			c.Short, c.Long = "Write the completion script of a shell", ""
+			c.RunE = a.Do(func(cmd *cobra.Command, _ []string) error {
+				return Usagef(cmd.CommandPath(), "name the shell: bash, fish, powershell or zsh")
+			})
+			c.Example = "  source <(memctl completion bash)\n  memctl completion fish > ~/.config/fish/completions/memctl.fish"
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// NewBar is a progress bar on stderr that disappears at its end. Ask animated before.
+func (a *App) NewBar(most int64, what string, more ...progressbar.Option) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(most, append([]progressbar.Option{
+		progressbar.OptionSetWriter(a.ErrOut.bar()), progressbar.OptionSetDescription(Printable(what)),
+		progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100 * time.Millisecond),
+	}, more...)...)
+}
+
+// Animated says whether progress may be shown.
+func (a *App) Animated() bool { return a.ErrOut.Screen && !a.Quiet && a.Getenv("TERM") != "dumb" }
+
+// Bar shows on a terminal how far something is; the second function ends that.
+func (a *App) Bar(what string) (progress func(done, total int64), end func()) {
+	if !a.Animated() {
+		return nil, func() {}
+	}
+	bar := a.NewBar(1, what)
+	return func(done, total int64) {
+		bar.ChangeMax64(max(total, done+1))
+		_ = bar.Set64(done)
+	}, func() { _ = bar.Finish() }
+}

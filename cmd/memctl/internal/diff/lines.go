@@ -1,0 +1,149 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+)
+
+// contextLines surround each change.
+const contextLines = 3
+
+// maxEdits bounds the search: texts that differ in more lines are shown as one
+// that went and one that came.
+const maxEdits = 2000
+
+// edit is a run of lines: a[a0:a1] became b[b0:b1].
+type edit struct{ a0, a1, b0, b1 int }
+
+// Unified writes the difference between two texts in the unified format, without
+// its two head lines; nothing when there is none.
+func Unified(a, b []string) (out []string) {
+	edits := lineEdits(a, b)
+	for len(edits) > 0 {
+		// Changes whose surroundings touch share a hunk.
+		n := 1
+		for n < len(edits) && edits[n].a0-edits[n-1].a1 <= 2*contextLines {
+			n++
+		}
+		out = appendHunk(out, a, b, edits[:n])
+		edits = edits[n:]
+	}
+	return out
+}
+
+func appendHunk(out, a, b []string, edits []edit) []string {
+	first, last := edits[0], edits[len(edits)-1]
+	before := min(contextLines, first.a0)
+	after := min(contextLines, len(a)-last.a1)
+	from, to := first.a0-before, last.a1+after
+	out = append(out, fmt.Sprintf("@@ -%s +%s @@", lineSpan(from, to), lineSpan(first.b0-before, last.b1+after)))
+	at := from
+	for _, e := range edits {
+		out = appendLines(out, " ", a[at:e.a0])
+		out = appendLines(out, "-", a[e.a0:e.a1])
+		out = appendLines(out, "+", b[e.b0:e.b1])
+		at = e.a1
+	}
+	return appendLines(out, " ", a[at:to])
+}
+
+func appendLines(out []string, mark string, lines []string) []string {
+	for _, l := range lines {
+		out = append(out, mark+l)
+	}
+	return out
+}
+
+func lineSpan(from, to int) string {
+	switch to - from {
+	case 0:
+		return fmt.Sprintf("%d,0", from)
+	case 1:
+		return fmt.Sprint(from + 1)
+	}
+	return fmt.Sprintf("%d,%d", from+1, to-from)
+}
+
+// lineEdits finds a shortest way from a to b (Myers, 1986).
+func lineEdits(a, b []string) []edit {
+	head := 0
+	for head < len(a) && head < len(b) && a[head] == b[head] {
+		head++
+	}
+	tail := 0
+	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	x, y := a[head:len(a)-tail], b[head:len(b)-tail]
+	if len(x) == 0 && len(y) == 0 {
+		return nil
+	}
+	edits := shortest(x, y)
+	for i := range edits {
+		e := &edits[i]
+		e.a0, e.a1, e.b0, e.b1 = e.a0+head, e.a1+head, e.b0+head, e.b1+head
+	}
+	return edits
+}
+
+func shortest(a, b []string) []edit {
+	limit := min(len(a)+len(b), maxEdits)
+	v := make([]int, 2*limit+2) // furthest x on diagonal k, at k+limit
+	var trace [][]int
+	for d := 0; d <= limit; d++ {
+		trace = append(trace, slices.Clone(v[limit-d:limit+d+1]))
+		for k := -d; k <= d; k += 2 {
+			x := 0
+			switch {
+			case d == 0:
+			case k == -d || k != d && v[k-1+limit] < v[k+1+limit]:
+				x = v[k+1+limit]
+			default:
+				x = v[k-1+limit] + 1
+			}
+			for x < len(a) && x-k < len(b) && a[x] == b[x-k] {
+				x++
+			}
+			v[k+limit] = x
+			if x >= len(a) && x-k >= len(b) {
+				return walkBack(trace, len(a), len(b))
+			}
+		}
+	}
+	return []edit{{0, len(a), 0, len(b)}}
+}
+
+// walkBack follows the trace from the end; trace[d] holds diagonals -d…d as they
+// were before step d.
+func walkBack(trace [][]int, x, y int) []edit {
+	var edits []edit
+	add := func(e edit) {
+		if n := len(edits); n > 0 && edits[n-1].a0 == e.a1 && edits[n-1].b0 == e.b1 {
+			edits[n-1].a0, edits[n-1].b0 = e.a0, e.b0
+			return
+		}
+		edits = append(edits, e)
+	}
+	for d := len(trace) - 1; d > 0; d-- {
+		at := func(k int) int { return trace[d][k+d] }
+		k := x - y
+		down := k == -d || k != d && at(k-1) < at(k+1)
+		px := 0
+		if down {
+			k++
+			px = at(k)
+		} else {
+			k--
+			px = at(k)
+		}
+		py := px - k
+		if down {
+			add(edit{px, px, py, py + 1})
+		} else {
+			add(edit{px, px + 1, py, py})
+		}
+		x, y = px, py
+	}
+	slices.Reverse(edits)
+	return edits
+}

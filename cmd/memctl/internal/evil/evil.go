@@ -1,0 +1,43 @@
+package evil
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text is what a stranger may put into every text: sequences of ESC, the C1 controls, bidi
+// controls, DEL, separators, a return. Name is for files, whose names are any bytes.
+const (
+	Text = "a\x1b[35mE\x1b]0;T\x07\u009b31mC\u202eR\u2066I\u200eL\u200fM\u061cA\x7fD\u2028S\u2029P\rQ"
+	Name = Text + "\x9b35m\xff"
+)
+
+// Obeyed is the first thing in a terminal's input that it would obey, besides the colours
+// and the movements of a progress bar that are memctl's own.
+func Obeyed(sent string) string {
+	rest := sent
+	for _, own := range []string{"\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m", "\x1b[2K\r", "\x1b[K"} {
+		rest = strings.ReplaceAll(rest, own, "")
+	}
+	return ObeyedBy(rest)
+}
+
+// ObeyedBy allows nothing.
+func ObeyedBy(rest string) string {
+	for i, r := range rest {
+		bad := r == utf8.RuneError && !strings.HasPrefix(rest[i:], "\uFFFD")
+		switch {
+		case r == '\n', r == '\t', r == '\u200c', r == '\u200d':
+		case r == '\r':
+			bad = strings.HasPrefix(rest[i:], "\rQ") // a bar goes back to the begin of the line, evil would too
+		case !unicode.IsGraphic(r):
+			bad = true
+		}
+		if bad {
+			return fmt.Sprintf("%+q in %+q", rest[i:min(i+4, len(rest))], rest[max(0, i-60):min(i+30, len(rest))])
+		}
+	}
+	return ""
+}

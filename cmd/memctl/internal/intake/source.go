@@ -1,0 +1,74 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+// Slurp reads a file, or stdin for -, up to a limit.
+func Slurp(ctx context.Context, in io.Reader, name string, limit int) ([]byte, error) {
+	b, err := cli.Await(ctx, func() ([]byte, error) {
+		r, err := source(in, name)
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		return io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the input %s: %w", name, err)
+	}
+	if len(b) > limit {
+		return nil, &varve.FieldError{Field: "input " + name, Value: fmt.Sprintf("of more than %d bytes", limit),
+			Limit: fmt.Sprintf("%d bytes", limit), Err: varve.ErrTooLarge}
+	}
+	return b, nil
+}
+
+func source(in io.Reader, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(in), nil
+	}
+	return os.Open(name)
+}
+
+// Interruptible is a reader whose wait ends with ctx.
+func Interruptible(ctx context.Context, r io.Reader) io.Reader { return &interruptibleReader{ctx, r} }
+
+type interruptibleReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *interruptibleReader) Read(p []byte) (int, error) {
+	// The read that is given up may still write into its buffer.
+	own := make([]byte, len(p))
+	b, err := cli.Await(r.ctx, func() ([]byte, error) {
+		n, err := r.r.Read(own)
+		return own[:n], err
+	})
+	return copy(p, b), err
+}
+
+// ReadEach reads all values of a file, or of stdin for -, before any is used: one object, an
+// array of objects, or objects one after another. what is the noun for one.
+func ReadEach[T any](ctx context.Context, in io.Reader, name, what string, decode func(raw []byte) (T, error)) (all []T, err error) {
+	_, err = cli.Await(ctx, func() ([]byte, error) {
+		r, err := source(in, name)
+		if err != nil {
+			return nil, err
+		}
+		defer r.Close()
+		all, err = decodeEach(r, what, decode)
+		return nil, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("input %s: %w", name, err)
+	}
+	return all, nil
+}

@@ -1,0 +1,65 @@
+package intake
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/memstore"
+)
+
+// Numbers reads an embedding from the text itself, or from a file of that name.
+func Numbers(ctx context.Context, in io.Reader, what, s string, limit int) ([]float32, error) {
+	b := []byte(strings.TrimSpace(s))
+	if len(b) > 0 && b[0] != '[' {
+		var err error
+		if b, err = Slurp(ctx, in, s, limit); err != nil {
+			return nil, err
+		}
+	}
+	return floats(what, b)
+}
+
+// floats reads a list of numbers, in every form that a document may have it in.
+func floats(what string, b []byte) ([]float32, error) {
+	if err := json.Unmarshal(b, new(json.RawMessage)); err != nil { // or its place would be one in what is decoded below
+		return nil, Invalid(what, err)
+	}
+	m, err := memstore.Decode(slices.Concat([]byte(`{"embedding":`), b, []byte("}")), memstore.DecodeOptions{IDOptional: true})
+	if err != nil {
+		return nil, Invalid(what, err)
+	}
+	return m.Embedding, nil
+}
+
+// Vector reads a JSON list of numbers, which may be the text itself as with put
+// --embedding, or float32 values.
+func Vector(ctx context.Context, in io.Reader, what, name string, limits memstore.Limits) ([]float32, error) {
+	if text := strings.TrimSpace(name); strings.HasPrefix(text, "[") {
+		return floats(what, []byte(text))
+	}
+	b, err := Slurp(ctx, in, name, 32*limits.EmbeddingDim)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimSpace(string(b))
+	if strings.HasPrefix(text, "[") {
+		v, err := floats(what, []byte(text))
+		if err == nil || len(b)%4 != 0 || strings.HasSuffix(text, "]") {
+			return v, err
+		}
+	}
+	if len(b) == 0 || len(b)%4 != 0 {
+		return nil, Invalid(what, errors.New("the file holds neither a JSON list of numbers nor float32 values: its length is not a multiple of 4"))
+	}
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v, nil
+}

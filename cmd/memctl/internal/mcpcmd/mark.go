@@ -1,0 +1,44 @@
+package mcpcmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/memstore"
+)
+
+const withoutMark = "without it the next memctl mcp takes that file over again, and what was deleted since comes back"
+
+// KeepMark says why rm leaves the memory by which a take-over is known.
+func KeepMark(ctx context.Context, st *varve.Store) error {
+	m, err := st.Get(ctx, memstore.TakeOverID)
+	if err != nil {
+		return err
+	}
+	lines := ""
+	if aside, _ := m.Metadata["aside"].([]any); len(aside) > 0 {
+		lines = " and keeps " + cli.Count(len(aside), "line", "lines") + " that could not be read,"
+	}
+	err = cli.NotDeleted(fmt.Errorf("memory %q was not deleted: it says that %s was taken over into this store,%s and %s", m.ID, takenFrom(&m), lines, withoutMark))
+	return cli.WithFix(err, "leave it; or, to have the file taken over once more: memctl purge "+m.ID)
+}
+
+// MarkGoes warns who purges it.
+func MarkGoes(ctx context.Context, a *cli.App, st *varve.Store, ids []string) {
+	if !slices.Contains(ids, memstore.TakeOverID) {
+		return
+	}
+	if m, err := st.Get(ctx, memstore.TakeOverID); err == nil {
+		a.Note("%s says that %s was taken over: %s", m.ID, takenFrom(&m), withoutMark)
+	}
+}
+
+func takenFrom(m *varve.Memory) string {
+	if source, ok := m.Metadata["source"].(string); ok {
+		return source
+	}
+	return "the file of another server"
+}

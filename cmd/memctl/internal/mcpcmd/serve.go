@@ -1,0 +1,219 @@
+package mcpcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/fswatch"
+	"github.com/varve-db/varve/mcpserver"
+)
+
+func Command(a *cli.App) *cobra.Command {
+	groups := mcpserver.DefaultGroups()
+	c := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve a store to an agent (Model Context Protocol)",
+		Long: `Serve a store over stdin and stdout to an agent that speaks the Model Context Protocol.
+It takes the place of @modelcontextprotocol/server-memory, with the same tools and
+results; any number of agents may use one store at once.
+
+The store is the one that --store or MEMCTL_STORE names; else, where MEMORY_FILE_PATH names
+the file of the server it replaces, the folder beside it: memory.jsonl.varve beside
+memory.jsonl, into which the file is taken over at the first start that finds something in
+it, and then left alone; else varve/memory in the user's data folder. It is made where there
+is none, and one that may not be written is served for reading.
+
+Where VARVE_EMBED_URL names a service that makes embeddings, recall looks for meaning.
+What goes wrong is told on stderr; stdout carries only the protocol.`,
+		Example: "  memctl mcp\n  memctl mcp --store ~/agent/memory --tools graph\n  claude mcp add memory -- memctl mcp",
+		Args:    cli.NoArguments,
+	}
+	c.Flags().StringSliceVar(&groups, "tools", groups, "`groups` of tools to offer: "+strings.Join(mcpserver.Groups(), ", "))
+	_ = c.RegisterFlagCompletionFunc("tools", cobra.FixedCompletions(mcpserver.Groups(), cobra.ShellCompDirectiveNoFileComp))
+	c.RunE = a.Do(func(cmd *cobra.Command, _ []string) error {
+		if a.Document != nil {
+			return cli.Usagef(cmd.CommandPath(), "stdout carries the protocol: leave --json out")
+		}
+		if len(groups) == 0 {
+			return cli.Usagef(cmd.CommandPath(), "--tools is empty: there are %s", strings.Join(mcpserver.Groups(), ", "))
+		}
+		for i := range groups {
+			groups[i] = strings.TrimSpace(groups[i])
+		}
+		o := mcpserver.Options{Groups: groups, Logger: logger(a), Version: cli.ThisBuild().Version, Clock: a.Clock}
+		if err := o.Validate(); err != nil {
+			return cli.Usagef(cmd.CommandPath(), "--tools: %w", err)
+		}
+		dir, file, err := mcpStore(a, cmd.CommandPath())
+		if err != nil {
+			return err
+		}
+		return serveStore(cmd.Context(), a, dir, file, o)
+	})
+	return c
+}
+
+// mcpStore is the store's folder, and the file to take over, if there may be one.
+func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err error) {
+	file = &memoryFile{}
+	if dir := a.Named(); dir != "" {
+		_, err = whole(command, a.NamedBy(), dir)
+		return dir, file, err
+	}
+	if path := a.Getenv(MemoryFileVariable); path != "" {
+		if file.path, err = whole(command, MemoryFileVariable, path); err != nil {
+			return "", nil, err
+		}
+		if !filepath.IsAbs(path) { // which the old server looks for beside its own program
+			a.Note("%s is no absolute path: it is taken for %s, as seen from the folder in which the server was started", MemoryFileVariable, file.path)
+		}
+		return file.path + ".varve", file, nil
+	}
+	dir, err = cli.DataFolder(a.Getenv, runtime.GOOS)
+	return dir, file, err
+}
+
+// whole is a path from the root. What starts a server seldom is a shell, which would have
+// made a home folder of ~.
+func whole(command, of, path string) (string, error) {
+	if path == "~" || strings.HasPrefix(path, "~/") || strings.HasPrefix(path, `~\`) {
+		return "", cli.Usagef(command, "%s is %s, in which no shell has replaced the ~: give the whole path", of, path)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("finding %s of %s: %w", path, of, err)
+	}
+	return abs, nil
+}
+
+func serveStore(ctx context.Context, a *cli.App, dir string, file *memoryFile, o mcpserver.Options) error {
+	defer cli.LeaveBrokenPipes()() // a client that is gone is no reason to leave the store as a kill does
+	e, err := a.Embedder()
+	if err != nil {
+		return err
+	}
+	more := func(v *varve.Options) {
+		v.NoBackground, v.Watcher = false, fswatch.New(fswatch.Options{})
+		v.Logger = o.Logger
+		if e != nil {
+			v.Embed, v.EmbedModel = e.Embed, e.Model()
+			o.Embed, o.EmbedModel = e.Embed, e.Model()
+		}
+	}
+	if err := file.look(dir); err != nil {
+		return err
+	}
+	return a.WithIn(ctx, dir, cli.Serve, more, func(st *varve.Store) error {
+		if err := takeOver(ctx, a, st, file); err != nil {
+			return err
+		}
+		if abs, err := filepath.Abs(dir); err == nil {
+			dir = abs // of a client nobody knows from where it starts a server
+		}
+		a.Note("serving the store %s", dir)
+		if _, ok := cli.Terminal(a.In); ok {
+			a.Note("it waits for a client on stdin: let your agent start it, or end it with Ctrl-C")
+		}
+		return serveOn(ctx, a, st, o)
+	})
+}
+
+// How long a server goes on that is told to end, by a signal, with calls under way; and, when
+// these were given up, how long they may take to notice.
+const (
+	lastAnswers = 600 * time.Millisecond
+	lastCalls   = 300 * time.Millisecond
+)
+
+// serveOn ends well at the end of stdin, and at a signal.
+func serveOn(ctx context.Context, a *cli.App, st *varve.Store, o mcpserver.Options) error {
+	defer limitMemory(a.Getenv)()
+	ended := make(chan error, 1)
+	client := mcpserver.Stdio(a.In, answers(a), o.Logger)
+	go func() { ended <- mcpserver.New(st, o).Run(ctx, client) }()
+	select {
+	case err := <-ended:
+		if ctx.Err() != nil || cli.BrokenPipe(err) {
+			return nil
+		}
+		return err
+	case <-client.Ended(): // what is still under way is cancelled
+	case <-ctx.Done():
+		select {
+		case <-ended:
+			return nil
+		case <-time.After(lastAnswers): // nobody reads stdout, or a call takes longer
+		}
+		client.Abandon()
+	}
+	select {
+	case err := <-ended:
+		if cli.BrokenPipe(err) || ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	case <-time.After(lastCalls):
+	}
+	if n := client.Undone(); n > 0 && ctx.Err() == nil {
+		return cli.WithFix(fmt.Errorf("%w: %d calls were given up %v after the end of stdin", varve.ErrOutcomeUnknown, n, mcpserver.Patience), "read the answers while there are calls to come, then close stdin")
+	}
+	return nil
+}
+
+// mcpMemory is what the garbage collector is told to keep a server's memory below: a client
+// decides how much garbage there is. A large store takes more by itself.
+const mcpMemory = 128 << 20
+
+// limitMemory does that, unless the user has, until the function that it returns is called.
+func limitMemory(get func(string) string) func() {
+	if get("GOMEMLIMIT") != "" {
+		return func() {}
+	}
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	before := debug.SetMemoryLimit(max(mcpMemory, 2*int64(live[0].Value.Uint64())))
+	return func() { debug.SetMemoryLimit(before) }
+}
+
+// logger tells on stderr what goes wrong.
+func logger(a *cli.App) *slog.Logger {
+	level := slog.LevelWarn
+	if a.Quiet {
+		level = slog.LevelError
+	}
+	return slog.New(slog.NewTextHandler(a.Logs(), &slog.HandlerOptions{Level: level}))
+}
+
+// answers is where a client reads. To a person who plays one, on a terminal, it writes as
+// everything else.
+func answers(a *cli.App) io.Writer {
+	if !a.Out.Screen {
+		return a.Out.Stream
+	}
+	return flushed{a.Out}
+}
+
+// flushed is JSON that goes out at once.
+type flushed struct{ out *cli.Output }
+
+func (f flushed) Write(b []byte) (int, error) {
+	n, err := f.out.Data(cli.JSON).Write(b)
+	if err == nil {
+		err = f.out.Flush()
+	}
+	return n, err
+}

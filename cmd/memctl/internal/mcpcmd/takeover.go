@@ -1,0 +1,97 @@
+package mcpcmd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/mcpserver"
+	"github.com/varve-db/varve/memstore"
+)
+
+const MemoryFileVariable = "MEMORY_FILE_PATH" // of the reference server
+
+// asideTold is how many lines are named: a client need not read stderr.
+const asideTold = 20
+
+// memoryFile is the file of a server whose place is taken, and whether it can be.
+type memoryFile struct {
+	path    string // absolute, "" when none was named
+	missing bool   // it is not there, nor is there a store yet
+}
+
+// look is asked before a store is made: where the file cannot be taken over none is left
+// behind.
+func (f *memoryFile) look(store string) error {
+	if f.path == "" || cli.IsStore(store) {
+		return nil
+	}
+	there, err := mcpserver.CanTakeOver(f.path)
+	f.missing = err == nil && !there
+	return withRemedy(err)
+}
+
+// takeOver brings it into the store, and says what became of it.
+func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile) error {
+	if from.path == "" {
+		return nil
+	}
+	file := from.path
+	if from.missing {
+		a.Note("there is no %s to take over: the store begins empty", file)
+	}
+	t, err := mcpserver.TakeOver(ctx, st, file, a.Clock())
+	if errors.Is(err, varve.ErrReadOnly) {
+		a.Note("%s is not taken over, for nothing can be written; the first start that can write does it", file)
+		return nil
+	}
+	if err != nil {
+		return withRemedy(err)
+	}
+	switch {
+	case t.Before && t.Changed:
+		a.Note("%s has changed since it was taken over; to bring in what the store does not have, also what was deleted there: memctl import --from server-memory %s --store %s", file, cli.ShellQuote(file), cli.ShellQuote(st.Stats().Dir))
+	case t.Entities+t.Relations+len(t.Aside) > 0:
+		a.Note("took over %s and %s from %s, which stays as it is", cli.Count(t.Entities, "entity", "entities"), cli.Count(t.Relations, "relation", "relations"), file)
+	}
+	if t.There > 0 {
+		a.Note("%d of them were in the store already, and stay as they are there", t.There)
+	}
+	for i, s := range t.Aside {
+		if i == asideTold {
+			a.Note("and %d more lines; memctl get %s shows them", len(t.Aside)-i, memstore.TakeOverID)
+			break
+		}
+		a.Note("%s:%d was kept aside in the memory %s: %s", file, s.Line, memstore.TakeOverID, s.Why)
+	}
+	return nil
+}
+
+// withRemedy says of a file that cannot be taken over what helps.
+func withRemedy(err error) error {
+	var source *mcpserver.SourceError
+	if !errors.As(err, &source) {
+		return err
+	}
+	const orStore = ", or name the store by --store or " + cli.StoreVariable
+	fix := "set " + MemoryFileVariable + " to the file of the old server, which need not be there yet" + orStore
+	switch {
+	case cli.IsStore(source.Path):
+		fix = "it is a store: leave " + MemoryFileVariable + " out, and name it by --store or " + cli.StoreVariable
+	case vfs.IsPermission(err):
+		fix = "make it readable for who runs memctl" + orStore
+	default:
+		for _, name := range []string{"memory.jsonl", "memory.json"} {
+			in := filepath.Join(source.Path, name)
+			if info, err := os.Stat(in); err == nil && info.Mode().IsRegular() {
+				fix = "set " + MemoryFileVariable + " to the file in it: " + cli.ShellQuote(in)
+				break
+			}
+		}
+	}
+	return cli.WithFix(err, fix)
+}

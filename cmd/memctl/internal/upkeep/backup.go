@@ -1,0 +1,105 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+func Backup(a *cli.App) *cobra.Command {
+	var check bool
+	c := &cobra.Command{
+		Use:   "backup DIR",
+		Short: "Copy the store, while others go on using it",
+		Long: `Copy all memories into a new folder, and the log from when the copying began to when it
+ended, so that memctl restore can make a store of every moment between the two. Nobody
+has to stop. The folder has its name only when all of it is there and has been read
+again; if much more is written meanwhile than the log may hold, the backup fails and
+nobody else does. --check reads a backup from end to end instead.`,
+		Example: "  memctl backup /mnt/backups/$(date +%F)\n  memctl backup --check /mnt/backups/2026-01-31",
+		Args:    cli.Exactly(1, "the folder of the backup"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			if check {
+				info, err := varve.CheckBackup(cmd.Context(), args[0])
+				if err != nil {
+					return cli.WithFix(err, "restore another backup; where the store still lives, make a new one: memctl backup DIR")
+				}
+				backedUp(a, "is sound", args[0], &info)
+				return nil
+			}
+			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error { return backUp(cmd.Context(), a, st, args[0]) })
+		}),
+	}
+	c.Flags().BoolVar(&check, "check", false, "read a backup from end to end, make none")
+	return c
+}
+
+func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string) error {
+	progress, done := a.Bar("backing up")
+	info, err := st.Backup(ctx, dir, varve.BackupOptions{Progress: progress})
+	done()
+	if err != nil {
+		return err
+	}
+	backedUp(a, "is made", dir, &info)
+	return nil
+}
+
+// savedMoment is a commit in a document.
+type savedMoment struct {
+	Version uint64    `json:"version"`
+	Time    time.Time `json:"time"`
+}
+
+// savedBackup is what a document says of a backup.
+type savedBackup struct {
+	Path       string      `json:"path"`
+	Store      string      `json:"store"`
+	Made       time.Time   `json:"made"`
+	Memories   int64       `json:"memories"`
+	Assemblies int64       `json:"assemblies"`
+	Bytes      int64       `json:"bytes"`
+	First      savedMoment `json:"first"`
+	Last       savedMoment `json:"last"`
+	Damaged    []string    `json:"damaged"`
+}
+
+// documents says how many there are of both kinds.
+func documents(memories, assemblies int64) string {
+	s := fmt.Sprintf("%d memories", memories)
+	if assemblies > 0 {
+		s += ", " + cli.Count(int(assemblies), "assembly", "assemblies")
+	}
+	return s
+}
+
+// nounIn is what the documents of a folder are called.
+func nounIn(folder string) string {
+	if folder == "assemblies" {
+		return "assembly"
+	}
+	return "memory"
+}
+
+func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
+	s := savedBackup{dir, info.Store.String(), info.Made, info.Memories, info.Assemblies, info.Bytes,
+		savedMoment{info.First.LSN, info.First.Time}, savedMoment{info.Last.LSN, info.Last.Time}, []string{}}
+	for _, d := range info.Damaged {
+		s.Damaged = append(s.Damaged, d.ID)
+	}
+	if a.Document != nil {
+		a.Document.Member("backup", s)
+	} else {
+		a.Say("%s %s: %s, %s", dir, what, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes))
+		a.Say("it restores each moment from %s to %s: memctl restore %s NEW-DIR --at TIME",
+			s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), cli.ShellQuote(dir))
+	}
+	for _, d := range info.Damaged {
+		a.Fail(cli.WithFix(fmt.Errorf("%s %s is not in the backup: %w: %s", nounIn(d.In), cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why), "an older backup may have it; memctl verify says more"))
+	}
+}

@@ -1,0 +1,143 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+func Migrate(a *cli.App) *cobra.Command {
+	var to string
+	var o varve.MigrateOptions
+	c := &cobra.Command{
+		Use:   "migrate --to DIR",
+		Short: "Move the store to another folder or disk",
+		Long: `Copy the store to another folder, on another disk or file system if need be, while others
+go on using it, catch up with what they write, and compare every memory. It may be
+interrupted anywhere and goes on when it is called again.
+
+The copy is no store yet. --switch makes it one, and needs that nobody else has the store
+open: the rest is copied, every byte is compared, the copy is verified, and a note in
+the old folder says where the store went. It is the same store, with the same versions.
+--remove-source empties the old folder after that, but for the note, once the new one
+was verified again; it may be given with --switch or later. Only files whose bytes were
+copied go: what somebody has put there or changed since stays, and is named.
+
+To upgrade: there is one format so far. A newer program opens older formats as they are, and
+migrate writes the newest one where it copies to; the old folder is the way back until
+it is emptied: while nothing was written in the new one, remove that, and then the notes
+moved.json and wal/moved.json in the old one.`,
+		Example: "  memctl migrate --to /mnt/new/storage\n  memctl migrate --to /mnt/new/storage --switch\n  memctl --store storage migrate --to /mnt/new/storage --remove-source",
+		Args:    cli.Exactly(0, "the new folder in --to"),
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			if to == "" {
+				return cli.Usagef(cmd.CommandPath(), "name the new folder with --to")
+			}
+			from, err := a.Locate()
+			if err != nil {
+				return err
+			}
+			o.Options = &varve.Options{LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard}
+			return migrateStore(cmd.Context(), a, from, to, &o)
+		}),
+	}
+	c.Flags().StringVar(&to, "to", "", "the new `folder`: not there, empty, or begun by an earlier call")
+	c.Flags().BoolVar(&o.Switch, "switch", false, "make the new folder the store; nobody else may have it open")
+	c.Flags().BoolVar(&o.RemoveSource, "remove-source", false, "after the switch: empty the old folder, but for the note")
+	return c
+}
+
+// migrated is what migrate's document says.
+type migrated struct {
+	From     string   `json:"from"`
+	To       string   `json:"to"`
+	Store    string   `json:"store"`
+	Version  uint64   `json:"version"` // up to where the copy has the memories
+	Memories int64    `json:"memories"`
+	Bytes    int64    `json:"bytes"`
+	Copied   int64    `json:"copied"`    // of them in this run
+	CaughtUp int64    `json:"caught_up"` // of these because they were written meanwhile
+	Compared int64    `json:"compared"`
+	Switched bool     `json:"switched"`
+	Removed  bool     `json:"removed"`
+	Left     []string `json:"left"`
+	Damaged  []string `json:"damaged"`
+}
+
+func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.MigrateOptions) error {
+	end := func() {}
+	step, bar := "", func(int64, int64) {}
+	if a.Animated() {
+		o.Progress = func(what string, done, total int64) {
+			if what != step {
+				end()
+				step = what
+				bar, end = a.Bar(what)
+			}
+			bar(done, total)
+		}
+	}
+	r, err := varve.Migrate(ctx, from, to, o)
+	end()
+	again := fmt.Sprintf("memctl --store %s migrate --to %s", cli.ShellQuote(from), cli.ShellQuote(to))
+	switch {
+	case errors.Is(err, context.Canceled):
+		return cli.WithFix(err, "it goes on where it was: "+again+flags(o))
+	case errors.Is(err, varve.ErrLocked) && o.Switch && !r.Switched:
+		return cli.WithFix(err, "stop the processes that have the store open, then: "+again+flags(o))
+	case err != nil:
+		return err
+	}
+	if info, err := vfs.OS().Stat(from); err == nil && !r.Removed && os.Getuid() >= 0 && int(info.UID) != os.Getuid() {
+		a.Note("the store belongs to user %d, the copy to you (user %d): chown -R %d %s", info.UID, os.Getuid(), info.UID, cli.ShellQuote(to))
+	}
+	for _, d := range r.Damaged {
+		a.Fail(cli.WithFix(fmt.Errorf("memory %s is not in the copy: %w: %s", cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why), "heal the store, then go on: memctl repair --apply"))
+	}
+	if a.Document != nil {
+		m := migrated{from, to, r.Store.String(), r.LSN, r.Memories, r.Bytes, r.Copied, r.CaughtUp, r.Compared, r.Switched, r.Removed, []string{}, []string{}}
+		m.Left = append(m.Left, r.Left...)
+		for _, d := range r.Damaged {
+			m.Damaged = append(m.Damaged, d.ID)
+		}
+		a.Document.Member("migrated", m)
+		return nil
+	}
+	if r.Compared > 0 || !r.Switched {
+		a.Say("%d memories, %s: %d copied now, %d of them written meanwhile, %d compared", r.Memories, cli.Size(r.Bytes), r.Copied, r.CaughtUp, r.Compared)
+	}
+	switch {
+	case !r.Switched:
+		a.Say("%s is a copy, the store is still %s", to, from)
+		a.Say("next: %s --switch", again)
+	case !r.Removed:
+		a.Say("%s is the store now; %s holds a note that says so", to, from)
+		a.Say("next: memctl --store %s status; the old files go with %s --remove-source", cli.ShellQuote(to), again)
+	default:
+		a.Say("%s is the store now; of %s only the note is left%s", to, from, map[bool]string{true: ", and what follows"}[len(r.Left) > 0])
+	}
+	for _, name := range r.Left {
+		a.Note("%s stays where it is: it is not of the store, or not as it was copied", filepath.Join(from, name))
+	}
+	return nil
+}
+
+// flags are those with which a migration was called.
+func flags(o *varve.MigrateOptions) string {
+	s := ""
+	if o.Switch {
+		s += " --switch"
+	}
+	if o.RemoveSource {
+		s += " --remove-source"
+	}
+	return s
+}

@@ -1,0 +1,61 @@
+package upkeep
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/working"
+)
+
+// scopeArguments are arguments that name scopes, as their keys.
+func scopeArguments(cmd *cobra.Command, args []string) ([]string, error) {
+	keys := make([]string, len(args))
+	for i, arg := range args {
+		s, err := working.ParseScope(arg)
+		if err != nil {
+			return nil, cli.Usage(cmd.CommandPath(), err)
+		}
+		keys[i] = s.Key()
+	}
+	return keys, nil
+}
+
+func parseScopes(keys []string) ([]working.Scope, error) {
+	scopes := make([]working.Scope, len(keys))
+	for i, key := range keys {
+		var err error
+		if scopes[i], err = working.ParseScope(key); err != nil {
+			return nil, err
+		}
+	}
+	return scopes, nil
+}
+
+// purgeScopes and unknownScopes are Purge and Unknown of scopes, named by their keys.
+func purgeScopes(st *varve.Store) func(context.Context, ...string) (*varve.PurgeReport, error) {
+	return func(ctx context.Context, keys ...string) (*varve.PurgeReport, error) {
+		scopes, err := parseScopes(keys)
+		if err != nil {
+			return nil, err
+		}
+		return st.PurgeWorking(ctx, scopes...)
+	}
+}
+
+func unknownScopes(st *varve.Store) func(context.Context, ...string) ([]string, error) {
+	return func(ctx context.Context, keys ...string) ([]string, error) {
+		scopes, err := parseScopes(keys)
+		if err != nil {
+			return nil, err
+		}
+		unknown, err := st.UnknownWorking(ctx, scopes...)
+		var list []string
+		for _, s := range unknown {
+			list = append(list, s.Key())
+		}
+		return list, err
+	}
+}

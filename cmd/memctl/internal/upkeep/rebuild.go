@@ -1,0 +1,30 @@
+package upkeep
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+func RebuildIndex(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rebuild-index",
+		Short: "Make the index anew from log and files",
+		Long: `Make memory_index.json anew from the log and the files. The old one goes to backups/ if it is
+sound. Others may go on using the store. memctl repair does this where it is needed.`,
+		Example: "  memctl rebuild-index",
+		Args:    cli.NoArguments,
+		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, _ []string) error {
+			if err := st.RebuildIndex(ctx); err != nil {
+				return err
+			}
+			n := st.Stats().Memories
+			a.Document.Member("memories", n)
+			a.Say("the index has all %d memories", n)
+			return nil
+		}),
+	}
+}

@@ -1,0 +1,294 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/repair"
+)
+
+func Repair(a *cli.App) *cobra.Command {
+	var apply, undo, members bool
+	c := &cobra.Command{
+		Use:   "repair [ID]",
+		Short: "Heal what verify finds",
+		Long: `Say what would heal the store: each step, the copy that it heals from, and what no copy holds.
+Nothing is changed until --apply. What is replaced or taken away lies in quarantine/ afterwards,
+with a note that says why, and verify finds nothing any more.
+
+An assembly may name memories that are not there, when an import has brought it so. That is no
+damage, and is left alone but for --missing-members: then they are taken out.
+
+--undo puts things back as they were before the newest repair, or the one with this ID, with
+the damage. It is refused where the store has changed since, and where another copy of the
+store was repaired: in a clone, and wherever a store was copied to other than by migrate.`,
+		Example: "  memctl repair                    what would be done\n  memctl repair --apply\n  memctl repair --undo",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && !undo {
+				return cli.Usagef(cmd.CommandPath(), "an ID goes with --undo, and only one")
+			}
+			return nil
+		},
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			if (apply || members) && undo {
+				return cli.Usagef(cmd.CommandPath(), "--undo goes with neither --apply nor --missing-members")
+			}
+			dir, err := a.Locate()
+			if err != nil {
+				return err
+			}
+			if undo {
+				id := ""
+				if len(args) > 0 {
+					id = args[0]
+				}
+				return undoRepair(cmd.Context(), a, dir, id)
+			}
+			return repairStore(cmd.Context(), a, dir, apply, members)
+		}),
+	}
+	c.Flags().BoolVar(&apply, "apply", false, "do it")
+	c.Flags().BoolVar(&members, "missing-members", false, "take memories that are not there out of assemblies")
+	c.Flags().BoolVar(&undo, "undo", false, "put things back as they were before a repair")
+	return c
+}
+
+// action is a step of a plan, or what came of it.
+type action struct {
+	Do     string   `json:"do"`
+	Path   string   `json:"path,omitempty"`
+	ID     string   `json:"id,omitempty"`
+	From   string   `json:"from,omitempty"`
+	Loses  string   `json:"loses,omitempty"`
+	Alone  bool     `json:"alone,omitempty"` // nobody else may have the store open
+	For    []string `json:"for"`             // the findings
+	Result string   `json:"result,omitempty"`
+	Where  string   `json:"where,omitempty"`
+	Error  string   `json:"error,omitempty"`
+}
+
+func actionOf(x varve.RepairAction) action {
+	r := action{Do: string(x.Do), Path: x.Path, ID: x.ID, From: x.From, Loses: x.Loses, Alone: x.Alone, For: []string{}}
+	for _, f := range x.Findings {
+		r.For = append(r.For, f.String())
+	}
+	return r
+}
+
+// storeOptions are those with which a store is looked at and repaired.
+func storeOptions(a *cli.App) *varve.Options {
+	return &varve.Options{MustExist: true, LockWait: a.Wait, Clock: a.Clock, Listener: a.Heard, NoBackground: true}
+}
+
+func repairStore(ctx context.Context, a *cli.App, dir string, apply, members bool) error {
+	progress, done := a.Bar("verifying")
+	plan, err := varve.PlanRepair(ctx, dir, storeOptions(a), varve.VerifyOptions{Progress: progress})
+	if err != nil {
+		done()
+		return err
+	}
+	if members {
+		plan.TakeOutMissing()
+	}
+	if !apply {
+		done()
+		showPlan(a, plan)
+		return nil
+	}
+	report, err := plan.Apply(ctx)
+	done()
+	showRepair(a, report, err)
+	return err
+}
+
+// mayBeDead says of which processes nothing can be told here.
+func mayBeDead(pids []int) string {
+	if len(pids) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%v may be dead, or in another container: they cannot be seen from here)", pids)
+}
+
+// showPlan tells what would be done. That something is to be done is the exit code.
+func showPlan(a *cli.App, p *varve.RepairPlan) {
+	if a.Document != nil {
+		a.Document.Begin("actions")
+		for _, x := range p.Actions {
+			a.Document.Item(actionOf(x))
+		}
+		a.Document.Member("processes", others(p.Processes))
+	} else {
+		for _, x := range p.Actions {
+			a.Say("%s", cli.Printable(x.String()))
+			for i, f := range x.Findings {
+				if i == fewInfos {
+					a.Say("  for %d more", len(x.Findings)-i)
+					break
+				}
+				a.Say("  for %s", cli.Printable(f.String()))
+			}
+		}
+	}
+	lost, healable := 0, 0
+	for _, f := range plannedFor(p) {
+		switch f.Severity {
+		case repair.Lost:
+			lost++
+		case repair.Healable:
+			healable++
+		}
+	}
+	showMembers(a, p)
+	if len(p.Actions) == 0 && lost+healable == 0 {
+		a.Say("there is nothing to do")
+		return
+	}
+	if n, pids := p.Alone(), others(p.Processes); n > 0 && len(pids) > 0 {
+		a.Note("%d of these need that nobody else has the store open; stop the processes %v first%s", n, pids, mayBeDead(p.Unsure))
+	}
+	for _, f := range p.Left {
+		if f.Severity != repair.Info && a.Document == nil {
+			a.Say("nothing is known that heals %s", cli.Printable(f.String()))
+		}
+	}
+	if len(p.Actions) > 0 {
+		a.Say("\nnothing was changed; memctl repair --apply does it")
+	}
+	noteVerdict(a, lost, healable, "memctl repair --apply does what is planned")
+}
+
+// showMembers tells of assemblies that name what is not there, which is left alone.
+func showMembers(a *cli.App, p *varve.RepairPlan) {
+	n := 0
+	for _, f := range p.Left {
+		if f.Kind == repair.AssemblyMembers {
+			n++
+		}
+	}
+	if n > 0 && a.Document == nil {
+		a.Say("%d assemblies name memories that are not there; --missing-members takes these out", n)
+	}
+}
+
+func plannedFor(p *varve.RepairPlan) (list []varve.Finding) {
+	for _, x := range p.Actions {
+		list = append(list, x.Findings...)
+	}
+	return append(list, p.Left...)
+}
+
+// noteVerdict notes by the exit code that not all is well. It was told already.
+func noteVerdict(a *cli.App, lost, healable int, fix string) {
+	switch {
+	case lost > 0:
+		a.Tell(&cli.Failure{Kind: "lost", Message: verdict(lost, healable), Fix: fix, Code: cli.CodeLost})
+	case healable > 0:
+		a.Tell(&cli.Failure{Kind: "damage", Message: verdict(lost, healable), Fix: fix, Code: cli.CodeDamage})
+	}
+}
+
+func showRepair(a *cli.App, r *varve.RepairReport, err error) {
+	a.Document.Member("repair", r.ID)
+	a.Document.Begin("actions")
+	for _, d := range r.Done {
+		x := actionOf(d.Action)
+		x.Result, x.Where = d.Result, d.Where
+		if d.Err != nil {
+			x.Error = d.Err.Error()
+		}
+		if a.Document != nil {
+			a.Document.Item(x)
+			continue
+		}
+		switch {
+		case d.Err != nil:
+			a.Say("%s: not done: %s", cli.Printable(d.Action.String()), cli.Printable(x.Error))
+		default:
+			a.Say("%s: %s", cli.Printable(d.Action.String()), cli.Printable(d.Result))
+		}
+	}
+	lost, healable := 0, 0
+	a.Document.Begin("remaining")
+	for i := range r.Remaining {
+		switch r.Remaining[i].Severity {
+		case repair.Lost:
+			lost++
+		case repair.Healable:
+			healable++
+		default:
+			continue
+		}
+		if a.Document != nil {
+			tellFinding(a, &r.Remaining[i])
+			continue
+		}
+		a.Say("remains: %s", cli.Printable(r.Remaining[i].String()))
+	}
+	if pids := others(r.Processes); len(r.Waiting) > 0 {
+		a.Note("%d steps wait until nobody else has the store open; stop the processes %v%s and run memctl repair --apply again", len(r.Waiting), pids, mayBeDead(r.Unsure))
+	}
+	if a.Document != nil {
+		a.Document.Begin("waiting")
+		for _, x := range r.Waiting {
+			a.Document.Item(actionOf(x))
+		}
+		a.Document.Member("processes", others(r.Processes))
+		a.Document.Member("summary", summaryOf(&r.Summary, lost+healable))
+	} else if lost+healable == 0 && err == nil { // else nobody has looked
+		a.Say("verified: %s", verdict(0, 0))
+	}
+	if r.NoUndo != nil {
+		a.Note("this repair cannot be undone by memctl: %s", cli.Printable(r.NoUndo.Error()))
+	} else if r.ID != "" && len(r.Done) > 0 {
+		a.Say("memctl repair --undo %s puts things back as they were", r.ID)
+	}
+	noteVerdict(a, lost, healable, "what remains was told; memctl verify says what would heal each")
+}
+
+func undoRepair(ctx context.Context, a *cli.App, dir, id string) error {
+	r, err := varve.UndoRepair(ctx, dir, storeOptions(a), id)
+	var refused *varve.UndoRefused
+	if errors.As(err, &refused) {
+		return cli.WithFix(err, "what the repair set aside lies in quarantine/, each with a note")
+	}
+	var foreign *varve.UndoForeign
+	if errors.As(err, &foreign) {
+		return cli.WithFix(err, foreign.Fix())
+	}
+	if err != nil {
+		if errors.Is(err, varve.ErrNotFound) {
+			return cli.WithFix(fmt.Errorf("%w", err), "repairs are named in quarantine/repair-*.undo.jsonl")
+		}
+		return err
+	}
+	if a.Document != nil {
+		a.Document.Member("undone", append([]string{}, r.Undone...))
+		a.Document.Member("left", append([]string{}, r.Left...))
+		return nil
+	}
+	for _, s := range r.Undone {
+		a.Say("put back: %s", cli.Printable(s))
+	}
+	for _, s := range r.Left {
+		a.Say("not put back: %s", cli.Printable(s))
+	}
+	a.Say("repair %s is undone", r.ID)
+	return nil
+}
+
+// others leaves this process out of a list.
+func others(pids []int) []int {
+	list := []int{}
+	for _, pid := range pids {
+		if pid != os.Getpid() {
+			list = append(list, pid)
+		}
+	}
+	return list
+}

@@ -1,0 +1,89 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+func Restore(a *cli.App) *cobra.Command {
+	var at, log string
+	c := &cobra.Command{
+		Use:   "restore BACKUP DIR",
+		Short: "Make a new store of a backup, as of any moment",
+		Long: `Make a store of a backup in a new folder, as of the end of the backup or, with --at, of
+any moment that its log reaches. With --log it goes on in the log and archive of the
+store that was backed up, where that still lives: so a backup of yesterday and the store
+of today give every moment between. What is there is never written over; the new store
+has a UUID of its own, and its folder has its name only when all of it is there and
+was read again.`,
+		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at 2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
+		Args:    cli.Exactly(2, "a backup and the folder of the new store"),
+		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
+			o := varve.RestoreOptions{Log: log, Options: &varve.Options{LockWait: a.Wait, Clock: a.Clock}}
+			if cmd.Flags().Changed("at") {
+				if lsn, err := strconv.ParseUint(at, 10, 64); err == nil && lsn > 0 {
+					o.Version = lsn
+				} else if o.Time, err = cli.ParseTime(at, a.Clock()); err != nil {
+					return cli.Usagef(cmd.CommandPath(), "--at %w, nor a version", err)
+				}
+			}
+			return restoreBackup(cmd.Context(), a, args[0], args[1], o)
+		}),
+	}
+	c.Flags().StringVar(&at, "at", "", "the `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, 90m, 7d ago) or a version")
+	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, where it still lives; it is only read")
+	return c
+}
+
+// restored is what restore's document says.
+type restored struct {
+	Path       string     `json:"path"`
+	Memories   int64      `json:"memories"`
+	Assemblies int64      `json:"assemblies"`
+	Bytes      int64      `json:"bytes"`
+	Version    uint64     `json:"version"` // the newest commit in it
+	Time       *time.Time `json:"time,omitempty"`
+	Damaged    []string   `json:"damaged"`
+}
+
+func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.RestoreOptions) error {
+	var done func()
+	o.Progress, done = a.Bar("restoring")
+	r, err := varve.Restore(ctx, backup, dir, &o)
+	done()
+	var moment *varve.MomentError
+	if errors.As(err, &moment) {
+		fix := "name a moment between these, or an older backup"
+		if o.Log == "" {
+			fix += ", or with --log the store that was backed up"
+		}
+		err = cli.WithFix(err, fix)
+	}
+	if errors.Is(err, varve.ErrNoStore) {
+		err = cli.WithFix(err, "name a folder that memctl backup has made, and with --log a store")
+	}
+	if err != nil {
+		return err
+	}
+	s := restored{dir, r.Memories, r.Assemblies, r.Bytes, r.Moment.LSN, cli.OrNil(r.Moment.Time), []string{}}
+	for _, d := range r.Damaged {
+		if d.In == "vector_index" { // no memory
+			s.Damaged = append(s.Damaged, d.In+"/"+d.ID)
+			a.Note("%s/%s is damaged in the backup, which is the embeddings of an unfinished re-embedding: memctl reindex computes what is missing again: %s", d.In, d.ID, d.Why)
+			continue
+		}
+		s.Damaged = append(s.Damaged, d.ID)
+		a.Note("%s %s was damaged when the backup was made, and is not in it: %s", nounIn(d.In), cli.PrintableID(d.ID), d.Why)
+	}
+	a.Document.Member("restored", s)
+	a.Say("%s is a store: %s, %s, as of %s", dir, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes), r.Moment.Time.Format(time.RFC3339Nano))
+	a.Say("next: memctl --store %s status", cli.ShellQuote(dir))
+	return nil
+}

@@ -1,0 +1,262 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+)
+
+func Status(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show the state of the store",
+		Long: `Show where the store is, how much it holds, who has it open, whether anything is wrong
+with it, and what to do next. It is what memctl without a command shows. Nothing is
+changed, but for what a clone lacks: its log and its index are made from the files.`,
+		Example: "  memctl status\n  memctl status --json | jq .memories",
+		Args:    cli.NoArguments,
+		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return ShowStatus(cmd.Context(), a) }),
+	}
+}
+
+// State is what status shows.
+type State struct {
+	Store      string     `json:"store"`
+	UUID       string     `json:"uuid"`
+	Memories   int64      `json:"memories"`
+	Assemblies int64      `json:"assemblies"`
+	Vectors    *vectors   `json:"vectors"` // null: they cannot be read now, and a problem says why
+	Bytes      int64      `json:"memory_bytes"`
+	Scopes     int64      `json:"working_scopes"` // that have working memory
+	Expired    int64      `json:"expired"`        // of the memories: absent already, and not deleted yet
+	Limits     *limits    `json:"limits"`         // null: there are none
+	IndexBytes int64      `json:"index_bytes"`
+	LogBytes   int64      `json:"log_bytes"`       // that an open would read
+	Unflushed  int64      `json:"unflushed_bytes"` // of log that are not in files yet
+	Writable   bool       `json:"writable"`
+	Processes  []int      `json:"processes"`
+	Unseen     []int      `json:"processes_unseen,omitempty"` // that said so and are not seen here
+	Watcher    *int       `json:"watcher"`                    // the process that takes over edits of files, null: none does
+	LastFlush  *time.Time `json:"last_flush"`
+	LastBackup *time.Time `json:"last_backup"`
+	Refused    *refused   `json:"refused_edits"`
+	Problems   []string   `json:"problems"`
+	Next       string     `json:"next"`
+
+	gravest error // of the problems
+}
+
+func ShowStatus(ctx context.Context, a *cli.App) error {
+	dir, err := a.Locate()
+	if err != nil {
+		return err
+	}
+	err = statusIn(ctx, a, dir, cli.Look)
+	if cli.IsUnready(err) {
+		err = statusIn(ctx, a, dir, cli.Read) // a clone becomes a store at the first look
+	}
+	return err
+}
+
+func statusIn(ctx context.Context, a *cli.App, dir string, how cli.Access) error {
+	return a.WithIn(ctx, dir, how, nil, func(st *varve.Store) error {
+		s := stateOf(ctx, dir, st)
+		if len(s.Problems) > 0 {
+			a.Tell(s.failure())
+		}
+		if a.Document != nil {
+			a.Document.All(s)
+			return nil
+		}
+		showState(a, s)
+		return nil
+	})
+}
+
+// failure is the gravest problem. verify can tell whether damage heals; that
+// something is wrong is sure. A full disk is no damage.
+func (s *State) failure() *cli.Failure {
+	if errors.Is(s.gravest, varve.ErrDiskFull) {
+		f := cli.Classify(s.gravest)
+		f.Path = s.Store
+		return f
+	}
+	return &cli.Failure{Kind: "damage", Message: s.Problems[0], Path: s.Store, Fix: s.Next, Code: cli.CodeDamage}
+}
+
+func stateOf(ctx context.Context, dir string, st *varve.Store) State {
+	files := vfs.Below(vfs.OS(), dir)
+	n, report, health := st.Stats(), st.OpenReport(), st.Health(ctx)
+	s := State{
+		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed,
+		Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
+		LastFlush: modified(files, filepath.Join(dir, "checkpoint")), LastBackup: newest(files, filepath.Join(dir, "backups")),
+	}
+	if path, err := filepath.Abs(dir); err == nil {
+		s.Store = path
+	}
+	self := func(pid int) bool { return pid == os.Getpid() }
+	s.Processes = slices.DeleteFunc(append([]int{}, s.Processes...), self)
+	// One of another container, or killed where that cannot be told, stays on the list.
+	unseen := func(pid int) bool { return slices.Contains(n.Unsure, pid) && vfs.Process(pid).Command == "" }
+	for _, pid := range s.Processes {
+		if unseen(pid) {
+			s.Unseen = append(s.Unseen, pid)
+		}
+	}
+	s.Processes = slices.DeleteFunc(s.Processes, unseen)
+	if n.Watcher != 0 {
+		s.Watcher = &n.Watcher
+	}
+	var verr error
+	if s.Vectors, verr = vectorsOf(ctx, st, &n); verr != nil {
+		health.Problems = append(health.Problems, fmt.Errorf("the vectors: %w", verr))
+	}
+	var edits []error
+	s.Refused, edits = refusedIn(ctx, st)
+	for _, err := range slices.Concat(health.Problems, report.Problems, edits) {
+		if s.gravest == nil {
+			s.gravest = err
+		}
+		if text := err.Error(); !slices.Contains(s.Problems, text) { // both may know of it
+			s.Problems = append(s.Problems, text)
+		}
+	}
+	if u, err := st.Usage(ctx); err == nil {
+		s.Bytes, s.Expired = u.Bytes, u.Expired
+	}
+	for _, err := range st.WorkingHome().Scopes(ctx) {
+		if err == nil {
+			s.Scopes++
+		}
+	}
+	s.Limits = limitsIn(st.Config())
+	s.Next = next(&s)
+	return s
+}
+
+func (s *State) expired() string {
+	if s.Expired == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of them expired, and deleted an hour or two later", s.Expired)
+}
+
+// next is the command that makes most sense now.
+func next(s *State) string {
+	switch {
+	case len(s.Problems) == 1 && errors.Is(s.gravest, varve.ErrDiskFull):
+		return "memctl rm ID, or make room on the disk"
+	case len(s.Problems) > 0:
+		return "memctl verify"
+	case s.Memories == 0:
+		return `memctl put "what is to be remembered"`
+	case s.Unflushed > 0 && len(s.Processes) == 0:
+		return "memctl flush"
+	}
+	return "memctl list"
+}
+
+func showState(a *cli.App, s State) {
+	line := func(name, format string, args ...any) {
+		a.Out.InColour(cli.Bold, cli.Pad(name, 11))
+		fmt.Fprintf(a.Out, " %s\n", fmt.Sprintf(format, args...))
+	}
+	line("store", "%s", cli.Printable(s.Store))
+	line("memories", "%d, %s%s", s.Memories, cli.Size(s.Bytes), s.expired())
+	if s.Limits != nil {
+		line("limits", "%s", s.Limits.text(&s))
+	}
+	line("assemblies", "%d", s.Assemblies)
+	if s.Scopes > 0 {
+		line("working", "%d scopes have working memory: memctl working list", s.Scopes)
+	}
+	line("vectors", "%s", s.Vectors)
+	line("index", "%s", cli.Size(s.IndexBytes))
+	line("log", "%s to read at the next open, %s of it not in files yet", cli.Size(s.LogBytes), cli.Size(s.Unflushed))
+	processes := "none has it open"
+	if len(s.Processes) > 0 {
+		processes = strings.Trim(fmt.Sprint(s.Processes), "[]")
+	}
+	if n := len(s.Unseen); n > 0 {
+		processes += fmt.Sprintf("; %d more said so and are not seen here: killed, or in another container", n)
+	}
+	line("processes", "%s", processes)
+	if s.Watcher == nil {
+		line("edits", "no process watches the files: edits are found when they are read, and by memctl verify")
+	} else {
+		line("edits", "process %d takes edits of the files over", *s.Watcher)
+	}
+	line("last flush", "%s", ago(a, s.LastFlush))
+	if s.LastBackup == nil {
+		line("last backup", "none in backups/; elsewhere is not looked for")
+	} else {
+		line("last backup", "%s", ago(a, s.LastBackup))
+	}
+	if len(s.Problems) == 0 {
+		line("problems", "none known; memctl verify looks at everything")
+	}
+	for _, p := range s.Problems {
+		line("problem", "%s", cli.Printable(p))
+	}
+	line("next", "%s", s.Next)
+}
+
+// ago says how long ago something was.
+func ago(a *cli.App, t *time.Time) string {
+	if t == nil {
+		return "never"
+	}
+	d := a.Clock().Sub(*t)
+	if d < 0 {
+		d = 0
+	}
+	at := t.Local().Format("2006-01-02 15:04:05")
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%s, %d s ago", at, int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%s, %d min ago", at, int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%s, %d h ago", at, int(d.Hours()))
+	}
+	return fmt.Sprintf("%s, %d days ago", at, int(d.Hours()/24))
+}
+
+// modified is when a file was written, nil if there is none.
+func modified(files vfs.FS, path string) *time.Time {
+	info, err := files.Stat(path)
+	if err != nil {
+		return nil
+	}
+	t := info.Mtime.UTC()
+	return &t
+}
+
+// newest is when the newest of the backups in a folder was made. Older indexes
+// lie there as well, and are none.
+func newest(files vfs.FS, dir string) *time.Time {
+	names, err := files.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var last *time.Time
+	for _, name := range names {
+		if t := modified(files, filepath.Join(dir, name, repair.BackupName)); t != nil && (last == nil || t.After(*last)) {
+			last = t
+		}
+	}
+	return last
+}

@@ -1,0 +1,162 @@
+package upkeep
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+)
+
+// Bounds on looking for refused edits: status is to answer at once, and tens of thousands
+// of files are looked at in the time. memctl verify looks at everything.
+const (
+	refusedWait  = 500 * time.Millisecond
+	refusedShown = 3
+)
+
+// refused are files that somebody left as they cannot be taken over.
+type refused struct {
+	Count    int64         `json:"count"`
+	Complete bool          `json:"complete"` // false: there was no time to look at all files
+	Files    []refusedEdit `json:"files"`    // the first of them
+}
+
+type refusedEdit struct {
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
+func refusedIn(ctx context.Context, st *varve.Store) (r *refused, problems []error) {
+	within, cancel := context.WithTimeout(ctx, refusedWait)
+	defer cancel()
+	r = &refused{Complete: true, Files: []refusedEdit{}}
+	for e, err := range st.RefusedEdits(within) {
+		switch {
+		case err != nil:
+			if r.Complete = false; within.Err() == nil {
+				problems = append(problems, fmt.Errorf("the edited files: %w", err))
+			}
+			continue
+		case r.Count < refusedShown:
+			r.Files = append(r.Files, refusedEdit{e.Path, e.Err.Error()})
+			problems = append(problems, fmt.Errorf("%s cannot be taken over: %w", e.Path, e.Err))
+		}
+		r.Count++
+	}
+	if more := r.Count - int64(len(r.Files)); more > 0 {
+		problems = append(problems, fmt.Errorf("%d more files cannot be taken over", more))
+	}
+	return r, problems
+}
+
+// vectors is what status shows of the embeddings' files.
+type vectors struct {
+	Count     int64  `json:"count"`
+	Dimension int    `json:"dimension"`
+	Metric    string `json:"metric"`
+	Bytes     int64  `json:"bytes"`
+	Drift     *int64 `json:"drift"`   // vectors that are missing, stale or too much as of the index; null: too many to count here
+	Misfits   int64  `json:"misfits"` // embeddings of another dimension, which have none
+	Pending   int64  `json:"pending"` // what changed since the index was written
+	Without   int64  `json:"without"` // memories that have no embedding, as of the index
+	Model     string `json:"model,omitempty"`
+	Next      string `json:"next_model,omitempty"` // a reindex by it has begun, and is not there yet
+	Older     int64  `json:"older,omitempty"`      // documents that it has not rewritten yet
+}
+
+// mostCounted is how many vectors status compares with the index: it is to answer
+// at once. memctl verify compares any number.
+const mostCounted = 100_000
+
+func vectorsOf(ctx context.Context, st *varve.Store, n *varve.Stats) (*vectors, error) {
+	v := &vectors{Count: n.Vectors, Dimension: n.Dimension, Metric: n.Metric, Bytes: n.VectorBytes, Model: n.Model, Next: n.NextModel}
+	if n.Memories+n.Assemblies > mostCounted {
+		return v, nil
+	}
+	d, err := st.VectorDrift(ctx)
+	if err != nil {
+		return nil, err
+	}
+	drift := d.Missing + d.Stale + d.Ghosts
+	v.Drift, v.Misfits, v.Pending, v.Without, v.Older = &drift, d.Misfits, d.Pending, d.Without, d.Older
+	return v, nil
+}
+
+func (v *vectors) String() string {
+	if v == nil {
+		return "not to be read now"
+	}
+	s := "none"
+	if v.Dimension != 0 {
+		s = fmt.Sprintf("%d of %d dimensions (%s), %s", v.Count, v.Dimension, v.Metric, cli.Size(v.Bytes))
+	}
+	if v.Model != "" {
+		s += ", by " + v.Model
+	}
+	if v.Without != 0 && v.Model != "" {
+		s += fmt.Sprintf("; %d memories without", v.Without)
+	}
+	if v.Next != "" {
+		s += fmt.Sprintf("; a reindex by %s is not complete: memctl reindex goes on", v.Next)
+	}
+	if v.Older != 0 {
+		s += fmt.Sprintf("; %d documents by the model before are to be rewritten: memctl reindex goes on", v.Older)
+	}
+	if v.Drift != nil && *v.Drift != 0 {
+		s += fmt.Sprintf("; %d not as the index has them: the next flush or search makes that good", *v.Drift)
+	}
+	if v.Misfits != 0 {
+		s += fmt.Sprintf("; %d embeddings of another dimension have none", v.Misfits)
+	}
+	if v.Pending != 0 && v.Dimension != 0 {
+		s += fmt.Sprintf("; %d changes since", v.Pending)
+	}
+	return s
+}
+
+// limits are those that are set, 0: none.
+type limits struct {
+	Memories        int64  `json:"max_memories"`
+	Bytes           int64  `json:"max_bytes"`
+	SessionMemories int64  `json:"max_session_memories"`
+	SessionBytes    int64  `json:"max_session_bytes"`
+	AtLimit         string `json:"at_limit"`
+	MaxAge          int64  `json:"max_age"`
+}
+
+func limitsIn(c varve.Config) *limits {
+	l := &limits{c.MaxMemories, c.MaxBytes, c.MaxSessionMemories, c.MaxSessionBytes, "", c.MaxAge}
+	if *l == (limits{}) {
+		return nil
+	}
+	l.AtLimit = cmp.Or(c.AtLimit, varve.AtLimitRefuse)
+	return l
+}
+
+// text says how much of the limits is used.
+func (l *limits) text(s *State) string {
+	var parts []string
+	if l.Memories > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d memories", s.Memories, l.Memories))
+	}
+	if l.Bytes > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s", cli.Size(s.Bytes), cli.Size(l.Bytes)))
+	}
+	if l.SessionMemories > 0 {
+		parts = append(parts, fmt.Sprintf("%d memories a session", l.SessionMemories))
+	}
+	if l.SessionBytes > 0 {
+		parts = append(parts, cli.Size(l.SessionBytes)+" a session")
+	}
+	if len(parts) > 0 {
+		parts = append(parts, "then "+strings.ReplaceAll(l.AtLimit, "_", " "))
+	}
+	if l.MaxAge > 0 {
+		parts = append(parts, fmt.Sprintf("deleted %s after the last write", time.Duration(l.MaxAge)*time.Second))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,179 @@
+package upkeep
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/repair"
+)
+
+func Verify(a *cli.App) *cobra.Command {
+	var sample string
+	c := &cobra.Command{
+		Use:   "verify",
+		Short: "Look for damage",
+		Long: `Read everything, compare index, files and log, and name what is not as it should be:
+where, what is at stake, what would heal it, and the next command. Nothing is changed, and
+others may go on using the store. Also a store that cannot be opened is looked at.`,
+		Example: "  memctl verify\n  memctl verify --sample 1/7       one part of seven, for every day of the week\n  memctl verify --json | jq .summary",
+		Args:    cli.NoArguments,
+		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
+			o := varve.VerifyOptions{Summary: new(varve.VerifySummary)}
+			if cmd.Flags().Changed("sample") {
+				var err error
+				if o.Part, o.Parts, err = parseSample(sample); err != nil {
+					return cli.Usagef(cmd.CommandPath(), "--sample %w", err)
+				}
+			}
+			dir, err := a.Locate()
+			if err != nil {
+				return err
+			}
+			return verifyStore(cmd.Context(), a, dir, o)
+		}),
+	}
+	c.Flags().StringVar(&sample, "sample", "", "read only part `N/T` of the files; all T parts together read everything")
+	return c
+}
+
+func parseSample(s string) (part, parts int, err error) {
+	n, t, ok := strings.Cut(s, "/")
+	part, err1 := strconv.Atoi(n)
+	parts, err2 := strconv.Atoi(t)
+	if !ok || err1 != nil || err2 != nil || part < 1 || part > parts {
+		return 0, 0, fmt.Errorf("%q: it must be N/T with 1 ≤ N ≤ T", s)
+	}
+	return part, parts, nil
+}
+
+// finding is one of verify's list.
+type finding struct {
+	Kind     string `json:"kind"`
+	Severity string `json:"severity"`
+	Path     string `json:"path"`
+	Offset   *int64 `json:"offset,omitempty"`
+	ID       string `json:"id,omitempty"`
+	LSN      uint64 `json:"lsn,omitempty"`
+	Message  string `json:"message,omitempty"`
+	Stake    string `json:"stake,omitempty"`
+	Heals    string `json:"heals,omitempty"`
+	Next     string `json:"next,omitempty"`
+}
+
+// summary is what was read, and what came of it.
+type summary struct {
+	Memories    int64            `json:"memories"`
+	Assemblies  int64            `json:"assemblies"`
+	Vectors     int64            `json:"vectors"`
+	Files       int64            `json:"files"`
+	Bytes       int64            `json:"bytes"`
+	Segments    int64            `json:"segments"`
+	Archived    int64            `json:"archived"`
+	Entries     int64            `json:"entries"`
+	Quarantined int64            `json:"quarantined"`
+	Findings    map[string]int64 `json:"findings"`
+	Worst       string           `json:"worst"` // "" when nothing was found
+}
+
+func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOptions) error {
+	progress, done := a.Bar("verifying")
+	o.Progress = progress
+	a.Document.Begin("findings")
+	lost, healable := 0, 0
+	infos := map[varve.FindingKind]int64{}
+	for f, err := range varve.VerifyFolder(ctx, dir, storeOptions(a), o) {
+		if err != nil {
+			done()
+			return err
+		}
+		switch f.Severity {
+		case repair.Lost:
+			lost++
+		case repair.Healable:
+			healable++
+		default:
+			// A folder that was copied has another time for every file.
+			if infos[f.Kind]++; infos[f.Kind] > fewInfos && a.Document == nil {
+				continue
+			}
+		}
+		tellFinding(a, &f)
+	}
+	done()
+	tellMore(a, infos)
+	s := summaryOf(o.Summary, lost+healable)
+	if a.Document != nil {
+		a.Document.Member("summary", s)
+	} else {
+		a.Say("read %s, %s, %s, %s, %s of the log, %s: %s", cli.Count(int(s.Memories), "memory", "memories"), cli.Count(int(s.Assemblies), "assembly", "assemblies"),
+			cli.Count(int(s.Vectors), "vector", "vectors"), cli.Count(int(s.Files), "file", "files"), cli.Count(int(s.Entries), "entry", "entries"), cli.Size(s.Bytes), verdict(lost, healable))
+	}
+	noteVerdict(a, lost, healable, "memctl repair says what would heal them")
+	return nil
+}
+
+// fewInfos is how many harmless findings of a kind are written out in text.
+const fewInfos = 3
+
+// tellMore tells how many were not.
+func tellMore(a *cli.App, infos map[varve.FindingKind]int64) {
+	for _, kind := range slices.Sorted(maps.Keys(infos)) {
+		if n := infos[kind] - fewInfos; n > 0 {
+			a.Say("%s: %d more; --json names all", kind, n)
+		}
+	}
+}
+
+func verdict(lost, healable int) string {
+	switch {
+	case lost > 0:
+		return fmt.Sprintf("%d lost or unreadable, %d that can be healed", lost, healable)
+	case healable > 0:
+		return fmt.Sprintf("%d that can be healed, nothing is lost", healable)
+	}
+	return "all is well"
+}
+
+func summaryOf(s *varve.VerifySummary, n int) summary {
+	r := summary{s.Memories, s.Assemblies, s.Vectors, s.Files, s.Bytes, s.Segments, s.Archived, s.Entries, s.Quarantined, map[string]int64{}, ""}
+	for kind, n := range s.Findings {
+		r.Findings[string(kind)] = n
+	}
+	if n > 0 {
+		r.Worst = s.Worst.String()
+	}
+	return r
+}
+
+// tellFinding tells of one finding.
+func tellFinding(a *cli.App, f *varve.Finding) {
+	message := ""
+	if f.Err != nil {
+		message = f.Err.Error()
+	}
+	if a.Document != nil {
+		d := finding{string(f.Kind), f.Severity.String(), f.Path, nil, f.ID, f.LSN, message, f.Stake, f.Heals, f.Next}
+		if f.Offset >= 0 {
+			d.Offset = &f.Offset
+		}
+		a.Document.Item(d)
+		return
+	}
+	if a.Quiet && f.Severity == repair.Info {
+		return
+	}
+	fmt.Fprintln(a.Out, cli.Printable(f.String()))
+	for _, part := range [][2]string{{"at stake", f.Stake}, {"healed by", f.Heals}, {"next", f.Next}} {
+		if part[1] != "" {
+			fmt.Fprintf(a.Out, "  %s: %s\n", part[0], cli.Printable(part[1]))
+		}
+	}
+}

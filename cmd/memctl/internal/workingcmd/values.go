@@ -1,0 +1,233 @@
+package workingcmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
+	"github.com/varve-db/varve/working"
+)
+
+func missingKey(key string) error {
+	return cli.WithFix(fmt.Errorf("key %q: %w", key, varve.ErrNotFound), "memctl working keys shows what there is")
+}
+
+func (w *scopeApp) getCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "get KEY...",
+		Short: "Show values",
+		Long: `Show values, one a line: a text as it is, everything else as JSON. A key that is not there
+does not keep the others from being shown; a value that is null is there.`,
+		Example: "  memctl working get draft --scope session:s1",
+		Args:    cli.AtLeastOne("a key"),
+		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, args []string) error {
+			w.Document.Begin("values")
+			return w.Each(ctx, args, func(key string) error {
+				e, found, err := m.Entry(ctx, key)
+				switch {
+				case err != nil:
+					return err
+				case !found:
+					return missingKey(key)
+				case w.Document != nil:
+					w.Document.Item(shownEntry(&e))
+				default:
+					return w.show(e.Value)
+				}
+				return nil
+			})
+		}),
+	}
+}
+
+// workingValue is a value with what is known of it.
+type workingValue struct {
+	Key     string    `json:"key"`
+	Value   any       `json:"value"`
+	Version uint64    `json:"version"`
+	Updated time.Time `json:"updated_at"`
+	TTL     *float64  `json:"ttl_seconds"` // null: it does not expire
+}
+
+func shownEntry(e *working.Entry) workingValue {
+	v := workingValue{Key: e.Key, Value: e.Value, Version: e.Version, Updated: e.Updated}
+	if e.TTL >= 0 {
+		s := e.TTL.Seconds()
+		v.TTL = &s
+	}
+	return v
+}
+
+func (w *scopeApp) setCommand() *cobra.Command {
+	var (
+		text, absent bool
+		ttl          time.Duration
+	)
+	c := &cobra.Command{
+		Use:   "set KEY VALUE",
+		Short: "Set a value",
+		Long: `Set a value: any JSON, or a text, which is what is not JSON. "-" reads it from stdin. A key
+does not begin with "_". The scope is made if it is new.`,
+		Example: `  memctl working set attempts 3 --scope session:s1
+  memctl working set draft "to be done" --ttl 1h --scope session:s1
+  memctl working set zip 01234 --text --scope session:s1`,
+		Args: cli.Exactly(2, "a key and a value"),
+		RunE: w.Do(func(cmd *cobra.Command, args []string) error {
+			v, err := w.value(cmd.Context(), args[1], text)
+			if err != nil {
+				return err
+			}
+			var opts []working.SetOption
+			if cmd.Flags().Changed("ttl") {
+				opts = append(opts, working.Expires(ttl))
+			}
+			return w.on(cmd, cli.Write, func(ctx context.Context, m *working.Memory) error {
+				if absent {
+					done, err := m.SetIfAbsent(ctx, args[0], v, opts...)
+					if err == nil && !done {
+						var e working.Entry
+						if e, _, err = m.Entry(ctx, args[0]); err == nil {
+							err = cli.WithFix(fmt.Errorf("key %q is there: %w", args[0], &working.ConflictError{Name: args[0], Found: e.Version}), "leave --if-absent out to replace it")
+						}
+					}
+					if err != nil {
+						return err
+					}
+				} else if err := m.Set(ctx, args[0], v, opts...); err != nil {
+					return err
+				}
+				e, found, err := m.Entry(ctx, args[0])
+				switch {
+				case err != nil || !found && ttl != 0:
+					return err
+				case w.Document != nil:
+					w.Document.Begin("values")
+					if found {
+						w.Document.Item(shownEntry(&e))
+					}
+				default:
+					w.Say("set %s", cli.Printable(args[0]))
+				}
+				return nil
+			})
+		}),
+	}
+	c.Flags().BoolVar(&text, "text", false, "the value is a text, also if it is JSON")
+	c.Flags().BoolVar(&absent, "if-absent", false, "only where there is none; else exit 5")
+	c.Flags().DurationVar(&ttl, "ttl", 0, "how `long` it lives; 0 is over at once; without it, it stays")
+	return c
+}
+
+// value is what an argument stands for.
+func (w *scopeApp) value(ctx context.Context, arg string, text bool) (any, error) {
+	if arg == "-" {
+		b, err := intake.Slurp(ctx, w.In, "-", working.MaxValue)
+		if err != nil {
+			return nil, err
+		}
+		arg = string(b)
+	}
+	if text {
+		return arg, nil
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(arg)))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return arg, nil
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return arg, nil
+	}
+	return v, nil
+}
+
+func (w *scopeApp) rmCommand() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:     "rm KEY...",
+		Aliases: []string{"delete"},
+		Short:   "Remove values",
+		Long: `Remove values. A key that is not there does not keep the others from being removed.
+--all removes all of them; task state, scratchpad and checkpoints stay.`,
+		Example: "  memctl working rm draft --scope session:s1\n  memctl working rm --all --scope session:s1",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all != (len(args) == 0) {
+				return cli.Usagef(cmd.CommandPath(), "name keys, or say --all")
+			}
+			return nil
+		},
+		RunE: w.onScope(cli.Write, func(ctx context.Context, m *working.Memory, args []string) error {
+			if all {
+				n, err := m.Clear(ctx)
+				return w.removed(n, "value", "values", err)
+			}
+			w.Document.Begin("deleted")
+			return w.Each(ctx, args, func(key string) error {
+				was, err := m.Delete(ctx, key)
+				switch {
+				case err != nil:
+					return err
+				case !was:
+					return missingKey(key)
+				default:
+					w.Document.Item(key)
+					w.Say("removed %s", cli.Printable(key))
+				}
+				return nil
+			})
+		}),
+	}
+	c.Flags().BoolVar(&all, "all", false, "all values of the scope")
+	return c
+}
+
+// removed tells how many there were.
+func (w *scopeApp) removed(n int, one, more string, err error) error {
+	if err == nil && w.Document != nil {
+		w.Document.Member("removed", n)
+	} else if err == nil {
+		w.Say("removed %s", cli.Count(n, one, more))
+	}
+	return err
+}
+
+func (w *scopeApp) keysCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "keys [PATTERN]",
+		Short: "List keys",
+		Long: `List the keys that match a pattern, sorted: * is any run of characters, ? one, [a-z] one of
+a set, \ takes the next character as it is.`,
+		Example: "  memctl working keys --scope session:s1\n  memctl working keys 'draft.*' --scope session:s1",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: w.Do(func(cmd *cobra.Command, args []string) error {
+			pattern := "*"
+			if len(args) > 0 {
+				pattern = args[0]
+			}
+			return w.on(cmd, cli.Read, func(ctx context.Context, m *working.Memory) error {
+				keys, err := m.Keys(ctx, pattern)
+				if err != nil {
+					return err
+				}
+				if w.Document != nil {
+					w.Document.Member("keys", keys)
+					return nil
+				}
+				for _, key := range keys {
+					fmt.Fprintln(w.Out, cli.Printable(key))
+				}
+				return nil
+			})
+		}),
+	}
+}

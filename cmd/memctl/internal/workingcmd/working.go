@@ -1,0 +1,232 @@
+package workingcmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/working"
+)
+
+// Command is the group of all that works on working memory.
+func Command(a *cli.App) *cobra.Command {
+	w := &scopeApp{App: a}
+	c := w.Group(&cobra.Command{
+		Use:   "working",
+		Short: "Work on working memory: what an agent has in hand",
+		Long: `Work on working memory: what an agent has in hand right now. Values with a time to
+live, the state of its task, a scratchpad, and checkpoints to go back to. Each belongs to a
+scope, which --scope names:
+
+  global
+  project:p1/agent_type:coder/agent_instance:a/session:s1      levels may be left out`,
+		Example: `  memctl working set draft "to be done" --scope session:s1
+  memctl working get draft --scope session:s1
+  memctl working checkpoint create --scope session:s1
+  memctl working list`,
+	}, w.listCommand(), w.getCommand(), w.setCommand(), w.rmCommand(), w.keysCommand(), w.taskCommand(), w.scratchpadCommand(),
+		w.checkpointCommand(), w.exportCommand(), w.statsCommand(), w.dropCommand())
+	c.PersistentFlags().StringVar(&w.scope, "scope", "", "whose working memory: a `scope` as memctl working list shows it")
+	_ = c.RegisterFlagCompletionFunc("scope", w.completeScopes)
+	return c
+}
+
+// scopeApp is what these commands share.
+type scopeApp struct {
+	*cli.App
+	scope string
+}
+
+// named is the scope that --scope names.
+func (w *scopeApp) named(cmd *cobra.Command) (working.Scope, error) {
+	if w.scope == "" {
+		return working.Scope{}, cli.Usagef(cmd.CommandPath(), "say whose working memory: --scope session:s1")
+	}
+	s, err := working.ParseScope(w.scope)
+	if err != nil {
+		return s, cli.Usage(cmd.CommandPath(), err)
+	}
+	return s, nil
+}
+
+// on does something with the working memory of the scope; only what writes makes one.
+func (w *scopeApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Context, m *working.Memory) error) error {
+	scope, err := w.named(cmd)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	return w.With(ctx, how, func(st *varve.Store) error {
+		if how != cli.Write {
+			if err := exists(ctx, st, scope); err != nil {
+				return err
+			}
+		}
+		m, err := st.Working(ctx, scope, nil)
+		if err != nil {
+			return err
+		}
+		return f(ctx, m)
+	})
+}
+
+// onScope makes a command of what it does with the working memory of the scope.
+func (w *scopeApp) onScope(how cli.Access, f func(ctx context.Context, m *working.Memory, args []string) error) func(*cobra.Command, []string) error {
+	return w.Do(func(cmd *cobra.Command, args []string) error {
+		return w.on(cmd, how, func(ctx context.Context, m *working.Memory) error { return f(ctx, m, args) })
+	})
+}
+
+func exists(ctx context.Context, st *varve.Store, scope working.Scope) error {
+	res, err := st.WorkingHome().Do(ctx, &working.Request{Scope: scope, Op: working.OpCount{}})
+	if err == nil && res.Counts.Created.IsZero() {
+		err = cli.WithFix(fmt.Errorf("scope %s: %w", scope.Key(), varve.ErrNotFound), "memctl working list shows what there is")
+	}
+	return err
+}
+
+func (w *scopeApp) completeScopes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var all []string
+	_ = w.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
+		for s, err := range st.WorkingHome().Scopes(cmd.Context()) {
+			if err == nil {
+				all = append(all, s.Key())
+			}
+		}
+		return nil
+	})
+	return all, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (w *scopeApp) listCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List scopes",
+		Long: `List the scopes that have working memory, one a line, with tabs between the scope, the time
+at which it was made, and how many keys, entries of the scratchpad and checkpoints it has.`,
+		Example: "  memctl working list\n  memctl working list --json",
+		Args:    cli.NoArguments,
+		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			return w.With(ctx, cli.Read, func(st *varve.Store) error {
+				w.Document.Begin("scopes")
+				n, home := 0, st.WorkingHome()
+				for scope, err := range home.Scopes(ctx) {
+					var res working.Result
+					if err == nil {
+						n++
+						res, err = home.Do(ctx, &working.Request{Scope: scope, Op: working.OpCount{}})
+					}
+					if err != nil {
+						w.Fail(err)
+						continue
+					}
+					w.listed(scope, res.Counts)
+				}
+				if n == 0 && w.Document == nil {
+					w.Note("no scope has working memory")
+				}
+				return ctx.Err()
+			})
+		}),
+	}
+}
+
+// listedScope is a scope in the list.
+type listedScope struct {
+	Scope       string    `json:"scope"`
+	Created     time.Time `json:"created_at"`
+	Keys        int       `json:"user_keys"`
+	Bytes       int64     `json:"bytes"`
+	Notes       int       `json:"scratchpad_entries"`
+	Checkpoints int       `json:"checkpoint_count"`
+	Task        bool      `json:"has_task_state"`
+}
+
+func (w *scopeApp) listed(scope working.Scope, c working.Counts) {
+	if w.Document != nil {
+		w.Document.Item(listedScope{scope.Key(), c.Created, c.Keys, c.Bytes, c.Notes, c.Checkpoints, c.Task})
+		return
+	}
+	fmt.Fprintf(w.Out, "%s\t%s\t%d\t%d\t%d\n", cli.Printable(scope.Key()), c.Created.Format(time.RFC3339), c.Keys, c.Notes, c.Checkpoints)
+}
+
+func (w *scopeApp) statsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "stats",
+		Short:   "Show how a scope stands",
+		Long:    `Show how a scope stands: what it holds, in numbers of one moment.`,
+		Example: "  memctl working stats --scope session:s1",
+		Args:    cli.NoArguments,
+		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, _ []string) error {
+			s, err := m.Stats(ctx)
+			if err != nil {
+				return err
+			}
+			if w.Document != nil {
+				w.Document.Member("stats", s)
+				return nil
+			}
+			w.Say("scope\t%s\nmade\t%s\nkeys\t%d\nexpired\t%d\nbytes\t%d\nscratchpad\t%d\ncheckpoints\t%d\ntask\t%v\nhome\t%s",
+				cli.Printable(s.Scope), s.Created.Format(time.RFC3339), s.UserKeys, s.Expired, s.Bytes, s.Notes, s.Checkpoints, s.HasTask, s.Home)
+			return nil
+		}),
+	}
+}
+
+func (w *scopeApp) dropCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "drop",
+		Short: "Remove a scope with all that it holds",
+		Long: `Remove a scope with all that it holds, its checkpoints too. Nothing brings it back, but log and
+archive have it for a while: memctl purge --working leaves no trace.`,
+		Example: "  memctl working drop --scope session:s1",
+		Args:    cli.NoArguments,
+		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
+			scope, err := w.named(cmd)
+			if err != nil {
+				return err
+			}
+			return w.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
+				if err := exists(cmd.Context(), st, scope); err != nil && !errors.Is(err, varve.ErrCorrupt) {
+					return err
+				}
+				_, err := st.WorkingHome().Do(cmd.Context(), &working.Request{Scope: scope, Op: working.OpDrop{}})
+				if err == nil && w.Document != nil {
+					w.Document.Member("dropped", scope.Key())
+				} else if err == nil {
+					w.Say("dropped %s", cli.Printable(scope.Key()))
+				}
+				return err
+			})
+		}),
+	}
+}
+
+// show prints a value as valueText has it.
+func (w *scopeApp) show(v any) error {
+	form := cli.JSON
+	if _, ok := v.(string); ok {
+		form = cli.Text
+	}
+	_, err := w.Out.Data(form).Write([]byte(valueText(v) + "\n"))
+	return err
+}
+
+// valueText is a value on a terminal: a text as it is, everything else as JSON.
+func valueText(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/cmd/memctl/internal/intake"
+)
+
+// putInput stores whole memories. All are read before any is written.
+func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, conds []varve.Cond) error {
+	limits := cli.LimitsOf(st.Config())
+	all, err := intake.ReadEach(ctx, a.In, name, "memory", func(raw []byte) (varve.Memory, error) { return intake.DecodeMemory(raw, limits, a.NewID) })
+	if err != nil {
+		return err
+	}
+	if len(all) == 1 {
+		m, err := st.Put(ctx, all[0], conds...)
+		if err == nil {
+			tellPut(a, &m)
+		}
+		return err
+	}
+	n, err := putTogether(ctx, st, all, conds)
+	a.Document.Begin("memories")
+	for _, m := range all[:n] {
+		if a.Document != nil {
+			a.Document.Item(stored{ID: m.ID})
+		} else {
+			fmt.Fprintln(a.Out, cli.PrintableID(m.ID))
+		}
+	}
+	if err != nil && n > 0 {
+		err = cli.WithFix(fmt.Errorf("the first %d of %d are stored: %w", n, len(all), err), "correct the input and put the rest")
+	}
+	return err
+}
+
+// putTogether writes one commit, or several when one cannot hold them.
+func putTogether(ctx context.Context, st *varve.Store, all []varve.Memory, conds []varve.Cond) (int, error) {
+	b := st.NewBatch()
+	for _, m := range all {
+		b.Put(m, conds...)
+	}
+	switch err := st.Apply(ctx, b); {
+	case err == nil:
+		return len(all), nil
+	case !errors.Is(err, varve.ErrBatchTooLarge):
+		return 0, err
+	}
+	n, err := st.PutAll(ctx, slices.Values(all), conds...)
+	return int(n), err
+}

@@ -1,0 +1,106 @@
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Main is TestMain of a package whose tests start their own binary again: there, child does the
+// job that the process was started for. It is nil where none is started. No goroutine may be
+// left at the end.
+func Main(m *testing.M, child func(ctx context.Context, job, dir string) error) {
+	if job := os.Getenv("VARVE_CHILD"); job != "" {
+		if err := child(context.Background(), job, os.Getenv("VARVE_DIR")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	// The key of repairs is the tests' own, and that of the processes that they start.
+	state, err := os.MkdirTemp("", "varve-state-")
+	if err == nil {
+		err = os.Setenv("XDG_STATE_HOME", state)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(state)
+		os.Exit(code)
+	}))
+}
+
+// Start starts a child that does a job in a folder, and gives its output.
+func Start(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), "VARVE_CHILD="+job, "VARVE_DIR="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, bufio.NewReader(out)
+}
+
+// StartTalking starts a child that is told more by its input. It is killed in the end.
+func StartTalking(t testing.TB, job, dir string) (*exec.Cmd, *bufio.Reader, io.WriteCloser) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), "VARVE_CHILD="+job, "VARVE_DIR="+dir)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, bufio.NewReader(out), in
+}
+
+// Repeat is how often a test of real processes runs: VARVE_REPEAT=100 for the
+// figures in the documentation.
+func Repeat(t testing.TB, n int) int {
+	if s := os.Getenv("VARVE_REPEAT"); s != "" {
+		v, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if testing.Short() {
+		return max(1, n/5)
+	}
+	return n
+}
+
+// OpenBelow lists the files of a folder that this process has open, where the
+// system tells.
+func OpenBelow(dir string) (names []string) {
+	fds, _ := os.ReadDir("/proc/self/fd")
+	for _, fd := range fds {
+		if name, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(name, dir) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

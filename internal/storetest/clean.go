@@ -1,0 +1,42 @@
+package storetest
+
+import (
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/varve-db/varve/repair"
+)
+
+// ExpectClean fails unless verifying a store found nothing that is wrong, and nothing was left
+// behind or set aside. A caller that is not alone may see what others are just making.
+func ExpectClean(t testing.TB, verified iter.Seq2[repair.Finding, error], dir string, alone bool) {
+	t.Helper()
+	AllWell(t, verified)
+	for _, pattern := range []string{"quarantine/*.json", "wal/*.new", "*.new", "tmp/*/*.new"} {
+		if !alone && !strings.HasPrefix(pattern, "quarantine") {
+			continue
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, pattern)); len(left) > 0 {
+			var text []byte
+			for _, name := range left[:min(len(left), 6)] {
+				b, _ := os.ReadFile(name)
+				text = fmt.Appendf(text, "%.1000s\n", b)
+			}
+			t.Errorf("%d left behind, though nobody edited anything: %v\n%s", len(left), left, text)
+		}
+	}
+}
+
+// AllWell fails unless verifying a store found nothing that is wrong.
+func AllWell(t testing.TB, verified iter.Seq2[repair.Finding, error]) {
+	t.Helper()
+	for f, err := range verified {
+		if err != nil || f.Severity != repair.Info {
+			t.Errorf("verify: %+v, %v", f, err)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Rewrite changes what a file says and keeps its time: f must change it.
+func Rewrite(t testing.TB, name string, f func([]byte) []byte) {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := f(bytes.Clone(b))
+	if bytes.Equal(changed, b) {
+		t.Fatalf("%s was not changed", name)
+	}
+	if err := errors.Join(os.WriteFile(name, changed, 0o600), os.Chtimes(name, info.ModTime(), info.ModTime())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Seed is a seed for a randomized test of the package in, or what VARVE_SEED says. The log has
+// the command that runs it again.
+func Seed(t testing.TB, in string) uint64 {
+	seed := rand.Uint64()
+	if s := os.Getenv("VARVE_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("again: VARVE_SEED=%d go test %s -run '^%s$'", seed, in, t.Name())
+	return seed
+}
+
+// SameTexts ends the test unless two stores have the same texts.
+func SameTexts(t testing.TB, what string, got, want map[string]string) {
+	t.Helper()
+	if !maps.Equal(got, want) {
+		for id := range want {
+			if got[id] != want[id] {
+				t.Errorf("%s: %s is %.30q, want %.30q", what, id, got[id], want[id])
+			}
+		}
+		for id := range got {
+			if _, ok := want[id]; !ok {
+				t.Errorf("%s: %s should not be there", what, id)
+			}
+		}
+		t.FailNow()
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package storetest
+
+func Monotonic() (int64, bool) { return 0, false }

@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/memstore"
+)
+
+// What tests of several processes write: a document says its state in its text, and says
+// nothing else.
+
+// Members is how many memories a key of a batch stands for.
+const Members = 4
+
+// Content is a state and what makes it long.
+func Content(state string, size int) string {
+	return state + " " + strings.Repeat(state[len(state)-1:], size)
+}
+
+// Stated is the state that a Content says, or what is wrong with it.
+func Stated(text string) string {
+	state, rest, _ := strings.Cut(text, " ")
+	if state == "" || rest != strings.Repeat(state[len(state)-1:], len(rest)) {
+		return "torn:" + state
+	}
+	return state
+}
+
+// NoState is the state of what cannot be read: "-" where there is none.
+func NoState(err error) string {
+	if errors.Is(err, errs.ErrNotFound) {
+		return "-"
+	}
+	return "error:" + strings.ReplaceAll(err.Error(), " ", "_")
+}
+
+// StateOf is the state that a memory says. Its embedding must say the same.
+func StateOf(m memstore.Memory, err error) string {
+	if err != nil {
+		return NoState(err)
+	}
+	state := Stated(m.Content)
+	if !slices.Equal(m.Embedding, Vector(m.ID, state)) {
+		return "other_embedding:" + state
+	}
+	return state
+}
+
+// Vector is the embedding of a memory in a state; some have none.
+func Vector(id, state string) []float32 {
+	if !strings.HasPrefix(id, "s") || !strings.HasSuffix(id, ".k1") && !strings.HasSuffix(id, ".k2") {
+		return nil
+	}
+	h := fnv.New64a()
+	h.Write([]byte(state))
+	rng := rand.New(rand.NewPCG(h.Sum64(), 7))
+	v := make([]float32, 16)
+	for i := range v {
+		v[i] = float32(rng.NormFloat64())
+	}
+	return v
+}
+
+// IsGroup says that a key is that of an assembly.
+func IsGroup(id string) bool { return strings.HasSuffix(id, ".group") }
+
+// MemberIDs are the memories that a key stands for.
+func MemberIDs(key string) (ids []string) {
+	if !strings.HasSuffix(key, ".batch") {
+		return []string{key}
+	}
+	for i := range Members {
+		ids = append(ids, fmt.Sprintf("%s/%d", key, i))
+	}
+	return ids
+}
+
+// OneState is what all members of a key say.
+func OneState(key string, get func(id string) string) string {
+	ids := MemberIDs(key)
+	state := get(ids[0])
+	for _, id := range ids[1:] {
+		if other := get(id); other != state {
+			return "half:" + state + "/" + other
+		}
+	}
+	return state
+}
+
+// StatesBelow reads states from the files, as anybody would.
+func StatesBelow(dir string) func(id string) string {
+	return func(id string) string {
+		folder := "memories"
+		if IsGroup(id) {
+			folder = "assemblies"
+		}
+		b, err := os.ReadFile(filepath.Join(dir, folder, docfile.FileName(id)))
+		if errors.Is(err, os.ErrNotExist) {
+			return "-"
+		}
+		if err != nil {
+			return NoState(err)
+		}
+		if IsGroup(id) {
+			var a assembly.Assembly
+			if err := a.UnmarshalJSON(b); err != nil {
+				return NoState(err)
+			}
+			return Stated(a.Description)
+		}
+		var m memstore.Memory
+		return StateOf(m, m.UnmarshalJSON(b))
+	}
+}

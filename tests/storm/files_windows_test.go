@@ -1,0 +1,8 @@
+package storm
+
+import (
+	"context"
+	"errors"
+)
+
+func fewFiles(context.Context, string, string) error { return errors.ErrUnsupported }
