@@ -61,13 +61,13 @@ func (st *Store) adoption(ctx context.Context, k *kind, p *parsed, data []byte, 
 	}
 	previous := old.lsn
 	if previous == 0 { // a file that somebody made
-		previous = st.state.Deletion(k.letter, p.id)
+		previous = st.state.Deletion(k.Letter, p.id)
 	}
 	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: p.vector, Doc: a.doc})
 	a.part = part{
 		id:           p.id,
-		entry:        wal.Entry{Key: k.key(p.id), Kind: record.KindPut, Value: value, Inflated: inflated},
-		precondition: wal.Precondition{Key: k.key(p.id), LSN: old.lsn, Chained: old.lsn == 0, Deletion: previous},
+		entry:        wal.Entry{Key: k.Key(p.id), Kind: record.KindPut, Value: value, Inflated: inflated},
+		precondition: wal.Precondition{Key: k.Key(p.id), LSN: old.lsn, Chained: old.lsn == 0, Deletion: previous},
 		model:        wal.Precondition{Key: state.ModelKey, LSN: model.LSN},
 		change:       memoryChange{vector: counts},
 	}
@@ -112,7 +112,7 @@ func (st *Store) adoptAll(ctx context.Context, k *kind, list []*verdict) {
 			}
 			adopted++
 			st.health.edit()
-			st.env.Event(env.Event{Kind: env.EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.file(v.id)})
+			st.env.Event(env.Event{Kind: env.EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.File(v.id)})
 			if v.version, _, v.err = st.frame(ctx, k, v.id, a.entry.LSN); v.err != nil {
 				continue
 			}

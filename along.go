@@ -222,7 +222,7 @@ func (j *joint) others() error {
 		if err := j.compose(a, was); err != nil {
 			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
 		}
-		p := wal.Precondition{Key: j.st.kinds.assemblies.key(id), LSN: old.lsn}
+		p := wal.Precondition{Key: j.st.kinds.assemblies.Key(id), LSN: old.lsn}
 		j.out.preconditions = append(j.out.preconditions, p)
 		// One whose members move is written even if they leave its composite where it is:
 		// who is just composing it may have read some of them before and some after, and
@@ -270,7 +270,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 	if err := o.conds.holds(o.id, old.lsn, old.line.UpdatedAt); err != nil {
 		return err
 	}
-	p.precondition = wal.Precondition{Key: cm.kinds.assemblies.key(o.id), LSN: old.lsn, Hint: hint}
+	p.precondition = wal.Precondition{Key: cm.kinds.assemblies.Key(o.id), LSN: old.lsn, Hint: hint}
 	if o.assembly == nil {
 		if !found {
 			if o.must {
@@ -390,5 +390,5 @@ func (j *joint) entry(a *Assembly, old *version, previous wal.LSN) (wal.Entry, e
 		return wal.Entry{}, err
 	}
 	value, inflated := cm.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
-	return wal.Entry{Key: cm.kinds.assemblies.key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
+	return wal.Entry{Key: cm.kinds.assemblies.Key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
 }

@@ -77,7 +77,7 @@ func (eng *engine) indexChange(e *wal.Entry) (index.Change, bool, error) {
 	if k == nil {
 		return index.Change{}, false, nil
 	}
-	c := index.Change{Section: k.section, ID: e.Key[1:], Version: e.LSN, Deleted: e.Delete}
+	c := index.Change{Section: k.Section, ID: e.Key[1:], Version: e.LSN, Deleted: e.Delete}
 	if k != eng.kinds.assemblies || e.Delete {
 		return c, true, nil
 	}

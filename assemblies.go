@@ -261,7 +261,7 @@ func (as Assemblies) Count(ctx context.Context) (int64, error) {
 	if err := st.sight(ctx); err != nil {
 		return 0, err
 	}
-	return st.state.Live(st.kinds.assemblies.letter), nil
+	return st.state.Live(st.kinds.assemblies.Letter), nil
 }
 
 // Containing yields the assemblies that contain a memory, by id. It reads no other.

@@ -211,9 +211,9 @@ func (cm *committer) prepare(ctx context.Context, w *work, ops []op, seen reads,
 			return nil, &errs.BatchError{Index: i, Key: ops[i].id, Err: p.err}
 		case p.err != nil:
 			if ops[i].id == "" {
-				return nil, fmt.Errorf("new %s: %w", ops[i].kind.noun, p.err)
+				return nil, fmt.Errorf("new %s: %w", ops[i].kind.Noun, p.err)
 			}
-			return nil, fmt.Errorf("%s %s: %w", ops[i].kind.noun, quote(ops[i].id), p.err)
+			return nil, fmt.Errorf("%s %s: %w", ops[i].kind.Noun, quote(ops[i].id), p.err)
 		case !p.wanted:
 			continue
 		}
@@ -296,7 +296,7 @@ func (cm *committer) unheard(k *kind, id string) bool {
 		return false
 	}
 	cm.remapDue()
-	_, err := cm.state.Find(k.letter, id)
+	_, err := cm.state.Find(k.Letter, id)
 	return errors.Is(err, errs.ErrNotFound)
 }
 

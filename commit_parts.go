@@ -85,7 +85,7 @@ func (cm *committer) unchanged(ctx context.Context, k *kind, list []*part) []*pa
 	}
 	left := list[:0]
 	for _, p := range list {
-		if now, err := cm.state.Current(k.key(p.id)); err == nil && now != p.precondition.LSN {
+		if now, err := cm.state.Current(k.Key(p.id)); err == nil && now != p.precondition.LSN {
 			p.err = &errs.ConflictError{ID: p.id, Expected: p.precondition.LSN, Found: now}
 			continue
 		}

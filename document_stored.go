@@ -3,21 +3,10 @@ package varve
 import (
 	"time"
 
-	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/memstore"
 )
-
-// fileLimit is the largest file that is read as a document, whatever the limit
-// for new ones is by now.
-const fileLimit = 256 << 20
-
-// storedLimits are for reading what is stored: today's limits are for writing.
-var storedLimits = memstore.Limits{MemoryBytes: fileLimit, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20}
-
-var storedAssembly = assembly.Limits{AssemblyBytes: fileLimit, IDBytes: 1024, Depth: 1000, EmbeddingDim: 1 << 20, Members: 1 << 24}
 
 // matches compares a file's size and time with a line's. They are a filter only.
 func matches(line *index.Entry, info vfs.Info) bool {

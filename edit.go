@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -38,17 +39,17 @@ func (st *Store) judgeEdit(ctx context.Context, k *kind, id string) (version, er
 
 // unread is judge's answer where nothing may be changed.
 func (st *Store) unread(ctx context.Context, k *kind, id string) (version, error) {
-	place, err := st.state.Find(k.letter, id)
+	place, err := st.state.Find(k.Letter, id)
 	if err != nil {
 		return version{}, err
 	}
 	if v, ok := st.fromLog(ctx, k, id, place.Version); ok {
 		return v, nil
 	}
-	if _, _, err := k.Read(docfile.FileName(id), fileLimit); vfs.IsPermission(err) {
+	if _, _, err := k.Read(docfile.FileName(id), places.StoredMost); vfs.IsPermission(err) {
 		return version{}, st.env.IOError("reading", k.Path(docfile.FileName(id)), err)
 	}
-	return version{}, &errs.CorruptionError{Path: k.file(id), Offset: -1, LSN: place.Version, Err: errMismatch}
+	return version{}, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: place.Version, Err: errMismatch}
 }
 
 func (st *Store) judgeLocked(ctx context.Context, k *kind, id string) (version, error) {
@@ -80,7 +81,7 @@ func (st *Store) verdict(ctx context.Context, k *kind, id string) *verdict {
 
 func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 	id := is.id
-	place, err := st.state.Find(k.letter, id)
+	place, err := st.state.Find(k.Letter, id)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 		is.version = v
 		return err
 	}
-	data, info, rerr := k.Read(is.name, fileLimit)
+	data, info, rerr := k.Read(is.name, places.StoredMost)
 	old := version{lsn: place.Version, line: place.Entry}
 	if place.InLog {
 		if old, _, err = st.frame(ctx, k, id, place.Version); err != nil {
@@ -125,7 +126,7 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 		} else if other.id != id {
 			err = k.misplaced(other.id)
 		}
-		return st.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &errs.CorruptionError{Path: k.file(id), Offset: -1, LSN: old.lsn,
+		return st.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.lsn,
 			Err: fmt.Errorf("it was edited by hand and is not valid, and the log no longer has the version before: correct it, or run memctl verify: %w", err)})
 	}
 	if !p.updated.IsZero() && !p.updated.Truncate(time.Microsecond).Equal(old.line.UpdatedAt.Truncate(time.Microsecond)) {
@@ -147,8 +148,8 @@ func (st *Store) keepServing(ctx context.Context, k *kind, is *verdict, old vers
 	if !ok {
 		return lost
 	}
-	if info, err := k.Stat(is.name); err != nil || st.health.tellOnce(k.file(is.id), info, why) {
-		st.env.Event(env.Event{Kind: env.EventDrift, ID: is.id, Path: k.file(is.id), Err: why, Note: what + "; the version before it is served"})
+	if info, err := k.Stat(is.name); err != nil || st.health.tellOnce(k.File(is.id), info, why) {
+		st.env.Event(env.Event{Kind: env.EventDrift, ID: is.id, Path: k.File(is.id), Err: why, Note: what + "; the version before it is served"})
 	}
 	is.version = v
 	return nil
@@ -168,7 +169,7 @@ func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) 
 		return version{}, false
 	}
 	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.updated.Format(time.RFC3339Nano), old.line.UpdatedAt.Format(time.RFC3339Nano))
-	st.env.Event(env.Event{Kind: env.EventEdit, ID: p.id, Path: k.file(p.id), Err: why})
+	st.env.Event(env.Event{Kind: env.EventEdit, ID: p.id, Path: k.File(p.id), Err: why})
 	return v, true
 }
 
@@ -177,7 +178,7 @@ func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) 
 func (st *Store) restore(ctx context.Context, k *kind, is *verdict, old version, why error) error {
 	v, ok := st.fromLog(ctx, k, is.id, old.lsn)
 	if !ok {
-		return &errs.CorruptionError{Path: k.file(is.id), Offset: -1, LSN: old.lsn,
+		return &errs.CorruptionError{Path: k.File(is.id), Offset: -1, LSN: old.lsn,
 			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
 	}
 	is.version = v
@@ -190,7 +191,7 @@ func (st *Store) restore(ctx context.Context, k *kind, is *verdict, old version,
 	if !errors.Is(why, fs.ErrNotExist) {
 		told = fmt.Errorf("%w; %s", why, what)
 	}
-	st.env.Event(env.Event{Kind: env.EventCorruption, ID: is.id, Path: k.file(is.id), Err: told})
+	st.env.Event(env.Event{Kind: env.EventCorruption, ID: is.id, Path: k.File(is.id), Err: told})
 	is.back = is.restored
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/repair"
@@ -267,7 +268,7 @@ func TestNoFileInPlace(t *testing.T) {
 			if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Truncate(path, fileLimit+1); err != nil {
+			if err := os.Truncate(path, places.StoredMost+1); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -30,12 +31,12 @@ func (st *Store) withoutOlder(ctx context.Context, k *kind, p *parsed, data []by
 	if err != nil || slices.Equal(has.vector, p.vector) || !st.hadBefore(ctx, k, p, old.lsn, model.Since) {
 		return nil, stood, false, nil
 	}
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: storedLimits, Location: st.env.NaiveTimes, ID: p.id})
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Location: st.env.NaiveTimes, ID: p.id})
 	if err != nil {
 		return nil, stood, false, err
 	}
 	setEmbedding(m, has.vector)
-	doc, err = m.Encode(storedLimits)
+	doc, err = m.Encode(document.Stored)
 	return doc, stood, err == nil, err
 }
 
@@ -64,7 +65,7 @@ func (st *Store) previous(ctx context.Context, k *kind, id string, at wal.LSN) w
 		return view.Previous
 	}
 	e, err := st.log.Past().At(ctx, at, st.log.Durable())
-	if err != nil || e.Key != k.key(id) {
+	if err != nil || e.Key != k.Key(id) {
 		return 0
 	}
 	view, err := state.Read(&e)

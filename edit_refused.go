@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -51,7 +52,7 @@ func (st *Store) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error]
 
 // refusal says why a file cannot be taken over; nil: it can, or need not be.
 func (st *Store) refusal(ctx context.Context, k *kind, name string) (why, err error) {
-	data, info, err := k.Read(name, fileLimit)
+	data, info, err := k.Read(name, places.StoredMost)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil

@@ -28,7 +28,7 @@ type engine struct {
 	state  state.State
 	codec  record.Codec
 	token  string // names what this process puts into tmp/
-	report OpenReport
+	opened opened
 	health health
 
 	cache      *otter.Cache[string, *cached]

@@ -59,7 +59,7 @@ func (st *Store) enter(ctx context.Context) error {
 		st.env.Logger.Warn("config.json is not valid; what is wrong has its default", "err", err)
 		st.env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: "what is wrong has its default", Err: err})
 		st.settings.Use(c, err)
-		st.report.Problems = append(st.report.Problems, err)
+		st.problem(err)
 		return nil
 	default:
 		return st.env.IOError("reading", filepath.Join(st.env.Dir, settings.Name), err)

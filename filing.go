@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -172,7 +173,7 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	}
 	var plain bool
 	if c.Bytes, plain = view.Plain(); !plain {
-		if c.Bytes, err = st.codec.Doc(&view, fileLimit); err != nil {
+		if c.Bytes, err = st.codec.Doc(&view, places.StoredMost); err != nil {
 			// No document comes of it, now or later, and the others are not to wait: who
 			// reads it is told, and verify.
 			st.refused(&e, state.Invalid(&e, err))
@@ -194,7 +195,7 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 func (st *Store) standing(ctx context.Context, k *kind, id string, previous, flushed wal.LSN) (version, error) {
 	for previous != 0 {
 		if previous < st.state.From() {
-			line, err := st.state.Line(k.letter, id)
+			line, err := st.state.Line(k.Letter, id)
 			if errors.Is(err, errs.ErrNotFound) {
 				return version{}, nil
 			}
@@ -214,10 +215,6 @@ func (st *Store) standing(ctx context.Context, k *kind, id string, previous, flu
 	}
 	return version{}, nil
 }
-
-// noVersion says of the error of reading the version that an entry names as the one
-// before it that there is none: something else is at that position, or nothing sound.
-func noVersion(err error) bool { return errors.Is(err, errMoved) || errors.Is(err, errs.ErrCorrupt) }
 
 // ours says whether a file holds a version of this document that we know: one of
 // the chain, or the one that the index names.
@@ -245,7 +242,7 @@ func (st *Store) ours(ctx context.Context, k *kind, id string, newest wal.LSN, i
 		}
 		at = view.Previous
 	}
-	line, err := st.state.Line(k.letter, id)
+	line, err := st.state.Line(k.Letter, id)
 	return err == nil && same(&line)
 }
 

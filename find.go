@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -47,7 +48,7 @@ func (eng *engine) find(ctx context.Context, k *kind, id string, doc bool) (vers
 			return version{}, err
 		}
 		seen, swaps := eng.log.Applied(), eng.state.Swaps()
-		place, err := eng.state.Find(k.letter, id)
+		place, err := eng.state.Find(k.Letter, id)
 		if eng.log.Applied() < seen {
 			continue // this process starts again from newer views
 		}
@@ -76,7 +77,7 @@ func (eng *engine) find(ctx context.Context, k *kind, id string, doc bool) (vers
 		}
 		last = err
 	}
-	return version{}, fmt.Errorf("reading %s %s: it changes faster than it can be read: %w", k.noun, quote(id), last)
+	return version{}, fmt.Errorf("reading %s %s: it changes faster than it can be read: %w", k.Noun, quote(id), last)
 }
 
 // rot notes that the index is damaged: it is made again in the next round.
@@ -100,7 +101,7 @@ func (eng *engine) containing(id string) ([]string, wal.LSN, error) {
 // and so must not judge edits: what does not match is ErrCorrupt, unless the log
 // has it.
 func (eng *engine) settled(ctx context.Context, k *kind, id string) (version, error) {
-	place, err := eng.state.Find(k.letter, id)
+	place, err := eng.state.Find(k.Letter, id)
 	if err != nil {
 		return version{}, eng.beyondDamage(err)
 	}
@@ -130,7 +131,7 @@ func (eng *engine) changed(k *kind, id string, was state.Place) bool {
 	if err := eng.log.CatchUp(context.Background()); err != nil {
 		return false
 	}
-	now, err := eng.state.Find(k.letter, id)
+	now, err := eng.state.Find(k.Letter, id)
 	return err != nil || now.Version != was.Version
 }
 
@@ -149,7 +150,7 @@ func (eng *engine) read(ctx context.Context, k *kind, id string, place state.Pla
 	if !doc {
 		return v, nil
 	}
-	data, info, err := k.Read(docfile.FileName(id), fileLimit)
+	data, info, err := k.Read(docfile.FileName(id), places.StoredMost)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrCorrupt) || notOurs(err) || vfs.IsPermission(err) {
 			return v, fmt.Errorf("%w: %w", errMismatch, err)
@@ -185,7 +186,7 @@ func (eng *engine) readLog(ctx context.Context, k *kind, id string, at wal.LSN, 
 			return v, errMismatch
 		}
 	}
-	if v.doc, err = eng.codec.Doc(&view, fileLimit); err != nil {
+	if v.doc, err = eng.codec.Doc(&view, places.StoredMost); err != nil {
 		err = state.Invalid(&wal.Entry{LSN: at}, err)
 	}
 	return v, err
@@ -197,7 +198,7 @@ func (eng *engine) frame(ctx context.Context, k *kind, id string, at wal.LSN) (v
 	if err != nil {
 		return version{}, record.View{}, err
 	}
-	if len(e.Key) == 0 || e.Key[0] != k.letter || e.Key[1:] != id {
+	if len(e.Key) == 0 || e.Key[0] != k.Letter || e.Key[1:] != id {
 		return version{}, record.View{}, errMoved
 	}
 	line, view, err := state.LineIn(&e)
@@ -215,3 +216,7 @@ func (eng *engine) durableNow(ctx context.Context) (uint64, error) {
 	err := eng.sight(ctx)
 	return eng.log.Durable(), err
 }
+
+// noVersion says of the error of reading the version that an entry names as the one
+// before it that there is none: something else is at that position, or nothing sound.
+func noVersion(err error) bool { return errors.Is(err, errMoved) || errors.Is(err, errs.ErrCorrupt) }

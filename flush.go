@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 )
@@ -60,7 +61,7 @@ func (f *flusher) init(st *Store) error {
 	st.async.init()
 	var err error
 	f.files, err = docfile.NewFlusher(docfile.Options{
-		Layout: st.layout, Token: st.token, Clock: st.env.Clock, Workers: f.workers, Limit: fileLimit,
+		Layout: st.layout, Token: st.token, Clock: st.env.Clock, Workers: f.workers, Limit: places.StoredMost,
 		Keeps: st.keepsDisplaced, Leaves: st.purgesIn, Places: st.places, InPlace: st.inPlace,
 	})
 	return err

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -34,7 +36,7 @@ func (v *Version) Decode() (Memory, error) {
 	if v.Deleted {
 		return Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", quote(v.ID), errs.ErrNotFound, v.LSN)
 	}
-	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: storedLimits, ID: v.ID})
+	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: document.Stored, ID: v.ID})
 	if err != nil {
 		return Memory{}, fmt.Errorf("memory %s, version %d: %w", quote(v.ID), v.LSN, err)
 	}
@@ -47,7 +49,7 @@ func (v *Version) DecodeAssembly() (Assembly, error) {
 	if v.Deleted {
 		return Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", quote(v.ID), errs.ErrNotFound, v.LSN)
 	}
-	a, err := assembly.Decode(v.Document, assembly.DecodeOptions{Limits: storedAssembly, ID: v.ID})
+	a, err := assembly.Decode(v.Document, assembly.DecodeOptions{Limits: document.StoredAssembly, ID: v.ID})
 	if err != nil {
 		return Assembly{}, fmt.Errorf("assembly %s, version %d: %w", quote(v.ID), v.LSN, err)
 	}
@@ -75,7 +77,7 @@ func (st *Store) versionsOf(ctx context.Context, k *kind, id string) iter.Seq2[V
 		}
 		defer st.ended()
 		if !st.history(ctx, k, id, yield) {
-			yield(Version{}, fmt.Errorf("%s %s: %w", k.noun, quote(id), errs.ErrNotFound))
+			yield(Version{}, fmt.Errorf("%s %s: %w", k.Noun, quote(id), errs.ErrNotFound))
 		}
 	}
 }
@@ -87,7 +89,7 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 		return yield(v, err) && ctx.Err() == nil
 	}
 	standing, err := st.find(ctx, k, id, true)
-	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.noun, quote(id), err)) {
+	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.Noun, quote(id), err)) {
 		return any
 	}
 	known := err == nil
@@ -105,7 +107,7 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 			return any
 		}
 	}
-	want := k.key(id)
+	want := k.Key(id)
 	var last [32]byte
 	for e, err := range st.log.History(ctx, oldest) {
 		var v Version
@@ -129,7 +131,7 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 
 // standingVersion is what the file has.
 func (st *Store) standingVersion(k *kind, id string, v *version) Version {
-	r := Version{Kind: k.noun, LSN: v.lsn, ID: id, FromFile: true, Size: int64(len(v.doc)), ContentHash: sha256.Sum256(v.doc), Document: append([]byte(nil), v.doc...)}
+	r := Version{Kind: k.Noun, LSN: v.lsn, ID: id, FromFile: true, Size: int64(len(v.doc)), ContentHash: sha256.Sum256(v.doc), Document: append([]byte(nil), v.doc...)}
 	if v.line.Mtime != 0 {
 		r.Time = timeOf(&v.line).UTC()
 	}
@@ -137,14 +139,14 @@ func (st *Store) standingVersion(k *kind, id string, v *version) Version {
 }
 
 func (st *Store) versionOf(k *kind, e wal.Entry) (Version, error) {
-	v := Version{Kind: k.noun, LSN: e.LSN, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete}
+	v := Version{Kind: k.Noun, LSN: e.LSN, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete}
 	line, view, err := state.LineIn(&e)
 	v.Previous = view.Previous
 	if err == nil && e.Delete {
 		return v, nil
 	}
 	if err == nil {
-		v.Document, err = st.codec.Doc(&view, fileLimit)
+		v.Document, err = st.codec.Doc(&view, places.StoredMost)
 	}
 	if err != nil {
 		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
@@ -195,7 +197,7 @@ func (st *Store) versionAt(ctx context.Context, k *kind, id string, lsn uint64) 
 		return Version{}, err
 	}
 	e, err := st.log.Past().At(ctx, lsn, st.log.Durable())
-	if err == nil && e.Key == k.key(id) {
+	if err == nil && e.Key == k.Key(id) {
 		return st.versionOf(k, e)
 	}
 	// What stands in the file is kept however old it is.
@@ -203,9 +205,9 @@ func (st *Store) versionAt(ctx context.Context, k *kind, id string, lsn uint64) 
 		return st.standingVersion(k, id, &v), nil
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrTruncated) {
-		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.noun, quote(id), lsn, err)
+		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.Noun, quote(id), lsn, err)
 	}
-	missing := &NoVersionError{Kind: k.noun, ID: id, Version: lsn}
+	missing := &NoVersionError{Kind: k.Noun, ID: id, Version: lsn}
 	st.history(ctx, k, id, func(v Version, err error) bool {
 		if err == nil {
 			if missing.Oldest == 0 {

@@ -6,23 +6,21 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
-	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
 )
 
-// kind is a kind of document: what differs between a memory and an assembly for
-// whoever finds, reads, files, judges or rebuilds one.
+// kind is a kind of document in an open store: with the folder of its files, and how one is
+// read there.
 type kind struct {
-	*docfile.Folder        // where its files are
-	letter          byte   // its keys in the log begin with it
-	section         int    // of the index
-	idMember        string // with which a document begins
-	noun            string // for messages
-	parse           func(data []byte, id string) (parsed, error)
-	parseNew        func(data []byte, id string) (parsed, error) // by today's limits, which hold for what is written
+	*document.Kind
+	*docfile.Folder
+	parse    func(data []byte, id string) (parsed, error)
+	parseNew func(data []byte, id string) (parsed, error) // by today's limits, which hold for what is written
 }
 
 // parsed is a document that was read: what a line of the index and an entry of
@@ -36,20 +34,14 @@ type parsed struct {
 	line             func(doc []byte, vectorID int64) ([]byte, error) // vectorID: 0 when it is the version itself
 }
 
-// key is the key of a document in the log.
-func (k *kind) key(id string) string { return string(rune(k.letter)) + id }
-
 // cacheKey is what a document is cached under. Ids are valid UTF-8; who looks for
 // one that is not compares the kind.
 func (k *kind) cacheKey(id string) string {
-	if k.letter == record.Memory {
+	if k.Letter == record.Memory {
 		return id
 	}
 	return "\xff" + id
 }
-
-// file is the place of a document, relative to the store.
-func (k *kind) file(id string) string { return k.Name() + "/" + docfile.FileName(id) }
 
 // kinds are those of a store.
 type kinds struct {
@@ -77,22 +69,22 @@ func newKinds(in docfile.Layout, zone *time.Location, limits func() (memstore.Li
 	}
 	ks := &kinds{
 		memories: &kind{
-			Folder: in.Folder("memories"), letter: record.Memory, section: index.Memories, idMember: "id", noun: "memory",
-			parse: func(data []byte, id string) (parsed, error) { return memory(data, id, storedLimits) },
+			Kind: document.Memories, Folder: in.Folder(document.Memories.Folder),
+			parse: func(data []byte, id string) (parsed, error) { return memory(data, id, document.Stored) },
 			parseNew: func(data []byte, id string) (parsed, error) {
 				l, _ := limits()
 				return memory(data, id, l)
 			},
 		},
 		assemblies: &kind{
-			Folder: in.Folder("assemblies"), letter: record.Assembly, section: index.Assemblies, idMember: "assembly_id", noun: "assembly",
-			parse: func(data []byte, id string) (parsed, error) { return group(data, id, storedAssembly) },
+			Kind: document.Assemblies, Folder: in.Folder(document.Assemblies.Folder),
+			parse: func(data []byte, id string) (parsed, error) { return group(data, id, document.StoredAssembly) },
 			parseNew: func(data []byte, id string) (parsed, error) {
 				_, l := limits()
 				return group(data, id, l)
 			},
 		},
-		scopes: &kind{Folder: in.Folder("working"), letter: record.Working, section: -1, idMember: "scope", noun: "working memory"},
+		scopes: &kind{Kind: document.Scopes, Folder: in.Folder(places.Working)},
 	}
 	ks.all = []*kind{ks.memories, ks.assemblies}
 	return ks
@@ -104,19 +96,19 @@ func parsedMemory(m *memstore.Memory) parsed {
 
 // misplaced says of a document in a file that is not its id's whose it is.
 func (k *kind) misplaced(id string) error {
-	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", errs.ErrInvalid, errs.Quote(id), k.file(id))
+	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", errs.ErrInvalid, errs.Quote(id), k.File(id))
 }
 
 // ofOtherKind says of a document that is none of its folder's, for it has no such id,
 // where it belongs, if it is one of another kind.
 func (ks *kinds) ofOtherKind(k *kind, data []byte, why error) error {
 	var field *errs.FieldError
-	if !errors.As(why, &field) || field.Field != k.idMember || field.Value != "" {
+	if !errors.As(why, &field) || field.Field != k.IDName || field.Value != "" {
 		return why
 	}
 	for _, other := range ks.all {
 		if p, err := other.parse(data, ""); other != k && err == nil {
-			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", errs.ErrInvalid, other.noun, errs.Quote(p.id), other.file(p.id))
+			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", errs.ErrInvalid, other.Noun, errs.Quote(p.id), other.File(p.id))
 		}
 	}
 	return why
@@ -138,7 +130,7 @@ func (k *kind) parseEdit(data []byte, id string) (parsed, error) {
 // kindIn is the kind whose lines stand in a section of the index.
 func (ks *kinds) kindIn(section int) *kind {
 	for _, k := range ks.all {
-		if k.section == section {
+		if k.Section == section {
 			return k
 		}
 	}
@@ -147,7 +139,7 @@ func (ks *kinds) kindIn(section int) *kind {
 
 // kindNamed is the kind whose keys begin with a letter.
 func (ks *kinds) kindNamed(letter byte) *kind {
-	if letter == ks.assemblies.letter {
+	if letter == ks.assemblies.Letter {
 		return ks.assemblies
 	}
 	return ks.memories
@@ -159,7 +151,7 @@ func (ks *kinds) kindOf(key string) *kind {
 		return nil
 	}
 	for _, k := range ks.all {
-		if key[0] == k.letter {
+		if key[0] == k.Letter {
 			return k
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -34,10 +35,10 @@ func reading[T any](ctx context.Context, eng *engine, each func(yield func(T, er
 }
 
 // each yields decoded memories.
-func (eng *engine) each(ctx context.Context, f filters, yield func(Memory, error) bool) {
+func (eng *engine) each(ctx context.Context, f filters, yield func(memstore.Memory, error) bool) {
 	for id, err := range eng.ids(ctx, eng.kinds.memories, f) {
 		if err != nil {
-			if !yield(Memory{}, err) {
+			if !yield(memstore.Memory{}, err) {
 				return
 			}
 			continue
@@ -46,7 +47,7 @@ func (eng *engine) each(ctx context.Context, f filters, yield func(Memory, error
 		if errors.Is(err, errs.ErrNotFound) || err == nil && v.left(&f, id, eng.env.Clock()) {
 			continue // gone since
 		}
-		var m Memory
+		var m memstore.Memory
 		if err == nil {
 			m, err = eng.decode(id, v)
 		} else {
@@ -265,7 +266,7 @@ func (eng *engine) base(k *kind, f filters) iter.Seq2[item, error] {
 // lines yields the lines of a set.
 func lines(set *index.Set, k *kind, f filters) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
-		section, span := k.section, index.Span{Prefix: f.prefix}
+		section, span := k.Section, index.Span{Prefix: f.prefix}
 		if f.session != nil {
 			section, span.Prefix = index.BySession, index.SessionKey(*f.session, f.prefix)
 		}

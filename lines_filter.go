@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/memstore"
 )
 
 // filters choose lines of the index, and documents.
@@ -43,6 +44,6 @@ func (f *filters) all() bool {
 func (f *filters) reads() bool { return f.category != nil || f.key != nil }
 
 // memory judges what only the document knows.
-func (f *filters) memory(m *Memory) bool {
+func (f *filters) memory(m *memstore.Memory) bool {
 	return (f.category == nil || m.Category() == *f.category) && (f.key == nil || m.Key() == *f.key)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -40,7 +41,7 @@ func (eng *engine) get(ctx context.Context, k *kind, id string) (version, error)
 		err = errs.ErrNotFound
 	}
 	if err != nil {
-		return v, fmt.Errorf("%s %s: %w", k.noun, quote(id), err)
+		return v, fmt.Errorf("%s %s: %w", k.Noun, quote(id), err)
 	}
 	return v, nil
 }
@@ -55,7 +56,7 @@ func (eng *engine) load(ctx context.Context, k *kind, id string) (version, error
 		if err := eng.sight(ctx); err != nil {
 			return version{}, err
 		}
-		if !eng.state.Changed(k.letter, id, c.lsn, c.swaps) {
+		if !eng.state.Changed(k.Letter, id, c.lsn, c.swaps) {
 			v := version{lsn: c.lsn, doc: c.doc}
 			v.line.ExpiresAt, v.line.CreatedAt, v.line.UpdatedAt = c.expires, c.created, c.updated
 			v.line.Version, v.line.VectorID = c.lsn, c.vector
@@ -75,10 +76,10 @@ func (eng *engine) load(ctx context.Context, k *kind, id string) (version, error
 	return v, nil
 }
 
-func (eng *engine) decode(id string, v version) (Memory, error) {
-	m, err := memstore.Decode(v.doc, memstore.DecodeOptions{Limits: storedLimits, Location: eng.env.NaiveTimes, ID: id})
+func (eng *engine) decode(id string, v version) (memstore.Memory, error) {
+	m, err := memstore.Decode(v.doc, memstore.DecodeOptions{Limits: document.Stored, Location: eng.env.NaiveTimes, ID: id})
 	if err != nil {
-		return Memory{}, eng.undecoded(eng.kinds.memories, id, v.lsn, err)
+		return memstore.Memory{}, eng.undecoded(eng.kinds.memories, id, v.lsn, err)
 	}
 	m.Version = v.lsn
 	return *m, nil
@@ -88,15 +89,15 @@ func (eng *engine) decode(id string, v version) (Memory, error) {
 // document of that id: no input that was refused, but damage.
 func (eng *engine) undecoded(k *kind, id string, at wal.LSN, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
-		return fmt.Errorf("%s %s, version %d: %w", k.noun, quote(id), at, err)
+		return fmt.Errorf("%s %s, version %d: %w", k.Noun, quote(id), at, err)
 	}
-	return fmt.Errorf("%s %s, version %d: %w", k.noun, quote(id), at, &errs.CorruptionError{Path: k.file(id), LSN: at, Offset: -1, Err: err})
+	return fmt.Errorf("%s %s, version %d: %w", k.Noun, quote(id), at, &errs.CorruptionError{Path: k.File(id), LSN: at, Offset: -1, Err: err})
 }
 
-func (eng *engine) decodeAssembly(id string, v version) (Assembly, error) {
-	a, err := assembly.Decode(v.doc, assembly.DecodeOptions{Limits: storedAssembly, Location: eng.env.NaiveTimes, ID: id})
+func (eng *engine) decodeAssembly(id string, v version) (assembly.Assembly, error) {
+	a, err := assembly.Decode(v.doc, assembly.DecodeOptions{Limits: document.StoredAssembly, Location: eng.env.NaiveTimes, ID: id})
 	if err != nil {
-		return Assembly{}, eng.undecoded(eng.kinds.assemblies, id, v.lsn, err)
+		return assembly.Assembly{}, eng.undecoded(eng.kinds.assemblies, id, v.lsn, err)
 	}
 	a.Version = v.lsn
 	return *a, nil

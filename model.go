@@ -8,6 +8,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -90,11 +91,11 @@ func (vs *vectors) parsedVersion(ctx context.Context, k *kind, id string, at wal
 	v, view, err := vs.frame(ctx, k, id, at)
 	switch {
 	case err == nil && !v.line.Deleted:
-		doc, err = vs.codec.Doc(&view, fileLimit)
+		doc, err = vs.codec.Doc(&view, places.StoredMost)
 	case ctx.Err() != nil:
 		return parsed{}, ctx.Err()
 	default:
-		place, ferr := vs.state.Find(k.letter, id)
+		place, ferr := vs.state.Find(k.Letter, id)
 		if ferr != nil || place.Version != at {
 			return parsed{}, nil
 		}
@@ -150,7 +151,7 @@ func (vs *vectors) embeddingNow(ctx context.Context, model *index.Model, k *kind
 	}
 	older := at < model.Since
 	if !older && len(own) > 0 {
-		place, err := vs.state.Find(k.letter, id)
+		place, err := vs.state.Find(k.Letter, id)
 		if err != nil || place.Version != at {
 			return own, nil
 		}

@@ -35,7 +35,7 @@ func (st *Store) carryOut(ctx context.Context, k *kind, list []*verdict) {
 		case err != nil:
 			st.env.Logger.Error("putting a damaged file back", "id", v.id, "err", err)
 		default:
-			st.env.Event(env.Event{Kind: env.EventRestored, ID: v.id, Path: k.file(v.id), LSN: v.version.lsn})
+			st.env.Event(env.Event{Kind: env.EventRestored, ID: v.id, Path: k.File(v.id), LSN: v.version.lsn})
 		}
 	}
 	// A file that was empty may have been half saved, and the rest have come since.

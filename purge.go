@@ -94,7 +94,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	}
 	for _, id := range ids {
 		if id == "" {
-			return nil, &errs.FieldError{Field: k.idMember, Limit: "not empty", Err: errs.ErrInvalid}
+			return nil, &errs.FieldError{Field: k.IDName, Limit: "not empty", Err: errs.ErrInvalid}
 		}
 	}
 	if len(ids) == 0 {
@@ -133,7 +133,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 			st.flusher.unpurged.Store(true)
 		}
 	}()
-	traces := trace.Of(k.letter, ids)
+	traces := trace.Of(k.Letter, ids)
 	traces.Log = st.log.Past().Geometry
 	if err := st.learn(ctx, k, ids, traces); err != nil {
 		return r, err
@@ -163,8 +163,8 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	}
 	for _, id := range ids {
 		if err := st.there(ctx, k, id); err == nil {
-			found, _ := st.state.Current(k.key(id))
-			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.noun, quote(id),
+			found, _ := st.state.Current(k.Key(id))
+			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, quote(id),
 				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
@@ -185,7 +185,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		for i, id := range ids {
 			names[i] = quote(id)
 		}
-		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.noun, strings.Join(names, ", "), errs.ErrNotFound)
+		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.Noun, strings.Join(names, ", "), errs.ErrNotFound)
 	}
 	return r, nil
 }
@@ -236,7 +236,7 @@ func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *Pur
 		if err := st.there(ctx, k, id); err == nil {
 			r.Deleted = append(r.Deleted, id)
 		} else if !errors.Is(err, errs.ErrNotFound) {
-			return fmt.Errorf("%s %s: %w", k.noun, quote(id), err)
+			return fmt.Errorf("%s %s: %w", k.Noun, quote(id), err)
 		}
 	}
 	for _, id := range r.Deleted {
@@ -358,7 +358,7 @@ func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeR
 	if k == st.kinds.scopes {
 		return nil // they have nothing of it
 	}
-	dropped, unlinked, err := index.DropBackups(st.env.FS, st.env.Dir, uuid.UUID(st.log.UUID()).String(), k.section, ids)
+	dropped, unlinked, err := index.DropBackups(st.env.FS, st.env.Dir, uuid.UUID(st.log.UUID()).String(), k.Section, ids)
 	r.Dropped += len(dropped)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	if err != nil {
@@ -400,7 +400,7 @@ func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *P
 	}
 	to := st.target(uuid.UUID(st.log.UUID()), c.Spilled)
 	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
-	p, err := index.PurgeBackups(st.env.Dir, to, k.section, ids)
+	p, err := index.PurgeBackups(st.env.Dir, to, k.Section, ids)
 	r.Backups, r.Dropped = len(p.Rewritten), r.Dropped+len(p.Removed)
 	r.Unlinked = append(r.Unlinked, p.Unlinked...)
 	for _, name := range p.Unread {

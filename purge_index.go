@@ -103,7 +103,7 @@ func (st *Store) purgedVectors(k *kind, ids []string, r *PurgeReport) error {
 		return why
 	}
 	defer func() { _ = set.Release() }()
-	if of, ok := vectorKind(k.letter); ok && why == nil {
+	if of, ok := vectorKind(k.Letter); ok && why == nil {
 		for _, id := range ids {
 			n, err := set.ID(of, id)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -40,7 +41,7 @@ func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *trace.Set,
 		if known[i] || err != nil || !info.Mode.IsRegular() {
 			continue
 		}
-		b, err := vfs.ReadFile(st.env.FS, path, fileLimit)
+		b, err := vfs.ReadFile(st.env.FS, path, places.StoredMost)
 		if err != nil {
 			return st.env.IOError("reading", path, err)
 		}

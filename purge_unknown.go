@@ -63,7 +63,7 @@ func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) er
 		_, err := st.env.FS.Stat(k.Path(docfile.FileName(id)))
 		stands := err == nil
 		if !stands {
-			if stands, err = trace.HasAside(st.env.FS, st.env.Dir, trace.Of(k.letter, []string{id})); err != nil {
+			if stands, err = trace.HasAside(st.env.FS, st.env.Dir, trace.Of(k.Letter, []string{id})); err != nil {
 				return err
 			}
 		}
@@ -89,7 +89,7 @@ func (st *Store) knownBackups(_ context.Context, k *kind, left map[string]bool) 
 			continue // who purges it is told
 		}
 		for _, id := range sorted(left) {
-			if _, ok, err := set.Get(nil, k.section, id); ok && err == nil {
+			if _, ok, err := set.Get(nil, k.Section, id); ok && err == nil {
 				delete(left, id)
 			}
 		}
@@ -110,7 +110,7 @@ func (st *Store) knownPast(ctx context.Context, k *kind, left map[string]bool) e
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err == nil && len(e.Key) > 0 && e.Key[0] == k.letter {
+		if err == nil && len(e.Key) > 0 && e.Key[0] == k.Letter {
 			delete(left, e.Key[1:])
 		}
 		if len(left) == 0 {

@@ -46,7 +46,7 @@ func scopeKeysOf(scopes []working.Scope) []string {
 
 // valid says what is wrong with ids, where that can be told of them.
 func (k *kind) valid(ids []string) error {
-	if k.section >= 0 {
+	if k.Section >= 0 {
 		return nil
 	}
 	for _, key := range ids {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 )
 
 // Raw is a memory as its file has it, or will have it once it is flushed.
@@ -110,7 +111,7 @@ func (r *rawReader) read(ctx context.Context, l listing) bool {
 // stands there, and find has to tell what that means. The hash makes up for the looks
 // at the place that docfile's Read takes.
 func (r *rawReader) file(l *listing) (doc []byte, ok bool) {
-	doc, info, err := r.st.kinds.memories.Glance(docfile.FileName(l.id), r.buf, fileLimit)
+	doc, info, err := r.st.kinds.memories.Glance(docfile.FileName(l.id), r.buf, places.StoredMost)
 	r.buf = doc[:0]
 	if err != nil || !matches(&l.line, info) || sha256.Sum256(doc) != l.line.ContentHash {
 		return nil, false

@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -76,7 +77,7 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 		if err != nil {
 			return nil, err
 		}
-		line, err := p.line(doc.bytes, vectors[k.key(c.ID)])
+		line, err := p.line(doc.bytes, vectors[k.Key(c.ID)])
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +107,7 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 			err = ctx.Err()
 		}
 		var p parsed
-		var doc document
+		var doc stored
 		if err == nil {
 			p, doc, err = st.parseFile(k, e.Name)
 		}
@@ -117,7 +118,7 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 		if err != nil {
 			return nil, err
 		}
-		c := index.Change{Section: k.section, ID: p.id, Version: r.stray(k.Name() + "/" + e.Name), Members: p.members}
+		c := index.Change{Section: k.Section, ID: p.id, Version: r.stray(k.Name() + "/" + e.Name), Members: p.members}
 		sum := sha256.Sum256(doc.bytes)
 		was := known{}
 		if r.version != nil {
@@ -131,7 +132,7 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 			was.vector = index.StrayVector(sum)
 		}
 		if was.vector != 0 {
-			vectors[k.key(p.id)] = was.vector
+			vectors[k.Key(p.id)] = was.vector
 		}
 		list = append(list, c)
 	}
@@ -171,16 +172,16 @@ func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change
 }
 
 // document is a file's bytes and time.
-type document struct {
+type stored struct {
 	bytes []byte
 	mtime time.Time
 }
 
 // parseFile reads the document in a file, which must be in the place of its id.
-func (st *Store) parseFile(k *kind, name string) (parsed, document, error) {
-	data, info, err := k.Read(name, fileLimit)
+func (st *Store) parseFile(k *kind, name string) (parsed, stored, error) {
+	data, info, err := k.Read(name, places.StoredMost)
 	if err != nil {
-		return parsed{}, document{}, fmt.Errorf("reading %s/%s: %w", k.Name(), name, err)
+		return parsed{}, stored{}, fmt.Errorf("reading %s/%s: %w", k.Name(), name, err)
 	}
 	p, err := k.parse(data, "")
 	if err != nil {
@@ -189,7 +190,7 @@ func (st *Store) parseFile(k *kind, name string) (parsed, document, error) {
 		err = k.misplaced(p.id)
 	}
 	if err != nil {
-		return parsed{}, document{}, &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: err}
+		return parsed{}, stored{}, &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: err}
 	}
 	if p.created.IsZero() {
 		*p.created = info.Mtime
@@ -197,5 +198,5 @@ func (st *Store) parseFile(k *kind, name string) (parsed, document, error) {
 	if p.updated.IsZero() {
 		*p.updated = info.Mtime
 	}
-	return p, document{data, info.Mtime}, nil
+	return p, stored{data, info.Mtime}, nil
 }

@@ -34,19 +34,19 @@ func (st *Store) versions(recent []index.Change) *versions {
 	v := &versions{st: st, recent: map[string]wal.LSN{}}
 	for _, c := range recent {
 		if k := st.kinds.kindIn(c.Section); k != nil && !c.Deleted {
-			v.recent[k.key(c.ID)] = c.Version
+			v.recent[k.Key(c.ID)] = c.Version
 		}
 	}
 	return v
 }
 
 func (v *versions) of(ctx context.Context, k *kind, id string, sum [32]byte) (known, error) {
-	if at := v.recent[k.key(id)]; at != 0 {
+	if at := v.recent[k.Key(id)]; at != 0 {
 		if is, _, err := v.st.frame(ctx, k, id, at); err == nil && is.line.ContentHash == sum {
 			return known{at, is.line.VectorID}, nil
 		}
 	}
-	line, err := v.st.state.Line(k.letter, id)
+	line, err := v.st.state.Line(k.Letter, id)
 	switch {
 	case err == nil && line.ContentHash == sum:
 		return known{line.Version, line.VectorID}, nil
@@ -58,11 +58,11 @@ func (v *versions) of(ctx context.Context, k *kind, id string, sum [32]byte) (kn
 			return known{}, err
 		}
 	}
-	if is := v.logged[k.key(id)]; is.sum == sum {
+	if is := v.logged[k.Key(id)]; is.sum == sum {
 		return is.known, nil
 	}
 	for _, set := range v.older {
-		b, ok, err := set.Get(nil, k.section, id)
+		b, ok, err := set.Get(nil, k.Section, id)
 		if err != nil || !ok {
 			continue // damaged there as well
 		}

@@ -43,13 +43,7 @@ func (st *Store) reconcile(ctx context.Context) {
 			return
 		}
 		st.repairDrift(ctx, k, drift)
-		st.report.mu.Lock()
-		if k == st.kinds.memories {
-			st.report.Drift = drift
-		} else {
-			st.report.AssemblyDrift = drift
-		}
-		st.report.mu.Unlock()
+		st.drifts[k.At].Store(drift)
 		if drift.Count > 0 {
 			st.env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
 				"put back", len(drift.Restored), "strangers", len(drift.Stranger))
@@ -144,7 +138,7 @@ func (st *Store) reallyStrange(ctx context.Context, k *kind, name string) bool {
 	if _, err := st.find(ctx, k, p.id, false); !errors.Is(err, errs.ErrNotFound) {
 		return false
 	}
-	if at := st.state.Deletion(k.letter, p.id); at != 0 && at >= flushed {
+	if at := st.state.Deletion(k.Letter, p.id); at != 0 && at >= flushed {
 		return false
 	}
 	_, err = k.Stat(name) // a deletion that the overlay has let go of was flushed

@@ -127,7 +127,7 @@ func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime t
 	}
 	old := version{lsn: was}
 	if was != 0 {
-		place, err := st.state.Find(k.letter, p.id)
+		place, err := st.state.Find(k.Letter, p.id)
 		if err != nil {
 			return 0, err
 		}

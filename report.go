@@ -1,8 +1,6 @@
 package varve
 
 import (
-	"sync"
-
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -25,8 +23,6 @@ type OpenReport struct {
 
 	Problems     []error // the first of them
 	ProblemCount int
-
-	mu sync.Mutex
 }
 
 // TornTail is what was cut off the log.
@@ -43,33 +39,26 @@ type Rebuilt struct {
 	Memories int
 }
 
-const maxProblems = 100
-
-func (st *Store) fillReport() {
-	r := st.log.Report()
-	o := &st.report
-	o.Created, o.Recovered, o.Clean = r.Created, r.Recovered, r.Clean
-	o.Replayed, o.LogBytes, o.Damage = r.Replayed, r.Bytes, r.Damage
-	o.Healed, o.HealedFrom = r.Healed, r.HealedFrom
-	if t := r.TornTail; t != nil {
-		o.TornTail = &TornTail{LSN: t.At, Bytes: t.Bytes, Path: t.Path}
-	}
-}
-
 // OpenReport says what Open found and did. Files and index are compared in the
 // background when a folder was changed by somebody else; what that finds is
 // added when it is done.
 func (st *Store) OpenReport() *OpenReport {
-	st.report.mu.Lock()
-	defer st.report.mu.Unlock()
-	r := OpenReport{
-		Created: st.report.Created, Recovered: st.report.Recovered, Clean: st.report.Clean,
-		Replayed: st.report.Replayed, LogBytes: st.report.LogBytes,
-		TornTail: st.report.TornTail, Healed: st.report.Healed, HealedFrom: st.report.HealedFrom, Damage: st.report.Damage, Rebuilt: st.report.Rebuilt, Drift: st.report.Drift, AssemblyDrift: st.report.AssemblyDrift,
-		ProblemCount: st.report.ProblemCount,
+	l := st.log.Report()
+	r := &OpenReport{
+		Created: l.Created, Recovered: l.Recovered, Clean: l.Clean, Replayed: l.Replayed, LogBytes: l.Bytes,
+		Healed: l.Healed, HealedFrom: l.HealedFrom, Damage: l.Damage, Drift: st.drifts[0].Load(), AssemblyDrift: st.drifts[1].Load(),
 	}
-	r.Problems = append(r.Problems, st.report.Problems...)
-	return &r
+	if t := l.TornTail; t != nil {
+		r.TornTail = &TornTail{LSN: t.At, Bytes: t.Bytes, Path: t.Path}
+	}
+	o := &st.opened
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if m := o.remade; m != nil {
+		r.Rebuilt = &Rebuilt{Why: m.why, From: m.from, Memories: m.memories}
+	}
+	r.Problems, r.ProblemCount = append(r.Problems, o.problems...), o.count
+	return r
 }
 
 func quote(s string) string { return errs.Quote(s) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/text"
@@ -93,7 +94,7 @@ func (r *contentReader) quick(ctx context.Context, l *listing) (content []byte, 
 				return content, true
 			}
 		}
-		if doc, err = r.st.codec.Doc(&v, fileLimit); err != nil {
+		if doc, err = r.st.codec.Doc(&v, places.StoredMost); err != nil {
 			return nil, false
 		}
 	}
@@ -101,7 +102,7 @@ func (r *contentReader) quick(ctx context.Context, l *listing) (content []byte, 
 }
 
 func (r *contentReader) file(l *listing, mtime time.Time) (content []byte, ok bool) {
-	doc, info, err := r.st.kinds.memories.Glance(docfile.FileName(l.id), r.doc, fileLimit)
+	doc, info, err := r.st.kinds.memories.Glance(docfile.FileName(l.id), r.doc, places.StoredMost)
 	r.doc = doc[:0]
 	if err != nil || info.Size != l.line.Size || !sameTime(info.Mtime, mtime) {
 		return nil, false

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -119,7 +120,7 @@ func TestSearchText(t *testing.T) {
 		for m := range st.Memories(ctx) { // somebody edits one by hand
 			path := filepath.Join(dir, "memories", docfile.FileName(m.ID))
 			m.Content = "zebra zebra"
-			doc, err := m.Encode(storedLimits)
+			doc, err := m.Encode(document.Stored)
 			if err == nil {
 				err = os.WriteFile(path, doc, 0o600)
 			}

@@ -38,12 +38,6 @@ func (s Space) say(dir string) string {
 	return fmt.Sprintf("%s are left for %s, it should be %s: make room, or delete memories", errs.Bytes(s.Free), dir, errs.Bytes(s.Low))
 }
 
-// space is what was last seen of it; health.mu guards it.
-type space struct {
-	at    time.Time
-	short bool
-}
-
 func (st *Store) lookAtSpace() (Space, error) {
 	v, err := st.env.FS.Volume(st.env.Dir)
 	if err != nil {

@@ -29,6 +29,7 @@ type Store struct {
 	vectors vectors
 
 	refusals refusals
+	drifts   [2]atomic.Pointer[Drift] // by kind
 	touched  touched
 	sweeper  sweeper
 	counts   counts
@@ -140,11 +141,10 @@ func (st *Store) open(ctx context.Context) error {
 	if err := st.residence(); err != nil {
 		return errors.Join(err, st.log.Close(), st.state.Close())
 	}
-	st.fillReport()
 	if !st.env.ReadOnly {
 		st.watchSpace()
 	}
-	st.flusher.leftovers = st.report.Recovered
+	st.flusher.leftovers = st.log.Report().Recovered
 	if st.background() {
 		run, stop := context.WithCancel(context.Background())
 		st.stop = stop

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -125,10 +126,10 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 	if k == nil {
 		return false
 	}
-	place, err := st.state.Find(k.letter, id)
+	place, err := st.state.Find(k.Letter, id)
 	if err != nil {
 		// Deleted since: the chain from the deletion back knows its versions.
-		pos, deleted, ok := st.state.Overlay().Get(k.letter, id)
+		pos, deleted, ok := st.state.Overlay().Get(k.Letter, id)
 		if !ok || !deleted {
 			return false
 		}
@@ -142,7 +143,7 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 		if err != nil {
 			return false
 		}
-		if doc, err := st.codec.Doc(&view, fileLimit); err == nil && len(doc) > 0 &&
+		if doc, err := st.codec.Doc(&view, places.StoredMost); err == nil && len(doc) > 0 &&
 			(bytes.HasPrefix(doc, b) || bytes.HasPrefix(b, doc)) {
 			return true
 		}
@@ -155,7 +156,7 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 // it begins otherwise.
 func (st *Store) leadingID(b []byte) (*kind, string) {
 	for _, k := range st.kinds.all {
-		rest, ok := bytes.CutPrefix(b, []byte("{\n  \""+k.idMember+"\": "))
+		rest, ok := bytes.CutPrefix(b, []byte("{\n  \""+k.IDName+"\": "))
 		if !ok {
 			continue
 		}

@@ -68,12 +68,35 @@ func (h *health) edit() {
 	h.edits++
 }
 
-// problem notes something for the OpenReport.
+// opened is what was met since the store was opened: see Store.OpenReport.
+type opened struct {
+	mu       sync.Mutex
+	remade   *remadeIndex // the index was made again
+	problems []error      // the first of them
+	count    int
+}
+
+type remadeIndex struct {
+	why      error
+	from     string // the older index that it was made from, with the log; "" when it was made from the files
+	memories int
+}
+
+const maxProblems = 100
+
+// problem remembers what is wrong with the store, and goes on.
 func (eng *engine) problem(err error) {
-	eng.report.mu.Lock()
-	defer eng.report.mu.Unlock()
-	if len(eng.report.Problems) < maxProblems {
-		eng.report.Problems = append(eng.report.Problems, err)
+	o := &eng.opened
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.problems) < maxProblems {
+		o.problems = append(o.problems, err)
 	}
-	eng.report.ProblemCount++
+	o.count++
+}
+
+// space is what was last seen of it; health.mu guards it.
+type space struct {
+	at    time.Time
+	short bool
 }

@@ -125,7 +125,7 @@ func (tx *Tx) Get(id string) (Memory, error) {
 // as it was given, without what the commit makes of it.
 func (tx *Tx) Assembly(id string) (Assembly, error) {
 	k := tx.st.kinds.assemblies
-	if i, ok := tx.wrote[k.key(id)]; ok {
+	if i, ok := tx.wrote[k.Key(id)]; ok {
 		if a := tx.ops[i].assembly; a != nil {
 			return *a.Clone(), nil
 		}
@@ -143,13 +143,13 @@ func (tx *Tx) load(k *kind, id string) (version, error) {
 	v, err := tx.st.load(tx.ctx, k, id)
 	gone := errors.Is(err, errs.ErrNotFound)
 	if err != nil && !gone {
-		return v, fmt.Errorf("%s %s: %w", k.noun, quote(id), err)
+		return v, fmt.Errorf("%s %s: %w", k.Noun, quote(id), err)
 	}
-	if err := tx.see(k.key(id), v.lsn); err != nil {
+	if err := tx.see(k.Key(id), v.lsn); err != nil {
 		return v, err
 	}
 	if gone || v.expired(tx.st.env.Clock()) {
-		return v, fmt.Errorf("%s %s: %w", k.noun, quote(id), errs.ErrNotFound)
+		return v, fmt.Errorf("%s %s: %w", k.Noun, quote(id), errs.ErrNotFound)
 	}
 	return v, nil
 }
@@ -252,7 +252,7 @@ func (tx *Tx) add(o op) {
 	if o.group {
 		k = tx.st.kinds.assemblies
 	}
-	tx.wrote[k.key(o.id)] = len(tx.ops)
+	tx.wrote[k.Key(o.id)] = len(tx.ops)
 	tx.ops = append(tx.ops, o)
 }
 

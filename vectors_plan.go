@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -247,7 +248,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 	if err != nil {
 		return dst, err
 	}
-	data, _, err := k.Read(docfile.FileName(e.Key), fileLimit)
+	data, _, err := k.Read(docfile.FileName(e.Key), places.StoredMost)
 	switch {
 	case err == nil && sha256.Sum256(data) == want.ContentHash:
 	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrCorrupt) && !notOurs(err):

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/internal/view"
@@ -50,7 +52,7 @@ func (st *Store) source() view.Source {
 	return view.Source{
 		FS: st.env.FS, Dir: st.env.Dir, Log: st.log, State: &st.state, Codec: &st.codec,
 		Sight: st.sight, Token: token, Inline: st.env.System.Inline,
-		FileLimit: fileLimit, Limits: storedLimits, Location: st.env.NaiveTimes,
+		FileLimit: places.StoredMost, Limits: document.Stored, Location: st.env.NaiveTimes,
 		Fits: func(letter byte, doc []byte) error {
 			_, err := st.kinds.kindNamed(letter).parseEdit(doc, "")
 			return err

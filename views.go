@@ -55,7 +55,7 @@ func (eng *engine) begin(ctx context.Context, start wal.Start) error {
 		return errors.Join(err, rerr)
 	}
 	if n > 0 || !start.Fresh {
-		eng.report.Rebuilt = &Rebuilt{Why: err, From: from, Memories: n}
+		eng.opened.remade = &remadeIndex{why: err, from: from, memories: n}
 		eng.env.Logger.Warn("the index was made again", "from", origin(from), "why", err, "memories", n)
 		eng.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + origin(from)})
 	}

@@ -216,7 +216,7 @@ func (st *Store) awaitBeyond(ctx context.Context, from uint64) error {
 
 // changeOf decodes what was written.
 func (st *Store) changeOf(e watched) (Change, error) {
-	c := Change{Kind: e.kind.noun, LSN: e.LSN, Next: e.next, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete, More: e.more}
+	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete, More: e.more}
 	if e.Delete {
 		return c, nil
 	}

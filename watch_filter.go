@@ -27,7 +27,7 @@ func WatchSession(id string) WatchFilter {
 }
 
 func (f *watchFilters) pass(ctx context.Context, st *Store, k *kind, e *wal.Entry) bool {
-	if f.kind != "" && f.kind != k.noun {
+	if f.kind != "" && f.kind != k.Noun {
 		return false
 	}
 	if !f.only {

@@ -83,6 +83,6 @@ func (st *Store) newestOf(ctx context.Context, k *kind, id string) (v version, f
 // deletedSince says that the deletion of a document waits to be flushed.
 func (st *Store) deletedSince(k *kind, id string) bool {
 	to := st.log.Flushed()
-	at := st.state.Deletion(k.letter, id)
+	at := st.state.Deletion(k.Letter, id)
 	return at != 0 && at >= wal.LSN(to)
 }

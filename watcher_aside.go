@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -67,7 +68,7 @@ func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*kind, *verdict)
 	if k == nil || e.Where == "" {
 		return nil, nil
 	}
-	data, err := vfs.ReadFile(st.env.FS, filepath.Join(st.env.Dir, filepath.FromSlash(e.Where)), fileLimit)
+	data, err := vfs.ReadFile(st.env.FS, filepath.Join(st.env.Dir, filepath.FromSlash(e.Where)), places.StoredMost)
 	if err != nil {
 		return nil, nil
 	}

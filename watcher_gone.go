@@ -84,7 +84,7 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	}
 	st.settings.Reread()
 	adopt := st.settings.Now().AdoptsDeletions()
-	all := st.state.Live(k.letter)
+	all := st.state.Live(k.Letter)
 	switch err := k.Check(); {
 	case errors.Is(err, fs.ErrNotExist):
 		adopt = false
@@ -136,8 +136,8 @@ func (st *Store) deletionPart(k *kind, id string, was wal.LSN) *part {
 	value, _ := st.codec.Encode(nil, &record.Record{Previous: was})
 	return &part{
 		id:           id,
-		entry:        wal.Entry{Key: k.key(id), Kind: record.KindDelete, Delete: true, Value: value},
-		precondition: wal.Precondition{Key: k.key(id), LSN: was},
+		entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
+		precondition: wal.Precondition{Key: k.Key(id), LSN: was},
 		change:       memoryChange{deleted: true},
 	}
 }
@@ -146,7 +146,7 @@ func (st *Store) deletionPart(k *kind, id string, was wal.LSN) *part {
 func (st *Store) kept(ctx context.Context, k *kind, id string, at wal.LSN) (version, error) {
 	v, ok := st.fromLog(ctx, k, id, at)
 	if !ok {
-		return v, &errs.CorruptionError{Path: k.file(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
+		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
 	}
 	return v, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 )
 
 // Look judges files of a folder in which something may have happened. What we put
@@ -120,7 +121,7 @@ func (st *Store) suspect(ctx context.Context, k *kind, name string) (s suspect, 
 	is = !matches(&v.line, info)
 	if is && !flushed {
 		s.early = !st.ours(ctx, k, s.id, v.lsn, info, func() ([]byte, error) {
-			data, _, err := k.Read(name, fileLimit)
+			data, _, err := k.Read(name, places.StoredMost)
 			return data, err
 		})
 	}

@@ -52,7 +52,7 @@ func (s *settling) all(ids []string) error {
 		case p.err == nil:
 			s.changed = true
 			s.st.health.edit()
-			s.st.env.Event(env.Event{Kind: env.EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.file(p.id)})
+			s.st.env.Event(env.Event{Kind: env.EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.File(p.id)})
 		case errors.Is(p.err, errs.ErrConflict): // somebody wrote it meanwhile
 		default:
 			if err := s.failed(p.id, p.err); err != nil {
@@ -121,7 +121,7 @@ func (s *settling) putBack() error {
 }
 
 func (s *settling) restored(is *verdict) {
-	e := env.Event{Kind: env.EventRestored, ID: is.id, Path: s.k.file(is.id), LSN: is.version.lsn}
+	e := env.Event{Kind: env.EventRestored, ID: is.id, Path: s.k.File(is.id), LSN: is.version.lsn}
 	if strays := s.strays[is.id]; len(strays) > 0 {
 		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
 	}
@@ -133,7 +133,7 @@ func (s *settling) failed(id string, err error) error {
 	if s.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly) {
 		return err
 	}
-	s.st.env.Logger.Warn("a file is gone", "path", s.k.file(id), "err", err)
-	s.st.env.Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.file(id), Err: err})
+	s.st.env.Logger.Warn("a file is gone", "path", s.k.File(id), "err", err)
+	s.st.env.Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.File(id), Err: err})
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -57,7 +58,7 @@ func (f *Files) strays(ctx context.Context, k *kind, ids []string) (map[string][
 
 // read reads the document, of a kind, whatever its id.
 func (s *stray) read(k *kind) (data []byte, p parsed, err error) {
-	data, _, err = s.in.Read(s.name, fileLimit)
+	data, _, err = s.in.Read(s.name, places.StoredMost)
 	if err == nil {
 		p, err = k.parse(data, "")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -26,7 +27,7 @@ const (
 	// scopeLimit is the largest file of a scope that is read, scopeMost the largest
 	// that is let come to be: a file is more than the changes that led to it.
 	scopeLimit = 1 << 30
-	scopeMost  = fileLimit / 2
+	scopeMost  = places.StoredMost / 2
 )
 
 // asked is an operation on its way.

@@ -3,8 +3,8 @@
 // section of the index, their folder, how one is read. What works on any document takes a Kind
 // and asks nothing else.
 //
-// Working memory is no kind: a scope has a file, but no line in the index, and the log has
-// what changed in it. Replay plays that on the file.
+// Working memory is a kind for purge only: a scope has a file, but no line in the index, and
+// the log has what changed in it. Replay plays that on the file.
 //
 // Stored documents are read with wider limits than those of config.json, which are for writing.
 package document

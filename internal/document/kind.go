@@ -23,14 +23,17 @@ type Kind struct {
 	Section int  // of the index
 	Folder  string
 	Noun    string
-	idName  string // the member that is the id
+	IDName  string // the member of a document that is its id
 }
 
 var (
-	Memories   = &Kind{At: 0, Letter: record.Memory, Section: index.Memories, Folder: "memories", Noun: "memory", idName: "id"}
-	Assemblies = &Kind{At: 1, Letter: record.Assembly, Section: index.Assemblies, Folder: "assemblies", Noun: "assembly", idName: "assembly_id"}
+	Memories   = &Kind{At: 0, Letter: record.Memory, Section: index.Memories, Folder: "memories", Noun: "memory", IDName: "id"}
+	Assemblies = &Kind{At: 1, Letter: record.Assembly, Section: index.Assemblies, Folder: "assemblies", Noun: "assembly", IDName: "assembly_id"}
 
 	Kinds = []*Kind{Memories, Assemblies}
+
+	// Scopes are of working memory: a kind for purge only. They have no section and no vectors.
+	Scopes = &Kind{At: -1, Letter: record.Working, Section: -1, Folder: places.Working, Noun: "working memory", IDName: "scope"}
 )
 
 // Folders have a file for each of their documents, named after its id.

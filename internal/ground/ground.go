@@ -338,7 +338,7 @@ func (g *ground) folder(k *document.Kind, yield func(repair.Finding, error) bool
 		if !g.o.Verify.Chosen(name) {
 			continue
 		}
-		data, _, err := folder.Read(name, places.GroundMost)
+		data, _, err := folder.Read(name, places.StoredMost)
 		g.sum.Files, g.sum.Bytes = g.sum.Files+1, g.sum.Bytes+int64(len(data))
 		var c document.Content
 		if err == nil {

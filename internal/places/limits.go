@@ -7,7 +7,7 @@ const (
 	ConfigMost   = 1 << 20   // config.json
 	NoteMost     = 1 << 20   // migrate.json, moved.json, .gitignore
 	DocumentMost = 1 << 30   // a document or a scope, in a file or in the log: beyond what any store takes
-	GroundMost   = 256 << 20 // a document whose store cannot be opened
+	StoredMost   = 256 << 20 // a document that a store reads, whatever its limit for new ones is
 	BackupMost   = 64 << 20  // backup.json
 	ListMost     = 1 << 30   // moved.json.files
 	ManifestMost = 1 << 30   // an undo manifest, or the note of what was set aside
