@@ -45,7 +45,7 @@ func (st *Store) adoption(ctx context.Context, k *kind, p *parsed, data []byte, 
 		*p.created = old.line.CreatedAt
 	}
 	if !p.updated.After(old.line.UpdatedAt) { // who edits by hand seldom thinks of it
-		*p.updated = st.env.Clock().UTC()
+		*p.updated = st.engine.env.Clock().UTC()
 	}
 	number, counts, model := int64(0), p.vector, st.vectors.vectorsBy()
 	if model.Older(old.lsn, old.line.VectorNumber()) && old.lsn%8 == 0 {
@@ -61,9 +61,9 @@ func (st *Store) adoption(ctx context.Context, k *kind, p *parsed, data []byte, 
 	}
 	previous := old.lsn
 	if previous == 0 { // a file that somebody made
-		previous = st.state.Deletion(k.Letter, p.id)
+		previous = st.engine.state.Deletion(k.Letter, p.id)
 	}
-	value, inflated := st.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: p.vector, Doc: a.doc})
+	value, inflated := st.engine.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: p.vector, Doc: a.doc})
 	a.part = part{
 		id:           p.id,
 		entry:        wal.Entry{Key: k.Key(p.id), Kind: record.KindPut, Value: value, Inflated: inflated},
@@ -111,9 +111,9 @@ func (st *Store) adoptAll(ctx context.Context, k *kind, list []*verdict) {
 				continue
 			}
 			adopted++
-			st.health.edit()
-			st.env.Event(env.Event{Kind: env.EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.File(v.id)})
-			if v.version, _, v.err = st.frame(ctx, k, v.id, a.entry.LSN); v.err != nil {
+			st.engine.health.edit()
+			st.engine.env.Event(env.Event{Kind: env.EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.File(v.id)})
+			if v.version, _, v.err = st.engine.frame(ctx, k, v.id, a.entry.LSN); v.err != nil {
 				continue
 			}
 			v.version.doc = a.doc

@@ -67,17 +67,17 @@ type touch struct {
 }
 
 func (cm *committer) joint(ctx context.Context) *joint {
-	return &joint{st: cm, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: cm.load, model: cm.vectors.vectorsBy()}
+	return &joint{st: cm, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: cm.engine.load, model: cm.vectors.vectorsBy()}
 }
 
 // prepareAlong prepares the assemblies of a batch whose memories are prepared.
 func (cm *committer) prepareAlong(ctx context.Context, w *work, ops []op) error {
-	hint := cm.state.MembersHint()
-	grouped := cm.state.Grouped()
+	hint := cm.engine.state.MembersHint()
+	grouped := cm.engine.state.Grouped()
 	known, named := false, false
 	for i := range ops {
 		if w.prepared[i].wanted {
-			named = named || ops[i].kind == cm.kinds.assemblies
+			named = named || ops[i].kind == cm.engine.kinds.assemblies
 			known = known || ops[i].written && ops[i].id != "" // what gets its id now is in no assembly
 		}
 	}
@@ -92,7 +92,7 @@ func (cm *committer) prepareAlong(ctx context.Context, w *work, ops []op) error 
 	j := cm.joint(ctx)
 	for i := range ops {
 		o := &ops[i]
-		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == cm.kinds.memories && o.written {
+		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == cm.engine.kinds.memories && o.written {
 			c := memoryChange{op: i, deleted: o.memory == nil}
 			id := o.id
 			if !c.deleted {
@@ -108,7 +108,7 @@ func (cm *committer) prepareAlong(ctx context.Context, w *work, ops []op) error 
 		}
 	}
 	for i := range ops {
-		if p := &w.prepared[i]; p.wanted && ops[i].kind == cm.kinds.assemblies {
+		if p := &w.prepared[i]; p.wanted && ops[i].kind == cm.engine.kinds.assemblies {
 			p.err = j.named(&ops[i], i, p)
 			delete(j.touched, ops[i].id)
 		}
@@ -128,13 +128,13 @@ func (cm *committer) goAlong(ctx context.Context, memories map[string]memoryChan
 	for _, c := range memories {
 		b.Frees = b.Frees && c.deleted
 	}
-	hint := cm.state.MembersHint()
-	if !cm.state.Grouped() {
+	hint := cm.engine.state.MembersHint()
+	if !cm.engine.state.Grouped() {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: allMembers, Hint: hint})
 		return nil
 	}
 	j := cm.joint(ctx)
-	j.load, j.held = cm.settled, true
+	j.load, j.held = cm.engine.settled, true
 	j.memories = memories
 	for _, id := range slices.Sorted(maps.Keys(memories)) {
 		if err := j.changes(id, memories[id]); err != nil {
@@ -160,8 +160,8 @@ const allMembers = string(rune(state.Members))
 // changes notes which assemblies change with a memory.
 func (j *joint) changes(id string, c memoryChange) error {
 	cm := j.st
-	hint := cm.state.MembersHint()
-	assemblies, newest, err := cm.containing(id)
+	hint := cm.engine.state.MembersHint()
+	assemblies, newest, err := cm.engine.containing(id)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (j *joint) others() error {
 			continue // gone since
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			j.st.env.Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
+			j.st.engine.env.Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
 			continue
 		}
 		if err != nil {
@@ -222,7 +222,7 @@ func (j *joint) others() error {
 		if err := j.compose(a, was); err != nil {
 			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
 		}
-		p := wal.Precondition{Key: j.st.kinds.assemblies.Key(id), LSN: old.lsn}
+		p := wal.Precondition{Key: j.st.engine.kinds.assemblies.Key(id), LSN: old.lsn}
 		j.out.preconditions = append(j.out.preconditions, p)
 		// One whose members move is written even if they leave its composite where it is:
 		// who is just composing it may have read some of them before and some after, and
@@ -241,11 +241,11 @@ func (j *joint) others() error {
 
 // assembly reads the newest version of an assembly.
 func (j *joint) assembly(id string) (version, *Assembly, error) {
-	v, err := j.load(j.ctx, j.st.kinds.assemblies, id)
+	v, err := j.load(j.ctx, j.st.engine.kinds.assemblies, id)
 	if err != nil {
 		return v, nil, err
 	}
-	a, err := j.st.decodeAssembly(id, v)
+	a, err := j.st.engine.decodeAssembly(id, v)
 	if err != nil {
 		return v, nil, errors.Join(err, errs.ErrCorrupt)
 	}
@@ -255,12 +255,12 @@ func (j *joint) assembly(id string) (version, *Assembly, error) {
 // named prepares an operation on an assembly, the i-th of the batch.
 func (j *joint) named(o *op, i int, p *prepared) error {
 	cm := j.st
-	hint := cm.state.Hint()
+	hint := cm.engine.state.Hint()
 	old, was, err := version{}, (*Assembly)(nil), error(errs.ErrNotFound)
 	if o.id != "" {
 		old, was, err = j.assembly(o.id)
-		if errors.Is(err, errs.ErrCorrupt) && cm.log.Damage() == nil { // as with a memory: see before
-			old, err = cm.find(j.ctx, cm.kinds.assemblies, o.id, false)
+		if errors.Is(err, errs.ErrCorrupt) && cm.engine.log.Damage() == nil { // as with a memory: see before
+			old, err = cm.engine.find(j.ctx, cm.engine.kinds.assemblies, o.id, false)
 		}
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
@@ -270,7 +270,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 	if err := o.conds.holds(o.id, old.lsn, old.line.UpdatedAt); err != nil {
 		return err
 	}
-	p.precondition = wal.Precondition{Key: cm.kinds.assemblies.Key(o.id), LSN: old.lsn, Hint: hint}
+	p.precondition = wal.Precondition{Key: cm.engine.kinds.assemblies.Key(o.id), LSN: old.lsn, Hint: hint}
 	if o.assembly == nil {
 		if !found {
 			if o.must {
@@ -278,7 +278,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 			}
 			return nil
 		}
-		value, inflated := cm.codec.Encode(nil, &record.Record{Previous: old.lsn})
+		value, inflated := cm.engine.codec.Encode(nil, &record.Record{Previous: old.lsn})
 		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
 		o.written = true
 		return nil
@@ -302,7 +302,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 	previous := old.lsn
 	if !found {
 		if a.ID != "" {
-			previous = cm.state.Deletion(record.Assembly, a.ID)
+			previous = cm.engine.state.Deletion(record.Assembly, a.ID)
 		}
 		p.precondition.Chained, p.precondition.Deletion = true, previous
 	}
@@ -330,7 +330,7 @@ func (j *joint) deletedAfter(i int) []string {
 // they were read, or not there, if that is allowed. Those that it had need none:
 // who deletes one writes this assembly.
 func (j *joint) check(a, was *Assembly, allowed bool) error {
-	if err := assembly.CheckMembers(a.MemoryIDs, j.st.settings.Now().AssemblyLimits()); err != nil {
+	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.settings.Now().AssemblyLimits()); err != nil {
 		return err
 	}
 	had := map[string]bool{}
@@ -350,13 +350,13 @@ func (j *joint) check(a, was *Assembly, allowed bool) error {
 		if had[id] {
 			continue
 		}
-		hint := j.st.state.Hint()
+		hint := j.st.engine.state.Hint()
 		v, err := j.find(id)
 		gone := errors.Is(err, errs.ErrNotFound)
 		if err != nil && !gone {
 			return fmt.Errorf("member %s: %w", quote(id), err)
 		}
-		if gone || v.expired(j.st.env.Clock()) {
+		if gone || v.expired(j.st.engine.env.Clock()) {
 			missing = append(missing, id)
 		}
 		j.out.preconditions = append(j.out.preconditions, wal.Precondition{Key: key(id), LSN: v.lsn, Hint: hint})
@@ -370,7 +370,7 @@ func (j *joint) check(a, was *Assembly, allowed bool) error {
 
 // find looks a memory up without its document.
 func (j *joint) find(id string) (version, error) {
-	return j.st.find(j.ctx, j.st.kinds.memories, id, false)
+	return j.st.engine.find(j.ctx, j.st.engine.kinds.memories, id, false)
 }
 
 // entry is what the log is to carry; previous is the key's newest one, which may be
@@ -385,10 +385,10 @@ func (j *joint) entry(a *Assembly, old *version, previous wal.LSN) (wal.Entry, e
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	doc, line, err := assembly.Prepare(a, prev, cm.env.Clock(), assembly.PrepareOptions{Limits: cm.settings.Now().AssemblyLimits(), Rand: cm.env.System.Rand, Misfit: misfit})
+	doc, line, err := assembly.Prepare(a, prev, cm.engine.env.Clock(), assembly.PrepareOptions{Limits: cm.engine.settings.Now().AssemblyLimits(), Rand: cm.engine.env.System.Rand, Misfit: misfit})
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	value, inflated := cm.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
-	return wal.Entry{Key: cm.kinds.assemblies.Key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
+	value, inflated := cm.engine.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
+	return wal.Entry{Key: cm.engine.kinds.assemblies.Key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
 }

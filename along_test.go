@@ -21,7 +21,7 @@ func TestCompositeKeepsItsNumber(t *testing.T) {
 		if _, err := st.Assemblies().Activate(ctx, "a", 0.1); err != nil {
 			t.Fatal(err)
 		}
-		v, err := st.find(ctx, st.kinds.assemblies, "a", false)
+		v, err := st.engine.find(ctx, st.engine.kinds.assemblies, "a", false)
 		if err != nil || v.line.VectorNumber() != int64(first.Version) {
 			t.Errorf("after %d activations the number is %d, want %d, %v", i+1, v.line.VectorNumber(), first.Version, err)
 		}
@@ -29,13 +29,13 @@ func TestCompositeKeepsItsNumber(t *testing.T) {
 			if err := st.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}
-			st.cache.InvalidateAll()
+			st.engine.cache.InvalidateAll()
 		}
 	}
 	if _, err := st.Put(ctx, Memory{ID: "m", Embedding: []float32{3, 2, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := st.find(ctx, st.kinds.assemblies, "a", false); err != nil || v.line.VectorNumber() != int64(v.lsn) {
+	if v, err := st.engine.find(ctx, st.engine.kinds.assemblies, "a", false); err != nil || v.line.VectorNumber() != int64(v.lsn) {
 		t.Errorf("another composite has the number %d, %v", v.line.VectorNumber(), err)
 	}
 }

@@ -72,14 +72,14 @@ func (a *async) leave(id string, done chan struct{}) {
 // their order; those of different ids become durable in any. Close waits for all.
 func (st *Store) PutAsync(m Memory, conds ...Cond) *Pending {
 	p := &Pending{done: make(chan struct{})}
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		p.err = err
 		close(p.done)
 		return p
 	}
-	if st.env.System.Inline {
+	if st.engine.env.System.Inline {
 		p.memory, p.err = st.put(context.Background(), m, conds)
-		st.ended()
+		st.engine.ended()
 		close(p.done)
 		return p
 	}
@@ -89,13 +89,13 @@ func (st *Store) PutAsync(m Memory, conds ...Cond) *Pending {
 	before := st.async.follow(m.ID, p.done)
 	id := m.ID
 	go func() {
-		defer st.ended() // Close waits for it
+		defer st.engine.ended() // Close waits for it
 		defer st.async.bytes.Release(size)
 		if before != nil {
 			<-before
 		}
-		p.memory, p.err = st.put(st.lasting.ctx, m, conds)
-		st.lasting.ended("PutAsync", p.err)
+		p.memory, p.err = st.put(st.engine.lasting.ctx, m, conds)
+		st.engine.lasting.ended("PutAsync", p.err)
 		close(p.done)
 		st.async.leave(id, p.done)
 	}()

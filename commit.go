@@ -50,8 +50,8 @@ type reads map[string]wal.LSN
 func (cm *committer) commit(ctx context.Context, ops []op, seen reads, listed wal.LSN) error {
 	puts := false
 	for i := range ops {
-		if ops[i].kind = cm.kinds.memories; ops[i].group {
-			ops[i].kind = cm.kinds.assemblies
+		if ops[i].kind = cm.engine.kinds.memories; ops[i].group {
+			ops[i].kind = cm.engine.kinds.assemblies
 		}
 		puts = puts || !ops[i].deletes()
 	}
@@ -64,7 +64,7 @@ func (cm *committer) commit(ctx context.Context, ops []op, seen reads, listed wa
 		w := cm.work()
 		all, err := cm.attempt(ctx, w, ops, seen, listed, puts)
 		if errors.Is(err, errBusy) {
-			if err := cm.env.Sleep(ctx, time.Millisecond); err != nil {
+			if err := cm.engine.env.Sleep(ctx, time.Millisecond); err != nil {
 				return err
 			}
 			continue
@@ -74,7 +74,7 @@ func (cm *committer) commit(ctx context.Context, ops []op, seen reads, listed wa
 			if cm.tx(conflict, seen, listed) {
 				return err
 			}
-			cm.env.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			cm.engine.env.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
 			continue
 		}
 		if err != nil {
@@ -104,7 +104,7 @@ func (cm *committer) attempt(ctx context.Context, w *work, ops []op, seen reads,
 		return nil, nil
 	}
 	b.Frees = !puts
-	_, err = cm.log.Append(ctx, b)
+	_, err = cm.engine.log.Append(ctx, b)
 	cm.counts.evictions.release(w.taken, err == nil)
 	return all, w.along.explain(err)
 }
@@ -142,7 +142,7 @@ func (cm *committer) wrote(ops []op, w *work) {
 	}
 	cm.flush.wake(len(b.Entries))
 	if gone > 0 {
-		cm.env.Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
+		cm.engine.env.Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
 	}
 }
 
@@ -249,7 +249,7 @@ const prepareMany = 64
 
 func (cm *committer) prepareAll(ctx context.Context, w *work, ops []op) {
 	n := min(runtime.GOMAXPROCS(0), len(ops)/prepareMany)
-	if n < 2 || cm.env.System.Inline {
+	if n < 2 || cm.engine.env.System.Inline {
 		cm.prepareSome(ctx, ops, w.prepared, w.arena(0))
 		return
 	}
@@ -263,7 +263,7 @@ func (cm *committer) prepareAll(ctx context.Context, w *work, ops []op) {
 
 func (cm *committer) prepareSome(ctx context.Context, ops []op, out []prepared, values *arena) {
 	for i := range out {
-		if out[i].wanted && ops[i].kind == cm.kinds.memories {
+		if out[i].wanted && ops[i].kind == cm.engine.kinds.memories {
 			out[i].err = cm.prepareOne(ctx, &ops[i], &out[i], values)
 		}
 	}
@@ -277,12 +277,12 @@ func (cm *committer) before(ctx context.Context, o *op) (version, error) {
 		return version{}, errs.ErrNotFound
 	}
 	if o.memory != nil && !o.memory.Decoded() {
-		v, err := cm.load(ctx, o.kind, o.id)
-		if err == nil || errors.Is(err, errs.ErrNotFound) && cm.log.Damage() == nil {
+		v, err := cm.engine.load(ctx, o.kind, o.id)
+		if err == nil || errors.Is(err, errs.ErrNotFound) && cm.engine.log.Damage() == nil {
 			return v, err
 		}
 	}
-	return cm.find(ctx, o.kind, o.id, false)
+	return cm.engine.find(ctx, o.kind, o.id, false)
 }
 
 // unheard says that this process knows nothing of a document, without asking what
@@ -292,11 +292,11 @@ func (cm *committer) before(ctx context.Context, o *op) (version, error) {
 // the log is asked. Measured, 4 processes of 16 goroutines that put: to catch up for
 // each put took the log's mutex from the one who was writing it.
 func (cm *committer) unheard(k *kind, id string) bool {
-	if cm.log.Damage() != nil || storeLimits(cm.settings.Now()) != nil {
+	if cm.engine.log.Damage() != nil || storeLimits(cm.engine.settings.Now()) != nil {
 		return false
 	}
-	cm.remapDue()
-	_, err := cm.state.Find(k.Letter, id)
+	cm.engine.remapDue()
+	_, err := cm.engine.state.Find(k.Letter, id)
 	return errors.Is(err, errs.ErrNotFound)
 }
 
@@ -306,11 +306,11 @@ func (cm *committer) prepareOne(ctx context.Context, o *op, p *prepared, values 
 		p.entry, o.written = *o.work, true
 		return nil
 	}
-	now := cm.env.Clock()
+	now := cm.engine.env.Clock()
 	hint := uint64(0)
 	old, err := version{}, error(errs.ErrNotFound)
 	if o.id != "" {
-		hint = cm.state.Hint()
+		hint = cm.engine.state.Hint()
 		old, err = cm.before(ctx, o)
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
@@ -340,14 +340,14 @@ func (cm *committer) prepareOne(ctx context.Context, o *op, p *prepared, values 
 		if !found || o.only != nil && !o.only(&old.line) {
 			return nil
 		}
-		value, inflated := cm.codec.Encode(nil, &record.Record{Previous: old.lsn})
+		value, inflated := cm.engine.codec.Encode(nil, &record.Record{Previous: old.lsn})
 		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
 		o.written = true
 		return nil
 	}
 	previous := old.lsn
 	if !found {
-		previous = cm.state.Deletion(record.Memory, o.id)
+		previous = cm.engine.state.Deletion(record.Memory, o.id)
 	}
 	var prev *memstore.Previous
 	if found {
@@ -369,11 +369,11 @@ func (cm *committer) prepareOne(ctx context.Context, o *op, p *prepared, values 
 	if prev != nil && prev.VectorID == number {
 		number = 0 // the vector that had it may be another one
 	}
-	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: cm.settings.Now().MemoryLimits(), Rand: cm.env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
+	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: cm.engine.settings.Now().MemoryLimits(), Rand: cm.engine.env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
 	if err != nil {
 		return err
 	}
-	value, inflated := cm.codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
+	value, inflated := cm.engine.codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
 		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
 	values.keep(value)
 	p.effect.is, p.effect.isSession = sum{1, int64(len(doc))}, m.Session()

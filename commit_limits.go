@@ -41,7 +41,7 @@ func (l *limits) demands(ops []op, done []prepared) []*demand {
 // keepLimits adds to a batch what keeps it within the store's limits: preconditions, and
 // deletions of what makes room, which it returns behind the operations.
 func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen reads) ([]op, error) {
-	l := storeLimits(cm.settings.Now())
+	l := storeLimits(cm.engine.settings.Now())
 	if l == nil {
 		return ops, nil
 	}
@@ -55,7 +55,7 @@ func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen rea
 		return ops, nil
 	}
 	cm.counts.watchPuts()
-	at := cm.log.Applied()
+	at := cm.engine.log.Applied()
 	var sessions []string
 	before := make([]sum, len(list))
 	for i, d := range list {
@@ -120,7 +120,7 @@ func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d
 			break
 		}
 		tries++
-		o := op{kind: cm.kinds.memories, id: c.id, evicted: true}
+		o := op{kind: cm.engine.kinds.memories, id: c.id, evicted: true}
 		p := prepared{wanted: true}
 		if err := cm.prepareOne(ctx, &o, &p, w.arena(0)); err != nil && !errors.Is(err, errs.ErrNotFound) {
 			cm.counts.evictions.release([]candidate{*c}, true) // another one may do

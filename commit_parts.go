@@ -80,12 +80,12 @@ func forAll(ctx context.Context, err error) bool {
 // unchanged are the parts that still stand after somebody was seen to write: the others
 // get ErrConflict.
 func (cm *committer) unchanged(ctx context.Context, k *kind, list []*part) []*part {
-	if err := cm.log.CatchUp(ctx); err != nil {
+	if err := cm.engine.log.CatchUp(ctx); err != nil {
 		return list // the log will say
 	}
 	left := list[:0]
 	for _, p := range list {
-		if now, err := cm.state.Current(k.Key(p.id)); err == nil && now != p.precondition.LSN {
+		if now, err := cm.engine.state.Current(k.Key(p.id)); err == nil && now != p.precondition.LSN {
 			p.err = &errs.ConflictError{ID: p.id, Expected: p.precondition.LSN, Found: now}
 			continue
 		}
@@ -115,12 +115,12 @@ func (cm *committer) commitBatch(ctx context.Context, k *kind, list []*part) err
 	if model.Key != "" {
 		b.Preconditions = append(b.Preconditions, model)
 	}
-	if k == cm.kinds.memories {
+	if k == cm.engine.kinds.memories {
 		if err := cm.goAlong(ctx, changes, b); err != nil {
 			return err
 		}
 	}
-	if _, err := cm.log.Append(ctx, b); err != nil {
+	if _, err := cm.engine.log.Append(ctx, b); err != nil {
 		return err
 	}
 	for i, p := range list {

@@ -33,9 +33,9 @@ func (cm *committer) renew(ctx context.Context, o *op, model *index.Model) error
 	var stored *Memory
 	old := false
 	if o.id != "" {
-		v, err := cm.load(ctx, cm.kinds.memories, o.id)
+		v, err := cm.engine.load(ctx, cm.engine.kinds.memories, o.id)
 		if err == nil {
-			if d, err := cm.decode(o.id, v); err == nil {
+			if d, err := cm.engine.decode(o.id, v); err == nil {
 				stored, old = &d, model.Older(v.lsn, v.line.VectorNumber())
 			}
 		} else if cerr := ctx.Err(); cerr != nil {
@@ -110,8 +110,8 @@ func (cm *committer) fitVector(ctx context.Context, o *op, dim int) error {
 	}
 	m := o.memory
 	if o.id != "" {
-		if v, err := cm.load(ctx, cm.kinds.memories, o.id); err == nil {
-			if old, err := cm.decode(o.id, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
+		if v, err := cm.engine.load(ctx, cm.engine.kinds.memories, o.id); err == nil {
+			if old, err := cm.engine.decode(o.id, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
 				return nil
 			}
 		}
@@ -127,7 +127,7 @@ func (cm *committer) fitVector(ctx context.Context, o *op, dim int) error {
 	if n > dim {
 		note = fmt.Sprintf("%d dimensions cut to %d", n, dim)
 	}
-	cm.env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
-	cm.env.Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
+	cm.engine.env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
+	cm.engine.env.Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
 	return nil
 }

@@ -40,7 +40,7 @@ func (cm *committer) olderComposite(ctx context.Context, model *index.Model, p *
 // says that its document has one, whatever it is.
 func (cm *committer) countingVector(ctx context.Context, model *index.Model, id string) (v []float32, had bool, err error) {
 	j := cm.joint(ctx)
-	j.load = cm.settled
+	j.load = cm.engine.settled
 	own, known, err := j.stored(id)
 	if err != nil {
 		return nil, false, err

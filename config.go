@@ -88,7 +88,7 @@ func (c *Config) Validate() error { return c.in().Validate() }
 // file's size or time changes; an invalid one is reported and the last good one
 // holds.
 func (st *Store) Config() Config {
-	c := st.settings.Now().Clone()
+	c := st.engine.settings.Now().Clone()
 	return configOf(&c)
 }
 
@@ -107,7 +107,7 @@ func (st *Store) SetConfig(c Config) error {
 // a newer format is ErrNewerFormat. An error of change is returned, and nothing is written.
 // change must not use the store. Other processes read the file within a second.
 func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
-	if st.env.ReadOnly {
+	if st.engine.env.ReadOnly {
 		return ErrReadOnly
 	}
 	return st.updateSettings(ctx, func(c *settings.Config) error {
@@ -121,9 +121,9 @@ func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error)
 }
 
 func (st *Store) updateSettings(ctx context.Context, change func(*settings.Config) error) error {
-	if err := st.log.LockFlush(ctx); err != nil {
+	if err := st.engine.log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.log.UnlockFlush()
-	return st.settings.Update(ctx, change)
+	defer st.engine.log.UnlockFlush()
+	return st.engine.settings.Update(ctx, change)
 }

@@ -23,37 +23,37 @@ import (
 // cannot be adopted stays where it is, and is an error that says why; while the
 // log still has the version, that is served instead.
 func (st *Store) judgeEdit(ctx context.Context, k *kind, id string) (version, error) {
-	if err := st.writable(); err != nil {
+	if err := st.engine.writable(); err != nil {
 		return st.unread(ctx, k, id)
 	}
-	if err := st.log.LockFlush(ctx); err != nil {
+	if err := st.engine.log.LockFlush(ctx); err != nil {
 		return version{}, err
 	}
 	v, err := st.judgeLocked(ctx, k, id)
-	st.log.UnlockFlush()
+	st.engine.log.UnlockFlush()
 	if errors.Is(err, errs.ErrConflict) || errors.Is(err, errMoved) {
-		return st.find(ctx, k, id, true) // somebody wrote it meanwhile
+		return st.engine.find(ctx, k, id, true) // somebody wrote it meanwhile
 	}
 	return v, err
 }
 
 // unread is judge's answer where nothing may be changed.
 func (st *Store) unread(ctx context.Context, k *kind, id string) (version, error) {
-	place, err := st.state.Find(k.Letter, id)
+	place, err := st.engine.state.Find(k.Letter, id)
 	if err != nil {
 		return version{}, err
 	}
-	if v, ok := st.fromLog(ctx, k, id, place.Version); ok {
+	if v, ok := st.engine.fromLog(ctx, k, id, place.Version); ok {
 		return v, nil
 	}
 	if _, _, err := k.Read(docfile.FileName(id), places.StoredMost); vfs.IsPermission(err) {
-		return version{}, st.env.IOError("reading", k.Path(docfile.FileName(id)), err)
+		return version{}, st.engine.env.IOError("reading", k.Path(docfile.FileName(id)), err)
 	}
 	return version{}, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: place.Version, Err: errMismatch}
 }
 
 func (st *Store) judgeLocked(ctx context.Context, k *kind, id string) (version, error) {
-	if err := st.sight(ctx); err != nil {
+	if err := st.engine.sight(ctx); err != nil {
 		return version{}, err
 	}
 	v := st.verdict(ctx, k, id)
@@ -81,11 +81,11 @@ func (st *Store) verdict(ctx context.Context, k *kind, id string) *verdict {
 
 func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 	id := is.id
-	place, err := st.state.Find(k.Letter, id)
+	place, err := st.engine.state.Find(k.Letter, id)
 	if err != nil {
 		return err
 	}
-	v, err := st.read(ctx, k, id, place, true)
+	v, err := st.engine.read(ctx, k, id, place, true)
 	if !errors.Is(err, errMismatch) {
 		is.version = v
 		return err
@@ -93,13 +93,13 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 	data, info, rerr := k.Read(is.name, places.StoredMost)
 	old := version{lsn: place.Version, line: place.Entry}
 	if place.InLog {
-		if old, _, err = st.frame(ctx, k, id, place.Version); err != nil {
+		if old, _, err = st.engine.frame(ctx, k, id, place.Version); err != nil {
 			return err
 		}
 	}
 	switch {
 	case errors.Is(rerr, fs.ErrNotExist) && st.deletesByHand():
-		if v, ok := st.fromLog(ctx, k, id, old.lsn); ok {
+		if v, ok := st.engine.fromLog(ctx, k, id, old.lsn); ok {
 			is.version = v // who watches decides whether it was deleted
 			return nil
 		}
@@ -107,10 +107,10 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, errs.ErrCorrupt), notOurs(rerr):
 		return st.restore(ctx, k, is, old, rerr)
 	case vfs.IsPermission(rerr):
-		err := st.env.IOError("reading", k.Path(is.name), rerr)
+		err := st.engine.env.IOError("reading", k.Path(is.name), rerr)
 		return st.keepServing(ctx, k, is, old, err, "it may not be read", err)
 	case rerr != nil:
-		return st.env.IOError("reading", k.Path(is.name), rerr)
+		return st.engine.env.IOError("reading", k.Path(is.name), rerr)
 	case sameTime(info.Mtime, timeOf(&old.line)) && sha256.Sum256(data) != old.line.ContentHash:
 		// Nobody edits without moving the time: rot, also where the file is now shorter.
 		return st.restore(ctx, k, is, old, errors.New("its bytes have changed and its time has not"))
@@ -122,7 +122,7 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 	p, err := k.parseEdit(data, id)
 	if err != nil {
 		if other, perr := k.parse(data, ""); perr != nil {
-			err = st.kinds.ofOtherKind(k, data, perr)
+			err = st.engine.kinds.ofOtherKind(k, data, perr)
 		} else if other.id != id {
 			err = k.misplaced(other.id)
 		}
@@ -144,12 +144,12 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 // keepServing leaves a file that cannot be taken over where it is, tells of it once, and
 // serves what was there before; lost is the error when nothing has that any more.
 func (st *Store) keepServing(ctx context.Context, k *kind, is *verdict, old version, why error, what string, lost error) error {
-	v, ok := st.fromLog(ctx, k, is.id, old.lsn)
+	v, ok := st.engine.fromLog(ctx, k, is.id, old.lsn)
 	if !ok {
 		return lost
 	}
-	if info, err := k.Stat(is.name); err != nil || st.health.tellOnce(k.File(is.id), info, why) {
-		st.env.Event(env.Event{Kind: env.EventDrift, ID: is.id, Path: k.File(is.id), Err: why, Note: what + "; the version before it is served"})
+	if info, err := k.Stat(is.name); err != nil || st.engine.health.tellOnce(k.File(is.id), info, why) {
+		st.engine.env.Event(env.Event{Kind: env.EventDrift, ID: is.id, Path: k.File(is.id), Err: why, Note: what + "; the version before it is served"})
 	}
 	is.version = v
 	return nil
@@ -159,7 +159,7 @@ func (st *Store) keepServing(ctx context.Context, k *kind, is *verdict, old vers
 // then kept: the edit is set aside and reported. When the log no longer has the newer
 // one, the edit is all that there is.
 func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) (version, bool) {
-	v, ok := st.fromLog(ctx, k, p.id, old.lsn)
+	v, ok := st.engine.fromLog(ctx, k, p.id, old.lsn)
 	if !ok {
 		return version{}, false
 	}
@@ -169,29 +169,29 @@ func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) 
 		return version{}, false
 	}
 	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.updated.Format(time.RFC3339Nano), old.line.UpdatedAt.Format(time.RFC3339Nano))
-	st.env.Event(env.Event{Kind: env.EventEdit, ID: p.id, Path: k.File(p.id), Err: why})
+	st.engine.env.Event(env.Event{Kind: env.EventEdit, ID: p.id, Path: k.File(p.id), Err: why})
 	return v, true
 }
 
 // restore has a file put back that is gone or rotten, from the log. What stood there
 // is set aside by the round, for it is not ours.
 func (st *Store) restore(ctx context.Context, k *kind, is *verdict, old version, why error) error {
-	v, ok := st.fromLog(ctx, k, is.id, old.lsn)
+	v, ok := st.engine.fromLog(ctx, k, is.id, old.lsn)
 	if !ok {
 		return &errs.CorruptionError{Path: k.File(is.id), Offset: -1, LSN: old.lsn,
 			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
 	}
 	is.version = v
-	is.restored = st.settings.Now().MayRepair()
+	is.restored = st.engine.settings.Now().MayRepair()
 	what := "the log has it"
-	if is.restored && !st.env.ReadOnly {
+	if is.restored && !st.engine.env.ReadOnly {
 		what = "it is put back from the log"
 	}
 	told := error(absent(what))
 	if !errors.Is(why, fs.ErrNotExist) {
 		told = fmt.Errorf("%w; %s", why, what)
 	}
-	st.env.Event(env.Event{Kind: env.EventCorruption, ID: is.id, Path: k.File(is.id), Err: told})
+	st.engine.env.Event(env.Event{Kind: env.EventCorruption, ID: is.id, Path: k.File(is.id), Err: told})
 	is.back = is.restored
 	return nil
 }

@@ -21,17 +21,17 @@ const olderLook = 100
 // version that the edit replaces.
 func (st *Store) withoutOlder(ctx context.Context, k *kind, p *parsed, data []byte, old version) (doc []byte, stood version, ok bool, err error) {
 	model := st.vectors.vectorsBy()
-	if k != st.kinds.memories || model.Since == 0 || old.lsn < model.Since || len(p.vector) == 0 || model.Older(old.lsn, old.line.VectorNumber()) {
+	if k != st.engine.kinds.memories || model.Since == 0 || old.lsn < model.Since || len(p.vector) == 0 || model.Older(old.lsn, old.line.VectorNumber()) {
 		return nil, stood, false, nil
 	}
-	if stood, ok = st.fromLog(ctx, k, p.id, old.lsn); !ok {
+	if stood, ok = st.engine.fromLog(ctx, k, p.id, old.lsn); !ok {
 		return nil, stood, false, nil
 	}
 	has, err := k.parse(stood.doc, p.id)
 	if err != nil || slices.Equal(has.vector, p.vector) || !st.hadBefore(ctx, k, p, old.lsn, model.Since) {
 		return nil, stood, false, nil
 	}
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Location: st.env.NaiveTimes, ID: p.id})
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Location: st.engine.env.NaiveTimes, ID: p.id})
 	if err != nil {
 		return nil, stood, false, err
 	}
@@ -43,7 +43,7 @@ func (st *Store) withoutOlder(ctx context.Context, k *kind, p *parsed, data []by
 // hadBefore says that a version below since had the vector, going back from one.
 func (st *Store) hadBefore(ctx context.Context, k *kind, p *parsed, at, since wal.LSN) bool {
 	for range olderLook {
-		v, ok := st.fromLog(ctx, k, p.id, at)
+		v, ok := st.engine.fromLog(ctx, k, p.id, at)
 		if !ok {
 			return false
 		}
@@ -61,10 +61,10 @@ func (st *Store) hadBefore(ctx context.Context, k *kind, p *parsed, at, since wa
 
 // previous is the version that one replaced; 0 where there was none, or nobody can say.
 func (st *Store) previous(ctx context.Context, k *kind, id string, at wal.LSN) wal.LSN {
-	if _, view, err := st.frame(ctx, k, id, at); err == nil {
+	if _, view, err := st.engine.frame(ctx, k, id, at); err == nil {
 		return view.Previous
 	}
-	e, err := st.log.Past().At(ctx, at, st.log.Durable())
+	e, err := st.engine.log.Past().At(ctx, at, st.engine.log.Durable())
 	if err != nil || e.Key != k.Key(id) {
 		return 0
 	}

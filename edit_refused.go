@@ -29,7 +29,7 @@ type RefusedEdit struct {
 // those that are not what the index has. An error ends it, that of ctx among them.
 func (st *Store) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return reading(ctx, st.engine, func(yield func(RefusedEdit, error) bool) {
-		for _, k := range st.kinds.all {
+		for _, k := range st.engine.kinds.all {
 			for name, err := range (&Files{st}).Suspects(ctx, k.Name()) {
 				if err == nil && (name == "" || !documentName(name)) {
 					continue
@@ -63,7 +63,7 @@ func (st *Store) refusal(ctx context.Context, k *kind, name string) (why, err er
 	}
 	p, why := k.parse(data, "")
 	if why != nil {
-		why = st.kinds.ofOtherKind(k, data, why)
+		why = st.engine.kinds.ofOtherKind(k, data, why)
 		p.id = strings.TrimSuffix(name, docfile.Extension)
 	}
 	if docfile.FileName(p.id) != name {
@@ -72,7 +72,7 @@ func (st *Store) refusal(ctx context.Context, k *kind, name string) (why, err er
 		}
 		return why, nil
 	}
-	v, err := st.find(ctx, k, p.id, false)
+	v, err := st.engine.find(ctx, k, p.id, false)
 	if err == nil && st.ours(ctx, k, p.id, v.lsn, info, func() ([]byte, error) { return data, nil }) {
 		return nil, nil
 	}
@@ -90,9 +90,9 @@ const refusedShown = 3
 
 // refusedEdits are problems: what this process was told of, as far as it still stands so.
 func (st *Store) refusedEdits() (problems []error) {
-	st.health.mu.Lock()
-	told := maps.Clone(st.health.told)
-	st.health.mu.Unlock()
+	st.engine.health.mu.Lock()
+	told := maps.Clone(st.engine.health.told)
+	st.engine.health.mu.Unlock()
 	n := 0
 	for _, path := range slices.Sorted(maps.Keys(told)) {
 		was := told[path]

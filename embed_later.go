@@ -96,7 +96,7 @@ func (st *Store) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	slept := make(chan error, 1)
-	go func() { slept <- st.env.Sleep(ctx, wait) }()
+	go func() { slept <- st.engine.env.Sleep(ctx, wait) }()
 	for {
 		select {
 		case err := <-slept:
@@ -123,9 +123,9 @@ func (st *Store) nextQueued(ctx context.Context, most int) ([]string, error) {
 	e.mu.Unlock()
 	if scan {
 		var found []string
-		err := st.sight(ctx)
+		err := st.engine.sight(ctx)
 		if err == nil {
-			for l, lerr := range st.lines(ctx, st.kinds.memories, filters{after: after}) {
+			for l, lerr := range st.engine.lines(ctx, st.engine.kinds.memories, filters{after: after}) {
 				if lerr != nil {
 					if l.id == "" {
 						err = lerr
@@ -183,10 +183,10 @@ func (st *Store) dequeue(ids []string, back bool) {
 
 // lacking counts the memories that the index knows no vector of.
 func (st *Store) lacking(ctx context.Context) (n int64, err error) {
-	if err := st.sight(ctx); err != nil {
+	if err := st.engine.sight(ctx); err != nil {
 		return 0, err
 	}
-	for l, err := range st.lines(ctx, st.kinds.memories, filters{}) {
+	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{}) {
 		if err != nil && l.id == "" {
 			return n, err
 		}
@@ -202,17 +202,17 @@ func (st *Store) lacking(ctx context.Context) (n int64, err error) {
 // background; this is for hosts without one (NoBackground). It ends at the first
 // failure of the embedder.
 func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return 0, err
 	}
-	defer st.ended()
-	if err := st.writable(); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.writable(); err != nil {
 		return 0, err
 	}
 	if st.o.Embed == nil {
 		return 0, &errs.FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store was opened without an embedder", errs.ErrInvalid)}
 	}
-	if err := st.sight(ctx); err != nil {
+	if err := st.engine.sight(ctx); err != nil {
 		return 0, err
 	}
 	var done int64
@@ -223,7 +223,7 @@ func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
 		ids = ids[:0]
 		return err
 	}
-	for l, err := range st.lines(ctx, st.kinds.memories, filters{}) {
+	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{}) {
 		if err != nil {
 			return done, err
 		}
@@ -331,14 +331,14 @@ func (st *Store) contents(ctx context.Context, ids []string, wanted func(*Memory
 // reports.
 func (st *Store) eachOf(ctx context.Context, ids []string, take func(m *Memory, at wal.LSN)) error {
 	for _, id := range ids {
-		v, err := st.find(ctx, st.kinds.memories, id, true)
+		v, err := st.engine.find(ctx, st.engine.kinds.memories, id, true)
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, errs.ErrClosed) {
 				return err
 			}
 			continue
 		}
-		if m, err := st.decode(id, v); err == nil && !v.expired(st.env.Clock()) {
+		if m, err := st.engine.decode(id, v); err == nil && !v.expired(st.engine.env.Clock()) {
 			take(&m, v.lsn)
 		}
 	}

@@ -128,20 +128,20 @@ func (st *Store) wantsEmbedding(ctx context.Context, o *op) (bool, error) {
 	if o.id == "" {
 		return none, nil
 	}
-	v, err := st.load(ctx, st.kinds.memories, o.id)
+	v, err := st.engine.load(ctx, st.engine.kinds.memories, o.id)
 	if err != nil {
 		if cerr := ctx.Err(); cerr != nil {
 			return false, cerr
 		}
 		return none && (!errors.Is(err, errs.ErrNotFound) || o.conds.holds(o.id, 0, v.line.UpdatedAt) == nil), nil
 	}
-	if v.expired(st.env.Clock()) {
+	if v.expired(st.engine.env.Clock()) {
 		return none, nil
 	}
 	if o.conds.holds(o.id, v.lsn, v.line.UpdatedAt) != nil {
 		return false, nil // the commit will say so
 	}
-	old, err := st.decode(o.id, v)
+	old, err := st.engine.decode(o.id, v)
 	if err != nil {
 		return none, nil
 	}

@@ -29,19 +29,19 @@ func (st *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := st.residence(); errors.Is(err, syscall.ENOTDIR) && vfs.EnterError(err) == nil {
-		wal := filepath.Join(st.env.Dir, "wal")
-		if info, serr := st.env.FS.Stat(wal); serr == nil && !info.Mode.IsDir() {
+	if err := st.engine.residence(); errors.Is(err, syscall.ENOTDIR) && vfs.EnterError(err) == nil {
+		wal := filepath.Join(st.engine.env.Dir, "wal")
+		if info, serr := st.engine.env.FS.Stat(wal); serr == nil && !info.Mode.IsDir() {
 			return &vfs.NotFolderError{Path: wal, Mode: info.Mode}
 		}
-		return fmt.Errorf("%w: %s is a file, or lies in one", errs.ErrNoStore, st.env.Dir)
+		return fmt.Errorf("%w: %s is a file, or lies in one", errs.ErrNoStore, st.engine.env.Dir)
 	} else if err != nil {
 		return err
 	}
-	c, err := st.settings.Load()
+	c, err := st.engine.settings.Load()
 	switch {
 	case err == nil:
-		if st.env.ReadOnly {
+		if st.engine.env.ReadOnly {
 			return nil
 		}
 		return st.makeFolders()
@@ -56,22 +56,22 @@ func (st *Store) enter(ctx context.Context) error {
 		if errors.Is(err, settings.ErrForeign) {
 			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair makes it anew", errs.ErrInvalid, err)
 		}
-		st.env.Logger.Warn("config.json is not valid; what is wrong has its default", "err", err)
-		st.env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: "what is wrong has its default", Err: err})
-		st.settings.Use(c, err)
-		st.problem(err)
+		st.engine.env.Logger.Warn("config.json is not valid; what is wrong has its default", "err", err)
+		st.engine.env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: "what is wrong has its default", Err: err})
+		st.engine.settings.Use(c, err)
+		st.engine.problem(err)
 		return nil
 	default:
-		return st.env.IOError("reading", filepath.Join(st.env.Dir, settings.Name), err)
+		return st.engine.env.IOError("reading", filepath.Join(st.engine.env.Dir, settings.Name), err)
 	}
 	if err := st.foreign(); err != nil {
 		return err
 	}
-	if st.env.ReadOnly || st.o.MustExist {
+	if st.engine.env.ReadOnly || st.o.MustExist {
 		if !st.looksLikeStore() {
 			return errs.ErrNoStore
 		}
-		if st.env.ReadOnly {
+		if st.engine.env.ReadOnly {
 			return nil
 		}
 	}
@@ -84,17 +84,17 @@ func (st *Store) looksLikeStore() bool {
 	if st.hasLog() {
 		return true
 	}
-	names, err := st.env.FS.ReadDir(filepath.Join(st.env.Dir, "memories"))
+	names, err := st.engine.env.FS.ReadDir(filepath.Join(st.engine.env.Dir, "memories"))
 	return err == nil && hasDocuments(names)
 }
 
 // hasLog says whether a store's log lies in the folder.
 func (st *Store) hasLog() bool {
-	wal := filepath.Join(st.env.Dir, "wal")
-	if _, err := st.env.FS.Stat(filepath.Join(wal, "open.lock")); err == nil {
+	wal := filepath.Join(st.engine.env.Dir, "wal")
+	if _, err := st.engine.env.FS.Stat(filepath.Join(wal, "open.lock")); err == nil {
 		return true
 	}
-	names, _ := st.env.FS.ReadDir(wal)
+	names, _ := st.engine.env.FS.ReadDir(wal)
 	return slices.ContainsFunc(names, func(name string) bool {
 		_, ok := segment.ParseName(name)
 		return ok
@@ -103,20 +103,20 @@ func (st *Store) hasLog() bool {
 
 // foreign refuses a folder that holds another system's memories.
 func (st *Store) foreign() error {
-	names, err := vfs.ReadRoot(st.env.FS, st.env.Dir)
+	names, err := vfs.ReadRoot(st.engine.env.FS, st.engine.env.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return st.env.IOError("reading", st.env.Dir, err)
+		return st.engine.env.IOError("reading", st.engine.env.Dir, err)
 	}
 	hint := func(format string) error {
-		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, st.env.Dir)
+		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, st.engine.env.Dir)
 	}
 	for _, name := range names {
 		switch {
 		case name == repair.BackupName:
-			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", errs.ErrNoStore, st.env.Dir)
+			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", errs.ErrNoStore, st.engine.env.Dir)
 		case strings.HasPrefix(name, "session_") && strings.HasSuffix(name, ".json"):
 			return hint("vizor")
 		case strings.HasPrefix(name, "mem_") && strings.HasSuffix(name, ".json"),
@@ -132,27 +132,27 @@ func (st *Store) foreign() error {
 }
 
 func (st *Store) makeStore() error {
-	if err := vfs.MkdirAll(st.env.FS, st.env.Dir, st.env.FolderMode); err != nil {
-		return st.env.IOError("making", st.env.Dir, err)
+	if err := vfs.MkdirAll(st.engine.env.FS, st.engine.env.Dir, st.engine.env.FolderMode); err != nil {
+		return st.engine.env.IOError("making", st.engine.env.Dir, err)
 	}
 	// Whoever made it may have been killed before its name was durable.
-	if err := st.env.FS.SyncDir(filepath.Dir(st.env.Dir)); err != nil && !vfs.IsPermission(err) {
-		return st.env.IOError("syncing", filepath.Dir(st.env.Dir), err)
+	if err := st.engine.env.FS.SyncDir(filepath.Dir(st.engine.env.Dir)); err != nil && !vfs.IsPermission(err) {
+		return st.engine.env.IOError("syncing", filepath.Dir(st.engine.env.Dir), err)
 	}
 	if err := st.makeFolders(); err != nil {
 		return err
 	}
-	ignore := filepath.Join(st.env.Dir, ".gitignore")
-	if _, err := st.env.FS.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
-		temp, err := settings.Scratch(st.env, ".gitignore")
+	ignore := filepath.Join(st.engine.env.Dir, ".gitignore")
+	if _, err := st.engine.env.FS.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
+		temp, err := settings.Scratch(st.engine.env, ".gitignore")
 		if err != nil {
 			return err
 		}
-		if err := vfs.WriteDurable(st.env.FS, temp, ignore, []byte(gitignore), st.env.FileMode); err != nil {
-			return st.env.IOError("writing", ignore, err)
+		if err := vfs.WriteDurable(st.engine.env.FS, temp, ignore, []byte(gitignore), st.engine.env.FileMode); err != nil {
+			return st.engine.env.IOError("writing", ignore, err)
 		}
 	}
-	return st.settings.Make()
+	return st.engine.settings.Make()
 }
 
 const gitignore = `wal/
@@ -171,7 +171,7 @@ migrate.lock
 
 // endOf is the last bytes of a file.
 func (st *Store) endOf(name string) (string, error) {
-	f, err := st.env.FS.OpenFile(filepath.Join(st.env.Dir, name), os.O_RDONLY, 0)
+	f, err := st.engine.env.FS.OpenFile(filepath.Join(st.engine.env.Dir, name), os.O_RDONLY, 0)
 	if err != nil {
 		return "", err
 	}
@@ -193,23 +193,23 @@ func (st *Store) endOf(name string) (string, error) {
 func (st *Store) makeFolders() error {
 	made := false
 	for _, name := range folders {
-		path := filepath.Join(st.env.Dir, name)
-		info, err := st.env.FS.Stat(path)
+		path := filepath.Join(st.engine.env.Dir, name)
+		info, err := st.engine.env.FS.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if err := st.env.FS.Mkdir(path, st.env.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
-				return st.env.IOError("making", path, err)
+			if err := st.engine.env.FS.Mkdir(path, st.engine.env.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
+				return st.engine.env.IOError("making", path, err)
 			}
 			made = true
 		case err != nil:
-			return st.env.IOError("looking at", path, err)
+			return st.engine.env.IOError("looking at", path, err)
 		case !info.Mode.IsDir():
 			return &vfs.NotFolderError{Path: path, Mode: info.Mode}
 		}
 	}
 	if made {
-		if err := st.env.FS.SyncDir(st.env.Dir); err != nil {
-			return st.env.IOError("syncing", st.env.Dir, err)
+		if err := st.engine.env.FS.SyncDir(st.engine.env.Dir); err != nil {
+			return st.engine.env.IOError("syncing", st.engine.env.Dir, err)
 		}
 	}
 	return nil

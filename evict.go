@@ -61,7 +61,7 @@ const (
 func (x *evictions) next(ctx context.Context, cs *counts, session string, spared func(id string) bool) (*candidate, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if p := storeLimits(cs.settings.Now()); p != nil && p.at != x.policy {
+	if p := storeLimits(cs.engine.settings.Now()); p != nil && p.at != x.policy {
 		x.policy, x.lists = p.at, nil
 	}
 	for _, fresh := range []bool{false, true} {
@@ -161,7 +161,7 @@ func (x *evictions) reset() {
 // fill makes a list anew.
 func (x *evictions) fill(ctx context.Context, cs *counts, session string, least int) (*queue, error) {
 	f := filters{expired: true}
-	n := cs.state.Live(record.Memory)
+	n := cs.engine.state.Live(record.Memory)
 	if session != "" {
 		f.session, n = &session, leastQueue*queueShare
 	}
@@ -171,7 +171,7 @@ func (x *evictions) fill(ctx context.Context, cs *counts, session string, least 
 		slices.SortFunc(list, func(a, b candidate) int { return x.before(&a, &b) })
 		list = slices.Clone(list[:min(len(list), to)])
 	}
-	for l, err := range cs.lines(ctx, cs.kinds.memories, f) {
+	for l, err := range cs.engine.lines(ctx, cs.engine.kinds.memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}

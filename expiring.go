@@ -91,7 +91,7 @@ func (x *expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 		}
 		t, id, ok := index.SplitExpiryKey(string(e.Key))
 		if !ok {
-			return fmt.Errorf("%w: by_expiry has the key %s", errs.ErrCorrupt, quote(string(e.Key)))
+			return fmt.Errorf("%w: by_expiry has the key %s", errs.ErrCorrupt, errs.Quote(string(e.Key)))
 		}
 		if t.After(at) {
 			break
@@ -169,7 +169,7 @@ func (x *expiring) look(ctx context.Context, eng *engine, set *index.Set) error 
 			continue
 		}
 		if line, err = index.ParseLine(buf); err != nil {
-			return fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, quote(id), err)
+			return fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(id), err)
 		}
 		if !line.ExpiresAt.IsZero() {
 			x.over[id] = true

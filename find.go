@@ -77,7 +77,7 @@ func (eng *engine) find(ctx context.Context, k *kind, id string, doc bool) (vers
 		}
 		last = err
 	}
-	return version{}, fmt.Errorf("reading %s %s: it changes faster than it can be read: %w", k.Noun, quote(id), last)
+	return version{}, fmt.Errorf("reading %s %s: it changes faster than it can be read: %w", k.Noun, errs.Quote(id), last)
 }
 
 // rot notes that the index is damaged: it is made again in the next round.
@@ -92,7 +92,7 @@ func (eng *engine) containing(id string) ([]string, wal.LSN, error) {
 	assemblies, newest, err := eng.state.Containing(id)
 	if err != nil {
 		eng.rot(err)
-		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", quote(id), err)
+		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", errs.Quote(id), err)
 	}
 	return assemblies, newest, nil
 }

@@ -51,17 +51,17 @@ const flushWorkers = 2
 
 func (f *flusher) init(st *Store) error {
 	f.workers = flushWorkers
-	if st.env.System.Inline {
+	if st.engine.env.System.Inline {
 		f.workers = 1
 	}
 	f.kick = make(chan struct{}, 1)
-	if f.uptime = st.env.System.Uptime; f.uptime == nil && !st.env.System.Inline {
+	if f.uptime = st.engine.env.System.Uptime; f.uptime == nil && !st.engine.env.System.Inline {
 		f.uptime = vfs.Uptime()
 	}
 	st.async.init()
 	var err error
 	f.files, err = docfile.NewFlusher(docfile.Options{
-		Layout: st.layout, Token: st.token, Clock: st.env.Clock, Workers: f.workers, Limit: places.StoredMost,
+		Layout: st.layout, Token: st.engine.token, Clock: st.engine.env.Clock, Workers: f.workers, Limit: places.StoredMost,
 		Keeps: st.keepsDisplaced, Leaves: st.purgesIn, Places: st.places, InPlace: st.inPlace,
 	})
 	return err
@@ -77,7 +77,7 @@ func (f *flusher) close() error {
 // changed counts changes and starts a round when there are enough.
 func (f *flusher) changed(st *Store, n int) {
 	before := f.unflushed.Add(int64(n)) - int64(n)
-	threshold := int64(st.settings.Now().FlushAfter())
+	threshold := int64(st.engine.settings.Now().FlushAfter())
 	if before < threshold && before+int64(n) >= threshold {
 		select {
 		case f.kick <- struct{}{}:
@@ -96,11 +96,11 @@ func (st *Store) Flush(ctx context.Context) error { return st.flushNow(ctx, merg
 func (st *Store) Compact(ctx context.Context) error { return st.flushNow(ctx, mergeAlways) }
 
 func (st *Store) flushNow(ctx context.Context, m merge) error {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return err
 	}
-	defer st.ended()
-	if err := st.writable(); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.writable(); err != nil {
 		return err
 	}
 	if !st.background() {
@@ -124,28 +124,28 @@ const (
 const closingSpill = 1000
 
 func (st *Store) flushClosing(ctx context.Context) error {
-	if err := st.sight(ctx); err != nil {
+	if err := st.engine.sight(ctx); err != nil {
 		return err
 	}
-	if !st.rotten.Load() && st.log.Flushed() >= st.log.Durable() && st.state.Overlay().Len() <= closingSpill && !st.log.Distrusted() {
-		c, err := st.log.Checkpoint()
-		if err == nil && c.Attested.LSN == st.log.Durable() {
+	if !st.engine.rotten.Load() && st.engine.log.Flushed() >= st.engine.log.Durable() && st.engine.state.Overlay().Len() <= closingSpill && !st.engine.log.Distrusted() {
+		c, err := st.engine.log.Checkpoint()
+		if err == nil && c.Attested.LSN == st.engine.log.Durable() {
 			return nil
 		}
 	}
-	if err := st.log.LockFlush(ctx); err != nil {
+	if err := st.engine.log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.log.UnlockFlush()
+	defer st.engine.log.UnlockFlush()
 	st.flusher.files.Last()
 	return st.flushLocked(context.WithoutCancel(ctx), mergeClosing) // ctx is how long the lock is waited for
 }
 
 func (st *Store) flush(ctx context.Context, m merge) error {
-	if err := st.log.LockFlush(ctx); err != nil {
+	if err := st.engine.log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.log.UnlockFlush()
+	defer st.engine.log.UnlockFlush()
 	return st.flushLocked(ctx, m)
 }
 
@@ -153,7 +153,7 @@ func (st *Store) flush(ctx context.Context, m merge) error {
 // replaces of the index is overwritten.
 func (st *Store) flushLocked(ctx context.Context, m merge) error {
 	st.lookForPurge()
-	if st.log.Overwrites() {
+	if st.engine.log.Overwrites() {
 		return st.flushOverwriting(ctx, m)
 	}
 	return st.flushRound(ctx, m)
@@ -162,7 +162,7 @@ func (st *Store) flushLocked(ctx context.Context, m merge) error {
 // flushRound is a round: what changed since flushed is put into files, these
 // are made durable, then the index if it is due, and only then the marks move.
 func (st *Store) flushRound(ctx context.Context, m merge) error {
-	began := st.env.Clock()
+	began := st.engine.env.Clock()
 	st.flusher.unflushed.Store(0)
 	n, spilled, err := st.round(ctx, m)
 	if vfs.IsDiskFull(err) && st.flusher.failed.CompareAndSwap(0, 1) {
@@ -177,42 +177,42 @@ func (st *Store) flushRound(ctx context.Context, m merge) error {
 		st.flusher.failed.Add(1)
 		return err
 	}
-	err = st.env.Explain(err)
-	st.health.flushed(st.env.Clock(), err)
+	err = st.engine.env.Explain(err)
+	st.engine.health.flushed(st.engine.env.Clock(), err)
 	st.watchSpace()
 	if err != nil {
 		st.flusher.failed.Add(1)
-		st.env.Logger.Error("flush failed; it will be tried again", "err", err)
-		st.env.Event(env.Event{Kind: env.EventFlushError, Err: err})
+		st.engine.env.Logger.Error("flush failed; it will be tried again", "err", err)
+		st.engine.env.Event(env.Event{Kind: env.EventFlushError, Err: err})
 		return err
 	}
 	st.flusher.failed.Store(0)
 	st.adoptRound(ctx)
 	if n > 0 || spilled {
-		st.env.Event(env.Event{Kind: env.EventFlush, Count: n, LSN: st.log.Flushed(), Took: st.env.Clock().Sub(began)})
+		st.engine.env.Event(env.Event{Kind: env.EventFlush, Count: n, LSN: st.engine.log.Flushed(), Took: st.engine.env.Clock().Sub(began)})
 	}
 	return nil
 }
 
 func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err error) {
-	if err := st.sight(ctx); err != nil {
+	if err := st.engine.sight(ctx); err != nil {
 		return 0, false, err
 	}
-	st.settings.Reread()
-	c, err := st.log.Checkpoint()
+	st.engine.settings.Reread()
+	c, err := st.engine.log.Checkpoint()
 	if err != nil {
 		return 0, false, err
 	}
-	distrusted := st.log.Distrusted()
-	if distrusted || st.flusher.leftovers || st.log.Abandoned() {
+	distrusted := st.engine.log.Distrusted()
+	if distrusted || st.flusher.leftovers || st.engine.log.Abandoned() {
 		if err := st.emptyTemp(ctx); err != nil {
 			return 0, false, err
 		}
 		st.flusher.leftovers = false
-		st.log.Tidied()
+		st.engine.log.Tidied()
 	}
 	if err := st.sweepTemp(ctx); err != nil {
-		st.env.Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
+		st.engine.env.Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
 	}
 	if distrusted {
 		st.flusher.files.Distrust()
@@ -237,24 +237,24 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 	}
 	st.keepRefused(ctx, c.Flushed.LSN)
 	st.flusher.lagging.filed = to.LSN
-	st.flusher.rest.Store(to.LSN < st.log.AppliedMark().LSN)
+	st.flusher.rest.Store(to.LSN < st.engine.log.AppliedMark().LSN)
 	st.endPurge(ctx)
 	if len(list) == 0 && !spilled && !distrusted && c.Flushed == before && before.LSN < to.LSN {
 		return 0, false, nil // what lags goes on lagging
 	}
-	if err := st.log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
+	if err := st.engine.log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
 		return len(list), false, err
 	}
 	if distrusted {
-		st.log.Trust()
+		st.engine.log.Trust()
 	}
 	if spilled {
-		if err := st.refresh(); err != nil {
+		if err := st.engine.refresh(); err != nil {
 			return len(list), true, err
 		}
-		if err := st.log.Forget("index", st.log.Spilled()); err != nil {
+		if err := st.engine.log.Forget("index", st.engine.log.Spilled()); err != nil {
 			// The log keeps what it could not let go; nothing else depends on it.
-			st.env.Logger.Warn("releasing the log", "err", err)
+			st.engine.env.Logger.Warn("releasing the log", "err", err)
 		}
 	}
 	return len(list), spilled, nil
@@ -270,10 +270,10 @@ const (
 // due lists what a round puts into files, and up to where the files are the
 // truth after it: everything, or in the background a part.
 func (st *Store) due(ctx context.Context, m merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
-	to := st.log.AppliedMark()
-	if st.log.Distrusted() || st.flusher.failed.Load() > 0 { // what failed is repeated as a whole
+	to := st.engine.log.AppliedMark()
+	if st.engine.log.Distrusted() || st.flusher.failed.Load() > 0 { // what failed is repeated as a whole
 		st.flusher.lagging = lag{}
-		list := st.state.Changes(c.Flushed.LSN, to.LSN)
+		list := st.engine.state.Changes(c.Flushed.LSN, to.LSN)
 		if st.flusher.failed.Load() > 0 {
 			makeRoomFirst(list)
 		}
@@ -281,17 +281,17 @@ func (st *Store) due(ctx context.Context, m merge, c wal.Checkpoint) ([]index.At
 	}
 	from := max(c.Flushed.LSN, st.flusher.lagging.filed)
 	if m != mergeWhenDue {
-		return st.state.Changes(from, to.LSN), to, nil
+		return st.engine.state.Changes(from, to.LSN), to, nil
 	}
 	most := paceFiles
 	if st.flusher.quiet.Load() {
 		most = quietFiles
 	}
-	list := st.state.FirstChanges(from, to.LSN, most+1)
+	list := st.engine.state.FirstChanges(from, to.LSN, most+1)
 	if len(list) <= most {
 		return list, to, nil
 	}
-	to, err := st.log.MarkBefore(ctx, list[most].Pos)
+	to, err := st.engine.log.MarkBefore(ctx, list[most].Pos)
 	return list[:most], to, err
 }
 
@@ -313,8 +313,8 @@ func makeRoomFirst(list []index.At) {
 // folderTimes are the modification times of the folders after our own last change.
 func (st *Store) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
-	for i, k := range st.kinds.all {
-		if info, err := st.env.FS.Stat(filepath.Clean(k.Path(""))); err == nil {
+	for i, k := range st.engine.kinds.all {
+		if info, err := st.engine.env.FS.Stat(filepath.Clean(k.Path(""))); err == nil {
 			t[i] = info.Mtime.UnixNano()
 		}
 	}

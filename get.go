@@ -12,20 +12,20 @@ import (
 // Get returns a memory, or ErrNotFound; with InSession ErrSession when it is not of
 // that session. It never writes; see Touch.
 func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memory, error) {
-	v, err := st.get(ctx, st.kinds.memories, id)
+	v, err := st.engine.get(ctx, st.engine.kinds.memories, id)
 	if err != nil {
 		return Memory{}, err
 	}
 	if err := admits(sessionOf(in), v.line.SessionID); err != nil {
 		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), err)
 	}
-	return st.decode(id, v)
+	return st.engine.decode(id, v)
 }
 
 // GetRaw returns the exact bytes of a memory's file, or what they will be once
 // it is flushed.
 func (st *Store) GetRaw(ctx context.Context, id string) ([]byte, error) {
-	v, err := st.get(ctx, st.kinds.memories, id)
+	v, err := st.engine.get(ctx, st.engine.kinds.memories, id)
 	if err != nil {
 		return nil, err
 	}

@@ -66,16 +66,16 @@ func (v *Version) DecodeAssembly() (Assembly, error) {
 // rest goes on. ErrNotFound when nothing is known of such an id. It reads all
 // that is kept. The store must not be closed from within the loop.
 func (st *Store) History(ctx context.Context, id string) iter.Seq2[Version, error] {
-	return st.versionsOf(ctx, st.kinds.memories, id)
+	return st.versionsOf(ctx, st.engine.kinds.memories, id)
 }
 
 func (st *Store) versionsOf(ctx context.Context, k *kind, id string) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
-		if err := st.begun(); err != nil {
+		if err := st.engine.begun(); err != nil {
 			yield(Version{}, err)
 			return
 		}
-		defer st.ended()
+		defer st.engine.ended()
 		if !st.history(ctx, k, id, yield) {
 			yield(Version{}, fmt.Errorf("%s %s: %w", k.Noun, quote(id), errs.ErrNotFound))
 		}
@@ -88,12 +88,12 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 		any = true
 		return yield(v, err) && ctx.Err() == nil
 	}
-	standing, err := st.find(ctx, k, id, true)
+	standing, err := st.engine.find(ctx, k, id, true)
 	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.Noun, quote(id), err)) {
 		return any
 	}
 	known := err == nil
-	oldest, err := st.log.Past().First(st.log.Durable())
+	oldest, err := st.engine.log.Past().First(st.engine.log.Durable())
 	if err != nil && !give(Version{}, err) {
 		return any
 	}
@@ -109,7 +109,7 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 	}
 	want := k.Key(id)
 	var last [32]byte
-	for e, err := range st.log.History(ctx, oldest) {
+	for e, err := range st.engine.log.History(ctx, oldest) {
 		var v Version
 		switch {
 		case err != nil:
@@ -146,7 +146,7 @@ func (st *Store) versionOf(k *kind, e wal.Entry) (Version, error) {
 		return v, nil
 	}
 	if err == nil {
-		v.Document, err = st.codec.Doc(&view, places.StoredMost)
+		v.Document, err = st.engine.codec.Doc(&view, places.StoredMost)
 	}
 	if err != nil {
 		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
@@ -185,23 +185,23 @@ func (e *NoVersionError) Unwrap() error { return errs.ErrNotFound }
 // When there is no such version the error is a *NoVersionError, or, below what
 // log and archive still have, a *TruncatedError.
 func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
-	return st.versionAt(ctx, st.kinds.memories, id, lsn)
+	return st.versionAt(ctx, st.engine.kinds.memories, id, lsn)
 }
 
 func (st *Store) versionAt(ctx context.Context, k *kind, id string, lsn uint64) (Version, error) {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return Version{}, err
 	}
-	defer st.ended()
-	if err := st.sight(ctx); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.sight(ctx); err != nil {
 		return Version{}, err
 	}
-	e, err := st.log.Past().At(ctx, lsn, st.log.Durable())
+	e, err := st.engine.log.Past().At(ctx, lsn, st.engine.log.Durable())
 	if err == nil && e.Key == k.Key(id) {
 		return st.versionOf(k, e)
 	}
 	// What stands in the file is kept however old it is.
-	if v, ferr := st.find(ctx, k, id, true); ferr == nil && v.lsn == lsn {
+	if v, ferr := st.engine.find(ctx, k, id, true); ferr == nil && v.lsn == lsn {
 		return st.standingVersion(k, id, &v), nil
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrTruncated) {

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/working"
 )
 
 // kind is a kind of document in an open store: with the folder of its files, and how one is
@@ -153,6 +154,19 @@ func (ks *kinds) kindOf(key string) *kind {
 	for _, k := range ks.all {
 		if key[0] == k.Letter {
 			return k
+		}
+	}
+	return nil
+}
+
+// valid says what is wrong with ids, where that can be told of them.
+func (k *kind) valid(ids []string) error {
+	if k.Section >= 0 {
+		return nil
+	}
+	for _, key := range ids {
+		if _, err := working.ParseScope(key); err != nil {
+			return err
 		}
 	}
 	return nil

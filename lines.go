@@ -51,7 +51,7 @@ func (eng *engine) each(ctx context.Context, f filters, yield func(memstore.Memo
 		if err == nil {
 			m, err = eng.decode(id, v)
 		} else {
-			err = fmt.Errorf("memory %s: %w", quote(id), err)
+			err = fmt.Errorf("memory %s: %w", errs.Quote(id), err)
 		}
 		if err == nil && !f.memory(&m) {
 			continue
@@ -177,7 +177,7 @@ func (eng *engine) lines(ctx context.Context, k *kind, f filters) iter.Seq2[list
 		}
 		after, err := table.EncodeKey(f.after)
 		if err != nil {
-			yield(listing{}, &errs.FieldError{Field: "id", Value: quote(f.after), Err: err})
+			yield(listing{}, &errs.FieldError{Field: "id", Value: errs.Quote(f.after), Err: err})
 			return
 		}
 		list := changed.list
@@ -288,9 +288,9 @@ func lines(set *index.Set, k *kind, f filters) iter.Seq2[item, error] {
 			if f.session != nil {
 				var ok bool
 				if _, it.id, ok = index.SplitSessionKey(it.id); !ok {
-					err = fmt.Errorf("%w: by_session has the key %s", errs.ErrCorrupt, quote(it.id))
+					err = fmt.Errorf("%w: by_session has the key %s", errs.ErrCorrupt, errs.Quote(it.id))
 				} else if buf, ok, err = set.Get(buf[:0], index.Memories, it.id); err == nil && !ok {
-					err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, quote(it.id))
+					err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, errs.Quote(it.id))
 				}
 				line = buf
 			}
@@ -299,7 +299,7 @@ func lines(set *index.Set, k *kind, f filters) iter.Seq2[item, error] {
 			}
 			if err == nil {
 				if it.line, err = index.ParseLine(line); err != nil {
-					err = fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, quote(it.id), err)
+					err = fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(it.id), err)
 				}
 			}
 			if !yield(it, err) {

@@ -47,3 +47,8 @@ func (f *filters) reads() bool { return f.category != nil || f.key != nil }
 func (f *filters) memory(m *memstore.Memory) bool {
 	return (f.category == nil || m.Category() == *f.category) && (f.key == nil || m.Key() == *f.key)
 }
+
+// still judges a memory that may have changed since its line was judged.
+func (f *filters) still(m *Memory) bool {
+	return (f.session == nil || m.Session() == *f.session) && f.memory(m)
+}

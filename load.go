@@ -41,7 +41,7 @@ func (eng *engine) get(ctx context.Context, k *kind, id string) (version, error)
 		err = errs.ErrNotFound
 	}
 	if err != nil {
-		return v, fmt.Errorf("%s %s: %w", k.Noun, quote(id), err)
+		return v, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), err)
 	}
 	return v, nil
 }
@@ -89,9 +89,9 @@ func (eng *engine) decode(id string, v version) (memstore.Memory, error) {
 // document of that id: no input that was refused, but damage.
 func (eng *engine) undecoded(k *kind, id string, at wal.LSN, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
-		return fmt.Errorf("%s %s, version %d: %w", k.Noun, quote(id), at, err)
+		return fmt.Errorf("%s %s, version %d: %w", k.Noun, errs.Quote(id), at, err)
 	}
-	return fmt.Errorf("%s %s, version %d: %w", k.Noun, quote(id), at, &errs.CorruptionError{Path: k.File(id), LSN: at, Offset: -1, Err: err})
+	return fmt.Errorf("%s %s, version %d: %w", k.Noun, errs.Quote(id), at, &errs.CorruptionError{Path: k.File(id), LSN: at, Offset: -1, Err: err})
 }
 
 func (eng *engine) decodeAssembly(id string, v version) (assembly.Assembly, error) {

@@ -88,7 +88,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 				return nil
 			}
 			defer func() { _ = st.Close() }()
-			return st.log.Processes()
+			return st.engine.log.Processes()
 		},
 		Sound: func(ctx context.Context) error {
 			whole := look
@@ -126,7 +126,7 @@ func (o *Options) keepModes(dir string) {
 
 // copied is this store as a copy of it is made; its files were just flushed.
 func (st *Store) copied(ctx context.Context) (copy.Source, error) {
-	if err := st.writable(); err != nil {
+	if err := st.engine.writable(); err != nil {
 		return copy.Source{}, err
 	}
 	if err := st.flush(ctx, mergeFlush); err != nil {
@@ -137,18 +137,20 @@ func (st *Store) copied(ctx context.Context) (copy.Source, error) {
 		return copy.Source{}, err
 	}
 	ids := func(k *kind) func(context.Context) iter.Seq2[string, error] {
-		return func(ctx context.Context) iter.Seq2[string, error] { return st.ids(ctx, k, filters{expired: true}) }
+		return func(ctx context.Context) iter.Seq2[string, error] {
+			return st.engine.ids(ctx, k, filters{expired: true})
+		}
 	}
 	read := func(k *kind) func(context.Context, string) (copy.Document, error) {
 		return func(ctx context.Context, id string) (copy.Document, error) {
-			v, err := st.find(ctx, k, id, true)
+			v, err := st.engine.find(ctx, k, id, true)
 			return copy.Document{Bytes: v.doc, Version: v.lsn, Vector: v.line.VectorNumber(), Time: timeOf(&v.line)}, err
 		}
 	}
 	return copy.Source{
-		FS: st.env.FS, Dir: st.env.Dir, Log: st.log, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode, Clock: st.env.Clock,
-		Count: live, Sight: st.sight, ModelAsOf: st.state.ModelAsOf, Model: st.state.Model,
-		IDs: ids(st.kinds.memories), Read: read(st.kinds.memories), AssemblyIDs: ids(st.kinds.assemblies), ReadAssembly: read(st.kinds.assemblies),
+		FS: st.engine.env.FS, Dir: st.engine.env.Dir, Log: st.engine.log, FileMode: st.engine.env.FileMode, FolderMode: st.engine.env.FolderMode, Clock: st.engine.env.Clock,
+		Count: live, Sight: st.engine.sight, ModelAsOf: st.engine.state.ModelAsOf, Model: st.engine.state.Model,
+		IDs: ids(st.engine.kinds.memories), Read: read(st.engine.kinds.memories), AssemblyIDs: ids(st.engine.kinds.assemblies), ReadAssembly: read(st.engine.kinds.assemblies),
 		ScopeKeys: st.scopeKeys, ReadScope: st.readScope,
 	}, nil
 }

@@ -22,8 +22,8 @@ import (
 
 // vectorsBy is what makes the store's vectors, as of what is applied.
 func (vs *vectors) vectorsBy() index.Model {
-	m := vs.state.Model()
-	vs.settings.AsOf(m.LSN) // who changes the model writes it there too
+	m := vs.engine.state.Model()
+	vs.engine.settings.AsOf(m.LSN) // who changes the model writes it there too
 	return m
 }
 
@@ -40,7 +40,7 @@ func (vs *vectors) setModel(ctx context.Context, was index.Model, c state.Change
 	if err != nil {
 		return err
 	}
-	value, inflated := vs.codec.Encode(nil, &record.Record{Previous: was.LSN, Line: line})
+	value, inflated := vs.engine.codec.Encode(nil, &record.Record{Previous: was.LSN, Line: line})
 	b := &wal.Batch{
 		Entries:       []wal.Entry{{Key: state.ModelKey, Kind: record.KindModel, Value: value, Inflated: inflated}},
 		Preconditions: []wal.Precondition{{Key: state.ModelKey, LSN: was.LSN}},
@@ -48,17 +48,17 @@ func (vs *vectors) setModel(ctx context.Context, was index.Model, c state.Change
 	if undecided != 0 {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: undecided})
 	}
-	if _, err := vs.log.Append(ctx, b); err != nil {
+	if _, err := vs.engine.log.Append(ctx, b); err != nil {
 		return err
 	}
-	return vs.sight(ctx)
+	return vs.engine.sight(ctx)
 }
 
 // olderVector is the vector that counts for a version which Older says has an older
 // model's; nil for none.
 func (vs *vectors) olderVector(ctx context.Context, model *index.Model, k *kind, id string, at wal.LSN) ([]float32, error) {
 	var found computedVector
-	if k == vs.kinds.memories {
+	if k == vs.engine.kinds.memories {
 		c, ok, err := vs.computed(ctx, model, id)
 		if err != nil {
 			return nil, err
@@ -75,7 +75,7 @@ func (vs *vectors) olderVector(ctx context.Context, model *index.Model, k *kind,
 	switch {
 	case p.id == "":
 		return nil, nil // it is gone, or damaged
-	case k == vs.kinds.assemblies:
+	case k == vs.engine.kinds.assemblies:
 		return vs.older(ctx, model, &p)
 	case found.vector != nil && found.sum == sha256.Sum256([]byte(p.content)):
 		return found.vector, nil
@@ -88,18 +88,18 @@ func (vs *vectors) olderVector(ctx context.Context, model *index.Model, k *kind,
 // parsedVersion reads one version of a document, the zero parsed when it is not to be had.
 func (vs *vectors) parsedVersion(ctx context.Context, k *kind, id string, at wal.LSN) (parsed, error) {
 	var doc []byte
-	v, view, err := vs.frame(ctx, k, id, at)
+	v, view, err := vs.engine.frame(ctx, k, id, at)
 	switch {
 	case err == nil && !v.line.Deleted:
-		doc, err = vs.codec.Doc(&view, places.StoredMost)
+		doc, err = vs.engine.codec.Doc(&view, places.StoredMost)
 	case ctx.Err() != nil:
 		return parsed{}, ctx.Err()
 	default:
-		place, ferr := vs.state.Find(k.Letter, id)
+		place, ferr := vs.engine.state.Find(k.Letter, id)
 		if ferr != nil || place.Version != at {
 			return parsed{}, nil
 		}
-		if v, err = vs.settled(ctx, k, id); err == nil {
+		if v, err = vs.engine.settled(ctx, k, id); err == nil {
 			doc = v.doc
 		}
 	}
@@ -121,7 +121,7 @@ func (vs *vectors) newestVector(ctx context.Context, model *index.Model, id stri
 	if !model.Switching() {
 		return nil, false, nil
 	}
-	place, err := vs.state.Find(record.Memory, id)
+	place, err := vs.engine.state.Find(record.Memory, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil, false, nil
 	}
@@ -130,7 +130,7 @@ func (vs *vectors) newestVector(ctx context.Context, model *index.Model, id stri
 	}
 	number := place.Entry.VectorNumber()
 	if place.InLog {
-		f, _, err := vs.frame(ctx, vs.kinds.memories, id, place.Version)
+		f, _, err := vs.engine.frame(ctx, vs.engine.kinds.memories, id, place.Version)
 		if err != nil {
 			return nil, false, err
 		}
@@ -139,7 +139,7 @@ func (vs *vectors) newestVector(ctx context.Context, model *index.Model, id stri
 	if !model.Older(place.Version, number) {
 		return nil, false, nil
 	}
-	v, err = vs.olderVector(ctx, model, vs.kinds.memories, id, place.Version)
+	v, err = vs.olderVector(ctx, model, vs.engine.kinds.memories, id, place.Version)
 	return v, true, err
 }
 
@@ -151,13 +151,13 @@ func (vs *vectors) embeddingNow(ctx context.Context, model *index.Model, k *kind
 	}
 	older := at < model.Since
 	if !older && len(own) > 0 {
-		place, err := vs.state.Find(k.Letter, id)
+		place, err := vs.engine.state.Find(k.Letter, id)
 		if err != nil || place.Version != at {
 			return own, nil
 		}
 		number := place.Entry.VectorNumber()
 		if place.InLog {
-			f, _, err := vs.frame(ctx, k, id, at)
+			f, _, err := vs.engine.frame(ctx, k, id, at)
 			if err != nil {
 				return own, nil
 			}

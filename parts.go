@@ -33,9 +33,9 @@ func (st *Store) carryOut(ctx context.Context, k *kind, list []*verdict) {
 		case !v.restored:
 			v.err = err
 		case err != nil:
-			st.env.Logger.Error("putting a damaged file back", "id", v.id, "err", err)
+			st.engine.env.Logger.Error("putting a damaged file back", "id", v.id, "err", err)
 		default:
-			st.env.Event(env.Event{Kind: env.EventRestored, ID: v.id, Path: k.File(v.id), LSN: v.version.lsn})
+			st.engine.env.Event(env.Event{Kind: env.EventRestored, ID: v.id, Path: k.File(v.id), LSN: v.version.lsn})
 		}
 	}
 	// A file that was empty may have been half saved, and the rest have come since.

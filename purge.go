@@ -73,7 +73,7 @@ const purgeFolder = "tmp/purge"
 // earlier, segments of the log and lines of the index that were let go may persist in free
 // blocks of the file system.
 func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
-	return st.purge(ctx, st.kinds.memories, ids)
+	return st.purge(ctx, st.engine.kinds.memories, ids)
 }
 
 // Purge deletes assemblies, and takes every trace of them out of the store's folder,
@@ -81,15 +81,15 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 // that one of them was merged into goes on saying so (MergedFrom), and is named as a
 // mention.
 func (as Assemblies) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
-	return as.st.purge(ctx, as.st.kinds.assemblies, ids)
+	return as.st.purge(ctx, as.st.engine.kinds.assemblies, ids)
 }
 
 func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport, error) {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return nil, err
 	}
-	defer st.ended()
-	if err := st.writable(); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.writable(); err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
@@ -105,11 +105,11 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		return nil, err
 	}
 	r := &PurgeReport{Device: st.overwrites()}
-	if k == st.kinds.memories {
+	if k == st.engine.kinds.memories {
 		st.forgetTouched(ids)
 	}
 	// From before the first deletion: whoever flushes that keeps the file for this purge.
-	if err := st.log.BeginPurge(ctx); err != nil {
+	if err := st.engine.log.BeginPurge(ctx); err != nil {
 		return r, err
 	}
 	deleted := false // and not overwritten
@@ -120,9 +120,9 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		}
 		ended = true
 		if deleted {
-			st.log.FailPurge()
+			st.engine.log.FailPurge()
 		}
-		st.log.EndPurge()
+		st.engine.log.EndPurge()
 	}
 	defer end()
 	if err := st.preparePurge(ctx, r); err != nil {
@@ -134,7 +134,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		}
 	}()
 	traces := trace.Of(k.Letter, ids)
-	traces.Log = st.log.Past().Geometry
+	traces.Log = st.engine.log.Past().Geometry
 	if err := st.learn(ctx, k, ids, traces); err != nil {
 		return r, err
 	}
@@ -142,19 +142,19 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	if err := st.purgeEntries(ctx, k, ids, r); err != nil {
 		return r, err
 	}
-	if err := st.log.LockFlush(ctx); err != nil {
+	if err := st.engine.log.LockFlush(ctx); err != nil {
 		return r, err
 	}
-	defer st.log.UnlockFlush()
+	defer st.engine.log.UnlockFlush()
 	defer end()
-	if k == st.kinds.memories {
+	if k == st.engine.kinds.memories {
 		if err := st.purgeComputed(ctx, ids, r); err != nil {
 			return r, err
 		}
 	}
 	err := st.purgeLocked(ctx, k, ids, traces, r)
 	if deleted = err != nil; !deleted {
-		st.log.DonePurge()
+		st.engine.log.DonePurge()
 	} else {
 		if vfs.IsDiskFull(err) {
 			err = fmt.Errorf("the %s are deleted, but traces of them are left: make room, then purge again: %w", k.Name(), err)
@@ -163,15 +163,15 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	}
 	for _, id := range ids {
 		if err := st.there(ctx, k, id); err == nil {
-			found, _ := st.state.Current(k.Key(id))
+			found, _ := st.engine.state.Current(k.Key(id))
 			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, quote(id),
 				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
-	strangers, err := trace.Strangers(ctx, st.env.FS, st.env.Dir)
+	strangers, err := trace.Strangers(ctx, st.engine.env.FS, st.engine.env.Dir)
 	if err == nil {
 		var mentions []Mention
-		mentions, err = traces.MentionedIn(ctx, st.env.FS, st.env.Dir, strangers)
+		mentions, err = traces.MentionedIn(ctx, st.engine.env.FS, st.engine.env.Dir, strangers)
 		r.Mentions = append(r.Mentions, mentions...)
 	}
 	if err != nil {
@@ -200,7 +200,7 @@ const learnMost = 100
 func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *trace.Set) error {
 	for _, id := range ids {
 		n := 0
-		if k == st.kinds.scopes {
+		if k == st.engine.kinds.scopes {
 			if err := st.learnScope(ctx, id, traces); err != nil {
 				return err
 			}
@@ -210,7 +210,7 @@ func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *trace
 			if err != nil || v.Deleted {
 				return n < learnMost
 			}
-			if k == st.kinds.assemblies {
+			if k == st.engine.kinds.assemblies {
 				if a, err := v.DecodeAssembly(); err == nil {
 					traces.Learn(a.Name)
 					traces.Learn(a.Description)
@@ -241,24 +241,24 @@ func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *Pur
 	}
 	for _, id := range r.Deleted {
 		err := error(nil)
-		if k == st.kinds.scopes {
+		if k == st.engine.kinds.scopes {
 			err = st.dropScope(ctx, id)
 		} else {
-			err = st.commits.commit(ctx, []op{{group: k == st.kinds.assemblies, id: id}}, nil, 0)
+			err = st.commits.commit(ctx, []op{{group: k == st.engine.kinds.assemblies, id: id}}, nil, 0)
 		}
 		if err != nil {
 			return fmt.Errorf("deleting %s: %w", quote(id), err)
 		}
 	}
-	if k == st.kinds.scopes {
+	if k == st.engine.kinds.scopes {
 		return nil
 	}
-	if st.cache != nil {
+	if st.engine.cache != nil {
 		for _, id := range ids {
-			st.cache.Invalidate(k.cacheKey(id))
+			st.engine.cache.Invalidate(k.cacheKey(id))
 		}
 	}
-	if k == st.kinds.assemblies {
+	if k == st.engine.kinds.assemblies {
 		return nil
 	}
 	for _, id := range ids {
@@ -301,7 +301,7 @@ func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces 
 		}
 		return step()
 	}
-	if err := room(func() error { return st.log.Roll(ctx) }); err != nil {
+	if err := room(func() error { return st.engine.log.Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
 	}
 	old, err := st.doomIndex(ctx)
@@ -315,20 +315,20 @@ func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces 
 		return err
 	}
 	r.Unlinked, st.flusher.unlinked = append(r.Unlinked, st.flusher.unlinked...), nil
-	if k != st.kinds.scopes {
+	if k != st.engine.kinds.scopes {
 		if err := st.purgedVectors(k, ids, r); err != nil {
 			return err
 		}
 	}
 	// Both slots of the checkpoint are to release the old segments, for these go now.
-	c, err := st.log.Checkpoint()
+	c, err := st.engine.log.Checkpoint()
 	if err != nil {
 		return err
 	}
-	if err := st.log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
+	if err := st.engine.log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
 		return err
 	}
-	p, err := st.log.Purge(ctx, traces.Entry)
+	p, err := st.engine.log.Purge(ctx, traces.Entry)
 	r.Segments, r.Copies, r.Frames, r.Left = p.Segments, p.Copies, p.Frames, slices.Concat(r.Left, p.Damaged, p.Unwiped)
 	if err != nil {
 		return err
@@ -355,10 +355,10 @@ func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeR
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
-	if k == st.kinds.scopes {
+	if k == st.engine.kinds.scopes {
 		return nil // they have nothing of it
 	}
-	dropped, unlinked, err := index.DropBackups(st.env.FS, st.env.Dir, uuid.UUID(st.log.UUID()).String(), k.Section, ids)
+	dropped, unlinked, err := index.DropBackups(st.engine.env.FS, st.engine.env.Dir, uuid.UUID(st.engine.log.UUID()).String(), k.Section, ids)
 	r.Dropped += len(dropped)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	if err != nil {
@@ -369,21 +369,21 @@ func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeR
 
 // purgeBackups rewrites those of the index, and names full ones.
 func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
-	if k != st.kinds.scopes {
+	if k != st.engine.kinds.scopes {
 		if err := st.purgeIndexBackups(k, ids, c, r); err != nil {
 			return err
 		}
 	}
-	names, err := st.env.FS.ReadDir(filepath.Join(st.env.Dir, index.BackupsDir))
+	names, err := st.engine.env.FS.ReadDir(filepath.Join(st.engine.env.Dir, index.BackupsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	slices.Sort(names)
-	if _, err := st.env.FS.Stat(filepath.Join(st.env.Dir, ".git")); err == nil {
+	if _, err := st.engine.env.FS.Stat(filepath.Join(st.engine.env.Dir, ".git")); err == nil {
 		r.Backup = append(r.Backup, ".git")
 	}
 	for _, name := range names {
-		if _, err := st.env.FS.Stat(filepath.Join(st.env.Dir, index.BackupsDir, name, repair.BackupName)); err == nil {
+		if _, err := st.engine.env.FS.Stat(filepath.Join(st.engine.env.Dir, index.BackupsDir, name, repair.BackupName)); err == nil {
 			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
 		}
 	}
@@ -391,16 +391,16 @@ func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeR
 }
 
 func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
-	dir := filepath.Join(st.env.Dir, filepath.FromSlash(purgeFolder))
+	dir := filepath.Join(st.engine.env.Dir, filepath.FromSlash(purgeFolder))
 	if err := st.clearTemp(purgeFolder); err != nil {
 		return err
 	}
-	if err := vfs.MkdirAll(st.env.FS, dir, st.env.FolderMode); err != nil {
+	if err := vfs.MkdirAll(st.engine.env.FS, dir, st.engine.env.FolderMode); err != nil {
 		return err
 	}
-	to := st.target(uuid.UUID(st.log.UUID()), c.Spilled)
+	to := st.engine.target(uuid.UUID(st.engine.log.UUID()), c.Spilled)
 	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
-	p, err := index.PurgeBackups(st.env.Dir, to, k.Section, ids)
+	p, err := index.PurgeBackups(st.engine.env.Dir, to, k.Section, ids)
 	r.Backups, r.Dropped = len(p.Rewritten), r.Dropped+len(p.Removed)
 	r.Unlinked = append(r.Unlinked, p.Unlinked...)
 	for _, name := range p.Unread {
@@ -416,18 +416,18 @@ func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *P
 
 // purgeAside goes through what was set aside.
 func (st *Store) purgeAside(ctx context.Context, traces *trace.Set, r *PurgeReport) error {
-	o := trace.Options{FS: st.env.FS, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode}
+	o := trace.Options{FS: st.engine.env.FS, FileMode: st.engine.env.FileMode, FolderMode: st.engine.env.FolderMode}
 	if err := st.clearTemp("tmp/parked"); err != nil {
 		return err
 	}
-	parked, held, err := trace.PurgeParked(st.env.Dir, traces, o)
+	parked, held, err := trace.PurgeParked(st.engine.env.Dir, traces, o)
 	if err != nil {
 		return err
 	}
 	for _, name := range held {
 		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, errs.ErrLocked))
 	}
-	aside, unlinked, err := trace.PurgeQuarantine(ctx, st.env.Dir, traces, o)
+	aside, unlinked, err := trace.PurgeQuarantine(ctx, st.engine.env.Dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	r.Left = append(r.Left, traces.Unwiped()...)
 	if err != nil {
@@ -438,8 +438,8 @@ func (st *Store) purgeAside(ctx context.Context, traces *trace.Set, r *PurgeRepo
 		r.Left = append(r.Left, &errs.CorruptionError{Path: "quarantine/" + name, Offset: -1,
 			Err: errors.New("it may hold what was purged, or only mention it, and others with it: when you need nothing of it remove it, then purge again")})
 	}
-	own := st.env.FS.Host().PID
-	for _, pid := range st.log.Processes() {
+	own := st.engine.env.FS.Host().PID
+	for _, pid := range st.engine.log.Processes() {
 		if pid != own {
 			r.Processes = append(r.Processes, pid)
 		}

@@ -36,17 +36,17 @@ func (st *Store) doomIndex(ctx context.Context) (oldIndex, error) {
 	}
 	var old oldIndex
 	for _, name := range append([]string{index.BaseName, index.DeltaName}, vector.Files()...) {
-		path := filepath.Join(st.env.Dir, name)
-		info, err := st.env.FS.Stat(path)
+		path := filepath.Join(st.engine.env.Dir, name)
+		info, err := st.engine.env.FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return old, errors.Join(st.env.IOError("looking at", path, err), old.close())
+			return old, errors.Join(st.engine.env.IOError("looking at", path, err), old.close())
 		}
-		f, err := vfs.Doom(st.env.FS, path, filepath.Join(st.env.Dir, filepath.FromSlash(purgeFolder), filepath.Base(name)+docfile.DoomedSuffix), true)
+		f, err := vfs.Doom(st.engine.env.FS, path, filepath.Join(st.engine.env.Dir, filepath.FromSlash(purgeFolder), filepath.Base(name)+docfile.DoomedSuffix), true)
 		if err != nil {
-			return old, errors.Join(st.env.IOError("opening", path, err), old.close())
+			return old, errors.Join(st.engine.env.IOError("opening", path, err), old.close())
 		}
 		old = append(old, oldTable{name, f, info})
 	}
@@ -65,15 +65,15 @@ func (o oldIndex) close() (err error) {
 // again as one.
 func (o oldIndex) wipe(st *Store, r *PurgeReport) (err error) {
 	for _, t := range o {
-		path := filepath.Join(st.env.Dir, t.name)
+		path := filepath.Join(st.engine.env.Dir, t.name)
 		if ino := t.file.Named(); ino != 0 && !st.indexHas(path, ino) {
 			r.Left = append(r.Left, &vfs.UnwipedError{Path: path, Ino: ino, Err: vfs.ErrLinked})
 		}
 		left, werr := t.file.Wipe()
 		if werr != nil {
-			err = errors.Join(err, st.env.IOError("overwriting", path, werr))
+			err = errors.Join(err, st.engine.env.IOError("overwriting", path, werr))
 		}
-		if now, serr := st.env.FS.Stat(path); left && (serr != nil || now.Ino != t.info.Ino) {
+		if now, serr := st.engine.env.FS.Stat(path); left && (serr != nil || now.Ino != t.info.Ino) {
 			r.Unlinked = append(r.Unlinked, t.name)
 		}
 	}
@@ -82,15 +82,15 @@ func (o oldIndex) wipe(st *Store, r *PurgeReport) (err error) {
 
 // indexHas says whether an inode is still in its place, or is a backup of the index.
 func (st *Store) indexHas(path string, ino uint64) bool {
-	if now, err := st.env.FS.Stat(path); err == nil && now.Ino == ino {
+	if now, err := st.engine.env.FS.Stat(path); err == nil && now.Ino == ino {
 		return true
 	}
-	list, err := index.Backups(st.env.FS, st.env.Dir)
+	list, err := index.Backups(st.engine.env.FS, st.engine.env.Dir)
 	if err != nil {
 		return false
 	}
 	return slices.ContainsFunc(list, func(b index.Backup) bool {
-		info, err := st.env.FS.Stat(filepath.Join(st.env.Dir, filepath.FromSlash(b.Name)))
+		info, err := st.engine.env.FS.Stat(filepath.Join(st.engine.env.Dir, filepath.FromSlash(b.Name)))
 		return err == nil && info.Ino == ino
 	})
 }

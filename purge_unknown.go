@@ -19,19 +19,19 @@ import (
 // and nothing that was set aside is about it. It changes nothing. Purge looks further
 // still: this is to find an id that was mistyped before the others are gone.
 func (st *Store) Unknown(ctx context.Context, ids ...string) ([]string, error) {
-	return st.unknown(ctx, st.kinds.memories, ids)
+	return st.unknown(ctx, st.engine.kinds.memories, ids)
 }
 
 // Unknown says of which of some assemblies a store has nothing; see Store.Unknown.
 func (as Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, error) {
-	return as.st.unknown(ctx, as.st.kinds.assemblies, ids)
+	return as.st.unknown(ctx, as.st.engine.kinds.assemblies, ids)
 }
 
 func (st *Store) unknown(ctx context.Context, k *kind, ids []string) ([]string, error) {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return nil, err
 	}
-	defer st.ended()
+	defer st.engine.ended()
 	left := map[string]bool{}
 	for _, id := range ids {
 		if err := st.there(ctx, k, id); errors.Is(err, errs.ErrNotFound) {
@@ -60,10 +60,10 @@ func (st *Store) unknown(ctx context.Context, k *kind, ids []string) ([]string, 
 // knownAside strikes out those that have a file somewhere.
 func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) error {
 	for _, id := range sorted(left) {
-		_, err := st.env.FS.Stat(k.Path(docfile.FileName(id)))
+		_, err := st.engine.env.FS.Stat(k.Path(docfile.FileName(id)))
 		stands := err == nil
 		if !stands {
-			if stands, err = trace.HasAside(st.env.FS, st.env.Dir, trace.Of(k.Letter, []string{id})); err != nil {
+			if stands, err = trace.HasAside(st.engine.env.FS, st.engine.env.Dir, trace.Of(k.Letter, []string{id})); err != nil {
 				return err
 			}
 		}
@@ -76,15 +76,15 @@ func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) er
 
 // knownBackups strikes out those that a backup of the index has.
 func (st *Store) knownBackups(_ context.Context, k *kind, left map[string]bool) error {
-	if k == st.kinds.scopes {
+	if k == st.engine.kinds.scopes {
 		return nil
 	}
-	backups, err := index.Backups(st.env.FS, st.env.Dir)
+	backups, err := index.Backups(st.engine.env.FS, st.engine.env.Dir)
 	if err != nil {
 		return err
 	}
 	for _, b := range backups {
-		set, err := index.OpenBackup(st.env.FS, st.env.Dir, b, uuid.UUID(st.log.UUID()).String())
+		set, err := index.OpenBackup(st.engine.env.FS, st.engine.env.Dir, b, uuid.UUID(st.engine.log.UUID()).String())
 		if err != nil {
 			continue // who purges it is told
 		}
@@ -102,11 +102,11 @@ func (st *Store) knownBackups(_ context.Context, k *kind, left map[string]bool) 
 
 // knownPast strikes out those that have a version, or their deletion.
 func (st *Store) knownPast(ctx context.Context, k *kind, left map[string]bool) error {
-	oldest, err := st.log.Past().First(st.log.Durable())
+	oldest, err := st.engine.log.Past().First(st.engine.log.Durable())
 	if err != nil {
 		return err
 	}
-	for e, err := range st.log.History(ctx, oldest) {
+	for e, err := range st.engine.log.History(ctx, oldest) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

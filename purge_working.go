@@ -16,12 +16,12 @@ import (
 // them (Consolidate) are not theirs, and stay. A scope that is not there now is looked
 // for all the same: ErrNotFound if it was nowhere.
 func (st *Store) PurgeWorking(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
-	return st.purge(ctx, st.kinds.scopes, scopeKeysOf(scopes))
+	return st.purge(ctx, st.engine.kinds.scopes, scopeKeysOf(scopes))
 }
 
 // UnknownWorking says of which of some scopes a store has nothing; see Unknown.
 func (st *Store) UnknownWorking(ctx context.Context, scopes ...working.Scope) ([]working.Scope, error) {
-	keys, err := st.unknown(ctx, st.kinds.scopes, scopeKeysOf(scopes))
+	keys, err := st.unknown(ctx, st.engine.kinds.scopes, scopeKeysOf(scopes))
 	if err != nil {
 		return nil, err
 	}
@@ -44,23 +44,10 @@ func scopeKeysOf(scopes []working.Scope) []string {
 	return keys
 }
 
-// valid says what is wrong with ids, where that can be told of them.
-func (k *kind) valid(ids []string) error {
-	if k.Section >= 0 {
-		return nil
-	}
-	for _, key := range ids {
-		if _, err := working.ParseScope(key); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // there says whether something is there now: ErrNotFound when it is not.
 func (st *Store) there(ctx context.Context, k *kind, id string) error {
-	if k != st.kinds.scopes {
-		_, err := st.find(ctx, k, id, false)
+	if k != st.engine.kinds.scopes {
+		_, err := st.engine.find(ctx, k, id, false)
 		return err
 	}
 	of, err := working.ParseScope(id)

@@ -28,11 +28,11 @@ type Raw struct {
 // could not begin (ErrClosed, ErrMoved), the context's, or one of the index, behind which
 // there may be more memories that f did not get.
 func (st *Store) ScanRaw(ctx context.Context, f func(r Raw, err error), filters ...Filter) error {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return err
 	}
-	defer st.ended()
-	if err := st.sight(ctx); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.sight(ctx); err != nil {
 		return err
 	}
 	chosen := filtersOf(filters)
@@ -42,7 +42,7 @@ func (st *Store) ScanRaw(ctx context.Context, f func(r Raw, err error), filters 
 	}
 	var lines []error
 	err := share(ctx, readers, func(yield func(listing) bool) error {
-		for l, err := range st.lines(ctx, st.kinds.memories, chosen) {
+		for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, chosen) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err
@@ -85,13 +85,13 @@ func (r *rawReader) read(ctx context.Context, l listing) bool {
 	if l.inLog {
 		l.id = strings.Clone(l.id) // it is part of all that the frame says
 	}
-	v, err := r.st.find(ctx, r.st.kinds.memories, l.id, true)
-	if errors.Is(err, errs.ErrNotFound) || err == nil && v.left(r.f, l.id, r.st.env.Clock()) {
+	v, err := r.st.engine.find(ctx, r.st.engine.kinds.memories, l.id, true)
+	if errors.Is(err, errs.ErrNotFound) || err == nil && v.left(r.f, l.id, r.st.engine.env.Clock()) {
 		return true // gone since
 	}
 	if err == nil && r.f.reads() {
 		var m Memory
-		if m, err = r.st.decode(l.id, v); err == nil && !r.f.still(&m) {
+		if m, err = r.st.engine.decode(l.id, v); err == nil && !r.f.still(&m) {
 			return true
 		}
 	}
@@ -111,7 +111,7 @@ func (r *rawReader) read(ctx context.Context, l listing) bool {
 // stands there, and find has to tell what that means. The hash makes up for the looks
 // at the place that docfile's Read takes.
 func (r *rawReader) file(l *listing) (doc []byte, ok bool) {
-	doc, info, err := r.st.kinds.memories.Glance(docfile.FileName(l.id), r.buf, places.StoredMost)
+	doc, info, err := r.st.engine.kinds.memories.Glance(docfile.FileName(l.id), r.buf, places.StoredMost)
 	r.buf = doc[:0]
 	if err != nil || !matches(&l.line, info) || sha256.Sum256(doc) != l.line.ContentHash {
 		return nil, false

@@ -58,12 +58,12 @@ type known struct {
 func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, error) {
 	var list []index.Change
 	vectors := map[string]int64{} // by key
-	target := st.target(r.store, r.at)
+	target := st.engine.target(r.store, r.at)
 	if target.Model.LSN > r.model.LSN {
 		r.model = target.Model
 	}
 	target.Model = r.model
-	for _, k := range st.kinds.all {
+	for _, k := range st.engine.kinds.all {
 		var err error
 		if list, err = st.scanFiles(ctx, k, r, list, vectors); err != nil {
 			return nil, 0, err
@@ -72,7 +72,7 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 	empty := index.Empty(r.at.LSN)
 	defer empty.Release()
 	_, err := index.WriteBase(empty, target, index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
-		k := st.kinds.kindIn(c.Section)
+		k := st.engine.kinds.kindIn(c.Section)
 		p, doc, err := st.parseFile(k, docfile.FileName(c.ID))
 		if err != nil {
 			return nil, err
@@ -84,11 +84,11 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 		return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
 	}})
 	if err != nil {
-		return nil, 0, st.env.IOError("writing", filepath.Join(st.env.Dir, index.BaseName), err)
+		return nil, 0, st.engine.env.IOError("writing", filepath.Join(st.engine.env.Dir, index.BaseName), err)
 	}
-	set, err := index.Load(st.env.FS, st.env.Dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
+	set, err := index.Load(st.engine.env.FS, st.engine.env.Dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
 	if err != nil && env.Passing(err) {
-		err = st.env.IOError("reading", filepath.Join(st.env.Dir, index.BaseName), err)
+		err = st.engine.env.IOError("reading", filepath.Join(st.engine.env.Dir, index.BaseName), err)
 	}
 	return set, len(list), err
 }
@@ -112,7 +112,7 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 			p, doc, err = st.parseFile(k, e.Name)
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			st.problem(err)
+			st.engine.problem(err)
 			continue
 		}
 		if err != nil {
@@ -148,7 +148,7 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change, why error) error {
 	past := st.versions(recent)
 	defer past.release()
-	r := remake{store: st.log.UUID(), at: at, version: func(k *kind, id string, sum [32]byte) (known, error) {
+	r := remake{store: st.engine.log.UUID(), at: at, version: func(k *kind, id string, sum [32]byte) (known, error) {
 		return past.of(ctx, k, id, sum)
 	}}
 	var set *index.Set
@@ -158,16 +158,16 @@ func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change
 	if errors.Is(why, errAsked) {
 		set, n, err = st.rebuildIndex(ctx, r)
 	} else {
-		set, from, n, err = st.remakeFrom(ctx, r, st.log.Past())
+		set, from, n, err = st.remakeFrom(ctx, r, st.engine.log.Past())
 	}
 	if err != nil {
 		return err
 	}
-	st.log.SayRemade()
+	st.engine.log.SayRemade()
 	if !errors.Is(why, errAsked) {
-		st.env.Logger.Error("the index was damaged and was made again", "from", origin(from), "why", why, "memories", n)
+		st.engine.env.Logger.Error("the index was damaged and was made again", "from", origin(from), "why", why, "memories", n)
 	}
-	st.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + origin(from)})
+	st.engine.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + origin(from)})
 	return set.Release()
 }
 
@@ -185,7 +185,7 @@ func (st *Store) parseFile(k *kind, name string) (parsed, stored, error) {
 	}
 	p, err := k.parse(data, "")
 	if err != nil {
-		err = st.kinds.ofOtherKind(k, data, err)
+		err = st.engine.kinds.ofOtherKind(k, data, err)
 	} else if docfile.FileName(p.id) != name {
 		err = k.misplaced(p.id)
 	}

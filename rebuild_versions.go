@@ -33,7 +33,7 @@ type logged struct {
 func (st *Store) versions(recent []index.Change) *versions {
 	v := &versions{st: st, recent: map[string]wal.LSN{}}
 	for _, c := range recent {
-		if k := st.kinds.kindIn(c.Section); k != nil && !c.Deleted {
+		if k := st.engine.kinds.kindIn(c.Section); k != nil && !c.Deleted {
 			v.recent[k.Key(c.ID)] = c.Version
 		}
 	}
@@ -42,11 +42,11 @@ func (st *Store) versions(recent []index.Change) *versions {
 
 func (v *versions) of(ctx context.Context, k *kind, id string, sum [32]byte) (known, error) {
 	if at := v.recent[k.Key(id)]; at != 0 {
-		if is, _, err := v.st.frame(ctx, k, id, at); err == nil && is.line.ContentHash == sum {
+		if is, _, err := v.st.engine.frame(ctx, k, id, at); err == nil && is.line.ContentHash == sum {
 			return known{at, is.line.VectorID}, nil
 		}
 	}
-	line, err := v.st.state.Line(k.Letter, id)
+	line, err := v.st.engine.state.Line(k.Letter, id)
 	switch {
 	case err == nil && line.ContentHash == sum:
 		return known{line.Version, line.VectorID}, nil
@@ -89,7 +89,7 @@ func (v *versions) openOlder() error {
 		return err
 	}
 	for _, name := range slices.DeleteFunc(names, func(name string) bool { return name == index.BaseName }) {
-		if set, err := v.st.openOlder(name, uuid.UUID(v.st.log.UUID()).String()); err == nil {
+		if set, err := v.st.openOlder(name, uuid.UUID(v.st.engine.log.UUID()).String()); err == nil {
 			v.older = append(v.older, set)
 		} else if starved(err) {
 			return err
@@ -101,14 +101,14 @@ func (v *versions) openOlder() error {
 // readLog reads what log and archive have; what is damaged or gone there says nothing.
 func (v *versions) readLog(ctx context.Context) error {
 	v.logged = map[string]logged{}
-	for e, err := range v.st.log.History(ctx, 0) {
+	for e, err := range v.st.engine.log.History(ctx, 0) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return err
 			}
 			continue
 		}
-		if v.st.kinds.kindOf(e.Key) == nil {
+		if v.st.engine.kinds.kindOf(e.Key) == nil {
 			continue
 		}
 		if e.Delete {

@@ -26,28 +26,28 @@ type Drift struct {
 // reconcile compares names when a folder is not as our last flush left it. It
 // reads no documents: a changed one is found when it is read.
 func (st *Store) reconcile(ctx context.Context) {
-	if !st.log.Report().Recovered {
+	if !st.engine.log.Report().Recovered {
 		return // others have it open: their flushes move the time
 	}
-	before := st.log.Report().Mtimes
-	for i, k := range st.kinds.all {
-		info, err := st.env.FS.Stat(k.Path(""))
+	before := st.engine.log.Report().Mtimes
+	for i, k := range st.engine.kinds.all {
+		info, err := st.engine.env.FS.Stat(k.Path(""))
 		if err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
 			continue
 		}
 		drift, err := st.drift(ctx, k)
 		if err != nil {
 			if ctx.Err() == nil {
-				st.problem(fmt.Errorf("comparing the files in %s and the index: %w", k.Name(), err))
+				st.engine.problem(fmt.Errorf("comparing the files in %s and the index: %w", k.Name(), err))
 			}
 			return
 		}
 		st.repairDrift(ctx, k, drift)
 		st.drifts[k.At].Store(drift)
 		if drift.Count > 0 {
-			st.env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
+			st.engine.env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
 				"put back", len(drift.Restored), "strangers", len(drift.Stranger))
-			st.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
+			st.engine.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
 		}
 	}
 }
@@ -56,7 +56,7 @@ func (st *Store) reconcile(ctx context.Context) {
 // and that the log still has, is put back. What needs the archive, and whether a
 // stranger is new or was deleted, is repair's.
 func (st *Store) repairDrift(ctx context.Context, k *kind, d *Drift) {
-	if st.env.ReadOnly || !st.settings.Now().MayRepair() {
+	if st.engine.env.ReadOnly || !st.engine.settings.Now().MayRepair() {
 		return
 	}
 	for _, id := range d.Missing {
@@ -64,7 +64,7 @@ func (st *Store) repairDrift(ctx context.Context, k *kind, d *Drift) {
 			return
 		}
 		// Reading it is judging it: see judge.
-		if _, err := st.find(ctx, k, id, true); err != nil {
+		if _, err := st.engine.find(ctx, k, id, true); err != nil {
 			continue
 		}
 		if _, err := k.Stat(docfile.FileName(id)); err == nil {
@@ -83,7 +83,7 @@ func (st *Store) drift(ctx context.Context, k *kind) (*Drift, error) {
 	sort.Strings(names)
 	known := make([]bool, len(names))
 	d := &Drift{Checked: true}
-	for id, err := range st.ids(ctx, k, filters{}) {
+	for id, err := range st.engine.ids(ctx, k, filters{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -117,17 +117,17 @@ func (d *Drift) add(list *[]string, s string) {
 // was flushed before that was seen, and is still the newest afterwards, is missing.
 // A newer one may be on its way, its predecessor taken away.
 func (st *Store) reallyMissing(ctx context.Context, k *kind, id, name string) bool {
-	flushed := st.log.Flushed()
+	flushed := st.engine.log.Flushed()
 	if _, err := k.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	v, err := st.find(ctx, k, id, false)
+	v, err := st.engine.find(ctx, k, id, false)
 	return err == nil && v.lsn < flushed
 }
 
 // reallyStrange looks again: who was deleted stands there until that is flushed.
 func (st *Store) reallyStrange(ctx context.Context, k *kind, name string) bool {
-	flushed := st.log.Flushed()
+	flushed := st.engine.log.Flushed()
 	p, _, err := st.parseFile(k, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -135,10 +135,10 @@ func (st *Store) reallyStrange(ctx context.Context, k *kind, name string) bool {
 	if err != nil {
 		return true
 	}
-	if _, err := st.find(ctx, k, p.id, false); !errors.Is(err, errs.ErrNotFound) {
+	if _, err := st.engine.find(ctx, k, p.id, false); !errors.Is(err, errs.ErrNotFound) {
 		return false
 	}
-	if at := st.state.Deletion(k.Letter, p.id); at != 0 && at >= flushed {
+	if at := st.engine.state.Deletion(k.Letter, p.id); at != 0 && at >= flushed {
 		return false
 	}
 	_, err = k.Stat(name) // a deletion that the overlay has let go of was flushed

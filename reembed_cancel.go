@@ -13,11 +13,11 @@ import (
 // that serve go on to. It says which model would have come, "" when none was told. One
 // that has changed the model can only go on: ErrConflict. While it runs: ErrLocked.
 func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return "", err
 	}
-	defer st.ended()
-	if err := st.writable(); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.writable(); err != nil {
 		return "", err
 	}
 	unlock, err := st.lockComputed()
@@ -26,7 +26,7 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	for range findTries {
-		if err := st.sight(ctx); err != nil {
+		if err := st.engine.sight(ctx); err != nil {
 			return "", err
 		}
 		m := st.vectors.vectorsBy()
@@ -43,11 +43,11 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 				return "", err
 			}
 		}
-		if err := st.log.LockFlush(ctx); err != nil {
+		if err := st.engine.log.LockFlush(ctx); err != nil {
 			return model, err
 		}
 		err := st.vectors.dropComputed()
-		st.log.UnlockFlush()
+		st.engine.log.UnlockFlush()
 		st.kickEmbedding()
 		return model, err
 	}

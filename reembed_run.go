@@ -88,7 +88,7 @@ func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 		return err
 	}
 	if err := r.file.end(); err != nil {
-		return st.env.IOError("writing", st.vectors.computedPath(computedName), err)
+		return st.engine.env.IOError("writing", st.vectors.computedPath(computedName), err)
 	}
 	return r.change(ctx)
 }
@@ -126,7 +126,7 @@ func (r *reembed) announce(ctx context.Context) error {
 		if err := st.vectors.setModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
-		if err := st.sight(ctx); err != nil {
+		if err := st.engine.sight(ctx); err != nil {
 			return err
 		}
 	}
@@ -142,10 +142,10 @@ func (r *reembed) computeAll(ctx context.Context) error {
 	for after, more := r.file.last, true; more; {
 		var ids []string
 		more = false
-		if err := st.sight(ctx); err != nil {
+		if err := st.engine.sight(ctx); err != nil {
 			return err
 		}
-		for id, err := range st.ids(ctx, st.kinds.memories, filters{after: after}) { // not longer than needed: it holds the index
+		for id, err := range st.engine.ids(ctx, st.engine.kinds.memories, filters{after: after}) { // not longer than needed: it holds the index
 			if err != nil {
 				if id == "" || ctx.Err() != nil {
 					return err
@@ -225,7 +225,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", vector.ErrDimension)}
 	}
 	if err := r.file.add(list); err != nil {
-		return nil, st.env.IOError("writing", st.vectors.computedPath(computedName), err)
+		return nil, st.engine.env.IOError("writing", st.vectors.computedPath(computedName), err)
 	}
 	return list, nil
 }

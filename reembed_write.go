@@ -74,10 +74,10 @@ func (r *reembed) finish(ctx context.Context) error {
 // forget removes what was computed: not while somebody makes the vectors anew from
 // it, who may not know yet that nobody needs it.
 func (r *reembed) forget(ctx context.Context) error {
-	if err := r.st.log.LockFlush(ctx); err != nil {
+	if err := r.st.engine.log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer r.st.log.UnlockFlush()
+	defer r.st.engine.log.UnlockFlush()
 	err := r.file.f.Close()
 	r.file = nil
 	return errors.Join(err, r.st.vectors.side.close(), r.st.vectors.dropComputed())
@@ -103,11 +103,11 @@ func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 // without a vector. It says how many memories it wrote.
 func (r *reembed) rest(ctx context.Context, model *index.Model) (n int64, err error) {
 	st := r.st
-	if err := st.sight(ctx); err != nil {
+	if err := st.engine.sight(ctx); err != nil {
 		return 0, err
 	}
 	var ids []string
-	for l, err := range st.lines(ctx, st.kinds.memories, filters{}) {
+	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{}) {
 		if err != nil {
 			if l.id == "" || ctx.Err() != nil {
 				return 0, err
@@ -186,14 +186,14 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 			return fmt.Errorf("%w: the model was changed by somebody else", errs.ErrConflict)
 		}
 		for _, id := range ids {
-			v, err := tx.load(st.kinds.memories, id)
+			v, err := tx.load(st.engine.kinds.memories, id)
 			switch {
 			case errors.Is(err, errs.ErrNotFound), errors.Is(err, errs.ErrCorrupt):
 				continue // verify reports the one that is damaged
 			case err != nil:
 				return err
 			}
-			m, err := st.decode(id, v)
+			m, err := st.engine.decode(id, v)
 			switch {
 			case err != nil:
 				continue

@@ -112,7 +112,7 @@ func (r repairStore) Source() view.Source { return r.st.source() }
 func (r repairStore) Close() error { return r.st.Close() }
 
 func (r repairStore) PutBack(ctx context.Context, letter byte, id string, version wal.LSN, mtime time.Time, doc []byte) error {
-	return r.st.putBack(ctx, r.st.kinds.kindNamed(letter), id, versionOf(version, mtime, doc))
+	return r.st.putBack(ctx, r.st.engine.kinds.kindNamed(letter), id, versionOf(version, mtime, doc))
 }
 
 func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) version {
@@ -120,19 +120,19 @@ func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) version {
 }
 
 func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
-	st, k := r.st, r.st.kinds.kindNamed(letter)
+	st, k := r.st, r.st.engine.kinds.kindNamed(letter)
 	p, err := k.parse(doc, "")
 	if err != nil {
 		return 0, err
 	}
 	old := version{lsn: was}
 	if was != 0 {
-		place, err := st.state.Find(k.Letter, p.id)
+		place, err := st.engine.state.Find(k.Letter, p.id)
 		if err != nil {
 			return 0, err
 		}
 		if old.line = place.Entry; place.InLog {
-			if old, _, err = st.frame(ctx, k, p.id, place.Version); err != nil {
+			if old, _, err = st.engine.frame(ctx, k, p.id, place.Version); err != nil {
 				return 0, err
 			}
 		}
@@ -149,7 +149,7 @@ func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime t
 }
 
 func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*heal.Adoption) {
-	st, k := r.st, r.st.kinds.kindNamed(letter)
+	st, k := r.st, r.st.engine.kinds.kindNamed(letter)
 	verdicts := make([]*verdict, len(list))
 	for i, a := range list {
 		v := &verdict{}
@@ -174,7 +174,7 @@ func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*heal.Ado
 }
 
 func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgement) {
-	st, k := r.st, r.st.kinds.kindNamed(letter)
+	st, k := r.st, r.st.engine.kinds.kindNamed(letter)
 	due := make([]suspect, len(list))
 	for i, j := range list {
 		due[i] = suspect{name: docfile.FileName(j.ID), id: j.ID, adopted: func(a *adoption) { j.Was, j.Version = a.precondition.LSN, a.entry.LSN }}
@@ -182,22 +182,22 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgem
 	err := st.judgeAll(ctx, k, due)
 	for _, j := range list {
 		if j.Err = err; err == nil {
-			_, j.Err = st.find(ctx, k, j.ID, true)
+			_, j.Err = st.engine.find(ctx, k, j.ID, true)
 		}
 	}
 }
 
 func (r repairStore) Delete(ctx context.Context, letter byte, id string, was wal.LSN) error {
-	k := r.st.kinds.kindNamed(letter)
+	k := r.st.engine.kinds.kindNamed(letter)
 	return r.st.commits.commitBatch(ctx, k, []*part{r.st.deletionPart(k, id, was)})
 }
 
 func (r repairStore) Settle(ctx context.Context) error {
 	st := r.st
-	if err := st.log.LockFlush(ctx); err != nil {
+	if err := st.engine.log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.log.UnlockFlush()
+	defer st.engine.log.UnlockFlush()
 	if err := st.emptyTemp(ctx); err != nil {
 		return err
 	}
@@ -219,11 +219,11 @@ func (r repairStore) Reindex(ctx context.Context, wrong bool) error {
 // that is empty, of whose documents the index names some, is a *CorruptionError: the
 // index is all that still knows where the log has them.
 func (st *Store) RebuildIndex(ctx context.Context) error {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return err
 	}
-	defer st.ended()
-	if err := st.writable(); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.writable(); err != nil {
 		return err
 	}
 	if st.Flush(ctx) == nil { // otherwise files may be missing for that
@@ -239,13 +239,13 @@ func (st *Store) emptied() error {
 	for _, c := range []struct {
 		folder string
 		n      int64
-	}{{"memories", st.state.Live(record.Memory)}, {"assemblies", st.state.Live(record.Assembly)}} {
+	}{{"memories", st.engine.state.Live(record.Memory)}, {"assemblies", st.engine.state.Live(record.Assembly)}} {
 		if c.n == 0 {
 			continue
 		}
-		names, err := st.env.FS.ReadDir(filepath.Join(st.env.Dir, c.folder))
+		names, err := st.engine.env.FS.ReadDir(filepath.Join(st.engine.env.Dir, c.folder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return st.env.IOError("reading", filepath.Join(st.env.Dir, c.folder), err)
+			return st.engine.env.IOError("reading", filepath.Join(st.engine.env.Dir, c.folder), err)
 		}
 		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".json") }) {
 			return &errs.CorruptionError{Path: c.folder, Offset: -1, Err: fmt.Errorf("it is empty, and the index names %d %s: "+
@@ -256,10 +256,10 @@ func (st *Store) emptied() error {
 }
 
 func (st *Store) reindexNow(ctx context.Context, why error) error {
-	if err := st.log.LockFlush(ctx); err != nil {
+	if err := st.engine.log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.log.UnlockFlush()
+	defer st.engine.log.UnlockFlush()
 	return st.reindexRound(ctx, why)
 }
 
@@ -279,15 +279,15 @@ func (st *Store) reindexRound(ctx context.Context, why error) error {
 }
 
 func (st *Store) reindexAll(ctx context.Context, why error) error {
-	if err := st.sight(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+	if err := st.engine.sight(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	st.keepUp()
-	c, err := st.log.Checkpoint()
+	st.engine.keepUp()
+	c, err := st.engine.log.Checkpoint()
 	if err != nil {
 		return err
 	}
-	distrusted := st.log.Distrusted()
+	distrusted := st.engine.log.Distrusted()
 	if distrusted {
 		st.flusher.files.Distrust()
 	}
@@ -303,12 +303,12 @@ func (st *Store) reindexAll(ctx context.Context, why error) error {
 	if err = files.end(err); err != nil {
 		return err
 	}
-	set := st.state.Set()
+	set := st.engine.state.Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
 	defer set.Release()
-	recent, overtaken, err := st.stateAt(ctx, set.LSN(), to.LSN)
+	recent, overtaken, err := st.engine.stateAt(ctx, set.LSN(), to.LSN)
 	if err != nil {
 		return err
 	}
@@ -321,14 +321,14 @@ func (st *Store) reindexAll(ctx context.Context, why error) error {
 	if err := st.reindex(ctx, to, recent, why); err != nil {
 		return err
 	}
-	if err := st.log.SetCheckpoint(to, to, st.folderTimes()); err != nil {
+	if err := st.engine.log.SetCheckpoint(to, to, st.folderTimes()); err != nil {
 		return err
 	}
 	if distrusted {
-		st.log.Trust()
+		st.engine.log.Trust()
 	}
-	st.rotten.Store(false)
-	return st.refresh()
+	st.engine.rotten.Store(false)
+	return st.engine.refresh()
 }
 
 // Why an index is made anew, beside damage that was met.
@@ -346,14 +346,14 @@ func (st *Store) keepIndex(set *index.Set) error {
 	for range set.Base().Check() {
 		return nil // damaged: nothing to fall back on
 	}
-	folder := filepath.Join(st.env.Dir, index.BackupsDir)
+	folder := filepath.Join(st.engine.env.Dir, index.BackupsDir)
 	name := filepath.Join(folder, fmt.Sprintf("memory_index.%d.json", set.Base().Meta().LSN))
-	err := st.env.FS.Link(filepath.Join(st.env.Dir, index.BaseName), name)
+	err := st.engine.env.FS.Link(filepath.Join(st.engine.env.Dir, index.BaseName), name)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrNotExist) {
 		return nil // there already; or not there any more
 	}
 	if err != nil {
-		return st.env.IOError("keeping", name, err)
+		return st.engine.env.IOError("keeping", name, err)
 	}
-	return st.env.FS.SyncDir(folder)
+	return st.engine.env.FS.SyncDir(folder)
 }

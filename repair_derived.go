@@ -21,7 +21,7 @@ func (st *Store) revector(ctx context.Context, why error) error {
 		defer func() { _ = set.Release() }()
 		at, _, err := st.vectors.writeOver(ctx, set, why, idx, to, list, true)
 		if err == nil && at == 0 {
-			err = vector.Remove(st.env.FS, st.env.Dir) // no document has an embedding
+			err = vector.Remove(st.engine.env.FS, st.engine.env.Dir) // no document has an embedding
 		}
 		if err == nil {
 			st.vectors.rotten.Store(false)
@@ -33,7 +33,7 @@ func (st *Store) revector(ctx context.Context, why error) error {
 func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error) {
 	st := r.st
 	j := st.commits.joint(ctx)
-	j.load = st.settled
+	j.load = st.engine.settled
 	old, a, err := j.assembly(id)
 	if err != nil {
 		return 0, err
@@ -57,7 +57,7 @@ func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []
 	for _, m := range out {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(m)}) // still not there
 	}
-	if _, err := st.log.Append(ctx, b); err != nil {
+	if _, err := st.engine.log.Append(ctx, b); err != nil {
 		return 0, err
 	}
 	st.flusher.changed(st, len(b.Entries))

@@ -97,12 +97,12 @@ func TestRepairCutAmidAdoptions(t *testing.T) {
 				t.Errorf("%d memories, %v", c, err)
 			}
 			for i := range n {
-				v, err := e.st.find(t.Context(), e.st.kinds.memories, fmt.Sprint("k", i), false)
+				v, err := e.st.engine.find(t.Context(), e.st.engine.kinds.memories, fmt.Sprint("k", i), false)
 				if err != nil {
 					t.Fatal(err)
 				}
-				v, _ = e.st.fromLog(t.Context(), e.st.kinds.memories, fmt.Sprint("k", i), v.lsn)
-				if p, err := e.st.kinds.memories.parse(v.doc, ""); err != nil || p.content != fmt.Sprint("was ", i) {
+				v, _ = e.st.engine.fromLog(t.Context(), e.st.engine.kinds.memories, fmt.Sprint("k", i), v.lsn)
+				if p, err := e.st.engine.kinds.memories.parse(v.doc, ""); err != nil || p.content != fmt.Sprint("was ", i) {
 					t.Errorf("k%d is %q, %v", i, p.content, err)
 				}
 			}

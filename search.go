@@ -63,11 +63,11 @@ func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit,
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return nil, err
 	}
-	defer st.ended()
-	if err := st.sight(ctx); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.sight(ctx); err != nil {
 		return nil, err
 	}
 	n, least := q.Offset+q.limit(), q.MinScore
@@ -120,11 +120,6 @@ func (st *Store) searchOnce(ctx context.Context, q *Query, f *filters, n int, le
 		}
 	}
 	return hits, len(found) == n, unread, nil
-}
-
-// still judges a memory that may have changed since its line was judged.
-func (f *filters) still(m *Memory) bool {
-	return (f.session == nil || m.Session() == *f.session) && f.memory(m)
 }
 
 func (q *Query) limit() int {
@@ -214,7 +209,7 @@ func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, l
 	for range findTries {
 		model := st.vectors.vectorsBy()
 		var v []float32
-		if v, err = st.vectors.embeddingNow(ctx, &model, st.kinds.memories, id, m.Version, m.Embedding); !errors.Is(err, errBehind) {
+		if v, err = st.vectors.embeddingNow(ctx, &model, st.engine.kinds.memories, id, m.Version, m.Embedding); !errors.Is(err, errBehind) {
 			m.Embedding = v
 			break
 		}

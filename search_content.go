@@ -46,13 +46,13 @@ func (r *contentReader) read(ctx context.Context, l listing) bool {
 			return true
 		}
 	}
-	v, err := r.st.find(ctx, r.st.kinds.memories, l.id, true)
-	if errors.Is(err, errs.ErrNotFound) || err == nil && v.expired(r.st.env.Clock()) {
+	v, err := r.st.engine.find(ctx, r.st.engine.kinds.memories, l.id, true)
+	if errors.Is(err, errs.ErrNotFound) || err == nil && v.expired(r.st.engine.env.Clock()) {
 		return true // gone since
 	}
 	var m Memory
 	if err == nil {
-		m, err = r.st.decode(l.id, v)
+		m, err = r.st.engine.decode(l.id, v)
 	} else {
 		err = fmt.Errorf("memory %s: %w", quote(l.id), err)
 	}
@@ -79,7 +79,7 @@ func (r *contentReader) quick(ctx context.Context, l *listing) (content []byte, 
 	if !l.inLog {
 		return r.file(l, time.UnixMicro(l.line.Mtime))
 	}
-	e, err := r.st.log.ReadAt(ctx, l.line.Version)
+	e, err := r.st.engine.log.ReadAt(ctx, l.line.Version)
 	if err != nil || len(e.Key) == 0 || e.Key[0] != record.Memory || e.Key[1:] != l.id || e.Delete {
 		return nil, false
 	}
@@ -89,12 +89,12 @@ func (r *contentReader) quick(ctx context.Context, l *listing) (content []byte, 
 	}
 	doc, plain := v.Plain()
 	if !plain {
-		if e.LSN < r.st.log.Flushed() {
+		if e.LSN < r.st.engine.log.Flushed() {
 			if content, ok := r.file(l, e.Time); ok {
 				return content, true
 			}
 		}
-		if doc, err = r.st.codec.Doc(&v, places.StoredMost); err != nil {
+		if doc, err = r.st.engine.codec.Doc(&v, places.StoredMost); err != nil {
 			return nil, false
 		}
 	}
@@ -102,7 +102,7 @@ func (r *contentReader) quick(ctx context.Context, l *listing) (content []byte, 
 }
 
 func (r *contentReader) file(l *listing, mtime time.Time) (content []byte, ok bool) {
-	doc, info, err := r.st.kinds.memories.Glance(docfile.FileName(l.id), r.doc, places.StoredMost)
+	doc, info, err := r.st.engine.kinds.memories.Glance(docfile.FileName(l.id), r.doc, places.StoredMost)
 	r.doc = doc[:0]
 	if err != nil || info.Size != l.line.Size || !sameTime(info.Mtime, mtime) {
 		return nil, false

@@ -48,7 +48,7 @@ func (st *Store) searchText(ctx context.Context, q *text.Query, f *filters, n in
 
 // scanners is how many goroutines read contents.
 func (st *Store) scanners() int {
-	if st.env.System.Inline {
+	if st.engine.env.System.Inline {
 		return 1
 	}
 	return min(runtime.GOMAXPROCS(0), 16)
@@ -67,7 +67,7 @@ func (st *Store) scan(ctx context.Context, q *text.Query, f *filters, bad *unrea
 	}
 	var unread []idError
 	err := share(ctx, readers, func(yield func(listing) bool) error {
-		for l, err := range st.lines(ctx, st.kinds.memories, *f) {
+		for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, *f) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err

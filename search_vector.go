@@ -24,7 +24,7 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, le
 	switch {
 	case f.session != nil || f.prefix != "":
 		q.Keys = []string{}
-		for id, err := range st.ids(ctx, st.kinds.memories, *f) {
+		for id, err := range st.engine.ids(ctx, st.engine.kinds.memories, *f) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return nil, err
@@ -37,7 +37,7 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, le
 		if f.reads() {
 			q.Accept = st.passes(ctx, f, bad)
 		}
-	case !f.all() || st.anyExpiry(ctx):
+	case !f.all() || st.engine.anyExpiry(ctx):
 		q.Accept = st.passes(ctx, f, bad)
 	}
 	hits, err := st.searchVectors(ctx, q, model)
@@ -61,11 +61,11 @@ func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(i
 		return false, nil
 	}
 	return func(id string) (bool, error) {
-		v, err := st.find(ctx, st.kinds.memories, id, false)
+		v, err := st.engine.find(ctx, st.engine.kinds.memories, id, false)
 		if err != nil {
 			return no(err)
 		}
-		if !f.line(id, &v.line, st.env.Clock()) || f.after != "" && !behind(id, f.after) {
+		if !f.line(id, &v.line, st.engine.env.Clock()) || f.after != "" && !behind(id, f.after) {
 			return false, nil
 		}
 		if !f.reads() {
@@ -83,12 +83,12 @@ func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(i
 // anew, and searched again. model made q.Vector, "" when nobody says.
 func (st *Store) searchVectors(ctx context.Context, q vector.Query, model string) ([]vector.Hit, error) {
 	for tries, changes := 0, 0; ; tries++ {
-		was := st.state.Model().LSN
+		was := st.engine.state.Model().LSN
 		view, err := st.vectors.vectorView(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if model != "" && st.state.Model().LSN != was && changes < findTries {
+		if model != "" && st.engine.state.Model().LSN != was && changes < findTries {
 			_ = view.Release() // it may be of either model
 			tries, changes = tries-1, changes+1
 			continue
@@ -119,7 +119,7 @@ func (st *Store) sameModel(asked string, view *vector.View) error {
 		return nil
 	}
 	model := st.vectors.vectorsBy()
-	has := cmp.Or(model.Name, st.settings.Now().VectorsModel(), view.Set().Model())
+	has := cmp.Or(model.Name, st.engine.settings.Now().VectorsModel(), view.Set().Model())
 	if has == "" || has == asked {
 		return nil
 	}

@@ -45,15 +45,15 @@ func (st *Store) Sessions(ctx context.Context) iter.Seq2[Session, error] {
 
 // Session is one session; ErrNotFound when it has no memory.
 func (st *Store) Session(ctx context.Context, id string) (Session, error) {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return Session{}, err
 	}
-	defer st.ended()
-	if err := st.sight(ctx); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.sight(ctx); err != nil {
 		return Session{}, err
 	}
 	s := Session{ID: id}
-	for l, err := range st.lines(ctx, st.kinds.memories, filters{session: &id}) {
+	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{session: &id}) {
 		if err != nil {
 			return s, err
 		}
@@ -72,12 +72,12 @@ type sessionChange struct {
 }
 
 func (st *Store) eachSession(ctx context.Context, yield func(Session, error) bool) {
-	changed, err := st.overlay.sorted(ctx, st.engine, st.kinds.memories)
+	changed, err := st.engine.overlay.sorted(ctx, st.engine, st.engine.kinds.memories)
 	if err != nil {
 		yield(Session{}, err)
 		return
 	}
-	now := st.env.Clock()
+	now := st.engine.env.Clock()
 	over := func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !now.Before(line.ExpiresAt) }
 	var news []sessionChange
 	for i := range changed.list {
@@ -157,7 +157,7 @@ func (st *Store) inSessions() iter.Seq2[item, error] {
 		span, buf := index.Span{}, []byte(nil)
 		for again := true; again; {
 			again = false
-			swaps, set := st.state.Swaps(), st.state.Set()
+			swaps, set := st.engine.state.Swaps(), st.engine.state.Set()
 			if set == nil {
 				yield(item{}, errs.ErrClosed)
 				return
@@ -178,11 +178,11 @@ func (st *Store) inSessions() iter.Seq2[item, error] {
 					}
 				}
 				if errors.Is(err, errs.ErrCorrupt) {
-					if st.healed(swaps) {
+					if st.engine.healed(swaps) {
 						again = true
 						break
 					}
-					st.rot(err)
+					st.engine.rot(err)
 				}
 				if !yield(it, err) {
 					break
@@ -201,18 +201,18 @@ func (st *Store) inSessions() iter.Seq2[item, error] {
 // error or a crash comes between them, the rest is still there, and the call may be
 // repeated.
 func (st *Store) DeleteSession(ctx context.Context, id string) (int64, error) {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return 0, err
 	}
-	defer st.ended()
-	if err := st.writable(); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.writable(); err != nil {
 		return 0, err
 	}
-	if err := st.sight(ctx); err != nil {
+	if err := st.engine.sight(ctx); err != nil {
 		return 0, err
 	}
 	var ids []string
-	for l, err := range st.lines(ctx, st.kinds.memories, filters{session: &id, expired: true}) {
+	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{session: &id, expired: true}) {
 		if err != nil {
 			return 0, fmt.Errorf("session %s: %w", quote(id), err)
 		}
@@ -236,7 +236,7 @@ func (st *Store) DeleteSession(ctx context.Context, id string) (int64, error) {
 // deletable is how many deletions one commit takes.
 func (st *Store) deletable(n int, id func(i int) string) int {
 	const record = 24 // of a deletion: see package record
-	limit, size := st.log.Limit(), uint64(0)
+	limit, size := st.engine.log.Limit(), uint64(0)
 	for i := range n {
 		if size += segment.FrameSize(uint64(1 + len(id(i)) + record)); size > limit && i > 0 {
 			return i

@@ -44,7 +44,7 @@ func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSw
 		return nil, &errs.FieldError{Field: "SweepOptions", Err: fmt.Errorf("it says neither for how long sessions are idle nor how many to keep: %w", errs.ErrInvalid)}
 	}
 	if o.Apply {
-		if err := st.writable(); err != nil {
+		if err := st.engine.writable(); err != nil {
 			return nil, err
 		}
 		st.counts.watchPuts()
@@ -57,7 +57,7 @@ func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSw
 		all = append(all, s)
 	}
 	slices.SortStableFunc(all, func(a, b Session) int { return a.Last.Compare(b.Last) })
-	surplus, now := 0, st.env.Clock()
+	surplus, now := 0, st.engine.env.Clock()
 	if o.Keep > 0 {
 		surplus = max(0, len(all)-o.Keep)
 	}
@@ -84,16 +84,16 @@ const sweepTries = 100
 
 func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, error) {
 	w := SessionSweep{Session: s}
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return w, err
 	}
-	defer st.ended()
+	defer st.engine.ended()
 	for range sweepTries {
-		if err := st.sight(ctx); err != nil {
+		if err := st.engine.sight(ctx); err != nil {
 			return w, err
 		}
-		at, unused := st.log.Applied(), reads{}
-		unused[state.PutsKey(s.ID)] = st.state.PutCount(s.ID) // before the look
+		at, unused := st.engine.log.Applied(), reads{}
+		unused[state.PutsKey(s.ID)] = st.engine.state.PutCount(s.ID) // before the look
 		ops, same, err := st.sessionAsIs(ctx, s)
 		if err != nil {
 			return w, err
@@ -122,8 +122,8 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 // sessionAsIs prepares the deletion of a session, each memory in the version that it has;
 // same is false when it is not what it was.
 func (st *Store) sessionAsIs(ctx context.Context, s Session) (ops []op, same bool, err error) {
-	is, now := Session{ID: s.ID}, st.env.Clock()
-	for l, err := range st.lines(ctx, st.kinds.memories, filters{session: &s.ID, expired: true}) {
+	is, now := Session{ID: s.ID}, st.engine.env.Clock()
+	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{session: &s.ID, expired: true}) {
 		if err != nil {
 			return nil, false, err
 		}

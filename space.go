@@ -39,13 +39,13 @@ func (s Space) say(dir string) string {
 }
 
 func (st *Store) lookAtSpace() (Space, error) {
-	v, err := st.env.FS.Volume(st.env.Dir)
+	v, err := st.engine.env.FS.Volume(st.engine.env.Dir)
 	if err != nil {
 		return Space{}, err
 	}
-	durable, flushed := st.log.Durable(), st.log.Flushed()
-	s := Space{Free: v.Free, Total: v.Total, Low: int64(st.log.SegmentSize()) + int64(durable-min(durable, flushed)) + min(v.Total/spaceShare, spaceMost)}
-	if set := st.state.Set(); set != nil {
+	durable, flushed := st.engine.log.Durable(), st.engine.log.Flushed()
+	s := Space{Free: v.Free, Total: v.Total, Low: int64(st.engine.log.SegmentSize()) + int64(durable-min(durable, flushed)) + min(v.Total/spaceShare, spaceMost)}
+	if set := st.engine.state.Set(); set != nil {
 		defer set.Release()
 		if set.Base() != nil {
 			s.Low += set.Base().Size()
@@ -59,28 +59,28 @@ func (st *Store) lookAtSpace() (Space, error) {
 
 // watchSpace tells when the space becomes low, and when it is back.
 func (st *Store) watchSpace() {
-	now := st.env.Clock()
-	st.health.mu.Lock()
-	was := st.health.space
+	now := st.engine.env.Clock()
+	st.engine.health.mu.Lock()
+	was := st.engine.health.space
 	if d := now.Sub(was.at); !was.at.IsZero() && d >= 0 && d < spaceEvery {
-		st.health.mu.Unlock()
+		st.engine.health.mu.Unlock()
 		return
 	}
-	st.health.space.at = now
-	st.health.mu.Unlock()
+	st.engine.health.space.at = now
+	st.engine.health.mu.Unlock()
 	s, err := st.lookAtSpace()
 	if err != nil {
 		return // whoever writes will hear of it
 	}
 	short := s.Short() || was.short && s.Free < s.Low+s.Low/4
-	st.health.mu.Lock()
-	st.health.space.short = short
-	st.health.mu.Unlock()
+	st.engine.health.mu.Lock()
+	st.engine.health.space.short = short
+	st.engine.health.mu.Unlock()
 	switch {
 	case short && !was.short:
-		st.env.Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", st.env.Dir)
-		st.env.Event(env.Event{Kind: env.EventLowSpace, Path: ".", Bytes: s.Free, Note: s.say(st.env.Dir)})
+		st.engine.env.Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", st.engine.env.Dir)
+		st.engine.env.Event(env.Event{Kind: env.EventLowSpace, Path: ".", Bytes: s.Free, Note: s.say(st.engine.env.Dir)})
 	case !short && was.short:
-		st.env.Event(env.Event{Kind: env.EventSpaceBack, Path: ".", Bytes: s.Free})
+		st.engine.env.Event(env.Event{Kind: env.EventSpaceBack, Path: ".", Bytes: s.Free})
 	}
 }

@@ -21,7 +21,7 @@ import (
 
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
-	*engine
+	engine *engine
 	o      Options
 	layout docfile.Layout
 
@@ -59,8 +59,8 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	st.o.fill()
-	st.env = st.o.environment(dir)
-	st.settings = settings.New(st.env)
+	st.engine.env = st.o.environment(dir)
+	st.engine.settings = settings.New(st.engine.env)
 	st.vectors.engine, st.counts.engine = st.engine, st.engine
 	cm := &st.commits
 	cm.engine, cm.vectors, cm.counts, cm.fit, cm.suits, cm.flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.suits, st
@@ -71,17 +71,17 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 		}
 		return st.o.EmbedModel
 	}
-	st.cacheBytes, st.unfinished = st.o.CacheBytes, st.o.unfinished
-	st.remakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
+	st.engine.cacheBytes, st.engine.unfinished = st.o.CacheBytes, st.o.unfinished
+	st.engine.remakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
 		return st.remakeFrom(ctx, remake{store: start.UUID, at: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
 	}
-	st.judge = st.judgeEdit
-	st.dueNow = func() { st.flusher.changed(st, st.settings.Now().FlushAfter()) }
+	st.engine.judge = st.judgeEdit
+	st.engine.dueNow = func() { st.flusher.changed(st, st.engine.settings.Now().FlushAfter()) }
 	st.embedding.init()
-	st.lasting.init()
+	st.engine.lasting.init()
 	if err := st.open(ctx); err != nil {
 		// It may have been moved since this process looked, and what is missing went with it.
-		if gone := (*errs.MovedError)(nil); errors.As(st.residence(), &gone) {
+		if gone := (*errs.MovedError)(nil); errors.As(st.engine.residence(), &gone) {
 			err = gone
 		}
 		return nil, fmt.Errorf("opening the store %s: %w", dir, err)
@@ -99,7 +99,7 @@ func (st *Store) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		st.cache = c
+		st.engine.cache = c
 	}
 	if err := st.enter(ctx); err != nil {
 		return err
@@ -108,43 +108,43 @@ func (st *Store) open(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if st.token, err = st.newToken(); err != nil {
+	if st.engine.token, err = st.engine.newToken(); err != nil {
 		return err
 	}
 	st.vectors.lock = newMutex()
-	st.layout = docfile.Layout{FS: st.env.FS, Root: st.env.Dir, FileMode: st.env.FileMode, FolderMode: st.env.FolderMode}
-	st.kinds = newKinds(st.layout, st.env.NaiveTimes, func() (memstore.Limits, assembly.Limits) {
-		c := st.settings.Now()
+	st.layout = docfile.Layout{FS: st.engine.env.FS, Root: st.engine.env.Dir, FileMode: st.engine.env.FileMode, FolderMode: st.engine.env.FolderMode}
+	st.engine.kinds = newKinds(st.layout, st.engine.env.NaiveTimes, func() (memstore.Limits, assembly.Limits) {
+		c := st.engine.settings.Now()
 		return c.MemoryLimits(), c.AssemblyLimits()
 	})
 	st.working.init(st)
-	st.state.Refused = st.refused
+	st.engine.state.Refused = st.refused
 	if err := st.flusher.init(st); err != nil {
 		return err
 	}
-	id, err := st.env.UUID()
+	id, err := st.engine.env.UUID()
 	if err != nil {
 		return err
 	}
-	st.log, err = wal.Open(ctx, wal.Options{
-		FS: st.env.FS, Dir: st.env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.highestKnown,
-		Create: !st.env.ReadOnly, ReadOnly: st.env.ReadOnly, LockWait: st.env.LockWait, Inline: st.env.System.Inline, HoldBytes: st.env.System.BacklogBytes,
-		FileMode: st.env.FileMode, DirMode: st.env.FolderMode, Clock: st.env.Clock, Nonce: st.env.Nonce,
-		Sleep: st.env.System.Sleep, Logger: st.env.Logger, Event: st.env.LogEvent, ArchiveSize: st.env.System.ArchiveBytes,
-		Begin: st.begin, Agrees: st.agrees, Current: st.state.Current, Deletion: st.state.DeletionOf, Unchanged: st.state.Unchanged, Also: st.state.Also, Counts: st.state.Counts, Apply: st.state.Apply,
+	st.engine.log, err = wal.Open(ctx, wal.Options{
+		FS: st.engine.env.FS, Dir: st.engine.env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.highestKnown,
+		Create: !st.engine.env.ReadOnly, ReadOnly: st.engine.env.ReadOnly, LockWait: st.engine.env.LockWait, Inline: st.engine.env.System.Inline, HoldBytes: st.engine.env.System.BacklogBytes,
+		FileMode: st.engine.env.FileMode, DirMode: st.engine.env.FolderMode, Clock: st.engine.env.Clock, Nonce: st.engine.env.Nonce,
+		Sleep: st.engine.env.System.Sleep, Logger: st.engine.env.Logger, Event: st.engine.env.LogEvent, ArchiveSize: st.engine.env.System.ArchiveBytes,
+		Begin: st.engine.begin, Agrees: st.engine.agrees, Current: st.engine.state.Current, Deletion: st.engine.state.DeletionOf, Unchanged: st.engine.state.Unchanged, Also: st.engine.state.Also, Counts: st.engine.state.Counts, Apply: st.engine.state.Apply,
 	})
 	if err != nil {
-		st.state.Close()
-		return st.env.Explain(err)
+		st.engine.state.Close()
+		return st.engine.env.Explain(err)
 	}
 	// It may have been moved while this process waited for open.lock.
-	if err := st.residence(); err != nil {
-		return errors.Join(err, st.log.Close(), st.state.Close())
+	if err := st.engine.residence(); err != nil {
+		return errors.Join(err, st.engine.log.Close(), st.engine.state.Close())
 	}
-	if !st.env.ReadOnly {
+	if !st.engine.env.ReadOnly {
 		st.watchSpace()
 	}
-	st.flusher.leftovers = st.log.Report().Recovered
+	st.flusher.leftovers = st.engine.log.Report().Recovered
 	if st.background() {
 		run, stop := context.WithCancel(context.Background())
 		st.stop = stop
@@ -162,7 +162,7 @@ func (st *Store) open(ctx context.Context) error {
 
 // background says whether this handle has goroutines that flush and sweep.
 func (st *Store) background() bool {
-	return !st.env.ReadOnly && !st.env.NoBackground && !st.env.System.Inline
+	return !st.engine.env.ReadOnly && !st.engine.env.NoBackground && !st.engine.env.System.Inline
 }
 
 // Close flushes, writes what is needed for the next open to be quick, and lets
@@ -170,7 +170,7 @@ func (st *Store) background() bool {
 // ctx ends any more (PutAsync; working memory whose caller has gone) are given up
 // after LockWait, when the log takes nothing: the error names them, and is
 // ErrOutcomeUnknown.
-func (st *Store) Close() error { return st.close(context.Background(), st.env.LockWait) }
+func (st *Store) Close() error { return st.close(context.Background(), st.engine.env.LockWait) }
 
 // CloseWithin is Close where a process must end soon: it waits so long, and no longer, for
 // locks that others have and for operations that do not move. What then could not be put into
@@ -184,29 +184,29 @@ func (st *Store) CloseWithin(wait time.Duration) error {
 
 // close waits for locks as long as ctx does.
 func (st *Store) close(ctx context.Context, wait time.Duration) error {
-	st.closing.Lock()
-	was := st.closed.Swap(true)
-	st.closing.Unlock()
+	st.engine.closing.Lock()
+	was := st.engine.closed.Swap(true)
+	st.engine.closing.Unlock()
 	if was {
 		return nil
 	}
 	st.embedding.close() // who waits for the embedder stores without it
-	unwritten := st.finish(wait)
+	unwritten := st.engine.finish(wait)
 	if st.stop != nil {
 		st.stop()
 	}
 	st.running.Wait()
 	err := unwritten
-	if !st.env.ReadOnly && st.log.Damage() == nil {
+	if !st.engine.env.ReadOnly && st.engine.log.Damage() == nil {
 		if !st.background() {
 			st.sweepUp(ctx)
 		}
 		err = errors.Join(err, st.flushTouched(ctx), st.flushClosing(ctx))
 	}
-	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.vectors.side.close(), st.log.Close(), st.state.Close())
-	if st.cache != nil {
-		st.cache.InvalidateAll()
-		st.cache.StopAllGoroutines()
+	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.vectors.side.close(), st.engine.log.Close(), st.engine.state.Close())
+	if st.engine.cache != nil {
+		st.engine.cache.InvalidateAll()
+		st.engine.cache.StopAllGoroutines()
 	}
 	return err
 }

@@ -42,18 +42,18 @@ type sweeper struct {
 // nothing.
 func (st *Store) sweep(ctx context.Context) error {
 	s := &st.sweeper
-	if st.env.ReadOnly || st.log.Damage() != nil || !s.mu.TryLock() {
+	if st.engine.env.ReadOnly || st.engine.log.Damage() != nil || !s.mu.TryLock() {
 		return nil
 	}
 	defer s.mu.Unlock()
-	now, age := st.env.Clock(), st.settings.Now().Age()
+	now, age := st.engine.env.Clock(), st.engine.settings.Now().Age()
 	if now.Sub(s.aged) < sweepAfter && !now.Before(s.aged) {
 		age = 0 // it was looked at
 	}
-	if err := st.sight(ctx); err != nil {
+	if err := st.engine.sight(ctx); err != nil {
 		return err
 	}
-	if age == 0 && !st.anyExpiry(ctx) {
+	if age == 0 && !st.engine.anyExpiry(ctx) {
 		return nil
 	}
 	note, err := st.readSweepNote()
@@ -64,7 +64,7 @@ func (st *Store) sweep(ctx context.Context) error {
 	if cut.After(now) {
 		return st.noteSweep(now) // at once, or a second jump would find it behind itself
 	}
-	if over, err := st.expiring.due(ctx, st.engine, now, 1); err != nil || len(over) == 0 && age == 0 {
+	if over, err := st.engine.expiring.due(ctx, st.engine, now, 1); err != nil || len(over) == 0 && age == 0 {
 		return err
 	}
 	if cut.IsZero() {
@@ -78,13 +78,13 @@ func (st *Store) sweep(ctx context.Context) error {
 	case passed < sweepAfter:
 		return nil
 	}
-	ids, err := st.expiring.due(ctx, st.engine, cut, sweepMost)
+	ids, err := st.engine.expiring.due(ctx, st.engine, cut, sweepMost)
 	if err != nil {
 		return err
 	}
 	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
 	if n > 0 {
-		st.env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
+		st.engine.env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
 	}
 	if err != nil || len(ids) == sweepMost {
 		return err
@@ -101,7 +101,7 @@ func (st *Store) sweep(ctx context.Context) error {
 // sweepUp is sweep where nobody is told when it fails.
 func (st *Store) sweepUp(ctx context.Context) {
 	if err := st.sweep(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errs.ErrClosed) {
-		st.env.Logger.Warn("deleting what has expired", "err", err)
+		st.engine.env.Logger.Warn("deleting what has expired", "err", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func (st *Store) sweepUp(ctx context.Context) {
 func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
 	f := filters{until: before, after: st.sweeper.from, expired: true}
 	var ids []string
-	for l, err := range st.lines(ctx, st.kinds.memories, f) {
+	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}
@@ -129,7 +129,7 @@ func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, er
 	}
 	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
 	if n > 0 {
-		st.env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age"})
+		st.engine.env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age"})
 	}
 	st.sweeper.from = ids[len(ids)-1]
 	return len(ids) == sweepMost, err

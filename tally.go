@@ -14,7 +14,7 @@ import (
 
 // counts knows how much there is, and who goes where room has to be made.
 type counts struct {
-	*engine
+	engine    *engine
 	tally     tally
 	evictions evictions
 	watching  sync.Once
@@ -65,10 +65,10 @@ func (t *tally) look(ctx context.Context, cs *counts, sessions []string) (all su
 	defer t.mu.Unlock()
 	var last error
 	for range findTries {
-		if err := cs.sight(ctx); err != nil {
+		if err := cs.engine.sight(ctx); err != nil {
 			return sum{}, nil, err
 		}
-		set := cs.state.Set()
+		set := cs.engine.state.Set()
 		if set == nil {
 			return sum{}, nil, errs.ErrClosed
 		}
@@ -81,11 +81,11 @@ func (t *tally) look(ctx context.Context, cs *counts, sessions []string) (all su
 		}
 		t.valid = false
 		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errMoved) {
-			cs.rot(err)
+			cs.engine.rot(err)
 			return sum{}, nil, err
 		}
 		last = err
-		_ = cs.refresh()
+		_ = cs.engine.refresh()
 	}
 	return sum{}, nil, fmt.Errorf("counting: the log is released faster than it can be read: %w", last)
 }
@@ -112,18 +112,18 @@ func (t *tally) catchUp(ctx context.Context, cs *counts, set *index.Set) error {
 		}
 		t.of, t.from, t.valid = of, set.LSN(), true
 	}
-	at := cs.log.Applied()
-	_, changes, covered := cs.state.Moment(t.at, false)
+	at := cs.engine.log.Applied()
+	_, changes, covered := cs.engine.state.Moment(t.at, false)
 	if covered != set.LSN() {
 		return errMoved // the newer one took in some of them
 	}
-	r := cs.log.Reader()
+	r := cs.engine.log.Reader()
 	for _, c := range changes {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
 			return err
 		}
-		if cs.kinds.kindOf(e.Key) != cs.kinds.memories {
+		if cs.engine.kinds.kindOf(e.Key) != cs.engine.kinds.memories {
 			continue
 		}
 		id := string([]byte(e.Key[1:])) // the key lies in the reader's buffer

@@ -38,11 +38,11 @@ func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...Sessi
 }
 
 func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *Tx) error) error {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return err
 	}
-	defer st.ended()
-	if err := st.writable(); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.writable(); err != nil {
 		return err
 	}
 	return st.transact(ctx, session, f)
@@ -68,7 +68,7 @@ func (st *Store) transact(ctx context.Context, session *string, f func(tx *Tx) e
 		}
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			st.env.Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			st.engine.env.Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
 			continue
 		}
 		return err
@@ -111,20 +111,20 @@ func (tx *Tx) Get(id string) (Memory, error) {
 		}
 		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), errs.ErrNotFound)
 	}
-	v, err := tx.load(tx.st.kinds.memories, id)
+	v, err := tx.load(tx.st.engine.kinds.memories, id)
 	if err != nil {
 		return Memory{}, err
 	}
 	if err := admits(tx.session, v.line.SessionID); err != nil {
 		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), err)
 	}
-	return tx.st.decode(id, v)
+	return tx.st.engine.decode(id, v)
 }
 
 // Assembly reads an assembly, also one that the transaction has written: that one
 // as it was given, without what the commit makes of it.
 func (tx *Tx) Assembly(id string) (Assembly, error) {
-	k := tx.st.kinds.assemblies
+	k := tx.st.engine.kinds.assemblies
 	if i, ok := tx.wrote[k.Key(id)]; ok {
 		if a := tx.ops[i].assembly; a != nil {
 			return *a.Clone(), nil
@@ -135,12 +135,12 @@ func (tx *Tx) Assembly(id string) (Assembly, error) {
 	if err != nil {
 		return Assembly{}, err
 	}
-	return tx.st.decodeAssembly(id, v)
+	return tx.st.engine.decodeAssembly(id, v)
 }
 
 // load reads what the transaction has not written, and notes what it saw.
 func (tx *Tx) load(k *kind, id string) (version, error) {
-	v, err := tx.st.load(tx.ctx, k, id)
+	v, err := tx.st.engine.load(tx.ctx, k, id)
 	gone := errors.Is(err, errs.ErrNotFound)
 	if err != nil && !gone {
 		return v, fmt.Errorf("%s %s: %w", k.Noun, quote(id), err)
@@ -148,7 +148,7 @@ func (tx *Tx) load(k *kind, id string) (version, error) {
 	if err := tx.see(k.Key(id), v.lsn); err != nil {
 		return v, err
 	}
-	if gone || v.expired(tx.st.env.Clock()) {
+	if gone || v.expired(tx.st.engine.env.Clock()) {
 		return v, fmt.Errorf("%s %s: %w", k.Noun, quote(id), errs.ErrNotFound)
 	}
 	return v, nil
@@ -248,9 +248,9 @@ func (tx *Tx) DeleteAssembly(id string) error {
 
 // add notes an operation; of several on one id the last counts.
 func (tx *Tx) add(o op) {
-	k := tx.st.kinds.memories
+	k := tx.st.engine.kinds.memories
 	if o.group {
-		k = tx.st.kinds.assemblies
+		k = tx.st.engine.kinds.assemblies
 	}
 	tx.wrote[k.Key(o.id)] = len(tx.ops)
 	tx.ops = append(tx.ops, o)
@@ -262,12 +262,12 @@ func (tx *Tx) add(o op) {
 // it where writers are few.
 func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 	return func(yield func(Memory, error) bool) {
-		if err := tx.st.sight(tx.ctx); err != nil {
+		if err := tx.st.engine.sight(tx.ctx); err != nil {
 			yield(Memory{}, err)
 			return
 		}
 		if tx.listed == 0 {
-			tx.listed = tx.st.log.Applied()
+			tx.listed = tx.st.engine.log.Applied()
 		}
 		f := filtersOf(filters)
 		if tx.session != nil {
@@ -277,6 +277,6 @@ func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 			}
 			f.session = tx.session
 		}
-		tx.st.each(tx.ctx, f, yield)
+		tx.st.engine.each(tx.ctx, f, yield)
 	}
 }

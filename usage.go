@@ -11,14 +11,14 @@ type Usage struct {
 
 // Usage says how much there is. What it costs does not grow with the store.
 func (st *Store) Usage(ctx context.Context) (Usage, error) {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return Usage{}, err
 	}
-	defer st.ended()
+	defer st.engine.ended()
 	all, _, err := st.counts.tally.look(ctx, &st.counts, nil)
 	if err != nil {
 		return Usage{}, err
 	}
-	_, expired, err := st.expiring.count(ctx, st.engine, st.env.Clock())
+	_, expired, err := st.engine.expiring.count(ctx, st.engine, st.engine.env.Clock())
 	return Usage{Memories: all.n, Bytes: all.bytes, Expired: expired}, err
 }

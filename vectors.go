@@ -25,7 +25,7 @@ import (
 // vectors is what this process has of the vectors. Nothing of it exists before
 // the first search: putting and deleting pays nothing for it.
 type vectors struct {
-	*engine
+	engine *engine
 
 	lock ctxMutex // for these
 	view *vector.View
@@ -78,7 +78,7 @@ func (vs *vectors) vectorView(ctx context.Context) (*vector.View, error) {
 	defer vs.lock.unlock()
 	var last error
 	for range findTries {
-		if err := vs.sight(ctx); err != nil {
+		if err := vs.engine.sight(ctx); err != nil {
 			return nil, err
 		}
 		last = vs.fillView(ctx)
@@ -88,7 +88,7 @@ func (vs *vectors) vectorView(ctx context.Context) (*vector.View, error) {
 		switch {
 		case last == nil, errors.Is(last, errBehind):
 		case errors.Is(last, errs.ErrTruncated), errors.Is(last, errMoved):
-			_ = vs.refresh()
+			_ = vs.engine.refresh()
 		default:
 			return nil, last
 		}
@@ -101,7 +101,7 @@ func (vs *vectors) vectorView(ctx context.Context) (*vector.View, error) {
 
 // fillView brings the view up to what is applied; vs.lock is held.
 func (vs *vectors) fillView(ctx context.Context) error {
-	set := vs.state.Set()
+	set := vs.engine.state.Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
@@ -112,17 +112,17 @@ func (vs *vectors) fillView(ctx context.Context) error {
 			return err
 		}
 	}
-	at := vs.log.Applied()
+	at := vs.engine.log.Applied()
 	if at == vs.upTo {
 		return nil
 	}
-	list := vs.state.Changes(vs.upTo, 1<<62)
+	list := vs.engine.state.Changes(vs.upTo, 1<<62)
 	model := vs.vectorsBy()
-	if vs.state.From() > vs.upTo || model.Since != vs.by {
+	if vs.engine.state.From() > vs.upTo || model.Since != vs.by {
 		vs.of = tables{}
 		return errBehind
 	}
-	r := vs.log.Reader()
+	r := vs.engine.log.Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
@@ -163,7 +163,7 @@ func (vs *vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.
 	}
 	embedding := rec.Vector(nil)
 	if model.Older(e.LSN, number) {
-		if embedding, err = vs.olderVector(ctx, model, vs.kinds.kindOf(e.Key), e.Key[1:], e.LSN); err != nil {
+		if embedding, err = vs.olderVector(ctx, model, vs.engine.kinds.kindOf(e.Key), e.Key[1:], e.LSN); err != nil {
 			return err
 		}
 		if len(embedding) == 0 {
@@ -201,9 +201,9 @@ func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 // empty overlay over them; v.lock is held. What cannot be written, because this
 // handle may not or the disk is full, lies in the heap.
 func (vs *vectors) openView(ctx context.Context) error {
-	inHeap := vs.writable() != nil
+	inHeap := vs.engine.writable() != nil
 	for tries := 0; ; tries++ {
-		idx := vs.state.Set()
+		idx := vs.engine.state.Set()
 		if idx == nil {
 			return errs.ErrClosed
 		}
@@ -220,7 +220,7 @@ func (vs *vectors) openView(ctx context.Context) error {
 		case ctx.Err() != nil, errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrTruncated), errors.Is(err, errMoved):
 			return err
 		default:
-			vs.env.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
+			vs.engine.env.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
 			inHeap = true
 		}
 	}
@@ -228,7 +228,7 @@ func (vs *vectors) openView(ctx context.Context) error {
 
 // tryView is false when the vectors have to be made complete first.
 func (vs *vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
-	rotten := vs.rotten.Load() && vs.settings.Now().MayRepair()
+	rotten := vs.rotten.Load() && vs.engine.settings.Now().MayRepair()
 	if rotten && !inHeap {
 		return false, vs.close()
 	}
@@ -242,7 +242,7 @@ func (vs *vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (do
 			return false, why
 		}
 	}
-	if why != nil && !vs.settings.Now().MayRepair() {
+	if why != nil && !vs.engine.settings.Now().MayRepair() {
 		return false, errors.Join(why, set.Release())
 	}
 	model := vs.vectorsBy()
@@ -276,12 +276,12 @@ func (vs *vectors) vectorFault(err error) error {
 	if !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	if !vs.settings.Now().MayRepair() {
+	if !vs.engine.settings.Now().MayRepair() {
 		return err
 	}
 	// Not even the mapped pages of what is sound are kept: they may be the damage.
 	if vs.rotten.CompareAndSwap(false, true) {
-		vs.env.Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
+		vs.engine.env.Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
 	}
 	return errors.Join(errBehind, vs.close())
 }
@@ -289,7 +289,7 @@ func (vs *vectors) vectorFault(err error) error {
 // loadVectors maps the vectors that stand, an empty set where they cannot be used
 // (and why), or nothing when they cannot be read just now.
 func (vs *vectors) loadVectors(prev *vector.Set) (*vector.Set, error) {
-	set, err := vector.Load(vs.env.FS, vs.env.Dir, uuid.UUID(vs.log.UUID()).String(), prev)
+	set, err := vector.Load(vs.engine.env.FS, vs.engine.env.Dir, uuid.UUID(vs.engine.log.UUID()).String(), prev)
 	if err == nil && set.Exists() && set.LSN() <= vs.vectorsBy().Since {
 		return vector.Empty(), set.Release() // they are an older model's
 	}
@@ -302,7 +302,7 @@ func (vs *vectors) loadVectors(prev *vector.Set) (*vector.Set, error) {
 	if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, vector.ErrForeign) {
 		return vector.Empty(), err
 	}
-	return nil, vs.env.IOError("reading", filepath.Join(vs.env.Dir, vector.Folder), err)
+	return nil, vs.engine.env.IOError("reading", filepath.Join(vs.engine.env.Dir, vector.Folder), err)
 }
 
 // strangeVectors says why vectors that are sound cannot be this store's as it is.
@@ -310,17 +310,17 @@ func (vs *vectors) strangeVectors(set *vector.Set) error {
 	if !set.Exists() {
 		return nil
 	}
-	end := vs.log.AppliedMark()
+	end := vs.engine.log.AppliedMark()
 	switch {
-	case set.LSN() > end.LSN && set.LSN() > vs.log.Durable():
+	case set.LSN() > end.LSN && set.LSN() > vs.engine.log.Durable():
 		return fmt.Errorf("%s covers the log up to %d, which ends at %d", vector.BaseMapping, set.LSN(), end.LSN)
 	case set.LSN() == end.LSN && set.Chain() != fmt.Sprintf("%016x", end.Sum):
 		return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, end.LSN)
 	}
 	// While the log has the place it says what stood before it, and that a frame
 	// begins there, unless the log goes on in the next segment.
-	if at := set.LSN(); at >= vs.log.Spilled() && at < end.LSN {
-		m, err := vs.log.MarkBefore(context.Background(), at)
+	if at := set.LSN(); at >= vs.engine.log.Spilled() && at < end.LSN {
+		m, err := vs.engine.log.MarkBefore(context.Background(), at)
 		if err == nil && set.Chain() != fmt.Sprintf("%016x", m.Sum) || errors.Is(err, segment.ErrHeader) {
 			return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, at)
 		}
@@ -335,7 +335,7 @@ func (vs *vectors) strangeVectors(set *vector.Set) error {
 // vectorShape is the metric and the dimension that the store's vectors are to
 // have; 0 where no vector has said so yet.
 func (vs *vectors) vectorShape(set *vector.Set, model *index.Model) (vector.Metric, int) {
-	c := vs.settings.Now().VectorSettings()
+	c := vs.engine.settings.Now().VectorSettings()
 	metric, err := vector.ParseMetric(c.Metric)
 	if err != nil || c.Metric == "" && set.Exists() {
 		metric = set.Metric()
@@ -349,10 +349,10 @@ func (vs *vectors) vectorShape(set *vector.Set, model *index.Model) (vector.Metr
 // vectorModel is what is recorded with the vectors: what a switch or config.json says, else
 // the embedder of this process, else what was recorded before.
 func (vs *vectors) vectorModel(set *vector.Set) string {
-	if by := vs.state.Model(); by.Name != "" {
+	if by := vs.engine.state.Model(); by.Name != "" {
 		return by.Name
 	}
-	return cmp.Or(vs.settings.Now().VectorsModel(), vs.embedder(), set.Model())
+	return cmp.Or(vs.engine.settings.Now().VectorsModel(), vs.embedder(), set.Model())
 }
 
 // vectorsCover says as of which position the vectors are complete, if they are as

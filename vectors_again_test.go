@@ -44,11 +44,11 @@ func TestVectorsOfAnIndexMadeAnew(t *testing.T) {
 	if written != 1 {
 		t.Fatalf("the vectors were written %d times: a search has them in its heap", written)
 	}
-	set, err := vector.Load(vfs.OS(), dir, uuid.UUID(st.log.UUID()).String(), nil)
+	set, err := vector.Load(vfs.OS(), dir, uuid.UUID(st.engine.log.UUID()).String(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := st.find(ctx, st.kinds.memories, "m7", false)
+	v, err := st.engine.find(ctx, st.engine.kinds.memories, "m7", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,10 +59,10 @@ func (vs *vectors) dimension(ctx context.Context) (dim int, on wal.Precondition,
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
 	for range findTries {
-		if err := vs.sight(ctx); err != nil {
+		if err := vs.engine.sight(ctx); err != nil {
 			return 0, on, err
 		}
-		at := vs.log.Applied()
+		at := vs.engine.log.Applied()
 		err := vs.findDimension(ctx)
 		switch {
 		case err == nil && vs.looked.dim != 0:
@@ -73,7 +73,7 @@ func (vs *vectors) dimension(ctx context.Context) (dim int, on wal.Precondition,
 		case !errors.Is(err, errBehind) && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errMoved):
 			return 0, on, err
 		}
-		_ = vs.refresh()
+		_ = vs.engine.refresh()
 	}
 	return 0, on, fmt.Errorf("looking for the store's dimension: %w", errBehind)
 }
@@ -90,7 +90,7 @@ func (vs *vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool,
 	if d.key == "" {
 		return true, nil
 	}
-	place, err := vs.state.Find(d.key[0], d.key[1:])
+	place, err := vs.engine.state.Find(d.key[0], d.key[1:])
 	switch {
 	case err == nil && place.Version == d.pos:
 		return true, nil
@@ -99,7 +99,7 @@ func (vs *vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool,
 	case err != nil || !place.InLog:
 		return false, nil
 	}
-	e, err := vs.log.ReadAt(ctx, place.Version)
+	e, err := vs.engine.log.ReadAt(ctx, place.Version)
 	if err != nil {
 		return false, err
 	}
@@ -127,7 +127,7 @@ func decidedDimension(model *index.Model, config int) int {
 }
 
 func (vs *vectors) decidedDimension(model *index.Model) int {
-	d := vs.settings.Now().VectorSettings().Dimension
+	d := vs.engine.settings.Now().VectorSettings().Dimension
 	return decidedDimension(model, d)
 }
 
@@ -135,7 +135,7 @@ func (vs *vectors) decidedDimension(model *index.Model) int {
 // names none in what came since; vs.mu is held.
 func (vs *vectors) findDimension(ctx context.Context) error {
 	l := &vs.looked
-	idx := vs.state.Set()
+	idx := vs.engine.state.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
@@ -155,12 +155,12 @@ func (vs *vectors) findDimension(ctx context.Context) error {
 		}
 		l.dim = 0
 	}
-	list := vs.state.Changes(l.at, 1<<62)
-	if vs.state.From() > l.at {
+	list := vs.engine.state.Changes(l.at, 1<<62)
+	if vs.engine.state.From() > l.at {
 		return errBehind
 	}
 	dims, deciders := dimensions{}, map[int]decider{}
-	r := vs.log.Reader()
+	r := vs.engine.log.Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {

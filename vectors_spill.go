@@ -30,14 +30,14 @@ func (vs *vectors) spillVectors(ctx context.Context, idx *index.Set, to wal.Mark
 	switch {
 	case err == nil:
 		target.Vectors, target.Dimension, target.VectorsKnown = at, dim, true
-		vs.health.vectorsFailed(nil)
+		vs.engine.health.vectorsFailed(nil)
 		return nil
 	case ctx.Err() != nil:
 		return err
 	}
-	vs.env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
-	vs.env.Event(env.Event{Kind: env.EventUnvectored, Path: vector.Folder, Err: err})
-	vs.health.vectorsFailed(err)
+	vs.engine.env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
+	vs.engine.env.Event(env.Event{Kind: env.EventUnvectored, Path: vector.Folder, Err: err})
+	vs.engine.health.vectorsFailed(err)
 	return nil
 }
 
@@ -53,20 +53,20 @@ func (vs *vectors) healVectors(ctx context.Context) error {
 // completeVectors has the vectors written as of now, under flush.lock, and
 // remembers that they are complete as of then.
 func (vs *vectors) completeVectors(ctx context.Context, write func(*index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
-	if err := vs.log.LockFlush(ctx); err != nil {
+	if err := vs.engine.log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer vs.log.UnlockFlush()
-	if err := vs.sight(ctx); err != nil {
+	defer vs.engine.log.UnlockFlush()
+	if err := vs.engine.sight(ctx); err != nil {
 		return err
 	}
-	idx := vs.state.Set()
+	idx := vs.engine.state.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
 	defer idx.Release()
-	to := vs.log.AppliedMark()
-	list, _, err := vs.stateAt(ctx, idx.LSN(), to.LSN)
+	to := vs.engine.log.AppliedMark()
+	list, _, err := vs.engine.stateAt(ctx, idx.LSN(), to.LSN)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (vs *vectors) completeVectors(ctx context.Context, write func(*index.Set, w
 // mergeVectors leaves all vectors in one pair of files; flush.lock is held, and
 // the index has just been written.
 func (vs *vectors) mergeVectors(ctx context.Context) error {
-	idx := vs.state.Set()
+	idx := vs.engine.state.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
@@ -91,8 +91,8 @@ func (vs *vectors) mergeVectors(ctx context.Context) error {
 	if at, _, known := index.Vectors(idx); known && at == 0 {
 		return nil
 	}
-	to := vs.log.AppliedMark()
-	list, _, err := vs.stateAt(ctx, idx.LSN(), to.LSN)
+	to := vs.engine.log.AppliedMark()
+	list, _, err := vs.engine.stateAt(ctx, idx.LSN(), to.LSN)
 	if err == nil {
 		_, _, err = vs.writeVectors(ctx, idx, to, list, true)
 	}
@@ -116,14 +116,14 @@ func (vs *vectors) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark
 			break
 		}
 	}
-	if why != nil && !vs.settings.Now().MayRepair() {
+	if why != nil && !vs.engine.settings.Now().MayRepair() {
 		return 0, 0, why
 	}
 	at, dim, err := vs.writeOver(ctx, set, why, idx, to, list, always)
 	if err == nil && at == 0 && why == nil {
 		err = vs.dropOlderVectors()
 	}
-	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && vs.settings.Now().MayRepair() {
+	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && vs.engine.settings.Now().MayRepair() {
 		at, dim, err = vs.writeOver(ctx, set, err, idx, to, list, always)
 	}
 	if err == nil {
@@ -135,15 +135,15 @@ func (vs *vectors) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark
 // dropOlderVectors removes the files of the model before, where this one has no vectors
 // that could take their place: they serve nobody, and what is purged must not stay in them.
 func (vs *vectors) dropOlderVectors() error {
-	set, err := vector.Load(vs.env.FS, vs.env.Dir, uuid.UUID(vs.log.UUID()).String(), nil)
+	set, err := vector.Load(vs.engine.env.FS, vs.engine.env.Dir, uuid.UUID(vs.engine.log.UUID()).String(), nil)
 	if err != nil {
-		return vs.env.IOError("reading", filepath.Join(vs.env.Dir, vector.Folder), err)
+		return vs.engine.env.IOError("reading", filepath.Join(vs.engine.env.Dir, vector.Folder), err)
 	}
 	older := set.Exists() && set.LSN() <= vs.vectorsBy().Since
 	if err := set.Release(); err != nil || !older {
 		return err
 	}
-	return vs.env.IOError("removing", filepath.Join(vs.env.Dir, vector.Folder), vector.Remove(vs.env.FS, vs.env.Dir))
+	return vs.engine.env.IOError("removing", filepath.Join(vs.engine.env.Dir, vector.Folder), vector.Remove(vs.engine.env.FS, vs.engine.env.Dir))
 }
 
 // writeOver writes over the vectors that stand, or, where why says that they
@@ -152,7 +152,7 @@ func (vs *vectors) writeOver(ctx context.Context, set *vector.Set, why error, id
 	if why != nil {
 		set = vector.Empty()
 	}
-	began, model := vs.env.Clock(), vs.vectorsBy()
+	began, model := vs.engine.env.Clock(), vs.vectorsBy()
 	if set.Exists() && set.LSN() <= model.Since {
 		set = vector.Empty() // it was changed since they were loaded
 	}
@@ -163,8 +163,8 @@ func (vs *vectors) writeOver(ctx context.Context, set *vector.Set, why error, id
 			return set.LSN(), set.Dim(), nil
 		}
 		var err error
-		to = vs.log.AppliedMark()
-		if list, _, err = vs.stateAt(ctx, idx.LSN(), to.LSN); err != nil {
+		to = vs.engine.log.AppliedMark()
+		if list, _, err = vs.engine.stateAt(ctx, idx.LSN(), to.LSN); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -188,25 +188,25 @@ func (vs *vectors) writeOver(ctx context.Context, set *vector.Set, why error, id
 		return 0, 0, err
 	}
 	target := vector.Target{
-		FS: vs.env.FS, Dir: vs.env.Dir, Temp: filepath.Join(vs.env.Dir, "tmp", "index."+vs.token+".vectors"), Perm: vs.env.FileMode, FolderPerm: vs.env.FolderMode,
-		Store: uuid.UUID(vs.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.env.Clock(), Metric: metric, Dim: p.dim, Model: vs.vectorModel(set),
+		FS: vs.engine.env.FS, Dir: vs.engine.env.Dir, Temp: filepath.Join(vs.engine.env.Dir, "tmp", "index."+vs.engine.token+".vectors"), Perm: vs.engine.env.FileMode, FolderPerm: vs.engine.env.FolderMode,
+		Store: uuid.UUID(vs.engine.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.engine.env.Clock(), Metric: metric, Dim: p.dim, Model: vs.vectorModel(set),
 	}
 	write := vector.WriteDelta
 	// Over a base as of the same position there is no delta: nothing was written since,
 	// but the index was made anew.
-	if always || set.MergeDue(vs.env.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
+	if always || set.MergeDue(vs.engine.env.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
 		write = vector.WriteBase
 	}
 	w, err := write(set, target, plan)
 	if err != nil {
-		return 0, 0, fmt.Errorf("writing the vectors: %w", vs.env.IOError("writing", filepath.Join(vs.env.Dir, vector.Folder), err))
+		return 0, 0, fmt.Errorf("writing the vectors: %w", vs.engine.env.IOError("writing", filepath.Join(vs.engine.env.Dir, vector.Folder), err))
 	}
-	took := vs.env.Clock().Sub(began)
+	took := vs.engine.env.Clock().Sub(began)
 	if why != nil {
-		vs.env.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
-		vs.env.Event(env.Event{Kind: env.EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
+		vs.engine.env.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
+		vs.engine.env.Event(env.Event{Kind: env.EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
 	} else {
-		vs.env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
+		vs.engine.env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
 	}
 	return w.LSN, p.dim, nil
 }

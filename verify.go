@@ -34,31 +34,31 @@ const (
 // it. The store must not be closed from within the loop.
 func (st *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
-		if err := st.begun(); err != nil {
+		if err := st.engine.begun(); err != nil {
 			yield(Finding{}, err)
 			return
 		}
-		defer st.ended()
+		defer st.engine.ended()
 		verify.Findings(ctx, st.source(), o)(yield)
 	}
 }
 
 // source is the store as internal/verify sees it.
 func (st *Store) source() view.Source {
-	token := st.token
-	if st.env.ReadOnly {
+	token := st.engine.token
+	if st.engine.env.ReadOnly {
 		token = "" // it is not among the processes, and has nothing in tmp/
 	}
 	return view.Source{
-		FS: st.env.FS, Dir: st.env.Dir, Log: st.log, State: &st.state, Codec: &st.codec,
-		Sight: st.sight, Token: token, Inline: st.env.System.Inline,
-		FileLimit: places.StoredMost, Limits: document.Stored, Location: st.env.NaiveTimes,
+		FS: st.engine.env.FS, Dir: st.engine.env.Dir, Log: st.engine.log, State: &st.engine.state, Codec: &st.engine.codec,
+		Sight: st.engine.sight, Token: token, Inline: st.engine.env.System.Inline,
+		FileLimit: places.StoredMost, Limits: document.Stored, Location: st.engine.env.NaiveTimes,
 		Fits: func(letter byte, doc []byte) error {
-			_, err := st.kinds.kindNamed(letter).parseEdit(doc, "")
+			_, err := st.engine.kinds.kindNamed(letter).parseEdit(doc, "")
 			return err
 		},
 		Config: func() error {
-			_, _, err := settings.Read(st.env.FS, st.env.Dir)
+			_, _, err := settings.Read(st.engine.env.FS, st.engine.env.Dir)
 			return err
 		},
 	}

@@ -82,19 +82,19 @@ type watcher struct {
 // begin finds where to read from.
 func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	st := w.st
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return err
 	}
-	defer st.ended()
-	if err := st.sight(ctx); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.sight(ctx); err != nil {
 		return err
 	}
-	to := st.log.Durable()
+	to := st.engine.log.Durable()
 	if from > to {
-		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, st.env.Dir, to)
+		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, st.engine.env.Dir, to)
 	}
 	var err error
-	w.at, err = st.log.Past().From(ctx, from, to)
+	w.at, err = st.engine.log.Past().From(ctx, from, to)
 	return err
 }
 
@@ -122,22 +122,22 @@ func (w *watcher) read(ctx context.Context) error {
 // readMore reads some of what is durable by now, if there is any.
 func (w *watcher) readMore(ctx context.Context) error {
 	st := w.st
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return err
 	}
-	defer st.ended()
-	to := st.log.Durable()
+	defer st.engine.ended()
+	to := st.engine.log.Durable()
 	if w.at >= to {
 		return ctx.Err()
 	}
-	if w.at >= st.log.Spilled() {
-		err := w.collect(ctx, to, st.log.Scan(ctx, w.at))
+	if w.at >= st.engine.log.Spilled() {
+		err := w.collect(ctx, to, st.engine.log.Scan(ctx, w.at))
 		if !errors.Is(err, errs.ErrTruncated) {
 			return err
 		}
 		// Released under the reader: the archive has it.
 	}
-	return w.collect(ctx, to, st.log.History(ctx, w.at))
+	return w.collect(ctx, to, st.engine.log.History(ctx, w.at))
 }
 
 // collect takes whole batches, those up to a position or as many as are read at once.
@@ -151,7 +151,7 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 			w.list = w.list[:whole]
 			return err
 		}
-		if k := w.st.kinds.kindOf(e.Key); k != nil && w.filters.pass(ctx, w.st, k, &e) {
+		if k := w.st.engine.kinds.kindOf(e.Key); k != nil && w.filters.pass(ctx, w.st, k, &e) {
 			bytes += int(e.Size)
 			w.list = append(w.list, watched{Entry: e, kind: k, next: e.LSN + e.Size, more: true})
 		}
@@ -181,26 +181,26 @@ const (
 // awaitBeyond returns once the log is durable beyond a position. While it sleeps the
 // store may be closed.
 func (st *Store) awaitBeyond(ctx context.Context, from uint64) error {
-	looked := st.env.Clock()
+	looked := st.engine.env.Clock()
 	for pause := watchFirst; ; pause = min(2*pause, watchMost) {
-		if err := st.begun(); err != nil {
+		if err := st.engine.begun(); err != nil {
 			return err
 		}
-		moved := st.log.Moved()
-		err := st.movedSince()
+		moved := st.engine.log.Moved()
+		err := st.engine.movedSince()
 		if err == nil {
-			err = st.log.CatchUp(ctx)
+			err = st.engine.log.CatchUp(ctx)
 		}
-		durable := st.log.Durable()
-		if now := st.env.Clock(); err == nil && durable <= from && (now.Sub(looked) >= movedLook || now.Before(looked)) {
-			looked, err = now, st.log.InPlace()
+		durable := st.engine.log.Durable()
+		if now := st.engine.env.Clock(); err == nil && durable <= from && (now.Sub(looked) >= movedLook || now.Before(looked)) {
+			looked, err = now, st.engine.log.InPlace()
 		}
-		st.ended()
+		st.engine.ended()
 		if err != nil || durable > from {
 			return err
 		}
 		if moved == nil {
-			err = st.env.Sleep(ctx, pause)
+			err = st.engine.env.Sleep(ctx, pause)
 		} else {
 			select {
 			case <-moved:
@@ -225,10 +225,10 @@ func (st *Store) changeOf(e watched) (Change, error) {
 		return c, err
 	}
 	doc := version{lsn: e.LSN, doc: v.Document}
-	if e.kind == st.kinds.assemblies {
-		c.Assembly, err = st.decodeAssembly(c.ID, doc)
+	if e.kind == st.engine.kinds.assemblies {
+		c.Assembly, err = st.engine.decodeAssembly(c.ID, doc)
 	} else {
-		c.Memory, err = st.decode(c.ID, doc)
+		c.Memory, err = st.engine.decode(c.ID, doc)
 	}
 	return c, err
 }
@@ -237,12 +237,12 @@ func (st *Store) changeOf(e watched) (Change, error) {
 // from there on Watch yields them. A *TruncatedError when log and archive do not reach
 // back to that time.
 func (st *Store) PositionAt(ctx context.Context, t time.Time) (uint64, error) {
-	if err := st.begun(); err != nil {
+	if err := st.engine.begun(); err != nil {
 		return 0, err
 	}
-	defer st.ended()
-	if err := st.sight(ctx); err != nil {
+	defer st.engine.ended()
+	if err := st.engine.sight(ctx); err != nil {
 		return 0, err
 	}
-	return st.log.Past().Since(ctx, t, st.log.Durable())
+	return st.engine.log.Past().Since(ctx, t, st.engine.log.Durable())
 }

@@ -33,7 +33,7 @@ func (f *watchFilters) pass(ctx context.Context, st *Store, k *kind, e *wal.Entr
 	if !f.only {
 		return true
 	}
-	if k != st.kinds.memories || f.session == "" {
+	if k != st.engine.kinds.memories || f.session == "" {
 		return false
 	}
 	view, err := state.Read(e)
@@ -41,9 +41,9 @@ func (f *watchFilters) pass(ctx context.Context, st *Store, k *kind, e *wal.Entr
 		if view.Previous == 0 {
 			return true
 		}
-		before, err := st.log.ReadAt(ctx, view.Previous)
+		before, err := st.engine.log.ReadAt(ctx, view.Previous)
 		if err != nil {
-			before, err = st.log.Past().At(ctx, view.Previous, e.LSN)
+			before, err = st.engine.log.Past().At(ctx, view.Previous, e.LSN)
 		}
 		if err != nil || before.Key != e.Key {
 			return true

@@ -17,24 +17,24 @@ import (
 // moment in which that was put into its file. What was set aside stays there as well.
 // flush.lock is held. Where nobody watches, nothing was adopted a moment ago.
 func (st *Store) adoptAside(ctx context.Context, aside []docfile.Edit) {
-	if len(aside) == 0 || st.log.Leader() == 0 {
+	if len(aside) == 0 || st.engine.log.Leader() == 0 {
 		return
 	}
 	lists := map[*kind][]*verdict{}
 	bytes := 0
 	commit := func() {
-		for _, k := range st.kinds.all {
+		for _, k := range st.engine.kinds.all {
 			list := lists[k]
 			delete(lists, k)
 			st.adoptAll(ctx, k, list)
 			for _, v := range list {
 				if v.err != nil {
-					st.env.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.err)
+					st.engine.env.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.err)
 				}
 			}
 		}
 		bytes = 0
-		_ = st.sight(ctx) // who cannot see what was committed meets a conflict
+		_ = st.engine.sight(ctx) // who cannot see what was committed meets a conflict
 	}
 	for _, e := range aside {
 		k, v := st.asideOf(ctx, &e)
@@ -68,7 +68,7 @@ func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*kind, *verdict)
 	if k == nil || e.Where == "" {
 		return nil, nil
 	}
-	data, err := vfs.ReadFile(st.env.FS, filepath.Join(st.env.Dir, filepath.FromSlash(e.Where)), places.StoredMost)
+	data, err := vfs.ReadFile(st.engine.env.FS, filepath.Join(st.engine.env.Dir, filepath.FromSlash(e.Where)), places.StoredMost)
 	if err != nil {
 		return nil, nil
 	}
@@ -76,7 +76,7 @@ func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*kind, *verdict)
 	if err != nil || docfile.FileName(p.id) != e.Name || p.updated.IsZero() {
 		return nil, nil
 	}
-	newest, err := st.settled(ctx, k, p.id)
+	newest, err := st.engine.settled(ctx, k, p.id)
 	if err != nil || sha256.Sum256(data) == sha256.Sum256(newest.doc) {
 		return nil, nil
 	}
@@ -86,7 +86,7 @@ func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*kind, *verdict)
 	}
 	v := &verdict{id: p.id, name: e.Where}
 	if v.adopt, err = st.adoption(ctx, k, &p, data, newest); err != nil {
-		st.env.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
+		st.engine.env.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
 		return nil, nil
 	}
 	return k, v
@@ -100,7 +100,7 @@ const (
 )
 
 func (st *Store) lookAtParked(ctx context.Context) {
-	f, now := &st.flusher, st.env.Clock()
+	f, now := &st.flusher, st.engine.env.Clock()
 	n := f.files.Parked()
 	if n != f.parked {
 		f.parked, f.parkedPause, f.parkedDue = n, parkedFirst, now.Add(parkedFirst)
@@ -108,19 +108,19 @@ func (st *Store) lookAtParked(ctx context.Context) {
 	if n == 0 || now.Before(f.parkedDue) {
 		return
 	}
-	if ok, err := st.log.TryLockFlush(); err != nil || !ok {
+	if ok, err := st.engine.log.TryLockFlush(); err != nil || !ok {
 		return // who has it looks
 	}
-	defer st.log.UnlockFlush()
+	defer st.engine.log.UnlockFlush()
 	f.parkedPause = min(2*f.parkedPause, parkedMost)
 	f.parkedDue = now.Add(f.parkedPause)
-	if err := st.sight(ctx); err != nil {
+	if err := st.engine.sight(ctx); err != nil {
 		return
 	}
 	result, err := f.files.Round(ctx, nil)
 	st.edited(ctx, result.Edits)
 	st.adoptAside(ctx, result.Edits)
 	if err != nil && ctx.Err() == nil {
-		st.env.Logger.Warn("looking at displaced files", "err", err)
+		st.engine.env.Logger.Warn("looking at displaced files", "err", err)
 	}
 }

@@ -22,7 +22,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	if k == nil || len(absent) == 0 {
 		return nil, nil
 	}
-	if err := st.log.CatchUp(ctx); err != nil {
+	if err := st.engine.log.CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(absent, func(name string) bool { return st.unflushed(ctx, k, name) }) {
@@ -43,7 +43,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	}
 	if len(hashed) > 0 {
 		slices.Sort(hashed)
-		for id, err := range st.ids(ctx, k, filters{expired: true}) {
+		for id, err := range st.engine.ids(ctx, k, filters{expired: true}) {
 			if err != nil {
 				return nil, err
 			}
@@ -62,7 +62,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 func (st *Store) unflushed(ctx context.Context, k *kind, name string) bool {
 	id := strings.TrimSuffix(name, docfile.Extension)
 	if docfile.FileName(id) != name {
-		return st.log.Flushed() < st.log.Durable()
+		return st.engine.log.Flushed() < st.engine.log.Durable()
 	}
 	_, flushed, err := st.newestOf(ctx, k, id)
 	return err == nil && !flushed
@@ -82,21 +82,21 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	if k == nil || len(ids) == 0 {
 		return nil
 	}
-	st.settings.Reread()
-	adopt := st.settings.Now().AdoptsDeletions()
-	all := st.state.Live(k.Letter)
+	st.engine.settings.Reread()
+	adopt := st.engine.settings.Now().AdoptsDeletions()
+	all := st.engine.state.Live(k.Letter)
 	switch err := k.Check(); {
 	case errors.Is(err, fs.ErrNotExist):
 		adopt = false
 		if err := k.Make(); err != nil {
 			return err
 		}
-		st.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
+		st.engine.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
 	case err != nil:
 		return err
 	case adopt && len(ids) >= massDeletion && int64(2*len(ids)) > all:
 		adopt = false
-		st.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
+		st.engine.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
 			Note: fmt.Sprintf("%d of %d files are gone at once; that is not taken for their deletion: memctl rm deletes", len(ids), all)})
 	}
 	strays, err := f.strays(ctx, k, ids)
@@ -133,7 +133,7 @@ func (st *Store) stillGone(ctx context.Context, k *kind, id string) (v version, 
 
 // deletionPart deletes a version of a document.
 func (st *Store) deletionPart(k *kind, id string, was wal.LSN) *part {
-	value, _ := st.codec.Encode(nil, &record.Record{Previous: was})
+	value, _ := st.engine.codec.Encode(nil, &record.Record{Previous: was})
 	return &part{
 		id:           id,
 		entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
@@ -144,7 +144,7 @@ func (st *Store) deletionPart(k *kind, id string, was wal.LSN) *part {
 
 // kept is a version that log or archive still have.
 func (st *Store) kept(ctx context.Context, k *kind, id string, at wal.LSN) (version, error) {
-	v, ok := st.fromLog(ctx, k, id, at)
+	v, ok := st.engine.fromLog(ctx, k, id, at)
 	if !ok {
 		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
 	}

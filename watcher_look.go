@@ -22,14 +22,14 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	if k == nil {
 		return nil, nil
 	}
-	if st.log.Distrusted() {
+	if st.engine.log.Distrusted() {
 		// After an unclean end places may hold anything, until they are written again.
 		if err := st.flush(ctx, mergeWhenDue); err != nil {
 			return nil, err
 		}
 	}
-	before := st.health.adoptions()
-	if err := st.log.CatchUp(ctx); err != nil {
+	before := st.engine.health.adoptions()
+	if err := st.engine.log.CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	due, early, absent, err := st.suspects(ctx, k, names)
@@ -47,7 +47,7 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 		}
 	}
 	err = st.judgeAll(ctx, k, due)
-	if err != nil || st.health.adoptions() == before || ctx.Err() != nil {
+	if err != nil || st.engine.health.adoptions() == before || ctx.Err() != nil {
 		return absent, errors.Join(err, ctx.Err())
 	}
 	// The next save may come at once: see adoptAside for what that costs before this one
@@ -154,11 +154,11 @@ func (st *Store) judgeAll(ctx context.Context, k *kind, due []suspect) error {
 // judgeSome judges as many of the first as one commit takes, under one flush.lock. late
 // are those that somebody wrote meanwhile.
 func (st *Store) judgeSome(ctx context.Context, k *kind, due []suspect) (n int, late []suspect, err error) {
-	if err := st.log.LockFlush(ctx); err != nil {
+	if err := st.engine.log.LockFlush(ctx); err != nil {
 		return 0, nil, err
 	}
-	defer st.log.UnlockFlush()
-	if err := st.sight(ctx); err != nil {
+	defer st.engine.log.UnlockFlush()
+	if err := st.engine.sight(ctx); err != nil {
 		return 0, nil, err
 	}
 	var list []*verdict
@@ -194,7 +194,7 @@ func (st *Store) judgeSome(ctx context.Context, k *kind, due []suspect) (n int, 
 // judgeEach judges each of its own, as who reads it does.
 func (st *Store) judgeEach(ctx context.Context, k *kind, due []suspect) error {
 	for _, s := range due {
-		_, err := st.find(ctx, k, s.id, true)
+		_, err := st.engine.find(ctx, k, s.id, true)
 		switch {
 		case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrNotFound):
 		case errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrReadOnly), ctx.Err() != nil:
@@ -218,7 +218,7 @@ func (st *Store) verdictOf(ctx context.Context, k *kind, s *suspect) *verdict {
 		return v
 	}
 	v.id = p.id
-	if _, err := st.find(ctx, k, p.id, false); !errors.Is(err, errs.ErrNotFound) || st.deletedSince(k, p.id) {
+	if _, err := st.engine.find(ctx, k, p.id, false); !errors.Is(err, errs.ErrNotFound) || st.deletedSince(k, p.id) {
 		return v // by now it is known
 	}
 	if _, v.err = k.parseEdit(doc.bytes, p.id); v.err == nil {
@@ -234,9 +234,9 @@ func (st *Store) reported(k *kind, name string, err error) {
 	if serr != nil {
 		return
 	}
-	if !st.health.tellOnce(path, info, err) {
+	if !st.engine.health.tellOnce(path, info, err) {
 		return
 	}
-	st.env.Logger.Warn("an edit could not be taken over", "path", path, "err", err)
-	st.env.Event(env.Event{Kind: env.EventDrift, Path: path, Err: err, Note: "it stays as it is until it is corrected or replaced"})
+	st.engine.env.Logger.Warn("an edit could not be taken over", "path", path, "err", err)
+	st.engine.env.Event(env.Event{Kind: env.EventDrift, Path: path, Err: err, Note: "it stays as it is until it is corrected or replaced"})
 }

@@ -24,11 +24,11 @@ type settling struct {
 }
 
 func (s *settling) all(ids []string) error {
-	if err := s.st.log.LockFlush(s.ctx); err != nil {
+	if err := s.st.engine.log.LockFlush(s.ctx); err != nil {
 		return err
 	}
-	defer s.st.log.UnlockFlush()
-	if err := s.st.sight(s.ctx); err != nil {
+	defer s.st.engine.log.UnlockFlush()
+	if err := s.st.engine.sight(s.ctx); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -51,8 +51,8 @@ func (s *settling) all(ids []string) error {
 		switch {
 		case p.err == nil:
 			s.changed = true
-			s.st.health.edit()
-			s.st.env.Event(env.Event{Kind: env.EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.File(p.id)})
+			s.st.engine.health.edit()
+			s.st.engine.env.Event(env.Event{Kind: env.EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.File(p.id)})
 		case errors.Is(p.err, errs.ErrConflict): // somebody wrote it meanwhile
 		default:
 			if err := s.failed(p.id, p.err); err != nil {
@@ -125,7 +125,7 @@ func (s *settling) restored(is *verdict) {
 	if strays := s.strays[is.id]; len(strays) > 0 {
 		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
 	}
-	s.st.env.Event(e)
+	s.st.engine.env.Event(e)
 }
 
 // failed tells what is wrong with one, or gives the error back that is about all.
@@ -133,7 +133,7 @@ func (s *settling) failed(id string, err error) error {
 	if s.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly) {
 		return err
 	}
-	s.st.env.Logger.Warn("a file is gone", "path", s.k.File(id), "err", err)
-	s.st.env.Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.File(id), Err: err})
+	s.st.engine.env.Logger.Warn("a file is gone", "path", s.k.File(id), "err", err)
+	s.st.engine.env.Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.File(id), Err: err})
 	return nil
 }

@@ -32,7 +32,7 @@ func (f *Files) strays(ctx context.Context, k *kind, ids []string) (map[string][
 		wanted[id] = true
 	}
 	found := map[string][]*stray{}
-	for _, in := range f.st.kinds.all {
+	for _, in := range f.st.engine.kinds.all {
 		for name, err := range f.Suspects(ctx, in.Name()) {
 			switch {
 			case err != nil:

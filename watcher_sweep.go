@@ -20,7 +20,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 		if k == nil {
 			return
 		}
-		if err := st.sight(ctx); err != nil {
+		if err := st.engine.sight(ctx); err != nil {
 			yield("", err)
 			return
 		}
@@ -31,7 +31,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 		}
 		slices.Sort(names)
 		known := make([]bool, len(names))
-		for l, err := range st.lines(ctx, k, filters{expired: true}) {
+		for l, err := range st.engine.lines(ctx, k, filters{expired: true}) {
 			if err == nil {
 				err = ctx.Err()
 			}
