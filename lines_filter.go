@@ -49,6 +49,6 @@ func (f *filters) memory(m *memstore.Memory) bool {
 }
 
 // still judges a memory that may have changed since its line was judged.
-func (f *filters) still(m *Memory) bool {
+func (f *filters) still(m *memstore.Memory) bool {
 	return (f.session == nil || m.Session() == *f.session) && f.memory(m)
 }
