@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -15,59 +16,59 @@ import (
 // version.
 type adoption struct {
 	part
-	file  []byte   // as it stands
-	doc   []byte   // as it goes into the log
-	stood *version // what there is already: nothing else was edited, and nothing is written
+	file  []byte          // as it stands
+	doc   []byte          // as it goes into the log
+	stood *engine.Version // what there is already: nothing else was edited, and nothing is written
 }
 
 // adoption prepares the bytes of an edited file for the log, but for an embedding that
 // is an older model's. old is the version that it replaces, zero where it is a file
 // that somebody made.
-func (st *Store) adoption(ctx context.Context, k *kind, p *parsed, data []byte, old version) (*adoption, error) {
+func (st *Store) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (*adoption, error) {
 	a := &adoption{file: data, doc: data}
 	doc, stood, renewed, err := st.withoutOlder(ctx, k, p, data, old)
 	if err != nil {
 		return nil, err
 	}
 	if renewed {
-		if bytes.Equal(doc, stood.doc) {
+		if bytes.Equal(doc, stood.Doc) {
 			a.stood = &stood
 			return a, nil
 		}
-		again, err := k.parse(doc, p.id)
+		again, err := k.Parse(doc, p.ID)
 		if err != nil {
 			return nil, err
 		}
-		*again.created, *again.updated = *p.created, *p.updated // who adopts may have filled them in
+		*again.Created, *again.Updated = *p.Created, *p.Updated // who adopts may have filled them in
 		p, a.doc = &again, doc
 	}
-	if p.created.IsZero() {
-		*p.created = old.line.CreatedAt
+	if p.Created.IsZero() {
+		*p.Created = old.Line.CreatedAt
 	}
-	if !p.updated.After(old.line.UpdatedAt) { // who edits by hand seldom thinks of it
-		*p.updated = st.engine.env.Clock().UTC()
+	if !p.Updated.After(old.Line.UpdatedAt) { // who edits by hand seldom thinks of it
+		*p.Updated = st.engine.Env.Clock().UTC()
 	}
-	number, counts, model := int64(0), p.vector, st.vectors.vectorsBy()
-	if model.Older(old.lsn, old.line.VectorNumber()) && old.lsn%8 == 0 {
+	number, counts, model := int64(0), p.Vector, st.vectors.vectorsBy()
+	if model.Older(old.LSN, old.Line.VectorNumber()) && old.LSN%8 == 0 {
 		// What a person edits is not the embedding: it stays the older model's.
-		number = int64(old.lsn)
-		if counts, _, err = st.vectors.computedFor(ctx, &model, p.id, sha256.Sum256([]byte(p.content))); err != nil {
+		number = int64(old.LSN)
+		if counts, _, err = st.vectors.computedFor(ctx, &model, p.ID, sha256.Sum256([]byte(p.Content))); err != nil {
 			return nil, err
 		}
 	}
-	line, err := p.line(a.doc, number)
+	line, err := p.Line(a.doc, number)
 	if err != nil {
 		return nil, err
 	}
-	previous := old.lsn
+	previous := old.LSN
 	if previous == 0 { // a file that somebody made
-		previous = st.engine.state.Deletion(k.Letter, p.id)
+		previous = st.engine.State.Deletion(k.Letter, p.ID)
 	}
-	value, inflated := st.engine.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: p.vector, Doc: a.doc})
+	value, inflated := st.engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: p.Vector, Doc: a.doc})
 	a.part = part{
-		id:           p.id,
-		entry:        wal.Entry{Key: k.Key(p.id), Kind: record.KindPut, Value: value, Inflated: inflated},
-		precondition: wal.Precondition{Key: k.Key(p.id), LSN: old.lsn, Chained: old.lsn == 0, Deletion: previous},
+		id:           p.ID,
+		entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
+		precondition: wal.Precondition{Key: k.Key(p.ID), LSN: old.LSN, Chained: old.LSN == 0, Deletion: previous},
 		model:        wal.Precondition{Key: state.ModelKey, LSN: model.LSN},
 		change:       memoryChange{vector: counts},
 	}
@@ -75,12 +76,12 @@ func (st *Store) adoption(ctx context.Context, k *kind, p *parsed, data []byte, 
 }
 
 // adopt takes over one file; flush.lock is held.
-func (st *Store) adopt(ctx context.Context, k *kind, p *parsed, data []byte, old version) (version, error) {
+func (st *Store) adopt(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (engine.Version, error) {
 	a, err := st.adoption(ctx, k, p, data, old)
 	if err != nil {
-		return version{}, err
+		return engine.Version{}, err
 	}
-	v := &verdict{id: p.id, adopt: a}
+	v := &verdict{id: p.ID, adopt: a}
 	st.adoptAll(ctx, k, []*verdict{v})
 	return v.version, v.err
 }
@@ -88,7 +89,7 @@ func (st *Store) adopt(ctx context.Context, k *kind, p *parsed, data []byte, old
 // adoptAll takes over what was judged to be an edit, in as few commits as may be. Each
 // has its own outcome: one that somebody else wrote meanwhile is ErrConflict, and the
 // others go on. flush.lock is held.
-func (st *Store) adoptAll(ctx context.Context, k *kind, list []*verdict) {
+func (st *Store) adoptAll(ctx context.Context, k *engine.Kind, list []*verdict) {
 	var parts []*part
 	for _, v := range list {
 		switch a := v.adopt; {
@@ -111,13 +112,13 @@ func (st *Store) adoptAll(ctx context.Context, k *kind, list []*verdict) {
 				continue
 			}
 			adopted++
-			st.engine.health.edit()
-			st.engine.env.Event(env.Event{Kind: env.EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.File(v.id)})
-			if v.version, _, v.err = st.engine.frame(ctx, k, v.id, a.entry.LSN); v.err != nil {
+			st.engine.Health.Edit()
+			st.engine.Env.Event(env.Event{Kind: env.EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.File(v.id)})
+			if v.version, _, v.err = st.engine.Frame(ctx, k, v.id, a.entry.LSN); v.err != nil {
 				continue
 			}
-			v.version.doc = a.doc
+			v.version.Doc = a.doc
 		}
-		v.back = !bytes.Equal(v.version.doc, a.file) // it has another embedding than the file
+		v.back = !bytes.Equal(v.version.Doc, a.file) // it has another embedding than the file
 	}
 }

@@ -106,7 +106,7 @@ func (e *editing) want(id, content string) {
 // commits is how many commits the log has from a position on, and how many entries.
 func (e *editing) commits(from uint64) (commits, entries int) {
 	e.t.Helper()
-	for x, err := range e.st.engine.log.Scan(e.t.Context(), from) {
+	for x, err := range e.st.engine.Log.Scan(e.t.Context(), from) {
 		if err != nil {
 			e.t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestAdoptedTogether(t *testing.T) {
 				e.edit(fmt.Sprint("k", i), fmt.Sprintf(`"was %d"`, i), fmt.Sprintf(`"is %d %s"`, i, large))
 			}
 			e.save("new", `{"id":"new","content":"made"}`)
-			from := e.st.engine.log.Durable()
+			from := e.st.engine.Log.Durable()
 			e.look(append(keys(c.n), "new")...)
 			commits, entries := e.commits(from)
 			if commits > c.most || entries != c.n+1 || adopted != c.n+1 {
@@ -222,7 +222,7 @@ func TestAdoptedBesideOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	other = writer
-	from := e.st.engine.log.Durable()
+	from := e.st.engine.Log.Durable()
 	if absent := e.look(keys(20)...); !slices.Equal(absent, []string{"k11.json"}) {
 		t.Errorf("absent: %q", absent)
 	}
@@ -368,7 +368,7 @@ func TestAdoptedMembers(t *testing.T) {
 		j := i + strings.Index(text[i:], "]")
 		e.save(id, text[:i]+`"embedding": [0, 1`+text[j:])
 	}
-	from := e.st.engine.log.Durable()
+	from := e.st.engine.Log.Durable()
 	e.look(members...)
 	if commits, entries := e.commits(from); commits != 1 || entries != 31 {
 		t.Errorf("%d commits of %d entries, want 1 of 31", commits, entries)
@@ -401,7 +401,7 @@ func TestGoneTogether(t *testing.T) {
 		if _, err := e.st.Put(t.Context(), Memory{ID: "k4", Content: "again"}); err != nil {
 			t.Fatal(err)
 		}
-		from := e.st.engine.log.Durable()
+		from := e.st.engine.Log.Durable()
 		if err := (&Files{e.st}).Settle(t.Context(), "memories", keys(15)); err != nil {
 			t.Fatal(err)
 		}

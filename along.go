@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -47,7 +48,7 @@ type joint struct {
 	out      along
 	// load is how documents are read: as everybody does, or as one may who holds
 	// flush.lock.
-	load  func(ctx context.Context, k *kind, id string) (version, error)
+	load  func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
 	held  bool // flush.lock is
 	model index.Model
 }
@@ -67,17 +68,17 @@ type touch struct {
 }
 
 func (cm *committer) joint(ctx context.Context) *joint {
-	return &joint{st: cm, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: cm.engine.load, model: cm.vectors.vectorsBy()}
+	return &joint{st: cm, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: cm.engine.Load, model: cm.vectors.vectorsBy()}
 }
 
 // prepareAlong prepares the assemblies of a batch whose memories are prepared.
 func (cm *committer) prepareAlong(ctx context.Context, w *work, ops []op) error {
-	hint := cm.engine.state.MembersHint()
-	grouped := cm.engine.state.Grouped()
+	hint := cm.engine.State.MembersHint()
+	grouped := cm.engine.State.Grouped()
 	known, named := false, false
 	for i := range ops {
 		if w.prepared[i].wanted {
-			named = named || ops[i].kind == cm.engine.kinds.assemblies
+			named = named || ops[i].kind == cm.engine.Kinds.Assemblies
 			known = known || ops[i].written && ops[i].id != "" // what gets its id now is in no assembly
 		}
 	}
@@ -92,7 +93,7 @@ func (cm *committer) prepareAlong(ctx context.Context, w *work, ops []op) error 
 	j := cm.joint(ctx)
 	for i := range ops {
 		o := &ops[i]
-		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == cm.engine.kinds.memories && o.written {
+		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == cm.engine.Kinds.Memories && o.written {
 			c := memoryChange{op: i, deleted: o.memory == nil}
 			id := o.id
 			if !c.deleted {
@@ -108,7 +109,7 @@ func (cm *committer) prepareAlong(ctx context.Context, w *work, ops []op) error 
 		}
 	}
 	for i := range ops {
-		if p := &w.prepared[i]; p.wanted && ops[i].kind == cm.engine.kinds.assemblies {
+		if p := &w.prepared[i]; p.wanted && ops[i].kind == cm.engine.Kinds.Assemblies {
 			p.err = j.named(&ops[i], i, p)
 			delete(j.touched, ops[i].id)
 		}
@@ -128,13 +129,13 @@ func (cm *committer) goAlong(ctx context.Context, memories map[string]memoryChan
 	for _, c := range memories {
 		b.Frees = b.Frees && c.deleted
 	}
-	hint := cm.engine.state.MembersHint()
-	if !cm.engine.state.Grouped() {
+	hint := cm.engine.State.MembersHint()
+	if !cm.engine.State.Grouped() {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: allMembers, Hint: hint})
 		return nil
 	}
 	j := cm.joint(ctx)
-	j.load, j.held = cm.engine.settled, true
+	j.load, j.held = cm.engine.Settled, true
 	j.memories = memories
 	for _, id := range slices.Sorted(maps.Keys(memories)) {
 		if err := j.changes(id, memories[id]); err != nil {
@@ -160,8 +161,8 @@ const allMembers = string(rune(state.Members))
 // changes notes which assemblies change with a memory.
 func (j *joint) changes(id string, c memoryChange) error {
 	cm := j.st
-	hint := cm.engine.state.MembersHint()
-	assemblies, newest, err := cm.engine.containing(id)
+	hint := cm.engine.State.MembersHint()
+	assemblies, newest, err := cm.engine.Containing(id)
 	if err != nil {
 		return err
 	}
@@ -211,7 +212,7 @@ func (j *joint) others() error {
 			continue // gone since
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			j.st.engine.env.Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
+			j.st.engine.Env.Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
 			continue
 		}
 		if err != nil {
@@ -222,7 +223,7 @@ func (j *joint) others() error {
 		if err := j.compose(a, was); err != nil {
 			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
 		}
-		p := wal.Precondition{Key: j.st.engine.kinds.assemblies.Key(id), LSN: old.lsn}
+		p := wal.Precondition{Key: j.st.engine.Kinds.Assemblies.Key(id), LSN: old.LSN}
 		j.out.preconditions = append(j.out.preconditions, p)
 		// One whose members move is written even if they leave its composite where it is:
 		// who is just composing it may have read some of them before and some after, and
@@ -230,7 +231,7 @@ func (j *joint) others() error {
 		if removed == 0 && !t.moved && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) && slices.Equal(a.HyperbolicEmbedding, was.HyperbolicEmbedding) {
 			continue
 		}
-		entry, err := j.entry(a, &old, old.lsn)
+		entry, err := j.entry(a, &old, old.LSN)
 		if err != nil {
 			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
 		}
@@ -240,12 +241,12 @@ func (j *joint) others() error {
 }
 
 // assembly reads the newest version of an assembly.
-func (j *joint) assembly(id string) (version, *Assembly, error) {
-	v, err := j.load(j.ctx, j.st.engine.kinds.assemblies, id)
+func (j *joint) assembly(id string) (engine.Version, *Assembly, error) {
+	v, err := j.load(j.ctx, j.st.engine.Kinds.Assemblies, id)
 	if err != nil {
 		return v, nil, err
 	}
-	a, err := j.st.engine.decodeAssembly(id, v)
+	a, err := j.st.engine.DecodeAssembly(id, v)
 	if err != nil {
 		return v, nil, errors.Join(err, errs.ErrCorrupt)
 	}
@@ -255,22 +256,22 @@ func (j *joint) assembly(id string) (version, *Assembly, error) {
 // named prepares an operation on an assembly, the i-th of the batch.
 func (j *joint) named(o *op, i int, p *prepared) error {
 	cm := j.st
-	hint := cm.engine.state.Hint()
-	old, was, err := version{}, (*Assembly)(nil), error(errs.ErrNotFound)
+	hint := cm.engine.State.Hint()
+	old, was, err := engine.Version{}, (*Assembly)(nil), error(errs.ErrNotFound)
 	if o.id != "" {
 		old, was, err = j.assembly(o.id)
-		if errors.Is(err, errs.ErrCorrupt) && cm.engine.log.Damage() == nil { // as with a memory: see before
-			old, err = cm.engine.find(j.ctx, cm.engine.kinds.assemblies, o.id, false)
+		if errors.Is(err, errs.ErrCorrupt) && cm.engine.Log.Damage() == nil { // as with a memory: see before
+			old, err = cm.engine.Find(j.ctx, cm.engine.Kinds.Assemblies, o.id, false)
 		}
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return err
 	}
 	found := err == nil
-	if err := o.conds.holds(o.id, old.lsn, old.line.UpdatedAt); err != nil {
+	if err := o.conds.holds(o.id, old.LSN, old.Line.UpdatedAt); err != nil {
 		return err
 	}
-	p.precondition = wal.Precondition{Key: cm.engine.kinds.assemblies.Key(o.id), LSN: old.lsn, Hint: hint}
+	p.precondition = wal.Precondition{Key: cm.engine.Kinds.Assemblies.Key(o.id), LSN: old.LSN, Hint: hint}
 	if o.assembly == nil {
 		if !found {
 			if o.must {
@@ -278,7 +279,7 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 			}
 			return nil
 		}
-		value, inflated := cm.engine.codec.Encode(nil, &record.Record{Previous: old.lsn})
+		value, inflated := cm.engine.Codec.Encode(nil, &record.Record{Previous: old.LSN})
 		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
 		o.written = true
 		return nil
@@ -299,10 +300,10 @@ func (j *joint) named(o *op, i int, p *prepared) error {
 			return err
 		}
 	}
-	previous := old.lsn
+	previous := old.LSN
 	if !found {
 		if a.ID != "" {
-			previous = cm.engine.state.Deletion(record.Assembly, a.ID)
+			previous = cm.engine.State.Deletion(record.Assembly, a.ID)
 		}
 		p.precondition.Chained, p.precondition.Deletion = true, previous
 	}
@@ -330,7 +331,7 @@ func (j *joint) deletedAfter(i int) []string {
 // they were read, or not there, if that is allowed. Those that it had need none:
 // who deletes one writes this assembly.
 func (j *joint) check(a, was *Assembly, allowed bool) error {
-	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.settings.Now().AssemblyLimits()); err != nil {
+	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.Settings.Now().AssemblyLimits()); err != nil {
 		return err
 	}
 	had := map[string]bool{}
@@ -350,16 +351,16 @@ func (j *joint) check(a, was *Assembly, allowed bool) error {
 		if had[id] {
 			continue
 		}
-		hint := j.st.engine.state.Hint()
+		hint := j.st.engine.State.Hint()
 		v, err := j.find(id)
 		gone := errors.Is(err, errs.ErrNotFound)
 		if err != nil && !gone {
 			return fmt.Errorf("member %s: %w", quote(id), err)
 		}
-		if gone || v.expired(j.st.engine.env.Clock()) {
+		if gone || v.Expired(j.st.engine.Env.Clock()) {
 			missing = append(missing, id)
 		}
-		j.out.preconditions = append(j.out.preconditions, wal.Precondition{Key: key(id), LSN: v.lsn, Hint: hint})
+		j.out.preconditions = append(j.out.preconditions, wal.Precondition{Key: engine.MemoryKey(id), LSN: v.LSN, Hint: hint})
 		had[id] = true
 	}
 	if len(missing) > 0 && !allowed {
@@ -369,26 +370,26 @@ func (j *joint) check(a, was *Assembly, allowed bool) error {
 }
 
 // find looks a memory up without its document.
-func (j *joint) find(id string) (version, error) {
-	return j.st.engine.find(j.ctx, j.st.engine.kinds.memories, id, false)
+func (j *joint) find(id string) (engine.Version, error) {
+	return j.st.engine.Find(j.ctx, j.st.engine.Kinds.Memories, id, false)
 }
 
 // entry is what the log is to carry; previous is the key's newest one, which may be
 // a deletion.
-func (j *joint) entry(a *Assembly, old *version, previous wal.LSN) (wal.Entry, error) {
+func (j *joint) entry(a *Assembly, old *engine.Version, previous wal.LSN) (wal.Entry, error) {
 	cm := j.st
 	var prev *assembly.Previous
-	if old.lsn != 0 {
-		prev = &assembly.Previous{CreatedAt: old.line.CreatedAt, Document: old.doc, VectorID: old.line.VectorNumber()}
+	if old.LSN != 0 {
+		prev = &assembly.Previous{CreatedAt: old.Line.CreatedAt, Document: old.Doc, VectorID: old.Line.VectorNumber()}
 	}
 	misfit, err := j.misfit(a)
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	doc, line, err := assembly.Prepare(a, prev, cm.engine.env.Clock(), assembly.PrepareOptions{Limits: cm.engine.settings.Now().AssemblyLimits(), Rand: cm.engine.env.System.Rand, Misfit: misfit})
+	doc, line, err := assembly.Prepare(a, prev, cm.engine.Env.Clock(), assembly.PrepareOptions{Limits: cm.engine.Settings.Now().AssemblyLimits(), Rand: cm.engine.Env.System.Rand, Misfit: misfit})
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	value, inflated := cm.engine.codec.Encode(nil, &record.Record{Previous: previous, Created: old.lsn == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
-	return wal.Entry{Key: cm.engine.kinds.assemblies.Key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
+	value, inflated := cm.engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
+	return wal.Entry{Key: cm.engine.Kinds.Assemblies.Key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
 }

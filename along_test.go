@@ -21,22 +21,22 @@ func TestCompositeKeepsItsNumber(t *testing.T) {
 		if _, err := st.Assemblies().Activate(ctx, "a", 0.1); err != nil {
 			t.Fatal(err)
 		}
-		v, err := st.engine.find(ctx, st.engine.kinds.assemblies, "a", false)
-		if err != nil || v.line.VectorNumber() != int64(first.Version) {
-			t.Errorf("after %d activations the number is %d, want %d, %v", i+1, v.line.VectorNumber(), first.Version, err)
+		v, err := st.engine.Find(ctx, st.engine.Kinds.Assemblies, "a", false)
+		if err != nil || v.Line.VectorNumber() != int64(first.Version) {
+			t.Errorf("after %d activations the number is %d, want %d, %v", i+1, v.Line.VectorNumber(), first.Version, err)
 		}
 		if i == 1 {
 			if err := st.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}
-			st.engine.cache.InvalidateAll()
+			st.engine.Cache.InvalidateAll()
 		}
 	}
 	if _, err := st.Put(ctx, Memory{ID: "m", Embedding: []float32{3, 2, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := st.engine.find(ctx, st.engine.kinds.assemblies, "a", false); err != nil || v.line.VectorNumber() != int64(v.lsn) {
-		t.Errorf("another composite has the number %d, %v", v.line.VectorNumber(), err)
+	if v, err := st.engine.Find(ctx, st.engine.Kinds.Assemblies, "a", false); err != nil || v.Line.VectorNumber() != int64(v.LSN) {
+		t.Errorf("another composite has the number %d, %v", v.Line.VectorNumber(), err)
 	}
 }
 

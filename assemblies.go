@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -63,11 +64,11 @@ func AllowMissing() Cond { return condFunc(func(c *conditions) { c.missing = tru
 // for AllowMissing. See Store.Put.
 func (as Assemblies) Put(ctx context.Context, a Assembly, conds ...Cond) (Assembly, error) {
 	st := as.st
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return Assembly{}, err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return Assembly{}, err
 	}
 	a = *a.Clone()
@@ -80,21 +81,21 @@ func (as Assemblies) Put(ctx context.Context, a Assembly, conds ...Cond) (Assemb
 
 // Get returns an assembly, or ErrNotFound.
 func (as Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
-	v, err := as.st.engine.get(ctx, as.st.engine.kinds.assemblies, id)
+	v, err := as.st.engine.Get(ctx, as.st.engine.Kinds.Assemblies, id)
 	if err != nil {
 		return Assembly{}, err
 	}
-	return as.st.engine.decodeAssembly(id, v)
+	return as.st.engine.DecodeAssembly(id, v)
 }
 
 // GetRaw returns the exact bytes of an assembly's file, or what they will be once
 // it is flushed.
 func (as Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
-	v, err := as.st.engine.get(ctx, as.st.engine.kinds.assemblies, id)
+	v, err := as.st.engine.Get(ctx, as.st.engine.Kinds.Assemblies, id)
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Clone(v.doc), nil
+	return bytes.Clone(v.Doc), nil
 }
 
 // Update changes one assembly by a function, which may run again; see Store.Update.
@@ -126,11 +127,11 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 // Delete deletes an assembly, not its members; ErrNotFound if there is none.
 func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error {
 	st := as.st
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return err
 	}
 	return st.commits.commit(ctx, []op{{group: true, id: id, conds: conditionsOf(conds), must: true}}, nil, 0)
@@ -163,13 +164,13 @@ func (as Assemblies) change(ctx context.Context, id string, conds []Cond, f func
 // (a day), for which nothing is written: Level is what it is now.
 func (as Assemblies) Activate(ctx context.Context, id string, boost float64) (Assembly, error) {
 	return as.Update(ctx, id, func(a *Assembly) error {
-		return a.Activate(as.st.engine.env.Clock(), boost, as.st.engine.settings.Now().HalfLife())
+		return a.Activate(as.st.engine.Env.Clock(), boost, as.st.engine.Settings.Now().HalfLife())
 	})
 }
 
 // Level is an assembly's activation as it is now.
 func (as Assemblies) Level(a *Assembly) float64 {
-	return a.ActivationAt(as.st.engine.env.Clock(), as.st.engine.settings.Now().HalfLife())
+	return a.ActivationAt(as.st.engine.Env.Clock(), as.st.engine.Settings.Now().HalfLife())
 }
 
 // Merge takes assemblies into one that is there, and deletes them, all in one
@@ -194,7 +195,7 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 			}
 			sources = append(sources, &a)
 		}
-		if err := assembly.Merge(&dst, as.st.engine.settings.Now().HalfLife(), sources...); err != nil {
+		if err := assembly.Merge(&dst, as.st.engine.Settings.Now().HalfLife(), sources...); err != nil {
 			return err
 		}
 		result = dst.Clone()
@@ -217,12 +218,12 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 // Store.Memories.
 func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
 	st := as.st
-	return reading(ctx, st.engine, func(yield func(Assembly, error) bool) {
+	return engine.Reading(ctx, st.engine, func(yield func(Assembly, error) bool) {
 		f := filtersOf(filters)
-		if f.session != nil || f.reads() {
+		if f.Session != nil || f.Reads() {
 			return
 		}
-		for id, err := range st.engine.ids(ctx, st.engine.kinds.assemblies, f) {
+		for id, err := range st.engine.IDs(ctx, st.engine.Kinds.Assemblies, f) {
 			if err != nil {
 				if !yield(Assembly{}, err) {
 					return
@@ -238,13 +239,13 @@ func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assem
 
 // yieldAssembly yields one that is still there.
 func (st *Store) yieldAssembly(ctx context.Context, id string, yield func(Assembly, error) bool) bool {
-	v, err := st.engine.load(ctx, st.engine.kinds.assemblies, id)
+	v, err := st.engine.Load(ctx, st.engine.Kinds.Assemblies, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return true // gone since
 	}
 	var a Assembly
 	if err == nil {
-		a, err = st.engine.decodeAssembly(id, v)
+		a, err = st.engine.DecodeAssembly(id, v)
 	} else {
 		err = fmt.Errorf("assembly %s: %w", quote(id), err)
 	}
@@ -254,21 +255,21 @@ func (st *Store) yieldAssembly(ctx context.Context, id string, yield func(Assemb
 // Count is the number of assemblies.
 func (as Assemblies) Count(ctx context.Context) (int64, error) {
 	st := as.st
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return 0, err
 	}
-	defer st.engine.ended()
-	if err := st.engine.sight(ctx); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Sight(ctx); err != nil {
 		return 0, err
 	}
-	return st.engine.state.Live(st.engine.kinds.assemblies.Letter), nil
+	return st.engine.State.Live(st.engine.Kinds.Assemblies.Letter), nil
 }
 
 // Containing yields the assemblies that contain a memory, by id. It reads no other.
 func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[Assembly, error] {
 	st := as.st
-	return reading(ctx, st.engine, func(yield func(Assembly, error) bool) {
-		ids, _, err := st.engine.containing(memory)
+	return engine.Reading(ctx, st.engine, func(yield func(Assembly, error) bool) {
+		ids, _, err := st.engine.Containing(memory)
 		if err != nil {
 			yield(Assembly{}, err)
 			return
@@ -289,10 +290,10 @@ func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[As
 
 // History yields the versions of an assembly that are still kept; see Store.History.
 func (as Assemblies) History(ctx context.Context, id string) iter.Seq2[Version, error] {
-	return as.st.versionsOf(ctx, as.st.engine.kinds.assemblies, id)
+	return as.st.versionsOf(ctx, as.st.engine.Kinds.Assemblies, id)
 }
 
 // GetAt returns one version of an assembly; see Store.GetAt.
 func (as Assemblies) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
-	return as.st.versionAt(ctx, as.st.engine.kinds.assemblies, id, lsn)
+	return as.st.versionAt(ctx, as.st.engine.Kinds.Assemblies, id, lsn)
 }

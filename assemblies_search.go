@@ -27,17 +27,17 @@ func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error)
 		return nil, &errs.FieldError{Field: "query Text", Err: fmt.Errorf("%w: assemblies are found by Vector and by Like", errs.ErrInvalid)}
 	}
 	st := as.st
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return nil, err
 	}
-	defer st.engine.ended()
+	defer st.engine.Ended()
 	if q.Like != "" {
 		a, err := as.Get(ctx, q.Like)
 		if err != nil {
 			return nil, err
 		}
 		model := st.vectors.vectorsBy()
-		if q.Vector, err = st.vectors.embeddingNow(ctx, &model, st.engine.kinds.assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
+		if q.Vector, err = st.vectors.embeddingNow(ctx, &model, st.engine.Kinds.Assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
 			return nil, err
 		}
 		if len(q.Vector) == 0 {

@@ -456,7 +456,7 @@ func TestCompositeNumber(t *testing.T) {
 			if err := st.Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
-			e, err := st.engine.state.Line('a', "a")
+			e, err := st.engine.State.Line('a', "a")
 			if err != nil {
 				t.Fatal(err)
 			}

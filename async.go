@@ -72,14 +72,14 @@ func (a *async) leave(id string, done chan struct{}) {
 // their order; those of different ids become durable in any. Close waits for all.
 func (st *Store) PutAsync(m Memory, conds ...Cond) *Pending {
 	p := &Pending{done: make(chan struct{})}
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		p.err = err
 		close(p.done)
 		return p
 	}
-	if st.engine.env.System.Inline {
+	if st.engine.Env.System.Inline {
 		p.memory, p.err = st.put(context.Background(), m, conds)
-		st.engine.ended()
+		st.engine.Ended()
 		close(p.done)
 		return p
 	}
@@ -89,13 +89,13 @@ func (st *Store) PutAsync(m Memory, conds ...Cond) *Pending {
 	before := st.async.follow(m.ID, p.done)
 	id := m.ID
 	go func() {
-		defer st.engine.ended() // Close waits for it
+		defer st.engine.Ended() // Close waits for it
 		defer st.async.bytes.Release(size)
 		if before != nil {
 			<-before
 		}
-		p.memory, p.err = st.put(st.engine.lasting.ctx, m, conds)
-		st.engine.lasting.ended("PutAsync", p.err)
+		p.memory, p.err = st.put(st.engine.Lasting.Context, m, conds)
+		st.engine.Lasting.Ended("PutAsync", p.err)
 		close(p.done)
 		st.async.leave(id, p.done)
 	}()

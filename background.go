@@ -35,7 +35,7 @@ func (st *Store) resting() time.Duration {
 	if st.flusher.uptime == nil {
 		return 0
 	}
-	left := time.Duration(st.engine.log.Rest())*time.Millisecond - st.flusher.uptime()
+	left := time.Duration(st.engine.Log.Rest())*time.Millisecond - st.flusher.uptime()
 	if left > flushEvery {
 		return 0
 	}
@@ -59,12 +59,12 @@ func (st *Store) run(ctx context.Context) {
 		case <-kick:
 		case <-rest.C:
 			kick = st.flusher.kick
-			if !owed && !st.flusher.rest.Load() && st.flusher.unflushed.Load() < int64(st.engine.settings.Now().FlushAfter()) {
+			if !owed && !st.flusher.rest.Load() && st.flusher.unflushed.Load() < int64(st.engine.Settings.Now().FlushAfter()) {
 				continue
 			}
 		case <-tick.C:
-			st.engine.settings.Reread()
-			if now := st.engine.env.Clock(); now.Sub(beat) >= wal.HeartbeatEvery || now.Before(beat) {
+			st.engine.Settings.Reread()
+			if now := st.engine.Env.Clock(); now.Sub(beat) >= wal.HeartbeatEvery || now.Before(beat) {
 				beat = now
 				st.beat(ctx)
 			}
@@ -89,31 +89,31 @@ func (st *Store) run(ctx context.Context) {
 
 // beatInline says that this process lives, where nothing runs in the background.
 func (st *Store) beatInline() {
-	if !st.engine.env.NoBackground && !st.engine.env.System.Inline {
+	if !st.engine.Env.NoBackground && !st.engine.Env.System.Inline {
 		return
 	}
-	now := st.engine.env.Clock().UnixNano()
+	now := st.engine.Env.Clock().UnixNano()
 	if last := st.flusher.beat.Load(); now-last >= int64(wal.HeartbeatEvery) && st.flusher.beat.CompareAndSwap(last, now) {
-		if err := st.engine.log.Heartbeat(); err != nil {
-			st.engine.env.Logger.Warn("heartbeat", "err", err)
+		if err := st.engine.Log.Heartbeat(); err != nil {
+			st.engine.Env.Logger.Warn("heartbeat", "err", err)
 		}
 	}
 }
 
 // roundInline does what the background does where there is none, after so many commits.
 func (st *Store) roundInline(ctx context.Context) {
-	if n := st.engine.env.System.Rounds; n > 0 && st.engine.env.System.Inline && st.flusher.commits.Add(1)%n == 0 {
+	if n := st.engine.Env.System.Rounds; n > 0 && st.engine.Env.System.Inline && st.flusher.commits.Add(1)%n == 0 {
 		st.flushBackground(ctx)
 	}
 }
 
 func (st *Store) beat(ctx context.Context) {
-	if err := st.engine.log.Heartbeat(); err != nil {
-		st.engine.env.Logger.Warn("heartbeat", "err", err)
+	if err := st.engine.Log.Heartbeat(); err != nil {
+		st.engine.Env.Logger.Warn("heartbeat", "err", err)
 	}
 	st.watchSpace()
 	if err := st.flushTouched(ctx); err != nil && ctx.Err() == nil {
-		st.engine.env.Logger.Warn("counting accesses", "err", err)
+		st.engine.Env.Logger.Warn("counting accesses", "err", err)
 	}
 	st.sweepUp(ctx)
 }
@@ -122,28 +122,28 @@ func (st *Store) beat(ctx context.Context) {
 // returns how long to rest then, which it tells all processes; did is false when there
 // was nothing to do.
 func (st *Store) flushBackground(ctx context.Context) (rest time.Duration, did bool) {
-	durable := st.engine.log.Durable()
-	if st.engine.log.Damage() != nil || st.engine.log.Flushed() >= durable && !st.engine.log.Distrusted() && !st.engine.rotten.Load() {
+	durable := st.engine.Log.Durable()
+	if st.engine.Log.Damage() != nil || st.engine.Log.Flushed() >= durable && !st.engine.Log.Distrusted() && !st.engine.Rotten.Load() {
 		st.flusher.unflushed.Store(0) // another process has done it
 		return 0, false
 	}
-	ok, err := st.engine.log.TryLockFlush()
+	ok, err := st.engine.Log.TryLockFlush()
 	if err != nil {
-		st.engine.env.Logger.Warn("flush", "err", err)
+		st.engine.Env.Logger.Warn("flush", "err", err)
 	}
 	if !ok {
 		return restAfter(time.Millisecond, true, false), true // somebody else is at it
 	}
 	began := time.Now()
 	err = st.flushLocked(ctx, mergeWhenDue)
-	wrote, more := st.engine.log.Durable() != durable, err == nil && st.flusher.rest.Load()
+	wrote, more := st.engine.Log.Durable() != durable, err == nil && st.flusher.rest.Load()
 	st.flusher.quiet.Store(!wrote)
 	rest = restAfter(max(time.Since(began), time.Millisecond), wrote, more)
 	if st.flusher.uptime != nil {
-		st.engine.log.SetRest((st.flusher.uptime() + rest).Milliseconds())
+		st.engine.Log.SetRest((st.flusher.uptime() + rest).Milliseconds())
 	}
-	st.engine.log.UnlockFlush()
-	if err != nil && !errors.Is(err, context.Canceled) && !st.engine.env.System.Inline {
+	st.engine.Log.UnlockFlush()
+	if err != nil && !errors.Is(err, context.Canceled) && !st.engine.Env.System.Inline {
 		st.pause(ctx)
 	}
 	return rest, true
@@ -161,11 +161,11 @@ func (st *Store) pause(ctx context.Context) {
 
 // pressure makes a writer wait while the log is too far ahead of the files.
 func (st *Store) pressure(ctx context.Context) error {
-	for st.engine.log.Backlog() > st.engine.env.System.BacklogBytes {
+	for st.engine.Log.Backlog() > st.engine.Env.System.BacklogBytes {
 		if err := st.flush(ctx, mergeWhenDue); err != nil {
 			return err
 		}
-		if st.engine.log.Backlog() > st.engine.env.System.BacklogBytes {
+		if st.engine.Log.Backlog() > st.engine.Env.System.BacklogBytes {
 			if err := st.flush(ctx, mergeFlush); err != nil {
 				return err
 			}
@@ -175,5 +175,5 @@ func (st *Store) pressure(ctx context.Context) error {
 }
 
 func (st *Store) newID() (string, error) {
-	return memstore.NewID(st.engine.env.Clock(), st.engine.env.Rand())
+	return memstore.NewID(st.engine.Env.Clock(), st.engine.Env.Rand())
 }

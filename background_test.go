@@ -50,31 +50,31 @@ func TestBackgroundRounds(t *testing.T) {
 	if done != n || err != nil {
 		t.Fatal(done, err)
 	}
-	c, err := st.engine.log.Checkpoint()
+	c, err := st.engine.Log.Checkpoint()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for quiet, want := range map[bool]int{false: paceFiles, true: quietFiles} {
 		st.flusher.quiet.Store(quiet)
 		list, to, err := st.due(t.Context(), mergeWhenDue, c)
-		if err != nil || len(list) != want || to.LSN <= list[want-1].Pos || to.LSN >= st.engine.log.Durable() {
-			t.Errorf("quiet %v: %d files up to %d of %d, %v", quiet, len(list), to.LSN, st.engine.log.Durable(), err)
+		if err != nil || len(list) != want || to.LSN <= list[want-1].Pos || to.LSN >= st.engine.Log.Durable() {
+			t.Errorf("quiet %v: %d files up to %d of %d, %v", quiet, len(list), to.LSN, st.engine.Log.Durable(), err)
 		}
 	}
-	if list, to, err := st.due(t.Context(), mergeFlush, c); err != nil || len(list) != n || to.LSN != st.engine.log.Durable() {
+	if list, to, err := st.due(t.Context(), mergeFlush, c); err != nil || len(list) != n || to.LSN != st.engine.Log.Durable() {
 		t.Errorf("a flush takes %d up to %d, %v", len(list), to.LSN, err)
 	}
 	st.flusher.quiet.Store(false)
 	if rest, did := st.flushBackground(t.Context()); !did || rest != 0 {
 		t.Errorf("after a round that left more, while nobody writes: rests %v, %v", rest, did)
 	}
-	if err := st.engine.log.LockFlush(t.Context()); err != nil {
+	if err := st.engine.Log.LockFlush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if rest, did := st.flushBackground(t.Context()); !did || rest == 0 {
 		t.Errorf("asks to be called again at once while somebody else is at it: %v, %v", rest, did)
 	}
-	st.engine.log.UnlockFlush()
+	st.engine.Log.UnlockFlush()
 	if err := st.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +122,11 @@ func TestRestForAll(t *testing.T) {
 	if one.resting() != 0 || two.resting() != 0 {
 		t.Error("the rest has no end", one.resting(), two.resting())
 	}
-	two.engine.log.SetRest((up + 2*flushEvery).Milliseconds())
+	two.engine.Log.SetRest((up + 2*flushEvery).Milliseconds())
 	if got := one.resting(); got != 0 {
 		t.Errorf("believes in a rest of %v", got)
 	}
-	if rest, did := two.flushBackground(t.Context()); !did || two.engine.log.Flushed() != two.engine.log.Durable() {
+	if rest, did := two.flushBackground(t.Context()); !did || two.engine.Log.Flushed() != two.engine.Log.Durable() {
 		t.Errorf("the other has not done what is left: %v, %v", rest, did)
 	}
 }
@@ -158,8 +158,8 @@ func TestFlushInRounds(t *testing.T) {
 		if err := st.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if st.engine.state.Overlay().Len() != 0 {
-			t.Errorf("the index lacks %d", st.engine.state.Overlay().Len())
+		if st.engine.State.Overlay().Len() != 0 {
+			t.Errorf("the index lacks %d", st.engine.State.Overlay().Len())
 		}
 		for _, i := range []int{0, 1, 200, 500, 800, n - 1} {
 			m, err := st.Get(t.Context(), fmt.Sprintf("m%05d", i))
@@ -168,7 +168,7 @@ func TestFlushInRounds(t *testing.T) {
 			}
 		}
 	}
-	names, err := st.engine.kinds.memories.Names()
+	names, err := st.engine.Kinds.Memories.Names()
 	if err != nil || len(names) != n {
 		t.Errorf("%d files, %v; want %d", len(names), err, n)
 	}
@@ -218,14 +218,14 @@ func TestFailedBarrierAmongRounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	put("two")
-	flushed := st.engine.log.Flushed()
+	flushed := st.engine.Log.Flushed()
 	fail.Store(true)
 	if err := st.Flush(t.Context()); !errors.Is(err, ErrSyncFailed) {
 		t.Fatalf("a barrier failed: %v", err)
 	}
 	fail.Store(false)
-	if barriers < 2 || st.engine.log.Flushed() != flushed {
-		t.Fatalf("%d barriers, flushed %d, was %d", barriers, st.engine.log.Flushed(), flushed)
+	if barriers < 2 || st.engine.Log.Flushed() != flushed {
+		t.Fatalf("%d barriers, flushed %d, was %d", barriers, st.engine.Log.Flushed(), flushed)
 	}
 	clear(synced)
 	if rest, did := st.flushBackground(t.Context()); !did || rest == 0 {

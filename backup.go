@@ -30,18 +30,18 @@ type (
 // of it is there, durable and read again. When more log piles up meanwhile than
 // the store's budget allows (1 GiB), the backup fails with ErrLimit.
 func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupInfo, error) {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return BackupInfo{}, err
 	}
-	defer st.engine.ended()
+	defer st.engine.Ended()
 	source, err := st.copied(ctx)
 	if err != nil {
 		return BackupInfo{}, fmt.Errorf("a backup needs a store that can be flushed: %w", err)
 	}
 	source.Config = func() []byte {
-		b, err := vfs.ReadFile(st.engine.env.FS, filepath.Join(st.engine.env.Dir, settings.Name), settings.Limit)
+		b, err := vfs.ReadFile(st.engine.Env.FS, filepath.Join(st.engine.Env.Dir, settings.Name), settings.Limit)
 		if err != nil {
-			st.engine.env.Logger.Warn("config.json is not in the backup", "err", err)
+			st.engine.Env.Logger.Warn("config.json is not in the backup", "err", err)
 			return nil
 		}
 		return b
@@ -119,7 +119,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 }
 
 // past is the store's log as far back as it is kept, and up to where it is durable.
-func (st *Store) past() (*wal.Past, wal.LSN) { return st.engine.log.Past(), st.engine.log.Durable() }
+func (st *Store) past() (*wal.Past, wal.LSN) { return st.engine.Log.Past(), st.engine.Log.Durable() }
 
 // openRestored has index and log made, and reads everything.
 func openRestored(ctx context.Context, dir string, o *Options) error {

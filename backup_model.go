@@ -35,7 +35,7 @@ func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 	// Whoever has lost index and log knows by this file that the documents may be two
 	// models', and that there is something to go on with.
 	path := st.vectors.computedPath(computedName)
-	if _, err := st.engine.env.FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := st.engine.Env.FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	unlock, err := st.lockComputed() // makes the folder
@@ -54,12 +54,12 @@ func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 // index would take it for one.
 func (st *Store) restoreComputed(model *index.Model) error {
 	path := st.vectors.computedPath(computedName)
-	f, err := st.engine.env.FS.OpenFile(path, os.O_RDONLY, 0)
+	f, err := st.engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return st.engine.env.IOError("opening", path, err)
+		return st.engine.Env.IOError("opening", path, err)
 	}
 	var head computedHeader
 	c := &computed{f: f}
@@ -73,7 +73,7 @@ func (st *Store) restoreComputed(model *index.Model) error {
 		err = nil
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return st.engine.env.IOError("reading", path, err)
+		return st.engine.Env.IOError("reading", path, err)
 	}
 	if head.under(model) {
 		return nil
@@ -99,7 +99,7 @@ func (st *Store) settleRestored(ctx context.Context, as *copy.Restored) error {
 	if as.Settled {
 		return nil
 	}
-	c := st.engine.settings.Now().Clone()
+	c := st.engine.Settings.Now().Clone()
 	v := c.VectorSettings()
 	switch {
 	case as.Model.Since != 0:

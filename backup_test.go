@@ -196,7 +196,7 @@ func TestRestoreToAMoment(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(living, "wal", "archive")); err != nil {
 			t.Fatal(err)
 		}
-		oldest, _, err := p.st.engine.log.Past().Oldest(p.st.Stats().Durable)
+		oldest, _, err := p.st.engine.Log.Past().Oldest(p.st.Stats().Durable)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 // are not looked at; errors are those of Watch.
 func (st *Store) Changes(ctx context.Context, from uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		to, err := st.engine.durableNow(ctx)
+		to, err := st.engine.DurableNow(ctx)
 		for w := (&watcher{st: st, at: from}); err == nil && w.at < to; {
 			w.list = w.list[:0]
 			err = w.readMore(ctx)
@@ -34,11 +34,11 @@ func (st *Store) Changes(ctx context.Context, from uint64) iter.Seq2[Change, err
 // who decide by what they keep of the store (see Changes) and not by what tx reads; with
 // many writers beside it a transaction may run often.
 func (tx *Tx) Alone() error {
-	if err := tx.st.engine.sight(tx.ctx); err != nil {
+	if err := tx.st.engine.Sight(tx.ctx); err != nil {
 		return err
 	}
 	if tx.listed == 0 {
-		tx.listed = tx.st.engine.log.Applied()
+		tx.listed = tx.st.engine.Log.Applied()
 	}
 	return nil
 }

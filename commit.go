@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
@@ -21,8 +22,8 @@ import (
 
 // op is one operation of a commit.
 type op struct {
-	kind     *kind // set by commit
-	group    bool  // of an assembly
+	kind     *engine.Kind // set by commit
+	group    bool         // of an assembly
 	id       string
 	memory   *Memory // both nil: a deletion
 	assembly *Assembly
@@ -50,8 +51,8 @@ type reads map[string]wal.LSN
 func (cm *committer) commit(ctx context.Context, ops []op, seen reads, listed wal.LSN) error {
 	puts := false
 	for i := range ops {
-		if ops[i].kind = cm.engine.kinds.memories; ops[i].group {
-			ops[i].kind = cm.engine.kinds.assemblies
+		if ops[i].kind = cm.engine.Kinds.Memories; ops[i].group {
+			ops[i].kind = cm.engine.Kinds.Assemblies
 		}
 		puts = puts || !ops[i].deletes()
 	}
@@ -64,7 +65,7 @@ func (cm *committer) commit(ctx context.Context, ops []op, seen reads, listed wa
 		w := cm.work()
 		all, err := cm.attempt(ctx, w, ops, seen, listed, puts)
 		if errors.Is(err, errBusy) {
-			if err := cm.engine.env.Sleep(ctx, time.Millisecond); err != nil {
+			if err := cm.engine.Env.Sleep(ctx, time.Millisecond); err != nil {
 				return err
 			}
 			continue
@@ -74,7 +75,7 @@ func (cm *committer) commit(ctx context.Context, ops []op, seen reads, listed wa
 			if cm.tx(conflict, seen, listed) {
 				return err
 			}
-			cm.engine.env.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			cm.engine.Env.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
 			continue
 		}
 		if err != nil {
@@ -104,7 +105,7 @@ func (cm *committer) attempt(ctx context.Context, w *work, ops []op, seen reads,
 		return nil, nil
 	}
 	b.Frees = !puts
-	_, err = cm.engine.log.Append(ctx, b)
+	_, err = cm.engine.Log.Append(ctx, b)
 	cm.counts.evictions.release(w.taken, err == nil)
 	return all, w.along.explain(err)
 }
@@ -142,7 +143,7 @@ func (cm *committer) wrote(ops []op, w *work) {
 	}
 	cm.flush.wake(len(b.Entries))
 	if gone > 0 {
-		cm.engine.env.Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
+		cm.engine.Env.Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
 	}
 }
 
@@ -157,7 +158,7 @@ func (cm *committer) prepare(ctx context.Context, w *work, ops []op, seen reads,
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: listed})
 	}
 	type name struct {
-		kind *kind
+		kind *engine.Kind
 		id   string
 	}
 	var last map[name]int
@@ -249,7 +250,7 @@ const prepareMany = 64
 
 func (cm *committer) prepareAll(ctx context.Context, w *work, ops []op) {
 	n := min(runtime.GOMAXPROCS(0), len(ops)/prepareMany)
-	if n < 2 || cm.engine.env.System.Inline {
+	if n < 2 || cm.engine.Env.System.Inline {
 		cm.prepareSome(ctx, ops, w.prepared, w.arena(0))
 		return
 	}
@@ -263,7 +264,7 @@ func (cm *committer) prepareAll(ctx context.Context, w *work, ops []op) {
 
 func (cm *committer) prepareSome(ctx context.Context, ops []op, out []prepared, values *arena) {
 	for i := range out {
-		if out[i].wanted && ops[i].kind == cm.engine.kinds.memories {
+		if out[i].wanted && ops[i].kind == cm.engine.Kinds.Memories {
 			out[i].err = cm.prepareOne(ctx, &ops[i], &out[i], values)
 		}
 	}
@@ -272,17 +273,17 @@ func (cm *committer) prepareSome(ctx context.Context, ops []op, out []prepared, 
 // before is the version that an operation replaces, with its document if what is
 // written shall keep members of it. What cannot be read must not stand in the way
 // of what can be written.
-func (cm *committer) before(ctx context.Context, o *op) (version, error) {
+func (cm *committer) before(ctx context.Context, o *op) (engine.Version, error) {
 	if o.memory != nil && !o.conds.any() && cm.unheard(o.kind, o.id) {
-		return version{}, errs.ErrNotFound
+		return engine.Version{}, errs.ErrNotFound
 	}
 	if o.memory != nil && !o.memory.Decoded() {
-		v, err := cm.engine.load(ctx, o.kind, o.id)
-		if err == nil || errors.Is(err, errs.ErrNotFound) && cm.engine.log.Damage() == nil {
+		v, err := cm.engine.Load(ctx, o.kind, o.id)
+		if err == nil || errors.Is(err, errs.ErrNotFound) && cm.engine.Log.Damage() == nil {
 			return v, err
 		}
 	}
-	return cm.engine.find(ctx, o.kind, o.id, false)
+	return cm.engine.Find(ctx, o.kind, o.id, false)
 }
 
 // unheard says that this process knows nothing of a document, without asking what
@@ -291,12 +292,12 @@ func (cm *committer) before(ctx context.Context, o *op) (version, error) {
 // heard of it by then. It is not enough under a limit, which refuses what is new before
 // the log is asked. Measured, 4 processes of 16 goroutines that put: to catch up for
 // each put took the log's mutex from the one who was writing it.
-func (cm *committer) unheard(k *kind, id string) bool {
-	if cm.engine.log.Damage() != nil || storeLimits(cm.engine.settings.Now()) != nil {
+func (cm *committer) unheard(k *engine.Kind, id string) bool {
+	if cm.engine.Log.Damage() != nil || storeLimits(cm.engine.Settings.Now()) != nil {
 		return false
 	}
-	cm.engine.remapDue()
-	_, err := cm.engine.state.Find(k.Letter, id)
+	cm.engine.RemapDue()
+	_, err := cm.engine.State.Find(k.Letter, id)
 	return errors.Is(err, errs.ErrNotFound)
 }
 
@@ -306,11 +307,11 @@ func (cm *committer) prepareOne(ctx context.Context, o *op, p *prepared, values 
 		p.entry, o.written = *o.work, true
 		return nil
 	}
-	now := cm.engine.env.Clock()
+	now := cm.engine.Env.Clock()
 	hint := uint64(0)
-	old, err := version{}, error(errs.ErrNotFound)
+	old, err := engine.Version{}, error(errs.ErrNotFound)
 	if o.id != "" {
-		hint = cm.engine.state.Hint()
+		hint = cm.engine.State.Hint()
 		old, err = cm.before(ctx, o)
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
@@ -318,44 +319,44 @@ func (cm *committer) prepareOne(ctx context.Context, o *op, p *prepared, values 
 	}
 	found := err == nil
 	if found {
-		p.effect.was, p.effect.wasSession = sum{1, old.line.Size}, old.line.SessionID
+		p.effect.was, p.effect.wasSession = sum{1, old.Line.Size}, old.Line.SessionID
 	}
-	visible := old.lsn
-	if found && old.expired(now) {
+	visible := old.LSN
+	if found && old.Expired(now) {
 		visible = 0
 	}
 	if visible != 0 {
-		if err := admits(o.conds.session, old.line.SessionID); err != nil {
+		if err := admits(o.conds.session, old.Line.SessionID); err != nil {
 			return err
 		}
 	}
-	if err := o.conds.holds(o.id, visible, old.line.UpdatedAt); err != nil {
+	if err := o.conds.holds(o.id, visible, old.Line.UpdatedAt); err != nil {
 		return err
 	}
 	if o.memory == nil {
 		if visible == 0 && o.must {
 			return errs.ErrNotFound
 		}
-		p.precondition = wal.Precondition{Key: key(o.id), LSN: old.lsn, Hint: hint}
-		if !found || o.only != nil && !o.only(&old.line) {
+		p.precondition = wal.Precondition{Key: engine.MemoryKey(o.id), LSN: old.LSN, Hint: hint}
+		if !found || o.only != nil && !o.only(&old.Line) {
 			return nil
 		}
-		value, inflated := cm.engine.codec.Encode(nil, &record.Record{Previous: old.lsn})
+		value, inflated := cm.engine.Codec.Encode(nil, &record.Record{Previous: old.LSN})
 		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
 		o.written = true
 		return nil
 	}
-	previous := old.lsn
+	previous := old.LSN
 	if !found {
-		previous = cm.engine.state.Deletion(record.Memory, o.id)
+		previous = cm.engine.State.Deletion(record.Memory, o.id)
 	}
 	var prev *memstore.Previous
 	if found {
-		prev = &memstore.Previous{CreatedAt: old.line.CreatedAt, Version: old.lsn, VectorID: old.line.VectorNumber()}
+		prev = &memstore.Previous{CreatedAt: old.Line.CreatedAt, Version: old.LSN, VectorID: old.Line.VectorNumber()}
 		if visible == 0 {
 			prev.CreatedAt = time.Time{} // its time was over: this is another one
 		} else if !o.memory.Decoded() {
-			prev.Document = old.doc
+			prev.Document = old.Doc
 		}
 	}
 	m := o.memory
@@ -369,15 +370,15 @@ func (cm *committer) prepareOne(ctx context.Context, o *op, p *prepared, values 
 	if prev != nil && prev.VectorID == number {
 		number = 0 // the vector that had it may be another one
 	}
-	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: cm.engine.settings.Now().MemoryLimits(), Rand: cm.engine.env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
+	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: cm.engine.Settings.Now().MemoryLimits(), Rand: cm.engine.Env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
 	if err != nil {
 		return err
 	}
-	value, inflated := cm.engine.codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
+	value, inflated := cm.engine.Codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
 		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
 	values.keep(value)
 	p.effect.is, p.effect.isSession = sum{1, int64(len(doc))}, m.Session()
-	p.precondition = wal.Precondition{Key: key(m.ID), LSN: old.lsn, Hint: hint, Chained: !found, Deletion: previous}
+	p.precondition = wal.Precondition{Key: engine.MemoryKey(m.ID), LSN: old.LSN, Hint: hint, Chained: !found, Deletion: previous}
 	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated}
 	o.written = true
 	return nil

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/wal"
@@ -41,7 +42,7 @@ func (l *limits) demands(ops []op, done []prepared) []*demand {
 // keepLimits adds to a batch what keeps it within the store's limits: preconditions, and
 // deletions of what makes room, which it returns behind the operations.
 func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen reads) ([]op, error) {
-	l := storeLimits(cm.engine.settings.Now())
+	l := storeLimits(cm.engine.Settings.Now())
 	if l == nil {
 		return ops, nil
 	}
@@ -55,7 +56,7 @@ func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen rea
 		return ops, nil
 	}
 	cm.counts.watchPuts()
-	at := cm.engine.log.Applied()
+	at := cm.engine.Log.Applied()
 	var sessions []string
 	before := make([]sum, len(list))
 	for i, d := range list {
@@ -112,7 +113,7 @@ func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d
 	}
 	var freed sum
 	for n, tries := 0, 0; n < mostEvict && tries < 10*mostEvict && (freed.n < need.n || freed.bytes < need.bytes); {
-		c, err := cm.counts.evictions.next(ctx, cm.counts, d.session, func(id string) bool { _, read := seen[key(id)]; return own[id] || read })
+		c, err := cm.counts.evictions.next(ctx, cm.counts, d.session, func(id string) bool { _, read := seen[engine.MemoryKey(id)]; return own[id] || read })
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +121,7 @@ func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d
 			break
 		}
 		tries++
-		o := op{kind: cm.engine.kinds.memories, id: c.id, evicted: true}
+		o := op{kind: cm.engine.Kinds.Memories, id: c.id, evicted: true}
 		p := prepared{wanted: true}
 		if err := cm.prepareOne(ctx, &o, &p, w.arena(0)); err != nil && !errors.Is(err, errs.ErrNotFound) {
 			cm.counts.evictions.release([]candidate{*c}, true) // another one may do

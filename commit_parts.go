@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
@@ -28,7 +29,7 @@ type part struct {
 // commitParts commits what can be, in few commits, and says of each part what became of
 // it: one that does not fit, or that somebody else changed meanwhile, keeps only itself
 // out. flush.lock is held.
-func (cm *committer) commitParts(ctx context.Context, k *kind, list []*part) {
+func (cm *committer) commitParts(ctx context.Context, k *engine.Kind, list []*part) {
 	for len(list) > 0 {
 		n, bytes := 0, 0
 		for n < len(list) && (n == 0 || n < partsMost && bytes+len(list[n].entry.Value) <= partsBytes) {
@@ -40,7 +41,7 @@ func (cm *committer) commitParts(ctx context.Context, k *kind, list []*part) {
 	}
 }
 
-func (cm *committer) commitTogether(ctx context.Context, k *kind, list []*part) {
+func (cm *committer) commitTogether(ctx context.Context, k *engine.Kind, list []*part) {
 	for len(list) > 0 {
 		err := cm.commitBatch(ctx, k, list)
 		var conflict *wal.ConflictError
@@ -79,13 +80,13 @@ func forAll(ctx context.Context, err error) bool {
 
 // unchanged are the parts that still stand after somebody was seen to write: the others
 // get ErrConflict.
-func (cm *committer) unchanged(ctx context.Context, k *kind, list []*part) []*part {
-	if err := cm.engine.log.CatchUp(ctx); err != nil {
+func (cm *committer) unchanged(ctx context.Context, k *engine.Kind, list []*part) []*part {
+	if err := cm.engine.Log.CatchUp(ctx); err != nil {
 		return list // the log will say
 	}
 	left := list[:0]
 	for _, p := range list {
-		if now, err := cm.engine.state.Current(k.Key(p.id)); err == nil && now != p.precondition.LSN {
+		if now, err := cm.engine.State.Current(k.Key(p.id)); err == nil && now != p.precondition.LSN {
 			p.err = &errs.ConflictError{ID: p.id, Expected: p.precondition.LSN, Found: now}
 			continue
 		}
@@ -96,7 +97,7 @@ func (cm *committer) unchanged(ctx context.Context, k *kind, list []*part) []*pa
 
 // commitBatch commits all of them or none. The preconditions of the batch begin with
 // theirs, in order.
-func (cm *committer) commitBatch(ctx context.Context, k *kind, list []*part) error {
+func (cm *committer) commitBatch(ctx context.Context, k *engine.Kind, list []*part) error {
 	b := &wal.Batch{}
 	var model wal.Precondition
 	changes := make(map[string]memoryChange, len(list))
@@ -115,12 +116,12 @@ func (cm *committer) commitBatch(ctx context.Context, k *kind, list []*part) err
 	if model.Key != "" {
 		b.Preconditions = append(b.Preconditions, model)
 	}
-	if k == cm.engine.kinds.memories {
+	if k == cm.engine.Kinds.Memories {
 		if err := cm.goAlong(ctx, changes, b); err != nil {
 			return err
 		}
 	}
-	if _, err := cm.engine.log.Append(ctx, b); err != nil {
+	if _, err := cm.engine.Log.Append(ctx, b); err != nil {
 		return err
 	}
 	for i, p := range list {

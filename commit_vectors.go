@@ -33,10 +33,10 @@ func (cm *committer) renew(ctx context.Context, o *op, model *index.Model) error
 	var stored *Memory
 	old := false
 	if o.id != "" {
-		v, err := cm.engine.load(ctx, cm.engine.kinds.memories, o.id)
+		v, err := cm.engine.Load(ctx, cm.engine.Kinds.Memories, o.id)
 		if err == nil {
-			if d, err := cm.engine.decode(o.id, v); err == nil {
-				stored, old = &d, model.Older(v.lsn, v.line.VectorNumber())
+			if d, err := cm.engine.Decode(o.id, v); err == nil {
+				stored, old = &d, model.Older(v.LSN, v.Line.VectorNumber())
 			}
 		} else if cerr := ctx.Err(); cerr != nil {
 			return cerr
@@ -110,8 +110,8 @@ func (cm *committer) fitVector(ctx context.Context, o *op, dim int) error {
 	}
 	m := o.memory
 	if o.id != "" {
-		if v, err := cm.engine.load(ctx, cm.engine.kinds.memories, o.id); err == nil {
-			if old, err := cm.engine.decode(o.id, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
+		if v, err := cm.engine.Load(ctx, cm.engine.Kinds.Memories, o.id); err == nil {
+			if old, err := cm.engine.Decode(o.id, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
 				return nil
 			}
 		}
@@ -127,7 +127,7 @@ func (cm *committer) fitVector(ctx context.Context, o *op, dim int) error {
 	if n > dim {
 		note = fmt.Sprintf("%d dimensions cut to %d", n, dim)
 	}
-	cm.engine.env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
-	cm.engine.env.Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
+	cm.engine.Env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
+	cm.engine.Env.Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
 	return nil
 }

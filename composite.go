@@ -52,7 +52,7 @@ func (j *joint) compose(a, was *Assembly) error {
 		return failed
 	}
 	if odd > 0 {
-		j.st.engine.env.Logger.Warn("members whose embedding has another dimension do not count in the composite", "assembly", a.ID, "members", odd)
+		j.st.engine.Env.Logger.Warn("members whose embedding has another dimension do not count in the composite", "assembly", a.ID, "members", odd)
 	}
 	a.CompositeEmbedding = composite
 	j.curve(a)
@@ -176,15 +176,15 @@ func (j *joint) vector(id string) ([]float32, error) {
 // read, or the memory is not there.
 func (j *joint) stored(id string) (vector []float32, known bool, err error) {
 	cm := j.st
-	if place, err := cm.engine.state.Find(record.Memory, id); err == nil && place.InLog {
-		if _, view, err := cm.engine.frame(j.ctx, cm.engine.kinds.memories, id, place.Version); err == nil {
+	if place, err := cm.engine.State.Find(record.Memory, id); err == nil && place.InLog {
+		if _, view, err := cm.engine.Frame(j.ctx, cm.engine.Kinds.Memories, id, place.Version); err == nil {
 			return view.Vector(nil), true, nil
 		}
 	}
-	v, err := j.load(j.ctx, cm.engine.kinds.memories, id)
+	v, err := j.load(j.ctx, cm.engine.Kinds.Memories, id)
 	if err == nil {
-		p, err := cm.engine.kinds.memories.parse(v.doc, id)
-		return p.vector, err == nil, nil
+		p, err := cm.engine.Kinds.Memories.Parse(v.Doc, id)
+		return p.Vector, err == nil, nil
 	}
 	if errors.Is(err, errs.ErrNotFound) || errors.Is(err, errs.ErrCorrupt) {
 		err = nil

@@ -5,16 +5,17 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 )
 
 // olderComposite is the composite that counts for an assembly which was composed
 // under an older model: that of the vectors which count for its members. One that
 // no member has given is somebody's own.
-func (cm *committer) olderComposite(ctx context.Context, model *index.Model, p *parsed) ([]float32, error) {
+func (cm *committer) olderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error) {
 	counted := false
 	var failed error
 	composite, _ := assembly.Composite(model.Dimension, func(yield func([]float32) bool) {
-		for _, id := range p.members {
+		for _, id := range p.Members {
 			v, own, err := cm.countingVector(ctx, model, id)
 			if failed = err; err != nil {
 				return
@@ -30,8 +31,8 @@ func (cm *committer) olderComposite(ctx context.Context, model *index.Model, p *
 		return nil, failed
 	case counted:
 		return composite, nil
-	case len(p.vector) == model.Dimension:
-		return p.vector, nil
+	case len(p.Vector) == model.Dimension:
+		return p.Vector, nil
 	}
 	return nil, nil
 }
@@ -40,7 +41,7 @@ func (cm *committer) olderComposite(ctx context.Context, model *index.Model, p *
 // says that its document has one, whatever it is.
 func (cm *committer) countingVector(ctx context.Context, model *index.Model, id string) (v []float32, had bool, err error) {
 	j := cm.joint(ctx)
-	j.load = cm.engine.settled
+	j.load = cm.engine.Settled
 	own, known, err := j.stored(id)
 	if err != nil {
 		return nil, false, err

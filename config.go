@@ -88,7 +88,7 @@ func (c *Config) Validate() error { return c.in().Validate() }
 // file's size or time changes; an invalid one is reported and the last good one
 // holds.
 func (st *Store) Config() Config {
-	c := st.engine.settings.Now().Clone()
+	c := st.engine.Settings.Now().Clone()
 	return configOf(&c)
 }
 
@@ -107,7 +107,7 @@ func (st *Store) SetConfig(c Config) error {
 // a newer format is ErrNewerFormat. An error of change is returned, and nothing is written.
 // change must not use the store. Other processes read the file within a second.
 func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
-	if st.engine.env.ReadOnly {
+	if st.engine.Env.ReadOnly {
 		return ErrReadOnly
 	}
 	return st.updateSettings(ctx, func(c *settings.Config) error {
@@ -121,9 +121,9 @@ func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error)
 }
 
 func (st *Store) updateSettings(ctx context.Context, change func(*settings.Config) error) error {
-	if err := st.engine.log.LockFlush(ctx); err != nil {
+	if err := st.engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.engine.log.UnlockFlush()
-	return st.engine.settings.Update(ctx, change)
+	defer st.engine.Log.UnlockFlush()
+	return st.engine.Settings.Update(ctx, change)
 }

@@ -109,16 +109,16 @@
 // For who changes the package; a file whose name begins with one of these, or with one
 // and an underscore, is there too:
 //
-//	store options config errors event                   what a store is opened with, and says
-//	enter engine views as moved mutex reconcile fallback rebuild report       opening: the folder, index and log, what differs, what is made again
-//	put putall async transact cond commit along parts   writing: preparing, conditions, what goes along in the commit,
-//	lasting work                                        operations that outlive their caller, the memory that they need
-//	get find load raw list lines share filter kind document told              reading: by id, listings, memories and assemblies alike
+//	store options config errors event report            what a store is opened with, and says
+//	enter reconcile fallback rebuild                    opening: the folder, what differs, an index that is made again
+//	put putall async transact cond commit along parts   writing: preparing, conditions, what goes along in the commit
+//	work                                                the committer, and the memory that a commit needs
+//	get raw list filter                                 reading; internal/engine has what it rests on
 //	flush filing temp spill background space            from the log into files and index; a full disk
 //	edit adopt watcher                                  edits by hand: judging, adopting, watching for them
 //	history changes watch                               the past of one memory, and what everybody commits
 //	sessions session limits tally evict usage           sessions; limits, what counts towards them, what makes room
-//	sweep expiring touch                                what expires, what is too old, counting accesses
+//	sweep touch                                         what expires, what is too old, counting accesses
 //	assemblies composite                                groups of memories and their embedding
 //	search vectors embed model reembed                  finding; the vectors' files; embedders; a change of the model
 //	working                                             working memory in the store

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
@@ -22,39 +23,39 @@ import (
 // A valid edit is adopted: it goes through the log like every change. What
 // cannot be adopted stays where it is, and is an error that says why; while the
 // log still has the version, that is served instead.
-func (st *Store) judgeEdit(ctx context.Context, k *kind, id string) (version, error) {
-	if err := st.engine.writable(); err != nil {
+func (st *Store) judgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
+	if err := st.engine.Writable(); err != nil {
 		return st.unread(ctx, k, id)
 	}
-	if err := st.engine.log.LockFlush(ctx); err != nil {
-		return version{}, err
+	if err := st.engine.Log.LockFlush(ctx); err != nil {
+		return engine.Version{}, err
 	}
 	v, err := st.judgeLocked(ctx, k, id)
-	st.engine.log.UnlockFlush()
-	if errors.Is(err, errs.ErrConflict) || errors.Is(err, errMoved) {
-		return st.engine.find(ctx, k, id, true) // somebody wrote it meanwhile
+	st.engine.Log.UnlockFlush()
+	if errors.Is(err, errs.ErrConflict) || errors.Is(err, engine.ErrMoved) {
+		return st.engine.Find(ctx, k, id, true) // somebody wrote it meanwhile
 	}
 	return v, err
 }
 
 // unread is judge's answer where nothing may be changed.
-func (st *Store) unread(ctx context.Context, k *kind, id string) (version, error) {
-	place, err := st.engine.state.Find(k.Letter, id)
+func (st *Store) unread(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
+	place, err := st.engine.State.Find(k.Letter, id)
 	if err != nil {
-		return version{}, err
+		return engine.Version{}, err
 	}
-	if v, ok := st.engine.fromLog(ctx, k, id, place.Version); ok {
+	if v, ok := st.engine.FromLog(ctx, k, id, place.Version); ok {
 		return v, nil
 	}
 	if _, _, err := k.Read(docfile.FileName(id), places.StoredMost); vfs.IsPermission(err) {
-		return version{}, st.engine.env.IOError("reading", k.Path(docfile.FileName(id)), err)
+		return engine.Version{}, st.engine.Env.IOError("reading", k.Path(docfile.FileName(id)), err)
 	}
-	return version{}, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: place.Version, Err: errMismatch}
+	return engine.Version{}, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: place.Version, Err: engine.ErrMismatch}
 }
 
-func (st *Store) judgeLocked(ctx context.Context, k *kind, id string) (version, error) {
-	if err := st.engine.sight(ctx); err != nil {
-		return version{}, err
+func (st *Store) judgeLocked(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
+	if err := st.engine.Sight(ctx); err != nil {
+		return engine.Version{}, err
 	}
 	v := st.verdict(ctx, k, id)
 	st.carryOut(ctx, k, []*verdict{v})
@@ -64,72 +65,72 @@ func (st *Store) judgeLocked(ctx context.Context, k *kind, id string) (version, 
 // verdict is what becomes of a file that is not what the index names: see carryOut.
 type verdict struct {
 	id       string
-	name     string    // of the file, for who looks at several
-	adopt    *adoption // it is taken over
-	back     bool      // the version is put into the file; what stands there is set aside
-	restored bool      // for it was gone, or rotten
-	version  version   // what is served
+	name     string         // of the file, for who looks at several
+	adopt    *adoption      // it is taken over
+	back     bool           // the version is put into the file; what stands there is set aside
+	restored bool           // for it was gone, or rotten
+	version  engine.Version // what is served
 	err      error
 }
 
 // verdict judges one file. It changes nothing; flush.lock is held.
-func (st *Store) verdict(ctx context.Context, k *kind, id string) *verdict {
+func (st *Store) verdict(ctx context.Context, k *engine.Kind, id string) *verdict {
 	is := &verdict{id: id, name: docfile.FileName(id)}
 	is.err = st.decide(ctx, k, is)
 	return is
 }
 
-func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
+func (st *Store) decide(ctx context.Context, k *engine.Kind, is *verdict) error {
 	id := is.id
-	place, err := st.engine.state.Find(k.Letter, id)
+	place, err := st.engine.State.Find(k.Letter, id)
 	if err != nil {
 		return err
 	}
-	v, err := st.engine.read(ctx, k, id, place, true)
-	if !errors.Is(err, errMismatch) {
+	v, err := st.engine.Read(ctx, k, id, place, true)
+	if !errors.Is(err, engine.ErrMismatch) {
 		is.version = v
 		return err
 	}
 	data, info, rerr := k.Read(is.name, places.StoredMost)
-	old := version{lsn: place.Version, line: place.Entry}
+	old := engine.Version{LSN: place.Version, Line: place.Entry}
 	if place.InLog {
-		if old, _, err = st.engine.frame(ctx, k, id, place.Version); err != nil {
+		if old, _, err = st.engine.Frame(ctx, k, id, place.Version); err != nil {
 			return err
 		}
 	}
 	switch {
 	case errors.Is(rerr, fs.ErrNotExist) && st.deletesByHand():
-		if v, ok := st.engine.fromLog(ctx, k, id, old.lsn); ok {
+		if v, ok := st.engine.FromLog(ctx, k, id, old.LSN); ok {
 			is.version = v // who watches decides whether it was deleted
 			return nil
 		}
 		return st.restore(ctx, k, is, old, rerr)
-	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, errs.ErrCorrupt), notOurs(rerr):
+	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, errs.ErrCorrupt), engine.NotOurs(rerr):
 		return st.restore(ctx, k, is, old, rerr)
 	case vfs.IsPermission(rerr):
-		err := st.engine.env.IOError("reading", k.Path(is.name), rerr)
+		err := st.engine.Env.IOError("reading", k.Path(is.name), rerr)
 		return st.keepServing(ctx, k, is, old, err, "it may not be read", err)
 	case rerr != nil:
-		return st.engine.env.IOError("reading", k.Path(is.name), rerr)
-	case sameTime(info.Mtime, timeOf(&old.line)) && sha256.Sum256(data) != old.line.ContentHash:
+		return st.engine.Env.IOError("reading", k.Path(is.name), rerr)
+	case engine.SameTime(info.Mtime, engine.TimeOf(&old.Line)) && sha256.Sum256(data) != old.Line.ContentHash:
 		// Nobody edits without moving the time: rot, also where the file is now shorter.
 		return st.restore(ctx, k, is, old, errors.New("its bytes have changed and its time has not"))
-	case sha256.Sum256(data) == old.line.ContentHash:
+	case sha256.Sum256(data) == old.Line.ContentHash:
 		// Only the time was moved, by a copy or a checkout.
-		is.version, is.version.doc = old, data
+		is.version, is.version.Doc = old, data
 		return nil
 	}
-	p, err := k.parseEdit(data, id)
+	p, err := k.ParseEdit(data, id)
 	if err != nil {
-		if other, perr := k.parse(data, ""); perr != nil {
-			err = st.engine.kinds.ofOtherKind(k, data, perr)
-		} else if other.id != id {
-			err = k.misplaced(other.id)
+		if other, perr := k.Parse(data, ""); perr != nil {
+			err = st.engine.Kinds.Elsewhere(k, data, perr)
+		} else if other.ID != id {
+			err = k.Misplaced(other.ID)
 		}
-		return st.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.lsn,
+		return st.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
 			Err: fmt.Errorf("it was edited by hand and is not valid, and the log no longer has the version before: correct it, or run memctl verify: %w", err)})
 	}
-	if !p.updated.IsZero() && !p.updated.Truncate(time.Microsecond).Equal(old.line.UpdatedAt.Truncate(time.Microsecond)) {
+	if !p.Updated.IsZero() && !p.Updated.Truncate(time.Microsecond).Equal(old.Line.UpdatedAt.Truncate(time.Microsecond)) {
 		// It was made of another version than the one that stood here: an editor
 		// that had the file open for an hour saved over what came since.
 		if v, ok := st.conflict(ctx, k, old, &p); ok {
@@ -143,13 +144,13 @@ func (st *Store) decide(ctx context.Context, k *kind, is *verdict) error {
 
 // keepServing leaves a file that cannot be taken over where it is, tells of it once, and
 // serves what was there before; lost is the error when nothing has that any more.
-func (st *Store) keepServing(ctx context.Context, k *kind, is *verdict, old version, why error, what string, lost error) error {
-	v, ok := st.engine.fromLog(ctx, k, is.id, old.lsn)
+func (st *Store) keepServing(ctx context.Context, k *engine.Kind, is *verdict, old engine.Version, why error, what string, lost error) error {
+	v, ok := st.engine.FromLog(ctx, k, is.id, old.LSN)
 	if !ok {
 		return lost
 	}
-	if info, err := k.Stat(is.name); err != nil || st.engine.health.tellOnce(k.File(is.id), info, why) {
-		st.engine.env.Event(env.Event{Kind: env.EventDrift, ID: is.id, Path: k.File(is.id), Err: why, Note: what + "; the version before it is served"})
+	if info, err := k.Stat(is.name); err != nil || st.engine.Health.TellOnce(k.File(is.id), info, why) {
+		st.engine.Env.Event(env.Event{Kind: env.EventDrift, ID: is.id, Path: k.File(is.id), Err: why, Note: what + "; the version before it is served"})
 	}
 	is.version = v
 	return nil
@@ -158,40 +159,40 @@ func (st *Store) keepServing(ctx context.Context, k *kind, is *verdict, old vers
 // conflict says whether an edit was made of an older version than the newest, which is
 // then kept: the edit is set aside and reported. When the log no longer has the newer
 // one, the edit is all that there is.
-func (st *Store) conflict(ctx context.Context, k *kind, old version, p *parsed) (version, bool) {
-	v, ok := st.engine.fromLog(ctx, k, p.id, old.lsn)
+func (st *Store) conflict(ctx context.Context, k *engine.Kind, old engine.Version, p *engine.Parsed) (engine.Version, bool) {
+	v, ok := st.engine.FromLog(ctx, k, p.ID, old.LSN)
 	if !ok {
-		return version{}, false
+		return engine.Version{}, false
 	}
 	// One that was edited by hand itself says the time of the version before it, and
 	// so does whoever goes on editing it.
-	if stood, err := k.parse(v.doc, p.id); err == nil && p.updated.Equal(*stood.updated) {
-		return version{}, false
+	if stood, err := k.Parse(v.Doc, p.ID); err == nil && p.Updated.Equal(*stood.Updated) {
+		return engine.Version{}, false
 	}
-	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.updated.Format(time.RFC3339Nano), old.line.UpdatedAt.Format(time.RFC3339Nano))
-	st.engine.env.Event(env.Event{Kind: env.EventEdit, ID: p.id, Path: k.File(p.id), Err: why})
+	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
+	st.engine.Env.Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
 	return v, true
 }
 
 // restore has a file put back that is gone or rotten, from the log. What stood there
 // is set aside by the round, for it is not ours.
-func (st *Store) restore(ctx context.Context, k *kind, is *verdict, old version, why error) error {
-	v, ok := st.engine.fromLog(ctx, k, is.id, old.lsn)
+func (st *Store) restore(ctx context.Context, k *engine.Kind, is *verdict, old engine.Version, why error) error {
+	v, ok := st.engine.FromLog(ctx, k, is.id, old.LSN)
 	if !ok {
-		return &errs.CorruptionError{Path: k.File(is.id), Offset: -1, LSN: old.lsn,
+		return &errs.CorruptionError{Path: k.File(is.id), Offset: -1, LSN: old.LSN,
 			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
 	}
 	is.version = v
-	is.restored = st.engine.settings.Now().MayRepair()
+	is.restored = st.engine.Settings.Now().MayRepair()
 	what := "the log has it"
-	if is.restored && !st.engine.env.ReadOnly {
+	if is.restored && !st.engine.Env.ReadOnly {
 		what = "it is put back from the log"
 	}
 	told := error(absent(what))
 	if !errors.Is(why, fs.ErrNotExist) {
 		told = fmt.Errorf("%w; %s", why, what)
 	}
-	st.engine.env.Event(env.Event{Kind: env.EventCorruption, ID: is.id, Path: k.File(is.id), Err: told})
+	st.engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: is.id, Path: k.File(is.id), Err: told})
 	is.back = is.restored
 	return nil
 }

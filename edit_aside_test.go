@@ -30,7 +30,7 @@ func TestEditedAgainAmidFailure(t *testing.T) {
 				return nil
 			})
 			st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: fsys, Inline: true}})
-			lead, err := st.engine.log.Lead(ctx)
+			lead, err := st.engine.Log.Lead(ctx)
 			must(t, err)
 			defer func() { must(t, lead.Release()) }()
 			_, err = st.Put(ctx, Memory{ID: "a", Content: "first"})

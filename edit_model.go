@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -19,40 +20,40 @@ const olderLook = 100
 // tell, for a re-embedding leaves that. ok is false where it is to be taken as it is;
 // a vector that the log no longer has nobody can tell from a person's. stood is the
 // version that the edit replaces.
-func (st *Store) withoutOlder(ctx context.Context, k *kind, p *parsed, data []byte, old version) (doc []byte, stood version, ok bool, err error) {
+func (st *Store) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
 	model := st.vectors.vectorsBy()
-	if k != st.engine.kinds.memories || model.Since == 0 || old.lsn < model.Since || len(p.vector) == 0 || model.Older(old.lsn, old.line.VectorNumber()) {
+	if k != st.engine.Kinds.Memories || model.Since == 0 || old.LSN < model.Since || len(p.Vector) == 0 || model.Older(old.LSN, old.Line.VectorNumber()) {
 		return nil, stood, false, nil
 	}
-	if stood, ok = st.engine.fromLog(ctx, k, p.id, old.lsn); !ok {
+	if stood, ok = st.engine.FromLog(ctx, k, p.ID, old.LSN); !ok {
 		return nil, stood, false, nil
 	}
-	has, err := k.parse(stood.doc, p.id)
-	if err != nil || slices.Equal(has.vector, p.vector) || !st.hadBefore(ctx, k, p, old.lsn, model.Since) {
+	has, err := k.Parse(stood.Doc, p.ID)
+	if err != nil || slices.Equal(has.Vector, p.Vector) || !st.hadBefore(ctx, k, p, old.LSN, model.Since) {
 		return nil, stood, false, nil
 	}
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Location: st.engine.env.NaiveTimes, ID: p.id})
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Location: st.engine.Env.NaiveTimes, ID: p.ID})
 	if err != nil {
 		return nil, stood, false, err
 	}
-	setEmbedding(m, has.vector)
+	setEmbedding(m, has.Vector)
 	doc, err = m.Encode(document.Stored)
 	return doc, stood, err == nil, err
 }
 
 // hadBefore says that a version below since had the vector, going back from one.
-func (st *Store) hadBefore(ctx context.Context, k *kind, p *parsed, at, since wal.LSN) bool {
+func (st *Store) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
 	for range olderLook {
-		v, ok := st.engine.fromLog(ctx, k, p.id, at)
+		v, ok := st.engine.FromLog(ctx, k, p.ID, at)
 		if !ok {
 			return false
 		}
 		if at < since {
-			if had, err := k.parse(v.doc, p.id); err == nil && slices.Equal(had.vector, p.vector) {
+			if had, err := k.Parse(v.Doc, p.ID); err == nil && slices.Equal(had.Vector, p.Vector) {
 				return true
 			}
 		}
-		if at = st.previous(ctx, k, p.id, at); at == 0 {
+		if at = st.previous(ctx, k, p.ID, at); at == 0 {
 			return false
 		}
 	}
@@ -60,11 +61,11 @@ func (st *Store) hadBefore(ctx context.Context, k *kind, p *parsed, at, since wa
 }
 
 // previous is the version that one replaced; 0 where there was none, or nobody can say.
-func (st *Store) previous(ctx context.Context, k *kind, id string, at wal.LSN) wal.LSN {
-	if _, view, err := st.engine.frame(ctx, k, id, at); err == nil {
+func (st *Store) previous(ctx context.Context, k *engine.Kind, id string, at wal.LSN) wal.LSN {
+	if _, view, err := st.engine.Frame(ctx, k, id, at); err == nil {
 		return view.Previous
 	}
-	e, err := st.engine.log.Past().At(ctx, at, st.engine.log.Durable())
+	e, err := st.engine.Log.Past().At(ctx, at, st.engine.Log.Durable())
 	if err != nil || e.Key != k.Key(id) {
 		return 0
 	}

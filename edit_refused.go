@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
@@ -28,10 +29,10 @@ type RefusedEdit struct {
 // them and whoever was told. It looks at the size and the time of every file, and reads
 // those that are not what the index has. An error ends it, that of ctx among them.
 func (st *Store) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
-	return reading(ctx, st.engine, func(yield func(RefusedEdit, error) bool) {
-		for _, k := range st.engine.kinds.all {
+	return engine.Reading(ctx, st.engine, func(yield func(RefusedEdit, error) bool) {
+		for _, k := range st.engine.Kinds.All {
 			for name, err := range (&Files{st}).Suspects(ctx, k.Name()) {
-				if err == nil && (name == "" || !documentName(name)) {
+				if err == nil && (name == "" || !engine.DocumentName(name)) {
 					continue
 				}
 				var why error
@@ -51,7 +52,7 @@ func (st *Store) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error]
 }
 
 // refusal says why a file cannot be taken over; nil: it can, or need not be.
-func (st *Store) refusal(ctx context.Context, k *kind, name string) (why, err error) {
+func (st *Store) refusal(ctx context.Context, k *engine.Kind, name string) (why, err error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -61,26 +62,26 @@ func (st *Store) refusal(ctx context.Context, k *kind, name string) (why, err er
 	case err != nil:
 		return err, nil
 	}
-	p, why := k.parse(data, "")
+	p, why := k.Parse(data, "")
 	if why != nil {
-		why = st.engine.kinds.ofOtherKind(k, data, why)
-		p.id = strings.TrimSuffix(name, docfile.Extension)
+		why = st.engine.Kinds.Elsewhere(k, data, why)
+		p.ID = strings.TrimSuffix(name, docfile.Extension)
 	}
-	if docfile.FileName(p.id) != name {
+	if docfile.FileName(p.ID) != name {
 		if why == nil {
-			why = k.misplaced(p.id)
+			why = k.Misplaced(p.ID)
 		}
 		return why, nil
 	}
-	v, err := st.engine.find(ctx, k, p.id, false)
-	if err == nil && st.ours(ctx, k, p.id, v.lsn, info, func() ([]byte, error) { return data, nil }) {
+	v, err := st.engine.Find(ctx, k, p.ID, false)
+	if err == nil && st.ours(ctx, k, p.ID, v.LSN, info, func() ([]byte, error) { return data, nil }) {
 		return nil, nil
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return nil, err
 	}
 	if why == nil {
-		_, why = k.parseEdit(data, p.id)
+		_, why = k.ParseEdit(data, p.ID)
 	}
 	return why, nil
 }
@@ -90,9 +91,9 @@ const refusedShown = 3
 
 // refusedEdits are problems: what this process was told of, as far as it still stands so.
 func (st *Store) refusedEdits() (problems []error) {
-	st.engine.health.mu.Lock()
-	told := maps.Clone(st.engine.health.told)
-	st.engine.health.mu.Unlock()
+	st.engine.Health.Mu.Lock()
+	told := maps.Clone(st.engine.Health.Told)
+	st.engine.Health.Mu.Unlock()
 	n := 0
 	for _, path := range slices.Sorted(maps.Keys(told)) {
 		was := told[path]
@@ -102,11 +103,11 @@ func (st *Store) refusedEdits() (problems []error) {
 			continue
 		}
 		info, err := k.Stat(name)
-		if err != nil || !was.same(info) {
+		if err != nil || !was.Same(info) {
 			continue
 		}
 		if n++; n <= refusedShown {
-			problems = append(problems, fmt.Errorf("%s cannot be taken over: %w", path, was.why))
+			problems = append(problems, fmt.Errorf("%s cannot be taken over: %w", path, was.Why))
 		}
 	}
 	if n > refusedShown {

@@ -41,11 +41,11 @@ func (e *editing) forget(id string) {
 			}
 		}
 	}
-	v, err := e.st.engine.find(t.Context(), e.st.engine.kinds.memories, id, false)
+	v, err := e.st.engine.Find(t.Context(), e.st.engine.Kinds.Memories, id, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := e.st.engine.fromLog(t.Context(), e.st.engine.kinds.memories, id, v.lsn); ok {
+	if _, ok := e.st.engine.FromLog(t.Context(), e.st.engine.Kinds.Memories, id, v.LSN); ok {
 		t.Fatal("the log still has it")
 	}
 }
@@ -325,7 +325,7 @@ func TestRepairAdoptsTogether(t *testing.T) {
 		e.save(fmt.Sprint("new", i), fmt.Sprintf(`{"id":"new%d","content":"made %d"}`, i, i))
 	}
 	e.save("k7", "{half") // what is wrong with one is its own
-	from := e.st.engine.log.Durable()
+	from := e.st.engine.Log.Durable()
 	if err := e.st.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -76,11 +76,11 @@ func (st *Store) embed(ctx context.Context, texts []string, next bool) ([][]floa
 	st.embedding.mu.Unlock()
 	switch {
 	case err != nil:
-		st.engine.env.Logger.Warn("embedding failed", "texts", len(texts), "err", err)
-		st.engine.env.Event(env.Event{Kind: env.EventEmbedFailed, Count: len(texts), Err: err})
+		st.engine.Env.Logger.Warn("embedding failed", "texts", len(texts), "err", err)
+		st.engine.Env.Event(env.Event{Kind: env.EventEmbedFailed, Count: len(texts), Err: err})
 		return nil, err
 	case again:
-		st.engine.env.Event(env.Event{Kind: env.EventEmbedWorks})
+		st.engine.Env.Event(env.Event{Kind: env.EventEmbedWorks})
 		st.kickEmbedding()
 	}
 	return list, nil
@@ -100,7 +100,7 @@ func (st *Store) callEmbedder(ctx context.Context, texts []string) (list [][]flo
 		}()
 		return st.o.Embed(ctx, texts)
 	}
-	if st.engine.env.System.Inline {
+	if st.engine.Env.System.Inline {
 		return call()
 	}
 	defer context.AfterFunc(st.embedding.open, func() { cancel(errEmbedClosing) })()
@@ -138,7 +138,7 @@ func (st *Store) checkVectors(ctx context.Context, list [][]float32, texts int, 
 		if want == 0 {
 			want = len(v)
 		}
-		switch most := st.engine.settings.Now().MemoryLimits().Resolved().EmbeddingDim; {
+		switch most := st.engine.Settings.Now().MemoryLimits().Resolved().EmbeddingDim; {
 		case len(v) == 0:
 			return fmt.Errorf("the embedder gave an empty vector for text %d of %d", i+1, texts)
 		case stored != 0 && len(v) != stored:
@@ -167,8 +167,8 @@ func (st *Store) unsuited(ctx context.Context, got []*Memory, err error) bool {
 	e.mu.Lock()
 	e.err, e.dimension = err, 0
 	e.mu.Unlock()
-	st.engine.env.Logger.Warn("embedding failed", "texts", len(got), "err", err)
-	st.engine.env.Event(env.Event{Kind: env.EventEmbedFailed, Count: len(got), Err: err})
+	st.engine.Env.Logger.Warn("embedding failed", "texts", len(got), "err", err)
+	st.engine.Env.Event(env.Event{Kind: env.EventEmbedFailed, Count: len(got), Err: err})
 	return true
 }
 

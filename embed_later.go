@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
@@ -96,7 +97,7 @@ func (st *Store) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	slept := make(chan error, 1)
-	go func() { slept <- st.engine.env.Sleep(ctx, wait) }()
+	go func() { slept <- st.engine.Env.Sleep(ctx, wait) }()
 	for {
 		select {
 		case err := <-slept:
@@ -123,19 +124,19 @@ func (st *Store) nextQueued(ctx context.Context, most int) ([]string, error) {
 	e.mu.Unlock()
 	if scan {
 		var found []string
-		err := st.engine.sight(ctx)
+		err := st.engine.Sight(ctx)
 		if err == nil {
-			for l, lerr := range st.engine.lines(ctx, st.engine.kinds.memories, filters{after: after}) {
+			for l, lerr := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{After: after}) {
 				if lerr != nil {
-					if l.id == "" {
+					if l.ID == "" {
 						err = lerr
 						break
 					}
 					continue // verify reports it
 				}
-				after = l.id
-				if l.line.Dimension <= 0 {
-					if found = append(found, l.id); len(found) == 1000 {
+				after = l.ID
+				if l.Line.Dimension <= 0 {
+					if found = append(found, l.ID); len(found) == 1000 {
 						break
 					}
 				}
@@ -183,14 +184,14 @@ func (st *Store) dequeue(ids []string, back bool) {
 
 // lacking counts the memories that the index knows no vector of.
 func (st *Store) lacking(ctx context.Context) (n int64, err error) {
-	if err := st.engine.sight(ctx); err != nil {
+	if err := st.engine.Sight(ctx); err != nil {
 		return 0, err
 	}
-	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{}) {
-		if err != nil && l.id == "" {
+	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{}) {
+		if err != nil && l.ID == "" {
 			return n, err
 		}
-		if err == nil && l.line.Dimension <= 0 {
+		if err == nil && l.Line.Dimension <= 0 {
 			n++
 		}
 	}
@@ -202,17 +203,17 @@ func (st *Store) lacking(ctx context.Context) (n int64, err error) {
 // background; this is for hosts without one (NoBackground). It ends at the first
 // failure of the embedder.
 func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return 0, err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return 0, err
 	}
 	if st.o.Embed == nil {
 		return 0, &errs.FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store was opened without an embedder", errs.ErrInvalid)}
 	}
-	if err := st.engine.sight(ctx); err != nil {
+	if err := st.engine.Sight(ctx); err != nil {
 		return 0, err
 	}
 	var done int64
@@ -223,14 +224,14 @@ func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
 		ids = ids[:0]
 		return err
 	}
-	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{}) {
+	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{}) {
 		if err != nil {
 			return done, err
 		}
-		if l.line.Dimension > 0 {
+		if l.Line.Dimension > 0 {
 			continue
 		}
-		if ids = append(ids, l.id); len(ids) == st.o.EmbedBatch {
+		if ids = append(ids, l.ID); len(ids) == st.o.EmbedBatch {
 			if err := write(); err != nil {
 				return done, err
 			}
@@ -331,15 +332,15 @@ func (st *Store) contents(ctx context.Context, ids []string, wanted func(*Memory
 // reports.
 func (st *Store) eachOf(ctx context.Context, ids []string, take func(m *Memory, at wal.LSN)) error {
 	for _, id := range ids {
-		v, err := st.engine.find(ctx, st.engine.kinds.memories, id, true)
+		v, err := st.engine.Find(ctx, st.engine.Kinds.Memories, id, true)
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, errs.ErrClosed) {
 				return err
 			}
 			continue
 		}
-		if m, err := st.engine.decode(id, v); err == nil && !v.expired(st.engine.env.Clock()) {
-			take(&m, v.lsn)
+		if m, err := st.engine.Decode(id, v); err == nil && !v.Expired(st.engine.Env.Clock()) {
+			take(&m, v.LSN)
 		}
 	}
 	return nil

@@ -167,7 +167,7 @@ func TestReembedBesideAMisfit(t *testing.T) {
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(st.engine.env.Dir, "memories", "m0.json")
+	path := filepath.Join(st.engine.Env.Dir, "memories", "m0.json")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestReembedBesideAMisfit(t *testing.T) {
 	if err := os.WriteFile(path, []byte(longer), 0o600); err != nil || longer == string(b) {
 		t.Fatal(err, longer)
 	}
-	st.engine.cache.InvalidateAll()
+	st.engine.Cache.InvalidateAll()
 	if m, err := st.Get(ctx, "m0"); err != nil || len(m.Embedding) != 4 {
 		t.Fatal(m.Embedding, err)
 	}

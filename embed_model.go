@@ -36,7 +36,7 @@ func (st *Store) nameModel(ctx context.Context) error {
 	if set == nil {
 		return nil // the next one says it
 	}
-	name := cmp.Or(st.engine.settings.Now().VectorsModel(), set.Model(), st.o.EmbedModel)
+	name := cmp.Or(st.engine.Settings.Now().VectorsModel(), set.Model(), st.o.EmbedModel)
 	if err := set.Release(); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (st *Store) nameModel(ctx context.Context) error {
 	if err := st.vectors.setModel(ctx, model, c, 0); err != nil && !errors.Is(err, errs.ErrConflict) {
 		return err
 	}
-	if err := st.engine.sight(ctx); err != nil {
+	if err := st.engine.Sight(ctx); err != nil {
 		return err
 	}
 	model = st.vectors.vectorsBy()

@@ -128,20 +128,20 @@ func (st *Store) wantsEmbedding(ctx context.Context, o *op) (bool, error) {
 	if o.id == "" {
 		return none, nil
 	}
-	v, err := st.engine.load(ctx, st.engine.kinds.memories, o.id)
+	v, err := st.engine.Load(ctx, st.engine.Kinds.Memories, o.id)
 	if err != nil {
 		if cerr := ctx.Err(); cerr != nil {
 			return false, cerr
 		}
-		return none && (!errors.Is(err, errs.ErrNotFound) || o.conds.holds(o.id, 0, v.line.UpdatedAt) == nil), nil
+		return none && (!errors.Is(err, errs.ErrNotFound) || o.conds.holds(o.id, 0, v.Line.UpdatedAt) == nil), nil
 	}
-	if v.expired(st.engine.env.Clock()) {
+	if v.Expired(st.engine.Env.Clock()) {
 		return none, nil
 	}
-	if o.conds.holds(o.id, v.lsn, v.line.UpdatedAt) != nil {
+	if o.conds.holds(o.id, v.LSN, v.Line.UpdatedAt) != nil {
 		return false, nil // the commit will say so
 	}
-	old, err := st.engine.decode(o.id, v)
+	old, err := st.engine.Decode(o.id, v)
 	if err != nil {
 		return none, nil
 	}

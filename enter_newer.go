@@ -16,7 +16,7 @@ import (
 // put would hold the log back for ever. Nothing was changed yet.
 func (st *Store) newerVectors() error {
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
-		t, err := table.Open(st.engine.env.FS, st.engine.env.Dir, name, vector.Schema())
+		t, err := table.Open(st.engine.Env.FS, st.engine.Env.Dir, name, vector.Schema())
 		if errors.Is(err, errs.ErrNewerFormat) {
 			return err
 		}
@@ -35,7 +35,7 @@ func (st *Store) newerVectors() error {
 func (st *Store) highestKnown() (wal.LSN, error) {
 	var highest wal.LSN
 	for _, name := range []string{index.BaseName, index.DeltaName} {
-		t, err := table.Open(st.engine.env.FS, st.engine.env.Dir, name, index.Schema())
+		t, err := table.Open(st.engine.Env.FS, st.engine.Env.Dir, name, index.Schema())
 		if err != nil {
 			continue // missing, or not to be read: then it names nothing
 		}
@@ -45,7 +45,7 @@ func (st *Store) highestKnown() (wal.LSN, error) {
 		}
 	}
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
-		t, err := table.Open(st.engine.env.FS, st.engine.env.Dir, name, vector.Schema())
+		t, err := table.Open(st.engine.Env.FS, st.engine.Env.Dir, name, vector.Schema())
 		if err != nil {
 			continue
 		}
@@ -54,14 +54,14 @@ func (st *Store) highestKnown() (wal.LSN, error) {
 			return 0, err
 		}
 	}
-	backups, err := index.Backups(st.engine.env.FS, st.engine.env.Dir)
+	backups, err := index.Backups(st.engine.Env.FS, st.engine.Env.Dir)
 	if err != nil {
-		return 0, st.engine.env.IOError("reading", filepath.Join(st.engine.env.Dir, index.BackupsDir), err)
+		return 0, st.engine.Env.IOError("reading", filepath.Join(st.engine.Env.Dir, index.BackupsDir), err)
 	}
 	for _, b := range backups {
 		highest = max(highest, b.LSN)
 	}
-	if c, err := wal.ReadCheckpoint(st.engine.env.FS, st.engine.env.Dir); err == nil {
+	if c, err := wal.ReadCheckpoint(st.engine.Env.FS, st.engine.Env.Dir); err == nil {
 		highest = max(highest, c.Attested.LSN)
 	}
 	return highest, nil

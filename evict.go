@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/settings"
@@ -61,7 +62,7 @@ const (
 func (x *evictions) next(ctx context.Context, cs *counts, session string, spared func(id string) bool) (*candidate, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if p := storeLimits(cs.engine.settings.Now()); p != nil && p.at != x.policy {
+	if p := storeLimits(cs.engine.Settings.Now()); p != nil && p.at != x.policy {
 		x.policy, x.lists = p.at, nil
 	}
 	for _, fresh := range []bool{false, true} {
@@ -160,10 +161,10 @@ func (x *evictions) reset() {
 
 // fill makes a list anew.
 func (x *evictions) fill(ctx context.Context, cs *counts, session string, least int) (*queue, error) {
-	f := filters{expired: true}
-	n := cs.engine.state.Live(record.Memory)
+	f := engine.Filters{Expired: true}
+	n := cs.engine.State.Live(record.Memory)
 	if session != "" {
-		f.session, n = &session, leastQueue*queueShare
+		f.Session, n = &session, leastQueue*queueShare
 	}
 	most := max(int(n/queueShare), leastQueue, least)
 	var list []candidate // at most twice as many as wanted: sorted and cut when it is full
@@ -171,17 +172,17 @@ func (x *evictions) fill(ctx context.Context, cs *counts, session string, least 
 		slices.SortFunc(list, func(a, b candidate) int { return x.before(&a, &b) })
 		list = slices.Clone(list[:min(len(list), to)])
 	}
-	for l, err := range cs.engine.lines(ctx, cs.engine.kinds.memories, f) {
+	for l, err := range cs.engine.Lines(ctx, cs.engine.Kinds.Memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}
 		if err != nil {
 			return nil, err
 		}
-		if stays(l.id) {
+		if stays(l.ID) {
 			continue
 		}
-		if list = append(list, candidate{l.id, l.line.Version, l.line.UpdatedAt, l.line.Score}); len(list) >= 2*most {
+		if list = append(list, candidate{l.ID, l.Line.Version, l.Line.UpdatedAt, l.Line.Score}); len(list) >= 2*most {
 			trim(most)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -35,7 +36,7 @@ func (st *Store) remakeFrom(ctx context.Context, r remake, past *wal.Past) (set 
 		if errors.Is(err, errs.ErrDiskFull) || errors.Is(err, errs.ErrPermission) || starved(err) {
 			return nil, "", 0, err // the files would help no more, and cost the versions
 		}
-		st.engine.env.Logger.Info("an older index does not serve", "name", name, "why", err)
+		st.engine.Env.Logger.Info("an older index does not serve", "name", name, "why", err)
 	}
 	if r.model, err = st.pastModel(ctx, r.at, past); err != nil {
 		return nil, "", 0, err
@@ -43,8 +44,8 @@ func (st *Store) remakeFrom(ctx context.Context, r remake, past *wal.Past) (set 
 	if r.restored = st.o.restored; r.restored != nil {
 		r.model = r.restored.Model
 	}
-	if _, serr := st.engine.env.FS.Stat(st.vectors.computedPath(computedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && st.engine.state.Model().LSN == 0 {
-		st.engine.problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectorFolder, computedName))
+	if _, serr := st.engine.Env.FS.Stat(st.vectors.computedPath(computedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && st.engine.State.Model().LSN == 0 {
+		st.engine.Problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectorFolder, computedName))
 	}
 	set, n, err = st.rebuildIndex(ctx, r)
 	return set, "", n, err
@@ -81,7 +82,7 @@ func (st *Store) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (mo
 		whole = whole && err == nil
 	}
 	// The end of a switch may be what cannot be read; then what it was made with is gone.
-	if _, err := st.engine.env.FS.Stat(st.vectors.computedPath(computedName)); !whole && model.Switching() && err != nil {
+	if _, err := st.engine.Env.FS.Stat(st.vectors.computedPath(computedName)); !whole && model.Switching() && err != nil {
 		return index.Model{}, nil
 	}
 	return model, nil
@@ -96,9 +97,9 @@ func starved(err error) bool {
 // olderIndexes are the names of what the index can be made from: the base, under
 // a delta that is damaged, and the backups, the newest first.
 func (st *Store) olderIndexes() ([]string, error) {
-	list, err := index.Backups(st.engine.env.FS, st.engine.env.Dir)
+	list, err := index.Backups(st.engine.Env.FS, st.engine.Env.Dir)
 	if err != nil {
-		return nil, st.engine.env.IOError("reading", filepath.Join(st.engine.env.Dir, index.BackupsDir), err)
+		return nil, st.engine.Env.IOError("reading", filepath.Join(st.engine.Env.Dir, index.BackupsDir), err)
 	}
 	names := []string{index.BaseName}
 	for _, b := range list {
@@ -109,15 +110,15 @@ func (st *Store) olderIndexes() ([]string, error) {
 
 func (st *Store) openOlder(name, store string) (*index.Set, error) {
 	if name == index.BaseName {
-		return index.OpenBase(st.engine.env.FS, st.engine.env.Dir, store)
+		return index.OpenBase(st.engine.Env.FS, st.engine.Env.Dir, store)
 	}
-	list, err := index.Backups(st.engine.env.FS, st.engine.env.Dir)
+	list, err := index.Backups(st.engine.Env.FS, st.engine.Env.Dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range list {
 		if b.Name == name {
-			return index.OpenBackup(st.engine.env.FS, st.engine.env.Dir, b, store)
+			return index.OpenBackup(st.engine.Env.FS, st.engine.Env.Dir, b, store)
 		}
 	}
 	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
@@ -146,9 +147,9 @@ func (st *Store) fallBack(ctx context.Context, name string, r remake, past *wal.
 		return nil, fmt.Errorf("the log at %d, where it ends: %w", old.LSN(), err)
 	}
 	if mark.Sum != sum {
-		return nil, fmt.Errorf("%w: the log went another way before %d", errDistrusted, old.LSN())
+		return nil, fmt.Errorf("%w: the log went another way before %d", engine.ErrDistrusted, old.LSN())
 	}
-	target := st.engine.target(r.store, r.at)
+	target := st.engine.Target(r.store, r.at)
 	if m := index.ModelOf(old); m.LSN > target.Model.LSN { // when the store is being opened nobody has told it yet
 		target.Model = m
 	}
@@ -157,9 +158,9 @@ func (st *Store) fallBack(ctx context.Context, name string, r remake, past *wal.
 		return nil, fmt.Errorf("the log from %d on: %w", old.LSN(), err)
 	}
 	if _, err := index.WriteBase(old, target, *changes); err != nil {
-		return nil, st.engine.env.IOError("writing", filepath.Join(st.engine.env.Dir, index.BaseName), err)
+		return nil, st.engine.Env.IOError("writing", filepath.Join(st.engine.Env.Dir, index.BaseName), err)
 	}
-	return index.Load(st.engine.env.FS, st.engine.env.Dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
+	return index.Load(st.engine.Env.FS, st.engine.Env.Dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
 }
 
 // since is what the log says in [from, to), the newest of each key; of the model too.
@@ -182,7 +183,7 @@ func (st *Store) since(ctx context.Context, past *wal.Past, from wal.Mark, to wa
 			}
 			continue
 		}
-		c, ok, err := st.engine.indexChange(&e)
+		c, ok, err := st.engine.IndexChange(&e)
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +191,7 @@ func (st *Store) since(ctx context.Context, past *wal.Past, from wal.Mark, to wa
 			continue
 		}
 		if !e.Delete {
-			if lines[e.LSN], err = finishedLine(nil, &e); err != nil {
+			if lines[e.LSN], err = engine.FinishedLine(nil, &e); err != nil {
 				return nil, err
 			}
 		}

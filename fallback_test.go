@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -165,7 +166,7 @@ func remade(t testing.TB, dir string) (from string, got map[string]Memory) {
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if r := st.OpenReport().Rebuilt; r != nil && origin(r.From) != strings.TrimPrefix(made, "from ") {
+	if r := st.OpenReport().Rebuilt; r != nil && engine.Origin(r.From) != strings.TrimPrefix(made, "from ") {
 		t.Errorf("the report says %q, the event %q", r.From, made)
 	}
 	if made == "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
@@ -46,7 +47,7 @@ type syncing struct {
 func (st *Store) filing(ctx context.Context, flushed wal.LSN, distrusted bool) *filing {
 	f := &filing{st: st, ctx: ctx, flushed: flushed, distrusted: distrusted, repeats: st.flusher.failed.Load() > 0}
 	for range st.flusher.workers {
-		f.readers = append(f.readers, st.engine.log.Reader())
+		f.readers = append(f.readers, st.engine.Log.Reader())
 	}
 	return f
 }
@@ -60,7 +61,7 @@ const roundFiles = 4096
 func (f *filing) put(ctx context.Context, list []index.At) error {
 	for len(list) > 0 {
 		n := 1
-		for n < min(len(list), roundFiles) && list[n].Pos-list[0].Pos < uint64(f.st.engine.env.System.RoundBytes) {
+		for n < min(len(list), roundFiles) && list[n].Pos-list[0].Pos < uint64(f.st.engine.Env.System.RoundBytes) {
 			n++
 		}
 		if err := f.round(ctx, list[:n]); err != nil {
@@ -101,7 +102,7 @@ func (f *filing) round(ctx context.Context, list []index.At) error {
 // sync begins to make a round durable.
 func (f *filing) sync(placed *docfile.Placed) {
 	f.syncing = &syncing{placed: placed, done: make(chan error, 1)}
-	if f.st.engine.env.System.Inline {
+	if f.st.engine.Env.System.Inline {
 		f.syncing.done <- placed.Sync()
 		return
 	}
@@ -142,9 +143,9 @@ func (s *frames) Len() int { return len(s.list) }
 
 func (s *frames) Folders() []*docfile.Folder {
 	st := s.f.st
-	folders := []*docfile.Folder{st.engine.kinds.memories.Folder}
-	if st.engine.state.Regrouped() { // else there is nothing to be made durable in the other
-		folders = append(folders, st.engine.kinds.assemblies.Folder)
+	folders := []*docfile.Folder{st.engine.Kinds.Memories.Folder}
+	if st.engine.State.Regrouped() { // else there is nothing to be made durable in the other
+		folders = append(folders, st.engine.Kinds.Assemblies.Folder)
 	}
 	return folders
 }
@@ -159,7 +160,7 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 		s.f.worked.add(strings.Clone(e.Key[1:]))
 		return false, nil
 	}
-	k := st.engine.kinds.kindOf(e.Key)
+	k := st.engine.Kinds.Of(e.Key)
 	if k == nil {
 		return false, nil
 	}
@@ -173,7 +174,7 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	}
 	var plain bool
 	if c.Bytes, plain = view.Plain(); !plain {
-		if c.Bytes, err = st.engine.codec.Doc(&view, places.StoredMost); err != nil {
+		if c.Bytes, err = st.engine.Codec.Doc(&view, places.StoredMost); err != nil {
 			// No document comes of it, now or later, and the others are not to wait: who
 			// reads it is told, and verify.
 			st.refused(&e, state.Invalid(&e, err))
@@ -184,26 +185,26 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if before.lsn != 0 && !before.line.Deleted {
-		c.Before = docfile.Before{Exists: true, Size: before.line.Size, Mtime: time.UnixMicro(before.line.Mtime)}
+	if before.LSN != 0 && !before.Line.Deleted {
+		c.Before = docfile.Before{Exists: true, Size: before.Line.Size, Mtime: time.UnixMicro(before.Line.Mtime)}
 	}
 	return true, nil
 }
 
 // standing is the version of a document that should stand in its file: the newest
 // below flushed, found along the chain of previous versions; zero if none.
-func (st *Store) standing(ctx context.Context, k *kind, id string, previous, flushed wal.LSN) (version, error) {
+func (st *Store) standing(ctx context.Context, k *engine.Kind, id string, previous, flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {
-		if previous < st.engine.state.From() {
-			line, err := st.engine.state.Line(k.Letter, id)
+		if previous < st.engine.State.From() {
+			line, err := st.engine.State.Line(k.Letter, id)
 			if errors.Is(err, errs.ErrNotFound) {
-				return version{}, nil
+				return engine.Version{}, nil
 			}
-			return version{lsn: line.Version, line: line}, err
+			return engine.Version{LSN: line.Version, Line: line}, err
 		}
-		v, view, err := st.engine.frame(ctx, k, id, previous)
-		if noVersion(err) {
-			return version{}, nil // what is in the file is then judged by its bytes
+		v, view, err := st.engine.Frame(ctx, k, id, previous)
+		if engine.NoVersion(err) {
+			return engine.Version{}, nil // what is in the file is then judged by its bytes
 		}
 		if err != nil {
 			return v, err
@@ -213,12 +214,12 @@ func (st *Store) standing(ctx context.Context, k *kind, id string, previous, flu
 		}
 		previous = view.Previous
 	}
-	return version{}, nil
+	return engine.Version{}, nil
 }
 
 // ours says whether a file holds a version of this document that we know: one of
 // the chain, or the one that the index names.
-func (st *Store) ours(ctx context.Context, k *kind, id string, newest wal.LSN, info vfs.Info, data func() ([]byte, error)) bool {
+func (st *Store) ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info, data func() ([]byte, error)) bool {
 	var content []byte
 	same := func(line *index.Entry) bool {
 		if line.Size != info.Size {
@@ -232,17 +233,17 @@ func (st *Store) ours(ctx context.Context, k *kind, id string, newest wal.LSN, i
 		}
 		return sha256.Sum256(content) == line.ContentHash
 	}
-	for at := newest; at != 0 && at >= st.engine.state.From(); {
-		v, view, err := st.engine.frame(ctx, k, id, at)
+	for at := newest; at != 0 && at >= st.engine.State.From(); {
+		v, view, err := st.engine.Frame(ctx, k, id, at)
 		if err != nil {
 			break
 		}
-		if !v.line.Deleted && same(&v.line) {
+		if !v.Line.Deleted && same(&v.Line) {
 			return true
 		}
 		at = view.Previous
 	}
-	line, err := st.engine.state.Line(k.Letter, id)
+	line, err := st.engine.State.Line(k.Letter, id)
 	return err == nil && same(&line)
 }
 
@@ -276,30 +277,30 @@ func (st *Store) unblock(ctx context.Context, src *frames, blocked []docfile.Blo
 func (st *Store) moveAway(c *docfile.Change, why error) error {
 	where := ""
 	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + c.Name, ID: c.ID, Version: c.Version}
-	if info, err := st.engine.env.FS.Stat(c.Folder.Path(c.Name)); err == nil {
+	if info, err := st.engine.Env.FS.Stat(c.Folder.Path(c.Name)); err == nil {
 		note.Size, note.Mtime = info.Size, info.Mtime.UTC()
 	}
 	err := error(fs.ErrExist)
 	for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
 		where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
-		err = st.engine.env.FS.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.engine.env.Dir, where))
+		err = st.engine.Env.FS.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.engine.Env.Dir, where))
 	}
 	if err != nil {
 		return fmt.Errorf("%s/%s is in the way: %w; it could not be put aside: %w", c.Folder.Name(), c.Name, why, err)
 	}
 	if err := st.flusher.files.NoteAside(where, note); err != nil {
-		st.engine.env.Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
+		st.engine.Env.Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
 	}
-	st.engine.env.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
-	st.engine.env.Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
+	st.engine.Env.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
+	st.engine.Env.Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }
 
 // edited reports files that were not ours.
 func (st *Store) edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
-		st.engine.env.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
-		st.engine.health.edit()
-		st.engine.env.Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
+		st.engine.Env.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
+		st.engine.Health.Edit()
+		st.engine.Env.Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
 	}
 }

@@ -51,17 +51,17 @@ const flushWorkers = 2
 
 func (f *flusher) init(st *Store) error {
 	f.workers = flushWorkers
-	if st.engine.env.System.Inline {
+	if st.engine.Env.System.Inline {
 		f.workers = 1
 	}
 	f.kick = make(chan struct{}, 1)
-	if f.uptime = st.engine.env.System.Uptime; f.uptime == nil && !st.engine.env.System.Inline {
+	if f.uptime = st.engine.Env.System.Uptime; f.uptime == nil && !st.engine.Env.System.Inline {
 		f.uptime = vfs.Uptime()
 	}
 	st.async.init()
 	var err error
 	f.files, err = docfile.NewFlusher(docfile.Options{
-		Layout: st.layout, Token: st.engine.token, Clock: st.engine.env.Clock, Workers: f.workers, Limit: places.StoredMost,
+		Layout: st.layout, Token: st.engine.Token, Clock: st.engine.Env.Clock, Workers: f.workers, Limit: places.StoredMost,
 		Keeps: st.keepsDisplaced, Leaves: st.purgesIn, Places: st.places, InPlace: st.inPlace,
 	})
 	return err
@@ -77,7 +77,7 @@ func (f *flusher) close() error {
 // changed counts changes and starts a round when there are enough.
 func (f *flusher) changed(st *Store, n int) {
 	before := f.unflushed.Add(int64(n)) - int64(n)
-	threshold := int64(st.engine.settings.Now().FlushAfter())
+	threshold := int64(st.engine.Settings.Now().FlushAfter())
 	if before < threshold && before+int64(n) >= threshold {
 		select {
 		case f.kick <- struct{}{}:
@@ -96,11 +96,11 @@ func (st *Store) Flush(ctx context.Context) error { return st.flushNow(ctx, merg
 func (st *Store) Compact(ctx context.Context) error { return st.flushNow(ctx, mergeAlways) }
 
 func (st *Store) flushNow(ctx context.Context, m merge) error {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return err
 	}
 	if !st.background() {
@@ -124,28 +124,28 @@ const (
 const closingSpill = 1000
 
 func (st *Store) flushClosing(ctx context.Context) error {
-	if err := st.engine.sight(ctx); err != nil {
+	if err := st.engine.Sight(ctx); err != nil {
 		return err
 	}
-	if !st.engine.rotten.Load() && st.engine.log.Flushed() >= st.engine.log.Durable() && st.engine.state.Overlay().Len() <= closingSpill && !st.engine.log.Distrusted() {
-		c, err := st.engine.log.Checkpoint()
-		if err == nil && c.Attested.LSN == st.engine.log.Durable() {
+	if !st.engine.Rotten.Load() && st.engine.Log.Flushed() >= st.engine.Log.Durable() && st.engine.State.Overlay().Len() <= closingSpill && !st.engine.Log.Distrusted() {
+		c, err := st.engine.Log.Checkpoint()
+		if err == nil && c.Attested.LSN == st.engine.Log.Durable() {
 			return nil
 		}
 	}
-	if err := st.engine.log.LockFlush(ctx); err != nil {
+	if err := st.engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.engine.log.UnlockFlush()
+	defer st.engine.Log.UnlockFlush()
 	st.flusher.files.Last()
 	return st.flushLocked(context.WithoutCancel(ctx), mergeClosing) // ctx is how long the lock is waited for
 }
 
 func (st *Store) flush(ctx context.Context, m merge) error {
-	if err := st.engine.log.LockFlush(ctx); err != nil {
+	if err := st.engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.engine.log.UnlockFlush()
+	defer st.engine.Log.UnlockFlush()
 	return st.flushLocked(ctx, m)
 }
 
@@ -153,7 +153,7 @@ func (st *Store) flush(ctx context.Context, m merge) error {
 // replaces of the index is overwritten.
 func (st *Store) flushLocked(ctx context.Context, m merge) error {
 	st.lookForPurge()
-	if st.engine.log.Overwrites() {
+	if st.engine.Log.Overwrites() {
 		return st.flushOverwriting(ctx, m)
 	}
 	return st.flushRound(ctx, m)
@@ -162,7 +162,7 @@ func (st *Store) flushLocked(ctx context.Context, m merge) error {
 // flushRound is a round: what changed since flushed is put into files, these
 // are made durable, then the index if it is due, and only then the marks move.
 func (st *Store) flushRound(ctx context.Context, m merge) error {
-	began := st.engine.env.Clock()
+	began := st.engine.Env.Clock()
 	st.flusher.unflushed.Store(0)
 	n, spilled, err := st.round(ctx, m)
 	if vfs.IsDiskFull(err) && st.flusher.failed.CompareAndSwap(0, 1) {
@@ -177,42 +177,42 @@ func (st *Store) flushRound(ctx context.Context, m merge) error {
 		st.flusher.failed.Add(1)
 		return err
 	}
-	err = st.engine.env.Explain(err)
-	st.engine.health.flushed(st.engine.env.Clock(), err)
+	err = st.engine.Env.Explain(err)
+	st.engine.Health.Flushed(st.engine.Env.Clock(), err)
 	st.watchSpace()
 	if err != nil {
 		st.flusher.failed.Add(1)
-		st.engine.env.Logger.Error("flush failed; it will be tried again", "err", err)
-		st.engine.env.Event(env.Event{Kind: env.EventFlushError, Err: err})
+		st.engine.Env.Logger.Error("flush failed; it will be tried again", "err", err)
+		st.engine.Env.Event(env.Event{Kind: env.EventFlushError, Err: err})
 		return err
 	}
 	st.flusher.failed.Store(0)
 	st.adoptRound(ctx)
 	if n > 0 || spilled {
-		st.engine.env.Event(env.Event{Kind: env.EventFlush, Count: n, LSN: st.engine.log.Flushed(), Took: st.engine.env.Clock().Sub(began)})
+		st.engine.Env.Event(env.Event{Kind: env.EventFlush, Count: n, LSN: st.engine.Log.Flushed(), Took: st.engine.Env.Clock().Sub(began)})
 	}
 	return nil
 }
 
 func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err error) {
-	if err := st.engine.sight(ctx); err != nil {
+	if err := st.engine.Sight(ctx); err != nil {
 		return 0, false, err
 	}
-	st.engine.settings.Reread()
-	c, err := st.engine.log.Checkpoint()
+	st.engine.Settings.Reread()
+	c, err := st.engine.Log.Checkpoint()
 	if err != nil {
 		return 0, false, err
 	}
-	distrusted := st.engine.log.Distrusted()
-	if distrusted || st.flusher.leftovers || st.engine.log.Abandoned() {
+	distrusted := st.engine.Log.Distrusted()
+	if distrusted || st.flusher.leftovers || st.engine.Log.Abandoned() {
 		if err := st.emptyTemp(ctx); err != nil {
 			return 0, false, err
 		}
 		st.flusher.leftovers = false
-		st.engine.log.Tidied()
+		st.engine.Log.Tidied()
 	}
 	if err := st.sweepTemp(ctx); err != nil {
-		st.engine.env.Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
+		st.engine.Env.Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
 	}
 	if distrusted {
 		st.flusher.files.Distrust()
@@ -237,24 +237,24 @@ func (st *Store) round(ctx context.Context, m merge) (n int, spilled bool, err e
 	}
 	st.keepRefused(ctx, c.Flushed.LSN)
 	st.flusher.lagging.filed = to.LSN
-	st.flusher.rest.Store(to.LSN < st.engine.log.AppliedMark().LSN)
+	st.flusher.rest.Store(to.LSN < st.engine.Log.AppliedMark().LSN)
 	st.endPurge(ctx)
 	if len(list) == 0 && !spilled && !distrusted && c.Flushed == before && before.LSN < to.LSN {
 		return 0, false, nil // what lags goes on lagging
 	}
-	if err := st.engine.log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
+	if err := st.engine.Log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
 		return len(list), false, err
 	}
 	if distrusted {
-		st.engine.log.Trust()
+		st.engine.Log.Trust()
 	}
 	if spilled {
-		if err := st.engine.refresh(); err != nil {
+		if err := st.engine.Refresh(); err != nil {
 			return len(list), true, err
 		}
-		if err := st.engine.log.Forget("index", st.engine.log.Spilled()); err != nil {
+		if err := st.engine.Log.Forget("index", st.engine.Log.Spilled()); err != nil {
 			// The log keeps what it could not let go; nothing else depends on it.
-			st.engine.env.Logger.Warn("releasing the log", "err", err)
+			st.engine.Env.Logger.Warn("releasing the log", "err", err)
 		}
 	}
 	return len(list), spilled, nil
@@ -270,10 +270,10 @@ const (
 // due lists what a round puts into files, and up to where the files are the
 // truth after it: everything, or in the background a part.
 func (st *Store) due(ctx context.Context, m merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
-	to := st.engine.log.AppliedMark()
-	if st.engine.log.Distrusted() || st.flusher.failed.Load() > 0 { // what failed is repeated as a whole
+	to := st.engine.Log.AppliedMark()
+	if st.engine.Log.Distrusted() || st.flusher.failed.Load() > 0 { // what failed is repeated as a whole
 		st.flusher.lagging = lag{}
-		list := st.engine.state.Changes(c.Flushed.LSN, to.LSN)
+		list := st.engine.State.Changes(c.Flushed.LSN, to.LSN)
 		if st.flusher.failed.Load() > 0 {
 			makeRoomFirst(list)
 		}
@@ -281,17 +281,17 @@ func (st *Store) due(ctx context.Context, m merge, c wal.Checkpoint) ([]index.At
 	}
 	from := max(c.Flushed.LSN, st.flusher.lagging.filed)
 	if m != mergeWhenDue {
-		return st.engine.state.Changes(from, to.LSN), to, nil
+		return st.engine.State.Changes(from, to.LSN), to, nil
 	}
 	most := paceFiles
 	if st.flusher.quiet.Load() {
 		most = quietFiles
 	}
-	list := st.engine.state.FirstChanges(from, to.LSN, most+1)
+	list := st.engine.State.FirstChanges(from, to.LSN, most+1)
 	if len(list) <= most {
 		return list, to, nil
 	}
-	to, err := st.engine.log.MarkBefore(ctx, list[most].Pos)
+	to, err := st.engine.Log.MarkBefore(ctx, list[most].Pos)
 	return list[:most], to, err
 }
 
@@ -313,8 +313,8 @@ func makeRoomFirst(list []index.At) {
 // folderTimes are the modification times of the folders after our own last change.
 func (st *Store) folderTimes() [wal.Folders]int64 {
 	var t [wal.Folders]int64
-	for i, k := range st.engine.kinds.all {
-		if info, err := st.engine.env.FS.Stat(filepath.Clean(k.Path(""))); err == nil {
+	for i, k := range st.engine.Kinds.All {
+		if info, err := st.engine.Env.FS.Stat(filepath.Clean(k.Path(""))); err == nil {
 			t[i] = info.Mtime.UnixNano()
 		}
 	}

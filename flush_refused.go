@@ -49,9 +49,9 @@ func (st *Store) refused(e *wal.Entry, err error) {
 		r.list = map[wal.LSN]*refusal{}
 	}
 	r.list[e.LSN] = &refusal{err: err}
-	st.engine.problem(err)
-	st.engine.env.Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
-	st.engine.env.Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
+	st.engine.Problem(err)
+	st.engine.Env.Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
+	st.engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
 }
 
 // refusedEntries are problems: what this process has met of them.
@@ -77,7 +77,7 @@ func (st *Store) keepRefused(ctx context.Context, to wal.LSN) {
 	r := &st.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	q := docfile.NewQuarantine(st.layout, st.engine.env.Clock)
+	q := docfile.NewQuarantine(st.layout, st.engine.Env.Clock)
 	for _, at := range slices.Sorted(maps.Keys(r.list)) {
 		if ctx.Err() != nil || at >= to {
 			return
@@ -85,15 +85,15 @@ func (st *Store) keepRefused(ctx context.Context, to wal.LSN) {
 		if r.list[at].kept {
 			continue
 		}
-		e, err := st.engine.log.ReadAt(ctx, at)
+		e, err := st.engine.Log.ReadAt(ctx, at)
 		if err == nil {
 			_, err = q.Bytes(fmt.Sprintf("entry-%d.bin", at), e.Value, docfile.Note{
-				Why: r.list[at].err.Error(), When: st.engine.env.Clock().UTC(), From: "wal/" + segment.Name(st.engine.log.SegmentOf(at)),
+				Why: r.list[at].err.Error(), When: st.engine.Env.Clock().UTC(), From: "wal/" + segment.Name(st.engine.Log.SegmentOf(at)),
 				ID: strings.ToValidUTF8(e.Key[min(1, len(e.Key)):], "\ufffd"), Version: at,
 			})
 		}
 		if err != nil && !errors.Is(err, errs.ErrTruncated) {
-			st.engine.env.Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
+			st.engine.Env.Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
 			continue
 		}
 		r.list[at].kept = true

@@ -12,24 +12,24 @@ import (
 // Get returns a memory, or ErrNotFound; with InSession ErrSession when it is not of
 // that session. It never writes; see Touch.
 func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memory, error) {
-	v, err := st.engine.get(ctx, st.engine.kinds.memories, id)
+	v, err := st.engine.Get(ctx, st.engine.Kinds.Memories, id)
 	if err != nil {
 		return Memory{}, err
 	}
-	if err := admits(sessionOf(in), v.line.SessionID); err != nil {
+	if err := admits(sessionOf(in), v.Line.SessionID); err != nil {
 		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), err)
 	}
-	return st.engine.decode(id, v)
+	return st.engine.Decode(id, v)
 }
 
 // GetRaw returns the exact bytes of a memory's file, or what they will be once
 // it is flushed.
 func (st *Store) GetRaw(ctx context.Context, id string) ([]byte, error) {
-	v, err := st.engine.get(ctx, st.engine.kinds.memories, id)
+	v, err := st.engine.Get(ctx, st.engine.Kinds.Memories, id)
 	if err != nil {
 		return nil, err
 	}
-	return bytes.Clone(v.doc), nil
+	return bytes.Clone(v.Doc), nil
 }
 
 // GetMany returns several memories in the order of their ids. The errors of

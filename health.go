@@ -29,35 +29,35 @@ func (st *Store) Health(ctx context.Context) Health {
 		h.Problems = append(h.Problems, err)
 		h.Writable = h.Writable && writable
 	}
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return Health{Problems: []error{err}}
 	}
-	defer st.engine.ended()
-	if d := st.engine.log.Damage(); d != nil {
+	defer st.engine.Ended()
+	if d := st.engine.Log.Damage(); d != nil {
 		bad(d, false)
 	}
-	if st.engine.env.ReadOnly {
+	if st.engine.Env.ReadOnly {
 		h.Writable = false
 	}
-	if st.engine.log.Poisoned() {
+	if st.engine.Log.Poisoned() {
 		bad(errs.ErrSyncFailed, false)
 	}
-	if err := st.engine.sight(ctx); err != nil {
+	if err := st.engine.Sight(ctx); err != nil {
 		bad(err, true)
 	}
-	st.engine.health.mu.Lock()
-	if st.engine.health.err != nil {
-		bad(fmt.Errorf("the last flush failed: %w", st.engine.health.err), true)
+	st.engine.Health.Mu.Lock()
+	if st.engine.Health.Err != nil {
+		bad(fmt.Errorf("the last flush failed: %w", st.engine.Health.Err), true)
 	}
-	if err := st.engine.health.vectors; err != nil {
+	if err := st.engine.Health.Vectors; err != nil {
 		bad(fmt.Errorf("the vectors are behind: %w", err), true)
 	}
-	st.engine.health.mu.Unlock()
+	st.engine.Health.Mu.Unlock()
 	pending, err := st.waitingForVectors()
 	if h.Pending = pending; err != nil {
 		bad(fmt.Errorf("%d memories wait for their embedding: %w", pending, err), true)
 	}
-	if err := st.engine.settings.Err(); err != nil {
+	if err := st.engine.Settings.Err(); err != nil {
 		bad(err, true)
 	}
 	for _, err := range st.refusedEntries() {
@@ -68,7 +68,7 @@ func (st *Store) Health(ctx context.Context) Health {
 	}
 	if s, err := st.lookAtSpace(); err == nil {
 		if h.Space = s; s.Short() {
-			bad(fmt.Errorf("%w soon: %s", errs.ErrDiskFull, s.say(st.engine.env.Dir)), true)
+			bad(fmt.Errorf("%w soon: %s", errs.ErrDiskFull, s.say(st.engine.Env.Dir)), true)
 		}
 	}
 	h.OK = len(h.Problems) == 0
@@ -107,24 +107,24 @@ type Stats struct {
 
 // Stats are the numbers of the store as they are now.
 func (st *Store) Stats() Stats {
-	if st.engine.begun() != nil {
-		return Stats{Dir: st.engine.env.Dir}
+	if st.engine.Begun() != nil {
+		return Stats{Dir: st.engine.Env.Dir}
 	}
-	defer st.engine.ended()
-	_ = st.engine.sight(context.Background()) // the numbers of a moment ago are numbers too
+	defer st.engine.Ended()
+	_ = st.engine.Sight(context.Background()) // the numbers of a moment ago are numbers too
 	s := Stats{
-		Dir: st.engine.env.Dir, UUID: uuid.UUID(st.engine.log.UUID()).String(), Memories: st.engine.state.Live(record.Memory), Assemblies: st.engine.state.Live(record.Assembly),
-		Durable: st.engine.log.Durable(), Flushed: st.engine.log.Flushed(), Spilled: st.engine.log.Spilled(), Backlog: st.engine.log.Backlog(),
-		Overlay: st.engine.state.Overlay().Len(), Watcher: st.engine.log.Leader(),
+		Dir: st.engine.Env.Dir, UUID: uuid.UUID(st.engine.Log.UUID()).String(), Memories: st.engine.State.Live(record.Memory), Assemblies: st.engine.State.Live(record.Assembly),
+		Durable: st.engine.Log.Durable(), Flushed: st.engine.Log.Flushed(), Spilled: st.engine.Log.Spilled(), Backlog: st.engine.Log.Backlog(),
+		Overlay: st.engine.State.Overlay().Len(), Watcher: st.engine.Log.Leader(),
 	}
-	for _, a := range st.engine.log.Attached() {
+	for _, a := range st.engine.Log.Attached() {
 		s.Processes = append(s.Processes, a.PID)
 		if a.Life == vfs.Unknown {
 			s.Unsure = append(s.Unsure, a.PID)
 		}
 	}
 	s.Unflushed = int64(s.Durable - min(s.Durable, s.Flushed))
-	if set := st.engine.state.Set(); set != nil {
+	if set := st.engine.State.Set(); set != nil {
 		defer set.Release()
 		if set.Base() != nil {
 			s.IndexSize += set.Base().Size()
@@ -134,15 +134,15 @@ func (st *Store) Stats() Stats {
 		}
 	}
 	st.countVectors(&s)
-	st.engine.health.mu.Lock()
-	s.LastFlush, s.Edits = st.engine.health.at, st.engine.health.edits
-	st.engine.health.mu.Unlock()
+	st.engine.Health.Mu.Lock()
+	s.LastFlush, s.Edits = st.engine.Health.At, st.engine.Health.Edits
+	st.engine.Health.Mu.Unlock()
 	return s
 }
 
 // countVectors fills what the vectors' files say.
 func (st *Store) countVectors(s *Stats) {
-	idx := st.engine.state.Set()
+	idx := st.engine.State.Set()
 	if idx == nil {
 		return
 	}

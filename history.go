@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
@@ -66,16 +67,16 @@ func (v *Version) DecodeAssembly() (Assembly, error) {
 // rest goes on. ErrNotFound when nothing is known of such an id. It reads all
 // that is kept. The store must not be closed from within the loop.
 func (st *Store) History(ctx context.Context, id string) iter.Seq2[Version, error] {
-	return st.versionsOf(ctx, st.engine.kinds.memories, id)
+	return st.versionsOf(ctx, st.engine.Kinds.Memories, id)
 }
 
-func (st *Store) versionsOf(ctx context.Context, k *kind, id string) iter.Seq2[Version, error] {
+func (st *Store) versionsOf(ctx context.Context, k *engine.Kind, id string) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
-		if err := st.engine.begun(); err != nil {
+		if err := st.engine.Begun(); err != nil {
 			yield(Version{}, err)
 			return
 		}
-		defer st.engine.ended()
+		defer st.engine.Ended()
 		if !st.history(ctx, k, id, yield) {
 			yield(Version{}, fmt.Errorf("%s %s: %w", k.Noun, quote(id), errs.ErrNotFound))
 		}
@@ -83,17 +84,17 @@ func (st *Store) versionsOf(ctx context.Context, k *kind, id string) iter.Seq2[V
 }
 
 // history says whether it has yielded anything.
-func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Version, error) bool) (any bool) {
+func (st *Store) history(ctx context.Context, k *engine.Kind, id string, yield func(Version, error) bool) (any bool) {
 	give := func(v Version, err error) bool {
 		any = true
 		return yield(v, err) && ctx.Err() == nil
 	}
-	standing, err := st.engine.find(ctx, k, id, true)
+	standing, err := st.engine.Find(ctx, k, id, true)
 	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.Noun, quote(id), err)) {
 		return any
 	}
 	known := err == nil
-	oldest, err := st.engine.log.Past().First(st.engine.log.Durable())
+	oldest, err := st.engine.Log.Past().First(st.engine.Log.Durable())
 	if err != nil && !give(Version{}, err) {
 		return any
 	}
@@ -101,7 +102,7 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 	// was written in a hole, or its version was made up because the index was made
 	// again from the files, it is given all the same.
 	told := !known
-	if known && standing.lsn < oldest {
+	if known && standing.LSN < oldest {
 		told = true
 		if !give(st.standingVersion(k, id, &standing), nil) {
 			return any
@@ -109,7 +110,7 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 	}
 	want := k.Key(id)
 	var last [32]byte
-	for e, err := range st.engine.log.History(ctx, oldest) {
+	for e, err := range st.engine.Log.History(ctx, oldest) {
 		var v Version
 		switch {
 		case err != nil:
@@ -117,28 +118,28 @@ func (st *Store) history(ctx context.Context, k *kind, id string, yield func(Ver
 			continue
 		default:
 			v, err = st.versionOf(k, e)
-			last, told = v.ContentHash, told || v.LSN == standing.lsn && err == nil
+			last, told = v.ContentHash, told || v.LSN == standing.LSN && err == nil
 		}
 		if !give(v, err) {
 			return any
 		}
 	}
-	if !told && sha256.Sum256(standing.doc) != last {
+	if !told && sha256.Sum256(standing.Doc) != last {
 		give(st.standingVersion(k, id, &standing), nil)
 	}
 	return any
 }
 
 // standingVersion is what the file has.
-func (st *Store) standingVersion(k *kind, id string, v *version) Version {
-	r := Version{Kind: k.Noun, LSN: v.lsn, ID: id, FromFile: true, Size: int64(len(v.doc)), ContentHash: sha256.Sum256(v.doc), Document: append([]byte(nil), v.doc...)}
-	if v.line.Mtime != 0 {
-		r.Time = timeOf(&v.line).UTC()
+func (st *Store) standingVersion(k *engine.Kind, id string, v *engine.Version) Version {
+	r := Version{Kind: k.Noun, LSN: v.LSN, ID: id, FromFile: true, Size: int64(len(v.Doc)), ContentHash: sha256.Sum256(v.Doc), Document: append([]byte(nil), v.Doc...)}
+	if v.Line.Mtime != 0 {
+		r.Time = engine.TimeOf(&v.Line).UTC()
 	}
 	return r
 }
 
-func (st *Store) versionOf(k *kind, e wal.Entry) (Version, error) {
+func (st *Store) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 	v := Version{Kind: k.Noun, LSN: e.LSN, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete}
 	line, view, err := state.LineIn(&e)
 	v.Previous = view.Previous
@@ -146,7 +147,7 @@ func (st *Store) versionOf(k *kind, e wal.Entry) (Version, error) {
 		return v, nil
 	}
 	if err == nil {
-		v.Document, err = st.engine.codec.Doc(&view, places.StoredMost)
+		v.Document, err = st.engine.Codec.Doc(&view, places.StoredMost)
 	}
 	if err != nil {
 		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
@@ -185,23 +186,23 @@ func (e *NoVersionError) Unwrap() error { return errs.ErrNotFound }
 // When there is no such version the error is a *NoVersionError, or, below what
 // log and archive still have, a *TruncatedError.
 func (st *Store) GetAt(ctx context.Context, id string, lsn uint64) (Version, error) {
-	return st.versionAt(ctx, st.engine.kinds.memories, id, lsn)
+	return st.versionAt(ctx, st.engine.Kinds.Memories, id, lsn)
 }
 
-func (st *Store) versionAt(ctx context.Context, k *kind, id string, lsn uint64) (Version, error) {
-	if err := st.engine.begun(); err != nil {
+func (st *Store) versionAt(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
+	if err := st.engine.Begun(); err != nil {
 		return Version{}, err
 	}
-	defer st.engine.ended()
-	if err := st.engine.sight(ctx); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Sight(ctx); err != nil {
 		return Version{}, err
 	}
-	e, err := st.engine.log.Past().At(ctx, lsn, st.engine.log.Durable())
+	e, err := st.engine.Log.Past().At(ctx, lsn, st.engine.Log.Durable())
 	if err == nil && e.Key == k.Key(id) {
 		return st.versionOf(k, e)
 	}
 	// What stands in the file is kept however old it is.
-	if v, ferr := st.engine.find(ctx, k, id, true); ferr == nil && v.lsn == lsn {
+	if v, ferr := st.engine.Find(ctx, k, id, true); ferr == nil && v.LSN == lsn {
 		return st.standingVersion(k, id, &v), nil
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrTruncated) {

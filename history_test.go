@@ -152,7 +152,7 @@ func TestHealFileFromArchive(t *testing.T) {
 	ctx := context.Background()
 	dir, want := aged(t)
 	st := openTest(t, dir, smallLog)
-	first := st.engine.log.Spilled()
+	first := st.engine.Log.Spilled()
 	n := 0
 	for id, m := range want {
 		if m.Version > first-3*64<<10 {

@@ -38,7 +38,7 @@ func TestNothingIsKept(t *testing.T) {
 		t.Helper()
 		for k := range 5 {
 			id := fmt.Sprint("m", (i+k)%20)
-			if err := st.engine.writable(); err == nil {
+			if err := st.engine.Writable(); err == nil {
 				if _, err := st.Put(ctx, Memory{ID: id, Content: storetest.Content("x", 2000), Embedding: []float32{1, float32(i), float32(k)}}); err != nil {
 					t.Fatal(err)
 				}
@@ -57,7 +57,7 @@ func TestNothingIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		use(st, i)
-		if !st.engine.env.ReadOnly {
+		if !st.engine.Env.ReadOnly {
 			if err := st.Compact(ctx); err != nil { // index and vectors anew
 				t.Fatal(err)
 			}

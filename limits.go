@@ -84,14 +84,14 @@ func (d *demand) grows() bool {
 // watchPuts begins to count what is put.
 func (cs *counts) watchPuts() {
 	cs.watching.Do(func() {
-		cs.engine.state.WatchPuts()
-		cs.putsFrom.Store(cs.engine.log.Read())
+		cs.engine.State.WatchPuts()
+		cs.putsFrom.Store(cs.engine.Log.Read())
 	})
 }
 
 // putTotals are the running totals of what was put into a session, or into the store.
 func (cs *counts) putTotals(session string) sum {
-	return sum{int64(cs.engine.state.PutCount(session)), int64(cs.engine.state.PutSize(session))}
+	return sum{int64(cs.engine.State.PutCount(session)), int64(cs.engine.State.PutSize(session))}
 }
 
 func (d *demand) refusal() error {

@@ -320,7 +320,7 @@ func TestLimitHolds(t *testing.T) {
 				}
 			})
 			for _, st := range stores {
-				st.engine.settings.Reread()
+				st.engine.Settings.Reread()
 			}
 			var wg, watchers sync.WaitGroup
 			var mu sync.Mutex
@@ -410,7 +410,7 @@ func TestLimitHoldsBytes(t *testing.T) {
 				}
 			})
 			for _, st := range stores {
-				st.engine.settings.Reread()
+				st.engine.Settings.Reread()
 			}
 			look := func(st *Store) sum {
 				all, in, err := st.counts.tally.look(ctx, &st.counts, []string{"s"})
@@ -482,7 +482,7 @@ func TestLimitLowered(t *testing.T) {
 	}
 	limitTo(t, stores[0], func(c *Config) { c.MaxMemories, c.AtLimit = 100, AtLimitEvictOldest })
 	for _, st := range stores {
-		st.engine.settings.Reread()
+		st.engine.Settings.Reread()
 	}
 	var wg sync.WaitGroup
 	for g := range 12 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/migrate"
 	"github.com/varve-db/varve/internal/settings"
@@ -88,7 +89,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 				return nil
 			}
 			defer func() { _ = st.Close() }()
-			return st.engine.log.Processes()
+			return st.engine.Log.Processes()
 		},
 		Sound: func(ctx context.Context) error {
 			whole := look
@@ -126,7 +127,7 @@ func (o *Options) keepModes(dir string) {
 
 // copied is this store as a copy of it is made; its files were just flushed.
 func (st *Store) copied(ctx context.Context) (copy.Source, error) {
-	if err := st.engine.writable(); err != nil {
+	if err := st.engine.Writable(); err != nil {
 		return copy.Source{}, err
 	}
 	if err := st.flush(ctx, mergeFlush); err != nil {
@@ -136,21 +137,21 @@ func (st *Store) copied(ctx context.Context) (copy.Source, error) {
 	if err != nil {
 		return copy.Source{}, err
 	}
-	ids := func(k *kind) func(context.Context) iter.Seq2[string, error] {
+	ids := func(k *engine.Kind) func(context.Context) iter.Seq2[string, error] {
 		return func(ctx context.Context) iter.Seq2[string, error] {
-			return st.engine.ids(ctx, k, filters{expired: true})
+			return st.engine.IDs(ctx, k, engine.Filters{Expired: true})
 		}
 	}
-	read := func(k *kind) func(context.Context, string) (copy.Document, error) {
+	read := func(k *engine.Kind) func(context.Context, string) (copy.Document, error) {
 		return func(ctx context.Context, id string) (copy.Document, error) {
-			v, err := st.engine.find(ctx, k, id, true)
-			return copy.Document{Bytes: v.doc, Version: v.lsn, Vector: v.line.VectorNumber(), Time: timeOf(&v.line)}, err
+			v, err := st.engine.Find(ctx, k, id, true)
+			return copy.Document{Bytes: v.Doc, Version: v.LSN, Vector: v.Line.VectorNumber(), Time: engine.TimeOf(&v.Line)}, err
 		}
 	}
 	return copy.Source{
-		FS: st.engine.env.FS, Dir: st.engine.env.Dir, Log: st.engine.log, FileMode: st.engine.env.FileMode, FolderMode: st.engine.env.FolderMode, Clock: st.engine.env.Clock,
-		Count: live, Sight: st.engine.sight, ModelAsOf: st.engine.state.ModelAsOf, Model: st.engine.state.Model,
-		IDs: ids(st.engine.kinds.memories), Read: read(st.engine.kinds.memories), AssemblyIDs: ids(st.engine.kinds.assemblies), ReadAssembly: read(st.engine.kinds.assemblies),
+		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, Log: st.engine.Log, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock,
+		Count: live, Sight: st.engine.Sight, ModelAsOf: st.engine.State.ModelAsOf, Model: st.engine.State.Model,
+		IDs: ids(st.engine.Kinds.Memories), Read: read(st.engine.Kinds.Memories), AssemblyIDs: ids(st.engine.Kinds.Assemblies), ReadAssembly: read(st.engine.Kinds.Assemblies),
 		ScopeKeys: st.scopeKeys, ReadScope: st.readScope,
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
@@ -22,8 +23,8 @@ import (
 
 // vectorsBy is what makes the store's vectors, as of what is applied.
 func (vs *vectors) vectorsBy() index.Model {
-	m := vs.engine.state.Model()
-	vs.engine.settings.AsOf(m.LSN) // who changes the model writes it there too
+	m := vs.engine.State.Model()
+	vs.engine.Settings.AsOf(m.LSN) // who changes the model writes it there too
 	return m
 }
 
@@ -40,7 +41,7 @@ func (vs *vectors) setModel(ctx context.Context, was index.Model, c state.Change
 	if err != nil {
 		return err
 	}
-	value, inflated := vs.engine.codec.Encode(nil, &record.Record{Previous: was.LSN, Line: line})
+	value, inflated := vs.engine.Codec.Encode(nil, &record.Record{Previous: was.LSN, Line: line})
 	b := &wal.Batch{
 		Entries:       []wal.Entry{{Key: state.ModelKey, Kind: record.KindModel, Value: value, Inflated: inflated}},
 		Preconditions: []wal.Precondition{{Key: state.ModelKey, LSN: was.LSN}},
@@ -48,17 +49,17 @@ func (vs *vectors) setModel(ctx context.Context, was index.Model, c state.Change
 	if undecided != 0 {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: undecided})
 	}
-	if _, err := vs.engine.log.Append(ctx, b); err != nil {
+	if _, err := vs.engine.Log.Append(ctx, b); err != nil {
 		return err
 	}
-	return vs.engine.sight(ctx)
+	return vs.engine.Sight(ctx)
 }
 
 // olderVector is the vector that counts for a version which Older says has an older
 // model's; nil for none.
-func (vs *vectors) olderVector(ctx context.Context, model *index.Model, k *kind, id string, at wal.LSN) ([]float32, error) {
+func (vs *vectors) olderVector(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN) ([]float32, error) {
 	var found computedVector
-	if k == vs.engine.kinds.memories {
+	if k == vs.engine.Kinds.Memories {
 		c, ok, err := vs.computed(ctx, model, id)
 		if err != nil {
 			return nil, err
@@ -73,45 +74,45 @@ func (vs *vectors) olderVector(ctx context.Context, model *index.Model, k *kind,
 		return nil, err
 	}
 	switch {
-	case p.id == "":
+	case p.ID == "":
 		return nil, nil // it is gone, or damaged
-	case k == vs.engine.kinds.assemblies:
+	case k == vs.engine.Kinds.Assemblies:
 		return vs.older(ctx, model, &p)
-	case found.vector != nil && found.sum == sha256.Sum256([]byte(p.content)):
+	case found.vector != nil && found.sum == sha256.Sum256([]byte(p.Content)):
 		return found.vector, nil
-	case !embeddable(p.content) && len(p.vector) == model.Dimension:
-		return p.vector, nil // no model made it
+	case !embeddable(p.Content) && len(p.Vector) == model.Dimension:
+		return p.Vector, nil // no model made it
 	}
 	return nil, nil
 }
 
 // parsedVersion reads one version of a document, the zero parsed when it is not to be had.
-func (vs *vectors) parsedVersion(ctx context.Context, k *kind, id string, at wal.LSN) (parsed, error) {
+func (vs *vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Parsed, error) {
 	var doc []byte
-	v, view, err := vs.engine.frame(ctx, k, id, at)
+	v, view, err := vs.engine.Frame(ctx, k, id, at)
 	switch {
-	case err == nil && !v.line.Deleted:
-		doc, err = vs.engine.codec.Doc(&view, places.StoredMost)
+	case err == nil && !v.Line.Deleted:
+		doc, err = vs.engine.Codec.Doc(&view, places.StoredMost)
 	case ctx.Err() != nil:
-		return parsed{}, ctx.Err()
+		return engine.Parsed{}, ctx.Err()
 	default:
-		place, ferr := vs.engine.state.Find(k.Letter, id)
+		place, ferr := vs.engine.State.Find(k.Letter, id)
 		if ferr != nil || place.Version != at {
-			return parsed{}, nil
+			return engine.Parsed{}, nil
 		}
-		if v, err = vs.engine.settled(ctx, k, id); err == nil {
-			doc = v.doc
+		if v, err = vs.engine.Settled(ctx, k, id); err == nil {
+			doc = v.Doc
 		}
 	}
 	if cerr := ctx.Err(); cerr != nil {
-		return parsed{}, cerr
+		return engine.Parsed{}, cerr
 	}
 	if err != nil {
-		return parsed{}, nil
+		return engine.Parsed{}, nil
 	}
-	p, err := k.parse(doc, id)
+	p, err := k.Parse(doc, id)
 	if err != nil {
-		return parsed{}, nil
+		return engine.Parsed{}, nil
 	}
 	return p, nil
 }
@@ -121,7 +122,7 @@ func (vs *vectors) newestVector(ctx context.Context, model *index.Model, id stri
 	if !model.Switching() {
 		return nil, false, nil
 	}
-	place, err := vs.engine.state.Find(record.Memory, id)
+	place, err := vs.engine.State.Find(record.Memory, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil, false, nil
 	}
@@ -130,38 +131,38 @@ func (vs *vectors) newestVector(ctx context.Context, model *index.Model, id stri
 	}
 	number := place.Entry.VectorNumber()
 	if place.InLog {
-		f, _, err := vs.engine.frame(ctx, vs.engine.kinds.memories, id, place.Version)
+		f, _, err := vs.engine.Frame(ctx, vs.engine.Kinds.Memories, id, place.Version)
 		if err != nil {
 			return nil, false, err
 		}
-		number = f.line.VectorNumber()
+		number = f.Line.VectorNumber()
 	}
 	if !model.Older(place.Version, number) {
 		return nil, false, nil
 	}
-	v, err = vs.olderVector(ctx, model, vs.engine.kinds.memories, id, place.Version)
+	v, err = vs.olderVector(ctx, model, vs.engine.Kinds.Memories, id, place.Version)
 	return v, true, err
 }
 
 // embeddingNow is the embedding that counts for a document as it was read: its own, or
 // what stands for an older model's.
-func (vs *vectors) embeddingNow(ctx context.Context, model *index.Model, k *kind, id string, at wal.LSN, own []float32) ([]float32, error) {
+func (vs *vectors) embeddingNow(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN, own []float32) ([]float32, error) {
 	if !model.Switching() {
 		return own, nil
 	}
 	older := at < model.Since
 	if !older && len(own) > 0 {
-		place, err := vs.engine.state.Find(k.Letter, id)
+		place, err := vs.engine.State.Find(k.Letter, id)
 		if err != nil || place.Version != at {
 			return own, nil
 		}
 		number := place.Entry.VectorNumber()
 		if place.InLog {
-			f, _, err := vs.engine.frame(ctx, k, id, at)
+			f, _, err := vs.engine.Frame(ctx, k, id, at)
 			if err != nil {
 				return own, nil
 			}
-			number = f.line.VectorNumber()
+			number = f.Line.VectorNumber()
 		}
 		older = model.Older(at, number)
 	}

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 )
 
 // carryOut does what was judged; flush.lock is held. Each verdict has its own outcome.
-func (st *Store) carryOut(ctx context.Context, k *kind, list []*verdict) {
+func (st *Store) carryOut(ctx context.Context, k *engine.Kind, list []*verdict) {
 	st.adoptAll(ctx, k, list)
 	var back []*verdict
 	for _, v := range list {
@@ -33,9 +34,9 @@ func (st *Store) carryOut(ctx context.Context, k *kind, list []*verdict) {
 		case !v.restored:
 			v.err = err
 		case err != nil:
-			st.engine.env.Logger.Error("putting a damaged file back", "id", v.id, "err", err)
+			st.engine.Env.Logger.Error("putting a damaged file back", "id", v.id, "err", err)
 		default:
-			st.engine.env.Event(env.Event{Kind: env.EventRestored, ID: v.id, Path: k.File(v.id), LSN: v.version.lsn})
+			st.engine.Env.Event(env.Event{Kind: env.EventRestored, ID: v.id, Path: k.File(v.id), LSN: v.version.LSN})
 		}
 	}
 	// A file that was empty may have been half saved, and the rest have come since.
@@ -43,20 +44,20 @@ func (st *Store) carryOut(ctx context.Context, k *kind, list []*verdict) {
 }
 
 // putBack puts a version into its file again; flush.lock is held.
-func (st *Store) putBack(ctx context.Context, k *kind, id string, v version) error {
+func (st *Store) putBack(ctx context.Context, k *engine.Kind, id string, v engine.Version) error {
 	_, err := st.putAllBack(ctx, k, []*verdict{{id: id, version: v}})
 	return err
 }
 
 // putAllBack puts versions into their files again; flush.lock is held. What stands
 // there is not ours, and the round sets it aside: the edits.
-func (st *Store) putAllBack(ctx context.Context, k *kind, list []*verdict) ([]docfile.Edit, error) {
+func (st *Store) putAllBack(ctx context.Context, k *engine.Kind, list []*verdict) ([]docfile.Edit, error) {
 	changes := make([]docfile.Change, len(list))
 	for i, is := range list {
 		v := is.version
 		changes[i] = docfile.Change{
-			Folder: k.Folder, Name: docfile.FileName(is.id), Mtime: timeOf(&v.line), ID: is.id, Version: v.lsn,
-			Data: func() ([]byte, error) { return v.doc, nil },
+			Folder: k.Folder, Name: docfile.FileName(is.id), Mtime: engine.TimeOf(&v.Line), ID: is.id, Version: v.LSN,
+			Data: func() ([]byte, error) { return v.Doc, nil },
 		}
 	}
 	result, err := st.flusher.files.Round(ctx, changes)

@@ -77,9 +77,9 @@ func child(ctx context.Context, job, dir string) error {
 		}
 	case "hold": // holds a lock until killed
 		if arg == "append" {
-			err = st.engine.log.HoldAppend(ctx)
+			err = st.engine.Log.HoldAppend(ctx)
 		} else {
-			err = st.engine.log.LockFlush(ctx)
+			err = st.engine.Log.LockFlush(ctx)
 		}
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func child(ctx context.Context, job, dir string) error {
 				return err
 			}
 		}
-		fmt.Println(st.engine.token)
+		fmt.Println(st.engine.Token)
 		select {}
 	}
 	return fmt.Errorf("no such job: %s", job)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
@@ -73,7 +74,7 @@ const purgeFolder = "tmp/purge"
 // earlier, segments of the log and lines of the index that were let go may persist in free
 // blocks of the file system.
 func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
-	return st.purge(ctx, st.engine.kinds.memories, ids)
+	return st.purge(ctx, st.engine.Kinds.Memories, ids)
 }
 
 // Purge deletes assemblies, and takes every trace of them out of the store's folder,
@@ -81,15 +82,15 @@ func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error)
 // that one of them was merged into goes on saying so (MergedFrom), and is named as a
 // mention.
 func (as Assemblies) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
-	return as.st.purge(ctx, as.st.engine.kinds.assemblies, ids)
+	return as.st.purge(ctx, as.st.engine.Kinds.Assemblies, ids)
 }
 
-func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport, error) {
-	if err := st.engine.begun(); err != nil {
+func (st *Store) purge(ctx context.Context, k *engine.Kind, ids []string) (*PurgeReport, error) {
+	if err := st.engine.Begun(); err != nil {
 		return nil, err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
@@ -101,15 +102,15 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		return nil, fmt.Errorf("%w: no id", errs.ErrInvalid)
 	}
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	if err := k.valid(ids); err != nil {
+	if err := k.Valid(ids); err != nil {
 		return nil, err
 	}
 	r := &PurgeReport{Device: st.overwrites()}
-	if k == st.engine.kinds.memories {
+	if k == st.engine.Kinds.Memories {
 		st.forgetTouched(ids)
 	}
 	// From before the first deletion: whoever flushes that keeps the file for this purge.
-	if err := st.engine.log.BeginPurge(ctx); err != nil {
+	if err := st.engine.Log.BeginPurge(ctx); err != nil {
 		return r, err
 	}
 	deleted := false // and not overwritten
@@ -120,9 +121,9 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		}
 		ended = true
 		if deleted {
-			st.engine.log.FailPurge()
+			st.engine.Log.FailPurge()
 		}
-		st.engine.log.EndPurge()
+		st.engine.Log.EndPurge()
 	}
 	defer end()
 	if err := st.preparePurge(ctx, r); err != nil {
@@ -134,7 +135,7 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 		}
 	}()
 	traces := trace.Of(k.Letter, ids)
-	traces.Log = st.engine.log.Past().Geometry
+	traces.Log = st.engine.Log.Past().Geometry
 	if err := st.learn(ctx, k, ids, traces); err != nil {
 		return r, err
 	}
@@ -142,19 +143,19 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	if err := st.purgeEntries(ctx, k, ids, r); err != nil {
 		return r, err
 	}
-	if err := st.engine.log.LockFlush(ctx); err != nil {
+	if err := st.engine.Log.LockFlush(ctx); err != nil {
 		return r, err
 	}
-	defer st.engine.log.UnlockFlush()
+	defer st.engine.Log.UnlockFlush()
 	defer end()
-	if k == st.engine.kinds.memories {
+	if k == st.engine.Kinds.Memories {
 		if err := st.purgeComputed(ctx, ids, r); err != nil {
 			return r, err
 		}
 	}
 	err := st.purgeLocked(ctx, k, ids, traces, r)
 	if deleted = err != nil; !deleted {
-		st.engine.log.DonePurge()
+		st.engine.Log.DonePurge()
 	} else {
 		if vfs.IsDiskFull(err) {
 			err = fmt.Errorf("the %s are deleted, but traces of them are left: make room, then purge again: %w", k.Name(), err)
@@ -163,15 +164,15 @@ func (st *Store) purge(ctx context.Context, k *kind, ids []string) (*PurgeReport
 	}
 	for _, id := range ids {
 		if err := st.there(ctx, k, id); err == nil {
-			found, _ := st.engine.state.Current(k.Key(id))
+			found, _ := st.engine.State.Current(k.Key(id))
 			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, quote(id),
 				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
-	strangers, err := trace.Strangers(ctx, st.engine.env.FS, st.engine.env.Dir)
+	strangers, err := trace.Strangers(ctx, st.engine.Env.FS, st.engine.Env.Dir)
 	if err == nil {
 		var mentions []Mention
-		mentions, err = traces.MentionedIn(ctx, st.engine.env.FS, st.engine.env.Dir, strangers)
+		mentions, err = traces.MentionedIn(ctx, st.engine.Env.FS, st.engine.Env.Dir, strangers)
 		r.Mentions = append(r.Mentions, mentions...)
 	}
 	if err != nil {
@@ -197,10 +198,10 @@ type Mention = repair.Mention
 const learnMost = 100
 
 // learn tells traces what the documents said, while that can still be read.
-func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *trace.Set) error {
+func (st *Store) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) error {
 	for _, id := range ids {
 		n := 0
-		if k == st.engine.kinds.scopes {
+		if k == st.engine.Kinds.Scopes {
 			if err := st.learnScope(ctx, id, traces); err != nil {
 				return err
 			}
@@ -210,7 +211,7 @@ func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *trace
 			if err != nil || v.Deleted {
 				return n < learnMost
 			}
-			if k == st.engine.kinds.assemblies {
+			if k == st.engine.Kinds.Assemblies {
 				if a, err := v.DecodeAssembly(); err == nil {
 					traces.Learn(a.Name)
 					traces.Learn(a.Description)
@@ -231,7 +232,7 @@ func (st *Store) learn(ctx context.Context, k *kind, ids []string, traces *trace
 
 // purgeEntries deletes what there is, and takes what is not there out of the
 // assemblies that name it.
-func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *PurgeReport) error {
+func (st *Store) purgeEntries(ctx context.Context, k *engine.Kind, ids []string, r *PurgeReport) error {
 	for _, id := range ids {
 		if err := st.there(ctx, k, id); err == nil {
 			r.Deleted = append(r.Deleted, id)
@@ -241,24 +242,24 @@ func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *Pur
 	}
 	for _, id := range r.Deleted {
 		err := error(nil)
-		if k == st.engine.kinds.scopes {
+		if k == st.engine.Kinds.Scopes {
 			err = st.dropScope(ctx, id)
 		} else {
-			err = st.commits.commit(ctx, []op{{group: k == st.engine.kinds.assemblies, id: id}}, nil, 0)
+			err = st.commits.commit(ctx, []op{{group: k == st.engine.Kinds.Assemblies, id: id}}, nil, 0)
 		}
 		if err != nil {
 			return fmt.Errorf("deleting %s: %w", quote(id), err)
 		}
 	}
-	if k == st.engine.kinds.scopes {
+	if k == st.engine.Kinds.Scopes {
 		return nil
 	}
-	if st.engine.cache != nil {
+	if st.engine.Cache != nil {
 		for _, id := range ids {
-			st.engine.cache.Invalidate(k.cacheKey(id))
+			st.engine.Cache.Invalidate(k.CacheKey(id))
 		}
 	}
-	if k == st.engine.kinds.assemblies {
+	if k == st.engine.Kinds.Assemblies {
 		return nil
 	}
 	for _, id := range ids {
@@ -288,7 +289,7 @@ func (st *Store) purgeEntries(ctx context.Context, k *kind, ids []string, r *Pur
 // purgeLocked removes the traces; flush.lock is held. In this order: the log goes
 // on in a new segment; files and index cover all that came before; then nothing
 // needs the older segments, and every place is gone through.
-func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces *trace.Set, r *PurgeReport) error {
+func (st *Store) purgeLocked(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set, r *PurgeReport) error {
 	made := false
 	room := func(step func() error) error {
 		err := step()
@@ -301,7 +302,7 @@ func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces 
 		}
 		return step()
 	}
-	if err := room(func() error { return st.engine.log.Roll(ctx) }); err != nil {
+	if err := room(func() error { return st.engine.Log.Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
 	}
 	old, err := st.doomIndex(ctx)
@@ -315,20 +316,20 @@ func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces 
 		return err
 	}
 	r.Unlinked, st.flusher.unlinked = append(r.Unlinked, st.flusher.unlinked...), nil
-	if k != st.engine.kinds.scopes {
+	if k != st.engine.Kinds.Scopes {
 		if err := st.purgedVectors(k, ids, r); err != nil {
 			return err
 		}
 	}
 	// Both slots of the checkpoint are to release the old segments, for these go now.
-	c, err := st.engine.log.Checkpoint()
+	c, err := st.engine.Log.Checkpoint()
 	if err != nil {
 		return err
 	}
-	if err := st.engine.log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
+	if err := st.engine.Log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
 		return err
 	}
-	p, err := st.engine.log.Purge(ctx, traces.Entry)
+	p, err := st.engine.Log.Purge(ctx, traces.Entry)
 	r.Segments, r.Copies, r.Frames, r.Left = p.Segments, p.Copies, p.Frames, slices.Concat(r.Left, p.Damaged, p.Unwiped)
 	if err != nil {
 		return err
@@ -349,16 +350,16 @@ func (st *Store) purgeLocked(ctx context.Context, k *kind, ids []string, traces 
 
 // purgeRoom frees on a full disk what can be had without any room: the pool, and the
 // backups of the index that would be written again.
-func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeReport) error {
+func (st *Store) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r *PurgeReport) error {
 	edits, err := st.flusher.files.WipeTemp(st.surplus(ctx))
 	st.edited(ctx, edits)
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
-	if k == st.engine.kinds.scopes {
+	if k == st.engine.Kinds.Scopes {
 		return nil // they have nothing of it
 	}
-	dropped, unlinked, err := index.DropBackups(st.engine.env.FS, st.engine.env.Dir, uuid.UUID(st.engine.log.UUID()).String(), k.Section, ids)
+	dropped, unlinked, err := index.DropBackups(st.engine.Env.FS, st.engine.Env.Dir, uuid.UUID(st.engine.Log.UUID()).String(), k.Section, ids)
 	r.Dropped += len(dropped)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	if err != nil {
@@ -368,39 +369,39 @@ func (st *Store) purgeRoom(ctx context.Context, k *kind, ids []string, r *PurgeR
 }
 
 // purgeBackups rewrites those of the index, and names full ones.
-func (st *Store) purgeBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
-	if k != st.engine.kinds.scopes {
+func (st *Store) purgeBackups(k *engine.Kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
+	if k != st.engine.Kinds.Scopes {
 		if err := st.purgeIndexBackups(k, ids, c, r); err != nil {
 			return err
 		}
 	}
-	names, err := st.engine.env.FS.ReadDir(filepath.Join(st.engine.env.Dir, index.BackupsDir))
+	names, err := st.engine.Env.FS.ReadDir(filepath.Join(st.engine.Env.Dir, index.BackupsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	slices.Sort(names)
-	if _, err := st.engine.env.FS.Stat(filepath.Join(st.engine.env.Dir, ".git")); err == nil {
+	if _, err := st.engine.Env.FS.Stat(filepath.Join(st.engine.Env.Dir, ".git")); err == nil {
 		r.Backup = append(r.Backup, ".git")
 	}
 	for _, name := range names {
-		if _, err := st.engine.env.FS.Stat(filepath.Join(st.engine.env.Dir, index.BackupsDir, name, repair.BackupName)); err == nil {
+		if _, err := st.engine.Env.FS.Stat(filepath.Join(st.engine.Env.Dir, index.BackupsDir, name, repair.BackupName)); err == nil {
 			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
 		}
 	}
 	return nil
 }
 
-func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
-	dir := filepath.Join(st.engine.env.Dir, filepath.FromSlash(purgeFolder))
+func (st *Store) purgeIndexBackups(k *engine.Kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
+	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(purgeFolder))
 	if err := st.clearTemp(purgeFolder); err != nil {
 		return err
 	}
-	if err := vfs.MkdirAll(st.engine.env.FS, dir, st.engine.env.FolderMode); err != nil {
+	if err := vfs.MkdirAll(st.engine.Env.FS, dir, st.engine.Env.FolderMode); err != nil {
 		return err
 	}
-	to := st.engine.target(uuid.UUID(st.engine.log.UUID()), c.Spilled)
+	to := st.engine.Target(uuid.UUID(st.engine.Log.UUID()), c.Spilled)
 	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
-	p, err := index.PurgeBackups(st.engine.env.Dir, to, k.Section, ids)
+	p, err := index.PurgeBackups(st.engine.Env.Dir, to, k.Section, ids)
 	r.Backups, r.Dropped = len(p.Rewritten), r.Dropped+len(p.Removed)
 	r.Unlinked = append(r.Unlinked, p.Unlinked...)
 	for _, name := range p.Unread {
@@ -416,18 +417,18 @@ func (st *Store) purgeIndexBackups(k *kind, ids []string, c wal.Checkpoint, r *P
 
 // purgeAside goes through what was set aside.
 func (st *Store) purgeAside(ctx context.Context, traces *trace.Set, r *PurgeReport) error {
-	o := trace.Options{FS: st.engine.env.FS, FileMode: st.engine.env.FileMode, FolderMode: st.engine.env.FolderMode}
+	o := trace.Options{FS: st.engine.Env.FS, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode}
 	if err := st.clearTemp("tmp/parked"); err != nil {
 		return err
 	}
-	parked, held, err := trace.PurgeParked(st.engine.env.Dir, traces, o)
+	parked, held, err := trace.PurgeParked(st.engine.Env.Dir, traces, o)
 	if err != nil {
 		return err
 	}
 	for _, name := range held {
 		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, errs.ErrLocked))
 	}
-	aside, unlinked, err := trace.PurgeQuarantine(ctx, st.engine.env.Dir, traces, o)
+	aside, unlinked, err := trace.PurgeQuarantine(ctx, st.engine.Env.Dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	r.Left = append(r.Left, traces.Unwiped()...)
 	if err != nil {
@@ -438,8 +439,8 @@ func (st *Store) purgeAside(ctx context.Context, traces *trace.Set, r *PurgeRepo
 		r.Left = append(r.Left, &errs.CorruptionError{Path: "quarantine/" + name, Offset: -1,
 			Err: errors.New("it may hold what was purged, or only mention it, and others with it: when you need nothing of it remove it, then purge again")})
 	}
-	own := st.engine.env.FS.Host().PID
-	for _, pid := range st.engine.log.Processes() {
+	own := st.engine.Env.FS.Host().PID
+	for _, pid := range st.engine.Log.Processes() {
 		if pid != own {
 			r.Processes = append(r.Processes, pid)
 		}

@@ -19,21 +19,21 @@ import (
 // flag in each process that has noticed.
 
 // keepsDisplaced says that nothing that is displaced may be reused or removed.
-func (st *Store) keepsDisplaced() bool { return st.engine.log.Purging() || st.flusher.unpurged.Load() }
+func (st *Store) keepsDisplaced() bool { return st.engine.Log.Purging() || st.flusher.unpurged.Load() }
 
 // purgesIn says of a name in tmp/ that a purge has files in it that it works on.
 func (st *Store) purgesIn(name string) bool {
-	return name == filepath.Base(purgeFolder) && (st.flusher.dooming || st.engine.log.Purging())
+	return name == filepath.Base(purgeFolder) && (st.flusher.dooming || st.engine.Log.Purging())
 }
 
 // preparePurge enters the folder under flush.lock: a round beside may be using it.
 func (st *Store) preparePurge(ctx context.Context, r *PurgeReport) error {
-	if err := st.engine.log.LockFlush(ctx); err != nil {
+	if err := st.engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.engine.log.UnlockFlush()
+	defer st.engine.Log.UnlockFlush()
 	if err := st.enterPurgeFolder(r); err != nil {
-		return st.engine.env.IOError("making", filepath.Join(st.engine.env.Dir, purgeFolder), err)
+		return st.engine.Env.IOError("making", filepath.Join(st.engine.Env.Dir, purgeFolder), err)
 	}
 	return nil
 }
@@ -43,17 +43,17 @@ func (st *Store) preparePurge(ctx context.Context, r *PurgeReport) error {
 // and none was done since. The index that the round replaces has lines of it.
 func (st *Store) flushOverwriting(ctx context.Context, m merge) error {
 	var r PurgeReport
-	dir := filepath.Join(st.engine.env.Dir, filepath.FromSlash(purgeFolder))
+	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(purgeFolder))
 	err := error(nil)
-	if st.engine.log.Purging() { // what is in the folder is that purge's
-		if err = vfs.MkdirAll(st.engine.env.FS, dir, st.engine.env.FolderMode); vfs.IsDiskFull(err) {
+	if st.engine.Log.Purging() { // what is in the folder is that purge's
+		if err = vfs.MkdirAll(st.engine.Env.FS, dir, st.engine.Env.FolderMode); vfs.IsDiskFull(err) {
 			err = nil
 		}
 	} else {
 		err = st.enterPurgeFolder(&r)
 	}
 	if err != nil {
-		return st.engine.env.IOError("making", dir, err)
+		return st.engine.Env.IOError("making", dir, err)
 	}
 	st.flusher.dooming = true
 	defer func() { st.flusher.dooming = false }()
@@ -67,13 +67,13 @@ func (st *Store) flushOverwriting(ctx context.Context, m merge) error {
 	err = old.wipe(st, &r) // the folder stays until a purge is done: whoever opens the store later is to know
 	st.flusher.unlinked = append(st.flusher.unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
-		st.engine.env.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or nobody can tell", "name", name)
+		st.engine.Env.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or nobody can tell", "name", name)
 	}
 	for _, left := range r.Left {
-		st.engine.env.Logger.Warn("after a purge that has not finished", "err", left)
+		st.engine.Env.Logger.Warn("after a purge that has not finished", "err", left)
 	}
 	if err != nil { // it keeps a name in tmp/purge, for the next purge
-		st.engine.env.Logger.Warn("overwriting the index that was replaced after a purge that has not finished", "err", err)
+		st.engine.Env.Logger.Warn("overwriting the index that was replaced after a purge that has not finished", "err", err)
 	}
 	return nil
 }
@@ -83,47 +83,47 @@ func (st *Store) flushOverwriting(ctx context.Context, m merge) error {
 // without.
 func (st *Store) enterPurgeFolder(r *PurgeReport) error {
 	// A round that failed has left the old index mapped in this process.
-	_ = st.engine.refresh()
-	dir := filepath.Join(st.engine.env.Dir, filepath.FromSlash(purgeFolder))
-	err := vfs.MkdirAll(st.engine.env.FS, dir, st.engine.env.FolderMode)
+	_ = st.engine.Refresh()
+	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(purgeFolder))
+	err := vfs.MkdirAll(st.engine.Env.FS, dir, st.engine.Env.FolderMode)
 	if vfs.IsDiskFull(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	names, err := st.engine.env.FS.ReadDir(dir)
+	names, err := st.engine.Env.FS.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		info, err := st.engine.env.FS.Stat(path)
+		info, err := st.engine.Env.FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsRegular() {
 			continue
 		}
 		if err == nil && info.Nlink > 1 && strings.HasSuffix(name, docfile.DoomedSuffix) {
-			err = st.engine.env.FS.Remove(path) // it is in its place still, or a backup
+			err = st.engine.Env.FS.Remove(path) // it is in its place still, or a backup
 		} else if err == nil {
-			err = vfs.Unwiped(&r.Left, vfs.WipeAlone(st.engine.env.FS, path))
+			err = vfs.Unwiped(&r.Left, vfs.WipeAlone(st.engine.Env.FS, path))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return st.engine.env.FS.SyncDir(dir)
+	return st.engine.Env.FS.SyncDir(dir)
 }
 
 // lookForPurge looks whether one was cut, and none was done since; flush.lock is held. What
 // that one displaced is overwritten once by each process that comes.
 func (st *Store) lookForPurge() {
-	stale := st.engine.log.DropPurge()
-	if !stale && !st.engine.log.Purging() && !st.engine.log.Overwrites() {
-		info, err := st.engine.env.FS.Stat(filepath.Join(st.engine.env.Dir, filepath.FromSlash(purgeFolder)))
+	stale := st.engine.Log.DropPurge()
+	if !stale && !st.engine.Log.Purging() && !st.engine.Log.Overwrites() {
+		info, err := st.engine.Env.FS.Stat(filepath.Join(st.engine.Env.Dir, filepath.FromSlash(purgeFolder)))
 		stale = err == nil && info.Mode.IsDir() // anything else is nobody's: emptyTemp deals with it
 	}
 	if stale {
-		st.engine.log.FailPurge()
+		st.engine.Log.FailPurge()
 		st.flusher.unpurged.Store(true)
 	}
 }
@@ -131,13 +131,13 @@ func (st *Store) lookForPurge() {
 // endPurge overwrites what a purge that was cut would have; the round is in place durably.
 // flush.lock is held.
 func (st *Store) endPurge(ctx context.Context) {
-	if !st.flusher.unpurged.Load() || st.engine.log.Purging() { // a purge does it itself
+	if !st.flusher.unpurged.Load() || st.engine.Log.Purging() { // a purge does it itself
 		return
 	}
 	edits, err := st.flusher.files.WipeTemp(st.surplus(ctx))
 	st.edited(ctx, edits)
 	if err != nil {
-		st.engine.env.Logger.Warn("overwriting what a purge has left that was cut", "err", err) // the next round tries again
+		st.engine.Env.Logger.Warn("overwriting what a purge has left that was cut", "err", err) // the next round tries again
 		return
 	}
 	st.flusher.unpurged.Store(false)

@@ -9,7 +9,7 @@ import (
 // overwrites says of the store's file system why overwriting a file may leave its old
 // blocks as they are; "" where it does not.
 func (st *Store) overwrites() string {
-	v, err := st.engine.env.FS.Volume(st.engine.env.Dir)
+	v, err := st.engine.Env.FS.Volume(st.engine.Env.Dir)
 	if err != nil {
 		return fmt.Sprintf("whether this file system overwrites files in place cannot be told: %v", err)
 	}

@@ -69,7 +69,7 @@ func TestPurgeBesideFlusher(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.disk.KeepFreed()
-	if err := st.engine.log.BeginPurge(ctx); err != nil {
+	if err := st.engine.Log.BeginPurge(ctx); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
@@ -82,7 +82,7 @@ func TestPurgeBesideFlusher(t *testing.T) {
 	if err := beside.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	st.engine.log.EndPurge()
+	st.engine.Log.EndPurge()
 	if _, err := st.Purge(ctx, ids...); err != nil {
 		t.Fatal(err)
 	}

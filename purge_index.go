@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
@@ -26,27 +27,27 @@ type oldTable struct {
 // doomIndex takes hold of base and delta, and of the vectors: who still has them
 // mapped must not read zeros, and that is known only when their names are gone.
 func (st *Store) doomIndex(ctx context.Context) (oldIndex, error) {
-	if err := st.vectors.lock.lock(ctx); err != nil {
+	if err := st.vectors.lock.Lock(ctx); err != nil {
 		return nil, err
 	}
 	err := st.vectors.close() // our own
-	st.vectors.lock.unlock()
+	st.vectors.lock.Unlock()
 	if err != nil {
 		return nil, err
 	}
 	var old oldIndex
 	for _, name := range append([]string{index.BaseName, index.DeltaName}, vector.Files()...) {
-		path := filepath.Join(st.engine.env.Dir, name)
-		info, err := st.engine.env.FS.Stat(path)
+		path := filepath.Join(st.engine.Env.Dir, name)
+		info, err := st.engine.Env.FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return old, errors.Join(st.engine.env.IOError("looking at", path, err), old.close())
+			return old, errors.Join(st.engine.Env.IOError("looking at", path, err), old.close())
 		}
-		f, err := vfs.Doom(st.engine.env.FS, path, filepath.Join(st.engine.env.Dir, filepath.FromSlash(purgeFolder), filepath.Base(name)+docfile.DoomedSuffix), true)
+		f, err := vfs.Doom(st.engine.Env.FS, path, filepath.Join(st.engine.Env.Dir, filepath.FromSlash(purgeFolder), filepath.Base(name)+docfile.DoomedSuffix), true)
 		if err != nil {
-			return old, errors.Join(st.engine.env.IOError("opening", path, err), old.close())
+			return old, errors.Join(st.engine.Env.IOError("opening", path, err), old.close())
 		}
 		old = append(old, oldTable{name, f, info})
 	}
@@ -65,15 +66,15 @@ func (o oldIndex) close() (err error) {
 // again as one.
 func (o oldIndex) wipe(st *Store, r *PurgeReport) (err error) {
 	for _, t := range o {
-		path := filepath.Join(st.engine.env.Dir, t.name)
+		path := filepath.Join(st.engine.Env.Dir, t.name)
 		if ino := t.file.Named(); ino != 0 && !st.indexHas(path, ino) {
 			r.Left = append(r.Left, &vfs.UnwipedError{Path: path, Ino: ino, Err: vfs.ErrLinked})
 		}
 		left, werr := t.file.Wipe()
 		if werr != nil {
-			err = errors.Join(err, st.engine.env.IOError("overwriting", path, werr))
+			err = errors.Join(err, st.engine.Env.IOError("overwriting", path, werr))
 		}
-		if now, serr := st.engine.env.FS.Stat(path); left && (serr != nil || now.Ino != t.info.Ino) {
+		if now, serr := st.engine.Env.FS.Stat(path); left && (serr != nil || now.Ino != t.info.Ino) {
 			r.Unlinked = append(r.Unlinked, t.name)
 		}
 	}
@@ -82,22 +83,22 @@ func (o oldIndex) wipe(st *Store, r *PurgeReport) (err error) {
 
 // indexHas says whether an inode is still in its place, or is a backup of the index.
 func (st *Store) indexHas(path string, ino uint64) bool {
-	if now, err := st.engine.env.FS.Stat(path); err == nil && now.Ino == ino {
+	if now, err := st.engine.Env.FS.Stat(path); err == nil && now.Ino == ino {
 		return true
 	}
-	list, err := index.Backups(st.engine.env.FS, st.engine.env.Dir)
+	list, err := index.Backups(st.engine.Env.FS, st.engine.Env.Dir)
 	if err != nil {
 		return false
 	}
 	return slices.ContainsFunc(list, func(b index.Backup) bool {
-		info, err := st.engine.env.FS.Stat(filepath.Join(st.engine.env.Dir, filepath.FromSlash(b.Name)))
+		info, err := st.engine.Env.FS.Stat(filepath.Join(st.engine.Env.Dir, filepath.FromSlash(b.Name)))
 		return err == nil && info.Ino == ino
 	})
 }
 
 // purgedVectors names what of some documents is still in the vectors: they could
 // not be written again.
-func (st *Store) purgedVectors(k *kind, ids []string, r *PurgeReport) error {
+func (st *Store) purgedVectors(k *engine.Kind, ids []string, r *PurgeReport) error {
 	set, why := st.vectors.loadVectors(nil)
 	if set == nil {
 		return why

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
@@ -16,15 +17,15 @@ import (
 
 // purgeStrangers goes through the files in memories/, or assemblies/, that none has: what
 // stands in the place of one that is deleted, and copies that somebody has made.
-func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *trace.Set, r *PurgeReport) error {
+func (st *Store) purgeStrangers(ctx context.Context, k *engine.Kind, traces *trace.Set, r *PurgeReport) error {
 	names, err := k.Names()
 	if err != nil {
 		return err
 	}
 	slices.Sort(names)
 	known := make([]bool, len(names))
-	all := st.engine.ids(ctx, k, filters{expired: true})
-	if k == st.engine.kinds.scopes {
+	all := st.engine.IDs(ctx, k, engine.Filters{Expired: true})
+	if k == st.engine.Kinds.Scopes {
 		all = st.scopeKeys(ctx)
 	}
 	for id, err := range all {
@@ -37,13 +38,13 @@ func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *trace.Set,
 	}
 	for i, name := range names {
 		path := k.Path(name)
-		info, err := st.engine.env.FS.Stat(path)
+		info, err := st.engine.Env.FS.Stat(path)
 		if known[i] || err != nil || !info.Mode.IsRegular() {
 			continue
 		}
-		b, err := vfs.ReadFile(st.engine.env.FS, path, places.StoredMost)
+		b, err := vfs.ReadFile(st.engine.Env.FS, path, places.StoredMost)
 		if err != nil {
-			return st.engine.env.IOError("reading", path, err)
+			return st.engine.Env.IOError("reading", path, err)
 		}
 		if !traces.Stands(name) && !traces.Holds(b) {
 			if how := traces.Mentioned(name, b); how != "" {
@@ -55,7 +56,7 @@ func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *trace.Set,
 			r.Removed = append(r.Removed, k.Name()+"/"+name)
 		}
 		if err := vfs.Unwiped(&r.Left, err); err != nil {
-			return st.engine.env.IOError("overwriting", path, err)
+			return st.engine.Env.IOError("overwriting", path, err)
 		}
 	}
 	return st.dropPurgeFolder()
@@ -64,35 +65,35 @@ func (st *Store) purgeStrangers(ctx context.Context, k *kind, traces *trace.Set,
 // wipeStranger overwrites and removes a file. It leaves its place before: half of it gone,
 // a killed purge would leave it there as somebody's document that is damaged.
 func (st *Store) wipeStranger(path string, n int) error {
-	dir := filepath.Join(st.engine.env.Dir, filepath.FromSlash(purgeFolder))
-	if err := vfs.MkdirAll(st.engine.env.FS, dir, st.engine.env.FolderMode); err != nil {
+	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(purgeFolder))
+	if err := vfs.MkdirAll(st.engine.Env.FS, dir, st.engine.Env.FolderMode); err != nil {
 		return err
 	}
 	temp, err := "", fs.ErrExist
 	for ; errors.Is(err, fs.ErrExist); n++ {
 		temp = filepath.Join(dir, fmt.Sprint(n))
-		err = st.engine.env.FS.RenameNew(path, temp)
+		err = st.engine.Env.FS.RenameNew(path, temp)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		err = errors.Join(st.engine.env.FS.SyncDir(dir), st.engine.env.FS.SyncDir(filepath.Dir(path)))
+		err = errors.Join(st.engine.Env.FS.SyncDir(dir), st.engine.Env.FS.SyncDir(filepath.Dir(path)))
 	}
 	if err != nil {
 		return err
 	}
-	return vfs.WipeAlone(st.engine.env.FS, temp)
+	return vfs.WipeAlone(st.engine.Env.FS, temp)
 }
 
 // dropPurgeFolder removes the folder in which files are overwritten and made again; it
 // stays if one has to.
 func (st *Store) dropPurgeFolder() error {
-	dir := filepath.Join(st.engine.env.Dir, filepath.FromSlash(purgeFolder))
-	if names, err := st.engine.env.FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
+	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(purgeFolder))
+	if names, err := st.engine.Env.FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
 		return nil
 	}
-	if err := errors.Join(st.engine.env.FS.SyncDir(dir), st.engine.env.FS.Remove(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := errors.Join(st.engine.Env.FS.SyncDir(dir), st.engine.Env.FS.Remove(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -474,7 +474,7 @@ func TestPurgeRefused(t *testing.T) {
 	}
 	t.Run("a backup copies the log", func(t *testing.T) {
 		st, s, dir := make(t)
-		hold, err := st.engine.log.Hold(ctx)
+		hold, err := st.engine.Log.Hold(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/trace"
 )
@@ -19,19 +20,19 @@ import (
 // and nothing that was set aside is about it. It changes nothing. Purge looks further
 // still: this is to find an id that was mistyped before the others are gone.
 func (st *Store) Unknown(ctx context.Context, ids ...string) ([]string, error) {
-	return st.unknown(ctx, st.engine.kinds.memories, ids)
+	return st.unknown(ctx, st.engine.Kinds.Memories, ids)
 }
 
 // Unknown says of which of some assemblies a store has nothing; see Store.Unknown.
 func (as Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, error) {
-	return as.st.unknown(ctx, as.st.engine.kinds.assemblies, ids)
+	return as.st.unknown(ctx, as.st.engine.Kinds.Assemblies, ids)
 }
 
-func (st *Store) unknown(ctx context.Context, k *kind, ids []string) ([]string, error) {
-	if err := st.engine.begun(); err != nil {
+func (st *Store) unknown(ctx context.Context, k *engine.Kind, ids []string) ([]string, error) {
+	if err := st.engine.Begun(); err != nil {
 		return nil, err
 	}
-	defer st.engine.ended()
+	defer st.engine.Ended()
 	left := map[string]bool{}
 	for _, id := range ids {
 		if err := st.there(ctx, k, id); errors.Is(err, errs.ErrNotFound) {
@@ -40,7 +41,7 @@ func (st *Store) unknown(ctx context.Context, k *kind, ids []string) ([]string, 
 			return nil, ctx.Err()
 		} // what cannot be read is there
 	}
-	for _, known := range []func(context.Context, *kind, map[string]bool) error{st.knownAside, st.knownBackups, st.knownPast} {
+	for _, known := range []func(context.Context, *engine.Kind, map[string]bool) error{st.knownAside, st.knownBackups, st.knownPast} {
 		if len(left) == 0 {
 			break
 		}
@@ -58,12 +59,12 @@ func (st *Store) unknown(ctx context.Context, k *kind, ids []string) ([]string, 
 }
 
 // knownAside strikes out those that have a file somewhere.
-func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) error {
+func (st *Store) knownAside(_ context.Context, k *engine.Kind, left map[string]bool) error {
 	for _, id := range sorted(left) {
-		_, err := st.engine.env.FS.Stat(k.Path(docfile.FileName(id)))
+		_, err := st.engine.Env.FS.Stat(k.Path(docfile.FileName(id)))
 		stands := err == nil
 		if !stands {
-			if stands, err = trace.HasAside(st.engine.env.FS, st.engine.env.Dir, trace.Of(k.Letter, []string{id})); err != nil {
+			if stands, err = trace.HasAside(st.engine.Env.FS, st.engine.Env.Dir, trace.Of(k.Letter, []string{id})); err != nil {
 				return err
 			}
 		}
@@ -75,16 +76,16 @@ func (st *Store) knownAside(_ context.Context, k *kind, left map[string]bool) er
 }
 
 // knownBackups strikes out those that a backup of the index has.
-func (st *Store) knownBackups(_ context.Context, k *kind, left map[string]bool) error {
-	if k == st.engine.kinds.scopes {
+func (st *Store) knownBackups(_ context.Context, k *engine.Kind, left map[string]bool) error {
+	if k == st.engine.Kinds.Scopes {
 		return nil
 	}
-	backups, err := index.Backups(st.engine.env.FS, st.engine.env.Dir)
+	backups, err := index.Backups(st.engine.Env.FS, st.engine.Env.Dir)
 	if err != nil {
 		return err
 	}
 	for _, b := range backups {
-		set, err := index.OpenBackup(st.engine.env.FS, st.engine.env.Dir, b, uuid.UUID(st.engine.log.UUID()).String())
+		set, err := index.OpenBackup(st.engine.Env.FS, st.engine.Env.Dir, b, uuid.UUID(st.engine.Log.UUID()).String())
 		if err != nil {
 			continue // who purges it is told
 		}
@@ -101,12 +102,12 @@ func (st *Store) knownBackups(_ context.Context, k *kind, left map[string]bool) 
 }
 
 // knownPast strikes out those that have a version, or their deletion.
-func (st *Store) knownPast(ctx context.Context, k *kind, left map[string]bool) error {
-	oldest, err := st.engine.log.Past().First(st.engine.log.Durable())
+func (st *Store) knownPast(ctx context.Context, k *engine.Kind, left map[string]bool) error {
+	oldest, err := st.engine.Log.Past().First(st.engine.Log.Durable())
 	if err != nil {
 		return err
 	}
-	for e, err := range st.engine.log.History(ctx, oldest) {
+	for e, err := range st.engine.Log.History(ctx, oldest) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/working"
@@ -16,12 +17,12 @@ import (
 // them (Consolidate) are not theirs, and stay. A scope that is not there now is looked
 // for all the same: ErrNotFound if it was nowhere.
 func (st *Store) PurgeWorking(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
-	return st.purge(ctx, st.engine.kinds.scopes, scopeKeysOf(scopes))
+	return st.purge(ctx, st.engine.Kinds.Scopes, scopeKeysOf(scopes))
 }
 
 // UnknownWorking says of which of some scopes a store has nothing; see Unknown.
 func (st *Store) UnknownWorking(ctx context.Context, scopes ...working.Scope) ([]working.Scope, error) {
-	keys, err := st.unknown(ctx, st.engine.kinds.scopes, scopeKeysOf(scopes))
+	keys, err := st.unknown(ctx, st.engine.Kinds.Scopes, scopeKeysOf(scopes))
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +46,9 @@ func scopeKeysOf(scopes []working.Scope) []string {
 }
 
 // there says whether something is there now: ErrNotFound when it is not.
-func (st *Store) there(ctx context.Context, k *kind, id string) error {
-	if k != st.engine.kinds.scopes {
-		_, err := st.engine.find(ctx, k, id, false)
+func (st *Store) there(ctx context.Context, k *engine.Kind, id string) error {
+	if k != st.engine.Kinds.Scopes {
+		_, err := st.engine.Find(ctx, k, id, false)
 		return err
 	}
 	of, err := working.ParseScope(id)

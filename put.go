@@ -9,15 +9,15 @@ import "context"
 // that was read before and changed leaves as it was. Content may be empty: what
 // was imported, or has an embedding or metadata alone, is a memory too.
 func (st *Store) Put(ctx context.Context, m Memory, conds ...Cond) (Memory, error) {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return Memory{}, err
 	}
-	defer st.engine.ended()
+	defer st.engine.Ended()
 	return st.put(ctx, m, conds)
 }
 
 func (st *Store) put(ctx context.Context, m Memory, conds []Cond) (Memory, error) {
-	if err := st.engine.writable(); err != nil {
+	if err := st.engine.Writable(); err != nil {
 		return Memory{}, err
 	}
 	ops := []op{{id: m.ID, memory: &m, conds: conditionsOf(conds)}}
@@ -29,11 +29,11 @@ func (st *Store) put(ctx context.Context, m Memory, conds []Cond) (Memory, error
 
 // Delete deletes a memory; ErrNotFound if there is none.
 func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return err
 	}
 	return st.commits.commit(ctx, []op{{id: id, conds: conditionsOf(conds), must: true}}, nil, 0)
@@ -75,11 +75,11 @@ func (b *Batch) Len() int { return len(b.ops) }
 // a *BatchError with its index; then nothing was written. A batch may be
 // applied again after an error.
 func (st *Store) Apply(ctx context.Context, b *Batch, in ...SessionOption) error {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return err
 	}
 	ops := append([]op(nil), b.ops...)

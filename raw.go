@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 )
@@ -28,11 +29,11 @@ type Raw struct {
 // could not begin (ErrClosed, ErrMoved), the context's, or one of the index, behind which
 // there may be more memories that f did not get.
 func (st *Store) ScanRaw(ctx context.Context, f func(r Raw, err error), filters ...Filter) error {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.ended()
-	if err := st.engine.sight(ctx); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Sight(ctx); err != nil {
 		return err
 	}
 	chosen := filtersOf(filters)
@@ -41,8 +42,8 @@ func (st *Store) ScanRaw(ctx context.Context, f func(r Raw, err error), filters 
 		readers[i] = &rawReader{st: st, f: &chosen, take: f}
 	}
 	var lines []error
-	err := share(ctx, readers, func(yield func(listing) bool) error {
-		for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, chosen) {
+	err := engine.Share(ctx, readers, func(yield func(engine.Listing) bool) error {
+		for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, chosen) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err
@@ -64,34 +65,34 @@ func (st *Store) ScanRaw(ctx context.Context, f func(r Raw, err error), filters 
 // rawReader reads documents past the cache. It belongs to one goroutine.
 type rawReader struct {
 	st   *Store
-	f    *filters
+	f    *engine.Filters
 	take func(r Raw, err error)
 	buf  []byte
 	err  error // that ends it
 }
 
-func (r *rawReader) over() error { return r.err }
+func (r *rawReader) Over() error { return r.err }
 
-func (r *rawReader) read(ctx context.Context, l listing) bool {
+func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 	if r.err = ctx.Err(); r.err != nil {
 		return false
 	}
-	if !l.inLog && !r.f.reads() {
+	if !l.InLog && !r.f.Reads() {
 		if doc, ok := r.file(&l); ok {
-			r.take(Raw{l.id, l.line.Version, doc}, nil)
+			r.take(Raw{l.ID, l.Line.Version, doc}, nil)
 			return true
 		}
 	}
-	if l.inLog {
-		l.id = strings.Clone(l.id) // it is part of all that the frame says
+	if l.InLog {
+		l.ID = strings.Clone(l.ID) // it is part of all that the frame says
 	}
-	v, err := r.st.engine.find(ctx, r.st.engine.kinds.memories, l.id, true)
-	if errors.Is(err, errs.ErrNotFound) || err == nil && v.left(r.f, l.id, r.st.engine.env.Clock()) {
+	v, err := r.st.engine.Find(ctx, r.st.engine.Kinds.Memories, l.ID, true)
+	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Left(r.f, l.ID, r.st.engine.Env.Clock()) {
 		return true // gone since
 	}
-	if err == nil && r.f.reads() {
+	if err == nil && r.f.Reads() {
 		var m Memory
-		if m, err = r.st.engine.decode(l.id, v); err == nil && !r.f.still(&m) {
+		if m, err = r.st.engine.Decode(l.ID, v); err == nil && !r.f.Still(&m) {
 			return true
 		}
 	}
@@ -100,20 +101,20 @@ func (r *rawReader) read(ctx context.Context, l listing) bool {
 		return false
 	}
 	if err != nil {
-		r.take(Raw{ID: l.id}, fmt.Errorf("memory %s: %w", quote(l.id), err))
+		r.take(Raw{ID: l.ID}, fmt.Errorf("memory %s: %w", quote(l.ID), err))
 		return true
 	}
-	r.take(Raw{l.id, v.lsn, v.doc}, nil)
+	r.take(Raw{l.ID, v.LSN, v.Doc}, nil)
 	return true
 }
 
 // file reads the version that the index names from its file; false where it is not what
 // stands there, and find has to tell what that means. The hash makes up for the looks
 // at the place that docfile's Read takes.
-func (r *rawReader) file(l *listing) (doc []byte, ok bool) {
-	doc, info, err := r.st.engine.kinds.memories.Glance(docfile.FileName(l.id), r.buf, places.StoredMost)
+func (r *rawReader) file(l *engine.Listing) (doc []byte, ok bool) {
+	doc, info, err := r.st.engine.Kinds.Memories.Glance(docfile.FileName(l.ID), r.buf, places.StoredMost)
 	r.buf = doc[:0]
-	if err != nil || !matches(&l.line, info) || sha256.Sum256(doc) != l.line.ContentHash {
+	if err != nil || !engine.Matches(&l.Line, info) || sha256.Sum256(doc) != l.Line.ContentHash {
 		return nil, false
 	}
 	return doc, true

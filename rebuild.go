@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
@@ -26,7 +27,7 @@ type remake struct {
 	at    wal.Mark
 	// version is the version that an id is known to have had when its document had
 	// this hash, zero if none is.
-	version func(k *kind, id string, sum [32]byte) (known, error)
+	version func(k *engine.Kind, id string, sum [32]byte) (known, error)
 	model   index.Model // as far as log and archive know, where the state does not
 
 	restored *copy.Restored // nil: the store is not being restored
@@ -58,12 +59,12 @@ type known struct {
 func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, error) {
 	var list []index.Change
 	vectors := map[string]int64{} // by key
-	target := st.engine.target(r.store, r.at)
+	target := st.engine.Target(r.store, r.at)
 	if target.Model.LSN > r.model.LSN {
 		r.model = target.Model
 	}
 	target.Model = r.model
-	for _, k := range st.engine.kinds.all {
+	for _, k := range st.engine.Kinds.All {
 		var err error
 		if list, err = st.scanFiles(ctx, k, r, list, vectors); err != nil {
 			return nil, 0, err
@@ -72,30 +73,30 @@ func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, e
 	empty := index.Empty(r.at.LSN)
 	defer empty.Release()
 	_, err := index.WriteBase(empty, target, index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
-		k := st.engine.kinds.kindIn(c.Section)
+		k := st.engine.Kinds.In(c.Section)
 		p, doc, err := st.parseFile(k, docfile.FileName(c.ID))
 		if err != nil {
 			return nil, err
 		}
-		line, err := p.line(doc.bytes, vectors[k.Key(c.ID)])
+		line, err := p.Line(doc.bytes, vectors[k.Key(c.ID)])
 		if err != nil {
 			return nil, err
 		}
 		return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
 	}})
 	if err != nil {
-		return nil, 0, st.engine.env.IOError("writing", filepath.Join(st.engine.env.Dir, index.BaseName), err)
+		return nil, 0, st.engine.Env.IOError("writing", filepath.Join(st.engine.Env.Dir, index.BaseName), err)
 	}
-	set, err := index.Load(st.engine.env.FS, st.engine.env.Dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
+	set, err := index.Load(st.engine.Env.FS, st.engine.Env.Dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
 	if err != nil && env.Passing(err) {
-		err = st.engine.env.IOError("reading", filepath.Join(st.engine.env.Dir, index.BaseName), err)
+		err = st.engine.Env.IOError("reading", filepath.Join(st.engine.Env.Dir, index.BaseName), err)
 	}
 	return set, len(list), err
 }
 
 // scanFiles adds the documents of a folder to the list, and their vectors' ids
 // where these are not the versions.
-func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.Change, vectors map[string]int64) ([]index.Change, error) {
+func (st *Store) scanFiles(ctx context.Context, k *engine.Kind, r remake, list []index.Change, vectors map[string]int64) ([]index.Change, error) {
 	for e, err := range k.Scan() {
 		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
 			break // no such folder yet
@@ -106,33 +107,33 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 		if err == nil {
 			err = ctx.Err()
 		}
-		var p parsed
+		var p engine.Parsed
 		var doc stored
 		if err == nil {
 			p, doc, err = st.parseFile(k, e.Name)
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			st.engine.problem(err)
+			st.engine.Problem(err)
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		c := index.Change{Section: k.Section, ID: p.id, Version: r.stray(k.Name() + "/" + e.Name), Members: p.members}
+		c := index.Change{Section: k.Section, ID: p.ID, Version: r.stray(k.Name() + "/" + e.Name), Members: p.Members}
 		sum := sha256.Sum256(doc.bytes)
 		was := known{}
 		if r.version != nil {
-			if was, err = r.version(k, p.id, sum); err != nil {
+			if was, err = r.version(k, p.ID, sum); err != nil {
 				return nil, err
 			}
 		}
 		if was.at != 0 {
 			c.Version = was.at
-		} else if len(p.vector) > 0 {
+		} else if len(p.Vector) > 0 {
 			was.vector = index.StrayVector(sum)
 		}
 		if was.vector != 0 {
-			vectors[k.Key(p.id)] = was.vector
+			vectors[k.Key(p.ID)] = was.vector
 		}
 		list = append(list, c)
 	}
@@ -148,7 +149,7 @@ func (st *Store) scanFiles(ctx context.Context, k *kind, r remake, list []index.
 func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change, why error) error {
 	past := st.versions(recent)
 	defer past.release()
-	r := remake{store: st.engine.log.UUID(), at: at, version: func(k *kind, id string, sum [32]byte) (known, error) {
+	r := remake{store: st.engine.Log.UUID(), at: at, version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
 		return past.of(ctx, k, id, sum)
 	}}
 	var set *index.Set
@@ -158,16 +159,16 @@ func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change
 	if errors.Is(why, errAsked) {
 		set, n, err = st.rebuildIndex(ctx, r)
 	} else {
-		set, from, n, err = st.remakeFrom(ctx, r, st.engine.log.Past())
+		set, from, n, err = st.remakeFrom(ctx, r, st.engine.Log.Past())
 	}
 	if err != nil {
 		return err
 	}
-	st.engine.log.SayRemade()
+	st.engine.Log.SayRemade()
 	if !errors.Is(why, errAsked) {
-		st.engine.env.Logger.Error("the index was damaged and was made again", "from", origin(from), "why", why, "memories", n)
+		st.engine.Env.Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why, "memories", n)
 	}
-	st.engine.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + origin(from)})
+	st.engine.Env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + engine.Origin(from)})
 	return set.Release()
 }
 
@@ -178,25 +179,25 @@ type stored struct {
 }
 
 // parseFile reads the document in a file, which must be in the place of its id.
-func (st *Store) parseFile(k *kind, name string) (parsed, stored, error) {
+func (st *Store) parseFile(k *engine.Kind, name string) (engine.Parsed, stored, error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	if err != nil {
-		return parsed{}, stored{}, fmt.Errorf("reading %s/%s: %w", k.Name(), name, err)
+		return engine.Parsed{}, stored{}, fmt.Errorf("reading %s/%s: %w", k.Name(), name, err)
 	}
-	p, err := k.parse(data, "")
+	p, err := k.Parse(data, "")
 	if err != nil {
-		err = st.engine.kinds.ofOtherKind(k, data, err)
-	} else if docfile.FileName(p.id) != name {
-		err = k.misplaced(p.id)
+		err = st.engine.Kinds.Elsewhere(k, data, err)
+	} else if docfile.FileName(p.ID) != name {
+		err = k.Misplaced(p.ID)
 	}
 	if err != nil {
-		return parsed{}, stored{}, &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: err}
+		return engine.Parsed{}, stored{}, &errs.CorruptionError{Path: k.Name() + "/" + name, Offset: -1, Err: err}
 	}
-	if p.created.IsZero() {
-		*p.created = info.Mtime
+	if p.Created.IsZero() {
+		*p.Created = info.Mtime
 	}
-	if p.updated.IsZero() {
-		*p.updated = info.Mtime
+	if p.Updated.IsZero() {
+		*p.Updated = info.Mtime
 	}
 	return p, stored{data, info.Mtime}, nil
 }

@@ -106,5 +106,5 @@ func storeOf(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	return uuid.UUID(st.engine.log.UUID()).String()
+	return uuid.UUID(st.engine.Log.UUID()).String()
 }

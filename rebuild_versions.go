@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -33,20 +34,20 @@ type logged struct {
 func (st *Store) versions(recent []index.Change) *versions {
 	v := &versions{st: st, recent: map[string]wal.LSN{}}
 	for _, c := range recent {
-		if k := st.engine.kinds.kindIn(c.Section); k != nil && !c.Deleted {
+		if k := st.engine.Kinds.In(c.Section); k != nil && !c.Deleted {
 			v.recent[k.Key(c.ID)] = c.Version
 		}
 	}
 	return v
 }
 
-func (v *versions) of(ctx context.Context, k *kind, id string, sum [32]byte) (known, error) {
+func (v *versions) of(ctx context.Context, k *engine.Kind, id string, sum [32]byte) (known, error) {
 	if at := v.recent[k.Key(id)]; at != 0 {
-		if is, _, err := v.st.engine.frame(ctx, k, id, at); err == nil && is.line.ContentHash == sum {
-			return known{at, is.line.VectorID}, nil
+		if is, _, err := v.st.engine.Frame(ctx, k, id, at); err == nil && is.Line.ContentHash == sum {
+			return known{at, is.Line.VectorID}, nil
 		}
 	}
-	line, err := v.st.engine.state.Line(k.Letter, id)
+	line, err := v.st.engine.State.Line(k.Letter, id)
 	switch {
 	case err == nil && line.ContentHash == sum:
 		return known{line.Version, line.VectorID}, nil
@@ -89,7 +90,7 @@ func (v *versions) openOlder() error {
 		return err
 	}
 	for _, name := range slices.DeleteFunc(names, func(name string) bool { return name == index.BaseName }) {
-		if set, err := v.st.openOlder(name, uuid.UUID(v.st.engine.log.UUID()).String()); err == nil {
+		if set, err := v.st.openOlder(name, uuid.UUID(v.st.engine.Log.UUID()).String()); err == nil {
 			v.older = append(v.older, set)
 		} else if starved(err) {
 			return err
@@ -101,14 +102,14 @@ func (v *versions) openOlder() error {
 // readLog reads what log and archive have; what is damaged or gone there says nothing.
 func (v *versions) readLog(ctx context.Context) error {
 	v.logged = map[string]logged{}
-	for e, err := range v.st.engine.log.History(ctx, 0) {
+	for e, err := range v.st.engine.Log.History(ctx, 0) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return err
 			}
 			continue
 		}
-		if v.st.engine.kinds.kindOf(e.Key) == nil {
+		if v.st.engine.Kinds.Of(e.Key) == nil {
 			continue
 		}
 		if e.Delete {

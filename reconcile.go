@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 )
@@ -26,28 +27,28 @@ type Drift struct {
 // reconcile compares names when a folder is not as our last flush left it. It
 // reads no documents: a changed one is found when it is read.
 func (st *Store) reconcile(ctx context.Context) {
-	if !st.engine.log.Report().Recovered {
+	if !st.engine.Log.Report().Recovered {
 		return // others have it open: their flushes move the time
 	}
-	before := st.engine.log.Report().Mtimes
-	for i, k := range st.engine.kinds.all {
-		info, err := st.engine.env.FS.Stat(k.Path(""))
+	before := st.engine.Log.Report().Mtimes
+	for i, k := range st.engine.Kinds.All {
+		info, err := st.engine.Env.FS.Stat(k.Path(""))
 		if err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
 			continue
 		}
 		drift, err := st.drift(ctx, k)
 		if err != nil {
 			if ctx.Err() == nil {
-				st.engine.problem(fmt.Errorf("comparing the files in %s and the index: %w", k.Name(), err))
+				st.engine.Problem(fmt.Errorf("comparing the files in %s and the index: %w", k.Name(), err))
 			}
 			return
 		}
 		st.repairDrift(ctx, k, drift)
 		st.drifts[k.At].Store(drift)
 		if drift.Count > 0 {
-			st.engine.env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
+			st.engine.Env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
 				"put back", len(drift.Restored), "strangers", len(drift.Stranger))
-			st.engine.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
+			st.engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
 		}
 	}
 }
@@ -55,8 +56,8 @@ func (st *Store) reconcile(ctx context.Context) {
 // repairDrift does the cheap part, where config.json lets it: a file that is gone,
 // and that the log still has, is put back. What needs the archive, and whether a
 // stranger is new or was deleted, is repair's.
-func (st *Store) repairDrift(ctx context.Context, k *kind, d *Drift) {
-	if st.engine.env.ReadOnly || !st.engine.settings.Now().MayRepair() {
+func (st *Store) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
+	if st.engine.Env.ReadOnly || !st.engine.Settings.Now().MayRepair() {
 		return
 	}
 	for _, id := range d.Missing {
@@ -64,7 +65,7 @@ func (st *Store) repairDrift(ctx context.Context, k *kind, d *Drift) {
 			return
 		}
 		// Reading it is judging it: see judge.
-		if _, err := st.engine.find(ctx, k, id, true); err != nil {
+		if _, err := st.engine.Find(ctx, k, id, true); err != nil {
 			continue
 		}
 		if _, err := k.Stat(docfile.FileName(id)); err == nil {
@@ -75,7 +76,7 @@ func (st *Store) repairDrift(ctx context.Context, k *kind, d *Drift) {
 
 // drift lists the names that only one side knows, looked at twice: a flush may
 // be going on.
-func (st *Store) drift(ctx context.Context, k *kind) (*Drift, error) {
+func (st *Store) drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 	names, err := k.Names()
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (st *Store) drift(ctx context.Context, k *kind) (*Drift, error) {
 	sort.Strings(names)
 	known := make([]bool, len(names))
 	d := &Drift{Checked: true}
-	for id, err := range st.engine.ids(ctx, k, filters{}) {
+	for id, err := range st.engine.IDs(ctx, k, engine.Filters{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +109,7 @@ func (st *Store) drift(ctx context.Context, k *kind) (*Drift, error) {
 }
 
 func (d *Drift) add(list *[]string, s string) {
-	if d.Count++; len(*list) < maxProblems {
+	if d.Count++; len(*list) < engine.MaxProblems {
 		*list = append(*list, s)
 	}
 }
@@ -116,18 +117,18 @@ func (d *Drift) add(list *[]string, s string) {
 // reallyMissing looks again, in the order that leaves no gap: what is not there, and
 // was flushed before that was seen, and is still the newest afterwards, is missing.
 // A newer one may be on its way, its predecessor taken away.
-func (st *Store) reallyMissing(ctx context.Context, k *kind, id, name string) bool {
-	flushed := st.engine.log.Flushed()
+func (st *Store) reallyMissing(ctx context.Context, k *engine.Kind, id, name string) bool {
+	flushed := st.engine.Log.Flushed()
 	if _, err := k.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	v, err := st.engine.find(ctx, k, id, false)
-	return err == nil && v.lsn < flushed
+	v, err := st.engine.Find(ctx, k, id, false)
+	return err == nil && v.LSN < flushed
 }
 
 // reallyStrange looks again: who was deleted stands there until that is flushed.
-func (st *Store) reallyStrange(ctx context.Context, k *kind, name string) bool {
-	flushed := st.engine.log.Flushed()
+func (st *Store) reallyStrange(ctx context.Context, k *engine.Kind, name string) bool {
+	flushed := st.engine.Log.Flushed()
 	p, _, err := st.parseFile(k, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -135,10 +136,10 @@ func (st *Store) reallyStrange(ctx context.Context, k *kind, name string) bool {
 	if err != nil {
 		return true
 	}
-	if _, err := st.engine.find(ctx, k, p.id, false); !errors.Is(err, errs.ErrNotFound) {
+	if _, err := st.engine.Find(ctx, k, p.ID, false); !errors.Is(err, errs.ErrNotFound) {
 		return false
 	}
-	if at := st.engine.state.Deletion(k.Letter, p.id); at != 0 && at >= flushed {
+	if at := st.engine.State.Deletion(k.Letter, p.ID); at != 0 && at >= flushed {
 		return false
 	}
 	_, err = k.Stat(name) // a deletion that the overlay has let go of was flushed

@@ -59,11 +59,11 @@ type ReembedReport struct {
 // vector either, the embedder is asked for one, and its dimension becomes the store's:
 // a store that was emptied keeps the one that it had until then.
 func (st *Store) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport, error) {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return nil, err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return nil, err
 	}
 	if st.o.Embed == nil {
@@ -81,23 +81,23 @@ func (st *Store) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport,
 
 // lockComputed makes this the only call.
 func (st *Store) lockComputed() (unlock func() error, err error) {
-	dir := filepath.Join(st.engine.env.Dir, vectorFolder)
-	if err := st.engine.env.FS.Mkdir(dir, st.engine.env.FolderMode); err == nil {
-		err = st.engine.env.FS.SyncDir(st.engine.env.Dir)
+	dir := filepath.Join(st.engine.Env.Dir, vectorFolder)
+	if err := st.engine.Env.FS.Mkdir(dir, st.engine.Env.FolderMode); err == nil {
+		err = st.engine.Env.FS.SyncDir(st.engine.Env.Dir)
 		if err != nil {
-			return nil, st.engine.env.IOError("making", dir, err)
+			return nil, st.engine.Env.IOError("making", dir, err)
 		}
 	} else if !errors.Is(err, fs.ErrExist) {
-		return nil, st.engine.env.IOError("making", dir, err)
+		return nil, st.engine.Env.IOError("making", dir, err)
 	}
 	path := st.vectors.computedPath(computedLock)
-	lock, err := st.engine.env.FS.OpenLock(path, st.engine.env.FileMode)
+	lock, err := st.engine.Env.FS.OpenLock(path, st.engine.Env.FileMode)
 	if err != nil {
-		return nil, st.engine.env.IOError("opening", path, err)
+		return nil, st.engine.Env.IOError("opening", path, err)
 	}
 	switch ok, err := lock.TryLock(vfs.ModeExclusive); {
 	case err != nil:
-		return nil, errors.Join(st.engine.env.IOError("locking", path, err), lock.Close())
+		return nil, errors.Join(st.engine.Env.IOError("locking", path, err), lock.Close())
 	case !ok:
 		return nil, errors.Join(fmt.Errorf("%w: embeddings are being made anew already", errs.ErrLocked), lock.Close())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -13,11 +14,11 @@ import (
 // that serve go on to. It says which model would have come, "" when none was told. One
 // that has changed the model can only go on: ErrConflict. While it runs: ErrLocked.
 func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return "", err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return "", err
 	}
 	unlock, err := st.lockComputed()
@@ -25,8 +26,8 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	for range findTries {
-		if err := st.engine.sight(ctx); err != nil {
+	for range engine.FindTries {
+		if err := st.engine.Sight(ctx); err != nil {
 			return "", err
 		}
 		m := st.vectors.vectorsBy()
@@ -43,11 +44,11 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 				return "", err
 			}
 		}
-		if err := st.engine.log.LockFlush(ctx); err != nil {
+		if err := st.engine.Log.LockFlush(ctx); err != nil {
 			return model, err
 		}
 		err := st.vectors.dropComputed()
-		st.engine.log.UnlockFlush()
+		st.engine.Log.UnlockFlush()
 		st.kickEmbedding()
 		return model, err
 	}

@@ -66,7 +66,7 @@ const (
 var errComputed = errors.New("not a record of vectors that were computed")
 
 func (vs *vectors) computedPath(name string) string {
-	return filepath.Join(vs.engine.env.Dir, vectorFolder, name)
+	return filepath.Join(vs.engine.Env.Dir, vectorFolder, name)
 }
 
 // openComputed opens the file, made anew when there is none, or one of another
@@ -74,9 +74,9 @@ func (vs *vectors) computedPath(name string) string {
 func (vs *vectors) openComputed(model string, anew bool) (*computed, error) {
 	by := vs.vectorsBy()
 	path := vs.computedPath(computedName)
-	f, err := vs.engine.env.FS.OpenFile(path, os.O_RDWR|os.O_CREATE, vs.engine.env.FileMode)
+	f, err := vs.engine.Env.FS.OpenFile(path, os.O_RDWR|os.O_CREATE, vs.engine.Env.FileMode)
 	if err != nil {
-		return nil, vs.engine.env.IOError("opening", path, err)
+		return nil, vs.engine.Env.IOError("opening", path, err)
 	}
 	c := &computed{f: f}
 	if !anew {
@@ -88,11 +88,11 @@ func (vs *vectors) openComputed(model string, anew bool) (*computed, error) {
 			err = c.append([][]byte{head})
 		}
 		if err == nil {
-			err = vs.engine.env.FS.SyncDir(filepath.Dir(path))
+			err = vs.engine.Env.FS.SyncDir(filepath.Dir(path))
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(vs.engine.env.IOError("reading", path, err), f.Close())
+		return nil, errors.Join(vs.engine.Env.IOError("reading", path, err), f.Close())
 	}
 	return c, nil
 }
@@ -301,18 +301,18 @@ func (vs *vectors) wipeComputed(unwiped *[]error) error {
 	dropped := false
 	for _, name := range []string{computedOld, computedName} {
 		path := vs.computedPath(name)
-		if _, err := vs.engine.env.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if _, err := vs.engine.Env.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
-			return vs.engine.env.IOError("looking at", path, err)
+			return vs.engine.Env.IOError("looking at", path, err)
 		}
-		if err := vfs.Unwiped(unwiped, vfs.Wipe(vs.engine.env.FS, path)); err != nil {
-			return vs.engine.env.IOError("removing", path, err)
+		if err := vfs.Unwiped(unwiped, vfs.Wipe(vs.engine.Env.FS, path)); err != nil {
+			return vs.engine.Env.IOError("removing", path, err)
 		}
 		dropped = true
 	}
 	if !dropped {
 		return nil
 	}
-	return vs.engine.env.FS.SyncDir(filepath.Join(vs.engine.env.Dir, vectorFolder))
+	return vs.engine.Env.FS.SyncDir(filepath.Join(vs.engine.Env.Dir, vectorFolder))
 }

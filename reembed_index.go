@@ -97,9 +97,9 @@ func (vs *vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 		return err
 	}
 	path := vs.computedPath(computedName)
-	f, err := vs.engine.env.FS.OpenFile(path, os.O_RDONLY, 0)
+	f, err := vs.engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := vs.engine.sight(ctx); err != nil {
+		if err := vs.engine.Sight(ctx); err != nil {
 			return err
 		}
 		if now := vs.vectorsBy(); now.Since != model.Since || now.Done {
@@ -109,7 +109,7 @@ func (vs *vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 		return nil
 	}
 	if err != nil {
-		return vs.engine.env.IOError("opening", path, err)
+		return vs.engine.Env.IOError("opening", path, err)
 	}
 	c := &computed{f: f}
 	var place int64
@@ -135,7 +135,7 @@ func (vs *vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 		err, at = nil, nil // of another run
 	}
 	if err != nil {
-		return errors.Join(vs.engine.env.IOError("reading", path, err), f.Close())
+		return errors.Join(vs.engine.Env.IOError("reading", path, err), f.Close())
 	}
 	slices.SortFunc(at, func(a, b computedAt) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.place, b.place))

@@ -25,50 +25,50 @@ func (st *Store) purgeComputed(ctx context.Context, ids []string, r *PurgeReport
 	}
 	path, old := st.vectors.computedPath(computedName), st.vectors.computedPath(computedOld)
 	if err := st.wipeComputedOld(path, old, r); err != nil { // of a purge that was killed
-		return st.engine.env.IOError("overwriting", old, err)
+		return st.engine.Env.IOError("overwriting", old, err)
 	}
-	f, err := st.engine.env.FS.OpenFile(path, os.O_RDONLY, 0)
+	f, err := st.engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return st.engine.env.IOError("opening", path, err)
+		return st.engine.Env.IOError("opening", path, err)
 	}
-	temp, err := settings.Scratch(st.engine.env, computedName)
+	temp, err := settings.Scratch(st.engine.Env, computedName)
 	if err == nil {
 		err = st.copyComputed(ctx, f, temp, ids)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return st.engine.env.IOError("rewriting", path, err)
+		return st.engine.Env.IOError("rewriting", path, err)
 	}
 	// The old one keeps a name until its bytes are gone.
-	switch err := st.engine.env.FS.Link(path, old); {
+	switch err := st.engine.Env.FS.Link(path, old); {
 	case errors.Is(err, errors.ErrUnsupported):
 		r.Unlinked = append(r.Unlinked, vectorFolder+"/"+computedName)
 	case err != nil:
-		return st.engine.env.IOError("linking", path, err)
+		return st.engine.Env.IOError("linking", path, err)
 	}
-	err = st.engine.env.FS.Rename(temp, path)
+	err = st.engine.Env.FS.Rename(temp, path)
 	if err == nil {
-		err = st.engine.env.FS.SyncDir(filepath.Dir(path))
+		err = st.engine.Env.FS.SyncDir(filepath.Dir(path))
 	}
 	if err == nil {
-		err = vfs.Unwiped(&r.Left, vfs.Wipe(st.engine.env.FS, old))
+		err = vfs.Unwiped(&r.Left, vfs.Wipe(st.engine.Env.FS, old))
 	}
-	return errors.Join(st.engine.env.IOError("replacing", path, err), st.vectors.side.close())
+	return errors.Join(st.engine.Env.IOError("replacing", path, err), st.vectors.side.close())
 }
 
 // wipeComputedOld overwrites and removes the old file, unless it stands in its place still.
 func (st *Store) wipeComputedOld(path, old string, r *PurgeReport) error {
-	if vfs.SameFile(st.engine.env.FS, path, old) {
-		return st.engine.env.FS.Remove(old)
+	if vfs.SameFile(st.engine.Env.FS, path, old) {
+		return st.engine.Env.FS.Remove(old)
 	}
-	return vfs.Unwiped(&r.Left, vfs.Wipe(st.engine.env.FS, old))
+	return vfs.Unwiped(&r.Left, vfs.Wipe(st.engine.Env.FS, old))
 }
 
 // copyComputed copies what is whole, but for some memories.
 func (st *Store) copyComputed(ctx context.Context, from vfs.File, temp string, without []string) error {
-	to, err := st.engine.env.FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, st.engine.env.FileMode)
+	to, err := st.engine.Env.FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, st.engine.Env.FileMode)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,7 @@ func (r *reembed) alone(ctx context.Context, id string, texts map[string]string,
 		r.refused = map[string]refused{}
 	}
 	r.refused[id] = refused{sha256.Sum256([]byte(texts[id])), why}
-	r.st.engine.env.Logger.Warn("the embedder does not take the content of a memory, which is left without an embedding", "id", id, "err", why)
+	r.st.engine.Env.Logger.Warn("the embedder does not take the content of a memory, which is left without an embedding", "id", id, "err", why)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -88,7 +89,7 @@ func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 		return err
 	}
 	if err := r.file.end(); err != nil {
-		return st.engine.env.IOError("writing", st.vectors.computedPath(computedName), err)
+		return st.engine.Env.IOError("writing", st.vectors.computedPath(computedName), err)
 	}
 	return r.change(ctx)
 }
@@ -112,7 +113,7 @@ func (r *reembed) hold(held bool) {
 // nobody puts such among those that serve.
 func (r *reembed) announce(ctx context.Context) error {
 	st, name := r.st, r.st.o.EmbedModel
-	for range findTries {
+	for range engine.FindTries {
 		m := st.vectors.vectorsBy()
 		if name != "" && m.Name == name {
 			return nil // what this one makes is like the vectors that serve
@@ -126,7 +127,7 @@ func (r *reembed) announce(ctx context.Context) error {
 		if err := st.vectors.setModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
-		if err := st.engine.sight(ctx); err != nil {
+		if err := st.engine.Sight(ctx); err != nil {
 			return err
 		}
 	}
@@ -142,10 +143,10 @@ func (r *reembed) computeAll(ctx context.Context) error {
 	for after, more := r.file.last, true; more; {
 		var ids []string
 		more = false
-		if err := st.engine.sight(ctx); err != nil {
+		if err := st.engine.Sight(ctx); err != nil {
 			return err
 		}
-		for id, err := range st.engine.ids(ctx, st.engine.kinds.memories, filters{after: after}) { // not longer than needed: it holds the index
+		for id, err := range st.engine.IDs(ctx, st.engine.Kinds.Memories, engine.Filters{After: after}) { // not longer than needed: it holds the index
 			if err != nil {
 				if id == "" || ctx.Err() != nil {
 					return err
@@ -225,7 +226,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", vector.ErrDimension)}
 	}
 	if err := r.file.add(list); err != nil {
-		return nil, st.engine.env.IOError("writing", st.vectors.computedPath(computedName), err)
+		return nil, st.engine.Env.IOError("writing", st.vectors.computedPath(computedName), err)
 	}
 	return list, nil
 }

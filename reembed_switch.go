@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/settings"
@@ -32,10 +33,10 @@ func (r *reembed) change(ctx context.Context) error {
 	}
 	var looked wal.LSN // up to where changes were seen to
 	for try := 0; ; try++ {
-		if err := st.engine.sight(ctx); err != nil {
+		if err := st.engine.Sight(ctx); err != nil {
 			return err
 		}
-		at := st.engine.log.Applied()
+		at := st.engine.Log.Applied()
 		if err := r.catchUp(ctx, have, looked); err != nil {
 			return err
 		}
@@ -98,18 +99,18 @@ func (st *Store) anyRow(ctx context.Context) (found bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, view.Release()) }()
-	for i, k := range []*kind{st.engine.kinds.memories, st.engine.kinds.assemblies} {
+	for i, k := range []*engine.Kind{st.engine.Kinds.Memories, st.engine.Kinds.Assemblies} {
 		if view.Count(vector.Kind(i)) == 0 {
 			continue
 		}
-		for l, err := range st.engine.lines(ctx, k, filters{}) {
+		for l, err := range st.engine.Lines(ctx, k, engine.Filters{}) {
 			if err != nil {
 				return false, err
 			}
-			if l.line.Dimension == 0 {
+			if l.Line.Dimension == 0 {
 				continue
 			}
-			if _, _, has, err := view.Row(nil, vector.Kind(i), l.id); has || err != nil {
+			if _, _, has, err := view.Row(nil, vector.Kind(i), l.ID); has || err != nil {
 				return has, err
 			}
 		}
@@ -129,7 +130,7 @@ func (r *reembed) askDimension(ctx context.Context) (int, error) {
 // settleName is settleConfig where only the name was changed.
 func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	st := r.st
-	c := st.engine.settings.Now().Clone()
+	c := st.engine.Settings.Now().Clone()
 	v := c.VectorSettings()
 	if r.file.dim != 0 || model.Name == "" || model.Name != st.o.EmbedModel || v == (settings.VectorConfig{}) || v.Model == model.Name {
 		return nil
@@ -144,20 +145,20 @@ var errPurged = errors.New("what was computed was removed by a purge")
 // purge removes it, under the same lock.
 func (r *reembed) standing(ctx context.Context, f func() error) error {
 	st := r.st
-	if err := st.engine.log.LockFlush(ctx); err != nil {
+	if err := st.engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.engine.log.UnlockFlush()
+	defer st.engine.Log.UnlockFlush()
 	var there vfs.Info
 	mine, err := r.file.f.Stat()
 	if err == nil {
-		there, err = st.engine.env.FS.Stat(st.vectors.computedPath(computedName))
+		there, err = st.engine.Env.FS.Stat(st.vectors.computedPath(computedName))
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && there.Ino != mine.Ino:
 		return errPurged
 	case err != nil:
-		return st.engine.env.IOError("looking at", st.vectors.computedPath(computedName), err)
+		return st.engine.Env.IOError("looking at", st.vectors.computedPath(computedName), err)
 	}
 	return f()
 }
@@ -176,7 +177,7 @@ func (r *reembed) have() (map[string][32]byte, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, r.st.engine.env.IOError("reading", r.st.vectors.computedPath(computedName), err)
+		return nil, r.st.engine.Env.IOError("reading", r.st.vectors.computedPath(computedName), err)
 	}
 	return have, nil
 }
@@ -206,9 +207,9 @@ func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since w
 // them where nobody can say.
 func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string, err error) {
 	st := r.st
-	changes := st.engine.state.Changes(since, 1<<62)
-	if since != 0 && st.engine.state.From() <= since {
-		reader := st.engine.log.Reader()
+	changes := st.engine.State.Changes(since, 1<<62)
+	if since != 0 && st.engine.State.From() <= since {
+		reader := st.engine.Log.Reader()
 		for _, c := range changes {
 			e, err := reader.At(ctx, c.Pos)
 			if errors.Is(err, errs.ErrTruncated) {
@@ -223,7 +224,7 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 		}
 		return ids, nil
 	}
-	for id, err := range st.engine.ids(ctx, st.engine.kinds.memories, filters{}) {
+	for id, err := range st.engine.IDs(ctx, st.engine.Kinds.Memories, engine.Filters{}) {
 		if err != nil {
 			if id == "" || ctx.Err() != nil {
 				return nil, err
@@ -240,7 +241,7 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 func (r *reembed) settleConfig(ctx context.Context) error {
 	st := r.st
 	model := st.vectors.vectorsBy()
-	if c := st.engine.settings.Now().Clone(); c.VectorSettings().Dimension == model.Dimension && c.VectorSettings().Model == model.Name {
+	if c := st.engine.Settings.Now().Clone(); c.VectorSettings().Dimension == model.Dimension && c.VectorSettings().Model == model.Name {
 		return nil
 	}
 	return st.updateVectors(ctx, func(v *settings.VectorConfig) { v.Dimension, v.Model = model.Dimension, model.Name })

@@ -64,7 +64,7 @@ func checkReembedded(t *testing.T, st *Store) {
 			t.Errorf("%s %q has %v, want %v, %v", m.ID, m.Content, m.Embedding, want, err)
 		}
 	}
-	if names, err := os.ReadDir(filepath.Join(st.engine.env.Dir, "vector_index")); err != nil || slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.Name() == "reembed" }) {
+	if names, err := os.ReadDir(filepath.Join(st.engine.Env.Dir, "vector_index")); err != nil || slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.Name() == "reembed" }) {
 		t.Errorf("the vectors that were computed are still there: %v, %v", names, err)
 	}
 }
@@ -121,7 +121,7 @@ func TestReembedGoesOn(t *testing.T) {
 	if r, err := st.Reembed(ctx, ReembedOptions{}); !errors.Is(err, stop) || r.Computed != 6 || r.Written != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	path := filepath.Join(st.engine.env.Dir, "vector_index", "reembed")
+	path := filepath.Join(st.engine.Env.Dir, "vector_index", "reembed")
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -400,7 +400,7 @@ func TestReembedNothing(t *testing.T) {
 		if err != nil || !slices.Equal(m.Embedding, is("y")) {
 			t.Error(m, err)
 		}
-		if v := st.engine.settings.Now().VectorsModel(); v != "new" {
+		if v := st.engine.Settings.Now().VectorsModel(); v != "new" {
 			t.Errorf("config.json says %q", v)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 )
@@ -74,10 +75,10 @@ func (r *reembed) finish(ctx context.Context) error {
 // forget removes what was computed: not while somebody makes the vectors anew from
 // it, who may not know yet that nobody needs it.
 func (r *reembed) forget(ctx context.Context) error {
-	if err := r.st.engine.log.LockFlush(ctx); err != nil {
+	if err := r.st.engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer r.st.engine.log.UnlockFlush()
+	defer r.st.engine.Log.UnlockFlush()
 	err := r.file.f.Close()
 	r.file = nil
 	return errors.Join(err, r.st.vectors.side.close(), r.st.vectors.dropComputed())
@@ -103,19 +104,19 @@ func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 // without a vector. It says how many memories it wrote.
 func (r *reembed) rest(ctx context.Context, model *index.Model) (n int64, err error) {
 	st := r.st
-	if err := st.engine.sight(ctx); err != nil {
+	if err := st.engine.Sight(ctx); err != nil {
 		return 0, err
 	}
 	var ids []string
-	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{}) {
+	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{}) {
 		if err != nil {
-			if l.id == "" || ctx.Err() != nil {
+			if l.ID == "" || ctx.Err() != nil {
 				return 0, err
 			}
 			continue
 		}
-		if l.line.Dimension <= 0 || model.Older(l.line.Version, l.line.VectorNumber()) {
-			ids = append(ids, l.id)
+		if l.Line.Dimension <= 0 || model.Older(l.Line.Version, l.Line.VectorNumber()) {
+			ids = append(ids, l.ID)
 		}
 	}
 	err = r.batches(ids, func(ids []string) error {
@@ -186,18 +187,18 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 			return fmt.Errorf("%w: the model was changed by somebody else", errs.ErrConflict)
 		}
 		for _, id := range ids {
-			v, err := tx.load(st.engine.kinds.memories, id)
+			v, err := tx.load(st.engine.Kinds.Memories, id)
 			switch {
 			case errors.Is(err, errs.ErrNotFound), errors.Is(err, errs.ErrCorrupt):
 				continue // verify reports the one that is damaged
 			case err != nil:
 				return err
 			}
-			m, err := st.engine.decode(id, v)
+			m, err := st.engine.Decode(id, v)
 			switch {
 			case err != nil:
 				continue
-			case len(m.Embedding) > 0 && !model.Older(v.lsn, v.line.VectorNumber()):
+			case len(m.Embedding) > 0 && !model.Older(v.LSN, v.Line.VectorNumber()):
 				continue // somebody was faster
 			case sha256.Sum256([]byte(m.Content)) != vectors[id].sum, slices.Equal(m.Embedding, vectors[id].vector):
 				continue

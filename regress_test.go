@@ -189,9 +189,9 @@ func TestRegressStateAtForgetsADelete(t *testing.T) {
 	if err := st.Delete(ctx, "x"); err != nil {
 		t.Fatal(err)
 	}
-	to := st.engine.log.AppliedMark()
+	to := st.engine.Log.AppliedMark()
 	st.Put(ctx, Memory{ID: "x", Content: "2"})
-	list, _, err := st.engine.stateAt(ctx, st.engine.state.From(), to.LSN)
+	list, _, err := st.engine.StateAt(ctx, st.engine.State.From(), to.LSN)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,8 +67,8 @@ func TestHealedIndexIsSeenByOthers(t *testing.T) {
 				t.Fatalf("%v; the index was made %d times", err, healed.Load())
 			}
 			if !told {
-				other.engine.remade.Store(other.engine.log.Remade())
-				lister.engine.remade.Store(lister.engine.log.Remade())
+				other.engine.Remade.Store(other.engine.Log.Remade())
+				lister.engine.Remade.Store(lister.engine.Log.Remade())
 			}
 			for id, w := range want {
 				if m, err := other.Get(ctx, id); err != nil || m.Version != w.Version {
@@ -139,7 +139,7 @@ func TestRebuiltIndexStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !told {
-				other.engine.remade.Store(other.engine.log.Remade())
+				other.engine.Remade.Store(other.engine.Log.Remade())
 			} else {
 				if m, err := other.Get(ctx, lost); err != nil || m.Version != want[lost].Version {
 					t.Errorf("%s in the other process: version %d, %v; want %d", lost, m.Version, err, want[lost].Version)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/heal"
 	"github.com/varve-db/varve/internal/record"
@@ -112,69 +113,69 @@ func (r repairStore) Source() view.Source { return r.st.source() }
 func (r repairStore) Close() error { return r.st.Close() }
 
 func (r repairStore) PutBack(ctx context.Context, letter byte, id string, version wal.LSN, mtime time.Time, doc []byte) error {
-	return r.st.putBack(ctx, r.st.engine.kinds.kindNamed(letter), id, versionOf(version, mtime, doc))
+	return r.st.putBack(ctx, r.st.engine.Kinds.Named(letter), id, versionOf(version, mtime, doc))
 }
 
-func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) version {
-	return version{lsn: lsn, doc: doc, line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: lsn, Dimension: index.UnknownDimension}}
+func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) engine.Version {
+	return engine.Version{LSN: lsn, Doc: doc, Line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: lsn, Dimension: index.UnknownDimension}}
 }
 
 func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
-	st, k := r.st, r.st.engine.kinds.kindNamed(letter)
-	p, err := k.parse(doc, "")
+	st, k := r.st, r.st.engine.Kinds.Named(letter)
+	p, err := k.Parse(doc, "")
 	if err != nil {
 		return 0, err
 	}
-	old := version{lsn: was}
+	old := engine.Version{LSN: was}
 	if was != 0 {
-		place, err := st.engine.state.Find(k.Letter, p.id)
+		place, err := st.engine.State.Find(k.Letter, p.ID)
 		if err != nil {
 			return 0, err
 		}
-		if old.line = place.Entry; place.InLog {
-			if old, _, err = st.engine.frame(ctx, k, p.id, place.Version); err != nil {
+		if old.Line = place.Entry; place.InLog {
+			if old, _, err = st.engine.Frame(ctx, k, p.ID, place.Version); err != nil {
 				return 0, err
 			}
 		}
-		old.lsn = was
+		old.LSN = was
 	}
-	if p.created.IsZero() && old.line.CreatedAt.IsZero() {
-		*p.created = mtime
+	if p.Created.IsZero() && old.Line.CreatedAt.IsZero() {
+		*p.Created = mtime
 	}
-	if p.updated.IsZero() {
-		*p.updated = mtime
+	if p.Updated.IsZero() {
+		*p.Updated = mtime
 	}
 	v, err := st.adopt(ctx, k, &p, doc, old)
-	return v.lsn, err
+	return v.LSN, err
 }
 
 func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*heal.Adoption) {
-	st, k := r.st, r.st.engine.kinds.kindNamed(letter)
+	st, k := r.st, r.st.engine.Kinds.Named(letter)
 	verdicts := make([]*verdict, len(list))
 	for i, a := range list {
 		v := &verdict{}
 		verdicts[i] = v
-		p, err := k.parse(a.Doc, "")
+		p, err := k.Parse(a.Doc, "")
 		if v.err = err; err != nil {
 			continue
 		}
-		v.id = p.id
-		if p.created.IsZero() {
-			*p.created = a.Mtime
+		v.id = p.ID
+		if p.Created.IsZero() {
+			*p.Created = a.Mtime
 		}
-		if p.updated.IsZero() {
-			*p.updated = a.Mtime
+		if p.Updated.IsZero() {
+			*p.Updated = a.Mtime
 		}
-		v.adopt, v.err = st.adoption(ctx, k, &p, a.Doc, version{})
+		v.adopt, v.err = st.adoption(ctx, k, &p, a.Doc, engine.Version{})
 	}
 	st.adoptAll(ctx, k, verdicts)
 	for i, v := range verdicts {
-		list[i].Version, list[i].Err = v.version.lsn, v.err
+		list[i].Version, list[i].Err = v.version.LSN, v.err
 	}
 }
 
 func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgement) {
-	st, k := r.st, r.st.engine.kinds.kindNamed(letter)
+	st, k := r.st, r.st.engine.Kinds.Named(letter)
 	due := make([]suspect, len(list))
 	for i, j := range list {
 		due[i] = suspect{name: docfile.FileName(j.ID), id: j.ID, adopted: func(a *adoption) { j.Was, j.Version = a.precondition.LSN, a.entry.LSN }}
@@ -182,22 +183,22 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgem
 	err := st.judgeAll(ctx, k, due)
 	for _, j := range list {
 		if j.Err = err; err == nil {
-			_, j.Err = st.engine.find(ctx, k, j.ID, true)
+			_, j.Err = st.engine.Find(ctx, k, j.ID, true)
 		}
 	}
 }
 
 func (r repairStore) Delete(ctx context.Context, letter byte, id string, was wal.LSN) error {
-	k := r.st.engine.kinds.kindNamed(letter)
+	k := r.st.engine.Kinds.Named(letter)
 	return r.st.commits.commitBatch(ctx, k, []*part{r.st.deletionPart(k, id, was)})
 }
 
 func (r repairStore) Settle(ctx context.Context) error {
 	st := r.st
-	if err := st.engine.log.LockFlush(ctx); err != nil {
+	if err := st.engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.engine.log.UnlockFlush()
+	defer st.engine.Log.UnlockFlush()
 	if err := st.emptyTemp(ctx); err != nil {
 		return err
 	}
@@ -219,11 +220,11 @@ func (r repairStore) Reindex(ctx context.Context, wrong bool) error {
 // that is empty, of whose documents the index names some, is a *CorruptionError: the
 // index is all that still knows where the log has them.
 func (st *Store) RebuildIndex(ctx context.Context) error {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return err
 	}
 	if st.Flush(ctx) == nil { // otherwise files may be missing for that
@@ -239,13 +240,13 @@ func (st *Store) emptied() error {
 	for _, c := range []struct {
 		folder string
 		n      int64
-	}{{"memories", st.engine.state.Live(record.Memory)}, {"assemblies", st.engine.state.Live(record.Assembly)}} {
+	}{{"memories", st.engine.State.Live(record.Memory)}, {"assemblies", st.engine.State.Live(record.Assembly)}} {
 		if c.n == 0 {
 			continue
 		}
-		names, err := st.engine.env.FS.ReadDir(filepath.Join(st.engine.env.Dir, c.folder))
+		names, err := st.engine.Env.FS.ReadDir(filepath.Join(st.engine.Env.Dir, c.folder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return st.engine.env.IOError("reading", filepath.Join(st.engine.env.Dir, c.folder), err)
+			return st.engine.Env.IOError("reading", filepath.Join(st.engine.Env.Dir, c.folder), err)
 		}
 		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".json") }) {
 			return &errs.CorruptionError{Path: c.folder, Offset: -1, Err: fmt.Errorf("it is empty, and the index names %d %s: "+
@@ -256,10 +257,10 @@ func (st *Store) emptied() error {
 }
 
 func (st *Store) reindexNow(ctx context.Context, why error) error {
-	if err := st.engine.log.LockFlush(ctx); err != nil {
+	if err := st.engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.engine.log.UnlockFlush()
+	defer st.engine.Log.UnlockFlush()
 	return st.reindexRound(ctx, why)
 }
 
@@ -279,15 +280,15 @@ func (st *Store) reindexRound(ctx context.Context, why error) error {
 }
 
 func (st *Store) reindexAll(ctx context.Context, why error) error {
-	if err := st.engine.sight(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+	if err := st.engine.Sight(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	st.engine.keepUp()
-	c, err := st.engine.log.Checkpoint()
+	st.engine.KeepUp()
+	c, err := st.engine.Log.Checkpoint()
 	if err != nil {
 		return err
 	}
-	distrusted := st.engine.log.Distrusted()
+	distrusted := st.engine.Log.Distrusted()
 	if distrusted {
 		st.flusher.files.Distrust()
 	}
@@ -303,12 +304,12 @@ func (st *Store) reindexAll(ctx context.Context, why error) error {
 	if err = files.end(err); err != nil {
 		return err
 	}
-	set := st.engine.state.Set()
+	set := st.engine.State.Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
 	defer set.Release()
-	recent, overtaken, err := st.engine.stateAt(ctx, set.LSN(), to.LSN)
+	recent, overtaken, err := st.engine.StateAt(ctx, set.LSN(), to.LSN)
 	if err != nil {
 		return err
 	}
@@ -321,14 +322,14 @@ func (st *Store) reindexAll(ctx context.Context, why error) error {
 	if err := st.reindex(ctx, to, recent, why); err != nil {
 		return err
 	}
-	if err := st.engine.log.SetCheckpoint(to, to, st.folderTimes()); err != nil {
+	if err := st.engine.Log.SetCheckpoint(to, to, st.folderTimes()); err != nil {
 		return err
 	}
 	if distrusted {
-		st.engine.log.Trust()
+		st.engine.Log.Trust()
 	}
-	st.engine.rotten.Store(false)
-	return st.engine.refresh()
+	st.engine.Rotten.Store(false)
+	return st.engine.Refresh()
 }
 
 // Why an index is made anew, beside damage that was met.
@@ -346,14 +347,14 @@ func (st *Store) keepIndex(set *index.Set) error {
 	for range set.Base().Check() {
 		return nil // damaged: nothing to fall back on
 	}
-	folder := filepath.Join(st.engine.env.Dir, index.BackupsDir)
+	folder := filepath.Join(st.engine.Env.Dir, index.BackupsDir)
 	name := filepath.Join(folder, fmt.Sprintf("memory_index.%d.json", set.Base().Meta().LSN))
-	err := st.engine.env.FS.Link(filepath.Join(st.engine.env.Dir, index.BaseName), name)
+	err := st.engine.Env.FS.Link(filepath.Join(st.engine.Env.Dir, index.BaseName), name)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrNotExist) {
 		return nil // there already; or not there any more
 	}
 	if err != nil {
-		return st.engine.env.IOError("keeping", name, err)
+		return st.engine.Env.IOError("keeping", name, err)
 	}
-	return st.engine.env.FS.SyncDir(folder)
+	return st.engine.Env.FS.SyncDir(folder)
 }

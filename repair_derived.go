@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -21,7 +22,7 @@ func (st *Store) revector(ctx context.Context, why error) error {
 		defer func() { _ = set.Release() }()
 		at, _, err := st.vectors.writeOver(ctx, set, why, idx, to, list, true)
 		if err == nil && at == 0 {
-			err = vector.Remove(st.engine.env.FS, st.engine.env.Dir) // no document has an embedding
+			err = vector.Remove(st.engine.Env.FS, st.engine.Env.Dir) // no document has an embedding
 		}
 		if err == nil {
 			st.vectors.rotten.Store(false)
@@ -33,13 +34,13 @@ func (st *Store) revector(ctx context.Context, why error) error {
 func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error) {
 	st := r.st
 	j := st.commits.joint(ctx)
-	j.load = st.engine.settled
+	j.load = st.engine.Settled
 	old, a, err := j.assembly(id)
 	if err != nil {
 		return 0, err
 	}
-	if old.lsn != was {
-		return 0, &errs.ConflictError{ID: id, Expected: was, Found: old.lsn, Remedy: "run memctl repair again"}
+	if old.LSN != was {
+		return 0, &errs.ConflictError{ID: id, Expected: was, Found: old.LSN, Remedy: "run memctl repair again"}
 	}
 	before := a.Clone()
 	if a.Remove(out...) == 0 {
@@ -48,16 +49,16 @@ func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []
 	if err := j.compose(a, before); err != nil {
 		return 0, err
 	}
-	entry, err := j.entry(a, &old, old.lsn)
+	entry, err := j.entry(a, &old, old.LSN)
 	if err != nil {
 		return 0, err
 	}
 	b := &wal.Batch{Entries: []wal.Entry{entry}, Preconditions: []wal.Precondition{{Key: entry.Key, LSN: was}}}
 	b.Preconditions = append(b.Preconditions, j.modelled())
 	for _, m := range out {
-		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key(m)}) // still not there
+		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: engine.MemoryKey(m)}) // still not there
 	}
-	if _, err := st.engine.log.Append(ctx, b); err != nil {
+	if _, err := st.engine.Log.Append(ctx, b); err != nil {
 		return 0, err
 	}
 	st.flusher.changed(st, len(b.Entries))

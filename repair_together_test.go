@@ -97,13 +97,13 @@ func TestRepairCutAmidAdoptions(t *testing.T) {
 				t.Errorf("%d memories, %v", c, err)
 			}
 			for i := range n {
-				v, err := e.st.engine.find(t.Context(), e.st.engine.kinds.memories, fmt.Sprint("k", i), false)
+				v, err := e.st.engine.Find(t.Context(), e.st.engine.Kinds.Memories, fmt.Sprint("k", i), false)
 				if err != nil {
 					t.Fatal(err)
 				}
-				v, _ = e.st.engine.fromLog(t.Context(), e.st.engine.kinds.memories, fmt.Sprint("k", i), v.lsn)
-				if p, err := e.st.engine.kinds.memories.parse(v.doc, ""); err != nil || p.content != fmt.Sprint("was ", i) {
-					t.Errorf("k%d is %q, %v", i, p.content, err)
+				v, _ = e.st.engine.FromLog(t.Context(), e.st.engine.Kinds.Memories, fmt.Sprint("k", i), v.LSN)
+				if p, err := e.st.engine.Kinds.Memories.Parse(v.Doc, ""); err != nil || p.Content != fmt.Sprint("was ", i) {
+					t.Errorf("k%d is %q, %v", i, p.Content, err)
 				}
 			}
 		})

@@ -43,7 +43,7 @@ type Rebuilt struct {
 // background when a folder was changed by somebody else; what that finds is
 // added when it is done.
 func (st *Store) OpenReport() *OpenReport {
-	l := st.engine.log.Report()
+	l := st.engine.Log.Report()
 	r := &OpenReport{
 		Created: l.Created, Recovered: l.Recovered, Clean: l.Clean, Replayed: l.Replayed, LogBytes: l.Bytes,
 		Healed: l.Healed, HealedFrom: l.HealedFrom, Damage: l.Damage, Drift: st.drifts[0].Load(), AssemblyDrift: st.drifts[1].Load(),
@@ -51,13 +51,13 @@ func (st *Store) OpenReport() *OpenReport {
 	if t := l.TornTail; t != nil {
 		r.TornTail = &TornTail{LSN: t.At, Bytes: t.Bytes, Path: t.Path}
 	}
-	o := &st.engine.opened
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if m := o.remade; m != nil {
-		r.Rebuilt = &Rebuilt{Why: m.why, From: m.from, Memories: m.memories}
+	o := &st.engine.Opened
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+	if m := o.Remade; m != nil {
+		r.Rebuilt = &Rebuilt{Why: m.Why, From: m.From, Memories: m.Memories}
 	}
-	r.Problems, r.ProblemCount = append(r.Problems, o.problems...), o.count
+	r.Problems, r.ProblemCount = append(r.Problems, o.Problems...), o.Count
 	return r
 }
 

@@ -291,11 +291,11 @@ func restoreMoments(t *testing.T, when string) {
 	last := info.Last.LSN
 	if when == "later" {
 		reembed()
-		o.Log, last = path, st.engine.log.Durable()
+		o.Log, last = path, st.engine.Log.Durable()
 	}
 	var moments []uint64
 	said := map[uint64]bool{}
-	for e, err := range st.engine.log.History(ctx, 0) {
+	for e, err := range st.engine.Log.History(ctx, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/vector"
@@ -63,11 +64,11 @@ func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit,
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return nil, err
 	}
-	defer st.engine.ended()
-	if err := st.engine.sight(ctx); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Sight(ctx); err != nil {
 		return nil, err
 	}
 	n, least := q.Offset+q.limit(), q.MinScore
@@ -91,7 +92,7 @@ func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit,
 
 // searchOnce finds the n best and reads those behind the offset; full says that there
 // may be more of them.
-func (st *Store) searchOnce(ctx context.Context, q *Query, f *filters, n int, least float64) (hits []Hit, full bool, unread unreadable, err error) {
+func (st *Store) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int, least float64) (hits []Hit, full bool, unread unreadable, err error) {
 	var found []text.Hit
 	switch {
 	case q.Text != "":
@@ -109,7 +110,7 @@ func (st *Store) searchOnce(ctx context.Context, q *Query, f *filters, n int, le
 		switch {
 		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
 			return nil, false, unread, err
-		case errors.Is(err, errs.ErrNotFound), err == nil && !f.still(&m):
+		case errors.Is(err, errs.ErrNotFound), err == nil && !f.Still(&m):
 		case err != nil:
 			unread.add(err)
 		default:
@@ -201,15 +202,15 @@ func (u *unreadable) join() error {
 }
 
 // searchLike finds what is like a memory, without itself.
-func (st *Store) searchLike(ctx context.Context, id string, f *filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
+func (st *Store) searchLike(ctx context.Context, id string, f *engine.Filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
 	m, err := st.Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	for range findTries {
+	for range engine.FindTries {
 		model := st.vectors.vectorsBy()
 		var v []float32
-		if v, err = st.vectors.embeddingNow(ctx, &model, st.engine.kinds.memories, id, m.Version, m.Embedding); !errors.Is(err, errBehind) {
+		if v, err = st.vectors.embeddingNow(ctx, &model, st.engine.Kinds.Memories, id, m.Version, m.Embedding); !errors.Is(err, errBehind) {
 			m.Embedding = v
 			break
 		}

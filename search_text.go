@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/text"
 )
 
 // searchText goes over the contents once, and a second time where that was not
 // enough; see package text.
-func (st *Store) searchText(ctx context.Context, q *text.Query, f *filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
+func (st *Store) searchText(ctx context.Context, q *text.Query, f *engine.Filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
 	collectors := make([]*text.Collector, st.scanners())
 	for i := range collectors {
 		collectors[i] = q.NewCollector(n)
@@ -48,7 +49,7 @@ func (st *Store) searchText(ctx context.Context, q *text.Query, f *filters, n in
 
 // scanners is how many goroutines read contents.
 func (st *Store) scanners() int {
-	if st.engine.env.System.Inline {
+	if st.engine.Env.System.Inline {
 		return 1
 	}
 	return min(runtime.GOMAXPROCS(0), 16)
@@ -56,7 +57,7 @@ func (st *Store) scanners() int {
 
 // scan counts the words of every memory that passes the filters, in scanners()
 // goroutines; add is told by which. Memories that cannot be read go to bad.
-func (st *Store) scan(ctx context.Context, q *text.Query, f *filters, bad *unreadable, add func(i int, id string, c *text.Counter)) error {
+func (st *Store) scan(ctx context.Context, q *text.Query, f *engine.Filters, bad *unreadable, add func(i int, id string, c *text.Counter)) error {
 	readers := make([]*contentReader, st.scanners())
 	for i := range readers {
 		c := q.NewCounter()
@@ -66,15 +67,15 @@ func (st *Store) scan(ctx context.Context, q *text.Query, f *filters, bad *unrea
 		}}
 	}
 	var unread []idError
-	err := share(ctx, readers, func(yield func(listing) bool) error {
-		for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, *f) {
+	err := engine.Share(ctx, readers, func(yield func(engine.Listing) bool) error {
+		for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, *f) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err
 			case err != nil && len(unread) == mostUnreadable:
 				bad.more++
 			case err != nil:
-				unread = append(unread, idError{l.id, err})
+				unread = append(unread, idError{l.ID, err})
 			case !yield(l):
 				return nil
 			}

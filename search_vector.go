@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/vector"
@@ -16,15 +17,15 @@ import (
 // filters leave of one session, or under one prefix, is looked up and compared;
 // the others are asked about candidates, the nearest first. Those that cannot be
 // judged go to bad.
-func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, least float64, bad *unreadable, model string) ([]text.Hit, error) {
+func (st *Store) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable, model string) ([]text.Hit, error) {
 	q := vector.Query{Kind: vector.Memories, Vector: v, Limit: n, Workers: st.scanners()}
 	if !math.IsInf(least, -1) {
 		q.MinScore = least
 	}
 	switch {
-	case f.session != nil || f.prefix != "":
+	case f.Session != nil || f.Prefix != "":
 		q.Keys = []string{}
-		for id, err := range st.engine.ids(ctx, st.engine.kinds.memories, *f) {
+		for id, err := range st.engine.IDs(ctx, st.engine.Kinds.Memories, *f) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return nil, err
@@ -34,10 +35,10 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, le
 				q.Keys = append(q.Keys, id)
 			}
 		}
-		if f.reads() {
+		if f.Reads() {
 			q.Accept = st.passes(ctx, f, bad)
 		}
-	case !f.all() || st.engine.anyExpiry(ctx):
+	case !f.All() || st.engine.AnyExpiry(ctx):
 		q.Accept = st.passes(ctx, f, bad)
 	}
 	hits, err := st.searchVectors(ctx, q, model)
@@ -49,7 +50,7 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *filters, n int, le
 }
 
 // passes judges one memory by the filters.
-func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(id string) (bool, error) {
+func (st *Store) passes(ctx context.Context, f *engine.Filters, bad *unreadable) func(id string) (bool, error) {
 	no := func(err error) (bool, error) {
 		switch {
 		case errors.Is(err, errs.ErrNotFound): // gone since
@@ -61,21 +62,21 @@ func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(i
 		return false, nil
 	}
 	return func(id string) (bool, error) {
-		v, err := st.engine.find(ctx, st.engine.kinds.memories, id, false)
+		v, err := st.engine.Find(ctx, st.engine.Kinds.Memories, id, false)
 		if err != nil {
 			return no(err)
 		}
-		if !f.line(id, &v.line, st.engine.env.Clock()) || f.after != "" && !behind(id, f.after) {
+		if !f.Line(id, &v.Line, st.engine.Env.Clock()) || f.After != "" && !behind(id, f.After) {
 			return false, nil
 		}
-		if !f.reads() {
+		if !f.Reads() {
 			return true, nil
 		}
 		m, err := st.Get(ctx, id)
 		if err != nil {
 			return no(err)
 		}
-		return f.memory(&m), nil
+		return f.Memory(&m), nil
 	}
 }
 
@@ -83,12 +84,12 @@ func (st *Store) passes(ctx context.Context, f *filters, bad *unreadable) func(i
 // anew, and searched again. model made q.Vector, "" when nobody says.
 func (st *Store) searchVectors(ctx context.Context, q vector.Query, model string) ([]vector.Hit, error) {
 	for tries, changes := 0, 0; ; tries++ {
-		was := st.engine.state.Model().LSN
+		was := st.engine.State.Model().LSN
 		view, err := st.vectors.vectorView(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if model != "" && st.engine.state.Model().LSN != was && changes < findTries {
+		if model != "" && st.engine.State.Model().LSN != was && changes < engine.FindTries {
 			_ = view.Release() // it may be of either model
 			tries, changes = tries-1, changes+1
 			continue
@@ -119,7 +120,7 @@ func (st *Store) sameModel(asked string, view *vector.View) error {
 		return nil
 	}
 	model := st.vectors.vectorsBy()
-	has := cmp.Or(model.Name, st.engine.settings.Now().VectorsModel(), view.Set().Model())
+	has := cmp.Or(model.Name, st.engine.Settings.Now().VectorsModel(), view.Set().Model())
 	if has == "" || has == asked {
 		return nil
 	}
@@ -131,10 +132,10 @@ func (st *Store) sameModel(asked string, view *vector.View) error {
 }
 
 func (st *Store) vectorsRot(ctx context.Context, err error) error {
-	if lerr := st.vectors.lock.lock(ctx); lerr != nil {
+	if lerr := st.vectors.lock.Lock(ctx); lerr != nil {
 		return lerr
 	}
-	defer st.vectors.lock.unlock()
+	defer st.vectors.lock.Unlock()
 	return st.vectors.vectorFault(err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -21,7 +22,7 @@ type SessionOption struct{ id string }
 // concern them.
 func InSession(id string) SessionOption { return SessionOption{id} }
 
-func (s SessionOption) choose(f *filters) { f.session = &s.id }
+func (s SessionOption) choose(f *engine.Filters) { f.Session = &s.id }
 
 func (s SessionOption) demand(c *conditions) { c.session = &s.id }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/segment"
 )
@@ -40,24 +41,24 @@ func (s *Session) add(line *index.Entry) {
 // in memory that does not grow with it. What is written meanwhile is seen or not. A part
 // of the index that cannot be read yields its error, and the rest goes on.
 func (st *Store) Sessions(ctx context.Context) iter.Seq2[Session, error] {
-	return reading(ctx, st.engine, func(yield func(Session, error) bool) { st.eachSession(ctx, yield) })
+	return engine.Reading(ctx, st.engine, func(yield func(Session, error) bool) { st.eachSession(ctx, yield) })
 }
 
 // Session is one session; ErrNotFound when it has no memory.
 func (st *Store) Session(ctx context.Context, id string) (Session, error) {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return Session{}, err
 	}
-	defer st.engine.ended()
-	if err := st.engine.sight(ctx); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Sight(ctx); err != nil {
 		return Session{}, err
 	}
 	s := Session{ID: id}
-	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{session: &id}) {
+	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{Session: &id}) {
 		if err != nil {
 			return s, err
 		}
-		s.add(&l.line)
+		s.add(&l.Line)
 	}
 	if s.Memories == 0 {
 		return s, fmt.Errorf("session %s: %w", quote(id), errs.ErrNotFound)
@@ -72,25 +73,25 @@ type sessionChange struct {
 }
 
 func (st *Store) eachSession(ctx context.Context, yield func(Session, error) bool) {
-	changed, err := st.engine.overlay.sorted(ctx, st.engine, st.engine.kinds.memories)
+	changed, err := st.engine.Overlay.Sorted(ctx, st.engine, st.engine.Kinds.Memories)
 	if err != nil {
 		yield(Session{}, err)
 		return
 	}
-	now := st.engine.env.Clock()
+	now := st.engine.Env.Clock()
 	over := func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !now.Before(line.ExpiresAt) }
 	var news []sessionChange
-	for i := range changed.list {
-		c := &changed.list[i]
-		if c.deleted || c.line.SessionID == "" || over(&c.line) {
+	for i := range changed.List {
+		c := &changed.List[i]
+		if c.Deleted || c.Line.SessionID == "" || over(&c.Line) {
 			continue
 		}
-		order, err := table.EncodeKey(index.SessionPrefix(c.line.SessionID))
+		order, err := table.EncodeKey(index.SessionPrefix(c.Line.SessionID))
 		if err != nil {
 			yield(Session{}, err)
 			return
 		}
-		news = append(news, sessionChange{order, &c.line})
+		news = append(news, sessionChange{order, &c.Line})
 	}
 	slices.SortStableFunc(news, func(a, b sessionChange) int { return strings.Compare(a.order, b.order) })
 
@@ -132,19 +133,19 @@ func (st *Store) eachSession(ctx context.Context, yield func(Session, error) boo
 			}
 			continue
 		}
-		if overtaken(changed.list, it.key) {
+		if engine.Overtaken(changed.List, it.Key) {
 			continue
 		}
-		order, err := table.EncodeKey(index.SessionPrefix(it.line.SessionID))
+		order, err := table.EncodeKey(index.SessionPrefix(it.Line.SessionID))
 		if err != nil {
 			yield(Session{}, err)
 			return
 		}
-		if !enter(order, it.line.SessionID) {
+		if !enter(order, it.Line.SessionID) {
 			return
 		}
-		if !over(&it.line) {
-			s.add(&it.line)
+		if !over(&it.Line) {
+			s.add(&it.Line)
 		}
 	}
 	enter("\xff", "") // behind all: keys are UTF-8
@@ -152,37 +153,37 @@ func (st *Store) eachSession(ctx context.Context, yield func(Session, error) boo
 
 // inSessions yields the lines of the index that have a session, by session. Where it is
 // damaged and somebody has healed it since, the healed one goes on.
-func (st *Store) inSessions() iter.Seq2[item, error] {
-	return func(yield func(item, error) bool) {
+func (st *Store) inSessions() iter.Seq2[engine.Item, error] {
+	return func(yield func(engine.Item, error) bool) {
 		span, buf := index.Span{}, []byte(nil)
 		for again := true; again; {
 			again = false
-			swaps, set := st.engine.state.Swaps(), st.engine.state.Set()
+			swaps, set := st.engine.State.Swaps(), st.engine.State.Set()
 			if set == nil {
-				yield(item{}, errs.ErrClosed)
+				yield(engine.Item{}, errs.ErrClosed)
 				return
 			}
 			for e, err := range set.Range(index.BySession, span) {
-				it := item{}
+				it := engine.Item{}
 				if err == nil {
 					span = index.Span{From: string(e.Key), After: true}
-					it.line.SessionID, it.id, _ = index.SplitSessionKey(string(e.Key))
+					it.Line.SessionID, it.ID, _ = index.SplitSessionKey(string(e.Key))
 					var ok bool
-					if buf, ok, err = set.Get(buf[:0], index.Memories, it.id); err == nil && !ok {
-						err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, quote(it.id))
+					if buf, ok, err = set.Get(buf[:0], index.Memories, it.ID); err == nil && !ok {
+						err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, quote(it.ID))
 					}
 				}
 				if err == nil {
-					if it.key, err = table.EncodeKey(it.id); err == nil {
-						it.line, err = index.ParseLine(buf)
+					if it.Key, err = table.EncodeKey(it.ID); err == nil {
+						it.Line, err = index.ParseLine(buf)
 					}
 				}
 				if errors.Is(err, errs.ErrCorrupt) {
-					if st.engine.healed(swaps) {
+					if st.engine.Healed(swaps) {
 						again = true
 						break
 					}
-					st.engine.rot(err)
+					st.engine.Rot(err)
 				}
 				if !yield(it, err) {
 					break
@@ -201,22 +202,22 @@ func (st *Store) inSessions() iter.Seq2[item, error] {
 // error or a crash comes between them, the rest is still there, and the call may be
 // repeated.
 func (st *Store) DeleteSession(ctx context.Context, id string) (int64, error) {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return 0, err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return 0, err
 	}
-	if err := st.engine.sight(ctx); err != nil {
+	if err := st.engine.Sight(ctx); err != nil {
 		return 0, err
 	}
 	var ids []string
-	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{session: &id, expired: true}) {
+	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{Session: &id, Expired: true}) {
 		if err != nil {
 			return 0, fmt.Errorf("session %s: %w", quote(id), err)
 		}
-		ids = append(ids, l.id)
+		ids = append(ids, l.ID)
 	}
 	if len(ids) == 0 {
 		return 0, fmt.Errorf("session %s: %w", quote(id), errs.ErrNotFound)
@@ -236,7 +237,7 @@ func (st *Store) DeleteSession(ctx context.Context, id string) (int64, error) {
 // deletable is how many deletions one commit takes.
 func (st *Store) deletable(n int, id func(i int) string) int {
 	const record = 24 // of a deletion: see package record
-	limit, size := st.engine.log.Limit(), uint64(0)
+	limit, size := st.engine.Log.Limit(), uint64(0)
 	for i := range n {
 		if size += segment.FrameSize(uint64(1 + len(id(i)) + record)); size > limit && i > 0 {
 			return i

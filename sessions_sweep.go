@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -44,7 +45,7 @@ func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSw
 		return nil, &errs.FieldError{Field: "SweepOptions", Err: fmt.Errorf("it says neither for how long sessions are idle nor how many to keep: %w", errs.ErrInvalid)}
 	}
 	if o.Apply {
-		if err := st.engine.writable(); err != nil {
+		if err := st.engine.Writable(); err != nil {
 			return nil, err
 		}
 		st.counts.watchPuts()
@@ -57,7 +58,7 @@ func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSw
 		all = append(all, s)
 	}
 	slices.SortStableFunc(all, func(a, b Session) int { return a.Last.Compare(b.Last) })
-	surplus, now := 0, st.engine.env.Clock()
+	surplus, now := 0, st.engine.Env.Clock()
 	if o.Keep > 0 {
 		surplus = max(0, len(all)-o.Keep)
 	}
@@ -84,16 +85,16 @@ const sweepTries = 100
 
 func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, error) {
 	w := SessionSweep{Session: s}
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return w, err
 	}
-	defer st.engine.ended()
+	defer st.engine.Ended()
 	for range sweepTries {
-		if err := st.engine.sight(ctx); err != nil {
+		if err := st.engine.Sight(ctx); err != nil {
 			return w, err
 		}
-		at, unused := st.engine.log.Applied(), reads{}
-		unused[state.PutsKey(s.ID)] = st.engine.state.PutCount(s.ID) // before the look
+		at, unused := st.engine.Log.Applied(), reads{}
+		unused[state.PutsKey(s.ID)] = st.engine.State.PutCount(s.ID) // before the look
 		ops, same, err := st.sessionAsIs(ctx, s)
 		if err != nil {
 			return w, err
@@ -122,14 +123,14 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 // sessionAsIs prepares the deletion of a session, each memory in the version that it has;
 // same is false when it is not what it was.
 func (st *Store) sessionAsIs(ctx context.Context, s Session) (ops []op, same bool, err error) {
-	is, now := Session{ID: s.ID}, st.engine.env.Clock()
-	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, filters{session: &s.ID, expired: true}) {
+	is, now := Session{ID: s.ID}, st.engine.Env.Clock()
+	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{Session: &s.ID, Expired: true}) {
 		if err != nil {
 			return nil, false, err
 		}
-		o, v := op{id: l.id}, l.line.Version
-		if l.line.ExpiresAt.IsZero() || now.Before(l.line.ExpiresAt) {
-			is.add(&l.line)
+		o, v := op{id: l.ID}, l.Line.Version
+		if l.Line.ExpiresAt.IsZero() || now.Before(l.Line.ExpiresAt) {
+			is.add(&l.Line)
 			o.conds = conditionsOf([]Cond{IfVersion(v)})
 		} else {
 			o.only = func(line *index.Entry) bool { return line.Version == v } // it is not there, for a condition

@@ -39,13 +39,13 @@ func (s Space) say(dir string) string {
 }
 
 func (st *Store) lookAtSpace() (Space, error) {
-	v, err := st.engine.env.FS.Volume(st.engine.env.Dir)
+	v, err := st.engine.Env.FS.Volume(st.engine.Env.Dir)
 	if err != nil {
 		return Space{}, err
 	}
-	durable, flushed := st.engine.log.Durable(), st.engine.log.Flushed()
-	s := Space{Free: v.Free, Total: v.Total, Low: int64(st.engine.log.SegmentSize()) + int64(durable-min(durable, flushed)) + min(v.Total/spaceShare, spaceMost)}
-	if set := st.engine.state.Set(); set != nil {
+	durable, flushed := st.engine.Log.Durable(), st.engine.Log.Flushed()
+	s := Space{Free: v.Free, Total: v.Total, Low: int64(st.engine.Log.SegmentSize()) + int64(durable-min(durable, flushed)) + min(v.Total/spaceShare, spaceMost)}
+	if set := st.engine.State.Set(); set != nil {
 		defer set.Release()
 		if set.Base() != nil {
 			s.Low += set.Base().Size()
@@ -59,28 +59,28 @@ func (st *Store) lookAtSpace() (Space, error) {
 
 // watchSpace tells when the space becomes low, and when it is back.
 func (st *Store) watchSpace() {
-	now := st.engine.env.Clock()
-	st.engine.health.mu.Lock()
-	was := st.engine.health.space
-	if d := now.Sub(was.at); !was.at.IsZero() && d >= 0 && d < spaceEvery {
-		st.engine.health.mu.Unlock()
+	now := st.engine.Env.Clock()
+	st.engine.Health.Mu.Lock()
+	was := st.engine.Health.Space
+	if d := now.Sub(was.At); !was.At.IsZero() && d >= 0 && d < spaceEvery {
+		st.engine.Health.Mu.Unlock()
 		return
 	}
-	st.engine.health.space.at = now
-	st.engine.health.mu.Unlock()
+	st.engine.Health.Space.At = now
+	st.engine.Health.Mu.Unlock()
 	s, err := st.lookAtSpace()
 	if err != nil {
 		return // whoever writes will hear of it
 	}
-	short := s.Short() || was.short && s.Free < s.Low+s.Low/4
-	st.engine.health.mu.Lock()
-	st.engine.health.space.short = short
-	st.engine.health.mu.Unlock()
+	short := s.Short() || was.Short && s.Free < s.Low+s.Low/4
+	st.engine.Health.Mu.Lock()
+	st.engine.Health.Space.Short = short
+	st.engine.Health.Mu.Unlock()
 	switch {
-	case short && !was.short:
-		st.engine.env.Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", st.engine.env.Dir)
-		st.engine.env.Event(env.Event{Kind: env.EventLowSpace, Path: ".", Bytes: s.Free, Note: s.say(st.engine.env.Dir)})
-	case !short && was.short:
-		st.engine.env.Event(env.Event{Kind: env.EventSpaceBack, Path: ".", Bytes: s.Free})
+	case short && !was.Short:
+		st.engine.Env.Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", st.engine.Env.Dir)
+		st.engine.Env.Event(env.Event{Kind: env.EventLowSpace, Path: ".", Bytes: s.Free, Note: s.say(st.engine.Env.Dir)})
+	case !short && was.Short:
+		st.engine.Env.Event(env.Event{Kind: env.EventSpaceBack, Path: ".", Bytes: s.Free})
 	}
 }

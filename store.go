@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/memstore"
@@ -21,7 +22,7 @@ import (
 
 // Store is an open store. All methods may be called from several goroutines.
 type Store struct {
-	engine *engine
+	engine *engine.Engine
 	o      Options
 	layout docfile.Layout
 
@@ -51,7 +52,7 @@ type Memory = memstore.Memory
 // Open opens the store in a folder, and makes one where there is none. Any
 // number of processes may have it open. nil options are the defaults.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
-	st := &Store{engine: new(engine)}
+	st := &Store{engine: new(engine.Engine)}
 	if o != nil {
 		st.o = *o
 	}
@@ -59,8 +60,8 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 		return nil, err
 	}
 	st.o.fill()
-	st.engine.env = st.o.environment(dir)
-	st.engine.settings = settings.New(st.engine.env)
+	st.engine.Env = st.o.environment(dir)
+	st.engine.Settings = settings.New(st.engine.Env)
 	st.vectors.engine, st.counts.engine = st.engine, st.engine
 	cm := &st.commits
 	cm.engine, cm.vectors, cm.counts, cm.fit, cm.suits, cm.flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.suits, st
@@ -71,17 +72,17 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 		}
 		return st.o.EmbedModel
 	}
-	st.engine.cacheBytes, st.engine.unfinished = st.o.CacheBytes, st.o.unfinished
-	st.engine.remakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
+	st.engine.CacheBytes, st.engine.Unfinished = st.o.CacheBytes, st.o.unfinished
+	st.engine.RemakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
 		return st.remakeFrom(ctx, remake{store: start.UUID, at: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
 	}
-	st.engine.judge = st.judgeEdit
-	st.engine.dueNow = func() { st.flusher.changed(st, st.engine.settings.Now().FlushAfter()) }
+	st.engine.Judge = st.judgeEdit
+	st.engine.DueNow = func() { st.flusher.changed(st, st.engine.Settings.Now().FlushAfter()) }
 	st.embedding.init()
-	st.engine.lasting.init()
+	st.engine.Lasting.Init()
 	if err := st.open(ctx); err != nil {
 		// It may have been moved since this process looked, and what is missing went with it.
-		if gone := (*errs.MovedError)(nil); errors.As(st.engine.residence(), &gone) {
+		if gone := (*errs.MovedError)(nil); errors.As(st.engine.Residence(), &gone) {
 			err = gone
 		}
 		return nil, fmt.Errorf("opening the store %s: %w", dir, err)
@@ -91,15 +92,15 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 
 func (st *Store) open(ctx context.Context) error {
 	if st.o.CacheBytes > 0 {
-		c, err := otter.New(&otter.Options[string, *cached]{
+		c, err := otter.New(&otter.Options[string, *engine.Cached]{
 			MaximumWeight: uint64(st.o.CacheBytes),
-			Weigher:       func(key string, v *cached) uint32 { return uint32(len(key) + len(v.doc) + 128) },
+			Weigher:       func(key string, v *engine.Cached) uint32 { return uint32(len(key) + len(v.Doc) + 128) },
 			Executor:      func(fn func()) { fn() },
 		})
 		if err != nil {
 			return err
 		}
-		st.engine.cache = c
+		st.engine.Cache = c
 	}
 	if err := st.enter(ctx); err != nil {
 		return err
@@ -108,43 +109,43 @@ func (st *Store) open(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if st.engine.token, err = st.engine.newToken(); err != nil {
+	if st.engine.Token, err = st.engine.NewToken(); err != nil {
 		return err
 	}
-	st.vectors.lock = newMutex()
-	st.layout = docfile.Layout{FS: st.engine.env.FS, Root: st.engine.env.Dir, FileMode: st.engine.env.FileMode, FolderMode: st.engine.env.FolderMode}
-	st.engine.kinds = newKinds(st.layout, st.engine.env.NaiveTimes, func() (memstore.Limits, assembly.Limits) {
-		c := st.engine.settings.Now()
+	st.vectors.lock = engine.NewMutex()
+	st.layout = docfile.Layout{FS: st.engine.Env.FS, Root: st.engine.Env.Dir, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode}
+	st.engine.Kinds = engine.NewKinds(st.layout, st.engine.Env.NaiveTimes, func() (memstore.Limits, assembly.Limits) {
+		c := st.engine.Settings.Now()
 		return c.MemoryLimits(), c.AssemblyLimits()
 	})
 	st.working.init(st)
-	st.engine.state.Refused = st.refused
+	st.engine.State.Refused = st.refused
 	if err := st.flusher.init(st); err != nil {
 		return err
 	}
-	id, err := st.engine.env.UUID()
+	id, err := st.engine.Env.UUID()
 	if err != nil {
 		return err
 	}
-	st.engine.log, err = wal.Open(ctx, wal.Options{
-		FS: st.engine.env.FS, Dir: st.engine.env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.highestKnown,
-		Create: !st.engine.env.ReadOnly, ReadOnly: st.engine.env.ReadOnly, LockWait: st.engine.env.LockWait, Inline: st.engine.env.System.Inline, HoldBytes: st.engine.env.System.BacklogBytes,
-		FileMode: st.engine.env.FileMode, DirMode: st.engine.env.FolderMode, Clock: st.engine.env.Clock, Nonce: st.engine.env.Nonce,
-		Sleep: st.engine.env.System.Sleep, Logger: st.engine.env.Logger, Event: st.engine.env.LogEvent, ArchiveSize: st.engine.env.System.ArchiveBytes,
-		Begin: st.engine.begin, Agrees: st.engine.agrees, Current: st.engine.state.Current, Deletion: st.engine.state.DeletionOf, Unchanged: st.engine.state.Unchanged, Also: st.engine.state.Also, Counts: st.engine.state.Counts, Apply: st.engine.state.Apply,
+	st.engine.Log, err = wal.Open(ctx, wal.Options{
+		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.highestKnown,
+		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
+		FileMode: st.engine.Env.FileMode, DirMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock, Nonce: st.engine.Env.Nonce,
+		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, ArchiveSize: st.engine.Env.System.ArchiveBytes,
+		Begin: st.engine.Begin, Agrees: st.engine.Agrees, Current: st.engine.State.Current, Deletion: st.engine.State.DeletionOf, Unchanged: st.engine.State.Unchanged, Also: st.engine.State.Also, Counts: st.engine.State.Counts, Apply: st.engine.State.Apply,
 	})
 	if err != nil {
-		st.engine.state.Close()
-		return st.engine.env.Explain(err)
+		st.engine.State.Close()
+		return st.engine.Env.Explain(err)
 	}
 	// It may have been moved while this process waited for open.lock.
-	if err := st.engine.residence(); err != nil {
-		return errors.Join(err, st.engine.log.Close(), st.engine.state.Close())
+	if err := st.engine.Residence(); err != nil {
+		return errors.Join(err, st.engine.Log.Close(), st.engine.State.Close())
 	}
-	if !st.engine.env.ReadOnly {
+	if !st.engine.Env.ReadOnly {
 		st.watchSpace()
 	}
-	st.flusher.leftovers = st.engine.log.Report().Recovered
+	st.flusher.leftovers = st.engine.Log.Report().Recovered
 	if st.background() {
 		run, stop := context.WithCancel(context.Background())
 		st.stop = stop
@@ -162,7 +163,7 @@ func (st *Store) open(ctx context.Context) error {
 
 // background says whether this handle has goroutines that flush and sweep.
 func (st *Store) background() bool {
-	return !st.engine.env.ReadOnly && !st.engine.env.NoBackground && !st.engine.env.System.Inline
+	return !st.engine.Env.ReadOnly && !st.engine.Env.NoBackground && !st.engine.Env.System.Inline
 }
 
 // Close flushes, writes what is needed for the next open to be quick, and lets
@@ -170,7 +171,7 @@ func (st *Store) background() bool {
 // ctx ends any more (PutAsync; working memory whose caller has gone) are given up
 // after LockWait, when the log takes nothing: the error names them, and is
 // ErrOutcomeUnknown.
-func (st *Store) Close() error { return st.close(context.Background(), st.engine.env.LockWait) }
+func (st *Store) Close() error { return st.close(context.Background(), st.engine.Env.LockWait) }
 
 // CloseWithin is Close where a process must end soon: it waits so long, and no longer, for
 // locks that others have and for operations that do not move. What then could not be put into
@@ -184,29 +185,29 @@ func (st *Store) CloseWithin(wait time.Duration) error {
 
 // close waits for locks as long as ctx does.
 func (st *Store) close(ctx context.Context, wait time.Duration) error {
-	st.engine.closing.Lock()
-	was := st.engine.closed.Swap(true)
-	st.engine.closing.Unlock()
+	st.engine.Closing.Lock()
+	was := st.engine.Closed.Swap(true)
+	st.engine.Closing.Unlock()
 	if was {
 		return nil
 	}
 	st.embedding.close() // who waits for the embedder stores without it
-	unwritten := st.engine.finish(wait)
+	unwritten := st.engine.Finish(wait)
 	if st.stop != nil {
 		st.stop()
 	}
 	st.running.Wait()
 	err := unwritten
-	if !st.engine.env.ReadOnly && st.engine.log.Damage() == nil {
+	if !st.engine.Env.ReadOnly && st.engine.Log.Damage() == nil {
 		if !st.background() {
 			st.sweepUp(ctx)
 		}
 		err = errors.Join(err, st.flushTouched(ctx), st.flushClosing(ctx))
 	}
-	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.vectors.side.close(), st.engine.log.Close(), st.engine.state.Close())
-	if st.engine.cache != nil {
-		st.engine.cache.InvalidateAll()
-		st.engine.cache.StopAllGoroutines()
+	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.vectors.side.close(), st.engine.Log.Close(), st.engine.State.Close())
+	if st.engine.Cache != nil {
+		st.engine.Cache.InvalidateAll()
+		st.engine.Cache.StopAllGoroutines()
 	}
 	return err
 }

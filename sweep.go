@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 )
@@ -42,18 +43,18 @@ type sweeper struct {
 // nothing.
 func (st *Store) sweep(ctx context.Context) error {
 	s := &st.sweeper
-	if st.engine.env.ReadOnly || st.engine.log.Damage() != nil || !s.mu.TryLock() {
+	if st.engine.Env.ReadOnly || st.engine.Log.Damage() != nil || !s.mu.TryLock() {
 		return nil
 	}
 	defer s.mu.Unlock()
-	now, age := st.engine.env.Clock(), st.engine.settings.Now().Age()
+	now, age := st.engine.Env.Clock(), st.engine.Settings.Now().Age()
 	if now.Sub(s.aged) < sweepAfter && !now.Before(s.aged) {
 		age = 0 // it was looked at
 	}
-	if err := st.engine.sight(ctx); err != nil {
+	if err := st.engine.Sight(ctx); err != nil {
 		return err
 	}
-	if age == 0 && !st.engine.anyExpiry(ctx) {
+	if age == 0 && !st.engine.AnyExpiry(ctx) {
 		return nil
 	}
 	note, err := st.readSweepNote()
@@ -64,7 +65,7 @@ func (st *Store) sweep(ctx context.Context) error {
 	if cut.After(now) {
 		return st.noteSweep(now) // at once, or a second jump would find it behind itself
 	}
-	if over, err := st.engine.expiring.due(ctx, st.engine, now, 1); err != nil || len(over) == 0 && age == 0 {
+	if over, err := st.engine.Expiring.Due(ctx, st.engine, now, 1); err != nil || len(over) == 0 && age == 0 {
 		return err
 	}
 	if cut.IsZero() {
@@ -78,13 +79,13 @@ func (st *Store) sweep(ctx context.Context) error {
 	case passed < sweepAfter:
 		return nil
 	}
-	ids, err := st.engine.expiring.due(ctx, st.engine, cut, sweepMost)
+	ids, err := st.engine.Expiring.Due(ctx, st.engine, cut, sweepMost)
 	if err != nil {
 		return err
 	}
 	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
 	if n > 0 {
-		st.engine.env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
+		st.engine.Env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
 	}
 	if err != nil || len(ids) == sweepMost {
 		return err
@@ -101,26 +102,26 @@ func (st *Store) sweep(ctx context.Context) error {
 // sweepUp is sweep where nobody is told when it fails.
 func (st *Store) sweepUp(ctx context.Context) {
 	if err := st.sweep(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errs.ErrClosed) {
-		st.engine.env.Logger.Warn("deleting what has expired", "err", err)
+		st.engine.Env.Logger.Warn("deleting what has expired", "err", err)
 	}
 }
 
 // sweepAged deletes some of what was written before a time; more says that there may be
 // more of it.
 func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
-	f := filters{until: before, after: st.sweeper.from, expired: true}
+	f := engine.Filters{Until: before, After: st.sweeper.from, Expired: true}
 	var ids []string
-	for l, err := range st.engine.lines(ctx, st.engine.kinds.memories, f) {
+	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}
 		if err != nil {
 			return false, err
 		}
-		if stays(l.id) {
+		if stays(l.ID) {
 			continue
 		}
-		if ids = append(ids, l.id); len(ids) == sweepMost {
+		if ids = append(ids, l.ID); len(ids) == sweepMost {
 			break
 		}
 	}
@@ -129,7 +130,7 @@ func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, er
 	}
 	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
 	if n > 0 {
-		st.engine.env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age"})
+		st.engine.Env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age"})
 	}
 	st.sweeper.from = ids[len(ids)-1]
 	return len(ids) == sweepMost, err

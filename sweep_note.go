@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -62,12 +63,12 @@ type sighting struct {
 // sets; false when it was made in another boot. Where the host has a clock of its own,
 // that one is believed.
 func (s *sweeper) passed(st *Store, n *sweepNote) (time.Duration, bool) {
-	now := st.engine.env.Clock()
-	if boot, up := st.engine.env.FS.Host().Boot, st.working.clock.uptime; up != nil && boot != [2]uint64{} {
+	now := st.engine.Env.Clock()
+	if boot, up := st.engine.Env.FS.Host().Boot, st.working.clock.uptime; up != nil && boot != [2]uint64{} {
 		passed := up() - n.up
 		return passed, n.boot == boot && passed >= 0
 	}
-	if !st.engine.env.OwnClock {
+	if !st.engine.Env.OwnClock {
 		return now.Sub(n.cut), true
 	}
 	if s.seen.note != *n {
@@ -76,34 +77,34 @@ func (s *sweeper) passed(st *Store, n *sweepNote) (time.Duration, bool) {
 	return now.Sub(s.seen.at), true // time.Now: both have a reading that does not jump
 }
 
-func (st *Store) sweepNotePath() string { return filepath.Join(st.engine.env.Dir, "wal", expiryName) }
+func (st *Store) sweepNotePath() string { return filepath.Join(st.engine.Env.Dir, "wal", expiryName) }
 
 // readSweepNote reads wal/expiry.
 func (st *Store) readSweepNote() (n sweepNote, err error) {
-	b, err := vfs.ReadFile(st.engine.env.FS, st.sweepNotePath(), 200)
-	if errors.Is(err, fs.ErrNotExist) || notOurs(err) {
+	b, err := vfs.ReadFile(st.engine.Env.FS, st.sweepNotePath(), 200)
+	if errors.Is(err, fs.ErrNotExist) || engine.NotOurs(err) {
 		return n, nil
 	}
 	if err != nil {
-		return n, st.engine.env.IOError("reading", st.sweepNotePath(), err)
+		return n, st.engine.Env.IOError("reading", st.sweepNotePath(), err)
 	}
 	return parseSweepNote(string(b)), nil
 }
 
 // noteSweep writes wal/expiry, unless somebody is flushing: then the next sweep does.
 func (st *Store) noteSweep(cut time.Time) error {
-	ok, err := st.engine.log.TryLockFlush()
+	ok, err := st.engine.Log.TryLockFlush()
 	if err != nil || !ok {
 		return err
 	}
-	defer st.engine.log.UnlockFlush()
+	defer st.engine.Log.UnlockFlush()
 	n := sweepNote{cut: cut}
 	if up := st.working.clock.uptime; up != nil {
-		n.boot, n.up = st.engine.env.FS.Host().Boot, up()
+		n.boot, n.up = st.engine.Env.FS.Host().Boot, up()
 	}
-	temp := filepath.Join(st.engine.env.Dir, "tmp", expiryName+"."+st.engine.token)
-	if err := vfs.WriteDurable(st.engine.env.FS, temp, st.sweepNotePath(), n.text(), st.engine.env.FileMode); err != nil {
-		return st.engine.env.IOError("writing", st.sweepNotePath(), err)
+	temp := filepath.Join(st.engine.Env.Dir, "tmp", expiryName+"."+st.engine.Token)
+	if err := vfs.WriteDurable(st.engine.Env.FS, temp, st.sweepNotePath(), n.text(), st.engine.Env.FileMode); err != nil {
+		return st.engine.Env.IOError("writing", st.sweepNotePath(), err)
 	}
 	return nil
 }

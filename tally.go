@@ -8,13 +8,14 @@ import (
 	"sync/atomic"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
 
 // counts knows how much there is, and who goes where room has to be made.
 type counts struct {
-	engine    *engine
+	engine    *engine.Engine
 	tally     tally
 	evictions evictions
 	watching  sync.Once
@@ -34,7 +35,7 @@ func (s sum) minus(o sum) sum { return sum{s.n - o.n, s.bytes - o.bytes} }
 // that costs is bounded by what it may hold.
 type tally struct {
 	mu       sync.Mutex
-	of       tables // of the index that it lies over
+	of       engine.Tables // of the index that it lies over
 	from, at wal.LSN
 	valid    bool
 	all      sum
@@ -64,11 +65,11 @@ func (t *tally) look(ctx context.Context, cs *counts, sessions []string) (all su
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var last error
-	for range findTries {
-		if err := cs.engine.sight(ctx); err != nil {
+	for range engine.FindTries {
+		if err := cs.engine.Sight(ctx); err != nil {
 			return sum{}, nil, err
 		}
-		set := cs.engine.state.Set()
+		set := cs.engine.State.Set()
 		if set == nil {
 			return sum{}, nil, errs.ErrClosed
 		}
@@ -80,19 +81,19 @@ func (t *tally) look(ctx context.Context, cs *counts, sessions []string) (all su
 			return t.all, in, nil
 		}
 		t.valid = false
-		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errMoved) {
-			cs.engine.rot(err)
+		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, engine.ErrMoved) {
+			cs.engine.Rot(err)
 			return sum{}, nil, err
 		}
 		last = err
-		_ = cs.engine.refresh()
+		_ = cs.engine.Refresh()
 	}
 	return sum{}, nil, fmt.Errorf("counting: the log is released faster than it can be read: %w", last)
 }
 
 // catchUp adds what changed; mu is held.
 func (t *tally) catchUp(ctx context.Context, cs *counts, set *index.Set) error {
-	if of := tablesOf(set); !t.valid || t.of != of {
+	if of := engine.TablesOf(set); !t.valid || t.of != of {
 		// What an index takes in that was counted before changes nothing.
 		if !t.valid || set.LSN() > t.at || set.LSN() <= t.from {
 			bytes, known := index.MemoryBytes(set)
@@ -112,25 +113,25 @@ func (t *tally) catchUp(ctx context.Context, cs *counts, set *index.Set) error {
 		}
 		t.of, t.from, t.valid = of, set.LSN(), true
 	}
-	at := cs.engine.log.Applied()
-	_, changes, covered := cs.engine.state.Moment(t.at, false)
+	at := cs.engine.Log.Applied()
+	_, changes, covered := cs.engine.State.Moment(t.at, false)
 	if covered != set.LSN() {
-		return errMoved // the newer one took in some of them
+		return engine.ErrMoved // the newer one took in some of them
 	}
-	r := cs.engine.log.Reader()
+	r := cs.engine.Log.Reader()
 	for _, c := range changes {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
 			return err
 		}
-		if cs.engine.kinds.kindOf(e.Key) != cs.engine.kinds.memories {
+		if cs.engine.Kinds.Of(e.Key) != cs.engine.Kinds.Memories {
 			continue
 		}
 		id := string([]byte(e.Key[1:])) // the key lies in the reader's buffer
 		now := tallyLine{version: c.Pos, size: -1}
 		var line index.Entry
 		if !e.Delete {
-			if line, err = lineOf(e); err != nil {
+			if line, err = engine.LineOf(e); err != nil {
 				return err
 			}
 			line.Version = c.Pos

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -43,15 +44,15 @@ func (st *Store) clearTemp(folder string) error {
 // the store open, so that it does not stay until the log is recovered one day;
 // flush.lock is held. What may be a living one's is not touched.
 func (st *Store) sweepTemp(ctx context.Context) error {
-	dead := st.engine.log.Dead()
+	dead := st.engine.Log.Dead()
 	if len(dead) == 0 {
 		return nil
 	}
-	own := st.engine.env.FS.Host()
+	own := st.engine.Env.FS.Host()
 	edits, err := st.flusher.files.SweepTemp(func(name string) bool { return leftByDead(own, name) }, st.surplus(ctx))
 	st.edited(ctx, edits)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		st.engine.log.Bury(dead)
+		st.engine.Log.Bury(dead)
 		err = nil
 	}
 	return err
@@ -86,10 +87,10 @@ func (st *Store) surplus(ctx context.Context) func(path string, info vfs.Info, d
 
 // places are the folders that documents stand in.
 func (st *Store) places() (list []*docfile.Folder) {
-	for _, k := range st.engine.kinds.all {
+	for _, k := range st.engine.Kinds.All {
 		list = append(list, k.Folder)
 	}
-	return append(list, st.engine.kinds.scopes.Folder)
+	return append(list, st.engine.Kinds.Scopes.Folder)
 }
 
 // inPlace says of a file in tmp/ that its inode stands in the place of the document that
@@ -99,10 +100,10 @@ func (st *Store) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	if err != nil {
 		return false
 	}
-	folder := st.engine.kinds.scopes.Folder
+	folder := st.engine.Kinds.Scopes.Folder
 	id, ok := leadingScope(b)
 	if !ok {
-		var k *kind
+		var k *engine.Kind
 		if k, id = st.leadingID(b); k == nil {
 			return false
 		}
@@ -126,10 +127,10 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 	if k == nil {
 		return false
 	}
-	place, err := st.engine.state.Find(k.Letter, id)
+	place, err := st.engine.State.Find(k.Letter, id)
 	if err != nil {
 		// Deleted since: the chain from the deletion back knows its versions.
-		pos, deleted, ok := st.engine.state.Overlay().Get(k.Letter, id)
+		pos, deleted, ok := st.engine.State.Overlay().Get(k.Letter, id)
 		if !ok || !deleted {
 			return false
 		}
@@ -139,11 +140,11 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 		return true
 	}
 	for at := place.Version; at != 0 && place.InLog; {
-		_, view, err := st.engine.frame(ctx, k, id, at)
+		_, view, err := st.engine.Frame(ctx, k, id, at)
 		if err != nil {
 			return false
 		}
-		if doc, err := st.engine.codec.Doc(&view, places.StoredMost); err == nil && len(doc) > 0 &&
+		if doc, err := st.engine.Codec.Doc(&view, places.StoredMost); err == nil && len(doc) > 0 &&
 			(bytes.HasPrefix(doc, b) || bytes.HasPrefix(b, doc)) {
 			return true
 		}
@@ -154,8 +155,8 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 
 // leadingID is the id with which a document of ours begins, and its kind; nil when
 // it begins otherwise.
-func (st *Store) leadingID(b []byte) (*kind, string) {
-	for _, k := range st.engine.kinds.all {
+func (st *Store) leadingID(b []byte) (*engine.Kind, string) {
+	for _, k := range st.engine.Kinds.All {
 		rest, ok := bytes.CutPrefix(b, []byte("{\n  \""+k.IDName+"\": "))
 		if !ok {
 			continue

@@ -28,14 +28,14 @@ type touched struct {
 // are collected for a minute, then written as an Update each; those of a
 // process that is killed meanwhile are lost.
 func (st *Store) Touch(ctx context.Context, ids ...string) error {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return err
 	}
-	now := st.engine.env.Clock().UTC()
+	now := st.engine.Env.Clock().UTC()
 	t := &st.touched
 	t.mu.Lock()
 	if t.count == nil {
@@ -57,7 +57,7 @@ func (st *Store) Touch(ctx context.Context, ids ...string) error {
 func (st *Store) flushTouched(ctx context.Context) error {
 	t := &st.touched
 	t.mu.Lock()
-	due := len(t.count) > 0 && (st.engine.closed.Load() || st.engine.env.Clock().Sub(t.since) >= touchEvery)
+	due := len(t.count) > 0 && (st.engine.Closed.Load() || st.engine.Env.Clock().Sub(t.since) >= touchEvery)
 	t.mu.Unlock()
 	if !due {
 		return nil
@@ -87,11 +87,11 @@ func (st *Store) writeTouched(ctx context.Context) error {
 
 func (st *Store) touchOne(ctx context.Context, id string, n int64, last time.Time) error {
 	for {
-		v, err := st.engine.load(ctx, st.engine.kinds.memories, id)
+		v, err := st.engine.Load(ctx, st.engine.Kinds.Memories, id)
 		if err != nil {
 			return err
 		}
-		m, err := st.engine.decode(id, v)
+		m, err := st.engine.Decode(id, v)
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (st *Store) touchOne(ctx context.Context, id string, n int64, last time.Tim
 		if last.After(m.LastAccessTime) {
 			m.LastAccessTime = last
 		}
-		conds := conditionsOf([]Cond{IfVersion(v.lsn)})
+		conds := conditionsOf([]Cond{IfVersion(v.LSN)})
 		conds.unlimited = true
 		err = st.commits.commit(ctx, []op{{id: id, memory: &m, conds: conds}}, nil, 0)
 		if !errors.Is(err, errs.ErrConflict) {

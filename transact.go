@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
@@ -38,11 +39,11 @@ func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...Sessi
 }
 
 func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *Tx) error) error {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return err
 	}
 	return st.transact(ctx, session, f)
@@ -68,7 +69,7 @@ func (st *Store) transact(ctx context.Context, session *string, f func(tx *Tx) e
 		}
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			st.engine.env.Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			st.engine.Env.Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
 			continue
 		}
 		return err
@@ -105,26 +106,26 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error,
 
 // Get reads a memory, also one that the transaction has written.
 func (tx *Tx) Get(id string) (Memory, error) {
-	if i, ok := tx.wrote[key(id)]; ok {
+	if i, ok := tx.wrote[engine.MemoryKey(id)]; ok {
 		if m := tx.ops[i].memory; m != nil {
 			return *m.Clone(), nil
 		}
 		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), errs.ErrNotFound)
 	}
-	v, err := tx.load(tx.st.engine.kinds.memories, id)
+	v, err := tx.load(tx.st.engine.Kinds.Memories, id)
 	if err != nil {
 		return Memory{}, err
 	}
-	if err := admits(tx.session, v.line.SessionID); err != nil {
+	if err := admits(tx.session, v.Line.SessionID); err != nil {
 		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), err)
 	}
-	return tx.st.engine.decode(id, v)
+	return tx.st.engine.Decode(id, v)
 }
 
 // Assembly reads an assembly, also one that the transaction has written: that one
 // as it was given, without what the commit makes of it.
 func (tx *Tx) Assembly(id string) (Assembly, error) {
-	k := tx.st.engine.kinds.assemblies
+	k := tx.st.engine.Kinds.Assemblies
 	if i, ok := tx.wrote[k.Key(id)]; ok {
 		if a := tx.ops[i].assembly; a != nil {
 			return *a.Clone(), nil
@@ -135,20 +136,20 @@ func (tx *Tx) Assembly(id string) (Assembly, error) {
 	if err != nil {
 		return Assembly{}, err
 	}
-	return tx.st.engine.decodeAssembly(id, v)
+	return tx.st.engine.DecodeAssembly(id, v)
 }
 
 // load reads what the transaction has not written, and notes what it saw.
-func (tx *Tx) load(k *kind, id string) (version, error) {
-	v, err := tx.st.engine.load(tx.ctx, k, id)
+func (tx *Tx) load(k *engine.Kind, id string) (engine.Version, error) {
+	v, err := tx.st.engine.Load(tx.ctx, k, id)
 	gone := errors.Is(err, errs.ErrNotFound)
 	if err != nil && !gone {
 		return v, fmt.Errorf("%s %s: %w", k.Noun, quote(id), err)
 	}
-	if err := tx.see(k.Key(id), v.lsn); err != nil {
+	if err := tx.see(k.Key(id), v.LSN); err != nil {
 		return v, err
 	}
-	if gone || v.expired(tx.st.engine.env.Clock()) {
+	if gone || v.Expired(tx.st.engine.Env.Clock()) {
 		return v, fmt.Errorf("%s %s: %w", k.Noun, quote(id), errs.ErrNotFound)
 	}
 	return v, nil
@@ -248,9 +249,9 @@ func (tx *Tx) DeleteAssembly(id string) error {
 
 // add notes an operation; of several on one id the last counts.
 func (tx *Tx) add(o op) {
-	k := tx.st.engine.kinds.memories
+	k := tx.st.engine.Kinds.Memories
 	if o.group {
-		k = tx.st.engine.kinds.assemblies
+		k = tx.st.engine.Kinds.Assemblies
 	}
 	tx.wrote[k.Key(o.id)] = len(tx.ops)
 	tx.ops = append(tx.ops, o)
@@ -262,21 +263,21 @@ func (tx *Tx) add(o op) {
 // it where writers are few.
 func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 	return func(yield func(Memory, error) bool) {
-		if err := tx.st.engine.sight(tx.ctx); err != nil {
+		if err := tx.st.engine.Sight(tx.ctx); err != nil {
 			yield(Memory{}, err)
 			return
 		}
 		if tx.listed == 0 {
-			tx.listed = tx.st.engine.log.Applied()
+			tx.listed = tx.st.engine.Log.Applied()
 		}
 		f := filtersOf(filters)
 		if tx.session != nil {
-			if f.session != nil && *f.session != *tx.session {
-				yield(Memory{}, &errs.SessionError{Session: *f.session, Wanted: *tx.session})
+			if f.Session != nil && *f.Session != *tx.session {
+				yield(Memory{}, &errs.SessionError{Session: *f.Session, Wanted: *tx.session})
 				return
 			}
-			f.session = tx.session
+			f.Session = tx.session
 		}
-		tx.st.engine.each(tx.ctx, f, yield)
+		tx.st.engine.Each(tx.ctx, f, yield)
 	}
 }

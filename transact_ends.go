@@ -9,14 +9,14 @@ import (
 // the names at an end alone: see graph.AloneAt, by which it is asked for.
 func (tx *Tx) aloneAt(names []string) error {
 	tx.st.watchEnds()
-	if err := tx.st.engine.sight(tx.ctx); err != nil {
+	if err := tx.st.engine.Sight(tx.ctx); err != nil {
 		return err
 	}
-	if tx.st.engine.log.Applied() < tx.st.endsFrom.Load() {
+	if tx.st.engine.Log.Applied() < tx.st.endsFrom.Load() {
 		return tx.Alone() // what was on its way when it began may not be noted
 	}
 	for _, name := range append([]string{""}, names...) {
-		if err := tx.see(state.EndsKey(name), tx.st.engine.state.NewestEnd(name)); err != nil {
+		if err := tx.see(state.EndsKey(name), tx.st.engine.State.NewestEnd(name)); err != nil {
 			return err
 		}
 	}
@@ -26,8 +26,8 @@ func (tx *Tx) aloneAt(names []string) error {
 // watchEnds begins to note what relations are put.
 func (st *Store) watchEnds() {
 	st.watchingEnds.Do(func() {
-		st.engine.state.WatchEnds()
-		st.endsFrom.Store(st.engine.log.Read())
+		st.engine.State.WatchEnds()
+		st.endsFrom.Store(st.engine.Log.Read())
 	})
 }
 

@@ -11,14 +11,14 @@ type Usage struct {
 
 // Usage says how much there is. What it costs does not grow with the store.
 func (st *Store) Usage(ctx context.Context) (Usage, error) {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return Usage{}, err
 	}
-	defer st.engine.ended()
+	defer st.engine.Ended()
 	all, _, err := st.counts.tally.look(ctx, &st.counts, nil)
 	if err != nil {
 		return Usage{}, err
 	}
-	_, expired, err := st.engine.expiring.count(ctx, st.engine, st.engine.env.Clock())
+	_, expired, err := st.engine.Expiring.Count(ctx, st.engine, st.engine.Env.Clock())
 	return Usage{Memories: all.n, Bytes: all.bytes, Expired: expired}, err
 }

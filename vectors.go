@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
@@ -25,13 +26,13 @@ import (
 // vectors is what this process has of the vectors. Nothing of it exists before
 // the first search: putting and deleting pays nothing for it.
 type vectors struct {
-	engine *engine
+	engine *engine.Engine
 
-	lock ctxMutex // for these
+	lock engine.CtxMutex // for these
 	view *vector.View
-	upTo wal.LSN // below which the view's overlay has everything since
-	by   uint64  // index.Model.Since of what its vectors are made by
-	of   tables  // of the index that from was found with
+	upTo wal.LSN       // below which the view's overlay has everything since
+	by   uint64        // index.Model.Since of what its vectors are made by
+	of   engine.Tables // of the index that from was found with
 
 	rotten atomic.Bool // a search met damage: they are to be verified, and made anew if need be
 
@@ -46,13 +47,13 @@ type vectors struct {
 
 	embedder func() string // the name of what this process asks for embeddings, "" when it asks nothing
 	// older is the composite of an assembly that was composed under an older model.
-	older func(ctx context.Context, model *index.Model, p *parsed) ([]float32, error)
+	older func(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error)
 }
 
 // healed remembers that the vectors were compared with an index that does not say
 // itself which of them are complete.
 type healed struct {
-	of   tables
+	of   engine.Tables
 	view wal.LSN // of the vectors
 	upTo wal.LSN // as of which they were complete
 }
@@ -72,13 +73,13 @@ var errBehind = errors.New("the index has gone on")
 
 // vectorView is the vectors as of now, with a reference for the caller.
 func (vs *vectors) vectorView(ctx context.Context) (*vector.View, error) {
-	if err := vs.lock.lock(ctx); err != nil {
+	if err := vs.lock.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer vs.lock.unlock()
+	defer vs.lock.Unlock()
 	var last error
-	for range findTries {
-		if err := vs.engine.sight(ctx); err != nil {
+	for range engine.FindTries {
+		if err := vs.engine.Sight(ctx); err != nil {
 			return nil, err
 		}
 		last = vs.fillView(ctx)
@@ -87,8 +88,8 @@ func (vs *vectors) vectorView(ctx context.Context) (*vector.View, error) {
 		}
 		switch {
 		case last == nil, errors.Is(last, errBehind):
-		case errors.Is(last, errs.ErrTruncated), errors.Is(last, errMoved):
-			_ = vs.engine.refresh()
+		case errors.Is(last, errs.ErrTruncated), errors.Is(last, engine.ErrMoved):
+			_ = vs.engine.Refresh()
 		default:
 			return nil, last
 		}
@@ -101,28 +102,28 @@ func (vs *vectors) vectorView(ctx context.Context) (*vector.View, error) {
 
 // fillView brings the view up to what is applied; vs.lock is held.
 func (vs *vectors) fillView(ctx context.Context) error {
-	set := vs.engine.state.Set()
+	set := vs.engine.State.Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
-	of := tablesOf(set)
+	of := engine.TablesOf(set)
 	_ = set.Release() // the pointers are only compared
 	if vs.view == nil || of != vs.of || vs.vectorsBy().Since != vs.by || vs.reshaped(vs.view) {
 		if err := vs.openView(ctx); err != nil {
 			return err
 		}
 	}
-	at := vs.engine.log.Applied()
+	at := vs.engine.Log.Applied()
 	if at == vs.upTo {
 		return nil
 	}
-	list := vs.engine.state.Changes(vs.upTo, 1<<62)
+	list := vs.engine.State.Changes(vs.upTo, 1<<62)
 	model := vs.vectorsBy()
-	if vs.engine.state.From() > vs.upTo || model.Since != vs.by {
-		vs.of = tables{}
+	if vs.engine.State.From() > vs.upTo || model.Since != vs.by {
+		vs.of = engine.Tables{}
 		return errBehind
 	}
-	r := vs.engine.log.Reader()
+	r := vs.engine.Log.Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
@@ -163,7 +164,7 @@ func (vs *vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.
 	}
 	embedding := rec.Vector(nil)
 	if model.Older(e.LSN, number) {
-		if embedding, err = vs.olderVector(ctx, model, vs.engine.kinds.kindOf(e.Key), e.Key[1:], e.LSN); err != nil {
+		if embedding, err = vs.olderVector(ctx, model, vs.engine.Kinds.Of(e.Key), e.Key[1:], e.LSN); err != nil {
 			return err
 		}
 		if len(embedding) == 0 {
@@ -201,9 +202,9 @@ func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 // empty overlay over them; v.lock is held. What cannot be written, because this
 // handle may not or the disk is full, lies in the heap.
 func (vs *vectors) openView(ctx context.Context) error {
-	inHeap := vs.engine.writable() != nil
+	inHeap := vs.engine.Writable() != nil
 	for tries := 0; ; tries++ {
-		idx := vs.engine.state.Set()
+		idx := vs.engine.State.Set()
 		if idx == nil {
 			return errs.ErrClosed
 		}
@@ -217,10 +218,10 @@ func (vs *vectors) openView(ctx context.Context) error {
 		}
 		switch err := vs.healVectors(ctx); {
 		case err == nil:
-		case ctx.Err() != nil, errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrTruncated), errors.Is(err, errMoved):
+		case ctx.Err() != nil, errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrTruncated), errors.Is(err, engine.ErrMoved):
 			return err
 		default:
-			vs.engine.env.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
+			vs.engine.Env.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
 			inHeap = true
 		}
 	}
@@ -228,7 +229,7 @@ func (vs *vectors) openView(ctx context.Context) error {
 
 // tryView is false when the vectors have to be made complete first.
 func (vs *vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
-	rotten := vs.rotten.Load() && vs.engine.settings.Now().MayRepair()
+	rotten := vs.rotten.Load() && vs.engine.Settings.Now().MayRepair()
 	if rotten && !inHeap {
 		return false, vs.close()
 	}
@@ -242,7 +243,7 @@ func (vs *vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (do
 			return false, why
 		}
 	}
-	if why != nil && !vs.engine.settings.Now().MayRepair() {
+	if why != nil && !vs.engine.Settings.Now().MayRepair() {
 		return false, errors.Join(why, set.Release())
 	}
 	model := vs.vectorsBy()
@@ -265,7 +266,7 @@ func (vs *vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (do
 		}
 	}
 	err = vs.close()
-	vs.view, vs.upTo, vs.of, vs.by = view, from, tablesOf(idx), model.Since
+	vs.view, vs.upTo, vs.of, vs.by = view, from, engine.TablesOf(idx), model.Since
 	return true, err
 }
 
@@ -276,12 +277,12 @@ func (vs *vectors) vectorFault(err error) error {
 	if !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	if !vs.engine.settings.Now().MayRepair() {
+	if !vs.engine.Settings.Now().MayRepair() {
 		return err
 	}
 	// Not even the mapped pages of what is sound are kept: they may be the damage.
 	if vs.rotten.CompareAndSwap(false, true) {
-		vs.engine.env.Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
+		vs.engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
 	}
 	return errors.Join(errBehind, vs.close())
 }
@@ -289,7 +290,7 @@ func (vs *vectors) vectorFault(err error) error {
 // loadVectors maps the vectors that stand, an empty set where they cannot be used
 // (and why), or nothing when they cannot be read just now.
 func (vs *vectors) loadVectors(prev *vector.Set) (*vector.Set, error) {
-	set, err := vector.Load(vs.engine.env.FS, vs.engine.env.Dir, uuid.UUID(vs.engine.log.UUID()).String(), prev)
+	set, err := vector.Load(vs.engine.Env.FS, vs.engine.Env.Dir, uuid.UUID(vs.engine.Log.UUID()).String(), prev)
 	if err == nil && set.Exists() && set.LSN() <= vs.vectorsBy().Since {
 		return vector.Empty(), set.Release() // they are an older model's
 	}
@@ -302,7 +303,7 @@ func (vs *vectors) loadVectors(prev *vector.Set) (*vector.Set, error) {
 	if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, vector.ErrForeign) {
 		return vector.Empty(), err
 	}
-	return nil, vs.engine.env.IOError("reading", filepath.Join(vs.engine.env.Dir, vector.Folder), err)
+	return nil, vs.engine.Env.IOError("reading", filepath.Join(vs.engine.Env.Dir, vector.Folder), err)
 }
 
 // strangeVectors says why vectors that are sound cannot be this store's as it is.
@@ -310,17 +311,17 @@ func (vs *vectors) strangeVectors(set *vector.Set) error {
 	if !set.Exists() {
 		return nil
 	}
-	end := vs.engine.log.AppliedMark()
+	end := vs.engine.Log.AppliedMark()
 	switch {
-	case set.LSN() > end.LSN && set.LSN() > vs.engine.log.Durable():
+	case set.LSN() > end.LSN && set.LSN() > vs.engine.Log.Durable():
 		return fmt.Errorf("%s covers the log up to %d, which ends at %d", vector.BaseMapping, set.LSN(), end.LSN)
 	case set.LSN() == end.LSN && set.Chain() != fmt.Sprintf("%016x", end.Sum):
 		return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, end.LSN)
 	}
 	// While the log has the place it says what stood before it, and that a frame
 	// begins there, unless the log goes on in the next segment.
-	if at := set.LSN(); at >= vs.engine.log.Spilled() && at < end.LSN {
-		m, err := vs.engine.log.MarkBefore(context.Background(), at)
+	if at := set.LSN(); at >= vs.engine.Log.Spilled() && at < end.LSN {
+		m, err := vs.engine.Log.MarkBefore(context.Background(), at)
 		if err == nil && set.Chain() != fmt.Sprintf("%016x", m.Sum) || errors.Is(err, segment.ErrHeader) {
 			return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, at)
 		}
@@ -335,7 +336,7 @@ func (vs *vectors) strangeVectors(set *vector.Set) error {
 // vectorShape is the metric and the dimension that the store's vectors are to
 // have; 0 where no vector has said so yet.
 func (vs *vectors) vectorShape(set *vector.Set, model *index.Model) (vector.Metric, int) {
-	c := vs.engine.settings.Now().VectorSettings()
+	c := vs.engine.Settings.Now().VectorSettings()
 	metric, err := vector.ParseMetric(c.Metric)
 	if err != nil || c.Metric == "" && set.Exists() {
 		metric = set.Metric()
@@ -349,10 +350,10 @@ func (vs *vectors) vectorShape(set *vector.Set, model *index.Model) (vector.Metr
 // vectorModel is what is recorded with the vectors: what a switch or config.json says, else
 // the embedder of this process, else what was recorded before.
 func (vs *vectors) vectorModel(set *vector.Set) string {
-	if by := vs.engine.state.Model(); by.Name != "" {
+	if by := vs.engine.State.Model(); by.Name != "" {
 		return by.Name
 	}
-	return cmp.Or(vs.engine.settings.Now().VectorsModel(), vs.embedder(), set.Model())
+	return cmp.Or(vs.engine.Settings.Now().VectorsModel(), vs.embedder(), set.Model())
 }
 
 // vectorsCover says as of which position the vectors are complete, if they are as
@@ -364,7 +365,7 @@ func (vs *vectors) vectorsCover(set *vector.Set, idx *index.Set) (wal.LSN, bool)
 	vs.mu.Lock()
 	h := vs.heal
 	vs.mu.Unlock()
-	if h.of == tablesOf(idx) && h.upTo != 0 {
+	if h.of == engine.TablesOf(idx) && h.upTo != 0 {
 		if set.LSN() == h.view {
 			return max(h.upTo, idx.LSN()), true
 		}

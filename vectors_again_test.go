@@ -44,16 +44,16 @@ func TestVectorsOfAnIndexMadeAnew(t *testing.T) {
 	if written != 1 {
 		t.Fatalf("the vectors were written %d times: a search has them in its heap", written)
 	}
-	set, err := vector.Load(vfs.OS(), dir, uuid.UUID(st.engine.log.UUID()).String(), nil)
+	set, err := vector.Load(vfs.OS(), dir, uuid.UUID(st.engine.Log.UUID()).String(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := st.engine.find(ctx, st.engine.kinds.memories, "m7", false)
+	v, err := st.engine.Find(ctx, st.engine.Kinds.Memories, "m7", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, err := set.ID(vector.Memories, "m7"); err != nil || id != v.line.VectorNumber() {
-		t.Errorf("the number is %d, the line says %d, %v", id, v.line.VectorNumber(), err)
+	if id, err := set.ID(vector.Memories, "m7"); err != nil || id != v.Line.VectorNumber() {
+		t.Errorf("the number is %d, the line says %d, %v", id, v.Line.VectorNumber(), err)
 	}
 	if err := set.Release(); err != nil {
 		t.Fatal(err)

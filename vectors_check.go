@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 )
@@ -41,10 +42,10 @@ func listID(list []string, id string) []string {
 // with its vector, bit by bit. It reads all of them.
 func (st *Store) CheckVectors(ctx context.Context) (VectorReport, error) {
 	var r VectorReport
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return r, err
 	}
-	defer st.engine.ended()
+	defer st.engine.Ended()
 	view, err := st.vectors.vectorView(ctx)
 	if err != nil {
 		return r, err
@@ -104,7 +105,7 @@ func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []
 	if id == "" {
 		return nil // it could not be read
 	}
-	embedding, err := c.st.vectors.embeddingNow(c.ctx, &c.model, c.st.engine.kinds.all[kind], id, at, embedding)
+	embedding, err := c.st.vectors.embeddingNow(c.ctx, &c.model, c.st.engine.Kinds.All[kind], id, at, embedding)
 	if err != nil {
 		return err
 	}
@@ -137,13 +138,13 @@ func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []
 
 // ghosts looks for vectors of what is not there; what has expired still is.
 func (c *vectorChecker) ghosts() error {
-	for i, k := range []*kind{c.st.engine.kinds.memories, c.st.engine.kinds.assemblies} {
+	for i, k := range []*engine.Kind{c.st.engine.Kinds.Memories, c.st.engine.Kinds.Assemblies} {
 		kind := vector.Kind(i)
 		if c.rows[kind] >= c.view.Count(kind) {
 			continue
 		}
 		err := c.view.Walk(kind, func(id string) error {
-			_, err := c.st.engine.find(c.ctx, k, id, false)
+			_, err := c.st.engine.Find(c.ctx, k, id, false)
 			if errors.Is(err, errs.ErrNotFound) {
 				c.r.Ghosts = listID(c.r.Ghosts, vectorName(kind, id))
 				c.r.counts[2]++

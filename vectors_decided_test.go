@@ -37,7 +37,7 @@ func TestDecidedTogether(t *testing.T) {
 				must(t, a.Flush(ctx))
 				must(t, a.Delete(ctx, "first"))
 				must(t, a.Flush(ctx))
-				must(t, vector.Remove(a.engine.env.FS, dir))
+				must(t, vector.Remove(a.engine.Env.FS, dir))
 				must(t, a.revector(ctx, errFound))
 				_, err := a.Put(ctx, Memory{ID: "plain"})
 				must(t, err)

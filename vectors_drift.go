@@ -31,20 +31,20 @@ func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
 // drift compares the vectors with the index.
 func (vs *vectors) drift(ctx context.Context) (VectorDrift, error) {
 	var d VectorDrift
-	if err := vs.engine.begun(); err != nil {
+	if err := vs.engine.Begun(); err != nil {
 		return d, err
 	}
-	defer vs.engine.ended()
-	if err := vs.engine.sight(ctx); err != nil {
+	defer vs.engine.Ended()
+	if err := vs.engine.Sight(ctx); err != nil {
 		return d, err
 	}
-	idx := vs.engine.state.Set()
+	idx := vs.engine.State.Set()
 	if idx == nil {
 		return d, errs.ErrClosed
 	}
 	defer idx.Release()
-	d.Pending = int64(len(vs.engine.state.Changes(idx.LSN(), 1<<62)))
-	set, err := vector.Load(vs.engine.env.FS, vs.engine.env.Dir, uuid.UUID(vs.engine.log.UUID()).String(), nil)
+	d.Pending = int64(len(vs.engine.State.Changes(idx.LSN(), 1<<62)))
+	set, err := vector.Load(vs.engine.Env.FS, vs.engine.Env.Dir, uuid.UUID(vs.engine.Log.UUID()).String(), nil)
 	if err != nil {
 		return d, err
 	}
@@ -61,7 +61,7 @@ func (vs *vectors) drift(ctx context.Context) (VectorDrift, error) {
 }
 
 func (vs *vectors) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, set *vector.Set, d *VectorDrift) error {
-	model := vs.engine.state.ModelBefore(idx.LSN())
+	model := vs.engine.State.ModelBefore(idx.LSN())
 	right := int64(0) // keys of the set that have an embedding
 	for it, err := range idx.Range(kindSection(kind), index.Span{}) {
 		if err == nil {

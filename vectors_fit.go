@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/vector"
@@ -15,10 +16,10 @@ import (
 
 // looked is what was found out about the dimension.
 type looked struct {
-	of  tables  // of the index that was asked
-	at  wal.LSN // up to where there is no vector
-	dim int     // 0: none
-	by  decider // zero where the index decided
+	of  engine.Tables // of the index that was asked
+	at  wal.LSN       // up to where there is no vector
+	dim int           // 0: none
+	by  decider       // zero where the index decided
 }
 
 // decider is what has decided the dimension in the log, while no index says it: it holds
@@ -58,11 +59,11 @@ func (vs *vectors) dimension(ctx context.Context) (dim int, on wal.Precondition,
 	}
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
-	for range findTries {
-		if err := vs.engine.sight(ctx); err != nil {
+	for range engine.FindTries {
+		if err := vs.engine.Sight(ctx); err != nil {
 			return 0, on, err
 		}
-		at := vs.engine.log.Applied()
+		at := vs.engine.Log.Applied()
 		err := vs.findDimension(ctx)
 		switch {
 		case err == nil && vs.looked.dim != 0:
@@ -70,10 +71,10 @@ func (vs *vectors) dimension(ctx context.Context) (dim int, on wal.Precondition,
 		case err == nil:
 			vs.looked.at = at
 			return 0, wal.Precondition{LSN: at}, nil
-		case !errors.Is(err, errBehind) && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errMoved):
+		case !errors.Is(err, errBehind) && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, engine.ErrMoved):
 			return 0, on, err
 		}
-		_ = vs.engine.refresh()
+		_ = vs.engine.Refresh()
 	}
 	return 0, on, fmt.Errorf("looking for the store's dimension: %w", errBehind)
 }
@@ -90,7 +91,7 @@ func (vs *vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool,
 	if d.key == "" {
 		return true, nil
 	}
-	place, err := vs.engine.state.Find(d.key[0], d.key[1:])
+	place, err := vs.engine.State.Find(d.key[0], d.key[1:])
 	switch {
 	case err == nil && place.Version == d.pos:
 		return true, nil
@@ -99,7 +100,7 @@ func (vs *vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool,
 	case err != nil || !place.InLog:
 		return false, nil
 	}
-	e, err := vs.engine.log.ReadAt(ctx, place.Version)
+	e, err := vs.engine.Log.ReadAt(ctx, place.Version)
 	if err != nil {
 		return false, err
 	}
@@ -127,7 +128,7 @@ func decidedDimension(model *index.Model, config int) int {
 }
 
 func (vs *vectors) decidedDimension(model *index.Model) int {
-	d := vs.engine.settings.Now().VectorSettings().Dimension
+	d := vs.engine.Settings.Now().VectorSettings().Dimension
 	return decidedDimension(model, d)
 }
 
@@ -135,12 +136,12 @@ func (vs *vectors) decidedDimension(model *index.Model) int {
 // names none in what came since; vs.mu is held.
 func (vs *vectors) findDimension(ctx context.Context) error {
 	l := &vs.looked
-	idx := vs.engine.state.Set()
+	idx := vs.engine.State.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
 	defer idx.Release()
-	if of := tablesOf(idx); l.of != of {
+	if of := engine.TablesOf(idx); l.of != of {
 		dim, err := vs.filesDimension(ctx, idx)
 		if err != nil {
 			return err
@@ -155,12 +156,12 @@ func (vs *vectors) findDimension(ctx context.Context) error {
 		}
 		l.dim = 0
 	}
-	list := vs.engine.state.Changes(l.at, 1<<62)
-	if vs.engine.state.From() > l.at {
+	list := vs.engine.State.Changes(l.at, 1<<62)
+	if vs.engine.State.From() > l.at {
 		return errBehind
 	}
 	dims, deciders := dimensions{}, map[int]decider{}
-	r := vs.engine.log.Reader()
+	r := vs.engine.Log.Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {

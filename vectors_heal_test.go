@@ -388,12 +388,12 @@ func TestVectorsAhead(t *testing.T) {
 		if !known {
 			st.vectors.heal = healed{}
 		}
-		idx := st.engine.state.Set()
-		to, err := st.engine.log.MarkBefore(ctx, m.Version)
+		idx := st.engine.State.Set()
+		to, err := st.engine.Log.MarkBefore(ctx, m.Version)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, _, err := st.engine.stateAt(ctx, idx.LSN(), to.LSN)
+		list, _, err := st.engine.StateAt(ctx, idx.LSN(), to.LSN)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/vector"
@@ -92,7 +93,7 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	}
 	line, dims := c.Finished, lineDimension(c.Finished)
 	if line == nil || dims == index.UnknownDimension {
-		entry, err := p.st.engine.log.ReadAt(p.ctx, c.Version)
+		entry, err := p.st.engine.Log.ReadAt(p.ctx, c.Version)
 		if err != nil {
 			return e, err
 		}
@@ -103,7 +104,7 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 		if dims = len(v); dims == 0 && !p.model.Older(c.Version, 0) {
 			return e, nil
 		}
-		if p.line, err = finishedLine(p.line[:0], &entry); err != nil {
+		if p.line, err = engine.FinishedLine(p.line[:0], &entry); err != nil {
 			return e, err
 		}
 		line = p.line
@@ -228,17 +229,17 @@ func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]f
 // else in the document. None, where it is nowhere any more.
 func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, error) {
 	if p.model.Older(e.Handle, e.ID) {
-		v, err := p.st.olderVector(p.ctx, &p.model, p.st.engine.kinds.kindIn(kindSection(kind)), e.Key, e.Handle)
+		v, err := p.st.olderVector(p.ctx, &p.model, p.st.engine.Kinds.In(kindSection(kind)), e.Key, e.Handle)
 		return append(dst, v...), err
 	}
 	if e.Handle >= p.idx.LSN() {
-		entry, err := p.st.engine.log.ReadAt(p.ctx, e.Handle)
+		entry, err := p.st.engine.Log.ReadAt(p.ctx, e.Handle)
 		if err != nil {
 			return dst, err
 		}
 		return vectorOf(&entry, dst)
 	}
-	k := p.st.engine.kinds.kindIn(kindSection(kind))
+	k := p.st.engine.Kinds.In(kindSection(kind))
 	line, ok, err := p.idx.Get(p.line[:0], kindSection(kind), e.Key)
 	p.line = line[:0]
 	if err != nil || !ok {
@@ -251,21 +252,21 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 	data, _, err := k.Read(docfile.FileName(e.Key), places.StoredMost)
 	switch {
 	case err == nil && sha256.Sum256(data) == want.ContentHash:
-	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrCorrupt) && !notOurs(err):
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errs.ErrCorrupt) && !engine.NotOurs(err):
 		return dst, err
 	default:
 		// Replaced since, edited, damaged or gone: the log may have it still.
-		v, ok := p.st.engine.fromLog(p.ctx, k, e.Key, wal.LSN(e.Handle))
+		v, ok := p.st.engine.FromLog(p.ctx, k, e.Key, wal.LSN(e.Handle))
 		if !ok {
 			return dst, nil
 		}
-		data = v.doc
+		data = v.Doc
 	}
-	doc, err := k.parse(data, e.Key)
+	doc, err := k.Parse(data, e.Key)
 	if err != nil {
 		return dst, nil
 	}
-	return append(dst, doc.vector...), nil
+	return append(dst, doc.Vector...), nil
 }
 
 // patchView tells a view of all that its set lacks, where nothing may be written.

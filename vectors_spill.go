@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
@@ -30,14 +31,14 @@ func (vs *vectors) spillVectors(ctx context.Context, idx *index.Set, to wal.Mark
 	switch {
 	case err == nil:
 		target.Vectors, target.Dimension, target.VectorsKnown = at, dim, true
-		vs.engine.health.vectorsFailed(nil)
+		vs.engine.Health.VectorsFailed(nil)
 		return nil
 	case ctx.Err() != nil:
 		return err
 	}
-	vs.engine.env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
-	vs.engine.env.Event(env.Event{Kind: env.EventUnvectored, Path: vector.Folder, Err: err})
-	vs.engine.health.vectorsFailed(err)
+	vs.engine.Env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
+	vs.engine.Env.Event(env.Event{Kind: env.EventUnvectored, Path: vector.Folder, Err: err})
+	vs.engine.Health.VectorsFailed(err)
 	return nil
 }
 
@@ -53,20 +54,20 @@ func (vs *vectors) healVectors(ctx context.Context) error {
 // completeVectors has the vectors written as of now, under flush.lock, and
 // remembers that they are complete as of then.
 func (vs *vectors) completeVectors(ctx context.Context, write func(*index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
-	if err := vs.engine.log.LockFlush(ctx); err != nil {
+	if err := vs.engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer vs.engine.log.UnlockFlush()
-	if err := vs.engine.sight(ctx); err != nil {
+	defer vs.engine.Log.UnlockFlush()
+	if err := vs.engine.Sight(ctx); err != nil {
 		return err
 	}
-	idx := vs.engine.state.Set()
+	idx := vs.engine.State.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
 	defer idx.Release()
-	to := vs.engine.log.AppliedMark()
-	list, _, err := vs.engine.stateAt(ctx, idx.LSN(), to.LSN)
+	to := vs.engine.Log.AppliedMark()
+	list, _, err := vs.engine.StateAt(ctx, idx.LSN(), to.LSN)
 	if err != nil {
 		return err
 	}
@@ -76,14 +77,14 @@ func (vs *vectors) completeVectors(ctx context.Context, write func(*index.Set, w
 	}
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
-	vs.heal = healed{of: tablesOf(idx), view: at, upTo: to.LSN}
+	vs.heal = healed{of: engine.TablesOf(idx), view: at, upTo: to.LSN}
 	return nil
 }
 
 // mergeVectors leaves all vectors in one pair of files; flush.lock is held, and
 // the index has just been written.
 func (vs *vectors) mergeVectors(ctx context.Context) error {
-	idx := vs.engine.state.Set()
+	idx := vs.engine.State.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
@@ -91,8 +92,8 @@ func (vs *vectors) mergeVectors(ctx context.Context) error {
 	if at, _, known := index.Vectors(idx); known && at == 0 {
 		return nil
 	}
-	to := vs.engine.log.AppliedMark()
-	list, _, err := vs.engine.stateAt(ctx, idx.LSN(), to.LSN)
+	to := vs.engine.Log.AppliedMark()
+	list, _, err := vs.engine.StateAt(ctx, idx.LSN(), to.LSN)
 	if err == nil {
 		_, _, err = vs.writeVectors(ctx, idx, to, list, true)
 	}
@@ -116,14 +117,14 @@ func (vs *vectors) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark
 			break
 		}
 	}
-	if why != nil && !vs.engine.settings.Now().MayRepair() {
+	if why != nil && !vs.engine.Settings.Now().MayRepair() {
 		return 0, 0, why
 	}
 	at, dim, err := vs.writeOver(ctx, set, why, idx, to, list, always)
 	if err == nil && at == 0 && why == nil {
 		err = vs.dropOlderVectors()
 	}
-	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && vs.engine.settings.Now().MayRepair() {
+	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && vs.engine.Settings.Now().MayRepair() {
 		at, dim, err = vs.writeOver(ctx, set, err, idx, to, list, always)
 	}
 	if err == nil {
@@ -135,15 +136,15 @@ func (vs *vectors) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark
 // dropOlderVectors removes the files of the model before, where this one has no vectors
 // that could take their place: they serve nobody, and what is purged must not stay in them.
 func (vs *vectors) dropOlderVectors() error {
-	set, err := vector.Load(vs.engine.env.FS, vs.engine.env.Dir, uuid.UUID(vs.engine.log.UUID()).String(), nil)
+	set, err := vector.Load(vs.engine.Env.FS, vs.engine.Env.Dir, uuid.UUID(vs.engine.Log.UUID()).String(), nil)
 	if err != nil {
-		return vs.engine.env.IOError("reading", filepath.Join(vs.engine.env.Dir, vector.Folder), err)
+		return vs.engine.Env.IOError("reading", filepath.Join(vs.engine.Env.Dir, vector.Folder), err)
 	}
 	older := set.Exists() && set.LSN() <= vs.vectorsBy().Since
 	if err := set.Release(); err != nil || !older {
 		return err
 	}
-	return vs.engine.env.IOError("removing", filepath.Join(vs.engine.env.Dir, vector.Folder), vector.Remove(vs.engine.env.FS, vs.engine.env.Dir))
+	return vs.engine.Env.IOError("removing", filepath.Join(vs.engine.Env.Dir, vector.Folder), vector.Remove(vs.engine.Env.FS, vs.engine.Env.Dir))
 }
 
 // writeOver writes over the vectors that stand, or, where why says that they
@@ -152,7 +153,7 @@ func (vs *vectors) writeOver(ctx context.Context, set *vector.Set, why error, id
 	if why != nil {
 		set = vector.Empty()
 	}
-	began, model := vs.engine.env.Clock(), vs.vectorsBy()
+	began, model := vs.engine.Env.Clock(), vs.vectorsBy()
 	if set.Exists() && set.LSN() <= model.Since {
 		set = vector.Empty() // it was changed since they were loaded
 	}
@@ -163,8 +164,8 @@ func (vs *vectors) writeOver(ctx context.Context, set *vector.Set, why error, id
 			return set.LSN(), set.Dim(), nil
 		}
 		var err error
-		to = vs.engine.log.AppliedMark()
-		if list, _, err = vs.engine.stateAt(ctx, idx.LSN(), to.LSN); err != nil {
+		to = vs.engine.Log.AppliedMark()
+		if list, _, err = vs.engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -188,25 +189,25 @@ func (vs *vectors) writeOver(ctx context.Context, set *vector.Set, why error, id
 		return 0, 0, err
 	}
 	target := vector.Target{
-		FS: vs.engine.env.FS, Dir: vs.engine.env.Dir, Temp: filepath.Join(vs.engine.env.Dir, "tmp", "index."+vs.engine.token+".vectors"), Perm: vs.engine.env.FileMode, FolderPerm: vs.engine.env.FolderMode,
-		Store: uuid.UUID(vs.engine.log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.engine.env.Clock(), Metric: metric, Dim: p.dim, Model: vs.vectorModel(set),
+		FS: vs.engine.Env.FS, Dir: vs.engine.Env.Dir, Temp: filepath.Join(vs.engine.Env.Dir, "tmp", "index."+vs.engine.Token+".vectors"), Perm: vs.engine.Env.FileMode, FolderPerm: vs.engine.Env.FolderMode,
+		Store: uuid.UUID(vs.engine.Log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.engine.Env.Clock(), Metric: metric, Dim: p.dim, Model: vs.vectorModel(set),
 	}
 	write := vector.WriteDelta
 	// Over a base as of the same position there is no delta: nothing was written since,
 	// but the index was made anew.
-	if always || set.MergeDue(vs.engine.env.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
+	if always || set.MergeDue(vs.engine.Env.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
 		write = vector.WriteBase
 	}
 	w, err := write(set, target, plan)
 	if err != nil {
-		return 0, 0, fmt.Errorf("writing the vectors: %w", vs.engine.env.IOError("writing", filepath.Join(vs.engine.env.Dir, vector.Folder), err))
+		return 0, 0, fmt.Errorf("writing the vectors: %w", vs.engine.Env.IOError("writing", filepath.Join(vs.engine.Env.Dir, vector.Folder), err))
 	}
-	took := vs.engine.env.Clock().Sub(began)
+	took := vs.engine.Env.Clock().Sub(began)
 	if why != nil {
-		vs.engine.env.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
-		vs.engine.env.Event(env.Event{Kind: env.EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
+		vs.engine.Env.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
+		vs.engine.Env.Event(env.Event{Kind: env.EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
 	} else {
-		vs.engine.env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
+		vs.engine.Env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
 	}
 	return w.LSN, p.dim, nil
 }

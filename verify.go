@@ -34,31 +34,31 @@ const (
 // it. The store must not be closed from within the loop.
 func (st *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
-		if err := st.engine.begun(); err != nil {
+		if err := st.engine.Begun(); err != nil {
 			yield(Finding{}, err)
 			return
 		}
-		defer st.engine.ended()
+		defer st.engine.Ended()
 		verify.Findings(ctx, st.source(), o)(yield)
 	}
 }
 
 // source is the store as internal/verify sees it.
 func (st *Store) source() view.Source {
-	token := st.engine.token
-	if st.engine.env.ReadOnly {
+	token := st.engine.Token
+	if st.engine.Env.ReadOnly {
 		token = "" // it is not among the processes, and has nothing in tmp/
 	}
 	return view.Source{
-		FS: st.engine.env.FS, Dir: st.engine.env.Dir, Log: st.engine.log, State: &st.engine.state, Codec: &st.engine.codec,
-		Sight: st.engine.sight, Token: token, Inline: st.engine.env.System.Inline,
-		FileLimit: places.StoredMost, Limits: document.Stored, Location: st.engine.env.NaiveTimes,
+		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, Log: st.engine.Log, State: &st.engine.State, Codec: &st.engine.Codec,
+		Sight: st.engine.Sight, Token: token, Inline: st.engine.Env.System.Inline,
+		FileLimit: places.StoredMost, Limits: document.Stored, Location: st.engine.Env.NaiveTimes,
 		Fits: func(letter byte, doc []byte) error {
-			_, err := st.engine.kinds.kindNamed(letter).parseEdit(doc, "")
+			_, err := st.engine.Kinds.Named(letter).ParseEdit(doc, "")
 			return err
 		},
 		Config: func() error {
-			_, _, err := settings.Read(st.engine.env.FS, st.engine.env.Dir)
+			_, _, err := settings.Read(st.engine.Env.FS, st.engine.Env.Dir)
 			return err
 		},
 	}

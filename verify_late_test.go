@@ -19,7 +19,7 @@ func TestVerifyBesideCommit(t *testing.T) {
 	src := st.source()
 	late := 0
 	src.Sight = func(ctx context.Context) error {
-		err := st.engine.sight(ctx)
+		err := st.engine.Sight(ctx)
 		late++
 		if _, perr := other.Put(ctx, Memory{ID: fmt.Sprint("late", late), Content: "x"}); perr != nil {
 			t.Error(perr)

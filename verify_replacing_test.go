@@ -63,7 +63,7 @@ func TestVerifyBesideReplacing(t *testing.T) {
 	looks := 0
 	look = func() {
 		looks++
-		if _, err := other.engine.kinds.memories.Stat("x.json"); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := other.engine.Kinds.Memories.Stat("x.json"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("it stands there: %v", err)
 		}
 		for f, err := range other.Verify(ctx, VerifyOptions{}) {
@@ -105,11 +105,11 @@ func TestDriftBesideReplacing(t *testing.T) {
 			placing()
 		}
 	}, fsys)
-	if err := other.engine.sight(ctx); err != nil {
+	if err := other.engine.Sight(ctx); err != nil {
 		t.Fatal(err)
 	}
 	commit = next
-	if other.reallyMissing(ctx, other.engine.kinds.memories, "x", name) {
+	if other.reallyMissing(ctx, other.engine.Kinds.Memories, "x", name) {
 		t.Error("it is said to be missing")
 	}
 	if looks != 1 {
@@ -128,7 +128,7 @@ func TestDriftBesideDeletion(t *testing.T) {
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	path := st.engine.kinds.memories.Path("x.json")
+	path := st.engine.Kinds.Memories.Path("x.json")
 	was, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestDriftBesideDeletion(t *testing.T) {
 	if err := st.Delete(ctx, "x"); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := st.drift(ctx, st.engine.kinds.memories); err != nil || d.Count > 0 {
+	if d, err := st.drift(ctx, st.engine.Kinds.Memories); err != nil || d.Count > 0 {
 		t.Errorf("deleted, not flushed: %+v, %v", d, err)
 	}
 	if err := st.Flush(ctx); err != nil {
@@ -145,7 +145,7 @@ func TestDriftBesideDeletion(t *testing.T) {
 	if err := os.WriteFile(path, was, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := st.drift(ctx, st.engine.kinds.memories); err != nil || len(d.Stranger) != 1 {
+	if d, err := st.drift(ctx, st.engine.Kinds.Memories); err != nil || len(d.Stranger) != 1 {
 		t.Errorf("brought back: %+v, %v", d, err)
 	}
 }

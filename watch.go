@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
@@ -65,7 +66,7 @@ func (st *Store) Watch(ctx context.Context, from uint64, filters ...WatchFilter)
 // watched is an entry that passed the filters.
 type watched struct {
 	wal.Entry
-	kind *kind
+	kind *engine.Kind
 	next wal.LSN
 	more bool // another one of the batch passed as well
 }
@@ -82,19 +83,19 @@ type watcher struct {
 // begin finds where to read from.
 func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 	st := w.st
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.ended()
-	if err := st.engine.sight(ctx); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Sight(ctx); err != nil {
 		return err
 	}
-	to := st.engine.log.Durable()
+	to := st.engine.Log.Durable()
 	if from > to {
-		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, st.engine.env.Dir, to)
+		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, st.engine.Env.Dir, to)
 	}
 	var err error
-	w.at, err = st.engine.log.Past().From(ctx, from, to)
+	w.at, err = st.engine.Log.Past().From(ctx, from, to)
 	return err
 }
 
@@ -122,22 +123,22 @@ func (w *watcher) read(ctx context.Context) error {
 // readMore reads some of what is durable by now, if there is any.
 func (w *watcher) readMore(ctx context.Context) error {
 	st := w.st
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.ended()
-	to := st.engine.log.Durable()
+	defer st.engine.Ended()
+	to := st.engine.Log.Durable()
 	if w.at >= to {
 		return ctx.Err()
 	}
-	if w.at >= st.engine.log.Spilled() {
-		err := w.collect(ctx, to, st.engine.log.Scan(ctx, w.at))
+	if w.at >= st.engine.Log.Spilled() {
+		err := w.collect(ctx, to, st.engine.Log.Scan(ctx, w.at))
 		if !errors.Is(err, errs.ErrTruncated) {
 			return err
 		}
 		// Released under the reader: the archive has it.
 	}
-	return w.collect(ctx, to, st.engine.log.History(ctx, w.at))
+	return w.collect(ctx, to, st.engine.Log.History(ctx, w.at))
 }
 
 // collect takes whole batches, those up to a position or as many as are read at once.
@@ -151,7 +152,7 @@ func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal
 			w.list = w.list[:whole]
 			return err
 		}
-		if k := w.st.engine.kinds.kindOf(e.Key); k != nil && w.filters.pass(ctx, w.st, k, &e) {
+		if k := w.st.engine.Kinds.Of(e.Key); k != nil && w.filters.pass(ctx, w.st, k, &e) {
 			bytes += int(e.Size)
 			w.list = append(w.list, watched{Entry: e, kind: k, next: e.LSN + e.Size, more: true})
 		}
@@ -181,26 +182,26 @@ const (
 // awaitBeyond returns once the log is durable beyond a position. While it sleeps the
 // store may be closed.
 func (st *Store) awaitBeyond(ctx context.Context, from uint64) error {
-	looked := st.engine.env.Clock()
+	looked := st.engine.Env.Clock()
 	for pause := watchFirst; ; pause = min(2*pause, watchMost) {
-		if err := st.engine.begun(); err != nil {
+		if err := st.engine.Begun(); err != nil {
 			return err
 		}
-		moved := st.engine.log.Moved()
-		err := st.engine.movedSince()
+		moved := st.engine.Log.Moved()
+		err := st.engine.MovedSince()
 		if err == nil {
-			err = st.engine.log.CatchUp(ctx)
+			err = st.engine.Log.CatchUp(ctx)
 		}
-		durable := st.engine.log.Durable()
-		if now := st.engine.env.Clock(); err == nil && durable <= from && (now.Sub(looked) >= movedLook || now.Before(looked)) {
-			looked, err = now, st.engine.log.InPlace()
+		durable := st.engine.Log.Durable()
+		if now := st.engine.Env.Clock(); err == nil && durable <= from && (now.Sub(looked) >= engine.MovedLook || now.Before(looked)) {
+			looked, err = now, st.engine.Log.InPlace()
 		}
-		st.engine.ended()
+		st.engine.Ended()
 		if err != nil || durable > from {
 			return err
 		}
 		if moved == nil {
-			err = st.engine.env.Sleep(ctx, pause)
+			err = st.engine.Env.Sleep(ctx, pause)
 		} else {
 			select {
 			case <-moved:
@@ -224,11 +225,11 @@ func (st *Store) changeOf(e watched) (Change, error) {
 	if err != nil {
 		return c, err
 	}
-	doc := version{lsn: e.LSN, doc: v.Document}
-	if e.kind == st.engine.kinds.assemblies {
-		c.Assembly, err = st.engine.decodeAssembly(c.ID, doc)
+	doc := engine.Version{LSN: e.LSN, Doc: v.Document}
+	if e.kind == st.engine.Kinds.Assemblies {
+		c.Assembly, err = st.engine.DecodeAssembly(c.ID, doc)
 	} else {
-		c.Memory, err = st.engine.decode(c.ID, doc)
+		c.Memory, err = st.engine.Decode(c.ID, doc)
 	}
 	return c, err
 }
@@ -237,12 +238,12 @@ func (st *Store) changeOf(e watched) (Change, error) {
 // from there on Watch yields them. A *TruncatedError when log and archive do not reach
 // back to that time.
 func (st *Store) PositionAt(ctx context.Context, t time.Time) (uint64, error) {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return 0, err
 	}
-	defer st.engine.ended()
-	if err := st.engine.sight(ctx); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Sight(ctx); err != nil {
 		return 0, err
 	}
-	return st.engine.log.Past().Since(ctx, t, st.engine.log.Durable())
+	return st.engine.Log.Past().Since(ctx, t, st.engine.Log.Durable())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
@@ -26,14 +27,14 @@ func WatchSession(id string) WatchFilter {
 	return func(f *watchFilters) { f.session, f.only = id, true }
 }
 
-func (f *watchFilters) pass(ctx context.Context, st *Store, k *kind, e *wal.Entry) bool {
+func (f *watchFilters) pass(ctx context.Context, st *Store, k *engine.Kind, e *wal.Entry) bool {
 	if f.kind != "" && f.kind != k.Noun {
 		return false
 	}
 	if !f.only {
 		return true
 	}
-	if k != st.engine.kinds.memories || f.session == "" {
+	if k != st.engine.Kinds.Memories || f.session == "" {
 		return false
 	}
 	view, err := state.Read(e)
@@ -41,9 +42,9 @@ func (f *watchFilters) pass(ctx context.Context, st *Store, k *kind, e *wal.Entr
 		if view.Previous == 0 {
 			return true
 		}
-		before, err := st.engine.log.ReadAt(ctx, view.Previous)
+		before, err := st.engine.Log.ReadAt(ctx, view.Previous)
 		if err != nil {
-			before, err = st.engine.log.Past().At(ctx, view.Previous, e.LSN)
+			before, err = st.engine.Log.Past().At(ctx, view.Previous, e.LSN)
 		}
 		if err != nil || before.Key != e.Key {
 			return true

@@ -201,10 +201,10 @@ func TestWatchProcesses(t *testing.T) {
 	if err := st.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if first, err := st.engine.log.Past().First(st.engine.log.Spilled()); err != nil || st.engine.log.OpenSegments() > 4 {
-		t.Errorf("first %d of %d, %d segments open, %v", first, st.engine.log.Spilled(), st.engine.log.OpenSegments(), err)
+	if first, err := st.engine.Log.Past().First(st.engine.Log.Spilled()); err != nil || st.engine.Log.OpenSegments() > 4 {
+		t.Errorf("first %d of %d, %d segments open, %v", first, st.engine.Log.Spilled(), st.engine.Log.OpenSegments(), err)
 	}
-	if names, err := st.engine.env.FS.ReadDir(dir + "/wal"); err != nil || len(names) > 25 {
+	if names, err := st.engine.Env.FS.ReadDir(dir + "/wal"); err != nil || len(names) > 25 {
 		t.Fatalf("the log was not released: %q, %v", names, err)
 	}
 	close(done)

@@ -159,8 +159,8 @@ func TestWatchArchive(t *testing.T) {
 			break
 		}
 	}
-	if first, err := st.engine.log.Past().First(st.engine.log.Spilled()); err != nil || first > st.engine.log.Spilled()-(2<<20) {
-		t.Fatalf("not much was released: %d of %d, %v", first, st.engine.log.Spilled(), err)
+	if first, err := st.engine.Log.Past().First(st.engine.Log.Spilled()); err != nil || first > st.engine.Log.Spilled()-(2<<20) {
+		t.Fatalf("not much was released: %d of %d, %v", first, st.engine.Log.Spilled(), err)
 	}
 	for i, c := range changes {
 		if c.ID != fmt.Sprint("k", i%51) || c.Memory.Content != fmt.Sprintf("%0900d", i) || c.More != (i%3 < 2) || c.Memory.Version != c.LSN {
@@ -330,7 +330,7 @@ func TestReleasedFilesAreClosed(t *testing.T) {
 		if _, err := reader.Get(ctx, fmt.Sprint(i%20)); err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, reader.engine.log.OpenSegments())
+		most = max(most, reader.engine.Log.OpenSegments())
 	}
 	if most > 4 {
 		t.Errorf("%d segments open at once", most)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -17,24 +18,24 @@ import (
 // moment in which that was put into its file. What was set aside stays there as well.
 // flush.lock is held. Where nobody watches, nothing was adopted a moment ago.
 func (st *Store) adoptAside(ctx context.Context, aside []docfile.Edit) {
-	if len(aside) == 0 || st.engine.log.Leader() == 0 {
+	if len(aside) == 0 || st.engine.Log.Leader() == 0 {
 		return
 	}
-	lists := map[*kind][]*verdict{}
+	lists := map[*engine.Kind][]*verdict{}
 	bytes := 0
 	commit := func() {
-		for _, k := range st.engine.kinds.all {
+		for _, k := range st.engine.Kinds.All {
 			list := lists[k]
 			delete(lists, k)
 			st.adoptAll(ctx, k, list)
 			for _, v := range list {
 				if v.err != nil {
-					st.engine.env.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.err)
+					st.engine.Env.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.err)
 				}
 			}
 		}
 		bytes = 0
-		_ = st.engine.sight(ctx) // who cannot see what was committed meets a conflict
+		_ = st.engine.Sight(ctx) // who cannot see what was committed meets a conflict
 	}
 	for _, e := range aside {
 		k, v := st.asideOf(ctx, &e)
@@ -63,30 +64,30 @@ func (st *Store) adoptRound(ctx context.Context) {
 }
 
 // asideOf is what was set aside if it is to be taken over; else nil.
-func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*kind, *verdict) {
+func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *verdict) {
 	k := (&Files{st}).folder(e.Folder)
 	if k == nil || e.Where == "" {
 		return nil, nil
 	}
-	data, err := vfs.ReadFile(st.engine.env.FS, filepath.Join(st.engine.env.Dir, filepath.FromSlash(e.Where)), places.StoredMost)
+	data, err := vfs.ReadFile(st.engine.Env.FS, filepath.Join(st.engine.Env.Dir, filepath.FromSlash(e.Where)), places.StoredMost)
 	if err != nil {
 		return nil, nil
 	}
-	p, err := k.parseEdit(data, "")
-	if err != nil || docfile.FileName(p.id) != e.Name || p.updated.IsZero() {
+	p, err := k.ParseEdit(data, "")
+	if err != nil || docfile.FileName(p.ID) != e.Name || p.Updated.IsZero() {
 		return nil, nil
 	}
-	newest, err := st.engine.settled(ctx, k, p.id)
-	if err != nil || sha256.Sum256(data) == sha256.Sum256(newest.doc) {
+	newest, err := st.engine.Settled(ctx, k, p.ID)
+	if err != nil || sha256.Sum256(data) == sha256.Sum256(newest.Doc) {
 		return nil, nil
 	}
-	made, err := k.parse(newest.doc, p.id)
-	if err != nil || !made.updated.Equal(*p.updated) {
+	made, err := k.Parse(newest.Doc, p.ID)
+	if err != nil || !made.Updated.Equal(*p.Updated) {
 		return nil, nil
 	}
-	v := &verdict{id: p.id, name: e.Where}
+	v := &verdict{id: p.ID, name: e.Where}
 	if v.adopt, err = st.adoption(ctx, k, &p, data, newest); err != nil {
-		st.engine.env.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
+		st.engine.Env.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
 		return nil, nil
 	}
 	return k, v
@@ -100,7 +101,7 @@ const (
 )
 
 func (st *Store) lookAtParked(ctx context.Context) {
-	f, now := &st.flusher, st.engine.env.Clock()
+	f, now := &st.flusher, st.engine.Env.Clock()
 	n := f.files.Parked()
 	if n != f.parked {
 		f.parked, f.parkedPause, f.parkedDue = n, parkedFirst, now.Add(parkedFirst)
@@ -108,19 +109,19 @@ func (st *Store) lookAtParked(ctx context.Context) {
 	if n == 0 || now.Before(f.parkedDue) {
 		return
 	}
-	if ok, err := st.engine.log.TryLockFlush(); err != nil || !ok {
+	if ok, err := st.engine.Log.TryLockFlush(); err != nil || !ok {
 		return // who has it looks
 	}
-	defer st.engine.log.UnlockFlush()
+	defer st.engine.Log.UnlockFlush()
 	f.parkedPause = min(2*f.parkedPause, parkedMost)
 	f.parkedDue = now.Add(f.parkedPause)
-	if err := st.engine.sight(ctx); err != nil {
+	if err := st.engine.Sight(ctx); err != nil {
 		return
 	}
 	result, err := f.files.Round(ctx, nil)
 	st.edited(ctx, result.Edits)
 	st.adoptAside(ctx, result.Edits)
 	if err != nil && ctx.Err() == nil {
-		st.engine.env.Logger.Warn("looking at displaced files", "err", err)
+		st.engine.Env.Logger.Warn("looking at displaced files", "err", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
@@ -22,7 +23,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	if k == nil || len(absent) == 0 {
 		return nil, nil
 	}
-	if err := st.engine.log.CatchUp(ctx); err != nil {
+	if err := st.engine.Log.CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(absent, func(name string) bool { return st.unflushed(ctx, k, name) }) {
@@ -43,7 +44,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	}
 	if len(hashed) > 0 {
 		slices.Sort(hashed)
-		for id, err := range st.engine.ids(ctx, k, filters{expired: true}) {
+		for id, err := range st.engine.IDs(ctx, k, engine.Filters{Expired: true}) {
 			if err != nil {
 				return nil, err
 			}
@@ -59,10 +60,10 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 
 // unflushed says that the document of a file is there, and newer than what is flushed;
 // also of a name that does not say whose it is.
-func (st *Store) unflushed(ctx context.Context, k *kind, name string) bool {
+func (st *Store) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
 	id := strings.TrimSuffix(name, docfile.Extension)
 	if docfile.FileName(id) != name {
-		return st.engine.log.Flushed() < st.engine.log.Durable()
+		return st.engine.Log.Flushed() < st.engine.Log.Durable()
 	}
 	_, flushed, err := st.newestOf(ctx, k, id)
 	return err == nil && !flushed
@@ -82,21 +83,21 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	if k == nil || len(ids) == 0 {
 		return nil
 	}
-	st.engine.settings.Reread()
-	adopt := st.engine.settings.Now().AdoptsDeletions()
-	all := st.engine.state.Live(k.Letter)
+	st.engine.Settings.Reread()
+	adopt := st.engine.Settings.Now().AdoptsDeletions()
+	all := st.engine.State.Live(k.Letter)
 	switch err := k.Check(); {
 	case errors.Is(err, fs.ErrNotExist):
 		adopt = false
 		if err := k.Make(); err != nil {
 			return err
 		}
-		st.engine.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
+		st.engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
 	case err != nil:
 		return err
 	case adopt && len(ids) >= massDeletion && int64(2*len(ids)) > all:
 		adopt = false
-		st.engine.env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
+		st.engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
 			Note: fmt.Sprintf("%d of %d files are gone at once; that is not taken for their deletion: memctl rm deletes", len(ids), all)})
 	}
 	strays, err := f.strays(ctx, k, ids)
@@ -120,7 +121,7 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 
 // stillGone says whether the file of a document's newest version is gone. flush.lock
 // is held.
-func (st *Store) stillGone(ctx context.Context, k *kind, id string) (v version, gone bool, err error) {
+func (st *Store) stillGone(ctx context.Context, k *engine.Kind, id string) (v engine.Version, gone bool, err error) {
 	v, flushed, err := st.newestOf(ctx, k, id)
 	if err != nil || !flushed {
 		return v, false, ignoreNotFound(err) // written again meanwhile, or deleted
@@ -132,8 +133,8 @@ func (st *Store) stillGone(ctx context.Context, k *kind, id string) (v version, 
 }
 
 // deletionPart deletes a version of a document.
-func (st *Store) deletionPart(k *kind, id string, was wal.LSN) *part {
-	value, _ := st.engine.codec.Encode(nil, &record.Record{Previous: was})
+func (st *Store) deletionPart(k *engine.Kind, id string, was wal.LSN) *part {
+	value, _ := st.engine.Codec.Encode(nil, &record.Record{Previous: was})
 	return &part{
 		id:           id,
 		entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
@@ -143,8 +144,8 @@ func (st *Store) deletionPart(k *kind, id string, was wal.LSN) *part {
 }
 
 // kept is a version that log or archive still have.
-func (st *Store) kept(ctx context.Context, k *kind, id string, at wal.LSN) (version, error) {
-	v, ok := st.engine.fromLog(ctx, k, id, at)
+func (st *Store) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
+	v, ok := st.engine.FromLog(ctx, k, id, at)
 	if !ok {
 		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
@@ -22,14 +23,14 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	if k == nil {
 		return nil, nil
 	}
-	if st.engine.log.Distrusted() {
+	if st.engine.Log.Distrusted() {
 		// After an unclean end places may hold anything, until they are written again.
 		if err := st.flush(ctx, mergeWhenDue); err != nil {
 			return nil, err
 		}
 	}
-	before := st.engine.health.adoptions()
-	if err := st.engine.log.CatchUp(ctx); err != nil {
+	before := st.engine.Health.Adoptions()
+	if err := st.engine.Log.CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	due, early, absent, err := st.suspects(ctx, k, names)
@@ -47,7 +48,7 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 		}
 	}
 	err = st.judgeAll(ctx, k, due)
-	if err != nil || st.engine.health.adoptions() == before || ctx.Err() != nil {
+	if err != nil || st.engine.Health.Adoptions() == before || ctx.Err() != nil {
 		return absent, errors.Join(err, ctx.Err())
 	}
 	// The next save may come at once: see adoptAside for what that costs before this one
@@ -57,12 +58,12 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 
 // suspects are those among some files, and the names of files that somebody has edited
 // before the version that they were made of was flushed, and of files that are not there.
-func (st *Store) suspects(ctx context.Context, k *kind, names []string) (due []suspect, early, absent []string, err error) {
+func (st *Store) suspects(ctx context.Context, k *engine.Kind, names []string) (due []suspect, early, absent []string, err error) {
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return due, early, absent, ctx.Err()
 		}
-		if !documentName(name) {
+		if !engine.DocumentName(name) {
 			continue
 		}
 		s, is, err := st.suspect(ctx, k, name)
@@ -92,7 +93,7 @@ type suspect struct {
 }
 
 // suspect looks whether a file is one. An absent one is fs.ErrNotExist.
-func (st *Store) suspect(ctx context.Context, k *kind, name string) (s suspect, is bool, err error) {
+func (st *Store) suspect(ctx context.Context, k *engine.Kind, name string) (s suspect, is bool, err error) {
 	s.name = name
 	info, err := k.Stat(name)
 	if err != nil {
@@ -107,7 +108,7 @@ func (st *Store) suspect(ctx context.Context, k *kind, name string) (s suspect, 
 		if err != nil {
 			return s, false, err
 		}
-		s.id = p.id
+		s.id = p.ID
 	}
 	v, flushed, err := st.newestOf(ctx, k, s.id)
 	switch {
@@ -118,9 +119,9 @@ func (st *Store) suspect(ctx context.Context, k *kind, name string) (s suspect, 
 	case err != nil:
 		return s, false, err
 	}
-	is = !matches(&v.line, info)
+	is = !engine.Matches(&v.Line, info)
 	if is && !flushed {
-		s.early = !st.ours(ctx, k, s.id, v.lsn, info, func() ([]byte, error) {
+		s.early = !st.ours(ctx, k, s.id, v.LSN, info, func() ([]byte, error) {
 			data, _, err := k.Read(name, places.StoredMost)
 			return data, err
 		})
@@ -133,7 +134,7 @@ const judgeTries = 3
 
 // judgeAll judges files, and takes over many in one commit. Its error is not about one
 // of them.
-func (st *Store) judgeAll(ctx context.Context, k *kind, due []suspect) error {
+func (st *Store) judgeAll(ctx context.Context, k *engine.Kind, due []suspect) error {
 	var again []suspect
 	for try := 0; len(due) > 0; try++ {
 		if try == judgeTries {
@@ -153,12 +154,12 @@ func (st *Store) judgeAll(ctx context.Context, k *kind, due []suspect) error {
 
 // judgeSome judges as many of the first as one commit takes, under one flush.lock. late
 // are those that somebody wrote meanwhile.
-func (st *Store) judgeSome(ctx context.Context, k *kind, due []suspect) (n int, late []suspect, err error) {
-	if err := st.engine.log.LockFlush(ctx); err != nil {
+func (st *Store) judgeSome(ctx context.Context, k *engine.Kind, due []suspect) (n int, late []suspect, err error) {
+	if err := st.engine.Log.LockFlush(ctx); err != nil {
 		return 0, nil, err
 	}
-	defer st.engine.log.UnlockFlush()
-	if err := st.engine.sight(ctx); err != nil {
+	defer st.engine.Log.UnlockFlush()
+	if err := st.engine.Sight(ctx); err != nil {
 		return 0, nil, err
 	}
 	var list []*verdict
@@ -167,7 +168,7 @@ func (st *Store) judgeSome(ctx context.Context, k *kind, due []suspect) (n int, 
 			return n, nil, ctx.Err()
 		}
 		v := st.verdictOf(ctx, k, &due[n])
-		bytes += len(v.version.doc)
+		bytes += len(v.version.Doc)
 		if v.adopt != nil {
 			bytes += len(v.adopt.file)
 		}
@@ -182,7 +183,7 @@ func (st *Store) judgeSome(ctx context.Context, k *kind, due []suspect) (n int, 
 		case v.err == nil, errors.Is(v.err, fs.ErrNotExist), errors.Is(v.err, errs.ErrNotFound): // not of this moment any more
 		case errors.Is(v.err, errs.ErrClosed), errors.Is(v.err, errs.ErrReadOnly), ctx.Err() != nil:
 			return n, nil, v.err
-		case errors.Is(v.err, errs.ErrConflict), errors.Is(v.err, errMoved), errors.Is(v.err, errs.ErrTruncated):
+		case errors.Is(v.err, errs.ErrConflict), errors.Is(v.err, engine.ErrMoved), errors.Is(v.err, errs.ErrTruncated):
 			late = append(late, due[i])
 		default:
 			st.reported(k, v.name, v.err)
@@ -192,9 +193,9 @@ func (st *Store) judgeSome(ctx context.Context, k *kind, due []suspect) (n int, 
 }
 
 // judgeEach judges each of its own, as who reads it does.
-func (st *Store) judgeEach(ctx context.Context, k *kind, due []suspect) error {
+func (st *Store) judgeEach(ctx context.Context, k *engine.Kind, due []suspect) error {
 	for _, s := range due {
-		_, err := st.engine.find(ctx, k, s.id, true)
+		_, err := st.engine.Find(ctx, k, s.id, true)
 		switch {
 		case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrNotFound):
 		case errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrReadOnly), ctx.Err() != nil:
@@ -207,7 +208,7 @@ func (st *Store) judgeEach(ctx context.Context, k *kind, due []suspect) error {
 }
 
 // verdictOf judges a file; flush.lock is held.
-func (st *Store) verdictOf(ctx context.Context, k *kind, s *suspect) *verdict {
+func (st *Store) verdictOf(ctx context.Context, k *engine.Kind, s *suspect) *verdict {
 	if !s.unknown {
 		return st.verdict(ctx, k, s.id)
 	}
@@ -217,26 +218,26 @@ func (st *Store) verdictOf(ctx context.Context, k *kind, s *suspect) *verdict {
 		v.err = err
 		return v
 	}
-	v.id = p.id
-	if _, err := st.engine.find(ctx, k, p.id, false); !errors.Is(err, errs.ErrNotFound) || st.deletedSince(k, p.id) {
+	v.id = p.ID
+	if _, err := st.engine.Find(ctx, k, p.ID, false); !errors.Is(err, errs.ErrNotFound) || st.deletedSince(k, p.ID) {
 		return v // by now it is known
 	}
-	if _, v.err = k.parseEdit(doc.bytes, p.id); v.err == nil {
-		v.adopt, v.err = st.adoption(ctx, k, &p, doc.bytes, version{})
+	if _, v.err = k.ParseEdit(doc.bytes, p.ID); v.err == nil {
+		v.adopt, v.err = st.adoption(ctx, k, &p, doc.bytes, engine.Version{})
 	}
 	return v
 }
 
 // reported tells what could not be taken over, once for each state of a file.
-func (st *Store) reported(k *kind, name string, err error) {
+func (st *Store) reported(k *engine.Kind, name string, err error) {
 	path := k.Name() + "/" + name
 	info, serr := k.Stat(name)
 	if serr != nil {
 		return
 	}
-	if !st.engine.health.tellOnce(path, info, err) {
+	if !st.engine.Health.TellOnce(path, info, err) {
 		return
 	}
-	st.engine.env.Logger.Warn("an edit could not be taken over", "path", path, "err", err)
-	st.engine.env.Event(env.Event{Kind: env.EventDrift, Path: path, Err: err, Note: "it stays as it is until it is corrected or replaced"})
+	st.engine.Env.Logger.Warn("an edit could not be taken over", "path", path, "err", err)
+	st.engine.Env.Event(env.Event{Kind: env.EventDrift, Path: path, Err: err, Note: "it stays as it is until it is corrected or replaced"})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 )
@@ -13,7 +14,7 @@ import (
 type settling struct {
 	st      *Store
 	ctx     context.Context
-	k       *kind
+	k       *engine.Kind
 	adopt   bool                // a deletion is taken over
 	strays  map[string][]*stray // by id
 	deleted []*part
@@ -24,11 +25,11 @@ type settling struct {
 }
 
 func (s *settling) all(ids []string) error {
-	if err := s.st.engine.log.LockFlush(s.ctx); err != nil {
+	if err := s.st.engine.Log.LockFlush(s.ctx); err != nil {
 		return err
 	}
-	defer s.st.engine.log.UnlockFlush()
-	if err := s.st.engine.sight(s.ctx); err != nil {
+	defer s.st.engine.Log.UnlockFlush()
+	if err := s.st.engine.Sight(s.ctx); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -51,8 +52,8 @@ func (s *settling) all(ids []string) error {
 		switch {
 		case p.err == nil:
 			s.changed = true
-			s.st.engine.health.edit()
-			s.st.engine.env.Event(env.Event{Kind: env.EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.File(p.id)})
+			s.st.engine.Health.Edit()
+			s.st.engine.Env.Event(env.Event{Kind: env.EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.File(p.id)})
 		case errors.Is(p.err, errs.ErrConflict): // somebody wrote it meanwhile
 		default:
 			if err := s.failed(p.id, p.err); err != nil {
@@ -71,14 +72,14 @@ func (s *settling) one(id string) error {
 	}
 	strays := s.strays[id]
 	if len(strays) == 0 && s.adopt {
-		s.deleted = append(s.deleted, s.st.deletionPart(s.k, id, v.lsn))
+		s.deleted = append(s.deleted, s.st.deletionPart(s.k, id, v.LSN))
 		return nil
 	}
 	is := &verdict{id: id}
 	if len(strays) > 0 {
 		is, err = s.st.renamed(s.ctx, s.k, id, v, strays)
 	} else {
-		is.version, err = s.st.kept(s.ctx, s.k, id, v.lsn)
+		is.version, err = s.st.kept(s.ctx, s.k, id, v.LSN)
 	}
 	switch {
 	case err != nil:
@@ -86,7 +87,7 @@ func (s *settling) one(id string) error {
 	case is.adopt != nil:
 		s.edits, s.bytes = append(s.edits, is), s.bytes+len(is.adopt.file)
 	default:
-		s.back, s.bytes = append(s.back, is), s.bytes+len(is.version.doc)
+		s.back, s.bytes = append(s.back, is), s.bytes+len(is.version.Doc)
 	}
 	return nil
 }
@@ -121,11 +122,11 @@ func (s *settling) putBack() error {
 }
 
 func (s *settling) restored(is *verdict) {
-	e := env.Event{Kind: env.EventRestored, ID: is.id, Path: s.k.File(is.id), LSN: is.version.lsn}
+	e := env.Event{Kind: env.EventRestored, ID: is.id, Path: s.k.File(is.id), LSN: is.version.LSN}
 	if strays := s.strays[is.id]; len(strays) > 0 {
 		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
 	}
-	s.st.engine.env.Event(e)
+	s.st.engine.Env.Event(e)
 }
 
 // failed tells what is wrong with one, or gives the error back that is about all.
@@ -133,7 +134,7 @@ func (s *settling) failed(id string, err error) error {
 	if s.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly) {
 		return err
 	}
-	s.st.engine.env.Logger.Warn("a file is gone", "path", s.k.File(id), "err", err)
-	s.st.engine.env.Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.File(id), Err: err})
+	s.st.engine.Env.Logger.Warn("a file is gone", "path", s.k.File(id), "err", err)
+	s.st.engine.Env.Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.File(id), Err: err})
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
@@ -16,7 +17,7 @@ import (
 
 // stray is a file in which a document stands that has another one, by its id.
 type stray struct {
-	in   *kind // in whose folder it lies
+	in   *engine.Kind // in whose folder it lies
 	name string
 }
 
@@ -26,26 +27,26 @@ func (s *stray) path() string { return s.in.Name() + "/" + s.name }
 // has renamed or copied it, within its folder or into the other one. Nothing tells of that
 // by the name alone, so all files are looked at, and read are those that are not what the
 // index has; what editors leave beside a file (x.json~) counts for nothing.
-func (f *Files) strays(ctx context.Context, k *kind, ids []string) (map[string][]*stray, error) {
+func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[string][]*stray, error) {
 	wanted := make(map[string]bool, len(ids))
 	for _, id := range ids {
 		wanted[id] = true
 	}
 	found := map[string][]*stray{}
-	for _, in := range f.st.engine.kinds.all {
+	for _, in := range f.st.engine.Kinds.All {
 		for name, err := range f.Suspects(ctx, in.Name()) {
 			switch {
 			case err != nil:
 				return nil, err
-			case name == "" || !documentName(name):
+			case name == "" || !engine.DocumentName(name):
 				continue
 			}
 			s := &stray{in, name}
 			_, p, err := s.read(k)
 			switch {
 			case err == nil:
-				if wanted[p.id] && (in != k || docfile.FileName(p.id) != name) {
-					found[p.id] = append(found[p.id], s)
+				if wanted[p.ID] && (in != k || docfile.FileName(p.ID) != name) {
+					found[p.ID] = append(found[p.ID], s)
 				}
 			case errors.Is(err, fs.ErrNotExist), errors.Is(err, errs.ErrInvalid), errors.Is(err, errs.ErrCorrupt), errors.Is(err, errs.ErrTooLarge), vfs.IsPermission(err):
 			default: // not read is not absent
@@ -57,10 +58,10 @@ func (f *Files) strays(ctx context.Context, k *kind, ids []string) (map[string][
 }
 
 // read reads the document, of a kind, whatever its id.
-func (s *stray) read(k *kind) (data []byte, p parsed, err error) {
+func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 	data, _, err = s.in.Read(s.name, places.StoredMost)
 	if err == nil {
-		p, err = k.parse(data, "")
+		p, err = k.Parse(data, "")
 	}
 	return data, p, err
 }
@@ -70,34 +71,34 @@ func (s *stray) read(k *kind) (data []byte, p parsed, err error) {
 // one of the files with another name does, or is an edit of it, which is taken over then;
 // not an older copy. They stay as they are, and are told as every one that is in the wrong
 // place. flush.lock is held.
-func (st *Store) renamed(ctx context.Context, k *kind, id string, was version, strays []*stray) (*verdict, error) {
+func (st *Store) renamed(ctx context.Context, k *engine.Kind, id string, was engine.Version, strays []*stray) (*verdict, error) {
 	is := &verdict{id: id, name: docfile.FileName(id)}
 	var err error
-	if is.version, err = st.kept(ctx, k, id, was.lsn); err == nil {
+	if is.version, err = st.kept(ctx, k, id, was.LSN); err == nil {
 		is.back = true
 		return is, nil
 	}
 	lost := err
-	var edit *parsed
+	var edit *engine.Parsed
 	var edited []byte
 	for _, s := range strays {
 		data, p, rerr := s.read(k)
-		if rerr != nil || p.id != id {
+		if rerr != nil || p.ID != id {
 			continue
 		}
-		if sha256.Sum256(data) == was.line.ContentHash {
+		if sha256.Sum256(data) == was.Line.ContentHash {
 			is.version, is.back = was, true
-			is.version.doc = data
+			is.version.Doc = data
 			return is, nil
 		}
-		if _, perr := k.parseEdit(data, id); perr != nil {
+		if _, perr := k.ParseEdit(data, id); perr != nil {
 			continue
 		}
-		if p.updated.Before(was.line.UpdatedAt.Truncate(time.Microsecond)) {
+		if p.Updated.Before(was.Line.UpdatedAt.Truncate(time.Microsecond)) {
 			lost = fmt.Errorf("%w; %s is an older version of it, or an edit of one, which memctl repair takes", err, s.path())
 			continue
 		}
-		if edit == nil || p.updated.After(*edit.updated) {
+		if edit == nil || p.Updated.After(*edit.Updated) {
 			edit, edited = &p, data
 		}
 	}

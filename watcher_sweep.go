@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 )
 
 // Suspects are the names in a folder whose files are not as the index has them by size
@@ -20,7 +21,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 		if k == nil {
 			return
 		}
-		if err := st.engine.sight(ctx); err != nil {
+		if err := st.engine.Sight(ctx); err != nil {
 			yield("", err)
 			return
 		}
@@ -31,7 +32,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 		}
 		slices.Sort(names)
 		known := make([]bool, len(names))
-		for l, err := range st.engine.lines(ctx, k, filters{expired: true}) {
+		for l, err := range st.engine.Lines(ctx, k, engine.Filters{Expired: true}) {
 			if err == nil {
 				err = ctx.Err()
 			}
@@ -39,12 +40,12 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 				yield("", err)
 				return
 			}
-			name := docfile.FileName(l.id)
+			name := docfile.FileName(l.ID)
 			if i, ok := slices.BinarySearch(names, name); ok {
 				known[i] = true
 			}
 			info, err := k.Stat(name)
-			if err == nil && matches(&l.line, info) {
+			if err == nil && engine.Matches(&l.Line, info) {
 				if !yield("", nil) {
 					return
 				}
@@ -55,7 +56,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 			}
 		}
 		for i, name := range names {
-			if !known[i] && documentName(name) && !yield(name, nil) {
+			if !known[i] && engine.DocumentName(name) && !yield(name, nil) {
 				return
 			}
 		}

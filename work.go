@@ -5,12 +5,13 @@ import (
 	"sync"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/wal"
 )
 
 // committer turns operations into batches of the log, with all that goes along in one.
 type committer struct {
-	engine  *engine
+	engine  *engine.Engine
 	vectors *vectors
 	counts  *counts
 	works   sync.Pool // of *work
@@ -57,7 +58,7 @@ func (cm *committer) work() *work {
 // has to apply them it points into their values: then they are left alone.
 func (cm *committer) again(w *work) {
 	n := len(w.batch.Entries)
-	if n > 0 && cm.engine.log.Applied() <= w.batch.Entries[n-1].LSN || n > keptOps {
+	if n > 0 && cm.engine.Log.Applied() <= w.batch.Entries[n-1].LSN || n > keptOps {
 		return
 	}
 	clear(w.batch.Entries)

@@ -36,12 +36,12 @@ func TestWorkIsLeftToTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &work{}
-	w.batch.Entries = append(w.batch.Entries, wal.Entry{LSN: st.engine.log.Applied(), Value: []byte("v")})
+	w.batch.Entries = append(w.batch.Entries, wal.Entry{LSN: st.engine.Log.Applied(), Value: []byte("v")})
 	st.commits.again(w)
 	if len(w.batch.Entries) != 1 {
 		t.Error("taken back before the log had applied it")
 	}
-	w.batch.Entries[0].LSN = st.engine.log.Applied() - 1
+	w.batch.Entries[0].LSN = st.engine.Log.Applied() - 1
 	st.commits.again(w)
 	if len(w.batch.Entries) != 0 {
 		t.Error("not taken back")

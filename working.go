@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/working"
@@ -42,7 +43,7 @@ func (h *workingHome) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return h.st.engine.begun()
+	return h.st.engine.Begun()
 }
 
 // Do carries out one operation.
@@ -50,10 +51,10 @@ func (h *workingHome) Do(ctx context.Context, r *working.Request) (working.Resul
 	if err := h.begin(ctx); err != nil {
 		return working.Result{}, err
 	}
-	defer h.st.engine.ended()
+	defer h.st.engine.Ended()
 	res, err := h.st.work1(ctx, r)
 	if err != nil {
-		err = h.st.engine.env.Explain(err)
+		err = h.st.engine.Env.Explain(err)
 	}
 	return res, err
 }
@@ -62,8 +63,8 @@ func (st *Store) work1(ctx context.Context, r *working.Request) (working.Result,
 	// Whoever opens a scope that is there has nothing to write.
 	_, attaches := r.Op.(working.OpAttach)
 	reads := !working.Writes(r.Op)
-	if !reads && !attaches || attaches && !st.engine.env.ReadOnly {
-		if err := st.engine.writable(); err != nil {
+	if !reads && !attaches || attaches && !st.engine.Env.ReadOnly {
+		if err := st.engine.Writable(); err != nil {
 			return working.Result{}, err
 		}
 	}
@@ -74,7 +75,7 @@ func (st *Store) work1(ctx context.Context, r *working.Request) (working.Result,
 		if ok || err != nil {
 			return res, err
 		}
-		if st.engine.env.ReadOnly {
+		if st.engine.Env.ReadOnly {
 			return working.Result{}, errs.ErrReadOnly
 		}
 	}
@@ -88,7 +89,7 @@ func (h *workingHome) Scopes(ctx context.Context) iter.Seq2[working.Scope, error
 			yield(working.Scope{}, err)
 			return
 		}
-		defer h.st.engine.ended()
+		defer h.st.engine.Ended()
 		keys, bad, err := h.st.workingKeys(ctx)
 		if err != nil {
 			yield(working.Scope{}, err)
@@ -116,7 +117,7 @@ func (h *workingHome) Release(ctx context.Context, scope working.Scope) error {
 	if err := h.begin(ctx); err != nil {
 		return err
 	}
-	defer h.st.engine.ended()
+	defer h.st.engine.Ended()
 	h.st.working.forget(scope.Key())
 	return nil
 }
@@ -126,14 +127,14 @@ func (h *workingHome) Check(ctx context.Context) error {
 	if err := h.begin(ctx); err != nil {
 		return err
 	}
-	defer h.st.engine.ended()
-	if err := h.st.engine.sight(ctx); err != nil {
+	defer h.st.engine.Ended()
+	if err := h.st.engine.Sight(ctx); err != nil {
 		return err
 	}
-	if h.st.engine.env.ReadOnly {
+	if h.st.engine.Env.ReadOnly {
 		return nil
 	}
-	return h.st.engine.writable()
+	return h.st.engine.Writable()
 }
 
 // Close closes this handle; the store stays open.
@@ -146,8 +147,8 @@ func (h *workingHome) Close() error {
 // which it cannot be told whose they are.
 func (st *Store) workingKeys(ctx context.Context) (keys []string, bad []error, err error) {
 	var last error
-	for range findTries {
-		if err := st.engine.sight(ctx); err != nil {
+	for range engine.FindTries {
+		if err := st.engine.Sight(ctx); err != nil {
 			return nil, nil, err
 		}
 		keys, bad, err := st.listWorking(ctx)
@@ -158,7 +159,7 @@ func (st *Store) workingKeys(ctx context.Context) (keys []string, bad []error, e
 			return nil, nil, err
 		}
 		last = err
-		_ = st.engine.refresh()
+		_ = st.engine.Refresh()
 	}
 	return nil, nil, fmt.Errorf("listing scopes: the log is released faster than it can be read: %w", last)
 }
@@ -166,8 +167,8 @@ func (st *Store) workingKeys(ctx context.Context) (keys []string, bad []error, e
 func (st *Store) listWorking(ctx context.Context) (keys []string, bad []error, err error) {
 	there := map[string]bool{}
 	// The overlay first: what leaves it meanwhile has its file by then.
-	r := st.engine.log.Reader()
-	for _, at := range st.engine.state.Changes(0, 1<<62) {
+	r := st.engine.Log.Reader()
+	for _, at := range st.engine.State.Changes(0, 1<<62) {
 		e, err := r.At(ctx, at.Pos)
 		if err != nil {
 			return nil, nil, err
@@ -176,9 +177,9 @@ func (st *Store) listWorking(ctx context.Context) (keys []string, bad []error, e
 			there[strings.Clone(e.Key[1:])] = !e.Delete
 		}
 	}
-	names, err := st.engine.kinds.scopes.Names()
+	names, err := st.engine.Kinds.Scopes.Names()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, st.engine.env.IOError("reading", st.engine.kinds.scopes.Path(""), err)
+		return nil, nil, st.engine.Env.IOError("reading", st.engine.Kinds.Scopes.Path(""), err)
 	}
 	named := map[string]bool{}
 	for key := range there {

@@ -207,7 +207,7 @@ func TestWorkingUptime(t *testing.T) {
 	}
 	set(t, w, "k", time.Hour)
 	wantLeft(t, "now", w, "k", time.Hour)
-	if a := st.engine.log.Anchor(); a.At == 0 {
+	if a := st.engine.Log.Anchor(); a.At == 0 {
 		t.Error("the store's time was not tied to it")
 	}
 	if tick, _ := st.tick(); time.Since(time.UnixMilli(tick)).Abs() > time.Minute {

@@ -27,11 +27,11 @@ type Consolidation struct {
 // no scope, or nothing in it that was chosen, it returns none; the scope goes all
 // the same. It is what SessionsOptions.OnClose of package working is for.
 func (st *Store) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
-	if err := st.engine.begun(); err != nil {
+	if err := st.engine.Begun(); err != nil {
 		return nil, err
 	}
-	defer st.engine.ended()
-	if err := st.engine.writable(); err != nil {
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
 		return nil, err
 	}
 	if err := of.Validate(); err != nil {

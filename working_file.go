@@ -56,7 +56,7 @@ func (w *worked) take() []string {
 // putScopes writes the files of the scopes that changed, durably.
 func (f *filing) putScopes(ctx context.Context, keys []string) error {
 	st := f.st
-	if err := st.engine.kinds.scopes.Make(); err != nil {
+	if err := st.engine.Kinds.Scopes.Make(); err != nil {
 		return err
 	}
 	for first := true; len(keys) > 0; first = false {
@@ -76,7 +76,7 @@ func (f *filing) putScopes(ctx context.Context, keys []string) error {
 			if !first {
 				return b.Err
 			}
-			c := docfile.Change{Folder: st.engine.kinds.scopes.Folder, Name: docfile.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
+			c := docfile.Change{Folder: st.engine.Kinds.Scopes.Folder, Name: docfile.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
 			if err := st.moveAway(&c, b.Err); err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ type scopeFiles struct {
 func (s *scopeFiles) Len() int { return len(s.keys) }
 
 func (s *scopeFiles) Folders() []*docfile.Folder {
-	return []*docfile.Folder{s.st.engine.kinds.scopes.Folder}
+	return []*docfile.Folder{s.st.engine.Kinds.Scopes.Folder}
 }
 
 func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
@@ -123,14 +123,14 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	if errors.Is(err, errs.ErrCorrupt) {
 		// Nothing can be made of it. The scope says so to whoever asks, verify too;
 		// the others are not to wait.
-		st.engine.env.Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
+		st.engine.Env.Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	*c = docfile.Change{
-		Folder: st.engine.kinds.scopes.Folder, Name: docfile.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
+		Folder: st.engine.Kinds.Scopes.Folder, Name: docfile.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
 		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool { return st.oursScope(key, before.lsn, data) },
 	}
 	if before.size > 0 && !s.distrusted {
@@ -175,9 +175,9 @@ func (s *scope) snapshot(ctx context.Context, filed bool) (*working.File, believ
 		}
 		if !s.edited || asItIs {
 			defer s.mu.Unlock()
-			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.st.engine.log.UUID()).String(), LSN: s.lsn, Time: s.time}
+			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.st.engine.Log.UUID()).String(), LSN: s.lsn, Time: s.time}
 			if f.Time.IsZero() {
-				f.Time = time.UnixMicro(s.st.engine.env.Clock().UnixMicro())
+				f.Time = time.UnixMicro(s.st.engine.Env.Clock().UnixMicro())
 			}
 			if filed {
 				s.lacks = lacks{}
@@ -250,7 +250,7 @@ func (st *Store) oursScope(key string, least wal.LSN, data func() ([]byte, error
 	if err != nil || !f.Intact || f.Scope.Key() != key {
 		return false
 	}
-	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(st.engine.log.UUID()).String()
+	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(st.engine.Log.UUID()).String()
 }
 
 // headBytes is enough of a file to read its scope's key: four ids of 1,024 bytes,
@@ -263,14 +263,14 @@ const (
 // scopeOf is the key of the scope whose document a file holds.
 func (st *Store) scopeOf(name string) (string, error) {
 	if key, ok := st.working.names.Load(name); ok {
-		if _, err := st.engine.kinds.scopes.Stat(name); err != nil {
+		if _, err := st.engine.Kinds.Scopes.Stat(name); err != nil {
 			return "", err
 		}
 		return key.(string), nil
 	}
-	f, err := st.engine.env.FS.OpenFile(st.engine.kinds.scopes.Path(name), 0, 0)
+	f, err := st.engine.Env.FS.OpenFile(st.engine.Kinds.Scopes.Path(name), 0, 0)
 	if err != nil {
-		return "", st.engine.env.IOError("opening", st.engine.kinds.scopes.Path(name), err)
+		return "", st.engine.Env.IOError("opening", st.engine.Kinds.Scopes.Path(name), err)
 	}
 	defer f.Close()
 	var key string
@@ -279,12 +279,12 @@ func (st *Store) scopeOf(name string) (string, error) {
 		head := make([]byte, size)
 		n, err := f.ReadAt(head, 0)
 		if n == 0 && err != nil && !errors.Is(err, io.EOF) {
-			return "", st.engine.env.IOError("reading", st.engine.kinds.scopes.Path(name), err)
+			return "", st.engine.Env.IOError("reading", st.engine.Kinds.Scopes.Path(name), err)
 		}
 		key, ok = leadingScope(head[:n])
 	}
 	if !ok { // somebody has edited it, and his editor laid it out anew
-		if doc, _, err := st.engine.kinds.scopes.Read(name, scopeLimit); err == nil {
+		if doc, _, err := st.engine.Kinds.Scopes.Read(name, scopeLimit); err == nil {
 			if f, err := working.DecodeFile(doc); err == nil {
 				key, ok = f.Scope.Key(), true
 			}
@@ -294,7 +294,7 @@ func (st *Store) scopeOf(name string) (string, error) {
 		st.working.names.Store(name, key)
 		return key, nil
 	}
-	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(st.engine.kinds.scopes.Name(), name)), Offset: 0, Err: errors.New("it does not begin as the document of a scope")}
+	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(st.engine.Kinds.Scopes.Name(), name)), Offset: 0, Err: errors.New("it does not begin as the document of a scope")}
 }
 
 // leadingScope is the key with which the document of a scope begins; false when

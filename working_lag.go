@@ -54,7 +54,7 @@ func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m merg
 	}
 	behind.scopes = nil
 	f.held = true
-	if m != mergeWhenDue || f.distrusted || f.repeats || int64(to.LSN-c.Spilled.LSN) > st.engine.env.System.SpillBytes {
+	if m != mergeWhenDue || f.distrusted || f.repeats || int64(to.LSN-c.Spilled.LSN) > st.engine.Env.System.SpillBytes {
 		return to, nil
 	}
 	first := to.LSN
@@ -73,7 +73,7 @@ func (f *filing) hold(ctx context.Context, c wal.Checkpoint, to wal.Mark, m merg
 	if first == to.LSN {
 		return to, nil
 	}
-	mark, err := st.engine.log.MarkBefore(ctx, first)
+	mark, err := st.engine.Log.MarkBefore(ctx, first)
 	if err != nil || mark.LSN < c.Flushed.LSN {
 		return c.Flushed, err
 	}
@@ -88,7 +88,7 @@ func (st *Store) mayLag(ctx context.Context, key string, flushed wal.LSN) (first
 	at := w.open[key] != nil
 	w.mu.RUnlock()
 	if !at { // nobody has it at hand: what it is costs more to know than to write, if it is small
-		if info, err := st.engine.env.FS.Stat(st.engine.kinds.scopes.Path(docfile.FileName(key))); err != nil || info.Size < w.least {
+		if info, err := st.engine.Env.FS.Stat(st.engine.Kinds.Scopes.Path(docfile.FileName(key))); err != nil || info.Size < w.least {
 			return 0, false
 		}
 	}
@@ -106,6 +106,6 @@ func (st *Store) mayLag(ctx context.Context, key string, flushed wal.LSN) (first
 	if size < w.least || l.bytes == 0 || l.from < flushed || l.bytes >= size/2 {
 		return 0, false
 	}
-	since := st.engine.env.Clock().Sub(l.since)
+	since := st.engine.Env.Clock().Sub(l.since)
 	return l.from, since >= 0 && since < time.Duration(size)*time.Second/lagRate
 }

@@ -78,7 +78,7 @@ func TestWorkingLag(t *testing.T) {
 		}
 		must(t, w.Set(t.Context(), "small", "last"))
 		st.flushBackground(t.Context())
-		if has(t, dir, "last") || st.engine.log.Flushed() >= st.engine.log.Durable() {
+		if has(t, dir, "last") || st.engine.Log.Flushed() >= st.engine.Log.Durable() {
 			t.Error("the file does not lag")
 		}
 		well(t, dir)
@@ -125,7 +125,7 @@ func TestWorkingLagRests(t *testing.T) {
 	must(t, st.Flush(t.Context()))
 	must(t, w.Set(t.Context(), "small", "value"))
 	st.flushBackground(t.Context())
-	if st.engine.log.Flushed() >= st.engine.log.Durable() {
+	if st.engine.Log.Flushed() >= st.engine.Log.Durable() {
 		t.Fatal("it does not lag")
 	}
 	st.flusher.rest.Store(true) // somebody changed the model during that round, of which there is no file
@@ -169,7 +169,7 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 	}())
 	fails = false
 	must(t, st.Flush(t.Context()))
-	if !has(t, dir, "value") || st.engine.log.Flushed() < st.engine.log.Durable() {
+	if !has(t, dir, "value") || st.engine.Log.Flushed() < st.engine.Log.Durable() {
 		t.Error("flushed, and the file lacks it")
 	}
 	well(t, dir)
@@ -215,7 +215,7 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 	if has(t, dir, "value") {
 		t.Fatal("it does not lag")
 	}
-	lacked := st.engine.log.Flushed()
+	lacked := st.engine.Log.Flushed()
 	fails = true
 	if err := st.reindexNow(t.Context(), why); err == nil || has(t, dir, "value") {
 		t.Fatal("it did not fail:", err)
@@ -223,8 +223,8 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 	fails = false
 	must(t, w.Set(t.Context(), "later", "other"))
 	st.flushBackground(t.Context())
-	if st.engine.log.Flushed() > lacked && !has(t, dir, "value") {
-		t.Errorf("flushed is %d, the file lacks what is at %d", st.engine.log.Flushed(), lacked)
+	if st.engine.Log.Flushed() > lacked && !has(t, dir, "value") {
+		t.Errorf("flushed is %d, the file lacks what is at %d", st.engine.Log.Flushed(), lacked)
 	}
 	well(t, dir)
 	killed := filepath.Join(t.TempDir(), "s")

@@ -65,8 +65,8 @@ func (w *scopes) init(st *Store) {
 	w.open = map[string]*scope{}
 	w.idle.Init()
 	w.clock.init(st)
-	w.least, w.most = st.engine.env.System.LagBytes, scopeMost
-	st.engine.state.Worked = w.applied
+	w.least, w.most = st.engine.Env.System.LagBytes, scopeMost
+	st.engine.State.Worked = w.applied
 }
 
 // applied is state.State's Worked.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
@@ -24,7 +25,7 @@ func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, b
 	for {
 		s.mu.Lock()
 		err := s.sync(ctx)
-		if err == nil && s.edited && s.st.engine.writable() == nil {
+		if err == nil && s.edited && s.st.engine.Writable() == nil {
 			s.mu.Unlock()
 			if err := s.adopt(ctx); err != nil {
 				return working.Result{}, false, err
@@ -49,11 +50,11 @@ func (s *scope) read(ctx context.Context, r *working.Request) (working.Result, b
 func (s *scope) sync(ctx context.Context) error {
 	st := s.st
 	var last error
-	for range findTries {
-		if err := st.engine.sight(ctx); err != nil {
+	for range engine.FindTries {
+		if err := st.engine.Sight(ctx); err != nil {
 			return err
 		}
-		breaks := st.engine.state.Breaks()
+		breaks := st.engine.State.Breaks()
 		if s.state != nil && s.breaks == breaks && s.newest.Load() <= s.lsn {
 			return nil
 		}
@@ -66,22 +67,22 @@ func (s *scope) sync(ctx context.Context) error {
 		switch {
 		case err == nil:
 			continue // something may have come meanwhile
-		case errors.Is(err, errs.ErrTruncated), errors.Is(err, errMoved), errors.Is(err, errMismatch):
+		case errors.Is(err, errs.ErrTruncated), errors.Is(err, engine.ErrMoved), errors.Is(err, engine.ErrMismatch):
 			s.state = nil
-			_ = st.engine.refresh()
+			_ = st.engine.Refresh()
 		default:
 			s.state = nil
 			return err
 		}
 		last = err
 	}
-	if errors.Is(last, errMismatch) {
+	if errors.Is(last, engine.ErrMismatch) {
 		return &errs.CorruptionError{Path: s.path(), Offset: -1, Err: last}
 	}
 	return fmt.Errorf("reading working memory of %s: it changes faster than it can be read: %w", s.key, last)
 }
 
-func (s *scope) path() string { return s.st.engine.kinds.scopes.Name() + "/" + docfile.FileName(s.key) }
+func (s *scope) path() string { return s.st.engine.Kinds.Scopes.Name() + "/" + docfile.FileName(s.key) }
 
 // follow plays what was applied since; mu is held. errMismatch when the state is
 // not what that rests on: the file may say more.
@@ -106,8 +107,8 @@ type loggedWork struct {
 // among them, or to one that needs none before it; in the order of the log.
 func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork, err error) {
 	for at := from; at != to; {
-		if at < to || at < s.st.engine.state.From() {
-			return nil, fmt.Errorf("%w: it is as of %d, the log goes on from %d", errMismatch, to, at)
+		if at < to || at < s.st.engine.State.From() {
+			return nil, fmt.Errorf("%w: it is as of %d, the log goes on from %d", engine.ErrMismatch, to, at)
 		}
 		e, err := s.st.workEntry(ctx, s.key, at)
 		if err != nil {
@@ -125,18 +126,18 @@ func (s *scope) chain(ctx context.Context, from, to wal.LSN) (list []loggedWork,
 
 // workEntry reads an entry of working memory.
 func (st *Store) workEntry(ctx context.Context, key string, at wal.LSN) (loggedWork, error) {
-	e, err := st.engine.log.ReadAt(ctx, at)
+	e, err := st.engine.Log.ReadAt(ctx, at)
 	if err != nil {
 		return loggedWork{}, err
 	}
 	if len(e.Key) == 0 || e.Key[0] != record.Working || e.Key[1:] != key {
-		return loggedWork{}, errMoved
+		return loggedWork{}, engine.ErrMoved
 	}
 	view, err := state.Read(&e)
 	if err != nil {
 		return loggedWork{}, fmt.Errorf("entry %d: %w", at, err)
 	}
-	body, err := st.engine.codec.Doc(&view, scopeLimit)
+	body, err := st.engine.Codec.Doc(&view, scopeLimit)
 	if err != nil {
 		return loggedWork{}, fmt.Errorf("entry %d: %w", at, err)
 	}
@@ -165,7 +166,7 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	st := s.st
 	s.state, s.ahead = nil, nil
 	told := s.newest.Load()
-	newest, logged := st.engine.state.Work(s.key), true
+	newest, logged := st.engine.State.Work(s.key), true
 	if !state.IsWork(newest) {
 		newest, logged = 0, false
 	}
@@ -180,12 +181,12 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 	base, found := f.LSN, f.State != nil
 	if !found {
 		f.State = working.NewState()
-	} else if f.Store != uuid.UUID(st.engine.log.UUID()).String() {
+	} else if f.Store != uuid.UUID(st.engine.Log.UUID()).String() {
 		base = 0 // a file of another log: the first entry of this one rests on it
 	}
-	if base >= st.engine.log.Applied() {
+	if base >= st.engine.Log.Applied() {
 		if f.Intact {
-			return fmt.Errorf("%w: its file is ahead", errMismatch)
+			return fmt.Errorf("%w: its file is ahead", engine.ErrMismatch)
 		}
 		base = 0 // somebody has written that number
 	}
@@ -223,7 +224,7 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 // older file aside. done is false when the scope was dropped, and when they do not
 // reach back: then the older file is all that there is. mu is held.
 func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (done bool, err error) {
-	if s.st.engine.env.ReadOnly {
+	if s.st.engine.Env.ReadOnly {
 		return false, nil
 	}
 	is, _, missing, err := s.past(ctx)
@@ -236,10 +237,10 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 		return false, nil
 	case missing || is.lsn != told:
 		e.Note = "the newer state is gone from log and archive: the older one counts"
-		s.st.engine.env.Event(e)
+		s.st.engine.Env.Event(e)
 		return false, nil
 	}
-	s.st.engine.env.Event(e)
+	s.st.engine.Env.Event(e)
 	s.state, s.lsn, s.time, s.breaks, s.lacks = is.state, told, is.time, breaks, lacks{}
 	s.edited, s.file = true, believed{lsn: told}
 	return true, nil
@@ -248,15 +249,15 @@ func (s *scope) newerStays(ctx context.Context, told wal.LSN, breaks uint64) (do
 // readFile reads the file of the scope; a File without a State if there is none.
 func (s *scope) readFile() (*working.File, error) {
 	name := docfile.FileName(s.key)
-	doc, info, err := s.st.engine.kinds.scopes.Read(name, scopeLimit)
+	doc, info, err := s.st.engine.Kinds.Scopes.Read(name, scopeLimit)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		s.file = believed{}
 		return &working.File{}, nil
-	case errors.Is(err, errs.ErrCorrupt), err != nil && notOurs(err):
+	case errors.Is(err, errs.ErrCorrupt), err != nil && engine.NotOurs(err):
 		return &working.File{}, &errs.CorruptionError{Path: s.path(), Offset: -1, Err: err}
 	case err != nil:
-		return nil, s.st.engine.env.IOError("reading", s.st.engine.kinds.scopes.Path(name), err)
+		return nil, s.st.engine.Env.IOError("reading", s.st.engine.Kinds.Scopes.Path(name), err)
 	}
 	f, err := working.DecodeFile(doc)
 	if err == nil && f.Scope != s.scope {
@@ -267,7 +268,7 @@ func (s *scope) readFile() (*working.File, error) {
 	}
 	s.grown = 0
 	s.file = believed{size: info.Size, mtime: info.Mtime} // an edit that is taken over is ours
-	if f.Intact && f.Store == uuid.UUID(s.st.engine.log.UUID()).String() {
+	if f.Intact && f.Store == uuid.UUID(s.st.engine.Log.UUID()).String() {
 		s.file.lsn = f.LSN
 	}
 	return f, nil

@@ -35,31 +35,31 @@ func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
 	if err := s.sync(ctx); err == nil || !errors.Is(err, errs.ErrCorrupt) {
 		return "", err
 	}
-	version := st.engine.state.Work(key) // before the look: somebody may have the scope at hand and write
+	version := st.engine.State.Work(key) // before the look: somebody may have the scope at hand and write
 	is, last, missing, err := s.past(ctx)
 	if err != nil {
 		return "", err
 	}
 	how := is.how(missing)
 	tick, _ := st.tick()
-	e := &working.LogEntry{At: working.Moment{Time: st.engine.env.Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)}, State: is.state}
+	e := &working.LogEntry{At: working.Moment{Time: st.engine.Env.Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)}, State: is.state}
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut}
 	rec := record.Record{Previous: last}
 	if is.state.Empty() {
 		how = "nothing of it was left"
 		w.Kind, w.Delete = record.KindDelete, true
-		e.State, e.Fresh, e.Version = nil, true, st.engine.log.Applied()
+		e.State, e.Fresh, e.Version = nil, true, st.engine.Log.Applied()
 	} else {
 		e.Version = is.state.Version() + 1
 		is.state.Edited(e.Version)
-		f := working.File{Scope: of, State: is.state, Store: uuid.UUID(st.engine.log.UUID()).String(), LSN: last, Time: is.time}
+		f := working.File{Scope: of, State: is.state, Store: uuid.UUID(st.engine.Log.UUID()).String(), LSN: last, Time: is.time}
 		if rec.Doc, err = f.Encode(); err != nil {
 			return "", err
 		}
 	}
 	rec.Line = e.Head()
-	w.Value, w.Inflated = st.engine.codec.Encode(nil, &rec)
-	_, err = st.engine.log.Append(ctx, &wal.Batch{Entries: []wal.Entry{w}, Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}}})
+	w.Value, w.Inflated = st.engine.Codec.Encode(nil, &rec)
+	_, err = st.engine.Log.Append(ctx, &wal.Batch{Entries: []wal.Entry{w}, Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}}})
 	s.state, s.ahead = nil, nil
 	return how, err
 }
@@ -70,7 +70,7 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	st := s.st
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	breaks := st.engine.state.Breaks()
+	breaks := st.engine.State.Breaks()
 	is, _, missing, err := s.past(ctx)
 	if err != nil {
 		return err
@@ -80,8 +80,8 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	}
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
 	s.ahead, s.edited, s.file, s.lacks = nil, false, believed{}, lacks{}
-	st.engine.env.Logger.Error("working memory was made anew: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
-	st.engine.env.Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
+	st.engine.Env.Logger.Error("working memory was made anew: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
+	st.engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
 	return nil
 }
 
@@ -91,7 +91,7 @@ func (st *Store) scopeNamed(ctx context.Context, file string) (key string, err e
 	if key, err := st.scopeOf(file); err == nil {
 		return key, nil
 	}
-	for e, err := range st.engine.log.History(ctx, 0) {
+	for e, err := range st.engine.Log.History(ctx, 0) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return "", err
@@ -126,7 +126,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 	st := s.st
 	p.state = working.NewState()
 	missing = true
-	for e, err := range st.engine.log.History(ctx, 0) {
+	for e, err := range st.engine.Log.History(ctx, 0) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return p, 0, false, err
@@ -141,7 +141,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 		if err != nil {
 			continue
 		}
-		body, err := st.engine.codec.Doc(&view, scopeLimit)
+		body, err := st.engine.Codec.Doc(&view, scopeLimit)
 		if err != nil {
 			continue
 		}
@@ -157,7 +157,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 		}
 		p.state, p.time, p.lsn, p.n, last = entry.Play(p.state), e.Time, e.LSN, p.n+1, e.LSN
 	}
-	if at := st.engine.state.Work(s.key); state.IsWork(at) {
+	if at := st.engine.State.Work(s.key); state.IsWork(at) {
 		last = at
 	}
 	if p.state.Empty() && missing && p.n > 0 { // what it began with is gone

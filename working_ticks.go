@@ -29,8 +29,8 @@ type ticks struct {
 const putBack = time.Minute
 
 func (c *ticks) init(st *Store) {
-	c.began = st.engine.env.Clock()
-	if c.uptime = st.engine.env.System.Uptime; c.uptime == nil && st.engine.env.OwnClock && st.engine.env.System.Mono == nil {
+	c.began = st.engine.Env.Clock()
+	if c.uptime = st.engine.Env.System.Uptime; c.uptime == nil && st.engine.Env.OwnClock && st.engine.Env.System.Mono == nil {
 		c.uptime = vfs.Uptime()
 	}
 }
@@ -45,10 +45,10 @@ func (st *Store) tick() (now, doubted int64) {
 		}
 	}
 	passed := time.Duration(0)
-	if mono := st.engine.env.System.Mono; mono != nil {
+	if mono := st.engine.Env.System.Mono; mono != nil {
 		passed = mono()
 	} else {
-		passed = st.engine.env.Clock().Sub(c.began)
+		passed = st.engine.Env.Clock().Sub(c.began)
 	}
 	return c.began.UnixMilli() + passed.Milliseconds(), 0
 }
@@ -57,16 +57,16 @@ func (st *Store) tick() (now, doubted int64) {
 func (st *Store) sharedTick(up int64) (now, doubted int64, ok bool) {
 	up = max(up, 1)
 	for {
-		a := st.engine.log.Anchor()
+		a := st.engine.Log.Anchor()
 		none, fresh := a == wal.Anchor{}, up-a.At < sweepAfter.Milliseconds()
 		if !none && !fresh {
 			return up + a.Offset, 0, true
 		}
-		wall := st.engine.env.Clock().UnixMilli()
-		if !none && (wall >= up+a.Offset-putBack.Milliseconds() || st.engine.env.ReadOnly) {
+		wall := st.engine.Env.Clock().UnixMilli()
+		if !none && (wall >= up+a.Offset-putBack.Milliseconds() || st.engine.Env.ReadOnly) {
 			return up + a.Offset, a.At + a.Offset, true
 		}
-		if !st.engine.log.CastAnchor(a, wal.Anchor{Offset: wall - up, At: up}) && st.engine.log.Anchor() == a {
+		if !st.engine.Log.CastAnchor(a, wal.Anchor{Offset: wall - up, At: up}) && st.engine.Log.Anchor() == a {
 			return 0, 0, false
 		}
 	}
@@ -83,7 +83,7 @@ func (s *scope) moment(marks bool) (now, logged working.Moment) {
 		s.offset += behind
 		tick += behind
 	}
-	now = working.Moment{Time: s.st.engine.env.Clock().UnixMicro(), Tick: tick}
+	now = working.Moment{Time: s.st.engine.Env.Clock().UnixMicro(), Tick: tick}
 	logged = now
 	if !marks && !s.state.Empty() && s.state.Tick() < doubted {
 		logged.Tick = s.state.Tick()

@@ -42,7 +42,7 @@ type asked struct {
 // go into the next one together.
 func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, error) {
 	q := &asked{r: r}
-	if s.st.engine.env.System.Inline {
+	if s.st.engine.Env.System.Inline {
 		s.commit(ctx, []*asked{q})
 		s.st.roundInline(ctx)
 		return q.res, q.err
@@ -52,8 +52,8 @@ func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, 
 	s.queue = append(s.queue, q)
 	if !s.busy {
 		s.busy = true
-		s.st.engine.operations.Add(1) // the caller's is one too, so Close still waits
-		go s.drain(s.st.engine.lasting.ctx)
+		s.st.engine.Operations.Add(1) // the caller's is one too, so Close still waits
+		go s.drain(s.st.engine.Lasting.Context)
 	}
 	s.waiting.Unlock()
 	select {
@@ -87,7 +87,7 @@ func (s *scope) withdraw(q *asked) bool {
 
 // drain commits until nobody waits any more.
 func (s *scope) drain(ctx context.Context) {
-	defer s.st.engine.operations.Done()
+	defer s.st.engine.Operations.Done()
 	for {
 		s.waiting.Lock()
 		n := min(len(s.queue), entryOps)
@@ -102,7 +102,7 @@ func (s *scope) drain(ctx context.Context) {
 		for len(list) > 0 {
 			n := s.commit(ctx, list)
 			for _, q := range list[:n] {
-				s.st.engine.lasting.ended("working memory of "+s.key, q.err)
+				s.st.engine.Lasting.Ended("working memory of "+s.key, q.err)
 				close(q.done)
 			}
 			list = list[n:]
@@ -167,14 +167,14 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
 		Entries:       []wal.Entry{s.entry(e, body, base, gone)},
 	}
-	_, err = st.engine.log.Append(ctx, b)
+	_, err = st.engine.Log.Append(ctx, b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		s.ahead = nil
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			st.engine.env.Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected", conflict.LSN, "found", conflict.Found)
+			st.engine.Env.Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected", conflict.LSN, "found", conflict.Found)
 			return 0, true, nil
 		}
 		return n, false, err
@@ -185,7 +185,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 
 // entry is what the log is to carry; gone says that nothing is left of the scope.
 func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone bool) wal.Entry {
-	value, inflated := s.st.engine.codec.Encode(nil, &record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
+	value, inflated := s.st.engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut, Delete: gone, Value: value, Inflated: inflated}
 	if gone {
 		w.Kind = record.KindDelete
@@ -201,15 +201,15 @@ func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 		if err := s.sync(ctx); err != nil {
 			return 0, err
 		}
-		at := s.st.engine.state.Work(s.key)
+		at := s.st.engine.State.Work(s.key)
 		switch {
 		case state.IsWork(at) && at == s.lsn:
 			return at, nil
-		case !state.IsWork(at) && s.newest.Load() <= s.lsn && s.lsn < s.st.engine.log.Applied() && s.breaks == s.st.engine.state.Breaks():
+		case !state.IsWork(at) && s.newest.Load() <= s.lsn && s.lsn < s.st.engine.Log.Applied() && s.breaks == s.st.engine.State.Breaks():
 			return at, nil
 		}
 		// Our own last entry is on its way to the overlay, or another one came.
-		if err := s.st.engine.log.CatchUp(ctx); err != nil {
+		if err := s.st.engine.Log.CatchUp(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -222,9 +222,9 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	if e.Fresh {
 		// Higher than an earlier scope of this name can have had, which began at a
 		// position as well, and went up by one where the log went up by more.
-		e.Version = max(e.Version, s.st.engine.log.Applied())
+		e.Version = max(e.Version, s.st.engine.Log.Applied())
 	}
-	most := min(entryBytes, int(s.st.engine.log.Limit()/4)) // several are never too many where each would do
+	most := min(entryBytes, int(s.st.engine.Log.Limit()/4)) // several are never too many where each would do
 	for _, q := range list {
 		d, res, err := s.ahead.Judge(now, q.r)
 		if err == nil && s.grows(&d) {
@@ -294,7 +294,7 @@ func (s *scope) adopt(ctx context.Context) error {
 	_, at := s.moment(false)
 	e := &working.LogEntry{At: at, Version: now.Version() + 1, State: now}
 	now.Edited(e.Version)
-	f := working.File{Scope: s.scope, State: now, Store: uuid.UUID(st.engine.log.UUID()).String(), LSN: s.lsn, Time: s.time}
+	f := working.File{Scope: s.scope, State: now, Store: uuid.UUID(st.engine.Log.UUID()).String(), LSN: s.lsn, Time: s.time}
 	base := s.lsn
 	s.mu.Unlock()
 	doc, err := f.Encode()
@@ -305,7 +305,7 @@ func (s *scope) adopt(ctx context.Context) error {
 		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
 		Entries:       []wal.Entry{s.entry(e, doc, base, false)},
 	}
-	_, err = st.engine.log.Append(ctx, b)
+	_, err = st.engine.Log.Append(ctx, b)
 	var conflict *wal.ConflictError
 	if errors.As(err, &conflict) {
 		return nil // judged anew by whoever asked
@@ -313,9 +313,9 @@ func (s *scope) adopt(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("taking over what was edited in %s: %w", s.path(), err)
 	}
-	st.engine.env.Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
-	st.engine.health.edit()
-	st.engine.env.Event(env.Event{Kind: env.EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
+	st.engine.Env.Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
+	st.engine.Health.Edit()
+	st.engine.Env.Event(env.Event{Kind: env.EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
 	return nil
 }
 
@@ -330,14 +330,14 @@ func dropsOnly(list []*asked) bool {
 
 // giveUp makes a state that can be dropped of one that cannot be read; mu is held.
 func (s *scope) giveUp() (wal.LSN, error) {
-	at := s.st.engine.state.Work(s.key)
+	at := s.st.engine.State.Work(s.key)
 	s.state, s.ahead, s.edited = working.NewState(), nil, false
-	s.breaks, s.lsn = s.st.engine.state.Breaks(), 0
+	s.breaks, s.lsn = s.st.engine.State.Breaks(), 0
 	if state.IsWork(at) {
 		s.lsn = at
 	}
 	attach := &working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}}
 	_, now := s.moment(false)
-	s.state.Play(now, s.st.engine.log.Applied(), attach)
+	s.state.Play(now, s.st.engine.Log.Applied(), attach)
 	return at, nil
 }

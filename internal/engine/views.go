@@ -1,4 +1,4 @@
-package varve
+package engine
 
 import (
 	"context"
@@ -16,17 +16,17 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// begin loads the index for the log's replay. An index that cannot be trusted
+// Begin loads the index for the log's replay. An index that cannot be trusted
 // (of another store, cut, behind what was released) is made again, from an older
 // one and the log or from the files, by whoever is alone; it is never taken for
 // an empty one.
-func (eng *engine) begin(ctx context.Context, start wal.Start) error {
+func (eng *Engine) Begin(ctx context.Context, start wal.Start) error {
 	var set *index.Set
-	err := errDistrusted
+	err := ErrDistrusted
 	if !start.Rebuild {
 		set, err = eng.loadIndex(start.UUID, start.Spilled, start.Fresh)
 	}
-	alone := start.Alone && !eng.env.ReadOnly
+	alone := start.Alone && !eng.Env.ReadOnly
 	if err == nil && set.Base() == nil {
 		// The index is gone, or this is a new store, which gets an empty one at once:
 		// then whoever joins in the middle of the first flush finds one.
@@ -36,13 +36,13 @@ func (eng *engine) begin(ctx context.Context, start wal.Start) error {
 		}
 	}
 	if err == nil {
-		return eng.state.Begin(set, rebuilt(set))
+		return eng.State.Begin(set, rebuilt(set))
 	}
 	if set != nil {
 		err = errors.Join(err, set.Release())
 	}
 	if env.Passing(err) {
-		return eng.env.IOError("reading", filepath.Join(eng.env.Dir, index.BaseName), err)
+		return eng.Env.IOError("reading", filepath.Join(eng.Env.Dir, index.BaseName), err)
 	}
 	if !alone {
 		if !errors.Is(err, errs.ErrCorrupt) { // older than the log, of another one, or gone
@@ -50,33 +50,33 @@ func (eng *engine) begin(ctx context.Context, start wal.Start) error {
 		}
 		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be made anew from the files", err)
 	}
-	set, from, n, rerr := eng.remakeIndex(ctx, &start)
+	set, from, n, rerr := eng.RemakeIndex(ctx, &start)
 	if rerr != nil {
 		return errors.Join(err, rerr)
 	}
 	if n > 0 || !start.Fresh {
-		eng.opened.remade = &remadeIndex{why: err, from: from, memories: n}
-		eng.env.Logger.Warn("the index was made again", "from", origin(from), "why", err, "memories", n)
-		eng.env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + origin(from)})
+		eng.Opened.Remade = &remadeIndex{Why: err, From: from, Memories: n}
+		eng.Env.Logger.Warn("the index was made again", "from", Origin(from), "why", err, "memories", n)
+		eng.Env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + Origin(from)})
 	}
 	made := n > 0 || !start.Fresh // an empty one for a new log knows nothing too much
-	return eng.state.Begin(set, from == "" && made || from != "" && rebuilt(set))
+	return eng.State.Begin(set, from == "" && made || from != "" && rebuilt(set))
 }
 
-// origin is what an index was made from, in words.
-func origin(from string) string {
+// Origin is what an index was made from, in words.
+func Origin(from string) string {
 	if from == "" {
 		return "the files"
 	}
 	return from + " and the log"
 }
 
-var errDistrusted = errors.New("it is not of this log")
+var ErrDistrusted = errors.New("it is not of this log")
 
-// agrees is wal.Options.Agrees: an index that knows more than the log does, or
+// Agrees is wal.Options.Agrees: an index that knows more than the log does, or
 // whose log went another way, is of another life of this folder.
-func (eng *engine) agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error {
-	set := eng.state.Set()
+func (eng *Engine) Agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error {
+	set := eng.State.Set()
 	if set == nil || set.Base() == nil {
 		return nil
 	}
@@ -110,13 +110,13 @@ func rebuilt(set *index.Set) bool {
 }
 
 // hasFiles says whether there is any document.
-func (eng *engine) hasFiles() (bool, error) {
-	for _, k := range eng.kinds.all {
+func (eng *Engine) hasFiles() (bool, error) {
+	for _, k := range eng.Kinds.All {
 		names, err := k.Names()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
-		if hasDocuments(names) {
+		if HasDocuments(names) {
 			return true, nil
 		}
 	}
@@ -124,44 +124,44 @@ func (eng *engine) hasFiles() (bool, error) {
 }
 
 // loadIndex maps the index as of now.
-func (eng *engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Set, error) {
+func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Set, error) {
 	want := index.Want{Store: id.String(), Spilled: spilled}
 	if fresh {
 		want.Start = spilled // nothing was spilled yet
 	}
-	prev := eng.state.Set()
+	prev := eng.State.Set()
 	if prev != nil {
 		defer prev.Release()
 	}
-	set, err := index.Load(eng.env.FS, eng.env.Dir, want, prev)
+	set, err := index.Load(eng.Env.FS, eng.Env.Dir, want, prev)
 	if err != nil && env.Passing(err) {
-		err = eng.env.IOError("mapping", filepath.Join(eng.env.Dir, index.BaseName), err)
+		err = eng.Env.IOError("mapping", filepath.Join(eng.Env.Dir, index.BaseName), err)
 	}
 	return set, err
 }
 
-// sight brings this process up to what every process has made durable.
-func (eng *engine) sight(ctx context.Context) error {
-	if err := eng.movedSince(); err != nil {
+// Sight brings this process up to what every process has made durable.
+func (eng *Engine) Sight(ctx context.Context) error {
+	if err := eng.MovedSince(); err != nil {
 		return err
 	}
-	if err := eng.log.CatchUp(ctx); err != nil {
+	if err := eng.Log.CatchUp(ctx); err != nil {
 		return err
 	}
-	eng.remapDue()
+	eng.RemapDue()
 	return nil
 }
 
-// remapDue maps the index that another process has written, if one has.
-func (eng *engine) remapDue() {
-	if eng.log.Spilled() > eng.state.From() || eng.log.Remade() != eng.remade.Load() {
-		_ = eng.refresh() // the old one and the overlay still say the same
+// RemapDue maps the index that another process has written, if one has.
+func (eng *Engine) RemapDue() {
+	if eng.Log.Spilled() > eng.State.From() || eng.Log.Remade() != eng.Remade.Load() {
+		_ = eng.Refresh() // the old one and the overlay still say the same
 	}
 }
 
-// refresh maps the index that another process has written. When that fails the
+// Refresh maps the index that another process has written. When that fails the
 // old one and the overlay still say the same.
-func (eng *engine) refresh() error {
+func (eng *Engine) Refresh() error {
 	if !eng.refreshing.TryLock() {
 		return nil // somebody is at it
 	}
@@ -169,34 +169,34 @@ func (eng *engine) refresh() error {
 	return eng.remap()
 }
 
-func (eng *engine) remap() error {
-	remade := eng.log.Remade()
-	set, err := eng.loadIndex(eng.log.UUID(), eng.log.Spilled(), false)
+func (eng *Engine) remap() error {
+	remade := eng.Log.Remade()
+	set, err := eng.loadIndex(eng.Log.UUID(), eng.Log.Spilled(), false)
 	if err == nil {
-		err = eng.state.Swap(set)
+		err = eng.State.Swap(set)
 	}
 	if err != nil {
-		eng.env.Logger.Debug("mapping a newer index", "err", err)
+		eng.Env.Logger.Debug("mapping a newer index", "err", err)
 		return err
 	}
-	eng.remade.Store(remade)
-	eng.log.LetGo()
+	eng.Remade.Store(remade)
+	eng.Log.LetGo()
 	return nil
 }
 
-// healed says, of a look-up that met damage in the index when this had been
+// Healed says, of a look-up that met damage in the index when this had been
 // replaced so many times, that another one is mapped by now: somebody has healed
 // it, and may have been killed before he could say so.
-func (eng *engine) healed(swaps uint64) bool {
+func (eng *Engine) Healed(swaps uint64) bool {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
-	return eng.state.Swaps() != swaps || !eng.stands() && eng.remap() == nil
+	return eng.State.Swaps() != swaps || !eng.stands() && eng.remap() == nil
 }
 
-// keepUp maps the index that stands in the folder, before another one is made of
+// KeepUp maps the index that stands in the folder, before another one is made of
 // the one that is mapped; flush.lock is held. Where it cannot be used the one that
 // is mapped goes on.
-func (eng *engine) keepUp() {
+func (eng *Engine) KeepUp() {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
 	if !eng.stands() {
@@ -205,24 +205,24 @@ func (eng *engine) keepUp() {
 }
 
 // stands says whether the index that is mapped is the one in the folder.
-func (eng *engine) stands() bool {
-	set := eng.state.Set()
+func (eng *Engine) stands() bool {
+	set := eng.State.Set()
 	if set == nil {
 		return true
 	}
 	defer set.Release()
-	return set.Stands(eng.env.FS, eng.env.Dir)
+	return set.Stands(eng.Env.FS, eng.Env.Dir)
 }
 
-// target is where an index is written to.
-func (eng *engine) target(store uuid.UUID, at wal.Mark) index.Target {
+// Target is where an index is written to.
+func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
 	return index.Target{
-		FS: eng.env.FS, Dir: eng.env.Dir, Temp: filepath.Join(eng.env.Dir, "tmp", "index."+eng.token), Perm: eng.env.FileMode,
-		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: eng.env.Clock(), Model: eng.state.ModelBefore(at.LSN),
+		FS: eng.Env.FS, Dir: eng.Env.Dir, Temp: filepath.Join(eng.Env.Dir, "tmp", "index."+eng.Token), Perm: eng.Env.FileMode,
+		Store: store.String(), LSN: at.LSN, Chain: at.Sum, Now: eng.Env.Clock(), Model: eng.State.ModelBefore(at.LSN),
 	}
 }
 
-// tables are the files of an index: the same pointers are the same files.
-type tables [2]*table.Table
+// Tables are the files of an index: the same pointers are the same files.
+type Tables [2]*table.Table
 
-func tablesOf(set *index.Set) tables { return tables{set.Base(), set.Delta()} }
+func TablesOf(set *index.Set) Tables { return Tables{set.Base(), set.Delta()} }

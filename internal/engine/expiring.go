@@ -1,4 +1,4 @@
-package varve
+package engine
 
 import (
 	"context"
@@ -20,16 +20,16 @@ import (
 // is of one moment.
 type expiring struct {
 	mu   sync.Mutex
-	of   tables               // of the index that it lies over
+	of   Tables               // of the index that it lies over
 	at   wal.LSN              // below which all was looked at
 	live int64                // memories, also expired ones
 	list map[string]time.Time // of what changed: when it expires
 	over map[string]bool      // what changed: by_expiry of the index has it, and is out of date
 }
 
-// anyExpiry says whether any memory has a time to live. It may say yes where it is not so.
-func (eng *engine) anyExpiry(ctx context.Context) bool {
-	x := &eng.expiring
+// AnyExpiry says whether any memory has a time to live. It may say yes where it is not so.
+func (eng *Engine) AnyExpiry(ctx context.Context) bool {
+	x := &eng.Expiring
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	set, err := x.catchUp(ctx, eng)
@@ -40,8 +40,8 @@ func (eng *engine) anyExpiry(ctx context.Context) bool {
 	return set.Count(index.ByExpiry) > int64(len(x.over)) || len(x.list) > 0
 }
 
-// count is how many memories there are, and how many of them are over at now.
-func (x *expiring) count(ctx context.Context, eng *engine, now time.Time) (live, expired int64, err error) {
+// Count is how many memories there are, and how many of them are over at now.
+func (x *expiring) Count(ctx context.Context, eng *Engine, now time.Time) (live, expired int64, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	set, err := x.catchUp(ctx, eng)
@@ -58,8 +58,8 @@ func (x *expiring) count(ctx context.Context, eng *engine, now time.Time) (live,
 	return x.live, expired, err
 }
 
-// due are some of the memories that were over at a time, at most so many.
-func (x *expiring) due(ctx context.Context, eng *engine, at time.Time, most int) (ids []string, err error) {
+// Due are some of the memories that were over at a time, at most so many.
+func (x *expiring) Due(ctx context.Context, eng *Engine, at time.Time, most int) (ids []string, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	set, err := x.catchUp(ctx, eng)
@@ -104,10 +104,10 @@ func (x *expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 }
 
 // catchUp looks at what changed, and returns the index that all of it lies over.
-func (x *expiring) catchUp(ctx context.Context, eng *engine) (*index.Set, error) {
+func (x *expiring) catchUp(ctx context.Context, eng *Engine) (*index.Set, error) {
 	var last error
-	for range findTries {
-		set := eng.state.Set()
+	for range FindTries {
+		set := eng.State.Set()
 		if set == nil {
 			return nil, errs.ErrClosed
 		}
@@ -117,38 +117,38 @@ func (x *expiring) catchUp(ctx context.Context, eng *engine) (*index.Set, error)
 		}
 		_ = set.Release()
 		x.list = nil // half looked at
-		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, errMoved) {
+		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, ErrMoved) {
 			return nil, err
 		}
 		last = err
-		_ = eng.refresh()
+		_ = eng.Refresh()
 	}
 	return nil, fmt.Errorf("counting: the log is released faster than it can be read: %w", last)
 }
 
-func (x *expiring) look(ctx context.Context, eng *engine, set *index.Set) error {
-	if of := tablesOf(set); x.of != of || x.list == nil {
+func (x *expiring) look(ctx context.Context, eng *Engine, set *index.Set) error {
+	if of := TablesOf(set); x.of != of || x.list == nil {
 		x.of, x.at, x.list, x.over = of, set.LSN(), map[string]time.Time{}, map[string]bool{}
 	}
-	at := eng.log.Applied()
+	at := eng.Log.Applied()
 	none := set.Count(index.ByExpiry) == 0 && len(x.list) == 0 // then changes matter only if they bring one
-	live, changes, covered := eng.state.Moment(x.at, none)
+	live, changes, covered := eng.State.Moment(x.at, none)
 	if covered != set.LSN() {
-		return errMoved // the newer one took in some of them
+		return ErrMoved // the newer one took in some of them
 	}
-	r := eng.log.Reader()
+	r := eng.Log.Reader()
 	var buf []byte
 	for _, c := range changes {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
 			return err
 		}
-		if eng.kinds.kindOf(e.Key) != eng.kinds.memories {
+		if eng.Kinds.Of(e.Key) != eng.Kinds.Memories {
 			continue
 		}
 		var line index.Entry
 		if !e.Delete {
-			if line, err = lineOf(e); err != nil {
+			if line, err = LineOf(e); err != nil {
 				return err
 			}
 		}

@@ -1,4 +1,4 @@
-package varve
+package engine
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// stateAt lists what changed in [from, to) as it stood at to. A key that
+// StateAt lists what changed in [from, to) as it stood at to. A key that
 // changed again since is taken with the version that it had then, and listed in
 // overtaken with its newest.
-func (eng *engine) stateAt(ctx context.Context, from, to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
-	changes := eng.state.Changes(from, 1<<62)
+func (eng *Engine) StateAt(ctx context.Context, from, to wal.LSN) (list []index.Change, overtaken []index.At, err error) {
+	changes := eng.State.Changes(from, 1<<62)
 	list = make([]index.Change, 0, len(changes))
 	lines := lineStore{left: keptLines}
-	r := eng.log.Reader()
+	r := eng.Log.Reader()
 	for _, at := range changes {
 		pos := at.Pos
 		e, err := r.At(ctx, pos)
@@ -35,7 +35,7 @@ func (eng *engine) stateAt(ctx context.Context, from, to wal.LSN) (list []index.
 		if pos != at.Pos {
 			overtaken = append(overtaken, at)
 		}
-		c, ok, err := eng.indexChange(&e)
+		c, ok, err := eng.IndexChange(&e)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -52,33 +52,33 @@ func (eng *engine) stateAt(ctx context.Context, from, to wal.LSN) (list []index.
 
 // versionBefore is the version of a key that an entry names as the one before it; a
 // position below from where the set has that, and where it names none that there is.
-func (eng *engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN) (wal.LSN, wal.Entry, error) {
+func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN) (wal.LSN, wal.Entry, error) {
 	view, err := state.Read(&e)
 	if err != nil || view.Previous < from {
 		return view.Previous, e, err
 	}
-	before, err := eng.log.ReadAt(ctx, view.Previous)
+	before, err := eng.Log.ReadAt(ctx, view.Previous)
 	if err == nil && before.Key != e.Key {
-		err = errMoved
+		err = ErrMoved
 	}
 	if err == nil {
 		_, err = state.Check(&before)
 	}
-	if noVersion(err) {
+	if NoVersion(err) {
 		return 0, before, nil
 	}
 	return view.Previous, before, err
 }
 
-// indexChange is what an entry changes in the index, but for its line; false when
+// IndexChange is what an entry changes in the index, but for its line; false when
 // the index has nothing of its kind.
-func (eng *engine) indexChange(e *wal.Entry) (index.Change, bool, error) {
-	k := eng.kinds.kindOf(e.Key)
+func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
+	k := eng.Kinds.Of(e.Key)
 	if k == nil {
 		return index.Change{}, false, nil
 	}
 	c := index.Change{Section: k.Section, ID: e.Key[1:], Version: e.LSN, Deleted: e.Delete}
-	if k != eng.kinds.assemblies || e.Delete {
+	if k != eng.Kinds.Assemblies || e.Delete {
 		return c, true, nil
 	}
 	view, err := state.Read(e)
@@ -91,8 +91,8 @@ func (eng *engine) indexChange(e *wal.Entry) (index.Change, bool, error) {
 	return c, true, err
 }
 
-// finishedLine appends the line of an entry as the index has it.
-func finishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
+// FinishedLine appends the line of an entry as the index has it.
+func FinishedLine(dst []byte, e *wal.Entry) ([]byte, error) {
 	view, err := state.Read(e)
 	if err != nil {
 		return nil, fmt.Errorf("entry %d: %w", e.LSN, err)
@@ -122,7 +122,7 @@ func (s *lineStore) keep(e *wal.Entry) ([]byte, error) {
 		s.chunk = make([]byte, 0, chunk)
 	}
 	from := len(s.chunk)
-	b, err := finishedLine(s.chunk, e)
+	b, err := FinishedLine(s.chunk, e)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package varve
+package engine
 
 import (
 	"strings"
@@ -7,12 +7,12 @@ import (
 )
 
 // documentName: the others are what editors and people put beside.
-func documentName(name string) bool {
+func DocumentName(name string) bool {
 	return strings.HasSuffix(name, docfile.Extension) && !strings.HasPrefix(name, ".")
 }
 
-// hasDocuments says whether a folder's names include a document's.
-func hasDocuments(names []string) bool {
+// HasDocuments says whether a folder's names include a document's.
+func HasDocuments(names []string) bool {
 	for _, n := range names {
 		if strings.HasSuffix(n, ".json") {
 			return true

@@ -1,4 +1,4 @@
-package varve
+package engine
 
 import (
 	"context"
@@ -18,27 +18,27 @@ import (
 // what goes into the log for several callers at once. Close waits for them as for all
 // others, but not for ever: a log that cannot be made durable takes nothing.
 type lasting struct {
-	ctx    context.Context
-	giveUp context.CancelFunc
+	Context context.Context
+	giveUp  context.CancelFunc
 
 	mu      sync.Mutex
 	written int            // how many have ended well
 	left    map[string]int // how many were given up, of what
 }
 
-func (l *lasting) init() {
-	l.ctx, l.giveUp = context.WithCancel(context.Background())
+func (l *lasting) Init() {
+	l.Context, l.giveUp = context.WithCancel(context.Background())
 	l.left = map[string]int{}
 }
 
-// ended is told how one ended; whatever was given up is remembered.
-func (l *lasting) ended(what string, err error) {
+// Ended is told how one ended; whatever was given up is remembered.
+func (l *lasting) Ended(what string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil {
 		l.written++
 	}
-	if l.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errs.ErrOutcomeUnknown)) {
+	if l.Context.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, errs.ErrOutcomeUnknown)) {
 		l.left[what]++
 	}
 }
@@ -49,24 +49,24 @@ type headway struct {
 	durable, flushed wal.LSN
 }
 
-func (eng *engine) headway() headway {
-	eng.lasting.mu.Lock()
-	defer eng.lasting.mu.Unlock()
-	return headway{eng.lasting.written, eng.log.Durable(), eng.log.Flushed()}
+func (eng *Engine) headway() headway {
+	eng.Lasting.mu.Lock()
+	defer eng.Lasting.mu.Unlock()
+	return headway{eng.Lasting.written, eng.Log.Durable(), eng.Log.Flushed()}
 }
 
-// finish waits for all operations, and says what of the lasting ones was given up, after
+// Finish waits for all operations, and says what of the lasting ones was given up, after
 // some time in which nothing moved: a slow disk is waited for.
-func (eng *engine) finish(wait time.Duration) error {
-	l := &eng.lasting
+func (eng *Engine) Finish(wait time.Duration) error {
+	l := &eng.Lasting
 	defer l.giveUp()
-	if eng.env.System.Inline {
-		eng.operations.Wait()
+	if eng.Env.System.Inline {
+		eng.Operations.Wait()
 		return nil
 	}
 	done := make(chan struct{})
 	go func() {
-		eng.operations.Wait()
+		eng.Operations.Wait()
 		close(done)
 	}()
 	tick := time.NewTicker(wait)
@@ -94,25 +94,25 @@ func (eng *engine) finish(wait time.Duration) error {
 	return fmt.Errorf("%w: the log took no writes for %v, these were given up: %s", errs.ErrOutcomeUnknown, wait, strings.Join(list, ", "))
 }
 
-// begun is called at the start of every operation; ended at its end.
-func (eng *engine) begun() error {
-	eng.closing.RLock()
-	defer eng.closing.RUnlock()
-	if eng.closed.Load() {
+// Begun is called at the start of every operation; ended at its end.
+func (eng *Engine) Begun() error {
+	eng.Closing.RLock()
+	defer eng.Closing.RUnlock()
+	if eng.Closed.Load() {
 		return errs.ErrClosed
 	}
-	eng.operations.Add(1)
+	eng.Operations.Add(1)
 	return nil
 }
 
-func (eng *engine) ended() { eng.operations.Done() }
+func (eng *Engine) Ended() { eng.Operations.Done() }
 
-// writable says whether this handle may write at all.
-func (eng *engine) writable() error {
-	if eng.env.ReadOnly {
+// Writable says whether this handle may write at all.
+func (eng *Engine) Writable() error {
+	if eng.Env.ReadOnly {
 		return errs.ErrReadOnly
 	}
-	if d := eng.log.Damage(); d != nil {
+	if d := eng.Log.Damage(); d != nil {
 		return fmt.Errorf("%w: %w: run memctl verify", errs.ErrReadOnly, d)
 	}
 	return nil

@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+// Engine is the log, what was applied of it, and how a document is found and read by that.
+// Everything else in an open store lies above it.
+type Engine struct {
+	Env      *env.Env
+	Settings *settings.Settings
+	Kinds    *kinds
+
+	Log    *wal.FileLog
+	State  state.State
+	Codec  record.Codec
+	Token  string // names what this process puts into tmp/
+	Opened opened
+	Health health
+
+	Cache      *otter.Cache[string, *Cached]
+	CacheBytes int64
+	Overlay    overlayOrder
+	Expiring   expiring
+
+	Remade     atomic.Uint64 // the log's Remade, when the index was last mapped
+	refreshing sync.Mutex
+	Rotten     atomic.Bool // a read met damage in the index: it is made again in the next round
+
+	Unfinished bool // the copy that a migration makes, before it is a store
+	moved      moved
+
+	Closed     atomic.Bool
+	Operations sync.WaitGroup // that Close waits for
+	Lasting    lasting
+	Closing    sync.RWMutex
+
+	// What stands above gives these before the store is used.
+
+	// remakeIndex makes the index again, from an older one and the log or from the files.
+	RemakeIndex func(context.Context, *wal.Start) (set *index.Set, from string, memories int, err error)
+	// judge decides about a file that is not the version that the index names.
+	Judge func(ctx context.Context, k *Kind, id string) (Version, error)
+	// dueNow has a round of the flusher begin.
+	DueNow func()
+}
+
+func (eng *Engine) NewToken() (string, error) {
+	var b [8]byte
+	if err := eng.Env.Random(b[:]); err != nil {
+		return "", err
+	}
+	if h := eng.Env.FS.Host(); h.Birth != 0 {
+		return fmt.Sprintf("%d-%x-%x", h.PID, h.Birth, b[:6]), nil
+	}
+	return hex.EncodeToString(b[:]), nil
+}

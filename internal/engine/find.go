@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
+)
+
+// Version is one version of a document: its line, and its document once read.
+type Version struct {
+	LSN  wal.LSN
+	Line index.Entry
+	Doc  []byte
+}
+
+func (v *Version) Expired(now time.Time) bool {
+	return !v.Line.ExpiresAt.IsZero() && !now.Before(v.Line.ExpiresAt)
+}
+
+// Left says that this version, which may be newer than the line by which it was chosen,
+// has expired, or that its line does not pass: the memory is another session's now.
+func (v *Version) Left(f *Filters, id string, now time.Time) bool {
+	return v.Expired(now) || !f.Line(id, &v.Line, now)
+}
+
+// FindTries bounds how often a look-up starts again because what it found was
+// replaced, flushed or released meanwhile. Each time it is somebody's progress.
+const FindTries = 100
+
+// Find returns the newest durable version of a document, with its document if
+// that is wanted. errs.ErrNotFound if there is none.
+func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Version, error) {
+	var last error
+	for range FindTries {
+		if err := eng.Sight(ctx); err != nil {
+			return Version{}, err
+		}
+		seen, swaps := eng.Log.Applied(), eng.State.Swaps()
+		place, err := eng.State.Find(k.Letter, id)
+		if eng.Log.Applied() < seen {
+			continue // this process starts again from newer views
+		}
+		if err != nil {
+			if errors.Is(err, errs.ErrCorrupt) && eng.Healed(swaps) {
+				last = err
+				continue
+			}
+			eng.Rot(err)
+			return Version{}, eng.beyondDamage(err)
+		}
+		v, err := eng.Read(ctx, k, id, place, doc)
+		switch {
+		case err == nil:
+			return v, nil
+		case errors.Is(err, errs.ErrTruncated), errors.Is(err, ErrMoved):
+			if rerr := eng.Refresh(); rerr != nil {
+				err = rerr
+			}
+		case errors.Is(err, ErrMismatch):
+			if !eng.changed(k, id, place) {
+				return eng.Judge(ctx, k, id)
+			}
+		default:
+			return Version{}, err
+		}
+		last = err
+	}
+	return Version{}, fmt.Errorf("reading %s %s: it changes faster than it can be read: %w", k.Noun, errs.Quote(id), last)
+}
+
+// Rot notes that the index is damaged: it is made again in the next round.
+func (eng *Engine) Rot(err error) {
+	if errors.Is(err, errs.ErrCorrupt) && eng.Rotten.CompareAndSwap(false, true) {
+		eng.DueNow()
+	}
+}
+
+// Containing are the assemblies that contain a memory, and the version of that.
+func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
+	assemblies, newest, err := eng.State.Containing(id)
+	if err != nil {
+		eng.Rot(err)
+		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", errs.Quote(id), err)
+	}
+	return assemblies, newest, nil
+}
+
+// Settled reads the newest version and its document for one who has flush.lock,
+// and so must not judge edits: what does not match is ErrCorrupt, unless the log
+// has it.
+func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, error) {
+	place, err := eng.State.Find(k.Letter, id)
+	if err != nil {
+		return Version{}, eng.beyondDamage(err)
+	}
+	v, err := eng.Read(ctx, k, id, place, true)
+	if err == nil {
+		return v, nil
+	}
+	if v, ok := eng.FromLog(ctx, k, id, place.Version); ok {
+		return v, nil
+	}
+	if errors.Is(err, ErrMismatch) && !vfs.IsPermission(err) {
+		err = errors.Join(errs.ErrCorrupt, err)
+	}
+	return v, err
+}
+
+// beyondDamage keeps "not found" from being said of what may stand behind the
+// damage in the log.
+func (eng *Engine) beyondDamage(err error) error {
+	if d := eng.Log.Damage(); d != nil && errors.Is(err, errs.ErrNotFound) {
+		return d
+	}
+	return err
+}
+
+func (eng *Engine) changed(k *Kind, id string, was state.Place) bool {
+	if err := eng.Log.CatchUp(context.Background()); err != nil {
+		return false
+	}
+	now, err := eng.State.Find(k.Letter, id)
+	return err != nil || now.Version != was.Version
+}
+
+// What read finds instead of what it was sent for.
+var (
+	ErrMismatch = errors.New("the file is not the version that the index names")
+	ErrMoved    = errors.New("another key lies at this position")
+)
+
+// Read reads the version at a place.
+func (eng *Engine) Read(ctx context.Context, k *Kind, id string, place state.Place, doc bool) (Version, error) {
+	if place.InLog {
+		return eng.readLog(ctx, k, id, place.Version, doc)
+	}
+	v := Version{LSN: place.Version, Line: place.Entry}
+	if !doc {
+		return v, nil
+	}
+	data, info, err := k.Read(docfile.FileName(id), places.StoredMost)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errs.ErrCorrupt) || NotOurs(err) || vfs.IsPermission(err) {
+			return v, fmt.Errorf("%w: %w", ErrMismatch, err)
+		}
+		return v, eng.Env.IOError("reading", k.Path(docfile.FileName(id)), err)
+	}
+	if !Matches(&v.Line, info) || sha256.Sum256(data) != v.Line.ContentHash {
+		return v, ErrMismatch
+	}
+	v.Doc = data
+	return v, nil
+}
+
+// NotOurs says of an error of reading a document's place that what stands there is
+// nothing of ours: a folder, a link, or more than any document is.
+func NotOurs(err error) bool {
+	return errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
+}
+
+// readLog reads a version from its frame. Below flushed the file must agree: a
+// size or time that does not is somebody's edit.
+func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, doc bool) (Version, error) {
+	v, view, err := eng.Frame(ctx, k, id, at)
+	if err != nil || !doc {
+		return v, err
+	}
+	if at < eng.Log.Flushed() {
+		info, err := k.Stat(docfile.FileName(id))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return v, eng.Env.IOError("looking at", k.Path(docfile.FileName(id)), err)
+		}
+		if err != nil || !Matches(&v.Line, info) {
+			return v, ErrMismatch
+		}
+	}
+	if v.Doc, err = eng.Codec.Doc(&view, places.StoredMost); err != nil {
+		err = state.Invalid(&wal.Entry{LSN: at}, err)
+	}
+	return v, err
+}
+
+// Frame reads the record of a version and its line.
+func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (Version, record.View, error) {
+	e, err := eng.Log.ReadAt(ctx, at)
+	if err != nil {
+		return Version{}, record.View{}, err
+	}
+	if len(e.Key) == 0 || e.Key[0] != k.Letter || e.Key[1:] != id {
+		return Version{}, record.View{}, ErrMoved
+	}
+	line, view, err := state.LineIn(&e)
+	if err != nil {
+		return Version{}, view, err
+	}
+	return Version{LSN: at, Line: line}, view, nil
+}
+
+func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
+	if err := eng.Begun(); err != nil {
+		return 0, err
+	}
+	defer eng.Ended()
+	err := eng.Sight(ctx)
+	return eng.Log.Durable(), err
+}
+
+// NoVersion says of the error of reading the version that an entry names as the one
+// before it that there is none: something else is at that position, or nothing sound.
+func NoVersion(err error) bool { return errors.Is(err, ErrMoved) || errors.Is(err, errs.ErrCorrupt) }

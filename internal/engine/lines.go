@@ -1,0 +1,319 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// Reading is an operation that yields what there is as of its beginning or later.
+func Reading[T any](ctx context.Context, eng *Engine, each func(yield func(T, error) bool)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		if err := eng.Begun(); err != nil {
+			yield(none, err)
+			return
+		}
+		defer eng.Ended()
+		if err := eng.Sight(ctx); err != nil {
+			yield(none, err)
+			return
+		}
+		each(yield)
+	}
+}
+
+// Each yields decoded memories.
+func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memory, error) bool) {
+	for id, err := range eng.IDs(ctx, eng.Kinds.Memories, f) {
+		if err != nil {
+			if !yield(memstore.Memory{}, err) {
+				return
+			}
+			continue
+		}
+		v, err := eng.Load(ctx, eng.Kinds.Memories, id)
+		if errors.Is(err, errs.ErrNotFound) || err == nil && v.Left(&f, id, eng.Env.Clock()) {
+			continue // gone since
+		}
+		var m memstore.Memory
+		if err == nil {
+			m, err = eng.Decode(id, v)
+		} else {
+			err = fmt.Errorf("memory %s: %w", errs.Quote(id), err)
+		}
+		if err == nil && !f.Memory(&m) {
+			continue
+		}
+		if !yield(m, err) || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// CountAll is Count without a filter: what there is, without what is over.
+func (eng *Engine) CountAll(ctx context.Context) (int64, error) {
+	for {
+		swaps := eng.State.Swaps()
+		live, expired, err := eng.Expiring.Count(ctx, eng, eng.Env.Clock())
+		if errors.Is(err, errs.ErrCorrupt) && eng.Healed(swaps) {
+			continue
+		}
+		eng.Rot(err)
+		return live - expired, err
+	}
+}
+
+// change is what the overlay knows of one document, for listings.
+type change struct {
+	id, key string // key as JSON writes it
+	Line    index.Entry
+	Deleted bool
+}
+
+// overlayOrder keeps what the overlay has of each kind in the order of the table,
+// made when a listing needs it and as long as nothing changes.
+type overlayOrder struct {
+	mu    sync.Mutex
+	lists map[*Kind]*changes
+	at    wal.LSN
+	swaps uint64
+}
+
+type changes struct{ List []change }
+
+func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) (*changes, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var last error
+	for range FindTries {
+		swaps, at := eng.State.Swaps(), eng.Log.Applied()
+		if o.lists != nil && o.at == at && o.swaps == swaps {
+			return o.lists[k], nil
+		}
+		lists, err := eng.sortChanges(ctx)
+		if err == nil && swaps == eng.State.Swaps() {
+			o.lists, o.at, o.swaps = lists, at, swaps
+			return lists[k], nil
+		}
+		if err != nil && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, ErrMoved) {
+			return nil, err
+		}
+		last = err
+		_ = eng.Refresh()
+	}
+	return nil, fmt.Errorf("listing: the log is released faster than it can be read: %w", last)
+}
+
+func (eng *Engine) sortChanges(ctx context.Context) (map[*Kind]*changes, error) {
+	lists := map[*Kind]*changes{}
+	for _, k := range eng.Kinds.All {
+		lists[k] = new(changes)
+	}
+	for _, at := range eng.State.Changes(0, 1<<62) {
+		e, err := eng.Log.ReadAt(ctx, at.Pos)
+		if err != nil {
+			return nil, err
+		}
+		all := lists[eng.Kinds.Of(e.Key)]
+		if all == nil {
+			continue
+		}
+		c := change{id: e.Key[1:], Deleted: e.Delete}
+		if c.key, err = table.EncodeKey(c.id); err != nil {
+			return nil, err
+		}
+		if !e.Delete {
+			if c.Line, err = LineOf(e); err != nil {
+				return nil, err
+			}
+			c.Line.Version = at.Pos
+		}
+		all.List = append(all.List, c)
+	}
+	for _, all := range lists {
+		slices.SortFunc(all.List, func(a, b change) int { return strings.Compare(a.key, b.key) })
+	}
+	return lists, nil
+}
+
+// IDs yields the ids that pass the filters, as far as the index knows.
+func (eng *Engine) IDs(ctx context.Context, k *Kind, f Filters) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for l, err := range eng.Lines(ctx, k, f) {
+			if !yield(l.ID, err) {
+				return
+			}
+		}
+	}
+}
+
+// Listing is what the index knows of one document.
+type Listing struct {
+	ID    string
+	Line  index.Entry
+	InLog bool // it comes from the overlay: the version is its place in the log, the line has no mtime
+}
+
+// Lines yields what the index knows of the documents that pass the filters: the
+// set and the overlay, merged.
+func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[Listing, error] {
+	return func(yield func(Listing, error) bool) {
+		changed, err := eng.Overlay.Sorted(ctx, eng, k)
+		if err != nil {
+			yield(Listing{}, err)
+			return
+		}
+		after, err := table.EncodeKey(f.After)
+		if err != nil {
+			yield(Listing{}, &errs.FieldError{Field: "id", Value: errs.Quote(f.After), Err: err})
+			return
+		}
+		list := changed.List
+		for len(list) > 0 && f.After != "" && list[0].key <= after {
+			list = list[1:]
+		}
+		now := eng.Env.Clock()
+		give := func(c *change) bool {
+			return c.Deleted || !f.Line(c.id, &c.Line, now) || yield(Listing{c.id, c.Line, true}, nil)
+		}
+		for item, err := range eng.base(k, f) {
+			if err != nil && item.Key != "" && Overtaken(changed.List, item.Key) {
+				continue // what its line says is of no interest
+			}
+			if err != nil {
+				if !yield(Listing{}, err) {
+					return
+				}
+				continue
+			}
+			for len(list) > 0 && list[0].key < item.Key {
+				if !give(&list[0]) {
+					return
+				}
+				list = list[1:]
+			}
+			if len(list) > 0 && list[0].key == item.Key {
+				continue // it comes from the overlay
+			}
+			if Overtaken(changed.List, item.Key) {
+				continue
+			}
+			if f.Line(item.ID, &item.Line, now) && !yield(Listing{item.ID, item.Line, false}, nil) {
+				return
+			}
+		}
+		for i := range list {
+			if !give(&list[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Overtaken says whether the overlay knows the key.
+func Overtaken(list []change, key string) bool {
+	_, ok := slices.BinarySearchFunc(list, key, func(c change, k string) int { return strings.Compare(c.key, k) })
+	return ok
+}
+
+// Item is a line of the set.
+type Item struct {
+	ID, Key string
+	Line    index.Entry
+}
+
+// base yields the lines of the index, those of one session by by_session. Where
+// it is damaged and somebody has healed it since, the healed one goes on behind
+// the last line.
+func (eng *Engine) base(k *Kind, f Filters) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		for again := true; again; {
+			again = false
+			swaps, set := eng.State.Swaps(), eng.State.Set()
+			if set == nil {
+				yield(Item{}, errs.ErrClosed)
+				return
+			}
+			for it, err := range lines(set, k, f) {
+				if errors.Is(err, errs.ErrCorrupt) && eng.Healed(swaps) {
+					again = true
+					break
+				}
+				if !yield(it, err) {
+					break
+				}
+				if err == nil {
+					f.After = it.ID
+				}
+			}
+			_ = set.Release()
+		}
+	}
+}
+
+// lines yields the lines of a set.
+func lines(set *index.Set, k *Kind, f Filters) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		section, span := k.Section, index.Span{Prefix: f.Prefix}
+		if f.Session != nil {
+			section, span.Prefix = index.BySession, index.SessionKey(*f.Session, f.Prefix)
+		}
+		if f.After != "" {
+			span.From, span.After = f.After, true
+			if f.Session != nil {
+				span.From = index.SessionKey(*f.Session, f.After)
+			}
+		}
+		var buf []byte
+		for e, err := range set.Range(section, span) {
+			if err != nil {
+				if !yield(Item{}, err) {
+					return
+				}
+				continue
+			}
+			it, line := Item{ID: string(e.Key)}, e.Value
+			if f.Session != nil {
+				var ok bool
+				if _, it.ID, ok = index.SplitSessionKey(it.ID); !ok {
+					err = fmt.Errorf("%w: by_session has the key %s", errs.ErrCorrupt, errs.Quote(it.ID))
+				} else if buf, ok, err = set.Get(buf[:0], index.Memories, it.ID); err == nil && !ok {
+					err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, errs.Quote(it.ID))
+				}
+				line = buf
+			}
+			if err == nil {
+				it.Key, err = table.EncodeKey(it.ID)
+			}
+			if err == nil {
+				if it.Line, err = index.ParseLine(line); err != nil {
+					err = fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(it.ID), err)
+				}
+			}
+			if !yield(it, err) {
+				return
+			}
+		}
+	}
+}
+
+// LineOf is the line of the index that an entry carries.
+func LineOf(e wal.Entry) (index.Entry, error) {
+	line, _, err := state.LineIn(&e)
+	if err != nil {
+		return line, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	return line, nil
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/migrate"
+)
+
+// Residence refuses a folder whose store has gone elsewhere, or is still to come.
+// The end of a migration whose switch has happened is made up for.
+func (eng *Engine) Residence() error {
+	if eng.Unfinished {
+		return nil
+	}
+	done, err := migrate.Residence(eng.Env.FS, eng.Env.Dir)
+	if err == nil && done != nil && !eng.Env.ReadOnly {
+		err = done()
+	}
+	return eng.Env.Explain(err)
+}
+
+// moved is what a read-only handle, which keeps nobody from moving the store, knows
+// of that.
+type moved struct {
+	looked atomic.Int64 // when, in ns
+	where  atomic.Pointer[errs.MovedError]
+}
+
+// MovedLook is how long such a handle may go on reading what the old place holds.
+const MovedLook = time.Second
+
+// MovedSince is a *MovedError when the store has gone elsewhere since it was opened.
+func (eng *Engine) MovedSince() error {
+	if !eng.Env.ReadOnly || eng.Unfinished {
+		return nil
+	}
+	m := &eng.moved
+	if gone := m.where.Load(); gone != nil {
+		return gone
+	}
+	now := eng.Env.Clock().UnixNano()
+	last := m.looked.Load()
+	if d := now - last; d >= 0 && d < int64(MovedLook) || !m.looked.CompareAndSwap(last, now) {
+		return nil
+	}
+	var gone *errs.MovedError
+	if err := eng.Residence(); errors.As(err, &gone) {
+		m.where.Store(gone)
+		return gone
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+// FromLog reads a version from the log or its archive, if they still reach back so far.
+func (eng *Engine) FromLog(ctx context.Context, k *Kind, id string, at wal.LSN) (Version, bool) {
+	v, view, err := eng.Frame(ctx, k, id, at)
+	if errors.Is(err, errs.ErrTruncated) {
+		return eng.fromArchive(ctx, k, id, at)
+	}
+	if err != nil || v.Line.Deleted {
+		return Version{}, false
+	}
+	v.Doc, err = eng.Codec.Doc(&view, places.StoredMost)
+	return v, err == nil
+}
+
+// fromArchive reads a version that the log no longer has.
+func (eng *Engine) fromArchive(ctx context.Context, k *Kind, id string, at wal.LSN) (Version, bool) {
+	e, err := eng.Log.Past().At(ctx, at, eng.Log.Durable())
+	if err != nil || e.Key != k.Key(id) || e.Delete {
+		return Version{}, false
+	}
+	line, view, err := state.LineIn(&e)
+	if err != nil {
+		return Version{}, false
+	}
+	doc, err := eng.Codec.Doc(&view, places.StoredMost)
+	return Version{LSN: at, Doc: doc, Line: line}, err == nil && sha256.Sum256(doc) == line.ContentHash
+}

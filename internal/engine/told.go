@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// health is what the flusher has to say.
+type health struct {
+	Mu      sync.Mutex
+	At      time.Time
+	Err     error
+	Edits   int
+	Space   space
+	Vectors error // why the last round could not write them
+	Told    map[string]telling
+}
+
+// telling is a state of a file that was told of, and why it was.
+type telling struct {
+	info vfs.Info
+	Why  error
+}
+
+func (t *telling) Same(info vfs.Info) bool {
+	return t.info.Size == info.Size && t.info.Mtime.Equal(info.Mtime) && t.info.Ino == info.Ino
+}
+
+// Adoptions counts what was taken over, by this process.
+func (h *health) Adoptions() int {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	return h.Edits
+}
+
+// TellOnce says whether this state of a file is news.
+func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	was, ok := h.Told[path]
+	if ok && was.Same(info) {
+		return false
+	}
+	if h.Told == nil || len(h.Told) >= MaxProblems {
+		h.Told = map[string]telling{}
+	}
+	h.Told[path] = telling{info, why}
+	return true
+}
+
+func (h *health) VectorsFailed(err error) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	h.Vectors = err
+}
+
+func (h *health) Flushed(at time.Time, err error) {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	h.At, h.Err = at, err
+}
+
+func (h *health) Edit() {
+	h.Mu.Lock()
+	defer h.Mu.Unlock()
+	h.Edits++
+}
+
+// opened is what was met since the store was opened: see Store.OpenReport.
+type opened struct {
+	Mu       sync.Mutex
+	Remade   *remadeIndex // the index was made again
+	Problems []error      // the first of them
+	Count    int
+}
+
+type remadeIndex struct {
+	Why      error
+	From     string // the older index that it was made from, with the log; "" when it was made from the files
+	Memories int
+}
+
+const MaxProblems = 100
+
+// Problem remembers what is wrong with the store, and goes on.
+func (eng *Engine) Problem(err error) {
+	o := &eng.Opened
+	o.Mu.Lock()
+	defer o.Mu.Unlock()
+	if len(o.Problems) < MaxProblems {
+		o.Problems = append(o.Problems, err)
+	}
+	o.Count++
+}
+
+// space is what was last seen of it; health.mu guards it.
+type space struct {
+	At    time.Time
+	Short bool
+}
