@@ -13,8 +13,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// demands are what the prepared operations add, the store's last.
-func (l *limits) demands(ops []op, done []prepared) []*demand {
+// demandsOf are what the prepared operations add, the store's last.
+func demandsOf(l *limits, ops []op, done []prepared) []*demand {
 	all, in := sum{}, map[string]sum{}
 	for i := range ops {
 		if !done[i].wanted || !ops[i].written || ops[i].group || ops[i].conds.unlimited {
@@ -51,7 +51,7 @@ func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen rea
 			return ops, nil // which prepare says
 		}
 	}
-	list := l.demands(ops, w.prepared)
+	list := demandsOf(l, ops, w.prepared)
 	if len(list) == 0 {
 		return ops, nil
 	}

@@ -166,7 +166,7 @@ func (t *tally) before(set *index.Set, id string) (tallyLine, error) {
 	}
 	e, err := index.ParseLine(line)
 	if err != nil {
-		return tallyLine{}, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, quote(id), err)
+		return tallyLine{}, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(id), err)
 	}
 	return tallyLine{e.Version, e.SessionID, e.Size}, nil
 }
@@ -208,14 +208,14 @@ func (t *tally) session(set *index.Set, session string) (s sum, err error) {
 		}
 		var ok bool
 		if line, ok, err = set.Get(line[:0], index.Memories, id); err == nil && !ok {
-			err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, quote(id))
+			err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, errs.Quote(id))
 		}
 		if err != nil {
 			return s, err
 		}
 		l, err := index.ParseLine(line)
 		if err != nil {
-			return s, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, quote(id), err)
+			return s, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(id), err)
 		}
 		s = s.plus(sum{1, l.Size})
 	}
