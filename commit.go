@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -97,7 +98,7 @@ func (cm *committer) commit(ctx context.Context, ops []op, seen reads, listed wa
 func (cm *committer) attempt(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN, puts bool) ([]op, error) {
 	all, err := cm.prepare(ctx, w, ops, seen, listed)
 	if err != nil {
-		cm.counts.evictions.release(w.taken, false)
+		cm.counts.Evictions.Release(w.taken, false)
 		return nil, err
 	}
 	b := &w.batch
@@ -106,7 +107,7 @@ func (cm *committer) attempt(ctx context.Context, w *work, ops []op, seen reads,
 	}
 	b.Frees = !puts
 	_, err = cm.engine.Log.Append(ctx, b)
-	cm.counts.evictions.release(w.taken, err == nil)
+	cm.counts.Evictions.Release(w.taken, err == nil)
 	return all, w.along.explain(err)
 }
 
@@ -241,7 +242,7 @@ type prepared struct {
 	precondition wal.Precondition
 	entry        wal.Entry
 	assembly     *Assembly // as it will be written
-	effect       effect
+	effect       counts.Effect
 	err          error
 }
 
@@ -293,7 +294,7 @@ func (cm *committer) before(ctx context.Context, o *op) (engine.Version, error) 
 // the log is asked. Measured, 4 processes of 16 goroutines that put: to catch up for
 // each put took the log's mutex from the one who was writing it.
 func (cm *committer) unheard(k *engine.Kind, id string) bool {
-	if cm.engine.Log.Damage() != nil || storeLimits(cm.engine.Settings.Now()) != nil {
+	if cm.engine.Log.Damage() != nil || counts.LimitsOf(cm.engine.Settings.Now()) != nil {
 		return false
 	}
 	cm.engine.RemapDue()
@@ -319,7 +320,7 @@ func (cm *committer) prepareOne(ctx context.Context, o *op, p *prepared, values 
 	}
 	found := err == nil
 	if found {
-		p.effect.was, p.effect.wasSession = sum{1, old.Line.Size}, old.Line.SessionID
+		p.effect.Was, p.effect.WasSession = counts.Sum{N: 1, Bytes: old.Line.Size}, old.Line.SessionID
 	}
 	visible := old.LSN
 	if found && old.Expired(now) {
@@ -377,7 +378,7 @@ func (cm *committer) prepareOne(ctx context.Context, o *op, p *prepared, values 
 	value, inflated := cm.engine.Codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
 		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
 	values.keep(value)
-	p.effect.is, p.effect.isSession = sum{1, int64(len(doc))}, m.Session()
+	p.effect.Is, p.effect.IsSession = counts.Sum{N: 1, Bytes: int64(len(doc))}, m.Session()
 	p.precondition = wal.Precondition{Key: engine.MemoryKey(m.ID), LSN: old.LSN, Hint: hint, Chained: !found, Deletion: previous}
 	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated}
 	o.written = true

@@ -10,30 +10,31 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/wal"
 )
 
 // demandsOf are what the prepared operations add, the store's last.
-func demandsOf(l *limits, ops []op, done []prepared) []*demand {
-	all, in := sum{}, map[string]sum{}
+func demandsOf(l *counts.Limits, ops []op, done []prepared) []*counts.Demand {
+	all, in := counts.Sum{}, map[string]counts.Sum{}
 	for i := range ops {
 		if !done[i].wanted || !ops[i].written || ops[i].group || ops[i].conds.unlimited {
 			continue
 		}
 		e := &done[i].effect
-		all = all.plus(e.is).minus(e.was)
-		in[e.wasSession] = in[e.wasSession].minus(e.was)
-		in[e.isSession] = in[e.isSession].plus(e.is)
+		all = all.Plus(e.Is).Minus(e.Was)
+		in[e.WasSession] = in[e.WasSession].Minus(e.Was)
+		in[e.IsSession] = in[e.IsSession].Plus(e.Is)
 	}
-	var list []*demand
-	if l.session != (sum{}) {
+	var list []*counts.Demand
+	if l.Session != (counts.Sum{}) {
 		for _, s := range slices.Sorted(maps.Keys(in)) {
-			if d := (&demand{session: s, limit: l.session, add: in[s]}); s != "" && d.grows() {
+			if d := (&counts.Demand{Session: s, Limit: l.Session, Add: in[s]}); s != "" && d.Grows() {
 				list = append(list, d)
 			}
 		}
 	}
-	if d := (&demand{limit: l.all, add: all}); d.grows() {
+	if d := (&counts.Demand{Limit: l.All, Add: all}); d.Grows() {
 		list = append(list, d)
 	}
 	return list
@@ -42,7 +43,7 @@ func demandsOf(l *limits, ops []op, done []prepared) []*demand {
 // keepLimits adds to a batch what keeps it within the store's limits: preconditions, and
 // deletions of what makes room, which it returns behind the operations.
 func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen reads) ([]op, error) {
-	l := storeLimits(cm.engine.Settings.Now())
+	l := counts.LimitsOf(cm.engine.Settings.Now())
 	if l == nil {
 		return ops, nil
 	}
@@ -55,52 +56,52 @@ func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen rea
 	if len(list) == 0 {
 		return ops, nil
 	}
-	cm.counts.watchPuts()
+	cm.counts.Watch()
 	at := cm.engine.Log.Applied()
 	var sessions []string
-	before := make([]sum, len(list))
+	before := make([]counts.Sum, len(list))
 	for i, d := range list {
-		before[i] = cm.counts.putTotals(d.session)
-		if d.session != "" {
-			sessions = append(sessions, d.session)
+		before[i] = cm.counts.PutTotals(d.Session)
+		if d.Session != "" {
+			sessions = append(sessions, d.Session)
 		}
 	}
-	all, in, err := cm.counts.tally.look(ctx, cm.counts, sessions)
+	all, in, err := cm.counts.Tally.Look(ctx, cm.counts, sessions)
 	if err != nil {
 		return nil, err
 	}
 	given := len(ops)
 	for i, d := range list {
-		if d.have = all; d.session != "" {
-			d.have = in[d.session]
+		if d.Have = all; d.Session != "" {
+			d.Have = in[d.Session]
 		}
 		for _, p := range w.prepared[given:len(ops)] { // what goes already makes room here as well
-			if d.session == "" || d.session == p.effect.wasSession {
-				d.add = d.add.minus(p.effect.was)
+			if d.Session == "" || d.Session == p.effect.WasSession {
+				d.Add = d.Add.Minus(p.effect.Was)
 			}
 		}
-		if o := d.over(); o != (sum{}) {
-			if l.at == "" || l.at == settings.AtLimitRefuse {
-				return nil, d.refusal()
+		if o := d.Over(); o != (counts.Sum{}) {
+			if l.At == "" || l.At == settings.AtLimitRefuse {
+				return nil, d.Refusal()
 			}
 			if ops, err = cm.evict(ctx, w, ops, seen, d, o); err != nil {
 				return nil, err
 			}
 		}
-		if !d.grows() {
+		if !d.Grows() {
 			continue
 		}
-		if at < cm.counts.putsFrom.Load() { // what was on its way when it began may not be counted
+		if at < cm.counts.PutsFrom.Load() { // what was on its way when it began may not be counted
 			w.batch.Preconditions = append(w.batch.Preconditions, wal.Precondition{LSN: at})
 			continue
 		}
-		w.batch.Preconditions = append(w.batch.Preconditions, d.within(before[i])...)
+		w.batch.Preconditions = append(w.batch.Preconditions, d.Within(before[i])...)
 	}
 	return ops, nil
 }
 
 // evict adds the deletions that make room for a demand.
-func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d *demand, need sum) ([]op, error) {
+func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d *counts.Demand, need counts.Sum) ([]op, error) {
 	own := make(map[string]bool, len(ops))
 	for i := range ops {
 		if !ops[i].group {
@@ -111,9 +112,9 @@ func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d
 			}
 		}
 	}
-	var freed sum
-	for n, tries := 0, 0; n < mostEvict && tries < 10*mostEvict && (freed.n < need.n || freed.bytes < need.bytes); {
-		c, err := cm.counts.evictions.next(ctx, cm.counts, d.session, func(id string) bool { _, read := seen[engine.MemoryKey(id)]; return own[id] || read })
+	var freed counts.Sum
+	for n, tries := 0, 0; n < mostEvict && tries < 10*mostEvict && (freed.N < need.N || freed.Bytes < need.Bytes); {
+		c, err := cm.counts.Evictions.Next(ctx, cm.counts, d.Session, func(id string) bool { _, read := seen[engine.MemoryKey(id)]; return own[id] || read })
 		if err != nil {
 			return nil, err
 		}
@@ -121,27 +122,27 @@ func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d
 			break
 		}
 		tries++
-		o := op{kind: cm.engine.Kinds.Memories, id: c.id, evicted: true}
+		o := op{kind: cm.engine.Kinds.Memories, id: c.ID, evicted: true}
 		p := prepared{wanted: true}
 		if err := cm.prepareOne(ctx, &o, &p, w.arena(0)); err != nil && !errors.Is(err, errs.ErrNotFound) {
-			cm.counts.evictions.release([]candidate{*c}, true) // another one may do
-			return nil, fmt.Errorf("making room: memory %s: %w", quote(c.id), err)
+			cm.counts.Evictions.Release([]counts.Candidate{*c}, true) // another one may do
+			return nil, fmt.Errorf("making room: memory %s: %w", quote(c.ID), err)
 		}
-		if !o.written || p.precondition.LSN != c.version || d.session != "" && p.effect.wasSession != d.session {
-			cm.counts.evictions.release([]candidate{*c}, true)
+		if !o.written || p.precondition.LSN != c.Version || d.Session != "" && p.effect.WasSession != d.Session {
+			cm.counts.Evictions.Release([]counts.Candidate{*c}, true)
 			continue // it was changed since
 		}
-		own[c.id] = true
+		own[c.ID] = true
 		w.taken = append(w.taken, *c)
 		ops, w.prepared = append(ops[:len(ops):len(ops)], o), append(w.prepared, p)
-		freed, n = freed.plus(p.effect.was), n+1
+		freed, n = freed.Plus(p.effect.Was), n+1
 	}
-	d.add = d.add.minus(freed)
-	if o := d.over(); o != (sum{}) {
-		if cm.counts.evictions.busy(len(w.taken)) {
+	d.Add = d.Add.Minus(freed)
+	if o := d.Over(); o != (counts.Sum{}) {
+		if cm.counts.Evictions.Busy(len(w.taken)) {
 			return nil, errBusy
 		}
-		return nil, d.refusal()
+		return nil, d.Refusal()
 	}
 	return ops, nil
 }

@@ -117,7 +117,7 @@
 //	flush filing temp spill background space            from the log into files and index; a full disk
 //	edit adopt watcher                                  edits by hand: judging, adopting, watching for them
 //	history changes watch                               the past of one memory, and what everybody commits
-//	sessions session limits tally evict usage           sessions; limits, what counts towards them, what makes room
+//	sessions session usage                              sessions, and how much there is
 //	sweep touch                                         what expires, what is too old, counting accesses
 //	assemblies composite                                groups of memories and their embedding
 //	search vectors embed model reembed                  finding; the vectors' files; embedders; a change of the model

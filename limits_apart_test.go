@@ -15,7 +15,7 @@ import (
 func TestLimitsAndHandEdits(t *testing.T) {
 	ctx := context.Background()
 	e := edited(t, 3, &Options{})
-	limitTo(t, e.st, func(c *Config) { c.MaxBytes, c.MaxMemories = bytesIn(t, e.st).bytes+100, 3 })
+	limitTo(t, e.st, func(c *Config) { c.MaxBytes, c.MaxMemories = bytesIn(t, e.st).Bytes+100, 3 })
 	long := strings.Repeat("by hand ", 1000)
 	e.edit("k0", "was 0", long)
 	e.look("k0")
@@ -43,7 +43,7 @@ func TestLimitsAndHandEdits(t *testing.T) {
 		if _, err := e.st.Put(ctx, Memory{ID: fmt.Sprint("put", i), Content: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		if s := bytesIn(t, e.st); s.bytes > e.st.Config().MaxBytes {
+		if s := bytesIn(t, e.st); s.Bytes > e.st.Config().MaxBytes {
 			t.Errorf("%+v are there after a put", s)
 		}
 	}
@@ -60,7 +60,7 @@ func TestLimitsAndOwnWrites(t *testing.T) {
 	if _, err := st.Put(ctx, Memory{ID: "a", Content: "eee"}); err != nil {
 		t.Fatal(err)
 	}
-	was := bytesIn(t, st).bytes
+	was := bytesIn(t, st).Bytes
 	limitTo(t, st, func(c *Config) { c.MaxBytes, c.MaxSessionBytes = was, was })
 	embedder.set(nil)
 	if n, err := st.EmbedPending(ctx); err != nil || n != 1 {
@@ -73,7 +73,7 @@ func TestLimitsAndOwnWrites(t *testing.T) {
 	if err != nil || len(m.Embedding) == 0 || m.AccessCount != 1 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if now := bytesIn(t, st).bytes; now <= was {
+	if now := bytesIn(t, st).Bytes; now <= was {
 		t.Errorf("%d bytes, there were %d", now, was)
 	}
 	var le *LimitError
@@ -83,7 +83,7 @@ func TestLimitsAndOwnWrites(t *testing.T) {
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, "memories", "a.json")); err != nil || info.Size() != bytesIn(t, st).bytes {
+	if info, err := os.Stat(filepath.Join(dir, "memories", "a.json")); err != nil || info.Size() != bytesIn(t, st).Bytes {
 		t.Errorf("%v, %v", info, err)
 	}
 }

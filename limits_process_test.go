@@ -137,7 +137,7 @@ func TestLimitProcesses(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if is := bytesIn(t, st, InSession("s")); is.bytes > limit || is.bytes < limit-longest || is.n != acked.Load() {
+		if is := bytesIn(t, st, InSession("s")); is.Bytes > limit || is.Bytes < limit-longest || is.N != acked.Load() {
 			t.Errorf("%+v remain, %d were acknowledged", is, acked.Load())
 		}
 	})

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/internal/view/counts"
 )
 
 func limitTo(t testing.TB, st *Store, change func(c *Config)) {
@@ -22,7 +24,7 @@ func limitTo(t testing.TB, st *Store, change func(c *Config)) {
 }
 
 // bytesIn adds up what is there, and how much of it is in a session.
-func bytesIn(t testing.TB, st *Store, filters ...Filter) (s sum) {
+func bytesIn(t testing.TB, st *Store, filters ...Filter) (s counts.Sum) {
 	t.Helper()
 	ctx := context.Background()
 	for m, err := range st.Memories(ctx, filters...) {
@@ -33,7 +35,7 @@ func bytesIn(t testing.TB, st *Store, filters ...Filter) (s sum) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s = s.plus(sum{1, int64(len(raw))})
+		s = s.Plus(counts.Sum{N: 1, Bytes: int64(len(raw))})
 	}
 	return s
 }
@@ -110,7 +112,7 @@ func TestLimitRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	// Bytes.
-	limitTo(t, st, func(c *Config) { c.MaxSessionMemories = 0; c.MaxBytes = bytesIn(t, st).bytes + 600 })
+	limitTo(t, st, func(c *Config) { c.MaxSessionMemories = 0; c.MaxBytes = bytesIn(t, st).Bytes + 600 })
 	if _, err := st.Put(ctx, Memory{ID: "long", Content: strings.Repeat("x", 700)}); !errors.As(err, &le) || le.What != "bytes" || le.Setting != "max_bytes" {
 		t.Errorf("too many bytes: %v", err)
 	}
@@ -169,7 +171,7 @@ func TestTally(t *testing.T) {
 			who["a new one"] = openTest(t, dir, o)
 		}
 		for name, st := range who {
-			all, in, err := st.counts.tally.look(ctx, &st.counts, []string{"s", "t"})
+			all, in, err := st.counts.Tally.Look(ctx, &st.counts, []string{"s", "t"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -277,8 +279,8 @@ func TestLimitEvicts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if n := counted(t, st); n != 4 || bytesIn(t, st, InSession("s")).n != 2 {
-				t.Errorf("%d are left, %d of the session", n, bytesIn(t, st, InSession("s")).n)
+			if n := counted(t, st); n != 4 || bytesIn(t, st, InSession("s")).N != 2 {
+				t.Errorf("%d are left, %d of the session", n, bytesIn(t, st, InSession("s")).N)
 			}
 			// Bytes.
 			limitTo(t, st, func(c *Config) { c.MaxMemories, c.MaxSessionMemories, c.MaxBytes = 0, 0, 5000 })
@@ -286,8 +288,8 @@ func TestLimitEvicts(t *testing.T) {
 				if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("b", i), Content: strings.Repeat("x", 100*rng.IntN(20)), QuickRecalScore: float64(i)}); err != nil {
 					t.Fatal(err)
 				}
-				if s := bytesIn(t, st); s.bytes > 5000 {
-					t.Fatalf("%d bytes are there", s.bytes)
+				if s := bytesIn(t, st); s.Bytes > 5000 {
+					t.Fatalf("%d bytes are there", s.Bytes)
 				}
 			}
 			if _, err := st.Put(ctx, Memory{Content: strings.Repeat("x", 6000)}); !errors.Is(err, ErrLimit) {
@@ -412,8 +414,8 @@ func TestLimitHoldsBytes(t *testing.T) {
 			for _, st := range stores {
 				st.engine.Settings.Reread()
 			}
-			look := func(st *Store) sum {
-				all, in, err := st.counts.tally.look(ctx, &st.counts, []string{"s"})
+			look := func(st *Store) counts.Sum {
+				all, in, err := st.counts.Tally.Look(ctx, &st.counts, []string{"s"})
 				if err != nil {
 					t.Error(err)
 				}
@@ -427,7 +429,7 @@ func TestLimitHoldsBytes(t *testing.T) {
 			for _, st := range stores {
 				watchers.Go(func() {
 					for {
-						if s := look(st); s.bytes > limit {
+						if s := look(st); s.Bytes > limit {
 							t.Errorf("%+v are there", s)
 							return
 						}
@@ -455,7 +457,7 @@ func TestLimitHoldsBytes(t *testing.T) {
 			close(stop)
 			watchers.Wait()
 			is := bytesIn(t, stores[1], InSession("s"))
-			if is.bytes > limit || is.bytes < limit-longest {
+			if is.Bytes > limit || is.Bytes < limit-longest {
 				t.Errorf("%+v remain", is)
 			}
 			for _, st := range stores {
@@ -516,7 +518,7 @@ func TestLimitBesideUpdates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	limitTo(t, st, func(c *Config) { c.MaxBytes = bytesIn(t, st).bytes + 10_000 })
+	limitTo(t, st, func(c *Config) { c.MaxBytes = bytesIn(t, st).Bytes + 10_000 })
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for g := range 8 {

@@ -48,7 +48,7 @@ func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSw
 		if err := st.engine.Writable(); err != nil {
 			return nil, err
 		}
-		st.counts.watchPuts()
+		st.counts.Watch()
 	}
 	var all []Session
 	for s, err := range st.Sessions(ctx) {
@@ -104,7 +104,7 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 			return w, nil
 		}
 		listed := wal.LSN(0)
-		if at < st.counts.putsFrom.Load() {
+		if at < st.counts.PutsFrom.Load() {
 			listed = at // what was on its way when it began may not be noted
 		}
 		n, err := st.deleteUnused(ctx, ops, unused, listed)

@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -33,7 +34,7 @@ type Store struct {
 	drifts   [2]atomic.Pointer[Drift] // by kind
 	touched  touched
 	sweeper  sweeper
-	counts   counts
+	counts   counts.Counts
 	commits  committer
 
 	watchingEnds sync.Once
@@ -62,7 +63,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.o.fill()
 	st.engine.Env = st.o.environment(dir)
 	st.engine.Settings = settings.New(st.engine.Env)
-	st.vectors.engine, st.counts.engine = st.engine, st.engine
+	st.vectors.engine, st.counts.Engine = st.engine, st.engine
 	cm := &st.commits
 	cm.engine, cm.vectors, cm.counts, cm.fit, cm.suits, cm.flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.suits, st
 	st.vectors.older = st.commits.olderComposite

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/view/counts"
 )
 
 // A memory whose time is over is absent at once, for every read. It is deleted, through
@@ -118,7 +119,7 @@ func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, er
 		if err != nil {
 			return false, err
 		}
-		if stays(l.ID) {
+		if counts.Stays(l.ID) {
 			continue
 		}
 		if ids = append(ids, l.ID); len(ids) == sweepMost {

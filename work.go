@@ -6,6 +6,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -13,7 +14,7 @@ import (
 type committer struct {
 	engine  *engine.Engine
 	vectors *vectors
-	counts  *counts
+	counts  *counts.Counts
 	works   sync.Pool // of *work
 	fit     bool      // cut or pad an embedding of another dimension than the store's
 
@@ -37,8 +38,8 @@ type work struct {
 	batch    wal.Batch
 	prepared []prepared
 	along    along
-	arenas   []*arena    // one for each goroutine that prepares
-	taken    []candidate // that are to make room
+	arenas   []*arena           // one for each goroutine that prepares
+	taken    []counts.Candidate // that are to make room
 }
 
 // What is kept of a work: more was a rare batch, which shall not hold memory.

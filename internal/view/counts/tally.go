@@ -1,4 +1,4 @@
-package varve
+package counts
 
 import (
 	"context"
@@ -13,20 +13,20 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// counts knows how much there is, and who goes where room has to be made.
-type counts struct {
-	engine    *engine.Engine
-	tally     tally
-	evictions evictions
+// Counts knows how much there is, and who goes where room has to be made.
+type Counts struct {
+	Engine    *engine.Engine
+	Tally     tally
+	Evictions Evictions
 	watching  sync.Once
-	putsFrom  atomic.Uint64 // from here on all that is put is noted
+	PutsFrom  atomic.Uint64 // from here on all that is put is noted
 }
 
-// sum is how much there is of something.
-type sum struct{ n, bytes int64 }
+// Sum is how much there is of something.
+type Sum struct{ N, Bytes int64 }
 
-func (s sum) plus(o sum) sum  { return sum{s.n + o.n, s.bytes + o.bytes} }
-func (s sum) minus(o sum) sum { return sum{s.n - o.n, s.bytes - o.bytes} }
+func (s Sum) Plus(o Sum) Sum  { return Sum{s.N + o.N, s.Bytes + o.Bytes} }
+func (s Sum) Minus(o Sum) Sum { return Sum{s.N - o.N, s.Bytes - o.Bytes} }
 
 // tally is how many memories there are and how many bytes they have, in all and in
 // the sessions that were asked about. It is kept only where something is limited. The
@@ -38,8 +38,8 @@ type tally struct {
 	of       engine.Tables // of the index that it lies over
 	from, at wal.LSN
 	valid    bool
-	all      sum
-	sessions map[string]sum
+	all      Sum
+	sessions map[string]Sum
 	over     map[string]tallyLine // what changed since the index was written, by id
 }
 
@@ -50,28 +50,28 @@ type tallyLine struct {
 	size    int64 // -1: deleted
 }
 
-func (c tallyLine) sum() sum {
+func (c tallyLine) sum() Sum {
 	if c.size < 0 {
-		return sum{}
+		return Sum{}
 	}
-	return sum{1, c.size}
+	return Sum{1, c.size}
 }
 
 // tallied bounds how many sessions are kept.
 const tallied = 1024
 
-// look says how much there is in all, and in some sessions, as of this call or later.
-func (t *tally) look(ctx context.Context, cs *counts, sessions []string) (all sum, in map[string]sum, err error) {
+// Look says how much there is in all, and in some sessions, as of this call or later.
+func (t *tally) Look(ctx context.Context, cs *Counts, sessions []string) (all Sum, in map[string]Sum, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var last error
 	for range engine.FindTries {
-		if err := cs.engine.Sight(ctx); err != nil {
-			return sum{}, nil, err
+		if err := cs.Engine.Sight(ctx); err != nil {
+			return Sum{}, nil, err
 		}
-		set := cs.engine.State.Set()
+		set := cs.Engine.State.Set()
 		if set == nil {
-			return sum{}, nil, errs.ErrClosed
+			return Sum{}, nil, errs.ErrClosed
 		}
 		if err = t.catchUp(ctx, cs, set); err == nil {
 			in, err = t.inSessions(set, sessions)
@@ -82,17 +82,17 @@ func (t *tally) look(ctx context.Context, cs *counts, sessions []string) (all su
 		}
 		t.valid = false
 		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, engine.ErrMoved) {
-			cs.engine.Rot(err)
-			return sum{}, nil, err
+			cs.Engine.Rot(err)
+			return Sum{}, nil, err
 		}
 		last = err
-		_ = cs.engine.Refresh()
+		_ = cs.Engine.Refresh()
 	}
-	return sum{}, nil, fmt.Errorf("counting: the log is released faster than it can be read: %w", last)
+	return Sum{}, nil, fmt.Errorf("counting: the log is released faster than it can be read: %w", last)
 }
 
 // catchUp adds what changed; mu is held.
-func (t *tally) catchUp(ctx context.Context, cs *counts, set *index.Set) error {
+func (t *tally) catchUp(ctx context.Context, cs *Counts, set *index.Set) error {
 	if of := engine.TablesOf(set); !t.valid || t.of != of {
 		// What an index takes in that was counted before changes nothing.
 		if !t.valid || set.LSN() > t.at || set.LSN() <= t.from {
@@ -102,9 +102,9 @@ func (t *tally) catchUp(ctx context.Context, cs *counts, set *index.Set) error {
 					return fmt.Errorf("%w: a line of the index cannot be read", errs.ErrCorrupt)
 				}
 			}
-			t.all, t.at = sum{set.Count(index.Memories), bytes}, set.LSN()
-			t.sessions, t.over = map[string]sum{}, map[string]tallyLine{}
-			cs.evictions.reset() // they were not fed with what it takes in
+			t.all, t.at = Sum{set.Count(index.Memories), bytes}, set.LSN()
+			t.sessions, t.over = map[string]Sum{}, map[string]tallyLine{}
+			cs.Evictions.reset() // they were not fed with what it takes in
 		}
 		for id, c := range t.over {
 			if c.version < set.LSN() {
@@ -113,18 +113,18 @@ func (t *tally) catchUp(ctx context.Context, cs *counts, set *index.Set) error {
 		}
 		t.of, t.from, t.valid = of, set.LSN(), true
 	}
-	at := cs.engine.Log.Applied()
-	_, changes, covered := cs.engine.State.Moment(t.at, false)
+	at := cs.Engine.Log.Applied()
+	_, changes, covered := cs.Engine.State.Moment(t.at, false)
 	if covered != set.LSN() {
 		return engine.ErrMoved // the newer one took in some of them
 	}
-	r := cs.engine.Log.Reader()
+	r := cs.Engine.Log.Reader()
 	for _, c := range changes {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
 			return err
 		}
-		if cs.engine.Kinds.Of(e.Key) != cs.engine.Kinds.Memories {
+		if cs.Engine.Kinds.Of(e.Key) != cs.Engine.Kinds.Memories {
 			continue
 		}
 		id := string([]byte(e.Key[1:])) // the key lies in the reader's buffer
@@ -136,18 +136,18 @@ func (t *tally) catchUp(ctx context.Context, cs *counts, set *index.Set) error {
 			}
 			line.Version = c.Pos
 			now.session, now.size = line.SessionID, line.Size
-			cs.evictions.feed(id, &line)
+			cs.Evictions.feed(id, &line)
 		}
 		was, err := t.before(set, id)
 		if err != nil {
 			return err
 		}
-		t.all = t.all.minus(was.sum()).plus(now.sum())
+		t.all = t.all.Minus(was.sum()).Plus(now.sum())
 		if s, ok := t.sessions[was.session]; ok {
-			t.sessions[was.session] = s.minus(was.sum())
+			t.sessions[was.session] = s.Minus(was.sum())
 		}
 		if s, ok := t.sessions[now.session]; ok {
-			t.sessions[now.session] = s.plus(now.sum())
+			t.sessions[now.session] = s.Plus(now.sum())
 		}
 		t.over[id] = now
 	}
@@ -172,11 +172,11 @@ func (t *tally) before(set *index.Set, id string) (tallyLine, error) {
 }
 
 // inSessions are the sums of some sessions; mu is held.
-func (t *tally) inSessions(set *index.Set, sessions []string) (map[string]sum, error) {
+func (t *tally) inSessions(set *index.Set, sessions []string) (map[string]Sum, error) {
 	if len(sessions) == 0 {
 		return nil, nil
 	}
-	in := make(map[string]sum, len(sessions))
+	in := make(map[string]Sum, len(sessions))
 	for _, session := range sessions {
 		s, ok := t.sessions[session]
 		if !ok {
@@ -195,7 +195,7 @@ func (t *tally) inSessions(set *index.Set, sessions []string) (map[string]sum, e
 }
 
 // session reads the lines of a session.
-func (t *tally) session(set *index.Set, session string) (s sum, err error) {
+func (t *tally) session(set *index.Set, session string) (s Sum, err error) {
 	prefix := index.SessionPrefix(session)
 	var line []byte
 	for e, err := range set.Range(index.BySession, index.Span{Prefix: prefix}) {
@@ -217,11 +217,11 @@ func (t *tally) session(set *index.Set, session string) (s sum, err error) {
 		if err != nil {
 			return s, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(id), err)
 		}
-		s = s.plus(sum{1, l.Size})
+		s = s.Plus(Sum{1, l.Size})
 	}
 	for _, c := range t.over {
 		if c.session == session {
-			s = s.plus(c.sum())
+			s = s.Plus(c.sum())
 		}
 	}
 	return s, nil

@@ -1,4 +1,4 @@
-package varve
+package counts
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 func TestEvictionListBounded(t *testing.T) {
 	q := &queue{most: leastQueue}
 	for i := range q.most {
-		q.list = append(q.list, candidate{id: fmt.Sprint(i), score: 1, version: uint64(i)})
+		q.list = append(q.list, Candidate{ID: fmt.Sprint(i), score: 1, Version: uint64(i)})
 	}
-	x := evictions{policy: settings.AtLimitEvictLowest, lists: map[string]*queue{"": q}}
+	x := Evictions{policy: settings.AtLimitEvictLowest, lists: map[string]*queue{"": q}}
 	for i := range 10000 {
 		x.feed("again", &index.Entry{Version: uint64(1000 + i), UpdatedAt: time.Unix(int64(i), 0)})
 	}
@@ -24,4 +24,3 @@ func TestEvictionListBounded(t *testing.T) {
 		t.Errorf("%d are in the list", n)
 	}
 }
-

@@ -1,4 +1,4 @@
-package varve
+package counts
 
 import (
 	"cmp"
@@ -17,11 +17,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// evictions knows who goes next where a limit is reached: of the store, and of each
+// Evictions knows who goes next where a limit is reached: of the store, and of each
 // session that has one. A list is made by reading all lines, and holds the first 64th of
 // them, at least some; so what it costs is spread over as many evictions. As long as it
 // lasts it is exact: nobody who is not in it comes before its last.
-type evictions struct {
+type Evictions struct {
 	mu     sync.Mutex
 	policy string
 	lists  map[string]*queue // by session, "" the store's
@@ -29,26 +29,26 @@ type evictions struct {
 }
 
 type queue struct {
-	list []candidate
+	list []Candidate
 	most int // as many as were wanted; it may grow to twice that
 }
 
-// candidate is a memory that may go.
-type candidate struct {
-	id      string
-	version wal.LSN
+// Candidate is a memory that may go.
+type Candidate struct {
+	ID      string
+	Version wal.LSN
 	updated time.Time
 	score   float64
 }
 
 // before says who goes first.
-func (x *evictions) before(a, b *candidate) int {
+func (x *Evictions) before(a, b *Candidate) int {
 	if x.policy == settings.AtLimitEvictLowest {
 		if c := cmp.Compare(a.score, b.score); c != 0 {
 			return c
 		}
 	}
-	return cmp.Or(a.updated.Compare(b.updated), cmp.Compare(a.version, b.version), cmp.Compare(a.id, b.id))
+	return cmp.Or(a.updated.Compare(b.updated), cmp.Compare(a.Version, b.Version), cmp.Compare(a.ID, b.ID))
 }
 
 const (
@@ -57,13 +57,13 @@ const (
 	mostQueues = 64
 )
 
-// next takes the first of those that may go; nil when there is nobody. It belongs to the
+// Next takes the first of those that may go; nil when there is nobody. It belongs to the
 // caller until release.
-func (x *evictions) next(ctx context.Context, cs *counts, session string, spared func(id string) bool) (*candidate, error) {
+func (x *Evictions) Next(ctx context.Context, cs *Counts, session string, spared func(id string) bool) (*Candidate, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if p := storeLimits(cs.engine.Settings.Now()); p != nil && p.at != x.policy {
-		x.policy, x.lists = p.at, nil
+	if p := LimitsOf(cs.Engine.Settings.Now()); p != nil && p.At != x.policy {
+		x.policy, x.lists = p.At, nil
 	}
 	for _, fresh := range []bool{false, true} {
 		q := x.lists[session]
@@ -75,11 +75,11 @@ func (x *evictions) next(ctx context.Context, cs *counts, session string, spared
 			fresh = true
 		}
 		for i := range q.list {
-			if c := q.list[i]; !x.taken[c.id] && !spared(c.id) {
+			if c := q.list[i]; !x.taken[c.ID] && !spared(c.ID) {
 				if x.taken == nil {
 					x.taken = map[string]bool{}
 				}
-				x.taken[c.id] = true
+				x.taken[c.ID] = true
 				return &c, nil
 			}
 		}
@@ -90,13 +90,13 @@ func (x *evictions) next(ctx context.Context, cs *counts, session string, spared
 	return nil, nil
 }
 
-// stays says of a memory that it never goes by itself.
-func stays(id string) bool { return id == memstore.TakeOverID }
+// Stays says of a memory that it never goes by itself.
+func Stays(id string) bool { return id == memstore.TakeOverID }
 
 // remove takes one out of the lists.
-func (x *evictions) remove(c *candidate) {
+func (x *Evictions) remove(c *Candidate) {
 	for _, q := range x.lists {
-		at, ok := slices.BinarySearchFunc(q.list, *c, func(a, b candidate) int { return x.before(&a, &b) })
+		at, ok := slices.BinarySearchFunc(q.list, *c, func(a, b Candidate) int { return x.before(&a, &b) })
 		if ok { // most are at the front: that is what moves
 			copy(q.list[1:at+1], q.list[:at])
 			q.list = q.list[1:]
@@ -104,41 +104,41 @@ func (x *evictions) remove(c *candidate) {
 	}
 }
 
-// release gives back what a commit has taken; gone says that they are not
+// Release gives back what a commit has taken; gone says that they are not
 // what they were.
-func (x *evictions) release(taken []candidate, gone bool) {
+func (x *Evictions) Release(taken []Candidate, gone bool) {
 	if len(taken) == 0 {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range taken {
-		delete(x.taken, taken[i].id)
+		delete(x.taken, taken[i].ID)
 		if gone {
 			x.remove(&taken[i])
 		}
 	}
 }
 
-// busy says whether more are taken than the caller has.
-func (x *evictions) busy(own int) bool {
+// Busy says whether more are taken than the caller has.
+func (x *Evictions) Busy(own int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return len(x.taken) > own
 }
 
 // feed takes in what was written, where it comes before the last of a list.
-func (x *evictions) feed(id string, line *index.Entry) {
-	if stays(id) {
+func (x *Evictions) feed(id string, line *index.Entry) {
+	if Stays(id) {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	c := candidate{id, line.Version, line.UpdatedAt, line.Score}
+	c := Candidate{id, line.Version, line.UpdatedAt, line.Score}
 	for _, session := range []string{"", line.SessionID} {
 		q := x.lists[session]
 		if q != nil && len(q.list) > 0 && x.before(&c, &q.list[len(q.list)-1]) < 0 {
-			at, there := slices.BinarySearchFunc(q.list, c, func(a, b candidate) int { return x.before(&a, &b) })
+			at, there := slices.BinarySearchFunc(q.list, c, func(a, b Candidate) int { return x.before(&a, &b) })
 			if !there {
 				q.list = slices.Insert(q.list, at, c)
 				if len(q.list) > 2*q.most { // one that is written again and again is in it again and again
@@ -153,36 +153,36 @@ func (x *evictions) feed(id string, line *index.Entry) {
 }
 
 // reset throws the lists away.
-func (x *evictions) reset() {
+func (x *Evictions) reset() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.lists = nil
 }
 
 // fill makes a list anew.
-func (x *evictions) fill(ctx context.Context, cs *counts, session string, least int) (*queue, error) {
+func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least int) (*queue, error) {
 	f := engine.Filters{Expired: true}
-	n := cs.engine.State.Live(record.Memory)
+	n := cs.Engine.State.Live(record.Memory)
 	if session != "" {
 		f.Session, n = &session, leastQueue*queueShare
 	}
 	most := max(int(n/queueShare), leastQueue, least)
-	var list []candidate // at most twice as many as wanted: sorted and cut when it is full
+	var list []Candidate // at most twice as many as wanted: sorted and cut when it is full
 	trim := func(to int) {
-		slices.SortFunc(list, func(a, b candidate) int { return x.before(&a, &b) })
+		slices.SortFunc(list, func(a, b Candidate) int { return x.before(&a, &b) })
 		list = slices.Clone(list[:min(len(list), to)])
 	}
-	for l, err := range cs.engine.Lines(ctx, cs.engine.Kinds.Memories, f) {
+	for l, err := range cs.Engine.Lines(ctx, cs.Engine.Kinds.Memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}
 		if err != nil {
 			return nil, err
 		}
-		if stays(l.ID) {
+		if Stays(l.ID) {
 			continue
 		}
-		if list = append(list, candidate{l.ID, l.Line.Version, l.Line.UpdatedAt, l.Line.Score}); len(list) >= 2*most {
+		if list = append(list, Candidate{l.ID, l.Line.Version, l.Line.UpdatedAt, l.Line.Score}); len(list) >= 2*most {
 			trim(most)
 		}
 	}
