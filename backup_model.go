@@ -81,18 +81,6 @@ func (st *Store) restoreComputed(model *index.Model) error {
 	return st.vectors.dropComputed()
 }
 
-// under says that a file may be of a run that was under way when the store's model was
-// this one. One by the very model that serves is announced to nobody.
-func (h *computedHeader) under(model *index.Model) bool {
-	switch {
-	case h.Format != computedFormat, h.After > model.LSN:
-		return false
-	case model.Switching():
-		return h.Model == model.Name && h.After < model.Since
-	}
-	return (h.Model == model.Next || h.Model == model.Name) && h.After >= model.Since
-}
-
 // settleRestored has config.json say what it said at the moment, as far as a change of
 // the model behind it has changed that.
 func (st *Store) settleRestored(ctx context.Context, as *copy.Restored) error {

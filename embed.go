@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/varve-db/varve/internal/env"
@@ -178,9 +177,6 @@ func (st *Store) embeddingDimension() int {
 	defer st.embedding.mu.Unlock()
 	return st.embedding.dimension
 }
-
-// embeddable says whether a content is anything that an embedder can be asked about.
-func embeddable(content string) bool { return strings.TrimSpace(content) != "" }
 
 // setEmbedding gives a memory its vector, nil for none, and where it replaces
 // one, what is derived from that.

@@ -17,9 +17,9 @@ func (st *Store) suits(m *index.Model) error {
 	st.embedding.mu.Unlock()
 	switch {
 	case held || m.Next != "" && m.Next == name:
-		return &ModelError{Model: m.Name, Other: name, Next: name}
+		return &errs.ModelError{Model: m.Name, Other: name, Next: name}
 	case m.Name != "" && name != "" && m.Name != name:
-		return &ModelError{Model: m.Name, Other: name, Next: m.Next}
+		return &errs.ModelError{Model: m.Name, Other: name, Next: m.Next}
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ var (
 	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
 	ErrSession        = errs.ErrSession        // it belongs to another session
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError
+	ErrModel          = errs.ErrModel          // see ModelError
 	ErrMoved          = errs.ErrMoved          // see MovedError
 )
 
@@ -44,4 +45,5 @@ type (
 	DiskFullError   = errs.DiskFullError
 	PermissionError = errs.PermissionError
 	ConflictError   = errs.ConflictError
+	ModelError      = errs.ModelError
 )

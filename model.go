@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
@@ -172,13 +173,12 @@ func (vs *vectors) embeddingNow(ctx context.Context, model *index.Model, k *engi
 	return vs.olderVector(ctx, model, k, id, at)
 }
 
-// ErrModel: a vector, or what makes them, is of another model than the store's. See
-// ModelError, which names both.
-var ErrModel = errors.New("another model")
-
 // changeOfModel is what a model's entry says, to be changed.
 func changeOfModel(m *index.Model) state.Change {
 	return state.Change{Name: m.Name, Dimension: m.Dimension, Since: m.Since, Done: m.Done, Next: m.Next}
 }
 
 func jsonLine(v any) ([]byte, error) { return json.Marshal(v) }
+
+// embeddable says whether a content is anything that an embedder can be asked about.
+func embeddable(content string) bool { return strings.TrimSpace(content) != "" }

@@ -316,3 +316,18 @@ func (vs *vectors) wipeComputed(unwiped *[]error) error {
 	}
 	return vs.engine.Env.FS.SyncDir(filepath.Join(vs.engine.Env.Dir, vectorFolder))
 }
+
+// under says that a file may be of a run that was under way when the store's model was
+// this one. One by the very model that serves is announced to nobody.
+func (h *computedHeader) under(model *index.Model) bool {
+	switch {
+	case h.Format != computedFormat, h.After > model.LSN:
+		return false
+	case model.Switching():
+		return h.Model == model.Name && h.After < model.Since
+	}
+	return (h.Model == model.Next || h.Model == model.Name) && h.After >= model.Since
+}
+
+// computedOld is what is being overwritten.
+const computedOld = "reembed.old"

@@ -13,9 +13,6 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// computedOld is what is being overwritten.
-const computedOld = "reembed.old"
-
 // purgeComputed takes memories out of what a re-embedding has computed; flush.lock is
 // held. Before the switch the run begins again; behind it searches live on the file, so
 // that a copy without them takes its place.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -54,7 +55,7 @@ func (r *reembed) embed(ctx context.Context, texts map[string]string, next bool)
 
 // passes says that an error may be of one of the texts.
 func passes(ctx context.Context, err error) bool {
-	var model *ModelError
+	var model *errs.ModelError
 	return ctx.Err() == nil && !errors.As(err, &model) && !errors.Is(err, vector.ErrDimension)
 }
 

@@ -124,7 +124,7 @@ func (st *Store) sameModel(asked string, view *vector.View) error {
 	if has == "" || has == asked {
 		return nil
 	}
-	e := &ModelError{Model: has, Other: asked, Next: model.Next, Query: true}
+	e := &errs.ModelError{Model: has, Other: asked, Next: model.Next, Query: true}
 	if model.Switching() {
 		e.Since = model.Since
 	}

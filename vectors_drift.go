@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// VectorDrift is by how much the vectors' files lag behind the index, as both
+// vectorDrift is by how much the vectors' files lag behind the index, as both
 // stand: nothing is read but these, and nothing is changed. What is missing, stale
 // or too much is made good by the next flush or search. Memories and assemblies
 // count alike.
-type VectorDrift struct {
+type vectorDrift struct {
 	Missing int64 // an embedding without a vector
 	Stale   int64 // another vector than the embedding's
 	Ghosts  int64 // a vector without an embedding
@@ -25,12 +25,9 @@ type VectorDrift struct {
 	Pending int64 // what changed since the index was written; a search sees it all the same
 }
 
-// None says that nothing lags.
-func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
-
 // drift compares the vectors with the index.
-func (vs *vectors) drift(ctx context.Context) (VectorDrift, error) {
-	var d VectorDrift
+func (vs *vectors) drift(ctx context.Context) (vectorDrift, error) {
+	var d vectorDrift
 	if err := vs.engine.Begun(); err != nil {
 		return d, err
 	}
@@ -60,7 +57,7 @@ func (vs *vectors) drift(ctx context.Context) (VectorDrift, error) {
 	return d, nil
 }
 
-func (vs *vectors) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, set *vector.Set, d *VectorDrift) error {
+func (vs *vectors) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, set *vector.Set, d *vectorDrift) error {
 	model := vs.engine.State.ModelBefore(idx.LSN())
 	right := int64(0) // keys of the set that have an embedding
 	for it, err := range idx.Range(kindSection(kind), index.Span{}) {
@@ -108,7 +105,3 @@ func (vs *vectors) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set
 	d.Ghosts += set.Count(kind) - right
 	return nil
 }
-
-// VectorDrift compares the numbers of the vectors with the lines of the index. It
-// reads both; CheckVectors compares the vectors themselves, with the documents.
-func (st *Store) VectorDrift(ctx context.Context) (VectorDrift, error) { return st.vectors.drift(ctx) }

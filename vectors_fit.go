@@ -43,7 +43,7 @@ func (vs *vectors) otherDimension(field string, got, dim int) error {
 	if model.Next == "" && !model.Switching() {
 		return err
 	}
-	e := &ModelError{Model: model.Name, Dimension: dim, Got: got, Next: model.Next, Err: err}
+	e := &errs.ModelError{Model: model.Name, Dimension: dim, Got: got, Next: model.Next, Err: err}
 	if model.Switching() {
 		e.Since = model.Since
 	}

@@ -1,6 +1,13 @@
-package varve
+package errs
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrModel: a vector, or what makes them, is of another model than the store's. See
+// ModelError, which names both.
+var ErrModel = errors.New("another model")
 
 // ModelError says that a vector, or what makes them, is of another model than the
 // store's. It matches ErrModel, and ErrDimension where the dimensions are what tells.
@@ -18,7 +25,7 @@ type ModelError struct {
 func (e *ModelError) Error() string {
 	have := "the store's vectors"
 	if e.Model != "" {
-		have += " are by " + quote(e.Model)
+		have += " are by " + Quote(e.Model)
 	}
 	var s string
 	switch {
@@ -28,15 +35,15 @@ func (e *ModelError) Error() string {
 			s = fmt.Sprintf("%s are of %d dimensions, this one of %d", have, e.Dimension, e.Got)
 		}
 	case e.Query:
-		s = fmt.Sprintf("%s, that of the query is by %s", have, quote(e.Other))
+		s = fmt.Sprintf("%s, that of the query is by %s", have, Quote(e.Other))
 	case e.Next != "" && e.Next == e.Other:
-		s = have + ", these by " + quote(e.Other)
+		s = have + ", these by " + Quote(e.Other)
 	default:
-		s = fmt.Sprintf("%s, the embedder asks %s", have, quote(e.Other))
+		s = fmt.Sprintf("%s, the embedder asks %s", have, Quote(e.Other))
 	}
 	switch {
 	case e.Next != "":
-		s += fmt.Sprintf(": a re-embedding by %s is under way, and its vectors serve as soon as all of them are there (memctl reindex goes on with it, --cancel calls it off)", quote(e.Next))
+		s += fmt.Sprintf(": a re-embedding by %s is under way, and its vectors serve as soon as all of them are there (memctl reindex goes on with it, --cancel calls it off)", Quote(e.Next))
 	case e.Since != 0:
 		s += ": the model was changed, and the last documents are being rewritten (memctl reindex goes on with it)"
 	case e.Dimension == 0:
