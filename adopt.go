@@ -48,11 +48,11 @@ func (st *Store) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed,
 	if !p.Updated.After(old.Line.UpdatedAt) { // who edits by hand seldom thinks of it
 		*p.Updated = st.engine.Env.Clock().UTC()
 	}
-	number, counts, model := int64(0), p.Vector, st.vectors.vectorsBy()
+	number, counts, model := int64(0), p.Vector, st.vectors.Model()
 	if model.Older(old.LSN, old.Line.VectorNumber()) && old.LSN%8 == 0 {
 		// What a person edits is not the embedding: it stays the older model's.
 		number = int64(old.LSN)
-		if counts, _, err = st.vectors.computedFor(ctx, &model, p.ID, sha256.Sum256([]byte(p.Content))); err != nil {
+		if counts, _, err = st.vectors.ComputedFor(ctx, &model, p.ID, sha256.Sum256([]byte(p.Content))); err != nil {
 			return nil, err
 		}
 	}

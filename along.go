@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -68,7 +69,7 @@ type touch struct {
 }
 
 func (cm *committer) joint(ctx context.Context) *joint {
-	return &joint{st: cm, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: cm.engine.Load, model: cm.vectors.vectorsBy()}
+	return &joint{st: cm, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: cm.engine.Load, model: cm.vectors.Model()}
 }
 
 // prepareAlong prepares the assemblies of a batch whose memories are prepared.
@@ -178,8 +179,8 @@ func (j *joint) changes(id string, c memoryChange) error {
 		}
 		moved = !slices.Equal(was, c.vector)
 		// What counts of it so far may be another one, or there be one though it has none.
-		counts, older, err := cm.vectors.newestVector(j.ctx, &j.model, id)
-		if err != nil && !errors.Is(err, errBehind) {
+		counts, older, err := cm.vectors.NewestVector(j.ctx, &j.model, id)
+		if err != nil && !errors.Is(err, vectors.ErrBehind) {
 			return err
 		}
 		moved = moved || err != nil || older && !slices.Equal(counts, c.vector)

@@ -36,8 +36,8 @@ func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error)
 		if err != nil {
 			return nil, err
 		}
-		model := st.vectors.vectorsBy()
-		if q.Vector, err = st.vectors.embeddingNow(ctx, &model, st.engine.Kinds.Assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
+		model := st.vectors.Model()
+		if q.Vector, err = st.vectors.EmbeddingNow(ctx, &model, st.engine.Kinds.Assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
 			return nil, err
 		}
 		if len(q.Vector) == 0 {

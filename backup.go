@@ -130,7 +130,7 @@ func openRestored(ctx context.Context, dir string, o *Options) error {
 	if err := st.restoreModel(ctx, o.restored); err != nil {
 		return errors.Join(err, st.Close())
 	}
-	if err := st.vectors.healVectors(ctx); err != nil { // no backup has them
+	if err := st.vectors.Complete(ctx); err != nil { // no backup has them
 		return errors.Join(err, st.Close())
 	}
 	for f, ferr := range st.Verify(ctx, VerifyOptions{}) {

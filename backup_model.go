@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/view/vectors"
 )
 
 // restoreModel tells a store that is being restored by which model its vectors are, as
@@ -19,14 +20,14 @@ func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 	if err := st.settleRestored(ctx, as); err != nil {
 		return err
 	}
-	model := st.vectors.vectorsBy()
+	model := st.vectors.Model()
 	if err := st.restoreComputed(&model); err != nil {
 		return err
 	}
 	if model.LSN == 0 {
 		return nil
 	}
-	if err := st.vectors.setModel(ctx, model, changeOfModel(&model), 0); err != nil {
+	if err := st.vectors.SetModel(ctx, model, vectors.ChangeOfModel(&model), 0); err != nil {
 		return err
 	}
 	if !model.Switching() {
@@ -34,7 +35,7 @@ func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 	}
 	// Whoever has lost index and log knows by this file that the documents may be two
 	// models', and that there is something to go on with.
-	path := st.vectors.computedPath(computedName)
+	path := st.vectors.ComputedPath(vectors.ComputedName)
 	if _, err := st.engine.Env.FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -42,9 +43,9 @@ func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 	if err != nil {
 		return err
 	}
-	c, err := st.vectors.openComputed(model.Name, false)
+	c, err := st.vectors.OpenComputed(model.Name, false)
 	if err == nil {
-		err = c.f.Close()
+		err = c.F.Close()
 	}
 	return errors.Join(err, unlock())
 }
@@ -53,7 +54,7 @@ func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 // moment, but when the backup ended: nobody would go on with it, and whoever lost log and
 // index would take it for one.
 func (st *Store) restoreComputed(model *index.Model) error {
-	path := st.vectors.computedPath(computedName)
+	path := st.vectors.ComputedPath(vectors.ComputedName)
 	f, err := st.engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -61,24 +62,24 @@ func (st *Store) restoreComputed(model *index.Model) error {
 	if err != nil {
 		return st.engine.Env.IOError("opening", path, err)
 	}
-	var head computedHeader
-	c := &computed{f: f}
-	_, err = c.records(math.MaxInt64, func(payload []byte) error {
+	var head vectors.ComputedHeader
+	c := &vectors.Computed{F: f}
+	_, err = c.Records(math.MaxInt64, func(payload []byte) error {
 		if json.Unmarshal(payload, &head) != nil {
-			head = computedHeader{}
+			head = vectors.ComputedHeader{}
 		}
-		return errComputed // no more of it
+		return vectors.ErrComputed // no more of it
 	})
-	if errors.Is(err, errComputed) {
+	if errors.Is(err, vectors.ErrComputed) {
 		err = nil
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return st.engine.Env.IOError("reading", path, err)
 	}
-	if head.under(model) {
+	if head.Under(model) {
 		return nil
 	}
-	return st.vectors.dropComputed()
+	return st.vectors.DropComputed()
 }
 
 // settleRestored has config.json say what it said at the moment, as far as a change of

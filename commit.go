@@ -187,7 +187,7 @@ func (cm *committer) prepare(ctx context.Context, w *work, ops []op, seen reads,
 		}
 		prepared[i].wanted = true
 	}
-	model := cm.vectors.vectorsBy()
+	model := cm.vectors.Model()
 	decided, err := cm.fitVectors(ctx, ops, &model)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -42,14 +43,14 @@ func (cm *committer) renew(ctx context.Context, o *op, model *index.Model) error
 			return cerr
 		}
 	}
-	if !kept && !(old && slices.Equal(stored.Embedding, m.Embedding)) || !embeddable(m.Content) {
+	if !kept && !(old && slices.Equal(stored.Embedding, m.Embedding)) || !vectors.Embeddable(m.Content) {
 		return nil
 	}
 	if stored != nil && !old && stored.Content == m.Content {
 		setEmbedding(m, stored.Embedding)
 		return nil
 	}
-	v, _, err := cm.vectors.computedFor(ctx, model, o.id, sha256.Sum256([]byte(m.Content)))
+	v, _, err := cm.vectors.ComputedFor(ctx, model, o.id, sha256.Sum256([]byte(m.Content)))
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (cm *committer) fitVectors(ctx context.Context, ops []op, model *index.Mode
 			continue
 		}
 		if dim < 0 {
-			if dim, on, err = cm.vectors.dimension(ctx); err != nil {
+			if dim, on, err = cm.vectors.Dimension(ctx); err != nil {
 				return on, err
 			}
 		}
@@ -118,7 +119,7 @@ func (cm *committer) fitVector(ctx context.Context, o *op, dim int) error {
 	}
 	n := len(m.Embedding)
 	if !cm.fit {
-		return cm.vectors.otherDimension("embedding", n, dim)
+		return cm.vectors.OtherDimension("embedding", n, dim)
 	}
 	fitted := make([]float32, dim)
 	copy(fitted, m.Embedding)

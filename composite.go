@@ -8,6 +8,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -63,13 +64,13 @@ func (j *joint) compose(a, was *Assembly) error {
 // must not wait for those who look for it, and may wait for that lock.
 func (j *joint) dimension() (int, error) {
 	if !j.held && !j.model.Switching() {
-		dim, _, err := j.st.vectors.dimension(j.ctx)
+		dim, _, err := j.st.vectors.Dimension(j.ctx)
 		return dim, err
 	}
-	if dim := j.st.vectors.decidedDimension(&j.model); dim != 0 {
+	if dim := j.st.vectors.DecidedDimension(&j.model); dim != 0 {
 		return dim, nil
 	}
-	return int(j.st.vectors.known.Load()), nil
+	return int(j.st.vectors.Known.Load()), nil
 }
 
 // fits refuses a composite that the caller gives and no member does, if it is of
@@ -80,7 +81,7 @@ func (j *joint) fits(a, given, was *Assembly) error {
 	if j.held || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) || was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
 		return nil
 	}
-	dim, decided, err := j.st.vectors.dimension(j.ctx)
+	dim, decided, err := j.st.vectors.Dimension(j.ctx)
 	if err != nil {
 		return err
 	}
@@ -137,8 +138,8 @@ func (j *joint) counted(was *Assembly) (bool, error) {
 		if v, known, err := j.stored(id); err != nil || known && len(v) > 0 {
 			return true, err
 		}
-		v, _, err := j.st.vectors.newestVector(j.ctx, &j.model, id)
-		if err != nil && !errors.Is(err, errBehind) || len(v) > 0 {
+		v, _, err := j.st.vectors.NewestVector(j.ctx, &j.model, id)
+		if err != nil && !errors.Is(err, vectors.ErrBehind) || len(v) > 0 {
 			return true, err
 		}
 	}
@@ -161,8 +162,8 @@ func (j *joint) vector(id string) ([]float32, error) {
 	if c, ok := j.memories[id]; ok {
 		return c.vector, nil
 	}
-	v, older, err := j.st.vectors.newestVector(j.ctx, &j.model, id)
-	if errors.Is(err, errBehind) {
+	v, older, err := j.st.vectors.NewestVector(j.ctx, &j.model, id)
+	if errors.Is(err, vectors.ErrBehind) {
 		v, older, err = nil, false, nil // it was rewritten meanwhile, and with it this assembly: the commit will say so
 	}
 	if older || err != nil {

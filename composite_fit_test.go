@@ -86,8 +86,8 @@ func TestDimensionBesideWhoLooks(t *testing.T) {
 	put(t, st, "b", 0, 1) // it is looked for by the second
 	j := st.commits.joint(context.Background())
 	j.held = true
-	st.vectors.mu.Lock()
-	defer st.vectors.mu.Unlock()
+	st.vectors.Mu.Lock()
+	defer st.vectors.Mu.Unlock()
 	if d, err := j.dimension(); d != 2 || err != nil {
 		t.Errorf("%d dimensions, %v", d, err)
 	}
@@ -108,7 +108,7 @@ func TestCompositeOfEditAfterSwitch(t *testing.T) {
 	_, err := st.Assemblies().Put(ctx, Assembly{ID: "g", Name: "g", MemoryIDs: []string{"a", "b"}})
 	must(t, err)
 	must(t, st.Flush(ctx))
-	if st.vectors.known.Load() != 3 {
+	if st.vectors.Known.Load() != 3 {
 		t.Fatal("the case is too weak: the dimension was not looked for")
 	}
 	is := modelOf("new", 4)

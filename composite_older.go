@@ -46,7 +46,7 @@ func (cm *committer) countingVector(ctx context.Context, model *index.Model, id 
 	if err != nil {
 		return nil, false, err
 	}
-	v, older, err := cm.vectors.newestVector(ctx, model, id)
+	v, older, err := cm.vectors.NewestVector(ctx, model, id)
 	if err != nil || older {
 		return v, known && len(own) > 0, err
 	}

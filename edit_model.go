@@ -21,7 +21,7 @@ const olderLook = 100
 // a vector that the log no longer has nobody can tell from a person's. stood is the
 // version that the edit replaces.
 func (st *Store) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
-	model := st.vectors.vectorsBy()
+	model := st.vectors.Model()
 	if k != st.engine.Kinds.Memories || model.Since == 0 || old.LSN < model.Since || len(p.Vector) == 0 || model.Older(old.LSN, old.Line.VectorNumber()) {
 		return nil, stood, false, nil
 	}

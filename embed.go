@@ -48,7 +48,7 @@ var errEmbedClosing = errors.New("the store is closing")
 func (st *Store) embed(ctx context.Context, texts []string, next bool) ([][]float32, error) {
 	var list [][]float32
 	var err error
-	if model := st.vectors.vectorsBy(); !next {
+	if model := st.vectors.Model(); !next {
 		err = st.suits(&model)
 	}
 	if err == nil {
@@ -129,7 +129,7 @@ func (st *Store) checkVectors(ctx context.Context, list [][]float32, texts int, 
 	want := st.embeddingDimension()
 	stored := 0
 	if !st.o.VectorFit && !next {
-		if dim, _, err := st.vectors.dimension(ctx); err == nil {
+		if dim, _, err := st.vectors.Dimension(ctx); err == nil {
 			stored = dim
 		}
 	}
@@ -141,7 +141,7 @@ func (st *Store) checkVectors(ctx context.Context, list [][]float32, texts int, 
 		case len(v) == 0:
 			return fmt.Errorf("the embedder gave an empty vector for text %d of %d", i+1, texts)
 		case stored != 0 && len(v) != stored:
-			return st.vectors.otherDimension("a vector of the embedder", len(v), stored)
+			return st.vectors.OtherDimension("a vector of the embedder", len(v), stored)
 		case len(v) != want:
 			return fmt.Errorf("the embedder gave a vector of %d dimensions, others have %d", len(v), want)
 		case len(v) > most:
@@ -159,7 +159,7 @@ func (st *Store) checkVectors(ctx context.Context, list [][]float32, texts int, 
 // unsuited says whether a commit was refused for the vectors that the embedder
 // gave: somebody decided another dimension while it was asked.
 func (st *Store) unsuited(ctx context.Context, got []*Memory, err error) bool {
-	if dim, _, derr := st.vectors.dimension(ctx); derr != nil || dim == len(got[0].Embedding) {
+	if dim, _, derr := st.vectors.Dimension(ctx); derr != nil || dim == len(got[0].Embedding) {
 		return false // the caller's own vector
 	}
 	e := &st.embedding

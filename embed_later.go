@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -243,7 +244,7 @@ func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
 // embedStored gives vectors to stored memories, in one commit if that can take
 // them; those that have one by then, or another content, are left alone.
 func (st *Store) embedStored(ctx context.Context, ids []string) (int64, error) {
-	contents, err := st.contents(ctx, ids, func(m *Memory) bool { return len(m.Embedding) == 0 && embeddable(m.Content) })
+	contents, err := st.contents(ctx, ids, func(m *Memory) bool { return len(m.Embedding) == 0 && vectors.Embeddable(m.Content) })
 	if err != nil {
 		return 0, err
 	}

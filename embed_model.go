@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/view/vectors"
 )
 
 // suits says why what the embedder makes may not be stored now, if so.
@@ -28,11 +29,11 @@ func (st *Store) suits(m *index.Model) error {
 // config.json says, or the vectors' own files, else this process's. From there on
 // those who ask another one are refused.
 func (st *Store) nameModel(ctx context.Context) error {
-	model := st.vectors.vectorsBy()
+	model := st.vectors.Model()
 	if st.o.EmbedModel == "" || model.Name != "" || model.Next != "" {
 		return nil
 	}
-	set, _ := st.vectors.loadVectors(nil)
+	set, _ := st.vectors.Load(nil)
 	if set == nil {
 		return nil // the next one says it
 	}
@@ -40,14 +41,14 @@ func (st *Store) nameModel(ctx context.Context) error {
 	if err := set.Release(); err != nil {
 		return err
 	}
-	c := changeOfModel(&model)
+	c := vectors.ChangeOfModel(&model)
 	c.Name = name
-	if err := st.vectors.setModel(ctx, model, c, 0); err != nil && !errors.Is(err, errs.ErrConflict) {
+	if err := st.vectors.SetModel(ctx, model, c, 0); err != nil && !errors.Is(err, errs.ErrConflict) {
 		return err
 	}
 	if err := st.engine.Sight(ctx); err != nil {
 		return err
 	}
-	model = st.vectors.vectorsBy()
+	model = st.vectors.Model()
 	return st.suits(&model)
 }

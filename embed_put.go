@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -16,7 +17,7 @@ type embedded map[string][]float32
 // embedAndCommit commits operations whose memories have got the vectors that
 // they lack. Those that could not be had follow later.
 func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, listed wal.LSN, known embedded) error {
-	if model := st.vectors.vectorsBy(); model.Since != 0 {
+	if model := st.vectors.Model(); model.Since != 0 {
 		for i := range ops {
 			if err := st.commits.renew(ctx, &ops[i], &model); err != nil {
 				return err
@@ -118,7 +119,7 @@ func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, w
 // to the content in any case.
 func (st *Store) wantsEmbedding(ctx context.Context, o *op) (bool, error) {
 	m := o.memory
-	if !embeddable(m.Content) || o.derived {
+	if !vectors.Embeddable(m.Content) || o.derived {
 		return false, nil
 	}
 	none := len(m.Embedding) == 0

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -44,8 +45,8 @@ func (st *Store) remakeFrom(ctx context.Context, r remake, past *wal.Past) (set 
 	if r.restored = st.o.restored; r.restored != nil {
 		r.model = r.restored.Model
 	}
-	if _, serr := st.engine.Env.FS.Stat(st.vectors.computedPath(computedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && st.engine.State.Model().LSN == 0 {
-		st.engine.Problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectorFolder, computedName))
+	if _, serr := st.engine.Env.FS.Stat(st.vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && st.engine.State.Model().LSN == 0 {
+		st.engine.Problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectors.VectorFolder, vectors.ComputedName))
 	}
 	set, n, err = st.rebuildIndex(ctx, r)
 	return set, "", n, err
@@ -82,7 +83,7 @@ func (st *Store) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (mo
 		whole = whole && err == nil
 	}
 	// The end of a switch may be what cannot be read; then what it was made with is gone.
-	if _, err := st.engine.Env.FS.Stat(st.vectors.computedPath(computedName)); !whole && model.Switching() && err != nil {
+	if _, err := st.engine.Env.FS.Stat(st.vectors.ComputedPath(vectors.ComputedName)); !whole && model.Switching() && err != nil {
 		return index.Model{}, nil
 	}
 	return model, nil

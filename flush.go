@@ -171,7 +171,7 @@ func (st *Store) flushRound(ctx context.Context, m merge) error {
 		st.flusher.failed.Store(0)
 	}
 	if err == nil && m == mergeAlways {
-		err = st.vectors.mergeVectors(ctx)
+		err = st.vectors.Merge(ctx)
 	}
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // it was given up, or the store is being closed
 		st.flusher.failed.Add(1)

@@ -147,15 +147,15 @@ func (st *Store) countVectors(s *Stats) {
 		return
 	}
 	defer idx.Release()
-	set, _ := st.vectors.loadVectors(nil)
+	set, _ := st.vectors.Load(nil)
 	if set == nil {
 		return
 	}
 	defer set.Release()
-	_, s.VectorsKnown = st.vectors.vectorsCover(set, idx)
-	model := st.vectors.vectorsBy()
-	metric, dim := st.vectors.vectorShape(set, &model)
-	s.Model, s.NextModel, s.Switching = st.vectors.vectorModel(set), model.Next, model.Switching()
+	_, s.VectorsKnown = st.vectors.Cover(set, idx)
+	model := st.vectors.Model()
+	metric, dim := st.vectors.Shape(set, &model)
+	s.Model, s.NextModel, s.Switching = st.vectors.Recorded(set), model.Next, model.Switching()
 	s.Vectors, s.Dimension, s.Metric = set.Count(vector.Memories)+set.Count(vector.Assemblies), dim, metric.String()
 	s.VectorBytes, s.VectorsUpTo = set.Bytes(), set.LSN()
 }

@@ -23,6 +23,6 @@ func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
 // VectorDrift compares the numbers of the vectors with the lines of the index. It
 // reads both; CheckVectors compares the vectors themselves, with the documents.
 func (st *Store) VectorDrift(ctx context.Context) (VectorDrift, error) {
-	d, err := st.vectors.drift(ctx)
+	d, err := st.vectors.Compare(ctx)
 	return VectorDrift(d), err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -27,11 +28,11 @@ type oldTable struct {
 // doomIndex takes hold of base and delta, and of the vectors: who still has them
 // mapped must not read zeros, and that is known only when their names are gone.
 func (st *Store) doomIndex(ctx context.Context) (oldIndex, error) {
-	if err := st.vectors.lock.Lock(ctx); err != nil {
+	if err := st.vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
 	}
-	err := st.vectors.close() // our own
-	st.vectors.lock.Unlock()
+	err := st.vectors.Close() // our own
+	st.vectors.Lock.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -99,12 +100,12 @@ func (st *Store) indexHas(path string, ino uint64) bool {
 // purgedVectors names what of some documents is still in the vectors: they could
 // not be written again.
 func (st *Store) purgedVectors(k *engine.Kind, ids []string, r *PurgeReport) error {
-	set, why := st.vectors.loadVectors(nil)
+	set, why := st.vectors.Load(nil)
 	if set == nil {
 		return why
 	}
 	defer func() { _ = set.Release() }()
-	if of, ok := vectorKind(k.Letter); ok && why == nil {
+	if of, ok := vectors.KindOf(k.Letter); ok && why == nil {
 		for _, id := range ids {
 			n, err := set.ID(of, id)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/vectors"
 )
 
 // ReembedOptions says how. The zero value is right.
@@ -81,7 +82,7 @@ func (st *Store) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport,
 
 // lockComputed makes this the only call.
 func (st *Store) lockComputed() (unlock func() error, err error) {
-	dir := filepath.Join(st.engine.Env.Dir, vectorFolder)
+	dir := filepath.Join(st.engine.Env.Dir, vectors.VectorFolder)
 	if err := st.engine.Env.FS.Mkdir(dir, st.engine.Env.FolderMode); err == nil {
 		err = st.engine.Env.FS.SyncDir(st.engine.Env.Dir)
 		if err != nil {
@@ -90,7 +91,7 @@ func (st *Store) lockComputed() (unlock func() error, err error) {
 	} else if !errors.Is(err, fs.ErrExist) {
 		return nil, st.engine.Env.IOError("making", dir, err)
 	}
-	path := st.vectors.computedPath(computedLock)
+	path := st.vectors.ComputedPath(vectors.ComputedLock)
 	lock, err := st.engine.Env.FS.OpenLock(path, st.engine.Env.FileMode)
 	if err != nil {
 		return nil, st.engine.Env.IOError("opening", path, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/view/vectors"
 )
 
 // CancelReembed calls off a re-embedding that was begun, by whichever process, and that
@@ -30,15 +31,15 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 		if err := st.engine.Sight(ctx); err != nil {
 			return "", err
 		}
-		m := st.vectors.vectorsBy()
+		m := st.vectors.Model()
 		if m.Switching() {
 			return "", fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that model, which ends it, or with another, which the store changes to then", errs.ErrConflict, quote(m.Name))
 		}
 		if m.Next != "" {
 			model = m.Next
-			c := changeOfModel(&m)
+			c := vectors.ChangeOfModel(&m)
 			c.Next = ""
-			if err := st.vectors.setModel(ctx, m, c, 0); errors.Is(err, errs.ErrConflict) {
+			if err := st.vectors.SetModel(ctx, m, c, 0); errors.Is(err, errs.ErrConflict) {
 				continue // somebody named the model meanwhile
 			} else if err != nil {
 				return "", err
@@ -47,7 +48,7 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 		if err := st.engine.Log.LockFlush(ctx); err != nil {
 			return model, err
 		}
-		err := st.vectors.dropComputed()
+		err := st.vectors.DropComputed()
 		st.engine.Log.UnlockFlush()
 		st.kickEmbedding()
 		return model, err

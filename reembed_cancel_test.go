@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"testing"
+
+	"github.com/varve-db/varve/internal/view/vectors"
 )
 
 // A re-embedding whose process is gone for ever is called off by another one, which has
@@ -58,7 +60,7 @@ func TestCancelReembed(t *testing.T) {
 	if s := plain.Stats(); s.NextModel != "" || s.Model != "old" {
 		t.Errorf("%+v", s)
 	}
-	if _, err := os.Stat(plain.vectors.computedPath(computedName)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(plain.vectors.ComputedPath(vectors.ComputedName)); !errors.Is(err, os.ErrNotExist) {
 		t.Error("what was computed is still there:", err)
 	}
 	if by, why := served(t, plain, map[string]func(string) []float32{"old": was}); by != "old" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -52,7 +53,7 @@ func vectorFiles(t *testing.T, dir string) []string {
 	must(t, err)
 	var list []string
 	for _, e := range names {
-		if e.Name() != computedLock {
+		if e.Name() != vectors.ComputedLock {
 			list = append(list, e.Name())
 		}
 	}

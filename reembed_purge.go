@@ -11,16 +11,17 @@ import (
 
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/vectors"
 )
 
 // purgeComputed takes memories out of what a re-embedding has computed; flush.lock is
 // held. Before the switch the run begins again; behind it searches live on the file, so
 // that a copy without them takes its place.
 func (st *Store) purgeComputed(ctx context.Context, ids []string, r *PurgeReport) error {
-	if model := st.vectors.vectorsBy(); !model.Switching() {
-		return st.vectors.wipeComputed(&r.Left)
+	if model := st.vectors.Model(); !model.Switching() {
+		return st.vectors.WipeComputed(&r.Left)
 	}
-	path, old := st.vectors.computedPath(computedName), st.vectors.computedPath(computedOld)
+	path, old := st.vectors.ComputedPath(vectors.ComputedName), st.vectors.ComputedPath(vectors.ComputedOld)
 	if err := st.wipeComputedOld(path, old, r); err != nil { // of a purge that was killed
 		return st.engine.Env.IOError("overwriting", old, err)
 	}
@@ -31,7 +32,7 @@ func (st *Store) purgeComputed(ctx context.Context, ids []string, r *PurgeReport
 	if err != nil {
 		return st.engine.Env.IOError("opening", path, err)
 	}
-	temp, err := settings.Scratch(st.engine.Env, computedName)
+	temp, err := settings.Scratch(st.engine.Env, vectors.ComputedName)
 	if err == nil {
 		err = st.copyComputed(ctx, f, temp, ids)
 	}
@@ -41,7 +42,7 @@ func (st *Store) purgeComputed(ctx context.Context, ids []string, r *PurgeReport
 	// The old one keeps a name until its bytes are gone.
 	switch err := st.engine.Env.FS.Link(path, old); {
 	case errors.Is(err, errors.ErrUnsupported):
-		r.Unlinked = append(r.Unlinked, vectorFolder+"/"+computedName)
+		r.Unlinked = append(r.Unlinked, vectors.VectorFolder+"/"+vectors.ComputedName)
 	case err != nil:
 		return st.engine.Env.IOError("linking", path, err)
 	}
@@ -52,7 +53,7 @@ func (st *Store) purgeComputed(ctx context.Context, ids []string, r *PurgeReport
 	if err == nil {
 		err = vfs.Unwiped(&r.Left, vfs.Wipe(st.engine.Env.FS, old))
 	}
-	return errors.Join(st.engine.Env.IOError("replacing", path, err), st.vectors.side.close())
+	return errors.Join(st.engine.Env.IOError("replacing", path, err), st.vectors.Side.Close())
 }
 
 // wipeComputedOld overwrites and removes the old file, unless it stands in its place still.
@@ -69,7 +70,7 @@ func (st *Store) copyComputed(ctx context.Context, from vfs.File, temp string, w
 	if err != nil {
 		return err
 	}
-	in, out := &computed{f: from}, &computed{f: to}
+	in, out := &vectors.Computed{F: from}, &vectors.Computed{F: to}
 	var batch [][]byte
 	size := 0
 	flush := func() error {
@@ -78,11 +79,11 @@ func (st *Store) copyComputed(ctx context.Context, from vfs.File, temp string, w
 		if len(list) == 0 {
 			return nil
 		}
-		return out.append(list)
+		return out.Append(list)
 	}
-	_, err = in.records(math.MaxInt64, func(p []byte) error {
-		var v computedVector
-		if p[0] == 'v' && v.parse(p) == nil && slices.Contains(without, v.id) {
+	_, err = in.Records(math.MaxInt64, func(p []byte) error {
+		var v vectors.ComputedVector
+		if p[0] == 'v' && v.Parse(p) == nil && slices.Contains(without, v.ID) {
 			return nil
 		}
 		batch = append(batch, slices.Clone(p))

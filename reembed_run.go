@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -19,7 +20,7 @@ import (
 type reembed struct {
 	st     *Store
 	o      ReembedOptions
-	file   *computed
+	file   *vectors.Computed
 	report ReembedReport
 
 	refused map[string]refused // memories whose content the embedder does not take
@@ -38,7 +39,7 @@ func (r *reembed) run(ctx context.Context) (err error) {
 	if r.report.Total, err = st.Count(ctx); err != nil {
 		return err
 	}
-	if model := st.vectors.vectorsBy(); model.Switching() {
+	if model := st.vectors.Model(); model.Switching() {
 		done, err := r.goOn(ctx, model)
 		if err != nil || done {
 			return err
@@ -55,7 +56,7 @@ func (r *reembed) run(ctx context.Context) (err error) {
 	}
 	defer func() {
 		if r.file != nil {
-			err = errors.Join(err, r.file.f.Close())
+			err = errors.Join(err, r.file.F.Close())
 		}
 	}()
 	if err != nil {
@@ -72,12 +73,12 @@ const purgeTries = 3
 func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 	st := r.st
 	if r.file != nil {
-		_ = r.file.f.Close() // what was in it is overwritten
+		_ = r.file.F.Close() // what was in it is overwritten
 	}
-	if r.file, err = st.vectors.openComputed(st.o.EmbedModel, anew); err != nil {
+	if r.file, err = st.vectors.OpenComputed(st.o.EmbedModel, anew); err != nil {
 		return err
 	}
-	r.report.Resumed, r.report.Computed, r.report.Changed = r.file.count, 0, 0
+	r.report.Resumed, r.report.Computed, r.report.Changed = r.file.Count, 0, 0
 	r.tell()
 	if err := r.computeAll(ctx); err != nil {
 		return err
@@ -88,8 +89,8 @@ func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 	if err := r.standing(ctx, func() error { return nil }); err != nil {
 		return err
 	}
-	if err := r.file.end(); err != nil {
-		return st.engine.Env.IOError("writing", st.vectors.computedPath(computedName), err)
+	if err := r.file.End(); err != nil {
+		return st.engine.Env.IOError("writing", st.vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return r.change(ctx)
 }
@@ -114,7 +115,7 @@ func (r *reembed) hold(held bool) {
 func (r *reembed) announce(ctx context.Context) error {
 	st, name := r.st, r.st.o.EmbedModel
 	for range engine.FindTries {
-		m := st.vectors.vectorsBy()
+		m := st.vectors.Model()
 		if name != "" && m.Name == name {
 			return nil // what this one makes is like the vectors that serve
 		}
@@ -122,9 +123,9 @@ func (r *reembed) announce(ctx context.Context) error {
 		if name == "" || m.Next == name {
 			return nil
 		}
-		c := changeOfModel(&m)
+		c := vectors.ChangeOfModel(&m)
 		c.Next = name
-		if err := st.vectors.setModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
+		if err := st.vectors.SetModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
 		if err := st.engine.Sight(ctx); err != nil {
@@ -137,10 +138,10 @@ func (r *reembed) announce(ctx context.Context) error {
 // computeAll makes the vectors of what is listed behind the last one that is there.
 func (r *reembed) computeAll(ctx context.Context) error {
 	st := r.st
-	if r.file.ended {
+	if r.file.Ended {
 		return nil
 	}
-	for after, more := r.file.last, true; more; {
+	for after, more := r.file.Last, true; more; {
 		var ids []string
 		more = false
 		if err := st.engine.Sight(ctx); err != nil {
@@ -182,7 +183,7 @@ type contented struct {
 func (r *reembed) contented(ctx context.Context, ids []string) (map[string]contented, error) {
 	all := map[string]contented{}
 	return all, r.st.eachOf(ctx, ids, func(m *Memory, at wal.LSN) {
-		if embeddable(m.Content) {
+		if vectors.Embeddable(m.Content) {
 			all[m.ID] = contented{at, m.Content}
 		}
 	})
@@ -190,7 +191,7 @@ func (r *reembed) contented(ctx context.Context, ids []string) (map[string]conte
 
 // computeSome adds the vectors of memories to the file, but for those that have the
 // very content that known says.
-func (r *reembed) computeSome(ctx context.Context, ids []string, known map[string][32]byte) ([]computedVector, error) {
+func (r *reembed) computeSome(ctx context.Context, ids []string, known map[string][32]byte) ([]vectors.ComputedVector, error) {
 	st := r.st
 	all, err := r.contented(ctx, ids)
 	if err != nil {
@@ -206,27 +207,27 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 	if len(texts) == 0 {
 		return nil, nil
 	}
-	vectors, err := r.embed(ctx, texts, true)
+	vecs, err := r.embed(ctx, texts, true)
 	if err != nil {
 		return nil, err
 	}
-	var list []computedVector
+	var list []vectors.ComputedVector
 	for _, id := range ids {
 		text, ok := texts[id]
-		if v := vectors[text]; ok && v != nil {
-			list = append(list, computedVector{id, all[id].version, sha256.Sum256([]byte(text)), v})
+		if v := vecs[text]; ok && v != nil {
+			list = append(list, vectors.ComputedVector{ID: id, Version: all[id].version, Sum: sha256.Sum256([]byte(text)), Vector: v})
 		}
 	}
 	if len(list) == 0 {
 		return nil, nil
 	}
-	if n := len(list[0].vector); r.file.dim != 0 && n != r.file.dim {
+	if n := len(list[0].Vector); r.file.Dim != 0 && n != r.file.Dim {
 		return nil, &errs.FieldError{Field: "embeddings of " + quote(st.o.EmbedModel), Value: fmt.Sprintf("of %d dimensions", n),
-			Limit: fmt.Sprintf("%d dimensions, which those have that an earlier run has computed", r.file.dim),
+			Limit: fmt.Sprintf("%d dimensions, which those have that an earlier run has computed", r.file.Dim),
 			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", vector.ErrDimension)}
 	}
-	if err := r.file.add(list); err != nil {
-		return nil, st.engine.Env.IOError("writing", st.vectors.computedPath(computedName), err)
+	if err := r.file.Add(list); err != nil {
+		return nil, st.engine.Env.IOError("writing", st.vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return list, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -41,9 +42,9 @@ func (r *reembed) change(ctx context.Context) error {
 			return err
 		}
 		looked = at
-		model := st.vectors.vectorsBy()
-		c := state.Change{Name: st.o.EmbedModel, Dimension: r.file.dim, Switch: true}
-		if r.file.dim == 0 {
+		model := st.vectors.Model()
+		c := state.Change{Name: st.o.EmbedModel, Dimension: r.file.Dim, Switch: true}
+		if r.file.Dim == 0 {
 			if err := r.none(); err != nil {
 				return err
 			}
@@ -55,7 +56,7 @@ func (r *reembed) change(ctx context.Context) error {
 		if try == switchTries {
 			undecided = 0
 		}
-		err := r.standing(ctx, func() error { return st.vectors.setModel(ctx, model, c, undecided) })
+		err := r.standing(ctx, func() error { return st.vectors.SetModel(ctx, model, c, undecided) })
 		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
@@ -70,14 +71,14 @@ func (r *reembed) change(ctx context.Context) error {
 // model's too: else the one that vectors had which are gone would refuse all others.
 func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Change, error) {
 	st := r.st
-	c := changeOfModel(model)
+	c := vectors.ChangeOfModel(model)
 	if c.Next = ""; st.o.EmbedModel != "" {
 		c.Name = st.o.EmbedModel
 	}
 	if any, err := st.anyRow(ctx); any || err != nil {
 		return c, err
 	}
-	dim, _, err := st.vectors.dimension(ctx)
+	dim, _, err := st.vectors.Dimension(ctx)
 	if err != nil || dim == 0 {
 		return c, err // the first vector decides it
 	}
@@ -94,7 +95,7 @@ func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Ch
 
 // anyRow says that some document has a vector, and its time is not over.
 func (st *Store) anyRow(ctx context.Context) (found bool, err error) {
-	view, err := st.vectors.vectorView(ctx)
+	view, err := st.vectors.View(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -132,7 +133,7 @@ func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
 	st := r.st
 	c := st.engine.Settings.Now().Clone()
 	v := c.VectorSettings()
-	if r.file.dim != 0 || model.Name == "" || model.Name != st.o.EmbedModel || v == (settings.VectorConfig{}) || v.Model == model.Name {
+	if r.file.Dim != 0 || model.Name == "" || model.Name != st.o.EmbedModel || v == (settings.VectorConfig{}) || v.Model == model.Name {
 		return nil
 	}
 	return st.updateVectors(ctx, func(v *settings.VectorConfig) { v.Model = model.Name })
@@ -150,34 +151,34 @@ func (r *reembed) standing(ctx context.Context, f func() error) error {
 	}
 	defer st.engine.Log.UnlockFlush()
 	var there vfs.Info
-	mine, err := r.file.f.Stat()
+	mine, err := r.file.F.Stat()
 	if err == nil {
-		there, err = st.engine.Env.FS.Stat(st.vectors.computedPath(computedName))
+		there, err = st.engine.Env.FS.Stat(st.vectors.ComputedPath(vectors.ComputedName))
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && there.Ino != mine.Ino:
 		return errPurged
 	case err != nil:
-		return st.engine.Env.IOError("looking at", st.vectors.computedPath(computedName), err)
+		return st.engine.Env.IOError("looking at", st.vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return f()
 }
 
 // have finds what is computed: the content's hash by id.
 func (r *reembed) have() (map[string][32]byte, error) {
-	have := make(map[string][32]byte, r.file.count)
-	_, err := r.file.records(math.MaxInt64, func(p []byte) error {
-		var v computedVector
+	have := make(map[string][32]byte, r.file.Count)
+	_, err := r.file.Records(math.MaxInt64, func(p []byte) error {
+		var v vectors.ComputedVector
 		if p[0] == 'v' {
-			if err := v.parse(p); err != nil {
+			if err := v.Parse(p); err != nil {
 				return err
 			}
-			have[v.id] = v.sum
+			have[v.ID] = v.Sum
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, r.st.engine.Env.IOError("reading", r.st.vectors.computedPath(computedName), err)
+		return nil, r.st.engine.Env.IOError("reading", r.st.vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return have, nil
 }
@@ -191,12 +192,12 @@ func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since w
 	return r.batches(ids, func(ids []string) error {
 		list, err := r.computeSome(ctx, ids, have)
 		for _, v := range list {
-			if _, ok := have[v.id]; ok {
+			if _, ok := have[v.ID]; ok {
 				r.report.Changed++
 			} else {
 				r.report.Computed++
 			}
-			have[v.id] = v.sum
+			have[v.ID] = v.Sum
 		}
 		r.tell()
 		return err
@@ -240,7 +241,7 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 // made from whose log and index are gone.
 func (r *reembed) settleConfig(ctx context.Context) error {
 	st := r.st
-	model := st.vectors.vectorsBy()
+	model := st.vectors.Model()
 	if c := st.engine.Settings.Now().Clone(); c.VectorSettings().Dimension == model.Dimension && c.VectorSettings().Model == model.Name {
 		return nil
 	}

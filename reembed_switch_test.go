@@ -40,7 +40,7 @@ func asking(model func(string) []float32) func([]string) ([][]float32, error) {
 func served(t *testing.T, st *Store, models map[string]func(string) []float32) (string, string) {
 	t.Helper()
 	ctx := context.Background()
-	view, err := st.vectors.vectorView(ctx)
+	view, err := st.vectors.View(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestReembedSwitch(t *testing.T) {
 				seen[by]++
 			}
 			e.set(func(texts []string) ([][]float32, error) {
-				if st.vectors.vectorsBy().Next != "" {
+				if st.vectors.Model().Next != "" {
 					look()
 				}
 				return asking(of)(texts)

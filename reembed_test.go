@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -126,19 +127,19 @@ func TestReembedGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := (len(whole) - computedHead - int(binary.LittleEndian.Uint32(whole))) / 6
+	record := (len(whole) - vectors.ComputedHead - int(binary.LittleEndian.Uint32(whole))) / 6
 	for cut := range len(whole) + 1 { // killed in the middle of an append
 		if err := os.WriteFile(path, append(slices.Clone(whole[:cut]), "rest of something"[:cut%17]...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		c, err := st.vectors.openComputed("newer", false)
+		c, err := st.vectors.OpenComputed("newer", false)
 		if err != nil {
 			t.Fatal(cut, err)
 		}
-		if want := max(0, (cut-(len(whole)-6*record))/record); int(c.count) != want || want > 0 && c.last != fmt.Sprint("m", want-1) {
-			t.Fatalf("cut at %d: %d are left, the last %q, want %d", cut, c.count, c.last, want)
+		if want := max(0, (cut-(len(whole)-6*record))/record); int(c.Count) != want || want > 0 && c.Last != fmt.Sprint("m", want-1) {
+			t.Fatalf("cut at %d: %d are left, the last %q, want %d", cut, c.Count, c.Last, want)
 		}
-		if err := c.f.Close(); err != nil {
+		if err := c.F.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -226,7 +227,7 @@ func TestPurgeTakesComputedOld(t *testing.T) {
 	if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	old := st.vectors.computedPath(computedOld)
+	old := st.vectors.ComputedPath(vectors.ComputedOld)
 	if err := os.WriteFile(old, []byte("m0 and its vector"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -452,7 +453,7 @@ func TestPurgeAmidSwitch(t *testing.T) {
 			if _, err := st.Purge(ctx, "m9"); err != nil {
 				t.Error(err)
 			}
-			if b, err := os.ReadFile(st.vectors.computedPath(computedName)); err != nil || bytes.Contains(b, []byte("m9")) || !bytes.Contains(b, []byte("m8")) {
+			if b, err := os.ReadFile(st.vectors.ComputedPath(vectors.ComputedName)); err != nil || bytes.Contains(b, []byte("m9")) || !bytes.Contains(b, []byte("m8")) {
 				t.Errorf("what was computed: %v", err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/internal/view/vectors"
 )
 
 // goOn ends what an earlier run has begun and left behind its switch. done says that
@@ -18,13 +19,13 @@ import (
 // is this run's.
 func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err error) {
 	st := r.st
-	if r.file, err = st.vectors.openComputed(model.Name, false); err != nil {
+	if r.file, err = st.vectors.OpenComputed(model.Name, false); err != nil {
 		return false, err
 	}
-	r.report.Resumed = r.file.count
+	r.report.Resumed = r.file.Count
 	defer func() {
 		if r.file != nil {
-			err = errors.Join(err, r.file.f.Close())
+			err = errors.Join(err, r.file.F.Close())
 			r.file = nil
 		}
 	}()
@@ -41,7 +42,7 @@ func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err e
 // that there are none.
 func (r *reembed) finish(ctx context.Context) error {
 	st := r.st
-	model := st.vectors.vectorsBy()
+	model := st.vectors.Model()
 	if !model.Switching() {
 		if err := r.settleName(ctx, &model); err != nil {
 			return err
@@ -63,9 +64,9 @@ func (r *reembed) finish(ctx context.Context) error {
 			break
 		}
 	}
-	c := changeOfModel(&model)
+	c := vectors.ChangeOfModel(&model)
 	c.Done = true
-	if err := st.vectors.setModel(ctx, model, c, 0); err != nil {
+	if err := st.vectors.SetModel(ctx, model, c, 0); err != nil {
 		return err
 	}
 	st.kickEmbedding()
@@ -79,21 +80,21 @@ func (r *reembed) forget(ctx context.Context) error {
 		return err
 	}
 	defer r.st.engine.Log.UnlockFlush()
-	err := r.file.f.Close()
+	err := r.file.F.Close()
 	r.file = nil
-	return errors.Join(err, r.st.vectors.side.close(), r.st.vectors.dropComputed())
+	return errors.Join(err, r.st.vectors.Side.Close(), r.st.vectors.DropComputed())
 }
 
 // rewrite gives the memories the vectors that were computed for them.
 func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
-	return r.file.all(r.st.o.EmbedBatch, func(list []computedVector) error {
+	return r.file.All(r.st.o.EmbedBatch, func(list []vectors.ComputedVector) error {
 		var ids []string
-		vectors := map[string]computedVector{}
+		vectors := map[string]vectors.ComputedVector{}
 		for _, v := range list {
-			if _, ok := vectors[v.id]; !ok {
-				ids = append(ids, v.id)
+			if _, ok := vectors[v.ID]; !ok {
+				ids = append(ids, v.ID)
 			}
-			vectors[v.id] = v // the last one counts
+			vectors[v.ID] = v // the last one counts
 		}
 		_, err := r.write(ctx, model, ids, vectors)
 		return err
@@ -133,19 +134,19 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 	if err != nil {
 		return 0, err
 	}
-	vectors, texts := map[string]computedVector{}, map[string]string{}
+	vecs, texts := map[string]vectors.ComputedVector{}, map[string]string{}
 	for _, id := range ids {
 		c, ok := all[id]
 		if !ok {
 			continue
 		}
 		sum := sha256.Sum256([]byte(c.text))
-		v, ok, err := st.vectors.computedFor(ctx, model, id, sum)
+		v, ok, err := st.vectors.ComputedFor(ctx, model, id, sum)
 		if err != nil {
 			return 0, err
 		}
 		if ok || r.refuses(id, sum) { // refused: what it has is an older model's, and goes
-			vectors[id] = computedVector{id: id, sum: sum, vector: v}
+			vecs[id] = vectors.ComputedVector{ID: id, Sum: sum, Vector: v}
 		} else {
 			texts[id] = c.text
 		}
@@ -155,16 +156,16 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 		return 0, err
 	}
 	for id, text := range texts { // nil for what is refused now
-		vectors[id] = computedVector{id: id, sum: sha256.Sum256([]byte(text)), vector: known[text]}
+		vecs[id] = vectors.ComputedVector{ID: id, Sum: sha256.Sum256([]byte(text)), Vector: known[text]}
 	}
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := vectors[id]; return !ok })
-	n, err := r.write(ctx, model, ids, vectors)
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := vecs[id]; return !ok })
+	n, err := r.write(ctx, model, ids, vecs)
 	r.report.Changed += min(n, int64(len(texts)))
 	return n, err
 }
 
 // write gives memories vectors, in one commit if that can take them.
-func (r *reembed) write(ctx context.Context, model *index.Model, ids []string, vectors map[string]computedVector) (int64, error) {
+func (r *reembed) write(ctx context.Context, model *index.Model, ids []string, vectors map[string]vectors.ComputedVector) (int64, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
@@ -178,12 +179,12 @@ func (r *reembed) write(ctx context.Context, model *index.Model, ids []string, v
 }
 
 // writeSome writes those that still have the content, and no vector by the new model.
-func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string, vectors map[string]computedVector) (n int64, err error) {
+func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string, vectors map[string]vectors.ComputedVector) (n int64, err error) {
 	st := r.st
 	err = st.transact(ctx, nil, func(tx *Tx) error {
 		n = 0
 		puts := 0
-		if now := st.vectors.vectorsBy(); now.LSN != model.LSN {
+		if now := st.vectors.Model(); now.LSN != model.LSN {
 			return fmt.Errorf("%w: the model was changed by somebody else", errs.ErrConflict)
 		}
 		for _, id := range ids {
@@ -200,10 +201,10 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 				continue
 			case len(m.Embedding) > 0 && !model.Older(v.LSN, v.Line.VectorNumber()):
 				continue // somebody was faster
-			case sha256.Sum256([]byte(m.Content)) != vectors[id].sum, slices.Equal(m.Embedding, vectors[id].vector):
+			case sha256.Sum256([]byte(m.Content)) != vectors[id].Sum, slices.Equal(m.Embedding, vectors[id].Vector):
 				continue
 			}
-			setEmbedding(&m, vectors[id].vector)
+			setEmbedding(&m, vectors[id].Vector)
 			tx.putEmbedded(&m)
 			if puts++; len(m.Embedding) > 0 {
 				n++

@@ -17,15 +17,15 @@ func (r repairStore) Revector(ctx context.Context) error { return r.st.revector(
 // revector makes all vectors anew, whatever those that stand say of themselves;
 // these stay until the new ones are complete.
 func (st *Store) revector(ctx context.Context, why error) error {
-	return st.vectors.completeVectors(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
+	return st.vectors.CompleteBy(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
 		set := vector.Empty()
 		defer func() { _ = set.Release() }()
-		at, _, err := st.vectors.writeOver(ctx, set, why, idx, to, list, true)
+		at, _, err := st.vectors.WriteOver(ctx, set, why, idx, to, list, true)
 		if err == nil && at == 0 {
 			err = vector.Remove(st.engine.Env.FS, st.engine.Env.Dir) // no document has an embedding
 		}
 		if err == nil {
-			st.vectors.rotten.Store(false)
+			st.vectors.Rotten.Store(false)
 		}
 		return at, err
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -23,7 +24,7 @@ import (
 func oneModel(t *testing.T, st *Store, models map[string]func(string) []float32) (by, why string, missing []string) {
 	t.Helper()
 	ctx := context.Background()
-	view, err := st.vectors.vectorView(ctx)
+	view, err := st.vectors.View(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,13 +316,13 @@ func restoreMoments(t *testing.T, when string) {
 			t.Fatal(at, err)
 		}
 		r := openTest(t, to, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
-		model := r.vectors.vectorsBy()
+		model := r.vectors.Model()
 		serving := "old"
 		if model.Since != 0 {
 			serving = "new"
 		}
 		steps[fmt.Sprint(serving, model.Next, model.Done)] = true
-		if _, err := os.Stat(r.vectors.computedPath(computedName)); err == nil && !model.Switching() && model.Next == "" {
+		if _, err := os.Stat(r.vectors.ComputedPath(vectors.ComputedName)); err == nil && !model.Switching() && model.Next == "" {
 			t.Errorf("as of %d nothing was being re-embedded, and there is something that was computed", at)
 		}
 		by, why, missing := oneModel(t, r, models)
@@ -448,7 +449,7 @@ func TestRestoreBeforeSwitchBehindTheEnd(t *testing.T) {
 	if err != nil || !begun || st.Stats().Model != "new" {
 		t.Fatal(err, begun, st.Stats())
 	}
-	if info.Last.LSN >= st.vectors.vectorsBy().Since {
+	if info.Last.LSN >= st.vectors.Model().Since {
 		t.Fatal("the change is in the backup")
 	}
 	to := filepath.Join(dir, "r")

@@ -9,6 +9,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/text"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -208,9 +209,9 @@ func (st *Store) searchLike(ctx context.Context, id string, f *engine.Filters, n
 		return nil, err
 	}
 	for range engine.FindTries {
-		model := st.vectors.vectorsBy()
+		model := st.vectors.Model()
 		var v []float32
-		if v, err = st.vectors.embeddingNow(ctx, &model, st.engine.Kinds.Memories, id, m.Version, m.Embedding); !errors.Is(err, errBehind) {
+		if v, err = st.vectors.EmbeddingNow(ctx, &model, st.engine.Kinds.Memories, id, m.Version, m.Embedding); !errors.Is(err, vectors.ErrBehind) {
 			m.Embedding = v
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/text"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -85,7 +86,7 @@ func (st *Store) passes(ctx context.Context, f *engine.Filters, bad *unreadable)
 func (st *Store) searchVectors(ctx context.Context, q vector.Query, model string) ([]vector.Hit, error) {
 	for tries, changes := 0, 0; ; tries++ {
 		was := st.engine.State.Model().LSN
-		view, err := st.vectors.vectorView(ctx)
+		view, err := st.vectors.View(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +101,7 @@ func (st *Store) searchVectors(ctx context.Context, q vector.Query, model string
 		}
 		hits, err := view.Search(ctx, q)
 		if dim := view.Dim(); errors.Is(err, vector.ErrDimension) && dim != 0 {
-			err = st.vectors.otherDimension("query Vector", len(q.Vector), dim)
+			err = st.vectors.OtherDimension("query Vector", len(q.Vector), dim)
 		}
 		if rerr := view.Release(); err == nil && rerr != nil {
 			err = rerr
@@ -108,7 +109,7 @@ func (st *Store) searchVectors(ctx context.Context, q vector.Query, model string
 		if !errors.Is(err, errs.ErrCorrupt) || tries == 2 {
 			return hits, err
 		}
-		if err := st.vectorsRot(ctx, err); !errors.Is(err, errBehind) {
+		if err := st.vectorsRot(ctx, err); !errors.Is(err, vectors.ErrBehind) {
 			return nil, err
 		}
 	}
@@ -119,7 +120,7 @@ func (st *Store) sameModel(asked string, view *vector.View) error {
 	if asked == "" {
 		return nil
 	}
-	model := st.vectors.vectorsBy()
+	model := st.vectors.Model()
 	has := cmp.Or(model.Name, st.engine.Settings.Now().VectorsModel(), view.Set().Model())
 	if has == "" || has == asked {
 		return nil
@@ -132,11 +133,11 @@ func (st *Store) sameModel(asked string, view *vector.View) error {
 }
 
 func (st *Store) vectorsRot(ctx context.Context, err error) error {
-	if lerr := st.vectors.lock.Lock(ctx); lerr != nil {
+	if lerr := st.vectors.Lock.Lock(ctx); lerr != nil {
 		return lerr
 	}
-	defer st.vectors.lock.Unlock()
-	return st.vectors.vectorFault(err)
+	defer st.vectors.Lock.Unlock()
+	return st.vectors.Fault(err)
 }
 
 // behind says whether id is listed after another one.

@@ -72,7 +72,7 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 	}
 	target := st.engine.Target(st.engine.Log.UUID(), to)
 	target.Ready = files.wait
-	if err := st.vectors.spillVectors(ctx, set, to, list, always, &target); err != nil {
+	if err := st.vectors.Spill(ctx, set, to, list, always, &target); err != nil {
 		return err
 	}
 	ch := index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/view/counts"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -28,7 +29,7 @@ type Store struct {
 	layout docfile.Layout
 
 	flusher flusher
-	vectors vectors
+	vectors vectors.Vectors
 
 	refusals refusals
 	drifts   [2]atomic.Pointer[Drift] // by kind
@@ -63,11 +64,11 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.o.fill()
 	st.engine.Env = st.o.environment(dir)
 	st.engine.Settings = settings.New(st.engine.Env)
-	st.vectors.engine, st.counts.Engine = st.engine, st.engine
+	st.vectors.Engine, st.counts.Engine = st.engine, st.engine
 	cm := &st.commits
 	cm.engine, cm.vectors, cm.counts, cm.fit, cm.suits, cm.flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.suits, st
-	st.vectors.older = st.commits.olderComposite
-	st.vectors.embedder = func() string {
+	st.vectors.Older = st.commits.olderComposite
+	st.vectors.Embedder = func() string {
 		if st.o.Embed == nil {
 			return ""
 		}
@@ -113,7 +114,7 @@ func (st *Store) open(ctx context.Context) error {
 	if st.engine.Token, err = st.engine.NewToken(); err != nil {
 		return err
 	}
-	st.vectors.lock = engine.NewMutex()
+	st.vectors.Lock = engine.NewMutex()
 	st.layout = docfile.Layout{FS: st.engine.Env.FS, Root: st.engine.Env.Dir, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode}
 	st.engine.Kinds = engine.NewKinds(st.layout, st.engine.Env.NaiveTimes, func() (memstore.Limits, assembly.Limits) {
 		c := st.engine.Settings.Now()
@@ -205,7 +206,7 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 		}
 		err = errors.Join(err, st.flushTouched(ctx), st.flushClosing(ctx))
 	}
-	err = errors.Join(err, st.flusher.close(), st.vectors.close(), st.vectors.side.close(), st.engine.Log.Close(), st.engine.State.Close())
+	err = errors.Join(err, st.flusher.close(), st.vectors.Close(), st.vectors.Side.Close(), st.engine.Log.Close(), st.engine.State.Close())
 	if st.engine.Cache != nil {
 		st.engine.Cache.InvalidateAll()
 		st.engine.Cache.StopAllGoroutines()

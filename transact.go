@@ -195,7 +195,7 @@ func (tx *Tx) putEmbedded(m *Memory) {
 
 // suits holds the transaction to the model that the embedder's vectors are for.
 func (tx *Tx) suits() error {
-	model := tx.st.vectors.vectorsBy()
+	model := tx.st.vectors.Model()
 	if err := tx.st.suits(&model); err != nil {
 		return err
 	}

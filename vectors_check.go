@@ -46,13 +46,13 @@ func (st *Store) CheckVectors(ctx context.Context) (VectorReport, error) {
 		return r, err
 	}
 	defer st.engine.Ended()
-	view, err := st.vectors.vectorView(ctx)
+	view, err := st.vectors.View(ctx)
 	if err != nil {
 		return r, err
 	}
 	defer func() { _ = view.Release() }()
 	r.Vectors, r.Composites, r.Dimension = view.Count(vector.Memories), view.Count(vector.Assemblies), view.Dim()
-	c := vectorChecker{st: st, ctx: ctx, view: view, r: &r, model: st.vectors.vectorsBy()}
+	c := vectorChecker{st: st, ctx: ctx, view: view, r: &r, model: st.vectors.Model()}
 	for m, err := range st.Memories(ctx) {
 		if err = c.unread(err); err == nil {
 			err = c.one(vector.Memories, m.ID, m.Version, m.Embedding)
@@ -105,7 +105,7 @@ func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []
 	if id == "" {
 		return nil // it could not be read
 	}
-	embedding, err := c.st.vectors.embeddingNow(c.ctx, &c.model, c.st.engine.Kinds.All[kind], id, at, embedding)
+	embedding, err := c.st.vectors.EmbeddingNow(c.ctx, &c.model, c.st.engine.Kinds.All[kind], id, at, embedding)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -118,7 +119,7 @@ func TestVectorsHeal(t *testing.T) {
 func vectorNumbers(t testing.TB, dir string) map[string]int64 {
 	t.Helper()
 	st := openTest(t, dir, &Options{ReadOnly: true})
-	set, err := st.vectors.loadVectors(nil)
+	set, err := st.vectors.Load(nil)
 	if set == nil || err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +266,7 @@ func TestVectorIDs(t *testing.T) {
 	seen := map[int64]string{}
 	number := func(id string) int64 {
 		t.Helper()
-		view, err := st.vectors.vectorView(ctx)
+		view, err := st.vectors.View(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +312,7 @@ func TestVectorIDs(t *testing.T) {
 		}
 		noDrift(t, st, fmt.Sprint("round ", round), 6)
 	}
-	set, err := st.vectors.loadVectors(nil)
+	set, err := st.vectors.Load(nil)
 	if set == nil || err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +387,7 @@ func TestVectorsAhead(t *testing.T) {
 		}
 		noDrift(t, st, "healed", 62)
 		if !known {
-			st.vectors.heal = healed{}
+			st.vectors.Heal = vectors.Healed{}
 		}
 		idx := st.engine.State.Set()
 		to, err := st.engine.Log.MarkBefore(ctx, m.Version)
@@ -397,7 +398,7 @@ func TestVectorsAhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, _, err := st.vectors.writeVectors(ctx, idx, to, list, false)
+		at, _, err := st.vectors.Write(ctx, idx, to, list, false)
 		if err != nil || at <= to.LSN {
 			t.Fatal(at, err)
 		}

@@ -7,13 +7,14 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/view/counts"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/wal"
 )
 
 // committer turns operations into batches of the log, with all that goes along in one.
 type committer struct {
 	engine  *engine.Engine
-	vectors *vectors
+	vectors *vectors.Vectors
 	counts  *counts.Counts
 	works   sync.Pool // of *work
 	fit     bool      // cut or pad an embedding of another dimension than the store's

@@ -1,4 +1,4 @@
-package varve
+package vectors
 
 import (
 	"cmp"
@@ -33,7 +33,7 @@ type computedAt struct {
 	place int64
 }
 
-func (x *computedIndex) close() error {
+func (x *computedIndex) Close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.drop()
@@ -50,8 +50,8 @@ func (x *computedIndex) drop() error {
 
 // computed is what was computed for a memory for the model that the store has
 // changed to. errBehind: it is gone, since nobody needs it any more.
-func (vs *vectors) computed(ctx context.Context, model *index.Model, id string) (v computedVector, ok bool, err error) {
-	x := &vs.side
+func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) (v ComputedVector, ok bool, err error) {
+	x := &vs.Side
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.since != model.Since {
@@ -64,78 +64,78 @@ func (vs *vectors) computed(ctx context.Context, model *index.Model, id string) 
 	for ; i < len(x.at) && x.at[i].hash == hash; i++ {
 		c, err := x.read(x.at[i].place)
 		if err != nil {
-			if errors.Is(err, errComputed) {
-				err = errors.Join(errBehind, x.drop())
+			if errors.Is(err, ErrComputed) {
+				err = errors.Join(ErrBehind, x.drop())
 			}
 			return v, false, err
 		}
-		if c.id == id {
+		if c.ID == id {
 			v, ok = c, true // the last one counts
 		}
 	}
 	return v, ok, nil
 }
 
-// computedFor is that of a memory with a content.
-func (vs *vectors) computedFor(ctx context.Context, model *index.Model, id string, sum [32]byte) ([]float32, bool, error) {
+// ComputedFor is that of a memory with a content.
+func (vs *Vectors) ComputedFor(ctx context.Context, model *index.Model, id string, sum [32]byte) ([]float32, bool, error) {
 	if !model.Switching() {
 		return nil, false, nil
 	}
 	c, ok, err := vs.computed(ctx, model, id)
-	if errors.Is(err, errBehind) {
+	if errors.Is(err, ErrBehind) {
 		return nil, false, nil
 	}
-	if err != nil || !ok || c.sum != sum {
+	if err != nil || !ok || c.Sum != sum {
 		return nil, false, err
 	}
-	return c.vector, true, nil
+	return c.Vector, true, nil
 }
 
-func (vs *vectors) openComputedIndex(ctx context.Context, model *index.Model) error {
-	x := &vs.side
+func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) error {
+	x := &vs.Side
 	if err := x.drop(); err != nil {
 		return err
 	}
-	path := vs.computedPath(computedName)
-	f, err := vs.engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
+	path := vs.ComputedPath(ComputedName)
+	f, err := vs.Engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := vs.engine.Sight(ctx); err != nil {
+		if err := vs.Engine.Sight(ctx); err != nil {
 			return err
 		}
-		if now := vs.vectorsBy(); now.Since != model.Since || now.Done {
-			return errBehind
+		if now := vs.Model(); now.Since != model.Since || now.Done {
+			return ErrBehind
 		}
 		x.since = model.Since
 		return nil
 	}
 	if err != nil {
-		return vs.engine.Env.IOError("opening", path, err)
+		return vs.Engine.Env.IOError("opening", path, err)
 	}
-	c := &computed{f: f}
+	c := &Computed{F: f}
 	var place int64
-	var head computedHeader
+	var head ComputedHeader
 	var at []computedAt
-	_, err = c.records(math.MaxInt64, func(p []byte) error {
+	_, err = c.Records(math.MaxInt64, func(p []byte) error {
 		switch {
 		case place == 0:
 			if json.Unmarshal(p, &head) != nil || !head.serves(model.Name, model) || head.After >= model.Since {
-				return errComputed
+				return ErrComputed
 			}
 		case len(p) > 3 && p[0] == 'v':
 			n := int(binary.LittleEndian.Uint16(p[1:]))
 			if len(p) < 3+n {
-				return errComputed
+				return ErrComputed
 			}
 			at = append(at, computedAt{xxhash.Sum64(p[3 : 3+n]), place})
 		}
-		place += computedHead + int64(len(p))
+		place += ComputedHead + int64(len(p))
 		return nil
 	})
-	if errors.Is(err, errComputed) {
+	if errors.Is(err, ErrComputed) {
 		err, at = nil, nil // of another run
 	}
 	if err != nil {
-		return errors.Join(vs.engine.Env.IOError("reading", path, err), f.Close())
+		return errors.Join(vs.Engine.Env.IOError("reading", path, err), f.Close())
 	}
 	slices.SortFunc(at, func(a, b computedAt) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.place, b.place))
@@ -144,21 +144,21 @@ func (vs *vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 	return nil
 }
 
-func (x *computedIndex) read(place int64) (v computedVector, err error) {
-	var head [computedHead]byte
+func (x *computedIndex) read(place int64) (v ComputedVector, err error) {
+	var head [ComputedHead]byte
 	if _, err := x.f.ReadAt(head[:], place); err != nil {
-		return v, fmt.Errorf("%w: %w", errComputed, err)
+		return v, fmt.Errorf("%w: %w", ErrComputed, err)
 	}
 	n := binary.LittleEndian.Uint32(head[:])
 	if n == 0 || n > computedLimit {
-		return v, errComputed
+		return v, ErrComputed
 	}
 	p := make([]byte, n)
-	if _, err := x.f.ReadAt(p, place+computedHead); err != nil {
-		return v, fmt.Errorf("%w: %w", errComputed, err)
+	if _, err := x.f.ReadAt(p, place+ComputedHead); err != nil {
+		return v, fmt.Errorf("%w: %w", ErrComputed, err)
 	}
 	if xxhash.Sum64(p) != binary.LittleEndian.Uint64(head[4:]) {
-		return v, errComputed
+		return v, ErrComputed
 	}
-	return v, v.parse(p)
+	return v, v.Parse(p)
 }

@@ -1,4 +1,4 @@
-package varve
+package vectors
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// vectorDrift is by how much the vectors' files lag behind the index, as both
+// Drift is by how much the vectors' files lag behind the index, as both
 // stand: nothing is read but these, and nothing is changed. What is missing, stale
 // or too much is made good by the next flush or search. Memories and assemblies
 // count alike.
-type vectorDrift struct {
+type Drift struct {
 	Missing int64 // an embedding without a vector
 	Stale   int64 // another vector than the embedding's
 	Ghosts  int64 // a vector without an embedding
@@ -25,23 +25,23 @@ type vectorDrift struct {
 	Pending int64 // what changed since the index was written; a search sees it all the same
 }
 
-// drift compares the vectors with the index.
-func (vs *vectors) drift(ctx context.Context) (vectorDrift, error) {
-	var d vectorDrift
-	if err := vs.engine.Begun(); err != nil {
+// Compare compares the vectors with the index.
+func (vs *Vectors) Compare(ctx context.Context) (Drift, error) {
+	var d Drift
+	if err := vs.Engine.Begun(); err != nil {
 		return d, err
 	}
-	defer vs.engine.Ended()
-	if err := vs.engine.Sight(ctx); err != nil {
+	defer vs.Engine.Ended()
+	if err := vs.Engine.Sight(ctx); err != nil {
 		return d, err
 	}
-	idx := vs.engine.State.Set()
+	idx := vs.Engine.State.Set()
 	if idx == nil {
 		return d, errs.ErrClosed
 	}
 	defer idx.Release()
-	d.Pending = int64(len(vs.engine.State.Changes(idx.LSN(), 1<<62)))
-	set, err := vector.Load(vs.engine.Env.FS, vs.engine.Env.Dir, uuid.UUID(vs.engine.Log.UUID()).String(), nil)
+	d.Pending = int64(len(vs.Engine.State.Changes(idx.LSN(), 1<<62)))
+	set, err := vector.Load(vs.Engine.Env.FS, vs.Engine.Env.Dir, uuid.UUID(vs.Engine.Log.UUID()).String(), nil)
 	if err != nil {
 		return d, err
 	}
@@ -57,8 +57,8 @@ func (vs *vectors) drift(ctx context.Context) (vectorDrift, error) {
 	return d, nil
 }
 
-func (vs *vectors) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, set *vector.Set, d *vectorDrift) error {
-	model := vs.engine.State.ModelBefore(idx.LSN())
+func (vs *Vectors) driftOf(ctx context.Context, kind vector.Kind, idx *index.Set, set *vector.Set, d *Drift) error {
+	model := vs.Engine.State.ModelBefore(idx.LSN())
 	right := int64(0) // keys of the set that have an embedding
 	for it, err := range idx.Range(kindSection(kind), index.Span{}) {
 		if err == nil {

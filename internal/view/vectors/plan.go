@@ -1,4 +1,4 @@
-package varve
+package vectors
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // vectorPlan finds out what vectors have to be written: from what changed, or,
 // where nobody knows what the standing ones lack, by comparing all.
 type vectorPlan struct {
-	st    *vectors
+	st    *Vectors
 	ctx   context.Context
 	idx   *index.Set
 	set   *vector.Set
@@ -93,7 +93,7 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	}
 	line, dims := c.Finished, lineDimension(c.Finished)
 	if line == nil || dims == index.UnknownDimension {
-		entry, err := p.st.engine.Log.ReadAt(p.ctx, c.Version)
+		entry, err := p.st.Engine.Log.ReadAt(p.ctx, c.Version)
 		if err != nil {
 			return e, err
 		}
@@ -229,17 +229,17 @@ func (p *vectorPlan) vector(dst []float32, kind vector.Kind, e vector.Edit) ([]f
 // else in the document. None, where it is nowhere any more.
 func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]float32, error) {
 	if p.model.Older(e.Handle, e.ID) {
-		v, err := p.st.olderVector(p.ctx, &p.model, p.st.engine.Kinds.In(kindSection(kind)), e.Key, e.Handle)
+		v, err := p.st.olderVector(p.ctx, &p.model, p.st.Engine.Kinds.In(kindSection(kind)), e.Key, e.Handle)
 		return append(dst, v...), err
 	}
 	if e.Handle >= p.idx.LSN() {
-		entry, err := p.st.engine.Log.ReadAt(p.ctx, e.Handle)
+		entry, err := p.st.Engine.Log.ReadAt(p.ctx, e.Handle)
 		if err != nil {
 			return dst, err
 		}
 		return vectorOf(&entry, dst)
 	}
-	k := p.st.engine.Kinds.In(kindSection(kind))
+	k := p.st.Engine.Kinds.In(kindSection(kind))
 	line, ok, err := p.idx.Get(p.line[:0], kindSection(kind), e.Key)
 	p.line = line[:0]
 	if err != nil || !ok {
@@ -256,7 +256,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 		return dst, err
 	default:
 		// Replaced since, edited, damaged or gone: the log may have it still.
-		v, ok := p.st.engine.FromLog(p.ctx, k, e.Key, wal.LSN(e.Handle))
+		v, ok := p.st.Engine.FromLog(p.ctx, k, e.Key, wal.LSN(e.Handle))
 		if !ok {
 			return dst, nil
 		}
@@ -270,7 +270,7 @@ func (p *vectorPlan) read(dst []float32, kind vector.Kind, e vector.Edit) ([]flo
 }
 
 // patchView tells a view of all that its set lacks, where nothing may be written.
-func (vs *vectors) patchView(ctx context.Context, view *vector.View, idx *index.Set, model *index.Model) error {
+func (vs *Vectors) patchView(ctx context.Context, view *vector.View, idx *index.Set, model *index.Model) error {
 	p := &vectorPlan{st: vs, ctx: ctx, idx: idx, set: view.Set(), model: *model, dims: dimensions{}}
 	for kind := range p.edits {
 		if err := p.compare(vector.Kind(kind), nil); err != nil {

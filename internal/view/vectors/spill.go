@@ -1,4 +1,4 @@
-package varve
+package vectors
 
 import (
 	"bytes"
@@ -20,54 +20,54 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// spillVectors writes the vectors as of a mark, before the index does, and tells
+// Spill writes the vectors as of a mark, before the index does, and tells
 // the index which ones are complete as of it. idx is the index that stands, list
 // what changed since. flush.lock is held.
 //
 // They are derived: when they cannot be written the index goes on without, and
 // says that nobody knows which are complete. Whoever needs them then compares.
-func (vs *vectors) spillVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool, target *index.Target) error {
-	at, dim, err := vs.writeVectors(ctx, idx, to, list, always)
+func (vs *Vectors) Spill(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool, target *index.Target) error {
+	at, dim, err := vs.Write(ctx, idx, to, list, always)
 	switch {
 	case err == nil:
 		target.Vectors, target.Dimension, target.VectorsKnown = at, dim, true
-		vs.engine.Health.VectorsFailed(nil)
+		vs.Engine.Health.VectorsFailed(nil)
 		return nil
 	case ctx.Err() != nil:
 		return err
 	}
-	vs.engine.Env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
-	vs.engine.Env.Event(env.Event{Kind: env.EventUnvectored, Path: vector.Folder, Err: err})
-	vs.engine.Health.VectorsFailed(err)
+	vs.Engine.Env.Logger.Warn("the vectors could not be written; they are made complete later", "err", err)
+	vs.Engine.Env.Event(env.Event{Kind: env.EventUnvectored, Path: vector.Folder, Err: err})
+	vs.Engine.Health.VectorsFailed(err)
 	return nil
 }
 
-// healVectors makes the vectors complete as of now, because somebody needs them
+// Complete makes the vectors complete as of now, because somebody needs them
 // and the last round could not, or did not know.
-func (vs *vectors) healVectors(ctx context.Context) error {
-	return vs.completeVectors(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
-		at, _, err := vs.writeVectors(ctx, idx, to, list, false)
+func (vs *Vectors) Complete(ctx context.Context) error {
+	return vs.CompleteBy(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
+		at, _, err := vs.Write(ctx, idx, to, list, false)
 		return at, err
 	})
 }
 
-// completeVectors has the vectors written as of now, under flush.lock, and
+// CompleteBy has the vectors written as of now, under flush.lock, and
 // remembers that they are complete as of then.
-func (vs *vectors) completeVectors(ctx context.Context, write func(*index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
-	if err := vs.engine.Log.LockFlush(ctx); err != nil {
+func (vs *Vectors) CompleteBy(ctx context.Context, write func(*index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
+	if err := vs.Engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer vs.engine.Log.UnlockFlush()
-	if err := vs.engine.Sight(ctx); err != nil {
+	defer vs.Engine.Log.UnlockFlush()
+	if err := vs.Engine.Sight(ctx); err != nil {
 		return err
 	}
-	idx := vs.engine.State.Set()
+	idx := vs.Engine.State.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
 	defer idx.Release()
-	to := vs.engine.Log.AppliedMark()
-	list, _, err := vs.engine.StateAt(ctx, idx.LSN(), to.LSN)
+	to := vs.Engine.Log.AppliedMark()
+	list, _, err := vs.Engine.StateAt(ctx, idx.LSN(), to.LSN)
 	if err != nil {
 		return err
 	}
@@ -75,16 +75,16 @@ func (vs *vectors) completeVectors(ctx context.Context, write func(*index.Set, w
 	if err != nil {
 		return err
 	}
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
-	vs.heal = healed{of: engine.TablesOf(idx), view: at, upTo: to.LSN}
+	vs.Mu.Lock()
+	defer vs.Mu.Unlock()
+	vs.Heal = Healed{of: engine.TablesOf(idx), view: at, upTo: to.LSN}
 	return nil
 }
 
-// mergeVectors leaves all vectors in one pair of files; flush.lock is held, and
+// Merge leaves all vectors in one pair of files; flush.lock is held, and
 // the index has just been written.
-func (vs *vectors) mergeVectors(ctx context.Context) error {
-	idx := vs.engine.State.Set()
+func (vs *Vectors) Merge(ctx context.Context) error {
+	idx := vs.Engine.State.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
@@ -92,80 +92,80 @@ func (vs *vectors) mergeVectors(ctx context.Context) error {
 	if at, _, known := index.Vectors(idx); known && at == 0 {
 		return nil
 	}
-	to := vs.engine.Log.AppliedMark()
-	list, _, err := vs.engine.StateAt(ctx, idx.LSN(), to.LSN)
+	to := vs.Engine.Log.AppliedMark()
+	list, _, err := vs.Engine.StateAt(ctx, idx.LSN(), to.LSN)
 	if err == nil {
-		_, _, err = vs.writeVectors(ctx, idx, to, list, true)
+		_, _, err = vs.Write(ctx, idx, to, list, true)
 	}
 	return err
 }
 
-// writeVectors makes the vectors complete as of a mark, by writing no more than
+// Write makes the vectors complete as of a mark, by writing no more than
 // has changed, and returns the LSN of those that are, and their dimension.
-func (vs *vectors) writeVectors(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
-	if at, dim, known := index.Vectors(idx); known && at == 0 && !always && !vs.rotten.Load() && !anyVector(list) && !vs.switching() {
+func (vs *Vectors) Write(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+	if at, dim, known := index.Vectors(idx); known && at == 0 && !always && !vs.Rotten.Load() && !anyVector(list) && !vs.switching() {
 		return 0, dim, nil // there is none, and none came
 	}
-	set, why := vs.loadVectors(nil)
+	set, why := vs.Load(nil)
 	if set == nil {
 		return 0, 0, why
 	}
 	defer func() { _ = set.Release() }()
-	if vs.rotten.Load() {
+	if vs.Rotten.Load() {
 		for err := range vector.Verify(set) {
 			why = err
 			break
 		}
 	}
-	if why != nil && !vs.engine.Settings.Now().MayRepair() {
+	if why != nil && !vs.Engine.Settings.Now().MayRepair() {
 		return 0, 0, why
 	}
-	at, dim, err := vs.writeOver(ctx, set, why, idx, to, list, always)
+	at, dim, err := vs.WriteOver(ctx, set, why, idx, to, list, always)
 	if err == nil && at == 0 && why == nil {
 		err = vs.dropOlderVectors()
 	}
-	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && vs.engine.Settings.Now().MayRepair() {
-		at, dim, err = vs.writeOver(ctx, set, err, idx, to, list, always)
+	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && vs.Engine.Settings.Now().MayRepair() {
+		at, dim, err = vs.WriteOver(ctx, set, err, idx, to, list, always)
 	}
 	if err == nil {
-		vs.rotten.Store(false)
+		vs.Rotten.Store(false)
 	}
 	return at, dim, err
 }
 
 // dropOlderVectors removes the files of the model before, where this one has no vectors
 // that could take their place: they serve nobody, and what is purged must not stay in them.
-func (vs *vectors) dropOlderVectors() error {
-	set, err := vector.Load(vs.engine.Env.FS, vs.engine.Env.Dir, uuid.UUID(vs.engine.Log.UUID()).String(), nil)
+func (vs *Vectors) dropOlderVectors() error {
+	set, err := vector.Load(vs.Engine.Env.FS, vs.Engine.Env.Dir, uuid.UUID(vs.Engine.Log.UUID()).String(), nil)
 	if err != nil {
-		return vs.engine.Env.IOError("reading", filepath.Join(vs.engine.Env.Dir, vector.Folder), err)
+		return vs.Engine.Env.IOError("reading", filepath.Join(vs.Engine.Env.Dir, vector.Folder), err)
 	}
-	older := set.Exists() && set.LSN() <= vs.vectorsBy().Since
+	older := set.Exists() && set.LSN() <= vs.Model().Since
 	if err := set.Release(); err != nil || !older {
 		return err
 	}
-	return vs.engine.Env.IOError("removing", filepath.Join(vs.engine.Env.Dir, vector.Folder), vector.Remove(vs.engine.Env.FS, vs.engine.Env.Dir))
+	return vs.Engine.Env.IOError("removing", filepath.Join(vs.Engine.Env.Dir, vector.Folder), vector.Remove(vs.Engine.Env.FS, vs.Engine.Env.Dir))
 }
 
-// writeOver writes over the vectors that stand, or, where why says that they
+// WriteOver writes over the vectors that stand, or, where why says that they
 // cannot be used, all of them anew. What stands stays until the new is in place.
-func (vs *vectors) writeOver(ctx context.Context, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+func (vs *Vectors) WriteOver(ctx context.Context, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	if why != nil {
 		set = vector.Empty()
 	}
-	began, model := vs.engine.Env.Clock(), vs.vectorsBy()
+	began, model := vs.Engine.Env.Clock(), vs.Model()
 	if set.Exists() && set.LSN() <= model.Since {
 		set = vector.Empty() // it was changed since they were loaded
 	}
-	_, complete := vs.vectorsCover(set, idx)
+	_, complete := vs.Cover(set, idx)
 	complete = complete && why == nil
 	if set.LSN() > to.LSN || model.Since >= to.LSN { // a search made them complete, and the round takes a part only; or what makes them has changed since
 		if complete && set.LSN() > to.LSN {
 			return set.LSN(), set.Dim(), nil
 		}
 		var err error
-		to = vs.engine.Log.AppliedMark()
-		if list, _, err = vs.engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
+		to = vs.Engine.Log.AppliedMark()
+		if list, _, err = vs.Engine.StateAt(ctx, idx.LSN(), to.LSN); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -173,7 +173,7 @@ func (vs *vectors) writeOver(ctx context.Context, set *vector.Set, why error, id
 	if err := p.collect(list, complete); err != nil {
 		return 0, 0, err
 	}
-	metric, dim := vs.vectorShape(set, &model)
+	metric, dim := vs.Shape(set, &model)
 	if p.dim = dim; dim == 0 {
 		var err error
 		if p.dim, err = p.decide(); err != nil {
@@ -189,25 +189,25 @@ func (vs *vectors) writeOver(ctx context.Context, set *vector.Set, why error, id
 		return 0, 0, err
 	}
 	target := vector.Target{
-		FS: vs.engine.Env.FS, Dir: vs.engine.Env.Dir, Temp: filepath.Join(vs.engine.Env.Dir, "tmp", "index."+vs.engine.Token+".vectors"), Perm: vs.engine.Env.FileMode, FolderPerm: vs.engine.Env.FolderMode,
-		Store: uuid.UUID(vs.engine.Log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.engine.Env.Clock(), Metric: metric, Dim: p.dim, Model: vs.vectorModel(set),
+		FS: vs.Engine.Env.FS, Dir: vs.Engine.Env.Dir, Temp: filepath.Join(vs.Engine.Env.Dir, "tmp", "index."+vs.Engine.Token+".vectors"), Perm: vs.Engine.Env.FileMode, FolderPerm: vs.Engine.Env.FolderMode,
+		Store: uuid.UUID(vs.Engine.Log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.Engine.Env.Clock(), Metric: metric, Dim: p.dim, Model: vs.Recorded(set),
 	}
 	write := vector.WriteDelta
 	// Over a base as of the same position there is no delta: nothing was written since,
 	// but the index was made anew.
-	if always || set.MergeDue(vs.engine.Env.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
+	if always || set.MergeDue(vs.Engine.Env.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
 		write = vector.WriteBase
 	}
 	w, err := write(set, target, plan)
 	if err != nil {
-		return 0, 0, fmt.Errorf("writing the vectors: %w", vs.engine.Env.IOError("writing", filepath.Join(vs.engine.Env.Dir, vector.Folder), err))
+		return 0, 0, fmt.Errorf("writing the vectors: %w", vs.Engine.Env.IOError("writing", filepath.Join(vs.Engine.Env.Dir, vector.Folder), err))
 	}
-	took := vs.engine.Env.Clock().Sub(began)
+	took := vs.Engine.Env.Clock().Sub(began)
 	if why != nil {
-		vs.engine.Env.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
-		vs.engine.Env.Event(env.Event{Kind: env.EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
+		vs.Engine.Env.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
+		vs.Engine.Env.Event(env.Event{Kind: env.EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
 	} else {
-		vs.engine.Env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
+		vs.Engine.Env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})
 	}
 	return w.LSN, p.dim, nil
 }

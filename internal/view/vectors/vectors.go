@@ -1,4 +1,4 @@
-package varve
+package vectors
 
 import (
 	"cmp"
@@ -23,42 +23,42 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// vectors is what this process has of the vectors. Nothing of it exists before
+// Vectors is what this process has of the vectors. Nothing of it exists before
 // the first search: putting and deleting pays nothing for it.
-type vectors struct {
-	engine *engine.Engine
+type Vectors struct {
+	Engine *engine.Engine
 
-	lock engine.CtxMutex // for these
+	Lock engine.CtxMutex // for these
 	view *vector.View
 	upTo wal.LSN       // below which the view's overlay has everything since
 	by   uint64        // index.Model.Since of what its vectors are made by
 	of   engine.Tables // of the index that from was found with
 
-	rotten atomic.Bool // a search met damage: they are to be verified, and made anew if need be
+	Rotten atomic.Bool // a search met damage: they are to be verified, and made anew if need be
 
-	mu     sync.Mutex
-	heal   healed
+	Mu     sync.Mutex
+	Heal   Healed
 	looked looked
-	known  atomic.Int64 // looked.dim, for who must not wait for mu
+	Known  atomic.Int64 // looked.dim, for who must not wait for mu
 
-	side computedIndex
+	Side computedIndex
 
 	// What stands above gives these.
 
-	embedder func() string // the name of what this process asks for embeddings, "" when it asks nothing
+	Embedder func() string // the name of what this process asks for embeddings, "" when it asks nothing
 	// older is the composite of an assembly that was composed under an older model.
-	older func(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error)
+	Older func(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error)
 }
 
-// healed remembers that the vectors were compared with an index that does not say
+// Healed remembers that the vectors were compared with an index that does not say
 // itself which of them are complete.
-type healed struct {
+type Healed struct {
 	of   engine.Tables
 	view wal.LSN // of the vectors
 	upTo wal.LSN // as of which they were complete
 }
 
-func (vs *vectors) close() error {
+func (vs *Vectors) Close() error {
 	if vs.view == nil {
 		return nil
 	}
@@ -69,17 +69,17 @@ func (vs *vectors) close() error {
 
 // errBehind: the overlay cannot be filled any more, for the index that stands now
 // took in what lies between.
-var errBehind = errors.New("the index has gone on")
+var ErrBehind = errors.New("the index has gone on")
 
-// vectorView is the vectors as of now, with a reference for the caller.
-func (vs *vectors) vectorView(ctx context.Context) (*vector.View, error) {
-	if err := vs.lock.Lock(ctx); err != nil {
+// View is the vectors as of now, with a reference for the caller.
+func (vs *Vectors) View(ctx context.Context) (*vector.View, error) {
+	if err := vs.Lock.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer vs.lock.Unlock()
+	defer vs.Lock.Unlock()
 	var last error
 	for range engine.FindTries {
-		if err := vs.engine.Sight(ctx); err != nil {
+		if err := vs.Engine.Sight(ctx); err != nil {
 			return nil, err
 		}
 		last = vs.fillView(ctx)
@@ -87,9 +87,9 @@ func (vs *vectors) vectorView(ctx context.Context) (*vector.View, error) {
 			return vs.view, nil
 		}
 		switch {
-		case last == nil, errors.Is(last, errBehind):
+		case last == nil, errors.Is(last, ErrBehind):
 		case errors.Is(last, errs.ErrTruncated), errors.Is(last, engine.ErrMoved):
-			_ = vs.engine.Refresh()
+			_ = vs.Engine.Refresh()
 		default:
 			return nil, last
 		}
@@ -101,36 +101,36 @@ func (vs *vectors) vectorView(ctx context.Context) (*vector.View, error) {
 }
 
 // fillView brings the view up to what is applied; vs.lock is held.
-func (vs *vectors) fillView(ctx context.Context) error {
-	set := vs.engine.State.Set()
+func (vs *Vectors) fillView(ctx context.Context) error {
+	set := vs.Engine.State.Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
 	of := engine.TablesOf(set)
 	_ = set.Release() // the pointers are only compared
-	if vs.view == nil || of != vs.of || vs.vectorsBy().Since != vs.by || vs.reshaped(vs.view) {
+	if vs.view == nil || of != vs.of || vs.Model().Since != vs.by || vs.reshaped(vs.view) {
 		if err := vs.openView(ctx); err != nil {
 			return err
 		}
 	}
-	at := vs.engine.Log.Applied()
+	at := vs.Engine.Log.Applied()
 	if at == vs.upTo {
 		return nil
 	}
-	list := vs.engine.State.Changes(vs.upTo, 1<<62)
-	model := vs.vectorsBy()
-	if vs.engine.State.From() > vs.upTo || model.Since != vs.by {
+	list := vs.Engine.State.Changes(vs.upTo, 1<<62)
+	model := vs.Model()
+	if vs.Engine.State.From() > vs.upTo || model.Since != vs.by {
 		vs.of = engine.Tables{}
-		return errBehind
+		return ErrBehind
 	}
-	r := vs.engine.Log.Reader()
+	r := vs.Engine.Log.Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
 			return err
 		}
 		if err := vs.overlayVector(ctx, vs.view, &e, &model); err != nil {
-			return vs.vectorFault(err)
+			return vs.Fault(err)
 		}
 	}
 	vs.upTo = at
@@ -138,16 +138,16 @@ func (vs *vectors) fillView(ctx context.Context) error {
 }
 
 // reshaped says that config.json wants other vectors than a view has.
-func (vs *vectors) reshaped(view *vector.View) bool {
-	model := vs.vectorsBy()
-	metric, dim := vs.vectorShape(view.Set(), &model)
+func (vs *Vectors) reshaped(view *vector.View) bool {
+	model := vs.Model()
+	metric, dim := vs.Shape(view.Set(), &model)
 	return metric != view.Metric() || dim != 0 && view.Dim() != 0 && dim != view.Dim()
 }
 
 // overlayVector tells a view of an entry. A vector that does not fit leaves its
 // memory without one.
-func (vs *vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.Entry, model *index.Model) error {
-	kind, ok := vectorKind(e.Key[0])
+func (vs *Vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.Entry, model *index.Model) error {
+	kind, ok := KindOf(e.Key[0])
 	if !ok {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (vs *vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.
 	}
 	embedding := rec.Vector(nil)
 	if model.Older(e.LSN, number) {
-		if embedding, err = vs.olderVector(ctx, model, vs.engine.Kinds.Of(e.Key), e.Key[1:], e.LSN); err != nil {
+		if embedding, err = vs.olderVector(ctx, model, vs.Engine.Kinds.Of(e.Key), e.Key[1:], e.LSN); err != nil {
 			return err
 		}
 		if len(embedding) == 0 {
@@ -178,7 +178,7 @@ func (vs *vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.
 	return err
 }
 
-func vectorKind(key byte) (vector.Kind, bool) {
+func KindOf(key byte) (vector.Kind, bool) {
 	switch key {
 	case record.Memory:
 		return vector.Memories, true
@@ -201,10 +201,10 @@ func frameNumber(rec *record.View, at wal.LSN) (int64, error) {
 // openView loads the vectors that stand, makes up for what they lack, and lays an
 // empty overlay over them; v.lock is held. What cannot be written, because this
 // handle may not or the disk is full, lies in the heap.
-func (vs *vectors) openView(ctx context.Context) error {
-	inHeap := vs.engine.Writable() != nil
+func (vs *Vectors) openView(ctx context.Context) error {
+	inHeap := vs.Engine.Writable() != nil
 	for tries := 0; ; tries++ {
-		idx := vs.engine.State.Set()
+		idx := vs.Engine.State.Set()
 		if idx == nil {
 			return errs.ErrClosed
 		}
@@ -214,24 +214,24 @@ func (vs *vectors) openView(ctx context.Context) error {
 			return err
 		}
 		if tries == 3 {
-			return fmt.Errorf("%w: the vectors do not become complete", errBehind)
+			return fmt.Errorf("%w: the vectors do not become complete", ErrBehind)
 		}
-		switch err := vs.healVectors(ctx); {
+		switch err := vs.Complete(ctx); {
 		case err == nil:
 		case ctx.Err() != nil, errors.Is(err, errs.ErrClosed), errors.Is(err, errs.ErrTruncated), errors.Is(err, engine.ErrMoved):
 			return err
 		default:
-			vs.engine.Env.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
+			vs.Engine.Env.Logger.Warn("the vectors could not be made complete; this search has the rest in memory", "err", err)
 			inHeap = true
 		}
 	}
 }
 
 // tryView is false when the vectors have to be made complete first.
-func (vs *vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
-	rotten := vs.rotten.Load() && vs.engine.Settings.Now().MayRepair()
+func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (done bool, err error) {
+	rotten := vs.Rotten.Load() && vs.Engine.Settings.Now().MayRepair()
 	if rotten && !inHeap {
-		return false, vs.close()
+		return false, vs.Close()
 	}
 	var prev *vector.Set
 	if vs.view != nil {
@@ -239,59 +239,59 @@ func (vs *vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (do
 	}
 	set, why := vector.Empty(), error(nil)
 	if !rotten {
-		if set, why = vs.loadVectors(prev); set == nil {
+		if set, why = vs.Load(prev); set == nil {
 			return false, why
 		}
 	}
-	if why != nil && !vs.engine.Settings.Now().MayRepair() {
+	if why != nil && !vs.Engine.Settings.Now().MayRepair() {
 		return false, errors.Join(why, set.Release())
 	}
-	model := vs.vectorsBy()
+	model := vs.Model()
 	if set.Exists() && set.LSN() <= model.Since {
-		return false, errors.Join(errBehind, set.Release()) // it was changed while they were loaded
+		return false, errors.Join(ErrBehind, set.Release()) // it was changed while they were loaded
 	}
-	from, complete := vs.vectorsCover(set, idx)
+	from, complete := vs.Cover(set, idx)
 	if !complete && !inHeap {
 		return false, set.Release()
 	}
-	metric, dim := vs.vectorShape(set, &model)
+	metric, dim := vs.Shape(set, &model)
 	view, err := vector.NewView(set, metric, dim)
 	if err != nil {
-		return false, errors.Join(vs.vectorFault(err), set.Release())
+		return false, errors.Join(vs.Fault(err), set.Release())
 	}
 	if !complete {
 		from = idx.LSN()
 		if err := vs.patchView(ctx, view, idx, &model); err != nil {
-			return false, errors.Join(vs.vectorFault(err), view.Release())
+			return false, errors.Join(vs.Fault(err), view.Release())
 		}
 	}
-	err = vs.close()
+	err = vs.Close()
 	vs.view, vs.upTo, vs.of, vs.by = view, from, engine.TablesOf(idx), model.Since
 	return true, err
 }
 
-// vectorFault is what becomes of an error of the vectors: damage is looked at
+// Fault is what becomes of an error of the vectors: damage is looked at
 // under flush.lock and mended, and then the caller begins again (errBehind).
 // vs.lock is held.
-func (vs *vectors) vectorFault(err error) error {
+func (vs *Vectors) Fault(err error) error {
 	if !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	if !vs.engine.Settings.Now().MayRepair() {
+	if !vs.Engine.Settings.Now().MayRepair() {
 		return err
 	}
 	// Not even the mapped pages of what is sound are kept: they may be the damage.
-	if vs.rotten.CompareAndSwap(false, true) {
-		vs.engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
+	if vs.Rotten.CompareAndSwap(false, true) {
+		vs.Engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: vector.Folder, Err: err})
 	}
-	return errors.Join(errBehind, vs.close())
+	return errors.Join(ErrBehind, vs.Close())
 }
 
-// loadVectors maps the vectors that stand, an empty set where they cannot be used
+// Load maps the vectors that stand, an empty set where they cannot be used
 // (and why), or nothing when they cannot be read just now.
-func (vs *vectors) loadVectors(prev *vector.Set) (*vector.Set, error) {
-	set, err := vector.Load(vs.engine.Env.FS, vs.engine.Env.Dir, uuid.UUID(vs.engine.Log.UUID()).String(), prev)
-	if err == nil && set.Exists() && set.LSN() <= vs.vectorsBy().Since {
+func (vs *Vectors) Load(prev *vector.Set) (*vector.Set, error) {
+	set, err := vector.Load(vs.Engine.Env.FS, vs.Engine.Env.Dir, uuid.UUID(vs.Engine.Log.UUID()).String(), prev)
+	if err == nil && set.Exists() && set.LSN() <= vs.Model().Since {
 		return vector.Empty(), set.Release() // they are an older model's
 	}
 	if err == nil {
@@ -303,40 +303,40 @@ func (vs *vectors) loadVectors(prev *vector.Set) (*vector.Set, error) {
 	if errors.Is(err, errs.ErrCorrupt) || errors.Is(err, vector.ErrForeign) {
 		return vector.Empty(), err
 	}
-	return nil, vs.engine.Env.IOError("reading", filepath.Join(vs.engine.Env.Dir, vector.Folder), err)
+	return nil, vs.Engine.Env.IOError("reading", filepath.Join(vs.Engine.Env.Dir, vector.Folder), err)
 }
 
 // strangeVectors says why vectors that are sound cannot be this store's as it is.
-func (vs *vectors) strangeVectors(set *vector.Set) error {
+func (vs *Vectors) strangeVectors(set *vector.Set) error {
 	if !set.Exists() {
 		return nil
 	}
-	end := vs.engine.Log.AppliedMark()
+	end := vs.Engine.Log.AppliedMark()
 	switch {
-	case set.LSN() > end.LSN && set.LSN() > vs.engine.Log.Durable():
+	case set.LSN() > end.LSN && set.LSN() > vs.Engine.Log.Durable():
 		return fmt.Errorf("%s covers the log up to %d, which ends at %d", vector.BaseMapping, set.LSN(), end.LSN)
 	case set.LSN() == end.LSN && set.Chain() != fmt.Sprintf("%016x", end.Sum):
 		return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, end.LSN)
 	}
 	// While the log has the place it says what stood before it, and that a frame
 	// begins there, unless the log goes on in the next segment.
-	if at := set.LSN(); at >= vs.engine.Log.Spilled() && at < end.LSN {
-		m, err := vs.engine.Log.MarkBefore(context.Background(), at)
+	if at := set.LSN(); at >= vs.Engine.Log.Spilled() && at < end.LSN {
+		m, err := vs.Engine.Log.MarkBefore(context.Background(), at)
 		if err == nil && set.Chain() != fmt.Sprintf("%016x", m.Sum) || errors.Is(err, segment.ErrHeader) {
 			return fmt.Errorf("%s was written for a log that differs from this one before %d", vector.BaseMapping, at)
 		}
 	}
-	model := vs.vectorsBy()
-	if metric, dim := vs.vectorShape(set, &model); metric != set.Metric() || dim != set.Dim() {
+	model := vs.Model()
+	if metric, dim := vs.Shape(set, &model); metric != set.Metric() || dim != set.Dim() {
 		return fmt.Errorf("%s has %d dimensions, %v, and %s wants %d, %v", vector.BaseMapping, set.Dim(), set.Metric(), settings.Name, dim, metric)
 	}
 	return nil
 }
 
-// vectorShape is the metric and the dimension that the store's vectors are to
+// Shape is the metric and the dimension that the store's vectors are to
 // have; 0 where no vector has said so yet.
-func (vs *vectors) vectorShape(set *vector.Set, model *index.Model) (vector.Metric, int) {
-	c := vs.engine.Settings.Now().VectorSettings()
+func (vs *Vectors) Shape(set *vector.Set, model *index.Model) (vector.Metric, int) {
+	c := vs.Engine.Settings.Now().VectorSettings()
 	metric, err := vector.ParseMetric(c.Metric)
 	if err != nil || c.Metric == "" && set.Exists() {
 		metric = set.Metric()
@@ -347,24 +347,24 @@ func (vs *vectors) vectorShape(set *vector.Set, model *index.Model) (vector.Metr
 	return metric, set.Dim()
 }
 
-// vectorModel is what is recorded with the vectors: what a switch or config.json says, else
+// Recorded is what is recorded with the vectors: what a switch or config.json says, else
 // the embedder of this process, else what was recorded before.
-func (vs *vectors) vectorModel(set *vector.Set) string {
-	if by := vs.engine.State.Model(); by.Name != "" {
+func (vs *Vectors) Recorded(set *vector.Set) string {
+	if by := vs.Engine.State.Model(); by.Name != "" {
 		return by.Name
 	}
-	return cmp.Or(vs.engine.Settings.Now().VectorsModel(), vs.embedder(), set.Model())
+	return cmp.Or(vs.Engine.Settings.Now().VectorsModel(), vs.Embedder(), set.Model())
 }
 
-// vectorsCover says as of which position the vectors are complete, if they are as
+// Cover says as of which position the vectors are complete, if they are as
 // of the index's at least.
-func (vs *vectors) vectorsCover(set *vector.Set, idx *index.Set) (wal.LSN, bool) {
+func (vs *Vectors) Cover(set *vector.Set, idx *index.Set) (wal.LSN, bool) {
 	if at, _, known := index.Vectors(idx); known && set.LSN() >= at {
 		return max(set.LSN(), idx.LSN()), true
 	}
-	vs.mu.Lock()
-	h := vs.heal
-	vs.mu.Unlock()
+	vs.Mu.Lock()
+	h := vs.Heal
+	vs.Mu.Unlock()
 	if h.of == engine.TablesOf(idx) && h.upTo != 0 {
 		if set.LSN() == h.view {
 			return max(h.upTo, idx.LSN()), true

@@ -1,4 +1,4 @@
-package varve
+package vectors
 
 import (
 	"context"
@@ -22,27 +22,27 @@ import (
 // counts for such a version is the one that was computed for its content, which
 // vector_index/reembed has (computed), or none.
 
-// vectorsBy is what makes the store's vectors, as of what is applied.
-func (vs *vectors) vectorsBy() index.Model {
-	m := vs.engine.State.Model()
-	vs.engine.Settings.AsOf(m.LSN) // who changes the model writes it there too
+// Model is what makes the store's vectors, as of what is applied.
+func (vs *Vectors) Model() index.Model {
+	m := vs.Engine.State.Model()
+	vs.Engine.Settings.AsOf(m.LSN) // who changes the model writes it there too
 	return m
 }
 
-func (vs *vectors) switching() bool {
-	m := vs.vectorsBy()
+func (vs *Vectors) switching() bool {
+	m := vs.Model()
 	return m.Switching()
 }
 
-// setModel tells every process what makes the vectors from here on. was is what
+// SetModel tells every process what makes the vectors from here on. was is what
 // they are thought to be made by; undecided, if it is not 0, is from where on
 // nothing may have been committed.
-func (vs *vectors) setModel(ctx context.Context, was index.Model, c state.Change, undecided wal.LSN) error {
+func (vs *Vectors) SetModel(ctx context.Context, was index.Model, c state.Change, undecided wal.LSN) error {
 	line, err := jsonLine(c)
 	if err != nil {
 		return err
 	}
-	value, inflated := vs.engine.Codec.Encode(nil, &record.Record{Previous: was.LSN, Line: line})
+	value, inflated := vs.Engine.Codec.Encode(nil, &record.Record{Previous: was.LSN, Line: line})
 	b := &wal.Batch{
 		Entries:       []wal.Entry{{Key: state.ModelKey, Kind: record.KindModel, Value: value, Inflated: inflated}},
 		Preconditions: []wal.Precondition{{Key: state.ModelKey, LSN: was.LSN}},
@@ -50,23 +50,23 @@ func (vs *vectors) setModel(ctx context.Context, was index.Model, c state.Change
 	if undecided != 0 {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{LSN: undecided})
 	}
-	if _, err := vs.engine.Log.Append(ctx, b); err != nil {
+	if _, err := vs.Engine.Log.Append(ctx, b); err != nil {
 		return err
 	}
-	return vs.engine.Sight(ctx)
+	return vs.Engine.Sight(ctx)
 }
 
 // olderVector is the vector that counts for a version which Older says has an older
 // model's; nil for none.
-func (vs *vectors) olderVector(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN) ([]float32, error) {
-	var found computedVector
-	if k == vs.engine.Kinds.Memories {
+func (vs *Vectors) olderVector(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN) ([]float32, error) {
+	var found ComputedVector
+	if k == vs.Engine.Kinds.Memories {
 		c, ok, err := vs.computed(ctx, model, id)
 		if err != nil {
 			return nil, err
 		}
-		if ok && c.version == at {
-			return c.vector, nil
+		if ok && c.Version == at {
+			return c.Vector, nil
 		}
 		found = c
 	}
@@ -77,31 +77,31 @@ func (vs *vectors) olderVector(ctx context.Context, model *index.Model, k *engin
 	switch {
 	case p.ID == "":
 		return nil, nil // it is gone, or damaged
-	case k == vs.engine.Kinds.Assemblies:
-		return vs.older(ctx, model, &p)
-	case found.vector != nil && found.sum == sha256.Sum256([]byte(p.Content)):
-		return found.vector, nil
-	case !embeddable(p.Content) && len(p.Vector) == model.Dimension:
+	case k == vs.Engine.Kinds.Assemblies:
+		return vs.Older(ctx, model, &p)
+	case found.Vector != nil && found.Sum == sha256.Sum256([]byte(p.Content)):
+		return found.Vector, nil
+	case !Embeddable(p.Content) && len(p.Vector) == model.Dimension:
 		return p.Vector, nil // no model made it
 	}
 	return nil, nil
 }
 
 // parsedVersion reads one version of a document, the zero parsed when it is not to be had.
-func (vs *vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Parsed, error) {
+func (vs *Vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Parsed, error) {
 	var doc []byte
-	v, view, err := vs.engine.Frame(ctx, k, id, at)
+	v, view, err := vs.Engine.Frame(ctx, k, id, at)
 	switch {
 	case err == nil && !v.Line.Deleted:
-		doc, err = vs.engine.Codec.Doc(&view, places.StoredMost)
+		doc, err = vs.Engine.Codec.Doc(&view, places.StoredMost)
 	case ctx.Err() != nil:
 		return engine.Parsed{}, ctx.Err()
 	default:
-		place, ferr := vs.engine.State.Find(k.Letter, id)
+		place, ferr := vs.Engine.State.Find(k.Letter, id)
 		if ferr != nil || place.Version != at {
 			return engine.Parsed{}, nil
 		}
-		if v, err = vs.engine.Settled(ctx, k, id); err == nil {
+		if v, err = vs.Engine.Settled(ctx, k, id); err == nil {
 			doc = v.Doc
 		}
 	}
@@ -118,12 +118,12 @@ func (vs *vectors) parsedVersion(ctx context.Context, k *engine.Kind, id string,
 	return p, nil
 }
 
-// newestVector is the vector that counts for the newest version of a memory.
-func (vs *vectors) newestVector(ctx context.Context, model *index.Model, id string) (v []float32, older bool, err error) {
+// NewestVector is the vector that counts for the newest version of a memory.
+func (vs *Vectors) NewestVector(ctx context.Context, model *index.Model, id string) (v []float32, older bool, err error) {
 	if !model.Switching() {
 		return nil, false, nil
 	}
-	place, err := vs.engine.State.Find(record.Memory, id)
+	place, err := vs.Engine.State.Find(record.Memory, id)
 	if errors.Is(err, errs.ErrNotFound) {
 		return nil, false, nil
 	}
@@ -132,7 +132,7 @@ func (vs *vectors) newestVector(ctx context.Context, model *index.Model, id stri
 	}
 	number := place.Entry.VectorNumber()
 	if place.InLog {
-		f, _, err := vs.engine.Frame(ctx, vs.engine.Kinds.Memories, id, place.Version)
+		f, _, err := vs.Engine.Frame(ctx, vs.Engine.Kinds.Memories, id, place.Version)
 		if err != nil {
 			return nil, false, err
 		}
@@ -141,25 +141,25 @@ func (vs *vectors) newestVector(ctx context.Context, model *index.Model, id stri
 	if !model.Older(place.Version, number) {
 		return nil, false, nil
 	}
-	v, err = vs.olderVector(ctx, model, vs.engine.Kinds.Memories, id, place.Version)
+	v, err = vs.olderVector(ctx, model, vs.Engine.Kinds.Memories, id, place.Version)
 	return v, true, err
 }
 
-// embeddingNow is the embedding that counts for a document as it was read: its own, or
+// EmbeddingNow is the embedding that counts for a document as it was read: its own, or
 // what stands for an older model's.
-func (vs *vectors) embeddingNow(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN, own []float32) ([]float32, error) {
+func (vs *Vectors) EmbeddingNow(ctx context.Context, model *index.Model, k *engine.Kind, id string, at wal.LSN, own []float32) ([]float32, error) {
 	if !model.Switching() {
 		return own, nil
 	}
 	older := at < model.Since
 	if !older && len(own) > 0 {
-		place, err := vs.engine.State.Find(k.Letter, id)
+		place, err := vs.Engine.State.Find(k.Letter, id)
 		if err != nil || place.Version != at {
 			return own, nil
 		}
 		number := place.Entry.VectorNumber()
 		if place.InLog {
-			f, _, err := vs.engine.Frame(ctx, k, id, at)
+			f, _, err := vs.Engine.Frame(ctx, k, id, at)
 			if err != nil {
 				return own, nil
 			}
@@ -173,12 +173,12 @@ func (vs *vectors) embeddingNow(ctx context.Context, model *index.Model, k *engi
 	return vs.olderVector(ctx, model, k, id, at)
 }
 
-// changeOfModel is what a model's entry says, to be changed.
-func changeOfModel(m *index.Model) state.Change {
+// ChangeOfModel is what a model's entry says, to be changed.
+func ChangeOfModel(m *index.Model) state.Change {
 	return state.Change{Name: m.Name, Dimension: m.Dimension, Since: m.Since, Done: m.Done, Next: m.Next}
 }
 
 func jsonLine(v any) ([]byte, error) { return json.Marshal(v) }
 
-// embeddable says whether a content is anything that an embedder can be asked about.
-func embeddable(content string) bool { return strings.TrimSpace(content) != "" }
+// Embeddable says whether a content is anything that an embedder can be asked about.
+func Embeddable(content string) bool { return strings.TrimSpace(content) != "" }

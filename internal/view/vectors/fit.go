@@ -1,4 +1,4 @@
-package varve
+package vectors
 
 import (
 	"context"
@@ -35,11 +35,11 @@ type decider struct {
 // not said that he wants another one.
 var errOtherDimension = fmt.Errorf(`%w: another model, and its dimension, come with memctl reindex (Reembed); where no embedding is left, also with "vectors": {"dimension": N} in config.json`, vector.ErrDimension)
 
-// otherDimension refuses a vector of another dimension than the store's, and says
+// OtherDimension refuses a vector of another dimension than the store's, and says
 // what is going on where the store's model is being changed.
-func (vs *vectors) otherDimension(field string, got, dim int) error {
+func (vs *Vectors) OtherDimension(field string, got, dim int) error {
 	err := error(&errs.FieldError{Field: field, Value: fmt.Sprintf("of %d dimensions", got), Limit: fmt.Sprintf("%d dimensions, as the store's", dim), Err: errOtherDimension})
-	model := vs.vectorsBy()
+	model := vs.Model()
 	if model.Next == "" && !model.Switching() {
 		return err
 	}
@@ -50,20 +50,20 @@ func (vs *vectors) otherDimension(field string, got, dim int) error {
 	return e
 }
 
-// dimension is the store's, 0 while no vector has decided it, and on what condition
+// Dimension is the store's, 0 while no vector has decided it, and on what condition
 // that is so.
-func (vs *vectors) dimension(ctx context.Context) (dim int, on wal.Precondition, err error) {
-	model := vs.vectorsBy()
-	if d := vs.decidedDimension(&model); d != 0 {
+func (vs *Vectors) Dimension(ctx context.Context) (dim int, on wal.Precondition, err error) {
+	model := vs.Model()
+	if d := vs.DecidedDimension(&model); d != 0 {
 		return d, on, nil
 	}
-	vs.mu.Lock()
-	defer vs.mu.Unlock()
+	vs.Mu.Lock()
+	defer vs.Mu.Unlock()
 	for range engine.FindTries {
-		if err := vs.engine.Sight(ctx); err != nil {
+		if err := vs.Engine.Sight(ctx); err != nil {
 			return 0, on, err
 		}
-		at := vs.engine.Log.Applied()
+		at := vs.Engine.Log.Applied()
 		err := vs.findDimension(ctx)
 		switch {
 		case err == nil && vs.looked.dim != 0:
@@ -71,12 +71,12 @@ func (vs *vectors) dimension(ctx context.Context) (dim int, on wal.Precondition,
 		case err == nil:
 			vs.looked.at = at
 			return 0, wal.Precondition{LSN: at}, nil
-		case !errors.Is(err, errBehind) && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, engine.ErrMoved):
+		case !errors.Is(err, ErrBehind) && !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, engine.ErrMoved):
 			return 0, on, err
 		}
-		_ = vs.engine.Refresh()
+		_ = vs.Engine.Refresh()
 	}
-	return 0, on, fmt.Errorf("looking for the store's dimension: %w", errBehind)
+	return 0, on, fmt.Errorf("looking for the store's dimension: %w", ErrBehind)
 }
 
 func (d *decider) precondition() wal.Precondition {
@@ -87,11 +87,11 @@ func (d *decider) precondition() wal.Precondition {
 }
 
 // stillDecides says whether what decided still does, and follows it to its newest version.
-func (vs *vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool, error) {
+func (vs *Vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool, error) {
 	if d.key == "" {
 		return true, nil
 	}
-	place, err := vs.engine.State.Find(d.key[0], d.key[1:])
+	place, err := vs.Engine.State.Find(d.key[0], d.key[1:])
 	switch {
 	case err == nil && place.Version == d.pos:
 		return true, nil
@@ -100,7 +100,7 @@ func (vs *vectors) stillDecides(ctx context.Context, d *decider, dim int) (bool,
 	case err != nil || !place.InLog:
 		return false, nil
 	}
-	e, err := vs.engine.Log.ReadAt(ctx, place.Version)
+	e, err := vs.Engine.Log.ReadAt(ctx, place.Version)
 	if err != nil {
 		return false, err
 	}
@@ -127,16 +127,16 @@ func decidedDimension(model *index.Model, config int) int {
 	return config
 }
 
-func (vs *vectors) decidedDimension(model *index.Model) int {
-	d := vs.engine.Settings.Now().VectorSettings().Dimension
+func (vs *Vectors) DecidedDimension(model *index.Model) int {
+	d := vs.Engine.Settings.Now().VectorSettings().Dimension
 	return decidedDimension(model, d)
 }
 
 // findDimension looks for the dimension: once for each index, and as long as that
 // names none in what came since; vs.mu is held.
-func (vs *vectors) findDimension(ctx context.Context) error {
+func (vs *Vectors) findDimension(ctx context.Context) error {
 	l := &vs.looked
-	idx := vs.engine.State.Set()
+	idx := vs.Engine.State.Set()
 	if idx == nil {
 		return errs.ErrClosed
 	}
@@ -147,7 +147,7 @@ func (vs *vectors) findDimension(ctx context.Context) error {
 			return err
 		}
 		*l = looked{of: of, at: idx.LSN(), dim: dim}
-		vs.known.Store(int64(dim))
+		vs.Known.Store(int64(dim))
 	}
 	if l.dim != 0 {
 		ok, err := vs.stillDecides(ctx, &l.by, l.dim)
@@ -156,18 +156,18 @@ func (vs *vectors) findDimension(ctx context.Context) error {
 		}
 		l.dim = 0
 	}
-	list := vs.engine.State.Changes(l.at, 1<<62)
-	if vs.engine.State.From() > l.at {
-		return errBehind
+	list := vs.Engine.State.Changes(l.at, 1<<62)
+	if vs.Engine.State.From() > l.at {
+		return ErrBehind
 	}
 	dims, deciders := dimensions{}, map[int]decider{}
-	r := vs.engine.Log.Reader()
+	r := vs.Engine.Log.Reader()
 	for _, c := range list {
 		e, err := r.At(ctx, c.Pos)
 		if err != nil {
 			return err
 		}
-		if _, ok := vectorKind(e.Key[0]); !ok || e.Delete {
+		if _, ok := KindOf(e.Key[0]); !ok || e.Delete {
 			continue
 		}
 		rec, err := state.Read(&e)
@@ -188,18 +188,18 @@ func (vs *vectors) findDimension(ctx context.Context) error {
 	l.dim = dims.decided()
 	l.by = deciders[l.dim]
 	l.by.alone = len(dims) == 1
-	vs.known.Store(int64(l.dim))
+	vs.Known.Store(int64(l.dim))
 	return nil
 }
 
 // filesDimension is what the index says, or, where it says nothing, the vectors
 // that stand, or the lines; and where these are from before there were vectors,
 // the documents.
-func (vs *vectors) filesDimension(ctx context.Context, idx *index.Set) (int, error) {
+func (vs *Vectors) filesDimension(ctx context.Context, idx *index.Set) (int, error) {
 	if _, dim, known := index.Vectors(idx); known {
 		return dim, nil
 	}
-	set, _ := vs.loadVectors(nil)
+	set, _ := vs.Load(nil)
 	if set != nil {
 		d := set.Dim()
 		if err := set.Release(); err != nil || d != 0 {

@@ -1,4 +1,4 @@
-package varve
+package vectors
 
 import (
 	"cmp"

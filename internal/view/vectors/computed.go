@@ -1,4 +1,4 @@
-package varve
+package vectors
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// computed is vector_index/reembed: the vectors that a re-embedding has made so
+// Computed is vector_index/reembed: the vectors that a re-embedding has made so
 // far, so that one that was killed goes on where it was. Records, little-endian:
 //
 //	 0  uint32  bytes of the payload
@@ -38,66 +38,66 @@ import (
 // in the order in which memories are listed; behind the end, those that have changed
 // since. Of several of one memory the last counts. What follows the last record that
 // is whole is cut off.
-type computed struct {
-	f      vfs.File
+type Computed struct {
+	F      vfs.File
 	size   int64
-	last   string // id
-	count  int64
-	dim    int
-	ended  bool
+	Last   string // id
+	Count  int64
+	Dim    int
+	Ended  bool
 	failed error // of an append: what is in the file is not known any more
 }
 
-type computedVector struct {
-	id      string
-	version uint64
-	sum     [32]byte // of the content
-	vector  []float32
+type ComputedVector struct {
+	ID      string
+	Version uint64
+	Sum     [32]byte // of the content
+	Vector  []float32
 }
 
 const (
-	vectorFolder  = "vector_index"
-	computedName  = "reembed"
-	computedLock  = "reembed.lock"
-	computedHead  = 12
+	VectorFolder  = "vector_index"
+	ComputedName  = "reembed"
+	ComputedLock  = "reembed.lock"
+	ComputedHead  = 12
 	computedLimit = 16 << 20 // of a record
 )
 
-var errComputed = errors.New("not a record of vectors that were computed")
+var ErrComputed = errors.New("not a record of vectors that were computed")
 
-func (vs *vectors) computedPath(name string) string {
-	return filepath.Join(vs.engine.Env.Dir, vectorFolder, name)
+func (vs *Vectors) ComputedPath(name string) string {
+	return filepath.Join(vs.Engine.Env.Dir, VectorFolder, name)
 }
 
-// openComputed opens the file, made anew when there is none, or one of another
+// OpenComputed opens the file, made anew when there is none, or one of another
 // model, or when that is wanted.
-func (vs *vectors) openComputed(model string, anew bool) (*computed, error) {
-	by := vs.vectorsBy()
-	path := vs.computedPath(computedName)
-	f, err := vs.engine.Env.FS.OpenFile(path, os.O_RDWR|os.O_CREATE, vs.engine.Env.FileMode)
+func (vs *Vectors) OpenComputed(model string, anew bool) (*Computed, error) {
+	by := vs.Model()
+	path := vs.ComputedPath(ComputedName)
+	f, err := vs.Engine.Env.FS.OpenFile(path, os.O_RDWR|os.O_CREATE, vs.Engine.Env.FileMode)
 	if err != nil {
-		return nil, vs.engine.Env.IOError("opening", path, err)
+		return nil, vs.Engine.Env.IOError("opening", path, err)
 	}
-	c := &computed{f: f}
+	c := &Computed{F: f}
 	if !anew {
 		err = c.load(model, &by)
 	}
 	if err == nil && c.size == 0 {
 		var head []byte
-		if head, err = json.Marshal(computedHeader{computedFormat, model, by.LSN}); err == nil {
-			err = c.append([][]byte{head})
+		if head, err = json.Marshal(ComputedHeader{computedFormat, model, by.LSN}); err == nil {
+			err = c.Append([][]byte{head})
 		}
 		if err == nil {
-			err = vs.engine.Env.FS.SyncDir(filepath.Dir(path))
+			err = vs.Engine.Env.FS.SyncDir(filepath.Dir(path))
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(vs.engine.Env.IOError("reading", path, err), f.Close())
+		return nil, errors.Join(vs.Engine.Env.IOError("reading", path, err), f.Close())
 	}
 	return c, nil
 }
 
-type computedHeader struct {
+type ComputedHeader struct {
 	Format int    `json:"format"`
 	Model  string `json:"model"`
 	After  uint64 `json:"after"`
@@ -107,53 +107,53 @@ const computedFormat = 2
 
 // serves says that a file was begun for a model, and not used up by a switch that
 // has ended.
-func (h *computedHeader) serves(model string, by *index.Model) bool {
+func (h *ComputedHeader) serves(model string, by *index.Model) bool {
 	return h.Format == computedFormat && h.Model == model && (by.Switching() || h.After >= by.Since)
 }
 
 // load reads what there is; size stays 0 when nothing of it is of use.
-func (c *computed) load(model string, by *index.Model) error {
-	var head computedHeader
-	var v computedVector
+func (c *Computed) load(model string, by *index.Model) error {
+	var head ComputedHeader
+	var v ComputedVector
 	first := true
-	size, err := c.records(math.MaxInt64, func(payload []byte) error {
+	size, err := c.Records(math.MaxInt64, func(payload []byte) error {
 		switch {
 		case first:
 			first = false
 			if json.Unmarshal(payload, &head) != nil || !head.serves(model, by) {
-				return errComputed
+				return ErrComputed
 			}
 		case len(payload) == 1 && payload[0] == 'e':
-			c.ended = true
+			c.Ended = true
 		default:
-			if err := v.parse(payload); err != nil {
+			if err := v.Parse(payload); err != nil {
 				return err
 			}
 			c.took(&v)
 		}
 		return nil
 	})
-	if errors.Is(err, errComputed) {
+	if errors.Is(err, ErrComputed) {
 		err = nil
 	}
 	c.size = size
 	return err
 }
 
-func (c *computed) took(v *computedVector) {
-	if !c.ended {
-		c.last = v.id
+func (c *Computed) took(v *ComputedVector) {
+	if !c.Ended {
+		c.Last = v.ID
 	}
-	c.dim = len(v.vector)
-	c.count++
+	c.Dim = len(v.Vector)
+	c.Count++
 }
 
-// records gives the payloads up to a size, and says up to where they were whole
+// Records gives the payloads up to a size, and says up to where they were whole
 // and f had nothing against them.
-func (c *computed) records(size int64, f func(payload []byte) error) (int64, error) {
-	r := bufio.NewReaderSize(io.NewSectionReader(c.f, 0, size), 1<<20)
+func (c *Computed) Records(size int64, f func(payload []byte) error) (int64, error) {
+	r := bufio.NewReaderSize(io.NewSectionReader(c.F, 0, size), 1<<20)
 	var at int64
-	var head [computedHead]byte
+	var head [ComputedHead]byte
 	var payload []byte
 	for {
 		if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -176,7 +176,7 @@ func (c *computed) records(size int64, f func(payload []byte) error) (int64, err
 		if err := f(payload); err != nil {
 			return at, err
 		}
-		at += computedHead + int64(n)
+		at += ComputedHead + int64(n)
 	}
 }
 
@@ -187,8 +187,8 @@ func atEnd(err error) error {
 	return err
 }
 
-// append makes records durable behind those that are there.
-func (c *computed) append(payloads [][]byte) error {
+// Append makes records durable behind those that are there.
+func (c *Computed) Append(payloads [][]byte) error {
 	if c.failed != nil {
 		return c.failed
 	}
@@ -198,12 +198,12 @@ func (c *computed) append(payloads [][]byte) error {
 		b = binary.LittleEndian.AppendUint64(b, xxhash.Sum64(p))
 		b = append(b, p...)
 	}
-	err := c.f.Truncate(c.size) // of what was torn, or of another model
+	err := c.F.Truncate(c.size) // of what was torn, or of another model
 	if err == nil {
-		_, err = c.f.WriteAt(b, c.size)
+		_, err = c.F.WriteAt(b, c.size)
 	}
 	if err == nil {
-		err = c.f.Sync()
+		err = c.F.Sync()
 	}
 	if c.failed = err; err == nil {
 		c.size += int64(len(b))
@@ -211,18 +211,18 @@ func (c *computed) append(payloads [][]byte) error {
 	return err
 }
 
-func (c *computed) add(list []computedVector) error {
+func (c *Computed) Add(list []ComputedVector) error {
 	payloads := make([][]byte, len(list))
 	for i, v := range list {
-		p := append([]byte{'v'}, byte(len(v.id)), byte(len(v.id)>>8))
-		p = binary.LittleEndian.AppendUint64(append(p, v.id...), v.version)
-		p = append(p, v.sum[:]...)
-		for _, x := range v.vector {
+		p := append([]byte{'v'}, byte(len(v.ID)), byte(len(v.ID)>>8))
+		p = binary.LittleEndian.AppendUint64(append(p, v.ID...), v.Version)
+		p = append(p, v.Sum[:]...)
+		for _, x := range v.Vector {
 			p = binary.LittleEndian.AppendUint32(p, math.Float32bits(x))
 		}
 		payloads[i] = p
 	}
-	if err := c.append(payloads); err != nil {
+	if err := c.Append(payloads); err != nil {
 		return err
 	}
 	for i := range list {
@@ -231,46 +231,46 @@ func (c *computed) add(list []computedVector) error {
 	return nil
 }
 
-func (c *computed) end() error {
-	if c.ended {
+func (c *Computed) End() error {
+	if c.Ended {
 		return nil
 	}
-	c.ended = true
-	return c.append([][]byte{{'e'}})
+	c.Ended = true
+	return c.Append([][]byte{{'e'}})
 }
 
-func (v *computedVector) parse(p []byte) error {
+func (v *ComputedVector) Parse(p []byte) error {
 	if len(p) < 3 || p[0] != 'v' {
-		return errComputed
+		return ErrComputed
 	}
 	n := int(p[1]) | int(p[2])<<8
 	if p = p[3:]; len(p) < n+8+sha256.Size || (len(p)-n-8-sha256.Size)%4 != 0 {
-		return errComputed
+		return ErrComputed
 	}
-	v.id = string(p[:n])
+	v.ID = string(p[:n])
 	p = p[n:]
-	v.version = binary.LittleEndian.Uint64(p)
-	copy(v.sum[:], p[8:])
+	v.Version = binary.LittleEndian.Uint64(p)
+	copy(v.Sum[:], p[8:])
 	p = p[8+sha256.Size:]
-	v.vector = make([]float32, len(p)/4)
-	for i := range v.vector {
-		v.vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(p[4*i:]))
+	v.Vector = make([]float32, len(p)/4)
+	for i := range v.Vector {
+		v.Vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(p[4*i:]))
 	}
 	return nil
 }
 
-// all gives the vectors in batches.
-func (c *computed) all(most int, f func(list []computedVector) error) error {
-	var list []computedVector
+// All gives the vectors in batches.
+func (c *Computed) All(most int, f func(list []ComputedVector) error) error {
+	var list []ComputedVector
 	var n int64
 	first := true
-	size, err := c.records(c.size, func(payload []byte) error {
+	size, err := c.Records(c.size, func(payload []byte) error {
 		if first || payload[0] == 'e' {
 			first = false
 			return nil
 		}
-		var v computedVector
-		if err := v.parse(payload); err != nil {
+		var v ComputedVector
+		if err := v.Parse(payload); err != nil {
 			return err
 		}
 		n++
@@ -284,42 +284,42 @@ func (c *computed) all(most int, f func(list []computedVector) error) error {
 	if err == nil && len(list) > 0 {
 		err = f(list)
 	}
-	if err == nil && (size != c.size || n != c.count) {
+	if err == nil && (size != c.size || n != c.Count) {
 		err = fmt.Errorf("%w: it has changed since it was written: run it again", errs.ErrConflict)
 	}
 	return err
 }
 
-// dropComputed removes the file, overwritten: it has ids, and what follows from
+// DropComputed removes the file, overwritten: it has ids, and what follows from
 // contents; and what a purge that was killed has left of the one before.
-func (vs *vectors) dropComputed() error {
+func (vs *Vectors) DropComputed() error {
 	var unwiped []error // nobody asked for that
-	return vs.wipeComputed(&unwiped)
+	return vs.WipeComputed(&unwiped)
 }
 
-func (vs *vectors) wipeComputed(unwiped *[]error) error {
+func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	dropped := false
-	for _, name := range []string{computedOld, computedName} {
-		path := vs.computedPath(name)
-		if _, err := vs.engine.Env.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	for _, name := range []string{ComputedOld, ComputedName} {
+		path := vs.ComputedPath(name)
+		if _, err := vs.Engine.Env.FS.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {
-			return vs.engine.Env.IOError("looking at", path, err)
+			return vs.Engine.Env.IOError("looking at", path, err)
 		}
-		if err := vfs.Unwiped(unwiped, vfs.Wipe(vs.engine.Env.FS, path)); err != nil {
-			return vs.engine.Env.IOError("removing", path, err)
+		if err := vfs.Unwiped(unwiped, vfs.Wipe(vs.Engine.Env.FS, path)); err != nil {
+			return vs.Engine.Env.IOError("removing", path, err)
 		}
 		dropped = true
 	}
 	if !dropped {
 		return nil
 	}
-	return vs.engine.Env.FS.SyncDir(filepath.Join(vs.engine.Env.Dir, vectorFolder))
+	return vs.Engine.Env.FS.SyncDir(filepath.Join(vs.Engine.Env.Dir, VectorFolder))
 }
 
-// under says that a file may be of a run that was under way when the store's model was
+// Under says that a file may be of a run that was under way when the store's model was
 // this one. One by the very model that serves is announced to nobody.
-func (h *computedHeader) under(model *index.Model) bool {
+func (h *ComputedHeader) Under(model *index.Model) bool {
 	switch {
 	case h.Format != computedFormat, h.After > model.LSN:
 		return false
@@ -329,5 +329,5 @@ func (h *computedHeader) under(model *index.Model) bool {
 	return (h.Model == model.Next || h.Model == model.Name) && h.After >= model.Since
 }
 
-// computedOld is what is being overwritten.
-const computedOld = "reembed.old"
+// ComputedOld is what is being overwritten.
+const ComputedOld = "reembed.old"
