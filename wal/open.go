@@ -48,10 +48,13 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		if err != nil {
 			return l.ioError("opening", l.o.wal(roleNames[role]), err)
 		}
-		if role == roleAppend || role == roleSync { // taken by every commit
-			vfs.KeepOpen(k)
-		}
 		l.locks[role] = k
+		if role != roleAppend && role != roleSync {
+			continue
+		}
+		if err := vfs.KeepOpen(k); err != nil { // every commit takes it, and must not find that no file can be opened
+			return l.ioError("opening", l.o.wal(roleNames[role]), err)
+		}
 	}
 	volume, err := l.o.FS.Volume(l.o.Dir)
 	if err != nil {

@@ -34,8 +34,8 @@
 // a FIFO, and what it opened must be a regular file.
 //
 // A lock for which KeepOpen was called has a bare descriptor instead, which stays open
-// (lock_unix.go): append.lock and sync.lock, which every commit takes. go test -bench Lock
-// measures both.
+// (lock_unix.go): append.lock and sync.lock, which every commit takes, also one that has
+// begun when the process may open no more files. go test -bench Lock measures both.
 //
 // A caller that must wait starts a goroutine that blocks in flock, on a
 // descriptor of its own, and waits for it or for ctx. flock cannot be called

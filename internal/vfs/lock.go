@@ -84,11 +84,21 @@ func (l *flock) open() (lockable, error) {
 	return f, nil
 }
 
-// KeepOpen has the lock keep its descriptor between two acquires.
-func (l *flock) KeepOpen() {
+// KeepOpen opens the lock's descriptor, for all acquires from here on: then none of them
+// fails because no more files may be opened.
+func (l *flock) KeepOpen() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.keep || l.closed {
+		return nil
+	}
 	l.keep = true
+	fd, err := l.open()
+	if err != nil {
+		return err
+	}
+	l.fd = fd
+	return nil
 }
 
 func (l *flock) Lock(ctx context.Context, mode Mode) error {

@@ -70,7 +70,7 @@ func newLock(t testing.TB, name string) Lock {
 	l, err := OS().OpenLock(name, 0o600)
 	must(t, err)
 	if keepLocks {
-		KeepOpen(l)
+		must(t, KeepOpen(l))
 	}
 	t.Cleanup(func() { l.Close() })
 	return l
@@ -251,7 +251,7 @@ func BenchmarkLock(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			l := newLock(b, filepath.Join(b.TempDir(), "lock"))
 			if keep {
-				KeepOpen(l)
+				must(b, KeepOpen(l))
 			}
 			ctx := context.Background()
 			for b.Loop() {

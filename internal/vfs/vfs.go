@@ -115,12 +115,14 @@ type Lock interface {
 	Close() error
 }
 
-// KeepOpen has a lock keep its file open between two acquires, where the file system tells
-// the two apart: for locks that are taken so often that opening the file would be felt.
-func KeepOpen(l Lock) {
-	if k, ok := l.(interface{ KeepOpen() }); ok {
-		k.KeepOpen()
+// KeepOpen has a lock that is not held keep its file open from here on, where the file system
+// tells the two apart: for locks that are taken so often that opening the file would be felt,
+// or that must be had when no more files may be opened.
+func KeepOpen(l Lock) error {
+	if k, ok := l.(interface{ KeepOpen() error }); ok {
+		return k.KeepOpen()
 	}
+	return nil
 }
 
 // Words is how many words of 8 bytes a shared page has.

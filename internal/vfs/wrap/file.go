@@ -96,7 +96,7 @@ type lock struct {
 	inner vfs.Lock
 }
 
-func (l *lock) KeepOpen() { vfs.KeepOpen(l.inner) }
+func (l *lock) KeepOpen() error { return vfs.KeepOpen(l.inner) }
 
 func (l *lock) Lock(ctx context.Context, mode vfs.Mode) error {
 	return l.fs.run(&Op{Kind: Lock, Path: l.name, Mode: mode, Ctx: ctx}, func() error { return l.inner.Lock(ctx, mode) })
