@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -172,6 +174,18 @@ func TestCloseWhileWaiting(t *testing.T) {
 	}
 }
 
+// inFlock says whether the goroutine that waits for l has called flock, and so has opened the
+// file that it waits for.
+func inFlock(l *flock) bool {
+	stacks := make([]byte, 1<<20)
+	for g := range bytes.SplitSeq(stacks[:runtime.Stack(stacks, true)], []byte("\n\n")) {
+		if bytes.Contains(g, fmt.Appendf(nil, "(*flock).block(%p", l)) && bytes.Contains(g, []byte("unix.Flock(")) {
+			return true
+		}
+	}
+	return false
+}
+
 // FAILURES 16: the lock file is unlinked.
 func TestUnlinkedLockFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
@@ -185,11 +199,8 @@ func TestUnlinkedLockFile(t *testing.T) {
 	// While b waits: a's grant must not be enough for it when c has the new file.
 	got := make(chan error, 1)
 	go func() { got <- b.Lock(context.Background(), ModeExclusive) }()
-	f := b.(*flock)
-	for waiting := false; !waiting; {
-		f.mu.Lock()
-		waiting = f.waiters[ModeExclusive] != nil
-		f.mu.Unlock()
+	for !inFlock(b.(*flock)) { // before, b may not have opened the file yet that it waits for
+		runtime.Gosched()
 	}
 	must(t, os.Rename(name, name+".away"))
 	tryLock(t, c, ModeExclusive, true)
