@@ -125,5 +125,5 @@ func (st *Store) updateSettings(ctx context.Context, change func(*settings.Confi
 		return err
 	}
 	defer st.engine.Log.UnlockFlush()
-	return st.engine.Settings.Update(ctx, change)
+	return st.engine.Settings.Update(change)
 }

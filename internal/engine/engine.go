@@ -50,14 +50,15 @@ type Engine struct {
 
 	// What stands above gives these before the store is used.
 
-	// remakeIndex makes the index again, from an older one and the log or from the files.
+	// RemakeIndex makes the index again, from an older one and the log or from the files.
 	RemakeIndex func(context.Context, *wal.Start) (set *index.Set, from string, memories int, err error)
-	// judge decides about a file that is not the version that the index names.
+	// Judge decides about a file that is not the version that the index names.
 	Judge func(ctx context.Context, k *Kind, id string) (Version, error)
-	// dueNow has a round of the flusher begin.
+	// DueNow has a round of the flusher begin.
 	DueNow func()
 }
 
+// NewToken makes a Token: it names the process as well, where the system can tell whether that lives.
 func (eng *Engine) NewToken() (string, error) {
 	var b [8]byte
 	if err := eng.Env.Random(b[:]); err != nil {

@@ -24,6 +24,7 @@ type telling struct {
 	Why  error
 }
 
+// Same says whether the file is as it was when it was told of.
 func (t *telling) Same(info vfs.Info) bool {
 	return t.info.Size == info.Size && t.info.Mtime.Equal(info.Mtime) && t.info.Ino == info.Ino
 }
@@ -50,18 +51,21 @@ func (h *health) TellOnce(path string, info vfs.Info, why error) bool {
 	return true
 }
 
+// VectorsFailed remembers why the last round could not write the vectors; nil: it could.
 func (h *health) VectorsFailed(err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.Vectors = err
 }
 
+// Flushed remembers when the last round ended, and how.
 func (h *health) Flushed(at time.Time, err error) {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
 	h.At, h.Err = at, err
 }
 
+// Edit counts an edit that was met.
 func (h *health) Edit() {
 	h.Mu.Lock()
 	defer h.Mu.Unlock()
@@ -82,6 +86,7 @@ type remadeIndex struct {
 	Memories int
 }
 
+// MaxProblems is how many problems, and files that were told of, are remembered.
 const MaxProblems = 100
 
 // Problem remembers what is wrong with the store, and goes on.
@@ -95,7 +100,7 @@ func (eng *Engine) Problem(err error) {
 	o.Count++
 }
 
-// space is what was last seen of it; health.mu guards it.
+// space is what was last seen of it; health.Mu guards it.
 type space struct {
 	At    time.Time
 	Short bool

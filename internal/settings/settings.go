@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 	"io/fs"
@@ -83,7 +82,7 @@ func (s *Settings) Make() error {
 // Update changes the file as it stands. The caller holds flush.lock, so nobody else changes
 // it between the reading and the writing. A member that is not valid gives way to its
 // default; an error of change is returned, and nothing is written.
-func (s *Settings) Update(_ context.Context, change func(*Config) error) error {
+func (s *Settings) Update(change func(*Config) error) error {
 	c := s.Now().Clone() // the last good one
 	// Two changes may leave one size and, where the clock of the files is coarse, one time.
 	read, _, err := Read(s.env.FS, s.env.Dir)

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
@@ -154,8 +153,6 @@ func (v *Run) backups() error {
 		switch {
 		case places.Gone(err):
 			continue // made way for a newer one
-		case errors.Is(err, table.ErrForeign):
-			faults = append(faults, err)
 		case err != nil:
 			faults = append(faults, err)
 		default:
