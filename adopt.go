@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/record"
@@ -15,7 +16,7 @@ import (
 // adoption is a file that somebody edited or made, ready to go into the log as a new
 // version.
 type adoption struct {
-	part
+	commit.Part
 	file  []byte          // as it stands
 	doc   []byte          // as it goes into the log
 	stood *engine.Version // what there is already: nothing else was edited, and nothing is written
@@ -65,12 +66,12 @@ func (st *Store) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed,
 		previous = st.engine.State.Deletion(k.Letter, p.ID)
 	}
 	value, inflated := st.engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: p.Vector, Doc: a.doc})
-	a.part = part{
-		id:           p.ID,
-		entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
-		precondition: wal.Precondition{Key: k.Key(p.ID), LSN: old.LSN, Chained: old.LSN == 0, Deletion: previous},
-		model:        wal.Precondition{Key: state.ModelKey, LSN: model.LSN},
-		change:       memoryChange{vector: counts},
+	a.Part = commit.Part{
+		ID:           p.ID,
+		Entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
+		Precondition: wal.Precondition{Key: k.Key(p.ID), LSN: old.LSN, Chained: old.LSN == 0, Deletion: previous},
+		Model:        wal.Precondition{Key: state.ModelKey, LSN: model.LSN},
+		Change:       commit.MemoryChange{Vector: counts},
 	}
 	return a, nil
 }
@@ -90,17 +91,17 @@ func (st *Store) adopt(ctx context.Context, k *engine.Kind, p *engine.Parsed, da
 // has its own outcome: one that somebody else wrote meanwhile is ErrConflict, and the
 // others go on. flush.lock is held.
 func (st *Store) adoptAll(ctx context.Context, k *engine.Kind, list []*verdict) {
-	var parts []*part
+	var parts []*commit.Part
 	for _, v := range list {
 		switch a := v.adopt; {
 		case a == nil:
 		case a.stood != nil:
 			v.version = *a.stood
 		default:
-			parts = append(parts, &a.part)
+			parts = append(parts, &a.Part)
 		}
 	}
-	st.commits.commitParts(ctx, k, parts)
+	st.commits.Parts(ctx, k, parts)
 	adopted := 0
 	for _, v := range list {
 		a := v.adopt
@@ -108,13 +109,13 @@ func (st *Store) adoptAll(ctx context.Context, k *engine.Kind, list []*verdict) 
 			continue
 		}
 		if a.stood == nil {
-			if v.err = a.err; v.err != nil {
+			if v.err = a.Err; v.err != nil {
 				continue
 			}
 			adopted++
 			st.engine.Health.Edit()
-			st.engine.Env.Event(env.Event{Kind: env.EventAdopted, ID: v.id, LSN: a.entry.LSN, Path: k.File(v.id)})
-			if v.version, _, v.err = st.engine.Frame(ctx, k, v.id, a.entry.LSN); v.err != nil {
+			st.engine.Env.Event(env.Event{Kind: env.EventAdopted, ID: v.id, LSN: a.Entry.LSN, Path: k.File(v.id)})
+			if v.version, _, v.err = st.engine.Frame(ctx, k, v.id, a.Entry.LSN); v.err != nil {
 				continue
 			}
 			v.version.Doc = a.doc

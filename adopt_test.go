@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -143,10 +144,10 @@ func keys(n int) (list []string) {
 func TestAdoptedTogether(t *testing.T) {
 	for name, c := range map[string]struct{ n, size, most, segment int }{
 		"small": {1200, 10, 3, 0},
-		"large": {12, 1 << 20, 6, 0},                // bounded in memory
-		"log":   {40, 3000, 12, 64 << 10},           // half a segment is the most
-		"alone": {3, 28 << 10, 4, 64 << 10},         // one after the other
-		"bytes": {600, partsBytes / 600 * 2, 14, 0}, // of many
+		"large": {12, 1 << 20, 6, 0},                       // bounded in memory
+		"log":   {40, 3000, 12, 64 << 10},                  // half a segment is the most
+		"alone": {3, 28 << 10, 4, 64 << 10},                // one after the other
+		"bytes": {600, commit.PartsBytes / 600 * 2, 14, 0}, // of many
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 )
@@ -32,32 +32,9 @@ type Assemblies struct{ st *Store }
 // Assemblies are those of the store.
 func (st *Store) Assemblies() Assemblies { return Assemblies{st} }
 
-// MissingMembersError says which memories an assembly names that are not there.
-// It matches ErrNotFound.
-type MissingMembersError struct {
-	Assembly string
-	IDs      []string
-}
-
-func (e *MissingMembersError) Error() string {
-	const most = 5
-	var list []string
-	for _, id := range e.IDs[:min(most, len(e.IDs))] {
-		list = append(list, quote(id))
-	}
-	s := strings.Join(list, ", ")
-	if n := len(e.IDs) - most; n > 0 {
-		s = fmt.Sprintf("%s and %d more", s, n)
-	}
-	return fmt.Sprintf("no such memory: %s: an assembly takes in what is there, or anything with AllowMissing", s)
-}
-
-// Unwrap makes the error match ErrNotFound.
-func (e *MissingMembersError) Unwrap() error { return errs.ErrNotFound }
-
 // AllowMissing lets an assembly name memories that are not there. It is no
 // condition: imports need it, and verify reports such members.
-func AllowMissing() Cond { return condFunc(func(c *conditions) { c.missing = true }) }
+func AllowMissing() Cond { return condFunc(func(c *commit.Conditions) { c.Missing = true }) }
 
 // Put stores an assembly and returns it as stored, with its id, times, composite
 // and Version. Memories that it takes in must be there (*MissingMembersError), but
@@ -72,8 +49,8 @@ func (as Assemblies) Put(ctx context.Context, a Assembly, conds ...Cond) (Assemb
 		return Assembly{}, err
 	}
 	a = *a.Clone()
-	ops := []op{{group: true, id: a.ID, assembly: &a, conds: conditionsOf(conds)}}
-	if err := st.commits.commit(ctx, ops, nil, 0); err != nil {
+	ops := []commit.Op{{Group: true, ID: a.ID, Assembly: &a, Conds: conditionsOf(conds)}}
+	if err := st.commits.Commit(ctx, ops, nil, 0); err != nil {
 		return Assembly{}, err
 	}
 	return *a.Clone(), nil
@@ -112,10 +89,10 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 			return err
 		}
 		if changed.ID != id {
-			return &errs.FieldError{Field: "assembly_id", Value: quote(changed.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, quote(id))}
+			return &errs.FieldError{Field: "assembly_id", Value: errs.Quote(changed.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, errs.Quote(id))}
 		}
 		result = &changed
-		tx.putAssembly(&changed, conds)
+		tx.tx.PutAssemblyAt(&changed, conditionsOf(conds))
 		return nil
 	})
 	if err != nil {
@@ -134,7 +111,7 @@ func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error
 	if err := st.engine.Writable(); err != nil {
 		return err
 	}
-	return st.commits.commit(ctx, []op{{group: true, id: id, conds: conditionsOf(conds), must: true}}, nil, 0)
+	return st.commits.Commit(ctx, []commit.Op{{Group: true, ID: id, Conds: conditionsOf(conds), Must: true}}, nil, 0)
 }
 
 // Add puts memories behind the members; those that are members already stay where
@@ -152,7 +129,7 @@ func (as Assemblies) Remove(ctx context.Context, id string, memories []string, c
 func (as Assemblies) change(ctx context.Context, id string, conds []Cond, f func(*Assembly) int) (Assembly, error) {
 	c := conditionsOf(conds)
 	return as.Update(ctx, id, func(a *Assembly) error {
-		if f(a) == 0 && !c.any() {
+		if f(a) == 0 && !c.Any() {
 			return ErrSkip
 		}
 		return nil
@@ -199,7 +176,7 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 			return err
 		}
 		result = dst.Clone()
-		tx.putAssembly(result, []Cond{AllowMissing()}) // what a source may name, this one may
+		tx.tx.PutAssemblyAt(result, commit.Conditions{Missing: true}) // what a source may name, this one may
 		for _, id := range from {
 			if err := tx.DeleteAssembly(id); err != nil {
 				return err
@@ -247,7 +224,7 @@ func (st *Store) yieldAssembly(ctx context.Context, id string, yield func(Assemb
 	if err == nil {
 		a, err = st.engine.DecodeAssembly(id, v)
 	} else {
-		err = fmt.Errorf("assembly %s: %w", quote(id), err)
+		err = fmt.Errorf("assembly %s: %w", errs.Quote(id), err)
 	}
 	return yield(a, err)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -87,8 +86,8 @@ func (st *Store) run(ctx context.Context) {
 	}
 }
 
-// beatInline says that this process lives, where nothing runs in the background.
-func (st *Store) beatInline() {
+// BeatInline says that this process lives, where nothing runs in the background.
+func (st *Store) BeatInline() {
 	if !st.engine.Env.NoBackground && !st.engine.Env.System.Inline {
 		return
 	}
@@ -100,8 +99,8 @@ func (st *Store) beatInline() {
 	}
 }
 
-// roundInline does what the background does where there is none, after so many commits.
-func (st *Store) roundInline(ctx context.Context) {
+// RoundInline does what the background does where there is none, after so many commits.
+func (st *Store) RoundInline(ctx context.Context) {
 	if n := st.engine.Env.System.Rounds; n > 0 && st.engine.Env.System.Inline && st.flusher.commits.Add(1)%n == 0 {
 		st.flushBackground(ctx)
 	}
@@ -159,8 +158,8 @@ func (st *Store) pause(ctx context.Context) {
 	}
 }
 
-// pressure makes a writer wait while the log is too far ahead of the files.
-func (st *Store) pressure(ctx context.Context) error {
+// Pressure makes a writer wait while the log is too far ahead of the files.
+func (st *Store) Pressure(ctx context.Context) error {
 	for st.engine.Log.Backlog() > st.engine.Env.System.BacklogBytes {
 		if err := st.flush(ctx, mergeWhenDue); err != nil {
 			return err
@@ -172,8 +171,4 @@ func (st *Store) pressure(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (st *Store) newID() (string, error) {
-	return memstore.NewID(st.engine.Env.Clock(), st.engine.Env.Rand())
 }

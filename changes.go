@@ -33,12 +33,4 @@ func (st *Store) Changes(ctx context.Context, from uint64) iter.Seq2[Change, err
 // here and its own commit, by whatever process, the function runs again. It is for those
 // who decide by what they keep of the store (see Changes) and not by what tx reads; with
 // many writers beside it a transaction may run often.
-func (tx *Tx) Alone() error {
-	if err := tx.st.engine.Sight(tx.ctx); err != nil {
-		return err
-	}
-	if tx.listed == 0 {
-		tx.listed = tx.st.engine.Log.Applied()
-	}
-	return nil
-}
+func (tx *Tx) Alone() error { return tx.tx.Alone() }

@@ -84,11 +84,11 @@ func TestDimensionBesideWhoLooks(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	put(t, st, "a", 1, 0)
 	put(t, st, "b", 0, 1) // it is looked for by the second
-	j := st.commits.joint(context.Background())
-	j.held = true
+	j := st.commits.Joint(context.Background())
+	j.Held = true
 	st.vectors.Mu.Lock()
 	defer st.vectors.Mu.Unlock()
-	if d, err := j.dimension(); d != 2 || err != nil {
+	if d, err := j.Dimension(); d != 2 || err != nil {
 		t.Errorf("%d dimensions, %v", d, err)
 	}
 }

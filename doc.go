@@ -111,15 +111,14 @@
 //
 //	store options config errors event report            what a store is opened with, and says
 //	enter reconcile fallback rebuild                    opening: the folder, what differs, an index that is made again
-//	put putall async transact cond commit along parts   writing: preparing, conditions, what goes along in the commit
-//	work                                                the committer, and the memory that a commit needs
+//	put putall async transact cond parts                writing; internal/commit makes the commits
 //	get raw list filter                                 reading; internal/engine has what it rests on
 //	flush filing temp spill background space            from the log into files and index; a full disk
 //	edit adopt watcher                                  edits by hand: judging, adopting, watching for them
 //	history changes watch                               the past of one memory, and what everybody commits
 //	sessions session usage                              sessions, and how much there is
 //	sweep touch                                         what expires, what is too old, counting accesses
-//	assemblies composite                                groups of memories and their embedding
+//	assemblies                                          groups of memories
 //	search vectors embed reembed                        finding; comparing vectors; embedders; a change of the model
 //	working                                             working memory in the store
 //	verify repair purge backup migrate health           what internal/verify, heal, trace, copy and migrate do, and how a store is

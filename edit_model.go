@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/state"
@@ -36,7 +37,7 @@ func (st *Store) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Par
 	if err != nil {
 		return nil, stood, false, err
 	}
-	setEmbedding(m, has.Vector)
+	commit.SetEmbedding(m, has.Vector)
 	doc, err = m.Encode(document.Stored)
 	return doc, stood, err == nil, err
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/memstore"
 )
 
 // defaultEmbedBatch is how many texts an embedder gets at once.
@@ -176,16 +175,4 @@ func (st *Store) embeddingDimension() int {
 	st.embedding.mu.Lock()
 	defer st.embedding.mu.Unlock()
 	return st.embedding.dimension
-}
-
-// setEmbedding gives a memory its vector, nil for none, and where it replaces
-// one, what is derived from that.
-func setEmbedding(m *Memory, v []float32) {
-	if len(m.Embedding) > 0 && len(m.HyperbolicEmbedding) > 0 {
-		m.HyperbolicEmbedding = nil
-		if v != nil {
-			m.HyperbolicEmbedding = memstore.Hyperbolic(v)
-		}
-	}
-	m.Embedding = slices.Clone(v)
 }

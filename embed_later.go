@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -287,9 +288,9 @@ func (st *Store) inParts(ids []string, write func(ids []string) (int64, error)) 
 
 // setEmbeddings gives memories whose contents are still these their vectors.
 func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[string]string, known embedded) (n int64, err error) {
-	err = st.transact(ctx, nil, func(tx *Tx) error {
+	err = st.transact(ctx, nil, func(tx *commit.Tx) error {
 		n = 0
-		if err := tx.suits(); err != nil {
+		if err := tx.Suits(); err != nil {
 			return err
 		}
 		for _, id := range ids {
@@ -307,8 +308,8 @@ func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[s
 			if len(m.Embedding) > 0 || m.Content != text {
 				continue // somebody was faster; whoever changed the content has asked for its vector
 			}
-			setEmbedding(&m, known[text])
-			tx.putEmbedded(&m)
+			commit.SetEmbedding(&m, known[text])
+			tx.PutEmbedded(&m)
 			n++
 		}
 		return nil

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/commit"
 )
 
 // An embedder whose vectors have another dimension than the store's, which it had
@@ -136,7 +138,7 @@ func TestEmbedQueueFull(t *testing.T) {
 	ctx := context.Background()
 	e := &teller{}
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed})
-	if err := st.commits.commit(ctx, []op{{id: "a", memory: &Memory{ID: "a", Content: "text"}}}, nil, 0); err != nil {
+	if err := st.commits.Commit(ctx, []commit.Op{{ID: "a", Memory: &Memory{ID: "a", Content: "text"}}}, nil, 0); err != nil {
 		t.Fatal(err)
 	}
 	st.embedding.scan, st.embedding.after = true, "m"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
@@ -16,28 +17,28 @@ type embedded map[string][]float32
 
 // embedAndCommit commits operations whose memories have got the vectors that
 // they lack. Those that could not be had follow later.
-func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, listed wal.LSN, known embedded) error {
+func (st *Store) embedAndCommit(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN, known embedded) error {
 	if model := st.vectors.Model(); model.Since != 0 {
 		for i := range ops {
-			if err := st.commits.renew(ctx, &ops[i], &model); err != nil {
+			if err := st.commits.Renew(ctx, &ops[i], &model); err != nil {
 				return err
 			}
 		}
 	}
 	if st.o.Embed == nil {
-		return st.commits.commit(ctx, ops, seen, listed)
+		return st.commits.Commit(ctx, ops, seen, listed)
 	}
 	got, waiting, err := st.embedAll(ctx, ops, known)
 	if err != nil {
 		return err
 	}
-	err = st.commits.commit(ctx, ops, seen, listed)
+	err = st.commits.Commit(ctx, ops, seen, listed)
 	if errors.Is(err, vector.ErrDimension) && len(got) > 0 && st.unsuited(ctx, got, err) {
 		for _, m := range got {
-			setEmbedding(m, nil)
+			commit.SetEmbedding(m, nil)
 		}
 		waiting = append(waiting, got...)
-		err = st.commits.commit(ctx, ops, seen, listed)
+		err = st.commits.Commit(ctx, ops, seen, listed)
 	}
 	if err != nil {
 		return err
@@ -46,8 +47,8 @@ func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, liste
 		st.embedLater(m.ID)
 	}
 	for i := range ops {
-		if o := &ops[i]; o.waits && len(o.memory.Embedding) == 0 {
-			st.embedLater(o.memory.ID)
+		if o := &ops[i]; o.Waits && len(o.Memory.Embedding) == 0 {
+			st.embedLater(o.Memory.ID)
 		}
 	}
 	return nil
@@ -57,11 +58,11 @@ func (st *Store) embedAndCommit(ctx context.Context, ops []op, seen reads, liste
 // returns those that got one and those that have none because the embedder failed.
 // After a failure it is not asked again: whoever puts does not wait for a service
 // that is down longer than once.
-func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, waiting []*Memory, err error) {
+func (st *Store) embedAll(ctx context.Context, ops []commit.Op, known embedded) (got, waiting []*Memory, err error) {
 	var want []*Memory
-	of := map[*Memory]*op{}
+	of := map[*Memory]*commit.Op{}
 	for i := range ops {
-		if ops[i].memory == nil {
+		if ops[i].Memory == nil {
 			continue
 		}
 		ok, err := st.wantsEmbedding(ctx, &ops[i])
@@ -69,8 +70,8 @@ func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, w
 			return nil, nil, err
 		}
 		if ok {
-			want = append(want, ops[i].memory)
-			of[ops[i].memory] = &ops[i]
+			want = append(want, ops[i].Memory)
+			of[ops[i].Memory] = &ops[i]
 		}
 	}
 	if len(want) == 0 {
@@ -101,11 +102,11 @@ func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, w
 	}
 	for _, m := range want {
 		v := known[m.Content] // nil: a vector that belongs to another text would be found by it
-		setEmbedding(m, v)
+		commit.SetEmbedding(m, v)
 		if v == nil {
 			waiting = append(waiting, m)
 		} else {
-			of[m].made = true
+			of[m].Made = true
 			got = append(got, m)
 		}
 	}
@@ -117,32 +118,32 @@ func (st *Store) embedAll(ctx context.Context, ops []op, known embedded) (got, w
 // it replaces. One that was made anew, with the content that is there, takes the
 // embedding over. What is stored may change until the commit; the vector belongs
 // to the content in any case.
-func (st *Store) wantsEmbedding(ctx context.Context, o *op) (bool, error) {
-	m := o.memory
-	if !vectors.Embeddable(m.Content) || o.derived {
+func (st *Store) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error) {
+	m := o.Memory
+	if !vectors.Embeddable(m.Content) || o.Derived {
 		return false, nil
 	}
 	none := len(m.Embedding) == 0
 	if !none && m.Reworded() && m.KeepsEmbedding() {
 		return true, nil // whatever stands there by now: it is not this content's
 	}
-	if o.id == "" {
+	if o.ID == "" {
 		return none, nil
 	}
-	v, err := st.engine.Load(ctx, st.engine.Kinds.Memories, o.id)
+	v, err := st.engine.Load(ctx, st.engine.Kinds.Memories, o.ID)
 	if err != nil {
 		if cerr := ctx.Err(); cerr != nil {
 			return false, cerr
 		}
-		return none && (!errors.Is(err, errs.ErrNotFound) || o.conds.holds(o.id, 0, v.Line.UpdatedAt) == nil), nil
+		return none && (!errors.Is(err, errs.ErrNotFound) || o.Conds.Holds(o.ID, 0, v.Line.UpdatedAt) == nil), nil
 	}
 	if v.Expired(st.engine.Env.Clock()) {
 		return none, nil
 	}
-	if o.conds.holds(o.id, v.LSN, v.Line.UpdatedAt) != nil {
+	if o.Conds.Holds(o.ID, v.LSN, v.Line.UpdatedAt) != nil {
 		return false, nil // the commit will say so
 	}
-	old, err := st.engine.Decode(o.id, v)
+	old, err := st.engine.Decode(o.ID, v)
 	if err != nil {
 		return none, nil
 	}

@@ -33,17 +33,18 @@ var (
 
 // The error types of the store; reach them with errors.As.
 type (
-	CorruptionError = errs.CorruptionError
-	FieldError      = errs.FieldError
-	LockError       = errs.LockError
-	BatchError      = errs.BatchError
-	SessionError    = errs.SessionError
-	LimitError      = errs.LimitError
-	TruncatedError  = errs.TruncatedError
-	MovedError      = errs.MovedError
-	NewerError      = errs.NewerError
-	DiskFullError   = errs.DiskFullError
-	PermissionError = errs.PermissionError
-	ConflictError   = errs.ConflictError
-	ModelError      = errs.ModelError
+	CorruptionError     = errs.CorruptionError
+	FieldError          = errs.FieldError
+	LockError           = errs.LockError
+	BatchError          = errs.BatchError
+	SessionError        = errs.SessionError
+	LimitError          = errs.LimitError
+	TruncatedError      = errs.TruncatedError
+	MovedError          = errs.MovedError
+	NewerError          = errs.NewerError
+	DiskFullError       = errs.DiskFullError
+	PermissionError     = errs.PermissionError
+	ConflictError       = errs.ConflictError
+	ModelError          = errs.ModelError
+	MissingMembersError = errs.MissingMembersError
 )

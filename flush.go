@@ -321,5 +321,5 @@ func (st *Store) folderTimes() [wal.Folders]int64 {
 	return t
 }
 
-// wake is told of changes that were committed.
-func (st *Store) wake(changes int) { st.flusher.changed(st, changes) }
+// Wake is told of changes that were committed.
+func (st *Store) Wake(changes int) { st.flusher.changed(st, changes) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -16,8 +17,8 @@ func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memor
 	if err != nil {
 		return Memory{}, err
 	}
-	if err := admits(sessionOf(in), v.Line.SessionID); err != nil {
-		return Memory{}, fmt.Errorf("memory %s: %w", quote(id), err)
+	if err := commit.Admits(sessionOf(in), v.Line.SessionID); err != nil {
+		return Memory{}, fmt.Errorf("memory %s: %w", errs.Quote(id), err)
 	}
 	return st.engine.Decode(id, v)
 }

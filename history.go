@@ -35,11 +35,11 @@ type Version struct {
 // Decode is the version's document as a Memory. ErrNotFound for a deletion.
 func (v *Version) Decode() (Memory, error) {
 	if v.Deleted {
-		return Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", quote(v.ID), errs.ErrNotFound, v.LSN)
+		return Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", errs.Quote(v.ID), errs.ErrNotFound, v.LSN)
 	}
 	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: document.Stored, ID: v.ID})
 	if err != nil {
-		return Memory{}, fmt.Errorf("memory %s, version %d: %w", quote(v.ID), v.LSN, err)
+		return Memory{}, fmt.Errorf("memory %s, version %d: %w", errs.Quote(v.ID), v.LSN, err)
 	}
 	m.Version = v.LSN
 	return *m, nil
@@ -48,11 +48,11 @@ func (v *Version) Decode() (Memory, error) {
 // DecodeAssembly is the document of an assembly's version. ErrNotFound for a deletion.
 func (v *Version) DecodeAssembly() (Assembly, error) {
 	if v.Deleted {
-		return Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", quote(v.ID), errs.ErrNotFound, v.LSN)
+		return Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", errs.Quote(v.ID), errs.ErrNotFound, v.LSN)
 	}
 	a, err := assembly.Decode(v.Document, assembly.DecodeOptions{Limits: document.StoredAssembly, ID: v.ID})
 	if err != nil {
-		return Assembly{}, fmt.Errorf("assembly %s, version %d: %w", quote(v.ID), v.LSN, err)
+		return Assembly{}, fmt.Errorf("assembly %s, version %d: %w", errs.Quote(v.ID), v.LSN, err)
 	}
 	a.Version = v.LSN
 	return *a, nil
@@ -78,7 +78,7 @@ func (st *Store) versionsOf(ctx context.Context, k *engine.Kind, id string) iter
 		}
 		defer st.engine.Ended()
 		if !st.history(ctx, k, id, yield) {
-			yield(Version{}, fmt.Errorf("%s %s: %w", k.Noun, quote(id), errs.ErrNotFound))
+			yield(Version{}, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), errs.ErrNotFound))
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (st *Store) history(ctx context.Context, k *engine.Kind, id string, yield f
 		return yield(v, err) && ctx.Err() == nil
 	}
 	standing, err := st.engine.Find(ctx, k, id, true)
-	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.Noun, quote(id), err)) {
+	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), err)) {
 		return any
 	}
 	known := err == nil
@@ -169,7 +169,7 @@ type NoVersionError struct {
 }
 
 func (e *NoVersionError) Error() string {
-	s := fmt.Sprintf("%s %s has no version %d", e.Kind, quote(e.ID), e.Version)
+	s := fmt.Sprintf("%s %s has no version %d", e.Kind, errs.Quote(e.ID), e.Version)
 	switch {
 	case e.Oldest == 0:
 		return s + "; none of it is kept"
@@ -206,7 +206,7 @@ func (st *Store) versionAt(ctx context.Context, k *engine.Kind, id string, lsn u
 		return st.standingVersion(k, id, &v), nil
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrTruncated) {
-		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.Noun, quote(id), lsn, err)
+		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.Noun, errs.Quote(id), lsn, err)
 	}
 	missing := &NoVersionError{Kind: k.Noun, ID: id, Version: lsn}
 	st.history(ctx, k, id, func(v Version, err error) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/trace"
@@ -165,7 +166,7 @@ func (st *Store) purge(ctx context.Context, k *engine.Kind, ids []string) (*Purg
 	for _, id := range ids {
 		if err := st.there(ctx, k, id); err == nil {
 			found, _ := st.engine.State.Current(k.Key(id))
-			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, quote(id),
+			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id),
 				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
@@ -184,7 +185,7 @@ func (st *Store) purge(ctx context.Context, k *engine.Kind, ids []string) (*Purg
 	if !r.found() {
 		names := make([]string, len(ids))
 		for i, id := range ids {
-			names[i] = quote(id)
+			names[i] = errs.Quote(id)
 		}
 		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.Noun, strings.Join(names, ", "), errs.ErrNotFound)
 	}
@@ -237,7 +238,7 @@ func (st *Store) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 		if err := st.there(ctx, k, id); err == nil {
 			r.Deleted = append(r.Deleted, id)
 		} else if !errors.Is(err, errs.ErrNotFound) {
-			return fmt.Errorf("%s %s: %w", k.Noun, quote(id), err)
+			return fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), err)
 		}
 	}
 	for _, id := range r.Deleted {
@@ -245,10 +246,10 @@ func (st *Store) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 		if k == st.engine.Kinds.Scopes {
 			err = st.dropScope(ctx, id)
 		} else {
-			err = st.commits.commit(ctx, []op{{group: k == st.engine.Kinds.Assemblies, id: id}}, nil, 0)
+			err = st.commits.Commit(ctx, []commit.Op{{Group: k == st.engine.Kinds.Assemblies, ID: id}}, nil, 0)
 		}
 		if err != nil {
-			return fmt.Errorf("deleting %s: %w", quote(id), err)
+			return fmt.Errorf("deleting %s: %w", errs.Quote(id), err)
 		}
 	}
 	if k == st.engine.Kinds.Scopes {
@@ -269,7 +270,7 @@ func (st *Store) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 				return ctx.Err()
 			}
 			if err != nil {
-				r.Left = append(r.Left, fmt.Errorf("an assembly that names memory %s: %w", quote(id), err))
+				r.Left = append(r.Left, fmt.Errorf("an assembly that names memory %s: %w", errs.Quote(id), err))
 				continue
 			}
 			in = append(in, a.ID)
@@ -279,7 +280,7 @@ func (st *Store) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 			case err == nil:
 				r.TakenOut = append(r.TakenOut, a)
 			case !errors.Is(err, errs.ErrNotFound): // deleted meanwhile
-				return fmt.Errorf("taking %s out of assembly %s: %w", quote(id), quote(a), err)
+				return fmt.Errorf("taking %s out of assembly %s: %w", errs.Quote(id), errs.Quote(a), err)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
@@ -113,7 +114,7 @@ func (st *Store) purgedVectors(k *engine.Kind, ids []string, r *PurgeReport) err
 				break
 			}
 			if n != 0 {
-				why = fmt.Errorf("vector %d of %s is still there", n, quote(id))
+				why = fmt.Errorf("vector %d of %s is still there", n, errs.Quote(id))
 				break
 			}
 		}

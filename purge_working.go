@@ -60,7 +60,7 @@ func (st *Store) there(ctx context.Context, k *engine.Kind, id string) error {
 		return nil
 	}
 	if err == nil && res.Counts.Created.IsZero() {
-		return fmt.Errorf("scope %s: %w", quote(id), errs.ErrNotFound)
+		return fmt.Errorf("scope %s: %w", errs.Quote(id), errs.ErrNotFound)
 	}
 	return err
 }

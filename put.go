@@ -1,6 +1,10 @@
 package varve
 
-import "context"
+import (
+	"context"
+
+	"github.com/varve-db/varve/internal/commit"
+)
 
 // Put stores a memory and returns it as stored, with its id, times and Version.
 // When it returns nil the memory survives a crash of the process, of the system
@@ -20,7 +24,7 @@ func (st *Store) put(ctx context.Context, m Memory, conds []Cond) (Memory, error
 	if err := st.engine.Writable(); err != nil {
 		return Memory{}, err
 	}
-	ops := []op{{id: m.ID, memory: &m, conds: conditionsOf(conds)}}
+	ops := []commit.Op{{ID: m.ID, Memory: &m, Conds: conditionsOf(conds)}}
 	if err := st.embedAndCommit(ctx, ops, nil, 0, nil); err != nil {
 		return Memory{}, err
 	}
@@ -36,11 +40,11 @@ func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
 	if err := st.engine.Writable(); err != nil {
 		return err
 	}
-	return st.commits.commit(ctx, []op{{id: id, conds: conditionsOf(conds), must: true}}, nil, 0)
+	return st.commits.Commit(ctx, []commit.Op{{ID: id, Conds: conditionsOf(conds), Must: true}}, nil, 0)
 }
 
 // Batch is a list of operations that are written as a whole or not at all.
-type Batch struct{ ops []op }
+type Batch struct{ ops []commit.Op }
 
 // NewBatch makes an empty batch. It is limited to half a segment of the log
 // (ErrBatchTooLarge); PutAll takes more.
@@ -49,23 +53,23 @@ func (st *Store) NewBatch() *Batch { return &Batch{} }
 // Put adds a memory.
 func (b *Batch) Put(m Memory, conds ...Cond) {
 	m = *m.Clone()
-	b.ops = append(b.ops, op{id: m.ID, memory: &m, conds: conditionsOf(conds)})
+	b.ops = append(b.ops, commit.Op{ID: m.ID, Memory: &m, Conds: conditionsOf(conds)})
 }
 
 // Delete adds a deletion. What is not there stays not there.
 func (b *Batch) Delete(id string, conds ...Cond) {
-	b.ops = append(b.ops, op{id: id, conds: conditionsOf(conds)})
+	b.ops = append(b.ops, commit.Op{ID: id, Conds: conditionsOf(conds)})
 }
 
 // PutAssembly adds an assembly. Memories that the batch puts count as there, those
 // that it deletes later leave it.
 func (b *Batch) PutAssembly(a Assembly, conds ...Cond) {
-	b.ops = append(b.ops, op{group: true, id: a.ID, assembly: a.Clone(), conds: conditionsOf(conds)})
+	b.ops = append(b.ops, commit.Op{Group: true, ID: a.ID, Assembly: a.Clone(), Conds: conditionsOf(conds)})
 }
 
 // DeleteAssembly adds the deletion of an assembly. What is not there stays not there.
 func (b *Batch) DeleteAssembly(id string, conds ...Cond) {
-	b.ops = append(b.ops, op{group: true, id: id, conds: conditionsOf(conds)})
+	b.ops = append(b.ops, commit.Op{Group: true, ID: id, Conds: conditionsOf(conds)})
 }
 
 // Len is the number of operations.
@@ -82,7 +86,7 @@ func (st *Store) Apply(ctx context.Context, b *Batch, in ...SessionOption) error
 	if err := st.engine.Writable(); err != nil {
 		return err
 	}
-	ops := append([]op(nil), b.ops...)
-	confine(ops, sessionOf(in))
+	ops := append([]commit.Op(nil), b.ops...)
+	commit.Confine(ops, sessionOf(in))
 	return st.embedAndCommit(ctx, ops, nil, 0, nil)
 }

@@ -101,7 +101,7 @@ func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 		return false
 	}
 	if err != nil {
-		r.take(Raw{ID: l.ID}, fmt.Errorf("memory %s: %w", quote(l.ID), err))
+		r.take(Raw{ID: l.ID}, fmt.Errorf("memory %s: %w", errs.Quote(l.ID), err))
 		return true
 	}
 	r.take(Raw{l.ID, v.LSN, v.Doc}, nil)

@@ -33,7 +33,7 @@ func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
 		}
 		m := st.vectors.Model()
 		if m.Switching() {
-			return "", fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that model, which ends it, or with another, which the store changes to then", errs.ErrConflict, quote(m.Name))
+			return "", fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that model, which ends it, or with another, which the store changes to then", errs.ErrConflict, errs.Quote(m.Name))
 		}
 		if m.Next != "" {
 			model = m.Next

@@ -148,7 +148,7 @@ func (r *reembed) askAgain(ctx context.Context) error {
 // none says why no content has a vector, if there is any that should.
 func (r *reembed) none() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
-		return fmt.Errorf("the embedder takes none of the %d contents, the first is that of memory %s: %w", len(r.refused), quote(id), r.refused[id].err)
+		return fmt.Errorf("the embedder takes none of the %d contents, the first is that of memory %s: %w", len(r.refused), errs.Quote(id), r.refused[id].err)
 	}
 	return nil
 }

@@ -222,7 +222,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 		return nil, nil
 	}
 	if n := len(list[0].Vector); r.file.Dim != 0 && n != r.file.Dim {
-		return nil, &errs.FieldError{Field: "embeddings of " + quote(st.o.EmbedModel), Value: fmt.Sprintf("of %d dimensions", n),
+		return nil, &errs.FieldError{Field: "embeddings of " + errs.Quote(st.o.EmbedModel), Value: fmt.Sprintf("of %d dimensions", n),
 			Limit: fmt.Sprintf("%d dimensions, which those have that an earlier run has computed", r.file.Dim),
 			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", vector.ErrDimension)}
 	}

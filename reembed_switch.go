@@ -123,7 +123,7 @@ func (st *Store) anyRow(ctx context.Context) (found bool, err error) {
 func (r *reembed) askDimension(ctx context.Context) (int, error) {
 	list, err := r.st.embedContents(ctx, map[string]string{"": probeText}, true)
 	if err != nil {
-		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w", quote(probeText), err)
+		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w", errs.Quote(probeText), err)
 	}
 	return len(list[probeText]), nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
@@ -181,14 +182,14 @@ func (r *reembed) write(ctx context.Context, model *index.Model, ids []string, v
 // writeSome writes those that still have the content, and no vector by the new model.
 func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string, vectors map[string]vectors.ComputedVector) (n int64, err error) {
 	st := r.st
-	err = st.transact(ctx, nil, func(tx *Tx) error {
+	err = st.transact(ctx, nil, func(tx *commit.Tx) error {
 		n = 0
 		puts := 0
 		if now := st.vectors.Model(); now.LSN != model.LSN {
 			return fmt.Errorf("%w: the model was changed by somebody else", errs.ErrConflict)
 		}
 		for _, id := range ids {
-			v, err := tx.load(st.engine.Kinds.Memories, id)
+			v, err := tx.Load(st.engine.Kinds.Memories, id)
 			switch {
 			case errors.Is(err, errs.ErrNotFound), errors.Is(err, errs.ErrCorrupt):
 				continue // verify reports the one that is damaged
@@ -204,8 +205,8 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 			case sha256.Sum256([]byte(m.Content)) != vectors[id].Sum, slices.Equal(m.Embedding, vectors[id].Vector):
 				continue
 			}
-			setEmbedding(&m, vectors[id].Vector)
-			tx.putEmbedded(&m)
+			commit.SetEmbedding(&m, vectors[id].Vector)
+			tx.PutEmbedded(&m)
 			if puts++; len(m.Embedding) > 0 {
 				n++
 			}
@@ -213,7 +214,7 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 		if puts == 0 {
 			return ErrSkip
 		}
-		return tx.see(state.ModelKey, model.LSN)
+		return tx.See(state.ModelKey, model.LSN)
 	})
 	return n, err
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
@@ -178,7 +179,7 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgem
 	st, k := r.st, r.st.engine.Kinds.Named(letter)
 	due := make([]suspect, len(list))
 	for i, j := range list {
-		due[i] = suspect{name: docfile.FileName(j.ID), id: j.ID, adopted: func(a *adoption) { j.Was, j.Version = a.precondition.LSN, a.entry.LSN }}
+		due[i] = suspect{name: docfile.FileName(j.ID), id: j.ID, adopted: func(a *adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
 	}
 	err := st.judgeAll(ctx, k, due)
 	for _, j := range list {
@@ -190,7 +191,7 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgem
 
 func (r repairStore) Delete(ctx context.Context, letter byte, id string, was wal.LSN) error {
 	k := r.st.engine.Kinds.Named(letter)
-	return r.st.commits.commitBatch(ctx, k, []*part{r.st.deletionPart(k, id, was)})
+	return r.st.commits.Together(ctx, k, []*commit.Part{r.st.deletionPart(k, id, was)})
 }
 
 func (r repairStore) Settle(ctx context.Context) error {

@@ -33,9 +33,9 @@ func (st *Store) revector(ctx context.Context, why error) error {
 
 func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error) {
 	st := r.st
-	j := st.commits.joint(ctx)
-	j.load = st.engine.Settled
-	old, a, err := j.assembly(id)
+	j := st.commits.Joint(ctx)
+	j.Load = st.engine.Settled
+	old, a, err := j.Assembly(id)
 	if err != nil {
 		return 0, err
 	}
@@ -46,15 +46,15 @@ func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []
 	if a.Remove(out...) == 0 {
 		before = nil // all of it counts anew
 	}
-	if err := j.compose(a, before); err != nil {
+	if err := j.Compose(a, before); err != nil {
 		return 0, err
 	}
-	entry, err := j.entry(a, &old, old.LSN)
+	entry, err := j.Entry(a, &old, old.LSN)
 	if err != nil {
 		return 0, err
 	}
 	b := &wal.Batch{Entries: []wal.Entry{entry}, Preconditions: []wal.Precondition{{Key: entry.Key, LSN: was}}}
-	b.Preconditions = append(b.Preconditions, j.modelled())
+	b.Preconditions = append(b.Preconditions, j.Modelled())
 	for _, m := range out {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: engine.MemoryKey(m)}) // still not there
 	}

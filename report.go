@@ -60,5 +60,3 @@ func (st *Store) OpenReport() *OpenReport {
 	r.Problems, r.ProblemCount = append(r.Problems, o.Problems...), o.Count
 	return r
 }
-
-func quote(s string) string { return errs.Quote(s) }

@@ -153,7 +153,7 @@ func (q *Query) validate() error {
 	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
 		return bad("MinScore", fmt.Sprint(q.MinScore), "it must be a number")
 	case q.Model != "" && q.Vector == nil:
-		return bad("Model", quote(q.Model), "it is about Vector, and there is none")
+		return bad("Model", errs.Quote(q.Model), "it is about Vector, and there is none")
 	case q.Vector != nil && len(q.Vector) == 0:
 		return bad("Vector", "", "it has no dimensions")
 	}
@@ -165,7 +165,7 @@ func (q *Query) validate() error {
 	if q.Text != "" {
 		switch n := text.Parse(q.Text).Terms(); {
 		case n == 0:
-			return bad("Text", quote(q.Text), "it has no word")
+			return bad("Text", errs.Quote(q.Text), "it has no word")
 		case n > text.MaxTerms:
 			return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", text.MaxTerms), Err: errs.ErrInvalid}
 		}
@@ -223,10 +223,10 @@ func (st *Store) searchLike(ctx context.Context, id string, f *engine.Filters, n
 		return nil, err
 	}
 	if len(m.Embedding) == 0 {
-		return nil, &errs.FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Like", Value: errs.Quote(id), Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
 	}
 	if vector.Norm(m.Embedding) == 0 {
-		return nil, &errs.FieldError{Field: "query Like", Value: quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: have it made anew (memctl reindex), or search by words", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Like", Value: errs.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: have it made anew (memctl reindex), or search by words", errs.ErrInvalid)}
 	}
 	found, err := st.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
 	for i := range found {

@@ -55,7 +55,7 @@ func (r *contentReader) Read(ctx context.Context, l engine.Listing) bool {
 	if err == nil {
 		m, err = r.st.engine.Decode(l.ID, v)
 	} else {
-		err = fmt.Errorf("memory %s: %w", quote(l.ID), err)
+		err = fmt.Errorf("memory %s: %w", errs.Quote(l.ID), err)
 	}
 	switch {
 	case err == nil && r.f.Still(&m):

@@ -1,11 +1,8 @@
 package varve
 
 import (
-	"errors"
-	"maps"
-
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
 )
 
 // SessionOption is what InSession makes: a Filter for reads, a Cond for writes.
@@ -24,7 +21,7 @@ func InSession(id string) SessionOption { return SessionOption{id} }
 
 func (s SessionOption) choose(f *engine.Filters) { f.Session = &s.id }
 
-func (s SessionOption) demand(c *conditions) { c.session = &s.id }
+func (s SessionOption) demand(c *commit.Conditions) { c.Session = &s.id }
 
 // sessionOf is the session of the last option, nil if there is none.
 func sessionOf(list []SessionOption) *string {
@@ -32,50 +29,4 @@ func sessionOf(list []SessionOption) *string {
 		return nil
 	}
 	return &list[len(list)-1].id
-}
-
-// sessionMember is where a memory names its session.
-const sessionMember = "session_id"
-
-var errNoSession = errors.New("the id of a session must not be empty")
-
-// admits judges a version that is there, by its session.
-func admits(want *string, session string) error {
-	switch {
-	case want == nil:
-		return nil
-	case *want == "":
-		return &errs.FieldError{Field: sessionMember, Value: `""`, Err: errNoSession}
-	case session != *want:
-		return &errs.SessionError{Session: session, Wanted: *want}
-	}
-	return nil
-}
-
-// confine confines operations to a session, but for those that name one.
-func confine(ops []op, session *string) {
-	for i := range ops {
-		if c := &ops[i].conds; c.session == nil {
-			c.session = session
-		}
-	}
-}
-
-// join puts a memory into the session that its write is confined to.
-func join(want *string, m *Memory) error {
-	if want == nil {
-		return nil
-	}
-	if s := m.Session(); s != "" || *want == "" {
-		return admits(want, s)
-	}
-	if v := m.Metadata[sessionMember]; v != nil && v != "" {
-		return nil // no string: Prepare says so
-	}
-	m.Metadata = maps.Clone(m.Metadata) // it may be the caller's
-	if m.Metadata == nil {
-		m.Metadata = map[string]any{}
-	}
-	m.Metadata[sessionMember] = *want
-	return nil
 }

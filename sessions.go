@@ -61,7 +61,7 @@ func (st *Store) Session(ctx context.Context, id string) (Session, error) {
 		s.add(&l.Line)
 	}
 	if s.Memories == 0 {
-		return s, fmt.Errorf("session %s: %w", quote(id), errs.ErrNotFound)
+		return s, fmt.Errorf("session %s: %w", errs.Quote(id), errs.ErrNotFound)
 	}
 	return s, nil
 }
@@ -170,7 +170,7 @@ func (st *Store) inSessions() iter.Seq2[engine.Item, error] {
 					it.Line.SessionID, it.ID, _ = index.SplitSessionKey(string(e.Key))
 					var ok bool
 					if buf, ok, err = set.Get(buf[:0], index.Memories, it.ID); err == nil && !ok {
-						err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, quote(it.ID))
+						err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, errs.Quote(it.ID))
 					}
 				}
 				if err == nil {
@@ -215,19 +215,19 @@ func (st *Store) DeleteSession(ctx context.Context, id string) (int64, error) {
 	var ids []string
 	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{Session: &id, Expired: true}) {
 		if err != nil {
-			return 0, fmt.Errorf("session %s: %w", quote(id), err)
+			return 0, fmt.Errorf("session %s: %w", errs.Quote(id), err)
 		}
 		ids = append(ids, l.ID)
 	}
 	if len(ids) == 0 {
-		return 0, fmt.Errorf("session %s: %w", quote(id), errs.ErrNotFound)
+		return 0, fmt.Errorf("session %s: %w", errs.Quote(id), errs.ErrNotFound)
 	}
 	var done int64
 	for len(ids) > 0 {
 		part := ids[:st.deletable(len(ids), func(i int) string { return ids[i] })]
 		n, err := st.deleteIf(ctx, part, func(line *index.Entry) bool { return line.SessionID == id })
 		if done += int64(n); err != nil {
-			return done, fmt.Errorf("session %s: %w", quote(id), err)
+			return done, fmt.Errorf("session %s: %w", errs.Quote(id), err)
 		}
 		ids = ids[len(part):]
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
@@ -71,7 +72,7 @@ func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSw
 		if o.Apply {
 			var err error
 			if w, err = st.sweepSession(ctx, s); err != nil {
-				return append(swept, w), fmt.Errorf("session %s: %w", quote(s.ID), err)
+				return append(swept, w), fmt.Errorf("session %s: %w", errs.Quote(s.ID), err)
 			}
 		}
 		swept = append(swept, w)
@@ -93,7 +94,7 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 		if err := st.engine.Sight(ctx); err != nil {
 			return w, err
 		}
-		at, unused := st.engine.Log.Applied(), reads{}
+		at, unused := st.engine.Log.Applied(), commit.Reads{}
 		unused[state.PutsKey(s.ID)] = st.engine.State.PutCount(s.ID) // before the look
 		ops, same, err := st.sessionAsIs(ctx, s)
 		if err != nil {
@@ -122,18 +123,18 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 
 // sessionAsIs prepares the deletion of a session, each memory in the version that it has;
 // same is false when it is not what it was.
-func (st *Store) sessionAsIs(ctx context.Context, s Session) (ops []op, same bool, err error) {
+func (st *Store) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op, same bool, err error) {
 	is, now := Session{ID: s.ID}, st.engine.Env.Clock()
 	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{Session: &s.ID, Expired: true}) {
 		if err != nil {
 			return nil, false, err
 		}
-		o, v := op{id: l.ID}, l.Line.Version
+		o, v := commit.Op{ID: l.ID}, l.Line.Version
 		if l.Line.ExpiresAt.IsZero() || now.Before(l.Line.ExpiresAt) {
 			is.add(&l.Line)
-			o.conds = conditionsOf([]Cond{IfVersion(v)})
+			o.Conds = conditionsOf([]Cond{IfVersion(v)})
 		} else {
-			o.only = func(line *index.Entry) bool { return line.Version == v } // it is not there, for a condition
+			o.Only = func(line *index.Entry) bool { return line.Version == v } // it is not there, for a condition
 		}
 		ops = append(ops, o)
 	}
@@ -142,19 +143,19 @@ func (st *Store) sessionAsIs(ctx context.Context, s Session) (ops []op, same boo
 
 // deleteUnused deletes what one commit takes of it on the condition that nothing was put
 // into the session, and the rest in further ones.
-func (st *Store) deleteUnused(ctx context.Context, ops []op, unused reads, listed wal.LSN) (done int, err error) {
+func (st *Store) deleteUnused(ctx context.Context, ops []commit.Op, unused commit.Reads, listed wal.LSN) (done int, err error) {
 	for len(ops) > 0 {
-		part := ops[:st.deletable(len(ops), func(i int) string { return ops[i].id })]
-		err := st.commits.commit(ctx, part, unused, listed)
+		part := ops[:st.deletable(len(ops), func(i int) string { return ops[i].ID })]
+		err := st.commits.Commit(ctx, part, unused, listed)
 		for errors.Is(err, errs.ErrBatchTooLarge) && len(part) > 1 { // with the assemblies that change along
 			part = part[:len(part)/2]
-			err = st.commits.commit(ctx, part, unused, listed)
+			err = st.commits.Commit(ctx, part, unused, listed)
 		}
 		if err != nil {
 			return done, err
 		}
 		for i := range part {
-			if part[i].written {
+			if part[i].Written {
 				done++
 			}
 		}

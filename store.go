@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
@@ -36,12 +37,10 @@ type Store struct {
 	touched  touched
 	sweeper  sweeper
 	counts   counts.Counts
-	commits  committer
+	commits  commit.Committer
 
-	watchingEnds sync.Once
-	endsFrom     atomic.Uint64 // from here on all relations that are put are noted
-	embedding    embedding
-	working      scopes
+	embedding embedding
+	working   scopes
 
 	stop    context.CancelFunc
 	running sync.WaitGroup // in the background
@@ -66,8 +65,8 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.engine.Settings = settings.New(st.engine.Env)
 	st.vectors.Engine, st.counts.Engine = st.engine, st.engine
 	cm := &st.commits
-	cm.engine, cm.vectors, cm.counts, cm.fit, cm.suits, cm.flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.suits, st
-	st.vectors.Older = st.commits.olderComposite
+	cm.Engine, cm.Vectors, cm.Counts, cm.Fit, cm.Suits, cm.Flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.suits, st
+	st.vectors.Older = st.commits.OlderComposite
 	st.vectors.Embedder = func() string {
 		if st.o.Embed == nil {
 			return ""

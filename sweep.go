@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
@@ -143,11 +144,11 @@ func (st *Store) deleteIf(ctx context.Context, ids []string, only func(line *ind
 	if len(ids) == 0 {
 		return 0, nil
 	}
-	ops := make([]op, len(ids))
+	ops := make([]commit.Op, len(ids))
 	for i, id := range ids {
-		ops[i] = op{id: id, only: only}
+		ops[i] = commit.Op{ID: id, Only: only}
 	}
-	err := st.commits.commit(ctx, ops, nil, 0)
+	err := st.commits.Commit(ctx, ops, nil, 0)
 	if errors.Is(err, errs.ErrBatchTooLarge) && len(ids) > 1 {
 		n, err := st.deleteIf(ctx, ids[:len(ids)/2], only)
 		if err != nil {
@@ -161,7 +162,7 @@ func (st *Store) deleteIf(ctx context.Context, ids []string, only func(line *ind
 	}
 	n := 0
 	for i := range ops {
-		if ops[i].written {
+		if ops[i].Written {
 			n++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/errs"
 )
 
@@ -100,8 +101,8 @@ func (st *Store) touchOne(ctx context.Context, id string, n int64, last time.Tim
 			m.LastAccessTime = last
 		}
 		conds := conditionsOf([]Cond{IfVersion(v.LSN)})
-		conds.unlimited = true
-		err = st.commits.commit(ctx, []op{{id: id, memory: &m, conds: conds}}, nil, 0)
+		conds.Unlimited = true
+		err = st.commits.Commit(ctx, []commit.Op{{ID: id, Memory: &m, Conds: conds}}, nil, 0)
 		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/places"
@@ -23,7 +24,7 @@ func (st *Store) adoptAside(ctx context.Context, aside []docfile.Edit) {
 	}
 	lists := map[*engine.Kind][]*verdict{}
 	bytes := 0
-	commit := func() {
+	cmt := func() {
 		for _, k := range st.engine.Kinds.All {
 			list := lists[k]
 			delete(lists, k)
@@ -43,17 +44,17 @@ func (st *Store) adoptAside(ctx context.Context, aside []docfile.Edit) {
 			continue
 		}
 		if slices.ContainsFunc(lists[k], func(other *verdict) bool { return other.id == v.id }) {
-			commit() // then it is judged by what the first has made of the memory
+			cmt() // then it is judged by what the first has made of the memory
 			if k, v = st.asideOf(ctx, &e); v == nil {
 				continue
 			}
 		}
 		lists[k] = append(lists[k], v)
-		if bytes += len(v.adopt.file); bytes >= partsBytes {
-			commit()
+		if bytes += len(v.adopt.file); bytes >= commit.PartsBytes {
+			cmt()
 		}
 	}
-	commit()
+	cmt()
 }
 
 // adoptRound is adoptAside for a round that went well, and those before it that did not.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
@@ -106,7 +107,7 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	}
 	changed := false
 	for len(ids) > 0 {
-		n := min(len(ids), partsMost)
+		n := min(len(ids), commit.PartsMost)
 		s := &settling{st: st, ctx: ctx, k: k, adopt: adopt, strays: strays}
 		if err := s.all(ids[:n]); err != nil {
 			return err
@@ -133,13 +134,13 @@ func (st *Store) stillGone(ctx context.Context, k *engine.Kind, id string) (v en
 }
 
 // deletionPart deletes a version of a document.
-func (st *Store) deletionPart(k *engine.Kind, id string, was wal.LSN) *part {
+func (st *Store) deletionPart(k *engine.Kind, id string, was wal.LSN) *commit.Part {
 	value, _ := st.engine.Codec.Encode(nil, &record.Record{Previous: was})
-	return &part{
-		id:           id,
-		entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
-		precondition: wal.Precondition{Key: k.Key(id), LSN: was},
-		change:       memoryChange{deleted: true},
+	return &commit.Part{
+		ID:           id,
+		Entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
+		Precondition: wal.Precondition{Key: k.Key(id), LSN: was},
+		Change:       commit.MemoryChange{Deleted: true},
 	}
 }
 

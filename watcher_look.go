@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
@@ -163,7 +164,7 @@ func (st *Store) judgeSome(ctx context.Context, k *engine.Kind, due []suspect) (
 		return 0, nil, err
 	}
 	var list []*verdict
-	for bytes := 0; n < len(due) && n < partsMost && bytes < partsBytes; n++ {
+	for bytes := 0; n < len(due) && n < commit.PartsMost && bytes < commit.PartsBytes; n++ {
 		if ctx.Err() != nil {
 			return n, nil, ctx.Err()
 		}
@@ -176,7 +177,7 @@ func (st *Store) judgeSome(ctx context.Context, k *engine.Kind, due []suspect) (
 	}
 	st.carryOut(ctx, k, list)
 	for i, v := range list {
-		if a := v.adopt; a != nil && a.stood == nil && a.err == nil && due[i].adopted != nil {
+		if a := v.adopt; a != nil && a.stood == nil && a.Err == nil && due[i].adopted != nil {
 			due[i].adopted(a)
 		}
 		switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
@@ -17,7 +18,7 @@ type settling struct {
 	k       *engine.Kind
 	adopt   bool                // a deletion is taken over
 	strays  map[string][]*stray // by id
-	deleted []*part
+	deleted []*commit.Part
 	back    []*verdict // that log, archive or a stray have
 	edits   []*verdict // of which only a stray has any version
 	bytes   int        // of both
@@ -38,7 +39,7 @@ func (s *settling) all(ids []string) error {
 				return err
 			}
 		}
-		if s.bytes >= partsBytes {
+		if s.bytes >= commit.PartsBytes {
 			if err := s.putBack(); err != nil {
 				return err
 			}
@@ -47,16 +48,16 @@ func (s *settling) all(ids []string) error {
 	if err := s.putBack(); err != nil {
 		return err
 	}
-	s.st.commits.commitParts(s.ctx, s.k, s.deleted)
+	s.st.commits.Parts(s.ctx, s.k, s.deleted)
 	for _, p := range s.deleted {
 		switch {
-		case p.err == nil:
+		case p.Err == nil:
 			s.changed = true
 			s.st.engine.Health.Edit()
-			s.st.engine.Env.Event(env.Event{Kind: env.EventDeleted, ID: p.id, LSN: p.entry.LSN, Path: s.k.File(p.id)})
-		case errors.Is(p.err, errs.ErrConflict): // somebody wrote it meanwhile
+			s.st.engine.Env.Event(env.Event{Kind: env.EventDeleted, ID: p.ID, LSN: p.Entry.LSN, Path: s.k.File(p.ID)})
+		case errors.Is(p.Err, errs.ErrConflict): // somebody wrote it meanwhile
 		default:
-			if err := s.failed(p.id, p.err); err != nil {
+			if err := s.failed(p.ID, p.Err); err != nil {
 				return err
 			}
 		}

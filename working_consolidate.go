@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
@@ -49,7 +50,7 @@ func (st *Store) Consolidate(ctx context.Context, of working.Scope, o Consolidat
 		if err != nil || len(ops) == 0 {
 			return nil, err
 		}
-		err = st.embedAndCommit(ctx, ops, reads{s.logKey(): at}, 0, nil)
+		err = st.embedAndCommit(ctx, ops, commit.Reads{s.logKey(): at}, 0, nil)
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) && conflict.Key == s.logKey() {
 			continue // something was written to the scope: it belongs to what is kept
@@ -59,7 +60,7 @@ func (st *Store) Consolidate(ctx context.Context, of working.Scope, o Consolidat
 		}
 		var all []Memory
 		for i := range ops {
-			if m := ops[i].memory; m != nil {
+			if m := ops[i].Memory; m != nil {
 				all = append(all, *m.Clone())
 			}
 		}
@@ -68,7 +69,7 @@ func (st *Store) Consolidate(ctx context.Context, of working.Scope, o Consolidat
 }
 
 // consolidate prepares the operations, and the version of the scope on which they rest.
-func (s *scope) consolidate(ctx context.Context, o Consolidation) ([]op, wal.LSN, error) {
+func (s *scope) consolidate(ctx context.Context, o Consolidation) ([]commit.Op, wal.LSN, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at, err := s.current(ctx)
@@ -88,13 +89,13 @@ func (s *scope) consolidate(ctx context.Context, o Consolidation) ([]op, wal.LSN
 	if err != nil {
 		return nil, 0, err
 	}
-	var ops []op
+	var ops []commit.Op
 	for _, d := range drafts {
 		m := &Memory{Content: d.Content, Metadata: d.Metadata, Timestamp: d.Time}
 		if o.Memory != nil {
 			o.Memory(m)
 		}
-		ops = append(ops, op{id: m.ID, memory: m})
+		ops = append(ops, commit.Op{ID: m.ID, Memory: m})
 	}
 	if o.Keep {
 		return ops, at, nil
@@ -106,5 +107,5 @@ func (s *scope) consolidate(ctx context.Context, o Consolidation) ([]op, wal.LSN
 		return nil, 0, err
 	}
 	entry := s.entry(e, body, s.lsn, true)
-	return append(ops, op{work: &entry, workAt: at}), at, nil
+	return append(ops, commit.Op{Work: &entry, WorkAt: at}), at, nil
 }

@@ -44,7 +44,7 @@ func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, 
 	q := &asked{r: r}
 	if s.st.engine.Env.System.Inline {
 		s.commit(ctx, []*asked{q})
-		s.st.roundInline(ctx)
+		s.st.RoundInline(ctx)
 		return q.res, q.err
 	}
 	q.done = make(chan struct{})
@@ -131,7 +131,7 @@ func (s *scope) commit(ctx context.Context, list []*asked) int {
 
 func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err error) {
 	st := s.st
-	if err := st.pressure(ctx); err != nil {
+	if err := st.Pressure(ctx); err != nil {
 		return len(list), false, err
 	}
 	s.mu.Lock()
@@ -228,7 +228,7 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	for _, q := range list {
 		d, res, err := s.ahead.Judge(now, q.r)
 		if err == nil && s.grows(&d) {
-			err = &errs.FieldError{Field: "scope", Value: quote(s.key), Limit: fmt.Sprintf("%d bytes", s.st.working.most),
+			err = &errs.FieldError{Field: "scope", Value: errs.Quote(s.key), Limit: fmt.Sprintf("%d bytes", s.st.working.most),
 				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", errs.ErrTooLarge, s.file.size+s.grown)}
 		}
 		if err == nil && !d.Empty() {
@@ -278,7 +278,7 @@ func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.aheadOf = w.LSN; s.state == nil || s.lsn != w.LSN {
 		s.ahead = nil
 	}
-	s.st.beatInline()
+	s.st.BeatInline()
 }
 
 // adopt makes what somebody wrote into the file by hand the newest change.

@@ -1,4 +1,4 @@
-package varve
+package commit
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 )
 
 // demandsOf are what the prepared operations add, the store's last.
-func demandsOf(l *counts.Limits, ops []op, done []prepared) []*counts.Demand {
+func demandsOf(l *counts.Limits, ops []Op, done []prepared) []*counts.Demand {
 	all, in := counts.Sum{}, map[string]counts.Sum{}
 	for i := range ops {
-		if !done[i].wanted || !ops[i].written || ops[i].group || ops[i].conds.unlimited {
+		if !done[i].wanted || !ops[i].Written || ops[i].Group || ops[i].Conds.Unlimited {
 			continue
 		}
 		e := &done[i].effect
@@ -42,8 +42,8 @@ func demandsOf(l *counts.Limits, ops []op, done []prepared) []*counts.Demand {
 
 // keepLimits adds to a batch what keeps it within the store's limits: preconditions, and
 // deletions of what makes room, which it returns behind the operations.
-func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen reads) ([]op, error) {
-	l := counts.LimitsOf(cm.engine.Settings.Now())
+func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Reads) ([]Op, error) {
+	l := counts.LimitsOf(cm.Engine.Settings.Now())
 	if l == nil {
 		return ops, nil
 	}
@@ -56,17 +56,17 @@ func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen rea
 	if len(list) == 0 {
 		return ops, nil
 	}
-	cm.counts.Watch()
-	at := cm.engine.Log.Applied()
+	cm.Counts.Watch()
+	at := cm.Engine.Log.Applied()
 	var sessions []string
 	before := make([]counts.Sum, len(list))
 	for i, d := range list {
-		before[i] = cm.counts.PutTotals(d.Session)
+		before[i] = cm.Counts.PutTotals(d.Session)
 		if d.Session != "" {
 			sessions = append(sessions, d.Session)
 		}
 	}
-	all, in, err := cm.counts.Tally.Look(ctx, cm.counts, sessions)
+	all, in, err := cm.Counts.Tally.Look(ctx, cm.Counts, sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen rea
 		if !d.Grows() {
 			continue
 		}
-		if at < cm.counts.PutsFrom.Load() { // what was on its way when it began may not be counted
+		if at < cm.Counts.PutsFrom.Load() { // what was on its way when it began may not be counted
 			w.batch.Preconditions = append(w.batch.Preconditions, wal.Precondition{LSN: at})
 			continue
 		}
@@ -101,12 +101,12 @@ func (cm *committer) keepLimits(ctx context.Context, w *work, ops []op, seen rea
 }
 
 // evict adds the deletions that make room for a demand.
-func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d *counts.Demand, need counts.Sum) ([]op, error) {
+func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum) ([]Op, error) {
 	own := make(map[string]bool, len(ops))
 	for i := range ops {
-		if !ops[i].group {
-			own[ops[i].id] = true
-		} else if a := ops[i].assembly; a != nil {
+		if !ops[i].Group {
+			own[ops[i].ID] = true
+		} else if a := ops[i].Assembly; a != nil {
 			for _, id := range a.MemoryIDs { // it would come out without them
 				own[id] = true
 			}
@@ -114,7 +114,7 @@ func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d
 	}
 	var freed counts.Sum
 	for n, tries := 0, 0; n < mostEvict && tries < 10*mostEvict && (freed.N < need.N || freed.Bytes < need.Bytes); {
-		c, err := cm.counts.Evictions.Next(ctx, cm.counts, d.Session, func(id string) bool { _, read := seen[engine.MemoryKey(id)]; return own[id] || read })
+		c, err := cm.Counts.Evictions.Next(ctx, cm.Counts, d.Session, func(id string) bool { _, read := seen[engine.MemoryKey(id)]; return own[id] || read })
 		if err != nil {
 			return nil, err
 		}
@@ -122,14 +122,14 @@ func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d
 			break
 		}
 		tries++
-		o := op{kind: cm.engine.Kinds.Memories, id: c.ID, evicted: true}
+		o := Op{kind: cm.Engine.Kinds.Memories, ID: c.ID, evicted: true}
 		p := prepared{wanted: true}
 		if err := cm.prepareOne(ctx, &o, &p, w.arena(0)); err != nil && !errors.Is(err, errs.ErrNotFound) {
-			cm.counts.Evictions.Release([]counts.Candidate{*c}, true) // another one may do
-			return nil, fmt.Errorf("making room: memory %s: %w", quote(c.ID), err)
+			cm.Counts.Evictions.Release([]counts.Candidate{*c}, true) // another one may do
+			return nil, fmt.Errorf("making room: memory %s: %w", errs.Quote(c.ID), err)
 		}
-		if !o.written || p.precondition.LSN != c.Version || d.Session != "" && p.effect.WasSession != d.Session {
-			cm.counts.Evictions.Release([]counts.Candidate{*c}, true)
+		if !o.Written || p.precondition.LSN != c.Version || d.Session != "" && p.effect.WasSession != d.Session {
+			cm.Counts.Evictions.Release([]counts.Candidate{*c}, true)
 			continue // it was changed since
 		}
 		own[c.ID] = true
@@ -139,7 +139,7 @@ func (cm *committer) evict(ctx context.Context, w *work, ops []op, seen reads, d
 	}
 	d.Add = d.Add.Minus(freed)
 	if o := d.Over(); o != (counts.Sum{}) {
-		if cm.counts.Evictions.Busy(len(w.taken)) {
+		if cm.Counts.Evictions.Busy(len(w.taken)) {
 			return nil, errBusy
 		}
 		return nil, d.Refusal()

@@ -1,4 +1,4 @@
-package varve
+package commit
 
 import (
 	"context"
@@ -11,26 +11,27 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// committer turns operations into batches of the log, with all that goes along in one.
-type committer struct {
-	engine  *engine.Engine
-	vectors *vectors.Vectors
-	counts  *counts.Counts
+// Committer turns operations into batches of the log, with all that goes along in one.
+type Committer struct {
+	Engine  *engine.Engine
+	Vectors *vectors.Vectors
+	Counts  *counts.Counts
 	works   sync.Pool // of *work
-	fit     bool      // cut or pad an embedding of another dimension than the store's
+	ends    ends
+	Fit     bool // cut or pad an embedding of another dimension than the store's
 
 	// What stands above gives these.
 
-	suits func(*index.Model) error // why the embedder's vectors may not be stored now, if so
-	flush pace
+	Suits func(*index.Model) error // why the embedder's vectors may not be stored now, if so
+	Flush Pace
 }
 
-// pace is what the flusher has to do with writers.
-type pace interface {
-	pressure(ctx context.Context) error // waits while the log is too far ahead of the files
-	beatInline()                        // says that this process lives, where nothing runs in the background
-	roundInline(ctx context.Context)
-	wake(changes int) // hears of what was committed
+// Pace is what the flusher has to do with writers.
+type Pace interface {
+	Pressure(ctx context.Context) error // waits while the log is too far ahead of the files
+	BeatInline()                        // says that this process lives, where nothing runs in the background
+	RoundInline(ctx context.Context)
+	Wake(changes int) // hears of what was committed
 }
 
 // work is the memory that a commit needs for a moment. Of those that are used
@@ -49,19 +50,26 @@ const (
 	keptBytes = 4 << 20
 )
 
-func (cm *committer) work() *work {
+func (cm *Committer) work() *work {
 	if w, ok := cm.works.Get().(*work); ok {
 		return w
 	}
 	return &work{}
 }
 
-// again gives a work back after its entries were written. While the log still
-// has to apply them it points into their values: then they are left alone.
-func (cm *committer) again(w *work) {
+// again gives a work back after its entries were written.
+func (cm *Committer) again(w *work) {
+	if w.clear(cm.Engine.Log.Applied()) {
+		cm.works.Put(w)
+	}
+}
+
+// clear says that a work may be used again, which it is not while the log still has to
+// apply its entries: they point into its values. applied is where the log is.
+func (w *work) clear(applied wal.LSN) bool {
 	n := len(w.batch.Entries)
-	if n > 0 && cm.engine.Log.Applied() <= w.batch.Entries[n-1].LSN || n > keptOps {
-		return
+	if n > 0 && applied <= w.batch.Entries[n-1].LSN || n > keptOps {
+		return false
 	}
 	clear(w.batch.Entries)
 	clear(w.batch.Preconditions)
@@ -74,7 +82,7 @@ func (cm *committer) again(w *work) {
 		}
 		a.values = a.values[:0]
 	}
-	cm.works.Put(w)
+	return true
 }
 
 // room makes place for the results of n operations.
@@ -102,7 +110,7 @@ type arena struct {
 // arenaChunk is how much an arena takes at once, once it holds more than one value.
 const arenaChunk = 256 << 10
 
-// room is memory to append a value of up to n bytes to; keep takes the value in.
+// Room is memory to append a value of up to n bytes to; keep takes the value in.
 func (a *arena) room(n int) []byte {
 	used := len(a.values)
 	if cap(a.values)-used < n {

@@ -1,4 +1,4 @@
-package varve
+package commit
 
 import (
 	"context"
@@ -36,29 +36,29 @@ func (a *along) explain(err error) error {
 	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
 	}
-	return fmt.Errorf("%w; with it change %d assemblies that contain what it deletes or embeds anew (%s is in some): take these memories out of some of them first", err, len(a.entries), quote(a.of))
+	return fmt.Errorf("%w; with it change %d assemblies that contain what it deletes or embeds anew (%s is in some): take these memories out of some of them first", err, len(a.entries), errs.Quote(a.of))
 }
 
-// joint prepares the assemblies of a commit: those that it names and those that
+// Joint prepares the assemblies of a commit: those that it names and those that
 // change along with its memories.
-type joint struct {
-	st       *committer
+type Joint struct {
+	st       *Committer
 	ctx      context.Context
-	memories map[string]memoryChange
+	memories map[string]MemoryChange
 	touched  map[string]*touch
 	out      along
-	// load is how documents are read: as everybody does, or as one may who holds
+	// Load is how documents are read: as everybody does, or as one may who holds
 	// flush.lock.
-	load  func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
-	held  bool // flush.lock is
+	Load  func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
+	Held  bool // flush.lock is
 	model index.Model
 }
 
-// memoryChange is what a commit does to a memory.
-type memoryChange struct {
+// MemoryChange is what a commit does to a memory.
+type MemoryChange struct {
 	op      int // its place in the batch
-	deleted bool
-	vector  []float32
+	Deleted bool
+	Vector  []float32
 }
 
 // touch is what becomes of an assembly because of its members.
@@ -68,19 +68,19 @@ type touch struct {
 	of    string   // one of those that make it change
 }
 
-func (cm *committer) joint(ctx context.Context) *joint {
-	return &joint{st: cm, ctx: ctx, memories: map[string]memoryChange{}, touched: map[string]*touch{}, load: cm.engine.Load, model: cm.vectors.Model()}
+func (cm *Committer) Joint(ctx context.Context) *Joint {
+	return &Joint{st: cm, ctx: ctx, memories: map[string]MemoryChange{}, touched: map[string]*touch{}, Load: cm.Engine.Load, model: cm.Vectors.Model()}
 }
 
 // prepareAlong prepares the assemblies of a batch whose memories are prepared.
-func (cm *committer) prepareAlong(ctx context.Context, w *work, ops []op) error {
-	hint := cm.engine.State.MembersHint()
-	grouped := cm.engine.State.Grouped()
+func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error {
+	hint := cm.Engine.State.MembersHint()
+	grouped := cm.Engine.State.Grouped()
 	known, named := false, false
 	for i := range ops {
 		if w.prepared[i].wanted {
-			named = named || ops[i].kind == cm.engine.Kinds.Assemblies
-			known = known || ops[i].written && ops[i].id != "" // what gets its id now is in no assembly
+			named = named || ops[i].kind == cm.Engine.Kinds.Assemblies
+			known = known || ops[i].Written && ops[i].ID != "" // what gets its id now is in no assembly
 		}
 	}
 	switch {
@@ -91,17 +91,17 @@ func (cm *committer) prepareAlong(ctx context.Context, w *work, ops []op) error 
 		w.along.preconditions = append(w.along.preconditions, wal.Precondition{Key: allMembers, Hint: hint})
 		return nil
 	}
-	j := cm.joint(ctx)
+	j := cm.Joint(ctx)
 	for i := range ops {
 		o := &ops[i]
-		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == cm.engine.Kinds.Memories && o.written {
-			c := memoryChange{op: i, deleted: o.memory == nil}
-			id := o.id
-			if !c.deleted {
-				id, c.vector = o.memory.ID, o.memory.Embedding
+		if p := &w.prepared[i]; p.wanted && p.err == nil && o.kind == cm.Engine.Kinds.Memories && o.Written {
+			c := MemoryChange{op: i, Deleted: o.Memory == nil}
+			id := o.ID
+			if !c.Deleted {
+				id, c.Vector = o.Memory.ID, o.Memory.Embedding
 			}
 			j.memories[id] = c
-			if o.id == "" {
+			if o.ID == "" {
 				continue
 			}
 			if err := j.changes(id, c); err != nil {
@@ -110,33 +110,33 @@ func (cm *committer) prepareAlong(ctx context.Context, w *work, ops []op) error 
 		}
 	}
 	for i := range ops {
-		if p := &w.prepared[i]; p.wanted && ops[i].kind == cm.engine.Kinds.Assemblies {
+		if p := &w.prepared[i]; p.wanted && ops[i].kind == cm.Engine.Kinds.Assemblies {
 			p.err = j.named(&ops[i], i, p)
-			delete(j.touched, ops[i].id)
+			delete(j.touched, ops[i].ID)
 		}
 	}
 	if err := j.others(); err != nil {
 		return err
 	}
-	j.out.preconditions = append(j.out.preconditions, j.modelled())
+	j.out.preconditions = append(j.out.preconditions, j.Modelled())
 	w.along = j.out
 	return nil
 }
 
 // goAlong adds to a batch what changes along with the memories that it writes or
 // deletes; flush.lock is held.
-func (cm *committer) goAlong(ctx context.Context, memories map[string]memoryChange, b *wal.Batch) error {
+func (cm *Committer) goAlong(ctx context.Context, memories map[string]MemoryChange, b *wal.Batch) error {
 	b.Frees = true
 	for _, c := range memories {
-		b.Frees = b.Frees && c.deleted
+		b.Frees = b.Frees && c.Deleted
 	}
-	hint := cm.engine.State.MembersHint()
-	if !cm.engine.State.Grouped() {
+	hint := cm.Engine.State.MembersHint()
+	if !cm.Engine.State.Grouped() {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: allMembers, Hint: hint})
 		return nil
 	}
-	j := cm.joint(ctx)
-	j.load, j.held = cm.engine.Settled, true
+	j := cm.Joint(ctx)
+	j.Load, j.Held = cm.Engine.Settled, true
 	j.memories = memories
 	for _, id := range slices.Sorted(maps.Keys(memories)) {
 		if err := j.changes(id, memories[id]); err != nil {
@@ -146,13 +146,13 @@ func (cm *committer) goAlong(ctx context.Context, memories map[string]memoryChan
 	if err := j.others(); err != nil {
 		return err
 	}
-	b.Preconditions = append(append(b.Preconditions, j.out.preconditions...), j.modelled())
+	b.Preconditions = append(append(b.Preconditions, j.out.preconditions...), j.Modelled())
 	b.Entries = append(b.Entries, j.out.entries...)
 	return nil
 }
 
-// modelled holds what was composed to the model that its vectors are of.
-func (j *joint) modelled() wal.Precondition {
+// Modelled holds what was composed to the model that its vectors are of.
+func (j *Joint) Modelled() wal.Precondition {
 	return wal.Precondition{Key: state.ModelKey, LSN: j.model.LSN}
 }
 
@@ -160,10 +160,10 @@ func (j *joint) modelled() wal.Precondition {
 const allMembers = string(rune(state.Members))
 
 // changes notes which assemblies change with a memory.
-func (j *joint) changes(id string, c memoryChange) error {
+func (j *Joint) changes(id string, c MemoryChange) error {
 	cm := j.st
-	hint := cm.engine.State.MembersHint()
-	assemblies, newest, err := cm.engine.Containing(id)
+	hint := cm.Engine.State.MembersHint()
+	assemblies, newest, err := cm.Engine.Containing(id)
 	if err != nil {
 		return err
 	}
@@ -172,18 +172,18 @@ func (j *joint) changes(id string, c memoryChange) error {
 		return nil
 	}
 	moved := false
-	if !c.deleted {
+	if !c.Deleted {
 		was, known, err := j.stored(id)
 		if err != nil {
 			return err
 		}
-		moved = !slices.Equal(was, c.vector)
+		moved = !slices.Equal(was, c.Vector)
 		// What counts of it so far may be another one, or there be one though it has none.
-		counts, older, err := cm.vectors.NewestVector(j.ctx, &j.model, id)
+		counts, older, err := cm.Vectors.NewestVector(j.ctx, &j.model, id)
 		if err != nil && !errors.Is(err, vectors.ErrBehind) {
 			return err
 		}
-		moved = moved || err != nil || older && !slices.Equal(counts, c.vector)
+		moved = moved || err != nil || older && !slices.Equal(counts, c.Vector)
 		if (known || older) && !moved {
 			return nil
 		}
@@ -195,7 +195,7 @@ func (j *joint) changes(id string, c memoryChange) error {
 			j.touched[a] = t
 		}
 		t.moved = t.moved || moved
-		if c.deleted {
+		if c.Deleted {
 			t.gone = append(t.gone, id)
 		}
 	}
@@ -205,26 +205,26 @@ func (j *joint) changes(id string, c memoryChange) error {
 // others prepares the assemblies that the batch does not name, by id. One that
 // cannot be read stays as it is: it must not stand in the way of what can be
 // written, and verify tells of it.
-func (j *joint) others() error {
+func (j *Joint) others() error {
 	for _, id := range slices.Sorted(maps.Keys(j.touched)) {
 		t := j.touched[id]
-		old, a, err := j.assembly(id)
+		old, a, err := j.Assembly(id)
 		if errors.Is(err, errs.ErrNotFound) {
 			continue // gone since
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			j.st.engine.Env.Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
+			j.st.Engine.Env.Logger.Warn("an assembly stays as it is: it cannot be read: run memctl verify", "id", id, "err", err)
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
+			return fmt.Errorf("assembly %s, which contains memory %s: %w", errs.Quote(id), errs.Quote(t.of), err)
 		}
 		was := a.Clone()
 		removed := a.Remove(t.gone...)
-		if err := j.compose(a, was); err != nil {
-			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
+		if err := j.Compose(a, was); err != nil {
+			return fmt.Errorf("assembly %s, which contains memory %s: %w", errs.Quote(id), errs.Quote(t.of), err)
 		}
-		p := wal.Precondition{Key: j.st.engine.Kinds.Assemblies.Key(id), LSN: old.LSN}
+		p := wal.Precondition{Key: j.st.Engine.Kinds.Assemblies.Key(id), LSN: old.LSN}
 		j.out.preconditions = append(j.out.preconditions, p)
 		// One whose members move is written even if they leave its composite where it is:
 		// who is just composing it may have read some of them before and some after, and
@@ -232,22 +232,22 @@ func (j *joint) others() error {
 		if removed == 0 && !t.moved && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) && slices.Equal(a.HyperbolicEmbedding, was.HyperbolicEmbedding) {
 			continue
 		}
-		entry, err := j.entry(a, &old, old.LSN)
+		entry, err := j.Entry(a, &old, old.LSN)
 		if err != nil {
-			return fmt.Errorf("assembly %s, which contains memory %s: %w", quote(id), quote(t.of), err)
+			return fmt.Errorf("assembly %s, which contains memory %s: %w", errs.Quote(id), errs.Quote(t.of), err)
 		}
 		j.out.entries, j.out.of = append(j.out.entries, entry), t.of
 	}
 	return nil
 }
 
-// assembly reads the newest version of an assembly.
-func (j *joint) assembly(id string) (engine.Version, *Assembly, error) {
-	v, err := j.load(j.ctx, j.st.engine.Kinds.Assemblies, id)
+// Assembly reads the newest version of an assembly.
+func (j *Joint) Assembly(id string) (engine.Version, *assembly.Assembly, error) {
+	v, err := j.Load(j.ctx, j.st.Engine.Kinds.Assemblies, id)
 	if err != nil {
 		return v, nil, err
 	}
-	a, err := j.st.engine.DecodeAssembly(id, v)
+	a, err := j.st.Engine.DecodeAssembly(id, v)
 	if err != nil {
 		return v, nil, errors.Join(err, errs.ErrCorrupt)
 	}
@@ -255,73 +255,73 @@ func (j *joint) assembly(id string) (engine.Version, *Assembly, error) {
 }
 
 // named prepares an operation on an assembly, the i-th of the batch.
-func (j *joint) named(o *op, i int, p *prepared) error {
+func (j *Joint) named(o *Op, i int, p *prepared) error {
 	cm := j.st
-	hint := cm.engine.State.Hint()
-	old, was, err := engine.Version{}, (*Assembly)(nil), error(errs.ErrNotFound)
-	if o.id != "" {
-		old, was, err = j.assembly(o.id)
-		if errors.Is(err, errs.ErrCorrupt) && cm.engine.Log.Damage() == nil { // as with a memory: see before
-			old, err = cm.engine.Find(j.ctx, cm.engine.Kinds.Assemblies, o.id, false)
+	hint := cm.Engine.State.Hint()
+	old, was, err := engine.Version{}, (*assembly.Assembly)(nil), error(errs.ErrNotFound)
+	if o.ID != "" {
+		old, was, err = j.Assembly(o.ID)
+		if errors.Is(err, errs.ErrCorrupt) && cm.Engine.Log.Damage() == nil { // as with a memory: see before
+			old, err = cm.Engine.Find(j.ctx, cm.Engine.Kinds.Assemblies, o.ID, false)
 		}
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
 		return err
 	}
 	found := err == nil
-	if err := o.conds.holds(o.id, old.LSN, old.Line.UpdatedAt); err != nil {
+	if err := o.Conds.Holds(o.ID, old.LSN, old.Line.UpdatedAt); err != nil {
 		return err
 	}
-	p.precondition = wal.Precondition{Key: cm.engine.Kinds.Assemblies.Key(o.id), LSN: old.LSN, Hint: hint}
-	if o.assembly == nil {
+	p.precondition = wal.Precondition{Key: cm.Engine.Kinds.Assemblies.Key(o.ID), LSN: old.LSN, Hint: hint}
+	if o.Assembly == nil {
 		if !found {
-			if o.must {
+			if o.Must {
 				return errs.ErrNotFound
 			}
 			return nil
 		}
-		value, inflated := cm.engine.Codec.Encode(nil, &record.Record{Previous: old.LSN})
+		value, inflated := cm.Engine.Codec.Encode(nil, &record.Record{Previous: old.LSN})
 		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
-		o.written = true
+		o.Written = true
 		return nil
 	}
-	a := o.assembly.Clone()
-	if t := j.touched[o.id]; t != nil {
+	a := o.Assembly.Clone()
+	if t := j.touched[o.ID]; t != nil {
 		j.out.of = t.of
 	}
 	a.Remove(j.deletedAfter(i)...)
-	if err := j.check(a, was, o.conds.missing); err != nil {
+	if err := j.check(a, was, o.Conds.Missing); err != nil {
 		return err
 	}
-	if err := j.compose(a, was); err != nil {
+	if err := j.Compose(a, was); err != nil {
 		return err
 	}
-	if !o.conds.misfit {
-		if err := j.fits(a, o.assembly, was); err != nil {
+	if !o.Conds.Misfit {
+		if err := j.fits(a, o.Assembly, was); err != nil {
 			return err
 		}
 	}
 	previous := old.LSN
 	if !found {
 		if a.ID != "" {
-			previous = cm.engine.State.Deletion(record.Assembly, a.ID)
+			previous = cm.Engine.State.Deletion(record.Assembly, a.ID)
 		}
 		p.precondition.Chained, p.precondition.Deletion = true, previous
 	}
-	if p.entry, err = j.entry(a, &old, previous); err != nil {
+	if p.entry, err = j.Entry(a, &old, previous); err != nil {
 		return err
 	}
 	p.precondition.Key, p.assembly = p.entry.Key, a
-	o.written = true
+	o.Written = true
 	return nil
 }
 
 // deletedAfter are the memories that the batch deletes behind its i-th operation:
 // an assembly that comes before loses them, one that comes behind may not have them.
-func (j *joint) deletedAfter(i int) []string {
+func (j *Joint) deletedAfter(i int) []string {
 	var ids []string
 	for id, c := range j.memories {
-		if c.deleted && c.op > i {
+		if c.Deleted && c.op > i {
 			ids = append(ids, id)
 		}
 	}
@@ -331,8 +331,8 @@ func (j *joint) deletedAfter(i int) []string {
 // check names the members that an assembly takes in as preconditions: there as
 // they were read, or not there, if that is allowed. Those that it had need none:
 // who deletes one writes this assembly.
-func (j *joint) check(a, was *Assembly, allowed bool) error {
-	if err := assembly.CheckMembers(a.MemoryIDs, j.st.engine.Settings.Now().AssemblyLimits()); err != nil {
+func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
+	if err := assembly.CheckMembers(a.MemoryIDs, j.st.Engine.Settings.Now().AssemblyLimits()); err != nil {
 		return err
 	}
 	had := map[string]bool{}
@@ -344,7 +344,7 @@ func (j *joint) check(a, was *Assembly, allowed bool) error {
 	var missing []string
 	for _, id := range a.MemoryIDs {
 		if c, ok := j.memories[id]; ok {
-			if c.deleted {
+			if c.Deleted {
 				missing = append(missing, id)
 			}
 			continue // the batch writes it
@@ -352,32 +352,32 @@ func (j *joint) check(a, was *Assembly, allowed bool) error {
 		if had[id] {
 			continue
 		}
-		hint := j.st.engine.State.Hint()
+		hint := j.st.Engine.State.Hint()
 		v, err := j.find(id)
 		gone := errors.Is(err, errs.ErrNotFound)
 		if err != nil && !gone {
-			return fmt.Errorf("member %s: %w", quote(id), err)
+			return fmt.Errorf("member %s: %w", errs.Quote(id), err)
 		}
-		if gone || v.Expired(j.st.engine.Env.Clock()) {
+		if gone || v.Expired(j.st.Engine.Env.Clock()) {
 			missing = append(missing, id)
 		}
 		j.out.preconditions = append(j.out.preconditions, wal.Precondition{Key: engine.MemoryKey(id), LSN: v.LSN, Hint: hint})
 		had[id] = true
 	}
 	if len(missing) > 0 && !allowed {
-		return &MissingMembersError{Assembly: a.ID, IDs: missing}
+		return &errs.MissingMembersError{Assembly: a.ID, IDs: missing}
 	}
 	return nil
 }
 
 // find looks a memory up without its document.
-func (j *joint) find(id string) (engine.Version, error) {
-	return j.st.engine.Find(j.ctx, j.st.engine.Kinds.Memories, id, false)
+func (j *Joint) find(id string) (engine.Version, error) {
+	return j.st.Engine.Find(j.ctx, j.st.Engine.Kinds.Memories, id, false)
 }
 
-// entry is what the log is to carry; previous is the key's newest one, which may be
+// Entry is what the log is to carry; previous is the key's newest one, which may be
 // a deletion.
-func (j *joint) entry(a *Assembly, old *engine.Version, previous wal.LSN) (wal.Entry, error) {
+func (j *Joint) Entry(a *assembly.Assembly, old *engine.Version, previous wal.LSN) (wal.Entry, error) {
 	cm := j.st
 	var prev *assembly.Previous
 	if old.LSN != 0 {
@@ -387,10 +387,10 @@ func (j *joint) entry(a *Assembly, old *engine.Version, previous wal.LSN) (wal.E
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	doc, line, err := assembly.Prepare(a, prev, cm.engine.Env.Clock(), assembly.PrepareOptions{Limits: cm.engine.Settings.Now().AssemblyLimits(), Rand: cm.engine.Env.System.Rand, Misfit: misfit})
+	doc, line, err := assembly.Prepare(a, prev, cm.Engine.Env.Clock(), assembly.PrepareOptions{Limits: cm.Engine.Settings.Now().AssemblyLimits(), Rand: cm.Engine.Env.System.Rand, Misfit: misfit})
 	if err != nil {
 		return wal.Entry{}, err
 	}
-	value, inflated := cm.engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
-	return wal.Entry{Key: cm.engine.Kinds.Assemblies.Key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
+	value, inflated := cm.Engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: a.CompositeEmbedding, Doc: doc})
+	return wal.Entry{Key: cm.Engine.Kinds.Assemblies.Key(a.ID), Kind: record.KindPut, Value: value, Inflated: inflated}, nil
 }

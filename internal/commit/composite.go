@@ -1,4 +1,4 @@
-package varve
+package commit
 
 import (
 	"errors"
@@ -14,10 +14,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// compose gives an assembly the composite of its members. Where these are as they
+// Compose gives an assembly the composite of its members. Where these are as they
 // were, and none of them has changed, it is what it was. As long as none of them
 // ever had a vector it is what the caller says it is: an import may know no more.
-func (j *joint) compose(a, was *Assembly) error {
+func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	if was != nil && len(a.HyperbolicEmbedding) == 0 {
 		a.HyperbolicEmbedding = was.HyperbolicEmbedding
 	}
@@ -28,7 +28,7 @@ func (j *joint) compose(a, was *Assembly) error {
 		}
 		return nil
 	}
-	dim, failed := j.dimension()
+	dim, failed := j.Dimension()
 	if failed != nil {
 		return failed
 	}
@@ -37,7 +37,7 @@ func (j *joint) compose(a, was *Assembly) error {
 		for _, id := range a.MemoryIDs {
 			var v []float32
 			if v, failed = j.vector(id); failed != nil {
-				failed = fmt.Errorf("member %s: %w", quote(id), failed)
+				failed = fmt.Errorf("member %s: %w", errs.Quote(id), failed)
 				return
 			}
 			counted = counted || len(v) > 0
@@ -53,35 +53,35 @@ func (j *joint) compose(a, was *Assembly) error {
 		return failed
 	}
 	if odd > 0 {
-		j.st.engine.Env.Logger.Warn("members whose embedding has another dimension do not count in the composite", "assembly", a.ID, "members", odd)
+		j.st.Engine.Env.Logger.Warn("members whose embedding has another dimension do not count in the composite", "assembly", a.ID, "members", odd)
 	}
 	a.CompositeEmbedding = composite
 	j.curve(a)
 	return nil
 }
 
-// dimension is the store's: members of another do not count. Who has flush.lock
+// Dimension is the store's: members of another do not count. Who has flush.lock
 // must not wait for those who look for it, and may wait for that lock.
-func (j *joint) dimension() (int, error) {
-	if !j.held && !j.model.Switching() {
-		dim, _, err := j.st.vectors.Dimension(j.ctx)
+func (j *Joint) Dimension() (int, error) {
+	if !j.Held && !j.model.Switching() {
+		dim, _, err := j.st.Vectors.Dimension(j.ctx)
 		return dim, err
 	}
-	if dim := j.st.vectors.DecidedDimension(&j.model); dim != 0 {
+	if dim := j.st.Vectors.DecidedDimension(&j.model); dim != 0 {
 		return dim, nil
 	}
-	return int(j.st.vectors.Known.Load()), nil
+	return int(j.st.Vectors.Known.Load()), nil
 }
 
 // fits refuses a composite that the caller gives and no member does, if it is of
 // another dimension than the store's vectors: it would count as indexed and not be
 // found. Where no vector has decided it yet this one does; see fitVectors.
-func (j *joint) fits(a, given, was *Assembly) error {
+func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	n := len(a.CompositeEmbedding)
-	if j.held || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) || was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
+	if j.Held || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) || was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
 		return nil
 	}
-	dim, decided, err := j.st.vectors.Dimension(j.ctx)
+	dim, decided, err := j.st.Vectors.Dimension(j.ctx)
 	if err != nil {
 		return err
 	}
@@ -98,22 +98,22 @@ func (j *joint) fits(a, given, was *Assembly) error {
 }
 
 // given is the dimension of the vectors that the batch writes; fitVectors made them alike.
-func (j *joint) given() int {
+func (j *Joint) given() int {
 	dim := 0
 	for _, c := range j.memories {
-		dim = max(dim, len(c.vector))
+		dim = max(dim, len(c.Vector))
 	}
 	return dim
 }
 
 // misfit says that a composite has another dimension than the store's vectors, and so
 // gets none.
-func (j *joint) misfit(a *Assembly) (bool, error) {
+func (j *Joint) misfit(a *assembly.Assembly) (bool, error) {
 	n := len(a.CompositeEmbedding)
 	if n == 0 {
 		return false, nil
 	}
-	dim, err := j.dimension()
+	dim, err := j.Dimension()
 	if dim == 0 {
 		dim = j.given()
 	}
@@ -122,7 +122,7 @@ func (j *joint) misfit(a *Assembly) (bool, error) {
 
 // same says that an assembly has the members that it had, and that the commit
 // changes none of them.
-func (j *joint) same(a, was *Assembly) bool {
+func (j *Joint) same(a, was *assembly.Assembly) bool {
 	return slices.Equal(a.MemoryIDs, was.MemoryIDs) && !slices.ContainsFunc(a.MemoryIDs, func(id string) bool {
 		_, ok := j.memories[id]
 		return ok
@@ -130,7 +130,7 @@ func (j *joint) same(a, was *Assembly) bool {
 }
 
 // counted says whether any member that an assembly had had a vector.
-func (j *joint) counted(was *Assembly) (bool, error) {
+func (j *Joint) counted(was *assembly.Assembly) (bool, error) {
 	if len(was.CompositeEmbedding) == 0 {
 		return false, nil
 	}
@@ -138,7 +138,7 @@ func (j *joint) counted(was *Assembly) (bool, error) {
 		if v, known, err := j.stored(id); err != nil || known && len(v) > 0 {
 			return true, err
 		}
-		v, _, err := j.st.vectors.NewestVector(j.ctx, &j.model, id)
+		v, _, err := j.st.Vectors.NewestVector(j.ctx, &j.model, id)
 		if err != nil && !errors.Is(err, vectors.ErrBehind) || len(v) > 0 {
 			return true, err
 		}
@@ -147,7 +147,7 @@ func (j *joint) counted(was *Assembly) (bool, error) {
 }
 
 // curve makes the hyperbolic form anew, if there is one.
-func (j *joint) curve(a *Assembly) {
+func (j *Joint) curve(a *assembly.Assembly) {
 	switch {
 	case len(a.CompositeEmbedding) == 0:
 		a.HyperbolicEmbedding = nil
@@ -158,11 +158,11 @@ func (j *joint) curve(a *Assembly) {
 
 // vector is the embedding that a memory has once the batch is written; nil for one
 // that is not there or cannot be read.
-func (j *joint) vector(id string) ([]float32, error) {
+func (j *Joint) vector(id string) ([]float32, error) {
 	if c, ok := j.memories[id]; ok {
-		return c.vector, nil
+		return c.Vector, nil
 	}
-	v, older, err := j.st.vectors.NewestVector(j.ctx, &j.model, id)
+	v, older, err := j.st.Vectors.NewestVector(j.ctx, &j.model, id)
 	if errors.Is(err, vectors.ErrBehind) {
 		v, older, err = nil, false, nil // it was rewritten meanwhile, and with it this assembly: the commit will say so
 	}
@@ -175,16 +175,16 @@ func (j *joint) vector(id string) ([]float32, error) {
 
 // stored is the embedding that a memory has now. known is false when it cannot be
 // read, or the memory is not there.
-func (j *joint) stored(id string) (vector []float32, known bool, err error) {
+func (j *Joint) stored(id string) (vector []float32, known bool, err error) {
 	cm := j.st
-	if place, err := cm.engine.State.Find(record.Memory, id); err == nil && place.InLog {
-		if _, view, err := cm.engine.Frame(j.ctx, cm.engine.Kinds.Memories, id, place.Version); err == nil {
+	if place, err := cm.Engine.State.Find(record.Memory, id); err == nil && place.InLog {
+		if _, view, err := cm.Engine.Frame(j.ctx, cm.Engine.Kinds.Memories, id, place.Version); err == nil {
 			return view.Vector(nil), true, nil
 		}
 	}
-	v, err := j.load(j.ctx, cm.engine.Kinds.Memories, id)
+	v, err := j.Load(j.ctx, cm.Engine.Kinds.Memories, id)
 	if err == nil {
-		p, err := cm.engine.Kinds.Memories.Parse(v.Doc, id)
+		p, err := cm.Engine.Kinds.Memories.Parse(v.Doc, id)
 		return p.Vector, err == nil, nil
 	}
 	if errors.Is(err, errs.ErrNotFound) || errors.Is(err, errs.ErrCorrupt) {

@@ -1,4 +1,4 @@
-package varve
+package commit
 
 import (
 	"context"
@@ -11,29 +11,29 @@ import (
 
 // Bounds on one commit of many, and on what is held in memory for it.
 const (
-	partsMost  = 512
-	partsBytes = 4 << 20
+	PartsMost  = 512
+	PartsBytes = 4 << 20
 )
 
-// part is what one document adds to a commit of many that have nothing to do with each
+// Part is what one document adds to a commit of many that have nothing to do with each
 // other: files that somebody edited, or deleted.
-type part struct {
-	id           string
-	entry        wal.Entry
-	precondition wal.Precondition
-	model        wal.Precondition // no key: it does not depend on what makes the vectors
-	change       memoryChange
-	err          error // what became of it
+type Part struct {
+	ID           string
+	Entry        wal.Entry
+	Precondition wal.Precondition
+	Model        wal.Precondition // no key: it does not depend on what makes the vectors
+	Change       MemoryChange
+	Err          error // what became of it
 }
 
-// commitParts commits what can be, in few commits, and says of each part what became of
+// Parts commits what can be, in few commits, and says of each part what became of
 // it: one that does not fit, or that somebody else changed meanwhile, keeps only itself
 // out. flush.lock is held.
-func (cm *committer) commitParts(ctx context.Context, k *engine.Kind, list []*part) {
+func (cm *Committer) Parts(ctx context.Context, k *engine.Kind, list []*Part) {
 	for len(list) > 0 {
 		n, bytes := 0, 0
-		for n < len(list) && (n == 0 || n < partsMost && bytes+len(list[n].entry.Value) <= partsBytes) {
-			bytes += len(list[n].entry.Value)
+		for n < len(list) && (n == 0 || n < PartsMost && bytes+len(list[n].Entry.Value) <= PartsBytes) {
+			bytes += len(list[n].Entry.Value)
 			n++
 		}
 		cm.commitTogether(ctx, k, list[:n:n])
@@ -41,21 +41,21 @@ func (cm *committer) commitParts(ctx context.Context, k *engine.Kind, list []*pa
 	}
 }
 
-func (cm *committer) commitTogether(ctx context.Context, k *engine.Kind, list []*part) {
+func (cm *Committer) commitTogether(ctx context.Context, k *engine.Kind, list []*Part) {
 	for len(list) > 0 {
-		err := cm.commitBatch(ctx, k, list)
+		err := cm.Together(ctx, k, list)
 		var conflict *wal.ConflictError
 		switch {
 		case err == nil:
 			return
 		case errors.As(err, &conflict) && conflict.Index < len(list):
 			p := list[conflict.Index]
-			p.err = &errs.ConflictError{ID: p.id, Expected: conflict.LSN, Found: conflict.Found}
+			p.Err = &errs.ConflictError{ID: p.ID, Expected: conflict.LSN, Found: conflict.Found}
 			list = cm.unchanged(ctx, k, append(list[:conflict.Index:conflict.Index], list[conflict.Index+1:]...))
 			continue
 		case len(list) == 1 || errors.Is(err, errs.ErrConflict) || forAll(ctx, err):
 			for _, p := range list {
-				p.err = err
+				p.Err = err
 			}
 			return
 		}
@@ -80,14 +80,14 @@ func forAll(ctx context.Context, err error) bool {
 
 // unchanged are the parts that still stand after somebody was seen to write: the others
 // get ErrConflict.
-func (cm *committer) unchanged(ctx context.Context, k *engine.Kind, list []*part) []*part {
-	if err := cm.engine.Log.CatchUp(ctx); err != nil {
+func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part) []*Part {
+	if err := cm.Engine.Log.CatchUp(ctx); err != nil {
 		return list // the log will say
 	}
 	left := list[:0]
 	for _, p := range list {
-		if now, err := cm.engine.State.Current(k.Key(p.id)); err == nil && now != p.precondition.LSN {
-			p.err = &errs.ConflictError{ID: p.id, Expected: p.precondition.LSN, Found: now}
+		if now, err := cm.Engine.State.Current(k.Key(p.ID)); err == nil && now != p.Precondition.LSN {
+			p.Err = &errs.ConflictError{ID: p.ID, Expected: p.Precondition.LSN, Found: now}
 			continue
 		}
 		left = append(left, p)
@@ -95,38 +95,38 @@ func (cm *committer) unchanged(ctx context.Context, k *engine.Kind, list []*part
 	return left
 }
 
-// commitBatch commits all of them or none. The preconditions of the batch begin with
+// Together commits all of them or none. The preconditions of the batch begin with
 // theirs, in order.
-func (cm *committer) commitBatch(ctx context.Context, k *engine.Kind, list []*part) error {
+func (cm *Committer) Together(ctx context.Context, k *engine.Kind, list []*Part) error {
 	b := &wal.Batch{}
 	var model wal.Precondition
-	changes := make(map[string]memoryChange, len(list))
+	changes := make(map[string]MemoryChange, len(list))
 	for _, p := range list {
-		b.Entries = append(b.Entries, p.entry)
-		b.Preconditions = append(b.Preconditions, p.precondition)
-		changes[p.id] = p.change
-		if p.model.Key == "" {
+		b.Entries = append(b.Entries, p.Entry)
+		b.Preconditions = append(b.Preconditions, p.Precondition)
+		changes[p.ID] = p.Change
+		if p.Model.Key == "" {
 			continue
 		}
-		if model.Key != "" && model.LSN != p.model.LSN {
+		if model.Key != "" && model.LSN != p.Model.LSN {
 			return errs.ErrConflict // it was changed while they were judged
 		}
-		model = p.model
+		model = p.Model
 	}
 	if model.Key != "" {
 		b.Preconditions = append(b.Preconditions, model)
 	}
-	if k == cm.engine.Kinds.Memories {
+	if k == cm.Engine.Kinds.Memories {
 		if err := cm.goAlong(ctx, changes, b); err != nil {
 			return err
 		}
 	}
-	if _, err := cm.engine.Log.Append(ctx, b); err != nil {
+	if _, err := cm.Engine.Log.Append(ctx, b); err != nil {
 		return err
 	}
 	for i, p := range list {
-		p.entry.LSN = b.Entries[i].LSN
+		p.Entry.LSN = b.Entries[i].LSN
 	}
-	cm.flush.wake(len(b.Entries))
+	cm.Flush.Wake(len(b.Entries))
 	return nil
 }

@@ -1,4 +1,4 @@
-package varve
+package commit
 
 import (
 	"context"
@@ -10,33 +10,34 @@ import (
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
 // hasVectors says whether operations write any.
-func hasVectors(ops []op) bool {
-	return slices.ContainsFunc(ops, func(o op) bool { return o.memory != nil && len(o.memory.Embedding) > 0 })
+func hasVectors(ops []Op) bool {
+	return slices.ContainsFunc(ops, func(o Op) bool { return o.Memory != nil && len(o.Memory.Embedding) > 0 })
 }
 
-// renew gives a memory that is about to be written, and has brought the vector of
+// Renew gives a memory that is about to be written, and has brought the vector of
 // an older model along, the one that counts instead, or none. What its version was
 // decoded with, or the stored one has, is not what anybody says today.
-func (cm *committer) renew(ctx context.Context, o *op, model *index.Model) error {
-	m := o.memory
-	if model.Since == 0 || m == nil || len(m.Embedding) == 0 || o.derived || o.made {
+func (cm *Committer) Renew(ctx context.Context, o *Op, model *index.Model) error {
+	m := o.Memory
+	if model.Since == 0 || m == nil || len(m.Embedding) == 0 || o.Derived || o.Made {
 		return nil
 	}
 	kept := m.Version != 0 && m.Version < model.Since && m.KeepsEmbedding()
-	if !kept && (o.id == "" || !model.Switching()) {
+	if !kept && (o.ID == "" || !model.Switching()) {
 		return nil
 	}
-	var stored *Memory
+	var stored *memstore.Memory
 	old := false
-	if o.id != "" {
-		v, err := cm.engine.Load(ctx, cm.engine.Kinds.Memories, o.id)
+	if o.ID != "" {
+		v, err := cm.Engine.Load(ctx, cm.Engine.Kinds.Memories, o.ID)
 		if err == nil {
-			if d, err := cm.engine.Decode(o.id, v); err == nil {
+			if d, err := cm.Engine.Decode(o.ID, v); err == nil {
 				stored, old = &d, model.Older(v.LSN, v.Line.VectorNumber())
 			}
 		} else if cerr := ctx.Err(); cerr != nil {
@@ -47,18 +48,18 @@ func (cm *committer) renew(ctx context.Context, o *op, model *index.Model) error
 		return nil
 	}
 	if stored != nil && !old && stored.Content == m.Content {
-		setEmbedding(m, stored.Embedding)
+		SetEmbedding(m, stored.Embedding)
 		return nil
 	}
-	v, _, err := cm.vectors.ComputedFor(ctx, model, o.id, sha256.Sum256([]byte(m.Content)))
+	v, _, err := cm.Vectors.ComputedFor(ctx, model, o.ID, sha256.Sum256([]byte(m.Content)))
 	if err != nil {
 		return err
 	}
 	if len(v) != model.Dimension {
 		v = nil
 	}
-	setEmbedding(m, v)
-	o.waits = v == nil
+	SetEmbedding(m, v)
+	o.Waits = v == nil
 	return nil
 }
 
@@ -66,22 +67,22 @@ func (cm *committer) renew(ctx context.Context, o *op, model *index.Model) error
 // vector has decided it yet, the first of them does, on condition that nothing was
 // committed since; where one in the log has, on condition that it is still there: so
 // two processes cannot decide two. The zero Precondition is none.
-func (cm *committer) fitVectors(ctx context.Context, ops []op, model *index.Model) (on wal.Precondition, err error) {
+func (cm *Committer) fitVectors(ctx context.Context, ops []Op, model *index.Model) (on wal.Precondition, err error) {
 	dim := -1
 	for i := range ops {
-		m := ops[i].memory
-		if m != nil && ops[i].made && cm.suits(model) != nil {
-			setEmbedding(m, nil) // the model was changed while the embedder was asked
-			ops[i].made, ops[i].waits = false, true
+		m := ops[i].Memory
+		if m != nil && ops[i].Made && cm.Suits(model) != nil {
+			SetEmbedding(m, nil) // the model was changed while the embedder was asked
+			ops[i].Made, ops[i].Waits = false, true
 		}
-		if err := cm.renew(ctx, &ops[i], model); err != nil {
+		if err := cm.Renew(ctx, &ops[i], model); err != nil {
 			return on, err
 		}
 		if m == nil || len(m.Embedding) == 0 {
 			continue
 		}
 		if dim < 0 {
-			if dim, on, err = cm.vectors.Dimension(ctx); err != nil {
+			if dim, on, err = cm.Vectors.Dimension(ctx); err != nil {
 				return on, err
 			}
 		}
@@ -93,7 +94,7 @@ func (cm *committer) fitVectors(ctx context.Context, ops []op, model *index.Mode
 			err = cm.fitVector(ctx, &ops[i], dim)
 		}
 		if err != nil && len(ops) > 1 {
-			err = &errs.BatchError{Index: i, Key: ops[i].id, Err: err}
+			err = &errs.BatchError{Index: i, Key: ops[i].ID, Err: err}
 		}
 		if err != nil {
 			return on, err
@@ -105,21 +106,21 @@ func (cm *committer) fitVectors(ctx context.Context, ops []op, model *index.Mode
 // fitVector refuses an embedding of another dimension, or makes it fit where that
 // is wanted. One that the memory has already, from a file or an import, may stay.
 // What is in the caller's hands is not written to.
-func (cm *committer) fitVector(ctx context.Context, o *op, dim int) error {
-	if o.conds.misfit {
+func (cm *Committer) fitVector(ctx context.Context, o *Op, dim int) error {
+	if o.Conds.Misfit {
 		return nil
 	}
-	m := o.memory
-	if o.id != "" {
-		if v, err := cm.engine.Load(ctx, cm.engine.Kinds.Memories, o.id); err == nil {
-			if old, err := cm.engine.Decode(o.id, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
+	m := o.Memory
+	if o.ID != "" {
+		if v, err := cm.Engine.Load(ctx, cm.Engine.Kinds.Memories, o.ID); err == nil {
+			if old, err := cm.Engine.Decode(o.ID, v); err == nil && slices.Equal(old.Embedding, m.Embedding) {
 				return nil
 			}
 		}
 	}
 	n := len(m.Embedding)
-	if !cm.fit {
-		return cm.vectors.OtherDimension("embedding", n, dim)
+	if !cm.Fit {
+		return cm.Vectors.OtherDimension("embedding", n, dim)
 	}
 	fitted := make([]float32, dim)
 	copy(fitted, m.Embedding)
@@ -128,7 +129,19 @@ func (cm *committer) fitVector(ctx context.Context, o *op, dim int) error {
 	if n > dim {
 		note = fmt.Sprintf("%d dimensions cut to %d", n, dim)
 	}
-	cm.engine.Env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
-	cm.engine.Env.Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
+	cm.Engine.Env.Logger.Warn("an embedding did not fit", "id", m.ID, "what", note)
+	cm.Engine.Env.Event(env.Event{Kind: env.EventFitted, ID: m.ID, Note: note, Count: n})
 	return nil
+}
+
+// SetEmbedding gives a memory its vector, nil for none, and where it replaces
+// one, what is derived from that.
+func SetEmbedding(m *memstore.Memory, v []float32) {
+	if len(m.Embedding) > 0 && len(m.HyperbolicEmbedding) > 0 {
+		m.HyperbolicEmbedding = nil
+		if v != nil {
+			m.HyperbolicEmbedding = memstore.Hyperbolic(v)
+		}
+	}
+	m.Embedding = slices.Clone(v)
 }

@@ -1,4 +1,4 @@
-package varve
+package commit
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// olderComposite is the composite that counts for an assembly which was composed
+// OlderComposite is the composite that counts for an assembly which was composed
 // under an older model: that of the vectors which count for its members. One that
 // no member has given is somebody's own.
-func (cm *committer) olderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error) {
+func (cm *Committer) OlderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error) {
 	counted := false
 	var failed error
 	composite, _ := assembly.Composite(model.Dimension, func(yield func([]float32) bool) {
@@ -39,14 +39,14 @@ func (cm *committer) olderComposite(ctx context.Context, model *index.Model, p *
 
 // countingVector is the vector that counts for the newest version of a memory; had
 // says that its document has one, whatever it is.
-func (cm *committer) countingVector(ctx context.Context, model *index.Model, id string) (v []float32, had bool, err error) {
-	j := cm.joint(ctx)
-	j.load = cm.engine.Settled
+func (cm *Committer) countingVector(ctx context.Context, model *index.Model, id string) (v []float32, had bool, err error) {
+	j := cm.Joint(ctx)
+	j.Load = cm.Engine.Settled
 	own, known, err := j.stored(id)
 	if err != nil {
 		return nil, false, err
 	}
-	v, older, err := cm.vectors.NewestVector(ctx, model, id)
+	v, older, err := cm.Vectors.NewestVector(ctx, model, id)
 	if err != nil || older {
 		return v, known && len(own) > 0, err
 	}

@@ -1,4 +1,4 @@
-package varve
+package commit
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
@@ -21,52 +22,52 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// op is one operation of a commit.
-type op struct {
+// Op is one operation of a commit.
+type Op struct {
 	kind     *engine.Kind // set by commit
-	group    bool         // of an assembly
-	id       string
-	memory   *Memory // both nil: a deletion
-	assembly *Assembly
-	work     *wal.Entry // of working memory; the other two are nil then, and id is ""
-	workAt   wal.LSN    // on the condition that its scope has this version
-	conds    conditions
-	must     bool                         // a deletion of what is not there is ErrNotFound
-	only     func(line *index.Entry) bool // a deletion: of what this holds of, else nothing is written
+	Group    bool         // of an assembly
+	ID       string
+	Memory   *memstore.Memory // both nil: a deletion
+	Assembly *assembly.Assembly
+	Work     *wal.Entry // of working memory; the other two are nil then, and id is ""
+	WorkAt   wal.LSN    // on the condition that its scope has this version
+	Conds    Conditions
+	Must     bool                         // a deletion of what is not there is ErrNotFound
+	Only     func(line *index.Entry) bool // a deletion: of what this holds of, else nothing is written
 	evicted  bool                         // it makes room for the others
-	written  bool                         // by the commit: not overtaken by a later one of the same id, not a no-op
-	made     bool                         // its embedding by this process's embedder
-	waits    bool                         // it has none, and shall get one
-	derived  bool                         // it changes nothing but the embedding: updated_at stays
+	Written  bool                         // by the commit: not overtaken by a later one of the same id, not a no-op
+	Made     bool                         // its embedding by this process's embedder
+	Waits    bool                         // it has none, and shall get one
+	Derived  bool                         // it changes nothing but the embedding: updated_at stays
 }
 
-func (o *op) deletes() bool { return o.memory == nil && o.assembly == nil }
+func (o *Op) deletes() bool { return o.Memory == nil && o.Assembly == nil }
 
-// reads are the versions that a transaction has seen, by key.
-type reads map[string]wal.LSN
+// Reads are the versions that a transaction has seen, by key.
+type Reads map[string]wal.LSN
 
-// commit prepares the operations, each from the version that is newest now, and
+// Commit prepares the operations, each from the version that is newest now, and
 // appends them as one batch on the condition that these versions still are.
 // When one is not, it prepares again; what the caller demanded is judged anew
 // each time and ends it. It returns the memories as written, by operation.
-func (cm *committer) commit(ctx context.Context, ops []op, seen reads, listed wal.LSN) error {
+func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	puts := false
 	for i := range ops {
-		if ops[i].kind = cm.engine.Kinds.Memories; ops[i].group {
-			ops[i].kind = cm.engine.Kinds.Assemblies
+		if ops[i].kind = cm.Engine.Kinds.Memories; ops[i].Group {
+			ops[i].kind = cm.Engine.Kinds.Assemblies
 		}
 		puts = puts || !ops[i].deletes()
 	}
 	for {
 		if puts { // a deletion makes room
-			if err := cm.flush.pressure(ctx); err != nil {
+			if err := cm.Flush.Pressure(ctx); err != nil {
 				return err
 			}
 		}
 		w := cm.work()
 		all, err := cm.attempt(ctx, w, ops, seen, listed, puts)
 		if errors.Is(err, errBusy) {
-			if err := cm.engine.Env.Sleep(ctx, time.Millisecond); err != nil {
+			if err := cm.Engine.Env.Sleep(ctx, time.Millisecond); err != nil {
 				return err
 			}
 			continue
@@ -76,7 +77,7 @@ func (cm *committer) commit(ctx context.Context, ops []op, seen reads, listed wa
 			if cm.tx(conflict, seen, listed) {
 				return err
 			}
-			cm.engine.Env.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			cm.Engine.Env.Logger.Debug("preparing again: it was changed meanwhile", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
 			continue
 		}
 		if err != nil {
@@ -87,18 +88,18 @@ func (cm *committer) commit(ctx context.Context, ops []op, seen reads, listed wa
 		}
 		cm.wrote(all, w)
 		cm.again(w)
-		cm.flush.beatInline()
-		cm.flush.roundInline(ctx)
+		cm.Flush.BeatInline()
+		cm.Flush.RoundInline(ctx)
 		return nil
 	}
 }
 
 // attempt prepares the operations and appends them, once. What it returns are they with
 // the deletions that the store's limits have added; nil when there was nothing to do.
-func (cm *committer) attempt(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN, puts bool) ([]op, error) {
+func (cm *Committer) attempt(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN, puts bool) ([]Op, error) {
 	all, err := cm.prepare(ctx, w, ops, seen, listed)
 	if err != nil {
-		cm.counts.Evictions.Release(w.taken, false)
+		cm.Counts.Evictions.Release(w.taken, false)
 		return nil, err
 	}
 	b := &w.batch
@@ -106,13 +107,13 @@ func (cm *committer) attempt(ctx context.Context, w *work, ops []op, seen reads,
 		return nil, nil
 	}
 	b.Frees = !puts
-	_, err = cm.engine.Log.Append(ctx, b)
-	cm.counts.Evictions.Release(w.taken, err == nil)
+	_, err = cm.Engine.Log.Append(ctx, b)
+	cm.Counts.Evictions.Release(w.taken, err == nil)
 	return all, w.along.explain(err)
 }
 
 // tx says whether a conflict is about something that a transaction has read.
-func (cm *committer) tx(c *wal.ConflictError, seen reads, listed wal.LSN) bool {
+func (cm *Committer) tx(c *wal.ConflictError, seen Reads, listed wal.LSN) bool {
 	if c.Key == "" {
 		return listed != 0 // else it is about the store's dimension
 	}
@@ -121,36 +122,36 @@ func (cm *committer) tx(c *wal.ConflictError, seen reads, listed wal.LSN) bool {
 }
 
 // wrote gives the documents their versions and wakes the flusher.
-func (cm *committer) wrote(ops []op, w *work) {
+func (cm *Committer) wrote(ops []Op, w *work) {
 	b, n := &w.batch, 0
 	gone, first := 0, ""
 	for i := range ops {
-		if !ops[i].written {
+		if !ops[i].Written {
 			continue
 		}
 		if ops[i].evicted {
 			if gone++; gone == 1 {
-				first = ops[i].id
+				first = ops[i].ID
 			}
 		}
-		if m := ops[i].memory; m != nil {
+		if m := ops[i].Memory; m != nil {
 			m.Version = b.Entries[n].LSN
 		}
-		if a := ops[i].assembly; a != nil {
+		if a := ops[i].Assembly; a != nil {
 			*a = *w.prepared[i].assembly
 			a.Version = b.Entries[n].LSN
 		}
 		n++
 	}
-	cm.flush.wake(len(b.Entries))
+	cm.Flush.Wake(len(b.Entries))
 	if gone > 0 {
-		cm.engine.Env.Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
+		cm.Engine.Env.Event(env.Event{Kind: env.EventEvicted, Count: gone, ID: first})
 	}
 }
 
 // prepare builds the batch. Of several operations on one id the last counts.
 // It returns them with the deletions that the store's limits have added.
-func (cm *committer) prepare(ctx context.Context, w *work, ops []op, seen reads, listed wal.LSN) ([]op, error) {
+func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads, listed wal.LSN) ([]Op, error) {
 	b := &w.batch
 	for _, key := range sortedKeys(seen) {
 		b.Preconditions = append(b.Preconditions, wal.Precondition{Key: key, LSN: seen[key]})
@@ -166,28 +167,28 @@ func (cm *committer) prepare(ctx context.Context, w *work, ops []op, seen reads,
 	if len(ops) > 1 {
 		last = make(map[name]int, len(ops))
 		for i := range ops {
-			if ops[i].id != "" {
-				last[name{ops[i].kind, ops[i].id}] = i
+			if ops[i].ID != "" {
+				last[name{ops[i].kind, ops[i].ID}] = i
 			}
 		}
 	}
 	prepared := w.room(len(ops))
 	for i := range ops {
-		ops[i].written = false
-		if j, ok := last[name{ops[i].kind, ops[i].id}]; ok && j != i {
-			late, of := j, &ops[j].conds
+		ops[i].Written = false
+		if j, ok := last[name{ops[i].kind, ops[i].ID}]; ok && j != i {
+			late, of := j, &ops[j].Conds
 			if of.inherited {
-				late, of = i, &ops[i].conds
+				late, of = i, &ops[i].Conds
 			}
-			if of.any() {
-				return nil, &errs.BatchError{Index: late, Key: ops[late].id, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", errs.ErrInvalid)}
+			if of.Any() {
+				return nil, &errs.BatchError{Index: late, Key: ops[late].ID, Err: fmt.Errorf("%w: a condition on an id that the batch has named before", errs.ErrInvalid)}
 			}
-			ops[j].conds.inherit(&ops[i].conds)
+			ops[j].Conds.inherit(&ops[i].Conds)
 			continue
 		}
 		prepared[i].wanted = true
 	}
-	model := cm.vectors.Model()
+	model := cm.Vectors.Model()
 	decided, err := cm.fitVectors(ctx, ops, &model)
 	if err != nil {
 		return nil, err
@@ -210,17 +211,17 @@ func (cm *committer) prepare(ctx context.Context, w *work, ops []op, seen reads,
 		p := &prepared[i]
 		switch {
 		case p.err != nil && len(ops) > 1:
-			return nil, &errs.BatchError{Index: i, Key: ops[i].id, Err: p.err}
+			return nil, &errs.BatchError{Index: i, Key: ops[i].ID, Err: p.err}
 		case p.err != nil:
-			if ops[i].id == "" {
+			if ops[i].ID == "" {
 				return nil, fmt.Errorf("new %s: %w", ops[i].kind.Noun, p.err)
 			}
-			return nil, fmt.Errorf("%s %s: %w", ops[i].kind.Noun, quote(ops[i].id), p.err)
+			return nil, fmt.Errorf("%s %s: %w", ops[i].kind.Noun, errs.Quote(ops[i].ID), p.err)
 		case !p.wanted:
 			continue
 		}
 		b.Preconditions = append(b.Preconditions, p.precondition)
-		if ops[i].written {
+		if ops[i].Written {
 			b.Entries = append(b.Entries, p.entry)
 		}
 	}
@@ -229,7 +230,7 @@ func (cm *committer) prepare(ctx context.Context, w *work, ops []op, seen reads,
 	return ops, nil
 }
 
-func sortedKeys(seen reads) []string {
+func sortedKeys(seen Reads) []string {
 	if len(seen) == 0 {
 		return nil
 	}
@@ -241,7 +242,7 @@ type prepared struct {
 	wanted       bool
 	precondition wal.Precondition
 	entry        wal.Entry
-	assembly     *Assembly // as it will be written
+	assembly     *assembly.Assembly // as it will be written
 	effect       counts.Effect
 	err          error
 }
@@ -249,9 +250,9 @@ type prepared struct {
 // prepareMany is how many operations make a second goroutine worth while.
 const prepareMany = 64
 
-func (cm *committer) prepareAll(ctx context.Context, w *work, ops []op) {
+func (cm *Committer) prepareAll(ctx context.Context, w *work, ops []Op) {
 	n := min(runtime.GOMAXPROCS(0), len(ops)/prepareMany)
-	if n < 2 || cm.engine.Env.System.Inline {
+	if n < 2 || cm.Engine.Env.System.Inline {
 		cm.prepareSome(ctx, ops, w.prepared, w.arena(0))
 		return
 	}
@@ -263,9 +264,9 @@ func (cm *committer) prepareAll(ctx context.Context, w *work, ops []op) {
 	wg.Wait()
 }
 
-func (cm *committer) prepareSome(ctx context.Context, ops []op, out []prepared, values *arena) {
+func (cm *Committer) prepareSome(ctx context.Context, ops []Op, out []prepared, values *arena) {
 	for i := range out {
-		if out[i].wanted && ops[i].kind == cm.engine.Kinds.Memories {
+		if out[i].wanted && ops[i].kind == cm.Engine.Kinds.Memories {
 			out[i].err = cm.prepareOne(ctx, &ops[i], &out[i], values)
 		}
 	}
@@ -274,17 +275,17 @@ func (cm *committer) prepareSome(ctx context.Context, ops []op, out []prepared, 
 // before is the version that an operation replaces, with its document if what is
 // written shall keep members of it. What cannot be read must not stand in the way
 // of what can be written.
-func (cm *committer) before(ctx context.Context, o *op) (engine.Version, error) {
-	if o.memory != nil && !o.conds.any() && cm.unheard(o.kind, o.id) {
+func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) {
+	if o.Memory != nil && !o.Conds.Any() && cm.unheard(o.kind, o.ID) {
 		return engine.Version{}, errs.ErrNotFound
 	}
-	if o.memory != nil && !o.memory.Decoded() {
-		v, err := cm.engine.Load(ctx, o.kind, o.id)
-		if err == nil || errors.Is(err, errs.ErrNotFound) && cm.engine.Log.Damage() == nil {
+	if o.Memory != nil && !o.Memory.Decoded() {
+		v, err := cm.Engine.Load(ctx, o.kind, o.ID)
+		if err == nil || errors.Is(err, errs.ErrNotFound) && cm.Engine.Log.Damage() == nil {
 			return v, err
 		}
 	}
-	return cm.engine.Find(ctx, o.kind, o.id, false)
+	return cm.Engine.Find(ctx, o.kind, o.ID, false)
 }
 
 // unheard says that this process knows nothing of a document, without asking what
@@ -293,26 +294,26 @@ func (cm *committer) before(ctx context.Context, o *op) (engine.Version, error) 
 // heard of it by then. It is not enough under a limit, which refuses what is new before
 // the log is asked. Measured, 4 processes of 16 goroutines that put: to catch up for
 // each put took the log's mutex from the one who was writing it.
-func (cm *committer) unheard(k *engine.Kind, id string) bool {
-	if cm.engine.Log.Damage() != nil || counts.LimitsOf(cm.engine.Settings.Now()) != nil {
+func (cm *Committer) unheard(k *engine.Kind, id string) bool {
+	if cm.Engine.Log.Damage() != nil || counts.LimitsOf(cm.Engine.Settings.Now()) != nil {
 		return false
 	}
-	cm.engine.RemapDue()
-	_, err := cm.engine.State.Find(k.Letter, id)
+	cm.Engine.RemapDue()
+	_, err := cm.Engine.State.Find(k.Letter, id)
 	return errors.Is(err, errs.ErrNotFound)
 }
 
-func (cm *committer) prepareOne(ctx context.Context, o *op, p *prepared, values *arena) error {
-	if o.work != nil {
-		p.precondition = wal.Precondition{Key: o.work.Key, LSN: o.workAt}
-		p.entry, o.written = *o.work, true
+func (cm *Committer) prepareOne(ctx context.Context, o *Op, p *prepared, values *arena) error {
+	if o.Work != nil {
+		p.precondition = wal.Precondition{Key: o.Work.Key, LSN: o.WorkAt}
+		p.entry, o.Written = *o.Work, true
 		return nil
 	}
-	now := cm.engine.Env.Clock()
+	now := cm.Engine.Env.Clock()
 	hint := uint64(0)
 	old, err := engine.Version{}, error(errs.ErrNotFound)
-	if o.id != "" {
-		hint = cm.engine.State.Hint()
+	if o.ID != "" {
+		hint = cm.Engine.State.Hint()
 		old, err = cm.before(ctx, o)
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
@@ -327,60 +328,60 @@ func (cm *committer) prepareOne(ctx context.Context, o *op, p *prepared, values 
 		visible = 0
 	}
 	if visible != 0 {
-		if err := admits(o.conds.session, old.Line.SessionID); err != nil {
+		if err := Admits(o.Conds.Session, old.Line.SessionID); err != nil {
 			return err
 		}
 	}
-	if err := o.conds.holds(o.id, visible, old.Line.UpdatedAt); err != nil {
+	if err := o.Conds.Holds(o.ID, visible, old.Line.UpdatedAt); err != nil {
 		return err
 	}
-	if o.memory == nil {
-		if visible == 0 && o.must {
+	if o.Memory == nil {
+		if visible == 0 && o.Must {
 			return errs.ErrNotFound
 		}
-		p.precondition = wal.Precondition{Key: engine.MemoryKey(o.id), LSN: old.LSN, Hint: hint}
-		if !found || o.only != nil && !o.only(&old.Line) {
+		p.precondition = wal.Precondition{Key: engine.MemoryKey(o.ID), LSN: old.LSN, Hint: hint}
+		if !found || o.Only != nil && !o.Only(&old.Line) {
 			return nil
 		}
-		value, inflated := cm.engine.Codec.Encode(nil, &record.Record{Previous: old.LSN})
+		value, inflated := cm.Engine.Codec.Encode(nil, &record.Record{Previous: old.LSN})
 		p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindDelete, Delete: true, Value: value, Inflated: inflated}
-		o.written = true
+		o.Written = true
 		return nil
 	}
 	previous := old.LSN
 	if !found {
-		previous = cm.engine.State.Deletion(record.Memory, o.id)
+		previous = cm.Engine.State.Deletion(record.Memory, o.ID)
 	}
 	var prev *memstore.Previous
 	if found {
 		prev = &memstore.Previous{CreatedAt: old.Line.CreatedAt, Version: old.LSN, VectorID: old.Line.VectorNumber()}
 		if visible == 0 {
 			prev.CreatedAt = time.Time{} // its time was over: this is another one
-		} else if !o.memory.Decoded() {
+		} else if !o.Memory.Decoded() {
 			prev.Document = old.Doc
 		}
 	}
-	m := o.memory
-	if err := join(o.conds.session, m); err != nil {
+	m := o.Memory
+	if err := Join(o.Conds.Session, m); err != nil {
 		return err
 	}
 	if values.scratch == nil {
 		values.scratch = make([]byte, 0, 8<<10)
 	}
-	number := o.conds.number
+	number := o.Conds.Number
 	if prev != nil && prev.VectorID == number {
 		number = 0 // the vector that had it may be another one
 	}
-	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: cm.engine.Settings.Now().MemoryLimits(), Rand: cm.engine.Env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.derived})
+	doc, line, err := memstore.Prepare(m, prev, now, memstore.PrepareOptions{Limits: cm.Engine.Settings.Now().MemoryLimits(), Rand: cm.Engine.Env.System.Rand, Buffer: values.scratch, VectorID: number, KeepUpdated: o.Derived})
 	if err != nil {
 		return err
 	}
-	value, inflated := cm.engine.Codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
+	value, inflated := cm.Engine.Codec.Encode(values.room(64+len(line)+len(doc)+4*len(m.Embedding)),
 		&record.Record{Previous: previous, Created: !found, Line: line, Vector: m.Embedding, Doc: doc})
 	values.keep(value)
 	p.effect.Is, p.effect.IsSession = counts.Sum{N: 1, Bytes: int64(len(doc))}, m.Session()
 	p.precondition = wal.Precondition{Key: engine.MemoryKey(m.ID), LSN: old.LSN, Hint: hint, Chained: !found, Deletion: previous}
 	p.entry = wal.Entry{Key: p.precondition.Key, Kind: record.KindPut, Value: value, Inflated: inflated}
-	o.written = true
+	o.Written = true
 	return nil
 }

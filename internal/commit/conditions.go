@@ -1,0 +1,49 @@
+package commit
+
+import (
+	"time"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/wal"
+)
+
+type Conditions struct {
+	Version   *wal.LSN
+	Absent    bool
+	Modified  *time.Time
+	Missing   bool    // members need not be there; no condition
+	Misfit    bool    // an embedding may have any dimension; no condition
+	Number    int64   // that the vector brings along; no condition
+	Unlimited bool    // what the store itself changes is not held to its limits; no condition
+	Session   *string // the only one whose memories may be touched
+	inherited bool    // from an operation before: a batch that is prepared again finds it so
+}
+
+func (c *Conditions) Any() bool { return c.Version != nil || c.Absent || c.Modified != nil }
+
+// inherit takes over what was demanded by an operation on the same id that this one
+// supersedes in a batch. Only one of the two demands anything.
+func (c *Conditions) inherit(before *Conditions) {
+	if before.Any() {
+		c.Version, c.Absent, c.Modified = before.Version, before.Absent, before.Modified
+		before.Version, before.Absent, before.Modified = nil, false, nil
+		c.inherited = true
+	}
+	if c.Session == nil {
+		c.Session = before.Session
+	}
+}
+
+// Holds judges the conditions against the newest version of id, 0 when there is none
+// (or one whose time is over).
+func (c *Conditions) Holds(id string, v wal.LSN, updated time.Time) error {
+	switch {
+	case c.Absent && v != 0:
+		return &errs.ConflictError{ID: id, Found: v}
+	case c.Version != nil && *c.Version != v:
+		return &errs.ConflictError{ID: id, Expected: *c.Version, Found: v}
+	case c.Modified != nil && v != 0 && updated.After(*c.Modified):
+		return &errs.ConflictError{ID: id, Found: v, Since: *c.Modified, Written: updated}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package commit
+
+import (
+	"errors"
+	"maps"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/memstore"
+)
+
+// sessionMember is where a memory names its session.
+const sessionMember = "session_id"
+
+var errNoSession = errors.New("the id of a session must not be empty")
+
+// Admits judges a version that is there, by its session.
+func Admits(want *string, session string) error {
+	switch {
+	case want == nil:
+		return nil
+	case *want == "":
+		return &errs.FieldError{Field: sessionMember, Value: `""`, Err: errNoSession}
+	case session != *want:
+		return &errs.SessionError{Session: session, Wanted: *want}
+	}
+	return nil
+}
+
+// Join puts a memory into the session that its write is confined to.
+func Join(want *string, m *memstore.Memory) error {
+	if want == nil {
+		return nil
+	}
+	if s := m.Session(); s != "" || *want == "" {
+		return Admits(want, s)
+	}
+	if v := m.Metadata[sessionMember]; v != nil && v != "" {
+		return nil // no string: Prepare says so
+	}
+	m.Metadata = maps.Clone(m.Metadata) // it may be the caller's
+	if m.Metadata == nil {
+		m.Metadata = map[string]any{}
+	}
+	m.Metadata[sessionMember] = *want
+	return nil
+}
+
+// Confine confines operations to a session, but for those that name one.
+func Confine(ops []Op, session *string) {
+	for i := range ops {
+		if c := &ops[i].Conds; c.Session == nil {
+			c.Session = session
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// ErrSkip, returned by the function of a transaction, ends it without writing and
+// without an error.
+var ErrSkip = errors.New("skip")
+
+// Write commits operations on the condition that what was seen still is; see Commit,
+// which is one.
+type Write func(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error
+
+// Tx reads several documents and writes several, in one commit. One goroutine uses it,
+// in the function of Transact.
+type Tx struct {
+	cm      *Committer
+	ctx     context.Context
+	session *string // that it is confined to
+	seen    Reads
+	listed  wal.LSN
+	ops     []Op
+	wrote   map[string]int // by key
+}
+
+// Transact runs a function that reads and writes through tx, and gives what it wrote to
+// write; when something that it read was changed meanwhile, the function runs again. A
+// session confines it to the memories of one.
+func (cm *Committer) Transact(ctx context.Context, session *string, write Write, f func(tx *Tx) error) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		tx := &Tx{cm: cm, ctx: ctx, session: session, seen: Reads{}, wrote: map[string]int{}}
+		err := tx.begin()
+		if err == nil {
+			err = f(tx)
+		}
+		if errors.Is(err, ErrSkip) || err == nil && len(tx.ops) == 0 {
+			return nil
+		}
+		if err == nil {
+			Confine(tx.ops, session)
+			err = write(ctx, tx.ops, tx.seen, tx.listed)
+		}
+		var conflict *wal.ConflictError
+		if errors.As(err, &conflict) {
+			cm.Engine.Env.Logger.Debug("running a transaction again", "key", conflict.Key, "expected", conflict.LSN, "found", conflict.Found)
+			continue
+		}
+		return err
+	}
+}
+
+// Get reads a memory, also one that the transaction has written.
+func (tx *Tx) Get(id string) (memstore.Memory, error) {
+	if i, ok := tx.wrote[engine.MemoryKey(id)]; ok {
+		if m := tx.ops[i].Memory; m != nil {
+			return *m.Clone(), nil
+		}
+		return memstore.Memory{}, fmt.Errorf("memory %s: %w", errs.Quote(id), errs.ErrNotFound)
+	}
+	v, err := tx.Load(tx.cm.Engine.Kinds.Memories, id)
+	if err != nil {
+		return memstore.Memory{}, err
+	}
+	if err := Admits(tx.session, v.Line.SessionID); err != nil {
+		return memstore.Memory{}, fmt.Errorf("memory %s: %w", errs.Quote(id), err)
+	}
+	return tx.cm.Engine.Decode(id, v)
+}
+
+// Assembly reads an assembly, also one that the transaction has written: that one
+// as it was given, without what the commit makes of it.
+func (tx *Tx) Assembly(id string) (assembly.Assembly, error) {
+	k := tx.cm.Engine.Kinds.Assemblies
+	if i, ok := tx.wrote[k.Key(id)]; ok {
+		if a := tx.ops[i].Assembly; a != nil {
+			return *a.Clone(), nil
+		}
+		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w", errs.Quote(id), errs.ErrNotFound)
+	}
+	v, err := tx.Load(k, id)
+	if err != nil {
+		return assembly.Assembly{}, err
+	}
+	return tx.cm.Engine.DecodeAssembly(id, v)
+}
+
+// Load reads what the transaction has not written, and notes what it saw.
+func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
+	v, err := tx.cm.Engine.Load(tx.ctx, k, id)
+	gone := errors.Is(err, errs.ErrNotFound)
+	if err != nil && !gone {
+		return v, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), err)
+	}
+	if err := tx.See(k.Key(id), v.LSN); err != nil {
+		return v, err
+	}
+	if gone || v.Expired(tx.cm.Engine.Env.Clock()) {
+		return v, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), errs.ErrNotFound)
+	}
+	return v, nil
+}
+
+// See notes what was read. A run that sees two moments is not committed.
+func (tx *Tx) See(key string, v wal.LSN) error {
+	if was, ok := tx.seen[key]; ok && was != v {
+		return &wal.ConflictError{Precondition: wal.Precondition{Key: key, LSN: was}, Found: v}
+	}
+	tx.seen[key] = v
+	return nil
+}
+
+// Put writes a memory; its id is set if it had none.
+func (tx *Tx) Put(m memstore.Memory, c Conditions) (memstore.Memory, error) {
+	m = *m.Clone()
+	if m.ID == "" {
+		id, err := tx.newID()
+		if err != nil {
+			return memstore.Memory{}, err
+		}
+		m.ID = id
+	}
+	if c.Session == nil {
+		c.Session = tx.session
+	}
+	if err := Join(c.Session, &m); err != nil {
+		return memstore.Memory{}, fmt.Errorf("memory %s: %w", errs.Quote(m.ID), err)
+	}
+	tx.PutAt(&m, c)
+	return m, nil
+}
+
+// PutAt writes a memory that has its id; the commit makes of m what is stored.
+func (tx *Tx) PutAt(m *memstore.Memory, c Conditions) {
+	tx.add(Op{ID: m.ID, Memory: m, Conds: c})
+}
+
+// PutEmbedded writes a memory of which nothing changed but the embedding, by the
+// store itself.
+func (tx *Tx) PutEmbedded(m *memstore.Memory) {
+	tx.add(Op{ID: m.ID, Memory: m, Derived: true, Conds: Conditions{Unlimited: true}})
+}
+
+// Suits holds the transaction to the model that the embedder's vectors are for.
+func (tx *Tx) Suits() error {
+	model := tx.cm.Vectors.Model()
+	if err := tx.cm.Suits(&model); err != nil {
+		return err
+	}
+	return tx.See(state.ModelKey, model.LSN)
+}
+
+// Delete deletes a memory; ErrNotFound if there is none.
+func (tx *Tx) Delete(id string, c Conditions) error {
+	if _, err := tx.Get(id); err != nil {
+		return err
+	}
+	tx.add(Op{ID: id, Conds: c})
+	return nil
+}
+
+// DeleteAll deletes those of some memories that are there, without reading them first.
+func (tx *Tx) DeleteAll(ids ...string) {
+	for _, id := range ids {
+		tx.add(Op{ID: id})
+	}
+}
+
+// PutAssembly writes an assembly; its id is set if it had none. Memories that the
+// transaction has put count as there; those that it deletes later leave it.
+func (tx *Tx) PutAssembly(a assembly.Assembly, c Conditions) (assembly.Assembly, error) {
+	a = *a.Clone()
+	if a.ID == "" {
+		id, err := tx.newID()
+		if err != nil {
+			return assembly.Assembly{}, err
+		}
+		a.ID = id
+	}
+	tx.PutAssemblyAt(&a, c)
+	return a, nil
+}
+
+// PutAssemblyAt is what PutAt is for memories.
+func (tx *Tx) PutAssemblyAt(a *assembly.Assembly, c Conditions) {
+	tx.add(Op{Group: true, ID: a.ID, Assembly: a, Conds: c})
+}
+
+// DeleteAssembly deletes an assembly, not its members; ErrNotFound if there is none.
+func (tx *Tx) DeleteAssembly(id string) error {
+	if _, err := tx.Assembly(id); err != nil {
+		return err
+	}
+	tx.add(Op{Group: true, ID: id})
+	return nil
+}
+
+// add notes an operation; of several on one id the last counts.
+func (tx *Tx) add(o Op) {
+	k := tx.cm.Engine.Kinds.Memories
+	if o.Group {
+		k = tx.cm.Engine.Kinds.Assemblies
+	}
+	tx.wrote[k.Key(o.ID)] = len(tx.ops)
+	tx.ops = append(tx.ops, o)
+}
+
+// List yields the memories that pass the filters, by id, without what the transaction
+// itself wrote, and holds the transaction to this moment.
+func (tx *Tx) List(f engine.Filters) iter.Seq2[memstore.Memory, error] {
+	return func(yield func(memstore.Memory, error) bool) {
+		if err := tx.Alone(); err != nil {
+			yield(memstore.Memory{}, err)
+			return
+		}
+		if tx.session != nil {
+			if f.Session != nil && *f.Session != *tx.session {
+				yield(memstore.Memory{}, &errs.SessionError{Session: *f.Session, Wanted: *tx.session})
+				return
+			}
+			f.Session = tx.session
+		}
+		tx.cm.Engine.Each(tx.ctx, f, yield)
+	}
+}
+
+// Alone holds the transaction to this moment: when anything at all is committed between
+// here and its own commit, by whatever process, the function runs again.
+func (tx *Tx) Alone() error {
+	if err := tx.cm.Engine.Sight(tx.ctx); err != nil {
+		return err
+	}
+	if tx.listed == 0 {
+		tx.listed = tx.cm.Engine.Log.Applied()
+	}
+	return nil
+}
+
+func (tx *Tx) newID() (string, error) {
+	return memstore.NewID(tx.cm.Engine.Env.Clock(), tx.cm.Engine.Env.Rand())
+}

@@ -1,0 +1,29 @@
+package errs
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MissingMembersError says which memories an assembly names that are not there.
+// It matches ErrNotFound.
+type MissingMembersError struct {
+	Assembly string
+	IDs      []string
+}
+
+func (e *MissingMembersError) Error() string {
+	const most = 5
+	var list []string
+	for _, id := range e.IDs[:min(most, len(e.IDs))] {
+		list = append(list, Quote(id))
+	}
+	s := strings.Join(list, ", ")
+	if n := len(e.IDs) - most; n > 0 {
+		s = fmt.Sprintf("%s and %d more", s, n)
+	}
+	return fmt.Sprintf("no such memory: %s: an assembly takes in what is there, or anything with AllowMissing", s)
+}
+
+// Unwrap makes the error match ErrNotFound.
+func (e *MissingMembersError) Unwrap() error { return ErrNotFound }
