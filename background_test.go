@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -28,10 +29,10 @@ func TestRestAfter(t *testing.T) {
 	}{
 		{10 * time.Millisecond, 90 * time.Millisecond, true, true},
 		{10 * time.Millisecond, 90 * time.Millisecond, false, false},
-		{time.Minute, flushEvery, true, true},
+		{time.Minute, flush.FlushEvery, true, true},
 		{10 * time.Millisecond, 0, false, true},
 	} {
-		if got := restAfter(c.took, c.wrote, c.more); got != c.want {
+		if got := flush.RestAfter(c.took, c.wrote, c.more); got != c.want {
 			t.Errorf("%+v: rests %v", c, got)
 		}
 	}
@@ -39,7 +40,7 @@ func TestRestAfter(t *testing.T) {
 
 func TestBackgroundRounds(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
-	const n = quietFiles + 1
+	const n = flush.QuietFiles + 1
 	done, err := st.PutAll(t.Context(), func(yield func(Memory) bool) {
 		for i := range n {
 			if !yield(Memory{ID: fmt.Sprintf("m%05d", i), Content: "x"}) {
@@ -54,31 +55,31 @@ func TestBackgroundRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for quiet, want := range map[bool]int{false: paceFiles, true: quietFiles} {
-		st.flusher.quiet.Store(quiet)
-		list, to, err := st.due(t.Context(), mergeWhenDue, c)
+	for quiet, want := range map[bool]int{false: flush.PaceFiles, true: flush.QuietFiles} {
+		st.flusher.Quiet.Store(quiet)
+		list, to, err := st.flusher.Due(t.Context(), flush.MergeWhenDue, c)
 		if err != nil || len(list) != want || to.LSN <= list[want-1].Pos || to.LSN >= st.engine.Log.Durable() {
 			t.Errorf("quiet %v: %d files up to %d of %d, %v", quiet, len(list), to.LSN, st.engine.Log.Durable(), err)
 		}
 	}
-	if list, to, err := st.due(t.Context(), mergeFlush, c); err != nil || len(list) != n || to.LSN != st.engine.Log.Durable() {
+	if list, to, err := st.flusher.Due(t.Context(), flush.MergeFlush, c); err != nil || len(list) != n || to.LSN != st.engine.Log.Durable() {
 		t.Errorf("a flush takes %d up to %d, %v", len(list), to.LSN, err)
 	}
-	st.flusher.quiet.Store(false)
-	if rest, did := st.flushBackground(t.Context()); !did || rest != 0 {
+	st.flusher.Quiet.Store(false)
+	if rest, did := st.flusher.FlushBackground(t.Context()); !did || rest != 0 {
 		t.Errorf("after a round that left more, while nobody writes: rests %v, %v", rest, did)
 	}
 	if err := st.engine.Log.LockFlush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if rest, did := st.flushBackground(t.Context()); !did || rest == 0 {
+	if rest, did := st.flusher.FlushBackground(t.Context()); !did || rest == 0 {
 		t.Errorf("asks to be called again at once while somebody else is at it: %v, %v", rest, did)
 	}
 	st.engine.Log.UnlockFlush()
 	if err := st.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if rest, did := st.flushBackground(t.Context()); did {
+	if rest, did := st.flusher.FlushBackground(t.Context()); did {
 		t.Errorf("did what there is not to do, and rests %v", rest)
 	}
 }
@@ -103,30 +104,30 @@ func TestRestForAll(t *testing.T) {
 		}
 	}
 	put(one, "a")
-	if one.resting() != 0 || two.resting() != 0 {
-		t.Fatal("they rest before anything was done", one.resting(), two.resting())
+	if one.flusher.Resting() != 0 || two.flusher.Resting() != 0 {
+		t.Fatal("they rest before anything was done", one.flusher.Resting(), two.flusher.Resting())
 	}
 	written := func() { put(two, "b") } // the store that writes is not the one that flushes
 	during.Store(&written)
-	rest, did := one.flushBackground(t.Context())
+	rest, did := one.flusher.FlushBackground(t.Context())
 	during.Store(nil)
-	if !did || rest < restFactor*time.Millisecond || rest > flushEvery {
+	if !did || rest < flush.RestFactor*time.Millisecond || rest > flush.FlushEvery {
 		t.Fatalf("a round while somebody writes: rests %v, %v", rest, did)
 	}
 	for _, st := range []*Store{one, two} {
-		if got := st.resting(); got < rest-time.Millisecond || got > rest {
+		if got := st.flusher.Resting(); got < rest-time.Millisecond || got > rest {
 			t.Errorf("rests %v, was told %v", got, rest)
 		}
 	}
 	up += rest
-	if one.resting() != 0 || two.resting() != 0 {
-		t.Error("the rest has no end", one.resting(), two.resting())
+	if one.flusher.Resting() != 0 || two.flusher.Resting() != 0 {
+		t.Error("the rest has no end", one.flusher.Resting(), two.flusher.Resting())
 	}
-	two.engine.Log.SetRest((up + 2*flushEvery).Milliseconds())
-	if got := one.resting(); got != 0 {
+	two.engine.Log.SetRest((up + 2*flush.FlushEvery).Milliseconds())
+	if got := one.flusher.Resting(); got != 0 {
 		t.Errorf("believes in a rest of %v", got)
 	}
-	if rest, did := two.flushBackground(t.Context()); !did || two.engine.Log.Flushed() != two.engine.Log.Durable() {
+	if rest, did := two.flusher.FlushBackground(t.Context()); !did || two.engine.Log.Flushed() != two.engine.Log.Durable() {
 		t.Errorf("the other has not done what is left: %v, %v", rest, did)
 	}
 }
@@ -228,7 +229,7 @@ func TestFailedBarrierAmongRounds(t *testing.T) {
 		t.Fatalf("%d barriers, flushed %d, was %d", barriers, st.engine.Log.Flushed(), flushed)
 	}
 	clear(synced)
-	if rest, did := st.flushBackground(t.Context()); !did || rest == 0 {
+	if rest, did := st.flusher.FlushBackground(t.Context()); !did || rest == 0 {
 		t.Errorf("the repetition, after which nothing is left: rests %v, %v", rest, did)
 	}
 	if len(synced) < n {

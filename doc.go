@@ -110,10 +110,10 @@
 // and an underscore, is there too:
 //
 //	store options config errors event report            what a store is opened with, and says
-//	enter reconcile fallback rebuild                    opening: the folder, what differs, an index that is made again
+//	enter reconcile                                     opening: the folder, what differs
 //	put putall async transact cond parts                writing; internal/commit makes the commits
 //	get raw list filter                                 reading; internal/engine has what it rests on
-//	flush filing temp spill background space            from the log into files and index; a full disk
+//	flushing                                            from the log into files and index; internal/flush does it
 //	edit adopt watcher                                  edits by hand: judging, adopting, watching for them
 //	history changes watch                               the past of one memory, and what everybody commits
 //	sessions session usage                              sessions, and how much there is

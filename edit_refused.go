@@ -74,7 +74,7 @@ func (st *Store) refusal(ctx context.Context, k *engine.Kind, name string) (why,
 		return why, nil
 	}
 	v, err := st.engine.Find(ctx, k, p.ID, false)
-	if err == nil && st.ours(ctx, k, p.ID, v.LSN, info, func() ([]byte, error) { return data, nil }) {
+	if err == nil && st.flusher.Ours(ctx, k, p.ID, v.LSN, info, func() ([]byte, error) { return data, nil }) {
 		return nil, nil
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
@@ -85,9 +85,6 @@ func (st *Store) refusal(ctx context.Context, k *engine.Kind, name string) (why,
 	}
 	return why, nil
 }
-
-// refusedShown is how many refused edits Health names.
-const refusedShown = 3
 
 // refusedEdits are problems: what this process was told of, as far as it still stands so.
 func (st *Store) refusedEdits() (problems []error) {
@@ -106,12 +103,12 @@ func (st *Store) refusedEdits() (problems []error) {
 		if err != nil || !was.Same(info) {
 			continue
 		}
-		if n++; n <= refusedShown {
+		if n++; n <= engine.ProblemsShown {
 			problems = append(problems, fmt.Errorf("%s cannot be taken over: %w", path, was.Why))
 		}
 	}
-	if n > refusedShown {
-		problems = append(problems, fmt.Errorf("%d more files cannot be taken over: run memctl verify", n-refusedShown))
+	if n > engine.ProblemsShown {
+		problems = append(problems, fmt.Errorf("%d more files cannot be taken over: run memctl verify", n-engine.ProblemsShown))
 	}
 	return problems
 }

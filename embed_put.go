@@ -156,3 +156,8 @@ func (st *Store) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error)
 	}
 	return old.Content != m.Content && slices.Equal(old.Embedding, m.Embedding), nil
 }
+
+// write is commit.Write with embeddings, for what is not prepared again.
+func (st *Store) write(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error {
+	return st.embedAndCommit(ctx, ops, seen, listed, nil)
+}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -80,7 +81,7 @@ func TestMakeGolden(t *testing.T) {
 	}
 	for range 3 { // released, and one round later recycled
 		put(Memory{ID: "m001", Content: "changed"})
-		if err := st.flush(ctx, mergeFlush); err != nil {
+		if err := st.flusher.Flush(ctx, flush.MergeFlush); err != nil {
 			t.Fatal(err)
 		}
 	}

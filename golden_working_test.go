@@ -91,8 +91,8 @@ func TestMakeGoldenWorking(t *testing.T) {
 	}
 	st, err := Open(ctx, dir, o(3))
 	must(t, err)
-	scopes := []working.Scope{{}, {Session: "s1"}, {Project: "p/1: Ü", AgentType: "coder", Agent: "a", Session: "日本"}}
-	for _, scope := range scopes {
+	list := []working.Scope{{}, {Session: "s1"}, {Project: "p/1: Ü", AgentType: "coder", Agent: "a", Session: "日本"}}
+	for _, scope := range list {
 		m, err := st.Working(ctx, scope, nil)
 		must(t, err)
 		must(t, m.SetMany(ctx, map[string]any{"null": nil, "text": "äöü \u2028 \"quoted\"", "deep": map[string]any{"list": []any{1, "two", nil, 3.5}}, "big": strings.Repeat("compressed in the log. ", 400)}))
@@ -120,14 +120,14 @@ func TestMakeGoldenWorking(t *testing.T) {
 	write("closed")
 	st, err = Open(ctx, dir, o(4))
 	must(t, err)
-	m, err := st.Working(ctx, scopes[1], nil)
+	m, err := st.Working(ctx, list[1], nil)
 	must(t, err)
 	must(t, m.Set(ctx, "only in the log", true))
 	_, err = m.Append(ctx, "only in the log")
 	must(t, err)
 	_, err = m.Checkpoint(ctx, "third")
 	must(t, err)
-	_, err = st.Consolidate(ctx, scopes[0], Consolidation{Values: []string{"n"}})
+	_, err = st.Consolidate(ctx, list[0], Consolidation{Values: []string{"n"}})
 	must(t, err)
 	write("killed")
 	must(t, st.Close())

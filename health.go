@@ -8,10 +8,21 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
+
+// Space is how much of the disk is left for a store, in bytes.
+type Space struct {
+	Free  int64 // that may still be written
+	Total int64 // of the volume, 0 when unknown
+	Low   int64 // below this the store warns
+}
+
+// Short says that the space is low.
+func (s Space) Short() bool { return flush.Space(s).Short() }
 
 // Health is whether the store does what it should.
 type Health struct {
@@ -60,15 +71,15 @@ func (st *Store) Health(ctx context.Context) Health {
 	if err := st.engine.Settings.Err(); err != nil {
 		bad(err, true)
 	}
-	for _, err := range st.refusedEntries() {
+	for _, err := range st.flusher.RefusedEntries() {
 		bad(err, true)
 	}
 	for _, err := range st.refusedEdits() {
 		bad(err, true)
 	}
-	if s, err := st.lookAtSpace(); err == nil {
-		if h.Space = s; s.Short() {
-			bad(fmt.Errorf("%w soon: %s", errs.ErrDiskFull, s.say(st.engine.Env.Dir)), true)
+	if s, err := st.flusher.LookAtSpace(); err == nil {
+		if h.Space = Space(s); s.Short() {
+			bad(fmt.Errorf("%w soon: %s", errs.ErrDiskFull, s.Say(st.engine.Env.Dir)), true)
 		}
 	}
 	h.OK = len(h.Problems) == 0

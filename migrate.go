@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/migrate"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
@@ -130,7 +131,7 @@ func (st *Store) copied(ctx context.Context) (copy.Source, error) {
 	if err := st.engine.Writable(); err != nil {
 		return copy.Source{}, err
 	}
-	if err := st.flush(ctx, mergeFlush); err != nil {
+	if err := st.flusher.Flush(ctx, flush.MergeFlush); err != nil {
 		return copy.Source{}, err
 	}
 	live, err := st.Count(ctx)
@@ -152,7 +153,7 @@ func (st *Store) copied(ctx context.Context) (copy.Source, error) {
 		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, Log: st.engine.Log, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock,
 		Count: live, Sight: st.engine.Sight, ModelAsOf: st.engine.State.ModelAsOf, Model: st.engine.State.Model,
 		IDs: ids(st.engine.Kinds.Memories), Read: read(st.engine.Kinds.Memories), AssemblyIDs: ids(st.engine.Kinds.Assemblies), ReadAssembly: read(st.engine.Kinds.Assemblies),
-		ScopeKeys: st.scopeKeys, ReadScope: st.readScope,
+		ScopeKeys: st.working.KeysToCopy, ReadScope: st.working.ReadCopy,
 	}, nil
 }
 

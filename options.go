@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/scopes"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -144,7 +145,7 @@ func (o *Options) fill() {
 		s.BacklogBytes = 1 << 30
 	}
 	if s.LagBytes == 0 {
-		s.LagBytes = lagRate
+		s.LagBytes = scopes.LagRate
 	}
 	if s.SmallVectors == 0 {
 		s.SmallVectors = 1 << 20

@@ -60,8 +60,8 @@ func (st *Store) putAllBack(ctx context.Context, k *engine.Kind, list []*verdict
 			Data: func() ([]byte, error) { return v.Doc, nil },
 		}
 	}
-	result, err := st.flusher.files.Round(ctx, changes)
-	st.edited(ctx, result.Edits)
+	result, err := st.flusher.Files.Round(ctx, changes)
+	st.flusher.Edited(ctx, result.Edits)
 	if err != nil || len(result.Blocked) == 0 {
 		return result.Edits, err
 	}
@@ -69,14 +69,14 @@ func (st *Store) putAllBack(ctx context.Context, k *engine.Kind, list []*verdict
 	var again []docfile.Change
 	for _, b := range result.Blocked {
 		c := &changes[b.Change]
-		if err := st.moveAway(c, b.Err); err != nil {
+		if err := st.flusher.MoveAway(c, b.Err); err != nil {
 			return edits, err
 		}
 		again = append(again, *c)
 	}
-	if result, err = st.flusher.files.Round(ctx, again); err == nil && len(result.Blocked) > 0 {
+	if result, err = st.flusher.Files.Round(ctx, again); err == nil && len(result.Blocked) > 0 {
 		err = result.Blocked[0].Err
 	}
-	st.edited(ctx, result.Edits)
+	st.flusher.Edited(ctx, result.Edits)
 	return append(edits, result.Edits...), err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -44,9 +45,10 @@ func (r *PurgeReport) found() bool {
 	return len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
 }
 
-// purgeFolder is where index backups are written again, and where what stood in a
-// document's folder is overwritten.
-const purgeFolder = "tmp/purge"
+// remains adds what a step could not overwrite.
+func (r *PurgeReport) remains(m *flush.Remains) {
+	r.Left, r.Unlinked = append(r.Left, m.Left...), append(r.Unlinked, m.Unlinked...)
+}
 
 // Purge deletes memories, and takes every trace of them out of the store's
 // folder: their files, all versions in log and archive, the index and its
@@ -132,7 +134,7 @@ func (st *Store) purge(ctx context.Context, k *engine.Kind, ids []string) (*Purg
 	}
 	defer func() {
 		if deleted {
-			st.flusher.unpurged.Store(true)
+			st.flusher.Unpurged.Store(true)
 		}
 	}()
 	traces := trace.Of(k.Letter, ids)
@@ -231,6 +233,21 @@ func (st *Store) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 	return nil
 }
 
+// preparePurge enters the folder under flush.lock: a round beside may be using it.
+func (st *Store) preparePurge(ctx context.Context, r *PurgeReport) error {
+	if err := st.engine.Log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer st.engine.Log.UnlockFlush()
+	var m flush.Remains
+	err := st.flusher.EnterPurgeFolder(&m)
+	r.remains(&m)
+	if err != nil {
+		return st.engine.Env.IOError("making", filepath.Join(st.engine.Env.Dir, flush.PurgeFolder), err)
+	}
+	return nil
+}
+
 // purgeEntries deletes what there is, and takes what is not there out of the
 // assemblies that name it.
 func (st *Store) purgeEntries(ctx context.Context, k *engine.Kind, ids []string, r *PurgeReport) error {
@@ -306,17 +323,20 @@ func (st *Store) purgeLocked(ctx context.Context, k *engine.Kind, ids []string, 
 	if err := room(func() error { return st.engine.Log.Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
 	}
-	old, err := st.doomIndex(ctx)
+	old, err := st.flusher.DoomIndex(ctx)
 	if err != nil {
 		return err
 	}
-	if err := room(func() error { return st.flushRound(ctx, mergeAlways) }); err != nil {
-		return errors.Join(err, old.close())
+	if err := room(func() error { return st.flusher.FlushRound(ctx, flush.MergeAlways) }); err != nil {
+		return errors.Join(err, old.Close())
 	}
-	if err := old.wipe(st, r); err != nil {
+	var m flush.Remains
+	err = old.Wipe(&st.flusher, &m)
+	r.remains(&m)
+	if err != nil {
 		return err
 	}
-	r.Unlinked, st.flusher.unlinked = append(r.Unlinked, st.flusher.unlinked...), nil
+	r.Unlinked, st.flusher.Unlinked = append(r.Unlinked, st.flusher.Unlinked...), nil
 	if k != st.engine.Kinds.Scopes {
 		if err := st.purgedVectors(k, ids, r); err != nil {
 			return err
@@ -327,7 +347,7 @@ func (st *Store) purgeLocked(ctx context.Context, k *engine.Kind, ids []string, 
 	if err != nil {
 		return err
 	}
-	if err := st.engine.Log.SetCheckpoint(c.Flushed, c.Spilled, st.folderTimes()); err != nil {
+	if err := st.engine.Log.SetCheckpoint(c.Flushed, c.Spilled, st.flusher.FolderTimes()); err != nil {
 		return err
 	}
 	p, err := st.engine.Log.Purge(ctx, traces.Entry)
@@ -335,8 +355,8 @@ func (st *Store) purgeLocked(ctx context.Context, k *engine.Kind, ids []string, 
 	if err != nil {
 		return err
 	}
-	edits, err := st.flusher.files.WipeTemp(st.surplus(ctx))
-	st.edited(ctx, edits)
+	edits, err := st.flusher.Files.WipeTemp(st.flusher.Surplus(ctx))
+	st.flusher.Edited(ctx, edits)
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
@@ -352,8 +372,8 @@ func (st *Store) purgeLocked(ctx context.Context, k *engine.Kind, ids []string, 
 // purgeRoom frees on a full disk what can be had without any room: the pool, and the
 // backups of the index that would be written again.
 func (st *Store) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r *PurgeReport) error {
-	edits, err := st.flusher.files.WipeTemp(st.surplus(ctx))
-	st.edited(ctx, edits)
+	edits, err := st.flusher.Files.WipeTemp(st.flusher.Surplus(ctx))
+	st.flusher.Edited(ctx, edits)
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
@@ -393,8 +413,8 @@ func (st *Store) purgeBackups(k *engine.Kind, ids []string, c wal.Checkpoint, r 
 }
 
 func (st *Store) purgeIndexBackups(k *engine.Kind, ids []string, c wal.Checkpoint, r *PurgeReport) error {
-	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(purgeFolder))
-	if err := st.clearTemp(purgeFolder); err != nil {
+	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
+	if err := st.flusher.ClearTemp(flush.PurgeFolder); err != nil {
 		return err
 	}
 	if err := vfs.MkdirAll(st.engine.Env.FS, dir, st.engine.Env.FolderMode); err != nil {
@@ -419,7 +439,7 @@ func (st *Store) purgeIndexBackups(k *engine.Kind, ids []string, c wal.Checkpoin
 // purgeAside goes through what was set aside.
 func (st *Store) purgeAside(ctx context.Context, traces *trace.Set, r *PurgeReport) error {
 	o := trace.Options{FS: st.engine.Env.FS, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode}
-	if err := st.clearTemp("tmp/parked"); err != nil {
+	if err := st.flusher.ClearTemp("tmp/parked"); err != nil {
 		return err
 	}
 	parked, held, err := trace.PurgeParked(st.engine.Env.Dir, traces, o)

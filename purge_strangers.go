@@ -10,6 +10,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
@@ -26,7 +27,7 @@ func (st *Store) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 	known := make([]bool, len(names))
 	all := st.engine.IDs(ctx, k, engine.Filters{Expired: true})
 	if k == st.engine.Kinds.Scopes {
-		all = st.scopeKeys(ctx)
+		all = st.working.KeysToCopy(ctx)
 	}
 	for id, err := range all {
 		if err != nil {
@@ -65,7 +66,7 @@ func (st *Store) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 // wipeStranger overwrites and removes a file. It leaves its place before: half of it gone,
 // a killed purge would leave it there as somebody's document that is damaged.
 func (st *Store) wipeStranger(path string, n int) error {
-	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(purgeFolder))
+	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
 	if err := vfs.MkdirAll(st.engine.Env.FS, dir, st.engine.Env.FolderMode); err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (st *Store) wipeStranger(path string, n int) error {
 // dropPurgeFolder removes the folder in which files are overwritten and made again; it
 // stays if one has to.
 func (st *Store) dropPurgeFolder() error {
-	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(purgeFolder))
+	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
 	if names, err := st.engine.Env.FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
 		return nil
 	}

@@ -55,7 +55,7 @@ func (st *Store) there(ctx context.Context, k *engine.Kind, id string) error {
 	if err != nil {
 		return err
 	}
-	res, err := st.work1(ctx, &working.Request{Scope: of, Op: working.OpCount{}})
+	res, err := st.working.Do(ctx, &working.Request{Scope: of, Op: working.OpCount{}})
 	if errors.Is(err, errs.ErrCorrupt) {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (st *Store) dropScope(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	_, err = st.work1(ctx, &working.Request{Scope: of, Op: working.OpDrop{}})
+	_, err = st.working.Do(ctx, &working.Request{Scope: of, Op: working.OpDrop{}})
 	return err
 }
 
@@ -80,7 +80,7 @@ func (st *Store) learnScope(ctx context.Context, key string, traces *trace.Set) 
 	if err != nil {
 		return err
 	}
-	res, err := st.work1(ctx, &working.Request{Scope: of, Op: working.OpLoad{}})
+	res, err := st.working.Do(ctx, &working.Request{Scope: of, Op: working.OpLoad{}})
 	if errors.Is(err, errs.ErrCorrupt) {
 		return nil
 	}

@@ -129,7 +129,7 @@ func (st *Store) reallyMissing(ctx context.Context, k *engine.Kind, id, name str
 // reallyStrange looks again: who was deleted stands there until that is flushed.
 func (st *Store) reallyStrange(ctx context.Context, k *engine.Kind, name string) bool {
 	flushed := st.engine.Log.Flushed()
-	p, _, err := st.parseFile(k, name)
+	p, _, err := st.flusher.ParseFile(k, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}

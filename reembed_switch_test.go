@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -201,7 +202,7 @@ func TestReembedSwitch(t *testing.T) {
 				}
 			}
 			// The vectors that were written while it went on are those of the documents.
-			if err := st.revector(ctx, errFound); err != nil {
+			if err := st.revector(ctx, flush.ErrFound); err != nil {
 				t.Fatal(err)
 			}
 			if by, why := served(t, st, models); by != "new" {

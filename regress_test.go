@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -128,14 +129,14 @@ func TestRegressRecreatedIsTakenForAnEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	st.Put(ctx, Memory{ID: "x", Content: "secret"})
-	if err := st.flush(ctx, mergeWhenDue); err != nil {
+	if err := st.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Delete(ctx, "x"); err != nil {
 		t.Fatal(err)
 	}
 	st.Put(ctx, Memory{ID: "x", Content: "other"})
-	if err := st.flush(ctx, mergeWhenDue); err != nil {
+	if err := st.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 		t.Fatal(err)
 	}
 	if q := quarantined(t, dir); len(q) > 0 || st.Stats().Edits > 0 {
@@ -166,7 +167,7 @@ func TestRegressHotKeyIsTakenForAnEdit(t *testing.T) {
 		})
 	}
 	for range 600 {
-		if err := st.flush(ctx, mergeWhenDue); err != nil {
+		if err := st.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 			t.Error(err)
 			break
 		}
@@ -450,7 +451,7 @@ func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 		m, _ := st.Put(ctx, Memory{ID: "y", Content: "between"})
 		st.Put(ctx, Memory{ID: "x", Content: "two"})
 		st.Put(ctx, Memory{ID: "z", Content: "three"})
-		st.flush(ctx, mergeWhenDue) // all four are durable in their files
+		st.flusher.Flush(ctx, flush.MergeWhenDue) // all four are durable in their files
 		os.WriteFile(dir+".at", []byte(fmt.Sprint(m.Version)), 0o600)
 		killMyself()
 	}

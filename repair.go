@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/heal"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/settings"
@@ -200,17 +201,17 @@ func (r repairStore) Settle(ctx context.Context) error {
 		return err
 	}
 	defer st.engine.Log.UnlockFlush()
-	if err := st.emptyTemp(ctx); err != nil {
+	if err := st.flusher.EmptyTemp(ctx); err != nil {
 		return err
 	}
-	return st.flushLocked(ctx, mergeAlways)
+	return st.flusher.FlushLocked(ctx, flush.MergeAlways)
 }
 
 func (r repairStore) Reindex(ctx context.Context, wrong bool) error {
 	if wrong {
-		return r.st.reindexNow(ctx, errWrong)
+		return r.st.flusher.ReindexNow(ctx, flush.ErrWrong)
 	}
-	return r.st.reindexNow(ctx, errFound)
+	return r.st.flusher.ReindexNow(ctx, flush.ErrFound)
 }
 
 // RebuildIndex makes the index anew from the log and the files, whatever the one
@@ -233,7 +234,7 @@ func (st *Store) RebuildIndex(ctx context.Context) error {
 			return err
 		}
 	}
-	return st.reindexNow(ctx, errAsked)
+	return st.flusher.ReindexNow(ctx, flush.ErrAsked)
 }
 
 // emptied is the error of a folder that has lost all its documents.
@@ -257,105 +258,7 @@ func (st *Store) emptied() error {
 	return nil
 }
 
-func (st *Store) reindexNow(ctx context.Context, why error) error {
-	if err := st.engine.Log.LockFlush(ctx); err != nil {
-		return err
-	}
-	defer st.engine.Log.UnlockFlush()
-	return st.reindexRound(ctx, why)
-}
-
-// reindexRound is a round whose index is made anew, once the files hold all that
-// the log has; flush.lock is held. One that fails is repeated as a whole by the next
-// round: what it was putting into files is not known to be there.
-func (st *Store) reindexRound(ctx context.Context, why error) error {
-	err := st.reindexAll(ctx, why)
-	if err != nil {
-		st.flusher.lagging = lag{}
-		st.flusher.failed.Add(1)
-		return err
-	}
-	st.flusher.failed.Store(0)
-	st.adoptRound(ctx)
-	return nil
-}
-
-func (st *Store) reindexAll(ctx context.Context, why error) error {
-	if err := st.engine.Sight(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
-		return err
-	}
-	st.engine.KeepUp()
-	c, err := st.engine.Log.Checkpoint()
-	if err != nil {
-		return err
-	}
-	distrusted := st.engine.Log.Distrusted()
-	if distrusted {
-		st.flusher.files.Distrust()
-	}
-	list, to, err := st.due(ctx, mergeAlways, c)
-	if err != nil {
-		return err
-	}
-	files := st.filing(ctx, max(c.Flushed.LSN, st.flusher.lagging.filed), distrusted)
-	err = files.put(ctx, list)
-	if err == nil {
-		_, err = files.hold(ctx, c, to, mergeAlways)
-	}
-	if err = files.end(err); err != nil {
-		return err
-	}
-	set := st.engine.State.Set()
-	if set == nil {
-		return errs.ErrClosed
-	}
-	defer set.Release()
-	recent, overtaken, err := st.engine.StateAt(ctx, set.LSN(), to.LSN)
-	if err != nil {
-		return err
-	}
-	if err := files.end(files.put(ctx, overtaken)); err != nil { // working memory has no other place below to
-		return err
-	}
-	if err := st.keepIndex(set); err != nil {
-		return err
-	}
-	if err := st.reindex(ctx, to, recent, why); err != nil {
-		return err
-	}
-	if err := st.engine.Log.SetCheckpoint(to, to, st.folderTimes()); err != nil {
-		return err
-	}
-	if distrusted {
-		st.engine.Log.Trust()
-	}
-	st.engine.Rotten.Store(false)
-	return st.engine.Refresh()
-}
-
-// Why an index is made anew, beside damage that was met.
-var (
-	errAsked = errors.New("it was asked for")
-	errFound = errors.New("repair found it damaged")
-	errWrong = fmt.Errorf("repair found it wrong: %w", errAsked)
-)
-
-// keepIndex gives a sound base a second name in backups/.
-func (st *Store) keepIndex(set *index.Set) error {
-	if set.Base() == nil {
-		return nil
-	}
-	for range set.Base().Check() {
-		return nil // damaged: nothing to fall back on
-	}
-	folder := filepath.Join(st.engine.Env.Dir, index.BackupsDir)
-	name := filepath.Join(folder, fmt.Sprintf("memory_index.%d.json", set.Base().Meta().LSN))
-	err := st.engine.Env.FS.Link(filepath.Join(st.engine.Env.Dir, index.BaseName), name)
-	if errors.Is(err, fs.ErrExist) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrNotExist) {
-		return nil // there already; or not there any more
-	}
-	if err != nil {
-		return st.engine.Env.IOError("keeping", name, err)
-	}
-	return st.engine.Env.FS.SyncDir(folder)
+// Rework is of heal.Store.
+func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
+	return r.st.working.Rework(ctx, file)
 }

@@ -6,13 +6,14 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
 
 // What repair has made anew of what is derived.
 
-func (r repairStore) Revector(ctx context.Context) error { return r.st.revector(ctx, errFound) }
+func (r repairStore) Revector(ctx context.Context) error { return r.st.revector(ctx, flush.ErrFound) }
 
 // revector makes all vectors anew, whatever those that stand say of themselves;
 // these stay until the new ones are complete.
@@ -61,6 +62,6 @@ func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []
 	if _, err := st.engine.Log.Append(ctx, b); err != nil {
 		return 0, err
 	}
-	st.flusher.changed(st, len(b.Entries))
+	st.flusher.Wake(len(b.Entries))
 	return b.Entries[0].LSN, nil
 }

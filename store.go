@@ -16,8 +16,10 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/view/counts"
+	"github.com/varve-db/varve/internal/view/scopes"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -27,20 +29,19 @@ import (
 type Store struct {
 	engine *engine.Engine
 	o      Options
-	layout docfile.Layout
 
-	flusher flusher
+	flusher flush.Flusher
 	vectors vectors.Vectors
 
-	refusals refusals
-	drifts   [2]atomic.Pointer[Drift] // by kind
-	touched  touched
-	sweeper  sweeper
-	counts   counts.Counts
-	commits  commit.Committer
+	drifts  [2]atomic.Pointer[Drift] // by kind
+	touched touched
+	sweeper sweeper
+	parking parking
+	counts  counts.Counts
+	commits commit.Committer
 
 	embedding embedding
-	working   scopes
+	working   scopes.Scopes
 
 	stop    context.CancelFunc
 	running sync.WaitGroup // in the background
@@ -65,7 +66,10 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.engine.Settings = settings.New(st.engine.Env)
 	st.vectors.Engine, st.counts.Engine = st.engine, st.engine
 	cm := &st.commits
-	cm.Engine, cm.Vectors, cm.Counts, cm.Fit, cm.Suits, cm.Flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.suits, st
+	cm.Engine, cm.Vectors, cm.Counts, cm.Fit, cm.Suits, cm.Flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.suits, &st.flusher
+	fl := &st.flusher
+	fl.Engine, fl.Vectors, fl.Restored, fl.Scopes = st.engine, &st.vectors, st.o.restored, &st.working
+	fl.Judge, fl.Upkeep, fl.Parked = st.adoptAside, st.upkeep, st.lookAtParked
 	st.vectors.Older = st.commits.OlderComposite
 	st.vectors.Embedder = func() string {
 		if st.o.Embed == nil {
@@ -75,10 +79,10 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	}
 	st.engine.CacheBytes, st.engine.Unfinished = st.o.CacheBytes, st.o.unfinished
 	st.engine.RemakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
-		return st.remakeFrom(ctx, remake{store: start.UUID, at: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
+		return st.flusher.RemakeFrom(ctx, flush.Remake{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
 	}
 	st.engine.Judge = st.judgeEdit
-	st.engine.DueNow = func() { st.flusher.changed(st, st.engine.Settings.Now().FlushAfter()) }
+	st.engine.DueNow = func() { st.flusher.Wake(st.engine.Settings.Now().FlushAfter()) }
 	st.embedding.init()
 	st.engine.Lasting.Init()
 	if err := st.open(ctx); err != nil {
@@ -114,14 +118,16 @@ func (st *Store) open(ctx context.Context) error {
 		return err
 	}
 	st.vectors.Lock = engine.NewMutex()
-	st.layout = docfile.Layout{FS: st.engine.Env.FS, Root: st.engine.Env.Dir, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode}
-	st.engine.Kinds = engine.NewKinds(st.layout, st.engine.Env.NaiveTimes, func() (memstore.Limits, assembly.Limits) {
+	st.flusher.Layout = docfile.Layout{FS: st.engine.Env.FS, Root: st.engine.Env.Dir, FileMode: st.engine.Env.FileMode, FolderMode: st.engine.Env.FolderMode}
+	st.engine.Kinds = engine.NewKinds(st.flusher.Layout, st.engine.Env.NaiveTimes, func() (memstore.Limits, assembly.Limits) {
 		c := st.engine.Settings.Now()
 		return c.MemoryLimits(), c.AssemblyLimits()
 	})
-	st.working.init(st)
-	st.engine.State.Refused = st.refused
-	if err := st.flusher.init(st); err != nil {
+	st.working.Engine, st.working.Flusher = st.engine, &st.flusher
+	st.working.Init()
+	st.engine.State.Refused = st.flusher.Refused
+	st.async.init()
+	if err := st.flusher.Init(); err != nil {
 		return err
 	}
 	id, err := st.engine.Env.UUID()
@@ -144,13 +150,13 @@ func (st *Store) open(ctx context.Context) error {
 		return errors.Join(err, st.engine.Log.Close(), st.engine.State.Close())
 	}
 	if !st.engine.Env.ReadOnly {
-		st.watchSpace()
+		st.flusher.WatchSpace()
 	}
-	st.flusher.leftovers = st.engine.Log.Report().Recovered
+	st.flusher.Leftovers = st.engine.Log.Report().Recovered
 	if st.background() {
 		run, stop := context.WithCancel(context.Background())
 		st.stop = stop
-		st.running.Go(func() { st.run(run) })
+		st.running.Go(func() { st.flusher.Run(run) })
 		st.running.Go(func() { st.reconcile(run) })
 		if st.o.Watcher != nil {
 			st.running.Go(func() { st.o.Watcher.Watch(run, &Files{st}) })
@@ -203,12 +209,20 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 		if !st.background() {
 			st.sweepUp(ctx)
 		}
-		err = errors.Join(err, st.flushTouched(ctx), st.flushClosing(ctx))
+		err = errors.Join(err, st.flushTouched(ctx), st.flusher.FlushClosing(ctx))
 	}
-	err = errors.Join(err, st.flusher.close(), st.vectors.Close(), st.vectors.Side.Close(), st.engine.Log.Close(), st.engine.State.Close())
+	err = errors.Join(err, st.flusher.Close(), st.vectors.Close(), st.vectors.Side.Close(), st.engine.Log.Close(), st.engine.State.Close())
 	if st.engine.Cache != nil {
 		st.engine.Cache.InvalidateAll()
 		st.engine.Cache.StopAllGoroutines()
 	}
 	return err
+}
+
+// upkeep is what an open store does every few seconds.
+func (st *Store) upkeep(ctx context.Context) {
+	if err := st.flushTouched(ctx); err != nil && ctx.Err() == nil {
+		st.engine.Env.Logger.Warn("counting accesses", "err", err)
+	}
+	st.sweepUp(ctx)
 }

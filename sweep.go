@@ -29,8 +29,7 @@ import (
 // process has to see it pass. max_age of config.json is kept by the same rule.
 
 const (
-	sweepAfter = time.Hour
-	sweepMost  = 1000 // memories in one go
+	sweepMost = 1000 // memories in one go
 )
 
 // sweeper deletes what is over. One process does at a time, or several in vain.
@@ -50,7 +49,7 @@ func (st *Store) sweep(ctx context.Context) error {
 	}
 	defer s.mu.Unlock()
 	now, age := st.engine.Env.Clock(), st.engine.Settings.Now().Age()
-	if now.Sub(s.aged) < sweepAfter && !now.Before(s.aged) {
+	if now.Sub(s.aged) < engine.ClockGrace && !now.Before(s.aged) {
 		age = 0 // it was looked at
 	}
 	if err := st.engine.Sight(ctx); err != nil {
@@ -74,11 +73,11 @@ func (st *Store) sweep(ctx context.Context) error {
 		return st.noteSweep(now)
 	}
 	switch passed, ok := s.passed(st, &note); {
-	case now.Sub(cut) < sweepAfter:
+	case now.Sub(cut) < engine.ClockGrace:
 		return nil
 	case !ok:
 		return st.noteSweep(cut) // the hour begins in this boot
-	case passed < sweepAfter:
+	case passed < engine.ClockGrace:
 		return nil
 	}
 	ids, err := st.engine.Expiring.Due(ctx, st.engine, cut, sweepMost)

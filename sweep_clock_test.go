@@ -95,7 +95,7 @@ func TestSweepTwoJumps(t *testing.T) {
 // Where no uptime is known, one process has to see the hour pass.
 func TestSweepWithoutUptime(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
-	st.working.clock.uptime = nil
+	st.working.Uptime = nil
 	var s sweeper
 	n := sweepNote{cut: time.Now().Add(-2 * time.Hour).UTC().Round(0)}
 	if passed, ok := s.passed(st, &n); !ok || passed > time.Minute {
@@ -123,7 +123,7 @@ func (f unknownBoot) Host() vfs.Host {
 // An uptime counts for nothing where nobody knows since which boot.
 func TestSweepInUnknownBoot(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true, System: &vfs.System{FS: unknownBoot{vfs.OS()}}})
-	st.working.clock.uptime = func() time.Duration { return 5 * time.Hour }
+	st.working.Uptime = func() time.Duration { return 5 * time.Hour }
 	if err := st.noteSweep(time.Now().Add(-2 * time.Hour)); err != nil {
 		t.Fatal(err)
 	}

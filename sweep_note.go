@@ -64,7 +64,7 @@ type sighting struct {
 // that one is believed.
 func (s *sweeper) passed(st *Store, n *sweepNote) (time.Duration, bool) {
 	now := st.engine.Env.Clock()
-	if boot, up := st.engine.Env.FS.Host().Boot, st.working.clock.uptime; up != nil && boot != [2]uint64{} {
+	if boot, up := st.engine.Env.FS.Host().Boot, st.working.Uptime; up != nil && boot != [2]uint64{} {
 		passed := up() - n.up
 		return passed, n.boot == boot && passed >= 0
 	}
@@ -99,7 +99,7 @@ func (st *Store) noteSweep(cut time.Time) error {
 	}
 	defer st.engine.Log.UnlockFlush()
 	n := sweepNote{cut: cut}
-	if up := st.working.clock.uptime; up != nil {
+	if up := st.working.Uptime; up != nil {
 		n.boot, n.up = st.engine.Env.FS.Host().Boot, up()
 	}
 	temp := filepath.Join(st.engine.Env.Dir, "tmp", expiryName+"."+st.engine.Token)

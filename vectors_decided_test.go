@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -38,7 +39,7 @@ func TestDecidedTogether(t *testing.T) {
 				must(t, a.Delete(ctx, "first"))
 				must(t, a.Flush(ctx))
 				must(t, vector.Remove(a.engine.Env.FS, dir))
-				must(t, a.revector(ctx, errFound))
+				must(t, a.revector(ctx, flush.ErrFound))
 				_, err := a.Put(ctx, Memory{ID: "plain"})
 				must(t, err)
 				must(t, a.Flush(ctx))

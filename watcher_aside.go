@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -57,11 +58,11 @@ func (st *Store) adoptAside(ctx context.Context, aside []docfile.Edit) {
 	cmt()
 }
 
-// adoptRound is adoptAside for a round that went well, and those before it that did not.
-func (st *Store) adoptRound(ctx context.Context) {
-	aside := st.flusher.aside
-	st.flusher.aside = nil
-	st.adoptAside(ctx, aside)
+// parking is when to look at displaced files next, of the goroutine in the background.
+type parking struct {
+	parked int
+	pause  time.Duration
+	due    time.Time
 }
 
 // asideOf is what was set aside if it is to be taken over; else nil.
@@ -97,30 +98,30 @@ func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *v
 // How often a displaced file that somebody has open is looked at again, while no
 // flush does: who saves into it is to hear of it, also where nothing else happens.
 const (
-	parkedFirst = flushEvery
+	parkedFirst = flush.FlushEvery
 	parkedMost  = time.Minute
 )
 
 func (st *Store) lookAtParked(ctx context.Context) {
-	f, now := &st.flusher, st.engine.Env.Clock()
-	n := f.files.Parked()
+	f, now := &st.parking, st.engine.Env.Clock()
+	n := st.flusher.Files.Parked()
 	if n != f.parked {
-		f.parked, f.parkedPause, f.parkedDue = n, parkedFirst, now.Add(parkedFirst)
+		f.parked, f.pause, f.due = n, parkedFirst, now.Add(parkedFirst)
 	}
-	if n == 0 || now.Before(f.parkedDue) {
+	if n == 0 || now.Before(f.due) {
 		return
 	}
 	if ok, err := st.engine.Log.TryLockFlush(); err != nil || !ok {
 		return // who has it looks
 	}
 	defer st.engine.Log.UnlockFlush()
-	f.parkedPause = min(2*f.parkedPause, parkedMost)
-	f.parkedDue = now.Add(f.parkedPause)
+	f.pause = min(2*f.pause, parkedMost)
+	f.due = now.Add(f.pause)
 	if err := st.engine.Sight(ctx); err != nil {
 		return
 	}
-	result, err := f.files.Round(ctx, nil)
-	st.edited(ctx, result.Edits)
+	result, err := st.flusher.Files.Round(ctx, nil)
+	st.flusher.Edited(ctx, result.Edits)
 	st.adoptAside(ctx, result.Edits)
 	if err != nil && ctx.Err() == nil {
 		st.engine.Env.Logger.Warn("looking at displaced files", "err", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 )
@@ -29,7 +30,7 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 	}
 	if slices.ContainsFunc(absent, func(name string) bool { return st.unflushed(ctx, k, name) }) {
 		// It may have been put in its file all the same, and not be missed while a scope lags.
-		if err := st.flush(context.WithoutCancel(ctx), mergeFiles); err != nil {
+		if err := st.flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
 			return nil, err
 		}
 	}
@@ -117,7 +118,7 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	if !changed {
 		return nil
 	}
-	return st.flush(context.WithoutCancel(ctx), mergeWhenDue)
+	return st.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
 // stillGone says whether the file of a document's newest version is gone. flush.lock

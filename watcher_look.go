@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/places"
 )
 
@@ -26,7 +27,7 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	}
 	if st.engine.Log.Distrusted() {
 		// After an unclean end places may hold anything, until they are written again.
-		if err := st.flush(ctx, mergeWhenDue); err != nil {
+		if err := st.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 			return nil, err
 		}
 	}
@@ -39,7 +40,7 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 		return absent, err
 	}
 	if len(early) > 0 { // no other round need come to them: their files may have been put, and a scope's lag
-		if err := st.flush(context.WithoutCancel(ctx), mergeFiles); err != nil {
+		if err := st.flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
 			return absent, err
 		}
 		more, _, gone, err := st.suspects(ctx, k, early)
@@ -54,7 +55,7 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	}
 	// The next save may come at once: see adoptAside for what that costs before this one
 	// is in its file. Half a round is none, so who closes the store waits.
-	return absent, st.flush(context.WithoutCancel(ctx), mergeWhenDue)
+	return absent, st.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
 // suspects are those among some files, and the names of files that somebody has edited
@@ -105,7 +106,7 @@ func (st *Store) suspect(ctx context.Context, k *engine.Kind, name string) (s su
 	}
 	s.id = strings.TrimSuffix(name, docfile.Extension)
 	if docfile.FileName(s.id) != name { // the name does not say the id
-		p, _, err := st.parseFile(k, name)
+		p, _, err := st.flusher.ParseFile(k, name)
 		if err != nil {
 			return s, false, err
 		}
@@ -122,7 +123,7 @@ func (st *Store) suspect(ctx context.Context, k *engine.Kind, name string) (s su
 	}
 	is = !engine.Matches(&v.Line, info)
 	if is && !flushed {
-		s.early = !st.ours(ctx, k, s.id, v.LSN, info, func() ([]byte, error) {
+		s.early = !st.flusher.Ours(ctx, k, s.id, v.LSN, info, func() ([]byte, error) {
 			data, _, err := k.Read(name, places.StoredMost)
 			return data, err
 		})
@@ -214,7 +215,7 @@ func (st *Store) verdictOf(ctx context.Context, k *engine.Kind, s *suspect) *ver
 		return st.verdict(ctx, k, s.id)
 	}
 	v := &verdict{id: s.id, name: s.name}
-	p, doc, err := st.parseFile(k, s.name)
+	p, doc, err := st.flusher.ParseFile(k, s.name)
 	if err != nil {
 		v.err = err
 		return v
@@ -223,8 +224,8 @@ func (st *Store) verdictOf(ctx context.Context, k *engine.Kind, s *suspect) *ver
 	if _, err := st.engine.Find(ctx, k, p.ID, false); !errors.Is(err, errs.ErrNotFound) || st.deletedSince(k, p.ID) {
 		return v // by now it is known
 	}
-	if _, v.err = k.ParseEdit(doc.bytes, p.ID); v.err == nil {
-		v.adopt, v.err = st.adoption(ctx, k, &p, doc.bytes, engine.Version{})
+	if _, v.err = k.ParseEdit(doc.Bytes, p.ID); v.err == nil {
+		v.adopt, v.err = st.adoption(ctx, k, &p, doc.Bytes, engine.Version{})
 	}
 	return v
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/working"
 )
@@ -108,7 +109,7 @@ func TestWorkingClockJumps(t *testing.T) {
 		dir := t.TempDir()
 		m := &machine{wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), up: time.Hour}
 		a, w := m.open(t, dir, false)
-		m.pass(sweepAfter) // a clock that is put back earlier is believed
+		m.pass(engine.ClockGrace) // a clock that is put back earlier is believed
 		set(t, w, "k", 2*time.Hour)
 		m.pass(5 * time.Minute)
 		m.set(jump)
@@ -210,7 +211,7 @@ func TestWorkingUptime(t *testing.T) {
 	if a := st.engine.Log.Anchor(); a.At == 0 {
 		t.Error("the store's time was not tied to it")
 	}
-	if tick, _ := st.tick(); time.Since(time.UnixMilli(tick)).Abs() > time.Minute {
+	if tick, _ := st.working.Tick(); time.Since(time.UnixMilli(tick)).Abs() > time.Minute {
 		t.Error(tick)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -64,7 +65,7 @@ func TestWorkingLag(t *testing.T) {
 				_, err := st.Put(t.Context(), Memory{ID: fmt.Sprint("m", i), Content: "x"})
 				must(t, err)
 			}
-			st.flushBackground(t.Context())
+			st.flusher.FlushBackground(t.Context())
 			if beside {
 				if _, err := os.Stat(dir + "/memories/" + fmt.Sprint("m", i) + ".json"); err != nil {
 					t.Fatal(err)
@@ -77,7 +78,7 @@ func TestWorkingLag(t *testing.T) {
 			t.Errorf("%.1f MiB", written)
 		}
 		must(t, w.Set(t.Context(), "small", "last"))
-		st.flushBackground(t.Context())
+		st.flusher.FlushBackground(t.Context())
 		if has(t, dir, "last") || st.engine.Log.Flushed() >= st.engine.Log.Durable() {
 			t.Error("the file does not lag")
 		}
@@ -101,7 +102,7 @@ func TestWorkingLag(t *testing.T) {
 			well(t, to)
 		}
 		must(t, w.Set(t.Context(), "small", "closed"))
-		st.flushBackground(t.Context())
+		st.flusher.FlushBackground(t.Context())
 		if has(t, dir, "closed") {
 			t.Error("the file does not lag behind another's flush")
 		}
@@ -124,12 +125,12 @@ func TestWorkingLagRests(t *testing.T) {
 	must(t, w.Set(t.Context(), "large", strings.Repeat("x", 3<<20)))
 	must(t, st.Flush(t.Context()))
 	must(t, w.Set(t.Context(), "small", "value"))
-	st.flushBackground(t.Context())
+	st.flusher.FlushBackground(t.Context())
 	if st.engine.Log.Flushed() >= st.engine.Log.Durable() {
 		t.Fatal("it does not lag")
 	}
-	st.flusher.rest.Store(true) // somebody changed the model during that round, of which there is no file
-	if rest, did := st.flushBackground(t.Context()); !did || rest == 0 {
+	st.flusher.More.Store(true) // somebody changed the model during that round, of which there is no file
+	if rest, did := st.flusher.FlushBackground(t.Context()); !did || rest == 0 {
 		t.Errorf("rests %v, %v", rest, did)
 	}
 }
@@ -154,7 +155,7 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 	must(t, w.Set(t.Context(), "large", strings.Repeat("x", 3<<20)))
 	must(t, st.Flush(t.Context()))
 	must(t, w.Set(t.Context(), "small", "value"))
-	st.flushBackground(t.Context())
+	st.flusher.FlushBackground(t.Context())
 	if has(t, dir, "value") {
 		t.Fatal("it does not lag")
 	}
@@ -178,7 +179,7 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 // A rebuild of the index that fails leaves nothing lagging either: what it was putting into
 // a scope's file is not there, whatever is written to the scope next.
 func TestWorkingLagAfterFailedRebuild(t *testing.T) {
-	for name, why := range map[string]error{"asked": errAsked, "repair": errFound} {
+	for name, why := range map[string]error{"asked": flush.ErrAsked, "repair": flush.ErrFound} {
 		t.Run(name, func(t *testing.T) { lagAfterFailedRebuild(t, why) })
 	}
 }
@@ -197,7 +198,7 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 	st, err := Open(t.Context(), dir, o)
 	must(t, err)
 	defer st.Close()
-	st.working.least = 1
+	st.working.Least = 1
 	w, err := st.Working(t.Context(), working.Scope{Session: "s"}, nil)
 	must(t, err)
 	for i := range 20 {
@@ -211,18 +212,18 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 	must(t, st.Compact(t.Context()))
 	clock.add(20 * time.Millisecond) // the log's clock went ahead of it
 	must(t, w.Set(t.Context(), "small", "value"))
-	st.flushBackground(t.Context())
+	st.flusher.FlushBackground(t.Context())
 	if has(t, dir, "value") {
 		t.Fatal("it does not lag")
 	}
 	lacked := st.engine.Log.Flushed()
 	fails = true
-	if err := st.reindexNow(t.Context(), why); err == nil || has(t, dir, "value") {
+	if err := st.flusher.ReindexNow(t.Context(), why); err == nil || has(t, dir, "value") {
 		t.Fatal("it did not fail:", err)
 	}
 	fails = false
 	must(t, w.Set(t.Context(), "later", "other"))
-	st.flushBackground(t.Context())
+	st.flusher.FlushBackground(t.Context())
 	if st.engine.Log.Flushed() > lacked && !has(t, dir, "value") {
 		t.Errorf("flushed is %d, the file lacks what is at %d", st.engine.Log.Flushed(), lacked)
 	}
@@ -271,7 +272,7 @@ func TestWorkingLagRandom(t *testing.T) {
 			for range 2 {
 				st, err := Open(t.Context(), dir, &Options{NoBackground: true, Clock: clock.tick, SegmentSize: 64 << 10, System: &vfs.System{SpillBytes: spill}})
 				must(t, err)
-				st.working.least = 1
+				st.working.Least = 1
 				list = append(list, st)
 			}
 			return list
@@ -294,8 +295,8 @@ func TestWorkingLagRandom(t *testing.T) {
 				_, err := st.Put(t.Context(), Memory{ID: fmt.Sprint("m", rng.IntN(9)), Content: fmt.Sprint(rng.Uint32())})
 				must(t, err)
 			case 1, 2, 3:
-				st.flushBackground(t.Context())
-				lagged += len(st.flusher.lagging.scopes)
+				st.flusher.FlushBackground(t.Context())
+				lagged += len(st.flusher.Lagging.Scopes)
 			case 4:
 				must(t, st.Flush(t.Context()))
 			case 5:

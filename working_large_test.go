@@ -16,7 +16,7 @@ func TestWorkingLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	st.working.most = 100 << 10
+	st.working.Most = 100 << 10
 	m, err := st.Working(t.Context(), working.Scope{Session: "s"}, nil)
 	if err != nil {
 		t.Fatal(err)

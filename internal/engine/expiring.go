@@ -178,3 +178,7 @@ func (x *expiring) look(ctx context.Context, eng *Engine, set *index.Set) error 
 	x.at, x.live = max(x.at, at), live
 	return nil
 }
+
+// ClockGrace is for how long a clock that says that something is over is not believed: one
+// that jumps, and is put right within it, costs nothing.
+const ClockGrace = time.Hour

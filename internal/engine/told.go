@@ -105,3 +105,6 @@ type space struct {
 	At    time.Time
 	Short bool
 }
+
+// ProblemsShown is how many problems of one kind Health names.
+const ProblemsShown = 3

@@ -1,4 +1,4 @@
-package varve
+package flush
 
 import (
 	"fmt"
@@ -34,18 +34,19 @@ type Space struct {
 // Short says that the space is low.
 func (s Space) Short() bool { return s.Total > 0 && s.Free < s.Low }
 
-func (s Space) say(dir string) string {
+// Say is what Health and the event say of it.
+func (s Space) Say(dir string) string {
 	return fmt.Sprintf("%s are left for %s, it should be %s: make room, or delete memories", errs.Bytes(s.Free), dir, errs.Bytes(s.Low))
 }
 
-func (st *Store) lookAtSpace() (Space, error) {
-	v, err := st.engine.Env.FS.Volume(st.engine.Env.Dir)
+func (fl *Flusher) LookAtSpace() (Space, error) {
+	v, err := fl.Engine.Env.FS.Volume(fl.Engine.Env.Dir)
 	if err != nil {
 		return Space{}, err
 	}
-	durable, flushed := st.engine.Log.Durable(), st.engine.Log.Flushed()
-	s := Space{Free: v.Free, Total: v.Total, Low: int64(st.engine.Log.SegmentSize()) + int64(durable-min(durable, flushed)) + min(v.Total/spaceShare, spaceMost)}
-	if set := st.engine.State.Set(); set != nil {
+	durable, flushed := fl.Engine.Log.Durable(), fl.Engine.Log.Flushed()
+	s := Space{Free: v.Free, Total: v.Total, Low: int64(fl.Engine.Log.SegmentSize()) + int64(durable-min(durable, flushed)) + min(v.Total/spaceShare, spaceMost)}
+	if set := fl.Engine.State.Set(); set != nil {
 		defer set.Release()
 		if set.Base() != nil {
 			s.Low += set.Base().Size()
@@ -57,30 +58,30 @@ func (st *Store) lookAtSpace() (Space, error) {
 	return s, nil
 }
 
-// watchSpace tells when the space becomes low, and when it is back.
-func (st *Store) watchSpace() {
-	now := st.engine.Env.Clock()
-	st.engine.Health.Mu.Lock()
-	was := st.engine.Health.Space
+// WatchSpace tells when the space becomes low, and when it is back.
+func (fl *Flusher) WatchSpace() {
+	now := fl.Engine.Env.Clock()
+	fl.Engine.Health.Mu.Lock()
+	was := fl.Engine.Health.Space
 	if d := now.Sub(was.At); !was.At.IsZero() && d >= 0 && d < spaceEvery {
-		st.engine.Health.Mu.Unlock()
+		fl.Engine.Health.Mu.Unlock()
 		return
 	}
-	st.engine.Health.Space.At = now
-	st.engine.Health.Mu.Unlock()
-	s, err := st.lookAtSpace()
+	fl.Engine.Health.Space.At = now
+	fl.Engine.Health.Mu.Unlock()
+	s, err := fl.LookAtSpace()
 	if err != nil {
 		return // whoever writes will hear of it
 	}
 	short := s.Short() || was.Short && s.Free < s.Low+s.Low/4
-	st.engine.Health.Mu.Lock()
-	st.engine.Health.Space.Short = short
-	st.engine.Health.Mu.Unlock()
+	fl.Engine.Health.Mu.Lock()
+	fl.Engine.Health.Space.Short = short
+	fl.Engine.Health.Mu.Unlock()
 	switch {
 	case short && !was.Short:
-		st.engine.Env.Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", st.engine.Env.Dir)
-		st.engine.Env.Event(env.Event{Kind: env.EventLowSpace, Path: ".", Bytes: s.Free, Note: s.say(st.engine.Env.Dir)})
+		fl.Engine.Env.Logger.Warn("low space", "free", s.Free, "low", s.Low, "dir", fl.Engine.Env.Dir)
+		fl.Engine.Env.Event(env.Event{Kind: env.EventLowSpace, Path: ".", Bytes: s.Free, Note: s.Say(fl.Engine.Env.Dir)})
 	case !short && was.Short:
-		st.engine.Env.Event(env.Event{Kind: env.EventSpaceBack, Path: ".", Bytes: s.Free})
+		fl.Engine.Env.Event(env.Event{Kind: env.EventSpaceBack, Path: ".", Bytes: s.Free})
 	}
 }

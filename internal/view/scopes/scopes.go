@@ -1,4 +1,4 @@
-package varve
+package scopes
 
 import (
 	"container/list"
@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
@@ -15,21 +17,26 @@ import (
 // that does not is read from its file again.
 const openScopes = 1000
 
-// scopes are the scopes that this process has at hand.
-type scopes struct {
+// Scopes are the scopes that this process has at hand.
+type Scopes struct {
+	Engine  *engine.Engine
+	Flusher *flush.Flusher
+
+	Uptime func() time.Duration // of the host, by which all processes go; nil: there is none
+
 	mu    sync.RWMutex
 	open  map[string]*scope // by key
 	idle  list.List         // of *scope, those that nobody uses, the least recently used first
 	names sync.Map          // file name: key, of files whose head was read
-	clock ticks
-	least int64 // bytes of a scope's file: a smaller one does not lag
-	most  int64 // bytes of a scope's file: what would make it larger is refused
+	began time.Time         // when the store was opened
+	Least int64             // bytes of a scope's file: a smaller one does not lag
+	Most  int64             // bytes of a scope's file: what would make it larger is refused
 }
 
 // scope is a scope at hand. Its state is what the entries up to lsn make of it,
 // all of them durable; ahead has also what is being committed.
 type scope struct {
-	st     *Store
+	ws     *Scopes
 	key    string
 	scope  working.Scope
 	newest atomic.Uint64 // the newest entry that was applied
@@ -61,72 +68,72 @@ type believed struct {
 	lsn   wal.LSN // as of which it is; 0 when that says nothing, the file being of another log
 }
 
-func (w *scopes) init(st *Store) {
-	w.open = map[string]*scope{}
-	w.idle.Init()
-	w.clock.init(st)
-	w.least, w.most = st.engine.Env.System.LagBytes, scopeMost
-	st.engine.State.Worked = w.applied
+func (ws *Scopes) Init() {
+	ws.open = map[string]*scope{}
+	ws.idle.Init()
+	ws.initClock()
+	ws.Least, ws.Most = ws.Engine.Env.System.LagBytes, scopeMost
+	ws.Engine.State.Worked = ws.applied
 }
 
 // applied is state.State's Worked.
-func (w *scopes) applied(key string, at uint64) {
-	w.mu.RLock()
-	s := w.open[key]
-	w.mu.RUnlock()
+func (ws *Scopes) applied(key string, at uint64) {
+	ws.mu.RLock()
+	s := ws.open[key]
+	ws.mu.RUnlock()
 	if s != nil {
 		s.newest.Store(at)
 	}
 }
 
 // acquire gives a scope, which stays at hand until release.
-func (w *scopes) acquire(st *Store, of working.Scope) *scope {
+func (ws *Scopes) acquire(of working.Scope) *scope {
 	key := of.Key()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.open[key]
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	s := ws.open[key]
 	if s == nil {
-		s = &scope{st: st, key: key, scope: of}
-		w.open[key] = s
+		s = &scope{ws: ws, key: key, scope: of}
+		ws.open[key] = s
 	}
 	if s.users++; s.at != nil {
-		w.idle.Remove(s.at)
+		ws.idle.Remove(s.at)
 		s.at = nil
 	}
 	return s
 }
 
 // acquireKey is acquire by the key.
-func (st *Store) acquireKey(key string) (*scope, error) {
+func (ws *Scopes) acquireKey(key string) (*scope, error) {
 	of, err := working.ParseScope(key)
 	if err != nil {
 		return nil, fmt.Errorf("an entry of the log: %w", err)
 	}
-	return st.working.acquire(st, of), nil
+	return ws.acquire(of), nil
 }
 
-func (w *scopes) release(s *scope) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if s.users--; s.users > 0 || w.open[s.key] != s {
+func (ws *Scopes) release(s *scope) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if s.users--; s.users > 0 || ws.open[s.key] != s {
 		return
 	}
-	s.at = w.idle.PushBack(s)
-	for w.idle.Len() > openScopes {
-		w.drop(w.idle.Front().Value.(*scope))
+	s.at = ws.idle.PushBack(s)
+	for ws.idle.Len() > openScopes {
+		ws.drop(ws.idle.Front().Value.(*scope))
 	}
 }
 
 // forget lets a scope go that nobody uses.
-func (w *scopes) forget(key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if s := w.open[key]; s != nil && s.users == 0 {
-		w.drop(s)
+func (ws *Scopes) forget(key string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if s := ws.open[key]; s != nil && s.users == 0 {
+		ws.drop(s)
 	}
 }
 
-func (w *scopes) drop(s *scope) {
-	w.idle.Remove(s.at)
-	delete(w.open, s.key)
+func (ws *Scopes) drop(s *scope) {
+	ws.idle.Remove(s.at)
+	delete(ws.open, s.key)
 }

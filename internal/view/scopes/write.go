@@ -1,4 +1,4 @@
-package varve
+package scopes
 
 import (
 	"context"
@@ -42,9 +42,9 @@ type asked struct {
 // go into the next one together.
 func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, error) {
 	q := &asked{r: r}
-	if s.st.engine.Env.System.Inline {
+	if s.ws.Engine.Env.System.Inline {
 		s.commit(ctx, []*asked{q})
-		s.st.RoundInline(ctx)
+		s.ws.Flusher.RoundInline(ctx)
 		return q.res, q.err
 	}
 	q.done = make(chan struct{})
@@ -52,8 +52,8 @@ func (s *scope) write(ctx context.Context, r *working.Request) (working.Result, 
 	s.queue = append(s.queue, q)
 	if !s.busy {
 		s.busy = true
-		s.st.engine.Operations.Add(1) // the caller's is one too, so Close still waits
-		go s.drain(s.st.engine.Lasting.Context)
+		s.ws.Engine.Operations.Add(1) // the caller's is one too, so Close still waits
+		go s.drain(s.ws.Engine.Lasting.Context)
 	}
 	s.waiting.Unlock()
 	select {
@@ -87,7 +87,7 @@ func (s *scope) withdraw(q *asked) bool {
 
 // drain commits until nobody waits any more.
 func (s *scope) drain(ctx context.Context) {
-	defer s.st.engine.Operations.Done()
+	defer s.ws.Engine.Operations.Done()
 	for {
 		s.waiting.Lock()
 		n := min(len(s.queue), entryOps)
@@ -102,7 +102,7 @@ func (s *scope) drain(ctx context.Context) {
 		for len(list) > 0 {
 			n := s.commit(ctx, list)
 			for _, q := range list[:n] {
-				s.st.engine.Lasting.Ended("working memory of "+s.key, q.err)
+				s.ws.Engine.Lasting.Ended("working memory of "+s.key, q.err)
 				close(q.done)
 			}
 			list = list[n:]
@@ -130,8 +130,8 @@ func (s *scope) commit(ctx context.Context, list []*asked) int {
 }
 
 func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err error) {
-	st := s.st
-	if err := st.Pressure(ctx); err != nil {
+	ws := s.ws
+	if err := ws.Flusher.Pressure(ctx); err != nil {
 		return len(list), false, err
 	}
 	s.mu.Lock()
@@ -167,14 +167,14 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
 		Entries:       []wal.Entry{s.entry(e, body, base, gone)},
 	}
-	_, err = st.engine.Log.Append(ctx, b)
+	_, err = ws.Engine.Log.Append(ctx, b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		s.ahead = nil
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) {
-			st.engine.Env.Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected", conflict.LSN, "found", conflict.Found)
+			ws.Engine.Env.Logger.Debug("judging again: the scope was changed meanwhile", "scope", s.key, "expected", conflict.LSN, "found", conflict.Found)
 			return 0, true, nil
 		}
 		return n, false, err
@@ -185,7 +185,7 @@ func (s *scope) try(ctx context.Context, list []*asked) (n int, again bool, err 
 
 // entry is what the log is to carry; gone says that nothing is left of the scope.
 func (s *scope) entry(e *working.LogEntry, body []byte, previous wal.LSN, gone bool) wal.Entry {
-	value, inflated := s.st.engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
+	value, inflated := s.ws.Engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: e.Fresh, Line: e.Head(), Doc: body})
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut, Delete: gone, Value: value, Inflated: inflated}
 	if gone {
 		w.Kind = record.KindDelete
@@ -201,15 +201,15 @@ func (s *scope) current(ctx context.Context) (wal.LSN, error) {
 		if err := s.sync(ctx); err != nil {
 			return 0, err
 		}
-		at := s.st.engine.State.Work(s.key)
+		at := s.ws.Engine.State.Work(s.key)
 		switch {
 		case state.IsWork(at) && at == s.lsn:
 			return at, nil
-		case !state.IsWork(at) && s.newest.Load() <= s.lsn && s.lsn < s.st.engine.Log.Applied() && s.breaks == s.st.engine.State.Breaks():
+		case !state.IsWork(at) && s.newest.Load() <= s.lsn && s.lsn < s.ws.Engine.Log.Applied() && s.breaks == s.ws.Engine.State.Breaks():
 			return at, nil
 		}
 		// Our own last entry is on its way to the overlay, or another one came.
-		if err := s.st.engine.Log.CatchUp(ctx); err != nil {
+		if err := s.ws.Engine.Log.CatchUp(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -222,13 +222,13 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	if e.Fresh {
 		// Higher than an earlier scope of this name can have had, which began at a
 		// position as well, and went up by one where the log went up by more.
-		e.Version = max(e.Version, s.st.engine.Log.Applied())
+		e.Version = max(e.Version, s.ws.Engine.Log.Applied())
 	}
-	most := min(entryBytes, int(s.st.engine.Log.Limit()/4)) // several are never too many where each would do
+	most := min(entryBytes, int(s.ws.Engine.Log.Limit()/4)) // several are never too many where each would do
 	for _, q := range list {
 		d, res, err := s.ahead.Judge(now, q.r)
 		if err == nil && s.grows(&d) {
-			err = &errs.FieldError{Field: "scope", Value: errs.Quote(s.key), Limit: fmt.Sprintf("%d bytes", s.st.working.most),
+			err = &errs.FieldError{Field: "scope", Value: errs.Quote(s.key), Limit: fmt.Sprintf("%d bytes", s.ws.Most),
 				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", errs.ErrTooLarge, s.file.size+s.grown)}
 		}
 		if err == nil && !d.Empty() {
@@ -256,7 +256,7 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 // grows says that a change would make the scope larger, and that it is as large as
 // it may be; mu is held.
 func (s *scope) grows(d *working.Delta) bool {
-	if s.file.size+s.grown < s.st.working.most {
+	if s.file.size+s.grown < s.ws.Most {
 		return false
 	}
 	for _, c := range d.Changes {
@@ -278,12 +278,12 @@ func (s *scope) wrote(base wal.LSN, w *wal.Entry, e *working.LogEntry) {
 	if s.aheadOf = w.LSN; s.state == nil || s.lsn != w.LSN {
 		s.ahead = nil
 	}
-	s.st.BeatInline()
+	s.ws.Flusher.BeatInline()
 }
 
 // adopt makes what somebody wrote into the file by hand the newest change.
 func (s *scope) adopt(ctx context.Context) error {
-	st := s.st
+	ws := s.ws
 	s.mu.Lock()
 	version, err := s.current(ctx)
 	if err != nil || !s.edited {
@@ -294,7 +294,7 @@ func (s *scope) adopt(ctx context.Context) error {
 	_, at := s.moment(false)
 	e := &working.LogEntry{At: at, Version: now.Version() + 1, State: now}
 	now.Edited(e.Version)
-	f := working.File{Scope: s.scope, State: now, Store: uuid.UUID(st.engine.Log.UUID()).String(), LSN: s.lsn, Time: s.time}
+	f := working.File{Scope: s.scope, State: now, Store: uuid.UUID(ws.Engine.Log.UUID()).String(), LSN: s.lsn, Time: s.time}
 	base := s.lsn
 	s.mu.Unlock()
 	doc, err := f.Encode()
@@ -305,7 +305,7 @@ func (s *scope) adopt(ctx context.Context) error {
 		Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}},
 		Entries:       []wal.Entry{s.entry(e, doc, base, false)},
 	}
-	_, err = st.engine.Log.Append(ctx, b)
+	_, err = ws.Engine.Log.Append(ctx, b)
 	var conflict *wal.ConflictError
 	if errors.As(err, &conflict) {
 		return nil // judged anew by whoever asked
@@ -313,9 +313,9 @@ func (s *scope) adopt(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("taking over what was edited in %s: %w", s.path(), err)
 	}
-	st.engine.Env.Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
-	st.engine.Health.Edit()
-	st.engine.Env.Event(env.Event{Kind: env.EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
+	ws.Engine.Env.Logger.Info("working memory that was edited by hand was taken over", "scope", s.key, "file", s.path())
+	ws.Engine.Health.Edit()
+	ws.Engine.Env.Event(env.Event{Kind: env.EventAdopted, ID: s.key, LSN: b.Entries[0].LSN, Path: s.path()})
 	return nil
 }
 
@@ -330,14 +330,14 @@ func dropsOnly(list []*asked) bool {
 
 // giveUp makes a state that can be dropped of one that cannot be read; mu is held.
 func (s *scope) giveUp() (wal.LSN, error) {
-	at := s.st.engine.State.Work(s.key)
+	at := s.ws.Engine.State.Work(s.key)
 	s.state, s.ahead, s.edited = working.NewState(), nil, false
-	s.breaks, s.lsn = s.st.engine.State.Breaks(), 0
+	s.breaks, s.lsn = s.ws.Engine.State.Breaks(), 0
 	if state.IsWork(at) {
 		s.lsn = at
 	}
 	attach := &working.Delta{Changes: []working.Change{{Kind: working.ChangeAttach}}}
 	_, now := s.moment(false)
-	s.state.Play(now, s.st.engine.Log.Applied(), attach)
+	s.state.Play(now, s.ws.Engine.Log.Applied(), attach)
 	return at, nil
 }

@@ -1,4 +1,4 @@
-package varve
+package scopes
 
 import (
 	"context"
@@ -17,9 +17,10 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Rework is of heal.Store.
-func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
-	key, err := r.st.scopeNamed(ctx, file)
+// Rework makes a scope whose file cannot be read of what log and archive have of it, and
+// says how; "" where that was not needed.
+func (ws *Scopes) Rework(ctx context.Context, file string) (string, error) {
+	key, err := ws.scopeNamed(ctx, file)
 	if err != nil {
 		return "", err
 	}
@@ -27,39 +28,38 @@ func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
 	if err != nil {
 		return "neither log nor archive know whose it is", nil
 	}
-	st := r.st
-	s := st.working.acquire(st, of)
-	defer st.working.release(s)
+	s := ws.acquire(of)
+	defer ws.release(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.sync(ctx); err == nil || !errors.Is(err, errs.ErrCorrupt) {
 		return "", err
 	}
-	version := st.engine.State.Work(key) // before the look: somebody may have the scope at hand and write
+	version := ws.Engine.State.Work(key) // before the look: somebody may have the scope at hand and write
 	is, last, missing, err := s.past(ctx)
 	if err != nil {
 		return "", err
 	}
 	how := is.how(missing)
-	tick, _ := st.tick()
-	e := &working.LogEntry{At: working.Moment{Time: st.engine.Env.Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)}, State: is.state}
+	tick, _ := ws.Tick()
+	e := &working.LogEntry{At: working.Moment{Time: ws.Engine.Env.Clock().UnixMicro(), Tick: max(is.state.Tick(), tick)}, State: is.state}
 	w := wal.Entry{Key: s.logKey(), Kind: record.KindPut}
 	rec := record.Record{Previous: last}
 	if is.state.Empty() {
 		how = "nothing of it was left"
 		w.Kind, w.Delete = record.KindDelete, true
-		e.State, e.Fresh, e.Version = nil, true, st.engine.Log.Applied()
+		e.State, e.Fresh, e.Version = nil, true, ws.Engine.Log.Applied()
 	} else {
 		e.Version = is.state.Version() + 1
 		is.state.Edited(e.Version)
-		f := working.File{Scope: of, State: is.state, Store: uuid.UUID(st.engine.Log.UUID()).String(), LSN: last, Time: is.time}
+		f := working.File{Scope: of, State: is.state, Store: uuid.UUID(ws.Engine.Log.UUID()).String(), LSN: last, Time: is.time}
 		if rec.Doc, err = f.Encode(); err != nil {
 			return "", err
 		}
 	}
 	rec.Line = e.Head()
-	w.Value, w.Inflated = st.engine.Codec.Encode(nil, &rec)
-	_, err = st.engine.Log.Append(ctx, &wal.Batch{Entries: []wal.Entry{w}, Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}}})
+	w.Value, w.Inflated = ws.Engine.Codec.Encode(nil, &rec)
+	_, err = ws.Engine.Log.Append(ctx, &wal.Batch{Entries: []wal.Entry{w}, Preconditions: []wal.Precondition{{Key: s.logKey(), LSN: version}}})
 	s.state, s.ahead = nil, nil
 	return how, err
 }
@@ -67,10 +67,10 @@ func (r repairStore) Rework(ctx context.Context, file string) (string, error) {
 // recall makes the state of a scope that cannot be read of what log and archive have
 // of it. It is as of an entry of the log: whoever has the scope at hand need not learn of it.
 func (s *scope) recall(ctx context.Context, why error) error {
-	st := s.st
+	ws := s.ws
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	breaks := st.engine.State.Breaks()
+	breaks := ws.Engine.State.Breaks()
 	is, _, missing, err := s.past(ctx)
 	if err != nil {
 		return err
@@ -80,18 +80,18 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	}
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
 	s.ahead, s.edited, s.file, s.lacks = nil, false, believed{}, lacks{}
-	st.engine.Env.Logger.Error("working memory was made anew: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
-	st.engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
+	ws.Engine.Env.Logger.Error("working memory was made anew: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
+	ws.Engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
 	return nil
 }
 
 // scopeNamed is the key of the scope that has a file of this name; "" when nothing
 // says that.
-func (st *Store) scopeNamed(ctx context.Context, file string) (key string, err error) {
-	if key, err := st.scopeOf(file); err == nil {
+func (ws *Scopes) scopeNamed(ctx context.Context, file string) (key string, err error) {
+	if key, err := ws.scopeOf(file); err == nil {
 		return key, nil
 	}
-	for e, err := range st.engine.Log.History(ctx, 0) {
+	for e, err := range ws.Engine.Log.History(ctx, 0) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return "", err
@@ -123,10 +123,10 @@ func (p *played) how(missing bool) string {
 // past plays all that log and archive have of the scope; missing says that they do
 // not reach back to where it began.
 func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool, err error) {
-	st := s.st
+	ws := s.ws
 	p.state = working.NewState()
 	missing = true
-	for e, err := range st.engine.Log.History(ctx, 0) {
+	for e, err := range ws.Engine.Log.History(ctx, 0) {
 		if err != nil {
 			if ctx.Err() != nil || !errors.Is(err, errs.ErrCorrupt) && !errors.Is(err, errs.ErrTruncated) {
 				return p, 0, false, err
@@ -141,7 +141,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 		if err != nil {
 			continue
 		}
-		body, err := st.engine.Codec.Doc(&view, scopeLimit)
+		body, err := ws.Engine.Codec.Doc(&view, scopeLimit)
 		if err != nil {
 			continue
 		}
@@ -157,7 +157,7 @@ func (s *scope) past(ctx context.Context) (p played, last wal.LSN, missing bool,
 		}
 		p.state, p.time, p.lsn, p.n, last = entry.Play(p.state), e.Time, e.LSN, p.n+1, e.LSN
 	}
-	if at := st.engine.State.Work(s.key); state.IsWork(at) {
+	if at := ws.Engine.State.Work(s.key); state.IsWork(at) {
 		last = at
 	}
 	if p.state.Empty() && missing && p.n > 0 { // what it began with is gone

@@ -1,40 +1,25 @@
-package varve
+package scopes
 
 import (
 	"context"
 	"errors"
 
 	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
 )
 
 // Consolidation says what of a session becomes long-term memory.
 type Consolidation struct {
-	Values []string // patterns of keys, see working.Match: each value becomes a memory
-	Notes  bool     // the whole scratchpad becomes one
-	// Keep leaves the scope where it is, and what became memories in it. Without it
-	// the scope goes in the same commit.
-	Keep bool
-	// Memory, if it is set, may change each memory before it is written. It may be
-	// called again for the same one.
-	Memory func(*Memory)
+	Values []string               // patterns of keys, see working.Match: each value becomes a memory
+	Notes  bool                   // the whole scratchpad becomes one
+	Keep   bool                   // the scope stays, and what became memories in it
+	Memory func(*memstore.Memory) // may change each memory before it is written
 }
 
-// Consolidate turns working memory into memories at the end of a session, in one
-// commit: either the memories are there and the scope is gone, or nothing has
-// changed. Metadata has session_id, project and so on as far as the scope has
-// them, category "working_memory" or "scratchpad", and the key. Where there is
-// no scope, or nothing in it that was chosen, it returns none; the scope goes all
-// the same. It is what SessionsOptions.OnClose of package working is for.
-func (st *Store) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
-	if err := st.engine.Begun(); err != nil {
-		return nil, err
-	}
-	defer st.engine.Ended()
-	if err := st.engine.Writable(); err != nil {
-		return nil, err
-	}
+// Consolidate turns a scope into memories in one commit, which write makes.
+func (ws *Scopes) Consolidate(ctx context.Context, of working.Scope, o Consolidation, write commit.Write) ([]memstore.Memory, error) {
 	if err := of.Validate(); err != nil {
 		return nil, err
 	}
@@ -43,14 +28,14 @@ func (st *Store) Consolidate(ctx context.Context, of working.Scope, o Consolidat
 			return nil, err
 		}
 	}
-	s := st.working.acquire(st, of)
-	defer st.working.release(s)
+	s := ws.acquire(of)
+	defer ws.release(s)
 	for {
 		ops, at, err := s.consolidate(ctx, o)
 		if err != nil || len(ops) == 0 {
 			return nil, err
 		}
-		err = st.embedAndCommit(ctx, ops, commit.Reads{s.logKey(): at}, 0, nil)
+		err = write(ctx, ops, commit.Reads{s.logKey(): at}, 0)
 		var conflict *wal.ConflictError
 		if errors.As(err, &conflict) && conflict.Key == s.logKey() {
 			continue // something was written to the scope: it belongs to what is kept
@@ -58,7 +43,7 @@ func (st *Store) Consolidate(ctx context.Context, of working.Scope, o Consolidat
 		if err != nil {
 			return nil, err
 		}
-		var all []Memory
+		var all []memstore.Memory
 		for i := range ops {
 			if m := ops[i].Memory; m != nil {
 				all = append(all, *m.Clone())
@@ -91,7 +76,7 @@ func (s *scope) consolidate(ctx context.Context, o Consolidation) ([]commit.Op, 
 	}
 	var ops []commit.Op
 	for _, d := range drafts {
-		m := &Memory{Content: d.Content, Metadata: d.Metadata, Timestamp: d.Time}
+		m := &memstore.Memory{Content: d.Content, Metadata: d.Metadata, Timestamp: d.Time}
 		if o.Memory != nil {
 			o.Memory(m)
 		}

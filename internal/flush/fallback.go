@@ -1,4 +1,4 @@
-package varve
+package flush
 
 import (
 	"context"
@@ -16,18 +16,18 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// remakeFrom makes a new base where the one that stands cannot be trusted: from
+// RemakeFrom makes a new base where the one that stands cannot be trusted: from
 // the newest older index that is sound and of this log, and what the log and its
 // archive have since; that keeps every version. Else from the files, which are
 // the truth below r.at but know no versions. from names the older index, "" for
 // the files.
-func (st *Store) remakeFrom(ctx context.Context, r remake, past *wal.Past) (set *index.Set, from string, n int, err error) {
-	older, err := st.olderIndexes()
+func (fl *Flusher) RemakeFrom(ctx context.Context, r Remake, past *wal.Past) (set *index.Set, from string, n int, err error) {
+	older, err := fl.olderIndexes()
 	if err != nil {
 		return nil, "", 0, err
 	}
 	for _, name := range older {
-		set, err := st.fallBack(ctx, name, r, past)
+		set, err := fl.fallBack(ctx, name, r, past)
 		if err == nil {
 			return set, name, int(set.Count(index.Memories)), nil
 		}
@@ -37,24 +37,24 @@ func (st *Store) remakeFrom(ctx context.Context, r remake, past *wal.Past) (set 
 		if errors.Is(err, errs.ErrDiskFull) || errors.Is(err, errs.ErrPermission) || starved(err) {
 			return nil, "", 0, err // the files would help no more, and cost the versions
 		}
-		st.engine.Env.Logger.Info("an older index does not serve", "name", name, "why", err)
+		fl.Engine.Env.Logger.Info("an older index does not serve", "name", name, "why", err)
 	}
-	if r.model, err = st.pastModel(ctx, r.at, past); err != nil {
+	if r.model, err = fl.pastModel(ctx, r.At, past); err != nil {
 		return nil, "", 0, err
 	}
-	if r.restored = st.o.restored; r.restored != nil {
+	if r.restored = fl.Restored; r.restored != nil {
 		r.model = r.restored.Model
 	}
-	if _, serr := st.engine.Env.FS.Stat(st.vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && st.engine.State.Model().LSN == 0 {
-		st.engine.Problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectors.VectorFolder, vectors.ComputedName))
+	if _, serr := fl.Engine.Env.FS.Stat(fl.Vectors.ComputedPath(vectors.ComputedName)); serr == nil && r.restored == nil && r.model.LSN == 0 && fl.Engine.State.Model().LSN == 0 {
+		fl.Engine.Problem(fmt.Errorf("%s/%s: a re-embedding was under way, and log and index are gone that know how far it came: the embeddings may be two models': run memctl reindex, which goes on with it", vectors.VectorFolder, vectors.ComputedName))
 	}
-	set, n, err = st.rebuildIndex(ctx, r)
+	set, n, err = fl.rebuildIndex(ctx, r)
 	return set, "", n, err
 }
 
 // pastModel is what log and archive below a mark say of the model, the zero Model where
 // nobody spoke of it, or that cannot be read any more.
-func (st *Store) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (model index.Model, err error) {
+func (fl *Flusher) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (model index.Model, err error) {
 	if past == nil {
 		return model, nil
 	}
@@ -83,7 +83,7 @@ func (st *Store) pastModel(ctx context.Context, to wal.Mark, past *wal.Past) (mo
 		whole = whole && err == nil
 	}
 	// The end of a switch may be what cannot be read; then what it was made with is gone.
-	if _, err := st.engine.Env.FS.Stat(st.vectors.ComputedPath(vectors.ComputedName)); !whole && model.Switching() && err != nil {
+	if _, err := fl.Engine.Env.FS.Stat(fl.Vectors.ComputedPath(vectors.ComputedName)); !whole && model.Switching() && err != nil {
 		return index.Model{}, nil
 	}
 	return model, nil
@@ -97,10 +97,10 @@ func starved(err error) bool {
 
 // olderIndexes are the names of what the index can be made from: the base, under
 // a delta that is damaged, and the backups, the newest first.
-func (st *Store) olderIndexes() ([]string, error) {
-	list, err := index.Backups(st.engine.Env.FS, st.engine.Env.Dir)
+func (fl *Flusher) olderIndexes() ([]string, error) {
+	list, err := index.Backups(fl.Engine.Env.FS, fl.Engine.Env.Dir)
 	if err != nil {
-		return nil, st.engine.Env.IOError("reading", filepath.Join(st.engine.Env.Dir, index.BackupsDir), err)
+		return nil, fl.Engine.Env.IOError("reading", filepath.Join(fl.Engine.Env.Dir, index.BackupsDir), err)
 	}
 	names := []string{index.BaseName}
 	for _, b := range list {
@@ -109,17 +109,17 @@ func (st *Store) olderIndexes() ([]string, error) {
 	return names, nil
 }
 
-func (st *Store) openOlder(name, store string) (*index.Set, error) {
+func (fl *Flusher) openOlder(name, store string) (*index.Set, error) {
 	if name == index.BaseName {
-		return index.OpenBase(st.engine.Env.FS, st.engine.Env.Dir, store)
+		return index.OpenBase(fl.Engine.Env.FS, fl.Engine.Env.Dir, store)
 	}
-	list, err := index.Backups(st.engine.Env.FS, st.engine.Env.Dir)
+	list, err := index.Backups(fl.Engine.Env.FS, fl.Engine.Env.Dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, b := range list {
 		if b.Name == name {
-			return index.OpenBackup(st.engine.Env.FS, st.engine.Env.Dir, b, store)
+			return index.OpenBackup(fl.Engine.Env.FS, fl.Engine.Env.Dir, b, store)
 		}
 	}
 	return nil, fmt.Errorf("%s: %w", name, errs.ErrNotFound)
@@ -127,8 +127,8 @@ func (st *Store) openOlder(name, store string) (*index.Set, error) {
 
 // fallBack brings an older index up to r.at. It is used only if every byte of it
 // is sound, its chain hash is the log's, and not one record since is missing.
-func (st *Store) fallBack(ctx context.Context, name string, r remake, past *wal.Past) (*index.Set, error) {
-	old, err := st.openOlder(name, r.store.String())
+func (fl *Flusher) fallBack(ctx context.Context, name string, r Remake, past *wal.Past) (*index.Set, error) {
+	old, err := fl.openOlder(name, r.Store.String())
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +136,8 @@ func (st *Store) fallBack(ctx context.Context, name string, r remake, past *wal.
 	for err := range index.Verify(old) {
 		return nil, err
 	}
-	if old.LSN() > r.at.LSN {
-		return nil, fmt.Errorf("it covers the log up to %d, the new one is to cover %d", old.LSN(), r.at.LSN)
+	if old.LSN() > r.At.LSN {
+		return nil, fmt.Errorf("it covers the log up to %d, the new one is to cover %d", old.LSN(), r.At.LSN)
 	}
 	sum, ok := index.Chain(old)
 	if !ok {
@@ -150,22 +150,22 @@ func (st *Store) fallBack(ctx context.Context, name string, r remake, past *wal.
 	if mark.Sum != sum {
 		return nil, fmt.Errorf("%w: the log went another way before %d", engine.ErrDistrusted, old.LSN())
 	}
-	target := st.engine.Target(r.store, r.at)
+	target := fl.Engine.Target(r.Store, r.At)
 	if m := index.ModelOf(old); m.LSN > target.Model.LSN { // when the store is being opened nobody has told it yet
 		target.Model = m
 	}
-	changes, err := st.since(ctx, past, mark, r.at.LSN, &target.Model)
+	changes, err := fl.since(ctx, past, mark, r.At.LSN, &target.Model)
 	if err != nil {
 		return nil, fmt.Errorf("the log from %d on: %w", old.LSN(), err)
 	}
 	if _, err := index.WriteBase(old, target, *changes); err != nil {
-		return nil, st.engine.Env.IOError("writing", filepath.Join(st.engine.Env.Dir, index.BaseName), err)
+		return nil, fl.Engine.Env.IOError("writing", filepath.Join(fl.Engine.Env.Dir, index.BaseName), err)
 	}
-	return index.Load(st.engine.Env.FS, st.engine.Env.Dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
+	return index.Load(fl.Engine.Env.FS, fl.Engine.Env.Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 }
 
 // since is what the log says in [from, to), the newest of each key; of the model too.
-func (st *Store) since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN, model *index.Model) (*index.Changes, error) {
+func (fl *Flusher) since(ctx context.Context, past *wal.Past, from wal.Mark, to wal.LSN, model *index.Model) (*index.Changes, error) {
 	place := map[string]int{}
 	lines := map[wal.LSN][]byte{}
 	ch := &index.Changes{Line: func(dst []byte, c index.Change) ([]byte, error) { return append(dst, lines[c.Version]...), nil }}
@@ -184,7 +184,7 @@ func (st *Store) since(ctx context.Context, past *wal.Past, from wal.Mark, to wa
 			}
 			continue
 		}
-		c, ok, err := st.engine.IndexChange(&e)
+		c, ok, err := fl.Engine.IndexChange(&e)
 		if err != nil {
 			return nil, err
 		}

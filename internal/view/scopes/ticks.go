@@ -1,8 +1,9 @@
-package varve
+package scopes
 
 import (
 	"time"
 
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -20,53 +21,47 @@ import (
 //
 // Where nothing is known that all processes share, ticks begin with the wall clock
 // when the store was opened, and go on by a clock of the process that does not jump.
-type ticks struct {
-	uptime func() time.Duration // nil: there is none
-	began  time.Time
-}
-
 // putBack is how much earlier than the ticks a wall clock is that was ahead.
 const putBack = time.Minute
 
-func (c *ticks) init(st *Store) {
-	c.began = st.engine.Env.Clock()
-	if c.uptime = st.engine.Env.System.Uptime; c.uptime == nil && st.engine.Env.OwnClock && st.engine.Env.System.Mono == nil {
-		c.uptime = vfs.Uptime()
+func (ws *Scopes) initClock() {
+	ws.began = ws.Engine.Env.Clock()
+	if ws.Uptime = ws.Engine.Env.System.Uptime; ws.Uptime == nil && ws.Engine.Env.OwnClock && ws.Engine.Env.System.Mono == nil {
+		ws.Uptime = vfs.Uptime()
 	}
 }
 
-// tick is now. What a scope was before doubted, if that is not 0, must not be freed
+// Tick is now. What a scope was before doubted, if that is not 0, must not be freed
 // because of it.
-func (st *Store) tick() (now, doubted int64) {
-	c := &st.working.clock
-	if c.uptime != nil {
-		if now, doubted, ok := st.sharedTick(c.uptime().Milliseconds()); ok {
+func (ws *Scopes) Tick() (now, doubted int64) {
+	if ws.Uptime != nil {
+		if now, doubted, ok := ws.sharedTick(ws.Uptime().Milliseconds()); ok {
 			return now, doubted
 		}
 	}
 	passed := time.Duration(0)
-	if mono := st.engine.Env.System.Mono; mono != nil {
+	if mono := ws.Engine.Env.System.Mono; mono != nil {
 		passed = mono()
 	} else {
-		passed = st.engine.Env.Clock().Sub(c.began)
+		passed = ws.Engine.Env.Clock().Sub(ws.began)
 	}
-	return c.began.UnixMilli() + passed.Milliseconds(), 0
+	return ws.began.UnixMilli() + passed.Milliseconds(), 0
 }
 
 // sharedTick is tick by the uptime; false when there is no anchor and none can be cast.
-func (st *Store) sharedTick(up int64) (now, doubted int64, ok bool) {
+func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 	up = max(up, 1)
 	for {
-		a := st.engine.Log.Anchor()
-		none, fresh := a == wal.Anchor{}, up-a.At < sweepAfter.Milliseconds()
+		a := ws.Engine.Log.Anchor()
+		none, fresh := a == wal.Anchor{}, up-a.At < engine.ClockGrace.Milliseconds()
 		if !none && !fresh {
 			return up + a.Offset, 0, true
 		}
-		wall := st.engine.Env.Clock().UnixMilli()
-		if !none && (wall >= up+a.Offset-putBack.Milliseconds() || st.engine.Env.ReadOnly) {
+		wall := ws.Engine.Env.Clock().UnixMilli()
+		if !none && (wall >= up+a.Offset-putBack.Milliseconds() || ws.Engine.Env.ReadOnly) {
 			return up + a.Offset, a.At + a.Offset, true
 		}
-		if !st.engine.Log.CastAnchor(a, wal.Anchor{Offset: wall - up, At: up}) && st.engine.Log.Anchor() == a {
+		if !ws.Engine.Log.CastAnchor(a, wal.Anchor{Offset: wall - up, At: up}) && ws.Engine.Log.Anchor() == a {
 			return 0, 0, false
 		}
 	}
@@ -77,13 +72,13 @@ func (st *Store) sharedTick(up int64) (now, doubted int64, ok bool) {
 // earlier tick when the clock is in doubt: what it carries out says itself when it is
 // over, but for checkpoints, which marks says that there are.
 func (s *scope) moment(marks bool) (now, logged working.Moment) {
-	tick, doubted := s.st.tick()
+	tick, doubted := s.ws.Tick()
 	tick += s.offset
 	if behind := s.state.Tick() - tick; behind > 0 {
 		s.offset += behind
 		tick += behind
 	}
-	now = working.Moment{Time: s.st.engine.Env.Clock().UnixMicro(), Tick: tick}
+	now = working.Moment{Time: s.ws.Engine.Env.Clock().UnixMicro(), Tick: tick}
 	logged = now
 	if !marks && !s.state.Empty() && s.state.Tick() < doubted {
 		logged.Tick = s.state.Tick()

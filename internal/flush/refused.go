@@ -1,4 +1,4 @@
-package varve
+package flush
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/segment"
@@ -33,9 +34,9 @@ type refusal struct {
 // refusedMost is how many are told and kept; verify names all of them.
 const refusedMost = 1000
 
-// refused is state.State's Refused.
-func (st *Store) refused(e *wal.Entry, err error) {
-	r := &st.refusals
+// Refused is state.State's Refused.
+func (fl *Flusher) Refused(e *wal.Entry, err error) {
+	r := &fl.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.list[e.LSN] != nil {
@@ -49,20 +50,20 @@ func (st *Store) refused(e *wal.Entry, err error) {
 		r.list = map[wal.LSN]*refusal{}
 	}
 	r.list[e.LSN] = &refusal{err: err}
-	st.engine.Problem(err)
-	st.engine.Env.Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
-	st.engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
+	fl.Engine.Problem(err)
+	fl.Engine.Env.Logger.Error("an entry of the log is not valid and was passed over: run memctl verify", "lsn", e.LSN, "err", err)
+	fl.Engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: "wal", LSN: e.LSN, Err: err}) // the log may still be being opened
 }
 
-// refusedEntries are problems: what this process has met of them.
-func (st *Store) refusedEntries() (problems []error) {
-	r := &st.refusals
+// RefusedEntries are problems: what this process has met of them.
+func (fl *Flusher) RefusedEntries() (problems []error) {
+	r := &fl.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := len(r.list) + r.more
 	for _, at := range slices.Sorted(maps.Keys(r.list)) {
-		if len(problems) == refusedShown {
-			problems = append(problems, fmt.Errorf("%d more entries of the log are not valid: run memctl verify", n-refusedShown))
+		if len(problems) == engine.ProblemsShown {
+			problems = append(problems, fmt.Errorf("%d more entries of the log are not valid: run memctl verify", n-engine.ProblemsShown))
 			break
 		}
 		problems = append(problems, r.list[at].err)
@@ -73,11 +74,11 @@ func (st *Store) refusedEntries() (problems []error) {
 // keepRefused puts the entries below a position into quarantine that are not valid:
 // behind it the log may let go of them. flush.lock is held. One that cannot be kept
 // delays nothing: the log has it for now, and verify names it.
-func (st *Store) keepRefused(ctx context.Context, to wal.LSN) {
-	r := &st.refusals
+func (fl *Flusher) keepRefused(ctx context.Context, to wal.LSN) {
+	r := &fl.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	q := docfile.NewQuarantine(st.layout, st.engine.Env.Clock)
+	q := docfile.NewQuarantine(fl.Layout, fl.Engine.Env.Clock)
 	for _, at := range slices.Sorted(maps.Keys(r.list)) {
 		if ctx.Err() != nil || at >= to {
 			return
@@ -85,15 +86,15 @@ func (st *Store) keepRefused(ctx context.Context, to wal.LSN) {
 		if r.list[at].kept {
 			continue
 		}
-		e, err := st.engine.Log.ReadAt(ctx, at)
+		e, err := fl.Engine.Log.ReadAt(ctx, at)
 		if err == nil {
 			_, err = q.Bytes(fmt.Sprintf("entry-%d.bin", at), e.Value, docfile.Note{
-				Why: r.list[at].err.Error(), When: st.engine.Env.Clock().UTC(), From: "wal/" + segment.Name(st.engine.Log.SegmentOf(at)),
+				Why: r.list[at].err.Error(), When: fl.Engine.Env.Clock().UTC(), From: "wal/" + segment.Name(fl.Engine.Log.SegmentOf(at)),
 				ID: strings.ToValidUTF8(e.Key[min(1, len(e.Key)):], "\ufffd"), Version: at,
 			})
 		}
 		if err != nil && !errors.Is(err, errs.ErrTruncated) {
-			st.engine.Env.Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
+			fl.Engine.Env.Logger.Warn("keeping an entry of the log that is not valid", "lsn", at, "err", err)
 			continue
 		}
 		r.list[at].kept = true

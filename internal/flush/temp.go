@@ -1,4 +1,4 @@
-package varve
+package flush
 
 import (
 	"bytes"
@@ -16,22 +16,22 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// emptyTemp removes what killed processes left in tmp/. What is neither a temp
+// EmptyTemp removes what killed processes left in tmp/. What is neither a temp
 // file of ours nor a version that we know is somebody's work, and goes to
 // quarantine.
-func (st *Store) emptyTemp(ctx context.Context) error {
-	edits, err := st.flusher.files.EmptyTemp(st.surplus(ctx))
-	st.edited(ctx, edits)
+func (fl *Flusher) EmptyTemp(ctx context.Context) error {
+	edits, err := fl.Files.EmptyTemp(fl.Surplus(ctx))
+	fl.Edited(ctx, edits)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// clearTemp makes way for a folder in tmp/; see docfile.
-func (st *Store) clearTemp(folder string) error {
-	edits, err := st.flusher.files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
-	st.edited(context.Background(), edits)
+// ClearTemp makes way for a folder in tmp/; see docfile.
+func (fl *Flusher) ClearTemp(folder string) error {
+	edits, err := fl.Files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
+	fl.Edited(context.Background(), edits)
 	return err
 }
 
@@ -43,16 +43,16 @@ func (st *Store) clearTemp(folder string) error {
 // sweepTemp removes what processes left in tmp/ that were killed while others have
 // the store open, so that it does not stay until the log is recovered one day;
 // flush.lock is held. What may be a living one's is not touched.
-func (st *Store) sweepTemp(ctx context.Context) error {
-	dead := st.engine.Log.Dead()
+func (fl *Flusher) sweepTemp(ctx context.Context) error {
+	dead := fl.Engine.Log.Dead()
 	if len(dead) == 0 {
 		return nil
 	}
-	own := st.engine.Env.FS.Host()
-	edits, err := st.flusher.files.SweepTemp(func(name string) bool { return leftByDead(own, name) }, st.surplus(ctx))
-	st.edited(ctx, edits)
+	own := fl.Engine.Env.FS.Host()
+	edits, err := fl.Files.SweepTemp(func(name string) bool { return leftByDead(own, name) }, fl.Surplus(ctx))
+	fl.Edited(ctx, edits)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		st.engine.Log.Bury(dead)
+		fl.Engine.Log.Bury(dead)
 		err = nil
 	}
 	return err
@@ -69,42 +69,42 @@ func leftByDead(own vfs.Host, name string) bool {
 	return err == nil && err2 == nil && vfs.LifeOf(own, pid, birth) == vfs.Dead
 }
 
-// surplus says of a file in tmp/ that nobody's work is lost with it.
-func (st *Store) surplus(ctx context.Context) func(path string, info vfs.Info, data func() ([]byte, error)) bool {
+// Surplus says of a file in tmp/ that nobody's work is lost with it.
+func (fl *Flusher) Surplus(ctx context.Context) func(path string, info vfs.Info, data func() ([]byte, error)) bool {
 	return func(path string, info vfs.Info, data func() ([]byte, error)) bool {
 		switch filepath.Dir(path) {
 		case "tmp":
 			if strings.HasPrefix(filepath.Base(path), "index.") {
 				return true // a half-written index
 			}
-		case filepath.FromSlash(purgeFolder):
+		case filepath.FromSlash(PurgeFolder):
 			return true // a backup of it
 		}
 		b, err := data()
-		return err == nil && st.halfWritten(ctx, info, b)
+		return err == nil && fl.halfWritten(ctx, info, b)
 	}
 }
 
 // places are the folders that documents stand in.
-func (st *Store) places() (list []*docfile.Folder) {
-	for _, k := range st.engine.Kinds.All {
+func (fl *Flusher) places() (list []*docfile.Folder) {
+	for _, k := range fl.Engine.Kinds.All {
 		list = append(list, k.Folder)
 	}
-	return append(list, st.engine.Kinds.Scopes.Folder)
+	return append(list, fl.Engine.Kinds.Scopes.Folder)
 }
 
 // inPlace says of a file in tmp/ that its inode stands in the place of the document that
 // it holds: a loss of power may keep one half of an exchange.
-func (st *Store) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
+func (fl *Flusher) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 	b, err := data()
 	if err != nil {
 		return false
 	}
-	folder := st.engine.Kinds.Scopes.Folder
-	id, ok := leadingScope(b)
+	folder := fl.Engine.Kinds.Scopes.Folder
+	id, ok := LeadingScope(b)
 	if !ok {
 		var k *engine.Kind
-		if k, id = st.leadingID(b); k == nil {
+		if k, id = fl.leadingID(b); k == nil {
 			return false
 		}
 		folder = k.Folder
@@ -116,35 +116,35 @@ func (st *Store) inPlace(info vfs.Info, data func() ([]byte, error)) bool {
 // halfWritten says whether a file is one of our documents, whole, or begun, or
 // written over a longer one and not cut yet: what a flusher leaves that is
 // killed at it. An edit is none of these.
-func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool {
+func (fl *Flusher) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool {
 	if len(b) == 0 {
 		return true
 	}
-	if key, ok := leadingScope(b); ok {
-		return st.oursScope(key, 0, func() ([]byte, error) { return b, nil })
+	if key, ok := LeadingScope(b); ok {
+		return fl.Scopes.OursScope(key, 0, func() ([]byte, error) { return b, nil })
 	}
-	k, id := st.leadingID(b)
+	k, id := fl.leadingID(b)
 	if k == nil {
 		return false
 	}
-	place, err := st.engine.State.Find(k.Letter, id)
+	place, err := fl.Engine.State.Find(k.Letter, id)
 	if err != nil {
 		// Deleted since: the chain from the deletion back knows its versions.
-		pos, deleted, ok := st.engine.State.Overlay().Get(k.Letter, id)
+		pos, deleted, ok := fl.Engine.State.Overlay().Get(k.Letter, id)
 		if !ok || !deleted {
 			return false
 		}
 		place.Version, place.InLog = pos, true
 	}
-	if st.ours(ctx, k, id, place.Version, info, func() ([]byte, error) { return b, nil }) {
+	if fl.Ours(ctx, k, id, place.Version, info, func() ([]byte, error) { return b, nil }) {
 		return true
 	}
 	for at := place.Version; at != 0 && place.InLog; {
-		_, view, err := st.engine.Frame(ctx, k, id, at)
+		_, view, err := fl.Engine.Frame(ctx, k, id, at)
 		if err != nil {
 			return false
 		}
-		if doc, err := st.engine.Codec.Doc(&view, places.StoredMost); err == nil && len(doc) > 0 &&
+		if doc, err := fl.Engine.Codec.Doc(&view, places.StoredMost); err == nil && len(doc) > 0 &&
 			(bytes.HasPrefix(doc, b) || bytes.HasPrefix(b, doc)) {
 			return true
 		}
@@ -155,8 +155,8 @@ func (st *Store) halfWritten(ctx context.Context, info vfs.Info, b []byte) bool 
 
 // leadingID is the id with which a document of ours begins, and its kind; nil when
 // it begins otherwise.
-func (st *Store) leadingID(b []byte) (*engine.Kind, string) {
-	for _, k := range st.engine.Kinds.All {
+func (fl *Flusher) leadingID(b []byte) (*engine.Kind, string) {
+	for _, k := range fl.Engine.Kinds.All {
 		rest, ok := bytes.CutPrefix(b, []byte("{\n  \""+k.IDName+"\": "))
 		if !ok {
 			continue
@@ -168,4 +168,13 @@ func (st *Store) leadingID(b []byte) (*engine.Kind, string) {
 		}
 	}
 	return nil, ""
+}
+
+// LeadingScope is the key with which the document of a scope begins; false when
+// it begins otherwise.
+func LeadingScope(b []byte) (key string, ok bool) {
+	rest, begins := bytes.CutPrefix(b, []byte("{\n  \"scope\": "))
+	line, _, ends := bytes.Cut(rest, []byte(",\n"))
+	ok = begins && ends && json.Unmarshal(line, &key) == nil
+	return key, ok
 }

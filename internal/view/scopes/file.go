@@ -1,7 +1,6 @@
-package varve
+package scopes
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +12,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -29,41 +28,16 @@ import (
 // is written into an inode of its own and synced before it is put there, and
 // what it displaces stays until that is durable: docfile.Flusher.Repeat.
 
-// worked are the keys of the scopes that a flush has to write.
-type worked struct {
-	mu   sync.Mutex
-	keys map[string]bool
-}
-
-func (w *worked) add(key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.keys == nil {
-		w.keys = map[string]bool{}
-	}
-	w.keys[key] = true
-}
-
-// take empties the list and gives it, sorted.
-func (w *worked) take() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	keys := slices.Sorted(maps.Keys(w.keys))
-	w.keys = nil
-	return keys
-}
-
-// putScopes writes the files of the scopes that changed, durably.
-func (f *filing) putScopes(ctx context.Context, keys []string) error {
-	st := f.st
-	if err := st.engine.Kinds.Scopes.Make(); err != nil {
+// PutScopes writes the files of the scopes that changed, durably.
+func (ws *Scopes) PutScopes(ctx context.Context, keys []string, distrusted bool) error {
+	if err := ws.Engine.Kinds.Scopes.Make(); err != nil {
 		return err
 	}
 	for first := true; len(keys) > 0; first = false {
-		src := &scopeFiles{st: st, ctx: ctx, keys: keys, distrusted: f.distrusted, wrote: map[string]believed{}}
-		st.flusher.files.Repeat()
-		placed, result, err := st.flusher.files.Put(ctx, src)
-		st.edited(ctx, result.Edits)
+		src := &scopeFiles{ws: ws, ctx: ctx, keys: keys, distrusted: distrusted, wrote: map[string]believed{}}
+		ws.Flusher.Files.Repeat()
+		placed, result, err := ws.Flusher.Files.Put(ctx, src)
+		ws.Flusher.Edited(ctx, result.Edits)
 		if err != nil {
 			return fmt.Errorf("putting working memory into files: %w", err)
 		}
@@ -76,8 +50,8 @@ func (f *filing) putScopes(ctx context.Context, keys []string) error {
 			if !first {
 				return b.Err
 			}
-			c := docfile.Change{Folder: st.engine.Kinds.Scopes.Folder, Name: docfile.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
-			if err := st.moveAway(&c, b.Err); err != nil {
+			c := docfile.Change{Folder: ws.Engine.Kinds.Scopes.Folder, Name: docfile.FileName(src.keys[b.Change]), ID: src.keys[b.Change], Version: uint64(b.Change)}
+			if err := ws.Flusher.MoveAway(&c, b.Err); err != nil {
 				return err
 			}
 			keys = append(keys, src.keys[b.Change])
@@ -88,7 +62,7 @@ func (f *filing) putScopes(ctx context.Context, keys []string) error {
 
 // scopeFiles is the docfile.Source of the files of scopes.
 type scopeFiles struct {
-	st         *Store
+	ws         *Scopes
 	ctx        context.Context
 	keys       []string
 	distrusted bool
@@ -100,16 +74,16 @@ type scopeFiles struct {
 func (s *scopeFiles) Len() int { return len(s.keys) }
 
 func (s *scopeFiles) Folders() []*docfile.Folder {
-	return []*docfile.Folder{s.st.engine.Kinds.Scopes.Folder}
+	return []*docfile.Folder{s.ws.Engine.Kinds.Scopes.Folder}
 }
 
 func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
-	st, key := s.st, s.keys[i]
-	sc, err := st.acquireKey(key)
+	ws, key := s.ws, s.keys[i]
+	sc, err := ws.acquireKey(key)
 	if err != nil {
 		return false, err
 	}
-	defer st.working.release(sc)
+	defer ws.release(sc)
 	f, before, err := sc.snapshot(s.ctx, true)
 	if errors.Is(err, errs.ErrCorrupt) {
 		// The log is about to let go of what it has of this scope, which the file does
@@ -123,15 +97,15 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 	if errors.Is(err, errs.ErrCorrupt) {
 		// Nothing can be made of it. The scope says so to whoever asks, verify too;
 		// the others are not to wait.
-		st.engine.Env.Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
+		ws.Engine.Env.Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	*c = docfile.Change{
-		Folder: st.engine.Kinds.Scopes.Folder, Name: docfile.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
-		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool { return st.oursScope(key, before.lsn, data) },
+		Folder: ws.Engine.Kinds.Scopes.Folder, Name: docfile.FileName(key), Delete: f.State.Empty(), Mtime: f.Time, ID: key, Version: f.LSN,
+		Ours: func(_ vfs.Info, data func() ([]byte, error)) bool { return ws.OursScope(key, before.lsn, data) },
 	}
 	if before.size > 0 && !s.distrusted {
 		c.Before = docfile.Before{Exists: true, Size: before.size, Mtime: before.mtime}
@@ -151,7 +125,7 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 
 // believe notes what stands in the places now.
 func (s *scopeFiles) believe() {
-	w := &s.st.working
+	w := s.ws
 	for key, is := range s.wrote {
 		w.mu.RLock()
 		sc := w.open[key]
@@ -175,9 +149,9 @@ func (s *scope) snapshot(ctx context.Context, filed bool) (*working.File, believ
 		}
 		if !s.edited || asItIs {
 			defer s.mu.Unlock()
-			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.st.engine.Log.UUID()).String(), LSN: s.lsn, Time: s.time}
+			f := &working.File{Scope: s.scope, State: s.state.Clone(), Store: uuid.UUID(s.ws.Engine.Log.UUID()).String(), LSN: s.lsn, Time: s.time}
 			if f.Time.IsZero() {
-				f.Time = time.UnixMicro(s.st.engine.Env.Clock().UnixMicro())
+				f.Time = time.UnixMicro(s.ws.Engine.Env.Clock().UnixMicro())
 			}
 			if filed {
 				s.lacks = lacks{}
@@ -194,10 +168,10 @@ func (s *scope) snapshot(ctx context.Context, filed bool) (*working.File, believ
 	}
 }
 
-// scopeKeys and readScope are for a copy of the store.
-func (st *Store) scopeKeys(ctx context.Context) iter.Seq2[string, error] {
+// KeysToCopy and readScope are for a copy of the store.
+func (ws *Scopes) KeysToCopy(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		keys, bad, err := st.workingKeys(ctx)
+		keys, bad, err := ws.Keys(ctx)
 		if err != nil {
 			yield("", err)
 			return
@@ -221,13 +195,13 @@ func (st *Store) scopeKeys(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-func (st *Store) readScope(ctx context.Context, key string) (copy.Document, error) {
+func (ws *Scopes) ReadCopy(ctx context.Context, key string) (copy.Document, error) {
 	of, err := working.ParseScope(key)
 	if err != nil { // a file of which nobody can tell whose it is
 		return copy.Document{}, &errs.CorruptionError{Path: key, Offset: -1, Err: err}
 	}
-	s := st.working.acquire(st, of)
-	defer st.working.release(s)
+	s := ws.acquire(of)
+	defer ws.release(s)
 	f, _, err := s.snapshot(ctx, false)
 	if err != nil {
 		return copy.Document{}, err
@@ -239,9 +213,9 @@ func (st *Store) readScope(ctx context.Context, key string) (copy.Document, erro
 	return copy.Document{Bytes: doc, Version: f.LSN, Time: f.Time}, err
 }
 
-// oursScope says whether a file holds the document of a scope as this store wrote it,
+// OursScope says whether a file holds the document of a scope as this store wrote it,
 // and not one from before what is known to have stood there: that somebody put back.
-func (st *Store) oursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
+func (ws *Scopes) OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool {
 	doc, err := data()
 	if err != nil {
 		return false
@@ -250,7 +224,7 @@ func (st *Store) oursScope(key string, least wal.LSN, data func() ([]byte, error
 	if err != nil || !f.Intact || f.Scope.Key() != key {
 		return false
 	}
-	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(st.engine.Log.UUID()).String()
+	return least == 0 || f.LSN >= least && f.Store == uuid.UUID(ws.Engine.Log.UUID()).String()
 }
 
 // headBytes is enough of a file to read its scope's key: four ids of 1,024 bytes,
@@ -261,16 +235,16 @@ const (
 )
 
 // scopeOf is the key of the scope whose document a file holds.
-func (st *Store) scopeOf(name string) (string, error) {
-	if key, ok := st.working.names.Load(name); ok {
-		if _, err := st.engine.Kinds.Scopes.Stat(name); err != nil {
+func (ws *Scopes) scopeOf(name string) (string, error) {
+	if key, ok := ws.names.Load(name); ok {
+		if _, err := ws.Engine.Kinds.Scopes.Stat(name); err != nil {
 			return "", err
 		}
 		return key.(string), nil
 	}
-	f, err := st.engine.Env.FS.OpenFile(st.engine.Kinds.Scopes.Path(name), 0, 0)
+	f, err := ws.Engine.Env.FS.OpenFile(ws.Engine.Kinds.Scopes.Path(name), 0, 0)
 	if err != nil {
-		return "", st.engine.Env.IOError("opening", st.engine.Kinds.Scopes.Path(name), err)
+		return "", ws.Engine.Env.IOError("opening", ws.Engine.Kinds.Scopes.Path(name), err)
 	}
 	defer f.Close()
 	var key string
@@ -279,31 +253,22 @@ func (st *Store) scopeOf(name string) (string, error) {
 		head := make([]byte, size)
 		n, err := f.ReadAt(head, 0)
 		if n == 0 && err != nil && !errors.Is(err, io.EOF) {
-			return "", st.engine.Env.IOError("reading", st.engine.Kinds.Scopes.Path(name), err)
+			return "", ws.Engine.Env.IOError("reading", ws.Engine.Kinds.Scopes.Path(name), err)
 		}
-		key, ok = leadingScope(head[:n])
+		key, ok = flush.LeadingScope(head[:n])
 	}
 	if !ok { // somebody has edited it, and his editor laid it out anew
-		if doc, _, err := st.engine.Kinds.Scopes.Read(name, scopeLimit); err == nil {
+		if doc, _, err := ws.Engine.Kinds.Scopes.Read(name, scopeLimit); err == nil {
 			if f, err := working.DecodeFile(doc); err == nil {
 				key, ok = f.Scope.Key(), true
 			}
 		}
 	}
 	if ok && docfile.FileName(key) == name {
-		st.working.names.Store(name, key)
+		ws.names.Store(name, key)
 		return key, nil
 	}
-	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(st.engine.Kinds.Scopes.Name(), name)), Offset: 0, Err: errors.New("it does not begin as the document of a scope")}
-}
-
-// leadingScope is the key with which the document of a scope begins; false when
-// it begins otherwise.
-func leadingScope(b []byte) (key string, ok bool) {
-	rest, begins := bytes.CutPrefix(b, []byte("{\n  \"scope\": "))
-	line, _, ends := bytes.Cut(rest, []byte(",\n"))
-	ok = begins && ends && json.Unmarshal(line, &key) == nil
-	return key, ok
+	return "", &errs.CorruptionError{Path: filepath.ToSlash(filepath.Join(ws.Engine.Kinds.Scopes.Name(), name)), Offset: 0, Err: errors.New("it does not begin as the document of a scope")}
 }
 
 func sortedTrue(m map[string]bool) []string {

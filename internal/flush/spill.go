@@ -1,4 +1,4 @@
-package varve
+package flush
 
 import (
 	"context"
@@ -16,25 +16,25 @@ import (
 
 // spillDue says whether this round writes the index: the log since the last one
 // has passed its budget, the index is small, or a flush or a close wants it.
-func (st *Store) spillDue(m merge, c wal.Checkpoint) bool {
-	set := st.engine.State.Set()
+func (fl *Flusher) spillDue(m Merge, c wal.Checkpoint) bool {
+	set := fl.Engine.State.Set()
 	if set == nil {
 		return false
 	}
 	defer set.Release()
-	if st.engine.Rotten.Load() {
+	if fl.Engine.Rotten.Load() {
 		return true
 	}
 	if c.Flushed.LSN == c.Spilled.LSN && set.LSN() == c.Spilled.LSN {
-		return m == mergeAlways && set.Delta() != nil
+		return m == MergeAlways && set.Delta() != nil
 	}
 	switch m {
-	case mergeAlways, mergeFlush:
+	case MergeAlways, MergeFlush:
 		return true
 	case mergeClosing:
-		return st.engine.State.Overlay().Len() > closingSpill || small(set)
+		return fl.Engine.State.Overlay().Len() > closingSpill || small(set)
 	}
-	return small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > st.engine.Env.System.SpillBytes
+	return small(set) || int64(c.Flushed.LSN-c.Spilled.LSN) > fl.Engine.Env.System.SpillBytes
 }
 
 // smallBase is up to where a base is so quickly written that every round does.
@@ -52,37 +52,37 @@ func small(set *index.Set) bool {
 //
 // It is written while the files are on their way to the disk, and takes its
 // place when these are durable.
-func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always bool) error {
-	st.engine.KeepUp()
-	set := st.engine.State.Set()
+func (fl *Flusher) spill(ctx context.Context, to wal.Mark, files *filing, always bool) error {
+	fl.Engine.KeepUp()
+	set := fl.Engine.State.Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
 	defer set.Release()
-	rotten := st.engine.Rotten.Load() && to.LSN == set.LSN() // nothing new, and still due
+	rotten := fl.Engine.Rotten.Load() && to.LSN == set.LSN() // nothing new, and still due
 	if to.LSN <= set.LSN() && !(always && set.Delta() != nil) && !rotten {
 		return nil // written by a flusher that was killed before the checkpoint said so
 	}
-	list, overtaken, err := st.engine.StateAt(ctx, set.LSN(), to.LSN)
+	list, overtaken, err := fl.Engine.StateAt(ctx, set.LSN(), to.LSN)
 	if err != nil {
 		return err
 	}
 	if err := files.put(ctx, overtaken); err != nil {
 		return err
 	}
-	target := st.engine.Target(st.engine.Log.UUID(), to)
+	target := fl.Engine.Target(fl.Engine.Log.UUID(), to)
 	target.Ready = files.wait
-	if err := st.vectors.Spill(ctx, set, to, list, always, &target); err != nil {
+	if err := fl.Vectors.Spill(ctx, set, to, list, always, &target); err != nil {
 		return err
 	}
 	ch := index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
-		e, err := st.engine.Log.ReadAt(ctx, c.Version)
+		e, err := fl.Engine.Log.ReadAt(ctx, c.Version)
 		if err != nil {
 			return nil, err
 		}
 		return engine.FinishedLine(dst, &e)
 	}}
-	if st.engine.Rotten.Swap(false) && st.engine.Settings.Now().MayRepair() {
+	if fl.Engine.Rotten.Swap(false) && fl.Engine.Settings.Now().MayRepair() {
 		var rot error
 		for err := range index.Verify(set) {
 			rot = err
@@ -92,58 +92,58 @@ func (st *Store) spill(ctx context.Context, to wal.Mark, files *filing, always b
 			if err := files.wait(); err != nil {
 				return err
 			}
-			return st.reindex(ctx, to, list, rot)
+			return fl.reindex(ctx, to, list, rot)
 		}
 	}
-	began := st.engine.Env.Clock()
+	began := fl.Engine.Env.Clock()
 	var w index.Written
 	if always || index.MergeDue(set) {
-		st.backupDue(&target)
+		fl.backupDue(&target)
 		if w, err = index.WriteBase(set, target, ch); err == nil && target.Backup {
-			st.flusher.backupAt = target.Now
+			fl.backupAt = target.Now
 		}
 	} else {
 		w, err = index.WriteDelta(set, target, ch)
 	}
 	if w.BackupErr != nil {
-		st.engine.Env.Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
-		st.engine.Env.Event(env.Event{Kind: env.EventBackupFail, Err: w.BackupErr})
+		fl.Engine.Env.Logger.Warn("the old index could not be kept as a backup", "err", w.BackupErr)
+		fl.Engine.Env.Event(env.Event{Kind: env.EventBackupFail, Err: w.BackupErr})
 	}
-	if errors.Is(err, errs.ErrCorrupt) && st.engine.Settings.Now().MayRepair() {
-		st.engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: index.BaseName, Err: err})
+	if errors.Is(err, errs.ErrCorrupt) && fl.Engine.Settings.Now().MayRepair() {
+		fl.Engine.Env.Event(env.Event{Kind: env.EventCorruption, Path: index.BaseName, Err: err})
 		if err := files.wait(); err != nil {
 			return err
 		}
-		return st.reindex(ctx, to, list, err)
+		return fl.reindex(ctx, to, list, err)
 	}
 	if err != nil {
-		return fmt.Errorf("writing the index: %w", st.engine.Env.IOError("writing", filepath.Join(st.engine.Env.Dir, index.BaseName), err))
+		return fmt.Errorf("writing the index: %w", fl.Engine.Env.IOError("writing", filepath.Join(fl.Engine.Env.Dir, index.BaseName), err))
 	}
-	st.engine.Env.Event(env.Event{Kind: env.EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(list), Took: st.engine.Env.Clock().Sub(began)})
+	fl.Engine.Env.Event(env.Event{Kind: env.EventIndex, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: len(list), Took: fl.Engine.Env.Clock().Sub(began)})
 	return nil
 }
 
 // backupDue has the old base kept if the interval is over.
-func (st *Store) backupDue(to *index.Target) {
-	c := st.engine.Settings.Now()
+func (fl *Flusher) backupDue(to *index.Target) {
+	c := fl.Engine.Settings.Now()
 	keep, every := c.Backups(), c.BackupEvery()
-	if keep == 0 || st.engine.Log.Overwrites() { // it would have lines of what is purged, and make an older one go
+	if keep == 0 || fl.Engine.Log.Overwrites() { // it would have lines of what is purged, and make an older one go
 		return
 	}
-	if st.flusher.backupAt.IsZero() {
-		st.flusher.backupAt = st.newestBackup()
+	if fl.backupAt.IsZero() {
+		fl.backupAt = fl.newestBackup()
 	}
-	if to.Now.Sub(st.flusher.backupAt) >= every || to.Now.Before(st.flusher.backupAt) {
+	if to.Now.Sub(fl.backupAt) >= every || to.Now.Before(fl.backupAt) {
 		to.Backup, to.Backups = true, keep
 	}
 }
 
-func (st *Store) newestBackup() time.Time {
-	list, err := index.Backups(st.engine.Env.FS, st.engine.Env.Dir)
+func (fl *Flusher) newestBackup() time.Time {
+	list, err := index.Backups(fl.Engine.Env.FS, fl.Engine.Env.Dir)
 	if err != nil || len(list) == 0 {
 		return time.Time{}
 	}
-	info, err := st.engine.Env.FS.Stat(filepath.Join(st.engine.Env.Dir, filepath.FromSlash(list[0].Name)))
+	info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(list[0].Name)))
 	if err != nil {
 		return time.Time{}
 	}

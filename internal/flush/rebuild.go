@@ -1,4 +1,4 @@
-package varve
+package flush
 
 import (
 	"context"
@@ -21,10 +21,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// remake says what an index is made for from the files.
-type remake struct {
-	store uuid.UUID
-	at    wal.Mark
+// Remake says what an index is made for from the files.
+type Remake struct {
+	Store uuid.UUID
+	At    wal.Mark
 	// version is the version that an id is known to have had when its document had
 	// this hash, zero if none is.
 	version func(k *engine.Kind, id string, sum [32]byte) (known, error)
@@ -36,11 +36,11 @@ type remake struct {
 // stray is the version of a document of which nobody knows one. While a change of the
 // model is under way it is from before that: what was computed for its content counts.
 // Of one that is being restored it is known whether it is.
-func (r *remake) stray(file string) wal.LSN {
+func (r *Remake) stray(file string) wal.LSN {
 	if r.model.Switching() && (r.restored == nil || r.restored.Older(file)) {
 		return r.model.Since - 1
 	}
-	return r.at.LSN - 1
+	return r.At.LSN - 1
 }
 
 // known is a version that a file's bytes are known to be, and the FAISS id that
@@ -56,47 +56,47 @@ type known struct {
 //
 // Files that are damaged are left where they are and reported; one that cannot
 // be read now ends it: not read is not absent.
-func (st *Store) rebuildIndex(ctx context.Context, r remake) (*index.Set, int, error) {
+func (fl *Flusher) rebuildIndex(ctx context.Context, r Remake) (*index.Set, int, error) {
 	var list []index.Change
 	vectors := map[string]int64{} // by key
-	target := st.engine.Target(r.store, r.at)
+	target := fl.Engine.Target(r.Store, r.At)
 	if target.Model.LSN > r.model.LSN {
 		r.model = target.Model
 	}
 	target.Model = r.model
-	for _, k := range st.engine.Kinds.All {
+	for _, k := range fl.Engine.Kinds.All {
 		var err error
-		if list, err = st.scanFiles(ctx, k, r, list, vectors); err != nil {
+		if list, err = fl.scanFiles(ctx, k, r, list, vectors); err != nil {
 			return nil, 0, err
 		}
 	}
-	empty := index.Empty(r.at.LSN)
+	empty := index.Empty(r.At.LSN)
 	defer empty.Release()
 	_, err := index.WriteBase(empty, target, index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
-		k := st.engine.Kinds.In(c.Section)
-		p, doc, err := st.parseFile(k, docfile.FileName(c.ID))
+		k := fl.Engine.Kinds.In(c.Section)
+		p, doc, err := fl.ParseFile(k, docfile.FileName(c.ID))
 		if err != nil {
 			return nil, err
 		}
-		line, err := p.Line(doc.bytes, vectors[k.Key(c.ID)])
+		line, err := p.Line(doc.Bytes, vectors[k.Key(c.ID)])
 		if err != nil {
 			return nil, err
 		}
 		return index.Finish(dst, line, c.Version, doc.mtime.UnixMicro())
 	}})
 	if err != nil {
-		return nil, 0, st.engine.Env.IOError("writing", filepath.Join(st.engine.Env.Dir, index.BaseName), err)
+		return nil, 0, fl.Engine.Env.IOError("writing", filepath.Join(fl.Engine.Env.Dir, index.BaseName), err)
 	}
-	set, err := index.Load(st.engine.Env.FS, st.engine.Env.Dir, index.Want{Store: r.store.String(), Spilled: r.at.LSN}, nil)
+	set, err := index.Load(fl.Engine.Env.FS, fl.Engine.Env.Dir, index.Want{Store: r.Store.String(), Spilled: r.At.LSN}, nil)
 	if err != nil && env.Passing(err) {
-		err = st.engine.Env.IOError("reading", filepath.Join(st.engine.Env.Dir, index.BaseName), err)
+		err = fl.Engine.Env.IOError("reading", filepath.Join(fl.Engine.Env.Dir, index.BaseName), err)
 	}
 	return set, len(list), err
 }
 
 // scanFiles adds the documents of a folder to the list, and their vectors' ids
 // where these are not the versions.
-func (st *Store) scanFiles(ctx context.Context, k *engine.Kind, r remake, list []index.Change, vectors map[string]int64) ([]index.Change, error) {
+func (fl *Flusher) scanFiles(ctx context.Context, k *engine.Kind, r Remake, list []index.Change, vectors map[string]int64) ([]index.Change, error) {
 	for e, err := range k.Scan() {
 		if errors.Is(err, fs.ErrNotExist) && e.Name == "" {
 			break // no such folder yet
@@ -110,17 +110,17 @@ func (st *Store) scanFiles(ctx context.Context, k *engine.Kind, r remake, list [
 		var p engine.Parsed
 		var doc stored
 		if err == nil {
-			p, doc, err = st.parseFile(k, e.Name)
+			p, doc, err = fl.ParseFile(k, e.Name)
 		}
 		if errors.Is(err, errs.ErrCorrupt) {
-			st.engine.Problem(err)
+			fl.Engine.Problem(err)
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
 		c := index.Change{Section: k.Section, ID: p.ID, Version: r.stray(k.Name() + "/" + e.Name), Members: p.Members}
-		sum := sha256.Sum256(doc.bytes)
+		sum := sha256.Sum256(doc.Bytes)
 		was := known{}
 		if r.version != nil {
 			if was, err = r.version(k, p.ID, sum); err != nil {
@@ -146,47 +146,47 @@ func (st *Store) scanFiles(ctx context.Context, k *engine.Kind, r remake, list [
 // not believe what index and backups say, however sound they look: then it is
 // made from the files. Of the versions those are kept whose document the file
 // still holds; see versions.
-func (st *Store) reindex(ctx context.Context, at wal.Mark, recent []index.Change, why error) error {
-	past := st.versions(recent)
+func (fl *Flusher) reindex(ctx context.Context, at wal.Mark, recent []index.Change, why error) error {
+	past := fl.versions(recent)
 	defer past.release()
-	r := remake{store: st.engine.Log.UUID(), at: at, version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
+	r := Remake{Store: fl.Engine.Log.UUID(), At: at, version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
 		return past.of(ctx, k, id, sum)
 	}}
 	var set *index.Set
 	var from string
 	var n int
 	var err error
-	if errors.Is(why, errAsked) {
-		set, n, err = st.rebuildIndex(ctx, r)
+	if errors.Is(why, ErrAsked) {
+		set, n, err = fl.rebuildIndex(ctx, r)
 	} else {
-		set, from, n, err = st.remakeFrom(ctx, r, st.engine.Log.Past())
+		set, from, n, err = fl.RemakeFrom(ctx, r, fl.Engine.Log.Past())
 	}
 	if err != nil {
 		return err
 	}
-	st.engine.Log.SayRemade()
-	if !errors.Is(why, errAsked) {
-		st.engine.Env.Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why, "memories", n)
+	fl.Engine.Log.SayRemade()
+	if !errors.Is(why, ErrAsked) {
+		fl.Engine.Env.Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why, "memories", n)
 	}
-	st.engine.Env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + engine.Origin(from)})
+	fl.Engine.Env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: why, Count: n, Note: "from " + engine.Origin(from)})
 	return set.Release()
 }
 
 // document is a file's bytes and time.
 type stored struct {
-	bytes []byte
+	Bytes []byte
 	mtime time.Time
 }
 
-// parseFile reads the document in a file, which must be in the place of its id.
-func (st *Store) parseFile(k *engine.Kind, name string) (engine.Parsed, stored, error) {
+// ParseFile reads the document in a file, which must be in the place of its id.
+func (fl *Flusher) ParseFile(k *engine.Kind, name string) (engine.Parsed, stored, error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	if err != nil {
 		return engine.Parsed{}, stored{}, fmt.Errorf("reading %s/%s: %w", k.Name(), name, err)
 	}
 	p, err := k.Parse(data, "")
 	if err != nil {
-		err = st.engine.Kinds.Elsewhere(k, data, err)
+		err = fl.Engine.Kinds.Elsewhere(k, data, err)
 	} else if docfile.FileName(p.ID) != name {
 		err = k.Misplaced(p.ID)
 	}

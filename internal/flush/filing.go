@@ -1,4 +1,4 @@
-package varve
+package flush
 
 import (
 	"context"
@@ -26,7 +26,7 @@ import (
 // their way to the disk the next ones are put in place, and at last the index
 // is written: end says whether all of them are durable, and must be called.
 type filing struct {
-	st         *Store
+	fl         *Flusher
 	flushed    wal.LSN
 	distrusted bool // what stands in the places may be anything
 	repeats    bool // the flush before this one failed
@@ -44,10 +44,10 @@ type syncing struct {
 	done   chan error
 }
 
-func (st *Store) filing(ctx context.Context, flushed wal.LSN, distrusted bool) *filing {
-	f := &filing{st: st, ctx: ctx, flushed: flushed, distrusted: distrusted, repeats: st.flusher.failed.Load() > 0}
-	for range st.flusher.workers {
-		f.readers = append(f.readers, st.engine.Log.Reader())
+func (fl *Flusher) filing(ctx context.Context, flushed wal.LSN, distrusted bool) *filing {
+	f := &filing{fl: fl, ctx: ctx, flushed: flushed, distrusted: distrusted, repeats: fl.failed.Load() > 0}
+	for range fl.workers {
+		f.readers = append(f.readers, fl.Engine.Log.Reader())
 	}
 	return f
 }
@@ -61,7 +61,7 @@ const roundFiles = 4096
 func (f *filing) put(ctx context.Context, list []index.At) error {
 	for len(list) > 0 {
 		n := 1
-		for n < min(len(list), roundFiles) && list[n].Pos-list[0].Pos < uint64(f.st.engine.Env.System.RoundBytes) {
+		for n < min(len(list), roundFiles) && list[n].Pos-list[0].Pos < uint64(f.fl.Engine.Env.System.RoundBytes) {
 			n++
 		}
 		if err := f.round(ctx, list[:n]); err != nil {
@@ -74,15 +74,15 @@ func (f *filing) put(ctx context.Context, list []index.At) error {
 
 func (f *filing) round(ctx context.Context, list []index.At) error {
 	if f.distrusted {
-		f.st.flusher.files.Distrust()
+		f.fl.Files.Distrust()
 	}
 	if f.repeats {
-		f.st.flusher.files.Repeat()
+		f.fl.Files.Repeat()
 	}
 	src := &frames{f: f, ctx: ctx, list: list}
-	placed, result, err := f.st.flusher.files.Put(ctx, src)
-	f.st.edited(ctx, result.Edits)
-	f.st.flusher.aside = append(f.st.flusher.aside, result.Edits...)
+	placed, result, err := f.fl.Files.Put(ctx, src)
+	f.fl.Edited(ctx, result.Edits)
+	f.fl.aside = append(f.fl.aside, result.Edits...)
 	if err != nil {
 		return err
 	}
@@ -96,13 +96,13 @@ func (f *filing) round(ctx context.Context, list []index.At) error {
 	if err := f.wait(); err != nil {
 		return err
 	}
-	return f.st.unblock(ctx, src, result.Blocked)
+	return f.fl.unblock(ctx, src, result.Blocked)
 }
 
 // sync begins to make a round durable.
 func (f *filing) sync(placed *docfile.Placed) {
 	f.syncing = &syncing{placed: placed, done: make(chan error, 1)}
-	if f.st.engine.Env.System.Inline {
+	if f.fl.Engine.Env.System.Inline {
 		f.syncing.done <- placed.Sync()
 		return
 	}
@@ -117,7 +117,7 @@ func (f *filing) wait() error {
 	}
 	if f.held && f.err == nil {
 		if keys := f.worked.take(); len(keys) > 0 {
-			f.err = f.putScopes(f.ctx, keys)
+			f.err = f.fl.Scopes.PutScopes(f.ctx, keys, f.distrusted)
 		}
 	}
 	return f.err
@@ -142,10 +142,10 @@ type frames struct {
 func (s *frames) Len() int { return len(s.list) }
 
 func (s *frames) Folders() []*docfile.Folder {
-	st := s.f.st
-	folders := []*docfile.Folder{st.engine.Kinds.Memories.Folder}
-	if st.engine.State.Regrouped() { // else there is nothing to be made durable in the other
-		folders = append(folders, st.engine.Kinds.Assemblies.Folder)
+	fl := s.f.fl
+	folders := []*docfile.Folder{fl.Engine.Kinds.Memories.Folder}
+	if fl.Engine.State.Regrouped() { // else there is nothing to be made durable in the other
+		folders = append(folders, fl.Engine.Kinds.Assemblies.Folder)
 	}
 	return folders
 }
@@ -155,12 +155,12 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	st, id, at := s.f.st, e.Key[1:], e.LSN
+	fl, id, at := s.f.fl, e.Key[1:], e.LSN
 	if e.Key[0] == record.Working {
 		s.f.worked.add(strings.Clone(e.Key[1:]))
 		return false, nil
 	}
-	k := st.engine.Kinds.Of(e.Key)
+	k := fl.Engine.Kinds.Of(e.Key)
 	if k == nil {
 		return false, nil
 	}
@@ -170,18 +170,20 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	}
 	*c = docfile.Change{
 		Folder: k.Folder, Name: docfile.FileName(id), Delete: e.Delete, Mtime: e.Time, ID: id, Version: at,
-		Ours: func(info vfs.Info, data func() ([]byte, error)) bool { return st.ours(s.ctx, k, id, at, info, data) },
+		Ours: func(info vfs.Info, data func() ([]byte, error)) bool {
+			return fl.Ours(s.ctx, k, id, at, info, data)
+		},
 	}
 	var plain bool
 	if c.Bytes, plain = view.Plain(); !plain {
-		if c.Bytes, err = st.engine.Codec.Doc(&view, places.StoredMost); err != nil {
+		if c.Bytes, err = fl.Engine.Codec.Doc(&view, places.StoredMost); err != nil {
 			// No document comes of it, now or later, and the others are not to wait: who
 			// reads it is told, and verify.
-			st.refused(&e, state.Invalid(&e, err))
+			fl.Refused(&e, state.Invalid(&e, err))
 			return false, nil
 		}
 	}
-	before, err := st.standing(s.ctx, k, id, view.Previous, s.f.flushed)
+	before, err := fl.standing(s.ctx, k, id, view.Previous, s.f.flushed)
 	if err != nil {
 		return false, err
 	}
@@ -193,16 +195,16 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 
 // standing is the version of a document that should stand in its file: the newest
 // below flushed, found along the chain of previous versions; zero if none.
-func (st *Store) standing(ctx context.Context, k *engine.Kind, id string, previous, flushed wal.LSN) (engine.Version, error) {
+func (fl *Flusher) standing(ctx context.Context, k *engine.Kind, id string, previous, flushed wal.LSN) (engine.Version, error) {
 	for previous != 0 {
-		if previous < st.engine.State.From() {
-			line, err := st.engine.State.Line(k.Letter, id)
+		if previous < fl.Engine.State.From() {
+			line, err := fl.Engine.State.Line(k.Letter, id)
 			if errors.Is(err, errs.ErrNotFound) {
 				return engine.Version{}, nil
 			}
 			return engine.Version{LSN: line.Version, Line: line}, err
 		}
-		v, view, err := st.engine.Frame(ctx, k, id, previous)
+		v, view, err := fl.Engine.Frame(ctx, k, id, previous)
 		if engine.NoVersion(err) {
 			return engine.Version{}, nil // what is in the file is then judged by its bytes
 		}
@@ -217,9 +219,9 @@ func (st *Store) standing(ctx context.Context, k *engine.Kind, id string, previo
 	return engine.Version{}, nil
 }
 
-// ours says whether a file holds a version of this document that we know: one of
+// Ours says whether a file holds a version of this document that we know: one of
 // the chain, or the one that the index names.
-func (st *Store) ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info, data func() ([]byte, error)) bool {
+func (fl *Flusher) Ours(ctx context.Context, k *engine.Kind, id string, newest wal.LSN, info vfs.Info, data func() ([]byte, error)) bool {
 	var content []byte
 	same := func(line *index.Entry) bool {
 		if line.Size != info.Size {
@@ -233,8 +235,8 @@ func (st *Store) ours(ctx context.Context, k *engine.Kind, id string, newest wal
 		}
 		return sha256.Sum256(content) == line.ContentHash
 	}
-	for at := newest; at != 0 && at >= st.engine.State.From(); {
-		v, view, err := st.engine.Frame(ctx, k, id, at)
+	for at := newest; at != 0 && at >= fl.Engine.State.From(); {
+		v, view, err := fl.Engine.Frame(ctx, k, id, at)
 		if err != nil {
 			break
 		}
@@ -243,64 +245,64 @@ func (st *Store) ours(ctx context.Context, k *engine.Kind, id string, newest wal
 		}
 		at = view.Previous
 	}
-	line, err := st.engine.State.Line(k.Letter, id)
+	line, err := fl.Engine.State.Line(k.Letter, id)
 	return err == nil && same(&line)
 }
 
 // unblock moves what has taken the place of a document aside, whatever it is,
 // and tries once more: nothing of it is lost, and the document is due.
-func (st *Store) unblock(ctx context.Context, src *frames, blocked []docfile.Blocked) error {
+func (fl *Flusher) unblock(ctx context.Context, src *frames, blocked []docfile.Blocked) error {
 	again := &frames{f: src.f, ctx: ctx}
 	for _, b := range blocked {
 		var c docfile.Change
 		if ok, err := src.Change(0, b.Change, &c); err != nil || !ok {
 			return err
 		}
-		if err := st.moveAway(&c, b.Err); err != nil {
+		if err := fl.MoveAway(&c, b.Err); err != nil {
 			return err
 		}
 		again.list = append(again.list, src.list[b.Change])
 	}
-	placed, result, err := st.flusher.files.Put(ctx, again)
+	placed, result, err := fl.Files.Put(ctx, again)
 	if err == nil {
 		err = placed.End(placed.Sync())
 	}
-	st.edited(ctx, result.Edits)
+	fl.Edited(ctx, result.Edits)
 	if err == nil && len(result.Blocked) > 0 {
 		err = result.Blocked[0].Err
 	}
 	return err
 }
 
-// moveAway gives what has taken the place of a document, and is no file, a place
+// MoveAway gives what has taken the place of a document, and is no file, a place
 // in quarantine.
-func (st *Store) moveAway(c *docfile.Change, why error) error {
+func (fl *Flusher) MoveAway(c *docfile.Change, why error) error {
 	where := ""
 	note := docfile.Note{Why: why.Error(), From: c.Folder.Name() + "/" + c.Name, ID: c.ID, Version: c.Version}
-	if info, err := st.engine.Env.FS.Stat(c.Folder.Path(c.Name)); err == nil {
+	if info, err := fl.Engine.Env.FS.Stat(c.Folder.Path(c.Name)); err == nil {
 		note.Size, note.Mtime = info.Size, info.Mtime.UTC()
 	}
 	err := error(fs.ErrExist)
 	for n := 1; errors.Is(err, fs.ErrExist) && n < 1000; n++ {
 		where = filepath.Join("quarantine", fmt.Sprintf("%d.%d-%s", c.Version, n, c.Name))
-		err = st.engine.Env.FS.RenameNew(c.Folder.Path(c.Name), filepath.Join(st.engine.Env.Dir, where))
+		err = fl.Engine.Env.FS.RenameNew(c.Folder.Path(c.Name), filepath.Join(fl.Engine.Env.Dir, where))
 	}
 	if err != nil {
 		return fmt.Errorf("%s/%s is in the way: %w; it could not be put aside: %w", c.Folder.Name(), c.Name, why, err)
 	}
-	if err := st.flusher.files.NoteAside(where, note); err != nil {
-		st.engine.Env.Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
+	if err := fl.Files.NoteAside(where, note); err != nil {
+		fl.Engine.Env.Logger.Warn("writing the note of what was put aside", "where", where, "err", err)
 	}
-	st.engine.Env.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
-	st.engine.Env.Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
+	fl.Engine.Env.Logger.Warn("something in the place of a document was put aside", "what", why, "where", where)
+	fl.Engine.Env.Event(env.Event{Kind: env.EventEdit, ID: c.ID, Path: where, Err: why})
 	return nil
 }
 
-// edited reports files that were not ours.
-func (st *Store) edited(_ context.Context, edits []docfile.Edit) {
+// Edited reports files that were not ours.
+func (fl *Flusher) Edited(_ context.Context, edits []docfile.Edit) {
 	for _, e := range edits {
-		st.engine.Env.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
-		st.engine.Health.Edit()
-		st.engine.Env.Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
+		fl.Engine.Env.Logger.Warn("a file that was not ours was put aside", "name", e.Name, "where", e.Where)
+		fl.Engine.Health.Edit()
+		fl.Engine.Env.Event(env.Event{Kind: env.EventEdit, Path: e.Where, Note: filepath.Join(e.Folder, e.Name), Bytes: e.Info.Size})
 	}
 }

@@ -1,0 +1,95 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/vector"
+)
+
+// oldIndex is what the index is made of before it is written without what is purged.
+type oldIndex []oldTable
+
+type oldTable struct {
+	name string
+	file *vfs.Doomed // nil: nobody could tell whether it is mapped
+	info vfs.Info
+}
+
+// DoomIndex takes hold of base and delta, and of the vectors: who still has them
+// mapped must not read zeros, and that is known only when their names are gone.
+func (fl *Flusher) DoomIndex(ctx context.Context) (oldIndex, error) {
+	if err := fl.Vectors.Lock.Lock(ctx); err != nil {
+		return nil, err
+	}
+	err := fl.Vectors.Close() // our own
+	fl.Vectors.Lock.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	var old oldIndex
+	for _, name := range append([]string{index.BaseName, index.DeltaName}, vector.Files()...) {
+		path := filepath.Join(fl.Engine.Env.Dir, name)
+		info, err := fl.Engine.Env.FS.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return old, errors.Join(fl.Engine.Env.IOError("looking at", path, err), old.Close())
+		}
+		f, err := vfs.Doom(fl.Engine.Env.FS, path, filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder), filepath.Base(name)+docfile.DoomedSuffix), true)
+		if err != nil {
+			return old, errors.Join(fl.Engine.Env.IOError("opening", path, err), old.Close())
+		}
+		old = append(old, oldTable{name, f, info})
+	}
+	return old, nil
+}
+
+// Close lets go what may have kept its name.
+func (o oldIndex) Close() (err error) {
+	for _, t := range o {
+		err = errors.Join(err, t.file.Close())
+	}
+	return err
+}
+
+// Wipe overwrites what has lost its name since. What is a backup now is written
+// again as one.
+func (o oldIndex) Wipe(fl *Flusher, r *Remains) (err error) {
+	for _, t := range o {
+		path := filepath.Join(fl.Engine.Env.Dir, t.name)
+		if ino := t.file.Named(); ino != 0 && !fl.indexHas(path, ino) {
+			r.Left = append(r.Left, &vfs.UnwipedError{Path: path, Ino: ino, Err: vfs.ErrLinked})
+		}
+		left, werr := t.file.Wipe()
+		if werr != nil {
+			err = errors.Join(err, fl.Engine.Env.IOError("overwriting", path, werr))
+		}
+		if now, serr := fl.Engine.Env.FS.Stat(path); left && (serr != nil || now.Ino != t.info.Ino) {
+			r.Unlinked = append(r.Unlinked, t.name)
+		}
+	}
+	return err
+}
+
+// indexHas says whether an inode is still in its place, or is a backup of the index.
+func (fl *Flusher) indexHas(path string, ino uint64) bool {
+	if now, err := fl.Engine.Env.FS.Stat(path); err == nil && now.Ino == ino {
+		return true
+	}
+	list, err := index.Backups(fl.Engine.Env.FS, fl.Engine.Env.Dir)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(list, func(b index.Backup) bool {
+		info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(b.Name)))
+		return err == nil && info.Ino == ino
+	})
+}

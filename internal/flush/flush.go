@@ -1,0 +1,330 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/wal"
+)
+
+// Flusher turns what is durable in the log into files and index. Any process
+// may do it for all; the holder of flush.lock does.
+type Flusher struct {
+	Engine   *engine.Engine
+	Vectors  *vectors.Vectors
+	Layout   docfile.Layout
+	Restored *copy.Restored // nil: the store is not being restored
+
+	// What stands above gives these.
+
+	Scopes Scopes
+	Judge  func(ctx context.Context, aside []docfile.Edit) // judges what a round has set aside; flush.lock is held
+	Upkeep func(ctx context.Context)                       // what is done every few seconds
+	Parked func(ctx context.Context)                       // looks at displaced files that somebody may save into
+
+	Files     *docfile.Flusher
+	workers   int
+	kick      chan struct{}
+	unflushed atomic.Int64         // changes of this process since the last round
+	commits   atomic.Int64         // by this process, where rounds are counted by them: System.Rounds
+	lastBeat  atomic.Int64         // when this process last said that it lives, where nothing runs in the background
+	More      atomic.Bool          // the last round left something to do
+	Quiet     atomic.Bool          // nobody wrote during the last round in the background
+	uptime    func() time.Duration // by which processes tell each other to rest; nil: there is none
+	refusals  refusals
+
+	// Under flush.lock.
+	backupAt  time.Time      // of the newest index backup
+	Leftovers bool           // tmp/ may hold what killed processes left
+	aside     []docfile.Edit // by this round, and by those before it that failed
+	dooming   bool           // this round overwrites what it replaces of the index: see flushOverwriting
+	Unlinked  []string       // of that, what was not overwritten since a purge failed
+	Unpurged  atomic.Bool    // a purge was cut after it had deleted: what this round displaces is overwritten behind it
+	failed    atomic.Int64   // rounds in a row
+	Lagging   lag
+}
+
+// Scopes is what a round has to do with working memory, whose files are the truth
+// below flushed as a memory's is.
+type Scopes interface {
+	// PutScopes writes the files of scopes, durably. distrusted says that what stands in
+	// their places may be anything.
+	PutScopes(ctx context.Context, keys []string, distrusted bool) error
+	// MayLag says whether the file of a scope need not be written now, and the first entry
+	// that it lacks.
+	MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool)
+	// OursScope says whether a file holds the document of a scope as this store wrote it,
+	// and not one from before the position least: that somebody put back.
+	OursScope(key string, least wal.LSN, data func() ([]byte, error)) bool
+}
+
+// flushWorkers is how many goroutines put files in place: more than two gained
+// nothing on any file system that was tried.
+const flushWorkers = 2
+
+func (fl *Flusher) Init() error {
+	fl.workers = flushWorkers
+	if fl.Engine.Env.System.Inline {
+		fl.workers = 1
+	}
+	fl.kick = make(chan struct{}, 1)
+	if fl.uptime = fl.Engine.Env.System.Uptime; fl.uptime == nil && !fl.Engine.Env.System.Inline {
+		fl.uptime = vfs.Uptime()
+	}
+	var err error
+	fl.Files, err = docfile.NewFlusher(docfile.Options{
+		Layout: fl.Layout, Token: fl.Engine.Token, Clock: fl.Engine.Env.Clock, Workers: fl.workers, Limit: places.StoredMost,
+		Keeps: fl.keepsDisplaced, Leaves: fl.purgesIn, Places: fl.places, InPlace: fl.inPlace,
+	})
+	return err
+}
+
+func (f *Flusher) Close() error {
+	if f.Files == nil {
+		return nil
+	}
+	return f.Files.Close()
+}
+
+// Wake counts changes that were committed, and starts a round when there are enough.
+func (fl *Flusher) Wake(n int) {
+	before := fl.unflushed.Add(int64(n)) - int64(n)
+	threshold := int64(fl.Engine.Settings.Now().FlushAfter())
+	if before < threshold && before+int64(n) >= threshold {
+		select {
+		case fl.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Merge says when a round writes the index.
+type Merge int
+
+const (
+	MergeWhenDue Merge = iota
+	MergeFlush         // what has changed, in a delta or, when that is due, a new base
+	MergeAlways        // all of it into a new base
+	MergeFiles         // as mergeWhenDue, and nothing waits for its file
+	mergeClosing       // so that the next open has little to replay
+)
+
+// closingSpill is how many entries a clean close leaves to the next replay.
+const closingSpill = 1000
+
+func (fl *Flusher) FlushClosing(ctx context.Context) error {
+	if err := fl.Engine.Sight(ctx); err != nil {
+		return err
+	}
+	if !fl.Engine.Rotten.Load() && fl.Engine.Log.Flushed() >= fl.Engine.Log.Durable() && fl.Engine.State.Overlay().Len() <= closingSpill && !fl.Engine.Log.Distrusted() {
+		c, err := fl.Engine.Log.Checkpoint()
+		if err == nil && c.Attested.LSN == fl.Engine.Log.Durable() {
+			return nil
+		}
+	}
+	if err := fl.Engine.Log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer fl.Engine.Log.UnlockFlush()
+	fl.Files.Last()
+	return fl.FlushLocked(context.WithoutCancel(ctx), mergeClosing) // ctx is how long the lock is waited for
+}
+
+func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
+	if err := fl.Engine.Log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer fl.Engine.Log.UnlockFlush()
+	return fl.FlushLocked(ctx, m)
+}
+
+// FlushLocked is a round, and after a purge that was cut, or beside one, what the round
+// replaces of the index is overwritten.
+func (fl *Flusher) FlushLocked(ctx context.Context, m Merge) error {
+	fl.lookForPurge()
+	if fl.Engine.Log.Overwrites() {
+		return fl.flushOverwriting(ctx, m)
+	}
+	return fl.FlushRound(ctx, m)
+}
+
+// FlushRound is a round: what changed since flushed is put into files, these
+// are made durable, then the index if it is due, and only then the marks move.
+func (fl *Flusher) FlushRound(ctx context.Context, m Merge) error {
+	began := fl.Engine.Env.Clock()
+	fl.unflushed.Store(0)
+	n, spilled, err := fl.round(ctx, m)
+	if vfs.IsDiskFull(err) && fl.failed.CompareAndSwap(0, 1) {
+		fl.endPurge(ctx)                   // what it displaced takes room
+		n, spilled, err = fl.round(ctx, m) // as what is repeated: deletions first
+		fl.failed.Store(0)
+	}
+	if err == nil && m == MergeAlways {
+		err = fl.Vectors.Merge(ctx)
+	}
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // it was given up, or the store is being closed
+		fl.failed.Add(1)
+		return err
+	}
+	err = fl.Engine.Env.Explain(err)
+	fl.Engine.Health.Flushed(fl.Engine.Env.Clock(), err)
+	fl.WatchSpace()
+	if err != nil {
+		fl.failed.Add(1)
+		fl.Engine.Env.Logger.Error("flush failed; it will be tried again", "err", err)
+		fl.Engine.Env.Event(env.Event{Kind: env.EventFlushError, Err: err})
+		return err
+	}
+	fl.failed.Store(0)
+	fl.judgeAside(ctx)
+	if n > 0 || spilled {
+		fl.Engine.Env.Event(env.Event{Kind: env.EventFlush, Count: n, LSN: fl.Engine.Log.Flushed(), Took: fl.Engine.Env.Clock().Sub(began)})
+	}
+	return nil
+}
+
+func (fl *Flusher) round(ctx context.Context, m Merge) (n int, spilled bool, err error) {
+	if err := fl.Engine.Sight(ctx); err != nil {
+		return 0, false, err
+	}
+	fl.Engine.Settings.Reread()
+	c, err := fl.Engine.Log.Checkpoint()
+	if err != nil {
+		return 0, false, err
+	}
+	distrusted := fl.Engine.Log.Distrusted()
+	if distrusted || fl.Leftovers || fl.Engine.Log.Abandoned() {
+		if err := fl.EmptyTemp(ctx); err != nil {
+			return 0, false, err
+		}
+		fl.Leftovers = false
+		fl.Engine.Log.Tidied()
+	}
+	if err := fl.sweepTemp(ctx); err != nil {
+		fl.Engine.Env.Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
+	}
+	if distrusted {
+		fl.Files.Distrust()
+	}
+	list, to, err := fl.Due(ctx, m, c)
+	if err != nil {
+		return 0, false, err
+	}
+	files := fl.filing(ctx, max(c.Flushed.LSN, fl.Lagging.filed), distrusted)
+	err = files.put(ctx, list)
+	before := c.Flushed
+	if err == nil {
+		c.Flushed, err = files.hold(ctx, c, to, m)
+	}
+	if err == nil && fl.spillDue(m, c) {
+		err = fl.spill(ctx, c.Flushed, files, m == MergeAlways)
+		c.Spilled, spilled = c.Flushed, true
+	}
+	if err = files.end(err); err != nil {
+		fl.Lagging = lag{}
+		return 0, false, err
+	}
+	fl.keepRefused(ctx, c.Flushed.LSN)
+	fl.Lagging.filed = to.LSN
+	fl.More.Store(to.LSN < fl.Engine.Log.AppliedMark().LSN)
+	fl.endPurge(ctx)
+	if len(list) == 0 && !spilled && !distrusted && c.Flushed == before && before.LSN < to.LSN {
+		return 0, false, nil // what lags goes on lagging
+	}
+	if err := fl.Engine.Log.SetCheckpoint(c.Flushed, c.Spilled, fl.FolderTimes()); err != nil {
+		return len(list), false, err
+	}
+	if distrusted {
+		fl.Engine.Log.Trust()
+	}
+	if spilled {
+		if err := fl.Engine.Refresh(); err != nil {
+			return len(list), true, err
+		}
+		if err := fl.Engine.Log.Forget("index", fl.Engine.Log.Spilled()); err != nil {
+			// The log keeps what it could not let go; nothing else depends on it.
+			fl.Engine.Env.Logger.Warn("releasing the log", "err", err)
+		}
+	}
+	return len(list), spilled, nil
+}
+
+// How many files a round in the background takes at most: then the writers have
+// the disk for a while. More when nobody writes.
+const (
+	PaceFiles  = 1000
+	QuietFiles = 4096
+)
+
+// Due lists what a round puts into files, and up to where the files are the
+// truth after it: everything, or in the background a part.
+func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.At, wal.Mark, error) {
+	to := fl.Engine.Log.AppliedMark()
+	if fl.Engine.Log.Distrusted() || fl.failed.Load() > 0 { // what failed is repeated as a whole
+		fl.Lagging = lag{}
+		list := fl.Engine.State.Changes(c.Flushed.LSN, to.LSN)
+		if fl.failed.Load() > 0 {
+			makeRoomFirst(list)
+		}
+		return list, to, nil
+	}
+	from := max(c.Flushed.LSN, fl.Lagging.filed)
+	if m != MergeWhenDue {
+		return fl.Engine.State.Changes(from, to.LSN), to, nil
+	}
+	most := PaceFiles
+	if fl.Quiet.Load() {
+		most = QuietFiles
+	}
+	list := fl.Engine.State.FirstChanges(from, to.LSN, most+1)
+	if len(list) <= most {
+		return list, to, nil
+	}
+	to, err := fl.Engine.Log.MarkBefore(ctx, list[most].Pos)
+	return list[:most], to, err
+}
+
+// makeRoomFirst orders the changes of a round that is repeated: where the disk is full
+// nothing can be put in place before the files of what was deleted are gone, and files in
+// the order of the log would wait for them for ever.
+func makeRoomFirst(list []index.At) {
+	slices.SortStableFunc(list, func(a, b index.At) int {
+		switch {
+		case a.Deleted == b.Deleted:
+			return 0
+		case a.Deleted:
+			return -1
+		}
+		return 1
+	})
+}
+
+// FolderTimes are the modification times of the folders after our own last change.
+func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
+	var t [wal.Folders]int64
+	for i, k := range fl.Engine.Kinds.All {
+		if info, err := fl.Engine.Env.FS.Stat(filepath.Clean(k.Path(""))); err == nil {
+			t[i] = info.Mtime.UnixNano()
+		}
+	}
+	return t
+}
+
+// judgeAside has judged what this round has set aside, and those before it that failed.
+func (fl *Flusher) judgeAside(ctx context.Context) {
+	aside := fl.aside
+	fl.aside = nil
+	fl.Judge(ctx, aside)
+}

@@ -1,0 +1,142 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// A purge may be killed, or fail, when what it deletes is in the log and has its files
+// still. The next round displaces these. It keeps them for a purge as well, overwrites them
+// when the round is durable. That there was one is known until one is done: until then what
+// is let go of log and index is overwritten as well. What says so: the shared page while
+// others have the store open; the folder tmp/purge, durable before the first deletion; a
+// flag in each process that has noticed.
+
+// PurgeFolder is where index backups are written again, and where what stood in a
+// document's folder is overwritten.
+const PurgeFolder = "tmp/purge"
+
+// Remains is what could not be overwritten.
+type Remains struct {
+	Left     []error  // where something may still be, and what helps
+	Unlinked []string // what went without being overwritten
+}
+
+// keepsDisplaced says that nothing that is displaced may be reused or removed.
+func (fl *Flusher) keepsDisplaced() bool { return fl.Engine.Log.Purging() || fl.Unpurged.Load() }
+
+// purgesIn says of a name in tmp/ that a purge has files in it that it works on.
+func (fl *Flusher) purgesIn(name string) bool {
+	return name == filepath.Base(PurgeFolder) && (fl.dooming || fl.Engine.Log.Purging())
+}
+
+// flushOverwriting is a round while nothing that may have something of a purged memory is
+// let go without being overwritten: a purge is under way in some process, or one has failed
+// and none was done since. The index that the round replaces has lines of it.
+func (fl *Flusher) flushOverwriting(ctx context.Context, m Merge) error {
+	var r Remains
+	dir := filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder))
+	err := error(nil)
+	if fl.Engine.Log.Purging() { // what is in the folder is that purge's
+		if err = vfs.MkdirAll(fl.Engine.Env.FS, dir, fl.Engine.Env.FolderMode); vfs.IsDiskFull(err) {
+			err = nil
+		}
+	} else {
+		err = fl.EnterPurgeFolder(&r)
+	}
+	if err != nil {
+		return fl.Engine.Env.IOError("making", dir, err)
+	}
+	fl.dooming = true
+	defer func() { fl.dooming = false }()
+	old, err := fl.DoomIndex(ctx)
+	if err != nil {
+		return err
+	}
+	if err := fl.FlushRound(ctx, m); err != nil {
+		return errors.Join(err, old.Close())
+	}
+	err = old.Wipe(fl, &r) // the folder stays until a purge is done: whoever opens the store later is to know
+	fl.Unlinked = append(fl.Unlinked, r.Unlinked...)
+	for _, name := range r.Unlinked {
+		fl.Engine.Env.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or nobody can tell", "name", name)
+	}
+	for _, left := range r.Left {
+		fl.Engine.Env.Logger.Warn("after a purge that has not finished", "err", left)
+	}
+	if err != nil { // it keeps a name in tmp/purge, for the next purge
+		fl.Engine.Env.Logger.Warn("overwriting the index that was replaced after a purge that has not finished", "err", err)
+	}
+	return nil
+}
+
+// EnterPurgeFolder makes the folder that says it, and overwrites what a purge that was cut
+// has left there: it is nobody else's while this one lasts. On a full disk it goes on
+// without.
+func (fl *Flusher) EnterPurgeFolder(r *Remains) error {
+	// A round that failed has left the old index mapped in this process.
+	_ = fl.Engine.Refresh()
+	dir := filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder))
+	err := vfs.MkdirAll(fl.Engine.Env.FS, dir, fl.Engine.Env.FolderMode)
+	if vfs.IsDiskFull(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	names, err := fl.Engine.Env.FS.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		info, err := fl.Engine.Env.FS.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsRegular() {
+			continue
+		}
+		if err == nil && info.Nlink > 1 && strings.HasSuffix(name, docfile.DoomedSuffix) {
+			err = fl.Engine.Env.FS.Remove(path) // it is in its place still, or a backup
+		} else if err == nil {
+			err = vfs.Unwiped(&r.Left, vfs.WipeAlone(fl.Engine.Env.FS, path))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return fl.Engine.Env.FS.SyncDir(dir)
+}
+
+// lookForPurge looks whether one was cut, and none was done since; flush.lock is held. What
+// that one displaced is overwritten once by each process that comes.
+func (fl *Flusher) lookForPurge() {
+	stale := fl.Engine.Log.DropPurge()
+	if !stale && !fl.Engine.Log.Purging() && !fl.Engine.Log.Overwrites() {
+		info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder)))
+		stale = err == nil && info.Mode.IsDir() // anything else is nobody's: emptyTemp deals with it
+	}
+	if stale {
+		fl.Engine.Log.FailPurge()
+		fl.Unpurged.Store(true)
+	}
+}
+
+// endPurge overwrites what a purge that was cut would have; the round is in place durably.
+// flush.lock is held.
+func (fl *Flusher) endPurge(ctx context.Context) {
+	if !fl.Unpurged.Load() || fl.Engine.Log.Purging() { // a purge does it itself
+		return
+	}
+	edits, err := fl.Files.WipeTemp(fl.Surplus(ctx))
+	fl.Edited(ctx, edits)
+	if err != nil {
+		fl.Engine.Env.Logger.Warn("overwriting what a purge has left that was cut", "err", err) // the next round tries again
+		return
+	}
+	fl.Unpurged.Store(false)
+}

@@ -1,0 +1,115 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
+	if err := fl.Engine.Log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer fl.Engine.Log.UnlockFlush()
+	return fl.reindexRound(ctx, why)
+}
+
+// reindexRound is a round whose index is made anew, once the files hold all that
+// the log has; flush.lock is held. One that fails is repeated as a whole by the next
+// round: what it was putting into files is not known to be there.
+func (fl *Flusher) reindexRound(ctx context.Context, why error) error {
+	err := fl.reindexAll(ctx, why)
+	if err != nil {
+		fl.Lagging = lag{}
+		fl.failed.Add(1)
+		return err
+	}
+	fl.failed.Store(0)
+	fl.judgeAside(ctx)
+	return nil
+}
+
+func (fl *Flusher) reindexAll(ctx context.Context, why error) error {
+	if err := fl.Engine.Sight(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
+		return err
+	}
+	fl.Engine.KeepUp()
+	c, err := fl.Engine.Log.Checkpoint()
+	if err != nil {
+		return err
+	}
+	distrusted := fl.Engine.Log.Distrusted()
+	if distrusted {
+		fl.Files.Distrust()
+	}
+	list, to, err := fl.Due(ctx, MergeAlways, c)
+	if err != nil {
+		return err
+	}
+	files := fl.filing(ctx, max(c.Flushed.LSN, fl.Lagging.filed), distrusted)
+	err = files.put(ctx, list)
+	if err == nil {
+		_, err = files.hold(ctx, c, to, MergeAlways)
+	}
+	if err = files.end(err); err != nil {
+		return err
+	}
+	set := fl.Engine.State.Set()
+	if set == nil {
+		return errs.ErrClosed
+	}
+	defer set.Release()
+	recent, overtaken, err := fl.Engine.StateAt(ctx, set.LSN(), to.LSN)
+	if err != nil {
+		return err
+	}
+	if err := files.end(files.put(ctx, overtaken)); err != nil { // working memory has no other place below to
+		return err
+	}
+	if err := fl.keepIndex(set); err != nil {
+		return err
+	}
+	if err := fl.reindex(ctx, to, recent, why); err != nil {
+		return err
+	}
+	if err := fl.Engine.Log.SetCheckpoint(to, to, fl.FolderTimes()); err != nil {
+		return err
+	}
+	if distrusted {
+		fl.Engine.Log.Trust()
+	}
+	fl.Engine.Rotten.Store(false)
+	return fl.Engine.Refresh()
+}
+
+// Why an index is made anew, beside damage that was met.
+var (
+	ErrAsked = errors.New("it was asked for")
+	ErrFound = errors.New("repair found it damaged")
+	ErrWrong = fmt.Errorf("repair found it wrong: %w", ErrAsked)
+)
+
+// keepIndex gives a sound base a second name in backups/.
+func (fl *Flusher) keepIndex(set *index.Set) error {
+	if set.Base() == nil {
+		return nil
+	}
+	for range set.Base().Check() {
+		return nil // damaged: nothing to fall back on
+	}
+	folder := filepath.Join(fl.Engine.Env.Dir, index.BackupsDir)
+	name := filepath.Join(folder, fmt.Sprintf("memory_index.%d.json", set.Base().Meta().LSN))
+	err := fl.Engine.Env.FS.Link(filepath.Join(fl.Engine.Env.Dir, index.BaseName), name)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrNotExist) {
+		return nil // there already; or not there any more
+	}
+	if err != nil {
+		return fl.Engine.Env.IOError("keeping", name, err)
+	}
+	return fl.Engine.Env.FS.SyncDir(folder)
+}

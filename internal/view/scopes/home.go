@@ -1,0 +1,206 @@
+package scopes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"strings"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/working"
+)
+
+type Home struct {
+	ws     *Scopes
+	closed atomic.Bool
+}
+
+// NewHome makes one.
+func NewHome(ws *Scopes) *Home { return &Home{ws: ws} }
+
+// Name is "store".
+func (h *Home) Name() string { return "store" }
+
+// begin is called at the start of everything; ws.ended at its end.
+func (h *Home) begin(ctx context.Context) error {
+	if h.closed.Load() {
+		return errs.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return h.ws.Engine.Begun()
+}
+
+// Do carries out one operation.
+func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, error) {
+	if err := h.begin(ctx); err != nil {
+		return working.Result{}, err
+	}
+	defer h.ws.Engine.Ended()
+	res, err := h.ws.Do(ctx, r)
+	if err != nil {
+		err = h.ws.Engine.Env.Explain(err)
+	}
+	return res, err
+}
+
+// Do carries out one operation.
+func (ws *Scopes) Do(ctx context.Context, r *working.Request) (working.Result, error) {
+	// Whoever opens a scope that is there has nothing to write.
+	_, attaches := r.Op.(working.OpAttach)
+	reads := !working.Writes(r.Op)
+	if !reads && !attaches || attaches && !ws.Engine.Env.ReadOnly {
+		if err := ws.Engine.Writable(); err != nil {
+			return working.Result{}, err
+		}
+	}
+	s := ws.acquire(r.Scope)
+	defer ws.release(s)
+	if reads || attaches {
+		res, ok, err := s.read(ctx, r)
+		if ok || err != nil {
+			return res, err
+		}
+		if ws.Engine.Env.ReadOnly {
+			return working.Result{}, errs.ErrReadOnly
+		}
+	}
+	return s.write(ctx, r)
+}
+
+// Scopes lists the scopes: those that have a file, and those that have none yet.
+func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
+	return func(yield func(working.Scope, error) bool) {
+		if err := h.begin(ctx); err != nil {
+			yield(working.Scope{}, err)
+			return
+		}
+		defer h.ws.Engine.Ended()
+		keys, bad, err := h.ws.Keys(ctx)
+		if err != nil {
+			yield(working.Scope{}, err)
+			return
+		}
+		for _, err := range bad {
+			if !yield(working.Scope{}, err) {
+				return
+			}
+		}
+		for _, key := range keys {
+			scope, err := working.ParseScope(key)
+			if err == nil {
+				err = ctx.Err()
+			}
+			if !yield(scope, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Release frees what this process holds of a scope.
+func (h *Home) Release(ctx context.Context, scope working.Scope) error {
+	if err := h.begin(ctx); err != nil {
+		return err
+	}
+	defer h.ws.Engine.Ended()
+	h.ws.forget(scope.Key())
+	return nil
+}
+
+// Check asks whether operations would be carried out.
+func (h *Home) Check(ctx context.Context) error {
+	if err := h.begin(ctx); err != nil {
+		return err
+	}
+	defer h.ws.Engine.Ended()
+	if err := h.ws.Engine.Sight(ctx); err != nil {
+		return err
+	}
+	if h.ws.Engine.Env.ReadOnly {
+		return nil
+	}
+	return h.ws.Engine.Writable()
+}
+
+// Close closes this handle; the store stays open.
+func (h *Home) Close() error {
+	h.closed.Store(true)
+	return nil
+}
+
+// Keys lists the keys of all scopes, sorted, and what is wrong with files of
+// which it cannot be told whose they are.
+func (ws *Scopes) Keys(ctx context.Context) (keys []string, bad []error, err error) {
+	var last error
+	for range engine.FindTries {
+		if err := ws.Engine.Sight(ctx); err != nil {
+			return nil, nil, err
+		}
+		keys, bad, err := ws.listWorking(ctx)
+		if err == nil {
+			return keys, bad, nil
+		}
+		if !errors.Is(err, errs.ErrTruncated) {
+			return nil, nil, err
+		}
+		last = err
+		_ = ws.Engine.Refresh()
+	}
+	return nil, nil, fmt.Errorf("listing scopes: the log is released faster than it can be read: %w", last)
+}
+
+func (ws *Scopes) listWorking(ctx context.Context) (keys []string, bad []error, err error) {
+	there := map[string]bool{}
+	// The overlay first: what leaves it meanwhile has its file by then.
+	r := ws.Engine.Log.Reader()
+	for _, at := range ws.Engine.State.Changes(0, 1<<62) {
+		e, err := r.At(ctx, at.Pos)
+		if err != nil {
+			return nil, nil, err
+		}
+		if e.Key[0] == record.Working {
+			there[strings.Clone(e.Key[1:])] = !e.Delete
+		}
+	}
+	names, err := ws.Engine.Kinds.Scopes.Names()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, ws.Engine.Env.IOError("reading", ws.Engine.Kinds.Scopes.Path(""), err)
+	}
+	named := map[string]bool{}
+	for key := range there {
+		named[docfile.FileName(key)] = true
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, docfile.Extension) || named[name] {
+			continue
+		}
+		if key, ok := ws.names.Load(name); ok { // it was in the folder a moment ago
+			there[key.(string)] = true
+			continue
+		}
+		key, err := ws.scopeOf(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		there[key] = true
+	}
+	ws.names.Range(func(name, key any) bool {
+		if !there[key.(string)] {
+			ws.names.Delete(name)
+		}
+		return true
+	})
+	return sortedTrue(there), bad, nil
+}

@@ -1,0 +1,57 @@
+package scopes
+
+import (
+	"context"
+	"time"
+
+	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/wal"
+)
+
+// lacks is what a scope's file does not have, as far as this process knows.
+type lacks struct {
+	from  wal.LSN // the first entry
+	since time.Time
+	bytes int64
+}
+
+// LagRate is how many bytes a second a file in the background is written with.
+const LagRate = 1 << 20
+
+// take notes an entry.
+func (l *lacks) take(e *loggedWork) {
+	if l.bytes == 0 {
+		l.from, l.since = e.lsn, e.time
+	}
+	l.bytes += max(1, e.bytes)
+}
+
+// MayLag says whether the file of a scope need not be written now, and the first entry
+// that it lacks.
+func (ws *Scopes) MayLag(ctx context.Context, key string, flushed wal.LSN) (first wal.LSN, ok bool) {
+	w := ws
+	w.mu.RLock()
+	at := w.open[key] != nil
+	w.mu.RUnlock()
+	if !at { // nobody has it at hand: what it is costs more to know than to write, if it is small
+		if info, err := ws.Engine.Env.FS.Stat(ws.Engine.Kinds.Scopes.Path(docfile.FileName(key))); err != nil || info.Size < w.Least {
+			return 0, false
+		}
+	}
+	s, err := ws.acquireKey(key)
+	if err != nil {
+		return 0, false
+	}
+	defer w.release(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sync(ctx) != nil || s.edited || s.state.Empty() {
+		return 0, false
+	}
+	l, size := &s.lacks, s.file.size
+	if size < w.Least || l.bytes == 0 || l.from < flushed || l.bytes >= size/2 {
+		return 0, false
+	}
+	since := ws.Engine.Env.Clock().Sub(l.since)
+	return l.from, since >= 0 && since < time.Duration(size)*time.Second/LagRate
+}
