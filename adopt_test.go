@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -90,7 +91,7 @@ func (e *editing) look(ids ...string) (absent []string) {
 	for _, id := range ids {
 		names = append(names, id+".json")
 	}
-	absent, err := (&Files{e.st}).Look(e.t.Context(), "memories", names)
+	absent, err := edits.NewFiles(&e.st.edits).Look(e.t.Context(), "memories", names)
 	if err != nil {
 		e.t.Fatal(err)
 	}
@@ -319,7 +320,7 @@ func TestSavedSlowly(t *testing.T) {
 		return err
 	}
 	e := edited(t, 2, &Options{System: &vfs.System{FS: wrap.New(vfs.OS(), hook)}})
-	release, err := (&Files{e.st}).Lead(t.Context())
+	release, err := edits.NewFiles(&e.st.edits).Lead(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +404,7 @@ func TestGoneTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		from := e.st.engine.Log.Durable()
-		if err := (&Files{e.st}).Settle(t.Context(), "memories", keys(15)); err != nil {
+		if err := edits.NewFiles(&e.st.edits).Settle(t.Context(), "memories", keys(15)); err != nil {
 			t.Fatal(err)
 		}
 		commits, entries := e.commits(from)
@@ -431,7 +432,7 @@ func TestGoneTogether(t *testing.T) {
 // one is the edit or what it was made of, and who looks again comes to the end.
 func TestAdoptCut(t *testing.T) {
 	ctx := context.Background()
-	const edits = 4 // of k0…k3; the file of k4 is of an older version, k5's is gone
+	const list = 4 // of k0…k3; the file of k4 is of an older version, k5's is gone
 	texts := map[string][]byte{}
 	prepare := func(t *testing.T) *rig {
 		r, _ := whole(t)
@@ -456,7 +457,7 @@ func TestAdoptCut(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for i := range edits {
+		for i := range list {
 			id := fmt.Sprint("k", i)
 			text, err := vfs.ReadFile(o.System.FS, "/s/memories/"+id+".json", 1<<20)
 			if err != nil {
@@ -480,7 +481,7 @@ func TestAdoptCut(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		f := &Files{st}
+		f := edits.NewFiles(&st.edits)
 		absent, err := f.Look(ctx, "memories", all)
 		if err == nil {
 			var gone []string
@@ -500,7 +501,7 @@ func TestAdoptCut(t *testing.T) {
 						t.Fatal(err)
 					}
 					got := said(t, st)
-					for i := range edits {
+					for i := range list {
 						id := fmt.Sprint("k", i)
 						if hand := strings.HasPrefix(got[id], "by hand "); !hand && (done || again > 0) && !inQuarantine(t, r, texts[id]) {
 							t.Errorf("%s is %q, and the edit is nowhere", id, got[id])
@@ -516,7 +517,7 @@ func TestAdoptCut(t *testing.T) {
 						if text, ok := got["k5"]; ok && done {
 							t.Errorf("k5 was deleted, and is %q", text)
 						}
-						if _, err := (&Files{st}).Look(ctx, "memories", all); err != nil {
+						if _, err := edits.NewFiles(&st.edits).Look(ctx, "memories", all); err != nil {
 							t.Error(err)
 						}
 					} else {

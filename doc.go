@@ -110,11 +110,11 @@
 // and an underscore, is there too:
 //
 //	store options config errors event report            what a store is opened with, and says
-//	enter reconcile                                     opening: the folder, what differs
-//	put putall async transact cond parts                writing; internal/commit makes the commits
+//	enter                                               opening: what the folder is
+//	put putall async transact cond                      writing; internal/commit makes the commits
 //	get raw list filter                                 reading; internal/engine has what it rests on
 //	flushing                                            from the log into files and index; internal/flush does it
-//	edit adopt watcher                                  edits by hand: judging, adopting, watching for them
+//	edited                                              edits by hand; internal/edits judges them
 //	history changes watch                               the past of one memory, and what everybody commits
 //	sessions session usage                              sessions, and how much there is
 //	sweep touch                                         what expires, what is too old, counting accesses

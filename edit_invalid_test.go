@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -173,7 +174,7 @@ func TestEditorsLeave(t *testing.T) {
 	for _, n := range names {
 		all = append(all, n.Name())
 	}
-	if _, err := (&Files{e.st}).Look(t.Context(), "memories", all); err != nil {
+	if _, err := edits.NewFiles(&e.st.edits).Look(t.Context(), "memories", all); err != nil {
 		t.Fatal(err)
 	}
 	e.want("k1", "lines of Windows 1")

@@ -74,7 +74,7 @@ func (st *Store) Health(ctx context.Context) Health {
 	for _, err := range st.flusher.RefusedEntries() {
 		bad(err, true)
 	}
-	for _, err := range st.refusedEdits() {
+	for _, err := range st.edits.Problems() {
 		bad(err, true)
 	}
 	if s, err := st.flusher.LookAtSpace(); err == nil {

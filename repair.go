@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
@@ -115,7 +116,7 @@ func (r repairStore) Source() view.Source { return r.st.source() }
 func (r repairStore) Close() error { return r.st.Close() }
 
 func (r repairStore) PutBack(ctx context.Context, letter byte, id string, version wal.LSN, mtime time.Time, doc []byte) error {
-	return r.st.putBack(ctx, r.st.engine.Kinds.Named(letter), id, versionOf(version, mtime, doc))
+	return r.st.edits.PutBack(ctx, r.st.engine.Kinds.Named(letter), id, versionOf(version, mtime, doc))
 }
 
 func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) engine.Version {
@@ -147,42 +148,42 @@ func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime t
 	if p.Updated.IsZero() {
 		*p.Updated = mtime
 	}
-	v, err := st.adopt(ctx, k, &p, doc, old)
+	v, err := st.edits.Adopt(ctx, k, &p, doc, old)
 	return v.LSN, err
 }
 
 func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*heal.Adoption) {
 	st, k := r.st, r.st.engine.Kinds.Named(letter)
-	verdicts := make([]*verdict, len(list))
+	verdicts := make([]*edits.Verdict, len(list))
 	for i, a := range list {
-		v := &verdict{}
+		v := &edits.Verdict{}
 		verdicts[i] = v
 		p, err := k.Parse(a.Doc, "")
-		if v.err = err; err != nil {
+		if v.Err = err; err != nil {
 			continue
 		}
-		v.id = p.ID
+		v.ID = p.ID
 		if p.Created.IsZero() {
 			*p.Created = a.Mtime
 		}
 		if p.Updated.IsZero() {
 			*p.Updated = a.Mtime
 		}
-		v.adopt, v.err = st.adoption(ctx, k, &p, a.Doc, engine.Version{})
+		v.Adopt, v.Err = st.edits.Adoption(ctx, k, &p, a.Doc, engine.Version{})
 	}
-	st.adoptAll(ctx, k, verdicts)
+	st.edits.AdoptAll(ctx, k, verdicts)
 	for i, v := range verdicts {
-		list[i].Version, list[i].Err = v.version.LSN, v.err
+		list[i].Version, list[i].Err = v.Version.LSN, v.Err
 	}
 }
 
 func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgement) {
 	st, k := r.st, r.st.engine.Kinds.Named(letter)
-	due := make([]suspect, len(list))
+	due := make([]edits.Suspect, len(list))
 	for i, j := range list {
-		due[i] = suspect{name: docfile.FileName(j.ID), id: j.ID, adopted: func(a *adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
+		due[i] = edits.Suspect{Name: docfile.FileName(j.ID), ID: j.ID, Adopted: func(a *edits.Adoption) { j.Was, j.Version = a.Precondition.LSN, a.Entry.LSN }}
 	}
-	err := st.judgeAll(ctx, k, due)
+	err := st.edits.JudgeAll(ctx, k, due)
 	for _, j := range list {
 		if j.Err = err; err == nil {
 			_, j.Err = st.engine.Find(ctx, k, j.ID, true)
@@ -192,7 +193,7 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgem
 
 func (r repairStore) Delete(ctx context.Context, letter byte, id string, was wal.LSN) error {
 	k := r.st.engine.Kinds.Named(letter)
-	return r.st.commits.Together(ctx, k, []*commit.Part{r.st.deletionPart(k, id, was)})
+	return r.st.commits.Together(ctx, k, []*commit.Part{r.st.edits.DeletionPart(k, id, was)})
 }
 
 func (r repairStore) Settle(ctx context.Context) error {

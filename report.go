@@ -46,7 +46,7 @@ func (st *Store) OpenReport() *OpenReport {
 	l := st.engine.Log.Report()
 	r := &OpenReport{
 		Created: l.Created, Recovered: l.Recovered, Clean: l.Clean, Replayed: l.Replayed, LogBytes: l.Bytes,
-		Healed: l.Healed, HealedFrom: l.HealedFrom, Damage: l.Damage, Drift: st.drifts[0].Load(), AssemblyDrift: st.drifts[1].Load(),
+		Healed: l.Healed, HealedFrom: l.HealedFrom, Damage: l.Damage, Drift: (*Drift)(st.edits.Drifts[0].Load()), AssemblyDrift: (*Drift)(st.edits.Drifts[1].Load()),
 	}
 	if t := l.TornTail; t != nil {
 		r.TornTail = &TornTail{LSN: t.At, Bytes: t.Bytes, Path: t.Path}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -14,6 +13,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
@@ -33,10 +33,9 @@ type Store struct {
 	flusher flush.Flusher
 	vectors vectors.Vectors
 
-	drifts  [2]atomic.Pointer[Drift] // by kind
 	touched touched
 	sweeper sweeper
-	parking parking
+	edits   edits.Edits
 	counts  counts.Counts
 	commits commit.Committer
 
@@ -67,9 +66,11 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.vectors.Engine, st.counts.Engine = st.engine, st.engine
 	cm := &st.commits
 	cm.Engine, cm.Vectors, cm.Counts, cm.Fit, cm.Suits, cm.Flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.suits, &st.flusher
+	ed := &st.edits
+	ed.Engine, ed.Vectors, ed.Commits, ed.Flusher = st.engine, &st.vectors, &st.commits, &st.flusher
 	fl := &st.flusher
 	fl.Engine, fl.Vectors, fl.Restored, fl.Scopes = st.engine, &st.vectors, st.o.restored, &st.working
-	fl.Judge, fl.Upkeep, fl.Parked = st.adoptAside, st.upkeep, st.lookAtParked
+	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.upkeep, st.edits.LookAtParked
 	st.vectors.Older = st.commits.OlderComposite
 	st.vectors.Embedder = func() string {
 		if st.o.Embed == nil {
@@ -81,7 +82,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.engine.RemakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {
 		return st.flusher.RemakeFrom(ctx, flush.Remake{Store: start.UUID, At: wal.Mark{LSN: start.Spilled, Sum: start.Sum}}, start.Past)
 	}
-	st.engine.Judge = st.judgeEdit
+	st.engine.Judge = st.edits.JudgeEdit
 	st.engine.DueNow = func() { st.flusher.Wake(st.engine.Settings.Now().FlushAfter()) }
 	st.embedding.init()
 	st.engine.Lasting.Init()
@@ -157,9 +158,9 @@ func (st *Store) open(ctx context.Context) error {
 		run, stop := context.WithCancel(context.Background())
 		st.stop = stop
 		st.running.Go(func() { st.flusher.Run(run) })
-		st.running.Go(func() { st.reconcile(run) })
+		st.running.Go(func() { st.edits.Reconcile(run) })
 		if st.o.Watcher != nil {
-			st.running.Go(func() { st.o.Watcher.Watch(run, &Files{st}) })
+			st.running.Go(func() { st.o.Watcher.Watch(run, edits.NewFiles(&st.edits)) })
 		}
 		if st.o.Embed != nil {
 			st.running.Go(func() { st.runEmbedding(run) })

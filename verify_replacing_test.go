@@ -109,7 +109,7 @@ func TestDriftBesideReplacing(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit = next
-	if other.reallyMissing(ctx, other.engine.Kinds.Memories, "x", name) {
+	if other.edits.ReallyMissing(ctx, other.engine.Kinds.Memories, "x", name) {
 		t.Error("it is said to be missing")
 	}
 	if looks != 1 {
@@ -136,7 +136,7 @@ func TestDriftBesideDeletion(t *testing.T) {
 	if err := st.Delete(ctx, "x"); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := st.drift(ctx, st.engine.Kinds.Memories); err != nil || d.Count > 0 {
+	if d, err := st.edits.Drift(ctx, st.engine.Kinds.Memories); err != nil || d.Count > 0 {
 		t.Errorf("deleted, not flushed: %+v, %v", d, err)
 	}
 	if err := st.Flush(ctx); err != nil {
@@ -145,7 +145,7 @@ func TestDriftBesideDeletion(t *testing.T) {
 	if err := os.WriteFile(path, was, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := st.drift(ctx, st.engine.Kinds.Memories); err != nil || len(d.Stranger) != 1 {
+	if d, err := st.edits.Drift(ctx, st.engine.Kinds.Memories); err != nil || len(d.Stranger) != 1 {
 		t.Errorf("brought back: %+v, %v", d, err)
 	}
 }

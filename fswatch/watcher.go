@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -56,7 +57,7 @@ type files interface {
 const leadAgain = 10 * time.Second
 
 // Watch implements varve.Watcher.
-func (w *watcher) Watch(ctx context.Context, f *varve.Files) { w.run(ctx, f) }
+func (w *watcher) Watch(ctx context.Context, f *edits.Files) { w.run(ctx, f) }
 
 func (w *watcher) run(ctx context.Context, f files) {
 	var release func()

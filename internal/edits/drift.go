@@ -1,4 +1,4 @@
-package varve
+package edits
 
 import (
 	"context"
@@ -24,31 +24,31 @@ type Drift struct {
 	Restored []string // ids of those missing whose file was put back, by auto_repair
 }
 
-// reconcile compares names when a folder is not as our last flush left it. It
+// Reconcile compares names when a folder is not as our last flush left it. It
 // reads no documents: a changed one is found when it is read.
-func (st *Store) reconcile(ctx context.Context) {
-	if !st.engine.Log.Report().Recovered {
+func (ed *Edits) Reconcile(ctx context.Context) {
+	if !ed.Engine.Log.Report().Recovered {
 		return // others have it open: their flushes move the time
 	}
-	before := st.engine.Log.Report().Mtimes
-	for i, k := range st.engine.Kinds.All {
-		info, err := st.engine.Env.FS.Stat(k.Path(""))
+	before := ed.Engine.Log.Report().Mtimes
+	for i, k := range ed.Engine.Kinds.All {
+		info, err := ed.Engine.Env.FS.Stat(k.Path(""))
 		if err != nil || before[i] == 0 || info.Mtime.UnixNano() == before[i] {
 			continue
 		}
-		drift, err := st.drift(ctx, k)
+		drift, err := ed.Drift(ctx, k)
 		if err != nil {
 			if ctx.Err() == nil {
-				st.engine.Problem(fmt.Errorf("comparing the files in %s and the index: %w", k.Name(), err))
+				ed.Engine.Problem(fmt.Errorf("comparing the files in %s and the index: %w", k.Name(), err))
 			}
 			return
 		}
-		st.repairDrift(ctx, k, drift)
-		st.drifts[k.At].Store(drift)
+		ed.repairDrift(ctx, k, drift)
+		ed.Drifts[k.At].Store(drift)
 		if drift.Count > 0 {
-			st.engine.Env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
+			ed.Engine.Env.Logger.Warn("files and index do not agree: run memctl verify", "folder", k.Name(), "missing", len(drift.Missing)-len(drift.Restored),
 				"put back", len(drift.Restored), "strangers", len(drift.Stranger))
-			st.engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
+			ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: drift.Count})
 		}
 	}
 }
@@ -56,8 +56,8 @@ func (st *Store) reconcile(ctx context.Context) {
 // repairDrift does the cheap part, where config.json lets it: a file that is gone,
 // and that the log still has, is put back. What needs the archive, and whether a
 // stranger is new or was deleted, is repair's.
-func (st *Store) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
-	if st.engine.Env.ReadOnly || !st.engine.Settings.Now().MayRepair() {
+func (ed *Edits) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
+	if ed.Engine.Env.ReadOnly || !ed.Engine.Settings.Now().MayRepair() {
 		return
 	}
 	for _, id := range d.Missing {
@@ -65,7 +65,7 @@ func (st *Store) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 			return
 		}
 		// Reading it is judging it: see judge.
-		if _, err := st.engine.Find(ctx, k, id, true); err != nil {
+		if _, err := ed.Engine.Find(ctx, k, id, true); err != nil {
 			continue
 		}
 		if _, err := k.Stat(docfile.FileName(id)); err == nil {
@@ -74,9 +74,9 @@ func (st *Store) repairDrift(ctx context.Context, k *engine.Kind, d *Drift) {
 	}
 }
 
-// drift lists the names that only one side knows, looked at twice: a flush may
+// Drift lists the names that only one side knows, looked at twice: a flush may
 // be going on.
-func (st *Store) drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
+func (ed *Edits) Drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 	names, err := k.Names()
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (st *Store) drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 	sort.Strings(names)
 	known := make([]bool, len(names))
 	d := &Drift{Checked: true}
-	for id, err := range st.engine.IDs(ctx, k, engine.Filters{}) {
+	for id, err := range ed.Engine.IDs(ctx, k, engine.Filters{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -96,12 +96,12 @@ func (st *Store) drift(ctx context.Context, k *engine.Kind) (*Drift, error) {
 			known[i] = true
 			continue
 		}
-		if st.reallyMissing(ctx, k, id, name) {
+		if ed.ReallyMissing(ctx, k, id, name) {
 			d.add(&d.Missing, id)
 		}
 	}
 	for i, name := range names {
-		if !known[i] && st.reallyStrange(ctx, k, name) {
+		if !known[i] && ed.reallyStrange(ctx, k, name) {
 			d.add(&d.Stranger, name)
 		}
 	}
@@ -114,32 +114,32 @@ func (d *Drift) add(list *[]string, s string) {
 	}
 }
 
-// reallyMissing looks again, in the order that leaves no gap: what is not there, and
+// ReallyMissing looks again, in the order that leaves no gap: what is not there, and
 // was flushed before that was seen, and is still the newest afterwards, is missing.
 // A newer one may be on its way, its predecessor taken away.
-func (st *Store) reallyMissing(ctx context.Context, k *engine.Kind, id, name string) bool {
-	flushed := st.engine.Log.Flushed()
+func (ed *Edits) ReallyMissing(ctx context.Context, k *engine.Kind, id, name string) bool {
+	flushed := ed.Engine.Log.Flushed()
 	if _, err := k.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	v, err := st.engine.Find(ctx, k, id, false)
+	v, err := ed.Engine.Find(ctx, k, id, false)
 	return err == nil && v.LSN < flushed
 }
 
 // reallyStrange looks again: who was deleted stands there until that is flushed.
-func (st *Store) reallyStrange(ctx context.Context, k *engine.Kind, name string) bool {
-	flushed := st.engine.Log.Flushed()
-	p, _, err := st.flusher.ParseFile(k, name)
+func (ed *Edits) reallyStrange(ctx context.Context, k *engine.Kind, name string) bool {
+	flushed := ed.Engine.Log.Flushed()
+	p, _, err := ed.Flusher.ParseFile(k, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
 	if err != nil {
 		return true
 	}
-	if _, err := st.engine.Find(ctx, k, p.ID, false); !errors.Is(err, errs.ErrNotFound) {
+	if _, err := ed.Engine.Find(ctx, k, p.ID, false); !errors.Is(err, errs.ErrNotFound) {
 		return false
 	}
-	if at := st.engine.State.Deletion(k.Letter, p.ID); at != 0 && at >= flushed {
+	if at := ed.Engine.State.Deletion(k.Letter, p.ID); at != 0 && at >= flushed {
 		return false
 	}
 	_, err = k.Stat(name) // a deletion that the overlay has let go of was flushed

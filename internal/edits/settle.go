@@ -1,4 +1,4 @@
-package varve
+package edits
 
 import (
 	"context"
@@ -13,24 +13,24 @@ import (
 // settling deletes documents whose files somebody has deleted, or puts these back, as it
 // does with those that stand elsewhere. Its errors are not about one of them.
 type settling struct {
-	st      *Store
+	ed      *Edits
 	ctx     context.Context
 	k       *engine.Kind
 	adopt   bool                // a deletion is taken over
 	strays  map[string][]*stray // by id
 	deleted []*commit.Part
-	back    []*verdict // that log, archive or a stray have
-	edits   []*verdict // of which only a stray has any version
+	back    []*Verdict // that log, archive or a stray have
+	edits   []*Verdict // of which only a stray has any version
 	bytes   int        // of both
 	changed bool       // a flush is due
 }
 
 func (s *settling) all(ids []string) error {
-	if err := s.st.engine.Log.LockFlush(s.ctx); err != nil {
+	if err := s.ed.Engine.Log.LockFlush(s.ctx); err != nil {
 		return err
 	}
-	defer s.st.engine.Log.UnlockFlush()
-	if err := s.st.engine.Sight(s.ctx); err != nil {
+	defer s.ed.Engine.Log.UnlockFlush()
+	if err := s.ed.Engine.Sight(s.ctx); err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -48,13 +48,13 @@ func (s *settling) all(ids []string) error {
 	if err := s.putBack(); err != nil {
 		return err
 	}
-	s.st.commits.Parts(s.ctx, s.k, s.deleted)
+	s.ed.Commits.Parts(s.ctx, s.k, s.deleted)
 	for _, p := range s.deleted {
 		switch {
 		case p.Err == nil:
 			s.changed = true
-			s.st.engine.Health.Edit()
-			s.st.engine.Env.Event(env.Event{Kind: env.EventDeleted, ID: p.ID, LSN: p.Entry.LSN, Path: s.k.File(p.ID)})
+			s.ed.Engine.Health.Edit()
+			s.ed.Engine.Env.Event(env.Event{Kind: env.EventDeleted, ID: p.ID, LSN: p.Entry.LSN, Path: s.k.File(p.ID)})
 		case errors.Is(p.Err, errs.ErrConflict): // somebody wrote it meanwhile
 		default:
 			if err := s.failed(p.ID, p.Err); err != nil {
@@ -67,28 +67,28 @@ func (s *settling) all(ids []string) error {
 
 // one says what is to become of one.
 func (s *settling) one(id string) error {
-	v, gone, err := s.st.stillGone(s.ctx, s.k, id)
+	v, gone, err := s.ed.stillGone(s.ctx, s.k, id)
 	if err != nil || !gone {
 		return err
 	}
 	strays := s.strays[id]
 	if len(strays) == 0 && s.adopt {
-		s.deleted = append(s.deleted, s.st.deletionPart(s.k, id, v.LSN))
+		s.deleted = append(s.deleted, s.ed.DeletionPart(s.k, id, v.LSN))
 		return nil
 	}
-	is := &verdict{id: id}
+	is := &Verdict{ID: id}
 	if len(strays) > 0 {
-		is, err = s.st.renamed(s.ctx, s.k, id, v, strays)
+		is, err = s.ed.renamed(s.ctx, s.k, id, v, strays)
 	} else {
-		is.version, err = s.st.kept(s.ctx, s.k, id, v.LSN)
+		is.Version, err = s.ed.kept(s.ctx, s.k, id, v.LSN)
 	}
 	switch {
 	case err != nil:
 		return err
-	case is.adopt != nil:
-		s.edits, s.bytes = append(s.edits, is), s.bytes+len(is.adopt.file)
+	case is.Adopt != nil:
+		s.edits, s.bytes = append(s.edits, is), s.bytes+len(is.Adopt.file)
 	default:
-		s.back, s.bytes = append(s.back, is), s.bytes+len(is.version.Doc)
+		s.back, s.bytes = append(s.back, is), s.bytes+len(is.Version.Doc)
 	}
 	return nil
 }
@@ -98,23 +98,23 @@ func (s *settling) putBack() error {
 	back, edits := s.back, s.edits
 	s.back, s.edits, s.bytes = nil, nil, 0
 	if len(back) > 0 {
-		_, err := s.st.putAllBack(s.ctx, s.k, back)
+		_, err := s.ed.putAllBack(s.ctx, s.k, back)
 		for _, is := range back {
 			if err == nil {
 				s.restored(is)
-			} else if err := s.failed(is.id, err); err != nil {
+			} else if err := s.failed(is.ID, err); err != nil {
 				return err
 			}
 		}
 	}
-	s.st.adoptAll(s.ctx, s.k, edits)
+	s.ed.AdoptAll(s.ctx, s.k, edits)
 	for _, is := range edits {
 		switch {
-		case is.err == nil:
+		case is.Err == nil:
 			s.changed = true // the flush makes its file
-		case errors.Is(is.err, errs.ErrConflict): // somebody wrote it meanwhile
+		case errors.Is(is.Err, errs.ErrConflict): // somebody wrote it meanwhile
 		default:
-			if err := s.failed(is.id, is.err); err != nil {
+			if err := s.failed(is.ID, is.Err); err != nil {
 				return err
 			}
 		}
@@ -122,12 +122,12 @@ func (s *settling) putBack() error {
 	return nil
 }
 
-func (s *settling) restored(is *verdict) {
-	e := env.Event{Kind: env.EventRestored, ID: is.id, Path: s.k.File(is.id), LSN: is.version.LSN}
-	if strays := s.strays[is.id]; len(strays) > 0 {
+func (s *settling) restored(is *Verdict) {
+	e := env.Event{Kind: env.EventRestored, ID: is.ID, Path: s.k.File(is.ID), LSN: is.Version.LSN}
+	if strays := s.strays[is.ID]; len(strays) > 0 {
 		e.Note = strays[0].path() + " has its id, so it was not deleted: memctl rm does that"
 	}
-	s.st.engine.Env.Event(e)
+	s.ed.Engine.Env.Event(e)
 }
 
 // failed tells what is wrong with one, or gives the error back that is about all.
@@ -135,7 +135,7 @@ func (s *settling) failed(id string, err error) error {
 	if s.ctx.Err() != nil || errors.Is(err, errs.ErrClosed) || errors.Is(err, errs.ErrReadOnly) {
 		return err
 	}
-	s.st.engine.Env.Logger.Warn("a file is gone", "path", s.k.File(id), "err", err)
-	s.st.engine.Env.Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.File(id), Err: err})
+	s.ed.Engine.Env.Logger.Warn("a file is gone", "path", s.k.File(id), "err", err)
+	s.ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, ID: id, Path: s.k.File(id), Err: err})
 	return nil
 }

@@ -1,4 +1,4 @@
-package varve
+package edits
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (f *Files) strays(ctx context.Context, k *engine.Kind, ids []string) (map[s
 		wanted[id] = true
 	}
 	found := map[string][]*stray{}
-	for _, in := range f.st.engine.Kinds.All {
+	for _, in := range f.ed.Engine.Kinds.All {
 		for name, err := range f.Suspects(ctx, in.Name()) {
 			switch {
 			case err != nil:
@@ -71,10 +71,10 @@ func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 // one of the files with another name does, or is an edit of it, which is taken over then;
 // not an older copy. They stay as they are, and are told as every one that is in the wrong
 // place. flush.lock is held.
-func (st *Store) renamed(ctx context.Context, k *engine.Kind, id string, was engine.Version, strays []*stray) (*verdict, error) {
-	is := &verdict{id: id, name: docfile.FileName(id)}
+func (ed *Edits) renamed(ctx context.Context, k *engine.Kind, id string, was engine.Version, strays []*stray) (*Verdict, error) {
+	is := &Verdict{ID: id, name: docfile.FileName(id)}
 	var err error
-	if is.version, err = st.kept(ctx, k, id, was.LSN); err == nil {
+	if is.Version, err = ed.kept(ctx, k, id, was.LSN); err == nil {
 		is.back = true
 		return is, nil
 	}
@@ -87,8 +87,8 @@ func (st *Store) renamed(ctx context.Context, k *engine.Kind, id string, was eng
 			continue
 		}
 		if sha256.Sum256(data) == was.Line.ContentHash {
-			is.version, is.back = was, true
-			is.version.Doc = data
+			is.Version, is.back = was, true
+			is.Version.Doc = data
 			return is, nil
 		}
 		if _, perr := k.ParseEdit(data, id); perr != nil {
@@ -105,6 +105,6 @@ func (st *Store) renamed(ctx context.Context, k *engine.Kind, id string, was eng
 	if edit == nil {
 		return nil, lost
 	}
-	is.adopt, err = st.adoption(ctx, k, edit, edited, was)
+	is.Adopt, err = ed.Adoption(ctx, k, edit, edited, was)
 	return is, err
 }

@@ -1,4 +1,4 @@
-package varve
+package edits
 
 import (
 	"context"
@@ -21,16 +21,16 @@ import (
 // Gone are those of the absent names of a folder that should be there: by our own
 // doing they are not gone. It gives the ids.
 func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids []string, err error) {
-	k, st := f.folder(folder), f.st
+	k, ed := f.folder(folder), f.ed
 	if k == nil || len(absent) == 0 {
 		return nil, nil
 	}
-	if err := st.engine.Log.CatchUp(ctx); err != nil {
+	if err := ed.Engine.Log.CatchUp(ctx); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(absent, func(name string) bool { return st.unflushed(ctx, k, name) }) {
+	if slices.ContainsFunc(absent, func(name string) bool { return ed.unflushed(ctx, k, name) }) {
 		// It may have been put in its file all the same, and not be missed while a scope lags.
-		if err := st.flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
+		if err := ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeFiles); err != nil {
 			return nil, err
 		}
 	}
@@ -40,18 +40,18 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 		switch {
 		case docfile.FileName(id) != name:
 			hashed = append(hashed, name)
-		case st.reallyMissing(ctx, k, id, name):
+		case ed.ReallyMissing(ctx, k, id, name):
 			ids = append(ids, id)
 		}
 	}
 	if len(hashed) > 0 {
 		slices.Sort(hashed)
-		for id, err := range st.engine.IDs(ctx, k, engine.Filters{Expired: true}) {
+		for id, err := range ed.Engine.IDs(ctx, k, engine.Filters{Expired: true}) {
 			if err != nil {
 				return nil, err
 			}
 			name := docfile.FileName(id)
-			if _, ok := slices.BinarySearch(hashed, name); ok && st.reallyMissing(ctx, k, id, name) {
+			if _, ok := slices.BinarySearch(hashed, name); ok && ed.ReallyMissing(ctx, k, id, name) {
 				ids = append(ids, id)
 			}
 		}
@@ -62,12 +62,12 @@ func (f *Files) Gone(ctx context.Context, folder string, absent []string) (ids [
 
 // unflushed says that the document of a file is there, and newer than what is flushed;
 // also of a name that does not say whose it is.
-func (st *Store) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
+func (ed *Edits) unflushed(ctx context.Context, k *engine.Kind, name string) bool {
 	id := strings.TrimSuffix(name, docfile.Extension)
 	if docfile.FileName(id) != name {
-		return st.engine.Log.Flushed() < st.engine.Log.Durable()
+		return ed.Engine.Log.Flushed() < ed.Engine.Log.Durable()
 	}
-	_, flushed, err := st.newestOf(ctx, k, id)
+	_, flushed, err := ed.newestOf(ctx, k, id)
 	return err == nil && !flushed
 }
 
@@ -81,25 +81,25 @@ const massDeletion = 5
 // a file with another name, the files are put back that log, archive or such a file
 // still have, and the others are reported.
 func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
-	k, st := f.folder(folder), f.st
+	k, ed := f.folder(folder), f.ed
 	if k == nil || len(ids) == 0 {
 		return nil
 	}
-	st.engine.Settings.Reread()
-	adopt := st.engine.Settings.Now().AdoptsDeletions()
-	all := st.engine.State.Live(k.Letter)
+	ed.Engine.Settings.Reread()
+	adopt := ed.Engine.Settings.Now().AdoptsDeletions()
+	all := ed.Engine.State.Live(k.Letter)
 	switch err := k.Check(); {
 	case errors.Is(err, fs.ErrNotExist):
 		adopt = false
 		if err := k.Make(); err != nil {
 			return err
 		}
-		st.engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
+		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Err: err, Count: len(ids), Note: "the folder was gone; it is made again"})
 	case err != nil:
 		return err
 	case adopt && len(ids) >= massDeletion && int64(2*len(ids)) > all:
 		adopt = false
-		st.engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
+		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, Path: k.Name(), Count: len(ids),
 			Note: fmt.Sprintf("%d of %d files are gone at once; that is not taken for their deletion: memctl rm deletes", len(ids), all)})
 	}
 	strays, err := f.strays(ctx, k, ids)
@@ -109,7 +109,7 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	changed := false
 	for len(ids) > 0 {
 		n := min(len(ids), commit.PartsMost)
-		s := &settling{st: st, ctx: ctx, k: k, adopt: adopt, strays: strays}
+		s := &settling{ed: ed, ctx: ctx, k: k, adopt: adopt, strays: strays}
 		if err := s.all(ids[:n]); err != nil {
 			return err
 		}
@@ -118,13 +118,13 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	if !changed {
 		return nil
 	}
-	return st.flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
+	return ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
 // stillGone says whether the file of a document's newest version is gone. flush.lock
 // is held.
-func (st *Store) stillGone(ctx context.Context, k *engine.Kind, id string) (v engine.Version, gone bool, err error) {
-	v, flushed, err := st.newestOf(ctx, k, id)
+func (ed *Edits) stillGone(ctx context.Context, k *engine.Kind, id string) (v engine.Version, gone bool, err error) {
+	v, flushed, err := ed.newestOf(ctx, k, id)
 	if err != nil || !flushed {
 		return v, false, ignoreNotFound(err) // written again meanwhile, or deleted
 	}
@@ -134,9 +134,9 @@ func (st *Store) stillGone(ctx context.Context, k *engine.Kind, id string) (v en
 	return v, true, nil
 }
 
-// deletionPart deletes a version of a document.
-func (st *Store) deletionPart(k *engine.Kind, id string, was wal.LSN) *commit.Part {
-	value, _ := st.engine.Codec.Encode(nil, &record.Record{Previous: was})
+// DeletionPart deletes a version of a document.
+func (ed *Edits) DeletionPart(k *engine.Kind, id string, was wal.LSN) *commit.Part {
+	value, _ := ed.Engine.Codec.Encode(nil, &record.Record{Previous: was})
 	return &commit.Part{
 		ID:           id,
 		Entry:        wal.Entry{Key: k.Key(id), Kind: record.KindDelete, Delete: true, Value: value},
@@ -146,8 +146,8 @@ func (st *Store) deletionPart(k *engine.Kind, id string, was wal.LSN) *commit.Pa
 }
 
 // kept is a version that log or archive still have.
-func (st *Store) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
-	v, ok := st.engine.FromLog(ctx, k, id, at)
+func (ed *Edits) kept(ctx context.Context, k *engine.Kind, id string, at wal.LSN) (engine.Version, error) {
+	v, ok := ed.Engine.FromLog(ctx, k, id, at)
 	if !ok {
 		return v, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: at, Err: errors.New("it is gone, and the log no longer has it: run memctl verify")}
 	}

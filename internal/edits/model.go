@@ -1,4 +1,4 @@
-package varve
+package edits
 
 import (
 	"context"
@@ -21,19 +21,19 @@ const olderLook = 100
 // tell, for a re-embedding leaves that. ok is false where it is to be taken as it is;
 // a vector that the log no longer has nobody can tell from a person's. stood is the
 // version that the edit replaces.
-func (st *Store) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
-	model := st.vectors.Model()
-	if k != st.engine.Kinds.Memories || model.Since == 0 || old.LSN < model.Since || len(p.Vector) == 0 || model.Older(old.LSN, old.Line.VectorNumber()) {
+func (ed *Edits) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
+	model := ed.Vectors.Model()
+	if k != ed.Engine.Kinds.Memories || model.Since == 0 || old.LSN < model.Since || len(p.Vector) == 0 || model.Older(old.LSN, old.Line.VectorNumber()) {
 		return nil, stood, false, nil
 	}
-	if stood, ok = st.engine.FromLog(ctx, k, p.ID, old.LSN); !ok {
+	if stood, ok = ed.Engine.FromLog(ctx, k, p.ID, old.LSN); !ok {
 		return nil, stood, false, nil
 	}
 	has, err := k.Parse(stood.Doc, p.ID)
-	if err != nil || slices.Equal(has.Vector, p.Vector) || !st.hadBefore(ctx, k, p, old.LSN, model.Since) {
+	if err != nil || slices.Equal(has.Vector, p.Vector) || !ed.hadBefore(ctx, k, p, old.LSN, model.Since) {
 		return nil, stood, false, nil
 	}
-	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Location: st.engine.Env.NaiveTimes, ID: p.ID})
+	m, err := memstore.Decode(data, memstore.DecodeOptions{Limits: document.Stored, Location: ed.Engine.Env.NaiveTimes, ID: p.ID})
 	if err != nil {
 		return nil, stood, false, err
 	}
@@ -43,9 +43,9 @@ func (st *Store) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Par
 }
 
 // hadBefore says that a version below since had the vector, going back from one.
-func (st *Store) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
+func (ed *Edits) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed, at, since wal.LSN) bool {
 	for range olderLook {
-		v, ok := st.engine.FromLog(ctx, k, p.ID, at)
+		v, ok := ed.Engine.FromLog(ctx, k, p.ID, at)
 		if !ok {
 			return false
 		}
@@ -54,7 +54,7 @@ func (st *Store) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed
 				return true
 			}
 		}
-		if at = st.previous(ctx, k, p.ID, at); at == 0 {
+		if at = ed.previous(ctx, k, p.ID, at); at == 0 {
 			return false
 		}
 	}
@@ -62,11 +62,11 @@ func (st *Store) hadBefore(ctx context.Context, k *engine.Kind, p *engine.Parsed
 }
 
 // previous is the version that one replaced; 0 where there was none, or nobody can say.
-func (st *Store) previous(ctx context.Context, k *engine.Kind, id string, at wal.LSN) wal.LSN {
-	if _, view, err := st.engine.Frame(ctx, k, id, at); err == nil {
+func (ed *Edits) previous(ctx context.Context, k *engine.Kind, id string, at wal.LSN) wal.LSN {
+	if _, view, err := ed.Engine.Frame(ctx, k, id, at); err == nil {
 		return view.Previous
 	}
-	e, err := st.engine.Log.Past().At(ctx, at, st.engine.Log.Durable())
+	e, err := ed.Engine.Log.Past().At(ctx, at, ed.Engine.Log.Durable())
 	if err != nil || e.Key != k.Key(id) {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package varve
+package edits
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 // it is slow, and that is all that it costs others.
 func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		k, st := f.folder(folder), f.st
+		k, ed := f.folder(folder), f.ed
 		if k == nil {
 			return
 		}
-		if err := st.engine.Sight(ctx); err != nil {
+		if err := ed.Engine.Sight(ctx); err != nil {
 			yield("", err)
 			return
 		}
@@ -32,7 +32,7 @@ func (f *Files) Suspects(ctx context.Context, folder string) iter.Seq2[string, e
 		}
 		slices.Sort(names)
 		known := make([]bool, len(names))
-		for l, err := range st.engine.Lines(ctx, k, engine.Filters{Expired: true}) {
+		for l, err := range ed.Engine.Lines(ctx, k, engine.Filters{Expired: true}) {
 			if err == nil {
 				err = ctx.Err()
 			}

@@ -1,4 +1,4 @@
-package varve
+package edits
 
 import (
 	"bytes"
@@ -13,21 +13,21 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// adoption is a file that somebody edited or made, ready to go into the log as a new
+// Adoption is a file that somebody edited or made, ready to go into the log as a new
 // version.
-type adoption struct {
+type Adoption struct {
 	commit.Part
 	file  []byte          // as it stands
 	doc   []byte          // as it goes into the log
 	stood *engine.Version // what there is already: nothing else was edited, and nothing is written
 }
 
-// adoption prepares the bytes of an edited file for the log, but for an embedding that
+// Adoption prepares the bytes of an edited file for the log, but for an embedding that
 // is an older model's. old is the version that it replaces, zero where it is a file
 // that somebody made.
-func (st *Store) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (*adoption, error) {
-	a := &adoption{file: data, doc: data}
-	doc, stood, renewed, err := st.withoutOlder(ctx, k, p, data, old)
+func (ed *Edits) Adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (*Adoption, error) {
+	a := &Adoption{file: data, doc: data}
+	doc, stood, renewed, err := ed.withoutOlder(ctx, k, p, data, old)
 	if err != nil {
 		return nil, err
 	}
@@ -47,13 +47,13 @@ func (st *Store) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed,
 		*p.Created = old.Line.CreatedAt
 	}
 	if !p.Updated.After(old.Line.UpdatedAt) { // who edits by hand seldom thinks of it
-		*p.Updated = st.engine.Env.Clock().UTC()
+		*p.Updated = ed.Engine.Env.Clock().UTC()
 	}
-	number, counts, model := int64(0), p.Vector, st.vectors.Model()
+	number, counts, model := int64(0), p.Vector, ed.Vectors.Model()
 	if model.Older(old.LSN, old.Line.VectorNumber()) && old.LSN%8 == 0 {
 		// What a person edits is not the embedding: it stays the older model's.
 		number = int64(old.LSN)
-		if counts, _, err = st.vectors.ComputedFor(ctx, &model, p.ID, sha256.Sum256([]byte(p.Content))); err != nil {
+		if counts, _, err = ed.Vectors.ComputedFor(ctx, &model, p.ID, sha256.Sum256([]byte(p.Content))); err != nil {
 			return nil, err
 		}
 	}
@@ -63,9 +63,9 @@ func (st *Store) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed,
 	}
 	previous := old.LSN
 	if previous == 0 { // a file that somebody made
-		previous = st.engine.State.Deletion(k.Letter, p.ID)
+		previous = ed.Engine.State.Deletion(k.Letter, p.ID)
 	}
-	value, inflated := st.engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: p.Vector, Doc: a.doc})
+	value, inflated := ed.Engine.Codec.Encode(nil, &record.Record{Previous: previous, Created: old.LSN == 0, Line: line, Vector: p.Vector, Doc: a.doc})
 	a.Part = commit.Part{
 		ID:           p.ID,
 		Entry:        wal.Entry{Key: k.Key(p.ID), Kind: record.KindPut, Value: value, Inflated: inflated},
@@ -76,50 +76,50 @@ func (st *Store) adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed,
 	return a, nil
 }
 
-// adopt takes over one file; flush.lock is held.
-func (st *Store) adopt(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (engine.Version, error) {
-	a, err := st.adoption(ctx, k, p, data, old)
+// Adopt takes over one file; flush.lock is held.
+func (ed *Edits) Adopt(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (engine.Version, error) {
+	a, err := ed.Adoption(ctx, k, p, data, old)
 	if err != nil {
 		return engine.Version{}, err
 	}
-	v := &verdict{id: p.ID, adopt: a}
-	st.adoptAll(ctx, k, []*verdict{v})
-	return v.version, v.err
+	v := &Verdict{ID: p.ID, Adopt: a}
+	ed.AdoptAll(ctx, k, []*Verdict{v})
+	return v.Version, v.Err
 }
 
-// adoptAll takes over what was judged to be an edit, in as few commits as may be. Each
+// AdoptAll takes over what was judged to be an edit, in as few commits as may be. Each
 // has its own outcome: one that somebody else wrote meanwhile is ErrConflict, and the
 // others go on. flush.lock is held.
-func (st *Store) adoptAll(ctx context.Context, k *engine.Kind, list []*verdict) {
+func (ed *Edits) AdoptAll(ctx context.Context, k *engine.Kind, list []*Verdict) {
 	var parts []*commit.Part
 	for _, v := range list {
-		switch a := v.adopt; {
+		switch a := v.Adopt; {
 		case a == nil:
 		case a.stood != nil:
-			v.version = *a.stood
+			v.Version = *a.stood
 		default:
 			parts = append(parts, &a.Part)
 		}
 	}
-	st.commits.Parts(ctx, k, parts)
+	ed.Commits.Parts(ctx, k, parts)
 	adopted := 0
 	for _, v := range list {
-		a := v.adopt
+		a := v.Adopt
 		if a == nil {
 			continue
 		}
 		if a.stood == nil {
-			if v.err = a.Err; v.err != nil {
+			if v.Err = a.Err; v.Err != nil {
 				continue
 			}
 			adopted++
-			st.engine.Health.Edit()
-			st.engine.Env.Event(env.Event{Kind: env.EventAdopted, ID: v.id, LSN: a.Entry.LSN, Path: k.File(v.id)})
-			if v.version, _, v.err = st.engine.Frame(ctx, k, v.id, a.Entry.LSN); v.err != nil {
+			ed.Engine.Health.Edit()
+			ed.Engine.Env.Event(env.Event{Kind: env.EventAdopted, ID: v.ID, LSN: a.Entry.LSN, Path: k.File(v.ID)})
+			if v.Version, _, v.Err = ed.Engine.Frame(ctx, k, v.ID, a.Entry.LSN); v.Err != nil {
 				continue
 			}
-			v.version.Doc = a.doc
+			v.Version.Doc = a.doc
 		}
-		v.back = !bytes.Equal(v.version.Doc, a.file) // it has another embedding than the file
+		v.back = !bytes.Equal(v.Version.Doc, a.file) // it has another embedding than the file
 	}
 }

@@ -1,4 +1,4 @@
-package varve
+package edits
 
 import (
 	"context"
@@ -15,43 +15,43 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// adoptAside takes over what a round has set aside although it was made of the newest version:
+// AdoptAside takes over what a round has set aside although it was made of the newest version:
 // somebody saved twice, and the second time between the adoption of the first and the
 // moment in which that was put into its file. What was set aside stays there as well.
 // flush.lock is held. Where nobody watches, nothing was adopted a moment ago.
-func (st *Store) adoptAside(ctx context.Context, aside []docfile.Edit) {
-	if len(aside) == 0 || st.engine.Log.Leader() == 0 {
+func (ed *Edits) AdoptAside(ctx context.Context, aside []docfile.Edit) {
+	if len(aside) == 0 || ed.Engine.Log.Leader() == 0 {
 		return
 	}
-	lists := map[*engine.Kind][]*verdict{}
+	lists := map[*engine.Kind][]*Verdict{}
 	bytes := 0
 	cmt := func() {
-		for _, k := range st.engine.Kinds.All {
+		for _, k := range ed.Engine.Kinds.All {
 			list := lists[k]
 			delete(lists, k)
-			st.adoptAll(ctx, k, list)
+			ed.AdoptAll(ctx, k, list)
 			for _, v := range list {
-				if v.err != nil {
-					st.engine.Env.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.err)
+				if v.Err != nil {
+					ed.Engine.Env.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.Err)
 				}
 			}
 		}
 		bytes = 0
-		_ = st.engine.Sight(ctx) // who cannot see what was committed meets a conflict
+		_ = ed.Engine.Sight(ctx) // who cannot see what was committed meets a conflict
 	}
 	for _, e := range aside {
-		k, v := st.asideOf(ctx, &e)
+		k, v := ed.asideOf(ctx, &e)
 		if v == nil {
 			continue
 		}
-		if slices.ContainsFunc(lists[k], func(other *verdict) bool { return other.id == v.id }) {
+		if slices.ContainsFunc(lists[k], func(other *Verdict) bool { return other.ID == v.ID }) {
 			cmt() // then it is judged by what the first has made of the memory
-			if k, v = st.asideOf(ctx, &e); v == nil {
+			if k, v = ed.asideOf(ctx, &e); v == nil {
 				continue
 			}
 		}
 		lists[k] = append(lists[k], v)
-		if bytes += len(v.adopt.file); bytes >= commit.PartsBytes {
+		if bytes += len(v.Adopt.file); bytes >= commit.PartsBytes {
 			cmt()
 		}
 	}
@@ -66,12 +66,12 @@ type parking struct {
 }
 
 // asideOf is what was set aside if it is to be taken over; else nil.
-func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *verdict) {
-	k := (&Files{st}).folder(e.Folder)
+func (ed *Edits) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *Verdict) {
+	k := (&Files{ed}).folder(e.Folder)
 	if k == nil || e.Where == "" {
 		return nil, nil
 	}
-	data, err := vfs.ReadFile(st.engine.Env.FS, filepath.Join(st.engine.Env.Dir, filepath.FromSlash(e.Where)), places.StoredMost)
+	data, err := vfs.ReadFile(ed.Engine.Env.FS, filepath.Join(ed.Engine.Env.Dir, filepath.FromSlash(e.Where)), places.StoredMost)
 	if err != nil {
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *v
 	if err != nil || docfile.FileName(p.ID) != e.Name || p.Updated.IsZero() {
 		return nil, nil
 	}
-	newest, err := st.engine.Settled(ctx, k, p.ID)
+	newest, err := ed.Engine.Settled(ctx, k, p.ID)
 	if err != nil || sha256.Sum256(data) == sha256.Sum256(newest.Doc) {
 		return nil, nil
 	}
@@ -87,9 +87,9 @@ func (st *Store) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *v
 	if err != nil || !made.Updated.Equal(*p.Updated) {
 		return nil, nil
 	}
-	v := &verdict{id: p.ID, name: e.Where}
-	if v.adopt, err = st.adoption(ctx, k, &p, data, newest); err != nil {
-		st.engine.Env.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
+	v := &Verdict{ID: p.ID, name: e.Where}
+	if v.Adopt, err = ed.Adoption(ctx, k, &p, data, newest); err != nil {
+		ed.Engine.Env.Logger.Warn("taking over an edit that was set aside", "path", e.Where, "err", err)
 		return nil, nil
 	}
 	return k, v
@@ -102,28 +102,28 @@ const (
 	parkedMost  = time.Minute
 )
 
-func (st *Store) lookAtParked(ctx context.Context) {
-	f, now := &st.parking, st.engine.Env.Clock()
-	n := st.flusher.Files.Parked()
+func (ed *Edits) LookAtParked(ctx context.Context) {
+	f, now := &ed.parking, ed.Engine.Env.Clock()
+	n := ed.Flusher.Files.Parked()
 	if n != f.parked {
 		f.parked, f.pause, f.due = n, parkedFirst, now.Add(parkedFirst)
 	}
 	if n == 0 || now.Before(f.due) {
 		return
 	}
-	if ok, err := st.engine.Log.TryLockFlush(); err != nil || !ok {
+	if ok, err := ed.Engine.Log.TryLockFlush(); err != nil || !ok {
 		return // who has it looks
 	}
-	defer st.engine.Log.UnlockFlush()
+	defer ed.Engine.Log.UnlockFlush()
 	f.pause = min(2*f.pause, parkedMost)
 	f.due = now.Add(f.pause)
-	if err := st.engine.Sight(ctx); err != nil {
+	if err := ed.Engine.Sight(ctx); err != nil {
 		return
 	}
-	result, err := st.flusher.Files.Round(ctx, nil)
-	st.flusher.Edited(ctx, result.Edits)
-	st.adoptAside(ctx, result.Edits)
+	result, err := ed.Flusher.Files.Round(ctx, nil)
+	ed.Flusher.Edited(ctx, result.Edits)
+	ed.AdoptAside(ctx, result.Edits)
 	if err != nil && ctx.Err() == nil {
-		st.engine.Env.Logger.Warn("looking at displaced files", "err", err)
+		ed.Engine.Env.Logger.Warn("looking at displaced files", "err", err)
 	}
 }

@@ -1,4 +1,4 @@
-package varve
+package edits
 
 import (
 	"context"
@@ -25,19 +25,19 @@ type RefusedEdit struct {
 	Err  error  // why
 }
 
-// RefusedEdits yields the files that cannot be taken over as they stand now, whoever left
+// RefusedNow yields the files that cannot be taken over as they stand now, whoever left
 // them and whoever was told. It looks at the size and the time of every file, and reads
 // those that are not what the index has. An error ends it, that of ctx among them.
-func (st *Store) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
-	return engine.Reading(ctx, st.engine, func(yield func(RefusedEdit, error) bool) {
-		for _, k := range st.engine.Kinds.All {
-			for name, err := range (&Files{st}).Suspects(ctx, k.Name()) {
+func (ed *Edits) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
+	return engine.Reading(ctx, ed.Engine, func(yield func(RefusedEdit, error) bool) {
+		for _, k := range ed.Engine.Kinds.All {
+			for name, err := range (&Files{ed}).Suspects(ctx, k.Name()) {
 				if err == nil && (name == "" || !engine.DocumentName(name)) {
 					continue
 				}
 				var why error
 				if err == nil {
-					why, err = st.refusal(ctx, k, name)
+					why, err = ed.refusal(ctx, k, name)
 				}
 				if err != nil {
 					yield(RefusedEdit{}, err)
@@ -52,7 +52,7 @@ func (st *Store) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error]
 }
 
 // refusal says why a file cannot be taken over; nil: it can, or need not be.
-func (st *Store) refusal(ctx context.Context, k *engine.Kind, name string) (why, err error) {
+func (ed *Edits) refusal(ctx context.Context, k *engine.Kind, name string) (why, err error) {
 	data, info, err := k.Read(name, places.StoredMost)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -64,7 +64,7 @@ func (st *Store) refusal(ctx context.Context, k *engine.Kind, name string) (why,
 	}
 	p, why := k.Parse(data, "")
 	if why != nil {
-		why = st.engine.Kinds.Elsewhere(k, data, why)
+		why = ed.Engine.Kinds.Elsewhere(k, data, why)
 		p.ID = strings.TrimSuffix(name, docfile.Extension)
 	}
 	if docfile.FileName(p.ID) != name {
@@ -73,8 +73,8 @@ func (st *Store) refusal(ctx context.Context, k *engine.Kind, name string) (why,
 		}
 		return why, nil
 	}
-	v, err := st.engine.Find(ctx, k, p.ID, false)
-	if err == nil && st.flusher.Ours(ctx, k, p.ID, v.LSN, info, func() ([]byte, error) { return data, nil }) {
+	v, err := ed.Engine.Find(ctx, k, p.ID, false)
+	if err == nil && ed.Flusher.Ours(ctx, k, p.ID, v.LSN, info, func() ([]byte, error) { return data, nil }) {
 		return nil, nil
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) {
@@ -86,16 +86,16 @@ func (st *Store) refusal(ctx context.Context, k *engine.Kind, name string) (why,
 	return why, nil
 }
 
-// refusedEdits are problems: what this process was told of, as far as it still stands so.
-func (st *Store) refusedEdits() (problems []error) {
-	st.engine.Health.Mu.Lock()
-	told := maps.Clone(st.engine.Health.Told)
-	st.engine.Health.Mu.Unlock()
+// Problems are problems: what this process was told of, as far as it still stands so.
+func (ed *Edits) Problems() (problems []error) {
+	ed.Engine.Health.Mu.Lock()
+	told := maps.Clone(ed.Engine.Health.Told)
+	ed.Engine.Health.Mu.Unlock()
 	n := 0
 	for _, path := range slices.Sorted(maps.Keys(told)) {
 		was := told[path]
 		folder, name, _ := strings.Cut(path, "/")
-		k := (&Files{st}).folder(folder)
+		k := (&Files{ed}).folder(folder)
 		if k == nil {
 			continue
 		}

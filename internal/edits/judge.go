@@ -1,4 +1,4 @@
-package varve
+package edits
 
 import (
 	"context"
@@ -16,151 +16,151 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// judgeEdit decides about a file that is not what the index names, also after
+// JudgeEdit decides about a file that is not what the index names, also after
 // another look. Under flush.lock nobody of ours changes files, so it is
 // somebody's edit, or damage.
 //
 // A valid edit is adopted: it goes through the log like every change. What
 // cannot be adopted stays where it is, and is an error that says why; while the
 // log still has the version, that is served instead.
-func (st *Store) judgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
-	if err := st.engine.Writable(); err != nil {
-		return st.unread(ctx, k, id)
+func (ed *Edits) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
+	if err := ed.Engine.Writable(); err != nil {
+		return ed.unread(ctx, k, id)
 	}
-	if err := st.engine.Log.LockFlush(ctx); err != nil {
+	if err := ed.Engine.Log.LockFlush(ctx); err != nil {
 		return engine.Version{}, err
 	}
-	v, err := st.judgeLocked(ctx, k, id)
-	st.engine.Log.UnlockFlush()
+	v, err := ed.judgeLocked(ctx, k, id)
+	ed.Engine.Log.UnlockFlush()
 	if errors.Is(err, errs.ErrConflict) || errors.Is(err, engine.ErrMoved) {
-		return st.engine.Find(ctx, k, id, true) // somebody wrote it meanwhile
+		return ed.Engine.Find(ctx, k, id, true) // somebody wrote it meanwhile
 	}
 	return v, err
 }
 
 // unread is judge's answer where nothing may be changed.
-func (st *Store) unread(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
-	place, err := st.engine.State.Find(k.Letter, id)
+func (ed *Edits) unread(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
+	place, err := ed.Engine.State.Find(k.Letter, id)
 	if err != nil {
 		return engine.Version{}, err
 	}
-	if v, ok := st.engine.FromLog(ctx, k, id, place.Version); ok {
+	if v, ok := ed.Engine.FromLog(ctx, k, id, place.Version); ok {
 		return v, nil
 	}
 	if _, _, err := k.Read(docfile.FileName(id), places.StoredMost); vfs.IsPermission(err) {
-		return engine.Version{}, st.engine.Env.IOError("reading", k.Path(docfile.FileName(id)), err)
+		return engine.Version{}, ed.Engine.Env.IOError("reading", k.Path(docfile.FileName(id)), err)
 	}
 	return engine.Version{}, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: place.Version, Err: engine.ErrMismatch}
 }
 
-func (st *Store) judgeLocked(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
-	if err := st.engine.Sight(ctx); err != nil {
+func (ed *Edits) judgeLocked(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
+	if err := ed.Engine.Sight(ctx); err != nil {
 		return engine.Version{}, err
 	}
-	v := st.verdict(ctx, k, id)
-	st.carryOut(ctx, k, []*verdict{v})
-	return v.version, v.err
+	v := ed.verdict(ctx, k, id)
+	ed.carryOut(ctx, k, []*Verdict{v})
+	return v.Version, v.Err
 }
 
-// verdict is what becomes of a file that is not what the index names: see carryOut.
-type verdict struct {
-	id       string
+// Verdict is what becomes of a file that is not what the index names: see carryOut.
+type Verdict struct {
+	ID       string
 	name     string         // of the file, for who looks at several
-	adopt    *adoption      // it is taken over
+	Adopt    *Adoption      // it is taken over
 	back     bool           // the version is put into the file; what stands there is set aside
 	restored bool           // for it was gone, or rotten
-	version  engine.Version // what is served
-	err      error
+	Version  engine.Version // what is served
+	Err      error
 }
 
 // verdict judges one file. It changes nothing; flush.lock is held.
-func (st *Store) verdict(ctx context.Context, k *engine.Kind, id string) *verdict {
-	is := &verdict{id: id, name: docfile.FileName(id)}
-	is.err = st.decide(ctx, k, is)
+func (ed *Edits) verdict(ctx context.Context, k *engine.Kind, id string) *Verdict {
+	is := &Verdict{ID: id, name: docfile.FileName(id)}
+	is.Err = ed.decide(ctx, k, is)
 	return is
 }
 
-func (st *Store) decide(ctx context.Context, k *engine.Kind, is *verdict) error {
-	id := is.id
-	place, err := st.engine.State.Find(k.Letter, id)
+func (ed *Edits) decide(ctx context.Context, k *engine.Kind, is *Verdict) error {
+	id := is.ID
+	place, err := ed.Engine.State.Find(k.Letter, id)
 	if err != nil {
 		return err
 	}
-	v, err := st.engine.Read(ctx, k, id, place, true)
+	v, err := ed.Engine.Read(ctx, k, id, place, true)
 	if !errors.Is(err, engine.ErrMismatch) {
-		is.version = v
+		is.Version = v
 		return err
 	}
 	data, info, rerr := k.Read(is.name, places.StoredMost)
 	old := engine.Version{LSN: place.Version, Line: place.Entry}
 	if place.InLog {
-		if old, _, err = st.engine.Frame(ctx, k, id, place.Version); err != nil {
+		if old, _, err = ed.Engine.Frame(ctx, k, id, place.Version); err != nil {
 			return err
 		}
 	}
 	switch {
-	case errors.Is(rerr, fs.ErrNotExist) && st.deletesByHand():
-		if v, ok := st.engine.FromLog(ctx, k, id, old.LSN); ok {
-			is.version = v // who watches decides whether it was deleted
+	case errors.Is(rerr, fs.ErrNotExist) && ed.deletesByHand():
+		if v, ok := ed.Engine.FromLog(ctx, k, id, old.LSN); ok {
+			is.Version = v // who watches decides whether it was deleted
 			return nil
 		}
-		return st.restore(ctx, k, is, old, rerr)
+		return ed.restore(ctx, k, is, old, rerr)
 	case errors.Is(rerr, fs.ErrNotExist), errors.Is(rerr, errs.ErrCorrupt), engine.NotOurs(rerr):
-		return st.restore(ctx, k, is, old, rerr)
+		return ed.restore(ctx, k, is, old, rerr)
 	case vfs.IsPermission(rerr):
-		err := st.engine.Env.IOError("reading", k.Path(is.name), rerr)
-		return st.keepServing(ctx, k, is, old, err, "it may not be read", err)
+		err := ed.Engine.Env.IOError("reading", k.Path(is.name), rerr)
+		return ed.keepServing(ctx, k, is, old, err, "it may not be read", err)
 	case rerr != nil:
-		return st.engine.Env.IOError("reading", k.Path(is.name), rerr)
+		return ed.Engine.Env.IOError("reading", k.Path(is.name), rerr)
 	case engine.SameTime(info.Mtime, engine.TimeOf(&old.Line)) && sha256.Sum256(data) != old.Line.ContentHash:
 		// Nobody edits without moving the time: rot, also where the file is now shorter.
-		return st.restore(ctx, k, is, old, errors.New("its bytes have changed and its time has not"))
+		return ed.restore(ctx, k, is, old, errors.New("its bytes have changed and its time has not"))
 	case sha256.Sum256(data) == old.Line.ContentHash:
 		// Only the time was moved, by a copy or a checkout.
-		is.version, is.version.Doc = old, data
+		is.Version, is.Version.Doc = old, data
 		return nil
 	}
 	p, err := k.ParseEdit(data, id)
 	if err != nil {
 		if other, perr := k.Parse(data, ""); perr != nil {
-			err = st.engine.Kinds.Elsewhere(k, data, perr)
+			err = ed.Engine.Kinds.Elsewhere(k, data, perr)
 		} else if other.ID != id {
 			err = k.Misplaced(other.ID)
 		}
-		return st.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
+		return ed.keepServing(ctx, k, is, old, err, "edited by hand, and not valid", &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: old.LSN,
 			Err: fmt.Errorf("it was edited by hand and is not valid, and the log no longer has the version before: correct it, or run memctl verify: %w", err)})
 	}
 	if !p.Updated.IsZero() && !p.Updated.Truncate(time.Microsecond).Equal(old.Line.UpdatedAt.Truncate(time.Microsecond)) {
 		// It was made of another version than the one that stood here: an editor
 		// that had the file open for an hour saved over what came since.
-		if v, ok := st.conflict(ctx, k, old, &p); ok {
-			is.version, is.back = v, true
+		if v, ok := ed.conflict(ctx, k, old, &p); ok {
+			is.Version, is.back = v, true
 			return nil
 		}
 	}
-	is.adopt, err = st.adoption(ctx, k, &p, data, old)
+	is.Adopt, err = ed.Adoption(ctx, k, &p, data, old)
 	return err
 }
 
 // keepServing leaves a file that cannot be taken over where it is, tells of it once, and
 // serves what was there before; lost is the error when nothing has that any more.
-func (st *Store) keepServing(ctx context.Context, k *engine.Kind, is *verdict, old engine.Version, why error, what string, lost error) error {
-	v, ok := st.engine.FromLog(ctx, k, is.id, old.LSN)
+func (ed *Edits) keepServing(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error, what string, lost error) error {
+	v, ok := ed.Engine.FromLog(ctx, k, is.ID, old.LSN)
 	if !ok {
 		return lost
 	}
-	if info, err := k.Stat(is.name); err != nil || st.engine.Health.TellOnce(k.File(is.id), info, why) {
-		st.engine.Env.Event(env.Event{Kind: env.EventDrift, ID: is.id, Path: k.File(is.id), Err: why, Note: what + "; the version before it is served"})
+	if info, err := k.Stat(is.name); err != nil || ed.Engine.Health.TellOnce(k.File(is.ID), info, why) {
+		ed.Engine.Env.Event(env.Event{Kind: env.EventDrift, ID: is.ID, Path: k.File(is.ID), Err: why, Note: what + "; the version before it is served"})
 	}
-	is.version = v
+	is.Version = v
 	return nil
 }
 
 // conflict says whether an edit was made of an older version than the newest, which is
 // then kept: the edit is set aside and reported. When the log no longer has the newer
 // one, the edit is all that there is.
-func (st *Store) conflict(ctx context.Context, k *engine.Kind, old engine.Version, p *engine.Parsed) (engine.Version, bool) {
-	v, ok := st.engine.FromLog(ctx, k, p.ID, old.LSN)
+func (ed *Edits) conflict(ctx context.Context, k *engine.Kind, old engine.Version, p *engine.Parsed) (engine.Version, bool) {
+	v, ok := ed.Engine.FromLog(ctx, k, p.ID, old.LSN)
 	if !ok {
 		return engine.Version{}, false
 	}
@@ -170,29 +170,29 @@ func (st *Store) conflict(ctx context.Context, k *engine.Kind, old engine.Versio
 		return engine.Version{}, false
 	}
 	why := fmt.Errorf("edited from the version of %s, while that of %s had replaced it", p.Updated.Format(time.RFC3339Nano), old.Line.UpdatedAt.Format(time.RFC3339Nano))
-	st.engine.Env.Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
+	ed.Engine.Env.Event(env.Event{Kind: env.EventEdit, ID: p.ID, Path: k.File(p.ID), Err: why})
 	return v, true
 }
 
 // restore has a file put back that is gone or rotten, from the log. What stood there
 // is set aside by the round, for it is not ours.
-func (st *Store) restore(ctx context.Context, k *engine.Kind, is *verdict, old engine.Version, why error) error {
-	v, ok := st.engine.FromLog(ctx, k, is.id, old.LSN)
+func (ed *Edits) restore(ctx context.Context, k *engine.Kind, is *Verdict, old engine.Version, why error) error {
+	v, ok := ed.Engine.FromLog(ctx, k, is.ID, old.LSN)
 	if !ok {
-		return &errs.CorruptionError{Path: k.File(is.id), Offset: -1, LSN: old.LSN,
+		return &errs.CorruptionError{Path: k.File(is.ID), Offset: -1, LSN: old.LSN,
 			Err: fmt.Errorf("%w, and the log no longer has it: run memctl verify", why)}
 	}
-	is.version = v
-	is.restored = st.engine.Settings.Now().MayRepair()
+	is.Version = v
+	is.restored = ed.Engine.Settings.Now().MayRepair()
 	what := "the log has it"
-	if is.restored && !st.engine.Env.ReadOnly {
+	if is.restored && !ed.Engine.Env.ReadOnly {
 		what = "it is put back from the log"
 	}
 	told := error(absent(what))
 	if !errors.Is(why, fs.ErrNotExist) {
 		told = fmt.Errorf("%w; %s", why, what)
 	}
-	st.engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: is.id, Path: k.File(is.id), Err: told})
+	ed.Engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: is.ID, Path: k.File(is.ID), Err: told})
 	is.back = is.restored
 	return nil
 }

@@ -1,4 +1,4 @@
-package varve
+package edits
 
 import (
 	"context"
@@ -9,41 +9,36 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Watcher has what users do to the files taken over while a store is open: see
-// Options.Watcher. Package fswatch has one.
-type Watcher interface {
-	// Watch is called in a goroutine of its own when the store is open, and returns when
-	// ctx ends: Close waits for it.
-	Watch(ctx context.Context, f *Files)
-}
-
 // Files are the files of a store for its Watcher, who finds out which to look at,
 // and when. What is taken over, and what is not, is decided here, as for a file
 // that is edited while nobody watches; see the package comment.
-type Files struct{ st *Store }
+type Files struct{ ed *Edits }
+
+// NewFiles gives those of a store.
+func NewFiles(ed *Edits) *Files { return &Files{ed} }
 
 // Folders are the names of the folders with documents, relative to Dir.
 func (f *Files) Folders() []string {
 	var list []string
-	for _, k := range f.st.engine.Kinds.All {
+	for _, k := range f.ed.Engine.Kinds.All {
 		list = append(list, k.Name())
 	}
 	return list
 }
 
 // Path is where a folder is.
-func (f *Files) Path(folder string) string { return filepath.Join(f.st.engine.Env.Dir, folder) }
+func (f *Files) Path(folder string) string { return filepath.Join(f.ed.Engine.Env.Dir, folder) }
 
 // Lead returns once this process is the one that watches the store: when nobody does,
 // or when who did has closed it or died. release ends that.
 func (f *Files) Lead(ctx context.Context) (release func(), err error) {
-	lead, err := f.st.engine.Log.Lead(ctx)
+	lead, err := f.ed.Engine.Log.Lead(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return func() {
 		if err := lead.Release(); err != nil {
-			f.st.engine.Env.Logger.Warn("letting go of the watch", "err", err)
+			f.ed.Engine.Env.Logger.Warn("letting go of the watch", "err", err)
 		}
 	}, nil
 }
@@ -51,14 +46,14 @@ func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 // Say tells the host how the files are watched, and why if that is not as it should be.
 func (f *Files) Say(note string, err error) {
 	if err != nil {
-		f.st.engine.Env.Logger.Warn("watching the files", "how", note, "err", err)
+		f.ed.Engine.Env.Logger.Warn("watching the files", "how", note, "err", err)
 	}
-	f.st.engine.Env.Event(env.Event{Kind: env.EventWatching, Note: note, Err: err})
+	f.ed.Engine.Env.Event(env.Event{Kind: env.EventWatching, Note: note, Err: err})
 }
 
 // folder is the kind whose documents lie in a folder.
 func (f *Files) folder(name string) *engine.Kind {
-	for _, k := range f.st.engine.Kinds.All {
+	for _, k := range f.ed.Engine.Kinds.All {
 		if k.Name() == name {
 			return k
 		}
@@ -68,22 +63,22 @@ func (f *Files) folder(name string) *engine.Kind {
 
 // deletesByHand says that a file which somebody deletes is for the process that watches
 // to judge: who meets its absence does not put it back.
-func (st *Store) deletesByHand() bool {
-	adopt := st.engine.Settings.Now().AdoptsDeletions()
-	return adopt && st.engine.Log.Leader() != 0
+func (ed *Edits) deletesByHand() bool {
+	adopt := ed.Engine.Settings.Now().AdoptsDeletions()
+	return adopt && ed.Engine.Log.Leader() != 0
 }
 
 // newestOf is the newest version of a document, and whether it is in its file: else a
 // flush is due, and that judges what stands there.
-func (st *Store) newestOf(ctx context.Context, k *engine.Kind, id string) (v engine.Version, flushed bool, err error) {
-	to := st.engine.Log.Flushed() // before: what it does not cover now, is not judged
-	v, err = st.engine.Find(ctx, k, id, false)
+func (ed *Edits) newestOf(ctx context.Context, k *engine.Kind, id string) (v engine.Version, flushed bool, err error) {
+	to := ed.Engine.Log.Flushed() // before: what it does not cover now, is not judged
+	v, err = ed.Engine.Find(ctx, k, id, false)
 	return v, err == nil && v.LSN < to, err
 }
 
 // deletedSince says that the deletion of a document waits to be flushed.
-func (st *Store) deletedSince(k *engine.Kind, id string) bool {
-	to := st.engine.Log.Flushed()
-	at := st.engine.State.Deletion(k.Letter, id)
+func (ed *Edits) deletedSince(k *engine.Kind, id string) bool {
+	to := ed.Engine.Log.Flushed()
+	at := ed.Engine.State.Deletion(k.Letter, id)
 	return at != 0 && at >= wal.LSN(to)
 }

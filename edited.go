@@ -1,0 +1,52 @@
+package varve
+
+import (
+	"context"
+	"iter"
+
+	"github.com/varve-db/varve/internal/edits"
+)
+
+// RefusedEdit is a file that somebody left as it cannot be taken over: not valid, with the
+// id of another document, over a limit, or not to be read. It stays as it is, and what was
+// there before it is served as far as log and archive have it.
+type RefusedEdit struct {
+	Path string // relative to the store
+	Err  error  // why
+}
+
+// RefusedEdits yields the files that cannot be taken over as they stand now, whoever left
+// them and whoever was told. It looks at the size and the time of every file, and reads
+// those that are not what the index has. An error ends it, that of ctx among them.
+func (st *Store) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
+	return func(yield func(RefusedEdit, error) bool) {
+		for e, err := range st.edits.Refused(ctx) {
+			if !yield(RefusedEdit(e), err) {
+				return
+			}
+		}
+	}
+}
+
+// Drift is how files and index differ, by name: what somebody did to the folder
+// while nobody had the store open.
+type Drift struct {
+	Checked  bool     // the comparison is done
+	Missing  []string // ids whose file is gone
+	Stranger []string // files in the folder that no document of its kind has
+	Count    int      // of both; the lists hold the first of them
+	Restored []string // ids of those missing whose file was put back, by auto_repair
+}
+
+// Watcher has what users do to the files taken over while a store is open: see
+// Options.Watcher. Package fswatch has one.
+type Watcher interface {
+	// Watch is called in a goroutine of its own when the store is open, and returns when
+	// ctx ends: Close waits for it.
+	Watch(ctx context.Context, f *Files)
+}
+
+// Files are the files of a store for its Watcher, who finds out which to look at,
+// and when. What is taken over, and what is not, is decided here, as for a file
+// that is edited while nobody watches; see the package comment.
+type Files = edits.Files

@@ -1,0 +1,21 @@
+package edits
+
+import (
+	"sync/atomic"
+
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/view/vectors"
+)
+
+// Edits judges the files that others have changed.
+type Edits struct {
+	Engine  *engine.Engine
+	Vectors *vectors.Vectors
+	Commits *commit.Committer
+	Flusher *flush.Flusher
+
+	Drifts  [2]atomic.Pointer[Drift] // by kind
+	parking parking
+}
