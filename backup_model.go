@@ -39,7 +39,7 @@ func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 	if _, err := st.engine.Env.FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	unlock, err := st.lockComputed() // makes the folder
+	unlock, err := st.embedding.LockComputed() // makes the folder
 	if err != nil {
 		return err
 	}
@@ -98,5 +98,5 @@ func (st *Store) settleRestored(ctx context.Context, as *copy.Restored) error {
 	default:
 		return nil
 	}
-	return st.updateVectors(ctx, func(now *settings.VectorConfig) { now.Dimension, now.Model = v.Dimension, v.Model })
+	return st.embedding.UpdateVectors(ctx, func(now *settings.VectorConfig) { now.Dimension, now.Model = v.Dimension, v.Model })
 }

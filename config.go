@@ -110,7 +110,7 @@ func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error)
 	if st.engine.Env.ReadOnly {
 		return ErrReadOnly
 	}
-	return st.updateSettings(ctx, func(c *settings.Config) error {
+	return st.engine.UpdateSettings(ctx, func(c *settings.Config) error {
 		own := configOf(c)
 		if err := change(&own); err != nil {
 			return err
@@ -118,12 +118,4 @@ func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error)
 		*c = *own.in()
 		return nil
 	})
-}
-
-func (st *Store) updateSettings(ctx context.Context, change func(*settings.Config) error) error {
-	if err := st.engine.Log.LockFlush(ctx); err != nil {
-		return err
-	}
-	defer st.engine.Log.UnlockFlush()
-	return st.engine.Settings.Update(change)
 }

@@ -119,7 +119,7 @@
 //	sessions session usage                              sessions, and how much there is
 //	sweep touch                                         what expires, what is too old, counting accesses
 //	assemblies                                          groups of memories
-//	search vectors embed reembed                        finding; comparing vectors; embedders; a change of the model
+//	search vectors embedded                             finding; comparing vectors; embedders and a change of the model
 //	working                                             working memory in the store
 //	verify repair purge backup migrate health           what internal/verify, heal, trace, copy and migrate do, and how a store is
 package varve

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/embedding"
 )
 
 // An embedder whose vectors have another dimension than the store's, which it had
@@ -141,22 +142,22 @@ func TestEmbedQueueFull(t *testing.T) {
 	if err := st.commits.Commit(ctx, []commit.Op{{ID: "a", Memory: &Memory{ID: "a", Content: "text"}}}, nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	st.embedding.scan, st.embedding.after = true, "m"
-	for i := range mostQueued {
-		st.embedLater(fmt.Sprint("x", i))
+	st.embedding.Scan, st.embedding.After = true, "m"
+	for i := range embedding.MostQueued {
+		st.embedding.EmbedLater(fmt.Sprint("x", i))
 	}
-	st.embedLater("a")
+	st.embedding.EmbedLater("a")
 	for {
-		ids, err := st.nextQueued(ctx, 100)
+		ids, err := st.embedding.NextQueued(ctx, 100)
 		if err != nil || len(ids) == 0 {
 			t.Fatal("it is forgotten", err)
 		}
 		if slices.Contains(ids, "a") {
 			break
 		}
-		st.dequeue(ids, false)
+		st.embedding.Dequeue(ids, false)
 	}
-	if st.dequeue([]string{"a"}, false); st.embedding.scan || st.embedding.again {
+	if st.embedding.Dequeue([]string{"a"}, false); st.embedding.Scan || st.embedding.Again {
 		t.Error("it does not come to an end")
 	}
 }

@@ -64,7 +64,7 @@ func (st *Store) Health(ctx context.Context) Health {
 		bad(fmt.Errorf("the vectors are behind: %w", err), true)
 	}
 	st.engine.Health.Mu.Unlock()
-	pending, err := st.waitingForVectors()
+	pending, err := st.embedding.Waiting()
 	if h.Pending = pending; err != nil {
 		bad(fmt.Errorf("%d memories wait for their embedding: %w", pending, err), true)
 	}

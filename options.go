@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -117,7 +118,7 @@ func (o *Options) fill() {
 		o.Listener = func(Event) {}
 	}
 	if o.EmbedBatch == 0 {
-		o.EmbedBatch = defaultEmbedBatch
+		o.EmbedBatch = embedding.DefaultEmbedBatch
 	}
 	if o.ownClock = o.Clock == nil; o.ownClock {
 		o.Clock = time.Now

@@ -152,7 +152,7 @@ func (st *Store) purge(ctx context.Context, k *engine.Kind, ids []string) (*Purg
 	defer st.engine.Log.UnlockFlush()
 	defer end()
 	if k == st.engine.Kinds.Memories {
-		if err := st.purgeComputed(ctx, ids, r); err != nil {
+		if err := st.vectors.PurgeComputed(ctx, ids, &r.Left, &r.Unlinked); err != nil {
 			return r, err
 		}
 	}

@@ -25,7 +25,7 @@ func (st *Store) put(ctx context.Context, m Memory, conds []Cond) (Memory, error
 		return Memory{}, err
 	}
 	ops := []commit.Op{{ID: m.ID, Memory: &m, Conds: conditionsOf(conds)}}
-	if err := st.embedAndCommit(ctx, ops, nil, 0, nil); err != nil {
+	if err := st.embedding.Commit(ctx, ops, nil, 0, nil); err != nil {
 		return Memory{}, err
 	}
 	return *m.Clone(), nil
@@ -88,5 +88,5 @@ func (st *Store) Apply(ctx context.Context, b *Batch, in ...SessionOption) error
 	}
 	ops := append([]commit.Op(nil), b.ops...)
 	commit.Confine(ops, sessionOf(in))
-	return st.embedAndCommit(ctx, ops, nil, 0, nil)
+	return st.embedding.Commit(ctx, ops, nil, 0, nil)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/repair"
 )
@@ -344,7 +345,7 @@ func TestReembedAnswersNothing(t *testing.T) {
 		}
 	}
 	e.set(func(texts []string) ([][]float32, error) { // it takes others, but none of these
-		if texts[0] == probeText {
+		if texts[0] == embedding.ProbeText {
 			return newer(texts)
 		}
 		return nil, stop

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/edits"
+	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
@@ -39,7 +40,7 @@ type Store struct {
 	counts  counts.Counts
 	commits commit.Committer
 
-	embedding embedding
+	embedding embedding.Embedding
 	working   scopes.Scopes
 
 	stop    context.CancelFunc
@@ -65,9 +66,13 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st.engine.Settings = settings.New(st.engine.Env)
 	st.vectors.Engine, st.counts.Engine = st.engine, st.engine
 	cm := &st.commits
-	cm.Engine, cm.Vectors, cm.Counts, cm.Fit, cm.Suits, cm.Flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.suits, &st.flusher
+	cm.Engine, cm.Vectors, cm.Counts, cm.Fit, cm.Suits, cm.Flush = st.engine, &st.vectors, &st.counts, st.o.VectorFit, st.embedding.Suits, &st.flusher
 	ed := &st.edits
 	ed.Engine, ed.Vectors, ed.Commits, ed.Flusher = st.engine, &st.vectors, &st.commits, &st.flusher
+	em := &st.embedding
+	em.Engine, em.Vectors, em.Commits = st.engine, &st.vectors, &st.commits
+	em.Call, em.Batch, em.Model, em.Fit = st.o.Embed, st.o.EmbedBatch, st.o.EmbedModel, st.o.VectorFit
+	em.Init()
 	fl := &st.flusher
 	fl.Engine, fl.Vectors, fl.Restored, fl.Scopes = st.engine, &st.vectors, st.o.restored, &st.working
 	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.upkeep, st.edits.LookAtParked
@@ -84,7 +89,6 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	}
 	st.engine.Judge = st.edits.JudgeEdit
 	st.engine.DueNow = func() { st.flusher.Wake(st.engine.Settings.Now().FlushAfter()) }
-	st.embedding.init()
 	st.engine.Lasting.Init()
 	if err := st.open(ctx); err != nil {
 		// It may have been moved since this process looked, and what is missing went with it.
@@ -163,7 +167,7 @@ func (st *Store) open(ctx context.Context) error {
 			st.running.Go(func() { st.o.Watcher.Watch(run, edits.NewFiles(&st.edits)) })
 		}
 		if st.o.Embed != nil {
-			st.running.Go(func() { st.runEmbedding(run) })
+			st.running.Go(func() { st.embedding.Run(run) })
 		}
 	}
 	return nil
@@ -199,7 +203,7 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	if was {
 		return nil
 	}
-	st.embedding.close() // who waits for the embedder stores without it
+	st.embedding.Close() // who waits for the embedder stores without it
 	unwritten := st.engine.Finish(wait)
 	if st.stop != nil {
 		st.stop()

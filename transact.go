@@ -7,7 +7,6 @@ import (
 
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/wal"
 )
 
 // ErrSkip, returned by the function of Update or Transact, ends it without
@@ -36,17 +35,7 @@ func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *com
 	if err := st.engine.Writable(); err != nil {
 		return err
 	}
-	return st.transact(ctx, session, f)
-}
-
-// transact commits with the vectors that the memories lack; the function may run again
-// with the same texts.
-func (st *Store) transact(ctx context.Context, session *string, f func(tx *commit.Tx) error) error {
-	known := embedded{}
-	write := func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error {
-		return st.embedAndCommit(ctx, ops, seen, listed, known)
-	}
-	return st.commits.Transact(ctx, session, write, f)
+	return st.embedding.Transact(ctx, session, f)
 }
 
 // Update changes one memory by a function, which may run again when somebody

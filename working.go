@@ -44,5 +44,5 @@ func (st *Store) Consolidate(ctx context.Context, of working.Scope, o Consolidat
 	if err := st.engine.Writable(); err != nil {
 		return nil, err
 	}
-	return st.working.Consolidate(ctx, of, scopes.Consolidation(o), st.write)
+	return st.working.Consolidate(ctx, of, scopes.Consolidation(o), st.embedding.Write)
 }

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"context"
 	"sync"
 	"time"
 
+	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -108,3 +110,12 @@ type space struct {
 
 // ProblemsShown is how many problems of one kind Health names.
 const ProblemsShown = 3
+
+// UpdateSettings changes config.json under flush.lock.
+func (eng *Engine) UpdateSettings(ctx context.Context, change func(*settings.Config) error) error {
+	if err := eng.Log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer eng.Log.UnlockFlush()
+	return eng.Settings.Update(change)
+}

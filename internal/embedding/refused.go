@@ -1,4 +1,4 @@
-package varve
+package embedding
 
 import (
 	"context"
@@ -32,8 +32,11 @@ type refused struct {
 
 const refusedTries = 3
 
-// probeText is what the embedder is asked while it has taken nothing in this run.
-const probeText = "a text"
+// mostRefusals is how many a report has.
+const mostRefusals = 1000
+
+// ProbeText is what the embedder is asked while it has taken nothing in this run.
+const ProbeText = "a text"
 
 // embed asks for the vectors of memories' contents, by id; those that it refuses have
 // none, and are noted.
@@ -65,7 +68,7 @@ func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]string
 	for _, id := range ids {
 		some[id] = texts[id]
 	}
-	list, err := r.st.embedContents(ctx, some, next)
+	list, err := r.em.embedContents(ctx, some, next)
 	if err != nil {
 		return err
 	}
@@ -78,9 +81,9 @@ func (r *reembed) ask(ctx context.Context, ids []string, texts map[string]string
 func (r *reembed) probe(ctx context.Context, next bool) error {
 	text := r.taken
 	if text == "" {
-		text = probeText
+		text = ProbeText
 	}
-	_, err := r.st.embedContents(ctx, map[string]string{"": text}, next)
+	_, err := r.em.embedContents(ctx, map[string]string{"": text}, next)
 	return err
 }
 
@@ -120,7 +123,7 @@ func (r *reembed) alone(ctx context.Context, id string, texts map[string]string,
 		r.refused = map[string]refused{}
 	}
 	r.refused[id] = refused{sha256.Sum256([]byte(texts[id])), why}
-	r.st.engine.Env.Logger.Warn("the embedder does not take the content of a memory, which is left without an embedding", "id", id, "err", why)
+	r.em.Engine.Env.Logger.Warn("the embedder does not take the content of a memory, which is left without an embedding", "id", id, "err", why)
 	return nil
 }
 
@@ -157,7 +160,7 @@ func (r *reembed) none() error {
 func (r *reembed) tellRefused() {
 	r.report.Refused = int64(len(r.refused))
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
-		if len(r.report.Refusals) < mostListed {
+		if len(r.report.Refusals) < mostRefusals {
 			r.report.Refusals = append(r.report.Refusals, Refusal{id, r.refused[id].err})
 		}
 	}

@@ -1,4 +1,4 @@
-package varve
+package embedding
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -22,49 +23,49 @@ const (
 	embedLastWait  = 5 * time.Minute
 )
 
-// mostQueued bounds the ids that wait on the heap. The index has the others.
-const mostQueued = 10_000
+// MostQueued bounds the ids that wait on the heap. The index has the others.
+const MostQueued = 10_000
 
-// embedLater notes a memory that has no vector because the embedder failed.
-func (st *Store) embedLater(id string) {
-	e := &st.embedding
+// EmbedLater notes a memory that has no vector because the embedder failed.
+func (em *Embedding) EmbedLater(id string) {
+	e := em
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case e.queued[id]:
-	case len(e.queue) < mostQueued:
+	case len(e.queue) < MostQueued:
 		e.queued[id] = true
 		e.queue = append(e.queue, id)
-	case e.scan:
-		e.again = true // it may be past this one
+	case e.Scan:
+		e.Again = true // it may be past this one
 	default:
-		e.scan, e.after = true, ""
+		e.Scan, e.After = true, ""
 	}
-	st.kickEmbedding()
+	em.kickEmbedding()
 }
 
-func (st *Store) kickEmbedding() {
+func (em *Embedding) kickEmbedding() {
 	select {
-	case st.embedding.kick <- struct{}{}:
+	case em.kick <- struct{}{}:
 	default:
 	}
 }
 
-// runEmbedding gives vectors to what has none: what is left from before, and
+// Run gives vectors to what has none: what is left from before, and
 // what could not get one when it was put.
-func (st *Store) runEmbedding(ctx context.Context) {
-	e := &st.embedding
+func (em *Embedding) Run(ctx context.Context) {
+	e := em
 	e.mu.Lock()
-	e.scan = true
+	e.Scan = true
 	e.mu.Unlock()
-	if n, err := st.lacking(ctx); err == nil {
+	if n, err := em.lacking(ctx); err == nil {
 		e.mu.Lock()
 		e.unseen = n
 		e.mu.Unlock()
 	}
-	most, wait := st.o.EmbedBatch, embedFirstWait
+	most, wait := em.Batch, embedFirstWait
 	for {
-		ids, err := st.nextQueued(ctx, most)
+		ids, err := em.NextQueued(ctx, most)
 		if err == nil && len(ids) == 0 {
 			select {
 			case <-ctx.Done():
@@ -74,20 +75,20 @@ func (st *Store) runEmbedding(ctx context.Context) {
 			continue
 		}
 		if err == nil {
-			_, err = st.embedStored(ctx, ids)
+			_, err = em.embedStored(ctx, ids)
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
-			most, wait = min(2*most, st.o.EmbedBatch), embedFirstWait
+			most, wait = min(2*most, em.Batch), embedFirstWait
 			continue
 		}
 		if len(ids) == 1 { // a text that the embedder does not take must not keep the others back
-			st.dequeue(ids, true)
+			em.Dequeue(ids, true)
 		}
 		most = max(len(ids)/2, 1)
-		if !st.waitToEmbed(ctx, wait) {
+		if !em.waitToEmbed(ctx, wait) {
 			return
 		}
 		wait = min(2*wait, embedLastWait)
@@ -95,19 +96,19 @@ func (st *Store) runEmbedding(ctx context.Context) {
 }
 
 // waitToEmbed waits out a failure; a call of somebody else that went well ends it.
-func (st *Store) waitToEmbed(ctx context.Context, wait time.Duration) bool {
+func (em *Embedding) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	slept := make(chan error, 1)
-	go func() { slept <- st.engine.Env.Sleep(ctx, wait) }()
+	go func() { slept <- em.Engine.Env.Sleep(ctx, wait) }()
 	for {
 		select {
 		case err := <-slept:
 			return err == nil
-		case <-st.embedding.kick:
-			st.embedding.mu.Lock()
-			works := st.embedding.err == nil
-			st.embedding.mu.Unlock()
+		case <-em.kick:
+			em.mu.Lock()
+			works := em.err == nil
+			em.mu.Unlock()
 			if works {
 				stop()
 				<-slept
@@ -117,18 +118,18 @@ func (st *Store) waitToEmbed(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// nextQueued gives the ids that come next, and fills the queue from the index
+// NextQueued gives the ids that come next, and fills the queue from the index
 // while that has more. Those that the embedder refuses stay in the queue.
-func (st *Store) nextQueued(ctx context.Context, most int) ([]string, error) {
-	e := &st.embedding
+func (em *Embedding) NextQueued(ctx context.Context, most int) ([]string, error) {
+	e := em
 	e.mu.Lock()
-	scan, after := e.scan && len(e.queue) < mostQueued/2, e.after
+	scan, after := e.Scan && len(e.queue) < MostQueued/2, e.After
 	e.mu.Unlock()
 	if scan {
 		var found []string
-		err := st.engine.Sight(ctx)
+		err := em.Engine.Sight(ctx)
 		if err == nil {
-			for l, lerr := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{After: after}) {
+			for l, lerr := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{After: after}) {
 				if lerr != nil {
 					if l.ID == "" {
 						err = lerr
@@ -148,9 +149,9 @@ func (st *Store) nextQueued(ctx context.Context, most int) ([]string, error) {
 			return nil, fmt.Errorf("looking for memories without a vector: %w", err)
 		}
 		e.mu.Lock()
-		e.after = after
+		e.After = after
 		if len(found) < 1000 {
-			e.scan, e.after, e.unseen, e.again = e.again, "", 0, false
+			e.Scan, e.After, e.unseen, e.Again = e.Again, "", 0, false
 		} else {
 			e.unseen = max(e.unseen-int64(len(found)), 0)
 		}
@@ -167,9 +168,9 @@ func (st *Store) nextQueued(ctx context.Context, most int) ([]string, error) {
 	return append([]string(nil), e.queue[:min(most, len(e.queue))]...), nil
 }
 
-// dequeue takes ids off the queue, or puts them to its end.
-func (st *Store) dequeue(ids []string, back bool) {
-	e := &st.embedding
+// Dequeue takes ids off the queue, or puts them to its end.
+func (em *Embedding) Dequeue(ids []string, back bool) {
+	e := em
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, id := range ids {
@@ -185,11 +186,11 @@ func (st *Store) dequeue(ids []string, back bool) {
 }
 
 // lacking counts the memories that the index knows no vector of.
-func (st *Store) lacking(ctx context.Context) (n int64, err error) {
-	if err := st.engine.Sight(ctx); err != nil {
+func (em *Embedding) lacking(ctx context.Context) (n int64, err error) {
+	if err := em.Engine.Sight(ctx); err != nil {
 		return 0, err
 	}
-	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{}) {
+	for l, err := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {
 		if err != nil && l.ID == "" {
 			return n, err
 		}
@@ -200,40 +201,31 @@ func (st *Store) lacking(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// EmbedPending gives vectors to the memories that have a content and no
-// embedding, and says how many got one. A store with an embedder does it in the
-// background; this is for hosts without one (NoBackground). It ends at the first
-// failure of the embedder.
-func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
-	if err := st.engine.Begun(); err != nil {
-		return 0, err
+// Pending gives vectors to the memories that have a content and no embedding, and says
+// how many got one. It ends at the first failure of the embedder.
+func (em *Embedding) Pending(ctx context.Context) (int64, error) {
+	if em.Call == nil {
+		return 0, errNone
 	}
-	defer st.engine.Ended()
-	if err := st.engine.Writable(); err != nil {
-		return 0, err
-	}
-	if st.o.Embed == nil {
-		return 0, &errs.FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store was opened without an embedder", errs.ErrInvalid)}
-	}
-	if err := st.engine.Sight(ctx); err != nil {
+	if err := em.Engine.Sight(ctx); err != nil {
 		return 0, err
 	}
 	var done int64
 	var ids []string
 	write := func() error {
-		n, err := st.embedStored(ctx, ids)
+		n, err := em.embedStored(ctx, ids)
 		done += n
 		ids = ids[:0]
 		return err
 	}
-	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{}) {
+	for l, err := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {
 		if err != nil {
 			return done, err
 		}
 		if l.Line.Dimension > 0 {
 			continue
 		}
-		if ids = append(ids, l.ID); len(ids) == st.o.EmbedBatch {
+		if ids = append(ids, l.ID); len(ids) == em.Batch {
 			if err := write(); err != nil {
 				return done, err
 			}
@@ -244,51 +236,51 @@ func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
 
 // embedStored gives vectors to stored memories, in one commit if that can take
 // them; those that have one by then, or another content, are left alone.
-func (st *Store) embedStored(ctx context.Context, ids []string) (int64, error) {
-	contents, err := st.contents(ctx, ids, func(m *Memory) bool { return len(m.Embedding) == 0 && vectors.Embeddable(m.Content) })
+func (em *Embedding) embedStored(ctx context.Context, ids []string) (int64, error) {
+	contents, err := em.contents(ctx, ids, func(m *memstore.Memory) bool { return len(m.Embedding) == 0 && vectors.Embeddable(m.Content) })
 	if err != nil {
 		return 0, err
 	}
 	if len(contents) == 0 {
-		st.dequeue(ids, false)
+		em.Dequeue(ids, false)
 		return 0, nil
 	}
-	known, err := st.embedContents(ctx, contents, false)
+	known, err := em.embedContents(ctx, contents, false)
 	if err != nil {
 		return 0, err
 	}
-	n, err := st.inParts(ids, func(ids []string) (int64, error) { return st.setEmbeddings(ctx, ids, contents, known) })
+	n, err := em.inParts(ids, func(ids []string) (int64, error) { return em.setEmbeddings(ctx, ids, contents, known) })
 	if err == nil {
-		st.dequeue(ids, false)
+		em.Dequeue(ids, false)
 		return n, nil
 	}
 	if ctx.Err() == nil {
-		st.embedding.mu.Lock()
-		st.embedding.err = err
-		st.embedding.mu.Unlock()
+		em.mu.Lock()
+		em.err = err
+		em.mu.Unlock()
 	}
 	return n, err
 }
 
 // inParts writes memories in one commit or, where they are too much for one, in
 // several: these are the store's own batches, and nobody could make them smaller.
-func (st *Store) inParts(ids []string, write func(ids []string) (int64, error)) (int64, error) {
+func (em *Embedding) inParts(ids []string, write func(ids []string) (int64, error)) (int64, error) {
 	n, err := write(ids)
 	if !errors.Is(err, errs.ErrBatchTooLarge) || len(ids) < 2 {
 		return n, err
 	}
 	half := len(ids) / 2
-	n, err = st.inParts(ids[:half], write)
+	n, err = em.inParts(ids[:half], write)
 	if err != nil {
 		return n, err
 	}
-	m, err := st.inParts(ids[half:], write)
+	m, err := em.inParts(ids[half:], write)
 	return n + m, err
 }
 
 // setEmbeddings gives memories whose contents are still these their vectors.
-func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[string]string, known embedded) (n int64, err error) {
-	err = st.transact(ctx, nil, func(tx *commit.Tx) error {
+func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents map[string]string, known embedded) (n int64, err error) {
+	err = em.Transact(ctx, nil, func(tx *commit.Tx) error {
 		n = 0
 		if err := tx.Suits(); err != nil {
 			return err
@@ -321,9 +313,9 @@ func (st *Store) setEmbeddings(ctx context.Context, ids []string, contents map[s
 }
 
 // contents are those of the memories that are wanted.
-func (st *Store) contents(ctx context.Context, ids []string, wanted func(*Memory) bool) (map[string]string, error) {
+func (em *Embedding) contents(ctx context.Context, ids []string, wanted func(*memstore.Memory) bool) (map[string]string, error) {
 	all := map[string]string{}
-	return all, st.eachOf(ctx, ids, func(m *Memory, _ wal.LSN) {
+	return all, em.eachOf(ctx, ids, func(m *memstore.Memory, _ wal.LSN) {
 		if wanted(m) {
 			all[m.ID] = m.Content
 		}
@@ -332,16 +324,16 @@ func (st *Store) contents(ctx context.Context, ids []string, wanted func(*Memory
 
 // eachOf reads memories. What is gone is left out; what is damaged too, which verify
 // reports.
-func (st *Store) eachOf(ctx context.Context, ids []string, take func(m *Memory, at wal.LSN)) error {
+func (em *Embedding) eachOf(ctx context.Context, ids []string, take func(m *memstore.Memory, at wal.LSN)) error {
 	for _, id := range ids {
-		v, err := st.engine.Find(ctx, st.engine.Kinds.Memories, id, true)
+		v, err := em.Engine.Find(ctx, em.Engine.Kinds.Memories, id, true)
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, errs.ErrClosed) {
 				return err
 			}
 			continue
 		}
-		if m, err := st.engine.Decode(id, v); err == nil && !v.Expired(st.engine.Env.Clock()) {
+		if m, err := em.Engine.Decode(id, v); err == nil && !v.Expired(em.Engine.Env.Clock()) {
 			take(&m, v.LSN)
 		}
 	}
@@ -350,7 +342,7 @@ func (st *Store) eachOf(ctx context.Context, ids []string, take func(m *Memory, 
 
 // embedContents asks for the vectors of contents, each text once, in the order
 // of the ids.
-func (st *Store) embedContents(ctx context.Context, contents map[string]string, next bool) (embedded, error) {
+func (em *Embedding) embedContents(ctx context.Context, contents map[string]string, next bool) (embedded, error) {
 	known := embedded{}
 	var texts []string
 	for _, id := range slices.Sorted(maps.Keys(contents)) {
@@ -363,7 +355,7 @@ func (st *Store) embedContents(ctx context.Context, contents map[string]string, 
 	if len(texts) == 0 {
 		return known, nil
 	}
-	list, err := st.embed(ctx, texts, next)
+	list, err := em.embed(ctx, texts, next)
 	if err != nil {
 		return nil, err
 	}
@@ -373,10 +365,10 @@ func (st *Store) embedContents(ctx context.Context, contents map[string]string, 
 	return known, nil
 }
 
-// waitingForVectors is how many memories wait for the embedder, as far as this
+// Waiting is how many memories wait for the embedder, as far as this
 // process knows, and why.
-func (st *Store) waitingForVectors() (int64, error) {
-	e := &st.embedding
+func (em *Embedding) Waiting() (int64, error) {
+	e := em
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := int64(len(e.queue)) + e.unseen

@@ -2,14 +2,8 @@ package varve
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 
-	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/vfs"
-	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/internal/embedding"
 )
 
 // ReembedOptions says how. The zero value is right.
@@ -30,6 +24,12 @@ type ReembedReport struct {
 	// no embedding, and get one when it takes it, or another content.
 	Refused  int64
 	Refusals []Refusal // the first of them
+}
+
+// Refusal is a memory whose content the embedder did not take.
+type Refusal struct {
+	ID  string
+	Err error
 }
 
 // Reembed gives every memory that has a content an embedding by the embedder, as
@@ -67,40 +67,51 @@ func (st *Store) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport,
 	if err := st.engine.Writable(); err != nil {
 		return nil, err
 	}
-	if st.o.Embed == nil {
-		return nil, &errs.FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store was opened without an embedder", errs.ErrInvalid)}
+	in := embedding.Options{Anew: o.Anew}
+	if o.Progress != nil {
+		in.Progress = func(r *embedding.Report) { o.Progress(*reembedReport(r)) }
 	}
-	unlock, err := st.lockComputed()
-	if err != nil {
-		return nil, err
-	}
-	r := &reembed{st: st, o: o}
-	err = r.run(ctx)
-	r.tellRefused()
-	return &r.report, errors.Join(err, unlock())
+	r, err := st.embedding.Reembed(ctx, in)
+	return reembedReport(r), err
 }
 
-// lockComputed makes this the only call.
-func (st *Store) lockComputed() (unlock func() error, err error) {
-	dir := filepath.Join(st.engine.Env.Dir, vectors.VectorFolder)
-	if err := st.engine.Env.FS.Mkdir(dir, st.engine.Env.FolderMode); err == nil {
-		err = st.engine.Env.FS.SyncDir(st.engine.Env.Dir)
-		if err != nil {
-			return nil, st.engine.Env.IOError("making", dir, err)
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
-		return nil, st.engine.Env.IOError("making", dir, err)
+func reembedReport(r *embedding.Report) *ReembedReport {
+	if r == nil {
+		return nil
 	}
-	path := st.vectors.ComputedPath(vectors.ComputedLock)
-	lock, err := st.engine.Env.FS.OpenLock(path, st.engine.Env.FileMode)
-	if err != nil {
-		return nil, st.engine.Env.IOError("opening", path, err)
+	report := &ReembedReport{Total: r.Total, Resumed: r.Resumed, Computed: r.Computed, Written: r.Written, Changed: r.Changed, Refused: r.Refused}
+	for _, x := range r.Refusals {
+		report.Refusals = append(report.Refusals, Refusal(x))
 	}
-	switch ok, err := lock.TryLock(vfs.ModeExclusive); {
-	case err != nil:
-		return nil, errors.Join(st.engine.Env.IOError("locking", path, err), lock.Close())
-	case !ok:
-		return nil, errors.Join(fmt.Errorf("%w: embeddings are being made anew already", errs.ErrLocked), lock.Close())
+	return report
+}
+
+// CancelReembed calls off a re-embedding that was begun, by whichever process, and that
+// has not changed the store's model yet: what it computed is removed, and the vectors
+// that serve go on to. It says which model would have come, "" when none was told. One
+// that has changed the model can only go on: ErrConflict. While it runs: ErrLocked.
+func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
+	if err := st.engine.Begun(); err != nil {
+		return "", err
 	}
-	return func() error { return errors.Join(lock.Unlock(), lock.Close()) }, nil
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
+		return "", err
+	}
+	return st.embedding.Cancel(ctx)
+}
+
+// EmbedPending gives vectors to the memories that have a content and no
+// embedding, and says how many got one. A store with an embedder does it in the
+// background; this is for hosts without one (NoBackground). It ends at the first
+// failure of the embedder.
+func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
+	if err := st.engine.Begun(); err != nil {
+		return 0, err
+	}
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
+		return 0, err
+	}
+	return st.embedding.Pending(ctx)
 }

@@ -1,4 +1,4 @@
-package varve
+package embedding
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 // this was the model of this run; else the rest, which only that one could embed,
 // is this run's.
 func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err error) {
-	st := r.st
-	if r.file, err = st.vectors.OpenComputed(model.Name, false); err != nil {
+	em := r.em
+	if r.file, err = em.Vectors.OpenComputed(model.Name, false); err != nil {
 		return false, err
 	}
 	r.report.Resumed = r.file.Count
@@ -30,7 +30,7 @@ func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err e
 			r.file = nil
 		}
 	}()
-	if st.o.EmbedModel == model.Name {
+	if em.Model == model.Name {
 		return true, r.finish(ctx)
 	}
 	if err := r.settleConfig(ctx); err != nil {
@@ -42,8 +42,8 @@ func (r *reembed) goOn(ctx context.Context, model index.Model) (done bool, err e
 // finish rewrites the documents that the model before has left behind, and says
 // that there are none.
 func (r *reembed) finish(ctx context.Context) error {
-	st := r.st
-	model := st.vectors.Model()
+	em := r.em
+	model := em.Vectors.Model()
 	if !model.Switching() {
 		if err := r.settleName(ctx, &model); err != nil {
 			return err
@@ -67,28 +67,28 @@ func (r *reembed) finish(ctx context.Context) error {
 	}
 	c := vectors.ChangeOfModel(&model)
 	c.Done = true
-	if err := st.vectors.SetModel(ctx, model, c, 0); err != nil {
+	if err := em.Vectors.SetModel(ctx, model, c, 0); err != nil {
 		return err
 	}
-	st.kickEmbedding()
+	em.kickEmbedding()
 	return r.forget(ctx)
 }
 
 // forget removes what was computed: not while somebody makes the vectors anew from
 // it, who may not know yet that nobody needs it.
 func (r *reembed) forget(ctx context.Context) error {
-	if err := r.st.engine.Log.LockFlush(ctx); err != nil {
+	if err := r.em.Engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer r.st.engine.Log.UnlockFlush()
+	defer r.em.Engine.Log.UnlockFlush()
 	err := r.file.F.Close()
 	r.file = nil
-	return errors.Join(err, r.st.vectors.Side.Close(), r.st.vectors.DropComputed())
+	return errors.Join(err, r.em.Vectors.Side.Close(), r.em.Vectors.DropComputed())
 }
 
 // rewrite gives the memories the vectors that were computed for them.
 func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
-	return r.file.All(r.st.o.EmbedBatch, func(list []vectors.ComputedVector) error {
+	return r.file.All(r.em.Batch, func(list []vectors.ComputedVector) error {
 		var ids []string
 		vectors := map[string]vectors.ComputedVector{}
 		for _, v := range list {
@@ -105,12 +105,12 @@ func (r *reembed) rewrite(ctx context.Context, model *index.Model) error {
 // rest sees to what the file does not have: what has changed since, or was left
 // without a vector. It says how many memories it wrote.
 func (r *reembed) rest(ctx context.Context, model *index.Model) (n int64, err error) {
-	st := r.st
-	if err := st.engine.Sight(ctx); err != nil {
+	em := r.em
+	if err := em.Engine.Sight(ctx); err != nil {
 		return 0, err
 	}
 	var ids []string
-	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{}) {
+	for l, err := range em.Engine.Lines(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {
 		if err != nil {
 			if l.ID == "" || ctx.Err() != nil {
 				return 0, err
@@ -130,7 +130,7 @@ func (r *reembed) rest(ctx context.Context, model *index.Model) (n int64, err er
 }
 
 func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) (int64, error) {
-	st := r.st
+	em := r.em
 	all, err := r.contented(ctx, ids)
 	if err != nil {
 		return 0, err
@@ -142,7 +142,7 @@ func (r *reembed) restOf(ctx context.Context, model *index.Model, ids []string) 
 			continue
 		}
 		sum := sha256.Sum256([]byte(c.text))
-		v, ok, err := st.vectors.ComputedFor(ctx, model, id, sum)
+		v, ok, err := em.Vectors.ComputedFor(ctx, model, id, sum)
 		if err != nil {
 			return 0, err
 		}
@@ -170,7 +170,7 @@ func (r *reembed) write(ctx context.Context, model *index.Model, ids []string, v
 	if len(ids) == 0 {
 		return 0, nil
 	}
-	n, err := r.st.inParts(ids, func(ids []string) (int64, error) { return r.writeSome(ctx, model, ids, vectors) })
+	n, err := r.em.inParts(ids, func(ids []string) (int64, error) { return r.writeSome(ctx, model, ids, vectors) })
 	if err != nil {
 		return n, err
 	}
@@ -181,22 +181,22 @@ func (r *reembed) write(ctx context.Context, model *index.Model, ids []string, v
 
 // writeSome writes those that still have the content, and no vector by the new model.
 func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []string, vectors map[string]vectors.ComputedVector) (n int64, err error) {
-	st := r.st
-	err = st.transact(ctx, nil, func(tx *commit.Tx) error {
+	em := r.em
+	err = em.Transact(ctx, nil, func(tx *commit.Tx) error {
 		n = 0
 		puts := 0
-		if now := st.vectors.Model(); now.LSN != model.LSN {
+		if now := em.Vectors.Model(); now.LSN != model.LSN {
 			return fmt.Errorf("%w: the model was changed by somebody else", errs.ErrConflict)
 		}
 		for _, id := range ids {
-			v, err := tx.Load(st.engine.Kinds.Memories, id)
+			v, err := tx.Load(em.Engine.Kinds.Memories, id)
 			switch {
 			case errors.Is(err, errs.ErrNotFound), errors.Is(err, errs.ErrCorrupt):
 				continue // verify reports the one that is damaged
 			case err != nil:
 				return err
 			}
-			m, err := st.engine.Decode(id, v)
+			m, err := em.Engine.Decode(id, v)
 			switch {
 			case err != nil:
 				continue
@@ -212,7 +212,7 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 			}
 		}
 		if puts == 0 {
-			return ErrSkip
+			return commit.ErrSkip
 		}
 		return tx.See(state.ModelKey, model.LSN)
 	})

@@ -1,4 +1,4 @@
-package varve
+package embedding
 
 import (
 	"context"
@@ -27,23 +27,23 @@ const switchTries = 16
 // change makes the computed vectors the store's, by one entry of the log: it counts
 // only if what they were made of is still all that there is.
 func (r *reembed) change(ctx context.Context) error {
-	st := r.st
+	em := r.em
 	have, err := r.have()
 	if err != nil {
 		return err
 	}
 	var looked wal.LSN // up to where changes were seen to
 	for try := 0; ; try++ {
-		if err := st.engine.Sight(ctx); err != nil {
+		if err := em.Engine.Sight(ctx); err != nil {
 			return err
 		}
-		at := st.engine.Log.Applied()
+		at := em.Engine.Log.Applied()
 		if err := r.catchUp(ctx, have, looked); err != nil {
 			return err
 		}
 		looked = at
-		model := st.vectors.Model()
-		c := state.Change{Name: st.o.EmbedModel, Dimension: r.file.Dim, Switch: true}
+		model := em.Vectors.Model()
+		c := state.Change{Name: em.Model, Dimension: r.file.Dim, Switch: true}
 		if r.file.Dim == 0 {
 			if err := r.none(); err != nil {
 				return err
@@ -56,7 +56,7 @@ func (r *reembed) change(ctx context.Context) error {
 		if try == switchTries {
 			undecided = 0
 		}
-		err := r.standing(ctx, func() error { return st.vectors.SetModel(ctx, model, c, undecided) })
+		err := r.standing(ctx, func() error { return em.Vectors.SetModel(ctx, model, c, undecided) })
 		if !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
@@ -70,15 +70,15 @@ func (r *reembed) change(ctx context.Context) error {
 // this model. Where there is no vector at all the store's dimension becomes this
 // model's too: else the one that vectors had which are gone would refuse all others.
 func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Change, error) {
-	st := r.st
+	em := r.em
 	c := vectors.ChangeOfModel(model)
-	if c.Next = ""; st.o.EmbedModel != "" {
-		c.Name = st.o.EmbedModel
+	if c.Next = ""; em.Model != "" {
+		c.Name = em.Model
 	}
-	if any, err := st.anyRow(ctx); any || err != nil {
+	if any, err := em.anyRow(ctx); any || err != nil {
 		return c, err
 	}
-	dim, _, err := st.vectors.Dimension(ctx)
+	dim, _, err := em.Vectors.Dimension(ctx)
 	if err != nil || dim == 0 {
 		return c, err // the first vector decides it
 	}
@@ -90,21 +90,21 @@ func (r *reembed) contentless(ctx context.Context, model *index.Model) (state.Ch
 	if r.makes == dim {
 		return c, nil
 	}
-	return state.Change{Name: st.o.EmbedModel, Dimension: r.makes, Switch: true}, nil
+	return state.Change{Name: em.Model, Dimension: r.makes, Switch: true}, nil
 }
 
 // anyRow says that some document has a vector, and its time is not over.
-func (st *Store) anyRow(ctx context.Context) (found bool, err error) {
-	view, err := st.vectors.View(ctx)
+func (em *Embedding) anyRow(ctx context.Context) (found bool, err error) {
+	view, err := em.Vectors.View(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, view.Release()) }()
-	for i, k := range []*engine.Kind{st.engine.Kinds.Memories, st.engine.Kinds.Assemblies} {
+	for i, k := range []*engine.Kind{em.Engine.Kinds.Memories, em.Engine.Kinds.Assemblies} {
 		if view.Count(vector.Kind(i)) == 0 {
 			continue
 		}
-		for l, err := range st.engine.Lines(ctx, k, engine.Filters{}) {
+		for l, err := range em.Engine.Lines(ctx, k, engine.Filters{}) {
 			if err != nil {
 				return false, err
 			}
@@ -121,22 +121,22 @@ func (st *Store) anyRow(ctx context.Context) (found bool, err error) {
 
 // askDimension asks the embedder for a vector.
 func (r *reembed) askDimension(ctx context.Context) (int, error) {
-	list, err := r.st.embedContents(ctx, map[string]string{"": probeText}, true)
+	list, err := r.em.embedContents(ctx, map[string]string{"": ProbeText}, true)
 	if err != nil {
-		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w", errs.Quote(probeText), err)
+		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w", errs.Quote(ProbeText), err)
 	}
-	return len(list[probeText]), nil
+	return len(list[ProbeText]), nil
 }
 
 // settleName is settleConfig where only the name was changed.
 func (r *reembed) settleName(ctx context.Context, model *index.Model) error {
-	st := r.st
-	c := st.engine.Settings.Now().Clone()
+	em := r.em
+	c := em.Engine.Settings.Now().Clone()
 	v := c.VectorSettings()
-	if r.file.Dim != 0 || model.Name == "" || model.Name != st.o.EmbedModel || v == (settings.VectorConfig{}) || v.Model == model.Name {
+	if r.file.Dim != 0 || model.Name == "" || model.Name != em.Model || v == (settings.VectorConfig{}) || v.Model == model.Name {
 		return nil
 	}
-	return st.updateVectors(ctx, func(v *settings.VectorConfig) { v.Model = model.Name })
+	return em.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Model = model.Name })
 }
 
 // errPurged: the file with what was computed has gone, with a memory that was in it.
@@ -145,21 +145,21 @@ var errPurged = errors.New("what was computed was removed by a purge")
 // standing calls f while the file that was written is the one that others find: a
 // purge removes it, under the same lock.
 func (r *reembed) standing(ctx context.Context, f func() error) error {
-	st := r.st
-	if err := st.engine.Log.LockFlush(ctx); err != nil {
+	em := r.em
+	if err := em.Engine.Log.LockFlush(ctx); err != nil {
 		return err
 	}
-	defer st.engine.Log.UnlockFlush()
+	defer em.Engine.Log.UnlockFlush()
 	var there vfs.Info
 	mine, err := r.file.F.Stat()
 	if err == nil {
-		there, err = st.engine.Env.FS.Stat(st.vectors.ComputedPath(vectors.ComputedName))
+		there, err = em.Engine.Env.FS.Stat(em.Vectors.ComputedPath(vectors.ComputedName))
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && there.Ino != mine.Ino:
 		return errPurged
 	case err != nil:
-		return st.engine.Env.IOError("looking at", st.vectors.ComputedPath(vectors.ComputedName), err)
+		return em.Engine.Env.IOError("looking at", em.Vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return f()
 }
@@ -178,7 +178,7 @@ func (r *reembed) have() (map[string][32]byte, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, r.st.engine.Env.IOError("reading", r.st.vectors.ComputedPath(vectors.ComputedName), err)
+		return nil, r.em.Engine.Env.IOError("reading", r.em.Vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return have, nil
 }
@@ -207,10 +207,10 @@ func (r *reembed) catchUp(ctx context.Context, have map[string][32]byte, since w
 // changedSince are the ids of memories that have changed since a position, all of
 // them where nobody can say.
 func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string, err error) {
-	st := r.st
-	changes := st.engine.State.Changes(since, 1<<62)
-	if since != 0 && st.engine.State.From() <= since {
-		reader := st.engine.Log.Reader()
+	em := r.em
+	changes := em.Engine.State.Changes(since, 1<<62)
+	if since != 0 && em.Engine.State.From() <= since {
+		reader := em.Engine.Log.Reader()
 		for _, c := range changes {
 			e, err := reader.At(ctx, c.Pos)
 			if errors.Is(err, errs.ErrTruncated) {
@@ -225,7 +225,7 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 		}
 		return ids, nil
 	}
-	for id, err := range st.engine.IDs(ctx, st.engine.Kinds.Memories, engine.Filters{}) {
+	for id, err := range em.Engine.IDs(ctx, em.Engine.Kinds.Memories, engine.Filters{}) {
 		if err != nil {
 			if id == "" || ctx.Err() != nil {
 				return nil, err
@@ -240,17 +240,17 @@ func (r *reembed) changedSince(ctx context.Context, since wal.LSN) (ids []string
 // settleConfig writes what was decided where people read it, and where a store is
 // made from whose log and index are gone.
 func (r *reembed) settleConfig(ctx context.Context) error {
-	st := r.st
-	model := st.vectors.Model()
-	if c := st.engine.Settings.Now().Clone(); c.VectorSettings().Dimension == model.Dimension && c.VectorSettings().Model == model.Name {
+	em := r.em
+	model := em.Vectors.Model()
+	if c := em.Engine.Settings.Now().Clone(); c.VectorSettings().Dimension == model.Dimension && c.VectorSettings().Model == model.Name {
 		return nil
 	}
-	return st.updateVectors(ctx, func(v *settings.VectorConfig) { v.Dimension, v.Model = model.Dimension, model.Name })
+	return em.UpdateVectors(ctx, func(v *settings.VectorConfig) { v.Dimension, v.Model = model.Dimension, model.Name })
 }
 
-// updateVectors changes what config.json says of the vectors.
-func (st *Store) updateVectors(ctx context.Context, change func(v *settings.VectorConfig)) error {
-	return st.updateSettings(ctx, func(c *settings.Config) error {
+// UpdateVectors changes what config.json says of the vectors.
+func (em *Embedding) UpdateVectors(ctx context.Context, change func(v *settings.VectorConfig)) error {
+	return em.Engine.UpdateSettings(ctx, func(c *settings.Config) error {
 		v := c.VectorSettings()
 		change(&v)
 		c.Vectors = &v

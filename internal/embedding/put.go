@@ -1,4 +1,4 @@
-package varve
+package embedding
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -15,40 +16,40 @@ import (
 // embedded are vectors by text, for as long as an operation may need them again.
 type embedded map[string][]float32
 
-// embedAndCommit commits operations whose memories have got the vectors that
+// Commit commits operations whose memories have got the vectors that
 // they lack. Those that could not be had follow later.
-func (st *Store) embedAndCommit(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN, known embedded) error {
-	if model := st.vectors.Model(); model.Since != 0 {
+func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN, known embedded) error {
+	if model := em.Vectors.Model(); model.Since != 0 {
 		for i := range ops {
-			if err := st.commits.Renew(ctx, &ops[i], &model); err != nil {
+			if err := em.Commits.Renew(ctx, &ops[i], &model); err != nil {
 				return err
 			}
 		}
 	}
-	if st.o.Embed == nil {
-		return st.commits.Commit(ctx, ops, seen, listed)
+	if em.Call == nil {
+		return em.Commits.Commit(ctx, ops, seen, listed)
 	}
-	got, waiting, err := st.embedAll(ctx, ops, known)
+	got, waiting, err := em.embedAll(ctx, ops, known)
 	if err != nil {
 		return err
 	}
-	err = st.commits.Commit(ctx, ops, seen, listed)
-	if errors.Is(err, vector.ErrDimension) && len(got) > 0 && st.unsuited(ctx, got, err) {
+	err = em.Commits.Commit(ctx, ops, seen, listed)
+	if errors.Is(err, vector.ErrDimension) && len(got) > 0 && em.unsuited(ctx, got, err) {
 		for _, m := range got {
 			commit.SetEmbedding(m, nil)
 		}
 		waiting = append(waiting, got...)
-		err = st.commits.Commit(ctx, ops, seen, listed)
+		err = em.Commits.Commit(ctx, ops, seen, listed)
 	}
 	if err != nil {
 		return err
 	}
 	for _, m := range waiting {
-		st.embedLater(m.ID)
+		em.EmbedLater(m.ID)
 	}
 	for i := range ops {
 		if o := &ops[i]; o.Waits && len(o.Memory.Embedding) == 0 {
-			st.embedLater(o.Memory.ID)
+			em.EmbedLater(o.Memory.ID)
 		}
 	}
 	return nil
@@ -58,14 +59,14 @@ func (st *Store) embedAndCommit(ctx context.Context, ops []commit.Op, seen commi
 // returns those that got one and those that have none because the embedder failed.
 // After a failure it is not asked again: whoever puts does not wait for a service
 // that is down longer than once.
-func (st *Store) embedAll(ctx context.Context, ops []commit.Op, known embedded) (got, waiting []*Memory, err error) {
-	var want []*Memory
-	of := map[*Memory]*commit.Op{}
+func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedded) (got, waiting []*memstore.Memory, err error) {
+	var want []*memstore.Memory
+	of := map[*memstore.Memory]*commit.Op{}
 	for i := range ops {
 		if ops[i].Memory == nil {
 			continue
 		}
-		ok, err := st.wantsEmbedding(ctx, &ops[i])
+		ok, err := em.wantsEmbedding(ctx, &ops[i])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -88,8 +89,8 @@ func (st *Store) embedAll(ctx context.Context, ops []commit.Op, known embedded) 
 			texts = append(texts, m.Content)
 		}
 	}
-	for batch := range slices.Chunk(texts, st.o.EmbedBatch) {
-		list, err := st.embed(ctx, batch, false)
+	for batch := range slices.Chunk(texts, em.Batch) {
+		list, err := em.embed(ctx, batch, false)
 		if cerr := ctx.Err(); cerr != nil {
 			return nil, nil, cerr
 		}
@@ -118,7 +119,7 @@ func (st *Store) embedAll(ctx context.Context, ops []commit.Op, known embedded) 
 // it replaces. One that was made anew, with the content that is there, takes the
 // embedding over. What is stored may change until the commit; the vector belongs
 // to the content in any case.
-func (st *Store) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error) {
+func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error) {
 	m := o.Memory
 	if !vectors.Embeddable(m.Content) || o.Derived {
 		return false, nil
@@ -130,20 +131,20 @@ func (st *Store) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error)
 	if o.ID == "" {
 		return none, nil
 	}
-	v, err := st.engine.Load(ctx, st.engine.Kinds.Memories, o.ID)
+	v, err := em.Engine.Load(ctx, em.Engine.Kinds.Memories, o.ID)
 	if err != nil {
 		if cerr := ctx.Err(); cerr != nil {
 			return false, cerr
 		}
 		return none && (!errors.Is(err, errs.ErrNotFound) || o.Conds.Holds(o.ID, 0, v.Line.UpdatedAt) == nil), nil
 	}
-	if v.Expired(st.engine.Env.Clock()) {
+	if v.Expired(em.Engine.Env.Clock()) {
 		return none, nil
 	}
 	if o.Conds.Holds(o.ID, v.LSN, v.Line.UpdatedAt) != nil {
 		return false, nil // the commit will say so
 	}
-	old, err := st.engine.Decode(o.ID, v)
+	old, err := em.Engine.Decode(o.ID, v)
 	if err != nil {
 		return none, nil
 	}
@@ -157,7 +158,17 @@ func (st *Store) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error)
 	return old.Content != m.Content && slices.Equal(old.Embedding, m.Embedding), nil
 }
 
-// write is commit.Write with embeddings, for what is not prepared again.
-func (st *Store) write(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error {
-	return st.embedAndCommit(ctx, ops, seen, listed, nil)
+// Write is commit.Write with embeddings, for what is not prepared again.
+func (em *Embedding) Write(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error {
+	return em.Commit(ctx, ops, seen, listed, nil)
+}
+
+// Transact commits with the vectors that the memories lack; the function may run again
+// with the same texts.
+func (em *Embedding) Transact(ctx context.Context, session *string, f func(tx *commit.Tx) error) error {
+	known := embedded{}
+	write := func(ctx context.Context, ops []commit.Op, seen commit.Reads, listed wal.LSN) error {
+		return em.Commit(ctx, ops, seen, listed, known)
+	}
+	return em.Commits.Transact(ctx, session, write, f)
 }

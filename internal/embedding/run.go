@@ -1,4 +1,4 @@
-package varve
+package embedding
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )
@@ -18,10 +19,10 @@ import (
 // meanwhile and changes the model (reembed_switch.go), and rewrites the documents
 // (reembed_write.go).
 type reembed struct {
-	st     *Store
-	o      ReembedOptions
+	em     *Embedding
+	o      Options
 	file   *vectors.Computed
-	report ReembedReport
+	report Report
 
 	refused map[string]refused // memories whose content the embedder does not take
 	taken   string             // a content that it took
@@ -30,16 +31,19 @@ type reembed struct {
 
 func (r *reembed) tell() {
 	if r.o.Progress != nil {
-		r.o.Progress(r.report)
+		r.o.Progress(&r.report)
 	}
 }
 
 func (r *reembed) run(ctx context.Context) (err error) {
-	st := r.st
-	if r.report.Total, err = st.Count(ctx); err != nil {
+	em := r.em
+	if err := em.Engine.Sight(ctx); err != nil {
 		return err
 	}
-	if model := st.vectors.Model(); model.Switching() {
+	if r.report.Total, err = em.Engine.CountAll(ctx); err != nil {
+		return err
+	}
+	if model := em.Vectors.Model(); model.Switching() {
 		done, err := r.goOn(ctx, model)
 		if err != nil || done {
 			return err
@@ -71,11 +75,11 @@ const purgeTries = 3
 
 // compute makes all vectors, and changes the model to theirs.
 func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
-	st := r.st
+	em := r.em
 	if r.file != nil {
 		_ = r.file.F.Close() // what was in it is overwritten
 	}
-	if r.file, err = st.vectors.OpenComputed(st.o.EmbedModel, anew); err != nil {
+	if r.file, err = em.Vectors.OpenComputed(em.Model, anew); err != nil {
 		return err
 	}
 	r.report.Resumed, r.report.Computed, r.report.Changed = r.file.Count, 0, 0
@@ -90,7 +94,7 @@ func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 		return err
 	}
 	if err := r.file.End(); err != nil {
-		return st.engine.Env.IOError("writing", st.vectors.ComputedPath(vectors.ComputedName), err)
+		return em.Engine.Env.IOError("writing", em.Vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return r.change(ctx)
 }
@@ -98,7 +102,7 @@ func (r *reembed) compute(ctx context.Context, anew bool) (err error) {
 // hold keeps this process's embedder from what is put, while its model is not the
 // store's.
 func (r *reembed) hold(held bool) {
-	e := &r.st.embedding
+	e := r.em
 	e.mu.Lock()
 	was := e.held
 	if e.held = held; was && !held {
@@ -106,16 +110,16 @@ func (r *reembed) hold(held bool) {
 	}
 	e.mu.Unlock()
 	if was && !held {
-		r.st.kickEmbedding()
+		r.em.kickEmbedding()
 	}
 }
 
 // announce tells every process by which model the next vectors will be, so that
 // nobody puts such among those that serve.
 func (r *reembed) announce(ctx context.Context) error {
-	st, name := r.st, r.st.o.EmbedModel
+	em, name := r.em, r.em.Model
 	for range engine.FindTries {
-		m := st.vectors.Model()
+		m := em.Vectors.Model()
 		if name != "" && m.Name == name {
 			return nil // what this one makes is like the vectors that serve
 		}
@@ -125,10 +129,10 @@ func (r *reembed) announce(ctx context.Context) error {
 		}
 		c := vectors.ChangeOfModel(&m)
 		c.Next = name
-		if err := st.vectors.SetModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
+		if err := em.Vectors.SetModel(ctx, m, c, 0); !errors.Is(err, errs.ErrConflict) {
 			return err
 		}
-		if err := st.engine.Sight(ctx); err != nil {
+		if err := em.Engine.Sight(ctx); err != nil {
 			return err
 		}
 	}
@@ -137,24 +141,24 @@ func (r *reembed) announce(ctx context.Context) error {
 
 // computeAll makes the vectors of what is listed behind the last one that is there.
 func (r *reembed) computeAll(ctx context.Context) error {
-	st := r.st
+	em := r.em
 	if r.file.Ended {
 		return nil
 	}
 	for after, more := r.file.Last, true; more; {
 		var ids []string
 		more = false
-		if err := st.engine.Sight(ctx); err != nil {
+		if err := em.Engine.Sight(ctx); err != nil {
 			return err
 		}
-		for id, err := range st.engine.IDs(ctx, st.engine.Kinds.Memories, engine.Filters{After: after}) { // not longer than needed: it holds the index
+		for id, err := range em.Engine.IDs(ctx, em.Engine.Kinds.Memories, engine.Filters{After: after}) { // not longer than needed: it holds the index
 			if err != nil {
 				if id == "" || ctx.Err() != nil {
 					return err
 				}
 				continue
 			}
-			if ids = append(ids, id); len(ids) == st.o.EmbedBatch {
+			if ids = append(ids, id); len(ids) == em.Batch {
 				more = true
 				break
 			}
@@ -182,7 +186,7 @@ type contented struct {
 // contented reads those of memories that have a content.
 func (r *reembed) contented(ctx context.Context, ids []string) (map[string]contented, error) {
 	all := map[string]contented{}
-	return all, r.st.eachOf(ctx, ids, func(m *Memory, at wal.LSN) {
+	return all, r.em.eachOf(ctx, ids, func(m *memstore.Memory, at wal.LSN) {
 		if vectors.Embeddable(m.Content) {
 			all[m.ID] = contented{at, m.Content}
 		}
@@ -192,7 +196,7 @@ func (r *reembed) contented(ctx context.Context, ids []string) (map[string]conte
 // computeSome adds the vectors of memories to the file, but for those that have the
 // very content that known says.
 func (r *reembed) computeSome(ctx context.Context, ids []string, known map[string][32]byte) ([]vectors.ComputedVector, error) {
-	st := r.st
+	em := r.em
 	all, err := r.contented(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -222,19 +226,19 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 		return nil, nil
 	}
 	if n := len(list[0].Vector); r.file.Dim != 0 && n != r.file.Dim {
-		return nil, &errs.FieldError{Field: "embeddings of " + errs.Quote(st.o.EmbedModel), Value: fmt.Sprintf("of %d dimensions", n),
+		return nil, &errs.FieldError{Field: "embeddings of " + errs.Quote(em.Model), Value: fmt.Sprintf("of %d dimensions", n),
 			Limit: fmt.Sprintf("%d dimensions, which those have that an earlier run has computed", r.file.Dim),
 			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", vector.ErrDimension)}
 	}
 	if err := r.file.Add(list); err != nil {
-		return nil, st.engine.Env.IOError("writing", st.vectors.ComputedPath(vectors.ComputedName), err)
+		return nil, em.Engine.Env.IOError("writing", em.Vectors.ComputedPath(vectors.ComputedName), err)
 	}
 	return list, nil
 }
 
 // batches calls f with parts of ids, each as large as the embedder takes.
 func (r *reembed) batches(ids []string, f func(ids []string) error) error {
-	for part := range slices.Chunk(ids, r.st.o.EmbedBatch) {
+	for part := range slices.Chunk(ids, r.em.Batch) {
 		if err := f(part); err != nil {
 			return err
 		}

@@ -1,0 +1,48 @@
+package embedding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/view/vectors"
+)
+
+// Cancel calls off a re-embedding that has not changed the store's model yet, and says
+// which model would have come.
+func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
+	unlock, err := em.LockComputed()
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	for range engine.FindTries {
+		if err := em.Engine.Sight(ctx); err != nil {
+			return "", err
+		}
+		m := em.Vectors.Model()
+		if m.Switching() {
+			return "", fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that model, which ends it, or with another, which the store changes to then", errs.ErrConflict, errs.Quote(m.Name))
+		}
+		if m.Next != "" {
+			model = m.Next
+			c := vectors.ChangeOfModel(&m)
+			c.Next = ""
+			if err := em.Vectors.SetModel(ctx, m, c, 0); errors.Is(err, errs.ErrConflict) {
+				continue // somebody named the model meanwhile
+			} else if err != nil {
+				return "", err
+			}
+		}
+		if err := em.Engine.Log.LockFlush(ctx); err != nil {
+			return model, err
+		}
+		err := em.Vectors.DropComputed()
+		em.Engine.Log.UnlockFlush()
+		em.kickEmbedding()
+		return model, err
+	}
+	return "", fmt.Errorf("%w: the model is changed by others all the time", errs.ErrConflict)
+}

@@ -1,0 +1,73 @@
+package embedding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/vectors"
+)
+
+// Options of Reembed.
+type Options struct {
+	Anew     bool // forget what an earlier run with this model has computed
+	Progress func(*Report)
+}
+
+// Report says what was done, or is done so far.
+type Report struct {
+	Total    int64     // memories with a content, about
+	Resumed  int64     // vectors that an earlier run had computed
+	Computed int64     // by this one
+	Written  int64     // memories that got another embedding
+	Changed  int64     // embeddings computed once more, for the content had changed
+	Refused  int64     // memories whose content the embedder does not take
+	Refusals []Refusal // the first of them
+}
+
+var errNone = &errs.FieldError{Field: "Embed", Err: fmt.Errorf("%w: the store was opened without an embedder", errs.ErrInvalid)}
+
+// Reembed gives every memory that has a content an embedding by the embedder, and changes
+// the store's model to its.
+func (em *Embedding) Reembed(ctx context.Context, o Options) (*Report, error) {
+	if em.Call == nil {
+		return nil, errNone
+	}
+	unlock, err := em.LockComputed()
+	if err != nil {
+		return nil, err
+	}
+	r := &reembed{em: em, o: o}
+	err = r.run(ctx)
+	r.tellRefused()
+	return &r.report, errors.Join(err, unlock())
+}
+
+// LockComputed makes this the only call.
+func (em *Embedding) LockComputed() (unlock func() error, err error) {
+	dir := filepath.Join(em.Engine.Env.Dir, vectors.VectorFolder)
+	if err := em.Engine.Env.FS.Mkdir(dir, em.Engine.Env.FolderMode); err == nil {
+		err = em.Engine.Env.FS.SyncDir(em.Engine.Env.Dir)
+		if err != nil {
+			return nil, em.Engine.Env.IOError("making", dir, err)
+		}
+	} else if !errors.Is(err, fs.ErrExist) {
+		return nil, em.Engine.Env.IOError("making", dir, err)
+	}
+	path := em.Vectors.ComputedPath(vectors.ComputedLock)
+	lock, err := em.Engine.Env.FS.OpenLock(path, em.Engine.Env.FileMode)
+	if err != nil {
+		return nil, em.Engine.Env.IOError("opening", path, err)
+	}
+	switch ok, err := lock.TryLock(vfs.ModeExclusive); {
+	case err != nil:
+		return nil, errors.Join(em.Engine.Env.IOError("locking", path, err), lock.Close())
+	case !ok:
+		return nil, errors.Join(fmt.Errorf("%w: embeddings are being made anew already", errs.ErrLocked), lock.Close())
+	}
+	return func() error { return errors.Join(lock.Unlock(), lock.Close()) }, nil
+}

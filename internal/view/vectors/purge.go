@@ -1,0 +1,102 @@
+package vectors
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// PurgeComputed takes memories out of what a re-embedding has computed; flush.lock is
+// held. Before the switch the run begins again; behind it searches live on the file, so
+// that a copy without them takes its place. What could not be overwritten is added to left,
+// and to unlinked, by name, where it went all the same.
+func (vs *Vectors) PurgeComputed(ctx context.Context, ids []string, left *[]error, unlinked *[]string) error {
+	if model := vs.Model(); !model.Switching() {
+		return vs.WipeComputed(left)
+	}
+	path, old := vs.ComputedPath(ComputedName), vs.ComputedPath(ComputedOld)
+	if err := vs.wipeComputedOld(path, old, left); err != nil { // of a purge that was killed
+		return vs.Engine.Env.IOError("overwriting", old, err)
+	}
+	f, err := vs.Engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return vs.Engine.Env.IOError("opening", path, err)
+	}
+	temp, err := settings.Scratch(vs.Engine.Env, ComputedName)
+	if err == nil {
+		err = vs.copyComputed(ctx, f, temp, ids)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return vs.Engine.Env.IOError("rewriting", path, err)
+	}
+	// The old one keeps a name until its bytes are gone.
+	switch err := vs.Engine.Env.FS.Link(path, old); {
+	case errors.Is(err, errors.ErrUnsupported):
+		*unlinked = append(*unlinked, VectorFolder+"/"+ComputedName)
+	case err != nil:
+		return vs.Engine.Env.IOError("linking", path, err)
+	}
+	err = vs.Engine.Env.FS.Rename(temp, path)
+	if err == nil {
+		err = vs.Engine.Env.FS.SyncDir(filepath.Dir(path))
+	}
+	if err == nil {
+		err = vfs.Unwiped(left, vfs.Wipe(vs.Engine.Env.FS, old))
+	}
+	return errors.Join(vs.Engine.Env.IOError("replacing", path, err), vs.Side.Close())
+}
+
+// wipeComputedOld overwrites and removes the old file, unless it stands in its place still.
+func (vs *Vectors) wipeComputedOld(path, old string, left *[]error) error {
+	if vfs.SameFile(vs.Engine.Env.FS, path, old) {
+		return vs.Engine.Env.FS.Remove(old)
+	}
+	return vfs.Unwiped(left, vfs.Wipe(vs.Engine.Env.FS, old))
+}
+
+// copyComputed copies what is whole, but for some memories.
+func (vs *Vectors) copyComputed(ctx context.Context, from vfs.File, temp string, without []string) error {
+	to, err := vs.Engine.Env.FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, vs.Engine.Env.FileMode)
+	if err != nil {
+		return err
+	}
+	in, out := &Computed{F: from}, &Computed{F: to}
+	var batch [][]byte
+	size := 0
+	flush := func() error {
+		list := batch
+		batch, size = batch[:0], 0
+		if len(list) == 0 {
+			return nil
+		}
+		return out.Append(list)
+	}
+	_, err = in.Records(math.MaxInt64, func(p []byte) error {
+		var v ComputedVector
+		if p[0] == 'v' && v.Parse(p) == nil && slices.Contains(without, v.ID) {
+			return nil
+		}
+		batch = append(batch, slices.Clone(p))
+		if size += len(p); size < 1<<20 {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return flush()
+	})
+	if err == nil {
+		err = flush()
+	}
+	return errors.Join(err, to.Close())
+}
