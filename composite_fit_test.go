@@ -113,7 +113,7 @@ func TestCompositeOfEditAfterSwitch(t *testing.T) {
 	}
 	is := modelOf("new", 4)
 	e.set(asking(is))
-	st.o.EmbedModel, st.embedding.Dimension = "new", 0
+	st.embedding.Model, st.embedding.Dimension = "new", 0
 	_, err = st.Reembed(ctx, ReembedOptions{})
 	must(t, err)
 	must(t, st.Flush(ctx))

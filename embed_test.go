@@ -281,7 +281,7 @@ func TestEmbedCanceled(t *testing.T) {
 	hang := make(chan bool)
 	t.Cleanup(func() { close(hang) })
 	ctx, cancel := context.WithCancel(context.Background())
-	st.o.Embed = func(context.Context, []string) ([][]float32, error) { // deaf
+	st.embedding.Call = func(context.Context, []string) ([][]float32, error) { // deaf
 		cancel()
 		<-hang
 		return nil, errors.New("late")

@@ -46,5 +46,6 @@ type (
 	PermissionError     = errs.PermissionError
 	ConflictError       = errs.ConflictError
 	ModelError          = errs.ModelError
+	NoVersionError      = errs.NoVersionError
 	MissingMembersError = errs.MissingMembersError
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -210,7 +211,7 @@ func (st *Store) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 			}
 			continue
 		}
-		st.history(ctx, k, id, func(v Version, err error) bool {
+		st.history.Each(ctx, k, id, func(v history.Version, err error) bool {
 			if err != nil || v.Deleted {
 				return n < learnMost
 			}

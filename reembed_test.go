@@ -191,7 +191,7 @@ func TestReembedAnew(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	half()
-	st.o.EmbedModel = "another"
+	st.embedding.Model = "another"
 	if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 10 {
 		t.Fatal(r, err)
 	}
@@ -213,7 +213,7 @@ func TestReembedAnew(t *testing.T) {
 		}
 		return newer(texts)
 	})
-	st.o.EmbedModel = "a third"
+	st.embedding.Model = "a third"
 	if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 8 {
 		t.Fatal(r, err)
 	}
@@ -248,7 +248,7 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 		for _, bad := range [][]string{{"m0"}, {"m6"}, {"m9"}, {"m0", "m9"}, {"m2", "m3", "m4"}} {
 			what := fmt.Sprint(bad, " by ", batch)
 			st, e := reembedStore(t, t.TempDir())
-			st.o.EmbedBatch = batch
+			st.embedding.Batch = batch
 			stop := errors.New("too long")
 			refuses := func(texts []string) ([][]float32, error) {
 				if slices.ContainsFunc(texts, func(text string) bool { return slices.Contains(bad, "m"+strings.TrimPrefix(text, "text e")) }) {
@@ -257,7 +257,7 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 				return newer(texts)
 			}
 			e.set(refuses)
-			st.o.EmbedModel = "another"
+			st.embedding.Model = "another"
 			if _, err := st.Assemblies().Put(ctx, Assembly{ID: "a", MemoryIDs: []string{"m0", "m1", "m9"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -329,7 +329,7 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 func TestReembedAnswersNothing(t *testing.T) {
 	ctx := context.Background()
 	st, e := reembedStore(t, t.TempDir())
-	st.o.EmbedModel = "another"
+	st.embedding.Model = "another"
 	stop := errors.New("down")
 	for n := range 12 { // it ends after so many calls
 		calls := 0
@@ -350,7 +350,7 @@ func TestReembedAnswersNothing(t *testing.T) {
 		}
 		return nil, stop
 	})
-	st.o.EmbedModel = "a third"
+	st.embedding.Model = "a third"
 	r, err := st.Reembed(ctx, ReembedOptions{})
 	if !errors.Is(err, stop) || r.Refused != 10 || st.Stats().Model == "a third" {
 		t.Fatalf("%+v, %v, %+v", r, err, st.Stats())

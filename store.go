@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/history"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/internal/view/scopes"
@@ -37,6 +38,7 @@ type Store struct {
 	touched touched
 	sweeper sweeper
 	edits   edits.Edits
+	history history.History
 	counts  counts.Counts
 	commits commit.Committer
 
@@ -73,15 +75,16 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	em.Engine, em.Vectors, em.Commits = st.engine, &st.vectors, &st.commits
 	em.Call, em.Batch, em.Model, em.Fit = st.o.Embed, st.o.EmbedBatch, st.o.EmbedModel, st.o.VectorFit
 	em.Init()
+	st.history.Engine = st.engine
 	fl := &st.flusher
 	fl.Engine, fl.Vectors, fl.Restored, fl.Scopes = st.engine, &st.vectors, st.o.restored, &st.working
 	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.upkeep, st.edits.LookAtParked
 	st.vectors.Older = st.commits.OlderComposite
 	st.vectors.Embedder = func() string {
-		if st.o.Embed == nil {
+		if em.Call == nil {
 			return ""
 		}
-		return st.o.EmbedModel
+		return em.Model
 	}
 	st.engine.CacheBytes, st.engine.Unfinished = st.o.CacheBytes, st.o.unfinished
 	st.engine.RemakeIndex = func(ctx context.Context, start *wal.Start) (*index.Set, string, int, error) {

@@ -99,3 +99,9 @@ func (tx *Tx) DeleteAssembly(id string) error { return tx.tx.DeleteAssembly(id) 
 func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 	return tx.tx.List(filtersOf(filters))
 }
+
+// Alone holds the transaction to this moment: when anything at all is committed between
+// here and its own commit, by whatever process, the function runs again. It is for those
+// who decide by what they keep of the store (see Changes) and not by what tx reads; with
+// many writers beside it a transaction may run often.
+func (tx *Tx) Alone() error { return tx.tx.Alone() }

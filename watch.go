@@ -2,14 +2,10 @@ package varve
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"time"
 
-	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/wal"
+	"github.com/varve-db/varve/internal/history"
 )
 
 // Change is one committed change of one memory or one assembly, by whatever process.
@@ -42,196 +38,36 @@ type Change struct {
 // other error is the last.
 func (st *Store) Watch(ctx context.Context, from uint64, filters ...WatchFilter) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		w := &watcher{st: st}
-		for _, f := range filters {
-			f(&w.filters)
+		var f history.Filter
+		for _, filter := range filters {
+			filter(&f)
 		}
-		err := w.begin(ctx, from)
-		for err == nil {
-			err = w.read(ctx)
-			for _, e := range w.list {
-				if !yield(st.changeOf(e)) {
-					return
-				}
-				if ctx.Err() != nil {
-					err = ctx.Err()
-					break
-				}
-			}
-		}
-		yield(Change{}, err)
+		st.history.Watch(ctx, from, f, func(c history.Change, err error) bool { return yield(Change(c), err) })
 	}
 }
 
-// watched is an entry that passed the filters.
-type watched struct {
-	wal.Entry
-	kind *engine.Kind
-	next wal.LSN
-	more bool // another one of the batch passed as well
+// WatchFilter chooses changes. Several filters all have to pass.
+type WatchFilter func(*history.Filter)
+
+// WatchKind passes the changes of one kind: "memory" or "assembly".
+func WatchKind(kind string) WatchFilter { return func(f *history.Filter) { f.Kind = kind } }
+
+// WatchSession passes the changes of the memories of one session, and the deletions of
+// those that were of it; also the deletions of which that is no longer known.
+func WatchSession(id string) WatchFilter {
+	return func(f *history.Filter) { f.Session, f.Only = id, true }
 }
 
-// watcher is one loop over changes. Between two of its steps, while the loop's body
-// runs, it is no operation of the store: that may be closed.
-type watcher struct {
-	st      *Store
-	filters watchFilters
-	at      wal.LSN // everything before is in list, or was yielded
-	list    []watched
-}
-
-// begin finds where to read from.
-func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
-	st := w.st
-	if err := st.engine.Begun(); err != nil {
-		return err
+// Changes yields what is committed from a position on, by whatever process, in the
+// order of the commits, and ends with what is committed when it is called, where
+// Watch waits for more. It is for those who keep something that follows from
+// memories and bring it up to date when they are asked: begin with Stats().Durable,
+// list, then go on from the last change's Next. Positions that come from elsewhere
+// are not looked at; errors are those of Watch.
+func (st *Store) Changes(ctx context.Context, from uint64) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		st.history.Until(ctx, from, func(c history.Change, err error) bool { return yield(Change(c), err) })
 	}
-	defer st.engine.Ended()
-	if err := st.engine.Sight(ctx); err != nil {
-		return err
-	}
-	to := st.engine.Log.Durable()
-	if from > to {
-		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, st.engine.Env.Dir, to)
-	}
-	var err error
-	w.at, err = st.engine.Log.Past().From(ctx, from, to)
-	return err
-}
-
-// watchBytes is how much is read at once; more where one commit has more.
-const watchBytes = 1 << 20
-
-// read fills list with the changes of some more commits, and waits for the first of
-// them. With an error, list has those before it.
-func (w *watcher) read(ctx context.Context) error {
-	for w.list = w.list[:0]; len(w.list) == 0; {
-		at := w.at
-		if err := w.readMore(ctx); err != nil {
-			return err
-		}
-		if w.at > at {
-			continue
-		}
-		if err := w.st.awaitBeyond(ctx, at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readMore reads some of what is durable by now, if there is any.
-func (w *watcher) readMore(ctx context.Context) error {
-	st := w.st
-	if err := st.engine.Begun(); err != nil {
-		return err
-	}
-	defer st.engine.Ended()
-	to := st.engine.Log.Durable()
-	if w.at >= to {
-		return ctx.Err()
-	}
-	if w.at >= st.engine.Log.Spilled() {
-		err := w.collect(ctx, to, st.engine.Log.Scan(ctx, w.at))
-		if !errors.Is(err, errs.ErrTruncated) {
-			return err
-		}
-		// Released under the reader: the archive has it.
-	}
-	return w.collect(ctx, to, st.engine.Log.History(ctx, w.at))
-}
-
-// collect takes whole batches, those up to a position or as many as are read at once.
-func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal.Entry, error]) error {
-	whole, bytes := len(w.list), 0 // of the list, up to the end of a batch
-	for e, err := range entries {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			w.list = w.list[:whole]
-			return err
-		}
-		if k := w.st.engine.Kinds.Of(e.Key); k != nil && w.filters.pass(ctx, w.st, k, &e) {
-			bytes += int(e.Size)
-			w.list = append(w.list, watched{Entry: e, kind: k, next: e.LSN + e.Size, more: true})
-		}
-		if e.More {
-			continue
-		}
-		w.at = e.LSN + e.Size
-		if whole < len(w.list) {
-			whole = len(w.list)
-			w.list[whole-1].next, w.list[whole-1].more = w.at, false
-		}
-		if bytes >= watchBytes {
-			return nil
-		}
-	}
-	w.at = max(w.at, to) // what stands at the end is the log's own
-	return nil
-}
-
-// The pauses between two looks at what other processes have committed, where nobody
-// can be woken.
-const (
-	watchFirst = time.Millisecond
-	watchMost  = 20 * time.Millisecond
-)
-
-// awaitBeyond returns once the log is durable beyond a position. While it sleeps the
-// store may be closed.
-func (st *Store) awaitBeyond(ctx context.Context, from uint64) error {
-	looked := st.engine.Env.Clock()
-	for pause := watchFirst; ; pause = min(2*pause, watchMost) {
-		if err := st.engine.Begun(); err != nil {
-			return err
-		}
-		moved := st.engine.Log.Moved()
-		err := st.engine.MovedSince()
-		if err == nil {
-			err = st.engine.Log.CatchUp(ctx)
-		}
-		durable := st.engine.Log.Durable()
-		if now := st.engine.Env.Clock(); err == nil && durable <= from && (now.Sub(looked) >= engine.MovedLook || now.Before(looked)) {
-			looked, err = now, st.engine.Log.InPlace()
-		}
-		st.engine.Ended()
-		if err != nil || durable > from {
-			return err
-		}
-		if moved == nil {
-			err = st.engine.Env.Sleep(ctx, pause)
-		} else {
-			select {
-			case <-moved:
-			case <-ctx.Done():
-				err = ctx.Err()
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// changeOf decodes what was written.
-func (st *Store) changeOf(e watched) (Change, error) {
-	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete, More: e.more}
-	if e.Delete {
-		return c, nil
-	}
-	v, err := st.versionOf(e.kind, e.Entry)
-	if err != nil {
-		return c, err
-	}
-	doc := engine.Version{LSN: e.LSN, Doc: v.Document}
-	if e.kind == st.engine.Kinds.Assemblies {
-		c.Assembly, err = st.engine.DecodeAssembly(c.ID, doc)
-	} else {
-		c.Memory, err = st.engine.Decode(c.ID, doc)
-	}
-	return c, err
 }
 
 // PositionAt is where the first change begins that was committed at a time or later:

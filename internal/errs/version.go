@@ -1,0 +1,26 @@
+package errs
+
+import "fmt"
+
+// NoVersionError says that a memory or an assembly has no such version. It matches ErrNotFound.
+type NoVersionError struct {
+	Kind    string // "memory" or "assembly"
+	ID      string
+	Version uint64 // that was asked for
+	Oldest  uint64 // the oldest version of it that is kept, 0 when none is
+	Newest  uint64
+}
+
+func (e *NoVersionError) Error() string {
+	s := fmt.Sprintf("%s %s has no version %d", e.Kind, Quote(e.ID), e.Version)
+	switch {
+	case e.Oldest == 0:
+		return s + "; none of it is kept"
+	case e.Oldest == e.Newest:
+		return fmt.Sprintf("%s; the only one that is kept is %d", s, e.Oldest)
+	}
+	return fmt.Sprintf("%s; those that are kept go from %d to %d", s, e.Oldest, e.Newest)
+}
+
+// Unwrap makes the error match ErrNotFound.
+func (e *NoVersionError) Unwrap() error { return ErrNotFound }

@@ -1,0 +1,43 @@
+package history
+
+import (
+	"context"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/wal"
+)
+
+func (f *Filter) pass(ctx context.Context, h *History, k *engine.Kind, e *wal.Entry) bool {
+	if f.Kind != "" && f.Kind != k.Noun {
+		return false
+	}
+	if !f.Only {
+		return true
+	}
+	if k != h.Engine.Kinds.Memories || f.Session == "" {
+		return false
+	}
+	view, err := state.Read(e)
+	if err == nil && e.Delete {
+		if view.Previous == 0 {
+			return true
+		}
+		before, err := h.Engine.Log.ReadAt(ctx, view.Previous)
+		if err != nil {
+			before, err = h.Engine.Log.Past().At(ctx, view.Previous, e.LSN)
+		}
+		if err != nil || before.Key != e.Key {
+			return true
+		}
+		if view, err = state.Read(&before); err != nil {
+			return true
+		}
+	}
+	if err != nil {
+		return true // who watches is to hear of it
+	}
+	line, err := index.ParseLine(view.Line)
+	return err != nil || line.SessionID == f.Session
+}

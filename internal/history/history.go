@@ -1,0 +1,168 @@
+package history
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/state"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// History is what log, archive and files know of the past.
+type History struct{ Engine *engine.Engine }
+
+// Version is one version of one memory, or of one assembly.
+type Version struct {
+	Kind        string    // "memory" or "assembly"
+	LSN         uint64    // what the Version of the memory or assembly was
+	Time        time.Time // of the commit
+	ID          string
+	Deleted     bool     // it was deleted; there is no document
+	Size        int64    // of the document, in bytes
+	ContentHash [32]byte // sha256 of its exact bytes
+	Previous    uint64   // the version before it, be it a deletion; 0 when there was none
+	FromFile    bool     // the log no longer has it, the file does: whether others came before it is not known
+	Document    []byte   // the exact bytes of the file, the caller's own
+}
+
+// Decode is the version's document as a Memory. ErrNotFound for a deletion.
+func (v *Version) Decode() (memstore.Memory, error) {
+	if v.Deleted {
+		return memstore.Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", errs.Quote(v.ID), errs.ErrNotFound, v.LSN)
+	}
+	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: document.Stored, ID: v.ID})
+	if err != nil {
+		return memstore.Memory{}, fmt.Errorf("memory %s, version %d: %w", errs.Quote(v.ID), v.LSN, err)
+	}
+	m.Version = v.LSN
+	return *m, nil
+}
+
+// DecodeAssembly is the document of an assembly's version. ErrNotFound for a deletion.
+func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
+	if v.Deleted {
+		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", errs.Quote(v.ID), errs.ErrNotFound, v.LSN)
+	}
+	a, err := assembly.Decode(v.Document, assembly.DecodeOptions{Limits: document.StoredAssembly, ID: v.ID})
+	if err != nil {
+		return assembly.Assembly{}, fmt.Errorf("assembly %s, version %d: %w", errs.Quote(v.ID), v.LSN, err)
+	}
+	a.Version = v.LSN
+	return *a, nil
+}
+
+// Each says whether it has yielded anything.
+func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield func(Version, error) bool) (any bool) {
+	give := func(v Version, err error) bool {
+		any = true
+		return yield(v, err) && ctx.Err() == nil
+	}
+	standing, err := h.Engine.Find(ctx, k, id, true)
+	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), err)) {
+		return any
+	}
+	known := err == nil
+	oldest, err := h.Engine.Log.Past().First(h.Engine.Log.Durable())
+	if err != nil && !give(Version{}, err) {
+		return any
+	}
+	// What stands in the file comes first when it is older than the log. When it
+	// was written in a hole, or its version was made up because the index was made
+	// again from the files, it is given all the same.
+	told := !known
+	if known && standing.LSN < oldest {
+		told = true
+		if !give(h.standingVersion(k, id, &standing), nil) {
+			return any
+		}
+	}
+	want := k.Key(id)
+	var last [32]byte
+	for e, err := range h.Engine.Log.History(ctx, oldest) {
+		var v Version
+		switch {
+		case err != nil:
+		case e.Key != want:
+			continue
+		default:
+			v, err = h.versionOf(k, e)
+			last, told = v.ContentHash, told || v.LSN == standing.LSN && err == nil
+		}
+		if !give(v, err) {
+			return any
+		}
+	}
+	if !told && sha256.Sum256(standing.Doc) != last {
+		give(h.standingVersion(k, id, &standing), nil)
+	}
+	return any
+}
+
+// standingVersion is what the file has.
+func (h *History) standingVersion(k *engine.Kind, id string, v *engine.Version) Version {
+	r := Version{Kind: k.Noun, LSN: v.LSN, ID: id, FromFile: true, Size: int64(len(v.Doc)), ContentHash: sha256.Sum256(v.Doc), Document: append([]byte(nil), v.Doc...)}
+	if v.Line.Mtime != 0 {
+		r.Time = engine.TimeOf(&v.Line).UTC()
+	}
+	return r
+}
+
+func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
+	v := Version{Kind: k.Noun, LSN: e.LSN, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete}
+	line, view, err := state.LineIn(&e)
+	v.Previous = view.Previous
+	if err == nil && e.Delete {
+		return v, nil
+	}
+	if err == nil {
+		v.Document, err = h.Engine.Codec.Doc(&view, places.StoredMost)
+	}
+	if err != nil {
+		return v, fmt.Errorf("entry %d: %w", e.LSN, err)
+	}
+	v.Size, v.ContentHash = int64(len(v.Document)), sha256.Sum256(v.Document)
+	if v.ContentHash != line.ContentHash {
+		return v, fmt.Errorf("entry %d: %w: its document is not the one that it names", e.LSN, errs.ErrCorrupt)
+	}
+	return v, nil
+}
+
+func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
+	if err := h.Engine.Sight(ctx); err != nil {
+		return Version{}, err
+	}
+	e, err := h.Engine.Log.Past().At(ctx, lsn, h.Engine.Log.Durable())
+	if err == nil && e.Key == k.Key(id) {
+		return h.versionOf(k, e)
+	}
+	// What stands in the file is kept however old it is.
+	if v, ferr := h.Engine.Find(ctx, k, id, true); ferr == nil && v.LSN == lsn {
+		return h.standingVersion(k, id, &v), nil
+	}
+	if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrTruncated) {
+		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.Noun, errs.Quote(id), lsn, err)
+	}
+	missing := &errs.NoVersionError{Kind: k.Noun, ID: id, Version: lsn}
+	h.Each(ctx, k, id, func(v Version, err error) bool {
+		if err == nil {
+			if missing.Oldest == 0 {
+				missing.Oldest = v.LSN
+			}
+			missing.Newest = v.LSN
+		}
+		return ctx.Err() == nil
+	})
+	if errors.Is(err, errs.ErrTruncated) {
+		return Version{}, fmt.Errorf("%w: %w", missing, err)
+	}
+	return Version{}, missing
+}

@@ -1,0 +1,243 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/wal"
+)
+
+// Change is one committed change of one memory or one assembly, by whatever process.
+type Change struct {
+	LSN      uint64    // the version that it made; the changes of a batch have rising ones
+	Next     uint64    // where to go on: Watch(ctx, Next)
+	Time     time.Time // of the commit
+	Kind     string    // "memory" or "assembly"
+	ID       string
+	Deleted  bool
+	Memory   memstore.Memory   // as it was written; zero when deleted
+	Assembly assembly.Assembly // likewise
+	More     bool              // the batch goes on in the next change
+}
+
+// Filter chooses changes.
+type Filter struct {
+	Kind    string
+	Session string
+	Only    bool // of the session
+}
+
+// Watch yields every change from a position on, and then waits for more until ctx ends.
+func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(Change, error) bool) {
+	w := &watcher{h: h, filters: f}
+	err := w.begin(ctx, from)
+	for err == nil {
+		err = w.read(ctx)
+		for _, e := range w.list {
+			if !yield(h.changeOf(e)) {
+				return
+			}
+			if ctx.Err() != nil {
+				err = ctx.Err()
+				break
+			}
+		}
+	}
+	yield(Change{}, err)
+}
+
+// Until yields what is committed from a position on, and ends with what is committed when
+// it is called.
+func (h *History) Until(ctx context.Context, from uint64, yield func(Change, error) bool) {
+	to, err := h.Engine.DurableNow(ctx)
+	for w := (&watcher{h: h, at: from}); err == nil && w.at < to; {
+		w.list = w.list[:0]
+		err = w.readMore(ctx)
+		for _, e := range w.list {
+			if !yield(h.changeOf(e)) {
+				return
+			}
+		}
+	}
+	if err != nil {
+		yield(Change{}, err)
+	}
+}
+
+// watched is an entry that passed the filters.
+type watched struct {
+	wal.Entry
+	kind *engine.Kind
+	next wal.LSN
+	more bool // another one of the batch passed as well
+}
+
+// watcher is one loop over changes. Between two of its steps, while the loop's body
+// runs, it is no operation of the store: that may be closed.
+type watcher struct {
+	h       *History
+	filters Filter
+	at      wal.LSN // everything before is in list, or was yielded
+	list    []watched
+}
+
+// begin finds where to read from.
+func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
+	h := w.h
+	if err := h.Engine.Begun(); err != nil {
+		return err
+	}
+	defer h.Engine.Ended()
+	if err := h.Engine.Sight(ctx); err != nil {
+		return err
+	}
+	to := h.Engine.Log.Durable()
+	if from > to {
+		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, h.Engine.Env.Dir, to)
+	}
+	var err error
+	w.at, err = h.Engine.Log.Past().From(ctx, from, to)
+	return err
+}
+
+// watchBytes is how much is read at once; more where one commit has more.
+const watchBytes = 1 << 20
+
+// read fills list with the changes of some more commits, and waits for the first of
+// them. With an error, list has those before it.
+func (w *watcher) read(ctx context.Context) error {
+	for w.list = w.list[:0]; len(w.list) == 0; {
+		at := w.at
+		if err := w.readMore(ctx); err != nil {
+			return err
+		}
+		if w.at > at {
+			continue
+		}
+		if err := w.h.awaitBeyond(ctx, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readMore reads some of what is durable by now, if there is any.
+func (w *watcher) readMore(ctx context.Context) error {
+	h := w.h
+	if err := h.Engine.Begun(); err != nil {
+		return err
+	}
+	defer h.Engine.Ended()
+	to := h.Engine.Log.Durable()
+	if w.at >= to {
+		return ctx.Err()
+	}
+	if w.at >= h.Engine.Log.Spilled() {
+		err := w.collect(ctx, to, h.Engine.Log.Scan(ctx, w.at))
+		if !errors.Is(err, errs.ErrTruncated) {
+			return err
+		}
+		// Released under the reader: the archive has it.
+	}
+	return w.collect(ctx, to, h.Engine.Log.History(ctx, w.at))
+}
+
+// collect takes whole batches, those up to a position or as many as are read at once.
+func (w *watcher) collect(ctx context.Context, to wal.LSN, entries iter.Seq2[wal.Entry, error]) error {
+	whole, bytes := len(w.list), 0 // of the list, up to the end of a batch
+	for e, err := range entries {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			w.list = w.list[:whole]
+			return err
+		}
+		if k := w.h.Engine.Kinds.Of(e.Key); k != nil && w.filters.pass(ctx, w.h, k, &e) {
+			bytes += int(e.Size)
+			w.list = append(w.list, watched{Entry: e, kind: k, next: e.LSN + e.Size, more: true})
+		}
+		if e.More {
+			continue
+		}
+		w.at = e.LSN + e.Size
+		if whole < len(w.list) {
+			whole = len(w.list)
+			w.list[whole-1].next, w.list[whole-1].more = w.at, false
+		}
+		if bytes >= watchBytes {
+			return nil
+		}
+	}
+	w.at = max(w.at, to) // what stands at the end is the log's own
+	return nil
+}
+
+// The pauses between two looks at what other processes have committed, where nobody
+// can be woken.
+const (
+	watchFirst = time.Millisecond
+	watchMost  = 20 * time.Millisecond
+)
+
+// awaitBeyond returns once the log is durable beyond a position. While it sleeps the
+// store may be closed.
+func (h *History) awaitBeyond(ctx context.Context, from uint64) error {
+	looked := h.Engine.Env.Clock()
+	for pause := watchFirst; ; pause = min(2*pause, watchMost) {
+		if err := h.Engine.Begun(); err != nil {
+			return err
+		}
+		moved := h.Engine.Log.Moved()
+		err := h.Engine.MovedSince()
+		if err == nil {
+			err = h.Engine.Log.CatchUp(ctx)
+		}
+		durable := h.Engine.Log.Durable()
+		if now := h.Engine.Env.Clock(); err == nil && durable <= from && (now.Sub(looked) >= engine.MovedLook || now.Before(looked)) {
+			looked, err = now, h.Engine.Log.InPlace()
+		}
+		h.Engine.Ended()
+		if err != nil || durable > from {
+			return err
+		}
+		if moved == nil {
+			err = h.Engine.Env.Sleep(ctx, pause)
+		} else {
+			select {
+			case <-moved:
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// changeOf decodes what was written.
+func (h *History) changeOf(e watched) (Change, error) {
+	c := Change{Kind: e.kind.Noun, LSN: e.LSN, Next: e.next, Time: e.Time, ID: e.Key[1:], Deleted: e.Delete, More: e.more}
+	if e.Delete {
+		return c, nil
+	}
+	v, err := h.versionOf(e.kind, e.Entry)
+	if err != nil {
+		return c, err
+	}
+	doc := engine.Version{LSN: e.LSN, Doc: v.Document}
+	if e.kind == h.Engine.Kinds.Assemblies {
+		c.Assembly, err = h.Engine.DecodeAssembly(c.ID, doc)
+	} else {
+		c.Memory, err = h.Engine.Decode(c.ID, doc)
+	}
+	return c, err
+}
