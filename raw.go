@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/internal/search"
 )
 
 // Raw is a memory as its file has it, or will have it once it is flushed.
@@ -37,7 +38,7 @@ func (st *Store) ScanRaw(ctx context.Context, f func(r Raw, err error), filters 
 		return err
 	}
 	chosen := filtersOf(filters)
-	readers := make([]*rawReader, st.scanners())
+	readers := make([]*rawReader, st.search.Scanners())
 	for i := range readers {
 		readers[i] = &rawReader{st: st, f: &chosen, take: f}
 	}
@@ -47,7 +48,7 @@ func (st *Store) ScanRaw(ctx context.Context, f func(r Raw, err error), filters 
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err
-			case err != nil && len(lines) < mostUnreadable:
+			case err != nil && len(lines) < search.MostUnreadable:
 				lines = append(lines, err)
 			case err != nil:
 			case !yield(l):

@@ -2,15 +2,8 @@ package varve
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math"
 
-	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/internal/text"
-	"github.com/varve-db/varve/internal/view/vectors"
-	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/internal/search"
 )
 
 // Query is what Search looks for: exactly one of Vector, Like and Text.
@@ -46,12 +39,6 @@ type Hit struct {
 	Memory Memory
 }
 
-// The limits of a Query.
-const (
-	defaultHits = 10
-	mostHits    = 1_000_000 // Limit and Offset together; their ids lie in memory
-)
-
 // Search finds memories that pass the filters, the best first, those of one
 // score by id. It reads every vector, or every content, of a memory that passes;
 // in memory that depends on Limit and Offset, not on the store. Only by vector and
@@ -62,178 +49,29 @@ const (
 // the error says which, and the hits are those among the others. What is written
 // meanwhile is seen or not; what is gone by the end is left out.
 func (st *Store) Search(ctx context.Context, q Query, filters ...Filter) ([]Hit, error) {
-	if err := q.validate(); err != nil {
-		return nil, err
+	found, err := st.search.Memories(ctx, search.Query(q), filtersOf(filters))
+	var hits []Hit
+	for _, h := range found {
+		hits = append(hits, Hit(h))
 	}
-	if err := st.engine.Begun(); err != nil {
-		return nil, err
-	}
-	defer st.engine.Ended()
-	if err := st.engine.Sight(ctx); err != nil {
-		return nil, err
-	}
-	n, least := q.Offset+q.limit(), q.MinScore
-	if least == 0 {
-		least = math.Inf(-1)
-	}
-	f := filtersOf(filters)
-	for more := 0; ; {
-		hits, full, unread, err := st.searchOnce(ctx, &q, &f, n+more, least)
-		// Those that turned out to be unreadable kept others out.
-		if kept := unread.count(); err == nil && full && kept > more && len(hits) < q.limit() && kept <= mostUnreadable {
-			more = kept
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		return hits[:min(len(hits), q.limit())], unread.join()
-	}
+	return hits, err
 }
 
-// searchOnce finds the n best and reads those behind the offset; full says that there
-// may be more of them.
-func (st *Store) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int, least float64) (hits []Hit, full bool, unread unreadable, err error) {
-	var found []text.Hit
-	switch {
-	case q.Text != "":
-		found, err = st.searchText(ctx, text.Parse(q.Text), f, n, least, &unread)
-	case q.Like != "":
-		found, err = st.searchLike(ctx, q.Like, f, n, least, &unread)
-	default:
-		found, err = st.nearest(ctx, q.Vector, f, n, least, &unread, q.Model)
-	}
-	if err != nil {
-		return nil, false, unread, err
-	}
-	for _, h := range found[min(q.Offset, len(found)):] {
-		m, err := st.Get(ctx, h.ID)
-		switch {
-		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
-			return nil, false, unread, err
-		case errors.Is(err, errs.ErrNotFound), err == nil && !f.Still(&m):
-		case err != nil:
-			unread.add(err)
-		default:
-			if q.Trim != nil {
-				q.Trim(&m)
-			}
-			hits = append(hits, Hit{h.ID, h.Score, m})
-		}
-	}
-	return hits, len(found) == n, unread, nil
+// AssemblyHit is an assembly that was found.
+type AssemblyHit struct {
+	ID       string
+	Score    float64 // as Hit's
+	Assembly Assembly
 }
 
-func (q *Query) limit() int {
-	if q.Limit == 0 {
-		return defaultHits
+// Search finds assemblies by their composite embeddings: those nearest to
+// q.Vector, or to the composite of the assembly q.Like, without itself. A Query
+// with Text is refused; assemblies have no text that is searched.
+func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error) {
+	found, err := as.st.search.Assemblies(ctx, search.Query(q))
+	var hits []AssemblyHit
+	for _, h := range found {
+		hits = append(hits, AssemblyHit(h))
 	}
-	return q.Limit
-}
-
-func (q *Query) validate() error {
-	bad := func(field, value, why string) error {
-		return &errs.FieldError{Field: "query " + field, Value: value, Err: fmt.Errorf("%w: %s", errs.ErrInvalid, why)}
-	}
-	given := 0
-	for _, is := range []bool{q.Vector != nil, q.Like != "", q.Text != ""} {
-		if is {
-			given++
-		}
-	}
-	switch {
-	case given != 1:
-		return bad("", "", "it wants exactly one of Vector, Like and Text")
-	case q.Limit < 0:
-		return bad("Limit", fmt.Sprint(q.Limit), "negative")
-	case q.Offset < 0:
-		return bad("Offset", fmt.Sprint(q.Offset), "negative")
-	case q.Limit > mostHits || q.Offset > mostHits-q.limit():
-		return &errs.FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(mostHits), Err: errs.ErrInvalid}
-	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
-		return bad("MinScore", fmt.Sprint(q.MinScore), "it must be a number")
-	case q.Model != "" && q.Vector == nil:
-		return bad("Model", errs.Quote(q.Model), "it is about Vector, and there is none")
-	case q.Vector != nil && len(q.Vector) == 0:
-		return bad("Vector", "", "it has no dimensions")
-	}
-	for i, x := range q.Vector {
-		if x != x || math.IsInf(float64(x), 0) {
-			return bad(fmt.Sprintf("Vector[%d]", i), fmt.Sprint(x), "it must be a number")
-		}
-	}
-	if q.Text != "" {
-		switch n := text.Parse(q.Text).Terms(); {
-		case n == 0:
-			return bad("Text", errs.Quote(q.Text), "it has no word")
-		case n > text.MaxTerms:
-			return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", text.MaxTerms), Err: errs.ErrInvalid}
-		}
-	}
-	return nil
-}
-
-// unreadable collects the errors of memories that could not be read.
-type unreadable struct {
-	errs []error
-	more int
-}
-
-// mostUnreadable is how many of them are named.
-const mostUnreadable = 16
-
-func (u *unreadable) add(err error) {
-	if len(u.errs) < mostUnreadable {
-		u.errs = append(u.errs, err)
-	} else {
-		u.more++
-	}
-}
-
-func (u *unreadable) count() int { return len(u.errs) + u.more }
-
-func (u *unreadable) join() error {
-	if len(u.errs) == 0 {
-		return nil
-	}
-	if u.more > 0 {
-		return errors.Join(append(u.errs, fmt.Errorf("and %d more: run memctl verify", u.more))...)
-	}
-	return errors.Join(u.errs...)
-}
-
-// searchLike finds what is like a memory, without itself.
-func (st *Store) searchLike(ctx context.Context, id string, f *engine.Filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
-	m, err := st.Get(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	for range engine.FindTries {
-		model := st.vectors.Model()
-		var v []float32
-		if v, err = st.vectors.EmbeddingNow(ctx, &model, st.engine.Kinds.Memories, id, m.Version, m.Embedding); !errors.Is(err, vectors.ErrBehind) {
-			m.Embedding = v
-			break
-		}
-		if m, err = st.Get(ctx, id); err != nil { // it was rewritten meanwhile
-			return nil, err
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if len(m.Embedding) == 0 {
-		return nil, &errs.FieldError{Field: "query Like", Value: errs.Quote(id), Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
-	}
-	if vector.Norm(m.Embedding) == 0 {
-		return nil, &errs.FieldError{Field: "query Like", Value: errs.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: have it made anew (memctl reindex), or search by words", errs.ErrInvalid)}
-	}
-	found, err := st.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
-	for i := range found {
-		if found[i].ID == id {
-			found = append(found[:i], found[i+1:]...)
-			break
-		}
-	}
-	return found[:min(n, len(found))], err
+	return hits, err
 }

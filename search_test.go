@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -44,7 +46,7 @@ func ranked(t *testing.T, st *Store, q Query, filters ...Filter) (ids []string) 
 		}
 	}
 	slices.SortFunc(hits, text.Compare)
-	for _, h := range hits[min(q.Offset, len(hits)):min(q.Offset+q.limit(), len(hits))] {
+	for _, h := range hits[min(q.Offset, len(hits)):min(q.Offset+cmp.Or(q.Limit, 10), len(hits))] {
 		ids = append(ids, h.ID)
 	}
 	return ids
@@ -174,7 +176,7 @@ func TestSearchRefuses(t *testing.T) {
 	for _, q := range []Query{
 		{}, {Text: "a", Like: "b"}, {Text: "a", Vector: []float32{1}}, {Vector: []float32{}}, {Vector: []float32{1, float32(nan)}},
 		{Vector: []float32{float32(math.Inf(-1))}}, {Text: "a", Limit: -1}, {Text: "a", Offset: -1}, {Text: "a", MinScore: nan},
-		{Text: "a", MinScore: math.Inf(1)}, {Text: "?!"}, {Text: "a", Limit: math.MaxInt, Offset: math.MaxInt}, {Text: "a", Offset: mostHits},
+		{Text: "a", MinScore: math.Inf(1)}, {Text: "?!"}, {Text: "a", Limit: math.MaxInt, Offset: math.MaxInt}, {Text: "a", Offset: search.MostHits},
 	} {
 		var field *FieldError
 		if hits, err := st.Search(ctx, q); !errors.Is(err, ErrInvalid) || !errors.As(err, &field) || hits != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/internal/view/scopes"
@@ -39,6 +40,7 @@ type Store struct {
 	sweeper sweeper
 	edits   edits.Edits
 	history history.History
+	search  search.Search
 	counts  counts.Counts
 	commits commit.Committer
 
@@ -76,6 +78,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	em.Call, em.Batch, em.Model, em.Fit = st.o.Embed, st.o.EmbedBatch, st.o.EmbedModel, st.o.VectorFit
 	em.Init()
 	st.history.Engine = st.engine
+	st.search.Engine, st.search.Vectors = st.engine, &st.vectors
 	fl := &st.flusher
 	fl.Engine, fl.Vectors, fl.Restored, fl.Scopes = st.engine, &st.vectors, st.o.restored, &st.working
 	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.upkeep, st.edits.LookAtParked

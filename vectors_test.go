@@ -1,6 +1,7 @@
 package varve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func sameSearch(t testing.TB, st *Store, what string, v []float32, q Query, filt
 		ids, scores = ids[:n], scores[:n]
 	}
 	from := min(q.Offset, len(ids))
-	to := min(from+q.limit(), len(ids))
+	to := min(from+cmp.Or(q.Limit, 10), len(ids))
 	ids, scores = ids[from:to], scores[from:to]
 	if len(hits) != len(ids) {
 		t.Fatalf("%s: %q, want %q", what, idsOf(hits), ids)

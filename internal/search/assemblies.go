@@ -1,10 +1,11 @@
-package varve
+package search
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 )
@@ -13,31 +14,28 @@ import (
 type AssemblyHit struct {
 	ID       string
 	Score    float64 // as Hit's
-	Assembly Assembly
+	Assembly assembly.Assembly
 }
 
-// Search finds assemblies by their composite embeddings: those nearest to
-// q.Vector, or to the composite of the assembly q.Like, without itself. A Query
-// with Text is refused; assemblies have no text that is searched.
-func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error) {
+// Assemblies finds assemblies by their composite embeddings.
+func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error) {
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
 	if q.Text != "" {
 		return nil, &errs.FieldError{Field: "query Text", Err: fmt.Errorf("%w: assemblies are found by Vector and by Like", errs.ErrInvalid)}
 	}
-	st := as.st
-	if err := st.engine.Begun(); err != nil {
+	if err := s.Engine.Begun(); err != nil {
 		return nil, err
 	}
-	defer st.engine.Ended()
+	defer s.Engine.Ended()
 	if q.Like != "" {
-		a, err := as.Get(ctx, q.Like)
+		a, err := s.getAssembly(ctx, q.Like)
 		if err != nil {
 			return nil, err
 		}
-		model := st.vectors.Model()
-		if q.Vector, err = st.vectors.EmbeddingNow(ctx, &model, st.engine.Kinds.Assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
+		model := s.Vectors.Model()
+		if q.Vector, err = s.Vectors.EmbeddingNow(ctx, &model, s.Engine.Kinds.Assemblies, a.ID, a.Version, a.CompositeEmbedding); err != nil {
 			return nil, err
 		}
 		if len(q.Vector) == 0 {
@@ -47,18 +45,18 @@ func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error)
 			return nil, &errs.FieldError{Field: "query Like", Value: errs.Quote(q.Like), Err: fmt.Errorf("%w: the composite of this assembly is all zero, which is like nothing: its members need embeddings that are not (memctl reindex)", errs.ErrInvalid)}
 		}
 	}
-	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore, Workers: st.scanners()}
+	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore, Workers: s.Scanners()}
 	if q.Like != "" {
 		v.Accept = func(id string) (bool, error) { return id != q.Like, nil }
 	}
-	found, err := st.searchVectors(ctx, v, q.Model)
+	found, err := s.searchVectors(ctx, v, q.Model)
 	if err != nil {
 		return nil, err
 	}
 	var hits []AssemblyHit
 	var bad unreadable
 	for _, h := range found[min(q.Offset, len(found)):] {
-		a, err := as.Get(ctx, h.Key)
+		a, err := s.getAssembly(ctx, h.Key)
 		switch {
 		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
 			return nil, err
@@ -70,4 +68,12 @@ func (as Assemblies) Search(ctx context.Context, q Query) ([]AssemblyHit, error)
 		}
 	}
 	return hits, bad.join()
+}
+
+func (s *Search) getAssembly(ctx context.Context, id string) (assembly.Assembly, error) {
+	v, err := s.Engine.Get(ctx, s.Engine.Kinds.Assemblies, id)
+	if err != nil {
+		return assembly.Assembly{}, err
+	}
+	return s.Engine.DecodeAssembly(id, v)
 }

@@ -1,4 +1,4 @@
-package varve
+package search
 
 import (
 	"context"
@@ -14,12 +14,13 @@ import (
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/text"
+	"github.com/varve-db/varve/memstore"
 )
 
 // contentReader reads the contents of memories, past the cache: a search that
 // reads everything would leave nothing else in it. It belongs to one goroutine.
 type contentReader struct {
-	st   *Store
+	s    *Search
 	f    *engine.Filters
 	take func(id string, content []byte) // valid during the call
 
@@ -47,13 +48,13 @@ func (r *contentReader) Read(ctx context.Context, l engine.Listing) bool {
 			return true
 		}
 	}
-	v, err := r.st.engine.Find(ctx, r.st.engine.Kinds.Memories, l.ID, true)
-	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Expired(r.st.engine.Env.Clock()) {
+	v, err := r.s.Engine.Find(ctx, r.s.Engine.Kinds.Memories, l.ID, true)
+	if errors.Is(err, errs.ErrNotFound) || err == nil && v.Expired(r.s.Engine.Env.Clock()) {
 		return true // gone since
 	}
-	var m Memory
+	var m memstore.Memory
 	if err == nil {
-		m, err = r.st.engine.Decode(l.ID, v)
+		m, err = r.s.Engine.Decode(l.ID, v)
 	} else {
 		err = fmt.Errorf("memory %s: %w", errs.Quote(l.ID), err)
 	}
@@ -64,7 +65,7 @@ func (r *contentReader) Read(ctx context.Context, l engine.Listing) bool {
 	case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
 		r.err = err
 		return false
-	case len(r.unread) < mostUnreadable:
+	case len(r.unread) < MostUnreadable:
 		r.unread = append(r.unread, idError{strings.Clone(l.ID), err})
 	default:
 		r.more++
@@ -80,7 +81,7 @@ func (r *contentReader) quick(ctx context.Context, l *engine.Listing) (content [
 	if !l.InLog {
 		return r.file(l, time.UnixMicro(l.Line.Mtime))
 	}
-	e, err := r.st.engine.Log.ReadAt(ctx, l.Line.Version)
+	e, err := r.s.Engine.Log.ReadAt(ctx, l.Line.Version)
 	if err != nil || len(e.Key) == 0 || e.Key[0] != record.Memory || e.Key[1:] != l.ID || e.Delete {
 		return nil, false
 	}
@@ -90,12 +91,12 @@ func (r *contentReader) quick(ctx context.Context, l *engine.Listing) (content [
 	}
 	doc, plain := v.Plain()
 	if !plain {
-		if e.LSN < r.st.engine.Log.Flushed() {
+		if e.LSN < r.s.Engine.Log.Flushed() {
 			if content, ok := r.file(l, e.Time); ok {
 				return content, true
 			}
 		}
-		if doc, err = r.st.engine.Codec.Doc(&v, places.StoredMost); err != nil {
+		if doc, err = r.s.Engine.Codec.Doc(&v, places.StoredMost); err != nil {
 			return nil, false
 		}
 	}
@@ -103,7 +104,7 @@ func (r *contentReader) quick(ctx context.Context, l *engine.Listing) (content [
 }
 
 func (r *contentReader) file(l *engine.Listing, mtime time.Time) (content []byte, ok bool) {
-	doc, info, err := r.st.engine.Kinds.Memories.Glance(docfile.FileName(l.ID), r.doc, places.StoredMost)
+	doc, info, err := r.s.Engine.Kinds.Memories.Glance(docfile.FileName(l.ID), r.doc, places.StoredMost)
 	r.doc = doc[:0]
 	if err != nil || info.Size != l.Line.Size || !engine.SameTime(info.Mtime, mtime) {
 		return nil, false

@@ -1,4 +1,4 @@
-package varve
+package search
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 
 // searchText goes over the contents once, and a second time where that was not
 // enough; see package text.
-func (st *Store) searchText(ctx context.Context, q *text.Query, f *engine.Filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
-	collectors := make([]*text.Collector, st.scanners())
+func (s *Search) searchText(ctx context.Context, q *text.Query, f *engine.Filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
+	collectors := make([]*text.Collector, s.Scanners())
 	for i := range collectors {
 		collectors[i] = q.NewCollector(n)
 	}
-	err := st.scan(ctx, q, f, bad, func(i int, id string, c *text.Counter) { collectors[i].Add(id, c) })
+	err := s.scan(ctx, q, f, bad, func(i int, id string, c *text.Counter) { collectors[i].Add(id, c) })
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (st *Store) searchText(ctx context.Context, q *text.Query, f *engine.Filter
 		tops[i] = text.NewTop(n, least)
 	}
 	*bad = unreadable{} // they are met again
-	err = st.scan(ctx, q, f, bad, func(i int, id string, c *text.Counter) {
+	err = s.scan(ctx, q, f, bad, func(i int, id string, c *text.Counter) {
 		if c.Found {
 			tops[i].Add(text.Hit{ID: id, Score: score.Score(c.Counts, c.Length)})
 		}
@@ -47,9 +47,9 @@ func (st *Store) searchText(ctx context.Context, q *text.Query, f *engine.Filter
 	return tops[0].Hits(), err
 }
 
-// scanners is how many goroutines read contents.
-func (st *Store) scanners() int {
-	if st.engine.Env.System.Inline {
+// Scanners is how many goroutines read contents.
+func (s *Search) Scanners() int {
+	if s.Engine.Env.System.Inline {
 		return 1
 	}
 	return min(runtime.GOMAXPROCS(0), 16)
@@ -57,22 +57,22 @@ func (st *Store) scanners() int {
 
 // scan counts the words of every memory that passes the filters, in scanners()
 // goroutines; add is told by which. Memories that cannot be read go to bad.
-func (st *Store) scan(ctx context.Context, q *text.Query, f *engine.Filters, bad *unreadable, add func(i int, id string, c *text.Counter)) error {
-	readers := make([]*contentReader, st.scanners())
+func (s *Search) scan(ctx context.Context, q *text.Query, f *engine.Filters, bad *unreadable, add func(i int, id string, c *text.Counter)) error {
+	readers := make([]*contentReader, s.Scanners())
 	for i := range readers {
 		c := q.NewCounter()
-		readers[i] = &contentReader{st: st, f: f, take: func(id string, content []byte) {
+		readers[i] = &contentReader{s: s, f: f, take: func(id string, content []byte) {
 			c.Count(content)
 			add(i, id, c)
 		}}
 	}
 	var unread []idError
 	err := engine.Share(ctx, readers, func(yield func(engine.Listing) bool) error {
-		for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, *f) {
+		for l, err := range s.Engine.Lines(ctx, s.Engine.Kinds.Memories, *f) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err
-			case err != nil && len(unread) == mostUnreadable:
+			case err != nil && len(unread) == MostUnreadable:
 				bad.more++
 			case err != nil:
 				unread = append(unread, idError{l.ID, err})

@@ -1,4 +1,4 @@
-package varve
+package search
 
 import (
 	"cmp"
@@ -18,15 +18,15 @@ import (
 // filters leave of one session, or under one prefix, is looked up and compared;
 // the others are asked about candidates, the nearest first. Those that cannot be
 // judged go to bad.
-func (st *Store) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable, model string) ([]text.Hit, error) {
-	q := vector.Query{Kind: vector.Memories, Vector: v, Limit: n, Workers: st.scanners()}
+func (s *Search) nearest(ctx context.Context, v []float32, f *engine.Filters, n int, least float64, bad *unreadable, model string) ([]text.Hit, error) {
+	q := vector.Query{Kind: vector.Memories, Vector: v, Limit: n, Workers: s.Scanners()}
 	if !math.IsInf(least, -1) {
 		q.MinScore = least
 	}
 	switch {
 	case f.Session != nil || f.Prefix != "":
 		q.Keys = []string{}
-		for id, err := range st.engine.IDs(ctx, st.engine.Kinds.Memories, *f) {
+		for id, err := range s.Engine.IDs(ctx, s.Engine.Kinds.Memories, *f) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return nil, err
@@ -37,12 +37,12 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 			}
 		}
 		if f.Reads() {
-			q.Accept = st.passes(ctx, f, bad)
+			q.Accept = s.passes(ctx, f, bad)
 		}
-	case !f.All() || st.engine.AnyExpiry(ctx):
-		q.Accept = st.passes(ctx, f, bad)
+	case !f.All() || s.Engine.AnyExpiry(ctx):
+		q.Accept = s.passes(ctx, f, bad)
 	}
-	hits, err := st.searchVectors(ctx, q, model)
+	hits, err := s.searchVectors(ctx, q, model)
 	found := make([]text.Hit, len(hits))
 	for i, h := range hits {
 		found[i] = text.Hit{ID: h.Key, Score: h.Score}
@@ -51,7 +51,7 @@ func (st *Store) nearest(ctx context.Context, v []float32, f *engine.Filters, n 
 }
 
 // passes judges one memory by the filters.
-func (st *Store) passes(ctx context.Context, f *engine.Filters, bad *unreadable) func(id string) (bool, error) {
+func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable) func(id string) (bool, error) {
 	no := func(err error) (bool, error) {
 		switch {
 		case errors.Is(err, errs.ErrNotFound): // gone since
@@ -63,17 +63,17 @@ func (st *Store) passes(ctx context.Context, f *engine.Filters, bad *unreadable)
 		return false, nil
 	}
 	return func(id string) (bool, error) {
-		v, err := st.engine.Find(ctx, st.engine.Kinds.Memories, id, false)
+		v, err := s.Engine.Find(ctx, s.Engine.Kinds.Memories, id, false)
 		if err != nil {
 			return no(err)
 		}
-		if !f.Line(id, &v.Line, st.engine.Env.Clock()) || f.After != "" && !behind(id, f.After) {
+		if !f.Line(id, &v.Line, s.Engine.Env.Clock()) || f.After != "" && !behind(id, f.After) {
 			return false, nil
 		}
 		if !f.Reads() {
 			return true, nil
 		}
-		m, err := st.Get(ctx, id)
+		m, err := s.get(ctx, id)
 		if err != nil {
 			return no(err)
 		}
@@ -83,25 +83,25 @@ func (st *Store) passes(ctx context.Context, f *engine.Filters, bad *unreadable)
 
 // searchVectors searches the vectors as of now. What is damaged in them is made
 // anew, and searched again. model made q.Vector, "" when nobody says.
-func (st *Store) searchVectors(ctx context.Context, q vector.Query, model string) ([]vector.Hit, error) {
+func (s *Search) searchVectors(ctx context.Context, q vector.Query, model string) ([]vector.Hit, error) {
 	for tries, changes := 0, 0; ; tries++ {
-		was := st.engine.State.Model().LSN
-		view, err := st.vectors.View(ctx)
+		was := s.Engine.State.Model().LSN
+		view, err := s.Vectors.View(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if model != "" && st.engine.State.Model().LSN != was && changes < engine.FindTries {
+		if model != "" && s.Engine.State.Model().LSN != was && changes < engine.FindTries {
 			_ = view.Release() // it may be of either model
 			tries, changes = tries-1, changes+1
 			continue
 		}
-		if err := st.sameModel(model, view); err != nil {
+		if err := s.sameModel(model, view); err != nil {
 			_ = view.Release() // nothing was read of it
 			return nil, err
 		}
 		hits, err := view.Search(ctx, q)
 		if dim := view.Dim(); errors.Is(err, vector.ErrDimension) && dim != 0 {
-			err = st.vectors.OtherDimension("query Vector", len(q.Vector), dim)
+			err = s.Vectors.OtherDimension("query Vector", len(q.Vector), dim)
 		}
 		if rerr := view.Release(); err == nil && rerr != nil {
 			err = rerr
@@ -109,19 +109,19 @@ func (st *Store) searchVectors(ctx context.Context, q vector.Query, model string
 		if !errors.Is(err, errs.ErrCorrupt) || tries == 2 {
 			return hits, err
 		}
-		if err := st.vectorsRot(ctx, err); !errors.Is(err, vectors.ErrBehind) {
+		if err := s.vectorsRot(ctx, err); !errors.Is(err, vectors.ErrBehind) {
 			return nil, err
 		}
 	}
 }
 
 // sameModel refuses a query by another model than that of a view's vectors.
-func (st *Store) sameModel(asked string, view *vector.View) error {
+func (s *Search) sameModel(asked string, view *vector.View) error {
 	if asked == "" {
 		return nil
 	}
-	model := st.vectors.Model()
-	has := cmp.Or(model.Name, st.engine.Settings.Now().VectorsModel(), view.Set().Model())
+	model := s.Vectors.Model()
+	has := cmp.Or(model.Name, s.Engine.Settings.Now().VectorsModel(), view.Set().Model())
 	if has == "" || has == asked {
 		return nil
 	}
@@ -132,12 +132,12 @@ func (st *Store) sameModel(asked string, view *vector.View) error {
 	return e
 }
 
-func (st *Store) vectorsRot(ctx context.Context, err error) error {
-	if lerr := st.vectors.Lock.Lock(ctx); lerr != nil {
+func (s *Search) vectorsRot(ctx context.Context, err error) error {
+	if lerr := s.Vectors.Lock.Lock(ctx); lerr != nil {
 		return lerr
 	}
-	defer st.vectors.Lock.Unlock()
-	return st.vectors.Fault(err)
+	defer s.Vectors.Lock.Unlock()
+	return s.Vectors.Fault(err)
 }
 
 // behind says whether id is listed after another one.

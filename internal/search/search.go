@@ -1,0 +1,245 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/text"
+	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/vector"
+)
+
+// Search answers queries.
+type Search struct {
+	Engine  *engine.Engine
+	Vectors *vectors.Vectors
+}
+
+// Query is what is looked for: exactly one of Vector, Like and Text.
+type Query struct {
+	// Vector finds memories by their embeddings, which have its dimension. The
+	// score is the cosine, or 1/(1+d²) in a store whose metric is l2.
+	Vector []float32
+	// Model is the name of what made Vector, if it is known, as Options.EmbedModel has
+	// it. Where the store's vectors are by another one it is a *ModelError that names
+	// both (ErrModel): of one dimension, the scores would mean nothing.
+	Model string
+	// Like is the id of a memory: Search finds those whose embeddings are like its
+	// own, without itself.
+	Like string
+	// Text finds memories whose content has one of its words, in any case. The
+	// score is BM25 over the memories that pass the filters, at least 0 and without
+	// an upper end; see package text for what a word is.
+	Text string
+
+	Limit    int     // how many hits, 10 when 0
+	Offset   int     // hits that are left out at the top
+	MinScore float64 // hits below it are left out; 0: none is
+
+	// Trim, if not nil, is called with each hit's memory as soon as it is read: what it
+	// takes out is not held until Search returns. A memory may be read more than once.
+	Trim func(*memstore.Memory)
+}
+
+// Hit is a memory that was found.
+type Hit struct {
+	ID     string
+	Score  float64 // greater is nearer
+	Memory memstore.Memory
+}
+
+// The limits of a Query.
+const (
+	defaultHits = 10
+	MostHits    = 1_000_000 // Limit and Offset together; their ids lie in memory
+)
+
+// Memories finds memories that pass the filters, the best first, those of one score by id.
+func (s *Search) Memories(ctx context.Context, q Query, f engine.Filters) ([]Hit, error) {
+	if err := q.validate(); err != nil {
+		return nil, err
+	}
+	if err := s.Engine.Begun(); err != nil {
+		return nil, err
+	}
+	defer s.Engine.Ended()
+	if err := s.Engine.Sight(ctx); err != nil {
+		return nil, err
+	}
+	n, least := q.Offset+q.limit(), q.MinScore
+	if least == 0 {
+		least = math.Inf(-1)
+	}
+	for more := 0; ; {
+		hits, full, unread, err := s.searchOnce(ctx, &q, &f, n+more, least)
+		// Those that turned out to be unreadable kept others out.
+		if kept := unread.count(); err == nil && full && kept > more && len(hits) < q.limit() && kept <= MostUnreadable {
+			more = kept
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return hits[:min(len(hits), q.limit())], unread.join()
+	}
+}
+
+// searchOnce finds the n best and reads those behind the offset; full says that there
+// may be more of them.
+func (s *Search) searchOnce(ctx context.Context, q *Query, f *engine.Filters, n int, least float64) (hits []Hit, full bool, unread unreadable, err error) {
+	var found []text.Hit
+	switch {
+	case q.Text != "":
+		found, err = s.searchText(ctx, text.Parse(q.Text), f, n, least, &unread)
+	case q.Like != "":
+		found, err = s.searchLike(ctx, q.Like, f, n, least, &unread)
+	default:
+		found, err = s.nearest(ctx, q.Vector, f, n, least, &unread, q.Model)
+	}
+	if err != nil {
+		return nil, false, unread, err
+	}
+	for _, h := range found[min(q.Offset, len(found)):] {
+		m, err := s.get(ctx, h.ID)
+		switch {
+		case errors.Is(err, errs.ErrClosed), ctx.Err() != nil:
+			return nil, false, unread, err
+		case errors.Is(err, errs.ErrNotFound), err == nil && !f.Still(&m):
+		case err != nil:
+			unread.add(err)
+		default:
+			if q.Trim != nil {
+				q.Trim(&m)
+			}
+			hits = append(hits, Hit{h.ID, h.Score, m})
+		}
+	}
+	return hits, len(found) == n, unread, nil
+}
+
+func (q *Query) limit() int {
+	if q.Limit == 0 {
+		return defaultHits
+	}
+	return q.Limit
+}
+
+func (q *Query) validate() error {
+	bad := func(field, value, why string) error {
+		return &errs.FieldError{Field: "query " + field, Value: value, Err: fmt.Errorf("%w: %s", errs.ErrInvalid, why)}
+	}
+	given := 0
+	for _, is := range []bool{q.Vector != nil, q.Like != "", q.Text != ""} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return bad("", "", "it wants exactly one of Vector, Like and Text")
+	case q.Limit < 0:
+		return bad("Limit", fmt.Sprint(q.Limit), "negative")
+	case q.Offset < 0:
+		return bad("Offset", fmt.Sprint(q.Offset), "negative")
+	case q.Limit > MostHits || q.Offset > MostHits-q.limit():
+		return &errs.FieldError{Field: "query Limit and Offset", Value: fmt.Sprintf("%d and %d", q.Limit, q.Offset), Limit: fmt.Sprint(MostHits), Err: errs.ErrInvalid}
+	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
+		return bad("MinScore", fmt.Sprint(q.MinScore), "it must be a number")
+	case q.Model != "" && q.Vector == nil:
+		return bad("Model", errs.Quote(q.Model), "it is about Vector, and there is none")
+	case q.Vector != nil && len(q.Vector) == 0:
+		return bad("Vector", "", "it has no dimensions")
+	}
+	for i, x := range q.Vector {
+		if x != x || math.IsInf(float64(x), 0) {
+			return bad(fmt.Sprintf("Vector[%d]", i), fmt.Sprint(x), "it must be a number")
+		}
+	}
+	if q.Text != "" {
+		switch n := text.Parse(q.Text).Terms(); {
+		case n == 0:
+			return bad("Text", errs.Quote(q.Text), "it has no word")
+		case n > text.MaxTerms:
+			return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", text.MaxTerms), Err: errs.ErrInvalid}
+		}
+	}
+	return nil
+}
+
+// unreadable collects the errors of memories that could not be read.
+type unreadable struct {
+	errs []error
+	more int
+}
+
+// MostUnreadable is how many of them are named.
+const MostUnreadable = 16
+
+func (u *unreadable) add(err error) {
+	if len(u.errs) < MostUnreadable {
+		u.errs = append(u.errs, err)
+	} else {
+		u.more++
+	}
+}
+
+func (u *unreadable) count() int { return len(u.errs) + u.more }
+
+func (u *unreadable) join() error {
+	if len(u.errs) == 0 {
+		return nil
+	}
+	if u.more > 0 {
+		return errors.Join(append(u.errs, fmt.Errorf("and %d more: run memctl verify", u.more))...)
+	}
+	return errors.Join(u.errs...)
+}
+
+// searchLike finds what is like a memory, without itself.
+func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n int, least float64, bad *unreadable) ([]text.Hit, error) {
+	m, err := s.get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for range engine.FindTries {
+		model := s.Vectors.Model()
+		var v []float32
+		if v, err = s.Vectors.EmbeddingNow(ctx, &model, s.Engine.Kinds.Memories, id, m.Version, m.Embedding); !errors.Is(err, vectors.ErrBehind) {
+			m.Embedding = v
+			break
+		}
+		if m, err = s.get(ctx, id); err != nil { // it was rewritten meanwhile
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Embedding) == 0 {
+		return nil, &errs.FieldError{Field: "query Like", Value: errs.Quote(id), Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
+	}
+	if vector.Norm(m.Embedding) == 0 {
+		return nil, &errs.FieldError{Field: "query Like", Value: errs.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: have it made anew (memctl reindex), or search by words", errs.ErrInvalid)}
+	}
+	found, err := s.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
+	for i := range found {
+		if found[i].ID == id {
+			found = append(found[:i], found[i+1:]...)
+			break
+		}
+	}
+	return found[:min(n, len(found))], err
+}
+
+func (s *Search) get(ctx context.Context, id string) (memstore.Memory, error) {
+	v, err := s.Engine.Get(ctx, s.Engine.Kinds.Memories, id)
+	if err != nil {
+		return memstore.Memory{}, err
+	}
+	return s.Engine.Decode(id, v)
+}
