@@ -116,8 +116,7 @@
 //	flushing                                            from the log into files and index; internal/flush does it
 //	edited                                              edits by hand; internal/edits judges them
 //	history changes watch                               the past of one memory, and what everybody commits
-//	sessions session usage                              sessions, and how much there is
-//	sweep touch                                         what expires, what is too old, counting accesses
+//	sessions session usage                              sessions, what nobody uses, and how much there is
 //	assemblies                                          groups of memories
 //	search vectors embedded                             finding; comparing vectors; embedders and a change of the model
 //	working                                             working memory in the store

@@ -24,7 +24,7 @@ func (st *Store) flushNow(ctx context.Context, m flush.Merge) error {
 		return err
 	}
 	if !st.background() {
-		st.sweepUp(ctx)
+		st.kept.SweepUp(ctx)
 	}
 	return st.flusher.Flush(ctx, m)
 }

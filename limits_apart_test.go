@@ -66,7 +66,7 @@ func TestLimitsAndOwnWrites(t *testing.T) {
 	if n, err := st.EmbedPending(ctx); err != nil || n != 1 {
 		t.Errorf("%d got an embedding, %v", n, err)
 	}
-	if err := errors.Join(st.Touch(ctx, "a"), st.writeTouched(ctx)); err != nil {
+	if err := errors.Join(st.Touch(ctx, "a"), st.kept.WriteTouched(ctx)); err != nil {
 		t.Error(err)
 	}
 	m, err := st.Get(ctx, "a")

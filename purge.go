@@ -111,7 +111,7 @@ func (st *Store) purge(ctx context.Context, k *engine.Kind, ids []string) (*Purg
 	}
 	r := &PurgeReport{Device: st.overwrites()}
 	if k == st.engine.Kinds.Memories {
-		st.forgetTouched(ids)
+		st.kept.ForgetTouched(ids)
 	}
 	// From before the first deletion: whoever flushes that keeps the file for this purge.
 	if err := st.engine.Log.BeginPurge(ctx); err != nil {
@@ -468,15 +468,4 @@ func (st *Store) purgeAside(ctx context.Context, traces *trace.Set, r *PurgeRepo
 		}
 	}
 	return nil
-}
-
-// forgetTouched drops accesses that are not written yet.
-func (st *Store) forgetTouched(ids []string) {
-	t := &st.touched
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, id := range ids {
-		delete(t.count, id)
-		delete(t.last, id)
-	}
 }

@@ -2,19 +2,26 @@ package varve
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
-	"github.com/varve-db/varve/segment"
+	"github.com/varve-db/varve/internal/retention"
 )
+
+// Touch counts an access to memories: access_count and last_access_time. Counts
+// are collected for a minute, then written as an Update each; those of a
+// process that is killed meanwhile are lost.
+func (st *Store) Touch(ctx context.Context, ids ...string) error {
+	if err := st.engine.Begun(); err != nil {
+		return err
+	}
+	defer st.engine.Ended()
+	if err := st.engine.Writable(); err != nil {
+		return err
+	}
+	return st.kept.Touch(ctx, ids)
+}
 
 // Session is what the index knows of one session. A session is there as long as it has
 // a memory.
@@ -26,22 +33,13 @@ type Session struct {
 	Last     time.Time // when one of them was last written
 }
 
-func (s *Session) add(line *index.Entry) {
-	s.Memories++
-	s.Bytes += line.Size
-	if s.First.IsZero() || line.CreatedAt.Before(s.First) {
-		s.First = line.CreatedAt
-	}
-	if line.UpdatedAt.After(s.Last) {
-		s.Last = line.UpdatedAt
-	}
-}
-
 // Sessions yields the sessions, by id as JSON writes it, in one pass over the index and
 // in memory that does not grow with it. What is written meanwhile is seen or not. A part
 // of the index that cannot be read yields its error, and the rest goes on.
 func (st *Store) Sessions(ctx context.Context) iter.Seq2[Session, error] {
-	return engine.Reading(ctx, st.engine, func(yield func(Session, error) bool) { st.eachSession(ctx, yield) })
+	return engine.Reading(ctx, st.engine, func(yield func(Session, error) bool) {
+		st.kept.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })
+	})
 }
 
 // Session is one session; ErrNotFound when it has no memory.
@@ -50,148 +48,8 @@ func (st *Store) Session(ctx context.Context, id string) (Session, error) {
 		return Session{}, err
 	}
 	defer st.engine.Ended()
-	if err := st.engine.Sight(ctx); err != nil {
-		return Session{}, err
-	}
-	s := Session{ID: id}
-	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{Session: &id}) {
-		if err != nil {
-			return s, err
-		}
-		s.add(&l.Line)
-	}
-	if s.Memories == 0 {
-		return s, fmt.Errorf("session %s: %w", errs.Quote(id), errs.ErrNotFound)
-	}
-	return s, nil
-}
-
-// sessionChange is a memory of a session that changed since the index was written.
-type sessionChange struct {
-	order string // of its session, as the index sorts them
-	line  *index.Entry
-}
-
-func (st *Store) eachSession(ctx context.Context, yield func(Session, error) bool) {
-	changed, err := st.engine.Overlay.Sorted(ctx, st.engine, st.engine.Kinds.Memories)
-	if err != nil {
-		yield(Session{}, err)
-		return
-	}
-	now := st.engine.Env.Clock()
-	over := func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !now.Before(line.ExpiresAt) }
-	var news []sessionChange
-	for i := range changed.List {
-		c := &changed.List[i]
-		if c.Deleted || c.Line.SessionID == "" || over(&c.Line) {
-			continue
-		}
-		order, err := table.EncodeKey(index.SessionPrefix(c.Line.SessionID))
-		if err != nil {
-			yield(Session{}, err)
-			return
-		}
-		news = append(news, sessionChange{order, &c.Line})
-	}
-	slices.SortStableFunc(news, func(a, b sessionChange) int { return strings.Compare(a.order, b.order) })
-
-	var s Session // that is being added up
-	current := ""
-	// enter begins a session, after those that come before it.
-	enter := func(order, id string) bool {
-		if order == current {
-			return true
-		}
-		if s.Memories > 0 && !yield(s, nil) {
-			return false
-		}
-		for len(news) > 0 && news[0].order < order {
-			s, current = Session{ID: news[0].line.SessionID}, news[0].order
-			for len(news) > 0 && news[0].order == current {
-				s.add(news[0].line)
-				news = news[1:]
-			}
-			if !yield(s, nil) {
-				return false
-			}
-		}
-		s, current = Session{ID: id}, order
-		for len(news) > 0 && news[0].order == order {
-			s.add(news[0].line)
-			news = news[1:]
-		}
-		return true
-	}
-	for it, err := range st.inSessions() {
-		if ctx.Err() != nil {
-			yield(Session{}, ctx.Err())
-			return
-		}
-		if err != nil {
-			if !yield(Session{}, err) {
-				return
-			}
-			continue
-		}
-		if engine.Overtaken(changed.List, it.Key) {
-			continue
-		}
-		order, err := table.EncodeKey(index.SessionPrefix(it.Line.SessionID))
-		if err != nil {
-			yield(Session{}, err)
-			return
-		}
-		if !enter(order, it.Line.SessionID) {
-			return
-		}
-		if !over(&it.Line) {
-			s.add(&it.Line)
-		}
-	}
-	enter("\xff", "") // behind all: keys are UTF-8
-}
-
-// inSessions yields the lines of the index that have a session, by session. Where it is
-// damaged and somebody has healed it since, the healed one goes on.
-func (st *Store) inSessions() iter.Seq2[engine.Item, error] {
-	return func(yield func(engine.Item, error) bool) {
-		span, buf := index.Span{}, []byte(nil)
-		for again := true; again; {
-			again = false
-			swaps, set := st.engine.State.Swaps(), st.engine.State.Set()
-			if set == nil {
-				yield(engine.Item{}, errs.ErrClosed)
-				return
-			}
-			for e, err := range set.Range(index.BySession, span) {
-				it := engine.Item{}
-				if err == nil {
-					span = index.Span{From: string(e.Key), After: true}
-					it.Line.SessionID, it.ID, _ = index.SplitSessionKey(string(e.Key))
-					var ok bool
-					if buf, ok, err = set.Get(buf[:0], index.Memories, it.ID); err == nil && !ok {
-						err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, errs.Quote(it.ID))
-					}
-				}
-				if err == nil {
-					if it.Key, err = table.EncodeKey(it.ID); err == nil {
-						it.Line, err = index.ParseLine(buf)
-					}
-				}
-				if errors.Is(err, errs.ErrCorrupt) {
-					if st.engine.Healed(swaps) {
-						again = true
-						break
-					}
-					st.engine.Rot(err)
-				}
-				if !yield(it, err) {
-					break
-				}
-			}
-			_ = set.Release()
-		}
-	}
+	s, err := st.kept.One(ctx, id)
+	return Session(s), err
 }
 
 // DeleteSession deletes the memories that a session has, and says how many; ErrNotFound
@@ -209,39 +67,40 @@ func (st *Store) DeleteSession(ctx context.Context, id string) (int64, error) {
 	if err := st.engine.Writable(); err != nil {
 		return 0, err
 	}
-	if err := st.engine.Sight(ctx); err != nil {
-		return 0, err
-	}
-	var ids []string
-	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{Session: &id, Expired: true}) {
-		if err != nil {
-			return 0, fmt.Errorf("session %s: %w", errs.Quote(id), err)
-		}
-		ids = append(ids, l.ID)
-	}
-	if len(ids) == 0 {
-		return 0, fmt.Errorf("session %s: %w", errs.Quote(id), errs.ErrNotFound)
-	}
-	var done int64
-	for len(ids) > 0 {
-		part := ids[:st.deletable(len(ids), func(i int) string { return ids[i] })]
-		n, err := st.deleteIf(ctx, part, func(line *index.Entry) bool { return line.SessionID == id })
-		if done += int64(n); err != nil {
-			return done, fmt.Errorf("session %s: %w", errs.Quote(id), err)
-		}
-		ids = ids[len(part):]
-	}
-	return done, nil
+	return st.kept.Delete(ctx, id)
 }
 
-// deletable is how many deletions one commit takes.
-func (st *Store) deletable(n int, id func(i int) string) int {
-	const record = 24 // of a deletion: see package record
-	limit, size := st.engine.Log.Limit(), uint64(0)
-	for i := range n {
-		if size += segment.FrameSize(uint64(1 + len(id(i)) + record)); size > limit && i > 0 {
-			return i
+// SweepOptions says which sessions SweepSessions takes. One that either of the two
+// means is taken.
+type SweepOptions struct {
+	IdleFor time.Duration // those in which nothing was written for so long; 0: none
+	Keep    int           // all but so many, those that were written to last; 0: none
+	Apply   bool          // delete them; else they are only named
+}
+
+// SessionSweep is what became of a session that SweepSessions has taken.
+type SessionSweep struct {
+	Session       // as it was found
+	Deleted int64 // memories
+	Spared  bool  // it was used meanwhile
+}
+
+// SweepSessions deletes sessions that nobody uses any more, those unused longest first,
+// and says which. Without Apply it changes nothing. They are chosen before anything is
+// locked, and each is deleted in a commit that holds only if nothing in it was changed
+// and nothing put into it since: one that is used meanwhile is spared. A session that one
+// commit cannot take goes in several, as with DeleteSession; then what is used after the
+// first is spared alone.
+func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
+	if o.Apply {
+		if err := st.engine.Writable(); err != nil {
+			return nil, err
 		}
 	}
-	return n
+	list, err := st.kept.SweepSessions(ctx, retention.SweepOptions(o))
+	var all []SessionSweep
+	for _, s := range list {
+		all = append(all, SessionSweep{Session: Session(s.Session), Deleted: s.Deleted, Spared: s.Spared})
+	}
+	return all, err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/retention"
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/view/counts"
@@ -36,8 +37,7 @@ type Store struct {
 	flusher flush.Flusher
 	vectors vectors.Vectors
 
-	touched touched
-	sweeper sweeper
+	kept    retention.Retention
 	edits   edits.Edits
 	history history.History
 	search  search.Search
@@ -77,11 +77,12 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	em.Engine, em.Vectors, em.Commits = st.engine, &st.vectors, &st.commits
 	em.Call, em.Batch, em.Model, em.Fit = st.o.Embed, st.o.EmbedBatch, st.o.EmbedModel, st.o.VectorFit
 	em.Init()
+	st.kept.Engine, st.kept.Commits, st.kept.Counts, st.kept.Uptime = st.engine, &st.commits, &st.counts, &st.working
 	st.history.Engine = st.engine
 	st.search.Engine, st.search.Vectors = st.engine, &st.vectors
 	fl := &st.flusher
 	fl.Engine, fl.Vectors, fl.Restored, fl.Scopes = st.engine, &st.vectors, st.o.restored, &st.working
-	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.upkeep, st.edits.LookAtParked
+	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.kept.Upkeep, st.edits.LookAtParked
 	st.vectors.Older = st.commits.OlderComposite
 	st.vectors.Embedder = func() string {
 		if em.Call == nil {
@@ -218,9 +219,9 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	err := unwritten
 	if !st.engine.Env.ReadOnly && st.engine.Log.Damage() == nil {
 		if !st.background() {
-			st.sweepUp(ctx)
+			st.kept.SweepUp(ctx)
 		}
-		err = errors.Join(err, st.flushTouched(ctx), st.flusher.FlushClosing(ctx))
+		err = errors.Join(err, st.kept.WriteDue(ctx), st.flusher.FlushClosing(ctx))
 	}
 	err = errors.Join(err, st.flusher.Close(), st.vectors.Close(), st.vectors.Side.Close(), st.engine.Log.Close(), st.engine.State.Close())
 	if st.engine.Cache != nil {
@@ -228,12 +229,4 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 		st.engine.Cache.StopAllGoroutines()
 	}
 	return err
-}
-
-// upkeep is what an open store does every few seconds.
-func (st *Store) upkeep(ctx context.Context) {
-	if err := st.flushTouched(ctx); err != nil && ctx.Err() == nil {
-		st.engine.Env.Logger.Warn("counting accesses", "err", err)
-	}
-	st.sweepUp(ctx)
 }

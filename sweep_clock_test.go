@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/retention"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -59,7 +60,7 @@ func TestSweepTwoJumps(t *testing.T) {
 				t.Fatal("deleted 59 minutes after the first of the jumps was seen")
 			}
 			// Another boot: the hour begins anew.
-			name := filepath.Join(dir, "wal", expiryName)
+			name := filepath.Join(dir, "wal", retention.ExpiryName)
 			b, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
@@ -96,17 +97,17 @@ func TestSweepTwoJumps(t *testing.T) {
 func TestSweepWithoutUptime(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	st.working.Uptime = nil
-	var s sweeper
-	n := sweepNote{cut: time.Now().Add(-2 * time.Hour).UTC().Round(0)}
-	if passed, ok := s.passed(st, &n); !ok || passed > time.Minute {
+	n := retention.SweepNote{Cut: time.Now().Add(-2 * time.Hour).UTC().Round(0)}
+	if passed, ok := st.kept.Passed(&n); !ok || passed > time.Minute {
 		t.Errorf("%v have passed, %v", passed, ok)
 	}
-	s.seen.at = s.seen.at.Add(-2 * time.Hour)
-	if passed, ok := s.passed(st, &n); !ok || passed < 2*time.Hour {
+	s := &st.kept.Sweeper.Seen
+	s.At = s.At.Add(-2 * time.Hour)
+	if passed, ok := st.kept.Passed(&n); !ok || passed < 2*time.Hour {
 		t.Errorf("%v have passed, %v", passed, ok)
 	}
-	n.cut = n.cut.Add(time.Second)
-	if passed, ok := s.passed(st, &n); !ok || passed > time.Minute {
+	n.Cut = n.Cut.Add(time.Second)
+	if passed, ok := st.kept.Passed(&n); !ok || passed > time.Minute {
 		t.Errorf("of another note %v have passed, %v", passed, ok)
 	}
 }
@@ -124,34 +125,33 @@ func (f unknownBoot) Host() vfs.Host {
 func TestSweepInUnknownBoot(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true, System: &vfs.System{FS: unknownBoot{vfs.OS()}}})
 	st.working.Uptime = func() time.Duration { return 5 * time.Hour }
-	if err := st.noteSweep(time.Now().Add(-2 * time.Hour)); err != nil {
+	if err := st.kept.NoteSweep(time.Now().Add(-2 * time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	n, err := st.readSweepNote()
-	if err != nil || n.cut.IsZero() {
+	n, err := st.kept.ReadSweepNote()
+	if err != nil || n.Cut.IsZero() {
 		t.Fatal(n, err)
 	}
-	var s sweeper
-	if passed, ok := s.passed(st, &n); ok && passed > time.Hour {
+	if passed, ok := st.kept.Passed(&n); ok && passed > time.Hour {
 		t.Errorf("%v are said to have passed since a note that was just made", passed)
 	}
 }
 
 func TestSweepNote(t *testing.T) {
 	cut := time.Unix(1_700_000_000, 5).UTC()
-	for _, n := range []sweepNote{{cut: cut}, {cut: cut, boot: [2]uint64{1, 1 << 63}, up: 90 * time.Minute}} {
-		if got := parseSweepNote(string(n.text())); got != n {
-			t.Errorf("%q: %+v", n.text(), got)
+	for _, n := range []retention.SweepNote{{Cut: cut}, {Cut: cut, Boot: [2]uint64{1, 1 << 63}, Up: 90 * time.Minute}} {
+		if got := retention.ParseSweepNote(string(n.Text())); got != n {
+			t.Errorf("%q: %+v", n.Text(), got)
 		}
 	}
 	for _, text := range []string{"", "\n", "yesterday\n", "yesterday\n00000000000000010000000000000001 1h0m0s\n"} {
-		if got := parseSweepNote(text); got != (sweepNote{}) {
+		if got := retention.ParseSweepNote(text); got != (retention.SweepNote{}) {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}
-	good := string((&sweepNote{cut: cut}).text())
+	good := string((&retention.SweepNote{Cut: cut}).Text())
 	for _, text := range []string{good + "x", good + "00000000000000010000000000000001\n", good + "01 1h\n", good + "0000000000000001000000000000000g 1h\n"} {
-		if got := parseSweepNote(text); got != (sweepNote{cut: cut}) {
+		if got := retention.ParseSweepNote(text); got != (retention.SweepNote{Cut: cut}) {
 			t.Errorf("%q: %+v", text, got)
 		}
 	}

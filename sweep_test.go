@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/internal/retention"
 )
 
 // counted holds Count against what is listed.
@@ -202,7 +204,7 @@ func TestSweep(t *testing.T) {
 	if there("minute", "day", "year") != 3 {
 		t.Fatal("not flushed")
 	}
-	if _, err := os.Stat(st.sweepNotePath()); err == nil {
+	if _, err := os.Stat(st.kept.SweepNotePath()); err == nil {
 		t.Error("a sweep of nothing leaves a file")
 	}
 	// A clock that jumps ahead, and back within an hour, also with another process and
@@ -272,7 +274,7 @@ func TestSweep(t *testing.T) {
 	// A note that cannot be read counts for nothing.
 	put("late", time.Minute)
 	c.add(2 * time.Hour)
-	if err := os.WriteFile(st.sweepNotePath(), []byte("2001-01-01"), 0o600); err != nil {
+	if err := os.WriteFile(st.kept.SweepNotePath(), []byte("2001-01-01"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if n := there("late"); n != 1 {
@@ -320,7 +322,7 @@ func TestSweepMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := st.Stats().Memories
-		if n-now > sweepMost || rounds > 3 {
+		if n-now > retention.SweepMost || rounds > 3 {
 			t.Fatalf("%d were deleted in round %d", n-now, rounds)
 		}
 		n = now
@@ -351,12 +353,12 @@ func TestSweepBesideWriters(t *testing.T) {
 			put(i, round)
 		}
 		c.add(2 * time.Minute)
-		if err := b.sweep(ctx); err != nil {
+		if err := b.kept.SweepExpired(ctx); err != nil {
 			t.Fatal(err)
 		}
 		c.add(2 * time.Hour)
 		done := make(chan error, 1)
-		go func() { done <- b.sweep(ctx) }()
+		go func() { done <- b.kept.SweepExpired(ctx) }()
 		again := map[int]bool{}
 		for range 25 {
 			i := rng.IntN(50)

@@ -1,4 +1,4 @@
-package varve
+package retention
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// SweepOptions says which sessions SweepSessions takes. One that either of the two
+// SweepOptions says which sessions Sweep takes. One that either of the two
 // means is taken.
 type SweepOptions struct {
 	IdleFor time.Duration // those in which nothing was written for so long; 0: none
@@ -23,20 +23,16 @@ type SweepOptions struct {
 	Apply   bool          // delete them; else they are only named
 }
 
-// SessionSweep is what became of a session that SweepSessions has taken.
-type SessionSweep struct {
-	Session       // as it was found
-	Deleted int64 // memories
-	Spared  bool  // it was used meanwhile
+// Swept is what became of a session that SweepSessions has taken.
+type Swept struct {
+	Session Session // as it was found
+	Deleted int64   // memories
+	Spared  bool    // it was used meanwhile
 }
 
-// SweepSessions deletes sessions that nobody uses any more, those unused longest first,
-// and says which. Without Apply it changes nothing. They are chosen before anything is
-// locked, and each is deleted in a commit that holds only if nothing in it was changed
-// and nothing put into it since: one that is used meanwhile is spared. A session that one
-// commit cannot take goes in several, as with DeleteSession; then what is used after the
-// first is spared alone.
-func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
+// SweepSessions deletes sessions that nobody uses any more, those unused longest first, and says
+// which. Without Apply it changes nothing.
+func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept, error) {
 	switch {
 	case o.IdleFor < 0:
 		return nil, &errs.FieldError{Field: "IdleFor", Value: o.IdleFor.String(), Err: fmt.Errorf("negative: %w", errs.ErrInvalid)}
@@ -46,57 +42,57 @@ func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSw
 		return nil, &errs.FieldError{Field: "SweepOptions", Err: fmt.Errorf("it says neither for how long sessions are idle nor how many to keep: %w", errs.ErrInvalid)}
 	}
 	if o.Apply {
-		if err := st.engine.Writable(); err != nil {
+		if err := r.Engine.Writable(); err != nil {
 			return nil, err
 		}
-		st.counts.Watch()
+		r.Counts.Watch()
 	}
 	var all []Session
-	for s, err := range st.Sessions(ctx) {
+	for s, err := range engine.Reading(ctx, r.Engine, func(yield func(Session, error) bool) { r.Each(ctx, yield) }) {
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, s)
 	}
 	slices.SortStableFunc(all, func(a, b Session) int { return a.Last.Compare(b.Last) })
-	surplus, now := 0, st.engine.Env.Clock()
+	surplus, now := 0, r.Engine.Env.Clock()
 	if o.Keep > 0 {
 		surplus = max(0, len(all)-o.Keep)
 	}
-	var swept []SessionSweep
+	var list []Swept
 	for i, s := range all {
 		if i >= surplus && (o.IdleFor == 0 || now.Sub(s.Last) < o.IdleFor) {
 			break // the others were used later
 		}
-		w := SessionSweep{Session: s}
+		w := Swept{Session: s}
 		if o.Apply {
 			var err error
-			if w, err = st.sweepSession(ctx, s); err != nil {
-				return append(swept, w), fmt.Errorf("session %s: %w", errs.Quote(s.ID), err)
+			if w, err = r.sweepSession(ctx, s); err != nil {
+				return append(list, w), fmt.Errorf("session %s: %w", errs.Quote(s.ID), err)
 			}
 		}
-		swept = append(swept, w)
+		list = append(list, w)
 	}
-	return swept, nil
+	return list, nil
 }
 
 // sweepTries is how often a session is looked at again that may have been used: others
 // share its slot (state.PutsKey).
 const sweepTries = 100
 
-func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, error) {
-	w := SessionSweep{Session: s}
-	if err := st.engine.Begun(); err != nil {
+func (r *Retention) sweepSession(ctx context.Context, s Session) (Swept, error) {
+	w := Swept{Session: s}
+	if err := r.Engine.Begun(); err != nil {
 		return w, err
 	}
-	defer st.engine.Ended()
+	defer r.Engine.Ended()
 	for range sweepTries {
-		if err := st.engine.Sight(ctx); err != nil {
+		if err := r.Engine.Sight(ctx); err != nil {
 			return w, err
 		}
-		at, unused := st.engine.Log.Applied(), commit.Reads{}
-		unused[state.PutsKey(s.ID)] = st.engine.State.PutCount(s.ID) // before the look
-		ops, same, err := st.sessionAsIs(ctx, s)
+		at, unused := r.Engine.Log.Applied(), commit.Reads{}
+		unused[state.PutsKey(s.ID)] = r.Engine.State.PutCount(s.ID) // before the look
+		ops, same, err := r.sessionAsIs(ctx, s)
 		if err != nil {
 			return w, err
 		}
@@ -105,10 +101,10 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 			return w, nil
 		}
 		listed := wal.LSN(0)
-		if at < st.counts.PutsFrom.Load() {
+		if at < r.Counts.PutsFrom.Load() {
 			listed = at // what was on its way when it began may not be noted
 		}
-		n, err := st.deleteUnused(ctx, ops, unused, listed)
+		n, err := r.deleteUnused(ctx, ops, unused, listed)
 		w.Deleted += int64(n)
 		if !errors.Is(err, errs.ErrConflict) {
 			return w, err
@@ -123,16 +119,16 @@ func (st *Store) sweepSession(ctx context.Context, s Session) (SessionSweep, err
 
 // sessionAsIs prepares the deletion of a session, each memory in the version that it has;
 // same is false when it is not what it was.
-func (st *Store) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op, same bool, err error) {
-	is, now := Session{ID: s.ID}, st.engine.Env.Clock()
-	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, engine.Filters{Session: &s.ID, Expired: true}) {
+func (r *Retention) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op, same bool, err error) {
+	is, now := Session{ID: s.ID}, r.Engine.Env.Clock()
+	for l, err := range r.Engine.Lines(ctx, r.Engine.Kinds.Memories, engine.Filters{Session: &s.ID, Expired: true}) {
 		if err != nil {
 			return nil, false, err
 		}
 		o, v := commit.Op{ID: l.ID}, l.Line.Version
 		if l.Line.ExpiresAt.IsZero() || now.Before(l.Line.ExpiresAt) {
 			is.add(&l.Line)
-			o.Conds = conditionsOf([]Cond{IfVersion(v)})
+			o.Conds.Version = &v
 		} else {
 			o.Only = func(line *index.Entry) bool { return line.Version == v } // it is not there, for a condition
 		}
@@ -143,13 +139,13 @@ func (st *Store) sessionAsIs(ctx context.Context, s Session) (ops []commit.Op, s
 
 // deleteUnused deletes what one commit takes of it on the condition that nothing was put
 // into the session, and the rest in further ones.
-func (st *Store) deleteUnused(ctx context.Context, ops []commit.Op, unused commit.Reads, listed wal.LSN) (done int, err error) {
+func (r *Retention) deleteUnused(ctx context.Context, ops []commit.Op, unused commit.Reads, listed wal.LSN) (done int, err error) {
 	for len(ops) > 0 {
-		part := ops[:st.deletable(len(ops), func(i int) string { return ops[i].ID })]
-		err := st.commits.Commit(ctx, part, unused, listed)
+		part := ops[:r.deletable(len(ops), func(i int) string { return ops[i].ID })]
+		err := r.Commits.Commit(ctx, part, unused, listed)
 		for errors.Is(err, errs.ErrBatchTooLarge) && len(part) > 1 { // with the assemblies that change along
 			part = part[:len(part)/2]
-			err = st.commits.Commit(ctx, part, unused, listed)
+			err = r.Commits.Commit(ctx, part, unused, listed)
 		}
 		if err != nil {
 			return done, err

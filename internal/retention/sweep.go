@@ -1,4 +1,4 @@
-package varve
+package retention
 
 import (
 	"context"
@@ -29,90 +29,90 @@ import (
 // process has to see it pass. max_age of config.json is kept by the same rule.
 
 const (
-	sweepMost = 1000 // memories in one go
+	SweepMost = 1000 // memories in one go
 )
 
-// sweeper deletes what is over. One process does at a time, or several in vain.
-type sweeper struct {
+// Sweeper deletes what is over. One process does at a time, or several in vain.
+type Sweeper struct {
 	mu   sync.Mutex
 	aged time.Time // when this process last looked for what passes max_age, and found nothing more
 	from string    // up to where it has looked
-	seen sighting  // of the note
+	Seen sighting  // of the note
 }
 
-// sweep deletes some of what has been over for long enough. It is cheap when there is
+// SweepExpired deletes some of what has been over for long enough. It is cheap when there is
 // nothing.
-func (st *Store) sweep(ctx context.Context) error {
-	s := &st.sweeper
-	if st.engine.Env.ReadOnly || st.engine.Log.Damage() != nil || !s.mu.TryLock() {
+func (r *Retention) SweepExpired(ctx context.Context) error {
+	s := &r.Sweeper
+	if r.Engine.Env.ReadOnly || r.Engine.Log.Damage() != nil || !s.mu.TryLock() {
 		return nil
 	}
 	defer s.mu.Unlock()
-	now, age := st.engine.Env.Clock(), st.engine.Settings.Now().Age()
+	now, age := r.Engine.Env.Clock(), r.Engine.Settings.Now().Age()
 	if now.Sub(s.aged) < engine.ClockGrace && !now.Before(s.aged) {
 		age = 0 // it was looked at
 	}
-	if err := st.engine.Sight(ctx); err != nil {
+	if err := r.Engine.Sight(ctx); err != nil {
 		return err
 	}
-	if age == 0 && !st.engine.AnyExpiry(ctx) {
+	if age == 0 && !r.Engine.AnyExpiry(ctx) {
 		return nil
 	}
-	note, err := st.readSweepNote()
+	note, err := r.ReadSweepNote()
 	if err != nil {
 		return err
 	}
-	cut := note.cut
+	cut := note.Cut
 	if cut.After(now) {
-		return st.noteSweep(now) // at once, or a second jump would find it behind itself
+		return r.NoteSweep(now) // at once, or a second jump would find it behind itself
 	}
-	if over, err := st.engine.Expiring.Due(ctx, st.engine, now, 1); err != nil || len(over) == 0 && age == 0 {
+	if over, err := r.Engine.Expiring.Due(ctx, r.Engine, now, 1); err != nil || len(over) == 0 && age == 0 {
 		return err
 	}
 	if cut.IsZero() {
-		return st.noteSweep(now)
+		return r.NoteSweep(now)
 	}
-	switch passed, ok := s.passed(st, &note); {
+	switch passed, ok := r.Passed(&note); {
 	case now.Sub(cut) < engine.ClockGrace:
 		return nil
 	case !ok:
-		return st.noteSweep(cut) // the hour begins in this boot
+		return r.NoteSweep(cut) // the hour begins in this boot
 	case passed < engine.ClockGrace:
 		return nil
 	}
-	ids, err := st.engine.Expiring.Due(ctx, st.engine, cut, sweepMost)
+	ids, err := r.Engine.Expiring.Due(ctx, r.Engine, cut, SweepMost)
 	if err != nil {
 		return err
 	}
-	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
+	n, err := r.deleteIf(ctx, ids, func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !line.ExpiresAt.After(cut) })
 	if n > 0 {
-		st.engine.Env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
+		r.Engine.Env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "expired"})
 	}
-	if err != nil || len(ids) == sweepMost {
+	if err != nil || len(ids) == SweepMost {
 		return err
 	}
 	if age > 0 {
-		if more, err := st.sweepAged(ctx, cut.Add(-age)); more || err != nil {
+		if more, err := r.sweepAged(ctx, cut.Add(-age)); more || err != nil {
 			return err
 		}
 		s.aged, s.from = now, ""
 	}
-	return st.noteSweep(now)
+	return r.NoteSweep(now)
 }
 
-// sweepUp is sweep where nobody is told when it fails.
-func (st *Store) sweepUp(ctx context.Context) {
-	if err := st.sweep(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errs.ErrClosed) {
-		st.engine.Env.Logger.Warn("deleting what has expired", "err", err)
+// SweepUp is SweepExpired where nobody is told when it fails.
+func (r *Retention) SweepUp(ctx context.Context) {
+	if err := r.SweepExpired(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errs.ErrClosed) {
+		r.Engine.Env.Logger.Warn("deleting what has expired", "err", err)
 	}
 }
 
 // sweepAged deletes some of what was written before a time; more says that there may be
 // more of it.
-func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
-	f := engine.Filters{Until: before, After: st.sweeper.from, Expired: true}
+func (r *Retention) sweepAged(ctx context.Context, before time.Time) (more bool, err error) {
+	f := engine.Filters{Until: before, After: r.Sweeper.from, Expired: true}
 	var ids []string
-	for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, f) {
+	for l, err := range r.Engine.Lines(ctx, r.Engine.Kinds.Memories, f) {
 		if errors.Is(err, errs.ErrCorrupt) {
 			continue // verify tells of it
 		}
@@ -122,24 +122,24 @@ func (st *Store) sweepAged(ctx context.Context, before time.Time) (more bool, er
 		if counts.Stays(l.ID) {
 			continue
 		}
-		if ids = append(ids, l.ID); len(ids) == sweepMost {
+		if ids = append(ids, l.ID); len(ids) == SweepMost {
 			break
 		}
 	}
 	if len(ids) == 0 {
 		return false, nil
 	}
-	n, err := st.deleteIf(ctx, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
+	n, err := r.deleteIf(ctx, ids, func(line *index.Entry) bool { return line.UpdatedAt.Before(before) })
 	if n > 0 {
-		st.engine.Env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age"})
+		r.Engine.Env.Event(env.Event{Kind: env.EventSwept, Count: n, Note: "older than max_age"})
 	}
-	st.sweeper.from = ids[len(ids)-1]
-	return len(ids) == sweepMost, err
+	r.Sweeper.from = ids[len(ids)-1]
+	return len(ids) == SweepMost, err
 }
 
 // deleteIf deletes memories of which something still holds in the commit, and says how
 // many. What one commit cannot take goes in several.
-func (st *Store) deleteIf(ctx context.Context, ids []string, only func(line *index.Entry) bool) (int, error) {
+func (r *Retention) deleteIf(ctx context.Context, ids []string, only func(line *index.Entry) bool) (int, error) {
 	if len(ids) == 0 {
 		return 0, nil
 	}
@@ -147,13 +147,13 @@ func (st *Store) deleteIf(ctx context.Context, ids []string, only func(line *ind
 	for i, id := range ids {
 		ops[i] = commit.Op{ID: id, Only: only}
 	}
-	err := st.commits.Commit(ctx, ops, nil, 0)
+	err := r.Commits.Commit(ctx, ops, nil, 0)
 	if errors.Is(err, errs.ErrBatchTooLarge) && len(ids) > 1 {
-		n, err := st.deleteIf(ctx, ids[:len(ids)/2], only)
+		n, err := r.deleteIf(ctx, ids[:len(ids)/2], only)
 		if err != nil {
 			return n, err
 		}
-		m, err := st.deleteIf(ctx, ids[len(ids)/2:], only)
+		m, err := r.deleteIf(ctx, ids[len(ids)/2:], only)
 		return n + m, err
 	}
 	if err != nil {

@@ -1,0 +1,19 @@
+package retention
+
+import (
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/view/counts"
+	"github.com/varve-db/varve/internal/view/scopes"
+)
+
+// Retention deletes what has expired and what nobody uses, and counts accesses.
+type Retention struct {
+	Engine  *engine.Engine
+	Commits *commit.Committer
+	Counts  *counts.Counts
+	Uptime  *scopes.Scopes // whose clock is that of the machine
+
+	Sweeper Sweeper
+	touched touched
+}

@@ -1,0 +1,223 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/index/table"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/segment"
+)
+
+// Session is what the index knows of one session. A session is there as long as it has
+// a memory.
+type Session struct {
+	ID       string
+	Memories int64
+	Bytes    int64     // of their files
+	First    time.Time // when the first of them was made
+	Last     time.Time // when one of them was last written
+}
+
+func (s *Session) add(line *index.Entry) {
+	s.Memories++
+	s.Bytes += line.Size
+	if s.First.IsZero() || line.CreatedAt.Before(s.First) {
+		s.First = line.CreatedAt
+	}
+	if line.UpdatedAt.After(s.Last) {
+		s.Last = line.UpdatedAt
+	}
+}
+
+// One is one session; ErrNotFound when it has no memory.
+func (r *Retention) One(ctx context.Context, id string) (Session, error) {
+	if err := r.Engine.Sight(ctx); err != nil {
+		return Session{}, err
+	}
+	s := Session{ID: id}
+	for l, err := range r.Engine.Lines(ctx, r.Engine.Kinds.Memories, engine.Filters{Session: &id}) {
+		if err != nil {
+			return s, err
+		}
+		s.add(&l.Line)
+	}
+	if s.Memories == 0 {
+		return s, fmt.Errorf("session %s: %w", errs.Quote(id), errs.ErrNotFound)
+	}
+	return s, nil
+}
+
+// sessionChange is a memory of a session that changed since the index was written.
+type sessionChange struct {
+	order string // of its session, as the index sorts them
+	line  *index.Entry
+}
+
+func (r *Retention) Each(ctx context.Context, yield func(Session, error) bool) {
+	changed, err := r.Engine.Overlay.Sorted(ctx, r.Engine, r.Engine.Kinds.Memories)
+	if err != nil {
+		yield(Session{}, err)
+		return
+	}
+	now := r.Engine.Env.Clock()
+	over := func(line *index.Entry) bool { return !line.ExpiresAt.IsZero() && !now.Before(line.ExpiresAt) }
+	var news []sessionChange
+	for i := range changed.List {
+		c := &changed.List[i]
+		if c.Deleted || c.Line.SessionID == "" || over(&c.Line) {
+			continue
+		}
+		order, err := table.EncodeKey(index.SessionPrefix(c.Line.SessionID))
+		if err != nil {
+			yield(Session{}, err)
+			return
+		}
+		news = append(news, sessionChange{order, &c.Line})
+	}
+	slices.SortStableFunc(news, func(a, b sessionChange) int { return strings.Compare(a.order, b.order) })
+
+	var s Session // that is being added up
+	current := ""
+	// enter begins a session, after those that come before it.
+	enter := func(order, id string) bool {
+		if order == current {
+			return true
+		}
+		if s.Memories > 0 && !yield(s, nil) {
+			return false
+		}
+		for len(news) > 0 && news[0].order < order {
+			s, current = Session{ID: news[0].line.SessionID}, news[0].order
+			for len(news) > 0 && news[0].order == current {
+				s.add(news[0].line)
+				news = news[1:]
+			}
+			if !yield(s, nil) {
+				return false
+			}
+		}
+		s, current = Session{ID: id}, order
+		for len(news) > 0 && news[0].order == order {
+			s.add(news[0].line)
+			news = news[1:]
+		}
+		return true
+	}
+	for it, err := range r.inSessions() {
+		if ctx.Err() != nil {
+			yield(Session{}, ctx.Err())
+			return
+		}
+		if err != nil {
+			if !yield(Session{}, err) {
+				return
+			}
+			continue
+		}
+		if engine.Overtaken(changed.List, it.Key) {
+			continue
+		}
+		order, err := table.EncodeKey(index.SessionPrefix(it.Line.SessionID))
+		if err != nil {
+			yield(Session{}, err)
+			return
+		}
+		if !enter(order, it.Line.SessionID) {
+			return
+		}
+		if !over(&it.Line) {
+			s.add(&it.Line)
+		}
+	}
+	enter("\xff", "") // behind all: keys are UTF-8
+}
+
+// inSessions yields the lines of the index that have a session, by session. Where it is
+// damaged and somebody has healed it since, the healed one goes on.
+func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
+	return func(yield func(engine.Item, error) bool) {
+		span, buf := index.Span{}, []byte(nil)
+		for again := true; again; {
+			again = false
+			swaps, set := r.Engine.State.Swaps(), r.Engine.State.Set()
+			if set == nil {
+				yield(engine.Item{}, errs.ErrClosed)
+				return
+			}
+			for e, err := range set.Range(index.BySession, span) {
+				it := engine.Item{}
+				if err == nil {
+					span = index.Span{From: string(e.Key), After: true}
+					it.Line.SessionID, it.ID, _ = index.SplitSessionKey(string(e.Key))
+					var ok bool
+					if buf, ok, err = set.Get(buf[:0], index.Memories, it.ID); err == nil && !ok {
+						err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, errs.Quote(it.ID))
+					}
+				}
+				if err == nil {
+					if it.Key, err = table.EncodeKey(it.ID); err == nil {
+						it.Line, err = index.ParseLine(buf)
+					}
+				}
+				if errors.Is(err, errs.ErrCorrupt) {
+					if r.Engine.Healed(swaps) {
+						again = true
+						break
+					}
+					r.Engine.Rot(err)
+				}
+				if !yield(it, err) {
+					break
+				}
+			}
+			_ = set.Release()
+		}
+	}
+}
+
+// Delete deletes the memories that a session has, and says how many.
+func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
+	if err := r.Engine.Sight(ctx); err != nil {
+		return 0, err
+	}
+	var ids []string
+	for l, err := range r.Engine.Lines(ctx, r.Engine.Kinds.Memories, engine.Filters{Session: &id, Expired: true}) {
+		if err != nil {
+			return 0, fmt.Errorf("session %s: %w", errs.Quote(id), err)
+		}
+		ids = append(ids, l.ID)
+	}
+	if len(ids) == 0 {
+		return 0, fmt.Errorf("session %s: %w", errs.Quote(id), errs.ErrNotFound)
+	}
+	var done int64
+	for len(ids) > 0 {
+		part := ids[:r.deletable(len(ids), func(i int) string { return ids[i] })]
+		n, err := r.deleteIf(ctx, part, func(line *index.Entry) bool { return line.SessionID == id })
+		if done += int64(n); err != nil {
+			return done, fmt.Errorf("session %s: %w", errs.Quote(id), err)
+		}
+		ids = ids[len(part):]
+	}
+	return done, nil
+}
+
+// deletable is how many deletions one commit takes.
+func (r *Retention) deletable(n int, id func(i int) string) int {
+	const record = 24 // of a deletion: see package record
+	limit, size := r.Engine.Log.Limit(), uint64(0)
+	for i := range n {
+		if size += segment.FrameSize(uint64(1 + len(id(i)) + record)); size > limit && i > 0 {
+			return i
+		}
+	}
+	return n
+}

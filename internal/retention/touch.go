@@ -1,0 +1,120 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// touchEvery is how long accesses are collected before they are written.
+const touchEvery = time.Minute
+
+// touchMost bounds how many memories are collected before that.
+const touchMost = 10_000
+
+// touched are the accesses that are not written yet.
+type touched struct {
+	mu    sync.Mutex
+	count map[string]int64
+	last  map[string]time.Time
+	since time.Time
+}
+
+// Touch counts an access to memories.
+func (r *Retention) Touch(ctx context.Context, ids []string) error {
+	now := r.Engine.Env.Clock().UTC()
+	t := &r.touched
+	t.mu.Lock()
+	if t.count == nil {
+		t.count, t.last, t.since = map[string]int64{}, map[string]time.Time{}, now
+	}
+	for _, id := range ids {
+		t.count[id]++
+		t.last[id] = now
+	}
+	full := len(t.count) >= touchMost
+	t.mu.Unlock()
+	if full {
+		return r.WriteTouched(ctx)
+	}
+	return nil
+}
+
+// WriteDue writes the accesses if they are old enough or the store closes.
+func (r *Retention) WriteDue(ctx context.Context) error {
+	t := &r.touched
+	t.mu.Lock()
+	due := len(t.count) > 0 && (r.Engine.Closed.Load() || r.Engine.Env.Clock().Sub(t.since) >= touchEvery)
+	t.mu.Unlock()
+	if !due {
+		return nil
+	}
+	return r.WriteTouched(ctx)
+}
+
+// WriteTouched writes them now.
+func (r *Retention) WriteTouched(ctx context.Context) error {
+	t := &r.touched
+	t.mu.Lock()
+	count, last := t.count, t.last
+	t.count, t.last = nil, nil
+	t.mu.Unlock()
+	ids := make([]string, 0, len(count))
+	for id := range count {
+		ids = append(ids, id)
+	}
+	sort.Strings(ids)
+	var failed []error
+	for _, id := range ids {
+		if err := r.touchOne(ctx, id, count[id], last[id]); err != nil && !errors.Is(err, errs.ErrNotFound) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (r *Retention) touchOne(ctx context.Context, id string, n int64, last time.Time) error {
+	for {
+		v, err := r.Engine.Load(ctx, r.Engine.Kinds.Memories, id)
+		if err != nil {
+			return err
+		}
+		m, err := r.Engine.Decode(id, v)
+		if err != nil {
+			return err
+		}
+		m.AccessCount += n
+		if last.After(m.LastAccessTime) {
+			m.LastAccessTime = last
+		}
+		conds := commit.Conditions{Version: &v.LSN, Unlimited: true}
+		err = r.Commits.Commit(ctx, []commit.Op{{ID: id, Memory: &m, Conds: conds}}, nil, 0)
+		if !errors.Is(err, errs.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// ForgetTouched drops accesses that are not written yet.
+func (r *Retention) ForgetTouched(ids []string) {
+	t := &r.touched
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range ids {
+		delete(t.count, id)
+		delete(t.last, id)
+	}
+}
+
+// Upkeep is what an open store does every few seconds.
+func (r *Retention) Upkeep(ctx context.Context) {
+	if err := r.WriteDue(ctx); err != nil && ctx.Err() == nil {
+		r.Engine.Env.Logger.Warn("counting accesses", "err", err)
+	}
+	r.SweepUp(ctx)
+}
