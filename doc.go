@@ -120,5 +120,5 @@
 //	assemblies                                          groups of memories
 //	search vectors embedded                             finding; comparing vectors; embedders and a change of the model
 //	working                                             working memory in the store
-//	verify repair purge backup migrate health           what internal/verify, heal, trace, copy and migrate do, and how a store is
+//	verify repair purging backup migrate health         what internal/verify, heal, trace, copy and migrate do, and how a store is
 package varve

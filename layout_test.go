@@ -65,6 +65,7 @@ var order = []string{
 	"internal/history",
 	"internal/search",
 	"internal/retention",
+	"internal/purge",
 	"internal/storetest", // for tests
 	"",                   // the root
 	"importer",
@@ -179,7 +180,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 		"backup.go":  "vfs.Below(vfs.OS(), dir)",
 	}
 	below := []string{".", "internal/docfile", "internal/env", "internal/settings", "internal/state", "internal/record", "segment", "wal", "index", "index/table", "vector", "working", "memstore", "assembly", "repair",
-		"internal/places", "internal/document", "internal/shape", "internal/view", "internal/versions", "internal/journal", "internal/trace", "internal/copy", "internal/migrate", "internal/verify", "internal/ground", "internal/heal", "internal/engine", "internal/view/counts", "internal/view/vectors", "internal/commit", "internal/flush", "internal/view/scopes", "internal/edits", "internal/embedding", "internal/history", "internal/search", "internal/retention"}
+		"internal/places", "internal/document", "internal/shape", "internal/view", "internal/versions", "internal/journal", "internal/trace", "internal/copy", "internal/migrate", "internal/verify", "internal/ground", "internal/heal", "internal/engine", "internal/view/counts", "internal/view/vectors", "internal/commit", "internal/flush", "internal/view/scopes", "internal/edits", "internal/embedding", "internal/history", "internal/search", "internal/retention", "internal/purge"}
 	for _, dir := range below {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(names) == 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/purge"
 	"github.com/varve-db/varve/internal/retention"
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/settings"
@@ -40,6 +41,7 @@ type Store struct {
 	kept    retention.Retention
 	edits   edits.Edits
 	history history.History
+	purging purge.Purger
 	search  search.Search
 	counts  counts.Counts
 	commits commit.Committer
@@ -78,6 +80,9 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	em.Call, em.Batch, em.Model, em.Fit = st.o.Embed, st.o.EmbedBatch, st.o.EmbedModel, st.o.VectorFit
 	em.Init()
 	st.kept.Engine, st.kept.Commits, st.kept.Counts, st.kept.Uptime = st.engine, &st.commits, &st.counts, &st.working
+	pu := &st.purging
+	pu.Engine, pu.Vectors, pu.Commits, pu.Flusher, pu.Scopes, pu.Retention, pu.History = st.engine, &st.vectors, &st.commits, &st.flusher, &st.working, &st.kept, &st.history
+	pu.Containing = st.Assemblies().Containing
 	st.history.Engine = st.engine
 	st.search.Engine, st.search.Vectors = st.engine, &st.vectors
 	fl := &st.flusher

@@ -1,4 +1,4 @@
-package varve
+package purge
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 
 // purgedVectors names what of some documents is still in the vectors: they could
 // not be written again.
-func (st *Store) purgedVectors(k *engine.Kind, ids []string, r *PurgeReport) error {
-	set, why := st.vectors.Load(nil)
+func (p *Purger) purgedVectors(k *engine.Kind, ids []string, r *Report) error {
+	set, why := p.Vectors.Load(nil)
 	if set == nil {
 		return why
 	}

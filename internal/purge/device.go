@@ -1,4 +1,4 @@
-package varve
+package purge
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 
 // overwrites says of the store's file system why overwriting a file may leave its old
 // blocks as they are; "" where it does not.
-func (st *Store) overwrites() string {
-	v, err := st.engine.Env.FS.Volume(st.engine.Env.Dir)
+func (p *Purger) overwrites() string {
+	v, err := p.Engine.Env.FS.Volume(p.Engine.Env.Dir)
 	if err != nil {
 		return fmt.Sprintf("whether this file system overwrites files in place cannot be told: %v", err)
 	}

@@ -1,4 +1,4 @@
-package varve
+package purge
 
 import (
 	"context"
@@ -14,20 +14,21 @@ import (
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
 )
 
 // purgeStrangers goes through the files in memories/, or assemblies/, that none has: what
 // stands in the place of one that is deleted, and copies that somebody has made.
-func (st *Store) purgeStrangers(ctx context.Context, k *engine.Kind, traces *trace.Set, r *PurgeReport) error {
+func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *trace.Set, r *Report) error {
 	names, err := k.Names()
 	if err != nil {
 		return err
 	}
 	slices.Sort(names)
 	known := make([]bool, len(names))
-	all := st.engine.IDs(ctx, k, engine.Filters{Expired: true})
-	if k == st.engine.Kinds.Scopes {
-		all = st.working.KeysToCopy(ctx)
+	all := p.Engine.IDs(ctx, k, engine.Filters{Expired: true})
+	if k == p.Engine.Kinds.Scopes {
+		all = p.Scopes.KeysToCopy(ctx)
 	}
 	for id, err := range all {
 		if err != nil {
@@ -39,62 +40,62 @@ func (st *Store) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 	}
 	for i, name := range names {
 		path := k.Path(name)
-		info, err := st.engine.Env.FS.Stat(path)
+		info, err := p.Engine.Env.FS.Stat(path)
 		if known[i] || err != nil || !info.Mode.IsRegular() {
 			continue
 		}
-		b, err := vfs.ReadFile(st.engine.Env.FS, path, places.StoredMost)
+		b, err := vfs.ReadFile(p.Engine.Env.FS, path, places.StoredMost)
 		if err != nil {
-			return st.engine.Env.IOError("reading", path, err)
+			return p.Engine.Env.IOError("reading", path, err)
 		}
 		if !traces.Stands(name) && !traces.Holds(b) {
 			if how := traces.Mentioned(name, b); how != "" {
-				r.Mentions = append(r.Mentions, Mention{Path: k.Name() + "/" + name, How: how})
+				r.Mentions = append(r.Mentions, repair.Mention{Path: k.Name() + "/" + name, How: how})
 			}
 			continue
 		}
-		if err := st.wipeStranger(path, i); err == nil || errors.Is(err, vfs.ErrLinked) {
+		if err := p.wipeStranger(path, i); err == nil || errors.Is(err, vfs.ErrLinked) {
 			r.Removed = append(r.Removed, k.Name()+"/"+name)
 		}
 		if err := vfs.Unwiped(&r.Left, err); err != nil {
-			return st.engine.Env.IOError("overwriting", path, err)
+			return p.Engine.Env.IOError("overwriting", path, err)
 		}
 	}
-	return st.dropPurgeFolder()
+	return p.dropPurgeFolder()
 }
 
 // wipeStranger overwrites and removes a file. It leaves its place before: half of it gone,
 // a killed purge would leave it there as somebody's document that is damaged.
-func (st *Store) wipeStranger(path string, n int) error {
-	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
-	if err := vfs.MkdirAll(st.engine.Env.FS, dir, st.engine.Env.FolderMode); err != nil {
+func (p *Purger) wipeStranger(path string, n int) error {
+	dir := filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
+	if err := vfs.MkdirAll(p.Engine.Env.FS, dir, p.Engine.Env.FolderMode); err != nil {
 		return err
 	}
 	temp, err := "", fs.ErrExist
 	for ; errors.Is(err, fs.ErrExist); n++ {
 		temp = filepath.Join(dir, fmt.Sprint(n))
-		err = st.engine.Env.FS.RenameNew(path, temp)
+		err = p.Engine.Env.FS.RenameNew(path, temp)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		err = errors.Join(st.engine.Env.FS.SyncDir(dir), st.engine.Env.FS.SyncDir(filepath.Dir(path)))
+		err = errors.Join(p.Engine.Env.FS.SyncDir(dir), p.Engine.Env.FS.SyncDir(filepath.Dir(path)))
 	}
 	if err != nil {
 		return err
 	}
-	return vfs.WipeAlone(st.engine.Env.FS, temp)
+	return vfs.WipeAlone(p.Engine.Env.FS, temp)
 }
 
 // dropPurgeFolder removes the folder in which files are overwritten and made again; it
 // stays if one has to.
-func (st *Store) dropPurgeFolder() error {
-	dir := filepath.Join(st.engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
-	if names, err := st.engine.Env.FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
+func (p *Purger) dropPurgeFolder() error {
+	dir := filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
+	if names, err := p.Engine.Env.FS.ReadDir(dir); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
 		return nil
 	}
-	if err := errors.Join(st.engine.Env.FS.SyncDir(dir), st.engine.Env.FS.Remove(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := errors.Join(p.Engine.Env.FS.SyncDir(dir), p.Engine.Env.FS.Remove(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

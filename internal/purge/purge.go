@@ -1,0 +1,439 @@
+package purge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/commit"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/trace"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
+)
+
+// Report is what Purge did.
+type Report struct {
+	Deleted   []string         // ids that there was one of
+	TakenOut  []string         // assemblies that named a memory which was not there, and do no more
+	Frames    int              // versions and deletions that were erased from the archive
+	Segments  int              // of the log, overwritten
+	Copies    int              // of segments in the archive, written again
+	Backups   int              // of the index, written again
+	Dropped   int              // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
+	Removed   []string         // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has; an undo manifest was rewritten
+	Left      []error          // where something may still be, and what helps; then Purge returns these, joined. Among them what could not be overwritten
+	Mentions  []repair.Mention // files that are nobody's but the user's, and have something of it: they stay, for him to see to
+	Unlinked  []string         // files that can be made again, mostly of the index, which went without being overwritten: another process has them mapped, or the system cannot tell
+	Device    string           // why overwriting may not reach what the device has, and what helps; "" where the file system overwrites in place
+	Backup    []string         // full backups within the folder, and .git: not covered
+	Processes []int            // others that have the store open: what they have in memory goes as they read on
+}
+
+// found says that anything was there to purge.
+func (r *Report) found() bool {
+	return len(r.Deleted)+len(r.TakenOut)+r.Frames+len(r.Removed)+r.Backups+r.Dropped > 0
+}
+
+// remains adds what a step could not overwrite.
+func (r *Report) remains(m *flush.Remains) {
+	r.Left, r.Unlinked = append(r.Left, m.Left...), append(r.Unlinked, m.Unlinked...)
+}
+
+// Purge deletes documents of one kind, and takes every trace of them out of the folder.
+func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Report, error) {
+	for _, id := range ids {
+		if id == "" {
+			return nil, &errs.FieldError{Field: k.IDName, Limit: "not empty", Err: errs.ErrInvalid}
+		}
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%w: no id", errs.ErrInvalid)
+	}
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	if err := k.Valid(ids); err != nil {
+		return nil, err
+	}
+	r := &Report{Device: p.overwrites()}
+	if k == p.Engine.Kinds.Memories {
+		p.Retention.ForgetTouched(ids)
+	}
+	// From before the first deletion: whoever flushes that keeps the file for this purge.
+	if err := p.Engine.Log.BeginPurge(ctx); err != nil {
+		return r, err
+	}
+	deleted := false // and not overwritten
+	ended := false
+	end := func() {
+		if ended {
+			return
+		}
+		ended = true
+		if deleted {
+			p.Engine.Log.FailPurge()
+		}
+		p.Engine.Log.EndPurge()
+	}
+	defer end()
+	if err := p.preparePurge(ctx, r); err != nil {
+		return r, err
+	}
+	defer func() {
+		if deleted {
+			p.Flusher.Unpurged.Store(true)
+		}
+	}()
+	traces := trace.Of(k.Letter, ids)
+	traces.Log = p.Engine.Log.Past().Geometry
+	if err := p.learn(ctx, k, ids, traces); err != nil {
+		return r, err
+	}
+	deleted = true
+	if err := p.purgeEntries(ctx, k, ids, r); err != nil {
+		return r, err
+	}
+	if err := p.Engine.Log.LockFlush(ctx); err != nil {
+		return r, err
+	}
+	defer p.Engine.Log.UnlockFlush()
+	defer end()
+	if k == p.Engine.Kinds.Memories {
+		if err := p.Vectors.PurgeComputed(ctx, ids, &r.Left, &r.Unlinked); err != nil {
+			return r, err
+		}
+	}
+	err := p.purgeLocked(ctx, k, ids, traces, r)
+	if deleted = err != nil; !deleted {
+		p.Engine.Log.DonePurge()
+	} else {
+		if vfs.IsDiskFull(err) {
+			err = fmt.Errorf("the %s are deleted, but traces of them are left: make room, then purge again: %w", k.Name(), err)
+		}
+		return r, err
+	}
+	for _, id := range ids {
+		if err := p.there(ctx, k, id); err == nil {
+			found, _ := p.Engine.State.Current(k.Key(id))
+			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id),
+				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
+		}
+	}
+	strangers, err := trace.Strangers(ctx, p.Engine.Env.FS, p.Engine.Env.Dir)
+	if err == nil {
+		var mentions []repair.Mention
+		mentions, err = traces.MentionedIn(ctx, p.Engine.Env.FS, p.Engine.Env.Dir, strangers)
+		r.Mentions = append(r.Mentions, mentions...)
+	}
+	if err != nil {
+		return r, errors.Join(append(r.Left, err)...)
+	}
+	if len(r.Left) > 0 {
+		return r, errors.Join(r.Left...)
+	}
+	if !r.found() {
+		names := make([]string, len(ids))
+		for i, id := range ids {
+			names[i] = errs.Quote(id)
+		}
+		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.Noun, strings.Join(names, ", "), errs.ErrNotFound)
+	}
+	return r, nil
+}
+
+// learnMost is of how many versions of one document the content is looked for.
+const learnMost = 100
+
+// learn tells traces what the documents said, while that can still be read.
+func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set) error {
+	for _, id := range ids {
+		n := 0
+		if k == p.Engine.Kinds.Scopes {
+			if err := p.learnScope(ctx, id, traces); err != nil {
+				return err
+			}
+			continue
+		}
+		p.History.Each(ctx, k, id, func(v history.Version, err error) bool {
+			if err != nil || v.Deleted {
+				return n < learnMost
+			}
+			if k == p.Engine.Kinds.Assemblies {
+				if a, err := v.DecodeAssembly(); err == nil {
+					traces.Learn(a.Name)
+					traces.Learn(a.Description)
+					n++
+				}
+			} else if m, err := v.Decode(); err == nil {
+				traces.Learn(m.Content)
+				n++
+			}
+			return n < learnMost
+		})
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// preparePurge enters the folder under flush.lock: a round beside may be using it.
+func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
+	if err := p.Engine.Log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer p.Engine.Log.UnlockFlush()
+	var m flush.Remains
+	err := p.Flusher.EnterPurgeFolder(&m)
+	r.remains(&m)
+	if err != nil {
+		return p.Engine.Env.IOError("making", filepath.Join(p.Engine.Env.Dir, flush.PurgeFolder), err)
+	}
+	return nil
+}
+
+// purgeEntries deletes what there is, and takes what is not there out of the
+// assemblies that name it.
+func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
+	for _, id := range ids {
+		if err := p.there(ctx, k, id); err == nil {
+			r.Deleted = append(r.Deleted, id)
+		} else if !errors.Is(err, errs.ErrNotFound) {
+			return fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), err)
+		}
+	}
+	for _, id := range r.Deleted {
+		err := error(nil)
+		if k == p.Engine.Kinds.Scopes {
+			err = p.dropScope(ctx, id)
+		} else {
+			err = p.Commits.Commit(ctx, []commit.Op{{Group: k == p.Engine.Kinds.Assemblies, ID: id}}, nil, 0)
+		}
+		if err != nil {
+			return fmt.Errorf("deleting %s: %w", errs.Quote(id), err)
+		}
+	}
+	if k == p.Engine.Kinds.Scopes {
+		return nil
+	}
+	if p.Engine.Cache != nil {
+		for _, id := range ids {
+			p.Engine.Cache.Invalidate(k.CacheKey(id))
+		}
+	}
+	if k == p.Engine.Kinds.Assemblies {
+		return nil
+	}
+	for _, id := range ids {
+		var in []string
+		for a, err := range p.Containing(ctx, id) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				r.Left = append(r.Left, fmt.Errorf("an assembly that names memory %s: %w", errs.Quote(id), err))
+				continue
+			}
+			in = append(in, a.ID)
+		}
+		for _, a := range in {
+			switch err := p.takeOut(ctx, a, id); {
+			case err == nil:
+				r.TakenOut = append(r.TakenOut, a)
+			case !errors.Is(err, errs.ErrNotFound): // deleted meanwhile
+				return fmt.Errorf("taking %s out of assembly %s: %w", errs.Quote(id), errs.Quote(a), err)
+			}
+		}
+	}
+	return nil
+}
+
+// takeOut takes a memory out of an assembly.
+func (p *Purger) takeOut(ctx context.Context, from, id string) error {
+	return p.Commits.Transact(ctx, nil, p.Commits.Commit, func(tx *commit.Tx) error {
+		a, err := tx.Assembly(from)
+		if err != nil {
+			return err
+		}
+		if a.Remove(id) == 0 {
+			return commit.ErrSkip
+		}
+		tx.PutAssemblyAt(&a, commit.Conditions{Missing: true})
+		return nil
+	})
+}
+
+// purgeLocked removes the traces; flush.lock is held. In this order: the log goes
+// on in a new segment; files and index cover all that came before; then nothing
+// needs the older segments, and every place is gone through.
+func (p *Purger) purgeLocked(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set, r *Report) error {
+	made := false
+	room := func(step func() error) error {
+		err := step()
+		if made || !vfs.IsDiskFull(err) {
+			return err
+		}
+		made = true
+		if rerr := p.purgeRoom(ctx, k, ids, r); rerr != nil {
+			return errors.Join(err, rerr)
+		}
+		return step()
+	}
+	if err := room(func() error { return p.Engine.Log.Roll(ctx) }); err != nil {
+		return fmt.Errorf("beginning a new segment: %w", err)
+	}
+	old, err := p.Flusher.DoomIndex(ctx)
+	if err != nil {
+		return err
+	}
+	if err := room(func() error { return p.Flusher.FlushRound(ctx, flush.MergeAlways) }); err != nil {
+		return errors.Join(err, old.Close())
+	}
+	var m flush.Remains
+	err = old.Wipe(p.Flusher, &m)
+	r.remains(&m)
+	if err != nil {
+		return err
+	}
+	r.Unlinked, p.Flusher.Unlinked = append(r.Unlinked, p.Flusher.Unlinked...), nil
+	if k != p.Engine.Kinds.Scopes {
+		if err := p.purgedVectors(k, ids, r); err != nil {
+			return err
+		}
+	}
+	// Both slots of the checkpoint are to release the old segments, for these go now.
+	c, err := p.Engine.Log.Checkpoint()
+	if err != nil {
+		return err
+	}
+	if err := p.Engine.Log.SetCheckpoint(c.Flushed, c.Spilled, p.Flusher.FolderTimes()); err != nil {
+		return err
+	}
+	done, err := p.Engine.Log.Purge(ctx, traces.Entry)
+	r.Segments, r.Copies, r.Frames, r.Left = done.Segments, done.Copies, done.Frames, slices.Concat(r.Left, done.Damaged, done.Unwiped)
+	if err != nil {
+		return err
+	}
+	edits, err := p.Flusher.Files.WipeTemp(p.Flusher.Surplus(ctx))
+	p.Flusher.Edited(ctx, edits)
+	if err != nil {
+		return fmt.Errorf("overwriting tmp: %w", err)
+	}
+	if err := p.purgeBackups(k, ids, c, r); err != nil {
+		return fmt.Errorf("rewriting the backups of the index: %w", err)
+	}
+	if err := p.purgeStrangers(ctx, k, traces, r); err != nil {
+		return err
+	}
+	return p.purgeAside(ctx, traces, r)
+}
+
+// purgeRoom frees on a full disk what can be had without any room: the pool, and the
+// backups of the index that would be written again.
+func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r *Report) error {
+	edits, err := p.Flusher.Files.WipeTemp(p.Flusher.Surplus(ctx))
+	p.Flusher.Edited(ctx, edits)
+	if err != nil {
+		return fmt.Errorf("overwriting tmp: %w", err)
+	}
+	if k == p.Engine.Kinds.Scopes {
+		return nil // they have nothing of it
+	}
+	dropped, unlinked, err := index.DropBackups(p.Engine.Env.FS, p.Engine.Env.Dir, uuid.UUID(p.Engine.Log.UUID()).String(), k.Section, ids)
+	r.Dropped += len(dropped)
+	r.Unlinked = append(r.Unlinked, unlinked...)
+	if err != nil {
+		return fmt.Errorf("giving up backups of the index: %w", err)
+	}
+	return nil
+}
+
+// purgeBackups rewrites those of the index, and names full ones.
+func (p *Purger) purgeBackups(k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
+	if k != p.Engine.Kinds.Scopes {
+		if err := p.purgeIndexBackups(k, ids, c, r); err != nil {
+			return err
+		}
+	}
+	names, err := p.Engine.Env.FS.ReadDir(filepath.Join(p.Engine.Env.Dir, index.BackupsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	slices.Sort(names)
+	if _, err := p.Engine.Env.FS.Stat(filepath.Join(p.Engine.Env.Dir, ".git")); err == nil {
+		r.Backup = append(r.Backup, ".git")
+	}
+	for _, name := range names {
+		if _, err := p.Engine.Env.FS.Stat(filepath.Join(p.Engine.Env.Dir, index.BackupsDir, name, repair.BackupName)); err == nil {
+			r.Backup = append(r.Backup, index.BackupsDir+"/"+name)
+		}
+	}
+	return nil
+}
+
+func (p *Purger) purgeIndexBackups(k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
+	dir := filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
+	if err := p.Flusher.ClearTemp(flush.PurgeFolder); err != nil {
+		return err
+	}
+	if err := vfs.MkdirAll(p.Engine.Env.FS, dir, p.Engine.Env.FolderMode); err != nil {
+		return err
+	}
+	to := p.Engine.Target(uuid.UUID(p.Engine.Log.UUID()), c.Spilled)
+	to.Dir, to.Temp, to.Ready = dir, filepath.Join(dir, "index.new"), nil
+	done, err := index.PurgeBackups(p.Engine.Env.Dir, to, k.Section, ids)
+	r.Backups, r.Dropped = len(done.Rewritten), r.Dropped+len(done.Removed)
+	r.Unlinked = append(r.Unlinked, done.Unlinked...)
+	for _, name := range done.Unread {
+		r.Left = append(r.Left, &errs.CorruptionError{Path: name, Offset: -1,
+			Err: errors.New("this backup of the index may have a line of what was purged, and cannot be read: it is of no use to the store: remove it, then purge again")})
+	}
+	r.Left = append(r.Left, done.Unwiped...)
+	if err != nil {
+		return err
+	}
+	return p.dropPurgeFolder()
+}
+
+// purgeAside goes through what was set aside.
+func (p *Purger) purgeAside(ctx context.Context, traces *trace.Set, r *Report) error {
+	o := trace.Options{FS: p.Engine.Env.FS, FileMode: p.Engine.Env.FileMode, FolderMode: p.Engine.Env.FolderMode}
+	if err := p.Flusher.ClearTemp("tmp/parked"); err != nil {
+		return err
+	}
+	parked, held, err := trace.PurgeParked(p.Engine.Env.Dir, traces, o)
+	if err != nil {
+		return err
+	}
+	for _, name := range held {
+		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, errs.ErrLocked))
+	}
+	aside, unlinked, err := trace.PurgeQuarantine(ctx, p.Engine.Env.Dir, traces, o)
+	r.Unlinked = append(r.Unlinked, unlinked...)
+	r.Left = append(r.Left, traces.Unwiped()...)
+	if err != nil {
+		return err
+	}
+	r.Removed = append(append(r.Removed, aside...), parked...)
+	for _, name := range traces.Unread() {
+		r.Left = append(r.Left, &errs.CorruptionError{Path: "quarantine/" + name, Offset: -1,
+			Err: errors.New("it may hold what was purged, or only mention it, and others with it: when you need nothing of it remove it, then purge again")})
+	}
+	own := p.Engine.Env.FS.Host().PID
+	for _, pid := range p.Engine.Log.Processes() {
+		if pid != own {
+			r.Processes = append(r.Processes, pid)
+		}
+	}
+	return nil
+}
