@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
@@ -93,7 +94,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
 	s := copy.RestoreSource{
 		FS: vfs.Below(vfs.Below(opt.System.FS, backup), dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
-		LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(gitignore)},
+		LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
 	info, err := copy.ReadInfo(s.FS, backup)
 	if err != nil {

@@ -110,7 +110,6 @@
 // and an underscore, is there too:
 //
 //	store options config errors event report            what a store is opened with, and says
-//	enter                                               opening: what the folder is
 //	put putall async transact cond                      writing; internal/commit makes the commits
 //	get raw list filter                                 reading; internal/engine has what it rests on
 //	flushing                                            from the log into files and index; internal/flush does it

@@ -263,6 +263,53 @@ func TestLayoutNamesFiles(t *testing.T) {
 	}
 }
 
+// TestPackagesAreSmall: the root is composition and the public API, nothing else, and no
+// package below it is another root.
+func TestPackagesAreSmall(t *testing.T) {
+	limits := map[string]int{".": 4000}
+	for _, dir := range order {
+		if strings.HasPrefix(dir, "internal/") {
+			limits[dir] = 3000
+		}
+	}
+	delete(limits, "internal/vfs") // these two stood before the house
+	delete(limits, "internal/docfile")
+	for dir, most := range limits {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(names) == 0 {
+			t.Fatal(dir, err)
+		}
+		lines := 0
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += bytes.Count(text, []byte("\n"))
+		}
+		if lines > most {
+			t.Errorf("%s has %d lines, more than %d", dir, lines, most)
+		}
+	}
+}
+
+// TestViewsStandApart: no view imports another, so that one can be added, or taken away.
+func TestViewsStandApart(t *testing.T) {
+	const views = module + "/internal/view/"
+	for _, goos := range systems {
+		for _, p := range list(t, goos, "./internal/view/...") {
+			for _, imp := range p.Imports {
+				if strings.HasPrefix(imp, views) {
+					t.Errorf("%s: %s imports %s", goos, p.ImportPath, imp)
+				}
+			}
+		}
+	}
+}
+
 // TestFilesAreSmall: one idea each.
 func TestFilesAreSmall(t *testing.T) {
 	const most = 500

@@ -124,10 +124,10 @@ func (st *Store) open(ctx context.Context) error {
 		}
 		st.engine.Cache = c
 	}
-	if err := st.enter(ctx); err != nil {
+	if err := st.engine.Enter(ctx, st.o.MustExist); err != nil {
 		return err
 	}
-	if err := st.newerVectors(); err != nil {
+	if err := st.engine.NewerVectors(); err != nil {
 		return err
 	}
 	var err error
@@ -152,7 +152,7 @@ func (st *Store) open(ctx context.Context) error {
 		return err
 	}
 	st.engine.Log, err = wal.Open(ctx, wal.Options{
-		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.highestKnown,
+		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.engine.HighestKnown,
 		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
 		FileMode: st.engine.Env.FileMode, DirMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock, Nonce: st.engine.Env.Nonce,
 		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, ArchiveSize: st.engine.Env.System.ArchiveBytes,

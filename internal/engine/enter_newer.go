@@ -1,4 +1,4 @@
-package varve
+package engine
 
 import (
 	"errors"
@@ -11,12 +11,12 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// newerVectors refuses a store whose vectors a newer program has written, as one whose
+// NewerVectors refuses a store whose vectors a newer program has written, as one whose
 // index it has: they are derived, but this program could not write them on, and what it
 // put would hold the log back for ever. Nothing was changed yet.
-func (st *Store) newerVectors() error {
+func (eng *Engine) NewerVectors() error {
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
-		t, err := table.Open(st.engine.Env.FS, st.engine.Env.Dir, name, vector.Schema())
+		t, err := table.Open(eng.Env.FS, eng.Env.Dir, name, vector.Schema())
 		if errors.Is(err, errs.ErrNewerFormat) {
 			return err
 		}
@@ -30,12 +30,12 @@ func (st *Store) newerVectors() error {
 	return nil
 }
 
-// highestKnown is the highest position that any index names, for a log that
+// HighestKnown is the highest position that any index names, for a log that
 // must be made new: its positions must not mean two things.
-func (st *Store) highestKnown() (wal.LSN, error) {
+func (eng *Engine) HighestKnown() (wal.LSN, error) {
 	var highest wal.LSN
 	for _, name := range []string{index.BaseName, index.DeltaName} {
-		t, err := table.Open(st.engine.Env.FS, st.engine.Env.Dir, name, index.Schema())
+		t, err := table.Open(eng.Env.FS, eng.Env.Dir, name, index.Schema())
 		if err != nil {
 			continue // missing, or not to be read: then it names nothing
 		}
@@ -45,7 +45,7 @@ func (st *Store) highestKnown() (wal.LSN, error) {
 		}
 	}
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
-		t, err := table.Open(st.engine.Env.FS, st.engine.Env.Dir, name, vector.Schema())
+		t, err := table.Open(eng.Env.FS, eng.Env.Dir, name, vector.Schema())
 		if err != nil {
 			continue
 		}
@@ -54,14 +54,14 @@ func (st *Store) highestKnown() (wal.LSN, error) {
 			return 0, err
 		}
 	}
-	backups, err := index.Backups(st.engine.Env.FS, st.engine.Env.Dir)
+	backups, err := index.Backups(eng.Env.FS, eng.Env.Dir)
 	if err != nil {
-		return 0, st.engine.Env.IOError("reading", filepath.Join(st.engine.Env.Dir, index.BackupsDir), err)
+		return 0, eng.Env.IOError("reading", filepath.Join(eng.Env.Dir, index.BackupsDir), err)
 	}
 	for _, b := range backups {
 		highest = max(highest, b.LSN)
 	}
-	if c, err := wal.ReadCheckpoint(st.engine.Env.FS, st.engine.Env.Dir); err == nil {
+	if c, err := wal.ReadCheckpoint(eng.Env.FS, eng.Env.Dir); err == nil {
 		highest = max(highest, c.Attested.LSN)
 	}
 	return highest, nil

@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/settings"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/segment"
+)
+
+// folders are those of a store, besides wal/, which the log makes.
+var folders = []string{"memories", "assemblies", "tmp", "backups", "quarantine"}
+
+// Enter finds out what the folder is, and makes a store of it where it may.
+func (eng *Engine) Enter(ctx context.Context, mustExist bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := eng.Residence(); errors.Is(err, syscall.ENOTDIR) && vfs.EnterError(err) == nil {
+		wal := filepath.Join(eng.Env.Dir, "wal")
+		if info, serr := eng.Env.FS.Stat(wal); serr == nil && !info.Mode.IsDir() {
+			return &vfs.NotFolderError{Path: wal, Mode: info.Mode}
+		}
+		return fmt.Errorf("%w: %s is a file, or lies in one", errs.ErrNoStore, eng.Env.Dir)
+	} else if err != nil {
+		return err
+	}
+	c, err := eng.Settings.Load()
+	switch {
+	case err == nil:
+		if eng.Env.ReadOnly {
+			return nil
+		}
+		return eng.makeFolders()
+	case errors.Is(err, errs.ErrNewerFormat):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, settings.ErrForeign) && !eng.hasLog():
+		return fmt.Errorf("%w: %w: choose another folder", errs.ErrNoStore, err)
+	case errors.Is(err, settings.ErrForeign), errors.Is(err, errs.ErrInvalid) && eng.looksLikeStore():
+		// A slip of the pen in config.json, or a flipped bit, must not keep anybody
+		// from his memories.
+		if errors.Is(err, settings.ErrForeign) {
+			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair makes it anew", errs.ErrInvalid, err)
+		}
+		eng.Env.Logger.Warn("config.json is not valid; what is wrong has its default", "err", err)
+		eng.Env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: "what is wrong has its default", Err: err})
+		eng.Settings.Use(c, err)
+		eng.Problem(err)
+		return nil
+	default:
+		return eng.Env.IOError("reading", filepath.Join(eng.Env.Dir, settings.Name), err)
+	}
+	if err := eng.foreign(); err != nil {
+		return err
+	}
+	if eng.Env.ReadOnly || mustExist {
+		if !eng.looksLikeStore() {
+			return errs.ErrNoStore
+		}
+		if eng.Env.ReadOnly {
+			return nil
+		}
+	}
+	return eng.makeStore()
+}
+
+// looksLikeStore says whether a folder without a readable config.json is one of
+// ours all the same: a rescued copy.
+func (eng *Engine) looksLikeStore() bool {
+	if eng.hasLog() {
+		return true
+	}
+	names, err := eng.Env.FS.ReadDir(filepath.Join(eng.Env.Dir, "memories"))
+	return err == nil && HasDocuments(names)
+}
+
+// hasLog says whether a store's log lies in the folder.
+func (eng *Engine) hasLog() bool {
+	wal := filepath.Join(eng.Env.Dir, "wal")
+	if _, err := eng.Env.FS.Stat(filepath.Join(wal, "open.lock")); err == nil {
+		return true
+	}
+	names, _ := eng.Env.FS.ReadDir(wal)
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, ok := segment.ParseName(name)
+		return ok
+	})
+}
+
+// foreign refuses a folder that holds another system's memories.
+func (eng *Engine) foreign() error {
+	names, err := vfs.ReadRoot(eng.Env.FS, eng.Env.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return eng.Env.IOError("reading", eng.Env.Dir, err)
+	}
+	hint := func(format string) error {
+		return fmt.Errorf("%w: it holds memories of another system; take them over into a folder of their own:\n\tmemctl import --from %s %s --store NEW-FOLDER", errs.ErrNoStore, format, eng.Env.Dir)
+	}
+	for _, name := range names {
+		switch {
+		case name == repair.BackupName:
+			return fmt.Errorf("%w: it is a backup, not a store; make one of it in a new folder:\n\tmemctl restore %s NEW-FOLDER", errs.ErrNoStore, eng.Env.Dir)
+		case strings.HasPrefix(name, "session_") && strings.HasSuffix(name, ".json"):
+			return hint("vizor")
+		case strings.HasPrefix(name, "mem_") && strings.HasSuffix(name, ".json"),
+			strings.HasPrefix(name, "faiss_index.bin"), name == "id_to_index_mapping.json":
+			return hint("synthians")
+		case name == index.BaseName:
+			if end, err := eng.endOf(name); err == nil && !strings.Contains(end, `,"end":"`) {
+				return hint("synthians")
+			}
+		}
+	}
+	return nil
+}
+
+func (eng *Engine) makeStore() error {
+	if err := vfs.MkdirAll(eng.Env.FS, eng.Env.Dir, eng.Env.FolderMode); err != nil {
+		return eng.Env.IOError("making", eng.Env.Dir, err)
+	}
+	// Whoever made it may have been killed before its name was durable.
+	if err := eng.Env.FS.SyncDir(filepath.Dir(eng.Env.Dir)); err != nil && !vfs.IsPermission(err) {
+		return eng.Env.IOError("syncing", filepath.Dir(eng.Env.Dir), err)
+	}
+	if err := eng.makeFolders(); err != nil {
+		return err
+	}
+	ignore := filepath.Join(eng.Env.Dir, ".gitignore")
+	if _, err := eng.Env.FS.Stat(ignore); errors.Is(err, fs.ErrNotExist) {
+		temp, err := settings.Scratch(eng.Env, ".gitignore")
+		if err != nil {
+			return err
+		}
+		if err := vfs.WriteDurable(eng.Env.FS, temp, ignore, []byte(Ignore), eng.Env.FileMode); err != nil {
+			return eng.Env.IOError("writing", ignore, err)
+		}
+	}
+	return eng.Settings.Make()
+}
+
+// Ignore is what a store tells git to leave out: what is not documents, and can be made again.
+const Ignore = `wal/
+tmp/
+backups/
+vector_index/
+checkpoint
+memory_index*.json
+` + IgnoreMoves
+
+// IgnoreMoves is what stores made by older programs lack.
+const IgnoreMoves = `moved.json*
+migrate.json*
+migrate.lock
+`
+
+// endOf is the last bytes of a file.
+func (eng *Engine) endOf(name string) (string, error) {
+	f, err := eng.Env.FS.OpenFile(filepath.Join(eng.Env.Dir, name), os.O_RDONLY, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	end := make([]byte, min(info.Size, 64))
+	n, err := f.ReadAt(end, info.Size-int64(len(end)))
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return string(end[:n]), err
+}
+
+// makeFolders makes what is missing, and refuses a link where a folder of the
+// store should be: it could lead anywhere.
+func (eng *Engine) makeFolders() error {
+	made := false
+	for _, name := range folders {
+		path := filepath.Join(eng.Env.Dir, name)
+		info, err := eng.Env.FS.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err := eng.Env.FS.Mkdir(path, eng.Env.FolderMode); err != nil && !errors.Is(err, fs.ErrExist) {
+				return eng.Env.IOError("making", path, err)
+			}
+			made = true
+		case err != nil:
+			return eng.Env.IOError("looking at", path, err)
+		case !info.Mode.IsDir():
+			return &vfs.NotFolderError{Path: path, Mode: info.Mode}
+		}
+	}
+	if made {
+		if err := eng.Env.FS.SyncDir(eng.Env.Dir); err != nil {
+			return eng.Env.IOError("syncing", eng.Env.Dir, err)
+		}
+	}
+	return nil
+}
