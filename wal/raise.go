@@ -79,9 +79,14 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	return nil
 }
 
-// raiseAgain is how long a raise sleeps before it looks at the list again. Meanwhile
-// open.lock is free.
-const raiseAgain = 50 * time.Millisecond
+// A raise looks at the list every raiseLooks. It holds open.lock for raiseHolds meanwhile, so
+// that it does not wait for ever where processes come and go, and then leaves it to others for
+// raiseRests, for a process that stays may stay for long.
+const (
+	raiseLooks = 10 * time.Millisecond
+	raiseHolds = time.Second
+	raiseRests = 100 * time.Millisecond
+)
 
 // lockToRaise takes open.lock while every attached process knows the features.
 func (l *FileLog) lockToRaise(ctx context.Context, f Features) error {
@@ -91,12 +96,18 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) error {
 		if err := l.lock(wait, roleOpen, vfs.ModeExclusive); err != nil {
 			return err
 		}
-		lacking, more := l.lacking(f)
-		if len(lacking) == 0 && more == "" {
-			return nil
+		var lacking []Attached
+		var more string
+		for range raiseHolds / raiseLooks {
+			if lacking, more = l.lacking(f); len(lacking) == 0 && more == "" {
+				return nil
+			}
+			if err := l.o.Sleep(wait, raiseLooks); err != nil || wait.Err() != nil {
+				break
+			}
 		}
 		l.unlock(roleOpen)
-		if err := l.o.Sleep(wait, raiseAgain); err != nil || wait.Err() != nil {
+		if err := l.o.Sleep(wait, raiseRests); err != nil || wait.Err() != nil {
 			return l.inTheWay(f, lacking, more, context.Cause(ctx))
 		}
 	}

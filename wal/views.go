@@ -85,7 +85,7 @@ func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	if err != nil && !errors.Is(err, errSlot) {
 		return l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
 	}
-	c.Features |= last.Features | l.Features()
+	c.Features |= last.Features | l.required | l.Features() // in a recovery shared does not say them yet
 	c.Sequence, c.UUID, c.SegmentSize, c.Time = last.Sequence+1, l.geo.UUID, l.geo.Size, max(last.Time, l.lastTime())
 	if err := writeCheckpoint(l.o.FS, l.o.Dir, c, l.o.FileMode); err != nil {
 		return l.ioError("writing", filepath.Join(l.o.Dir, "checkpoint"), err)
