@@ -3,6 +3,7 @@ package wal
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
@@ -78,12 +81,18 @@ func TestFeaturesString(t *testing.T) {
 	}
 }
 
-// Without features a slot has the bytes that it had before there were features.
+// Without features a slot has the bytes that it had before there were features; with some, it
+// begins like one of a newer version to a program of before.
 func TestFeaturesNone(t *testing.T) {
 	c := Checkpoint{Sequence: 3, UUID: [16]byte{1}, SegmentSize: 64 << 10, Attested: Mark{LSN: 128<<10 + 128, Sum: 9}, Time: 7}
 	b := c.encode()
 	if b[8] != 1 || len(bytes.Trim(b[slotUsed+8:], "\x00")) != 0 {
 		t.Errorf("a slot without features has version %d, and behind the checksum %x", b[8], bytes.TrimRight(b[slotUsed+8:], "\x00"))
+	}
+	c.Features = FeatureTestWrite
+	more := c.encode()
+	if le := binary.LittleEndian; more[8] != 2 || !bytes.Equal(more[12:slotUsed], b[12:slotUsed]) || xxhash.Sum64(more[:slotUsed]) != le.Uint64(more[slotUsed:]) {
+		t.Error("an older program takes a slot with features for a damaged one, and not for a newer one")
 	}
 	dir := t.TempDir()
 	l, _ := open(t, dir, knowing(testFeatures))
