@@ -50,7 +50,7 @@
 //	49      how many attached processes found no place on the list that begins at 64, of those
 //	        that know of features. A killed one counts until the next recovery
 //	50–63   sets of features that attached processes know, each complemented; 0 is a free place
-//	64–255  process ids of those attached; for people, and for who raises a feature
+//	64–255  process ids of those attached; for people, and for raising features
 //	256–447 which process it is that has the id, see vfs.Host: killed ones are known by it
 //	448–511 which set each of them knows: three fields of 21 bits in a word, from the lowest bit.
 //	        Bits 0–4 place of the set, from 1, 0 when the process does not say it; bits 5–20
@@ -80,20 +80,20 @@
 //
 // # Features
 //
-// What a program must know to use a store is a set of bits, type Features: the low 32 must be
-// known by who writes, the high 32 by who reads as well. A program that lacks one of the low
+// What a program must know to use a store is a set of bits, type Features: writers must know the
+// low 32, writers and readers the high 32. A program that lacks one of the low
 // half may open the store read-only; otherwise opening is *errs.FeatureError. A program older
 // than features meets version 2 in a slot and refuses the store as written by a newer version;
 // one slot is enough for it.
 //
 // Bits are added by FileLog.Raise and never taken back. They are stored in both slots of the
-// checkpoint, any of which counts; in wal/features, which a recovery needs when both slots are
-// lost; and in word 48, where attached processes see them.
+// checkpoint, and a feature counts when one of them has it; in wal/features, for a recovery that
+// finds both slots damaged; and in word 48, for attached processes.
 //
 //	wal/features: 0 "VARVEFEA", 8 uint64 features, 16 uint64 xxhash64 of both
 //
 // Every process says in shared which features it knows. A raise waits until all on the list of
-// attached processes say that they know it; who says nothing is older than features. A raise
+// attached processes say that they know it; one that says nothing is older than features. A raise
 // holds open.lock, under which processes attach, from its look at the list until everything is
 // durable. It writes wal/features, one slot, the other slot, word 48. Cut behind the first of
 // them, it is finished by the next recovery; until then the slots say whether it has happened.

@@ -109,7 +109,7 @@ func TestFeaturesNone(t *testing.T) {
 }
 
 // A build that lacks a writer feature may only read, one that lacks a reader feature not
-// even that; who is refused changes nothing.
+// even that; a refused open changes nothing.
 func TestFeaturesRefused(t *testing.T) {
 	for _, joined := range []bool{false, true} {
 		for _, f := range []Features{FeatureTestWrite, FeatureTestRead, testFeatures} {

@@ -26,8 +26,8 @@ func (l *FileLog) Features() Features {
 }
 
 // Raise adds features to those of the store. When it returns nil they are durable, and
-// every process that writes, now or later, knows them. Features that were raised before cost
-// nothing.
+// every process that writes, now or later, knows them. Features that were raised before
+// are skipped.
 //
 // Raise waits until no process that lacks one of them has the store open, at most
 // Options.LockWait: *errs.LockError, which names these processes. Processes that have the store
@@ -54,6 +54,9 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 		return err
 	}
 	defer l.unlock(roleOpen)
+	if l.Features()&f == f {
+		return nil // somebody else was faster
+	}
 	if err := l.LockFlush(ctx); err != nil {
 		return err
 	}

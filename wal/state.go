@@ -51,8 +51,6 @@ func (l *FileLog) CatchUp(ctx context.Context) error {
 		if err := l.watchPage(ctx); err != nil || l.private.Load() {
 			return err
 		}
-	}
-	if l.o.ReadOnly {
 		if err := l.still(); err != nil {
 			return err
 		}
