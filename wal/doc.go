@@ -101,7 +101,9 @@
 // The list has 192 places. While it is full, or a process that knows of features found no
 // place, nothing is raised. An older process that found no place when the list was full, and
 // stays until it is not, is not seen: it goes on appending, but can write no checkpoint any
-// more, so it releases nothing of the log.
+// more, so it releases nothing of the log. And a program older than features opens a store
+// whose two slots are both damaged by its segments, as it always did; the next recovery by a
+// program that knows wal/features puts the features back.
 //
 // # Commit
 //
