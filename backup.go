@@ -94,7 +94,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
 	s := copy.RestoreSource{
 		FS: vfs.Below(vfs.Below(opt.System.FS, backup), dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
-		LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
+		Known: wal.Features(opt.System.Features), LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
 	info, err := copy.ReadInfo(s.FS, backup)
 	if err != nil {
@@ -110,6 +110,7 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 		}
 		defer living.Close()
 		s.Living, s.To = living.past()
+		s.Features = living.engine.Log.Features()
 	}
 	s.Open = func(ctx context.Context, dir string, as *copy.Restored) error {
 		opt := opt

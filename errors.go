@@ -42,6 +42,7 @@ type (
 	TruncatedError      = errs.TruncatedError
 	MovedError          = errs.MovedError
 	NewerError          = errs.NewerError
+	FeatureError        = errs.FeatureError
 	DiskFullError       = errs.DiskFullError
 	PermissionError     = errs.PermissionError
 	ConflictError       = errs.ConflictError

@@ -17,6 +17,7 @@ import (
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
 )
 
 // Of migrations; see internal/migrate.
@@ -71,7 +72,7 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	look.ReadOnly = true
 	r, err := migrate.Run(ctx, migrate.Source{
 		FS: vfs.Below(vfs.Below(filled.System.FS, from), to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, StateDir: filled.StateDir, Ignore: engine.IgnoreMoves,
+		Known: wal.Features(filled.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, StateDir: filled.StateDir, Ignore: engine.IgnoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
 		Open: func(ctx context.Context) (copy.Source, func() error, error) {
 			st, err := Open(ctx, from, &opt)

@@ -104,7 +104,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 			storetest.Rewrite(t, filepath.Join(dir, "checkpoint"), func(b []byte) []byte {
 				for slot := b; len(slot) >= 4096; slot = slot[4096:] {
 					if string(slot[:8]) == "VARVECHK" {
-						binary.LittleEndian.PutUint32(slot[8:], 2)
+						binary.LittleEndian.PutUint32(slot[8:], 3)
 						binary.LittleEndian.PutUint64(slot[136:], xxhash.Sum64(slot[:136]))
 					}
 				}

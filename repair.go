@@ -85,7 +85,7 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error
 	at := filled.environment(dir)
 	return heal.Options{
 		FS: vfs.Below(filled.System.FS, dir), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Random: at.Random, LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v,
+		Random: at.Random, Known: wal.Features(filled.System.Features), LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v,
 		Open: func(ctx context.Context, readOnly bool) (heal.Store, error) {
 			o := own
 			o.ReadOnly = readOnly

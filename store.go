@@ -153,7 +153,7 @@ func (st *Store) open(ctx context.Context) error {
 	}
 	st.engine.Log, err = wal.Open(ctx, wal.Options{
 		FS: st.engine.Env.FS, Dir: st.engine.Env.Dir, SegmentSize: uint64(st.o.SegmentSize), UUID: id, NewAbove: st.engine.HighestKnown,
-		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
+		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, Known: wal.Features(st.engine.Env.System.Features), LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
 		FileMode: st.engine.Env.FileMode, DirMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock, Nonce: st.engine.Env.Nonce,
 		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, ArchiveSize: st.engine.Env.System.ArchiveBytes,
 		Begin: st.engine.Begin, Agrees: st.engine.Agrees, Current: st.engine.State.Current, Deletion: st.engine.State.DeletionOf, Unchanged: st.engine.State.Unchanged, Also: st.engine.State.Also, Counts: st.engine.State.Counts, Apply: st.engine.State.Apply,

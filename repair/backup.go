@@ -37,6 +37,10 @@ type BackupInfo struct {
 	Models   *BackupModel    `json:"models,omitempty"`   // nil: nobody ever spoke of one
 	Computed *BackupComputed `json:"computed,omitempty"` // nil: no re-embedding was under way
 
+	// Features are those of the store as wal.Features, 16 hex digits, "" for none. A program
+	// that restores the backup must know them all.
+	Features string `json:"features,omitempty"`
+
 	Config  json.RawMessage `json:"config,omitempty"`  // the store's config.json
 	Damaged []DamagedFile   `json:"damaged,omitempty"` // memories that could not be read, and are not in it
 	Sum     string          `json:"sum"`               // sha256 of this without sum, without white space

@@ -44,6 +44,7 @@ func (l *FileLog) Processes() (pids []int) {
 func (l *FileLog) Bury(list []Attached) {
 	for _, a := range list {
 		// The number last: until then nobody else takes the place.
+		l.shared.unsay(a.slot)
 		l.shared.Store(wordBirths+a.slot, 0)
 		l.shared.CompareAndSwap(wordPIDs+a.slot, uint64(a.PID), 0)
 	}

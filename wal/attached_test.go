@@ -22,7 +22,7 @@ func TestBuryOnlyThoseLookedAfter(t *testing.T) {
 		if err := cmd.Run(); err != nil {
 			t.Fatal(err)
 		}
-		l.shared.claim(vfs.Host{PID: cmd.Process.Pid, Birth: l.host.Birth&^0xffffffff | 7})
+		l.shared.claim(vfs.Host{PID: cmd.Process.Pid, Birth: l.host.Birth&^0xffffffff | 7}, 0)
 		return cmd.Process.Pid
 	}
 	die()

@@ -35,22 +35,33 @@ type Checkpoint struct {
 	Attested    Mark           // below it the log was durable: what does not verify there is damage
 	Time        int64          // of the newest commit, Unix microseconds
 	Mtimes      [Folders]int64 // of the folders, Unix nanoseconds, after the last change of ours
+	Features    Features       // of the store; readCheckpoint gives those of both slots
 }
 
 const (
 	checkpointMagic = "VARVECHK"
 
-	checkpointFormat = 1
+	// A store without features has slots of version 1, as it had before there were
+	// features. Version 2 begins with the same bytes under the same checksum, so that a
+	// program that reads version 1 only sees a newer format, and not damage, which it would
+	// repair by the segments alone.
+	checkpointPlain  = 1
+	checkpointFormat = 2
 
 	slotSize = 4096
 	slotUsed = 8 + 4 + 4 + 8 + 16 + 8 + 3*16 + Folders*8 + 8
+	slotMore = slotUsed + 8 + 8 // with features
 )
 
 func (c *Checkpoint) encode() []byte {
 	b := make([]byte, 0, slotSize)
 	le := binary.LittleEndian
 	b = append(b, checkpointMagic...)
-	b = le.AppendUint32(b, 1)
+	version := uint32(checkpointPlain)
+	if c.Features != 0 {
+		version = checkpointFormat
+	}
+	b = le.AppendUint32(b, version)
 	b = le.AppendUint32(b, 0)
 	b = le.AppendUint64(b, c.Sequence)
 	b = append(b, c.UUID[:]...)
@@ -64,6 +75,10 @@ func (c *Checkpoint) encode() []byte {
 	}
 	b = le.AppendUint64(b, uint64(c.Time))
 	b = le.AppendUint64(b, xxhash.Sum64(b))
+	if version != checkpointPlain {
+		b = le.AppendUint64(b, uint64(c.Features))
+		b = le.AppendUint64(b, xxhash.Sum64(b))
+	}
 	return b[:slotSize]
 }
 
@@ -75,10 +90,17 @@ func decodeCheckpoint(b []byte) (Checkpoint, error) {
 	if len(b) < slotUsed+8 || string(b[:8]) != checkpointMagic || xxhash.Sum64(b[:slotUsed]) != le.Uint64(b[slotUsed:]) {
 		return Checkpoint{}, errSlot
 	}
-	if v := le.Uint32(b[8:]); v > checkpointFormat {
+	v := le.Uint32(b[8:])
+	if v > checkpointFormat {
 		return Checkpoint{}, &errs.NewerError{Path: "checkpoint", Format: uint64(v), Reads: checkpointFormat}
 	}
 	c := Checkpoint{Sequence: le.Uint64(b[16:]), SegmentSize: le.Uint64(b[40:])}
+	if v > checkpointPlain {
+		if len(b) < slotMore+8 || xxhash.Sum64(b[:slotMore]) != le.Uint64(b[slotMore:]) {
+			return Checkpoint{}, errSlot
+		}
+		c.Features = Features(le.Uint64(b[slotUsed+8:]))
+	}
 	copy(c.UUID[:], b[24:40])
 	at := 48
 	for _, m := range []*Mark{&c.Flushed, &c.Spilled, &c.Attested} {
@@ -126,7 +148,8 @@ func (c *Checkpoint) check() error {
 // ReadCheckpoint returns a store's newest checkpoint, for those who have not opened its log.
 func ReadCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) { return readCheckpoint(fsys, dir) }
 
-// readCheckpoint returns the newer of the two slots, or errSlot when neither verifies.
+// readCheckpoint returns the newer of the two slots, or errSlot when neither verifies. Its
+// features are those of both: a raise that was cut between the two has happened.
 func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 	f, err := fsys.OpenFile(filepath.Join(dir, "checkpoint"), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,6 +160,7 @@ func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 	}
 	defer f.Close()
 	best, found := Checkpoint{}, false
+	var features Features
 	b := make([]byte, 2*slotSize)
 	n, err := readFull(f, b, 0)
 	if err != nil {
@@ -148,6 +172,9 @@ func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 			return Checkpoint{}, err
 		}
 		// One that does not verify counts for nothing; CheckpointSlots says why.
+		if err == nil {
+			features |= c.Features
+		}
 		if err == nil && (!found || c.Sequence > best.Sequence) {
 			best, found = c, true
 		}
@@ -155,6 +182,7 @@ func readCheckpoint(fsys vfs.FS, dir string) (Checkpoint, error) {
 	if !found {
 		return Checkpoint{}, errSlot
 	}
+	best.Features = features
 	return best, nil
 }
 
@@ -190,7 +218,9 @@ func writeCheckpoint(fsys vfs.FS, dir string, c Checkpoint, mode fs.FileMode) er
 
 // BeginAbove leaves word in a folder without a log that the one that is made
 // there begins above a position: what was known by positions of another life
-// of the store then fits nothing in this one.
-func BeginAbove(fsys vfs.FS, dir string, at LSN, geo segment.Geometry, mode fs.FileMode) error {
-	return writeCheckpoint(fsys, dir, Checkpoint{Sequence: 1, UUID: geo.UUID, SegmentSize: geo.Size, Attested: Mark{LSN: at}}, mode)
+// of the store then fits nothing in this one. The new log has these features from the
+// beginning.
+func BeginAbove(fsys vfs.FS, dir string, at LSN, geo segment.Geometry, features Features, mode fs.FileMode) error {
+	c := Checkpoint{Sequence: 1, UUID: geo.UUID, SegmentSize: geo.Size, Attested: Mark{LSN: at}, Features: features}
+	return writeCheckpoint(fsys, dir, c, mode)
 }

@@ -9,6 +9,7 @@
 //	wal/shared         a mapped page of words: where the log stands
 //	wal/owner          boot id and heartbeat of those who use it
 //	wal/*.lock         open attach flush append sync hold, taken in this order; watch, by itself
+//	wal/features       a copy of the features, beside those in checkpoint; not there before the first
 //	wal/expiry         not the log's: when the store saw that something had expired
 //	wal/archive/*.zst  copies of released segments
 //	checkpoint         two slots, written in turn: what a node's files cover
@@ -45,24 +46,64 @@
 //	32      the process that purges: its id, and the low half of its birth; 0 when none does.
 //	        While it is set, what flushers displace is kept for it, and files of the log are
 //	        overwritten before they go
-//	64–255  process ids of those attached; for people
+//	48      features of the store
+//	49      how many attached processes found no place on the list that begins at 64, of those
+//	        that know of features. A killed one counts until the next recovery
+//	50–63   sets of features that attached processes know, each complemented; 0 is a free place
+//	64–255  process ids of those attached; for people, and for raising features
 //	256–447 which process it is that has the id, see vfs.Host: killed ones are known by it
+//	448–511 which set each of them knows: three fields of 21 bits in a word, from the lowest bit.
+//	        Bits 0–4 place of the set, from 1, 0 when the process does not say it; bits 5–20
+//	        the low bits of xxhash64 of process id and birth (2 × uint64), so that a field that
+//	        outlived its process counts for nothing
 //
 // # checkpoint
 //
 // Two slots of 4 KiB; the one with the higher sequence whose checksum holds is
 // valid, the other one is written next.
 //
-//	 0  "VARVECHK", 8 uint32 version 1, 12 uint32 0, 16 uint64 sequence
+//	 0  "VARVECHK", 8 uint32 version 1 or 2, 12 uint32 0, 16 uint64 sequence
 //	24  16 bytes store UUID, 40 uint64 segment size
 //	48  flushed, 64 spilled, 80 attested: uint64 LSN, uint64 chain hash there
 //	96  4 × int64 modification times of folders, Unix nanoseconds
 //	128 int64 time of the newest commit, Unix microseconds
 //	136 uint64 xxhash64 of everything before
 //
+// and in version 2, which a store has from its first feature on
+//
+//	144 uint64 features
+//	152 uint64 xxhash64 of everything before
+//
 // A mark names a position and the checksum of the last frame before it: since
 // every frame names its predecessor's, two logs that agree in a mark agree in
 // everything before it.
+//
+// # Features
+//
+// What a program must know to use a store is a set of bits, type Features: writers must know the
+// low 32, writers and readers the high 32. A program that lacks one of the low
+// half may open the store read-only; otherwise opening is *errs.FeatureError. A program older
+// than features meets version 2 in a slot and refuses the store as written by a newer version;
+// one slot is enough for it.
+//
+// Bits are added by FileLog.Raise and never taken back. They are stored in both slots of the
+// checkpoint, and a feature counts when one of them has it; in wal/features, for a recovery that
+// finds both slots damaged; and in word 48, for attached processes.
+//
+//	wal/features: 0 "VARVEFEA", 8 uint64 features, 16 uint64 xxhash64 of both
+//
+// Every process says in shared which features it knows. A raise waits until all on the list of
+// attached processes say that they know it; one that says nothing is older than features. A raise
+// holds open.lock, under which processes attach, from its look at the list until everything is
+// durable. It writes wal/features, one slot, the other slot, word 48. Cut behind the first of
+// them, it is finished by the next recovery; until then the slots say whether it has happened.
+//
+// The list has 192 places. While it is full, or a process that knows of features found no
+// place, nothing is raised. An older process that found no place when the list was full, and
+// stays until it is not, is not seen: it goes on appending, but can write no checkpoint any
+// more, so it releases nothing of the log. And a program older than features opens a store
+// whose two slots are both damaged by its segments, as it always did; the next recovery by a
+// program that knows wal/features puts the features back.
 //
 // # Commit
 //

@@ -23,14 +23,16 @@ type FileLog struct {
 	host vfs.Host
 	geo  segment.Geometry
 
-	locks      [roles]vfs.Lock
-	shared     page
-	generation atomic.Uint64
-	slot       int
-	was        before // what the page knew before this process recovered the log
-	report     Report
-	private    atomic.Bool // read-only on a log that nobody has recovered: the end is what we find
-	looked     time.Time   // for the page, when private
+	locks       [roles]vfs.Lock
+	shared      page
+	generation  atomic.Uint64
+	slot        int
+	hasFeatures bool     // wal/features was there when the segments were listed
+	required    Features // of the store, as the recovery or the private replay of this process found them; shared has those of now
+	was         before   // what the page knew before this process recovered the log
+	report      Report
+	private     atomic.Bool // read-only on a log that nobody has recovered: the end is what we find
+	looked      time.Time   // for the page, when private
 
 	damage atomic.Pointer[errs.CorruptionError]
 

@@ -152,10 +152,11 @@ func (l *FileLog) holder(role int) errs.Holder {
 
 // stillOurs is asked after each acquire: is this page still of our boot and of
 // the life of the log that we joined? Otherwise somebody recovered the log
-// beside us, and nothing that we know of it can be trusted.
+// beside us, and nothing that we know of it can be trusted. And do we know the features that
+// the store has by now?
 func (l *FileLog) stillOurs() error {
 	if l.shared.valid(l.host) && l.shared.generation() == l.generation.Load() {
-		return nil
+		return l.still()
 	}
 	return errors.Join(errs.ErrClosed, errLost)
 }

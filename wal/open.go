@@ -19,7 +19,7 @@ import (
 // handle attaches to nothing and changes nothing.
 func Open(ctx context.Context, o Options) (*FileLog, error) {
 	o.fill()
-	l := &FileLog{o: o, host: o.FS.Host(), slot: -1}
+	l := &FileLog{o: o, host: o.FS.Host(), slot: noSlot}
 	l.files.open = map[uint64]vfs.File{}
 	l.syncing = make(chan struct{}, 1)
 	l.prep.kick, l.prep.stop = make(chan struct{}, 1), make(chan struct{})
@@ -95,7 +95,7 @@ func (l *FileLog) openShared(ctx context.Context) error {
 	if err := l.recover(ctx); err != nil {
 		return err
 	}
-	l.slot = l.shared.claim(l.host)
+	l.slot = l.shared.claim(l.host, l.o.Known)
 	if !volume.Coherent {
 		return nil // attach.lock stays exclusive
 	}
@@ -130,7 +130,10 @@ func (l *FileLog) join(ctx context.Context) error {
 		return fmt.Errorf("%w: others have this store open, but %s is not of this boot: close them, then open it again", errs.ErrLocked, l.o.wal("shared"))
 	}
 	l.generation.Store(l.shared.generation())
-	l.slot = l.shared.claim(l.host)
+	if err := l.still(); err != nil {
+		return err
+	}
+	l.slot = l.shared.claim(l.host, l.o.Known)
 	if l.shared.Load(wordPoison) == poisonDamaged {
 		l.damage.Store(&errs.CorruptionError{Path: "wal", Offset: -1, Err: errors.New("the log is damaged: run memctl verify")})
 		l.report.Damage = l.Damage()
@@ -147,6 +150,9 @@ func (l *FileLog) follow(ctx context.Context) error {
 		var c Checkpoint
 		if c, err = readCheckpoint(l.o.FS, l.o.Dir); err != nil {
 			return fmt.Errorf("reading %s/checkpoint: %w", l.o.Dir, err)
+		}
+		if err = l.admit(c.Features); err != nil {
+			return err
 		}
 		l.geo.UUID, l.geo.Size = c.UUID, c.SegmentSize
 		l.state.lastTime = max(l.state.lastTime, c.Time)

@@ -22,6 +22,7 @@ type Options struct {
 	UUID        [16]byte            // for a new log
 	Create      bool                // make a log where there is none
 	ReadOnly    bool                // change nothing, hold nothing
+	Known       Features            // the features that the caller knows besides KnownFeatures
 	LockWait    time.Duration       // how long a lock is waited for; 30 s when 0
 	Inline      bool                // start no goroutines: prepare space in the caller's
 	FileMode    fs.FileMode         // 0600 when 0
@@ -109,6 +110,7 @@ func (o *Options) fill() {
 	if o.SegmentSize == 0 {
 		o.SegmentSize = segment.DefaultSize
 	}
+	o.Known |= KnownFeatures
 	if o.LockWait == 0 {
 		o.LockWait = 30 * time.Second
 	}

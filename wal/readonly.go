@@ -58,6 +58,9 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := l.admit(l.required); err != nil {
+		return err
+	}
 	if fresh {
 		return fmt.Errorf("%s holds no segments: %w", l.o.walDir(), errs.ErrNoStore)
 	}

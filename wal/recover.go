@@ -25,6 +25,9 @@ func (l *FileLog) recover(ctx context.Context) error {
 		return err
 	}
 	c, fresh, err := l.whence()
+	if err == nil {
+		err = l.admit(l.required)
+	}
 	if err != nil {
 		return err
 	}
@@ -109,7 +112,8 @@ func (l *FileLog) agrees(end Mark) error {
 //
 // A checkpoint whose log is gone counts for nothing: wal/ was lost, and perhaps
 // made new by somebody who was killed before he could write that down. But a
-// segment that cannot be read is never taken for none.
+// segment that cannot be read is never taken for none. The store has the features of any
+// checkpoint, and those of wal/features.
 func (l *FileLog) whence() (c Checkpoint, fresh bool, err error) {
 	path := filepath.Join(l.o.Dir, "checkpoint")
 	c, err = readCheckpoint(l.o.FS, l.o.Dir)
@@ -117,8 +121,12 @@ func (l *FileLog) whence() (c Checkpoint, fresh bool, err error) {
 		return c, false, l.ioError("reading", path, err)
 	}
 	known := err == nil
+	l.required = c.Features
 	segments, broken, err := l.list()
 	if err != nil {
+		return c, false, err
+	}
+	if err := l.noted(known); err != nil {
 		return c, false, err
 	}
 	ours := slices.ContainsFunc(segments, func(f found) bool { return f.start.UUID == c.UUID })
@@ -140,6 +148,25 @@ func (l *FileLog) whence() (c Checkpoint, fresh bool, err error) {
 		return c, false, broken
 	}
 	return c, true, nil
+}
+
+// noted adds the features of wal/features, which stand for a checkpoint that is not known.
+func (l *FileLog) noted(known bool) error {
+	if !l.hasFeatures {
+		return nil
+	}
+	f, err := readFeatures(l.o.FS, l.o.Dir)
+	switch {
+	case err == nil:
+		l.required |= f
+	case !errors.Is(err, errs.ErrCorrupt):
+		return l.ioError("reading", l.o.wal(featuresName), err)
+	case !known:
+		return unknownFeatures(err)
+	default:
+		l.o.Logger.Warn("a damaged file counts for nothing; the checkpoint has what it is for", "path", "wal/"+featuresName, "err", err)
+	}
+	return nil
 }
 
 // bySegments is where the log is read from without a checkpoint.
@@ -213,8 +240,12 @@ func (l *FileLog) takePage() error {
 	return nil
 }
 
-// publish sets the marks and, last, the generation.
+// publish sets the marks and, last, the generation. Before that the features of the store are
+// durable wherever they are stored.
 func (l *FileLog) publish(end Mark, c Checkpoint, poison uint64) error {
+	if err := l.settleFeatures(c); err != nil {
+		return err
+	}
 	p := l.shared
 	p.Store(wordMagic, sharedMagic)
 	p.Store(wordBoot0, l.host.Boot[0])
@@ -224,6 +255,7 @@ func (l *FileLog) publish(end Mark, c Checkpoint, poison uint64) error {
 	p.Store(wordFlushed, c.Flushed.LSN)
 	p.Store(wordSpilled, c.Spilled.LSN)
 	p.Store(wordPoison, poison)
+	p.Store(wordFeatures, uint64(l.required))
 	if !l.report.Clean {
 		p.Store(wordDistrust, 1)
 	}
@@ -250,6 +282,7 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 		return nil, nil, l.ioError("reading", l.o.walDir(), err)
 	}
 	sort.Strings(names)
+	l.hasFeatures = slices.Contains(names, featuresName)
 	for _, name := range names {
 		if strings.HasSuffix(name, ".new") && !l.o.ReadOnly {
 			_ = l.o.FS.Remove(l.o.wal(name))
@@ -295,6 +328,9 @@ func (l *FileLog) openDamaged(c Checkpoint, end Mark, attested LSN, damage *errs
 		if err := l.putCheckpoint(c); err != nil {
 			return err
 		}
+	}
+	if err := l.settleFeatures(c); err != nil {
+		return err
 	}
 	c.Flushed.LSN = min(c.Flushed.LSN, end.LSN)
 	return l.publish(end, c, poisonDamaged)

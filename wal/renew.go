@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
@@ -15,8 +16,9 @@ import (
 
 // Alone takes open.lock and attach.lock exclusively, as a recovery does, so that
 // nobody can open the store for writing until release. false: somebody has it
-// open. wait takes open.lock.
-func Alone(fsys vfs.FS, dir string, mode fs.FileMode, wait func(vfs.Lock) error) (release func(), ok bool, err error) {
+// open. wait takes open.lock. A store that has features beyond the known ones is refused:
+// *errs.FeatureError.
+func Alone(fsys vfs.FS, dir string, known Features, mode fs.FileMode, wait func(vfs.Lock) error) (release func(), ok bool, err error) {
 	var held []vfs.Lock
 	release = func() {
 		for i := len(held) - 1; i >= 0; i-- {
@@ -35,11 +37,28 @@ func Alone(fsys vfs.FS, dir string, mode fs.FileMode, wait func(vfs.Lock) error)
 	if err == nil {
 		ok, err = take(roleNames[roleAttach], func(k vfs.Lock) (bool, error) { return k.TryLock(vfs.ModeExclusive) })
 	}
+	if err == nil && ok {
+		err = mayChange(fsys, dir, known|KnownFeatures)
+	}
 	if err != nil || !ok {
 		release()
 		return nil, false, err
 	}
 	return release, true, nil
+}
+
+// mayChange refuses a store whose features are not all known. One of checkpoint and
+// wal/features that cannot be read says nothing: the other one has the features.
+func mayChange(fsys vfs.FS, dir string, known Features) error {
+	c, err := readCheckpoint(fsys, dir)
+	if errors.Is(err, errs.ErrNewerFormat) {
+		return err
+	}
+	noted, nerr := readFeatures(fsys, dir)
+	if err != nil && nerr != nil && !errors.Is(nerr, fs.ErrNotExist) {
+		return unknownFeatures(nerr)
+	}
+	return (c.Features | noted).Lacking(known, dir, false)
 }
 
 // NewSegment makes a segment that begins a log anew, as the first one of its

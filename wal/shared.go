@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// The words of the shared page; drawn in the package comment.
+// The words of the shared page; the package comment draws them.
 const (
 	wordMagic = iota
 	wordBoot0
@@ -35,9 +35,16 @@ const (
 	wordLet     = wordHeld + 6  // of append.lock and sync.lock: how often it was let go
 	wordWanted  = wordHeld + 8  // and how many sleep until it is, or were killed while they did
 	wordPurging = wordHeld + 10 // the process that purges, 0 when none does
-	wordPIDs    = 64            // attached processes, up to maxPIDs
-	maxPIDs     = 192
-	wordBirths  = wordPIDs + maxPIDs // of each: which process it is that has this number
+
+	wordFeatures = 48 // of the store
+	wordUnlisted = 49 // how many attached processes know features and found no place on the list
+	wordSets     = 50 // sets of features that processes know, see say
+	maxSets      = wordPIDs - wordSets
+	wordPIDs     = 64 // attached processes, up to maxPIDs
+	maxPIDs      = 192
+	wordBirths   = wordPIDs + maxPIDs                               // of each: which process it is that has this number
+	wordKnows    = wordBirths + maxPIDs                             // of each: which set it knows, see say
+	_            = uint(vfs.Words - wordKnows - maxPIDs/sayPerWord) // they fit
 )
 
 const sharedMagic = 0x3165726168737676 // "vvshare1"
@@ -79,6 +86,15 @@ func (p page) raise(word int, to uint64) bool {
 	}
 }
 
+// or sets bits of a word.
+func (p page) or(word int, bits uint64) {
+	for {
+		if v := p.Load(word); v&bits == bits || p.CompareAndSwap(word, v, v|bits) {
+			return
+		}
+	}
+}
+
 // add adds to a word.
 func (p page) add(word int, n uint64) {
 	for {
@@ -88,24 +104,37 @@ func (p page) add(word int, n uint64) {
 	}
 }
 
-// claim writes down that a process is attached, and returns its slot, -1 when
-// all are taken: the list is for people, locks are the truth.
-func (p page) claim(h vfs.Host) int {
+// noSlot is the slot of a process that is not attached, unlisted that of one that found
+// no place on the list.
+const (
+	noSlot   = -1
+	unlisted = -2
+)
+
+// claim writes down that a process is attached and what it knows, and returns its slot.
+// Except for what it knows the list is for people, and locks are the truth. open.lock is held.
+func (p page) claim(h vfs.Host, known Features) int {
 	for i := range maxPIDs {
 		if p.CompareAndSwap(wordPIDs+i, 0, uint64(h.PID)) {
 			if h.Birth != 0 {
 				p.Store(wordBirths+i, h.Birth)
 			}
+			p.say(i, h, known)
 			return i
 		}
 	}
-	return -1
+	p.add(wordUnlisted, 1)
+	return unlisted
 }
 
 func (p page) release(slot int) {
+	if slot == unlisted {
+		p.add(wordUnlisted, ^uint64(0))
+	}
 	if slot < 0 {
 		return
 	}
+	p.unsay(slot)
 	if p.Load(wordBirths+slot) != 0 {
 		p.Store(wordBirths+slot, 0)
 	}

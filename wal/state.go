@@ -51,6 +51,9 @@ func (l *FileLog) CatchUp(ctx context.Context) error {
 		if err := l.watchPage(ctx); err != nil || l.private.Load() {
 			return err
 		}
+		if err := l.still(); err != nil {
+			return err
+		}
 	}
 	durable := l.shared.durable()
 	if l.state.appliedAt.Load() >= durable {
@@ -274,6 +277,9 @@ func (l *FileLog) restart(ctx context.Context) error {
 	c, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil {
 		return fmt.Errorf("starting again behind the log's release: %w", err)
+	}
+	if err := l.admit(c.Features); err != nil {
+		return err
 	}
 	return l.begin(ctx, c.Spilled, Start{})
 }

@@ -79,12 +79,13 @@ func (l *FileLog) lastTime() int64 {
 	return l.state.lastTime
 }
 
-// putCheckpoint writes the next slot.
+// putCheckpoint writes the next slot, with every feature that the store has.
 func (l *FileLog) putCheckpoint(c Checkpoint) error {
 	last, err := readCheckpoint(l.o.FS, l.o.Dir)
 	if err != nil && !errors.Is(err, errSlot) {
 		return l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
 	}
+	c.Features |= last.Features | l.required | l.Features() // in a recovery shared does not say them yet
 	c.Sequence, c.UUID, c.SegmentSize, c.Time = last.Sequence+1, l.geo.UUID, l.geo.Size, max(last.Time, l.lastTime())
 	if err := writeCheckpoint(l.o.FS, l.o.Dir, c, l.o.FileMode); err != nil {
 		return l.ioError("writing", filepath.Join(l.o.Dir, "checkpoint"), err)

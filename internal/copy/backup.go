@@ -162,6 +162,10 @@ func (b *backup) run(ctx context.Context) error {
 	if err := b.hold.Held(); err != nil {
 		return err
 	}
+	// Behind the copy of the log: a feature is raised before the first entry that needs it.
+	if f := b.s.Log.Features(); f != 0 {
+		b.info.Format, b.info.Features = backupFormat, fmt.Sprintf("%016x", uint64(f))
+	}
 	manifest, err := encodeInfo(&b.info)
 	if err != nil {
 		return err

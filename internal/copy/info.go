@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	backupFormat = 2 // with models
+	backupFormat = 3 // with features
+	withModels   = 2
 	modelless    = 1 // the format of a store that nobody has told of a model
 	backupList   = "files.sha256"
 	backupWAL    = "wal"
@@ -60,6 +61,15 @@ func markAt(p repair.Position) (wal.Mark, error) {
 // geometryOf is that of the log of a backup.
 func geometryOf(i *repair.BackupInfo) segment.Geometry {
 	return segment.Geometry{UUID: i.Store, Size: i.SegmentSize}
+}
+
+// featuresOf are those of the store that was backed up.
+func featuresOf(i *repair.BackupInfo) (wal.Features, error) {
+	if i.Features == "" {
+		return 0, nil
+	}
+	f, err := strconv.ParseUint(i.Features, 16, 64)
+	return wal.Features(f), err
 }
 
 // filesOf is how many a backup has.
@@ -110,6 +120,9 @@ func ReadInfo(fsys vfs.FS, dir string) (repair.BackupInfo, error) {
 	sum, err := sumOf(&i)
 	if err == nil && (sum != i.Sum || i.Format < 1) {
 		err = errors.New("it does not match its checksum")
+	}
+	if err == nil {
+		_, err = featuresOf(&i)
 	}
 	if err == nil && (i.SegmentSize < segment.MinSize || i.SegmentSize > segment.MaxSize) {
 		err = fmt.Errorf("segments of %d bytes", i.SegmentSize)

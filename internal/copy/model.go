@@ -164,7 +164,7 @@ func (b *backup) models(ctx context.Context) error {
 	if newest.LSN == 0 && b.info.Computed == nil {
 		return nil
 	}
-	b.info.Format, b.info.Models = backupFormat, &repair.BackupModel{From: b.model, End: newest}
+	b.info.Format, b.info.Models = withModels, &repair.BackupModel{From: b.model, End: newest}
 	return nil
 }
 

@@ -38,6 +38,9 @@ type RestoreSource struct {
 	Living *wal.Past
 	To     wal.LSN // up to where it is durable
 
+	Features wal.Features // of the living store; 0 where there is none
+	Known    wal.Features // that the new store may have, besides those that package wal knows
+
 	Progress func(done, total int64)
 	// Files are put into the folder besides the memories; "config.json" only if
 	// the backup has none.
@@ -63,7 +66,15 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 	if err != nil {
 		return report, err
 	}
-	r := &restore{s: s, info: info}
+	features, err := featuresOf(&info)
+	if err != nil {
+		return report, damagedBackup(repair.BackupName, err)
+	}
+	features |= s.Features
+	if err := features.Lacking(s.Known|wal.KnownFeatures, s.Backup, false); err != nil {
+		return report, err
+	}
+	r := &restore{s: s, info: info, features: features}
 	if err := r.choose(ctx); err != nil {
 		return report, err
 	}
@@ -82,9 +93,12 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 }
 
 type restore struct {
-	s      RestoreSource
-	info   repair.BackupInfo
-	n      *newFolder
+	s    RestoreSource
+	info repair.BackupInfo
+	n    *newFolder
+
+	features wal.Features // that the new store has
+
 	newest map[string]changed          // by key: what the log says of the moment
 	names  map[string]bool             // their files, with the folder
 	scopes map[string]*document.Replay // by file: those that the log says something of
@@ -274,7 +288,7 @@ func (r *restore) run(ctx context.Context) error {
 		}
 	}
 	above := max(r.info.End.LSN, r.s.To) + versionMargin
-	if err := wal.BeginAbove(r.n.fs, r.n.part, above, geometryOf(&r.info), r.n.mode); err != nil {
+	if err := wal.BeginAbove(r.n.fs, r.n.part, above, geometryOf(&r.info), r.features, r.n.mode); err != nil {
 		return err
 	}
 	slices.Sort(r.restored.older)

@@ -3,6 +3,7 @@ package errs
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -229,3 +230,22 @@ func (e *NewerError) Error() string {
 
 // Unwrap makes the error match ErrNewerFormat.
 func (e *NewerError) Unwrap() error { return ErrNewerFormat }
+
+// FeatureError says that a store has features that this program does not know. It matches
+// ErrNewerFormat.
+type FeatureError struct {
+	Path     string   // the store's folder
+	Lacks    []string // the names of the features
+	Readable bool     // none of them keeps the store from being opened read-only
+}
+
+func (e *FeatureError) Error() string {
+	s := fmt.Sprintf("%s has features that this program does not know (%s): %v", e.Path, strings.Join(e.Lacks, ", "), ErrNewerFormat)
+	if e.Readable {
+		s += "; reading works: this program can open it read-only"
+	}
+	return s
+}
+
+// Unwrap makes the error match ErrNewerFormat.
+func (e *FeatureError) Unwrap() error { return ErrNewerFormat }

@@ -14,7 +14,10 @@ import (
 // SlotSize is the length of one of a checkpoint's two slots.
 const SlotSize = 4096
 
-const slotUsed = 136 // behind it the checksum
+const (
+	slotUsed = 136 // behind it the checksum
+	slotMore = 152 // in version 2: behind it the checksum of all
+)
 
 // Mark is a position and the checksum of the frame that ends there.
 type Mark struct {
@@ -31,6 +34,7 @@ type Slot struct {
 	Flushed, Spilled, Attested Mark
 	Mtimes                     [4]int64
 	Time                       int64
+	Features                   uint64 // of version 2 and later
 }
 
 // ParseSlot reads a slot, whatever its checksum.
@@ -45,6 +49,9 @@ func ParseSlot(b []byte) (s Slot) {
 		s.Mtimes[i] = int64(le.Uint64(b[96+8*i:]))
 	}
 	s.Time = int64(le.Uint64(b[128:]))
+	if s.Version > 1 && len(b) >= slotMore {
+		s.Features = le.Uint64(b[144:])
+	}
 	return s
 }
 
@@ -65,6 +72,9 @@ func (s Slot) Encode() []byte {
 		le.PutUint64(b[96+8*i:], uint64(t))
 	}
 	le.PutUint64(b[128:], uint64(s.Time))
+	if s.Version > 1 {
+		le.PutUint64(b[144:], s.Features)
+	}
 	SealSlot(b)
 	return b
 }
@@ -73,6 +83,9 @@ func (s Slot) Encode() []byte {
 func SealSlot(b []byte) {
 	if len(b) >= slotUsed+8 {
 		binary.LittleEndian.PutUint64(b[slotUsed:], xxhash.Sum64(b[:slotUsed]))
+	}
+	if len(b) >= slotMore+8 && binary.LittleEndian.Uint32(b[8:]) > 1 {
+		binary.LittleEndian.PutUint64(b[slotMore:], xxhash.Sum64(b[:slotMore]))
 	}
 }
 

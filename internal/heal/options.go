@@ -84,6 +84,8 @@ type Options struct {
 	FolderMode fs.FileMode
 	// Random fills an id; its source decides whether runs repeat.
 	Random func([]byte) error
+	// Known are features of the store, besides those that package wal knows.
+	Known wal.Features
 	// LockWait bounds the wait for open.lock.
 	LockWait time.Duration
 	// StateDir is where the key is by which a manifest is known as this copy's; "": nowhere.

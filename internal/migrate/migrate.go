@@ -26,6 +26,7 @@ type Source struct {
 	From, To   string // folders, absolute
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
+	Known      wal.Features // besides those that package wal knows
 	LockWait   time.Duration
 	Clock      func() time.Time
 	Random     func([]byte) error
@@ -378,7 +379,7 @@ func (m *migrate) explain(err error) error {
 func (m *migrate) alone(ctx context.Context) (release func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, m.s.LockWait)
 	defer cancel()
-	release, ok, err := wal.Alone(m.fs, m.s.From, m.s.FileMode, func(k vfs.Lock) error { return k.Lock(wait, vfs.ModeExclusive) })
+	release, ok, err := wal.Alone(m.fs, m.s.From, m.s.Known, m.s.FileMode, func(k vfs.Lock) error { return k.Lock(wait, vfs.ModeExclusive) })
 	if err != nil {
 		if wait.Err() != nil && ctx.Err() == nil {
 			err = &errs.LockError{Path: m.from("wal", "open.lock"), Err: err}

@@ -55,6 +55,7 @@ var list = slices.Concat([]place{
 	{"wal/shared", named | machine},
 	{"wal/owner", named | machine},
 	{"wal/expiry", named},
+	{"wal/features", named},
 	{MovedName, named | note},
 	{SecondNote, named | note},
 	{MigrationName, named | note},

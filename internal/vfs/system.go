@@ -16,11 +16,12 @@ type System struct {
 	Mono   func() time.Duration                       // since any fixed moment, never backwards; the store's clock tells without it
 	Uptime func() time.Duration                       // since the machine's boot, the same for all processes; without it the machine's, if clock and Mono are its own
 
-	SpillBytes   int64 // the log since spilled that makes a new index due; 64 MiB
-	BacklogBytes int64 // the log since spilled that makes puts wait; 1 GiB
-	RoundBytes   int64 // documents that one round of the flusher takes; 64 MiB
-	ArchiveBytes int64 // what archive/ may hold; 256 MiB, none when negative
-	SmallVectors int64 // up to which size the vectors are written as a whole each time; 1 MiB
-	LagBytes     int64 // from which size on the file of a scope of working memory may lag; 1 MiB
-	Rounds       int64 // with Inline: after so many commits a round as in the background; none when 0
+	SpillBytes   int64  // the log since spilled that makes a new index due; 64 MiB
+	BacklogBytes int64  // the log since spilled that makes puts wait; 1 GiB
+	RoundBytes   int64  // documents that one round of the flusher takes; 64 MiB
+	ArchiveBytes int64  // what archive/ may hold; 256 MiB, none when negative
+	SmallVectors int64  // up to which size the vectors are written as a whole each time; 1 MiB
+	LagBytes     int64  // from which size on the file of a scope of working memory may lag; 1 MiB
+	Features     uint64 // of a store, that this program knows besides those of its build; see wal.Features
+	Rounds       int64  // with Inline: after so many commits a round as in the background; none when 0
 }

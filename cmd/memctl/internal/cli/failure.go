@@ -168,6 +168,7 @@ func pathOf(err error) string {
 		refused *varve.PermissionError
 		full    *varve.DiskFullError
 		newer   *varve.NewerError
+		lacking *varve.FeatureError
 		path    *fs.PathError
 		link    *os.LinkError
 	)
@@ -184,6 +185,8 @@ func pathOf(err error) string {
 		return full.Path
 	case errors.As(err, &newer):
 		return newer.Path
+	case errors.As(err, &lacking):
+		return lacking.Path
 	case errors.As(err, &path):
 		return path.Path
 	case errors.As(err, &link):

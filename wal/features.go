@@ -1,0 +1,70 @@
+package wal
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/varve-db/varve/internal/errs"
+)
+
+// Features are the features of a store: what a program must know to use it. A bit of
+// the low half must be known by every program that writes, a bit of the high half also by
+// every program that reads. A new kind of entry or of view gets a bit: a program that does
+// not know it would write checkpoints and indexes that pass over it.
+//
+// A feature is raised once (FileLog.Raise) and never lowered. The package comment says
+// where features are stored.
+type Features uint64
+
+// The features, each with its name in Features.name. A bit is never used twice.
+const (
+	// Reserved for tests: no build knows these two by itself, see Options.Known.
+	FeatureTestWrite Features = 1 << 31
+	FeatureTestRead  Features = 1 << 63
+)
+
+// KnownFeatures are those that this build knows.
+const KnownFeatures Features = 0
+
+// forReaders are the features that a program must know also to read.
+const forReaders Features = 0xffffffff << 32
+
+func (f Features) name() string {
+	switch f {
+	case FeatureTestWrite:
+		return "test-write"
+	case FeatureTestRead:
+		return "test-read"
+	}
+	return fmt.Sprintf("bit %d", bits.TrailingZeros64(uint64(f)))
+}
+
+// Names lists the features, lowest bit first. One that this build does not know is
+// named by the number of its bit.
+func (f Features) Names() (names []string) {
+	for ; f != 0; f &= f - 1 {
+		names = append(names, (f & -f).name())
+	}
+	return names
+}
+
+func (f Features) String() string {
+	if f == 0 {
+		return "none"
+	}
+	return strings.Join(f.Names(), ", ")
+}
+
+// Lacking is the error for a program that knows some features and wants to use a store in
+// dir that has others; nil if it may.
+func (f Features) Lacking(known Features, dir string, readOnly bool) error {
+	lacks := f &^ known
+	if readOnly {
+		lacks &= forReaders
+	}
+	if lacks == 0 {
+		return nil
+	}
+	return &errs.FeatureError{Path: dir, Lacks: lacks.Names(), Readable: lacks&forReaders == 0}
+}

@@ -1,0 +1,250 @@
+package wal
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Features are those of the store, as far as they were raised and are durable.
+func (l *FileLog) Features() Features {
+	if l.shared.Shared == nil || l.private.Load() {
+		return l.required
+	}
+	return Features(l.shared.Load(wordFeatures))
+}
+
+// Raise adds features to those of the store. When it returns nil they are durable, and
+// every process that writes, now or later, knows them. Features that were raised before
+// are skipped.
+//
+// Raise waits until no process that lacks one of them has the store open, at most
+// Options.LockWait: *errs.LockError, which names these processes. Processes that have the store
+// open read-only are not waited for. One of this version or a later one that lacks a reader
+// feature gets an error from its next read; an older one, from the first thing that it cannot
+// read.
+//
+// open.lock is held from the look at the list of processes to the end, so no process can attach
+// between. In this order, so that a raise that is cut anywhere is finished, or has not happened:
+// wal/features; one slot of the checkpoint, from which on no program that lacks the features
+// opens the store; the other slot; wal/shared. A recovery finishes what was cut behind the first
+// step, and so may one that follows an error.
+func (l *FileLog) Raise(ctx context.Context, f Features) error {
+	if l.o.ReadOnly {
+		return errs.ErrReadOnly
+	}
+	if lacks := f &^ l.o.Known; lacks != 0 {
+		return fmt.Errorf("raising the features %s of %s: this program does not know %s: %w", f, l.o.Dir, lacks, errs.ErrInvalid)
+	}
+	if l.Features()&f == f {
+		return nil
+	}
+	if err := l.lockToRaise(ctx, f); err != nil {
+		return err
+	}
+	defer l.unlock(roleOpen)
+	if l.Features()&f == f {
+		return nil // somebody else was faster
+	}
+	if err := l.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer l.UnlockFlush()
+	if l.shared.Load(wordPoison) == poisonDamaged {
+		return fmt.Errorf("raising the features %s of %s: the log is damaged: run memctl repair: %w", f, l.o.Dir, errs.ErrReadOnly)
+	}
+	c, err := l.Checkpoint()
+	if err != nil {
+		return fmt.Errorf("raising the features %s of %s: %w", f, l.o.Dir, err)
+	}
+	c.Features |= f | l.Features()
+	if err := l.writeFeatures(c.Features); err != nil {
+		return err
+	}
+	for range 2 {
+		if err := l.putCheckpoint(c); err != nil {
+			return err
+		}
+	}
+	l.shared.or(wordFeatures, uint64(c.Features))
+	l.o.Logger.Info("features were raised; programs that do not know them can no longer write to this store", "raised", f.String(), "all", c.Features.String())
+	return nil
+}
+
+// A raise looks at the list every raiseLooks. It holds open.lock for raiseHolds meanwhile, so
+// that it does not wait for ever where processes come and go, and then leaves it to others for
+// raiseRests, for a process that stays may stay for long.
+const (
+	raiseLooks = 10 * time.Millisecond
+	raiseHolds = time.Second
+	raiseRests = 100 * time.Millisecond
+)
+
+// lockToRaise takes open.lock while every attached process knows the features.
+func (l *FileLog) lockToRaise(ctx context.Context, f Features) error {
+	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
+	defer cancel()
+	for {
+		if err := l.lock(wait, roleOpen, vfs.ModeExclusive); err != nil {
+			return err
+		}
+		var lacking []Attached
+		var more string
+		for range raiseHolds / raiseLooks {
+			if lacking, more = l.lacking(f); len(lacking) == 0 && more == "" {
+				return nil
+			}
+			if err := l.o.Sleep(wait, raiseLooks); err != nil || wait.Err() != nil {
+				break
+			}
+		}
+		l.unlock(roleOpen)
+		if err := l.o.Sleep(wait, raiseRests); err != nil || wait.Err() != nil {
+			return l.inTheWay(f, lacking, more, context.Cause(ctx))
+		}
+	}
+}
+
+// lacking lists the attached processes that do not say that they know the features; more
+// says why there may be others. open.lock is held.
+func (l *FileLog) lacking(f Features) (list []Attached, more string) {
+	all := l.listed()
+	for _, a := range all {
+		if a.slot == l.slot || a.Life == vfs.Dead {
+			continue
+		}
+		if known, ok := l.shared.said(a.slot); !ok || f&^known != 0 {
+			list = append(list, a)
+		}
+	}
+	others := l.shared.Load(wordUnlisted)
+	if l.slot == unlisted {
+		others--
+	}
+	if others > 0 || len(all) == maxPIDs {
+		more = fmt.Sprintf("more processes than the %d that can be listed", maxPIDs)
+	}
+	return list, more
+}
+
+func (l *FileLog) inTheWay(f Features, list []Attached, more string, cause error) error {
+	var names []string
+	var holder errs.Holder
+	for _, a := range list {
+		command := vfs.Process(a.PID).Command
+		if holder.PID == 0 {
+			holder = errs.Holder{PID: a.PID, Command: command}
+		}
+		name := a.String()
+		if command != "" {
+			name += " (" + command + ")"
+		}
+		names = append(names, name)
+	}
+	if more != "" {
+		names = append(names, more)
+	}
+	err := fmt.Errorf("raising the features %s waits for processes that do not know them and have the store open: %s: end them, or start them again with this version",
+		f, strings.Join(names, ", "))
+	if cause != nil {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return &errs.LockError{Path: l.o.Dir, Holder: holder, Err: err}
+}
+
+// admit refuses a store whose features this program lacks.
+func (l *FileLog) admit(f Features) error { return f.Lacking(l.o.Known, l.o.Dir, l.o.ReadOnly) }
+
+// still is admit for a process that has the log open. The list that a raise goes by may miss
+// a process, see lacking, and it has no read-only ones.
+func (l *FileLog) still() error { return l.admit(Features(l.shared.Load(wordFeatures))) }
+
+// settleFeatures makes the store say its features everywhere: a raise may have been cut, a
+// slot damaged, or the checkpoint lost. A recovery calls it when it has settled the log's end.
+func (l *FileLog) settleFeatures(c Checkpoint) error {
+	f := l.required
+	if f == 0 {
+		return nil
+	}
+	if noted, err := readFeatures(l.o.FS, l.o.Dir); err != nil || noted&f != f {
+		if err := l.writeFeatures(f); err != nil {
+			return err
+		}
+	}
+	for range 2 {
+		slots, _, err := CheckpointSlots(l.o.FS, l.o.Dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return l.ioError("reading", filepath.Join(l.o.Dir, "checkpoint"), err)
+		}
+		if slots[0].carries(f) && slots[1].carries(f) {
+			return nil
+		}
+		if err := l.putCheckpoint(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Slot) carries(f Features) bool { return s.Err == nil && s.Features&f == f }
+
+// wal/features is a copy of the features beside the checkpoint: a log opens without its
+// checkpoint, by its segments, and these do not say them. It is written before the checkpoint
+// and read by recoveries only, so a program that finds features there but not in the
+// checkpoint either finishes a raise that was cut, when nobody else has the store open, or
+// puts back what was lost. There is no such file before the first raise.
+//
+//	0  "VARVEFEA", 8 uint64 features, 16 uint64 xxhash64 of both
+const (
+	featuresName  = "features"
+	featuresMagic = "VARVEFEA"
+	featuresSize  = 24
+)
+
+func (l *FileLog) writeFeatures(f Features) error {
+	b := append(make([]byte, 0, featuresSize), featuresMagic...)
+	b = binary.LittleEndian.AppendUint64(b, uint64(f))
+	b = binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
+	tmp := l.o.wal(fmt.Sprintf("%d-features.new", l.host.PID)) // the next recovery removes it
+	if err := vfs.WriteDurable(l.o.FS, tmp, l.o.wal(featuresName), b, l.o.FileMode); err != nil {
+		return l.ioError("writing", l.o.wal(featuresName), err)
+	}
+	return nil
+}
+
+// readFeatures reads wal/features. fs.ErrNotExist where there is none.
+func readFeatures(fsys vfs.FS, dir string) (Features, error) {
+	f, err := fsys.OpenFile(filepath.Join(dir, "wal", featuresName), os.O_RDONLY, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var b [featuresSize]byte
+	n, err := readFull(f, b[:], 0)
+	if err != nil {
+		return 0, err
+	}
+	le := binary.LittleEndian
+	if n < len(b) || string(b[:8]) != featuresMagic || xxhash.Sum64(b[:16]) != le.Uint64(b[16:]) {
+		return 0, &errs.CorruptionError{Path: "wal/" + featuresName, Offset: -1, Err: errors.New("it does not match its checksum")}
+	}
+	return Features(le.Uint64(b[8:])), nil
+}
+
+// unknownFeatures is the error for a store of which neither the checkpoint nor wal/features
+// can be read. To open it as a store without features could let a program write that lacks
+// one, so nobody opens it until a person has decided.
+func unknownFeatures(err error) error {
+	return fmt.Errorf("neither slot of the checkpoint verifies, so nothing says which features the store has; remove wal/%s, and open the store with the newest program that has written to it: %w", featuresName, err)
+}
