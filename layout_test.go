@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"io/fs"
 	"os"
@@ -292,6 +295,51 @@ func TestPackagesAreSmall(t *testing.T) {
 		}
 		if lines > most {
 			t.Errorf("%s has %d lines, more than %d", dir, lines, most)
+		}
+	}
+}
+
+// exported is how many methods each package of the house may export: what one offers the
+// others grows on purpose. The public API is counted by itself.
+var exported = map[string]int{
+	"internal/engine":       67,
+	"internal/commit":       29,
+	"internal/flush":        37,
+	"internal/edits":        24,
+	"internal/embedding":    15,
+	"internal/history":      6,
+	"internal/search":       5,
+	"internal/retention":    16,
+	"internal/purge":        2,
+	"internal/view/counts":  12,
+	"internal/view/vectors": 35,
+	"internal/view/scopes":  20,
+}
+
+// TestExportedMethods counts them.
+func TestExportedMethods(t *testing.T) {
+	for dir, most := range exported {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(names) == 0 {
+			t.Fatal(dir, err)
+		}
+		n := 0
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && f.Name.IsExported() {
+					n++
+				}
+			}
+		}
+		if n > most {
+			t.Errorf("%s exports %d methods, more than %d: let it offer less, or say here that it offers more", dir, n, most)
 		}
 	}
 }

@@ -68,6 +68,7 @@ type touch struct {
 	of    string   // one of those that make it change
 }
 
+// Joint begins one.
 func (cm *Committer) Joint(ctx context.Context) *Joint {
 	return &Joint{st: cm, ctx: ctx, memories: map[string]MemoryChange{}, touched: map[string]*touch{}, Load: cm.Engine.Load, model: cm.Vectors.Model()}
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
+// Conditions are what is demanded of the version that an operation replaces, and what else
+// a caller says of one operation.
 type Conditions struct {
 	Version   *wal.LSN
 	Absent    bool
@@ -19,6 +21,7 @@ type Conditions struct {
 	inherited bool    // from an operation before: a batch that is prepared again finds it so
 }
 
+// Any says that something is demanded.
 func (c *Conditions) Any() bool { return c.Version != nil || c.Absent || c.Modified != nil }
 
 // inherit takes over what was demanded by an operation on the same id that this one

@@ -102,6 +102,7 @@ const (
 	parkedMost  = time.Minute
 )
 
+// LookAtParked looks at displaced files that somebody may still save into, now and then.
 func (ed *Edits) LookAtParked(ctx context.Context) {
 	f, now := &ed.parking, ed.Engine.Env.Clock()
 	n := ed.Flusher.Files.Parked()

@@ -44,6 +44,7 @@ type Embedding struct {
 	held      bool  // this process computes the vectors of another model
 }
 
+// Init makes it ready.
 func (e *Embedding) Init() {
 	e.open, e.Close = context.WithCancel(context.Background())
 	e.kick, e.queued = make(chan struct{}, 1), map[string]bool{}

@@ -25,6 +25,7 @@ type Version struct {
 	Doc  []byte
 }
 
+// Expired says that its time is over at now.
 func (v *Version) Expired(now time.Time) bool {
 	return !v.Line.ExpiresAt.IsZero() && !now.Before(v.Line.ExpiresAt)
 }
@@ -208,6 +209,7 @@ func (eng *Engine) Frame(ctx context.Context, k *Kind, id string, at wal.LSN) (V
 	return Version{LSN: at, Line: line}, view, nil
 }
 
+// DurableNow is up to where the log is durable, by whatever process.
 func (eng *Engine) DurableNow(ctx context.Context) (uint64, error) {
 	if err := eng.Begun(); err != nil {
 		return 0, err

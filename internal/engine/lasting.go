@@ -26,6 +26,7 @@ type lasting struct {
 	left    map[string]int // how many were given up, of what
 }
 
+// Init makes it ready.
 func (l *lasting) Init() {
 	l.Context, l.giveUp = context.WithCancel(context.Background())
 	l.left = map[string]int{}
@@ -105,6 +106,7 @@ func (eng *Engine) Begun() error {
 	return nil
 }
 
+// Ended is the end of what Begun began.
 func (eng *Engine) Ended() { eng.Operations.Done() }
 
 // Writable says whether this handle may write at all.

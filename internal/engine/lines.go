@@ -93,6 +93,7 @@ type overlayOrder struct {
 
 type changes struct{ List []change }
 
+// Sorted lists what changed of a kind since the index was written, as the index sorts it.
 func (o *overlayOrder) Sorted(ctx context.Context, eng *Engine, k *Kind) (*changes, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -28,6 +28,7 @@ type Cached struct {
 	swaps   uint64
 }
 
+// Get reads a document, from the cache where it is there.
 func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error) {
 	if err := eng.Begun(); err != nil {
 		return Version{}, err
@@ -76,6 +77,7 @@ func (eng *Engine) Load(ctx context.Context, k *Kind, id string) (Version, error
 	return v, nil
 }
 
+// Decode makes a memory of a version.
 func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 	m, err := memstore.Decode(v.Doc, memstore.DecodeOptions{Limits: document.Stored, Location: eng.Env.NaiveTimes, ID: id})
 	if err != nil {
@@ -94,6 +96,7 @@ func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 	return fmt.Errorf("%s %s, version %d: %w", k.Noun, errs.Quote(id), at, &errs.CorruptionError{Path: k.File(id), LSN: at, Offset: -1, Err: err})
 }
 
+// DecodeAssembly makes an assembly of a version.
 func (eng *Engine) DecodeAssembly(id string, v Version) (assembly.Assembly, error) {
 	a, err := assembly.Decode(v.Doc, assembly.DecodeOptions{Limits: document.StoredAssembly, Location: eng.Env.NaiveTimes, ID: id})
 	if err != nil {

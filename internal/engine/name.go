@@ -6,7 +6,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 )
 
-// documentName: the others are what editors and people put beside.
+// DocumentName says whether a file is named as a document is: the others are what editors and people put beside.
 func DocumentName(name string) bool {
 	return strings.HasSuffix(name, docfile.Extension) && !strings.HasPrefix(name, ".")
 }

@@ -17,6 +17,7 @@ func Matches(line *index.Entry, info vfs.Info) bool {
 // times keep.
 func SameTime(a, b time.Time) bool { return a.UnixMicro() == b.UnixMicro() }
 
+// TimeOf is the time that the file of a line has.
 func TimeOf(line *index.Entry) time.Time { return time.UnixMicro(line.Mtime).UTC() }
 
 // MemoryKey is the key of a memory in the log.

@@ -225,4 +225,5 @@ func (eng *Engine) Target(store uuid.UUID, at wal.Mark) index.Target {
 // Tables are the files of an index: the same pointers are the same files.
 type Tables [2]*table.Table
 
+// TablesOf names the tables of an index.
 func TablesOf(set *index.Set) Tables { return Tables{set.Base(), set.Delta()} }

@@ -59,6 +59,7 @@ const (
 	EventFitted      EventKind = "embedding padded or cut"        // Note says from what to what
 )
 
+// Event tells the host.
 func (e *Env) Event(what Event) { e.Listener(what) }
 
 // LogEvent passes an event of the log on.

@@ -139,6 +139,7 @@ type frames struct {
 	list []index.At
 }
 
+// Len is of docfile.Source, as the two below.
 func (s *frames) Len() int { return len(s.list) }
 
 func (s *frames) Folders() []*docfile.Folder {

@@ -74,6 +74,7 @@ type Scopes interface {
 // nothing on any file system that was tried.
 const flushWorkers = 2
 
+// Init makes it ready; what is exported must be set.
 func (fl *Flusher) Init() error {
 	fl.workers = flushWorkers
 	if fl.Engine.Env.System.Inline {
@@ -91,6 +92,7 @@ func (fl *Flusher) Init() error {
 	return err
 }
 
+// Close lets go what it holds of the files.
 func (f *Flusher) Close() error {
 	if f.Files == nil {
 		return nil
@@ -124,6 +126,7 @@ const (
 // closingSpill is how many entries a clean close leaves to the next replay.
 const closingSpill = 1000
 
+// FlushClosing is the round of a store that closes. ctx is how long flush.lock is waited for.
 func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	if err := fl.Engine.Sight(ctx); err != nil {
 		return err
@@ -142,6 +145,7 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 	return fl.FlushLocked(context.WithoutCancel(ctx), mergeClosing) // ctx is how long the lock is waited for
 }
 
+// Flush is a round.
 func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
 	if err := fl.Engine.Log.LockFlush(ctx); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 )
 
+// ReindexNow makes the index again; why says what is not believed of it.
 func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 	if err := fl.Engine.Log.LockFlush(ctx); err != nil {
 		return err

@@ -39,6 +39,7 @@ func (s Space) Say(dir string) string {
 	return fmt.Sprintf("%s are left for %s, it should be %s: make room, or delete memories", errs.Bytes(s.Free), dir, errs.Bytes(s.Low))
 }
 
+// LookAtSpace asks the file system.
 func (fl *Flusher) LookAtSpace() (Space, error) {
 	v, err := fl.Engine.Env.FS.Volume(fl.Engine.Env.Dir)
 	if err != nil {

@@ -136,6 +136,7 @@ func (h *History) versionOf(k *engine.Kind, e wal.Entry) (Version, error) {
 	return v, nil
 }
 
+// At gives one version of a document: errs.NoVersionError where there is no such.
 func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64) (Version, error) {
 	if err := h.Engine.Sight(ctx); err != nil {
 		return Version{}, err

@@ -26,6 +26,7 @@ type SweepNote struct {
 	Up   time.Duration
 }
 
+// Text is what the file has.
 func (n *SweepNote) Text() []byte {
 	b := fmt.Appendln(nil, n.Cut.UTC().Format(time.RFC3339Nano))
 	if n.Boot != [2]uint64{} {
@@ -78,6 +79,7 @@ func (r *Retention) Passed(n *SweepNote) (time.Duration, bool) {
 	return now.Sub(s.Seen.At), true // time.Now: both have a reading that does not jump
 }
 
+// SweepNotePath is where the note stands.
 func (r *Retention) SweepNotePath() string { return filepath.Join(r.Engine.Env.Dir, "wal", ExpiryName) }
 
 // ReadSweepNote reads wal/expiry.

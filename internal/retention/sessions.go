@@ -61,6 +61,7 @@ type sessionChange struct {
 	line  *index.Entry
 }
 
+// Each yields the sessions, by id as JSON writes it.
 func (r *Retention) Each(ctx context.Context, yield func(Session, error) bool) {
 	changed, err := r.Engine.Overlay.Sorted(ctx, r.Engine, r.Engine.Kinds.Memories)
 	if err != nil {

@@ -30,6 +30,7 @@ type contentReader struct {
 	err      error // that ends it
 }
 
+// Over is of engine.Share: the error that ends the scan.
 func (r *contentReader) Over() error { return r.err }
 
 type idError struct {
@@ -37,7 +38,7 @@ type idError struct {
 	err error
 }
 
-// read takes the content of a memory; false ends the scan.
+// Read takes the content of a memory; false ends the scan.
 func (r *contentReader) Read(ctx context.Context, l engine.Listing) bool {
 	if r.err = ctx.Err(); r.err != nil {
 		return false

@@ -76,6 +76,7 @@ const (
 	Limit = 1 << 20
 )
 
+// VectorSettings are those of the vectors; the zero ones where there are none.
 func (c *Config) VectorSettings() VectorConfig {
 	if c.Vectors == nil {
 		return VectorConfig{}
@@ -83,8 +84,10 @@ func (c *Config) VectorSettings() VectorConfig {
 	return *c.Vectors
 }
 
+// VectorsModel is the name of the model that made the vectors, "" where it is not said.
 func (c Config) VectorsModel() string { return c.VectorSettings().Model }
 
+// Backups is how many backups of the index are kept.
 func (c *Config) Backups() int {
 	if c.IndexBackupCount == nil {
 		return 3
@@ -92,10 +95,13 @@ func (c *Config) Backups() int {
 	return *c.IndexBackupCount
 }
 
+// MayRepair says that damaged and missing files are put back.
 func (c *Config) MayRepair() bool { return c.AutoRepair == nil || *c.AutoRepair }
 
+// AdoptsDeletions says that a file which somebody deletes deletes its document.
 func (c *Config) AdoptsDeletions() bool { return c.AdoptDeletions == nil || *c.AdoptDeletions }
 
+// BackupEvery is the time between two backups of the index.
 func (c *Config) BackupEvery() time.Duration {
 	if c.BackupInterval == nil {
 		return time.Hour
@@ -103,6 +109,7 @@ func (c *Config) BackupEvery() time.Duration {
 	return time.Duration(*c.BackupInterval) * time.Second
 }
 
+// FlushAfter is how many changes begin a round.
 func (c *Config) FlushAfter() int {
 	if c.FlushThreshold == nil {
 		return 20
@@ -110,18 +117,21 @@ func (c *Config) FlushAfter() int {
 	return *c.FlushThreshold
 }
 
+// MemoryLimits are those of one memory.
 func (c *Config) MemoryLimits() memstore.Limits {
 	return memstore.Limits{
 		MemoryBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims,
 	}
 }
 
+// AssemblyLimits are those of one assembly.
 func (c *Config) AssemblyLimits() assembly.Limits {
 	return assembly.Limits{
 		AssemblyBytes: c.MaxMemoryBytes, IDBytes: c.MaxIDBytes, Depth: c.MaxDepth, EmbeddingDim: c.MaxEmbeddingDims, Members: c.MaxAssemblyMembers,
 	}
 }
 
+// HalfLife is that of an activation.
 func (c *Config) HalfLife() time.Duration {
 	if c.ActivationHalfLife == 0 {
 		return assembly.DefaultHalfLife
@@ -132,7 +142,7 @@ func (c *Config) HalfLife() time.Duration {
 // Age is how long after its last write a memory is deleted; 0: never.
 func (c *Config) Age() time.Duration { return time.Duration(c.MaxAge) * time.Second }
 
-// withDefaults spells out what a user may want to change.
+// WithDefaults spells out what a user may want to change.
 func (c *Config) WithDefaults() *Config {
 	d := *c
 	backups, repair, interval, threshold := c.Backups(), c.MayRepair(), int(c.BackupEvery().Seconds()), c.FlushAfter()
@@ -203,7 +213,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// clone shares nothing with c.
+// Clone shares nothing with c.
 func (c *Config) Clone() Config {
 	d := *c
 	for _, p := range []**int{&d.IndexBackupCount, &d.BackupInterval, &d.FlushThreshold} {

@@ -27,6 +27,7 @@ type Limits struct {
 	At           string
 }
 
+// LimitsOf gives the limits of a configuration, nil if there are none.
 func LimitsOf(c *settings.Config) *Limits {
 	l := &Limits{Sum{c.MaxMemories, c.MaxBytes}, Sum{c.MaxSessionMemories, c.MaxSessionBytes}, c.AtLimit}
 	if l.All == (Sum{}) && l.Session == (Sum{}) {
@@ -94,6 +95,7 @@ func (cs *Counts) PutTotals(session string) Sum {
 	return Sum{int64(cs.Engine.State.PutCount(session)), int64(cs.Engine.State.PutSize(session))}
 }
 
+// Refusal is the error of a write that a limit does not admit.
 func (d *Demand) Refusal() error {
 	o := d.Over()
 	e := &errs.LimitError{Session: d.Session, What: "memories", Setting: "max_memories", Limit: d.Limit.N, Have: d.Have.N, Add: d.Add.N}

@@ -25,7 +25,10 @@ type Counts struct {
 // Sum is how much there is of something.
 type Sum struct{ N, Bytes int64 }
 
-func (s Sum) Plus(o Sum) Sum  { return Sum{s.N + o.N, s.Bytes + o.Bytes} }
+// Plus adds.
+func (s Sum) Plus(o Sum) Sum { return Sum{s.N + o.N, s.Bytes + o.Bytes} }
+
+// Minus takes away.
 func (s Sum) Minus(o Sum) Sum { return Sum{s.N - o.N, s.Bytes - o.Bytes} }
 
 // tally is how many memories there are and how many bytes they have, in all and in

@@ -71,6 +71,7 @@ type scopeFiles struct {
 	wrote map[string]believed
 }
 
+// Len is of docfile.Source, as the two below.
 func (s *scopeFiles) Len() int { return len(s.keys) }
 
 func (s *scopeFiles) Folders() []*docfile.Folder {
@@ -195,6 +196,7 @@ func (ws *Scopes) KeysToCopy(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
+// ReadCopy is a scope as a copy of the store gets it.
 func (ws *Scopes) ReadCopy(ctx context.Context, key string) (copy.Document, error) {
 	of, err := working.ParseScope(key)
 	if err != nil { // a file of which nobody can tell whose it is

@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
+// Home is a store as the home of working memory. Closing it leaves the store open.
 type Home struct {
 	ws     *Scopes
 	closed atomic.Bool

@@ -68,6 +68,7 @@ type believed struct {
 	lsn   wal.LSN // as of which it is; 0 when that says nothing, the file being of another log
 }
 
+// Init makes it ready; Engine and Flusher must be set.
 func (ws *Scopes) Init() {
 	ws.open = map[string]*scope{}
 	ws.idle.Init()

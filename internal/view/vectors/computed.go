@@ -48,6 +48,7 @@ type Computed struct {
 	failed error // of an append: what is in the file is not known any more
 }
 
+// ComputedVector is a record of the file: the vector of one content.
 type ComputedVector struct {
 	ID      string
 	Version uint64
@@ -65,6 +66,7 @@ const (
 
 var ErrComputed = errors.New("not a record of vectors that were computed")
 
+// ComputedPath is where a file of a re-embedding stands.
 func (vs *Vectors) ComputedPath(name string) string {
 	return filepath.Join(vs.Engine.Env.Dir, VectorFolder, name)
 }
@@ -97,6 +99,7 @@ func (vs *Vectors) OpenComputed(model string, anew bool) (*Computed, error) {
 	return c, nil
 }
 
+// ComputedHeader is the first record of the file.
 type ComputedHeader struct {
 	Format int    `json:"format"`
 	Model  string `json:"model"`
@@ -211,6 +214,7 @@ func (c *Computed) Append(payloads [][]byte) error {
 	return err
 }
 
+// Add appends vectors, durably.
 func (c *Computed) Add(list []ComputedVector) error {
 	payloads := make([][]byte, len(list))
 	for i, v := range list {
@@ -231,6 +235,7 @@ func (c *Computed) Add(list []ComputedVector) error {
 	return nil
 }
 
+// End says in the file that all are computed.
 func (c *Computed) End() error {
 	if c.Ended {
 		return nil
@@ -239,6 +244,7 @@ func (c *Computed) End() error {
 	return c.Append([][]byte{{'e'}})
 }
 
+// Parse reads a record.
 func (v *ComputedVector) Parse(p []byte) error {
 	if len(p) < 3 || p[0] != 'v' {
 		return ErrComputed
@@ -297,6 +303,7 @@ func (vs *Vectors) DropComputed() error {
 	return vs.WipeComputed(&unwiped)
 }
 
+// WipeComputed overwrites and removes what a re-embedding has computed.
 func (vs *Vectors) WipeComputed(unwiped *[]error) error {
 	dropped := false
 	for _, name := range []string{ComputedOld, ComputedName} {

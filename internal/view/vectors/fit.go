@@ -127,6 +127,7 @@ func decidedDimension(model *index.Model, config int) int {
 	return config
 }
 
+// DecidedDimension is the dimension that the model or config.json says, 0 if neither does.
 func (vs *Vectors) DecidedDimension(model *index.Model) int {
 	d := vs.Engine.Settings.Now().VectorSettings().Dimension
 	return decidedDimension(model, d)

@@ -58,6 +58,7 @@ type Healed struct {
 	upTo wal.LSN // as of which they were complete
 }
 
+// Close lets go what this process has mapped.
 func (vs *Vectors) Close() error {
 	if vs.view == nil {
 		return nil
@@ -178,6 +179,7 @@ func (vs *Vectors) overlayVector(ctx context.Context, view *vector.View, e *wal.
 	return err
 }
 
+// KindOf is the kind of vectors of a kind of documents; false where it has none.
 func KindOf(key byte) (vector.Kind, bool) {
 	switch key {
 	case record.Memory:
