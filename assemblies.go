@@ -32,14 +32,10 @@ type Assemblies struct{ st *Store }
 // Assemblies are those of the store.
 func (st *Store) Assemblies() Assemblies { return Assemblies{st} }
 
-// AllowMissing lets an assembly name memories that are not there. It is no
-// condition: imports need it, and verify reports such members.
-func AllowMissing() Cond { return condFunc(func(c *commit.Conditions) { c.Missing = true }) }
-
 // Put stores an assembly and returns it as stored, with its id, times, composite
 // and Version. Memories that it takes in must be there (*MissingMembersError), but
 // for AllowMissing. See Store.Put.
-func (as Assemblies) Put(ctx context.Context, a Assembly, conds ...Cond) (Assembly, error) {
+func (as Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption) (Assembly, error) {
 	st := as.st
 	if err := st.engine.Begun(); err != nil {
 		return Assembly{}, err
@@ -49,7 +45,7 @@ func (as Assemblies) Put(ctx context.Context, a Assembly, conds ...Cond) (Assemb
 		return Assembly{}, err
 	}
 	a = *a.Clone()
-	ops := []commit.Op{{Group: true, ID: a.ID, Assembly: &a, Conds: conditionsOf(conds)}}
+	ops := []commit.Op{{Group: true, ID: a.ID, Assembly: &a, Conds: conditionsOf(options)}}
 	if err := st.commits.Commit(ctx, ops, nil, 0); err != nil {
 		return Assembly{}, err
 	}
@@ -76,7 +72,7 @@ func (as Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
 }
 
 // Update changes one assembly by a function, which may run again; see Store.Update.
-func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) error, conds ...Cond) (Assembly, error) {
+func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) error, options ...PutOption) (Assembly, error) {
 	var result *Assembly
 	err := as.st.Transact(ctx, func(tx *Tx) error {
 		a, err := tx.Assembly(id)
@@ -92,7 +88,7 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 			return &errs.FieldError{Field: "assembly_id", Value: errs.Quote(changed.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, errs.Quote(id))}
 		}
 		result = &changed
-		tx.tx.PutAssemblyAt(&changed, conditionsOf(conds))
+		tx.tx.PutAssemblyAt(&changed, conditionsOf(options))
 		return nil
 	})
 	if err != nil {
@@ -116,24 +112,24 @@ func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error
 
 // Add puts memories behind the members; those that are members already stay where
 // they are. They must be there, but for AllowMissing.
-func (as Assemblies) Add(ctx context.Context, id string, memories []string, conds ...Cond) (Assembly, error) {
-	return as.change(ctx, id, conds, func(a *Assembly) int { return a.Add(memories...) })
+func (as Assemblies) Add(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly, error) {
+	return as.change(ctx, id, options, func(a *Assembly) int { return a.Add(memories...) })
 }
 
 // Remove takes memories out. Those that are no members stay so.
-func (as Assemblies) Remove(ctx context.Context, id string, memories []string, conds ...Cond) (Assembly, error) {
-	return as.change(ctx, id, conds, func(a *Assembly) int { return a.Remove(memories...) })
+func (as Assemblies) Remove(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly, error) {
+	return as.change(ctx, id, options, func(a *Assembly) int { return a.Remove(memories...) })
 }
 
 // change writes what f changed, if anything.
-func (as Assemblies) change(ctx context.Context, id string, conds []Cond, f func(*Assembly) int) (Assembly, error) {
-	c := conditionsOf(conds)
+func (as Assemblies) change(ctx context.Context, id string, options []PutOption, f func(*Assembly) int) (Assembly, error) {
+	c := conditionsOf(options)
 	return as.Update(ctx, id, func(a *Assembly) error {
 		if f(a) == 0 && !c.Any() {
 			return ErrSkip
 		}
 		return nil
-	}, conds...)
+	}, options...)
 }
 
 // Activate adds boost to what is left of an assembly's activation, within 0 and 1,

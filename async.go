@@ -70,7 +70,7 @@ func (a *async) leave(id string, done chan struct{}) {
 // PutAsync starts a Put and returns at once, or when less than 64 MiB are on
 // their way. The memory is invisible until it is durable. Puts of one id keep
 // their order; those of different ids become durable in any. Close waits for all.
-func (st *Store) PutAsync(m Memory, conds ...Cond) *Pending {
+func (st *Store) PutAsync(m Memory, options ...PutOption) *Pending {
 	p := &Pending{done: make(chan struct{})}
 	if err := st.engine.Begun(); err != nil {
 		p.err = err
@@ -78,7 +78,7 @@ func (st *Store) PutAsync(m Memory, conds ...Cond) *Pending {
 		return p
 	}
 	if st.engine.Env.System.Inline {
-		p.memory, p.err = st.put(context.Background(), m, conds)
+		p.memory, p.err = st.put(context.Background(), m, options)
 		st.engine.Ended()
 		close(p.done)
 		return p
@@ -94,7 +94,7 @@ func (st *Store) PutAsync(m Memory, conds ...Cond) *Pending {
 		if before != nil {
 			<-before
 		}
-		p.memory, p.err = st.put(st.engine.Lasting.Context, m, conds)
+		p.memory, p.err = st.put(st.engine.Lasting.Context, m, options)
 		st.engine.Lasting.Ended("PutAsync", p.err)
 		close(p.done)
 		st.async.leave(id, p.done)

@@ -78,7 +78,7 @@ func TestConditionsInherited(t *testing.T) {
 	if err := two.Apply(t.Context(), b); err != nil {
 		t.Error(err)
 	}
-	for i, conds := range [][3][]Cond{{nil, nil, {IfAbsent()}}, {{IfAbsent()}, {IfVersion(7)}, nil}, {{IfAbsent()}, nil, {IfVersion(7)}}} {
+	for i, conds := range [][3][]PutOption{{nil, nil, {IfAbsent()}}, {{IfAbsent()}, {IfVersion(7)}, nil}, {{IfAbsent()}, nil, {IfVersion(7)}}} {
 		b := two.NewBatch()
 		for _, c := range conds {
 			b.Put(put("b"), c...)

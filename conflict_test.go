@@ -33,10 +33,10 @@ func TestConflictError(t *testing.T) {
 		t.Fatal(err, eerr)
 	}
 	of := func(_ any, err error) error { return err }
-	apply := func(conds ...Cond) error {
+	apply := func(options ...PutOption) error {
 		b := st.NewBatch()
 		b.Put(Memory{ID: "first", Content: "x"})
-		b.Put(Memory{ID: "m", Content: "x"}, conds...)
+		b.Put(Memory{ID: "m", Content: "x"}, options...)
 		return st.Apply(ctx, b)
 	}
 	for name, c := range map[string]struct {

@@ -78,9 +78,9 @@ func TestEmbedAtPut(t *testing.T) {
 				t.Errorf("%s: asked for %q, want %q", what, got, calls)
 			}
 		}
-		put := func(m Memory, conds ...Cond) Memory {
+		put := func(m Memory, options ...PutOption) Memory {
 			t.Helper()
-			m, err := st.Put(ctx, m, conds...)
+			m, err := st.Put(ctx, m, options...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -43,12 +43,12 @@ func bytesIn(t testing.TB, st *Store, filters ...Filter) (s counts.Sum) {
 func TestLimitRefuses(t *testing.T) {
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
-	put := func(id, session string, conds ...Cond) error {
+	put := func(id, session string, options ...PutOption) error {
 		m := Memory{ID: id, Content: "x"}
 		if session != "" {
 			m.Metadata = inSession(session)
 		}
-		_, err := st.Put(ctx, m, conds...)
+		_, err := st.Put(ctx, m, options...)
 		return err
 	}
 	limitTo(t, st, func(c *Config) { c.MaxMemories, c.MaxSessionMemories = 3, 2 })

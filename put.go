@@ -12,19 +12,19 @@ import (
 // that Memory has no fields for are kept, and so is everything that a Memory
 // that was read before and changed leaves as it was. Content may be empty: what
 // was imported, or has an embedding or metadata alone, is a memory too.
-func (st *Store) Put(ctx context.Context, m Memory, conds ...Cond) (Memory, error) {
+func (st *Store) Put(ctx context.Context, m Memory, options ...PutOption) (Memory, error) {
 	if err := st.engine.Begun(); err != nil {
 		return Memory{}, err
 	}
 	defer st.engine.Ended()
-	return st.put(ctx, m, conds)
+	return st.put(ctx, m, options)
 }
 
-func (st *Store) put(ctx context.Context, m Memory, conds []Cond) (Memory, error) {
+func (st *Store) put(ctx context.Context, m Memory, options []PutOption) (Memory, error) {
 	if err := st.engine.Writable(); err != nil {
 		return Memory{}, err
 	}
-	ops := []commit.Op{{ID: m.ID, Memory: &m, Conds: conditionsOf(conds)}}
+	ops := []commit.Op{{ID: m.ID, Memory: &m, Conds: conditionsOf(options)}}
 	if err := st.embedding.Commit(ctx, ops, nil, 0, nil); err != nil {
 		return Memory{}, err
 	}
@@ -51,9 +51,9 @@ type Batch struct{ ops []commit.Op }
 func (st *Store) NewBatch() *Batch { return &Batch{} }
 
 // Put adds a memory.
-func (b *Batch) Put(m Memory, conds ...Cond) {
+func (b *Batch) Put(m Memory, options ...PutOption) {
 	m = *m.Clone()
-	b.ops = append(b.ops, commit.Op{ID: m.ID, Memory: &m, Conds: conditionsOf(conds)})
+	b.ops = append(b.ops, commit.Op{ID: m.ID, Memory: &m, Conds: conditionsOf(options)})
 }
 
 // Delete adds a deletion. What is not there stays not there.
@@ -63,8 +63,8 @@ func (b *Batch) Delete(id string, conds ...Cond) {
 
 // PutAssembly adds an assembly. Memories that the batch puts count as there, those
 // that it deletes later leave it.
-func (b *Batch) PutAssembly(a Assembly, conds ...Cond) {
-	b.ops = append(b.ops, commit.Op{Group: true, ID: a.ID, Assembly: a.Clone(), Conds: conditionsOf(conds)})
+func (b *Batch) PutAssembly(a Assembly, options ...PutOption) {
+	b.ops = append(b.ops, commit.Op{Group: true, ID: a.ID, Assembly: a.Clone(), Conds: conditionsOf(options)})
 }
 
 // DeleteAssembly adds the deletion of an assembly. What is not there stays not there.

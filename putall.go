@@ -20,7 +20,7 @@ const (
 // all or nothing. It returns how many are stored; when there is an error, these
 // are the first ones. An error that is about one memory is a *BatchError with
 // its index; those before it in its chunk are stored.
-func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], conds ...Cond) (int64, error) {
+func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], options ...PutOption) (int64, error) {
 	limit := min(int64(putAllBytes), int64(st.engine.Log.Limit())/2)
 	var done int64
 	var size int64
@@ -41,7 +41,7 @@ func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], conds ..
 				return done, err
 			}
 		}
-		b.Put(m, conds...)
+		b.Put(m, options...)
 		size += n
 	}
 	return done, write()

@@ -23,6 +23,8 @@ func (s SessionOption) choose(f *engine.Filters) { f.Session = &s.id }
 
 func (s SessionOption) demand(c *commit.Conditions) { c.Session = &s.id }
 
+func (SessionOption) condition() {}
+
 // sessionOf is the session of the last option, nil if there is none.
 func sessionOf(list []SessionOption) *string {
 	if len(list) == 0 {

@@ -41,9 +41,9 @@ func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *com
 // Update changes one memory by a function, which may run again when somebody
 // else changes it meanwhile. ErrNotFound if there is none; ErrSkip, returned by
 // the function, writes nothing. It returns the memory as it is then.
-func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error, conds ...Cond) (Memory, error) {
+func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error, options ...PutOption) (Memory, error) {
 	var result Memory
-	c := conditionsOf(conds)
+	c := conditionsOf(options)
 	err := st.transactIn(ctx, c.Session, func(tx *commit.Tx) error {
 		m, err := tx.Get(id)
 		if err != nil {
@@ -74,7 +74,9 @@ func (tx *Tx) Get(id string) (Memory, error) { return tx.tx.Get(id) }
 func (tx *Tx) Assembly(id string) (Assembly, error) { return tx.tx.Assembly(id) }
 
 // Put writes a memory; its id is set if it had none.
-func (tx *Tx) Put(m Memory, conds ...Cond) (Memory, error) { return tx.tx.Put(m, conditionsOf(conds)) }
+func (tx *Tx) Put(m Memory, options ...PutOption) (Memory, error) {
+	return tx.tx.Put(m, conditionsOf(options))
+}
 
 // Delete deletes a memory; ErrNotFound if there is none.
 func (tx *Tx) Delete(id string, conds ...Cond) error { return tx.tx.Delete(id, conditionsOf(conds)) }
@@ -85,8 +87,8 @@ func (tx *Tx) DeleteAll(ids ...string) { tx.tx.DeleteAll(ids...) }
 
 // PutAssembly writes an assembly; its id is set if it had none. Memories that the
 // transaction has put count as there; those that it deletes later leave it.
-func (tx *Tx) PutAssembly(a Assembly, conds ...Cond) (Assembly, error) {
-	return tx.tx.PutAssembly(a, conditionsOf(conds))
+func (tx *Tx) PutAssembly(a Assembly, options ...PutOption) (Assembly, error) {
+	return tx.tx.PutAssembly(a, conditionsOf(options))
 }
 
 // DeleteAssembly deletes an assembly, not its members; ErrNotFound if there is none.

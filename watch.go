@@ -21,9 +21,12 @@ type Change struct {
 	More     bool     // the batch goes on in the next change
 }
 
+// FromNow, given to Watch, is the position of what is to come.
+const FromNow uint64 = history.FromNow
+
 // Watch yields every change from a position on, in the order of their commits, each
 // once, and then waits for more until ctx ends, which is the last error, the store is
-// closed, or the loop is left. Where to start: at Stats().Durable for what is to come,
+// closed, or the loop is left. Where to start: at FromNow for what is to come,
 // at the Next of the last change seen to go on, at PositionAt a time, at 0 for as far
 // back as log and archive reach.
 //

@@ -336,3 +336,31 @@ func TestReleasedFilesAreClosed(t *testing.T) {
 		t.Errorf("%d segments open at once", most)
 	}
 }
+
+// FromNow begins behind what was committed before.
+func TestWatchFromNow(t *testing.T) {
+	st := openTest(t, t.TempDir(), nil)
+	if _, err := st.Put(t.Context(), Memory{ID: "before", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { // it is not known when the loop below begins
+		for i := 0; ; i++ {
+			if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("after", i), Content: "x"}); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	for c, err := range st.Watch(t.Context(), FromNow) {
+		if err != nil || !strings.HasPrefix(c.ID, "after") {
+			t.Errorf("the first change is of %q, %v", c.ID, err)
+		}
+		break
+	}
+	stop()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

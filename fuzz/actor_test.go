@@ -119,13 +119,13 @@ func (a *actor) refusedBy(what, id string, start int, err error) {
 	}
 }
 
-func (a *actor) put(id string, size int, session string, ttl time.Duration, conds ...varve.Cond) (varve.Memory, error) {
+func (a *actor) put(id string, size int, session string, ttl time.Duration, options ...varve.PutOption) (varve.Memory, error) {
 	w := &write{id: id, size: size, session: session}
 	if ttl > 0 {
 		w.expires = a.now().Add(ttl).UTC().Truncate(time.Microsecond)
 	}
 	a.h.begin(w)
-	m, err := a.st.Put(ctx, w.memory(), conds...)
+	m, err := a.st.Put(ctx, w.memory(), options...)
 	if err == nil {
 		w.version = m.Version
 	}

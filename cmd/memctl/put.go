@@ -57,9 +57,9 @@ them.`,
 			return nil
 		},
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			conds := f.conditions(cmd)
+			options := f.options(cmd)
 			if f.input != "" {
-				return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error { return putInput(cmd.Context(), a, st, f.input, conds) })
+				return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error { return putInput(cmd.Context(), a, st, f.input, options) })
 			}
 			if err := f.check(cmd, args); err != nil {
 				return err
@@ -67,7 +67,7 @@ them.`,
 			if err := f.expiry(cmd, a.Clock()); err != nil {
 				return err
 			}
-			return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error { return putOne(cmd.Context(), a, st, args, &f, conds) })
+			return a.WithEmbedder(cmd.Context(), func(st *varve.Store) error { return putOne(cmd.Context(), a, st, args, &f, options) })
 		}),
 	}
 	fl := c.Flags()
@@ -91,12 +91,12 @@ them.`,
 	return c
 }
 
-func (f *putFlags) conditions(cmd *cobra.Command) []varve.Cond {
+func (f *putFlags) options(cmd *cobra.Command) []varve.PutOption {
 	switch {
 	case f.ifAbsent:
-		return []varve.Cond{varve.IfAbsent()}
+		return []varve.PutOption{varve.IfAbsent()}
 	case cmd.Flags().Changed("if-version"):
-		return []varve.Cond{varve.IfVersion(f.ifVersion)}
+		return []varve.PutOption{varve.IfVersion(f.ifVersion)}
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 }
 
 // putOne stores what arguments and flags say.
-func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags, conds []varve.Cond) error {
+func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags, options []varve.PutOption) error {
 	limit := cli.LimitsOf(st.Config()).MemoryBytes
 	m := varve.Memory{ID: f.id, ExpiresAt: f.until}
 	var err error
@@ -156,7 +156,7 @@ func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *
 		return fmt.Errorf("the text is empty: %w", &varve.FieldError{Field: "content", Value: `""`,
 			Err: errors.New("a memory without text needs an --embedding or --meta to say anything")})
 	}
-	if m, err = st.Put(ctx, m, conds...); err != nil {
+	if m, err = st.Put(ctx, m, options...); err != nil {
 		return err
 	}
 	tellPut(a, &m)

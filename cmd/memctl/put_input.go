@@ -12,20 +12,20 @@ import (
 )
 
 // putInput stores whole memories. All are read before any is written.
-func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, conds []varve.Cond) error {
+func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, options []varve.PutOption) error {
 	limits := cli.LimitsOf(st.Config())
 	all, err := intake.ReadEach(ctx, a.In, name, "memory", func(raw []byte) (varve.Memory, error) { return intake.DecodeMemory(raw, limits, a.NewID) })
 	if err != nil {
 		return err
 	}
 	if len(all) == 1 {
-		m, err := st.Put(ctx, all[0], conds...)
+		m, err := st.Put(ctx, all[0], options...)
 		if err == nil {
 			tellPut(a, &m)
 		}
 		return err
 	}
-	n, err := putTogether(ctx, st, all, conds)
+	n, err := putTogether(ctx, st, all, options)
 	a.Document.Begin("memories")
 	for _, m := range all[:n] {
 		if a.Document != nil {
@@ -41,10 +41,10 @@ func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, con
 }
 
 // putTogether writes one commit, or several when one cannot hold them.
-func putTogether(ctx context.Context, st *varve.Store, all []varve.Memory, conds []varve.Cond) (int, error) {
+func putTogether(ctx context.Context, st *varve.Store, all []varve.Memory, options []varve.PutOption) (int, error) {
 	b := st.NewBatch()
 	for _, m := range all {
-		b.Put(m, conds...)
+		b.Put(m, options...)
 	}
 	switch err := st.Apply(ctx, b); {
 	case err == nil:
@@ -52,6 +52,6 @@ func putTogether(ctx context.Context, st *varve.Store, all []varve.Memory, conds
 	case !errors.Is(err, varve.ErrBatchTooLarge):
 		return 0, err
 	}
-	n, err := st.PutAll(ctx, slices.Values(all), conds...)
+	n, err := st.PutAll(ctx, slices.Values(all), options...)
 	return int(n), err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/varve-db/varve/assembly"
@@ -33,6 +34,9 @@ type Filter struct {
 	Session string
 	Only    bool // of the session
 }
+
+// FromNow is the position of what is to come.
+const FromNow = math.MaxUint64
 
 // Watch yields every change from a position on, and then waits for more until ctx ends.
 func (h *History) Watch(ctx context.Context, from uint64, f Filter, yield func(Change, error) bool) {
@@ -99,6 +103,9 @@ func (w *watcher) begin(ctx context.Context, from wal.LSN) error {
 		return err
 	}
 	to := h.Engine.Log.Durable()
+	if from == FromNow {
+		from = to
+	}
 	if from > to {
 		return fmt.Errorf("%w: position %d, and the log of %s ends at %d: is it of another store?", errs.ErrInvalid, from, h.Engine.Env.Dir, to)
 	}

@@ -286,6 +286,14 @@ func (w *linearWorker) conds(wr linearWrite) (conds []varve.Cond) {
 	return conds
 }
 
+// options are conditions as a put takes them.
+func options(conds []varve.Cond) (list []varve.PutOption) {
+	for _, c := range conds {
+		list = append(list, c)
+	}
+	return list
+}
+
 func (w *linearWorker) memory(k int, value int64) varve.Memory {
 	size := w.rng.IntN(300)
 	if w.rng.IntN(20) == 0 {
@@ -302,9 +310,9 @@ func (w *linearWorker) put(ctx context.Context, wr linearWrite) {
 		var got varve.Memory
 		var err error
 		if async {
-			got, err = w.p.st.PutAsync(m, conds...).Wait(ctx)
+			got, err = w.p.st.PutAsync(m, options(conds)...).Wait(ctx)
 		} else {
-			got, err = w.p.st.Put(ctx, m, conds...)
+			got, err = w.p.st.Put(ctx, m, options(conds)...)
 		}
 		if err == nil {
 			out.Version = got.Version
@@ -338,7 +346,7 @@ func (w *linearWorker) batch(ctx context.Context) {
 			b.Delete(w.id(k), conds...)
 		} else {
 			wr.Value = w.value()
-			b.Put(w.memory(k, wr.Value), conds...)
+			b.Put(w.memory(k, wr.Value), options(conds)...)
 		}
 		op.Writes = append(op.Writes, wr)
 	}

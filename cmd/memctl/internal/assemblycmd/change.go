@@ -29,12 +29,12 @@ where they are; those that do not exist are refused, and then none is taken in.`
 		Example: "  memctl assembly add rome m3 m4",
 		Args:    idAndMore("memories to take in"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
-			var conds []varve.Cond
+			var options []varve.PutOption
 			if missing {
-				conds = append(conds, varve.AllowMissing())
+				options = append(options, varve.AllowMissing())
 			}
 			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
-				return as.Add(ctx, args[0], args[1:], conds...)
+				return as.Add(ctx, args[0], args[1:], options...)
 			})
 		}),
 	}

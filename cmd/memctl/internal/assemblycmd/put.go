@@ -62,7 +62,7 @@ are all looked at before any is written, and written together.`,
 						return err
 					}
 				}
-				return putAssemblies(cmd.Context(), a, st, all, f.conditions(cmd))
+				return putAssemblies(cmd.Context(), a, st, all, f.options(cmd))
 			})
 		}),
 	}
@@ -90,24 +90,24 @@ func allowMissing(c *cobra.Command, v *bool) {
 	c.Flags().BoolVar(v, "allow-missing", false, "take in also the ids of memories that are not there")
 }
 
-func (f *assemblyFlags) conditions(cmd *cobra.Command) []varve.Cond {
-	var conds []varve.Cond
+func (f *assemblyFlags) options(cmd *cobra.Command) []varve.PutOption {
+	var options []varve.PutOption
 	if f.allowMissing {
-		conds = append(conds, varve.AllowMissing())
+		options = append(options, varve.AllowMissing())
 	}
 	switch {
 	case f.ifAbsent:
-		conds = append(conds, varve.IfAbsent())
+		options = append(options, varve.IfAbsent())
 	case cmd.Flags().Changed("if-version"):
-		conds = append(conds, varve.IfVersion(f.ifVersion))
+		options = append(options, varve.IfVersion(f.ifVersion))
 	}
-	return conds
+	return options
 }
 
 // putAssemblies writes one commit.
-func putAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all []varve.Assembly, conds []varve.Cond) error {
+func putAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all []varve.Assembly, options []varve.PutOption) error {
 	if len(all) == 1 {
-		as, err := st.Assemblies().Put(ctx, all[0], conds...)
+		as, err := st.Assemblies().Put(ctx, all[0], options...)
 		if err != nil {
 			return aboutAssembly(all[0].ID, err)
 		}
@@ -115,7 +115,7 @@ func putAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all []varve
 	} else {
 		b := st.NewBatch()
 		for _, as := range all {
-			b.PutAssembly(as, conds...)
+			b.PutAssembly(as, options...)
 		}
 		if err := st.Apply(ctx, b); err != nil {
 			return aboutAssembly("", err)

@@ -27,12 +27,12 @@ func (in *Intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 	if err != nil || !wanted {
 		return err
 	}
-	conds := []varve.Cond{varve.AllowMissing(), varve.AnyDimension()}
+	options := []varve.PutOption{varve.AllowMissing(), varve.AnyDimension()}
 	if cond != nil {
-		conds = append(conds, cond)
+		options = append(options, cond)
 	}
 	// As for memories: a signal waits for the commit.
-	_, err = in.Store.Assemblies().Put(context.WithoutCancel(ctx), *as, conds...)
+	_, err = in.Store.Assemblies().Put(context.WithoutCancel(ctx), *as, options...)
 	switch {
 	case err == nil:
 		in.stored(it, there.Version != 0 || cond == nil)

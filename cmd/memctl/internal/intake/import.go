@@ -75,8 +75,8 @@ type item struct {
 	replaces bool
 }
 
-func (it *item) conds() []varve.Cond {
-	list := []varve.Cond{varve.AnyDimension(), varve.VectorNumber(it.source.VectorID)} // a memory is worth more than its vector
+func (it *item) options() []varve.PutOption {
+	list := []varve.PutOption{varve.AnyDimension(), varve.VectorNumber(it.source.VectorID)} // a memory is worth more than its vector
 	if it.cond != nil {
 		list = append(list, it.cond)
 	}
@@ -203,7 +203,7 @@ func (in *Intake) write(ctx context.Context) error {
 	}
 	b := in.Store.NewBatch()
 	for i := range chunk {
-		b.Put(chunk[i].memory, chunk[i].conds()...)
+		b.Put(chunk[i].memory, chunk[i].options()...)
 	}
 	err := in.Store.Apply(ctx, b)
 	if err == nil {
@@ -217,7 +217,7 @@ func (in *Intake) write(ctx context.Context) error {
 	}
 	for i := range chunk {
 		it := &chunk[i]
-		_, err := in.Store.Put(ctx, it.memory, it.conds()...)
+		_, err := in.Store.Put(ctx, it.memory, it.options()...)
 		switch {
 		case err == nil:
 			in.stored(it.source, it.replaces)
