@@ -61,11 +61,11 @@
 //
 // A memory is absent from every read from its ExpiresAt on. It is deleted an hour or two
 // later, and only if some process has seen an hour before that it was over: a clock that
-// jumps and is put right within an hour deletes nothing, however often it does; see
-// sweep.go. Memories that were not written for max_age seconds go the same way, with one
-// difference: no read hides them, they are there until they are deleted. ExpiresAt is a
-// promise about one memory, max_age is housekeeping. Whoever has the store open sweeps, in the background, or with NoBackground in
-// Flush and Close.
+// jumps and is put right within an hour deletes nothing, however often it does; see package
+// internal/retention. Memories that were not written for max_age seconds go the same way,
+// with one difference: no read hides them, they are there until they are deleted. ExpiresAt
+// is a promise about one memory, max_age is housekeeping. Every process that has the store
+// open to write sweeps, in the background, or with NoBackground in Flush and Close.
 //
 // # Where things are
 //

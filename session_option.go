@@ -5,7 +5,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// SessionOption is what InSession makes: a Filter for reads, a Cond for writes.
+// SessionOption is what InSession makes: a Filter for reads, a Cond and a PutOption for writes.
 type SessionOption struct{ id string }
 
 // InSession confines an operation to the memories of one session.

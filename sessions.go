@@ -92,11 +92,6 @@ type SessionSweep struct {
 // commit cannot take goes in several, as with DeleteSession; then what is used after the
 // first is spared alone.
 func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
-	if o.Apply {
-		if err := st.engine.Writable(); err != nil {
-			return nil, err
-		}
-	}
 	list, err := st.kept.SweepSessions(ctx, retention.SweepOptions(o))
 	var all []SessionSweep
 	for _, s := range list {

@@ -103,7 +103,7 @@ func TestFeaturesNone(t *testing.T) {
 			t.Errorf("features %s that nobody raised", s.Features)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "wal", featuresName)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "wal", FeaturesName)); err == nil {
 		t.Error("wal/features is there, and nobody raised one")
 	}
 }
@@ -269,6 +269,28 @@ func TestFeaturesRaiseWaits(t *testing.T) {
 	}
 }
 
+// Whoever flushes for long is waited for without open.lock: others open the store meanwhile.
+func TestFeaturesRaiseBesideFlush(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir, knowing(testFeatures), func(o *Options) { o.LockWait = 2 * time.Second })
+	defer l.Close()
+	other, _ := open(t, dir, knowing(testFeatures))
+	defer other.Close()
+	if err := other.LockFlush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.Raise(context.Background(), FeatureTestWrite) }()
+	third, _ := open(t, dir, knowing(testFeatures), func(o *Options) { o.LockWait = time.Second })
+	mustClose(t, third)
+	var locked *errs.LockError
+	if err := <-done; !errors.As(err, &locked) || !strings.Contains(locked.Path, "flush.lock") || errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("raised beside one that flushes: %v", err)
+	}
+	other.UnlockFlush()
+	mustRaise(t, l, FeatureTestWrite)
+}
+
 // A process that found no place on the list is not missed: nothing is raised beside it,
 // and it is told when the list hides it all the same.
 func TestFeaturesListIsFull(t *testing.T) {
@@ -399,7 +421,7 @@ func TestFeaturesSurviveDamage(t *testing.T) {
 	slot := func(n, at int64) func(*testing.T, string) {
 		return func(t *testing.T, dir string) { spoil(t, filepath.Join(dir, "checkpoint"), n*slotSize+at) }
 	}
-	noted := func(t *testing.T, dir string) { spoil(t, filepath.Join(dir, "wal", featuresName), 8) }
+	noted := func(t *testing.T, dir string) { spoil(t, filepath.Join(dir, "wal", FeaturesName), 8) }
 	remove := func(name string) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {

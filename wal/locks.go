@@ -155,8 +155,16 @@ func (l *FileLog) holder(role int) errs.Holder {
 // beside us, and nothing that we know of it can be trusted. And do we know the features that
 // the store has by now?
 func (l *FileLog) stillOurs() error {
+	if err := l.lost(); err != nil {
+		return err
+	}
+	return l.still()
+}
+
+// lost is stillOurs but for the features: what is written already is as durable as ever.
+func (l *FileLog) lost() error {
 	if l.shared.valid(l.host) && l.shared.generation() == l.generation.Load() {
-		return l.still()
+		return nil
 	}
 	return errors.Join(errs.ErrClosed, errLost)
 }

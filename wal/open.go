@@ -217,7 +217,7 @@ func (l *FileLog) Close() error {
 func (l *FileLog) closeAll() error {
 	if l.shared.Shared != nil {
 		if !l.o.ReadOnly {
-			l.shared.release(l.slot)
+			l.shared.release(l.slot, l.host.PID)
 		}
 		_ = l.shared.Close()
 	}

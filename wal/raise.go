@@ -35,7 +35,7 @@ func (l *FileLog) Features() Features {
 // feature gets an error from its next read; an older one, from the first thing that it cannot
 // read.
 //
-// open.lock is held from the look at the list of processes to the end, so no process can attach
+// Nobody opens the store while it looks, a second at a time. open.lock is held from the look at the list of processes to the end, so no process can attach
 // between. In this order, so that a raise that is cut anywhere is finished, or has not happened:
 // wal/features; one slot of the checkpoint, from which on no program that lacks the features
 // opens the store; the other slot; wal/shared. A recovery finishes what was cut behind the first
@@ -54,13 +54,10 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 		return err
 	}
 	defer l.unlock(roleOpen)
+	defer l.UnlockFlush()
 	if l.Features()&f == f {
 		return nil // somebody else was faster
 	}
-	if err := l.LockFlush(ctx); err != nil {
-		return err
-	}
-	defer l.UnlockFlush()
 	if l.shared.Load(wordPoison) == poisonDamaged {
 		return fmt.Errorf("raising the features %s of %s: the log is damaged: run memctl repair: %w", f, l.o.Dir, errs.ErrReadOnly)
 	}
@@ -83,7 +80,7 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 }
 
 // A raise looks at the list every raiseLooks. It holds open.lock for raiseHolds meanwhile, so
-// that it does not wait for ever where processes come and go, and then leaves it to others for
+// that it ends where processes come and go, and then leaves it to others for
 // raiseRests, for a process that stays may stay for long.
 const (
 	raiseLooks = 10 * time.Millisecond
@@ -91,19 +88,36 @@ const (
 	raiseRests = 100 * time.Millisecond
 )
 
-// lockToRaise takes open.lock while every attached process knows the features.
+// lockToRaise takes open.lock, while every attached process knows the features, and
+// flush.lock, for which it does not wait while it has the other.
 func (l *FileLog) lockToRaise(ctx context.Context, f Features) error {
 	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 	defer cancel()
+	var lacking []Attached
+	var more string
 	for {
 		if err := l.lock(wait, roleOpen, vfs.ModeExclusive); err != nil {
+			if len(lacking) > 0 || more != "" {
+				return l.inTheWay(f, lacking, more, context.Cause(ctx))
+			}
+			if held := (*errs.LockError)(nil); errors.As(err, &held) {
+				held.Err = context.Cause(ctx) // it was the wait that ended
+			}
 			return err
 		}
-		var lacking []Attached
-		var more string
+		flushing := false
 		for range raiseHolds / raiseLooks {
 			if lacking, more = l.lacking(f); len(lacking) == 0 && more == "" {
-				return nil
+				ok, err := l.TryLockFlush()
+				if err != nil {
+					l.unlock(roleOpen)
+					return err
+				}
+				if ok {
+					return nil
+				}
+				flushing = true
+				break
 			}
 			if err := l.o.Sleep(wait, raiseLooks); err != nil || wait.Err() != nil {
 				break
@@ -111,6 +125,9 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) error {
 		}
 		l.unlock(roleOpen)
 		if err := l.o.Sleep(wait, raiseRests); err != nil || wait.Err() != nil {
+			if flushing {
+				return &errs.LockError{Path: l.o.wal(roleNames[roleFlush]), Holder: l.holder(roleFlush), Err: context.Cause(ctx)}
+			}
 			return l.inTheWay(f, lacking, more, context.Cause(ctx))
 		}
 	}
@@ -133,7 +150,7 @@ func (l *FileLog) lacking(f Features) (list []Attached, more string) {
 		others--
 	}
 	if others > 0 || len(all) == maxPIDs {
-		more = fmt.Sprintf("more processes than the %d that can be listed", maxPIDs)
+		more = fmt.Sprintf("others that may have found no place on the list of %d", maxPIDs)
 	}
 	return list, more
 }
@@ -207,7 +224,7 @@ func (s *Slot) carries(f Features) bool { return s.Err == nil && s.Features&f ==
 //
 //	0  "VARVEFEA", 8 uint64 features, 16 uint64 xxhash64 of both
 const (
-	featuresName  = "features"
+	FeaturesName  = "features" // in wal/
 	featuresMagic = "VARVEFEA"
 	featuresSize  = 24
 )
@@ -217,15 +234,15 @@ func (l *FileLog) writeFeatures(f Features) error {
 	b = binary.LittleEndian.AppendUint64(b, uint64(f))
 	b = binary.LittleEndian.AppendUint64(b, xxhash.Sum64(b))
 	tmp := l.o.wal(fmt.Sprintf("%d-features.new", l.host.PID)) // the next recovery removes it
-	if err := vfs.WriteDurable(l.o.FS, tmp, l.o.wal(featuresName), b, l.o.FileMode); err != nil {
-		return l.ioError("writing", l.o.wal(featuresName), err)
+	if err := vfs.WriteDurable(l.o.FS, tmp, l.o.wal(FeaturesName), b, l.o.FileMode); err != nil {
+		return l.ioError("writing", l.o.wal(FeaturesName), err)
 	}
 	return nil
 }
 
 // readFeatures reads wal/features. fs.ErrNotExist where there is none.
 func readFeatures(fsys vfs.FS, dir string) (Features, error) {
-	f, err := fsys.OpenFile(filepath.Join(dir, "wal", featuresName), os.O_RDONLY, 0)
+	f, err := fsys.OpenFile(filepath.Join(dir, "wal", FeaturesName), os.O_RDONLY, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -237,7 +254,7 @@ func readFeatures(fsys vfs.FS, dir string) (Features, error) {
 	}
 	le := binary.LittleEndian
 	if n < len(b) || string(b[:8]) != featuresMagic || xxhash.Sum64(b[:16]) != le.Uint64(b[16:]) {
-		return 0, &errs.CorruptionError{Path: "wal/" + featuresName, Offset: -1, Err: errors.New("it does not match its checksum")}
+		return 0, &errs.CorruptionError{Path: "wal/" + FeaturesName, Offset: -1, Err: errors.New("the file does not match its checksum")}
 	}
 	return Features(le.Uint64(b[8:])), nil
 }
@@ -246,5 +263,5 @@ func readFeatures(fsys vfs.FS, dir string) (Features, error) {
 // can be read. To open it as a store without features could let a program write that lacks
 // one, so nobody opens it until a person has decided.
 func unknownFeatures(err error) error {
-	return fmt.Errorf("neither slot of the checkpoint verifies, so nothing says which features the store has; remove wal/%s, and open the store with the newest program that has written to it: %w", featuresName, err)
+	return fmt.Errorf("neither slot of the checkpoint verifies, so nothing says which features the store has; remove wal/%s, and open the store with the newest program that has written to it: %w", FeaturesName, err)
 }

@@ -160,11 +160,11 @@ func (l *FileLog) noted(known bool) error {
 	case err == nil:
 		l.required |= f
 	case !errors.Is(err, errs.ErrCorrupt):
-		return l.ioError("reading", l.o.wal(featuresName), err)
+		return l.ioError("reading", l.o.wal(FeaturesName), err)
 	case !known:
 		return unknownFeatures(err)
 	default:
-		l.o.Logger.Warn("a damaged file counts for nothing; the checkpoint has what it is for", "path", "wal/"+featuresName, "err", err)
+		l.o.Logger.Warn("a damaged file counts for nothing; the checkpoint has what it is for", "path", "wal/"+FeaturesName, "err", err)
 	}
 	return nil
 }
@@ -282,7 +282,7 @@ func (l *FileLog) list() (all []found, broken *errs.CorruptionError, err error) 
 		return nil, nil, l.ioError("reading", l.o.walDir(), err)
 	}
 	sort.Strings(names)
-	l.hasFeatures = slices.Contains(names, featuresName)
+	l.hasFeatures = slices.Contains(names, FeaturesName)
 	for _, name := range names {
 		if strings.HasSuffix(name, ".new") && !l.o.ReadOnly {
 			_ = l.o.FS.Remove(l.o.wal(name))

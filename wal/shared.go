@@ -104,6 +104,15 @@ func (p page) add(word int, n uint64) {
 	}
 }
 
+// less takes one from a word that is not 0.
+func (p page) less(word int) {
+	for {
+		if v := p.Load(word); v == 0 || p.CompareAndSwap(word, v, v-1) {
+			return
+		}
+	}
+}
+
 // noSlot is the slot of a process that is not attached, unlisted that of one that found
 // no place on the list.
 const (
@@ -127,11 +136,13 @@ func (p page) claim(h vfs.Host, known Features) int {
 	return unlisted
 }
 
-func (p page) release(slot int) {
+// release takes a process off the list. Somebody may have recovered the log beside it,
+// and given its slot away.
+func (p page) release(slot, pid int) {
 	if slot == unlisted {
-		p.add(wordUnlisted, ^uint64(0))
+		p.less(wordUnlisted)
 	}
-	if slot < 0 {
+	if slot < 0 || p.Load(wordPIDs+slot) != uint64(pid) {
 		return
 	}
 	p.unsay(slot)

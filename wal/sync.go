@@ -66,10 +66,10 @@ func (l *FileLog) syncOnce(ctx context.Context, end LSN) error {
 		return err
 	}
 	if !held {
-		return l.stillOurs()
+		return l.lost()
 	}
 	defer l.unlock(roleSync)
-	if err := l.stillOurs(); err != nil || l.shared.durable() >= end {
+	if err := l.lost(); err != nil || l.shared.durable() >= end {
 		return err
 	}
 	return l.syncLocked()

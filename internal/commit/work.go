@@ -110,7 +110,7 @@ type arena struct {
 // arenaChunk is how much an arena takes at once, once it holds more than one value.
 const arenaChunk = 256 << 10
 
-// Room is memory to append a value of up to n bytes to; keep takes the value in.
+// room is memory to append a value of up to n bytes to; keep takes the value in.
 func (a *arena) room(n int) []byte {
 	used := len(a.values)
 	if cap(a.values)-used < n {

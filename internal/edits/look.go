@@ -53,7 +53,7 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	if err != nil || ed.Engine.Health.Adoptions() == before || ctx.Err() != nil {
 		return absent, errors.Join(err, ctx.Err())
 	}
-	// The next save may come at once: see adoptAside for what that costs before this one
+	// The next save may come at once: see AdoptAside for what that costs before this one
 	// is in its file. Half a round is none, so who closes the store waits.
 	return absent, ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }

@@ -25,7 +25,7 @@ type RefusedEdit struct {
 	Err  error  // why
 }
 
-// RefusedNow yields the files that cannot be taken over as they stand now, whoever left
+// Refused yields the files that cannot be taken over as they stand now, whoever left
 // them and whoever was told. It looks at the size and the time of every file, and reads
 // those that are not what the index has. An error ends it, that of ctx among them.
 func (ed *Edits) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
@@ -86,7 +86,7 @@ func (ed *Edits) refusal(ctx context.Context, k *engine.Kind, name string) (why,
 	return why, nil
 }
 
-// Problems are problems: what this process was told of, as far as it still stands so.
+// Problems are the files that this process was told of, as far as they are still so.
 func (ed *Edits) Problems() (problems []error) {
 	ed.Engine.Health.Mu.Lock()
 	told := maps.Clone(ed.Engine.Health.Told)

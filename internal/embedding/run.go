@@ -16,8 +16,8 @@ import (
 )
 
 // reembed is one call of Reembed: it computes (compute), sees to what has changed
-// meanwhile and changes the model (reembed_switch.go), and rewrites the documents
-// (reembed_write.go).
+// meanwhile and changes the model (switch.go), and rewrites the documents
+// (write.go).
 type reembed struct {
 	em     *Embedding
 	o      Options

@@ -58,7 +58,10 @@ type Engine struct {
 	DueNow func()
 }
 
-// NewToken makes a Token: it names the process as well, where the system can tell whether that lives.
+// NewToken makes a Token, what this process calls its own in tmp/:
+//
+//	<process id> '-' <birth, hex> '-' 12 hex digits by chance
+//	16 hex digits by chance, where the process cannot be told from others; see vfs.Host
 func (eng *Engine) NewToken() (string, error) {
 	var b [8]byte
 	if err := eng.Env.Random(b[:]); err != nil {

@@ -22,7 +22,7 @@ func (e *MissingMembersError) Error() string {
 	if n := len(e.IDs) - most; n > 0 {
 		s = fmt.Sprintf("%s and %d more", s, n)
 	}
-	return fmt.Sprintf("no such memory: %s: an assembly takes in what is there, or anything with AllowMissing", s)
+	return fmt.Sprintf("no such memory: %s: an assembly takes memories that exist; AllowMissing lets it name others", s)
 }
 
 // Unwrap makes the error match ErrNotFound.

@@ -74,7 +74,7 @@ type Scopes interface {
 // nothing on any file system that was tried.
 const flushWorkers = 2
 
-// Init makes it ready; what is exported must be set.
+// Init makes it ready: the engine, the layout and what stands above must be there.
 func (fl *Flusher) Init() error {
 	fl.workers = flushWorkers
 	if fl.Engine.Env.System.Inline {
@@ -119,7 +119,7 @@ const (
 	MergeWhenDue Merge = iota
 	MergeFlush         // what has changed, in a delta or, when that is due, a new base
 	MergeAlways        // all of it into a new base
-	MergeFiles         // as mergeWhenDue, and nothing waits for its file
+	MergeFiles         // as MergeWhenDue, and nothing waits for its file
 	mergeClosing       // so that the next open has little to replay
 )
 

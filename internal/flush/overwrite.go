@@ -118,7 +118,7 @@ func (fl *Flusher) lookForPurge() {
 	stale := fl.Engine.Log.DropPurge()
 	if !stale && !fl.Engine.Log.Purging() && !fl.Engine.Log.Overwrites() {
 		info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder)))
-		stale = err == nil && info.Mode.IsDir() // anything else is nobody's: emptyTemp deals with it
+		stale = err == nil && info.Mode.IsDir() // anything else is nobody's: EmptyTemp deals with it
 	}
 	if stale {
 		fl.Engine.Log.FailPurge()

@@ -142,7 +142,7 @@ func (fl *Flusher) scanFiles(ctx context.Context, k *engine.Kind, r Remake, list
 
 // reindex replaces the index of a store that is in use; flush.lock is held, and
 // the files are durable up to the mark. One that has rotted is made as
-// remakeIndex does it, which keeps every version. Who asks for it (errAsked) does
+// RemakeFrom does it, which keeps every version. Who asks for it (ErrAsked) does
 // not believe what index and backups say, however sound they look: then it is
 // made from the files. Of the versions those are kept whose document the file
 // still holds; see versions.

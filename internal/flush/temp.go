@@ -35,11 +35,6 @@ func (fl *Flusher) ClearTemp(folder string) error {
 	return err
 }
 
-// newToken is what this process calls its own in tmp/:
-//
-//	<process id> '-' <birth, hex> '-' 12 hex digits by chance
-//	16 hex digits by chance, where the process cannot be told from others; see vfs.Host
-//
 // sweepTemp removes what processes left in tmp/ that were killed while others have
 // the store open, so that it does not stay until the log is recovered one day;
 // flush.lock is held. What may be a living one's is not touched.
@@ -58,7 +53,8 @@ func (fl *Flusher) sweepTemp(ctx context.Context) error {
 	return err
 }
 
-// leftByDead says of a name in tmp/ that its process is dead for certain.
+// leftByDead says of a name in tmp/ that its process is dead for certain. A name ends with
+// the token of the process, see Engine.NewToken.
 func leftByDead(own vfs.Host, name string) bool {
 	parts := strings.Split(strings.TrimPrefix(name, "index."), "-")
 	if len(parts) != 3 {

@@ -133,7 +133,7 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 func ofTheLog(name string) bool {
 	dir, base := filepath.Split(name)
 	_, segments := segment.ParseName(base)
-	return name == "checkpoint" || places.OfTheMachine(filepath.ToSlash(name)) || filepath.Clean(dir) == "wal" && (base == places.MovedName || segments)
+	return name == "checkpoint" || places.OfTheMachine(filepath.ToSlash(name)) || filepath.Clean(dir) == "wal" && (base == places.MovedName || base == wal.FeaturesName || segments)
 }
 
 // newBackup says whether a folder is a full backup that the new place does not

@@ -17,7 +17,7 @@ import (
 // A memory whose time is over is absent at once, for every read. It is deleted, through
 // the log like any other, at least an hour later: a clock that jumps must not delete what
 // it makes look old. So the time of day alone does not decide. wal/expiry holds a time at
-// which some process saw that something was over (see sweepNote). Only what was over by
+// which some process saw that something was over (see SweepNote). Only what was over by
 // then is deleted, and only when an hour has passed since then, by the time of day and
 // by the machine's uptime, which no clock that is set can move; then the time of day
 // takes its place. A time that lies ahead says that the clock was put back, and is

@@ -169,7 +169,7 @@ func (s *scope) snapshot(ctx context.Context, filed bool) (*working.File, believ
 	}
 }
 
-// KeysToCopy and readScope are for a copy of the store.
+// KeysToCopy and ReadCopy are for a copy of the store.
 func (ws *Scopes) KeysToCopy(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		keys, bad, err := ws.Keys(ctx)

@@ -28,7 +28,7 @@ func NewHome(ws *Scopes) *Home { return &Home{ws: ws} }
 // Name is "store".
 func (h *Home) Name() string { return "store" }
 
-// begin is called at the start of everything; ws.ended at its end.
+// begin is called at the start of everything; Engine.Ended at its end.
 func (h *Home) begin(ctx context.Context) error {
 	if h.closed.Load() {
 		return errs.ErrClosed

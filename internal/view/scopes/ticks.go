@@ -14,13 +14,14 @@ import (
 // them to the uptime (wal.Anchor), by the wall clock as it is then; all others of that
 // boot go by the uptime from there. A machine that starts with a wrong time has this
 // left as the only moment at which a clock is believed, so it has the grace that
-// memories have (sweep.go): for an hour what it makes look old is absent for every
+// memories have (package retention): for an hour what it makes look old is absent for every
 // read, but nothing is freed because of it, in the file or by the log; and a clock that is
 // put back within that hour brings it back. (One that was right and is put back then keeps
 // what expires for as long again as it was there, an hour at most.)
 //
 // Where nothing is known that all processes share, ticks begin with the wall clock
 // when the store was opened, and go on by a clock of the process that does not jump.
+
 // putBack is how much earlier than the ticks a wall clock is that was ahead.
 const putBack = time.Minute
 

@@ -49,7 +49,7 @@ func (x *computedIndex) drop() error {
 }
 
 // computed is what was computed for a memory for the model that the store has
-// changed to. errBehind: it is gone, since nobody needs it any more.
+// changed to. ErrBehind: it is gone, since nobody needs it any more.
 func (vs *Vectors) computed(ctx context.Context, model *index.Model, id string) (v ComputedVector, ok bool, err error) {
 	x := &vs.Side
 	x.mu.Lock()

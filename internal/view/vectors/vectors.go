@@ -68,7 +68,7 @@ func (vs *Vectors) Close() error {
 	return err
 }
 
-// errBehind: the overlay cannot be filled any more, for the index that stands now
+// ErrBehind says that the overlay cannot be filled any more, for the index that stands now
 // took in what lies between.
 var ErrBehind = errors.New("the index has gone on")
 
@@ -273,7 +273,7 @@ func (vs *Vectors) tryView(ctx context.Context, idx *index.Set, inHeap bool) (do
 }
 
 // Fault is what becomes of an error of the vectors: damage is looked at
-// under flush.lock and mended, and then the caller begins again (errBehind).
+// under flush.lock and mended, and then the caller begins again (ErrBehind).
 // vs.lock is held.
 func (vs *Vectors) Fault(err error) error {
 	if !errors.Is(err, errs.ErrCorrupt) {
