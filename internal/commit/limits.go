@@ -84,7 +84,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 			if l.At == "" || l.At == settings.AtLimitRefuse {
 				return nil, d.Refusal()
 			}
-			if ops, err = cm.evict(ctx, w, ops, seen, d, o); err != nil {
+			if ops, err = cm.evict(ctx, w, ops, seen, d, o, at); err != nil {
 				return nil, err
 			}
 		}
@@ -100,8 +100,12 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	return ops, nil
 }
 
-// evict adds the deletions that make room for a demand.
-func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum) ([]Op, error) {
+// evict adds the deletions that make room for a demand, which was looked at when the log
+// was applied up to at.
+func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum, at wal.LSN) ([]Op, error) {
+	if d.Never() {
+		return nil, d.Refusal()
+	}
 	own := make(map[string]bool, len(ops))
 	for i := range ops {
 		if !ops[i].Group {
@@ -113,12 +117,14 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 		}
 	}
 	var freed counts.Sum
+	busy := false
 	for n, tries := 0, 0; n < mostEvict && tries < 10*mostEvict && (freed.N < need.N || freed.Bytes < need.Bytes); {
-		c, err := cm.Counts.Evictions.Next(ctx, cm.Counts, d.Session, func(id string) bool { _, read := seen[engine.MemoryKey(id)]; return own[id] || read })
+		c, taken, err := cm.Counts.Evictions.Next(ctx, cm.Counts, d.Session, func(id string) bool { _, read := seen[engine.MemoryKey(id)]; return own[id] || read })
 		if err != nil {
 			return nil, err
 		}
 		if c == nil {
+			busy = taken
 			break
 		}
 		tries++
@@ -139,7 +145,10 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 	}
 	d.Add = d.Add.Minus(freed)
 	if o := d.Over(); o != (counts.Sum{}) {
-		if cm.Counts.Evictions.Busy(len(w.taken)) {
+		// It is a refusal only if nobody stood in the way. Those whom other commits have
+		// taken may come back; and where the log has moved since the look, what there is
+		// less of now was asked to make room twice.
+		if busy || cm.Engine.Log.Applied() != at {
 			return nil, errBusy
 		}
 		return nil, d.Refusal()
@@ -147,7 +156,7 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 	return ops, nil
 }
 
-// errBusy says that those who may go are all taken by other commits of this process.
+// errBusy says that other commits make room, so that this one has to look again.
 var errBusy = errors.New("others are making room")
 
 // mostEvict is in one commit: a limit that was lowered is reached step by step.

@@ -57,9 +57,10 @@ const (
 	mostQueues = 64
 )
 
-// Next takes the first of those that may go; nil when there is nobody. It belongs to the
-// caller until release.
-func (x *Evictions) Next(ctx context.Context, cs *Counts, session string, spared func(id string) bool) (*Candidate, error) {
+// Next takes the first of those that may go, which belongs to the caller until release. It
+// is nil when there is nobody; busy says then that another commit of this process has taken
+// one that would do.
+func (x *Evictions) Next(ctx context.Context, cs *Counts, session string, spared func(id string) bool) (c *Candidate, busy bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p := LimitsOf(cs.Engine.Settings.Now()); p != nil && p.At != x.policy {
@@ -68,26 +69,30 @@ func (x *Evictions) Next(ctx context.Context, cs *Counts, session string, spared
 	for _, fresh := range []bool{false, true} {
 		q := x.lists[session]
 		if q == nil || fresh {
-			var err error
 			if q, err = x.fill(ctx, cs, session, len(x.taken)+1000); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			fresh = true
 		}
-		for i := range q.list {
-			if c := q.list[i]; !x.taken[c.ID] && !spared(c.ID) {
+		busy = false
+		for _, c := range q.list {
+			switch {
+			case spared(c.ID):
+			case x.taken[c.ID]:
+				busy = true
+			default:
 				if x.taken == nil {
 					x.taken = map[string]bool{}
 				}
 				x.taken[c.ID] = true
-				return &c, nil
+				return &c, false, nil
 			}
 		}
 		if fresh {
 			break
 		}
 	}
-	return nil, nil
+	return nil, busy, nil
 }
 
 // Stays says of a memory that it never goes by itself.
@@ -118,13 +123,6 @@ func (x *Evictions) Release(taken []Candidate, gone bool) {
 			x.remove(&taken[i])
 		}
 	}
-}
-
-// Busy says whether more are taken than the caller has.
-func (x *Evictions) Busy(own int) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.taken) > own
 }
 
 // feed takes in what was written, where it comes before the last of a list.

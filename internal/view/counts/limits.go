@@ -62,6 +62,11 @@ func (d *Demand) Over() Sum {
 	return o
 }
 
+// Never says that it passes its limit also where there is nothing else.
+func (d *Demand) Never() bool {
+	return d.Limit.N > 0 && d.Add.N > d.Limit.N || d.Limit.Bytes > 0 && d.Add.Bytes > d.Limit.Bytes
+}
+
 // Within are the conditions that what is put beside it leaves the room that it needs.
 // before are the totals from before the look.
 func (d *Demand) Within(before Sum) (list []wal.Precondition) {
