@@ -302,7 +302,7 @@ func TestPackagesAreSmall(t *testing.T) {
 // exported is how many methods each package of the house may export: what one offers the
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
-	"internal/engine":       67,
+	"internal/engine":       72,
 	"internal/commit":       29,
 	"internal/flush":        37,
 	"internal/edits":        24,
@@ -311,7 +311,7 @@ var exported = map[string]int{
 	"internal/search":       5,
 	"internal/retention":    16,
 	"internal/purge":        2,
-	"internal/view/counts":  12,
+	"internal/view/counts":  16,
 	"internal/view/vectors": 35,
 	"internal/view/scopes":  20,
 }

@@ -171,7 +171,7 @@ func TestTally(t *testing.T) {
 			who["a new one"] = openTest(t, dir, o)
 		}
 		for name, st := range who {
-			all, in, err := st.counts.Tally.Look(ctx, &st.counts, []string{"s", "t"})
+			all, in, err := st.counts.Tally.Look(ctx, []string{"s", "t"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -415,7 +415,7 @@ func TestLimitHoldsBytes(t *testing.T) {
 				st.engine.Settings.Reread()
 			}
 			look := func(st *Store) counts.Sum {
-				all, in, err := st.counts.Tally.Look(ctx, &st.counts, []string{"s"})
+				all, in, err := st.counts.Tally.Look(ctx, []string{"s"})
 				if err != nil {
 					t.Error(err)
 				}

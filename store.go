@@ -101,7 +101,8 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	}
 	st.engine.Judge = st.edits.JudgeEdit
 	st.engine.DueNow = func() { st.flusher.Wake(st.engine.Settings.Now().FlushAfter()) }
-	st.engine.Lasting.Init()
+	st.engine.Init()
+	st.counts.Init()
 	if err := st.open(ctx); err != nil {
 		// It may have been moved since this process looked, and what is missing went with it.
 		if gone := (*errs.MovedError)(nil); errors.As(st.engine.Residence(), &gone) {

@@ -15,10 +15,10 @@ func (st *Store) Usage(ctx context.Context) (Usage, error) {
 		return Usage{}, err
 	}
 	defer st.engine.Ended()
-	all, _, err := st.counts.Tally.Look(ctx, &st.counts, nil)
+	all, _, err := st.counts.Tally.Look(ctx, nil)
 	if err != nil {
 		return Usage{}, err
 	}
-	_, expired, err := st.engine.Expiring.Count(ctx, st.engine, st.engine.Env.Clock())
+	_, expired, err := st.engine.Expiring.Count(ctx, st.engine.Env.Clock())
 	return Usage{Memories: all.N, Bytes: all.Bytes, Expired: expired}, err
 }

@@ -66,7 +66,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 			sessions = append(sessions, d.Session)
 		}
 	}
-	all, in, err := cm.Counts.Tally.Look(ctx, cm.Counts, sessions)
+	all, in, err := cm.Counts.Tally.Look(ctx, sessions)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type Engine struct {
 	Cache      *otter.Cache[string, *Cached]
 	CacheBytes int64
 	Overlay    overlayOrder
-	Expiring   expiring
+	Expiring   Expiring
 
 	Remade     atomic.Uint64 // the log's Remade, when the index was last mapped
 	refreshing sync.Mutex
@@ -56,6 +56,12 @@ type Engine struct {
 	Judge func(ctx context.Context, k *Kind, id string) (Version, error)
 	// DueNow has a round of the flusher begin.
 	DueNow func()
+}
+
+// Init makes it ready.
+func (eng *Engine) Init() {
+	eng.Lasting.Init()
+	eng.Expiring.init(eng)
 }
 
 // NewToken makes a Token, what this process calls its own in tmp/:

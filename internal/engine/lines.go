@@ -66,7 +66,7 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 func (eng *Engine) CountAll(ctx context.Context) (int64, error) {
 	for {
 		swaps := eng.State.Swaps()
-		live, expired, err := eng.Expiring.Count(ctx, eng, eng.Env.Clock())
+		live, expired, err := eng.Expiring.Count(ctx, eng.Env.Clock())
 		if errors.Is(err, errs.ErrCorrupt) && eng.Healed(swaps) {
 			continue
 		}

@@ -66,7 +66,7 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	if cut.After(now) {
 		return r.NoteSweep(now) // at once, or a second jump would find it behind itself
 	}
-	if over, err := r.Engine.Expiring.Due(ctx, r.Engine, now, 1); err != nil || len(over) == 0 && age == 0 {
+	if over, err := r.Engine.Expiring.Due(ctx, now, 1); err != nil || len(over) == 0 && age == 0 {
 		return err
 	}
 	if cut.IsZero() {
@@ -80,7 +80,7 @@ func (r *Retention) SweepExpired(ctx context.Context) error {
 	case passed < engine.ClockGrace:
 		return nil
 	}
-	ids, err := r.Engine.Expiring.Due(ctx, r.Engine, cut, SweepMost)
+	ids, err := r.Engine.Expiring.Due(ctx, cut, SweepMost)
 	if err != nil {
 		return err
 	}

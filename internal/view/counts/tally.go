@@ -2,8 +2,8 @@ package counts
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -16,7 +16,7 @@ import (
 // Counts knows how much there is, and who goes where room has to be made.
 type Counts struct {
 	Engine    *engine.Engine
-	Tally     tally
+	Tally     Tally
 	Evictions Evictions
 	watching  sync.Once
 	PutsFrom  atomic.Uint64 // from here on all that is put is noted
@@ -31,16 +31,14 @@ func (s Sum) Plus(o Sum) Sum { return Sum{s.N + o.N, s.Bytes + o.Bytes} }
 // Minus takes away.
 func (s Sum) Minus(o Sum) Sum { return Sum{s.N - o.N, s.Bytes - o.Bytes} }
 
-// tally is how many memories there are and how many bytes they have, in all and in
+// Tally is how many memories there are and how many bytes they have, in all and in
 // the sessions that were asked about. It is kept only where something is limited. The
 // index's metadata have the sums of the index; what changed since is added, each
 // change once. A session's sum is made by reading its lines, once in a process; what
-// that costs is bounded by what it may hold.
-type tally struct {
-	mu       sync.Mutex
-	of       engine.Tables // of the index that it lies over
-	from, at wal.LSN
-	valid    bool
+// that costs is bounded by what it may hold. It is a view.Fold.
+type Tally struct {
+	counts   *Counts
+	follow   engine.Follower
 	all      Sum
 	sessions map[string]Sum
 	over     map[string]tallyLine // what changed since the index was written, by id
@@ -63,103 +61,89 @@ func (c tallyLine) sum() Sum {
 // tallied bounds how many sessions are kept.
 const tallied = 1024
 
-// Look says how much there is in all, and in some sessions, as of this call or later.
-func (t *tally) Look(ctx context.Context, cs *Counts, sessions []string) (all Sum, in map[string]Sum, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var last error
-	for range engine.FindTries {
-		if err := cs.Engine.Sight(ctx); err != nil {
-			return Sum{}, nil, err
-		}
-		set := cs.Engine.State.Set()
-		if set == nil {
-			return Sum{}, nil, errs.ErrClosed
-		}
-		if err = t.catchUp(ctx, cs, set); err == nil {
-			in, err = t.inSessions(set, sessions)
-		}
-		_ = set.Release()
-		if err == nil {
-			return t.all, in, nil
-		}
-		t.valid = false
-		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, engine.ErrMoved) {
-			cs.Engine.Rot(err)
-			return Sum{}, nil, err
-		}
-		last = err
-		_ = cs.Engine.Refresh()
-	}
-	return Sum{}, nil, fmt.Errorf("counting: the log is released faster than it can be read: %w", last)
+// Init makes it ready, once the engine is there.
+func (cs *Counts) Init() {
+	cs.Tally.counts = cs
+	cs.Tally.follow.Fold = &cs.Tally
 }
 
-// catchUp adds what changed; mu is held.
-func (t *tally) catchUp(ctx context.Context, cs *Counts, set *index.Set) error {
-	if of := engine.TablesOf(set); !t.valid || t.of != of {
-		// What an index takes in that was counted before changes nothing.
-		if !t.valid || set.LSN() > t.at || set.LSN() <= t.from {
-			bytes, known := index.MemoryBytes(set)
-			if !known {
-				if bytes, known = index.SumMemories(set); !known {
-					return fmt.Errorf("%w: a line of the index cannot be read", errs.ErrCorrupt)
-				}
-			}
-			t.all, t.at = Sum{set.Count(index.Memories), bytes}, set.LSN()
-			t.sessions, t.over = map[string]Sum{}, map[string]tallyLine{}
-			cs.Evictions.reset() // they were not fed with what it takes in
-		}
-		for id, c := range t.over {
-			if c.version < set.LSN() {
-				delete(t.over, id)
-			}
-		}
-		t.of, t.from, t.valid = of, set.LSN(), true
+// Look says how much there is in all, and in some sessions, as of this call or later.
+func (t *Tally) Look(ctx context.Context, sessions []string) (all Sum, in map[string]Sum, err error) {
+	eng := t.counts.Engine
+	if err := eng.Sight(ctx); err != nil {
+		return Sum{}, nil, err
 	}
-	at := cs.Engine.Log.Applied()
-	_, changes, covered := cs.Engine.State.Moment(t.at, false)
-	if covered != set.LSN() {
-		return engine.ErrMoved // the newer one took in some of them
+	err = t.follow.With(ctx, eng, func(set *index.Set, _ int64) error {
+		all = t.all
+		in, err = t.inSessions(set, sessions)
+		return err
+	})
+	if err != nil {
+		eng.Rot(err)
+		return Sum{}, nil, fmt.Errorf("counting: %w", err)
 	}
-	r := cs.Engine.Log.Reader()
-	for _, c := range changes {
-		e, err := r.At(ctx, c.Pos)
+	return all, in, nil
+}
+
+// Reset implements view.Fold.
+func (t *Tally) Reset(_ context.Context, set *index.Set) error {
+	bytes, known := index.MemoryBytes(set)
+	if !known {
+		if bytes, known = index.SumMemories(set); !known {
+			return fmt.Errorf("%w: a line of the index cannot be read", errs.ErrCorrupt)
+		}
+	}
+	t.all = Sum{set.Count(index.Memories), bytes}
+	t.sessions, t.over = map[string]Sum{}, map[string]tallyLine{}
+	t.counts.Evictions.reset() // they were not fed with what it takes in
+	return nil
+}
+
+// Covered implements view.Fold: what an index takes in that was counted before changes
+// nothing.
+func (t *Tally) Covered(set *index.Set) bool {
+	for id, c := range t.over {
+		if c.version < set.LSN() {
+			delete(t.over, id)
+		}
+	}
+	return true
+}
+
+// Apply implements view.Fold.
+func (t *Tally) Apply(_ context.Context, set *index.Set, e *wal.Entry) error {
+	eng := t.counts.Engine
+	if eng.Kinds.Of(e.Key) != eng.Kinds.Memories {
+		return nil
+	}
+	id := strings.Clone(e.Key[1:])
+	now := tallyLine{version: e.LSN, size: -1}
+	if !e.Delete {
+		line, err := engine.LineOf(*e)
 		if err != nil {
 			return err
 		}
-		if cs.Engine.Kinds.Of(e.Key) != cs.Engine.Kinds.Memories {
-			continue
-		}
-		id := string([]byte(e.Key[1:])) // the key lies in the reader's buffer
-		now := tallyLine{version: c.Pos, size: -1}
-		var line index.Entry
-		if !e.Delete {
-			if line, err = engine.LineOf(e); err != nil {
-				return err
-			}
-			line.Version = c.Pos
-			now.session, now.size = line.SessionID, line.Size
-			cs.Evictions.feed(id, &line)
-		}
-		was, err := t.before(set, id)
-		if err != nil {
-			return err
-		}
-		t.all = t.all.Minus(was.sum()).Plus(now.sum())
-		if s, ok := t.sessions[was.session]; ok {
-			t.sessions[was.session] = s.Minus(was.sum())
-		}
-		if s, ok := t.sessions[now.session]; ok {
-			t.sessions[now.session] = s.Plus(now.sum())
-		}
-		t.over[id] = now
+		line.Version = e.LSN
+		now.session, now.size = line.SessionID, line.Size
+		t.counts.Evictions.feed(id, &line)
 	}
-	t.at = max(t.at, at)
+	was, err := t.before(set, id)
+	if err != nil {
+		return err
+	}
+	t.all = t.all.Minus(was.sum()).Plus(now.sum())
+	if s, ok := t.sessions[was.session]; ok {
+		t.sessions[was.session] = s.Minus(was.sum())
+	}
+	if s, ok := t.sessions[now.session]; ok {
+		t.sessions[now.session] = s.Plus(now.sum())
+	}
+	t.over[id] = now
 	return nil
 }
 
 // before is what the tally has of a memory.
-func (t *tally) before(set *index.Set, id string) (tallyLine, error) {
+func (t *Tally) before(set *index.Set, id string) (tallyLine, error) {
 	if c, ok := t.over[id]; ok {
 		return c, nil
 	}
@@ -174,8 +158,8 @@ func (t *tally) before(set *index.Set, id string) (tallyLine, error) {
 	return tallyLine{e.Version, e.SessionID, e.Size}, nil
 }
 
-// inSessions are the sums of some sessions; mu is held.
-func (t *tally) inSessions(set *index.Set, sessions []string) (map[string]Sum, error) {
+// inSessions are the sums of some sessions.
+func (t *Tally) inSessions(set *index.Set, sessions []string) (map[string]Sum, error) {
 	if len(sessions) == 0 {
 		return nil, nil
 	}
@@ -198,7 +182,7 @@ func (t *tally) inSessions(set *index.Set, sessions []string) (map[string]Sum, e
 }
 
 // session reads the lines of a session.
-func (t *tally) session(set *index.Set, session string) (s Sum, err error) {
+func (t *Tally) session(set *index.Set, session string) (s Sum, err error) {
 	prefix := index.SessionPrefix(session)
 	var line []byte
 	for e, err := range set.Range(index.BySession, index.Span{Prefix: prefix}) {

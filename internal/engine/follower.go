@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/wal"
+)
+
+// Follower keeps a fold at what this process knows: the index that is mapped, and the
+// overlay that lies over it. It looks at each change once.
+//
+// The overlay lets go of what a newer index has taken in. So the changes and the position up
+// to which the index covers the log are taken in one moment; where that index is not the one
+// that the fold goes on over, the look begins again with the newer one, at most FindTries
+// times, each time for somebody's progress.
+type Follower struct {
+	Fold view.Fold
+	// Passes says of a fold as it is that what has no time to live does not change it.
+	Passes func(set *index.Set) bool
+
+	mu    sync.Mutex
+	of    Tables  // of the index that the fold goes on over
+	from  wal.LSN // which covers the log up to here
+	at    wal.LSN // below which the fold has all
+	valid bool
+}
+
+// With calls use, once, with the index that the fold goes on over; live is how many memories
+// there are in that moment. The fold does not change as long as use runs.
+func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Set, live int64) error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var last error
+	for range FindTries {
+		set := eng.State.Set()
+		if set == nil {
+			return errs.ErrClosed
+		}
+		live, err := f.catchUp(ctx, eng, set)
+		if err == nil {
+			if err = use(set, live); err != nil {
+				f.valid = false
+			}
+			return errors.Join(err, set.Release())
+		}
+		_ = set.Release()
+		f.valid = false // half looked at
+		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, ErrMoved) {
+			return err
+		}
+		last = err
+		_ = eng.Refresh()
+	}
+	return fmt.Errorf("the log is released faster than it can be read: %w", last)
+}
+
+func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (live int64, err error) {
+	if of := TablesOf(set); !f.valid || f.of != of {
+		// What an index takes in that the fold has already changes nothing. One that goes
+		// less far, or was made again, may say anything.
+		if !f.valid || set.LSN() > f.at || set.LSN() <= f.from || !f.Fold.Covered(set) {
+			if err := f.Fold.Reset(ctx, set); err != nil {
+				return 0, err
+			}
+			f.at = set.LSN()
+		}
+		f.of, f.from, f.valid = of, set.LSN(), true
+	}
+	at := eng.Log.Applied()
+	live, changes, covered := eng.State.Moment(f.at, f.Passes != nil && f.Passes(set))
+	if covered != set.LSN() {
+		return 0, ErrMoved // the newer one took in some of them
+	}
+	r := eng.Log.Reader()
+	for _, c := range changes {
+		e, err := r.At(ctx, c.Pos)
+		if err != nil {
+			return 0, err
+		}
+		if err := f.Fold.Apply(ctx, set, &e); err != nil {
+			return 0, err
+		}
+	}
+	f.at = max(f.at, at)
+	return live, nil
+}

@@ -1,0 +1,52 @@
+package view
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Folder is where a view has its files. They are plain files, none in a folder within.
+type Folder struct {
+	FS         vfs.FS
+	Path       string // of the folder
+	Temp       string // a name in tmp/ of this process
+	FileMode   fs.FileMode
+	FolderMode fs.FileMode
+}
+
+// Read reads a file of at most limit bytes.
+func (f *Folder) Read(name string, limit int64) ([]byte, error) {
+	return vfs.ReadFile(f.FS, filepath.Join(f.Path, name), limit)
+}
+
+// Write puts a file in place in one step, durably.
+func (f *Folder) Write(name string, data []byte) error {
+	if err := vfs.MkdirAll(f.FS, f.Path, f.FolderMode); err != nil {
+		return err
+	}
+	return vfs.WriteDurable(f.FS, f.Temp, filepath.Join(f.Path, name), data, f.FileMode)
+}
+
+// Names are the files that there are, sorted.
+func (f *Folder) Names() ([]string, error) {
+	names, err := f.FS.ReadDir(f.Path)
+	slices.Sort(names)
+	return names, err
+}
+
+// Clear removes all files, durably, so that Load finds none.
+func (f *Folder) Clear() error {
+	names, err := f.Names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := f.FS.Remove(filepath.Join(f.Path, name)); err != nil {
+			return err
+		}
+	}
+	return f.FS.SyncDir(f.Path)
+}
