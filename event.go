@@ -54,6 +54,7 @@ const (
 	EventVectors     = EventKind(env.EventVectors)     // Count of them, in all; Path
 	EventRevectored  = EventKind(env.EventRevectored)  // from the memories; Err says why
 	EventUnvectored  = EventKind(env.EventUnvectored)  // the index goes on without; they are made up for later
+	EventViewError   = EventKind(env.EventViewError)   // Path; the index goes on without, and the next flush tries again
 	EventSwept       = EventKind(env.EventSwept)       // Count; Note says whether they had expired or were older than max_age
 	EventEvicted     = EventKind(env.EventEvicted)     // Count, to make room for one that was written; ID is the first
 	EventFitted      = EventKind(env.EventFitted)      // Note says from what to what

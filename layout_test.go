@@ -61,6 +61,7 @@ var order = []string{
 	"internal/view/counts",
 	"internal/view/vectors",
 	"internal/commit",
+	"internal/views",
 	"internal/flush",
 	"internal/view/scopes",
 	"internal/edits",
@@ -183,7 +184,7 @@ func TestStoresFilesAreBelow(t *testing.T) {
 		"backup.go":  "vfs.Below(vfs.OS(), dir)",
 	}
 	below := []string{".", "internal/docfile", "internal/env", "internal/settings", "internal/state", "internal/record", "segment", "wal", "index", "index/table", "vector", "working", "memstore", "assembly", "repair",
-		"internal/places", "internal/document", "internal/shape", "internal/view", "internal/versions", "internal/journal", "internal/trace", "internal/copy", "internal/migrate", "internal/verify", "internal/ground", "internal/heal", "internal/engine", "internal/view/counts", "internal/view/vectors", "internal/commit", "internal/flush", "internal/view/scopes", "internal/edits", "internal/embedding", "internal/history", "internal/search", "internal/retention", "internal/purge"}
+		"internal/places", "internal/document", "internal/shape", "internal/view", "internal/versions", "internal/journal", "internal/trace", "internal/copy", "internal/migrate", "internal/verify", "internal/ground", "internal/heal", "internal/engine", "internal/view/counts", "internal/view/vectors", "internal/commit", "internal/views", "internal/flush", "internal/view/scopes", "internal/edits", "internal/embedding", "internal/history", "internal/search", "internal/retention", "internal/purge"}
 	for _, dir := range below {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(names) == 0 {
@@ -305,6 +306,7 @@ var exported = map[string]int{
 	"internal/engine":       72,
 	"internal/commit":       29,
 	"internal/flush":        37,
+	"internal/views":        8,
 	"internal/edits":        24,
 	"internal/embedding":    15,
 	"internal/history":      6,

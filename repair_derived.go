@@ -2,6 +2,7 @@ package varve
 
 import (
 	"context"
+	"path"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
@@ -14,6 +15,17 @@ import (
 // What repair has made anew of what is derived.
 
 func (r repairStore) Revector(ctx context.Context) error { return r.st.revector(ctx, flush.ErrFound) }
+
+func (r repairStore) RemakeView(ctx context.Context, folder string) error {
+	if err := r.st.engine.Log.LockFlush(ctx); err != nil {
+		return err
+	}
+	defer r.st.engine.Log.UnlockFlush()
+	if err := r.st.engine.Sight(ctx); err != nil {
+		return err
+	}
+	return r.st.views.Remake(ctx, path.Base(folder))
+}
 
 // revector makes all vectors anew, whatever those that stand say of themselves;
 // these stay until the new ones are complete.

@@ -26,6 +26,7 @@ import (
 	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/internal/view/scopes"
 	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -36,6 +37,7 @@ type Store struct {
 	o      Options
 
 	flusher flush.Flusher
+	views   views.Views
 	vectors vectors.Vectors
 
 	kept    retention.Retention
@@ -85,8 +87,9 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	pu.Containing = st.Assemblies().Containing
 	st.history.Engine = st.engine
 	st.search.Engine, st.search.Vectors = st.engine, &st.vectors
+	st.views.Engine, st.views.Makers = st.engine, views.All
 	fl := &st.flusher
-	fl.Engine, fl.Vectors, fl.Restored, fl.Scopes = st.engine, &st.vectors, st.o.restored, &st.working
+	fl.Engine, fl.Vectors, fl.Views, fl.Restored, fl.Scopes = st.engine, &st.vectors, &st.views, st.o.restored, &st.working
 	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.kept.Upkeep, st.edits.LookAtParked
 	st.vectors.Older = st.commits.OlderComposite
 	st.vectors.Embedder = func() string {
@@ -145,6 +148,7 @@ func (st *Store) open(ctx context.Context) error {
 	st.working.Init()
 	st.engine.State.Refused = st.flusher.Refused
 	st.async.init()
+	st.views.Init()
 	if err := st.flusher.Init(); err != nil {
 		return err
 	}

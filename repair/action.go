@@ -53,6 +53,8 @@ func plannedFor(f Finding) (a Action, ok bool) {
 		}
 	case VectorsDamaged, VectorsBehind, VectorMissing, VectorGhost, VectorStale:
 		a.Do, a.Path, a.ID, a.From = Revector, vector.BaseMapping, "", ByDocuments
+	case ViewWrong:
+		a.Do = RemakeView
 	case WorkingDamaged:
 		if a.Do = Rework; f.Path == places.Working {
 			return a, false // the folder as a whole

@@ -58,6 +58,8 @@ const (
 	EmbeddingsPending Kind = "embeddings pending"    // contents without an embedding, where others have one by a model
 	VectorMisfit      Kind = "vector misfit"         // an embedding of another dimension: it has no vector
 
+	ViewWrong Kind = "view wrong" // the files of a view cannot be used, or are not what the index says
+
 	WorkingDamaged Kind = "working memory damaged" // a scope's file cannot be read, or is not what the log goes on from
 	WorkingEdited  Kind = "working memory edited"  // saved by hand, and valid
 

@@ -32,13 +32,14 @@ const (
 	TakeOut       Verb = "take out what is missing" // members of an assembly that are not there; see RepairPlan.TakeOutMissing
 	Recompute     Verb = "recompute the composite"  // from the members' embeddings
 	Revector      Verb = "make the vectors anew"    // from the embeddings in the documents
+	RemakeView    Verb = "make the view again"      // from the index
 	Tidy          Verb = "tidy tmp/"                // what processes left there that are gone
 )
 
 // order is the place of a verb among the others.
 var order = map[Verb]int{
 	MakeRoom: -1, MoveOut: 0, FixConfig: 1, NewMarks: 2, NewLog: 3, SetSegment: 4, SetIndexAside: 5, Reopen: 6, Rebuild: 7, SetAside: 8, Restore: 9, Adopt: 10, Salvage: 11, RecordLost: 12,
-	Rework: 13, TakeOut: 14, Recompute: 15, Revector: 16, Tidy: 17}
+	Rework: 13, TakeOut: 14, Recompute: 15, Revector: 16, RemakeView: 17, Tidy: 18}
 
 // Action is one step of a plan.
 type Action struct {

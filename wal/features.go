@@ -19,19 +19,24 @@ type Features uint64
 
 // The features, each with its name in Features.name. A bit is never used twice.
 const (
+	// FeatureViews: views/ holds what is made of documents. Who purges overwrites it.
+	FeatureViews Features = 1 << 0
+
 	// Reserved for tests: no build knows these two by itself, see Options.Known.
 	FeatureTestWrite Features = 1 << 31
 	FeatureTestRead  Features = 1 << 63
 )
 
 // KnownFeatures are those that this build knows.
-const KnownFeatures Features = 0
+const KnownFeatures = FeatureViews
 
 // forReaders are the features that a program must know also to read.
 const forReaders Features = 0xffffffff << 32
 
 func (f Features) name() string {
 	switch f {
+	case FeatureViews:
+		return "views"
 	case FeatureTestWrite:
 		return "test-write"
 	case FeatureTestRead:

@@ -41,20 +41,55 @@ func (l *FileLog) Features() Features {
 // opens the store; the other slot; wal/shared. A recovery finishes what was cut behind the first
 // step, and so may one that follows an error.
 func (l *FileLog) Raise(ctx context.Context, f Features) error {
-	if l.o.ReadOnly {
-		return errs.ErrReadOnly
-	}
-	if lacks := f &^ l.o.Known; lacks != 0 {
-		return fmt.Errorf("raising the features %s of %s: this program does not know %s: %w", f, l.o.Dir, lacks, errs.ErrInvalid)
-	}
-	if l.Features()&f == f {
-		return nil
+	if known, err := l.mayRaise(f); known || err != nil {
+		return err
 	}
 	if err := l.lockToRaise(ctx, f); err != nil {
 		return err
 	}
 	defer l.unlock(roleOpen)
 	defer l.UnlockFlush()
+	return l.raise(f)
+}
+
+// RaiseFlushing is Raise for one who holds flush.lock, and waits for nobody: false says that
+// a process which lacks one of the features has the store open, or that somebody just opens
+// it.
+func (l *FileLog) RaiseFlushing(f Features) (bool, error) {
+	if known, err := l.mayRaise(f); known || err != nil {
+		return known, err
+	}
+	// Everybody takes open.lock before flush.lock: so it is not waited for.
+	ok, err := l.locks[roleOpen].TryLock(vfs.ModeExclusive)
+	if err != nil {
+		return false, l.ioError("locking", l.o.wal(roleNames[roleOpen]), err)
+	}
+	if !ok {
+		return false, nil
+	}
+	l.took(roleOpen)
+	defer l.unlock(roleOpen)
+	if lacking, more := l.lacking(f); len(lacking) > 0 || more != "" {
+		return false, nil
+	}
+	err = l.raise(f)
+	return err == nil, err
+}
+
+// mayRaise says whether the store has the features already, or why this process cannot raise
+// them.
+func (l *FileLog) mayRaise(f Features) (known bool, err error) {
+	if l.o.ReadOnly {
+		return false, errs.ErrReadOnly
+	}
+	if lacks := f &^ l.o.Known; lacks != 0 {
+		return false, fmt.Errorf("raising the features %s of %s: this program does not know %s: %w", f, l.o.Dir, lacks, errs.ErrInvalid)
+	}
+	return l.Features()&f == f, nil
+}
+
+// raise raises features; open.lock and flush.lock are held.
+func (l *FileLog) raise(f Features) error {
 	if l.Features()&f == f {
 		return nil // somebody else was faster
 	}

@@ -53,6 +53,7 @@ const (
 	EventEmbedWorks  EventKind = "embedding works again"          //
 	EventVectors     EventKind = "vectors written"                // Count of them, in all; Path
 	EventRevectored  EventKind = "vectors made anew"              // from the memories; Err says why
+	EventViewError   EventKind = "view not written"               // the index goes on without; the next flush tries again
 	EventUnvectored  EventKind = "vectors not written"            // the index goes on without; they are made up for later
 	EventSwept       EventKind = "old memories deleted"           // Count; Note says whether they had expired or were older than max_age
 	EventEvicted     EventKind = "memories evicted"               // Count, to make room for one that was written; ID is the first

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
@@ -22,7 +23,7 @@ type oldTable struct {
 	info vfs.Info
 }
 
-// DoomIndex takes hold of base and delta, and of the vectors: who still has them
+// DoomIndex takes hold of base and delta, of the vectors and of the views: who still has them
 // mapped must not read zeros, and that is known only when their names are gone.
 func (fl *Flusher) DoomIndex(ctx context.Context) (oldIndex, error) {
 	if err := fl.Vectors.Lock.Lock(ctx); err != nil {
@@ -33,8 +34,13 @@ func (fl *Flusher) DoomIndex(ctx context.Context) (oldIndex, error) {
 	if err != nil {
 		return nil, err
 	}
+	views, err := fl.Views.Files()
+	if err != nil {
+		return nil, err
+	}
+	fl.Views.Anew()
 	var old oldIndex
-	for _, name := range append([]string{index.BaseName, index.DeltaName}, vector.Files()...) {
+	for _, name := range slices.Concat([]string{index.BaseName, index.DeltaName}, vector.Files(), views) {
 		path := filepath.Join(fl.Engine.Env.Dir, name)
 		info, err := fl.Engine.Env.FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -43,7 +49,7 @@ func (fl *Flusher) DoomIndex(ctx context.Context) (oldIndex, error) {
 		if err != nil {
 			return old, errors.Join(fl.Engine.Env.IOError("looking at", path, err), old.Close())
 		}
-		f, err := vfs.Doom(fl.Engine.Env.FS, path, filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder), filepath.Base(name)+docfile.DoomedSuffix), true)
+		f, err := vfs.Doom(fl.Engine.Env.FS, path, filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder), strings.ReplaceAll(filepath.ToSlash(name), "/", "."))+docfile.DoomedSuffix, true)
 		if err != nil {
 			return old, errors.Join(fl.Engine.Env.IOError("opening", path, err), old.Close())
 		}

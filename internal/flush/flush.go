@@ -16,6 +16,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -24,6 +25,7 @@ import (
 type Flusher struct {
 	Engine   *engine.Engine
 	Vectors  *vectors.Vectors
+	Views    *views.Views
 	Layout   docfile.Layout
 	Restored *copy.Restored // nil: the store is not being restored
 
@@ -175,6 +177,9 @@ func (fl *Flusher) FlushRound(ctx context.Context, m Merge) error {
 		n, spilled, err = fl.round(ctx, m) // as what is repeated: deletions first
 		fl.failed.Store(0)
 	}
+	if err == nil && !spilled {
+		fl.Views.Round(ctx, false)
+	}
 	if err == nil && m == MergeAlways {
 		err = fl.Vectors.Merge(ctx)
 	}
@@ -257,6 +262,7 @@ func (fl *Flusher) round(ctx context.Context, m Merge) (n int, spilled bool, err
 		if err := fl.Engine.Refresh(); err != nil {
 			return len(list), true, err
 		}
+		fl.Views.Round(ctx, true)
 		if err := fl.Engine.Log.Forget("index", fl.Engine.Log.Spilled()); err != nil {
 			// The log keeps what it could not let go; nothing else depends on it.
 			fl.Engine.Env.Logger.Warn("releasing the log", "err", err)

@@ -85,7 +85,11 @@ func (fl *Flusher) reindexAll(ctx context.Context, why error) error {
 		fl.Engine.Log.Trust()
 	}
 	fl.Engine.Rotten.Store(false)
-	return fl.Engine.Refresh()
+	if err := fl.Engine.Refresh(); err != nil {
+		return err
+	}
+	fl.Views.Round(ctx, true)
+	return nil
 }
 
 // Why an index is made anew, beside damage that was met.

@@ -59,6 +59,10 @@ func (h *healer) heal(d *repair.Done) error {
 		d.Result = "made anew"
 		return h.s.Revector(h.r.ctx)
 	}
+	if d.Do == repair.RemakeView {
+		d.Result = "made again"
+		return h.s.RemakeView(h.r.ctx, d.Path)
+	}
 	if d := log.Damage(); d != nil {
 		return fmt.Errorf("the log is damaged: %w", d)
 	}

@@ -44,6 +44,8 @@ type Store interface {
 	// Revector makes the vectors anew from the embeddings of all documents. Those that
 	// stand stay until the new ones are complete.
 	Revector(ctx context.Context) error
+	// RemakeView makes the files of a view again, from the index.
+	RemakeView(ctx context.Context, folder string) error
 	// Rework makes working memory anew, of what log and archive have of the scope to
 	// which a file belongs that cannot be used, and says how much that was; "" when the
 	// file can be used after all.

@@ -17,6 +17,9 @@ const (
 	SecondNote    = "wal/" + MovedName
 )
 
+// Views is the folder of the views that plug in, each with a folder of its own.
+const Views = "views"
+
 // Working is the folder of the scopes of working memory.
 const Working = "working"
 
@@ -77,6 +80,7 @@ var list = slices.Concat([]place{
 	{"tmp", folder | top},
 	{"tmp/parked", folder | optional},
 	{"tmp/purge", folder | optional},
+	{Views, folder | top | optional},
 	{vector.Folder, folder | top | holds | optional},
 	{"wal", folder | top | holds | sole},
 	{"wal/archive", folder | holds},

@@ -53,7 +53,7 @@ func Findings(ctx context.Context, s view.Source, o repair.VerifyOptions) iter.S
 			}
 		}
 		if err == nil {
-			err = v.steps(v.scopes, v.temp, v.quarantine)
+			err = v.steps(v.scopes, v.views, v.temp, v.quarantine)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(repair.Finding{}, err)
@@ -188,6 +188,15 @@ func (v *Run) report(f repair.Finding) error {
 		return errStopped
 	}
 	return nil
+}
+
+func (v *Run) views() (err error) {
+	for f := range v.Source.Views(v.ctx) {
+		if err = v.report(f); err != nil {
+			break
+		}
+	}
+	return err
 }
 
 func (v *Run) progress(done int64) {

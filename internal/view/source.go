@@ -2,12 +2,14 @@ package view
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
+	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -21,6 +23,8 @@ type Source struct {
 
 	// Sight catches up with the log and maps the newest index.
 	Sight func(context.Context) error
+	// Views yields what is wrong with the files of the views that plug in.
+	Views func(context.Context) iter.Seq[repair.Finding]
 	// Config says what is wrong with config.json as it stands.
 	Config func() error
 	// Token names this process's own folder in tmp/; "" when the store is not open to write.

@@ -1,0 +1,13 @@
+package views
+
+import (
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/view"
+)
+
+// Maker makes an instance of a view.
+type Maker func(eng *engine.Engine) view.View
+
+// All are the views of every store. Tests add to them by the environment that they open a
+// store in.
+var All []Maker

@@ -1,0 +1,117 @@
+package letters
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/view"
+	"github.com/varve-db/varve/wal"
+)
+
+// Name is the view's, File that of its file.
+const (
+	Name = "letters"
+	File = "ids.json"
+)
+
+// Letters is the view.
+type Letters struct {
+	eng *engine.Engine
+	ids map[string]bool
+}
+
+// New implements views.Maker.
+func New(eng *engine.Engine) view.View { return &Letters{eng: eng} }
+
+// Name implements view.View.
+func (l *Letters) Name() string { return Name }
+
+// Reset implements view.Fold.
+func (l *Letters) Reset(_ context.Context, set *index.Set) error {
+	l.ids = map[string]bool{}
+	for e, err := range set.Range(index.Memories, index.Span{}) {
+		if err != nil {
+			return err
+		}
+		l.ids[string(e.Key)] = true
+	}
+	return nil
+}
+
+// Apply implements view.Fold.
+func (l *Letters) Apply(_ context.Context, _ *index.Set, e *wal.Entry) error {
+	if l.eng.Kinds.Of(e.Key) != l.eng.Kinds.Memories {
+		return nil
+	}
+	if delete(l.ids, e.Key[1:]); !e.Delete {
+		l.ids[strings.Clone(e.Key[1:])] = true
+	}
+	return nil
+}
+
+// Covered implements view.Fold.
+func (l *Letters) Covered(*index.Set) bool { return true }
+
+type file struct {
+	LSN uint64   `json:"lsn"`
+	Sum uint64   `json:"sum"`
+	IDs []string `json:"ids"`
+}
+
+// Load implements view.View.
+func (l *Letters) Load(f *view.Folder) (wal.Mark, error) {
+	data, err := f.Read(File, 1<<30)
+	if err != nil {
+		return wal.Mark{}, err
+	}
+	var has file
+	if err := json.Unmarshal(data, &has); err != nil {
+		return wal.Mark{}, &errs.CorruptionError{Path: f.Path, Offset: -1, Err: err}
+	}
+	l.ids = map[string]bool{}
+	for _, id := range has.IDs {
+		l.ids[id] = true
+	}
+	return wal.Mark{LSN: has.LSN, Sum: has.Sum}, nil
+}
+
+// Save implements view.View.
+func (l *Letters) Save(f *view.Folder, at wal.Mark) error {
+	data, err := json.Marshal(file{at.LSN, at.Sum, slices.Sorted(maps.Keys(l.ids))})
+	if err != nil {
+		return err
+	}
+	return f.Write(File, data)
+}
+
+// Verify implements view.View.
+func (l *Letters) Verify(ctx context.Context, f *view.Folder, set *index.Set) error {
+	var is Letters
+	if err := is.Reset(ctx, set); err != nil {
+		return err
+	}
+	if !maps.Equal(is.ids, l.ids) {
+		return &errs.CorruptionError{Path: f.Path, Offset: -1, Err: fmt.Errorf("it has %d memories, the index %d others", len(l.ids), len(is.ids))}
+	}
+	return nil
+}
+
+// Counts are the numbers of memories by first letter as this process knows the store now.
+func Counts(ctx context.Context, eng *engine.Engine) (map[byte]int, error) {
+	counts := map[byte]int{}
+	follow := engine.Follower{Fold: &Letters{eng: eng}}
+	err := follow.With(ctx, eng, func(*index.Set, int64) error {
+		for id := range follow.Fold.(*Letters).ids {
+			counts[id[0]]++
+		}
+		return nil
+	})
+	return counts, err
+}
