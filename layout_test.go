@@ -303,7 +303,7 @@ func TestPackagesAreSmall(t *testing.T) {
 // exported is how many methods each package of the house may export: what one offers the
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
-	"internal/engine":       72,
+	"internal/engine":       74,
 	"internal/commit":       29,
 	"internal/flush":        37,
 	"internal/views":        8,

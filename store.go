@@ -161,7 +161,7 @@ func (st *Store) open(ctx context.Context) error {
 		Create: !st.engine.Env.ReadOnly, ReadOnly: st.engine.Env.ReadOnly, Known: wal.Features(st.engine.Env.System.Features), LockWait: st.engine.Env.LockWait, Inline: st.engine.Env.System.Inline, HoldBytes: st.engine.Env.System.BacklogBytes,
 		FileMode: st.engine.Env.FileMode, DirMode: st.engine.Env.FolderMode, Clock: st.engine.Env.Clock, Nonce: st.engine.Env.Nonce,
 		Sleep: st.engine.Env.System.Sleep, Logger: st.engine.Env.Logger, Event: st.engine.Env.LogEvent, ArchiveSize: st.engine.Env.System.ArchiveBytes,
-		Begin: st.engine.Begin, Agrees: st.engine.Agrees, Current: st.engine.State.Current, Deletion: st.engine.State.DeletionOf, Unchanged: st.engine.State.Unchanged, Also: st.engine.State.Also, Counts: st.engine.State.Counts, Apply: st.engine.State.Apply,
+		Machine: st.engine.Machine(),
 	})
 	if err != nil {
 		st.engine.State.Close()

@@ -347,7 +347,7 @@ func TestSimAssembliesAlone(t *testing.T) { simulateGroups(t, 1, 60, nil) }
 
 // TestSimMemberRace: two processes, one takes memories in while the other deletes
 // them and embeds them anew; nobody dies. It is red without the precondition on
-// state.MembersKey, and without wal.Options.Also.
+// state.MembersKey, and without wal.Machine.Also.
 func TestSimMemberRace(t *testing.T) {
 	t.Parallel()
 	seeds := 300

@@ -10,37 +10,44 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 )
 
+// grouping is a model with groups: an entry of one is also the newest of its keys.
+type grouping struct {
+	*model
+	groups map[string][]string
+}
+
+func (g *grouping) Also(e *Entry) []string {
+	if e.Delete {
+		return nil
+	}
+	return g.groups[e.Key]
+}
+
+func (g *grouping) Current(key string) (LSN, error) {
+	if !strings.HasPrefix(key, "r") {
+		return g.model.Current(key)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var newest LSN
+	for group, keys := range g.groups {
+		if slices.Contains(keys, key) {
+			newest = max(newest, g.at[group])
+		}
+	}
+	return newest, nil
+}
+
 // An entry counts for further keys as long as it is not applied, for the process
 // that wrote it and for one that has read it; then Current has the answer.
 func TestAlso(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	groups := map[string][]string{"a1": {"rx", "ry"}, "a2": {"rx"}}
-	also := func(e *Entry) []string {
-		if e.Delete {
-			return nil
-		}
-		return groups[e.Key]
-	}
 	open := func() (*FileLog, *model) {
 		m := &model{}
 		o := m.options(dir)
-		o.Also = also
-		current := o.Current
-		o.Current = func(key string) (LSN, error) {
-			if !strings.HasPrefix(key, "r") {
-				return current(key)
-			}
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			var newest LSN
-			for group, keys := range groups {
-				if slices.Contains(keys, key) {
-					newest = max(newest, m.at[group])
-				}
-			}
-			return newest, nil
-		}
+		o.Machine = &grouping{m, groups}
 		l, err := Open(ctx, o)
 		if err != nil {
 			t.Fatal(err)
@@ -85,21 +92,10 @@ func TestAlso(t *testing.T) {
 		}
 	}
 	// Within one batch of writes: what goes before in the group counts.
-	b := make([]*Pending, 0, 2)
-	for _, batch := range []*Batch{
-		{Entries: []Entry{{Key: "a1", Kind: 16, Value: []byte("again")}}},
-		{Entries: []Entry{{Key: "my", Kind: 16, Value: []byte("y")}}, Preconditions: []Precondition{{Key: "ry", LSN: first}}},
-	} {
-		p, err := one.Enqueue(ctx, batch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b = append(b, p)
-	}
-	if _, err := b[0].Wait(ctx); err != nil {
-		t.Error(err)
-	}
-	if _, err := b[1].Wait(ctx); !errors.Is(err, errs.ErrConflict) {
-		t.Errorf("in one group: %v", err)
+	answers := together(t, one,
+		&Batch{Entries: []Entry{{Key: "a1", Kind: 16, Value: []byte("again")}}},
+		&Batch{Entries: []Entry{{Key: "my", Kind: 16, Value: []byte("y")}}, Preconditions: []Precondition{{Key: "ry", LSN: first}}})
+	if answers[0] != nil || !errors.Is(answers[1], errs.ErrConflict) {
+		t.Errorf("in one group: %v", answers)
 	}
 }

@@ -10,18 +10,12 @@ type beside struct {
 
 func (b *beside) empty() bool { return len(b.keys) == 0 && len(b.adds) == 0 }
 
-// beside asks Options.Also and Counts of an entry that a user wrote.
-func (l *FileLog) beside(e *Entry) (b beside) {
+// beside asks the Machine about an entry that a user wrote.
+func (l *FileLog) beside(e *Entry) beside {
 	if e.Kind < kindUser {
-		return b
+		return beside{}
 	}
-	if l.o.Also != nil {
-		b.keys = l.o.Also(e)
-	}
-	if l.o.Counts != nil {
-		b.adds = l.o.Counts(e)
-	}
-	return b
+	return beside{keys: l.o.Machine.Also(e), adds: l.o.Machine.Counts(e)}
 }
 
 // stands notes it of an entry of the group.

@@ -9,47 +9,56 @@ import (
 	"github.com/varve-db/varve/internal/errs"
 )
 
+// totals is a model with running totals of the keys that begin with m: how many, how large.
+type totals struct {
+	*model
+	total map[string]uint64
+}
+
+func (m *totals) Counts(e *Entry) []Amount {
+	if e.Delete || e.Key[0] != 'm' {
+		return nil
+	}
+	return []Amount{{"n", 1}, {"b", uint64(len(e.Value))}}
+}
+
+func (m *totals) Current(key string) (LSN, error) {
+	if len(key) == 1 {
+		return m.total[key], nil
+	}
+	return m.model.Current(key)
+}
+
+func (m *totals) Apply(list []Entry) error {
+	for i := range list {
+		for _, a := range m.Counts(&list[i]) {
+			m.total[a.Key] += a.N
+		}
+	}
+	return m.model.Apply(list)
+}
+
+// counting is a log with its totals.
+type counting struct {
+	*FileLog
+	*totals
+}
+
 // A running total holds a commit to what was added since a look: by what is applied, by
 // what others have written and is not durable yet, and by what goes before in the group.
 func TestCounts(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	counts := func(e *Entry) []Amount {
-		if e.Delete || e.Key[0] != 'm' {
-			return nil
-		}
-		return []Amount{{"n", 1}, {"b", uint64(len(e.Value))}}
-	}
-	type counting struct {
-		*FileLog
-		total map[string]uint64
-	}
 	open := func(from uint64) *counting {
-		m := &model{}
-		c := &counting{total: map[string]uint64{"n": from, "b": from}} // two processes have different ones
+		m := &totals{model: &model{}, total: map[string]uint64{"n": from, "b": from}} // two processes have different ones
 		o := m.options(dir)
-		o.Counts = counts
-		current, apply := o.Current, o.Apply
-		o.Current = func(key string) (LSN, error) {
-			if len(key) == 1 {
-				return c.total[key], nil
-			}
-			return current(key)
-		}
-		o.Apply = func(list []Entry) error {
-			for i := range list {
-				for _, a := range counts(&list[i]) {
-					c.total[a.Key] += a.N
-				}
-			}
-			return apply(list)
-		}
-		var err error
-		if c.FileLog, err = Open(ctx, o); err != nil {
+		o.Machine = m
+		l, err := Open(ctx, o)
+		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Close() })
-		return c
+		t.Cleanup(func() { _ = l.Close() })
+		return &counting{l, m}
 	}
 	one, two := open(1000), open(1<<63)
 	put := func(l *counting, key string, size int, ps ...Precondition) error {
@@ -122,19 +131,11 @@ func TestCounts(t *testing.T) {
 	}
 	// In one group: written while a sync of this process is under way.
 	none, some = most(one, "n", 2), most(one, "b", 100)
-	var list []*Pending
-	one.q.syncBegins(2 * groupEnough)
+	var list []*Batch
 	for i, size := range []int{50, 50, 0, 1} {
-		b := &Batch{Entries: []Entry{{Key: "m" + string(rune('p'+i)), Kind: 16, Value: make([]byte, size)}}, Preconditions: []Precondition{some, none}}
-		p, err := one.Enqueue(ctx, b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, p)
+		list = append(list, &Batch{Entries: []Entry{{Key: "m" + string(rune('p'+i)), Kind: 16, Value: make([]byte, size)}}, Preconditions: []Precondition{some, none}})
 	}
-	one.q.syncEnds(2 * groupEnough)
-	for i, p := range list {
-		_, err := p.Wait(ctx)
+	for i, err := range together(t, one.FileLog, list...) {
 		wants("in one group", err, i == 3)
 	}
 }

@@ -18,6 +18,9 @@ import (
 // make it anew under somebody's feet would lose what he writes. A read-only
 // handle attaches to nothing and changes nothing.
 func Open(ctx context.Context, o Options) (*FileLog, error) {
+	if o.Machine == nil {
+		return nil, fmt.Errorf("%w options: a log needs a Machine", errs.ErrInvalid)
+	}
 	o.fill()
 	l := &FileLog{o: o, host: o.FS.Host(), slot: noSlot}
 	l.files.open = map[uint64]vfs.File{}

@@ -36,33 +36,7 @@ type Options struct {
 	Logger *slog.Logger
 	Event  func(Event)
 
-	// Begin loads the views, before the first entry is applied. It is called
-	// again when this process's place in the log was released meanwhile. Entries
-	// are applied from start.Spilled on.
-	Begin func(ctx context.Context, start Start) error
-	// Agrees says whether the views that Begin loaded are of this log: none beyond
-	// its end, and the chain hash where they end is the log's, as far as chain
-	// still knows it. nil: they are.
-	Agrees func(end Mark, chain func(LSN) (uint64, bool)) error
-	// Current is the LSN of the newest applied entry of a key, 0 when it is absent.
-	Current func(key string) (LSN, error)
-	// Deletion is the LSN of the newest applied entry of a key that is absent, 0 when
-	// that is not known any more. Needed where a precondition is Chained.
-	Deletion func(key string) LSN
-	// Also names further keys whose newest entry a pending entry is to count for, for
-	// preconditions; Current has an answer of its own for them. May be nil. It must
-	// say the same of an entry each time.
-	Also func(e *Entry) []string
-	// Counts says what an entry adds to running totals: to keys of which Current says
-	// how much all applied entries have added, from wherever it began to count. May be
-	// nil. It must say the same of an entry each time, once it has begun.
-	Counts func(e *Entry) []Amount
-	// Unchanged says that Current would certainly be p.LSN; false when it would
-	// have to look. nil: Current is asked always.
-	Unchanged func(p Precondition) bool
-	// Apply is told every durable entry once, in order, by one goroutine at a
-	// time. The values are valid during the call only.
-	Apply func(entries []Entry) error
+	Machine Machine // what the entries are applied to; there must be one
 }
 
 // Event is something that a host may want to hear about.
@@ -99,7 +73,6 @@ type Start struct {
 	UUID    [16]byte
 	Spilled LSN    // the views must cover everything below
 	Sum     uint64 // the chain hash there
-	New     bool   // the log was just made: views of another life count for nothing
 	Fresh   bool   // nothing was ever spilled
 	Rebuild bool   // the index is not to be believed: make it from the files, which are the truth below Spilled
 	Alone   bool   // nobody else has the store open, and open.lock is held

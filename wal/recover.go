@@ -95,10 +95,7 @@ func (l *FileLog) recover(ctx context.Context) error {
 
 // agrees asks whether the views are of this log.
 func (l *FileLog) agrees(end Mark) error {
-	if l.o.Agrees == nil {
-		return nil
-	}
-	return l.o.Agrees(end, func(at LSN) (uint64, bool) {
+	return l.o.Machine.Agrees(end, func(at LSN) (uint64, bool) {
 		if at == end.LSN {
 			return end.Sum, true
 		}
@@ -450,7 +447,7 @@ func (l *FileLog) create(ctx context.Context) error {
 	if err := l.putCheckpoint(c); err != nil {
 		return err
 	}
-	if err := l.begin(ctx, end, Start{New: true, Alone: true}); err != nil {
+	if err := l.begin(ctx, end, Start{Alone: true}); err != nil {
 		return err
 	}
 	l.state.w.linked = true

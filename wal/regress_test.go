@@ -40,6 +40,21 @@ func flip(t *testing.T, path string, at int64) {
 
 func segPath(dir string, n uint64) string { return filepath.Join(dir, "wal", segment.Name(n)) }
 
+// blocking is a model that answers for mblock when it is allowed to.
+type blocking struct {
+	*model
+	block chan chan struct{}
+}
+
+func (b *blocking) Current(key string) (LSN, error) {
+	if key == "mblock" {
+		c := make(chan struct{})
+		b.block <- c
+		<-c
+	}
+	return b.model.Current(key)
+}
+
 // A request is taken by a leader, its ctx ends, it leaves with ErrOutcomeUnknown;
 // the leader finds that it does not fit, gives it back to the head of the queue
 // and passes it the lead: nobody leads ever again.
@@ -48,15 +63,7 @@ func TestRegressGivenBackRequestTakesTheLeadAway(t *testing.T) {
 	m := &model{}
 	o := m.options(dir)
 	block := make(chan chan struct{})
-	cur := o.Current
-	o.Current = func(key string) (LSN, error) {
-		if key == "mblock" {
-			c := make(chan struct{})
-			block <- c
-			<-c
-		}
-		return cur(key)
-	}
+	o.Machine = &blocking{m, block}
 	l, err := Open(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -473,6 +480,20 @@ func TestRegressDamagedStartBeforeALargeBatch(t *testing.T) {
 	}
 }
 
+// failing is a model that fails to apply, once.
+type failing struct {
+	*model
+	failed bool
+}
+
+func (f *failing) Apply(entries []Entry) error {
+	if !f.failed {
+		f.failed = true
+		return errors.New("not now")
+	}
+	return f.model.Apply(entries)
+}
+
 // Apply fails once (an index block that cannot be read, say). The entries that
 // wait for the repetition lie in the walker's buffer, which is read into again.
 func TestRegressFailedApplyMixesEntries(t *testing.T) {
@@ -481,14 +502,7 @@ func TestRegressFailedApplyMixesEntries(t *testing.T) {
 	defer w.Close()
 	m := &model{}
 	o := m.options(dir)
-	apply, fail := o.Apply, true
-	o.Apply = func(e []Entry) error {
-		if fail {
-			fail = false
-			return errors.New("not now")
-		}
-		return apply(e)
-	}
+	o.Machine = &failing{model: m}
 	r, err := Open(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -155,7 +155,7 @@ func (l *FileLog) applyTo(durable LSN) error {
 			to++
 		}
 		if to > from {
-			if err := l.o.Apply(s.ahead[from:to]); err != nil {
+			if err := l.o.Machine.Apply(s.ahead[from:to]); err != nil {
 				return err
 			}
 		}
@@ -234,13 +234,13 @@ func (l *FileLog) current(p Precondition) (at, gone LSN, waits bool, err error) 
 		}
 		return at, 0, true, nil
 	}
-	if p.Hint != 0 && l.o.Unchanged != nil && l.o.Unchanged(p) {
+	if p.Hint != 0 && l.o.Machine.Unchanged(p) {
 		at = p.LSN
-	} else if at, err = l.o.Current(p.Key); err != nil {
+	} else if at, err = l.o.Machine.Current(p.Key); err != nil {
 		return 0, 0, false, err
 	}
 	if at == 0 && p.Chained {
-		gone = l.o.Deletion(p.Key)
+		gone = l.o.Machine.Deletion(p.Key)
 	}
 	more, waits := l.state.totals[p.Key]
 	return at + more, gone, waits, nil
@@ -301,7 +301,7 @@ func (l *FileLog) firstMark(at LSN) bool {
 func (l *FileLog) begin(ctx context.Context, spilled Mark, start Start) error {
 	start.UUID, start.Spilled, start.Sum = l.geo.UUID, spilled.LSN, spilled.Sum
 	start.Fresh, start.Past = l.firstMark(spilled.LSN), l.Past()
-	if err := l.o.Begin(ctx, start); err != nil {
+	if err := l.o.Machine.Begin(ctx, start); err != nil {
 		return err
 	}
 	s := &l.state

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -16,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// model is a process's state above a log: the newest version of each key.
+// model is a process's Machine: the newest version of each key. What it does not need of a
+// Machine says nothing; tests embed it to say more.
 type model struct {
 	mu   sync.Mutex
 	at   map[string]LSN
@@ -27,36 +29,46 @@ type model struct {
 func (m *model) options(dir string) Options {
 	return Options{
 		FS: vfs.OS(), Dir: dir, SegmentSize: 64 << 10, Create: true, UUID: [16]byte{1, 2, 3},
-		Begin: func(context.Context, Start) error {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if m.at == nil {
-				m.at, m.val = map[string]LSN{}, map[string]string{}
-			}
-			return nil
-		},
-		Current: func(key string) (LSN, error) {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return m.at[key], nil
-		},
-		Apply: func(entries []Entry) error {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			for _, e := range entries {
-				m.seen = append(m.seen, e.LSN)
-				key := string([]byte(e.Key))
-				if e.Delete {
-					delete(m.at, key)
-					delete(m.val, key)
-					continue
-				}
-				m.at[key], m.val[key] = e.LSN, string(e.Value)
-			}
-			return nil
-		},
+		Machine: m,
 	}
 }
+
+func (m *model) Begin(context.Context, Start) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.at == nil {
+		m.at, m.val = map[string]LSN{}, map[string]string{}
+	}
+	return nil
+}
+
+func (m *model) Apply(entries []Entry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range entries {
+		m.seen = append(m.seen, e.LSN)
+		key := string([]byte(e.Key))
+		if e.Delete {
+			delete(m.at, key)
+			delete(m.val, key)
+			continue
+		}
+		m.at[key], m.val[key] = e.LSN, string(e.Value)
+	}
+	return nil
+}
+
+func (m *model) Current(key string) (LSN, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at[key], nil
+}
+
+func (m *model) Agrees(Mark, func(LSN) (uint64, bool)) error { return nil }
+func (m *model) Deletion(string) LSN                         { return 0 }
+func (m *model) Unchanged(Precondition) bool                 { return false }
+func (m *model) Also(*Entry) []string                        { return nil }
+func (m *model) Counts(*Entry) []Amount                      { return nil }
 
 func open(t testing.TB, dir string, change ...func(*Options)) (*FileLog, *model) {
 	t.Helper()
@@ -74,6 +86,62 @@ func open(t testing.TB, dir string, change ...func(*Options)) (*FileLog, *model)
 
 func put(key, value string) *Batch {
 	return &Batch{Entries: []Entry{{Key: key, Kind: 16, Value: []byte(value)}}}
+}
+
+// together appends batches in one group, led by the first: as those that queue while a
+// sync of this process is under way. It returns the error of each.
+func together(t testing.TB, l *FileLog, batches ...*Batch) []error {
+	t.Helper()
+	ctx := context.Background()
+	l.q.syncBegins(2 * groupEnough)
+	var list []*request
+	led := make(chan struct{})
+	for i, b := range batches {
+		r, err := l.request(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lead, err := l.q.add(r)
+		if err != nil || lead != (i == 0) {
+			t.Fatal(i, lead, err)
+		}
+		list = append(list, r)
+		if !lead {
+			continue
+		}
+		go func() {
+			l.lead(ctx, r)
+			close(led)
+		}()
+		for waits := false; !waits; time.Sleep(time.Millisecond) {
+			select {
+			case <-led:
+				t.Fatal("the leader waits for nobody while a sync is under way")
+			default:
+			}
+			l.q.mu.Lock()
+			waits = l.q.enough != nil
+			l.q.mu.Unlock()
+		}
+	}
+	l.q.syncEnds(2 * groupEnough)
+	<-led
+	var errs []error
+	for i, r := range list {
+		if i > 0 {
+			select {
+			case w := <-r.wake:
+				if w != wakeDone {
+					t.Fatalf("%d was not in the leader's group: %d", i, w)
+				}
+			default:
+				t.Fatalf("%d was not in the leader's group", i)
+			}
+		}
+		_, err := r.answer()
+		errs = append(errs, err)
+	}
+	return errs
 }
 
 func mustAppend(t testing.TB, l *FileLog, b *Batch) LSN {

@@ -29,7 +29,8 @@
 //
 //	engine       the Engine, and what it is given
 //	lasting      begin and end of operations
-//	views        mapping the index that stands, when the log begins and when another process has written one
+//	machine      what the log tells and asks: the state, and the index that the log begins with
+//	views        mapping the index that stands, when another process has written one
 //	find past    the newest version of a document; versions of which log and archive have the bytes
 //	load         the same by way of the cache
 //	lines filter share expiring   listings in the order of ids, what they pass, reading them in parallel, what has expired

@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/google/uuid"
@@ -12,56 +10,8 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
-
-// Begin loads the index for the log's replay. An index that cannot be trusted
-// (of another store, cut, behind what was released) is made again, from an older
-// one and the log or from the files, by whoever is alone; it is never taken for
-// an empty one.
-func (eng *Engine) Begin(ctx context.Context, start wal.Start) error {
-	var set *index.Set
-	err := ErrDistrusted
-	if !start.Rebuild {
-		set, err = eng.loadIndex(start.UUID, start.Spilled, start.Fresh)
-	}
-	alone := start.Alone && !eng.Env.ReadOnly
-	if err == nil && set.Base() == nil {
-		// The index is gone, or this is a new store, which gets an empty one at once:
-		// then whoever joins in the middle of the first flush finds one.
-		var any bool
-		if any, err = eng.hasFiles(); err == nil && (alone || any) {
-			err = fmt.Errorf("%s: %w", index.BaseName, fs.ErrNotExist)
-		}
-	}
-	if err == nil {
-		return eng.State.Begin(set, rebuilt(set))
-	}
-	if set != nil {
-		err = errors.Join(err, set.Release())
-	}
-	if env.Passing(err) {
-		return eng.Env.IOError("reading", filepath.Join(eng.Env.Dir, index.BaseName), err)
-	}
-	if !alone {
-		if !errors.Is(err, errs.ErrCorrupt) { // older than the log, of another one, or gone
-			err = &errs.CorruptionError{Path: index.BaseName, Offset: -1, Err: err}
-		}
-		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be made anew from the files", err)
-	}
-	set, from, n, rerr := eng.RemakeIndex(ctx, &start)
-	if rerr != nil {
-		return errors.Join(err, rerr)
-	}
-	if n > 0 || !start.Fresh {
-		eng.Opened.Remade = &remadeIndex{Why: err, From: from, Memories: n}
-		eng.Env.Logger.Warn("the index was made again", "from", Origin(from), "why", err, "memories", n)
-		eng.Env.Event(env.Event{Kind: env.EventRebuilt, Path: index.BaseName, Err: err, Count: n, Note: "from " + Origin(from)})
-	}
-	made := n > 0 || !start.Fresh // an empty one for a new log knows nothing too much
-	return eng.State.Begin(set, from == "" && made || from != "" && rebuilt(set))
-}
 
 // Origin is what an index was made from, in words.
 func Origin(from string) string {
@@ -71,57 +21,8 @@ func Origin(from string) string {
 	return from + " and the log"
 }
 
+// ErrDistrusted is why an index that could be read is not used.
 var ErrDistrusted = errors.New("it is not of this log")
-
-// Agrees is wal.Options.Agrees: an index that knows more than the log does, or
-// whose log went another way, is of another life of this folder.
-func (eng *Engine) Agrees(end wal.Mark, chain func(wal.LSN) (uint64, bool)) error {
-	set := eng.State.Set()
-	if set == nil || set.Base() == nil {
-		return nil
-	}
-	defer set.Release()
-	if set.LSN() > end.LSN {
-		return &errs.CorruptionError{Path: index.BaseName, Offset: -1, Err: fmt.Errorf("it covers the log up to %d, which ends at %d", set.LSN(), end.LSN)}
-	}
-	was, ok := index.Chain(set)
-	if is, known := chain(set.LSN()); ok && known && is != was {
-		return fmt.Errorf("%s was written for a log that differs from this one before %d", index.BaseName, set.LSN())
-	}
-	return nil
-}
-
-// rebuilt says whether a set was made from the files, by this process or by one
-// that was killed before it wrote another: it may know what came after its lsn.
-// All its lines then have the version that rebuildIndex gives, which no frame has.
-func rebuilt(set *index.Set) bool {
-	for _, section := range []int{index.Memories, index.Assemblies} {
-		for e, err := range set.Range(section, index.Span{}) {
-			if err != nil {
-				return false
-			}
-			if line, err := index.ParseLine(e.Value); err == nil && line.Version == set.LSN()-1 {
-				return true
-			}
-			break
-		}
-	}
-	return false
-}
-
-// hasFiles says whether there is any document.
-func (eng *Engine) hasFiles() (bool, error) {
-	for _, k := range eng.Kinds.All {
-		names, err := k.Names()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, err
-		}
-		if HasDocuments(names) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
 
 // loadIndex maps the index as of now.
 func (eng *Engine) loadIndex(id uuid.UUID, spilled wal.LSN, fresh bool) (*index.Set, error) {

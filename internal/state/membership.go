@@ -51,7 +51,7 @@ import (
 // Members is the first byte of the key that stands for the membership of a memory.
 const Members = 'r'
 
-// Also is wal.Options.Also.
+// Also is wal.Machine.Also.
 func (s *State) Also(e *wal.Entry) []string {
 	if isOf(e, record.Memory) {
 		return s.ends.keys(e)

@@ -11,7 +11,7 @@ import (
 
 // How much was put into a session, or into the store, between a look and a commit is no
 // version of any key; a limit on how much there may be, and a sweep of what nobody uses,
-// rest on it. It is made one, a running total (wal.Options.Counts): 'n' counts the
+// rest on it. It is made one, a running total (wal.Machine.Counts): 'n' counts the
 // memories that were put, 'b' the bytes of their documents; each followed by nothing for
 // the store, or by a slot for the sessions that share it. A commit names a total as it
 // saw it and by how much it may have grown since; the log judges that behind everything
@@ -112,7 +112,7 @@ func (p *puts) begin() {
 	}
 }
 
-// Counts is wal.Options.Counts.
+// Counts is wal.Machine.Counts.
 func (s *State) Counts(e *wal.Entry) []wal.Amount {
 	c, ok := s.puts.of(e)
 	if !ok {

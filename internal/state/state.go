@@ -173,7 +173,7 @@ func (s *State) creates(kind byte, id string) (bool, error) {
 	return false, err
 }
 
-// Current is wal.Options.Current.
+// Current is wal.Machine.Current.
 func (s *State) Current(key string) (wal.LSN, error) {
 	switch key[0] {
 	case Members:
@@ -223,9 +223,6 @@ func (s *State) Deletion(kind byte, id string) uint64 {
 	return 0
 }
 
-// DeletionOf is wal.Options.Deletion.
-func (s *State) DeletionOf(key string) wal.LSN { return s.Deletion(key[0], key[1:]) }
-
 // Line is what the set says of a key, whatever the overlay knows.
 func (s *State) Line(kind byte, id string) (index.Entry, error) {
 	set := s.sets.Acquire()
@@ -268,7 +265,7 @@ func (s *State) Changed(kind byte, id string, version, since uint64) bool {
 // Hint is for a precondition on what Find says after this call.
 func (s *State) Hint() uint64 { return s.swaps.Load() + 1 }
 
-// Unchanged is wal.Options.Unchanged.
+// Unchanged is wal.Machine.Unchanged.
 func (s *State) Unchanged(p wal.Precondition) bool {
 	switch p.Key[0] {
 	case Members:
