@@ -10,11 +10,13 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
 // The test binary is its own second process.
@@ -30,7 +32,7 @@ func busyOptions() *Options {
 func child(ctx context.Context, job, dir string) error {
 	name, arg, _ := strings.Cut(job, ":")
 	if run := map[string]func(ctx context.Context, arg, dir string) error{
-		"reembed": reembedChild, "churn": churn, "lag": lagging, "limit": limitChild, "holding": holding, "attached": attached, "raising": raising,
+		"reembed": reembedChild, "churn": churn, "lag": lagging, "limit": limitChild, "holding": holding, "attached": attached, "raising": raising, "committing": committing,
 	}[name]; run != nil {
 		return run(ctx, arg, dir)
 	}
@@ -75,17 +77,6 @@ func child(ctx context.Context, job, dir string) error {
 				fmt.Println("delete", fmt.Sprintf("%s-%d", arg, i-1))
 			}
 		}
-	case "hold": // holds a lock until killed
-		if arg == "append" {
-			err = st.engine.Log.HoldAppend(ctx)
-		} else {
-			err = st.engine.Log.LockFlush(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		fmt.Println("holding")
-		select {}
 	case "idle": // flushes, so that it has a pool, and does nothing until killed
 		for v := range 2 {
 			for i := range 3 {
@@ -250,6 +241,25 @@ func TestKilledWriters(t *testing.T) {
 	t.Logf("%d acknowledged operations on distinct ids", len(want))
 }
 
+// committing has append.lock until it is killed: it stops before the write of a commit.
+func committing(ctx context.Context, _, dir string) error {
+	var armed atomic.Bool
+	fsys := wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+		if armed.Load() && op.Kind == wrap.Write && filepath.Ext(op.Path) == ".wal" {
+			fmt.Println("committing")
+			time.Sleep(time.Hour)
+		}
+		return call()
+	})
+	st, err := Open(ctx, dir, &Options{System: &vfs.System{FS: fsys, Inline: true}})
+	if err != nil {
+		return err
+	}
+	armed.Store(true)
+	_, err = st.Put(ctx, Memory{ID: "committing", Content: "x"})
+	return err
+}
+
 // FAILURES 26: a stopped process holds a lock. Others wait as long as they were
 // told to and name the holder; once it is killed they go on.
 func TestStoppedHolder(t *testing.T) {
@@ -258,7 +268,7 @@ func TestStoppedHolder(t *testing.T) {
 	}
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{LockWait: 200 * time.Millisecond})
-	cmd, out := storetest.Start(t, "hold:append", dir)
+	cmd, out := storetest.Start(t, "committing", dir)
 	if _, err := out.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}

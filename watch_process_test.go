@@ -105,7 +105,10 @@ func TestWatchProcesses(t *testing.T) {
 	}
 	ctx := context.Background()
 	dir := t.TempDir()
-	st := openTest(t, dir, churnOptions())
+	var open openSegments
+	o := churnOptions()
+	o.System.FS = open.fs()
+	st := openTest(t, dir, o)
 	from := st.Stats().Durable
 	if _, err := st.Put(ctx, Memory{ID: "begin", Content: "begin"}); err != nil {
 		t.Fatal(err)
@@ -201,8 +204,8 @@ func TestWatchProcesses(t *testing.T) {
 	if err := st.Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if first, err := st.engine.Log.Past().First(st.engine.Log.Spilled()); err != nil || st.engine.Log.OpenSegments() > 4 {
-		t.Errorf("first %d of %d, %d segments open, %v", first, st.engine.Log.Spilled(), st.engine.Log.OpenSegments(), err)
+	if first, err := st.engine.Log.Past().First(st.engine.Log.Spilled()); err != nil || open.Load() > 4+2 { // a watcher and the archive may read one each
+		t.Errorf("first %d of %d, %d segments open, %v", first, st.engine.Log.Spilled(), open.Load(), err)
 	}
 	if names, err := st.engine.Env.FS.ReadDir(dir + "/wal"); err != nil || len(names) > 25 {
 		t.Fatalf("the log was not released: %q, %v", names, err)

@@ -20,9 +20,6 @@ const groupLimit = 8 << 20
 // which it never has; 64 goroutines of one process wait for 16 as before.
 const groupEnough = 16
 
-// queueLimit is how many bytes Enqueue lets wait before it blocks.
-const queueLimit = 64 << 20
-
 // request is a batch on its way.
 type request struct {
 	batch   *Batch
@@ -56,11 +53,10 @@ type queue struct {
 	syncs   int           // of this process under way
 	written int           // requests that wait for one of them
 	enough  chan struct{} // closed when a leader need not wait for more
-	bytes   int           // queued by Enqueue
-	room    chan struct{} // closed when bytes has shrunk
 }
 
-// Append implements Log.
+// Append returns when the batch is durable, with the LSN of its last entry. It sets LSN and
+// Time of the entries. When ctx ends after the write the error is errs.ErrOutcomeUnknown.
 func (l *FileLog) Append(ctx context.Context, b *Batch) (LSN, error) {
 	r, err := l.request(b)
 	if err != nil {
@@ -80,57 +76,6 @@ func (l *FileLog) Append(ctx context.Context, b *Batch) (LSN, error) {
 		l.requests.Put(r)
 	}
 	return lsn, err
-}
-
-// Pending is a batch that Enqueue has accepted.
-type Pending struct {
-	done chan struct{}
-	lsn  LSN
-	err  error
-}
-
-// Wait returns what Append would have. When ctx ends first the outcome is unknown.
-func (p *Pending) Wait(ctx context.Context) (LSN, error) {
-	select {
-	case <-p.done:
-		return p.lsn, p.err
-	default:
-	}
-	select {
-	case <-p.done:
-		return p.lsn, p.err
-	case <-ctx.Done():
-		return 0, fmt.Errorf("%w: %w", errs.ErrOutcomeUnknown, ctx.Err())
-	}
-}
-
-// Enqueue hands over a batch and returns; it blocks while too much is waiting.
-// Batches are written in the order in which one goroutine enqueues them.
-func (l *FileLog) Enqueue(ctx context.Context, b *Batch) (*Pending, error) {
-	r, err := l.request(b)
-	if err != nil {
-		return nil, err
-	}
-	p := &Pending{done: make(chan struct{})}
-	if l.o.Inline {
-		p.lsn, p.err = l.Append(ctx, b)
-		close(p.done)
-		return p, nil
-	}
-	if err := l.q.reserve(ctx, int(r.size)); err != nil {
-		return nil, err
-	}
-	lead, err := l.q.add(r)
-	if err != nil {
-		l.q.unreserve(int(r.size))
-		return nil, err
-	}
-	l.async.Go(func() {
-		p.lsn, p.err = l.await(context.WithoutCancel(ctx), r, lead)
-		l.q.unreserve(int(r.size))
-		close(p.done)
-	})
-	return p, nil
 }
 
 func (l *FileLog) request(b *Batch) (*request, error) {
@@ -275,37 +220,6 @@ func (q *queue) pass() {
 	q.leading = false
 }
 
-func (q *queue) reserve(ctx context.Context, n int) error {
-	for {
-		q.mu.Lock()
-		if q.bytes == 0 || q.bytes+n <= queueLimit {
-			q.bytes += n
-			q.mu.Unlock()
-			return nil
-		}
-		if q.room == nil {
-			q.room = make(chan struct{})
-		}
-		room := q.room
-		q.mu.Unlock()
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-func (q *queue) unreserve(n int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.bytes -= n
-	if q.room != nil {
-		close(q.room)
-		q.room = nil
-	}
-}
-
 // await leads or waits until the request has its answer.
 func (l *FileLog) await(ctx context.Context, r *request, lead bool) (LSN, error) {
 	if lead {
@@ -354,7 +268,7 @@ func (r *request) answer() (LSN, error) {
 	return r.end, nil
 }
 
-// close lets nobody in any more and waits for those that are in.
+// close lets nobody in any more.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true

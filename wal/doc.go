@@ -1,6 +1,7 @@
 // Package wal is the log: an ordered list of entries, durable when acknowledged,
-// that several processes on one machine write and read at once. Log is the
-// interface; FileLog, in the folder wal/ of a store, is its implementation. The
+// that several processes on one machine write and read at once. FileLog keeps it in
+// the folder wal/ of a store, and applies it to a Machine. What is applied, read or
+// waited for is durable, and no entry appears later below one that has been seen. The
 // bytes of frames and segments belong to package segment.
 //
 // # The folder

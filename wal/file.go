@@ -50,7 +50,6 @@ type FileLog struct {
 	unwiped  []error     // see letGo; flush.lock
 	unpurged atomic.Bool // see FailPurge
 	sentry   sentry
-	async    sync.WaitGroup
 }
 
 // Report is what Open found and did.
@@ -101,7 +100,7 @@ func (l *FileLog) AppliedMark() Mark {
 	return l.state.applied
 }
 
-// Read is how far this process has read or written. Options.Also and Counts are asked
+// Read is how far this process has read or written. Machine.Also and Counts are asked
 // after this call of everything that lies behind it.
 func (l *FileLog) Read() LSN {
 	l.state.mu.Lock()
@@ -115,14 +114,6 @@ func (l *FileLog) Durable() LSN {
 		return l.Applied()
 	}
 	return l.shared.durable()
-}
-
-// Tail is how far anybody has written, be it durable or not.
-func (l *FileLog) Tail() LSN {
-	if l.private.Load() {
-		return l.Applied()
-	}
-	return l.shared.tail()
 }
 
 // Flushed is the mark below which the JSON files are the truth.
@@ -183,13 +174,6 @@ func (l *FileLog) segment(number uint64) (vfs.File, error) {
 	}
 	l.files.open[number] = f
 	return f, nil
-}
-
-// OpenSegments is how many segments this process has open.
-func (l *FileLog) OpenSegments() int {
-	l.files.mu.Lock()
-	defer l.files.mu.Unlock()
-	return len(l.files.open)
 }
 
 // forgetFiles closes a segment that was recycled; a reader that still has it in

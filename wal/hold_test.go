@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/vfs"
 )
 
 // FAILURES 14, 83: while somebody copies nothing goes, in his process or in
@@ -110,7 +111,7 @@ func TestCloseWhilePreparing(t *testing.T) {
 	a, _ := open(t, dir)
 	b, _ := open(t, dir)
 	defer b.Close()
-	if err := b.HoldAppend(t.Context()); err != nil {
+	if err := b.lock(t.Context(), roleAppend, vfs.ModeExclusive); err != nil {
 		t.Fatal(err)
 	}
 	a.prep.once.Do(func() { a.prep.stopped.Go(a.prepareLoop) })

@@ -1,9 +1,7 @@
 package wal
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
@@ -32,15 +30,15 @@ type Entry struct {
 // key is absent. The empty key stands for the log as a whole: nothing may have
 // been committed at or behind LSN.
 //
-// Hint is whatever helps Options.Unchanged to see cheaply that what was true
+// Hint is whatever helps Machine.Unchanged to see cheaply that what was true
 // when the precondition was made still is; 0 when there is nothing.
 //
-// A key may also stand for a running total (Options.Counts): then LSN is the total that
+// A key may also stand for a running total (Machine.Counts): then LSN is the total that
 // was seen, and the precondition holds as long as it grew by at most Most since.
 //
 // Absent is absent, whenever that began. An entry that names its predecessor needs
 // more: Chained asks of an absent key also that its newest entry is Deletion, as
-// Options.Deletion knows it.
+// Machine.Deletion knows it.
 type Precondition struct {
 	Key      string
 	LSN      LSN
@@ -79,26 +77,3 @@ func (e *ConflictError) Error() string {
 
 // Unwrap makes the error match errs.ErrConflict.
 func (e *ConflictError) Unwrap() error { return errs.ErrConflict }
-
-// Log is an ordered, durable list of entries that several processes share.
-// What is applied, read or waited for is durable, and no entry appears later
-// below one that has been seen.
-type Log interface {
-	// Append returns when the batch is durable, with the LSN of its last entry.
-	// It sets LSN and Time of the entries. When ctx ends after the write the
-	// error is errs.ErrOutcomeUnknown.
-	Append(ctx context.Context, b *Batch) (LSN, error)
-	// CatchUp applies everything that is durable by now.
-	CatchUp(ctx context.Context) error
-	// ReadAt reads the entry at an LSN that was seen before. The error is
-	// errs.ErrTruncated when the log no longer reaches back so far.
-	ReadAt(ctx context.Context, at LSN) (Entry, error)
-	// Scan reads the durable entries from an LSN on, in order.
-	Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error]
-	// Wait returns once the log is durable beyond an LSN, with how far it is.
-	Wait(ctx context.Context, beyond LSN) (LSN, error)
-	// Forget allows everything below an LSN to be dropped, as far as this named
-	// holder is concerned; the lowest of all holders wins.
-	Forget(holder string, below LSN) error
-	Close() error
-}

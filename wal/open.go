@@ -205,7 +205,6 @@ func (l *FileLog) folders() error {
 // Close detaches. Whoever wants a clean end flushes and attests before.
 func (l *FileLog) Close() error {
 	l.q.close()
-	l.async.Wait()
 	close(l.prep.stop)
 	l.prep.stopped.Wait()
 	l.closeSentry()

@@ -3,9 +3,7 @@ package wal
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"time"
 
 	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/segment"
@@ -14,7 +12,8 @@ import (
 // readGuess is how much of a frame is read at once: most are smaller.
 const readGuess = 4096
 
-// ReadAt implements Log.
+// ReadAt reads the entry at an LSN that was seen before. The error is errs.ErrTruncated when
+// the log no longer reaches back so far.
 func (l *FileLog) ReadAt(ctx context.Context, at LSN) (Entry, error) {
 	e, err := l.readAt(at)
 	if err == nil {
@@ -67,7 +66,7 @@ func (l *FileLog) readAt(at LSN) (Entry, error) {
 	return entryOf(&h, string(key), value), nil
 }
 
-// Scan implements Log.
+// Scan reads the durable entries from an LSN on, in order.
 func (l *FileLog) Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		to := l.Durable()
@@ -93,29 +92,6 @@ func (l *FileLog) Scan(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
 			if !yield(e, nil) {
 				return
 			}
-		}
-	}
-}
-
-// The pauses of Wait between two looks at what other processes have done.
-const (
-	waitFirst = time.Millisecond
-	waitMost  = 50 * time.Millisecond
-)
-
-// Wait implements Log.
-func (l *FileLog) Wait(ctx context.Context, beyond LSN) (LSN, error) {
-	for pause := waitFirst; ; pause = min(2*pause, waitMost) {
-		if l.private.Load() {
-			if err := l.CatchUp(ctx); err != nil {
-				return 0, err
-			}
-		}
-		if d := l.Durable(); d > beyond {
-			return d, nil
-		}
-		if err := l.o.Sleep(ctx, pause); err != nil {
-			return 0, fmt.Errorf("waiting for the log: %w", err)
 		}
 	}
 }

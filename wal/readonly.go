@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/varve-db/varve/internal/errs"
 )
@@ -83,6 +84,9 @@ func (l *FileLog) openPrivate(ctx context.Context) error {
 	return err
 }
 
+// pageEvery is how often a handle that replayed privately looks for the page at most.
+const pageEvery = 50 * time.Millisecond
+
 // watchPage looks whether the page that this handle follows is still the one,
 // or whether there is one by now.
 func (l *FileLog) watchPage(ctx context.Context) error {
@@ -94,7 +98,7 @@ func (l *FileLog) watchPage(ctx context.Context) error {
 	defer l.state.mu.Unlock()
 	if private {
 		now := l.o.Clock()
-		if l.shared.Shared == nil && now.Sub(l.looked) < waitMost && !now.Before(l.looked) {
+		if l.shared.Shared == nil && now.Sub(l.looked) < pageEvery && !now.Before(l.looked) {
 			return nil
 		}
 		l.looked = now

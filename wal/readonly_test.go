@@ -69,15 +69,15 @@ func TestReadOnlyReadsWhatIsDurable(t *testing.T) {
 	if _, err := l.write(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if err := ro.CatchUp(t.Context()); err != nil || ro.Applied() != l.Durable() || ro.Tail() == l.Durable() {
-		t.Fatal(err, ro.Applied(), ro.Tail())
+	if err := ro.CatchUp(t.Context()); err != nil || ro.Applied() != l.Durable() || ro.shared.tail() == l.Durable() {
+		t.Fatal(err, ro.Applied(), ro.shared.tail())
 	}
 	if w := &ro.state.w; w.base+uint64(w.have) > l.Durable() {
 		t.Errorf("has read up to %d, durable is %d", w.base+uint64(w.have), l.Durable())
 	}
 	l.settle(t.Context(), r)
 	l.q.pass()
-	if err := ro.CatchUp(t.Context()); err != nil || ro.Applied() != l.Tail() {
-		t.Error(err, ro.Applied(), l.Tail())
+	if err := ro.CatchUp(t.Context()); err != nil || ro.Applied() != l.shared.tail() {
+		t.Error(err, ro.Applied(), l.shared.tail())
 	}
 }

@@ -27,8 +27,9 @@ func (f *freer) start(spilled LSN) {
 	f.ripe = max(f.ripe, spilled)
 }
 
-// Forget implements Log. flush.lock must be held: it is the flusher's work. The
-// holders of other processes speak through the spilled mark and hold.lock.
+// Forget allows everything below an LSN to be dropped, as far as this named holder is
+// concerned; the lowest of all holders wins. flush.lock must be held: it is the flusher's
+// work. The holders of other processes speak through the spilled mark and hold.lock.
 func (l *FileLog) Forget(holder string, below LSN) error {
 	l.free.mu.Lock()
 	if l.free.holders == nil {
@@ -46,13 +47,6 @@ func (l *FileLog) Forget(holder string, below LSN) error {
 		return nil
 	}
 	return l.release(ripe)
-}
-
-// Release takes a holder's name off the list.
-func (l *FileLog) Release(holder string) {
-	l.free.mu.Lock()
-	defer l.free.mu.Unlock()
-	delete(l.free.holders, holder)
 }
 
 // release archives and recycles the segments that lie wholly below a mark.

@@ -205,8 +205,3 @@ func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {
 	}
 	return Mark{LSN: at, Sum: h.Previous}, nil
 }
-
-// HoldAppend takes append.lock and keeps it: for tests of what others do then.
-func (l *FileLog) HoldAppend(ctx context.Context) error {
-	return l.lock(ctx, roleAppend, vfs.ModeExclusive)
-}
