@@ -320,3 +320,116 @@ func TestReembedEmptiedCut(t *testing.T) {
 		})
 	}
 }
+
+// Amid a change of the model, memories that had no embedding before it are found by what
+// was computed for them, also where the store had no vector at all and every index and
+// every process knew that its vectors, none, were complete.
+func TestReembedOfNoVectors(t *testing.T) {
+	ctx := context.Background()
+	is := modelOf("new", 4)
+	const n = 6
+	for _, had := range []string{"no vectors ever", "vectors of what is gone", "vectors of a model that is gone"} {
+		for _, rebuilt := range []bool{false, true} { // the index, which then says nothing of the vectors
+			t.Run(fmt.Sprint(had, ", rebuilt ", rebuilt), func(t *testing.T) {
+				dir := t.TempDir()
+				o := &Options{NoBackground: true, System: &vfs.System{SmallVectors: 1}}
+				if had != "no vectors ever" {
+					must(t, emptiedStore(t, dir, o, 60, true).Close())
+				}
+				if had == "vectors of a model that is gone" {
+					e := &teller{}
+					e.set(asking(modelOf("mid", 5)))
+					with := *o
+					with.Embed, with.EmbedModel = e.embed, "mid"
+					st := openTest(t, dir, &with)
+					_, err := st.Reembed(ctx, ReembedOptions{})
+					must(t, err)
+					must(t, st.Flush(ctx))
+					if names := vectorFiles(t, dir); len(names) > 0 {
+						t.Fatalf("%q are nobody's", names)
+					}
+				}
+				plain, reader := openTest(t, dir, o), openTest(t, dir, &Options{ReadOnly: true})
+				for i := range n {
+					_, err := plain.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("text ", i)})
+					must(t, err)
+				}
+				must(t, plain.Flush(ctx))
+				if rebuilt {
+					must(t, plain.RebuildIndex(ctx))
+				}
+				e := &teller{}
+				e.set(asking(is))
+				with := *o
+				with.Embed, with.EmbedModel, with.EmbedBatch = e.embed, "new", 2
+				st := openTest(t, dir, &with)
+				for _, h := range []*Store{st, plain, reader} {
+					noDrift(t, h, "before", 0) // from here on each knows that none is missing
+				}
+				looks := 0
+				look := func(what string) {
+					t.Helper()
+					for i, h := range []*Store{st, plain, reader, openTest(t, dir, &Options{ReadOnly: true}), openTest(t, dir, o)} {
+						what := fmt.Sprintf("%s: handle %d", what, i)
+						noDrift(t, h, what, n)
+						hits, err := h.Search(ctx, Query{Vector: is("text 5"), Limit: 1})
+						if err != nil || len(hits) != 1 || hits[0].ID != "m5" {
+							t.Fatalf("%s finds %v, %v", what, hits, err)
+						}
+					}
+				}
+				_, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+					if !st.Stats().Switching || r.Written == n {
+						return
+					}
+					looks++
+					look(fmt.Sprint(r.Written, " are written"))
+					must(t, plain.Flush(ctx))
+					look(fmt.Sprint(r.Written, " are written, flushed"))
+				}})
+				must(t, err)
+				if looks == 0 {
+					t.Fatal("the case is too weak: nobody looked amid the change")
+				}
+				look("done")
+				well(t, dir)
+			})
+		}
+	}
+}
+
+// The vectors that searches have written amid a change of the model go with their
+// memories, also when the index was last written before it, when there was none.
+func TestReembedOfNoVectorsThenEmptied(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	o := &Options{NoBackground: true, System: &vfs.System{SmallVectors: 1}}
+	plain := openTest(t, dir, o)
+	for i := range 4 {
+		_, err := plain.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("text ", i)})
+		must(t, err)
+	}
+	must(t, plain.Flush(ctx))
+	e := &teller{}
+	e.set(asking(modelOf("new", 4)))
+	with := *o
+	with.Embed, with.EmbedModel, with.EmbedBatch = e.embed, "new", 2
+	st := openTest(t, dir, &with)
+	_, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+		if r.Written == 2 {
+			noDrift(t, plain, "amid the change", 4)
+		}
+	}})
+	must(t, err)
+	if len(vectorFiles(t, dir)) == 0 {
+		t.Fatal("the case is too weak: no vector was written")
+	}
+	for i := range 4 {
+		must(t, plain.Delete(ctx, fmt.Sprint("m", i)))
+	}
+	must(t, plain.Flush(ctx))
+	for i, h := range []*Store{plain, st, openTest(t, dir, &Options{ReadOnly: true}), openTest(t, dir, o)} {
+		noDrift(t, h, fmt.Sprint("emptied: handle ", i), 0)
+	}
+	well(t, dir)
+}

@@ -29,11 +29,6 @@ func (vs *Vectors) Model() index.Model {
 	return m
 }
 
-func (vs *Vectors) switching() bool {
-	m := vs.Model()
-	return m.Switching()
-}
-
 // SetModel tells every process what makes the vectors from here on. was is what
 // they are thought to be made by; undecided, if it is not 0, is from where on
 // nothing may have been committed.

@@ -103,7 +103,9 @@ func (vs *Vectors) Merge(ctx context.Context) error {
 // Write makes the vectors complete as of a mark, by writing no more than
 // has changed, and returns the LSN of those that are, and their dimension.
 func (vs *Vectors) Write(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
-	if at, dim, known := index.Vectors(idx); known && at == 0 && !always && !vs.Rotten.Load() && !anyVector(list) && !vs.switching() {
+	// What an index from before a change of the model says holds no longer (Cover): vectors may
+	// be due by this one, and a search may have written some, which the deletions in list end.
+	if at, dim, known := index.Vectors(idx); known && at == 0 && !always && !vs.Rotten.Load() && !anyVector(list) && idx.LSN() > vs.Model().Since {
 		return 0, dim, nil // there is none, and none came
 	}
 	set, why := vs.Load(nil)

@@ -360,16 +360,24 @@ func (vs *Vectors) Recorded(set *vector.Set) string {
 
 // Cover says as of which position the vectors are complete, if they are as
 // of the index's at least.
+//
+// Who found them complete as of a position up to model.Since found it of another model's.
+// An empty set (LSN 0) is the same before a change of the model and behind it, but what it
+// lacks is not: memories that had no embedding before the change have a vector behind it,
+// the one that was computed for them.
 func (vs *Vectors) Cover(set *vector.Set, idx *index.Set) (wal.LSN, bool) {
+	since := vs.Model().Since
 	if at, _, known := index.Vectors(idx); known && set.LSN() >= at {
-		return max(set.LSN(), idx.LSN()), true
+		if up := max(set.LSN(), idx.LSN()); up > since {
+			return up, true
+		}
 	}
 	vs.Mu.Lock()
 	h := vs.Heal
 	vs.Mu.Unlock()
 	if h.of == engine.TablesOf(idx) && h.upTo != 0 {
-		if set.LSN() == h.view {
-			return max(h.upTo, idx.LSN()), true
+		if up := max(h.upTo, idx.LSN()); set.LSN() == h.view && up > since {
+			return up, true
 		}
 		if set.LSN() >= max(h.upTo, idx.LSN()) {
 			return set.LSN(), true
