@@ -52,7 +52,7 @@ func TestKilledFlusherBesideOthers(t *testing.T) {
 			if err := write(b, version); err != nil {
 				t.Fatal(err)
 			}
-			if err := b.Compact(ctx); err != nil {
+			if err := b.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/edits"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -33,14 +34,14 @@ func edited(t *testing.T, n int, o *Options) *editing {
 	e := &editing{t: t, dir: filepath.Join(t.TempDir(), "s")}
 	o.NoBackground = true
 	e.st = openTest(t, e.dir, o)
-	b := e.st.NewBatch()
+	b := new(Batch)
 	for i := range n {
 		b.Put(Memory{ID: fmt.Sprint("k", i), Content: fmt.Sprint("was ", i)})
 		if i%100 == 99 || i == n-1 {
 			if err := e.st.Apply(t.Context(), b); err != nil {
 				t.Fatal(err)
 			}
-			b = e.st.NewBatch()
+			b = new(Batch)
 		}
 	}
 	e.flush()
@@ -198,7 +199,7 @@ func TestAdoptedBesideOthers(t *testing.T) {
 		}
 		return call()
 	}
-	e := edited(t, 20, &Options{System: &vfs.System{FS: wrap.New(vfs.OS(), hook)}})
+	e := edited(t, 20, open.In(&Options{}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
 	stale := e.text("k7")
 	if _, err := e.st.Put(t.Context(), Memory{ID: "k7", Content: "newer"}); err != nil {
 		t.Fatal(err)
@@ -270,11 +271,11 @@ func TestStaleOnFullDisk(t *testing.T) {
 		return call()
 	}
 	told := 0
-	e := edited(t, 3, &Options{System: &vfs.System{FS: wrap.New(vfs.OS(), hook)}, Listener: func(ev Event) {
+	e := edited(t, 3, open.In(&Options{Listener: func(ev Event) {
 		if ev.Kind == EventDrift && ev.Path == "memories/k1.json" && errors.Is(ev.Err, syscall.ENOSPC) {
 			told++
 		}
-	}})
+	}}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
 	stale := e.text("k1")
 	if _, err := e.st.Put(t.Context(), Memory{ID: "k1", Content: "newer"}); err != nil {
 		t.Fatal(err)
@@ -319,7 +320,7 @@ func TestSavedSlowly(t *testing.T) {
 		}
 		return err
 	}
-	e := edited(t, 2, &Options{System: &vfs.System{FS: wrap.New(vfs.OS(), hook)}})
+	e := edited(t, 2, open.In(&Options{}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
 	release, err := edits.NewFiles(&e.st.edits).Lead(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -385,9 +386,9 @@ func TestAdoptedMembers(t *testing.T) {
 func TestGoneTogether(t *testing.T) {
 	for _, adopt := range []bool{true, false} {
 		e := edited(t, 40, &Options{})
-		c := e.st.Config()
+		c := e.st.Admin().Config()
 		c.AdoptDeletions = &adopt
-		if err := e.st.SetConfig(c); err != nil {
+		if err := e.st.Admin().SetConfig(c); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.st.Assemblies().Put(t.Context(), Assembly{ID: "g", MemoryIDs: keys(30)}); err != nil {
@@ -437,7 +438,7 @@ func TestAdoptCut(t *testing.T) {
 	prepare := func(t *testing.T) *rig {
 		r, _ := whole(t)
 		o := r.options(2)
-		stale, err := vfs.ReadFile(o.System.FS, "/s/memories/k4.json", 1<<20)
+		stale, err := vfs.ReadFile(open.Of(o).System.FS, "/s/memories/k4.json", 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -453,13 +454,13 @@ func TestAdoptCut(t *testing.T) {
 		}
 		save := func(id string, text []byte) {
 			texts[id] = text
-			if err := vfs.WriteDurable(o.System.FS, "/s/edit.new", "/s/memories/"+id+".json", text, 0o600); err != nil {
+			if err := vfs.WriteDurable(open.Of(o).System.FS, "/s/edit.new", "/s/memories/"+id+".json", text, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range list {
 			id := fmt.Sprint("k", i)
-			text, err := vfs.ReadFile(o.System.FS, "/s/memories/"+id+".json", 1<<20)
+			text, err := vfs.ReadFile(open.Of(o).System.FS, "/s/memories/"+id+".json", 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -467,10 +468,10 @@ func TestAdoptCut(t *testing.T) {
 		}
 		save("k4", bytes.Replace(stale, []byte(`"content": "`), []byte(`"content": "stale `), 1))
 		save("new", []byte(`{"id":"new","content":"made by hand"}`))
-		if err := o.System.FS.Remove("/s/memories/k5.json"); err != nil {
+		if err := open.Of(o).System.FS.Remove("/s/memories/k5.json"); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.System.FS.SyncDir("/s/memories"); err != nil {
+		if err := open.Of(o).System.FS.SyncDir("/s/memories"); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -521,7 +522,7 @@ func TestAdoptCut(t *testing.T) {
 							t.Error(err)
 						}
 					} else {
-						for f, err := range st.Verify(ctx, VerifyOptions{}) {
+						for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 							if err != nil || f.Severity > 0 && !strings.Contains(f.Path, "k5") {
 								t.Errorf("%+v, %v", f, err)
 							}
@@ -542,7 +543,7 @@ func TestAdoptCut(t *testing.T) {
 // inQuarantine says whether a text was set aside.
 func inQuarantine(t *testing.T, r *rig, text []byte) bool {
 	t.Helper()
-	fsys := r.options(8).System.FS
+	fsys := open.Of(r.options(8)).System.FS
 	names, err := fsys.ReadDir("/s/quarantine")
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestMembersChangePlaces(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true})
 	x, y := []float32{1, 0, 0}, []float32{0, 1, 0}
 	put := func(m0, m1 []float32) {
-		b := st.NewBatch()
+		b := new(Batch)
 		b.Put(Memory{ID: "m0", Embedding: m0})
 		b.Put(Memory{ID: "m1", Embedding: m1})
 		if err := st.Apply(ctx, b); err != nil {

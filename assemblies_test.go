@@ -101,7 +101,7 @@ func TestAssemblies(t *testing.T) {
 			t.Errorf("%s: %d, %v, %q", when, n, err, ids)
 		}
 		n := 0
-		for f, err := range st.Verify(ctx, VerifyOptions{}) {
+		for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 			if n++; err != nil || f.Severity != SeverityInfo {
 				t.Errorf("%s: %s %v", when, f.String(), err)
 			}
@@ -118,7 +118,7 @@ func TestAssemblies(t *testing.T) {
 	st = openTest(t, dir, nil)
 	as = st.Assemblies()
 	check("opened again")
-	if err := st.RebuildIndex(ctx); err != nil {
+	if err := st.Admin().RebuildIndex(ctx); err != nil {
 		t.Fatal(err)
 	}
 	check("with the index made again")
@@ -189,7 +189,7 @@ func TestAssemblyNamedLikeMemory(t *testing.T) {
 	st := openTest(t, t.TempDir(), nil)
 	put(t, st, "same", 1)
 	group(t, st, "same", "same")
-	b := st.NewBatch()
+	b := new(Batch)
 	b.Put(Memory{ID: "same", Content: "changed"})
 	b.PutAssembly(Assembly{ID: "same", Name: "changed", MemoryIDs: []string{"same"}})
 	if err := st.Apply(ctx, b); err != nil {
@@ -222,8 +222,8 @@ func TestAssemblyInBatch(t *testing.T) {
 	}
 	group(t, st, "a", "m0", "m1", "m2", "m3")
 	group(t, st, "b", "m1", "m2")
-	from := st.Stats().Durable
-	b := st.NewBatch()
+	from := st.Admin().Stats().Durable
+	b := new(Batch)
 	b.Delete("m1")
 	b.Put(Memory{ID: "new", Embedding: []float32{5, 5}})
 	b.PutAssembly(Assembly{ID: "a", Name: "named", MemoryIDs: []string{"m0", "m2", "m3", "new"}})
@@ -257,7 +257,7 @@ func TestAssemblyInBatch(t *testing.T) {
 		t.Errorf("one commit with %q, want %q", seen, want)
 	}
 	// What is deleted before is not there.
-	b = st.NewBatch()
+	b = new(Batch)
 	b.Delete("m3")
 	b.PutAssembly(Assembly{ID: "c", MemoryIDs: []string{"m3"}})
 	var be *BatchError
@@ -374,9 +374,9 @@ func TestAssemblyActivate(t *testing.T) {
 	st := openTest(t, t.TempDir(), &Options{Clock: clock.now, NoBackground: true})
 	as := st.Assemblies()
 	group(t, st, "a")
-	c := st.Config()
+	c := st.Admin().Config()
 	c.ActivationHalfLife = 3600
-	if err := st.SetConfig(c); err != nil {
+	if err := st.Admin().SetConfig(c); err != nil {
 		t.Fatal(err)
 	}
 	a, err := as.Activate(ctx, "a", 0.8)
@@ -408,7 +408,7 @@ func TestAssemblyExpiredMember(t *testing.T) {
 	if _, err := st.Assemblies().Put(ctx, Assembly{ID: "b", MemoryIDs: []string{"x"}}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("taken in when its time was over: %v", err)
 	}
-	b := st.NewBatch()
+	b := new(Batch)
 	b.Delete("x")
 	if err := st.Apply(ctx, b); err != nil {
 		t.Fatal(err)
@@ -453,7 +453,7 @@ func TestCompositeNumber(t *testing.T) {
 		first := group(t, st, "a", "x")
 		number := func() (version, id int64) {
 			t.Helper()
-			if err := st.Compact(ctx); err != nil {
+			if err := st.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 			e, err := st.engine.State.Line('a', "a")

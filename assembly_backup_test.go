@@ -36,7 +36,7 @@ func TestAssembliesInBackup(t *testing.T) {
 	if err := st.Assemblies().Delete(ctx, "old"); err != nil {
 		t.Fatal(err)
 	}
-	last := st.Stats().Durable
+	last := st.Admin().Stats().Durable
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestAssembliesMigrate(t *testing.T) {
 	if got := containing(t, st, "x"); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("x is in %q", got)
 	}
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		if err != nil || f.Severity != SeverityInfo {
 			t.Errorf("%s %v", f.String(), err)
 		}

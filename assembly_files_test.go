@@ -113,7 +113,7 @@ func TestMemberEmbeddedByHand(t *testing.T) {
 	from := string(b[bytes.Index(b, []byte(`"embedding": [`)) : bytes.IndexByte(b, ']')+1])
 	byHand(t, file, from, `"embedding": [0, 5]`)
 	st := openTest(t, dir, &Options{NoBackground: true})
-	from0 := st.Stats().Durable
+	from0 := st.Admin().Stats().Durable
 	if m, err := st.Get(ctx, "x"); err != nil || !near(m.Embedding, []float32{0, 5}) {
 		t.Fatalf("%+v, %v", m, err)
 	}
@@ -145,12 +145,12 @@ func TestAssemblyFileGone(t *testing.T) {
 	st := openTest(t, dir, nil)
 	var d *Drift
 	for begun := time.Now(); d == nil && time.Since(begun) < 10*time.Second; time.Sleep(time.Millisecond) {
-		d = st.OpenReport().AssemblyDrift
+		d = st.Admin().OpenReport().AssemblyDrift
 	}
 	if d == nil || !slices.Equal(d.Missing, []string{"a"}) || !slices.Equal(d.Restored, []string{"a"}) || !slices.Equal(d.Stranger, []string{"new.json"}) {
 		t.Fatalf("%+v", d)
 	}
-	if st.OpenReport().Drift != nil {
+	if st.Admin().OpenReport().Drift != nil {
 		t.Error("memories/ was compared, though nobody touched it")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "assemblies", "a.json")); err != nil {
@@ -170,7 +170,7 @@ func TestAssembliesCloned(t *testing.T) {
 	}
 	for i := range 2 { // made from the files, then from the index
 		st := openTest(t, clone, nil)
-		if i == 0 && st.OpenReport().Rebuilt == nil {
+		if i == 0 && st.Admin().OpenReport().Rebuilt == nil {
 			t.Error("not rebuilt")
 		}
 		if a := grouped(t, st, "a"); a.Name != "group a" || a.Version == 0 {
@@ -187,7 +187,7 @@ func TestAssembliesCloned(t *testing.T) {
 				t.Errorf("%+v, %+v", a, b)
 			}
 		}
-		if s := st.Stats(); s.Assemblies != 2 {
+		if s := st.Admin().Stats(); s.Assemblies != 2 {
 			t.Errorf("%+v", s)
 		}
 		if err := st.Close(); err != nil {
@@ -208,14 +208,14 @@ func TestAssembliesIndexGone(t *testing.T) {
 		put(t, st, "x", 1, 0)
 		group(t, st, "a", "x")
 		for range 2 { // the second keeps the first as a backup
-			if err := st.Compact(ctx); err != nil {
+			if err := st.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 			clock.add(2 * time.Hour)
 			group(t, st, "b", "x")
 		}
 		want := grouped(t, st, "b")
-		if err := st.Compact(ctx); err != nil {
+		if err := st.Admin().Compact(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if err := st.Close(); err != nil {
@@ -230,7 +230,7 @@ func TestAssembliesIndexGone(t *testing.T) {
 			}
 		}
 		st = openTest(t, dir, o)
-		r := st.OpenReport().Rebuilt
+		r := st.Admin().OpenReport().Rebuilt
 		if r == nil || (r.From != "") != keep {
 			t.Fatalf("%+v", r)
 		}

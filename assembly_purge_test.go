@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
@@ -39,7 +40,7 @@ func TestPurgeMember(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock.add(time.Hour)
-		if err := st.Compact(ctx); err != nil {
+		if err := st.Admin().Compact(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +65,7 @@ func TestPurgeMember(t *testing.T) {
 	if v := versions("alone"); len(v) != 2 {
 		t.Fatalf("before: %q", v)
 	}
-	r, err := st.Purge(ctx, secret)
+	r, err := st.Admin().Purge(ctx, secret)
 	if err != nil || !slices.Equal(r.Deleted, []string{secret}) || r.Backups == 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -90,7 +91,7 @@ func TestPurgeMember(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		if err != nil || f.Severity != SeverityInfo {
 			t.Errorf("%s %v", f.String(), err)
 		}
@@ -125,7 +126,7 @@ func TestPurgeAssembly(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	clock := clockAt(time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC))
-	o := &Options{SegmentSize: 64 << 10, NoBackground: true, Clock: clock.now, System: &vfs.System{SmallVectors: 1}}
+	o := open.In(&Options{SegmentSize: 64 << 10, NoBackground: true, Clock: clock.now}, open.Environment{System: vfs.System{SmallVectors: 1}})
 	st := openTest(t, dir, o)
 	const secret, says = "the-secret-group", "those who know of the thing that is not to be told"
 	put(t, st, "a", 3, 4)
@@ -143,7 +144,7 @@ func TestPurgeAssembly(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock.add(time.Hour)
-		if err := st.Compact(ctx); err != nil {
+		if err := st.Admin().Compact(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +163,7 @@ func TestPurgeAssembly(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("three")
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
 	a, err := st.Assemblies().Get(ctx, secret)
@@ -196,7 +197,7 @@ func TestPurgeAssembly(t *testing.T) {
 	if _, err := st.Assemblies().Get(ctx, "other"); err != nil {
 		t.Error(err)
 	}
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		if err != nil || f.Severity != SeverityInfo {
 			t.Errorf("%s %v", f.String(), err)
 		}
@@ -251,7 +252,7 @@ func TestPurgeOfOneKind(t *testing.T) {
 			}
 			return n
 		}
-		purge, kept, history, folder := st.Purge, "assemblies", st.Assemblies().History, "memories/"
+		purge, kept, history, folder := st.Admin().Purge, "assemblies", st.Assemblies().History, "memories/"
 		if which == "assembly" {
 			purge, kept, history, folder = st.Assemblies().Purge, "memories", st.History, "assemblies/"
 		}
@@ -288,7 +289,7 @@ func TestPurgeMissingMember(t *testing.T) {
 	if _, err := st.Assemblies().Put(ctx, Assembly{ID: "g", MemoryIDs: []string{"there", "gone"}}, AllowMissing()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := st.Purge(ctx, "gone")
+	r, err := st.Admin().Purge(ctx, "gone")
 	if err != nil || !slices.Equal(r.TakenOut, []string{"g"}) {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -300,7 +301,7 @@ func TestPurgeMissingMember(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := st.Purge(ctx, "there"); !errors.Is(err, ErrCorrupt) || len(r.Left) != 1 || !strings.Contains(err.Error(), where) {
+	if r, err := st.Admin().Purge(ctx, "there"); !errors.Is(err, ErrCorrupt) || len(r.Left) != 1 || !strings.Contains(err.Error(), where) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -314,7 +315,7 @@ func TestPurgeUnreadableAssembly(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, st, "x", 1, 0)
-	if _, err := st.Purge(ctx, "x"); err != nil { // the log lets go of g
+	if _, err := st.Admin().Purge(ctx, "x"); err != nil { // the log lets go of g
 		t.Fatal(err)
 	}
 	archive, err := filepath.Glob(filepath.Join(dir, "wal", "archive", "*"))
@@ -335,7 +336,7 @@ func TestPurgeUnreadableAssembly(t *testing.T) {
 	if _, err := st.Assemblies().Get(ctx, "g"); err == nil {
 		t.Fatal("it was healed")
 	}
-	r, err := st.Purge(ctx, "gone")
+	r, err := st.Admin().Purge(ctx, "gone")
 	if !errors.Is(err, ErrCorrupt) || len(r.Left) == 0 || !strings.Contains(r.Left[0].Error(), `an assembly that names memory "gone"`) {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -369,7 +370,7 @@ func TestPurgeMappedAside(t *testing.T) {
 				_ = f.Close()
 			}
 		}
-		r, err := st.Purge(ctx, "unspeakable")
+		r, err := st.Admin().Purge(ctx, "unspeakable")
 		if err != nil {
 			t.Fatal(err)
 		}

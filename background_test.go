@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -91,11 +92,11 @@ func TestRestForAll(t *testing.T) {
 	dir, up := t.TempDir(), time.Hour
 	var during atomic.Pointer[func()]
 	options := func() *Options {
-		return &Options{NoBackground: true, Listener: func(e Event) {
+		return open.In(&Options{NoBackground: true, Listener: func(e Event) {
 			if f := during.Load(); f != nil && e.Kind == EventFlush {
 				(*f)()
 			}
-		}, System: &vfs.System{Uptime: func() time.Duration { return up }}}
+		}}, open.Environment{System: vfs.System{Uptime: func() time.Duration { return up }}})
 	}
 	one, two := openTest(t, dir, options()), openTest(t, dir, options())
 	put := func(st *Store, id string) {
@@ -136,7 +137,7 @@ func TestRestForAll(t *testing.T) {
 // durable, and the index with them: all of it is there, and reads say so.
 func TestFlushInRounds(t *testing.T) {
 	dir := t.TempDir()
-	o := &Options{NoBackground: true, System: &vfs.System{RoundBytes: 128 << 10}}
+	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{RoundBytes: 128 << 10}})
 	st := openTest(t, dir, o)
 	const n = 1000
 	for pass := range 3 {
@@ -198,8 +199,7 @@ func TestFailedBarrierAmongRounds(t *testing.T) {
 		}
 		return call()
 	}
-	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Logger: slog.New(slog.DiscardHandler),
-		System: &vfs.System{RoundBytes: 128 << 10, FS: wrap.New(vfs.OS(), hook)}})
+	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true, Logger: slog.New(slog.DiscardHandler)}, open.Environment{System: vfs.System{RoundBytes: 128 << 10, FS: wrap.New(vfs.OS(), hook)}}))
 	const n = 1200
 	put := func(content string) {
 		t.Helper()
@@ -256,9 +256,9 @@ func TestFlushGivenUp(t *testing.T) {
 	})
 	var log bytes.Buffer
 	var events []Event
-	st := openTest(t, dir, &Options{
-		NoBackground: true, System: &vfs.System{FS: fsys}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), Listener: func(e Event) { events = append(events, e) },
-	})
+	st := openTest(t, dir, open.In(&Options{
+		NoBackground: true, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), Listener: func(e Event) { events = append(events, e) },
+	}, open.Environment{System: vfs.System{FS: fsys}}))
 	for i := range 20 {
 		if _, err := st.Put(t.Context(), Memory{ID: fmt.Sprint("m", i), Content: "x"}); err != nil {
 			t.Fatal(err)

@@ -93,8 +93,8 @@ func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (Restor
 	opt.fill()
 	opt.ReadOnly, opt.MustExist, opt.NoBackground = false, false, true
 	s := copy.RestoreSource{
-		FS: vfs.Below(vfs.Below(opt.System.FS, backup), dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
-		Known: wal.Features(opt.System.Features), LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
+		FS: vfs.Below(vfs.Below(opt.env.System.FS, backup), dir), Backup: backup, Dir: dir, FileMode: opt.FileMode, FolderMode: opt.FolderMode,
+		Known: wal.Features(opt.env.System.Features), LSN: o.Version, Time: o.Time, Progress: o.Progress, Files: map[string][]byte{".gitignore": []byte(engine.Ignore)},
 	}
 	info, err := copy.ReadInfo(s.FS, backup)
 	if err != nil {
@@ -135,7 +135,7 @@ func openRestored(ctx context.Context, dir string, o *Options) error {
 	if err := st.vectors.Complete(ctx); err != nil { // no backup has them
 		return errors.Join(err, st.Close())
 	}
-	for f, ferr := range st.Verify(ctx, VerifyOptions{}) {
+	for f, ferr := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		switch {
 		case ferr != nil:
 			err = ferr

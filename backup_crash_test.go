@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/copy"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -53,13 +54,12 @@ func (r *rig) options(seed byte) *Options {
 		}
 		return call()
 	})
-	return &Options{
-		System: &vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{seed}), Sleep: func(ctx context.Context, d time.Duration) error {
-			r.clock = r.clock.Add(d)
-			return ctx.Err()
-		}},
+	return open.In(&Options{
 		Clock: func() time.Time { return r.clock }, SegmentSize: 64 << 10, NoBackground: true, CacheBytes: -1,
-	}
+	}, open.Environment{System: vfs.System{FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{seed}), Sleep: func(ctx context.Context, d time.Duration) error {
+		r.clock = r.clock.Add(d)
+		return ctx.Err()
+	}}})
 }
 
 // lose is the disk after a loss of power.
@@ -178,7 +178,7 @@ func TestBackupCut(t *testing.T) {
 				return errors.Join(err, st.Close())
 			}, func(t *testing.T, r *rig, done bool) {
 				o := r.options(3)
-				fsys := o.System.FS
+				fsys := open.Of(o).System.FS
 				if missing(fsys, "/b") {
 					if done {
 						t.Error("a backup that was called done is gone")
@@ -233,7 +233,7 @@ func TestRestoreCut(t *testing.T) {
 				return err
 			}, func(t *testing.T, r *rig, done bool) {
 				o := r.options(5)
-				if missing(o.System.FS, "/r") {
+				if missing(open.Of(o).System.FS, "/r") {
 					if done {
 						t.Error("a store that was called restored is gone")
 					}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -56,8 +57,8 @@ func (p *past) run(commits int) {
 		if p.rand.IntN(5) == 0 {
 			n = 2 + p.rand.IntN(6)
 		}
-		b := p.st.NewBatch()
-		before, puts := p.st.Stats().Durable, map[string]bool{}
+		b := new(Batch)
+		before, puts := p.st.Admin().Stats().Durable, map[string]bool{}
 		for range n {
 			k := id()
 			if p.rand.IntN(4) == 0 {
@@ -76,7 +77,7 @@ func (p *past) run(commits int) {
 		if len(puts) < 2 {
 			before = 0
 		}
-		p.all = append(p.all, moment{p.st.Stats().Durable - 1, p.clock(), maps.Clone(p.state), before})
+		p.all = append(p.all, moment{p.st.Admin().Stats().Durable - 1, p.clock(), maps.Clone(p.state), before})
 		if p.rand.IntN(25) == 0 {
 			if err := p.st.Flush(ctx); err != nil {
 				p.t.Fatal(err)
@@ -188,7 +189,7 @@ func TestRestoreToAMoment(t *testing.T) {
 		// The living log with a hole behind the backup.
 		for range 2 {
 			p.run(1)
-			if err := p.st.Compact(ctx); err != nil {
+			if err := p.st.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -196,7 +197,7 @@ func TestRestoreToAMoment(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(living, "wal", "archive")); err != nil {
 			t.Fatal(err)
 		}
-		oldest, _, err := p.st.engine.Log.Past().Oldest(p.st.Stats().Durable)
+		oldest, _, err := p.st.engine.Log.Past().Oldest(p.st.Admin().Stats().Durable)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +210,7 @@ func TestRestoreToAMoment(t *testing.T) {
 		}
 		// A new store: another UUID, and no version of the old one fits anything in it.
 		re := openTest(t, to, &Options{Clock: clock})
-		if re.Stats().UUID == p.st.Stats().UUID {
+		if re.Admin().Stats().UUID == p.st.Admin().Stats().UUID {
 			t.Fatal("the restored store has the old one's UUID")
 		}
 		for id := range p.all[at-1].state {
@@ -270,9 +271,9 @@ func TestBackupBesideWriters(t *testing.T) {
 					g := ghost{id: fmt.Sprint("ghost", w, ".", i/3%40)}
 					m, err := h.Put(ctx, Memory{ID: g.id, Content: "soon gone"})
 					if err == nil {
-						g.put, g.before = m.Version, h.Stats().Durable
+						g.put, g.before = m.Version, h.Admin().Stats().Durable
 						err = h.Delete(ctx, g.id)
-						g.after = h.Stats().Durable
+						g.after = h.Admin().Stats().Durable
 					}
 					if err != nil {
 						t.Error(err)
@@ -423,7 +424,7 @@ func TestBackupPastTheBudget(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := t.TempDir()
-	o := &Options{SegmentSize: 64 << 10, NoBackground: true, System: &vfs.System{BacklogBytes: 512 << 10}}
+	o := open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{BacklogBytes: 512 << 10}})
 	st := openTest(t, filepath.Join(dir, "s"), o)
 	other := openTest(t, filepath.Join(dir, "s"), o)
 	for i := range 50 {

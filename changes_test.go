@@ -12,7 +12,7 @@ func TestChanges(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	writer, reader := openTest(t, dir, nil), openTest(t, dir, nil)
-	at := reader.Stats().Durable
+	at := reader.Admin().Stats().Durable
 	for round := range 5 {
 		for i := range 3 * round { // none in the first
 			if _, err := writer.Put(ctx, Memory{ID: fmt.Sprint(round, "-", i), Content: "x"}); err != nil {
@@ -25,7 +25,7 @@ func TestChanges(t *testing.T) {
 			}
 		}
 		n := 0
-		for c, err := range reader.Changes(ctx, at) {
+		for c, err := range reader.Admin().Changes(ctx, at) {
 			if err != nil || c.ID != fmt.Sprint(round, "-", n) || c.Memory.Content != "x" {
 				t.Fatalf("round %d, change %d: %+v, %v", round, n, c, err)
 			}
@@ -36,13 +36,13 @@ func TestChanges(t *testing.T) {
 			t.Fatalf("round %d: %d changes", round, n)
 		}
 	}
-	for c, err := range reader.Changes(ctx, at) {
+	for c, err := range reader.Admin().Changes(ctx, at) {
 		t.Fatalf("nothing is new: %+v, %v", c, err)
 	}
 	if err := reader.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range reader.Changes(ctx, at) {
+	for _, err := range reader.Admin().Changes(ctx, at) {
 		if !errors.Is(err, ErrClosed) {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -26,7 +27,7 @@ func TestCloseOnSlowLog(t *testing.T) {
 		}
 		return nil
 	})
-	st, err := Open(t.Context(), t.TempDir(), &Options{NoBackground: true, LockWait: wait, System: &vfs.System{FS: fsys}})
+	st, err := Open(t.Context(), t.TempDir(), open.In(&Options{NoBackground: true, LockWait: wait}, open.Environment{System: vfs.System{FS: fsys}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +84,11 @@ func testCloseOnPoisonedLog(t *testing.T, named string, begin func(st *Store, w 
 	})
 	// By a clock that stands, no writer gives up by itself.
 	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
-	st, err := Open(t.Context(), t.TempDir(), &Options{NoBackground: true, Clock: clock, LockWait: 300 * time.Millisecond, System: &vfs.System{FS: fsys}})
+	st, err := Open(t.Context(), t.TempDir(), open.In(&Options{NoBackground: true, Clock: clock, LockWait: 300 * time.Millisecond}, open.Environment{System: vfs.System{FS: fsys}}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := st.Working(t.Context(), working.Scope{Session: "a:b"}, nil)
+	w, err := st.Working().Open(t.Context(), working.Scope{Session: "a:b"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

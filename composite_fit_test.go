@@ -114,7 +114,7 @@ func TestCompositeOfEditAfterSwitch(t *testing.T) {
 	is := modelOf("new", 4)
 	e.set(asking(is))
 	st.embedding.Model, st.embedding.Dimension = "new", 0
-	_, err = st.Reembed(ctx, ReembedOptions{})
+	_, err = st.Vectors().Reembed(ctx, ReembedOptions{})
 	must(t, err)
 	must(t, st.Flush(ctx))
 	// Somebody edits a member by hand.

@@ -40,7 +40,7 @@ func IfUnmodifiedSince(t time.Time) Cond {
 
 // AnyDimension lets an embedding have another dimension than the store's: the
 // memory is stored as it is, and is not found by vector. Imports need it, and
-// CheckVectors lists such memories. So may the composite of an assembly whose members
+// Vectors.Drift counts such memories (Misfits). So may the composite of an assembly whose members
 // have no embedding.
 func AnyDimension() PutOption { return putOption(func(c *commit.Conditions) { c.Misfit = true }) }
 

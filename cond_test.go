@@ -60,7 +60,7 @@ func TestConditionsInherited(t *testing.T) {
 	if _, err := one.Put(t.Context(), put("heard of late")); err != nil {
 		t.Fatal(err)
 	}
-	b := two.NewBatch()
+	b := new(Batch)
 	b.Put(put("heard of late"))
 	b.Put(put("a"), IfAbsent())
 	b.Put(put("a"))
@@ -71,7 +71,7 @@ func TestConditionsInherited(t *testing.T) {
 	if err := two.Apply(t.Context(), b); !errors.Is(err, ErrConflict) || !errors.As(err, &be) || be.Index != 2 {
 		t.Errorf("of one that is there by now: %v", err)
 	}
-	b = two.NewBatch()
+	b = new(Batch)
 	b.Put(put("c"), IfAbsent())
 	b.Put(put("c"))
 	b.Put(put("c"))
@@ -79,7 +79,7 @@ func TestConditionsInherited(t *testing.T) {
 		t.Error(err)
 	}
 	for i, conds := range [][3][]PutOption{{nil, nil, {IfAbsent()}}, {{IfAbsent()}, {IfVersion(7)}, nil}, {{IfAbsent()}, nil, {IfVersion(7)}}} {
-		b := two.NewBatch()
+		b := new(Batch)
 		for _, c := range conds {
 			b.Put(put("b"), c...)
 		}

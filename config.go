@@ -87,16 +87,16 @@ func (c *Config) Validate() error { return c.in().Validate() }
 // Config is the store's configuration as last read, a copy. It is read again when the
 // file's size or time changes; an invalid one is reported and the last good one
 // holds.
-func (st *Store) Config() Config {
-	c := st.engine.Settings.Now().Clone()
+func (ad Admin) Config() Config {
+	c := ad.st.engine.Settings.Now().Clone()
 	return configOf(&c)
 }
 
 // SetConfig writes config.json. Other processes read it within a second. It writes
 // every member of c, the whole of it: what another process has set since c was read is
 // overwritten. UpdateConfig changes single members.
-func (st *Store) SetConfig(c Config) error {
-	return st.UpdateConfig(context.Background(), func(now *Config) error {
+func (ad Admin) SetConfig(c Config) error {
+	return ad.UpdateConfig(context.Background(), func(now *Config) error {
 		*now = configOf(new(c.in().Clone()))
 		return nil
 	})
@@ -106,11 +106,11 @@ func (st *Store) SetConfig(c Config) error {
 // reading and the writing. A member that is not valid gives way to its default; a file of
 // a newer format is ErrNewerFormat. An error of change is returned, and nothing is written.
 // change must not use the store. Other processes read the file within a second.
-func (st *Store) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
-	if st.engine.Env.ReadOnly {
+func (ad Admin) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
+	if ad.st.engine.Env.ReadOnly {
 		return ErrReadOnly
 	}
-	return st.engine.UpdateSettings(ctx, func(c *settings.Config) error {
+	return ad.st.engine.UpdateSettings(ctx, func(c *settings.Config) error {
 		own := configOf(c)
 		if err := change(&own); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -48,20 +49,20 @@ func TestConfigWrongMember(t *testing.T) {
 				heard = append(heard, e.Err)
 			}
 		}})
-		p := st.OpenReport().Problems
+		p := st.Admin().OpenReport().Problems
 		if len(p) != 1 || len(heard) != 1 || !errors.Is(p[0], ErrInvalid) || !strings.HasPrefix(p[0].Error(), c.says) {
 			t.Errorf("%s: %v, heard %v", c.member, p, heard)
 		}
-		if got := st.Config(); got.MaxBytes != 3000 || got.Format != 1 {
+		if got := st.Admin().Config(); got.MaxBytes != 3000 || got.Format != 1 {
 			t.Errorf("%s: %+v holds", c.member, got)
 		}
 		if _, err := st.Put(t.Context(), Memory{Content: strings.Repeat("x", 4000)}); !errors.Is(err, ErrLimit) {
 			t.Errorf("%s: a put beyond max_bytes: %v", c.member, err)
 		}
 		// Setting one member mends the file, and leaves the others as they were.
-		set := st.Config()
+		set := st.Admin().Config()
 		set.MaxMemories = 7
-		if err := st.SetConfig(set); err != nil {
+		if err := st.Admin().SetConfig(set); err != nil {
 			t.Error(err)
 		}
 		if h := st.Health(t.Context()); !h.OK {
@@ -116,32 +117,32 @@ func TestUpdateConfig(t *testing.T) {
 	dir := t.TempDir()
 	a, b := openTest(t, dir, &Options{NoBackground: true}), openTest(t, dir, &Options{NoBackground: true})
 	for i := range 20 {
-		before := b.Config()
+		before := b.Admin().Config()
 		threshold := i + 100 // sizes and, on coarse clocks, times stay the same
-		err := a.UpdateConfig(t.Context(), func(c *Config) error { c.FlushThreshold = &threshold; return nil })
+		err := a.Admin().UpdateConfig(t.Context(), func(c *Config) error { c.FlushThreshold = &threshold; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.UpdateConfig(t.Context(), func(c *Config) error { c.MaxMemories = int64(i + 100); return nil }); err != nil {
+		if err := b.Admin().UpdateConfig(t.Context(), func(c *Config) error { c.MaxMemories = int64(i + 100); return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if c := b.Config(); c.MaxMemories != int64(i+100) || c.FlushThreshold == nil || *c.FlushThreshold != i+100 {
+		if c := b.Admin().Config(); c.MaxMemories != int64(i+100) || c.FlushThreshold == nil || *c.FlushThreshold != i+100 {
 			t.Fatalf("%d: %+v, before %+v", i, c, before)
 		}
 	}
-	threshold := b.Config().FlushThreshold
+	threshold := b.Admin().Config().FlushThreshold
 	*threshold = 7
-	if c := b.Config(); *c.FlushThreshold != 119 {
+	if c := b.Admin().Config(); *c.FlushThreshold != 119 {
 		t.Errorf("flush_threshold became %d in the store", *c.FlushThreshold)
 	}
 	refused := errors.New("no")
-	if err := a.UpdateConfig(t.Context(), func(c *Config) error { c.MaxMemories = 1; return refused }); !errors.Is(err, refused) {
+	if err := a.Admin().UpdateConfig(t.Context(), func(c *Config) error { c.MaxMemories = 1; return refused }); !errors.Is(err, refused) {
 		t.Error(err)
 	}
-	if err := a.UpdateConfig(t.Context(), func(c *Config) error { c.MaxAge = -1; return nil }); !errors.Is(err, ErrInvalid) {
+	if err := a.Admin().UpdateConfig(t.Context(), func(c *Config) error { c.MaxAge = -1; return nil }); !errors.Is(err, ErrInvalid) {
 		t.Error(err)
 	}
-	if c := b.Config(); c.MaxMemories != 119 || c.MaxAge != 0 {
+	if c := b.Admin().Config(); c.MaxMemories != 119 || c.MaxAge != 0 {
 		t.Errorf("%+v", c)
 	}
 	if err := errors.Join(a.Close(), b.Close()); err != nil {
@@ -160,18 +161,18 @@ func TestConfigReadAgain(t *testing.T) {
 		}
 		return nil
 	})
-	st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: fsys}})
+	st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
 	other := openTest(t, dir, &Options{NoBackground: true})
 	name := filepath.Join(dir, settings.Name)
 	set := func(dim int) {
 		t.Helper()
-		c := other.Config()
+		c := other.Admin().Config()
 		c.Vectors = &VectorConfig{Dimension: dim}
-		must(t, other.SetConfig(c))
+		must(t, other.Admin().SetConfig(c))
 		must(t, os.Chtimes(name, time.Time{}, time.Unix(1_700_000_000, 0)))
 	}
 	says := func() int {
-		c := st.Config()
+		c := st.Admin().Config()
 		return c.in().VectorSettings().Dimension
 	}
 	for _, dim := range []int{3, 4} {
@@ -208,7 +209,7 @@ func TestUpdateConfigOfAnotherHand(t *testing.T) {
 		if err := os.WriteFile(name, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := st.UpdateConfig(t.Context(), more); !errors.Is(err, c.err) {
+		if err := st.Admin().UpdateConfig(t.Context(), more); !errors.Is(err, c.err) {
 			t.Errorf("%s: %v", c.text, err)
 		}
 		if b, err := os.ReadFile(name); err != nil || !bytes.Contains(b, []byte(c.stays)) {

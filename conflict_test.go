@@ -24,7 +24,7 @@ func TestConflictError(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := m.Version + 8
-	work, err := st.Working(ctx, working.Scope{Session: "s"}, nil)
+	work, err := st.Working().Open(ctx, working.Scope{Session: "s"}, nil)
 	if err == nil {
 		err = work.Set(ctx, "k", 1)
 	}
@@ -34,7 +34,7 @@ func TestConflictError(t *testing.T) {
 	}
 	of := func(_ any, err error) error { return err }
 	apply := func(options ...PutOption) error {
-		b := st.NewBatch()
+		b := new(Batch)
 		b.Put(Memory{ID: "first", Content: "x"})
 		b.Put(Memory{ID: "m", Content: "x"}, options...)
 		return st.Apply(ctx, b)

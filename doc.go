@@ -22,6 +22,15 @@
 // Search finds memories by words, by a vector, or by what is like another one;
 // it takes the filters that Memories takes.
 //
+// The methods of Store are what a program needs that keeps memories. The rest is grouped:
+//
+//	Store.Assemblies   groups of memories
+//	Store.Sessions     what the memories of one session have in common
+//	Store.Vectors      embeddings: a change of the model, pending ones, lag of the files
+//	Store.Working      working memory (package working) kept in the store
+//	Store.Admin        for operators and tools: configuration, numbers, verification, the index,
+//	                   purges, raw documents, positions of the log
+//
 // # Assemblies
 //
 // Store.Assemblies has groups of memories; they are stored, listed, edited by hand
@@ -36,7 +45,7 @@
 // memory is stored without one and gets it later. An embedding that the store fills in
 // leaves updated_at alone: it is nobody's update.
 //
-// All vectors are by one model at any moment. Reembed changes it, also to another
+// All vectors are by one model at any moment. Vectors.Reembed changes it, also to another
 // dimension: all new embeddings are computed first, then one entry of the log makes
 // them the store's, for every process at once, then the documents are rewritten. Until
 // the entry every search is answered by the old ones, from it on by the new ones. A
@@ -47,8 +56,8 @@
 //
 // A memory belongs to the session that its metadata.session_id names, if any. InSession
 // filters reads, and confines writes: Put, Update, Delete, batches and transactions then
-// touch no memory of another session (ErrSession). Sessions lists them, DeleteSession
-// deletes one whole, SweepSessions those that nobody uses.
+// touch no memory of another session (ErrSession). Store.Sessions lists sessions, deletes one
+// whole, and sweeps those that are no longer used.
 //
 // # Limits, and what expires
 //
@@ -80,7 +89,7 @@
 // the cache, replaced, or verified. A valid edit is adopted as a new version; one
 // that meets a newer version is put aside in quarantine/ with a note; one that
 // is not valid stays where it is, is told once, and the version before it is served as
-// far as log and archive have it; Health and RefusedEdits name it.
+// far as log and archive have it; Health and Admin.RefusedEdits name it.
 //
 // The limits of one document (max_memory_bytes, max_depth, max_embedding_dims …) hold for
 // an edit as for a put: what no Put, Update or import would take is not valid. Adopted, it
@@ -117,7 +126,7 @@
 //	history changes watch                               the past of one memory, and what everybody commits
 //	sessions session usage                              sessions, what nobody uses, and how much there is
 //	assemblies                                          groups of memories
-//	search vectors embedded                             finding; comparing vectors; embedders and a change of the model
+//	search vectors                                      finding; comparing vectors; embedders and a change of the model
 //	working                                             working memory in the store
-//	verify repair purging backup migrate health         what internal/verify, heal, trace, copy and migrate do, and how a store is
+//	admin verify repair purging backup migrate health   what internal/verify, heal, trace, copy and migrate do, and how a store is
 package varve

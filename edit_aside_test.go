@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -29,7 +30,7 @@ func TestEditedAgainAmidFailure(t *testing.T) {
 				}
 				return nil
 			})
-			st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: fsys, Inline: true}})
+			st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys, Inline: true}}))
 			lead, err := st.engine.Log.Lead(ctx)
 			must(t, err)
 			defer func() { must(t, lead.Release()) }()
@@ -38,7 +39,7 @@ func TestEditedAgainAmidFailure(t *testing.T) {
 			must(t, st.Flush(ctx))
 			_, err = st.Put(ctx, Memory{ID: "a", Content: "second"})
 			must(t, err)
-			b, err := st.GetRaw(ctx, "a")
+			b, err := st.Admin().GetRaw(ctx, "a")
 			must(t, err)
 			must(t, os.WriteFile(filepath.Join(dir, "memories", "a.json"), []byte(strings.Replace(string(b), "second", "third", 1)), 0o600))
 			switch what {
@@ -48,7 +49,7 @@ func TestEditedAgainAmidFailure(t *testing.T) {
 					t.Fatal(err)
 				}
 			case "rebuild":
-				must(t, st.RebuildIndex(ctx))
+				must(t, st.Admin().RebuildIndex(ctx))
 			}
 			if what != "rebuild" {
 				must(t, st.Flush(ctx))

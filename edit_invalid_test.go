@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/edits"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -76,7 +77,7 @@ func invalidEdit(t *testing.T, text, then string) {
 		t.Error("the file was touched")
 	}
 	found := 0
-	for f, err := range e.st.Verify(t.Context(), VerifyOptions{}) {
+	for f, err := range e.st.Admin().Verify(t.Context(), VerifyOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +143,7 @@ func invalidEdit(t *testing.T, text, then string) {
 	if err != nil || len(notes) != kept {
 		t.Errorf("notes: %q, %v", notes, err)
 	}
-	for f, err := range e.st.Verify(t.Context(), VerifyOptions{}) {
+	for f, err := range e.st.Admin().Verify(t.Context(), VerifyOptions{}) {
 		if err != nil || f.Severity > SeverityInfo {
 			t.Errorf("afterwards: %+v, %v", f, err)
 		}
@@ -191,7 +192,7 @@ func TestEditorsLeave(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for f, err := range e.st.Verify(t.Context(), VerifyOptions{}) {
+	for f, err := range e.st.Admin().Verify(t.Context(), VerifyOptions{}) {
 		if err != nil || f.Severity > SeverityInfo || f.Kind == repair.Foreign && f.Next != "" {
 			t.Errorf("%+v, %v", f, err)
 		}
@@ -339,11 +340,11 @@ func TestUnreadableEdit(t *testing.T) {
 		return call()
 	}
 	var told []Event
-	e := edited(t, 3, &Options{CacheBytes: -1, System: &vfs.System{FS: wrap.New(vfs.OS(), hook)}, Listener: func(ev Event) {
+	e := edited(t, 3, open.In(&Options{CacheBytes: -1, Listener: func(ev Event) {
 		if ev.Kind == EventDrift {
 			told = append(told, ev)
 		}
-	}})
+	}}, open.Environment{System: vfs.System{FS: wrap.New(vfs.OS(), hook)}}))
 	text := e.edit("k0", "was", "is")
 	if err := os.Chtimes(e.path("k0"), time.Time{}, time.Now().Add(-time.Minute)); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/varve-db/varve/internal/storetest"
 )
 
 // A file from before a change of the model that comes back by hand, from a checkout or
@@ -39,7 +41,7 @@ func TestOlderFileBack(t *testing.T) {
 			}
 			e.set(asking(is))
 			st = openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new", Clock: secondly()})
-			if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+			if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := st.Flush(ctx); err != nil {
@@ -59,7 +61,7 @@ func TestOlderFileBack(t *testing.T) {
 			if want := map[string]string{"checkout": "text a", "editor": "more of a"}[name]; m.Content != want {
 				t.Errorf("%s: content %q, want %q", name, m.Content, want)
 			}
-			if r, err := st.CheckVectors(ctx); err != nil || r.Drift() != 0 || r.Vectors != 1 || len(r.Misfits) != 0 {
+			if r, err := storetest.CheckVectors(ctx, st); err != nil || r.Drift() != 0 || r.Vectors != 1 || len(r.Misfits) != 0 {
 				t.Errorf("%s: %+v, %v", name, r, err)
 			}
 			if err := st.Flush(ctx); err != nil {
@@ -68,7 +70,7 @@ func TestOlderFileBack(t *testing.T) {
 			if b, err := os.ReadFile(path); err != nil || bytes.Equal(b, text) {
 				t.Errorf("%s: the file still has the older vector: %v", name, err)
 			}
-			for f, err := range st.Verify(ctx, VerifyOptions{}) {
+			for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 				if err != nil || f.Severity > 0 {
 					t.Errorf("verify: %+v, %v", f, err)
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/edits"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -18,7 +19,7 @@ import (
 // their files.
 func forgotten(t *testing.T, heard func(Event)) *editing {
 	t.Helper()
-	e := edited(t, 3, &Options{CacheBytes: -1, SegmentSize: 64 << 10, Listener: heard, System: &vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}})
+	e := edited(t, 3, open.In(&Options{CacheBytes: -1, SegmentSize: 64 << 10, Listener: heard}, open.Environment{System: vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}}))
 	e.forget("k0")
 	return e
 }
@@ -37,7 +38,7 @@ func (e *editing) forget(id string) {
 			t.Fatal(err)
 		}
 		if i%5 == 4 {
-			if err := e.st.Compact(t.Context()); err != nil {
+			if err := e.st.Admin().Compact(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -220,7 +221,7 @@ func TestEditOverLimit(t *testing.T) {
 				t.Errorf("refused: %+v", list)
 			}
 			found := map[string]bool{}
-			for f, err := range e.st.Verify(t.Context(), VerifyOptions{}) {
+			for f, err := range e.st.Admin().Verify(t.Context(), VerifyOptions{}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -239,7 +240,7 @@ func TestEditOverLimit(t *testing.T) {
 			if h := e.st.Health(t.Context()); !h.OK {
 				t.Errorf("health: %+v", h)
 			}
-			for f, err := range e.st.Verify(t.Context(), VerifyOptions{}) {
+			for f, err := range e.st.Admin().Verify(t.Context(), VerifyOptions{}) {
 				if err != nil || f.Severity > SeverityInfo {
 					t.Errorf("afterwards: %+v, %v", f, err)
 				}
@@ -256,7 +257,7 @@ func TestEditOverLimit(t *testing.T) {
 
 func refusedEdits(t *testing.T, st *Store) (list []RefusedEdit) {
 	t.Helper()
-	for r, err := range st.RefusedEdits(t.Context()) {
+	for r, err := range st.Admin().RefusedEdits(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestEmbedderOfAnotherDimension(t *testing.T) {
 		if h := st.Health(ctx); h.OK || h.Pending != 2 {
 			t.Errorf("%s: %+v", when, h)
 		}
-		b := st.NewBatch()
+		b := new(Batch)
 		b.Put(Memory{ID: "x", Content: "three"})
 		b.Put(Memory{ID: "y", Content: "four", Embedding: []float32{1}})
 		if err := st.Apply(ctx, b); !errors.Is(err, ErrDimension) {
@@ -69,7 +69,7 @@ func TestEmbedderOfAnotherDimension(t *testing.T) {
 		e.set(func(texts []string) ([][]float32, error) {
 			return slices.Repeat([][]float32{{3, 4}}, len(texts)), nil
 		})
-		if n, err := st.EmbedPending(ctx); err != nil || n != 2 {
+		if n, err := st.Vectors().EmbedPending(ctx); err != nil || n != 2 {
 			t.Error(when, n, err)
 		}
 		if h := st.Health(ctx); !h.OK || h.Pending != 0 {
@@ -86,7 +86,7 @@ func TestEmbedderUsesItsMemoryAgain(t *testing.T) {
 		copy(mine, embeddingOf(texts[0]))
 		return [][]float32{mine}, nil
 	}})
-	b := st.NewBatch()
+	b := new(Batch)
 	for _, text := range []string{"one", "three"} {
 		b.Put(Memory{ID: text, Content: text})
 	}
@@ -114,12 +114,12 @@ func TestEmbedMoreThanACommit(t *testing.T) {
 		}
 	}
 	e.set(nil)
-	if n, err := st.EmbedPending(ctx); err != nil || n != 70 {
+	if n, err := st.Vectors().EmbedPending(ctx); err != nil || n != 70 {
 		t.Fatal(n, err)
 	}
 	e.set(newer)
 	changed := false
-	r, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+	r, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
 		if r.Computed == 70 && !changed {
 			changed = true
 			if _, err := st.Put(ctx, Memory{ID: "m50", Content: "another", Embedding: []float32{1, 1, 1}}); err != nil {
@@ -183,7 +183,7 @@ func TestReembedBesideAMisfit(t *testing.T) {
 	if m, err := st.Get(ctx, "m0"); err != nil || len(m.Embedding) != 4 {
 		t.Fatal(m.Embedding, err)
 	}
-	if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Written != 10 {
+	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || r.Written != 10 {
 		t.Fatal(r, err)
 	}
 	checkReembedded(t, st)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
 )
@@ -67,7 +68,7 @@ func TestEmbedAtPut(t *testing.T) {
 	ctx := context.Background()
 	for _, inline := range []bool{false, true} {
 		e := &teller{}
-		st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed, EmbedBatch: 2, System: &vfs.System{Inline: inline}})
+		st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true, Embed: e.embed, EmbedBatch: 2}, open.Environment{System: vfs.System{Inline: inline}}))
 		check := func(what, id string, want []float32, calls ...string) {
 			t.Helper()
 			m, err := st.Get(ctx, id)
@@ -122,7 +123,7 @@ func TestEmbedAtPut(t *testing.T) {
 		if m, _ = st.Get(ctx, "a"); !slices.Equal(m.HyperbolicEmbedding, memstore.Hyperbolic(embeddingOf("six"))) {
 			t.Error(m.HyperbolicEmbedding)
 		}
-		b := st.NewBatch()
+		b := new(Batch)
 		for _, text := range []string{"x", "ye", "x", "zee"} {
 			b.Put(Memory{ID: "b" + fmt.Sprint(b.Len()), Content: text})
 		}
@@ -194,7 +195,7 @@ func TestEmbedFails(t *testing.T) {
 			waits, wake := make(chan time.Duration), make(chan bool)
 			var mu sync.Mutex
 			var events []Event
-			st := openTest(t, t.TempDir(), &Options{
+			st := openTest(t, t.TempDir(), open.In(&Options{
 				Embed: e.embed, Listener: func(ev Event) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -202,23 +203,22 @@ func TestEmbedFails(t *testing.T) {
 						events = append(events, ev)
 					}
 				},
-				System: &vfs.System{Sleep: func(ctx context.Context, d time.Duration) error {
-					if d < time.Second {
-						return nil
-					}
-					select {
-					case waits <- d:
-					case <-ctx.Done():
-						return ctx.Err()
-					}
-					select {
-					case <-wake:
-						return nil
-					case <-ctx.Done():
-						return ctx.Err()
-					}
-				}},
-			})
+			}, open.Environment{System: vfs.System{Sleep: func(ctx context.Context, d time.Duration) error {
+				if d < time.Second {
+					return nil
+				}
+				select {
+				case waits <- d:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				select {
+				case <-wake:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}}}))
 			if _, err := st.Put(ctx, Memory{ID: "first", Content: "fine"}); err != nil {
 				t.Fatal(err)
 			}
@@ -380,11 +380,11 @@ func TestEmbedAtOpen(t *testing.T) {
 			})
 			return nil, nil
 		})
-		reopened = openTest(t, dir, &Options{Embed: e.embed, NoBackground: !background, System: &vfs.System{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}})
+		reopened = openTest(t, dir, open.In(&Options{Embed: e.embed, NoBackground: !background}, open.Environment{System: vfs.System{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}}))
 		close(ready)
 		st = reopened
 		if !background {
-			n, err := st.EmbedPending(ctx)
+			n, err := st.Vectors().EmbedPending(ctx)
 			if err != nil || n != 2497 { // the empty one, and two with their own
 				t.Fatal(n, err)
 			}
@@ -453,7 +453,7 @@ func TestEmbedModelIsRecorded(t *testing.T) {
 		if _, err := st.Put(ctx, Memory{Content: "x", Embedding: []float32{1, 2, 3}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := st.Compact(ctx); err != nil {
+		if err := st.Admin().Compact(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if err := st.Close(); err != nil {

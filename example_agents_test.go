@@ -33,7 +33,7 @@ func Example_twoAgents() {
 	if _, err := researcher.Put(ctx, varve.Memory{ID: "rome", Content: "Rome:"}); err != nil {
 		log.Fatal(err)
 	}
-	from := writer.Stats().Durable
+	from := writer.Admin().Stats().Durable
 
 	done := make(chan error)
 	for _, a := range []struct {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/working"
@@ -35,7 +36,7 @@ func TestFailures28(t *testing.T) {
 		}
 		return call()
 	})
-	st := openTest(t, t.TempDir(), &Options{NoBackground: true, CacheBytes: -1, System: &vfs.System{FS: fsys, Inline: true}})
+	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true, CacheBytes: -1}, open.Environment{System: vfs.System{FS: fsys, Inline: true}}))
 	limitTo(t, st, func(c *Config) { c.MaxMemories, c.MaxBytes = 1_000_000, 1<<40 })
 	n := 0
 	fill := func(to int) {
@@ -49,7 +50,7 @@ func TestFailures28(t *testing.T) {
 		if _, err := st.PutAll(ctx, slices.Values(list)); err != nil {
 			t.Fatal(err)
 		}
-		if err := st.Compact(ctx); err != nil {
+		if err := st.Admin().Compact(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,7 +104,7 @@ func TestFailures29(t *testing.T) {
 			for _, released := range []bool{false, true} {
 				t.Run(fmt.Sprint(part, reopen, released), func(t *testing.T) {
 					dir := t.TempDir()
-					o := &Options{NoBackground: true, CacheBytes: -1, SegmentSize: 64 << 10, System: &vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}}
+					o := open.In(&Options{NoBackground: true, CacheBytes: -1, SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 64 << 10, ArchiveBytes: -1}})
 					st, err := Open(ctx, dir, o)
 					if err != nil {
 						t.Fatal(err)
@@ -112,7 +113,7 @@ func TestFailures29(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := st.Compact(ctx); err != nil {
+					if err := st.Admin().Compact(ctx); err != nil {
 						t.Fatal(err)
 					}
 					for i := 0; released; i++ { // only the index still knows of it
@@ -123,7 +124,7 @@ func TestFailures29(t *testing.T) {
 							break
 						}
 						if i%50 == 49 {
-							if err := st.Compact(ctx); err != nil {
+							if err := st.Admin().Compact(ctx); err != nil {
 								t.Fatal(err)
 							}
 						}
@@ -151,7 +152,7 @@ func TestFailures29(t *testing.T) {
 							}
 						})
 					}
-					if s, err := st.Session(ctx, "s"); err != nil || s.Memories != 1 {
+					if s, err := st.Sessions().Get(ctx, "s"); err != nil || s.Memories != 1 {
 						t.Errorf("the session is %+v, %v", s, err)
 					}
 					if _, err := st.Put(ctx, Memory{ID: "a", Content: "theirs"}, InSession("t")); !errors.Is(err, ErrSession) {
@@ -202,7 +203,7 @@ func TestFailures31(t *testing.T) {
 			if err != nil || m.Content != "walrus "+s+" end" || m.Session() != "s"+s || m.Category() != s || m.Key() != s || m.Metadata[s] == nil {
 				t.Errorf("%q: %+v, %v", s, m, err)
 			}
-			one, err := st.Session(ctx, "s"+s)
+			one, err := st.Sessions().Get(ctx, "s"+s)
 			if err != nil || one.Memories != 1 {
 				t.Errorf("%q: the session is %+v, %v", s, one, err)
 			}
@@ -223,15 +224,15 @@ func TestFailures31(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(st)
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.RebuildIndex(ctx); err != nil {
+	if err := st.Admin().RebuildIndex(ctx); err != nil {
 		t.Fatal(err)
 	}
 	look(st)
 	look(openTest(t, dir, &Options{ReadOnly: true}))
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		t.Errorf("verify: %+v, %v", f, err)
 	}
 }
@@ -267,9 +268,9 @@ func TestFailures32(t *testing.T) {
 				case i%3 == 1:
 					err = st.Flush(ctx)
 				case i%10 == 2:
-					_, err = st.DeleteSession(ctx, s)
+					_, err = st.Sessions().Delete(ctx, s)
 				default:
-					err = st.Compact(ctx)
+					err = st.Admin().Compact(ctx)
 				}
 				if err != nil && !errors.Is(err, ErrNotFound) {
 					t.Error(err)
@@ -319,14 +320,14 @@ func TestFailures44(t *testing.T) {
 	if _, err := st.Assemblies().Put(ctx, Assembly{ID: "g", MemoryIDs: []string{"good"}, EmotionProfile: map[string]any{"joy": nan}}); !errors.Is(err, ErrInvalid) {
 		t.Errorf("assembly: %v", err)
 	}
-	w, err := st.Working(ctx, working.Scope{Session: "s"}, nil)
+	w, err := st.Working().Open(ctx, working.Scope{Session: "s"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Set(ctx, "k", nan); err == nil {
 		t.Error("working memory takes NaN")
 	}
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
 	// A hand writes what Python's json module would write.
@@ -334,7 +335,7 @@ func TestFailures44(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := false
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		named = named || err == nil && f.Path == "memories/by-hand.json"
 	}
 	if !named {

@@ -22,10 +22,10 @@ func damagedIndex(t *testing.T) (*rig, map[string]Memory) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := st.Config()
+	c := st.Admin().Config()
 	always := 0
 	c.BackupInterval = &always
-	if err := st.SetConfig(c); err != nil {
+	if err := st.Admin().SetConfig(c); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 30 {
@@ -33,7 +33,7 @@ func damagedIndex(t *testing.T) (*rig, map[string]Memory) {
 			t.Fatal(err)
 		}
 		if i%8 == 7 {
-			if err := st.Compact(ctx); err != nil {
+			if err := st.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -63,7 +63,7 @@ func TestFallBackCut(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		made := st.OpenReport().Rebuilt
+		made := st.Admin().OpenReport().Rebuilt
 		if made == nil || !strings.HasPrefix(made.From, index.BackupsDir) {
 			err = fmt.Errorf("the index was not made from a backup: %+v", made)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -53,10 +54,10 @@ func aged(t testing.TB) (dir string, want map[string]Memory) {
 	ctx := context.Background()
 	dir = filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, smallLog)
-	c := st.Config()
+	c := st.Admin().Config()
 	always := 0
 	c.BackupInterval = &always
-	if err := st.SetConfig(c); err != nil {
+	if err := st.Admin().SetConfig(c); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 12 {
@@ -72,7 +73,7 @@ func aged(t testing.TB) (dir string, want map[string]Memory) {
 				t.Fatal(err)
 			}
 		}
-		if err := st.Compact(ctx); err != nil {
+		if err := st.Admin().Compact(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,13 +167,13 @@ func remade(t testing.TB, dir string) (from string, got map[string]Memory) {
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if r := st.OpenReport().Rebuilt; r != nil && engine.Origin(r.From) != strings.TrimPrefix(made, "from ") {
+	if r := st.Admin().OpenReport().Rebuilt; r != nil && engine.Origin(r.From) != strings.TrimPrefix(made, "from ") {
 		t.Errorf("the report says %q, the event %q", r.From, made)
 	}
 	if made == "" {
 		t.Fatal("the index was not made again")
 	}
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		if err != nil || f.Severity != SeverityInfo && !strings.HasPrefix(f.Path, "backups/") {
 			t.Errorf("verify: %v %v", f, err)
 		}
@@ -311,19 +312,19 @@ func TestIndexFallBackOnTheBase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "s")
 	st := openTest(t, dir, smallLog)
 	put := func(from, to int) {
-		b := st.NewBatch()
+		b := new(Batch)
 		for i := from; i < to; i++ {
 			b.Put(Memory{ID: fmt.Sprint("k", i%1500), Content: fmt.Sprint(i)})
 			if i%20 == 19 || i == to-1 {
 				if err := st.Apply(ctx, b); err != nil {
 					t.Fatal(err)
 				}
-				b = st.NewBatch()
+				b = new(Batch)
 			}
 		}
 	}
 	put(0, 1500)
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
 	put(1500, 1600)
@@ -357,7 +358,7 @@ func TestIndexFallBackPassingError(t *testing.T) {
 	dir, want := aged(t)
 	alter(t, filepath.Join(dir, index.BaseName), indexDamage["cut"])
 	o := *smallLog
-	o.System = &vfs.System{FS: fault.New(vfs.OS(), fault.Nth(1, 1, func(op *fault.Op) bool {
+	open.Of(&o).System = vfs.System{FS: fault.New(vfs.OS(), fault.Nth(1, 1, func(op *fault.Op) bool {
 		return op.Kind == wrap.Open && strings.Contains(filepath.ToSlash(op.Path), "/backups/")
 	}, syscall.EMFILE))}
 	if st, err := Open(context.Background(), dir, &o); !errors.Is(err, syscall.EMFILE) {

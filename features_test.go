@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -21,7 +22,9 @@ import (
 const bothFeatures = wal.FeatureTestWrite | wal.FeatureTestRead
 
 // knowing are the options of a build that knows features.
-func knowing(f wal.Features) *Options { return &Options{System: &vfs.System{Features: uint64(f)}} }
+func knowing(f wal.Features) *Options {
+	return open.In(&Options{}, open.Environment{System: vfs.System{Features: uint64(f)}})
+}
 
 func mustRaise(t testing.TB, st *Store, f wal.Features) {
 	t.Helper()

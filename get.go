@@ -25,8 +25,8 @@ func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memor
 
 // GetRaw returns the exact bytes of a memory's file, or what they will be once
 // it is flushed.
-func (st *Store) GetRaw(ctx context.Context, id string) ([]byte, error) {
-	v, err := st.engine.Get(ctx, st.engine.Kinds.Memories, id)
+func (ad Admin) GetRaw(ctx context.Context, id string) ([]byte, error) {
+	v, err := ad.st.engine.Get(ctx, ad.st.engine.Kinds.Memories, id)
 	if err != nil {
 		return nil, err
 	}

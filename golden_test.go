@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -46,10 +47,9 @@ func TestMakeGolden(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "s")
 	clock := ticking()
 	o := func(seed byte) *Options {
-		return &Options{
+		return open.In(&Options{
 			Clock: clock, NoBackground: true, SegmentSize: 64 << 10,
-			System: &vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})},
-		}
+		}, open.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
 	}
 	st, err := Open(ctx, dir, o(1))
 	if err != nil {
@@ -102,7 +102,7 @@ func TestMakeGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(Memory{ID: "not flushed", Content: "only in the log"})
-	b := st.NewBatch()
+	b := new(Batch)
 	b.Put(Memory{ID: "in a batch", Content: "one"})
 	b.Put(Memory{ID: "m005", Content: "two"})
 	b.Delete("m006")

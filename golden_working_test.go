@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/working"
 )
@@ -48,9 +49,9 @@ func goldenScopes(t *testing.T, dir string, readOnly bool) map[string]string {
 		return out
 	}
 	all := map[string]string{}
-	for scope, err := range st.WorkingHome().Scopes(ctx) {
+	for scope, err := range st.Working().Home().Scopes(ctx) {
 		must(t, err)
-		m, err := st.Working(ctx, scope, nil)
+		m, err := st.Working().Open(ctx, scope, nil)
 		must(t, err)
 		now, err := m.Snapshot(ctx)
 		must(t, err)
@@ -78,8 +79,7 @@ func TestMakeGoldenWorking(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "s")
 	clock := ticking()
 	o := func(seed byte) *Options {
-		return &Options{Clock: clock, NoBackground: true, SegmentSize: 64 << 10,
-			System: &vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}}
+		return open.In(&Options{Clock: clock, NoBackground: true, SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 1, Inline: true, Rand: rand.NewChaCha8([32]byte{seed})}})
 	}
 	write := func(name string) {
 		pack(t, dir, filepath.Join(goldenWorking, name))
@@ -93,7 +93,7 @@ func TestMakeGoldenWorking(t *testing.T) {
 	must(t, err)
 	list := []working.Scope{{}, {Session: "s1"}, {Project: "p/1: Ü", AgentType: "coder", Agent: "a", Session: "日本"}}
 	for _, scope := range list {
-		m, err := st.Working(ctx, scope, nil)
+		m, err := st.Working().Open(ctx, scope, nil)
 		must(t, err)
 		must(t, m.SetMany(ctx, map[string]any{"null": nil, "text": "äöü \u2028 \"quoted\"", "deep": map[string]any{"list": []any{1, "two", nil, 3.5}}, "big": strings.Repeat("compressed in the log. ", 400)}))
 		must(t, m.Set(ctx, "expires", "in a hundred years", working.Expires(100*365*24*time.Hour)))
@@ -120,14 +120,14 @@ func TestMakeGoldenWorking(t *testing.T) {
 	write("closed")
 	st, err = Open(ctx, dir, o(4))
 	must(t, err)
-	m, err := st.Working(ctx, list[1], nil)
+	m, err := st.Working().Open(ctx, list[1], nil)
 	must(t, err)
 	must(t, m.Set(ctx, "only in the log", true))
 	_, err = m.Append(ctx, "only in the log")
 	must(t, err)
 	_, err = m.Checkpoint(ctx, "third")
 	must(t, err)
-	_, err = st.Consolidate(ctx, list[0], Consolidation{Values: []string{"n"}})
+	_, err = st.Working().Consolidate(ctx, list[0], Consolidation{Values: []string{"n"}})
 	must(t, err)
 	write("killed")
 	must(t, st.Close())
@@ -184,7 +184,7 @@ func TestGoldenWorking(t *testing.T) {
 			same("moved", moved, false)
 			st, err = Open(ctx, moved, nil)
 			must(t, err)
-			m, err := st.Working(ctx, working.Scope{Session: "s1"}, nil)
+			m, err := st.Working().Open(ctx, working.Scope{Session: "s1"}, nil)
 			must(t, err)
 			n, err := m.Increment(ctx, "n", 1)
 			if err != nil || n != 42 {

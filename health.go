@@ -105,7 +105,7 @@ type Stats struct {
 	Edits      int // edited files met by this process
 	Watcher    int // id of the process that watches the files for edits, 0 when none does
 
-	Vectors      int64  // of memories and assemblies, in the files; CheckVectors compares them
+	Vectors      int64  // of memories and assemblies, in the files
 	Dimension    int    // of each, 0 while there is none
 	Metric       string // "ip" or "l2"
 	VectorBytes  int64  // of their files
@@ -117,25 +117,25 @@ type Stats struct {
 }
 
 // Stats are the numbers of the store as they are now.
-func (st *Store) Stats() Stats {
-	if st.engine.Begun() != nil {
-		return Stats{Dir: st.engine.Env.Dir}
+func (ad Admin) Stats() Stats {
+	if ad.st.engine.Begun() != nil {
+		return Stats{Dir: ad.st.engine.Env.Dir}
 	}
-	defer st.engine.Ended()
-	_ = st.engine.Sight(context.Background()) // the numbers of a moment ago are numbers too
+	defer ad.st.engine.Ended()
+	_ = ad.st.engine.Sight(context.Background()) // the numbers of a moment ago are numbers too
 	s := Stats{
-		Dir: st.engine.Env.Dir, UUID: uuid.UUID(st.engine.Log.UUID()).String(), Memories: st.engine.State.Live(record.Memory), Assemblies: st.engine.State.Live(record.Assembly),
-		Durable: st.engine.Log.Durable(), Flushed: st.engine.Log.Flushed(), Spilled: st.engine.Log.Spilled(), Backlog: st.engine.Log.Backlog(),
-		Overlay: st.engine.State.Overlay().Len(), Watcher: st.engine.Log.Leader(),
+		Dir: ad.st.engine.Env.Dir, UUID: uuid.UUID(ad.st.engine.Log.UUID()).String(), Memories: ad.st.engine.State.Live(record.Memory), Assemblies: ad.st.engine.State.Live(record.Assembly),
+		Durable: ad.st.engine.Log.Durable(), Flushed: ad.st.engine.Log.Flushed(), Spilled: ad.st.engine.Log.Spilled(), Backlog: ad.st.engine.Log.Backlog(),
+		Overlay: ad.st.engine.State.Overlay().Len(), Watcher: ad.st.engine.Log.Leader(),
 	}
-	for _, a := range st.engine.Log.Attached() {
+	for _, a := range ad.st.engine.Log.Attached() {
 		s.Processes = append(s.Processes, a.PID)
 		if a.Life == vfs.Unknown {
 			s.Unsure = append(s.Unsure, a.PID)
 		}
 	}
 	s.Unflushed = int64(s.Durable - min(s.Durable, s.Flushed))
-	if set := st.engine.State.Set(); set != nil {
+	if set := ad.st.engine.State.Set(); set != nil {
 		defer set.Release()
 		if set.Base() != nil {
 			s.IndexSize += set.Base().Size()
@@ -144,10 +144,10 @@ func (st *Store) Stats() Stats {
 			s.IndexSize += set.Delta().Size()
 		}
 	}
-	st.countVectors(&s)
-	st.engine.Health.Mu.Lock()
-	s.LastFlush, s.Edits = st.engine.Health.At, st.engine.Health.Edits
-	st.engine.Health.Mu.Unlock()
+	ad.st.countVectors(&s)
+	ad.st.engine.Health.Mu.Lock()
+	s.LastFlush, s.Edits = ad.st.engine.Health.At, ad.st.engine.Health.Edits
+	ad.st.engine.Health.Mu.Unlock()
 	return s
 }
 

@@ -41,7 +41,7 @@ func TestHistory(t *testing.T) {
 			want[id] = append(want[id], was{m.Version, m.Content, false})
 		}
 		if i%90 == 89 {
-			if err := st.Compact(ctx); err != nil {
+			if err := st.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -183,7 +183,7 @@ func TestHealFileFromArchive(t *testing.T) {
 	if n < 4 {
 		t.Fatalf("only %d memories lie in the archive alone", n)
 	}
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		if err != nil || f.Severity != SeverityInfo {
 			t.Errorf("%v %v", f, err)
 		}

@@ -38,7 +38,7 @@ func TestKilledIdle(t *testing.T) {
 		t.Fatal("no pool to look after")
 	}
 	all := []int{os.Getpid(), dead.Process.Pid, living.Process.Pid}
-	if got := st.Stats().Processes; !slices.Equal(got, all) {
+	if got := st.Admin().Stats().Processes; !slices.Equal(got, all) {
 		t.Fatalf("open in %v, want %v", got, all)
 	}
 	if err := dead.Process.Kill(); err != nil {
@@ -50,7 +50,7 @@ func TestKilledIdle(t *testing.T) {
 	}
 	want := []int{os.Getpid(), living.Process.Pid}
 	for _, when := range []string{"killed", "waited for", "flushed"} {
-		if s := st.Stats(); !slices.Equal(s.Processes, want) || len(s.Unsure) > 0 {
+		if s := st.Admin().Stats(); !slices.Equal(s.Processes, want) || len(s.Unsure) > 0 {
 			t.Errorf("%s: open in %v, unsure of %v; want %v", when, s.Processes, s.Unsure, want)
 		}
 		switch when {

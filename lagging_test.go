@@ -156,7 +156,7 @@ func TestStoppedReader(t *testing.T) {
 					}
 					flush := st.Flush
 					if stop == "merged" || n%3 == 0 {
-						flush = st.Compact
+						flush = st.Admin().Compact
 					}
 					if err := flush(ctx); err != nil {
 						t.Fatal(err)

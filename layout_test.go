@@ -70,6 +70,7 @@ var order = []string{
 	"internal/search",
 	"internal/retention",
 	"internal/purge",
+	"internal/open",      // for tests
 	"internal/storetest", // for tests
 	"",                   // the root
 	"importer",
@@ -208,8 +209,8 @@ func TestStoresFilesAreBelow(t *testing.T) {
 	}
 	// And each of these makes one of it.
 	for name, want := range map[string]string{
-		"backup.go": "vfs.Below(vfs.Below(opt.System.FS, backup), dir)", "internal/copy/folder.go": "vfs.Below(fsys, filepath.Dir(dir))",
-		"options.go": "vfs.Below(o.System.FS, dir)", "repair.go": "vfs.Below(filled.System.FS, dir)", "migrate.go": "vfs.Below(vfs.Below(filled.System.FS, from), to)",
+		"backup.go": "vfs.Below(vfs.Below(opt.env.System.FS, backup), dir)", "internal/copy/folder.go": "vfs.Below(fsys, filepath.Dir(dir))",
+		"options.go": "vfs.Below(o.env.System.FS, dir)", "repair.go": "vfs.Below(filled.env.System.FS, dir)", "migrate.go": "vfs.Below(vfs.Below(filled.env.System.FS, from), to)",
 	} {
 		if text, err := os.ReadFile(name); err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s does not begin with %s: %v", name, want, err)
@@ -342,6 +343,48 @@ func TestExportedMethods(t *testing.T) {
 		}
 		if n > most {
 			t.Errorf("%s exports %d methods, more than %d: let it offer less, or say here that it offers more", dir, n, most)
+		}
+	}
+}
+
+// TestStoreIsSmall: Store has what a program needs that keeps memories. What else there is has an
+// accessor (Admin, Vectors …).
+func TestStoreIsSmall(t *testing.T) {
+	const most = 25
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var methods []string
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv == nil || !f.Name.IsExported() {
+				continue
+			}
+			if p, ok := f.Recv.List[0].Type.(*ast.StarExpr); ok && p.X.(*ast.Ident).Name == "Store" {
+				methods = append(methods, f.Name.Name)
+			}
+		}
+	}
+	if len(methods) == 0 || len(methods) > most {
+		t.Errorf("Store has %d exported methods, at most %d are wanted: %q", len(methods), most, methods)
+	}
+}
+
+// TestOpenIsForTests: of what is built, only the root imports internal/open, which replaces the
+// machine, and the helpers of tests.
+func TestOpenIsForTests(t *testing.T) {
+	for _, p := range list(t, "linux", "./...") {
+		if slices.Contains(p.Imports, module+"/internal/open") && p.ImportPath != module && p.ImportPath != module+"/internal/storetest" {
+			t.Errorf("%s imports internal/open, which only tests may", p.ImportPath)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestNothingIsKept(t *testing.T) {
 		}
 		use(st, i)
 		if !st.engine.Env.ReadOnly {
-			if err := st.Compact(ctx); err != nil { // index and vectors anew
+			if err := st.Admin().Compact(ctx); err != nil { // index and vectors anew
 				t.Fatal(err)
 			}
 		}

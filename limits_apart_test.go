@@ -43,7 +43,7 @@ func TestLimitsAndHandEdits(t *testing.T) {
 		if _, err := e.st.Put(ctx, Memory{ID: fmt.Sprint("put", i), Content: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		if s := bytesIn(t, e.st); s.Bytes > e.st.Config().MaxBytes {
+		if s := bytesIn(t, e.st); s.Bytes > e.st.Admin().Config().MaxBytes {
 			t.Errorf("%+v are there after a put", s)
 		}
 	}
@@ -63,7 +63,7 @@ func TestLimitsAndOwnWrites(t *testing.T) {
 	was := bytesIn(t, st).Bytes
 	limitTo(t, st, func(c *Config) { c.MaxBytes, c.MaxSessionBytes = was, was })
 	embedder.set(nil)
-	if n, err := st.EmbedPending(ctx); err != nil || n != 1 {
+	if n, err := st.Vectors().EmbedPending(ctx); err != nil || n != 1 {
 		t.Errorf("%d got an embedding, %v", n, err)
 	}
 	if err := errors.Join(st.Touch(ctx, "a"), st.kept.WriteTouched(ctx)); err != nil {

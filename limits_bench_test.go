@@ -32,7 +32,7 @@ func BenchmarkLimits(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			st := openTest(b, b.TempDir(), &Options{NoBackground: true})
 			content := strings.Repeat("x", 1400)
-			batch := st.NewBatch()
+			batch := new(Batch)
 			for i := range c.fill {
 				batch.Put(Memory{ID: fmt.Sprint("old", i), Content: content[:i%1400], Metadata: inSession("s")})
 			}

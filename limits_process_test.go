@@ -73,7 +73,7 @@ func TestLimitProcesses(t *testing.T) {
 			dir := t.TempDir()
 			st := openTest(t, dir, nil)
 			limitTo(t, st, func(c *Config) { c.MaxSessionMemories, c.AtLimit = limit, policy })
-			from := st.Stats().Durable
+			from := st.Admin().Stats().Durable
 			acked := map[string]bool{}
 			var mu sync.Mutex
 			var wg sync.WaitGroup
@@ -102,7 +102,7 @@ func TestLimitProcesses(t *testing.T) {
 			}
 			// Nor were there ever more, after any commit.
 			there := map[string]bool{}
-			for c, err := range st.Changes(ctx, from) {
+			for c, err := range st.Admin().Changes(ctx, from) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -113,7 +113,7 @@ func TestLimitProcesses(t *testing.T) {
 					t.Fatalf("%d are there at %d", len(there), c.LSN)
 				}
 			}
-			for f, err := range st.Verify(ctx, VerifyOptions{}) {
+			for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 				t.Errorf("verify: %+v, %v", f, err)
 			}
 		})

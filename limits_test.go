@@ -16,9 +16,9 @@ import (
 
 func limitTo(t testing.TB, st *Store, change func(c *Config)) {
 	t.Helper()
-	c := st.Config()
+	c := st.Admin().Config()
 	change(&c)
-	if err := st.SetConfig(c); err != nil {
+	if err := st.Admin().SetConfig(c); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -31,7 +31,7 @@ func bytesIn(t testing.TB, st *Store, filters ...Filter) (s counts.Sum) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		raw, err := st.GetRaw(ctx, m.ID)
+		raw, err := st.Admin().GetRaw(ctx, m.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,13 +83,13 @@ func TestLimitRefuses(t *testing.T) {
 	if err := put("b", "t"); !errors.As(err, &le) || le.Session != "t" {
 		t.Errorf("into a session that is full: %v", err)
 	}
-	b := st.NewBatch()
+	b := new(Batch)
 	b.Delete("a")
 	b.Put(Memory{ID: "e", Content: "x"})
 	if err := st.Apply(ctx, b); err != nil {
 		t.Error(err)
 	}
-	b = st.NewBatch()
+	b = new(Batch)
 	b.Delete("e")
 	b.Put(Memory{ID: "f", Content: "x"})
 	b.Put(Memory{ID: "g", Content: "x"})
@@ -126,7 +126,7 @@ func TestLimitRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	for _, c := range []Config{{MaxMemories: -1}, {AtLimit: "drop"}, {MaxAge: 1 << 40}} {
-		if err := st.SetConfig(c); !errors.Is(err, ErrInvalid) {
+		if err := st.Admin().SetConfig(c); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestTally(t *testing.T) {
 		}
 		if rng.IntN(3) == 0 {
 			by := []*Store{st, other}[rng.IntN(2)]
-			if err := []func(context.Context) error{by.Flush, by.Compact}[rng.IntN(2)](ctx); err != nil {
+			if err := []func(context.Context) error{by.Flush, by.Admin().Compact}[rng.IntN(2)](ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -185,7 +185,7 @@ func TestTally(t *testing.T) {
 			}
 		}
 	}
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		t.Errorf("verify: %+v, %v", f, err)
 	}
 }
@@ -255,7 +255,7 @@ func TestLimitEvicts(t *testing.T) {
 			if _, err := st.Assemblies().Put(ctx, Assembly{ID: "all", MemoryIDs: members}); err != nil {
 				t.Fatal(err)
 			}
-			b := st.NewBatch()
+			b := new(Batch)
 			for i := range 10 {
 				b.Put(Memory{ID: fmt.Sprint("new", i), Content: "x", QuickRecalScore: 1})
 			}
@@ -265,7 +265,7 @@ func TestLimitEvicts(t *testing.T) {
 			if a, err := st.Assemblies().Get(ctx, "all"); err != nil || len(a.MemoryIDs) != 0 || counted(t, st) != 10 {
 				t.Errorf("the assembly has %v, %v", a.MemoryIDs, err)
 			}
-			b = st.NewBatch()
+			b = new(Batch)
 			for i := range 11 {
 				b.Put(Memory{ID: fmt.Sprint("newer", i), Content: "x"})
 			}

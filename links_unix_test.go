@@ -87,8 +87,8 @@ func TestLinkWhileOpen(t *testing.T) {
 			ferr := st.Flush(ctx)
 			_, gerr := st.Get(ctx, "m1")
 			derr := st.Delete(ctx, "m2")
-			perr2 := st.RebuildIndex(ctx)
-			_, purged := st.Purge(ctx, "m3")
+			perr2 := st.Admin().RebuildIndex(ctx)
+			_, purged := st.Admin().Purge(ctx, "m3")
 			t.Log(perr, ferr, gerr, derr, perr2, purged)
 			for _, err := range []error{perr, ferr, gerr, derr, perr2, purged} {
 				if err != nil && vfs.EnterError(err) == nil && !errors.Is(err, ErrNotFound) && !strings.Contains(err.Error(), "symbolic link") {
@@ -172,7 +172,7 @@ func TestRootThroughLinks(t *testing.T) {
 		if err = errors.Join(err, st.Flush(ctx)); err != nil {
 			t.Fatal(at, err)
 		}
-		for f, err := range st.Verify(ctx, VerifyOptions{}) {
+		for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 			if err != nil || f.Severity != SeverityInfo {
 				t.Error(at, f, err)
 			}

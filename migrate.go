@@ -71,8 +71,8 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 	look := opt
 	look.ReadOnly = true
 	r, err := migrate.Run(ctx, migrate.Source{
-		FS: vfs.Below(vfs.Below(filled.System.FS, from), to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Known: wal.Features(filled.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, StateDir: filled.StateDir, Ignore: engine.IgnoreMoves,
+		FS: vfs.Below(vfs.Below(filled.env.System.FS, from), to), From: from, To: to, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
+		Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, Clock: filled.Clock, Random: own.Random, StateDir: filled.StateDir, Ignore: engine.IgnoreMoves,
 		Switch: o.Switch, RemoveSource: o.RemoveSource, Progress: o.Progress,
 		Open: func(ctx context.Context) (copy.Source, func() error, error) {
 			st, err := Open(ctx, from, &opt)
@@ -113,8 +113,8 @@ func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateRe
 func (o *Options) keepModes(dir string) {
 	filled := *o
 	filled.fill()
-	file, ferr := filled.System.FS.Stat(filepath.Join(dir, settings.Name))
-	folder, derr := filled.System.FS.Stat(filepath.Join(dir, "memories"))
+	file, ferr := filled.env.System.FS.Stat(filepath.Join(dir, settings.Name))
+	folder, derr := filled.env.System.FS.Stat(filepath.Join(dir, "memories"))
 	kept := *o
 	if ferr == nil && o.FileMode == 0 {
 		kept.FileMode = file.Mode.Perm()
@@ -166,10 +166,10 @@ func sound(ctx context.Context, from, dir string, o *Options) error {
 		return err
 	}
 	workers := 0
-	if o.System != nil && o.System.Inline {
+	if o.env.System.Inline {
 		workers = 1
 	}
-	for f, ferr := range st.Verify(ctx, VerifyOptions{Workers: workers}) {
+	for f, ferr := range st.Admin().Verify(ctx, VerifyOptions{Workers: workers}) {
 		switch {
 		case ferr != nil:
 			err = ferr

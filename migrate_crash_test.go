@@ -6,6 +6,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
 
@@ -93,7 +94,7 @@ func TestMigrateCut(t *testing.T) {
 				if usable(t, r, "/s", after) || !usable(t, r, "/t", after) {
 					t.Error("called again: the store is not where it should be")
 				}
-				fsys := r.options(10).System.FS
+				fsys := open.Of(r.options(10)).System.FS
 				if names, err := fsys.ReadDir("/s"); err != nil || len(names) != 1 {
 					t.Errorf("the old place holds %v, %v", names, err)
 				}
@@ -126,7 +127,7 @@ func TestMigrateIsTheSameStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want["k3"] = "between"
-	uuid := st.Stats().UUID
+	uuid := st.Admin().Stats().UUID
 	if _, err := Migrate(ctx, "/s", "/t", &MigrateOptions{Options: r.options(4), Switch: true}); !errors.Is(err, ErrLocked) {
 		t.Fatalf("switched under somebody: %v", err)
 	}
@@ -147,7 +148,7 @@ func TestMigrateIsTheSameStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Stats().UUID != uuid {
+	if st.Admin().Stats().UUID != uuid {
 		t.Error("it has another UUID")
 	}
 	if got := said(t, st); !maps.Equal(got, want) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
 
@@ -20,7 +21,7 @@ func TestMovedWhileOpening(t *testing.T) {
 		o := r.options(2)
 		n := 0
 		var migrated error
-		o.System.FS = wrap.New(o.System.FS, func(op *wrap.Op, call func() error) error {
+		open.Of(o).System.FS = wrap.New(open.Of(o).System.FS, func(op *wrap.Op, call func() error) error {
 			if n++; n == at {
 				third := r.options(3)
 				third.LockWait = time.Millisecond // the opening has it as long as this takes

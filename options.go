@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/scopes"
 	"github.com/varve-db/varve/segment"
@@ -36,18 +37,18 @@ type Options struct {
 	// Listener is told what happens, where it does, with locks held: it must
 	// neither block nor call the store.
 	Listener func(Event)
-	// Embed gives each text its vector, in the order of the texts, all of one
-	// dimension. It is called without any lock, by several goroutines at once, with
-	// at most EmbedBatch texts (64 when 0): when a memory is written that has a
-	// content and no embedding, or another content than the stored version and the
-	// same embedding. When it fails the memory is stored without an embedding, and
-	// gets one later, in the background; see Health and EmbedPending. A panic is a
-	// failure; an embedder that ignores its ctx is left behind. When the write's ctx ends meanwhile, the write ends with its error
-	// and nothing is stored. Package vector/embed has embedders.
+	// Embed gives each text its vector, in the order of the texts, all of one dimension. It is
+	// called without any lock, by several goroutines at once, with at most EmbedBatch texts (64
+	// when 0): when a memory is written that has a content and no embedding, or another content
+	// than the stored version and the same embedding. When it fails the memory is stored without
+	// an embedding, and gets one later, in the background; see Health and Vectors.EmbedPending. A
+	// panic is a failure; an embedder that ignores its ctx is left behind. When the write's ctx
+	// ends meanwhile, the write ends with its error and nothing is stored. Package vector/embed
+	// has embedders.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
 	// EmbedModel is the name of what Embed asks. The first one by which a vector is put
 	// is the store's; a process with another one stores its memories without a vector,
-	// pending, until Reembed has changed the store's model to it (ModelError).
+	// pending, until Vectors.Reembed has changed the store's model to it (ModelError).
 	EmbedModel string
 	EmbedBatch int
 	// Watcher has edits of the files taken over while the store is open; package
@@ -77,8 +78,8 @@ type Options struct {
 	// for that. Without such a folder stores are repaired, and repairs not undone.
 	StateDir string
 
-	// System replaces the machine, for the project's own tests.
-	System *vfs.System
+	// env is what internal/open puts here, for the project's own tests.
+	env open.Environment
 
 	// unfinished opens the copy that a migration makes, before it is a store.
 	unfinished bool
@@ -132,10 +133,7 @@ func (o *Options) fill() {
 	if o.StateDir == "" {
 		o.StateDir = env.StateFolder(os.Getenv, runtime.GOOS)
 	}
-	var s vfs.System
-	if o.System != nil {
-		s = *o.System
-	}
+	s := &o.env.System
 	if s.FS == nil {
 		s.FS = vfs.OS()
 	}
@@ -154,14 +152,23 @@ func (o *Options) fill() {
 	if s.RoundBytes == 0 {
 		s.RoundBytes = 64 << 20
 	}
-	o.System = &s
+}
+
+func init() {
+	open.Register(
+		func(o any) *open.Environment { return &o.(*Options).env },
+		func(store any) open.Parts {
+			st := store.(*Store)
+			return open.Parts{Engine: st.engine, Vectors: &st.vectors}
+		},
+	)
 }
 
 // environment is that of a store in a folder; o is filled.
 func (o *Options) environment(dir string) *env.Env {
 	return &env.Env{
-		Dir: dir, FS: vfs.Below(o.System.FS, dir), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
+		Dir: dir, FS: vfs.Below(o.env.System.FS, dir), ReadOnly: o.ReadOnly, NoBackground: o.NoBackground, LockWait: o.LockWait,
 		Logger: o.Logger, Listener: func(e env.Event) { o.Listener(publicEvent(e)) }, Clock: o.Clock, OwnClock: o.ownClock, NaiveTimes: o.NaiveTimes,
-		FileMode: o.FileMode, FolderMode: o.FolderMode, StateDir: o.StateDir, System: *o.System,
+		FileMode: o.FileMode, FolderMode: o.FolderMode, StateDir: o.StateDir, System: o.env.System,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) { storetest.Main(m, child) }
 // busyOptions make everything happen often: segments are left, released, archived and
 // recycled within a second.
 func busyOptions() *Options {
-	return &Options{SegmentSize: 64 << 10, System: &vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}}
+	return open.In(&Options{SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}})
 }
 
 // child is what a process that a test has started does: name:arg.
@@ -55,7 +56,7 @@ func child(ctx context.Context, job, dir string) error {
 		for i := 0; ; i++ {
 			id := fmt.Sprintf("%s-%d", arg, i)
 			if i%10 == 9 {
-				b := st.NewBatch()
+				b := new(Batch)
 				for j := range 5 {
 					b.Put(Memory{ID: fmt.Sprintf("%s.%d", id, j), Content: strings.Repeat(id, 50)})
 				}
@@ -204,7 +205,7 @@ func TestKilledWriters(t *testing.T) {
 		}
 		wg.Wait()
 		st := openTest(t, dir, nil)
-		if r := st.OpenReport(); r.Damage != nil || r.Rebuilt != nil {
+		if r := st.Admin().OpenReport(); r.Damage != nil || r.Rebuilt != nil {
 			t.Fatalf("round %d: %+v", round, r)
 		}
 		for id, there := range want {
@@ -251,7 +252,7 @@ func committing(ctx context.Context, _, dir string) error {
 		}
 		return call()
 	})
-	st, err := Open(ctx, dir, &Options{System: &vfs.System{FS: fsys, Inline: true}})
+	st, err := Open(ctx, dir, open.In(&Options{}, open.Environment{System: vfs.System{FS: fsys, Inline: true}}))
 	if err != nil {
 		return err
 	}

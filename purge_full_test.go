@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -23,8 +24,8 @@ func TestPurgeOnAFullDisk(t *testing.T) {
 		}
 		defer st.Close()
 		fsys := vfs.OS()
-		if o.System != nil {
-			fsys = o.System.FS
+		if open.Of(&o).System.FS != nil {
+			fsys = open.Of(&o).System.FS
 		}
 		s := secretive(t, st, 5)
 		if err := st.Flush(ctx); err != nil {
@@ -32,13 +33,13 @@ func TestPurgeOnAFullDisk(t *testing.T) {
 		}
 		want := s.others(contents(t, st))
 		d.fill(4096)
-		r, err := st.Purge(ctx, s.ids...)
+		r, err := st.Admin().Purge(ctx, s.ids...)
 		if err != nil || r.Dropped+r.Backups < 3 {
 			t.Errorf("with all in files: %+v, %v", r, err)
 		}
 		// Where the next segment was made before the disk was full, nothing has to go:
 		// the simulated one never has it, a real one when its goroutine was quick.
-		if o.System != nil && r.Dropped == 0 {
+		if open.Of(&o).System.FS != nil && r.Dropped == 0 {
 			t.Errorf("the disk was not full: %+v", r)
 		}
 		compare(t, contents(t, st), want, true)
@@ -60,7 +61,7 @@ func TestPurgeOnAFullDisk(t *testing.T) {
 			t.Fatal(full)
 		}
 		want = s.others(contents(t, st))
-		r, err = st.Purge(ctx, s.ids...)
+		r, err = st.Admin().Purge(ctx, s.ids...)
 		if !errors.Is(err, ErrDiskFull) || len(r.Deleted) != 1 || !strings.Contains(err.Error(), "the memories are deleted, but traces of them are left") {
 			t.Errorf("with much in the log only: %+v, %v", r, err)
 		}
@@ -68,7 +69,7 @@ func TestPurgeOnAFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 		d.empty()
-		if _, err = st.Purge(ctx, s.ids...); err != nil {
+		if _, err = st.Admin().Purge(ctx, s.ids...); err != nil {
 			t.Error(err)
 		}
 		compare(t, contents(t, st), want, true)

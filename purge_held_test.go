@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
@@ -37,11 +38,11 @@ func TestPurgeMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.disk.KeepFreed()
-	if _, err := st.Purge(ctx, s.ids...); err != nil {
+	if _, err := st.Admin().Purge(ctx, s.ids...); err != nil {
 		t.Fatal(err)
 	}
 	s.checkFreed(t, r.disk, true)
-	if left := s.traces(t, r.options(2).System.FS, "/s"); len(left) > 0 {
+	if left := s.traces(t, open.Of(r.options(2)).System.FS, "/s"); len(left) > 0 {
 		t.Error(left[0])
 	}
 }
@@ -83,7 +84,7 @@ func TestPurgeBesideFlusher(t *testing.T) {
 		t.Fatal(err)
 	}
 	st.engine.Log.EndPurge()
-	if _, err := st.Purge(ctx, ids...); err != nil {
+	if _, err := st.Admin().Purge(ctx, ids...); err != nil {
 		t.Fatal(err)
 	}
 	s := &secrets{ids: ids, parts: map[string][]byte{"x at 0": []byte("the secret of all")}}
@@ -109,7 +110,7 @@ func TestPurgeHardLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := st.Purge(ctx, "journal")
+	r, err := st.Admin().Purge(ctx, "journal")
 	var u *vfs.UnwipedError
 	if !errors.As(err, &u) || !errors.Is(err, vfs.ErrLinked) || !errors.Is(err, ErrConflict) || len(r.Left) != 1 {
 		t.Errorf("%v, left %v", err, r.Left)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -35,17 +36,17 @@ func TestPurgeOverwritesTheIndex(t *testing.T) {
 			}
 			return nil
 		})
-		st := openTest(t, dir, &Options{SegmentSize: 64 << 10, NoBackground: true, System: &vfs.System{FS: fsys}})
+		st := openTest(t, dir, open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
 		secretive(t, st, 3)
-		c, rarely := st.Config(), 3600 // else the base of before is a backup
+		c, rarely := st.Admin().Config(), 3600 // else the base of before is a backup
 		c.BackupInterval = &rarely
-		if err := errors.Join(st.SetConfig(c), st.Flush(ctx)); err != nil {
+		if err := errors.Join(st.Admin().SetConfig(c), st.Flush(ctx)); err != nil {
 			t.Fatal(err)
 		}
 		var reader *index.Set
 		if mapped {
 			var err error
-			if reader, err = index.OpenBase(vfs.OS(), dir, st.Stats().UUID); err != nil {
+			if reader, err = index.OpenBase(vfs.OS(), dir, st.Admin().Stats().UUID); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -54,7 +55,7 @@ func TestPurgeOverwritesTheIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 		clear(zeroed)
-		r, err := st.Purge(ctx, "forget-me:Ünique", "forgotten-before")
+		r, err := st.Admin().Purge(ctx, "forget-me:Ünique", "forgotten-before")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,9 +113,9 @@ func TestPurgeAndBackupsThatAreNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, many := st.Config(), 9
+	c, many := st.Admin().Config(), 9
 	c.IndexBackupCount = &many
-	if err := st.SetConfig(c); err != nil {
+	if err := st.Admin().SetConfig(c); err != nil {
 		t.Fatal(err)
 	}
 	put := func(name string, b []byte) string {
@@ -131,7 +132,7 @@ func TestPurgeAndBackupsThatAreNone(t *testing.T) {
 	if !strings.Contains(string(base[:len(base)/2]), "\n\"journal\":") { // what is cut off is its end
 		t.Fatal("the case is too weak")
 	}
-	r, err := st.Purge(ctx, "journal")
+	r, err := st.Admin().Purge(ctx, "journal")
 	var left *CorruptionError
 	if !errors.As(err, &left) || left.Path != "backups/memory_index.78.json" || len(r.Left) != 1 || r.Dropped != 1 {
 		t.Errorf("%+v, %v", r, err)
@@ -147,7 +148,7 @@ func TestPurgeAndBackupsThatAreNone(t *testing.T) {
 	if err := os.Remove(mayHave); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.Purge(ctx, "journal"); !errors.Is(err, ErrNotFound) {
+	if _, err := st.Admin().Purge(ctx, "journal"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("once more: %v", err)
 	}
 }

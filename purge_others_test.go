@@ -61,7 +61,7 @@ func TestPurgeSparesOthers(t *testing.T) {
 		}
 		want[path] = string(b)
 	}
-	if _, err := st.Purge(ctx, "journal"); err != nil {
+	if _, err := st.Admin().Purge(ctx, "journal"); err != nil {
 		t.Fatal(err)
 	}
 	for path, text := range want {
@@ -105,7 +105,7 @@ func TestPurgeLeavesPiecesThatMention(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := st.Purge(ctx, "journal")
+	r, err := st.Admin().Purge(ctx, "journal")
 	var left *CorruptionError
 	if !errors.As(err, &left) || filepath.Join(dir, left.Path) != filepath.Join(dir, where) || len(r.Left) != 1 {
 		t.Errorf("left %v, %v", r.Left, err)
@@ -133,7 +133,7 @@ func TestUnknown(t *testing.T) {
 	if _, err := q.Bytes("aside.json", []byte("{"), docfile.Note{Why: "it is not valid JSON", From: "memories/aside.json"}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := st.Unknown(ctx, "there", "tehre", "deleted", "delete", "stands", "aside", "tehre")
+	got, err := st.Admin().Unknown(ctx, "there", "tehre", "deleted", "delete", "stands", "aside", "tehre")
 	if err != nil || len(got) != 2 || got[0] != "tehre" || got[1] != "delete" {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -172,7 +172,7 @@ func TestPurgeNamesWhatMentions(t *testing.T) {
 	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, 65<<20)); err != nil {
 		t.Fatal(err)
 	}
-	r, err := st.Purge(ctx, "journal")
+	r, err := st.Admin().Purge(ctx, "journal")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func TestPurgeKeepsOthersInPieces(t *testing.T) {
 	if err := os.WriteFile(torn, tail, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := st.Purge(ctx, "journal"); err != nil {
+	if r, err := st.Admin().Purge(ctx, "journal"); err != nil {
 		t.Fatal(r, err)
 	}
 	for name, has := range map[string][]string{piece: {"stays", "stays too"}, torn: {"stays too"}} {

@@ -31,7 +31,7 @@ func TestPurgeBesideSparse(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r, err := st.Purge(ctx, "a")
+		r, err := st.Admin().Purge(ctx, "a")
 		if len(r.Left) != 1 || err == nil || !strings.Contains(err.Error(), "unreadable-b.json: it may hold what was purged") {
 			t.Errorf("left: %v, %v", r.Left, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
@@ -52,10 +53,10 @@ func secretive(t testing.TB, st *Store, seed uint64) *secrets {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := &secrets{ids: []string{"forget-me:Ünique", "forgotten-before"}, parts: map[string][]byte{}}
-	c := st.Config()
+	c := st.Admin().Config()
 	always := 0
 	c.BackupInterval = &always
-	if err := st.SetConfig(c); err != nil {
+	if err := st.Admin().SetConfig(c); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range s.ids {
@@ -94,7 +95,7 @@ func secretive(t testing.TB, st *Store, seed uint64) *secrets {
 		}
 		flush := st.Flush
 		if round%2 == 0 {
-			flush = st.Compact
+			flush = st.Admin().Compact
 		}
 		if err := flush(ctx); err != nil {
 			t.Fatal(err)
@@ -212,7 +213,7 @@ func TestPurge(t *testing.T) {
 			if _, err := st.Put(ctx, Memory{ID: "incompressible", Content: (&secrets{parts: map[string][]byte{}}).text(rand.New(rand.NewPCG(seed, uint64(1000+i))), "", 20000)}); err != nil {
 				t.Fatal(err)
 			}
-			if err := st.Compact(ctx); err != nil {
+			if err := st.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -287,7 +288,7 @@ func TestPurge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := st.Purge(ctx, s.ids...)
+	r, err := st.Admin().Purge(ctx, s.ids...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +313,7 @@ func TestPurge(t *testing.T) {
 	if got := s.pasts(t, st); fmt.Sprint(got) != fmt.Sprint(pasts) {
 		t.Errorf("the others' histories were\n%v\nand are\n%v", pasts, got)
 	}
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +329,7 @@ func TestPurge(t *testing.T) {
 			}
 		}
 	}
-	if _, err := st.Purge(ctx, s.ids...); !errors.Is(err, ErrNotFound) {
+	if _, err := st.Admin().Purge(ctx, s.ids...); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a second purge: %v", err)
 	}
 	want = contents(t, st)
@@ -371,7 +372,7 @@ func TestPurgeCut(t *testing.T) {
 				if err := st.Close(); err != nil {
 					t.Fatal(err)
 				}
-				setAsideASegment(t, o.System.FS, "/s")
+				setAsideASegment(t, open.Of(o).System.FS, "/s")
 				made = r
 				return made.lose(crash.KeepAll, 1)
 			}, fault, func(r *rig) error {
@@ -380,14 +381,14 @@ func TestPurgeCut(t *testing.T) {
 					return err
 				}
 				r.disk.KeepFreed() // an index that had to be made again at the open has gone before
-				_, err = st.Purge(ctx, s.ids...)
+				_, err = st.Admin().Purge(ctx, s.ids...)
 				return errors.Join(err, st.Close())
 			}, func(t *testing.T, r *rig, done bool) {
 				o := r.options(4)
 				if done {
 					// After a loss of power a file that is never synced has what its blocks
 					// held when they were another's. The next open writes it anew.
-					left := slices.DeleteFunc(s.traces(t, o.System.FS, "/s"), func(where string) bool {
+					left := slices.DeleteFunc(s.traces(t, open.Of(o).System.FS, "/s"), func(where string) bool {
 						return strings.HasPrefix(where, "/s/wal/shared at") || strings.HasPrefix(where, "/s/wal/owner at")
 					})
 					if len(left) > 0 {
@@ -404,7 +405,7 @@ func TestPurgeCut(t *testing.T) {
 				}
 				compare(t, s.others(contents(t, st)), want, true)
 				r.disk.KeepFreed()
-				if _, err := st.Purge(ctx, s.ids...); err != nil && !errors.Is(err, ErrNotFound) {
+				if _, err := st.Admin().Purge(ctx, s.ids...); err != nil && !errors.Is(err, ErrNotFound) {
 					t.Errorf("once more: %v", err)
 				}
 				compare(t, contents(t, st), want, true)
@@ -414,7 +415,7 @@ func TestPurgeCut(t *testing.T) {
 				if err := st.Close(); err != nil {
 					t.Error(err)
 				}
-				if left := s.traces(t, o.System.FS, "/s"); len(left) > 0 {
+				if left := s.traces(t, open.Of(o).System.FS, "/s"); len(left) > 0 {
 					t.Errorf("done again, and left:\n%s", strings.Join(left[:min(len(left), 20)], "\n"))
 				}
 				if done || what != "lacking" {
@@ -465,7 +466,7 @@ func TestPurgeRefused(t *testing.T) {
 	}
 	again := func(t *testing.T, st *Store, s *secrets, dir string) {
 		t.Helper()
-		if _, err := st.Purge(ctx, s.ids...); err != nil && !errors.Is(err, ErrNotFound) {
+		if _, err := st.Admin().Purge(ctx, s.ids...); err != nil && !errors.Is(err, ErrNotFound) {
 			t.Fatal(err)
 		}
 		if left := s.traces(t, vfs.OS(), dir); len(left) > 0 {
@@ -478,7 +479,7 @@ func TestPurgeRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = st.Purge(ctx, s.ids...)
+		_, err = st.Admin().Purge(ctx, s.ids...)
 		var locked *LockError
 		if !errors.As(err, &locked) || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
 			t.Fatal(err)
@@ -497,7 +498,7 @@ func TestPurgeRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = st.Purge(ctx, s.ids...)
+		_, err = st.Admin().Purge(ctx, s.ids...)
 		if f, ferr := vfs.OS().OpenFile(f.Name(), os.O_RDONLY, 0); ferr == nil {
 			f.Close()
 			t.Error("it is still in its place")
@@ -519,7 +520,7 @@ func TestPurgeRefused(t *testing.T) {
 			t.Fatal(names, err)
 		}
 		alter(t, names[0], func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
-		r, err := st.Purge(ctx, s.ids...)
+		r, err := st.Admin().Purge(ctx, s.ids...)
 		var bad *CorruptionError
 		if !errors.As(err, &bad) || bad.Path != "wal/archive/"+filepath.Base(names[0]) || len(r.Left) != 1 {
 			t.Fatal(r, err)
@@ -538,7 +539,7 @@ func TestPurgeRefused(t *testing.T) {
 		}
 		// Where the break hides what it holds, only its owner can let go of the copy.
 		var aside *CorruptionError
-		if _, err := st.Purge(ctx, s.ids...); errors.As(err, &aside) {
+		if _, err := st.Admin().Purge(ctx, s.ids...); errors.As(err, &aside) {
 			if !strings.HasPrefix(aside.Path, "quarantine/") {
 				t.Fatal(err)
 			}
@@ -553,16 +554,16 @@ func TestPurgeRefused(t *testing.T) {
 		if err := st.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openTest(t, dir, &Options{ReadOnly: true}).Purge(ctx, s.ids...); !errors.Is(err, ErrReadOnly) {
+		if _, err := openTest(t, dir, &Options{ReadOnly: true}).Admin().Purge(ctx, s.ids...); !errors.Is(err, ErrReadOnly) {
 			t.Error(err)
 		}
 	})
 	t.Run("nothing named", func(t *testing.T) {
 		st, _, _ := make(t)
-		if _, err := st.Purge(ctx); !errors.Is(err, ErrInvalid) {
+		if _, err := st.Admin().Purge(ctx); !errors.Is(err, ErrInvalid) {
 			t.Error(err)
 		}
-		if _, err := st.Purge(ctx, "other1", ""); !errors.Is(err, ErrInvalid) {
+		if _, err := st.Admin().Purge(ctx, "other1", ""); !errors.Is(err, ErrInvalid) {
 			t.Error(err)
 		}
 		if _, err := st.Get(ctx, "other1"); err != nil {
@@ -579,11 +580,11 @@ func TestPurgeThenFallBack(t *testing.T) {
 		st := openTest(t, dir, smallLog)
 		s := secretive(t, st, 9)
 		want := s.others(contents(t, st))
-		if _, err := st.Purge(ctx, s.ids...); err != nil {
+		if _, err := st.Admin().Purge(ctx, s.ids...); err != nil {
 			t.Fatal(err)
 		}
 		if how == "files" {
-			if err := st.RebuildIndex(ctx); err != nil {
+			if err := st.Admin().RebuildIndex(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -594,7 +595,7 @@ func TestPurgeThenFallBack(t *testing.T) {
 			alter(t, filepath.Join(dir, "memory_index.json"), func(b []byte) []byte { return b[:len(b)/2] })
 		}
 		st = openTest(t, dir, smallLog)
-		if made := st.OpenReport().Rebuilt; how == "backup" && (made == nil || !strings.HasPrefix(made.From, "backups/")) {
+		if made := st.Admin().OpenReport().Rebuilt; how == "backup" && (made == nil || !strings.HasPrefix(made.From, "backups/")) {
 			t.Errorf("%+v", made)
 		}
 		compare(t, contents(t, st), want, true)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -36,7 +37,7 @@ func TestPurgeOverwritesTheVectors(t *testing.T) {
 		}
 		return nil
 	})
-	o := &Options{NoBackground: true, System: &vfs.System{FS: fsys}}
+	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}})
 	st := openTest(t, dir, o)
 	r := rand.New(rand.NewPCG(9, 9))
 	putVectors(t, st, r, 0, 50)
@@ -91,7 +92,7 @@ func TestPurgeOverwritesTheVectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(zeroed)
-	report, err := st.Purge(ctx, "unspeakable")
+	report, err := st.Admin().Purge(ctx, "unspeakable")
 	if err != nil {
 		t.Fatal(err)
 	}

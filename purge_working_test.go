@@ -27,9 +27,9 @@ func TestPurgeWorking(t *testing.T) {
 	of, near := working.Scope{Session: "forgotten 1"}, working.Scope{Session: "forgotten 10"}
 	s := &secrets{parts: map[string][]byte{}}
 	s.add("file", []byte(docfile.FileName(of.Key())))
-	w, err := st.Working(ctx, of, nil)
+	w, err := st.Working().Open(ctx, of, nil)
 	must(t, err)
-	n, err := beside.Working(ctx, near, nil)
+	n, err := beside.Working().Open(ctx, near, nil)
 	must(t, err)
 	path := filepath.Join(dir, "working", docfile.FileName(of.Key()))
 	for i := range 12 {
@@ -50,7 +50,7 @@ func TestPurgeWorking(t *testing.T) {
 			must(t, os.WriteFile(path, b[:len(b)/2], 0o600))
 		}
 		if i%2 == 1 {
-			must(t, st.Compact(ctx))
+			must(t, st.Admin().Compact(ctx))
 		}
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "working", "copy of it.json"), readBytes(t, path), 0o600))
@@ -61,11 +61,11 @@ func TestPurgeWorking(t *testing.T) {
 	if aside, err := filepath.Glob(filepath.Join(dir, "quarantine", "*")); err != nil || len(aside) == 0 {
 		t.Error("nothing was put aside")
 	}
-	unknown, err := st.UnknownWorking(ctx, of, near, working.Scope{Session: "nobody"})
+	unknown, err := st.Working().Unknown(ctx, of, near, working.Scope{Session: "nobody"})
 	if err != nil || len(unknown) != 1 || unknown[0].Session != "nobody" {
 		t.Errorf("%v %v", unknown, err)
 	}
-	r, err := st.PurgeWorking(ctx, of)
+	r, err := st.Working().Purge(ctx, of)
 	if err != nil || len(r.Deleted) != 1 || r.Frames == 0 {
 		t.Fatalf("%+v %v", r, err)
 	}
@@ -80,14 +80,14 @@ func TestPurgeWorking(t *testing.T) {
 		t.Errorf("the other one has %d values, %v", len(all), err)
 	}
 	// Nothing is left to be purged; the name can be used again.
-	if _, err := st.PurgeWorking(ctx, of); !errors.Is(err, ErrNotFound) {
+	if _, err := st.Working().Purge(ctx, of); !errors.Is(err, ErrNotFound) {
 		t.Errorf("again: %v", err)
 	}
-	if _, err := st.PurgeWorking(ctx, working.Scope{Session: "nobody"}); !errors.Is(err, ErrNotFound) {
+	if _, err := st.Working().Purge(ctx, working.Scope{Session: "nobody"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("of nobody: %v", err)
 	}
 	must(t, w.Set(ctx, "k", "new"))
-	must(t, st.Compact(ctx))
+	must(t, st.Admin().Compact(ctx))
 	if v, found, err := w.Get(ctx, "k"); !found || err != nil || v != "new" {
 		t.Errorf("%v %v %v", v, found, err)
 	}
@@ -103,19 +103,19 @@ func TestPurgeConsolidated(t *testing.T) {
 	st := openTest(t, dir, smallLog)
 	s := &secrets{parts: map[string][]byte{}}
 	of := working.Scope{Session: "gone"}
-	w, err := st.Working(ctx, of, nil)
+	w, err := st.Working().Open(ctx, of, nil)
 	must(t, err)
 	text := s.text(rng, "value", 300)
 	must(t, w.Set(ctx, "k", text))
 	must(t, w.Set(ctx, "small", 1))
-	all, err := st.Consolidate(ctx, of, Consolidation{Values: []string{"k"}})
+	all, err := st.Working().Consolidate(ctx, of, Consolidation{Values: []string{"k"}})
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
-	kept, err := st.Working(ctx, working.Scope{Session: "kept"}, nil)
+	kept, err := st.Working().Open(ctx, working.Scope{Session: "kept"}, nil)
 	must(t, err)
 	must(t, kept.Set(ctx, "copy", "he said: "+text))
-	r, err := st.Purge(ctx, all[0].ID)
+	r, err := st.Admin().Purge(ctx, all[0].ID)
 	must(t, err)
 	if len(r.Mentions) != 1 || r.Mentions[0].Path != "working/"+docfile.FileName("session:kept") {
 		t.Errorf("%+v", r.Mentions)
@@ -124,8 +124,8 @@ func TestPurgeConsolidated(t *testing.T) {
 		t.Error("the other scope lost it", err)
 	}
 	must(t, kept.Set(ctx, "copy", "x"))
-	must(t, st.Compact(ctx))
-	if _, err := st.PurgeWorking(ctx, working.Scope{Session: "kept"}); err != nil {
+	must(t, st.Admin().Compact(ctx))
+	if _, err := st.Working().Purge(ctx, working.Scope{Session: "kept"}); err != nil {
 		t.Error(err)
 	}
 	if found := s.traces(t, vfs.OS(), dir); len(found) > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// PurgeReport is what Purge did.
+// PurgeReport is what a purge did.
 type PurgeReport struct {
 	Deleted   []string  // ids that there was one of
 	TakenOut  []string  // assemblies that named a memory which was not there, and do no more
@@ -55,12 +55,12 @@ type Mention = repair.Mention
 // What was removed before the purge it cannot reach: versions that were replaced or deleted
 // earlier, segments of the log and lines of the index that were let go may persist in free
 // blocks of the file system.
-func (st *Store) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
-	return st.purgeAll(ctx, st.engine.Kinds.Memories, ids)
+func (ad Admin) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
+	return ad.st.purgeAll(ctx, ad.st.engine.Kinds.Memories, ids)
 }
 
 // Purge deletes assemblies, and takes every trace of them out of the store's folder,
-// as Store.Purge does it with memories. Their members stay as they are. An assembly
+// as Admin.Purge does it with memories. Their members stay as they are. An assembly
 // that one of them was merged into goes on saying so (MergedFrom), and is named as a
 // mention.
 func (as Assemblies) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
@@ -83,11 +83,11 @@ func (st *Store) purgeAll(ctx context.Context, k *engine.Kind, ids []string) (*P
 // log nor archive has a version that can be read, nor a backup of the index a line,
 // and nothing that was set aside is about it. It changes nothing. Purge looks further
 // still: this is to find an id that was mistyped before the others are gone.
-func (st *Store) Unknown(ctx context.Context, ids ...string) ([]string, error) {
-	return st.unknownOf(ctx, st.engine.Kinds.Memories, ids)
+func (ad Admin) Unknown(ctx context.Context, ids ...string) ([]string, error) {
+	return ad.st.unknownOf(ctx, ad.st.engine.Kinds.Memories, ids)
 }
 
-// Unknown says of which of some assemblies a store has nothing; see Store.Unknown.
+// Unknown says of which of some assemblies a store has nothing; see Admin.Unknown.
 func (as Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 	return as.st.unknownOf(ctx, as.st.engine.Kinds.Assemblies, ids)
 }
@@ -100,18 +100,18 @@ func (st *Store) unknownOf(ctx context.Context, k *engine.Kind, ids []string) ([
 	return st.purging.Unknown(ctx, k, ids)
 }
 
-// PurgeWorking drops scopes of working memory, with their checkpoints, and takes every
-// trace of them out of the store's folder, as Purge does it with memories: their
+// Purge drops scopes of working memory, with their checkpoints, and takes every
+// trace of them out of the store's folder, as Admin.Purge does it with memories: their
 // files, what log and archive have of them, what was set aside. Memories that were made of
 // them (Consolidate) are not theirs, and stay. A scope that is not there now is looked
 // for all the same: ErrNotFound if it was nowhere.
-func (st *Store) PurgeWorking(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
-	return st.purgeAll(ctx, st.engine.Kinds.Scopes, scopeKeysOf(scopes))
+func (wm Working) Purge(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
+	return wm.st.purgeAll(ctx, wm.st.engine.Kinds.Scopes, scopeKeysOf(scopes))
 }
 
-// UnknownWorking says of which of some scopes a store has nothing; see Unknown.
-func (st *Store) UnknownWorking(ctx context.Context, scopes ...working.Scope) ([]working.Scope, error) {
-	keys, err := st.unknownOf(ctx, st.engine.Kinds.Scopes, scopeKeysOf(scopes))
+// Unknown says of which of some scopes a store has nothing; see Admin.Unknown.
+func (wm Working) Unknown(ctx context.Context, scopes ...working.Scope) ([]working.Scope, error) {
+	keys, err := wm.st.unknownOf(ctx, wm.st.engine.Kinds.Scopes, scopeKeysOf(scopes))
 	if err != nil {
 		return nil, err
 	}

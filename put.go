@@ -43,12 +43,10 @@ func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
 	return st.commits.Commit(ctx, []commit.Op{{ID: id, Conds: conditionsOf(conds), Must: true}}, nil, 0)
 }
 
-// Batch is a list of operations that are written as a whole or not at all.
-type Batch struct{ ops []commit.Op }
-
-// NewBatch makes an empty batch. It is limited to half a segment of the log
+// Batch is a list of operations that Store.Apply writes as a whole or not at all. The zero
+// Batch is empty and ready for use. A batch takes at most half a segment of the log
 // (ErrBatchTooLarge); PutAll takes more.
-func (st *Store) NewBatch() *Batch { return &Batch{} }
+type Batch struct{ ops []commit.Op }
 
 // Put adds a memory.
 func (b *Batch) Put(m Memory, options ...PutOption) {

@@ -24,14 +24,14 @@ func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], options 
 	limit := min(int64(putAllBytes), int64(st.engine.Log.Limit())/2)
 	var done int64
 	var size int64
-	b := st.NewBatch()
+	b := new(Batch)
 	write := func() error {
 		if b.Len() == 0 {
 			return nil
 		}
 		n, err := st.applyChunk(ctx, b)
 		done += int64(n)
-		b, size = st.NewBatch(), 0
+		b, size = new(Batch), 0
 		return err
 	}
 	for m := range memories {

@@ -29,22 +29,22 @@ type Raw struct {
 // written meanwhile is seen or not. The error that it returns is that of a listing which
 // could not begin (ErrClosed, ErrMoved), the context's, or one of the index, behind which
 // there may be more memories that f did not get.
-func (st *Store) ScanRaw(ctx context.Context, f func(r Raw, err error), filters ...Filter) error {
-	if err := st.engine.Begun(); err != nil {
+func (ad Admin) ScanRaw(ctx context.Context, f func(r Raw, err error), filters ...Filter) error {
+	if err := ad.st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.Ended()
-	if err := st.engine.Sight(ctx); err != nil {
+	defer ad.st.engine.Ended()
+	if err := ad.st.engine.Sight(ctx); err != nil {
 		return err
 	}
 	chosen := filtersOf(filters)
-	readers := make([]*rawReader, st.search.Scanners())
+	readers := make([]*rawReader, ad.st.search.Scanners())
 	for i := range readers {
-		readers[i] = &rawReader{st: st, f: &chosen, take: f}
+		readers[i] = &rawReader{st: ad.st, f: &chosen, take: f}
 	}
 	var lines []error
 	err := engine.Share(ctx, readers, func(yield func(engine.Listing) bool) error {
-		for l, err := range st.engine.Lines(ctx, st.engine.Kinds.Memories, chosen) {
+		for l, err := range ad.st.engine.Lines(ctx, ad.st.engine.Kinds.Memories, chosen) {
 			switch {
 			case errors.Is(err, errs.ErrClosed), err != nil && ctx.Err() != nil:
 				return err

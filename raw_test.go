@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
@@ -22,7 +23,7 @@ func rawAll(t *testing.T, st *Store, filters ...Filter) (docs map[string]string,
 	t.Helper()
 	docs = map[string]string{}
 	var mu sync.Mutex
-	err := st.ScanRaw(t.Context(), func(r Raw, err error) {
+	err := st.Admin().ScanRaw(t.Context(), func(r Raw, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
@@ -49,7 +50,7 @@ func TestScanRaw(t *testing.T) {
 	o := &Options{NoBackground: true, Clock: clock.now}
 	st := openTest(t, dir, o)
 	put := func(from, to int, text string) {
-		b := st.NewBatch()
+		b := new(Batch)
 		for i := from; i < to; i++ {
 			b.Put(Memory{ID: fmt.Sprintf("m%04d", i), Content: text + strings.Repeat("long ", i%7*300), Metadata: map[string]any{"session_id": fmt.Sprint("s", i%3), "category": fmt.Sprint(i % 5)}})
 		}
@@ -106,7 +107,7 @@ func TestScanRaw(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			raw, err := st.GetRaw(ctx, m.ID)
+			raw, err := st.Admin().GetRaw(ctx, m.ID)
 			if n++; err != nil || docs[m.ID] != string(raw) {
 				t.Fatalf("%s: %q, want %q, %v", m.ID, docs[m.ID], raw, err)
 			}
@@ -125,7 +126,7 @@ func TestScanRaw(t *testing.T) {
 func TestScanRawBesideTheUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	st := openTest(t, dir, &Options{NoBackground: true})
-	b := st.NewBatch()
+	b := new(Batch)
 	for i := range 1001 { // so many are in the index after Close
 		b.Put(Memory{ID: fmt.Sprint("m", i), Content: "word"})
 	}
@@ -141,20 +142,20 @@ func TestScanRawBesideTheUnreadable(t *testing.T) {
 		}
 		return nil
 	})
-	st = openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: fsys}})
+	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
 	docs, errs := rawAll(t, st)
 	if len(docs) != 1000 || len(errs) != 1 || !errors.Is(errs[0], syscall.EIO) || !strings.HasPrefix(errs[0].Error(), "m7: ") {
 		t.Errorf("%d, %v", len(docs), errs)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var once sync.Once
-	if err := st.ScanRaw(ctx, func(Raw, error) { once.Do(stop) }); !errors.Is(err, context.Canceled) {
+	if err := st.Admin().ScanRaw(ctx, func(Raw, error) { once.Do(stop) }); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.ScanRaw(t.Context(), func(Raw, error) {}); !errors.Is(err, ErrClosed) {
+	if err := st.Admin().ScanRaw(t.Context(), func(Raw, error) {}); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -199,7 +200,7 @@ func TestListedSessionIsLeft(t *testing.T) {
 	old := runtime.GOMAXPROCS(1) // one reader: the second memory is read behind the first
 	defer runtime.GOMAXPROCS(old)
 	listed(func(each func(id, doc string)) {
-		if err := st.ScanRaw(t.Context(), func(r Raw, err error) { each(r.ID, string(r.Doc)) }, InSession("a")); err != nil {
+		if err := st.Admin().ScanRaw(t.Context(), func(r Raw, err error) { each(r.ID, string(r.Doc)) }, InSession("a")); err != nil {
 			t.Error(err)
 		}
 	})

@@ -40,14 +40,14 @@ func rebuildAmidSwitch(t *testing.T, log bool) {
 	e.set(asking(is))
 	st = open()
 	ended, end := context.WithCancel(ctx)
-	if _, err := st.Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
+	if _, err := st.Vectors().Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
 		if r.Written > 3 {
 			end()
 		}
 	}}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if by, why := served(t, st, models); by != "new" {
@@ -77,10 +77,10 @@ func rebuildAmidSwitch(t *testing.T, log bool) {
 	if by, why := served(t, st, models); by != "new" && !log {
 		t.Error(why)
 	}
-	if told := strings.Contains(fmt.Sprint(st.OpenReport().Problems), "memctl reindex"); told != log {
-		t.Errorf("told: %v, %+v", told, st.OpenReport().Problems)
+	if told := strings.Contains(fmt.Sprint(st.Admin().OpenReport().Problems), "memctl reindex"); told != log {
+		t.Errorf("told: %v, %+v", told, st.Admin().OpenReport().Problems)
 	}
-	if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
 		t.Fatal(r, err)
 	}
 	if by, why := served(t, st, models); by != "new" {

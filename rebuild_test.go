@@ -50,7 +50,7 @@ func TestRebuildIndexBelievesTheFiles(t *testing.T) {
 	if got := contents(t, st); len(got) != len(want)-1 {
 		t.Fatalf("the index that was made wrong says %d of %d", len(got), len(want))
 	}
-	if err := st.RebuildIndex(ctx); err != nil {
+	if err := st.Admin().RebuildIndex(ctx); err != nil {
 		t.Fatal(err)
 	}
 	got := contents(t, st)
@@ -74,7 +74,7 @@ func TestRebuildIndexWithoutAFolder(t *testing.T) {
 			if _, err := st.Assemblies().Put(ctx, Assembly{ID: "g", MemoryIDs: []string{"a"}}); err != nil {
 				t.Fatal(err)
 			}
-			if err := st.RebuildIndex(ctx); err != nil { // nothing is in files yet
+			if err := st.Admin().RebuildIndex(ctx); err != nil { // nothing is in files yet
 				t.Fatal(err)
 			}
 			if err := st.Close(); err != nil {
@@ -84,7 +84,7 @@ func TestRebuildIndexWithoutAFolder(t *testing.T) {
 				t.Fatal(err)
 			}
 			st = openTest(t, dir, smallLog)
-			err := st.RebuildIndex(ctx)
+			err := st.Admin().RebuildIndex(ctx)
 			if c, ok := errors.AsType[*CorruptionError](err); !ok || c.Path != folder {
 				t.Fatalf("made without %s: %v", folder, err)
 			}

@@ -27,7 +27,7 @@ func TestCancelReembed(t *testing.T) {
 		}
 	}
 	plain := openTest(t, dir, &Options{NoBackground: true})
-	if model, err := plain.CancelReembed(ctx); model != "" || err != nil {
+	if model, err := plain.Vectors().CancelReembed(ctx); model != "" || err != nil {
 		t.Fatalf("none was begun: %q, %v", model, err)
 	}
 	half := func(until func(ReembedReport) bool) {
@@ -35,9 +35,9 @@ func TestCancelReembed(t *testing.T) {
 		e.set(asking(is))
 		st := open("new")
 		ctx, end := context.WithCancel(ctx)
-		_, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+		_, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
 			if until(r) {
-				if _, err := plain.CancelReembed(context.Background()); !errors.Is(err, ErrLocked) {
+				if _, err := plain.Vectors().CancelReembed(context.Background()); !errors.Is(err, ErrLocked) {
 					t.Error("while it runs:", err)
 				}
 				end()
@@ -51,13 +51,13 @@ func TestCancelReembed(t *testing.T) {
 		}
 	}
 	half(func(r ReembedReport) bool { return r.Computed == 2 })
-	if s := plain.Stats(); s.NextModel != "new" {
+	if s := plain.Admin().Stats(); s.NextModel != "new" {
 		t.Fatalf("%+v", s)
 	}
-	if model, err := plain.CancelReembed(ctx); model != "new" || err != nil {
+	if model, err := plain.Vectors().CancelReembed(ctx); model != "new" || err != nil {
 		t.Fatalf("%q, %v", model, err)
 	}
-	if s := plain.Stats(); s.NextModel != "" || s.Model != "old" {
+	if s := plain.Admin().Stats(); s.NextModel != "" || s.Model != "old" {
 		t.Errorf("%+v", s)
 	}
 	if _, err := os.Stat(plain.vectors.ComputedPath(vectors.ComputedName)); !errors.Is(err, os.ErrNotExist) {
@@ -67,11 +67,11 @@ func TestCancelReembed(t *testing.T) {
 		t.Error(why)
 	}
 	half(func(r ReembedReport) bool { return r.Written > 0 })
-	if _, err := plain.CancelReembed(ctx); !errors.Is(err, ErrConflict) {
+	if _, err := plain.Vectors().CancelReembed(ctx); !errors.Is(err, ErrConflict) {
 		t.Fatal("behind the switch:", err)
 	}
 	st := open("new")
-	if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+	if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if by, why := served(t, plain, map[string]func(string) []float32{"new": is}); by != "new" {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
@@ -31,11 +33,11 @@ func emptiedStore(t *testing.T, dir string, o *Options, n int, told bool) *Store
 		_, err := st.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("text ", i)})
 		must(t, err)
 		if i == n-2 {
-			must(t, st.Compact(ctx))
+			must(t, st.Admin().Compact(ctx))
 		}
 	}
 	if told {
-		_, err := st.Reembed(ctx, ReembedOptions{}) // config.json says the dimension, the log that it was decided
+		_, err := st.Vectors().Reembed(ctx, ReembedOptions{}) // config.json says the dimension, the log that it was decided
 		must(t, err)
 	}
 	must(t, st.Flush(ctx))
@@ -69,7 +71,7 @@ func TestReembedEmptied(t *testing.T) {
 			for _, name := range []string{"new", "old", ""} {
 				t.Run(fmt.Sprint(told, small, name), func(t *testing.T) {
 					dir := t.TempDir()
-					o := &Options{NoBackground: true, System: &vfs.System{SmallVectors: small}}
+					o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: small}})
 					was := emptiedStore(t, dir, o, 60, told)
 					defer was.Close()
 					plain, reader := openTest(t, dir, o), openTest(t, dir, &Options{ReadOnly: true})
@@ -82,11 +84,11 @@ func TestReembedEmptied(t *testing.T) {
 					with := *o
 					with.Embed, with.EmbedModel = e.embed, name
 					st := openTest(t, dir, &with)
-					r, err := st.Reembed(ctx, ReembedOptions{})
+					r, err := st.Vectors().Reembed(ctx, ReembedOptions{})
 					if err != nil || r.Written != 0 || r.Total != 0 {
 						t.Fatal(r, err)
 					}
-					if s := st.Stats(); s.Switching || s.NextModel != "" || s.Model != name {
+					if s := st.Admin().Stats(); s.Switching || s.NextModel != "" || s.Model != name {
 						t.Errorf("%+v", s)
 					}
 					for i, h := range []*Store{plain, was} {
@@ -108,7 +110,7 @@ func TestReembedEmptied(t *testing.T) {
 								t.Fatalf("%s: handle %d finds %v, %v", what, i, hits, err)
 							}
 							noDrift(t, h, what, 3)
-							if r, err := h.CheckVectors(ctx); err != nil || r.Dimension != 4 {
+							if r, err := storetest.CheckVectors(ctx, h); err != nil || r.Dimension != 4 {
 								t.Fatalf("%s: handle %d: %+v, %v", what, i, r, err)
 							}
 						}
@@ -120,11 +122,11 @@ func TestReembedEmptied(t *testing.T) {
 					must(t, was.Delete(ctx, "m"))
 					_, err = was.Put(ctx, Memory{ID: "m", Embedding: is("y")})
 					must(t, err)
-					must(t, st.RebuildIndex(ctx))
-					must(t, st.Compact(ctx))
+					must(t, st.Admin().RebuildIndex(ctx))
+					must(t, st.Admin().Compact(ctx))
 					check("rebuilt", st, plain, was, reader, openTest(t, dir, o))
 					well(t, dir)
-					if v := *openTest(t, dir, o).Config().Vectors; v.Dimension != 4 {
+					if v := *openTest(t, dir, o).Admin().Config().Vectors; v.Dimension != 4 {
 						t.Errorf("config.json says %+v", v)
 					}
 				})
@@ -138,7 +140,7 @@ func TestReembedEmptied(t *testing.T) {
 func TestReembedEmptiedLeavesNothing(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	o := &Options{NoBackground: true, System: &vfs.System{SmallVectors: 1}}
+	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}})
 	st := emptiedStore(t, dir, o, 60, false)
 	defer st.Close()
 	row := vector.IP.Row(nil, modelOf("old", 3)("text 2"))
@@ -160,9 +162,9 @@ func TestReembedEmptiedLeavesNothing(t *testing.T) {
 	with := *o
 	with.Embed, with.EmbedModel = e.embed, "new"
 	other := openTest(t, dir, &with)
-	_, err := other.Reembed(ctx, ReembedOptions{})
+	_, err := other.Vectors().Reembed(ctx, ReembedOptions{})
 	must(t, err)
-	if _, err := st.Purge(ctx, "m2"); err != nil {
+	if _, err := st.Admin().Purge(ctx, "m2"); err != nil {
 		t.Fatal(err)
 	}
 	if names := has(); len(names) > 0 {
@@ -191,12 +193,12 @@ func TestReembedExpired(t *testing.T) {
 	is := modelOf("new", 4)
 	e.set(asking(is))
 	st.embedding.Dimension = 0 // another process
-	_, err = st.Reembed(ctx, ReembedOptions{})
+	_, err = st.Vectors().Reembed(ctx, ReembedOptions{})
 	must(t, err)
 	if m, err := st.Put(ctx, Memory{ID: "b", Content: "y"}); err != nil || !slices.Equal(m.Embedding, is("y")) {
 		t.Error(m, err)
 	}
-	if r, err := st.CheckVectors(ctx); err != nil || r.Drift() != 0 {
+	if r, err := storetest.CheckVectors(ctx, st); err != nil || r.Drift() != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -209,20 +211,20 @@ func TestReembedAsksForTheDimension(t *testing.T) {
 	stop := errors.New("down")
 	e.set(func([]string) ([][]float32, error) { return nil, stop })
 	st := openTest(t, t.TempDir(), &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
-	if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil || len(e.asked()) != 0 || st.Stats().Model != "new" {
-		t.Fatal("nothing has decided the dimension:", err, st.Stats())
+	if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || len(e.asked()) != 0 || st.Admin().Stats().Model != "new" {
+		t.Fatal("nothing has decided the dimension:", err, st.Admin().Stats())
 	}
 	dir := t.TempDir()
 	o := &Options{NoBackground: true}
 	must(t, emptiedStore(t, dir, o, 60, false).Close())
 	st = openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
-	if _, err := st.Reembed(ctx, ReembedOptions{}); !errors.Is(err, stop) || !strings.Contains(err.Error(), "to know its dimension") {
+	if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); !errors.Is(err, stop) || !strings.Contains(err.Error(), "to know its dimension") {
 		t.Fatal(err)
 	}
-	if s := st.Stats(); s.Model != "old" || s.Switching {
+	if s := st.Admin().Stats(); s.Model != "old" || s.Switching {
 		t.Errorf("%+v", s)
 	}
-	if model, err := st.CancelReembed(ctx); err != nil || model != "new" {
+	if model, err := st.Vectors().CancelReembed(ctx); err != nil || model != "new" {
 		t.Fatal(model, err)
 	}
 	_, err := st.Put(ctx, Memory{ID: "a", Embedding: []float32{1, 2, 3}})
@@ -238,11 +240,11 @@ func TestEmptiedByConfig(t *testing.T) {
 	o := &Options{NoBackground: true}
 	st := emptiedStore(t, dir, o, 60, false)
 	defer st.Close()
-	c := st.Config()
+	c := st.Admin().Config()
 	v := c.in().VectorSettings()
 	v.Dimension = 4
 	c.Vectors = (*VectorConfig)(&v)
-	must(t, st.SetConfig(c))
+	must(t, st.Admin().SetConfig(c))
 	_, err := st.Put(ctx, Memory{ID: "a", Embedding: []float32{1, 2, 3, 4}})
 	must(t, err)
 	noDrift(t, st, "put", 1)
@@ -277,7 +279,7 @@ func TestReembedEmptiedCut(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				_, err = st.Reembed(ctx, ReembedOptions{})
+				_, err = st.Vectors().Reembed(ctx, ReembedOptions{})
 				if err == nil {
 					err = st.Flush(ctx)
 				}
@@ -286,7 +288,7 @@ func TestReembedEmptiedCut(t *testing.T) {
 				sound := func(st *Store, vectors int64) {
 					t.Helper()
 					noDrift(t, st, "cut", vectors)
-					for f, err := range st.Verify(ctx, VerifyOptions{}) {
+					for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 						if err != nil || f.Severity > SeverityInfo {
 							t.Errorf("verify: %s, %v", f.String(), err)
 						}
@@ -301,7 +303,7 @@ func TestReembedEmptiedCut(t *testing.T) {
 				case done || !errors.Is(err, ErrDimension):
 					t.Error(err)
 				default:
-					if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+					if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
 						t.Error(err)
 					}
 					_, err = st.Put(ctx, Memory{ID: "a", Embedding: is("a")})
@@ -311,7 +313,7 @@ func TestReembedEmptiedCut(t *testing.T) {
 					t.Error("two dimensions:", err)
 				}
 				sound(st, 1)
-				_, err = st.Reembed(ctx, ReembedOptions{})
+				_, err = st.Vectors().Reembed(ctx, ReembedOptions{})
 				must(t, err)
 				must(t, st.Flush(ctx))
 				sound(st, 1)
@@ -332,7 +334,7 @@ func TestReembedOfNoVectors(t *testing.T) {
 		for _, rebuilt := range []bool{false, true} { // the index, which then says nothing of the vectors
 			t.Run(fmt.Sprint(had, ", rebuilt ", rebuilt), func(t *testing.T) {
 				dir := t.TempDir()
-				o := &Options{NoBackground: true, System: &vfs.System{SmallVectors: 1}}
+				o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}})
 				if had != "no vectors ever" {
 					must(t, emptiedStore(t, dir, o, 60, true).Close())
 				}
@@ -342,7 +344,7 @@ func TestReembedOfNoVectors(t *testing.T) {
 					with := *o
 					with.Embed, with.EmbedModel = e.embed, "mid"
 					st := openTest(t, dir, &with)
-					_, err := st.Reembed(ctx, ReembedOptions{})
+					_, err := st.Vectors().Reembed(ctx, ReembedOptions{})
 					must(t, err)
 					must(t, st.Flush(ctx))
 					if names := vectorFiles(t, dir); len(names) > 0 {
@@ -356,7 +358,7 @@ func TestReembedOfNoVectors(t *testing.T) {
 				}
 				must(t, plain.Flush(ctx))
 				if rebuilt {
-					must(t, plain.RebuildIndex(ctx))
+					must(t, plain.Admin().RebuildIndex(ctx))
 				}
 				e := &teller{}
 				e.set(asking(is))
@@ -378,8 +380,8 @@ func TestReembedOfNoVectors(t *testing.T) {
 						}
 					}
 				}
-				_, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
-					if !st.Stats().Switching || r.Written == n {
+				_, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+					if !st.Admin().Stats().Switching || r.Written == n {
 						return
 					}
 					looks++
@@ -403,7 +405,7 @@ func TestReembedOfNoVectors(t *testing.T) {
 func TestReembedOfNoVectorsThenEmptied(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	o := &Options{NoBackground: true, System: &vfs.System{SmallVectors: 1}}
+	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}})
 	plain := openTest(t, dir, o)
 	for i := range 4 {
 		_, err := plain.Put(ctx, Memory{ID: fmt.Sprint("m", i), Content: fmt.Sprint("text ", i)})
@@ -415,7 +417,7 @@ func TestReembedOfNoVectorsThenEmptied(t *testing.T) {
 	with := *o
 	with.Embed, with.EmbedModel, with.EmbedBatch = e.embed, "new", 2
 	st := openTest(t, dir, &with)
-	_, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+	_, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
 		if r.Written == 2 {
 			noDrift(t, plain, "amid the change", 4)
 		}

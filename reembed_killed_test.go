@@ -33,7 +33,7 @@ func reembedChild(ctx context.Context, arg, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+	_, err = st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
 		if r.Written > 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -154,10 +154,10 @@ func reembedKilled(t *testing.T, seed uint64) {
 	e := &teller{}
 	e.set(asking(is))
 	st = openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
-	if s := st.Stats(); s.Model != "new" || s.Switching || s.NextModel != "" {
+	if s := st.Admin().Stats(); s.Model != "new" || s.Switching || s.NextModel != "" {
 		t.Errorf("%+v", s)
 	}
-	if _, err := st.EmbedPending(ctx); err != nil { // what the old process has put since
+	if _, err := st.Vectors().EmbedPending(ctx); err != nil { // what the old process has put since
 		t.Fatal(err)
 	}
 	n := 0
@@ -173,13 +173,13 @@ func reembedKilled(t *testing.T, seed uint64) {
 	if a, err := st.Assemblies().Get(ctx, "a"); err != nil || len(a.CompositeEmbedding) != dim {
 		t.Error(a, err)
 	}
-	if r, err := st.CheckVectors(ctx); err != nil || r.Drift() != 0 || len(r.Misfits) != 0 {
+	if r, err := storetest.CheckVectors(ctx, st); err != nil || r.Drift() != 0 || len(r.Misfits) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		if err != nil || f.Severity > 0 {
 			t.Errorf("verify: %+v, %v", f, err)
 		}

@@ -50,7 +50,7 @@ func TestPutWhileReembedding(t *testing.T) {
 	}
 	has("early", nil)
 	var me *ModelError
-	if _, err := other.EmbedPending(ctx); !errors.As(err, &me) || me.Model != "old" || me.Other != "new" || me.Next != "" {
+	if _, err := other.Vectors().EmbedPending(ctx); !errors.As(err, &me) || me.Model != "old" || me.Other != "new" || me.Next != "" {
 		t.Fatal(err)
 	}
 	if h := other.Health(ctx); h.Pending != 1 || h.OK {
@@ -63,10 +63,10 @@ func TestPutWhileReembedding(t *testing.T) {
 				t.Error(err)
 			}
 			has("e", nil)
-			if _, err := other.EmbedPending(ctx); !errors.As(err, &me) || me.Next != "new" {
+			if _, err := other.Vectors().EmbedPending(ctx); !errors.As(err, &me) || me.Next != "new" {
 				t.Error(err)
 			}
-			if s := old.Stats(); s.Model != "old" || s.NextModel != "new" || s.Switching {
+			if s := old.Admin().Stats(); s.Model != "old" || s.NextModel != "new" || s.Switching {
 				t.Errorf("%+v", s)
 			}
 			if _, err := old.Put(ctx, Memory{ID: "a", Content: "changed by the old"}); err != nil {
@@ -77,12 +77,12 @@ func TestPutWhileReembedding(t *testing.T) {
 		return asking(is)(texts)
 	})
 	wrote := false
-	r, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+	r, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
 		if r.Written == 0 || wrote {
 			return
 		}
 		wrote = true
-		if s := old.Stats(); s.Model != "new" || !s.Switching {
+		if s := old.Admin().Stats(); s.Model != "new" || !s.Switching {
 			t.Errorf("%+v", s)
 		}
 		// Now it is the old model that is nobody's.
@@ -167,7 +167,7 @@ func TestEmbeddingKeepsUpdatedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.set(nil)
-	if n, err := st.EmbedPending(ctx); err != nil || n != 1 {
+	if n, err := st.Vectors().EmbedPending(ctx); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
 	m, err := st.Get(ctx, "m")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -127,7 +128,7 @@ func TestReembedSwitch(t *testing.T) {
 						t.Fatalf("handle %d serves %q, after %q: %s", i, got, by, why)
 					}
 					by = got
-					r, err := h.CheckVectors(ctx)
+					r, err := storetest.CheckVectors(ctx, h)
 					if err != nil || r.Drift() != 0 {
 						t.Fatalf("handle %d: %+v, %v", i, r, err)
 					}
@@ -156,7 +157,7 @@ func TestReembedSwitch(t *testing.T) {
 				}
 				return asking(of)(texts)
 			})
-			r, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+			r, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
 				look()
 				if r.Written == 4 {
 					if err := old.Flush(ctx); err != nil {
@@ -193,10 +194,10 @@ func TestReembedSwitch(t *testing.T) {
 			if composite = a.CompositeEmbedding; err != nil || len(composite) != len(of("x")) {
 				t.Fatal(composite, err)
 			}
-			if err := st.Compact(ctx); err != nil {
+			if err := st.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
-			for f, err := range st.Verify(ctx, VerifyOptions{}) {
+			for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 				if err != nil || f.Severity > 0 {
 					t.Errorf("verify: %+v, %v", f, err)
 				}
@@ -208,7 +209,7 @@ func TestReembedSwitch(t *testing.T) {
 			if by, why := served(t, st, models); by != "new" {
 				t.Fatal(why)
 			}
-			if v := *st.Config().Vectors; v.Dimension != len(of("x")) || v.Model != "other" {
+			if v := *st.Admin().Config().Vectors; v.Dimension != len(of("x")) || v.Model != "other" {
 				t.Errorf("config.json says %+v", v)
 			}
 		})

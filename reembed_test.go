@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/embedding"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/repair"
 )
@@ -88,14 +89,14 @@ func TestReembed(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			if _, err := st.Reembed(ctx, ReembedOptions{}); !errors.Is(err, ErrLocked) {
+			if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); !errors.Is(err, ErrLocked) {
 				t.Error("a second one:", err)
 			}
 		}
 		return newer(texts)
 	})
 	var last ReembedReport
-	r, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+	r, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
 		last, computing = r, r.Written == 0
 	}})
 	if want := (ReembedReport{Total: 11, Computed: 10, Written: 9, Changed: 1}); err != nil || !reflect.DeepEqual(*r, want) || last.Written != 9 {
@@ -103,7 +104,7 @@ func TestReembed(t *testing.T) {
 	}
 	checkReembedded(t, st)
 	e.set(newer)
-	if r, err = st.Reembed(ctx, ReembedOptions{}); err != nil || r.Written != 0 || r.Computed != 9 {
+	if r, err = st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || r.Written != 0 || r.Computed != 9 {
 		t.Errorf("again: %+v, %v", r, err)
 	}
 }
@@ -120,7 +121,7 @@ func TestReembedGoesOn(t *testing.T) {
 		}
 		return newer(texts)
 	})
-	if r, err := st.Reembed(ctx, ReembedOptions{}); !errors.Is(err, stop) || r.Computed != 6 || r.Written != 0 {
+	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); !errors.Is(err, stop) || r.Computed != 6 || r.Written != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	path := filepath.Join(st.engine.Env.Dir, "vector_index", "reembed")
@@ -152,7 +153,7 @@ func TestReembedGoesOn(t *testing.T) {
 	e.set(newer)
 	e.asked()
 	ended, end := context.WithCancel(ctx)
-	r, err := st.Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
+	r, err := st.Vectors().Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
 		if r.Written > 0 {
 			end() // in the middle of the second half
 		}
@@ -162,7 +163,7 @@ func TestReembedGoesOn(t *testing.T) {
 	}
 	written := r.Written
 	e.asked()
-	if r, err = st.Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 10 || r.Computed != 0 || r.Written != 10-written || len(e.asked()) != 0 {
+	if r, err = st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 10 || r.Computed != 0 || r.Written != 10-written || len(e.asked()) != 0 {
 		t.Fatalf("%+v after %d, %v", r, written, err)
 	}
 	checkReembedded(t, st)
@@ -181,40 +182,40 @@ func TestReembedAnew(t *testing.T) {
 			}
 			return newer(texts)
 		})
-		if r, err := st.Reembed(ctx, ReembedOptions{}); err == nil || r.Computed != 4 {
+		if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err == nil || r.Computed != 4 {
 			t.Fatal(r, err)
 		}
 		e.set(newer)
 	}
 	half()
-	if r, err := st.Reembed(ctx, ReembedOptions{Anew: true}); err != nil || r.Resumed != 0 || r.Computed != 10 {
+	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{Anew: true}); err != nil || r.Resumed != 0 || r.Computed != 10 {
 		t.Fatal(r, err)
 	}
 	half()
 	st.embedding.Model = "another"
-	if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 10 {
+	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 10 {
 		t.Fatal(r, err)
 	}
 	checkReembedded(t, st)
 	half()
-	if _, err := st.Purge(ctx, "m0"); err != nil { // its id is among what was computed
+	if _, err := st.Admin().Purge(ctx, "m0"); err != nil { // its id is among what was computed
 		t.Fatal(err)
 	}
-	if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 9 {
+	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 9 {
 		t.Fatal(r, err)
 	}
 	purge := true
 	e.set(func(texts []string) ([][]float32, error) {
 		if purge && slices.Contains(texts, "text e7") { // in the middle, when it is written to
 			purge = false
-			if _, err := st.Purge(ctx, "m3"); err != nil {
+			if _, err := st.Admin().Purge(ctx, "m3"); err != nil {
 				t.Error(err)
 			}
 		}
 		return newer(texts)
 	})
 	st.embedding.Model = "a third"
-	if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 8 {
+	if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || r.Resumed != 0 || r.Computed != 8 {
 		t.Fatal(r, err)
 	}
 	checkReembedded(t, st)
@@ -225,14 +226,14 @@ func TestReembedAnew(t *testing.T) {
 func TestPurgeTakesComputedOld(t *testing.T) {
 	ctx := context.Background()
 	st, _ := reembedStore(t, t.TempDir())
-	if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+	if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	old := st.vectors.ComputedPath(vectors.ComputedOld)
 	if err := os.WriteFile(old, []byte("m0 and its vector"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.Purge(ctx, "m0"); err != nil {
+	if _, err := st.Admin().Purge(ctx, "m0"); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(old); !errors.Is(err, os.ErrNotExist) {
@@ -261,7 +262,7 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 			if _, err := st.Assemblies().Put(ctx, Assembly{ID: "a", MemoryIDs: []string{"m0", "m1", "m9"}}); err != nil {
 				t.Fatal(err)
 			}
-			r, err := st.Reembed(ctx, ReembedOptions{})
+			r, err := st.Vectors().Reembed(ctx, ReembedOptions{})
 			if err != nil || r.Refused != int64(len(bad)) || int(r.Computed) != 10-len(bad) || int(r.Written) != 10-len(bad) {
 				t.Fatalf("%s: %+v, %v", what, r, err)
 			}
@@ -284,22 +285,22 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 						t.Errorf("%s: %s has %v, want %v, %v", what, m.ID, m.Embedding, want, err)
 					}
 				}
-				if r, err := st.CheckVectors(ctx); err != nil || r.Drift() != 0 || int(r.Vectors) != 11-len(bad) {
+				if r, err := storetest.CheckVectors(ctx, st); err != nil || r.Drift() != 0 || int(r.Vectors) != 11-len(bad) {
 					t.Errorf("%s: %+v, %v", what, r, err)
 				}
 			}
 			check(bad)
-			if s := st.Stats(); s.Switching || s.NextModel != "" || s.Model != "another" {
+			if s := st.Admin().Stats(); s.Switching || s.NextModel != "" || s.Model != "another" {
 				t.Errorf("%s: %+v", what, s)
 			}
-			if d, err := st.VectorDrift(ctx); err != nil {
+			if d, err := st.Vectors().Drift(ctx); err != nil {
 				t.Error(d, err)
 			}
 			named := ""
 			if err := st.Flush(ctx); err != nil {
 				t.Fatal(err)
 			}
-			for f, err := range st.Verify(ctx, VerifyOptions{}) {
+			for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 				if err != nil || f.Severity > SeverityInfo {
 					t.Errorf("%s: verify: %s, %v", what, f.String(), err)
 				}
@@ -316,7 +317,7 @@ func TestReembedLeavesWhatIsRefused(t *testing.T) {
 			}
 			check(bad[1:])
 			e.set(newer)
-			if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Refused != 0 {
+			if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || r.Refused != 0 {
 				t.Fatal(r, err)
 			}
 			check(nil)
@@ -339,7 +340,7 @@ func TestReembedAnswersNothing(t *testing.T) {
 			}
 			return newer(texts)
 		})
-		r, err := st.Reembed(ctx, ReembedOptions{Anew: true})
+		r, err := st.Vectors().Reembed(ctx, ReembedOptions{Anew: true})
 		if n < 5 && !errors.Is(err, stop) || r.Refused != 0 {
 			t.Fatalf("%d calls: %+v, %v", n, r, err)
 		}
@@ -351,12 +352,12 @@ func TestReembedAnswersNothing(t *testing.T) {
 		return nil, stop
 	})
 	st.embedding.Model = "a third"
-	r, err := st.Reembed(ctx, ReembedOptions{})
-	if !errors.Is(err, stop) || r.Refused != 10 || st.Stats().Model == "a third" {
-		t.Fatalf("%+v, %v, %+v", r, err, st.Stats())
+	r, err := st.Vectors().Reembed(ctx, ReembedOptions{})
+	if !errors.Is(err, stop) || r.Refused != 10 || st.Admin().Stats().Model == "a third" {
+		t.Fatalf("%+v, %v, %+v", r, err, st.Admin().Stats())
 	}
 	e.set(newer)
-	if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+	if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	checkReembedded(t, st)
@@ -374,7 +375,7 @@ func TestReembedNothing(t *testing.T) {
 		if _, err := st.Put(ctx, Memory{ID: "a", Content: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil { // config.json says the dimension
+		if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil { // config.json says the dimension
 			t.Fatal(err)
 		}
 		if err := st.Delete(ctx, "a"); err != nil {
@@ -392,10 +393,10 @@ func TestReembedNothing(t *testing.T) {
 		is := modelOf("new", dims)
 		e.set(asking(is))
 		st = openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
-		if r, err := st.Reembed(ctx, ReembedOptions{}); err != nil || r.Written != 0 {
+		if r, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil || r.Written != 0 {
 			t.Fatal(r, err)
 		}
-		if s := st.Stats(); s.Model != "new" || s.NextModel != "" || s.Switching {
+		if s := st.Admin().Stats(); s.Model != "new" || s.NextModel != "" || s.Switching {
 			t.Errorf("%+v", s)
 		}
 		m, err := st.Put(ctx, Memory{ID: "b", Content: "y"})
@@ -421,7 +422,7 @@ func TestVerifyCountsPendingOnce(t *testing.T) {
 	if _, err := st.Put(ctx, Memory{ID: "b", Content: "y"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "memories", "b.json")
@@ -429,7 +430,7 @@ func TestVerifyCountsPendingOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := ""
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -448,10 +449,10 @@ func TestPurgeAmidSwitch(t *testing.T) {
 	ctx := context.Background()
 	st, _ := reembedStore(t, t.TempDir())
 	purged := false
-	_, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+	_, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
 		if r.Written > 0 && !purged {
 			purged = true
-			if _, err := st.Purge(ctx, "m9"); err != nil {
+			if _, err := st.Admin().Purge(ctx, "m9"); err != nil {
 				t.Error(err)
 			}
 			if b, err := os.ReadFile(st.vectors.ComputedPath(vectors.ComputedName)); err != nil || bytes.Contains(b, []byte("m9")) || !bytes.Contains(b, []byte("m8")) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -38,7 +39,7 @@ func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 					t.Fatal(err)
 				}
 				if where == "index" {
-					if err := st.Compact(ctx); err != nil {
+					if err := st.Admin().Compact(ctx); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -46,7 +47,7 @@ func TestRegressFolderInThePlaceOfAFile(t *testing.T) {
 					if _, err := st.Put(ctx, Memory{ID: fmt.Sprint("n", i%2), Content: strings.Repeat("x", 10000)}); err != nil {
 						t.Fatal(err)
 					}
-					if err := st.Compact(ctx); err != nil {
+					if err := st.Admin().Compact(ctx); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -101,7 +102,7 @@ func TestRegressFlippedMember(t *testing.T) {
 		if m, err := st.Get(ctx, "a"); err != nil || m.Content != "here" {
 			t.Fatal(m, err)
 		}
-		if p := st.OpenReport().Problems; len(p) != 1 || !errors.Is(p[0], ErrInvalid) || !strings.Contains(p[0].Error(), "config.json") {
+		if p := st.Admin().OpenReport().Problems; len(p) != 1 || !errors.Is(p[0], ErrInvalid) || !strings.Contains(p[0].Error(), "config.json") {
 			t.Error(p)
 		}
 		if err := st.Close(); err != nil {
@@ -132,7 +133,7 @@ func TestRegressReplaceReadsOnce(t *testing.T) {
 	})
 	o := *smallLog
 	o.CacheBytes = -1
-	o.System = &vfs.System{FS: fsys}
+	open.Of(&o).System = vfs.System{FS: fsys}
 	st := openTest(t, filepath.Join(t.TempDir(), "s"), &o)
 	defer st.Close()
 	put := func(id string) int {

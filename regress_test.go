@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -139,7 +140,7 @@ func TestRegressRecreatedIsTakenForAnEdit(t *testing.T) {
 	if err := st.flusher.Flush(ctx, flush.MergeWhenDue); err != nil {
 		t.Fatal(err)
 	}
-	if q := quarantined(t, dir); len(q) > 0 || st.Stats().Edits > 0 {
+	if q := quarantined(t, dir); len(q) > 0 || st.Admin().Stats().Edits > 0 {
 		t.Fatalf("nobody edited anything, and yet: %v", q)
 	}
 }
@@ -253,8 +254,8 @@ func TestRegressIndexRotIsNeverHealed(t *testing.T) {
 	}
 }
 
-func failing(fail func(op *wrap.Op) error) *vfs.System {
-	return &vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
+func failing(fail func(op *wrap.Op) error) vfs.System {
+	return vfs.System{FS: wrap.New(vfs.OS(), func(op *wrap.Op, call func() error) error {
 		if err := fail(op); err != nil {
 			return err
 		}
@@ -282,13 +283,13 @@ func TestRegressRebuildTakesAPassingErrorForAbsence(t *testing.T) {
 				t.Fatal(err)
 			}
 			os.Remove(filepath.Join(dir, "memory_index.json"))
-			st, err = Open(ctx, dir, &Options{System: failing(func(op *wrap.Op) error {
+			st, err = Open(ctx, dir, open.In(&Options{}, open.Environment{System: failing(func(op *wrap.Op) error {
 				if what == "file" && op.Kind == wrap.Open && strings.HasSuffix(op.Path, "k3.json") ||
 					what == "folder" && op.Kind == wrap.ReadDir && strings.HasSuffix(op.Path, "memories") {
 					return &os.PathError{Op: "open", Path: op.Path, Err: syscall.EMFILE}
 				}
 				return nil
-			})})
+			})}))
 			if err != nil {
 				t.Logf("refused: %v", err)
 			} else if err := st.Close(); err != nil {
@@ -369,7 +370,7 @@ func TestRegressDamagedStartLosesWhatIsNotFlushed(t *testing.T) {
 	}
 	defer st.Close()
 	if _, err := st.Get(context.Background(), "x"); err != nil {
-		t.Fatalf("%v; report: created %v, damage %v", err, st.OpenReport().Created, st.OpenReport().Damage)
+		t.Fatalf("%v; report: created %v, damage %v", err, st.Admin().OpenReport().Created, st.Admin().OpenReport().Damage)
 	}
 }
 
@@ -421,12 +422,12 @@ func TestRegressFailedFlushRace(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")
 	var bad atomic.Bool
-	st, err := Open(ctx, dir, &Options{System: failing(func(op *wrap.Op) error {
+	st, err := Open(ctx, dir, open.In(&Options{}, open.Environment{System: failing(func(op *wrap.Op) error {
 		if bad.Load() && op.Kind == wrap.Create && strings.Contains(op.Path, "/s/tmp/") {
 			return &os.PathError{Op: "open", Path: op.Path, Err: syscall.EIO}
 		}
 		return nil
-	})})
+	})}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +443,7 @@ func TestRegressFailedFlushRace(t *testing.T) {
 func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 	if dir := os.Getenv("REVIEW_DAMAGE"); dir != "" {
 		ctx := context.Background()
-		st, _ := Open(ctx, dir, &Options{NoBackground: true, System: &vfs.System{SpillBytes: 1 << 30}})
+		st, _ := Open(ctx, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 1 << 30}}))
 		for i := range 1500 {
 			st.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: "x"})
 		}
@@ -478,7 +479,7 @@ func TestRegressDamageBelowFlushedServesOldVersions(t *testing.T) {
 	y, yerr := st.Get(ctx, "y")
 	z, zerr := st.Get(ctx, "z")
 	if x.Content != "two" || y.Content != "between" || z.Content != "three" {
-		t.Fatalf("x %q %v\ny %q %v\nz %q %v\ndamage %v", x.Content, xerr, y.Content, yerr, z.Content, zerr, st.OpenReport().Damage)
+		t.Fatalf("x %q %v\ny %q %v\nz %q %v\ndamage %v", x.Content, xerr, y.Content, yerr, z.Content, zerr, st.Admin().OpenReport().Damage)
 	}
 }
 

@@ -135,7 +135,7 @@ func TestRebuiltIndexStays(t *testing.T) {
 			if _, err := other.Get(ctx, lost); !errors.Is(err, ErrNotFound) {
 				t.Fatalf("the index that was made wrong knows %s: %v", lost, err)
 			}
-			if err := st.RebuildIndex(ctx); err != nil {
+			if err := st.Admin().RebuildIndex(ctx); err != nil {
 				t.Fatal(err)
 			}
 			if !told {
@@ -152,7 +152,7 @@ func TestRebuiltIndexStays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := other.Compact(ctx); err != nil {
+			if err := other.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 			want["new"] = m

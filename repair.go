@@ -58,7 +58,7 @@ func UndoRepair(ctx context.Context, dir string, o *Options, id string) (*UndoRe
 	return heal.Undo(ctx, dir, id, ro)
 }
 
-// VerifyFolder is Store.Verify for a folder: of a store that cannot be opened it
+// VerifyFolder is Admin.Verify for a folder: of a store that cannot be opened it
 // says why, and what that means.
 func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
@@ -84,8 +84,8 @@ func repairOptions(dir string, o *Options, v VerifyOptions) (heal.Options, error
 	filled.fill()
 	at := filled.environment(dir)
 	return heal.Options{
-		FS: vfs.Below(filled.System.FS, dir), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
-		Random: at.Random, Known: wal.Features(filled.System.Features), LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v,
+		FS: vfs.Below(filled.env.System.FS, dir), Clock: filled.Clock, FileMode: filled.FileMode, FolderMode: filled.FolderMode,
+		Random: at.Random, Known: wal.Features(filled.env.System.Features), LockWait: filled.LockWait, StateDir: filled.StateDir, Verify: v,
 		Open: func(ctx context.Context, readOnly bool) (heal.Store, error) {
 			o := own
 			o.ReadOnly = readOnly
@@ -222,20 +222,20 @@ func (r repairStore) Reindex(ctx context.Context, wrong bool) error {
 // old index goes to backups/, if it is sound. Others may go on using the store. A folder
 // that is empty, of whose documents the index names some, is a *CorruptionError: the
 // index is all that still knows where the log has them.
-func (st *Store) RebuildIndex(ctx context.Context) error {
-	if err := st.engine.Begun(); err != nil {
+func (ad Admin) RebuildIndex(ctx context.Context) error {
+	if err := ad.st.engine.Begun(); err != nil {
 		return err
 	}
-	defer st.engine.Ended()
-	if err := st.engine.Writable(); err != nil {
+	defer ad.st.engine.Ended()
+	if err := ad.st.engine.Writable(); err != nil {
 		return err
 	}
-	if st.Flush(ctx) == nil { // otherwise files may be missing for that
-		if err := st.emptied(); err != nil {
+	if ad.st.Flush(ctx) == nil { // otherwise files may be missing for that
+		if err := ad.st.emptied(); err != nil {
 			return err
 		}
 	}
-	return st.flusher.ReindexNow(ctx, flush.ErrAsked)
+	return ad.st.flusher.ReindexNow(ctx, flush.ErrAsked)
 }
 
 // emptied is the error of a folder that has lost all its documents.

@@ -42,16 +42,16 @@ type Rebuilt struct {
 // OpenReport says what Open found and did. Files and index are compared in the
 // background when a folder was changed by somebody else; what that finds is
 // added when it is done.
-func (st *Store) OpenReport() *OpenReport {
-	l := st.engine.Log.Report()
+func (ad Admin) OpenReport() *OpenReport {
+	l := ad.st.engine.Log.Report()
 	r := &OpenReport{
 		Created: l.Created, Recovered: l.Recovered, Clean: l.Clean, Replayed: l.Replayed, LogBytes: l.Bytes,
-		Healed: l.Healed, HealedFrom: l.HealedFrom, Damage: l.Damage, Drift: (*Drift)(st.edits.Drifts[0].Load()), AssemblyDrift: (*Drift)(st.edits.Drifts[1].Load()),
+		Healed: l.Healed, HealedFrom: l.HealedFrom, Damage: l.Damage, Drift: (*Drift)(ad.st.edits.Drifts[0].Load()), AssemblyDrift: (*Drift)(ad.st.edits.Drifts[1].Load()),
 	}
 	if t := l.TornTail; t != nil {
 		r.TornTail = &TornTail{LSN: t.At, Bytes: t.Bytes, Path: t.Path}
 	}
-	o := &st.engine.Opened
+	o := &ad.st.engine.Opened
 	o.Mu.Lock()
 	defer o.Mu.Unlock()
 	if m := o.Remade; m != nil {

@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -105,7 +107,7 @@ func restoreAmidSwitch(t *testing.T, at string, dims int) {
 	}
 	st := open(path, "new")
 	ended, end := context.WithCancel(ctx)
-	if _, err := st.Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
+	if _, err := st.Vectors().Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
 		if at == "computing" && r.Computed == 8 || at == "written" && r.Written == 2 || at == "written more" && r.Written == 14 {
 			end()
 		}
@@ -146,13 +148,13 @@ func restoreAmidSwitch(t *testing.T, at string, dims int) {
 		if by != serving || by != want || !slices.Equal(missing, wantMissing) {
 			t.Fatalf("it answers by %q, without %q, the store that was backed up by %q, without %q: %s", by, missing, want, wantMissing, why)
 		}
-		if r, err := st.CheckVectors(ctx); err != nil || r.Drift() != 0 {
+		if r, err := storetest.CheckVectors(ctx, st); err != nil || r.Drift() != 0 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if hits, err := st.Search(ctx, Query{Vector: models[by]("text 7"), Limit: 1}); err != nil || len(hits) != 1 || hits[0].ID != "m07" {
 			t.Fatal(hits, err)
 		}
-		for f, err := range st.Verify(ctx, VerifyOptions{}) {
+		for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 			if err != nil || f.Severity > SeverityInfo {
 				t.Errorf("verify: %s, %v", f.String(), err)
 			}
@@ -161,10 +163,10 @@ func restoreAmidSwitch(t *testing.T, at string, dims int) {
 	r := restore("r")
 	plain := openTest(t, r, &Options{NoBackground: true})
 	check(plain)
-	if s, o := plain.Stats(), st.Stats(); s.Switching != o.Switching || s.NextModel != o.NextModel || s.Model != o.Model {
+	if s, o := plain.Admin().Stats(), st.Admin().Stats(); s.Switching != o.Switching || s.NextModel != o.NextModel || s.Model != o.Model {
 		t.Errorf("restored as %+v, it was %+v", s, o)
 	}
-	if _, err := plain.CancelReembed(ctx); (err == nil) != (serving == "old") || err != nil && !errors.Is(err, ErrConflict) {
+	if _, err := plain.Vectors().CancelReembed(ctx); (err == nil) != (serving == "old") || err != nil && !errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}
 	check(plain)
@@ -175,7 +177,7 @@ func restoreAmidSwitch(t *testing.T, at string, dims int) {
 		e.set(asking(models[next]))
 		e.asked()
 		st := open(restore("r "+next), next)
-		rep, err := st.Reembed(ctx, ReembedOptions{})
+		rep, err := st.Vectors().Reembed(ctx, ReembedOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +210,7 @@ func restoreAmidSwitch(t *testing.T, at string, dims int) {
 		t.Fatal(err)
 	}
 	plain = openTest(t, r, &Options{NoBackground: true})
-	if plain.OpenReport().ProblemCount == 0 {
+	if plain.Admin().OpenReport().ProblemCount == 0 {
 		t.Error("index and log are gone amid the change, and nothing is told")
 	}
 	// What was computed has rotted in the backup: the rest is restored, and the loss named.
@@ -264,7 +266,7 @@ func restoreMoments(t *testing.T, when string) {
 	reembed := func() {
 		t.Helper()
 		ended, end := context.WithCancel(ctx)
-		_, err := st.Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
+		_, err := st.Vectors().Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
 			if when == "half" && r.Written > 5 {
 				end()
 			}
@@ -330,11 +332,11 @@ func restoreMoments(t *testing.T, when string) {
 		if by != serving && !none || !model.Switching() && len(missing) > 0 || when == "half" && len(missing) > 0 {
 			t.Fatalf("as of %d it answers by %q, the model is %+v, %q are missing: %s", at, by, model, missing, why)
 		}
-		config := r.Config()
+		config := r.Admin().Config()
 		if c := config.in().VectorSettings(); model.Done && c.Dimension != 4 || model.Since == 0 && c.Dimension == 4 {
 			t.Fatalf("as of %d config.json says %+v, the model is %+v", at, c, model)
 		}
-		if _, err := r.Reembed(ctx, ReembedOptions{}); err != nil {
+		if _, err := r.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if by, why := served(t, r, models); by != "new" {
@@ -365,7 +367,7 @@ func TestNewLogAmidSwitch(t *testing.T) {
 	}
 	st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new", EmbedBatch: 2})
 	ended, end := context.WithCancel(ctx)
-	if _, err := st.Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
+	if _, err := st.Vectors().Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
 		if r.Written == 4 {
 			end()
 		}
@@ -438,16 +440,16 @@ func TestRestoreBeforeSwitchBehindTheEnd(t *testing.T) {
 	fsys := fault.New(vfs.OS(), func(op *fault.Op) error {
 		if name := filepath.ToSlash(op.Path); !begun && op.Kind == wrap.Create && strings.HasSuffix(name, ".wal") && !strings.Contains(name, "/s/") {
 			begun = true
-			if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+			if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
 				t.Error(err)
 			}
 		}
 		return nil
 	})
 	backup := filepath.Join(dir, "b")
-	info, err := openTest(t, path, &Options{NoBackground: true, System: &vfs.System{FS: fsys}}).Backup(ctx, backup, BackupOptions{})
-	if err != nil || !begun || st.Stats().Model != "new" {
-		t.Fatal(err, begun, st.Stats())
+	info, err := openTest(t, path, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}})).Backup(ctx, backup, BackupOptions{})
+	if err != nil || !begun || st.Admin().Stats().Model != "new" {
+		t.Fatal(err, begun, st.Admin().Stats())
 	}
 	if info.Last.LSN >= st.vectors.Model().Since {
 		t.Fatal("the change is in the backup")
@@ -460,7 +462,7 @@ func TestRestoreBeforeSwitchBehindTheEnd(t *testing.T) {
 	if by, why, missing := oneModel(t, r, models); by != "old" || len(missing) > 0 {
 		t.Fatalf("by %q, without %q: %s", by, missing, why)
 	}
-	config := r.Config()
+	config := r.Admin().Config()
 	if c := config.in().VectorSettings(); c.Dimension == 4 || c.Model == "new" {
 		t.Errorf("config.json says %+v", c)
 	}
@@ -479,7 +481,7 @@ func TestRestoreBehindAnotherName(t *testing.T) {
 	if _, err := old.Put(ctx, Memory{ID: "a", Content: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.Reembed(ctx, ReembedOptions{}); err != nil { // config.json says the dimension
+	if _, err := old.Vectors().Reembed(ctx, ReembedOptions{}); err != nil { // config.json says the dimension
 		t.Fatal(err)
 	}
 	backup := filepath.Join(dir, "b")
@@ -491,7 +493,7 @@ func TestRestoreBehindAnotherName(t *testing.T) {
 	}
 	e.set(asking(is))
 	st := openTest(t, path, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
-	if _, err := st.Reembed(ctx, ReembedOptions{}); err != nil {
+	if _, err := st.Vectors().Reembed(ctx, ReembedOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := st.Put(ctx, Memory{ID: "b", Content: "y"}); err != nil || len(m.Embedding) != 3 {
@@ -505,7 +507,7 @@ func TestRestoreBehindAnotherName(t *testing.T) {
 	if hits, err := r.Search(ctx, Query{Vector: is("y"), Model: "new"}); err != nil || len(hits) != 1 || hits[0].ID != "b" {
 		t.Error(hits, err)
 	}
-	config := r.Config()
+	config := r.Admin().Config()
 	if c := config.in().VectorSettings(); c.Model != "new" {
 		t.Errorf("config.json says %+v", c)
 	}
@@ -551,7 +553,7 @@ func TestBackupBesideOverwriting(t *testing.T) {
 	switchStore(t, path, older)
 	ended, end := context.WithCancel(ctx)
 	st := openTest(t, path, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new", EmbedBatch: 2})
-	if _, err := st.Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
+	if _, err := st.Vectors().Reembed(ended, ReembedOptions{Progress: func(r ReembedReport) {
 		if r.Written == 4 {
 			end()
 		}
@@ -579,7 +581,7 @@ func TestBackupBesideOverwriting(t *testing.T) {
 		}
 		return nil
 	})
-	o := &Options{NoBackground: true, System: &vfs.System{FS: fsys}}
+	o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}})
 	info, err := openTest(t, path, o).Backup(ctx, backup, BackupOptions{})
 	if err != nil || looks != 2 {
 		t.Fatal(err, looks)

@@ -36,7 +36,7 @@ func BenchmarkSearchText(b *testing.B) {
 	}); err != nil {
 		b.Fatal(err)
 	}
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		b.Fatal(err)
 	}
 	for _, words := range []int{1, 3, 10} {

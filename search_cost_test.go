@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
@@ -22,12 +23,12 @@ func TestSearchAfterPutReadsLittle(t *testing.T) {
 		}
 		return nil
 	})
-	st := openTest(t, t.TempDir(), &Options{NoBackground: true, System: &vfs.System{FS: fsys, Inline: true}})
+	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys, Inline: true}}))
 	const many = 2000
 	var b *Batch
 	for i := range many {
 		if i%500 == 0 {
-			b = st.NewBatch()
+			b = new(Batch)
 		}
 		b.Put(Memory{ID: fmt.Sprint("m", i), Content: strings.Repeat("x", 2000), Embedding: []float32{1, float32(i)}})
 		if b.Len() == 500 {

@@ -40,12 +40,12 @@ func TestSearchModel(t *testing.T) {
 	check(plain, "old", "new", was)
 	st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new", EmbedBatch: 4})
 	seen := 0
-	if _, err := st.Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
+	if _, err := st.Vectors().Reembed(ctx, ReembedOptions{Progress: func(r ReembedReport) {
 		for _, st := range []*Store{st, plain, old} {
 			if r.Written > 0 {
 				seen++
 				check(st, "new", "old", is)
-			} else if st.Stats().NextModel != "" {
+			} else if st.Admin().Stats().NextModel != "" {
 				check(st, "old", "new", was)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/search"
 	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/internal/vfs"
@@ -67,7 +68,7 @@ func TestSearchText(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	for _, inline := range []bool{false, true} {
 		dir := t.TempDir()
-		o := &Options{NoBackground: true, System: &vfs.System{SpillBytes: 32 << 10, Inline: inline}}
+		o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 32 << 10, Inline: inline}})
 		st := openTest(t, dir, o)
 		ctx := context.Background()
 		word := func() string {

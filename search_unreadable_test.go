@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 )
@@ -31,7 +32,7 @@ func TestSearchBesideTheUnreadable(t *testing.T) {
 		}
 		return nil
 	})
-	st = openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: fsys}})
+	st = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
 	for _, filters := range [][]Filter{nil, {InCategory("k")}, {InSession("s")}, {InSession("s"), InCategory("k")}, {After("0"), InCategory("k")}} {
 		for _, q := range []Query{{Vector: []float32{1, 2}}, {Like: "b"}, {Text: "word"}, {Vector: []float32{1, 2}, Limit: 1}} {
 			want := 2

@@ -52,19 +52,19 @@ func TestInSessionWrites(t *testing.T) {
 		},
 		"delete": func(st *Store, id string) error { return st.Delete(ctx, id, InSession("mine")) },
 		"batch of conditions": func(st *Store, id string) error {
-			b := st.NewBatch()
+			b := new(Batch)
 			b.Put(Memory{ID: "beside", Content: "x"})
 			b.Put(Memory{ID: id, Content: "new"}, InSession("mine"))
 			return st.Apply(ctx, b)
 		},
 		"batch": func(st *Store, id string) error {
-			b := st.NewBatch()
+			b := new(Batch)
 			b.Put(Memory{ID: "beside", Content: "x"})
 			b.Delete(id)
 			return st.Apply(ctx, b, InSession("mine"))
 		},
 		"batch that names it twice": func(st *Store, id string) error {
-			b := st.NewBatch()
+			b := new(Batch)
 			b.Put(Memory{ID: id, Content: "x"}, InSession("mine"))
 			b.Delete(id)
 			return st.Apply(ctx, b)
@@ -285,11 +285,11 @@ func TestFailures30(t *testing.T) {
 		}
 	}
 	look(st)
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
 	look(st)
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		t.Errorf("verify: %+v, %v", f, err)
 	}
 	look(openTest(t, dir, &Options{ReadOnly: true}))

@@ -33,44 +33,51 @@ type Session struct {
 	Last     time.Time // when one of them was last written
 }
 
-// Sessions yields the sessions, by id as JSON writes it, in one pass over the index and
+// Sessions are the sessions of a store. A memory belongs to the session that its
+// metadata.session_id names, if any.
+type Sessions struct{ st *Store }
+
+// Sessions returns those of the store.
+func (st *Store) Sessions() Sessions { return Sessions{st} }
+
+// All yields the sessions, by id as JSON writes it, in one pass over the index and
 // in memory that does not grow with it. What is written meanwhile is seen or not. A part
 // of the index that cannot be read yields its error, and the rest goes on.
-func (st *Store) Sessions(ctx context.Context) iter.Seq2[Session, error] {
-	return engine.Reading(ctx, st.engine, func(yield func(Session, error) bool) {
-		st.kept.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })
+func (ss Sessions) All(ctx context.Context) iter.Seq2[Session, error] {
+	return engine.Reading(ctx, ss.st.engine, func(yield func(Session, error) bool) {
+		ss.st.kept.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })
 	})
 }
 
-// Session is one session; ErrNotFound when it has no memory.
-func (st *Store) Session(ctx context.Context, id string) (Session, error) {
-	if err := st.engine.Begun(); err != nil {
+// Get returns one session, or ErrNotFound when it has no memory.
+func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
+	if err := ss.st.engine.Begun(); err != nil {
 		return Session{}, err
 	}
-	defer st.engine.Ended()
-	s, err := st.kept.One(ctx, id)
+	defer ss.st.engine.Ended()
+	s, err := ss.st.kept.One(ctx, id)
 	return Session(s), err
 }
 
-// DeleteSession deletes the memories that a session has, and says how many; ErrNotFound
+// Delete deletes the memories that a session has, and says how many; ErrNotFound
 // when there are none. They go in one commit: whoever reads sees all of them or none. What
 // others put into the session meanwhile is as if put after it, and stays; what they take
 // out of it stays too. One commit takes half a segment of the log, with the default size
 // about 300,000 deletions. A larger session goes in several, each of them whole; when an
 // error or a crash comes between them, the rest is still there, and the call may be
 // repeated.
-func (st *Store) DeleteSession(ctx context.Context, id string) (int64, error) {
-	if err := st.engine.Begun(); err != nil {
+func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
+	if err := ss.st.engine.Begun(); err != nil {
 		return 0, err
 	}
-	defer st.engine.Ended()
-	if err := st.engine.Writable(); err != nil {
+	defer ss.st.engine.Ended()
+	if err := ss.st.engine.Writable(); err != nil {
 		return 0, err
 	}
-	return st.kept.Delete(ctx, id)
+	return ss.st.kept.Delete(ctx, id)
 }
 
-// SweepOptions says which sessions SweepSessions takes. One that either of the two
+// SweepOptions says which sessions Sessions.Sweep takes. One that either of the two
 // means is taken.
 type SweepOptions struct {
 	IdleFor time.Duration // those in which nothing was written for so long; 0: none
@@ -78,21 +85,21 @@ type SweepOptions struct {
 	Apply   bool          // delete them; else they are only named
 }
 
-// SessionSweep is what became of a session that SweepSessions has taken.
+// SessionSweep is what became of a session that Sessions.Sweep has taken.
 type SessionSweep struct {
 	Session       // as it was found
 	Deleted int64 // memories
 	Spared  bool  // it was used meanwhile
 }
 
-// SweepSessions deletes sessions that nobody uses any more, those unused longest first,
+// Sweep deletes sessions that nobody uses any more, those unused longest first,
 // and says which. Without Apply it changes nothing. They are chosen before anything is
 // locked, and each is deleted in a commit that holds only if nothing in it was changed
 // and nothing put into it since: one that is used meanwhile is spared. A session that one
-// commit cannot take goes in several, as with DeleteSession; then what is used after the
+// commit cannot take goes in several, as with Delete; then what is used after the
 // first is spared alone.
-func (st *Store) SweepSessions(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
-	list, err := st.kept.SweepSessions(ctx, retention.SweepOptions(o))
+func (ss Sessions) Sweep(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
+	list, err := ss.st.kept.SweepSessions(ctx, retention.SweepOptions(o))
 	var all []SessionSweep
 	for _, s := range list {
 		all = append(all, SessionSweep{Session: Session(s.Session), Deleted: s.Deleted, Spared: s.Spared})

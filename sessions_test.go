@@ -17,7 +17,7 @@ func sessionsOf(t testing.TB, st *Store) map[string]Session {
 	t.Helper()
 	ctx := context.Background()
 	all := map[string]Session{}
-	for s, err := range st.Sessions(ctx) {
+	for s, err := range st.Sessions().All(ctx) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func sessionsOf(t testing.TB, st *Store) map[string]Session {
 			t.Errorf("%q is listed twice", s.ID)
 		}
 		all[s.ID] = s
-		if one, err := st.Session(ctx, s.ID); err != nil || one != s {
+		if one, err := st.Sessions().Get(ctx, s.ID); err != nil || one != s {
 			t.Errorf("listed as %+v, by itself %+v, %v", s, one, err)
 		}
 	}
@@ -68,7 +68,7 @@ func TestSessions(t *testing.T) {
 				t.Fatal(err)
 			}
 		case 1:
-			if err := st.Compact(ctx); err != nil {
+			if err := st.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -80,7 +80,7 @@ func TestSessions(t *testing.T) {
 			if m.Session() == "" {
 				continue
 			}
-			raw, err := st.GetRaw(ctx, m.ID)
+			raw, err := st.Admin().GetRaw(ctx, m.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,10 +104,10 @@ func TestSessions(t *testing.T) {
 			t.Fatalf("seed %d, round %d: %d are listed, %d are there", seed, round, len(got), len(want))
 		}
 	}
-	if _, err := st.Session(ctx, "never"); !errors.Is(err, ErrNotFound) {
+	if _, err := st.Sessions().Get(ctx, "never"); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
-	for s := range st.Sessions(ctx) { // leaving the loop
+	for s := range st.Sessions().All(ctx) { // leaving the loop
 		_ = s
 		break
 	}
@@ -168,7 +168,7 @@ func TestDeleteSession(t *testing.T) {
 				acked.Add(1)
 			}
 		})
-		n, err := st.DeleteSession(ctx, "s")
+		n, err := st.Sessions().Delete(ctx, "s")
 		if err != nil || n < 100 {
 			t.Errorf("%d were deleted, %v", n, err)
 		}
@@ -184,14 +184,14 @@ func TestDeleteSession(t *testing.T) {
 		if a, err := st.Assemblies().Get(ctx, "a"); err != nil || len(a.MemoryIDs) != 1 {
 			t.Errorf("the assembly has %v, %v", a.MemoryIDs, err)
 		}
-		if _, err := st.DeleteSession(ctx, "s"); err != nil && (left > 0 || !errors.Is(err, ErrNotFound)) {
+		if _, err := st.Sessions().Delete(ctx, "s"); err != nil && (left > 0 || !errors.Is(err, ErrNotFound)) {
 			t.Error(err)
 		}
 	}
 	if _, err := st.Get(ctx, "other"); err != nil {
 		t.Error(err)
 	}
-	if _, err := st.DeleteSession(ctx, "never"); !errors.Is(err, ErrNotFound) {
+	if _, err := st.Sessions().Delete(ctx, "never"); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
 }
@@ -210,7 +210,7 @@ func TestDeleteLargeSession(t *testing.T) {
 	if n, err := st.PutAll(ctx, b); err != nil || n != 1500 {
 		t.Fatal(n, err)
 	}
-	if n, err := st.DeleteSession(ctx, "s"); err != nil || n != 1500 {
+	if n, err := st.Sessions().Delete(ctx, "s"); err != nil || n != 1500 {
 		t.Errorf("%d were deleted, %v", n, err)
 	}
 	if n, err := st.Count(ctx); err != nil || n != 0 {
@@ -231,7 +231,7 @@ func TestSweepSessions(t *testing.T) {
 		c.add(time.Hour)
 	}
 	names := func(o SweepOptions) (list []string) {
-		swept, err := st.SweepSessions(ctx, o)
+		swept, err := st.Sessions().Sweep(ctx, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,7 @@ func TestSweepSessions(t *testing.T) {
 		t.Errorf("swept %s", got)
 	}
 	for _, o := range []SweepOptions{{}, {Keep: -1}, {IdleFor: -1}} {
-		if _, err := st.SweepSessions(ctx, o); !errors.Is(err, ErrInvalid) {
+		if _, err := st.Sessions().Sweep(ctx, o); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
@@ -317,7 +317,7 @@ func TestSweepSessionsInUse(t *testing.T) {
 				}
 			})
 		}
-		swept, err := stores[1].SweepSessions(ctx, SweepOptions{IdleFor: time.Minute, Apply: true})
+		swept, err := stores[1].Sessions().Sweep(ctx, SweepOptions{IdleFor: time.Minute, Apply: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,7 +336,7 @@ func TestSweepSessionsInUse(t *testing.T) {
 			}
 		}
 		for i := range 30 {
-			if _, err := stores[0].DeleteSession(ctx, fmt.Sprint("s", i)); err != nil && !errors.Is(err, ErrNotFound) {
+			if _, err := stores[0].Sessions().Delete(ctx, fmt.Sprint("s", i)); err != nil && !errors.Is(err, ErrNotFound) {
 				t.Fatal(err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -87,7 +88,7 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	pu.Containing = st.Assemblies().Containing
 	st.history.Engine = st.engine
 	st.search.Engine, st.search.Vectors = st.engine, &st.vectors
-	st.views.Engine, st.views.Makers = st.engine, views.All
+	st.views.Engine, st.views.Makers = st.engine, slices.Concat(views.All, st.o.env.Views)
 	fl := &st.flusher
 	fl.Engine, fl.Vectors, fl.Views, fl.Restored, fl.Scopes = st.engine, &st.vectors, &st.views, st.o.restored, &st.working
 	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.kept.Upkeep, st.edits.LookAtParked
@@ -202,14 +203,14 @@ func (st *Store) background() bool {
 // ErrOutcomeUnknown.
 func (st *Store) Close() error { return st.close(context.Background(), st.engine.Env.LockWait) }
 
-// CloseWithin is Close where a process must end soon: it waits so long, and no longer, for
+// CloseWithin is Store.Close where a process must end soon: it waits so long, and no longer, for
 // locks that others have and for operations that do not move. What then could not be put into
 // files is durable in the log, the error says why, and the next flush by whatever process puts
 // it there.
-func (st *Store) CloseWithin(wait time.Duration) error {
+func (ad Admin) CloseWithin(wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
-	return st.close(ctx, wait)
+	return ad.st.close(ctx, wait)
 }
 
 // close waits for locks as long as ctx does.

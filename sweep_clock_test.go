@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/retention"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -21,7 +22,7 @@ func TestSweepTwoJumps(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			dir := t.TempDir()
 			c, up := clockAt(time.Unix(1_700_000_000, 0)), time.Hour
-			o := &Options{Clock: c.now, NoBackground: true, System: &vfs.System{Uptime: func() time.Duration { return up }}}
+			o := open.In(&Options{Clock: c.now, NoBackground: true}, open.Environment{System: vfs.System{Uptime: func() time.Duration { return up }}})
 			m := Memory{ID: "a", Content: "x"}
 			st := openTest(t, dir, o)
 			if what == "max_age" {
@@ -123,7 +124,7 @@ func (f unknownBoot) Host() vfs.Host {
 
 // An uptime counts for nothing where nobody knows since which boot.
 func TestSweepInUnknownBoot(t *testing.T) {
-	st := openTest(t, t.TempDir(), &Options{NoBackground: true, System: &vfs.System{FS: unknownBoot{vfs.OS()}}})
+	st := openTest(t, t.TempDir(), open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: unknownBoot{vfs.OS()}}}))
 	st.working.Uptime = func() time.Duration { return 5 * time.Hour }
 	if err := st.kept.NoteSweep(time.Now().Add(-2 * time.Hour)); err != nil {
 		t.Fatal(err)

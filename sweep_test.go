@@ -60,7 +60,7 @@ func TestExpired(t *testing.T) {
 				t.Fatal(err)
 			}
 			if where != "log" {
-				if err := st.Compact(ctx); err != nil {
+				if err := st.Admin().Compact(ctx); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -91,7 +91,7 @@ func TestExpired(t *testing.T) {
 				}
 				_, err := st.Get(ctx, "goes")
 				is("Get", err == nil, err)
-				_, err = st.GetRaw(ctx, "goes")
+				_, err = st.Admin().GetRaw(ctx, "goes")
 				is("GetRaw", err == nil, err)
 				many, err := st.GetMany(ctx, "stays", "goes")
 				is("GetMany", many[1].ID != "", err)
@@ -280,7 +280,7 @@ func TestSweep(t *testing.T) {
 	if n := there("late"); n != 1 {
 		t.Error("deleted because of a note that cannot be read")
 	}
-	for f, err := range st.Verify(ctx, VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		t.Errorf("verify: %+v, %v", f, err)
 	}
 }
@@ -317,11 +317,11 @@ func TestSweepMany(t *testing.T) {
 		}
 		c.add(time.Hour)
 	}
-	for n, rounds := st.Stats().Memories, 0; n > 500; rounds++ {
+	for n, rounds := st.Admin().Stats().Memories, 0; n > 500; rounds++ {
 		if err := st.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}
-		now := st.Stats().Memories
+		now := st.Admin().Stats().Memories
 		if n-now > retention.SweepMost || rounds > 3 {
 			t.Fatalf("%d were deleted in round %d", n-now, rounds)
 		}
@@ -381,9 +381,9 @@ func TestMaxAge(t *testing.T) {
 	ctx := context.Background()
 	c := clockAt(time.Unix(1_700_000_000, 0))
 	st := openTest(t, t.TempDir(), &Options{Clock: c.now, NoBackground: true})
-	cfg := st.Config()
+	cfg := st.Admin().Config()
 	cfg.MaxAge = 24 * 3600
-	if err := st.SetConfig(cfg); err != nil {
+	if err := st.Admin().SetConfig(cfg); err != nil {
 		t.Fatal(err)
 	}
 	put := func(id string) {

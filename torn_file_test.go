@@ -43,11 +43,11 @@ func TestTornFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			st = openTest(t, dir, &Options{NoBackground: true, MustExist: true})
-			if r := st.OpenReport(); r.Damage != nil {
+			if r := st.Admin().OpenReport(); r.Damage != nil {
 				t.Errorf("opened with %v", r.Damage)
 			}
 			var named []string
-			for f, err := range st.Verify(ctx, VerifyOptions{}) {
+			for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -104,6 +104,6 @@ func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 
 // Alone holds the transaction to this moment: when anything at all is committed between
 // here and its own commit, by whatever process, the function runs again. It is for those
-// who decide by what they keep of the store (see Changes) and not by what tx reads; with
+// who decide by what they keep of the store (see Admin.Changes) and not by what tx reads; with
 // many writers beside it a transaction may run often.
 func (tx *Tx) Alone() error { return tx.tx.Alone() }

@@ -10,15 +10,15 @@ type Usage struct {
 }
 
 // Usage says how much there is. What it costs does not grow with the store.
-func (st *Store) Usage(ctx context.Context) (Usage, error) {
-	if err := st.engine.Begun(); err != nil {
+func (ad Admin) Usage(ctx context.Context) (Usage, error) {
+	if err := ad.st.engine.Begun(); err != nil {
 		return Usage{}, err
 	}
-	defer st.engine.Ended()
-	all, _, err := st.counts.Tally.Look(ctx, nil)
+	defer ad.st.engine.Ended()
+	all, _, err := ad.st.counts.Tally.Look(ctx, nil)
 	if err != nil {
 		return Usage{}, err
 	}
-	_, expired, err := st.engine.Expiring.Count(ctx, st.engine.Env.Clock())
+	_, expired, err := ad.st.engine.Expiring.Count(ctx, ad.st.engine.Env.Clock())
 	return Usage{Memories: all.N, Bytes: all.Bytes, Expired: expired}, err
 }

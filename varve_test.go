@@ -38,7 +38,7 @@ func TestRoundTrip(t *testing.T) {
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := st.GetRaw(ctx, m.ID)
+	raw, err := st.Admin().GetRaw(ctx, m.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	st = openTest(t, dir, nil)
-	if r := st.OpenReport(); !r.Clean {
+	if r := st.Admin().OpenReport(); !r.Clean {
 		t.Errorf("report %+v", r)
 	}
 	if n, err := st.Count(ctx); err != nil || n != 50 {
@@ -128,7 +128,7 @@ func BenchmarkGetRaw(b *testing.B) {
 	}
 	i := 0
 	for b.Loop() {
-		if _, err := st.GetRaw(ctx, fmt.Sprint("k", i%1000)); err != nil {
+		if _, err := st.Admin().GetRaw(ctx, fmt.Sprint("k", i%1000)); err != nil {
 			b.Fatal(err)
 		}
 		i++

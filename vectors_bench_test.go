@@ -23,7 +23,7 @@ func BenchmarkPutVector(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(st.Stats().Backlog)/float64(b.N), "log-B/op")
+			b.ReportMetric(float64(st.Admin().Stats().Backlog)/float64(b.N), "log-B/op")
 		})
 	}
 }
@@ -42,7 +42,7 @@ func BenchmarkSearchVectors(b *testing.B) {
 	}); err != nil {
 		b.Fatal(err)
 	}
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		b.Fatal(err)
 	}
 	q := Query{Vector: randomVector(r, 384)}

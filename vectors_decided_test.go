@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -53,7 +54,7 @@ func TestDecidedTogether(t *testing.T) {
 				t.Errorf("4 dimensions: %v; 3 dimensions: %v", aerr, berr)
 			}
 			for _, st := range []*Store{a, b, openTest(t, dir, &Options{NoBackground: true})} {
-				r, err := st.CheckVectors(ctx)
+				r, err := storetest.CheckVectors(ctx, st)
 				if err != nil || r.Drift() != 0 || len(r.Misfits) != 0 || r.Vectors != 1 {
 					t.Errorf("%+v, %v", r, err)
 				}

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -33,7 +35,7 @@ func putVectors(t testing.TB, st *Store, r *rand.Rand, from, to int) {
 
 func noDrift(t testing.TB, st *Store, what string, n int64) {
 	t.Helper()
-	report, err := st.CheckVectors(context.Background())
+	report, err := storetest.CheckVectors(context.Background(), st)
 	if err != nil || report.Drift() != 0 || report.Vectors != n {
 		t.Fatalf("%s: %+v, %v; want %d vectors", what, report, err, n)
 	}
@@ -44,7 +46,7 @@ func withVectors(t testing.TB, r *rand.Rand) string {
 	t.Helper()
 	ctx := context.Background()
 	dir := t.TempDir()
-	st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{SmallVectors: 1}})
+	st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}}))
 	putVectors(t, st, r, 0, 57)
 	if err := st.Flush(ctx); err != nil {
 		t.Fatal(err)
@@ -145,7 +147,7 @@ func TestVectorsStay(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 		}})
-		if s := st.Stats(); s.Vectors != 60 || s.Dimension != 16 || !s.VectorsKnown {
+		if s := st.Admin().Stats(); s.Vectors != 60 || s.Dimension != 16 || !s.VectorsKnown {
 			t.Fatalf("%+v", s)
 		}
 		noDrift(t, st, "opened again", 60)
@@ -215,11 +217,11 @@ func TestVectorsFail(t *testing.T) {
 			return nil
 		})
 		var unvectored int
-		st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: fsys}, Listener: func(e Event) {
+		st := openTest(t, dir, open.In(&Options{NoBackground: true, Listener: func(e Event) {
 			if e.Kind == EventUnvectored {
 				unvectored++
 			}
-		}})
+		}}, open.Environment{System: vfs.System{FS: fsys}}))
 		putVectors(t, st, r, 58, 65)
 		if err := st.Delete(ctx, "m3"); err != nil {
 			t.Fatal(err)
@@ -328,7 +330,7 @@ func TestPurgeVectors(t *testing.T) {
 	ctx := context.Background()
 	for _, before := range []bool{false, true} {
 		dir := t.TempDir()
-		st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{SmallVectors: 1}})
+		st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SmallVectors: 1}}))
 		r := rand.New(rand.NewPCG(9, 9))
 		putVectors(t, st, r, 0, 50)
 		secret := randomVector(r, 16)
@@ -346,7 +348,7 @@ func TestPurgeVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := st.Purge(ctx, "unspeakable"); err != nil {
+		if _, err := st.Admin().Purge(ctx, "unspeakable"); err != nil {
 			t.Fatal(err)
 		}
 		row := vector.IP.Row(nil, secret)
@@ -425,7 +427,7 @@ func TestCompositeVectors(t *testing.T) {
 	}
 	check := func(st *Store, what string, composites int64) {
 		t.Helper()
-		report, err := st.CheckVectors(ctx)
+		report, err := storetest.CheckVectors(ctx, st)
 		if err != nil || report.Drift() != 0 || report.Composites != composites {
 			t.Fatalf("%s: %+v, %v; want %d composites", what, report, err, composites)
 		}
@@ -519,7 +521,7 @@ func TestVectorDrift(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 15))
 	drift := func(want VectorDrift) {
 		t.Helper()
-		got, err := st.VectorDrift(ctx)
+		got, err := st.Vectors().Drift(ctx)
 		if err != nil || got != want {
 			t.Fatalf("%+v, %v; want %+v", got, err, want)
 		}
@@ -546,7 +548,7 @@ func TestVectorDrift(t *testing.T) {
 	}
 	drift(VectorDrift{Missing: 3, Stale: 1, Ghosts: 1, Misfits: 1})
 	noDrift(t, st, "healed", 62)
-	if got, err := st.VectorDrift(ctx); err != nil || !got.None() {
+	if got, err := st.Vectors().Drift(ctx); err != nil || !got.None() {
 		t.Fatal(got, err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
 )
@@ -101,7 +103,7 @@ func TestSearchVector(t *testing.T) {
 	const dim = 24
 	for _, inline := range []bool{false, true} {
 		dir := t.TempDir()
-		o := &Options{NoBackground: true, System: &vfs.System{SpillBytes: 32 << 10, Inline: inline}}
+		o := open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 32 << 10, Inline: inline}})
 		st := openTest(t, dir, o)
 		other := openTest(t, dir, o)
 		check := func(what string) {
@@ -113,7 +115,7 @@ func TestSearchVector(t *testing.T) {
 					sameSearch(t, st, fmt.Sprintf("seed %d, %s, %+v", seed, what, q), v, q, filters...)
 				}
 			}
-			if report, err := st.CheckVectors(ctx); err != nil || report.Drift() != 0 {
+			if report, err := storetest.CheckVectors(ctx, st); err != nil || report.Drift() != 0 {
 				t.Fatalf("seed %d, %s: %+v, %v", seed, what, report, err)
 			}
 		}
@@ -151,7 +153,7 @@ func TestSearchVector(t *testing.T) {
 			case 0, 1:
 				err = st.Flush(ctx)
 			case 2:
-				err = st.Compact(ctx)
+				err = st.Admin().Compact(ctx)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -203,7 +205,7 @@ func TestDimension(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	batch := a.NewBatch()
+	batch := new(Batch)
 	batch.Put(Memory{ID: "x", Embedding: []float32{1, 2, 3}})
 	batch.Put(Memory{ID: "y", Embedding: []float32{1}})
 	var at *BatchError
@@ -302,7 +304,7 @@ func TestMisfits(t *testing.T) {
 		if _, err := st.Put(ctx, Memory{ID: "d", Embedding: []float32{3, 2}}); !errors.Is(err, ErrDimension) {
 			t.Fatal(round, err)
 		}
-		report, err := st.CheckVectors(ctx)
+		report, err := storetest.CheckVectors(ctx, st)
 		if err != nil || report.Drift() != 0 || len(report.Misfits) != 2 || report.Vectors != 1 || report.Dimension != 3 {
 			t.Fatal(round, report, err)
 		}
@@ -317,9 +319,9 @@ func TestVectorConfig(t *testing.T) {
 	st := openTest(t, dir, &Options{NoBackground: true})
 	r := rand.New(rand.NewPCG(1, 2))
 	config := func(c *VectorConfig) error {
-		now := st.Config()
+		now := st.Admin().Config()
 		now.Vectors = c
-		return st.SetConfig(now)
+		return st.Admin().SetConfig(now)
 	}
 	if err := config(&VectorConfig{Metric: "cosine"}); !errors.Is(err, ErrInvalid) {
 		t.Fatal(err)
@@ -353,7 +355,7 @@ func TestVectorConfig(t *testing.T) {
 		if err != nil || len(hits) != 2 || hits[0].ID != "m3" || hits[0].Score != 1 || hits[1].Score > 0.5 || hits[1].Score <= 0 {
 			t.Fatal(hits, err)
 		}
-		if s := st.Stats(); s.Metric != "l2" {
+		if s := st.Admin().Stats(); s.Metric != "l2" {
 			t.Fatalf("%+v", s)
 		}
 		if err := config(&VectorConfig{Dimension: 16, Metric: "ip"}); err != nil {
@@ -370,7 +372,7 @@ func TestVectorConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		report, err := st.CheckVectors(ctx)
+		report, err := storetest.CheckVectors(ctx, st)
 		if err != nil || report.Drift() != 0 || report.Vectors != 1 || len(report.Misfits) != 21 || report.Dimension != 8 {
 			t.Fatal(report, err)
 		}

@@ -32,14 +32,14 @@ const (
 // should be: with path, offset, what is at stake and what would heal it. It
 // changes nothing and runs beside everybody who uses the store. An error ends
 // it. The store must not be closed from within the loop.
-func (st *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
+func (ad Admin) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
-		if err := st.engine.Begun(); err != nil {
+		if err := ad.st.engine.Begun(); err != nil {
 			yield(Finding{}, err)
 			return
 		}
-		defer st.engine.Ended()
-		verify.Findings(ctx, st.source(), o)(yield)
+		defer ad.st.engine.Ended()
+		verify.Findings(ctx, ad.st.source(), o)(yield)
 	}
 }
 

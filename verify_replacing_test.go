@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -34,8 +35,8 @@ func replaced(t *testing.T, placing func(), fsys vfs.FS) (other *Store, dir stri
 	t.Helper()
 	ctx := t.Context()
 	dir = t.TempDir()
-	st := openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: stepwise(placing)}})
-	other = openTest(t, dir, &Options{NoBackground: true, System: &vfs.System{FS: fsys}})
+	st := openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: stepwise(placing)}}))
+	other = openTest(t, dir, open.In(&Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
 	n := 0
 	next = func() {
 		n++
@@ -66,7 +67,7 @@ func TestVerifyBesideReplacing(t *testing.T) {
 		if _, err := other.engine.Kinds.Memories.Stat("x.json"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("it stands there: %v", err)
 		}
-		for f, err := range other.Verify(ctx, VerifyOptions{}) {
+		for f, err := range other.Admin().Verify(ctx, VerifyOptions{}) {
 			t.Error(f, err)
 		}
 		if p, err := PlanRepair(ctx, dir, nil, VerifyOptions{}); err != nil || len(p.Actions) > 0 {

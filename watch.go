@@ -27,7 +27,7 @@ const FromNow uint64 = history.FromNow
 // Watch yields every change from a position on, in the order of their commits, each
 // once, and then waits for more until ctx ends, which is the last error, the store is
 // closed, or the loop is left. Where to start: at FromNow for what is to come,
-// at the Next of the last change seen to go on, at PositionAt a time, at 0 for as far
+// at the Next of the last change seen to go on, at Admin.PositionAt a time, at 0 for as far
 // back as log and archive reach.
 //
 // It reads as the loop asks for it, and keeps nothing from being released: a loop that
@@ -63,26 +63,26 @@ func WatchSession(id string) WatchFilter {
 
 // Changes yields what is committed from a position on, by whatever process, in the
 // order of the commits, and ends with what is committed when it is called, where
-// Watch waits for more. It is for those who keep something that follows from
+// Store.Watch waits for more. It is for those who keep something that follows from
 // memories and bring it up to date when they are asked: begin with Stats().Durable,
 // list, then go on from the last change's Next. Positions that come from elsewhere
 // are not looked at; errors are those of Watch.
-func (st *Store) Changes(ctx context.Context, from uint64) iter.Seq2[Change, error] {
+func (ad Admin) Changes(ctx context.Context, from uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		st.history.Until(ctx, from, func(c history.Change, err error) bool { return yield(Change(c), err) })
+		ad.st.history.Until(ctx, from, func(c history.Change, err error) bool { return yield(Change(c), err) })
 	}
 }
 
 // PositionAt is where the first change begins that was committed at a time or later:
 // from there on Watch yields them. A *TruncatedError when log and archive do not reach
 // back to that time.
-func (st *Store) PositionAt(ctx context.Context, t time.Time) (uint64, error) {
-	if err := st.engine.Begun(); err != nil {
+func (ad Admin) PositionAt(ctx context.Context, t time.Time) (uint64, error) {
+	if err := ad.st.engine.Begun(); err != nil {
 		return 0, err
 	}
-	defer st.engine.Ended()
-	if err := st.engine.Sight(ctx); err != nil {
+	defer ad.st.engine.Ended()
+	if err := ad.st.engine.Sight(ctx); err != nil {
 		return 0, err
 	}
-	return st.engine.Log.Past().Since(ctx, t, st.engine.Log.Durable())
+	return ad.st.engine.Log.Past().Since(ctx, t, ad.st.engine.Log.Durable())
 }

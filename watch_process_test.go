@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
 // churnOptions recycle a segment every moment.
 func churnOptions() *Options {
-	return &Options{SegmentSize: 64 << 10, System: &vfs.System{SpillBytes: 64 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 256 << 20}}
+	return open.In(&Options{SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 64 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 256 << 20}})
 }
 
 // churn writes, one commit after the other, and says what was acknowledged: batches of
@@ -28,7 +29,7 @@ func churn(ctx context.Context, name, dir string) error {
 		id := fmt.Sprintf("%s.%d", name, i)
 		switch {
 		case i%5 == 1:
-			b := st.NewBatch()
+			b := new(Batch)
 			for j := range 3 {
 				b.Put(Memory{ID: fmt.Sprintf("%s.%d", id, j), Content: strings.Repeat(id+" ", 100)})
 			}
@@ -51,7 +52,7 @@ func churn(ctx context.Context, name, dir string) error {
 			fmt.Println("put", id, m.Version)
 		}
 		if i%20 == 19 {
-			if err := st.Compact(ctx); err != nil {
+			if err := st.Admin().Compact(ctx); err != nil {
 				return err
 			}
 		}
@@ -105,11 +106,11 @@ func TestWatchProcesses(t *testing.T) {
 	}
 	ctx := context.Background()
 	dir := t.TempDir()
-	var open openSegments
+	var segments openSegments
 	o := churnOptions()
-	o.System.FS = open.fs()
+	open.Of(o).System.FS = segments.fs()
 	st := openTest(t, dir, o)
-	from := st.Stats().Durable
+	from := st.Admin().Stats().Durable
 	if _, err := st.Put(ctx, Memory{ID: "begin", Content: "begin"}); err != nil {
 		t.Fatal(err)
 	}
@@ -201,11 +202,11 @@ func TestWatchProcesses(t *testing.T) {
 			}
 		}
 	}
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if first, err := st.engine.Log.Past().First(st.engine.Log.Spilled()); err != nil || open.Load() > 4+2 { // a watcher and the archive may read one each
-		t.Errorf("first %d of %d, %d segments open, %v", first, st.engine.Log.Spilled(), open.Load(), err)
+	if first, err := st.engine.Log.Past().First(st.engine.Log.Spilled()); err != nil || segments.Load() > 4+2 { // a watcher and the archive may read one each
+		t.Errorf("first %d of %d, %d segments open, %v", first, st.engine.Log.Spilled(), segments.Load(), err)
 	}
 	if names, err := st.engine.Env.FS.ReadDir(dir + "/wal"); err != nil || len(names) > 25 {
 		t.Fatalf("the log was not released: %q, %v", names, err)

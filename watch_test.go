@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 )
@@ -23,7 +24,7 @@ func TestWatch(t *testing.T) {
 	writer := openTest(t, dir, nil)
 	reader := openTest(t, dir, nil)
 	const n = 500
-	from := reader.Stats().Durable
+	from := reader.Admin().Stats().Durable
 	go func() {
 		for i := range n {
 			if _, err := writer.Put(ctx, Memory{ID: fmt.Sprint("k", i), Content: fmt.Sprint("c", i)}); err != nil {
@@ -67,7 +68,7 @@ func TestWatch(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	for _, err := range reader.Watch(ended, reader.Stats().Durable) {
+	for _, err := range reader.Watch(ended, reader.Admin().Stats().Durable) {
 		if !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
@@ -79,8 +80,8 @@ func TestWatch(t *testing.T) {
 func TestWatchTruncated(t *testing.T) {
 	ctx := context.Background()
 	for _, archive := range []int64{-1, 100 << 10} {
-		st := openTest(t, t.TempDir(), &Options{SegmentSize: 64 << 10, NoBackground: true, System: &vfs.System{ArchiveBytes: archive, SpillBytes: 64 << 10}})
-		from := st.Stats().Durable
+		st := openTest(t, t.TempDir(), open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{ArchiveBytes: archive, SpillBytes: 64 << 10}}))
+		from := st.Admin().Stats().Durable
 		random := rand.New(rand.NewPCG(1, 2)) // nothing that zstd makes small
 		var versions []uint64
 		for i := range 400 {
@@ -94,7 +95,7 @@ func TestWatchTruncated(t *testing.T) {
 			}
 			versions = append(versions, m.Version)
 			if i%50 == 49 {
-				if err := st.Compact(ctx); err != nil {
+				if err := st.Admin().Compact(ctx); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -131,11 +132,11 @@ func TestWatchTruncated(t *testing.T) {
 // that it was given is one to go on from.
 func TestWatchArchive(t *testing.T) {
 	ctx := context.Background()
-	st := openTest(t, t.TempDir(), &Options{SegmentSize: 64 << 10, NoBackground: true, System: &vfs.System{SpillBytes: 64 << 10}})
-	from := st.Stats().Durable
+	st := openTest(t, t.TempDir(), open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{SpillBytes: 64 << 10}}))
+	from := st.Admin().Stats().Durable
 	n := 0
 	write := func() {
-		b := st.NewBatch()
+		b := new(Batch)
 		for range 3 {
 			b.Put(Memory{ID: fmt.Sprint("k", n%51), Content: fmt.Sprintf("%0900d", n)})
 			n++
@@ -144,7 +145,7 @@ func TestWatchArchive(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n%30 == 0 {
-			if err := st.Compact(ctx); err != nil {
+			if err := st.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -187,7 +188,7 @@ func TestWatchArchive(t *testing.T) {
 			}
 			break
 		}
-		at, err := st.PositionAt(ctx, changes[i].Time)
+		at, err := st.Admin().PositionAt(ctx, changes[i].Time)
 		if err != nil || at != changes[i].LSN {
 			t.Fatalf("position at the time of %d: %d, %v", i, at, err)
 		}
@@ -198,11 +199,11 @@ func TestWatchArchive(t *testing.T) {
 func TestWatchFilters(t *testing.T) {
 	ctx := context.Background()
 	st := openTest(t, t.TempDir(), nil)
-	from := st.Stats().Durable
+	from := st.Admin().Stats().Durable
 	of := func(id, session string) Memory {
 		return Memory{ID: id, Content: "x", Metadata: map[string]any{"session_id": session}}
 	}
-	b := st.NewBatch()
+	b := new(Batch)
 	b.Put(of("a", "s1"))
 	b.Put(of("b", "s2"))
 	b.Put(of("c", "s1"))
@@ -274,7 +275,7 @@ func TestWatchClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := st.Stats().Durable
+	from := st.Admin().Stats().Durable
 	for range 3 {
 		if _, err := st.Put(ctx, Memory{Content: "x"}); err != nil {
 			t.Fatal(err)
@@ -282,7 +283,7 @@ func TestWatchClose(t *testing.T) {
 	}
 	waits := make(chan error)
 	for range 2 { // both sleep
-		end := st.Stats().Durable
+		end := st.Admin().Stats().Durable
 		go func() {
 			for _, err := range st.Watch(ctx, end) {
 				waits <- err
@@ -339,25 +340,25 @@ func (n *openSegments) fs() vfs.FS {
 func TestReleasedFilesAreClosed(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	var open openSegments
+	var segments openSegments
 	o := func(fsys vfs.FS) *Options {
-		return &Options{SegmentSize: 64 << 10, NoBackground: true, System: &vfs.System{FS: fsys, SpillBytes: 64 << 10}}
+		return open.In(&Options{SegmentSize: 64 << 10, NoBackground: true}, open.Environment{System: vfs.System{FS: fsys, SpillBytes: 64 << 10}})
 	}
-	writer, reader := openTest(t, dir, o(nil)), openTest(t, dir, o(open.fs()))
+	writer, reader := openTest(t, dir, o(nil)), openTest(t, dir, o(segments.fs()))
 	most := int64(0)
 	for i := range 600 {
 		if _, err := writer.Put(ctx, Memory{ID: fmt.Sprint(i % 20), Content: fmt.Sprintf("%01000d", i)}); err != nil {
 			t.Fatal(err)
 		}
 		if i%30 == 29 {
-			if err := writer.Compact(ctx); err != nil {
+			if err := writer.Admin().Compact(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if _, err := reader.Get(ctx, fmt.Sprint(i%20)); err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, open.Load())
+		most = max(most, segments.Load())
 	}
 	if most > 4 || most == 0 {
 		t.Errorf("%d segments open at once", most)

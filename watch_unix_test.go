@@ -19,7 +19,7 @@ func TestWatchGone(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			var last error
-			for _, err := range st.Watch(t.Context(), st.Stats().Durable) {
+			for _, err := range st.Watch(t.Context(), st.Admin().Stats().Durable) {
 				last = err
 			}
 			ended <- last

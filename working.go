@@ -7,16 +7,22 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// Working opens the working memory of a scope in this store: see package working.
+// Working is the working memory of a store: see package working.
+type Working struct{ st *Store }
+
+// Working returns that of the store.
+func (st *Store) Working() Working { return Working{st} }
+
+// Open opens the working memory of a scope in this store: see package working.
 // It is durable, and shared by all who have the store open. nil options are the
 // zero ones.
-func (st *Store) Working(ctx context.Context, scope working.Scope, o *working.Options) (*working.Memory, error) {
-	return working.Open(ctx, st.WorkingHome(), scope, o)
+func (wm Working) Open(ctx context.Context, scope working.Scope, o *working.Options) (*working.Memory, error) {
+	return working.Open(ctx, wm.Home(), scope, o)
 }
 
-// WorkingHome is the store as the home of working memory, for working.Open and
+// Home is the store as the home of working memory, for working.Open and
 // working.NewSessions. Closing it leaves the store open.
-func (st *Store) WorkingHome() working.Home { return scopes.NewHome(&st.working) }
+func (wm Working) Home() working.Home { return scopes.NewHome(&wm.st.working) }
 
 // Consolidation says what of a session becomes long-term memory.
 type Consolidation struct {
@@ -36,13 +42,13 @@ type Consolidation struct {
 // them, category "working_memory" or "scratchpad", and the key. Where there is
 // no scope, or nothing in it that was chosen, it returns none; the scope goes all
 // the same. It is what SessionsOptions.OnClose of package working is for.
-func (st *Store) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
-	if err := st.engine.Begun(); err != nil {
+func (wm Working) Consolidate(ctx context.Context, of working.Scope, o Consolidation) ([]Memory, error) {
+	if err := wm.st.engine.Begun(); err != nil {
 		return nil, err
 	}
-	defer st.engine.Ended()
-	if err := st.engine.Writable(); err != nil {
+	defer wm.st.engine.Ended()
+	if err := wm.st.engine.Writable(); err != nil {
 		return nil, err
 	}
-	return st.working.Consolidate(ctx, of, scopes.Consolidation(o), st.embedding.Write)
+	return wm.st.working.Consolidate(ctx, of, scopes.Consolidation(o), wm.st.embedding.Write)
 }

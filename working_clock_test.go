@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/working"
 )
@@ -57,12 +58,12 @@ func (m *machine) open(t *testing.T, dir string, readOnly bool) (*Store, *workin
 	t.Helper()
 	o := &Options{NoBackground: true, ReadOnly: readOnly}
 	o.Clock = func() time.Time { return m.set(time.Microsecond) }
-	o.System = &vfs.System{Uptime: m.uptime}
+	open.Of(o).System = vfs.System{Uptime: m.uptime}
 	st, err := Open(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := st.Working(t.Context(), working.Scope{Session: "s"}, nil)
+	w, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +203,7 @@ func TestWorkingUptime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	w, err := st.Working(t.Context(), working.Scope{Session: "s"}, nil)
+	w, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,14 +19,14 @@ func TestWorkingConsolidate(t *testing.T) {
 	must(t, m.SetMany(t.Context(), map[string]any{"fact.a": "likes tea", "fact.b": map[string]any{"n": 1}, "draft": "x"}))
 	_, err = m.Append(t.Context(), "first")
 	must(t, err)
-	kept, err := st.Consolidate(t.Context(), workScope, varve.Consolidation{Values: []string{"fact.*"}, Keep: true})
+	kept, err := st.Working().Consolidate(t.Context(), workScope, varve.Consolidation{Values: []string{"fact.*"}, Keep: true})
 	must(t, err)
 	if len(kept) != 2 || kept[0].Content != "likes tea" || kept[0].Version == 0 || kept[0].Metadata["session_id"] != "s" || kept[0].Metadata["key"] != "fact.a" {
 		t.Fatalf("%+v", kept)
 	}
 	hasValue(t, m, "draft", "x")
 	raced, done := false, make(chan error, 1)
-	all, err := st.Consolidate(t.Context(), workScope, varve.Consolidation{Values: []string{"fact.*"}, Notes: true, Memory: func(*varve.Memory) {
+	all, err := st.Working().Consolidate(t.Context(), workScope, varve.Consolidation{Values: []string{"fact.*"}, Notes: true, Memory: func(*varve.Memory) {
 		if !raced { // somebody writes between the look and the commit
 			raced = true
 			go func() { _, err := m.Append(context.Background(), "second"); done <- err }()
@@ -51,11 +51,11 @@ func TestWorkingConsolidate(t *testing.T) {
 	if count != 5 {
 		t.Errorf("%d memories", count)
 	}
-	none, err := st.Consolidate(t.Context(), working.Scope{Session: "never"}, varve.Consolidation{Notes: true})
+	none, err := st.Working().Consolidate(t.Context(), working.Scope{Session: "never"}, varve.Consolidation{Notes: true})
 	if err != nil || none != nil {
 		t.Errorf("%v, %v", none, err)
 	}
-	_, err = st.Consolidate(t.Context(), workScope, varve.Consolidation{Values: []string{"["}})
+	_, err = st.Working().Consolidate(t.Context(), workScope, varve.Consolidation{Values: []string{"["}})
 	if err == nil {
 		t.Error("a bad pattern was taken")
 	}
@@ -69,12 +69,12 @@ func TestWorkingSessions(t *testing.T) {
 	st, err := varve.Open(t.Context(), t.TempDir(), nil)
 	must(t, err)
 	defer st.Close()
-	home := st.WorkingHome()
+	home := st.Working().Home()
 	all, err := working.NewSessions(home, &working.SessionsOptions{Open: 3, OnClose: func(ctx context.Context, m *working.Memory, why working.Reason) error {
 		if why != working.Ended {
 			return nil
 		}
-		_, err := st.Consolidate(ctx, m.Scope(), varve.Consolidation{Values: []string{"*"}})
+		_, err := st.Working().Consolidate(ctx, m.Scope(), varve.Consolidation{Values: []string{"*"}})
 		return err
 	}})
 	must(t, err)

@@ -25,10 +25,10 @@ func TestWorkingBackup(t *testing.T) {
 	must(t, m.Set(t.Context(), "k", "first"))
 	cp, err := m.Checkpoint(t.Context(), "c")
 	must(t, err)
-	still, err := st.Working(t.Context(), working.Scope{Session: "still"}, nil)
+	still, err := st.Working().Open(t.Context(), working.Scope{Session: "still"}, nil)
 	must(t, err)
 	must(t, still.Set(t.Context(), "k", "still"))
-	gone, err := st.Working(t.Context(), working.Scope{Session: "gone"}, nil)
+	gone, err := st.Working().Open(t.Context(), working.Scope{Session: "gone"}, nil)
 	must(t, err)
 	must(t, gone.Set(t.Context(), "k", "gone"))
 	must(t, st.Flush(t.Context()))
@@ -41,10 +41,10 @@ func TestWorkingBackup(t *testing.T) {
 		t.Errorf("%d scopes in the backup", info.Scopes)
 	}
 	must(t, m.Set(t.Context(), "k", "third")) // is in the living log only
-	mark := st.Stats().Durable
+	mark := st.Admin().Stats().Durable
 	_, err = gone.Drop(t.Context())
 	must(t, err)
-	late, err := st.Working(t.Context(), working.Scope{Session: "late"}, nil)
+	late, err := st.Working().Open(t.Context(), working.Scope{Session: "late"}, nil)
 	must(t, err)
 	must(t, late.Set(t.Context(), "k", "late"))
 	must(t, m.Set(t.Context(), "k", "fourth"))
@@ -70,7 +70,7 @@ func TestWorkingBackup(t *testing.T) {
 		n := wm(t, again)
 		hasValue(t, n, "k", c.k)
 		for name, want := range map[string]bool{"still": true, "gone": !c.gone, "late": c.gone} {
-			w, err := again.Working(t.Context(), working.Scope{Session: name}, nil)
+			w, err := again.Working().Open(t.Context(), working.Scope{Session: name}, nil)
 			must(t, err)
 			if _, found, err := w.Get(t.Context(), "k"); err != nil || found != want {
 				t.Errorf("restored %d: %s: %v, %v (%+v)", i, name, found, err, report)
@@ -152,7 +152,7 @@ func TestWorkingNewLog(t *testing.T) {
 	must(t, m.Set(t.Context(), "before", "yes"))
 	must(t, m.Set(t.Context(), "damaged", "SPOIL-ME"))
 	must(t, m.Set(t.Context(), "behind", "yes"))
-	other, err := st.Working(t.Context(), working.Scope{Session: "only in the log"}, nil)
+	other, err := st.Working().Open(t.Context(), working.Scope{Session: "only in the log"}, nil)
 	must(t, err)
 	must(t, other.Set(t.Context(), "k", "v"))
 	err = os.CopyFS(to, os.DirFS(dir))   // as kill -9 leaves it
@@ -192,7 +192,7 @@ func TestWorkingNewLog(t *testing.T) {
 	for _, key := range []string{"flushed", "before", "behind"} {
 		hasValue(t, m, key, "yes")
 	}
-	other, err = st.Working(t.Context(), working.Scope{Session: "only in the log"}, nil)
+	other, err = st.Working().Open(t.Context(), working.Scope{Session: "only in the log"}, nil)
 	must(t, err)
 	hasValue(t, other, "k", "v")
 	must(t, m.Set(t.Context(), "after", "yes"))
@@ -229,13 +229,13 @@ func TestWorkingDamage(t *testing.T) {
 			for i := range 100 {
 				must(t, m.Set(t.Context(), fmt.Sprint("k", i%10), strings.Repeat("x", 2000)+fmt.Sprint(i)))
 			}
-			must(t, st.Compact(t.Context()))
+			must(t, st.Admin().Compact(t.Context()))
 			must(t, st.Close())
 			c.spoil(t, scopeFile(t, dir))
 
 			st = open()
 			found := 0
-			for f, err := range st.Verify(t.Context(), varve.VerifyOptions{}) {
+			for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
 				must(t, err)
 				if f.Kind != repair.WorkingDamaged || f.Path != "working/"+filepath.Base(scopeFile(t, dir)) {
 					t.Errorf("%v", f)

@@ -38,13 +38,13 @@ func TestWorkingFlushedByOther(t *testing.T) {
 			st = open()
 			m := wm(t, st)
 			must(t, m.Set(t.Context(), "second", 2))
-			must(t, st.Compact(t.Context()))
+			must(t, st.Admin().Compact(t.Context()))
 			hasValue(t, m, "second", 2.0) // it has read the file
 			must(t, harm(scopeFile(t, dir)))
 			must(t, m.Set(t.Context(), "third", 3))
 
 			other := open()
-			must(t, other.Compact(t.Context()))
+			must(t, other.Admin().Compact(t.Context()))
 			must(t, other.Close())
 			must(t, st.Close())
 			st = open()
@@ -76,7 +76,7 @@ func TestWorkingEditTooLarge(t *testing.T) {
 	st = open()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	_, err := st.WorkingHome().Do(ctx, &working.Request{Scope: workScope, Op: working.OpAppend{Text: "x"}})
+	_, err := st.Working().Home().Do(ctx, &working.Request{Scope: workScope, Op: working.OpAppend{Text: "x"}})
 	if !errors.Is(err, varve.ErrTooLarge) {
 		t.Errorf("written into a scope whose edit is too large: %v", err)
 	}
@@ -155,7 +155,7 @@ func TestWorkingEditedPlace(t *testing.T) {
 	defer st.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	m, err := st.Working(ctx, workScope, nil)
+	m, err := st.Working().Open(ctx, workScope, nil)
 	must(t, err)
 	must(t, m.Set(ctx, "l", 2))
 	hasValue(t, m, "k", 1.0)
@@ -195,7 +195,7 @@ func TestWorkingReformatted(t *testing.T) {
 	must(t, err)
 	defer st.Close()
 	n := 0
-	for s, err := range st.WorkingHome().Scopes(t.Context()) {
+	for s, err := range st.Working().Home().Scopes(t.Context()) {
 		if n++; err != nil || s != workScope {
 			t.Errorf("%v, %v", s, err)
 		}

@@ -32,14 +32,14 @@ func TestWorkingCheckpointsSize(t *testing.T) {
 		must(t, m.SetMany(t.Context(), many))
 	}
 	must(t, st.Flush(t.Context()))
-	before, logged := fileSize(t, dir), st.Stats().Durable
+	before, logged := fileSize(t, dir), st.Admin().Stats().Durable
 	for i := range 100 {
 		must(t, m.Set(t.Context(), fmt.Sprint("k", i), strings.Repeat("y", size)))
 		_, err := m.Checkpoint(t.Context(), "")
 		must(t, err)
 	}
 	must(t, st.Flush(t.Context()))
-	after, wrote := fileSize(t, dir), st.Stats().Durable-logged
+	after, wrote := fileSize(t, dir), st.Admin().Stats().Durable-logged
 	t.Logf("%d bytes before, %d after 100 checkpoints, %d in the log", before, after, wrote)
 	if after > 2*before+100*3*size {
 		t.Errorf("100 checkpoints of %d bytes take %d", before, after)
@@ -71,7 +71,7 @@ func TestWorkingFlat(t *testing.T) {
 	st, err := varve.Open(t.Context(), t.TempDir(), nil)
 	must(t, err)
 	defer st.Close()
-	all, err := working.NewSessions(st.WorkingHome(), &working.SessionsOptions{Open: 100})
+	all, err := working.NewSessions(st.Working().Home(), &working.SessionsOptions{Open: 100})
 	must(t, err)
 	heap := func() uint64 {
 		runtime.GC()
@@ -112,7 +112,7 @@ func TestWorkingFlat(t *testing.T) {
 	t.Logf("%d sets over %d sessions in %v: %d MB of heap after a tenth or two, %d at most", total, sessions, time.Since(began).Round(time.Second), first>>20, most>>20)
 	must(t, all.Close(t.Context()))
 	must(t, st.Flush(t.Context()))
-	names, err := filepath.Glob(filepath.Join(st.Stats().Dir, "working", "*.json"))
+	names, err := filepath.Glob(filepath.Join(st.Admin().Stats().Dir, "working", "*.json"))
 	must(t, err)
 	if len(names) != sessions {
 		t.Errorf("%d files, %d sessions", len(names), sessions)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/flush"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -48,10 +49,10 @@ func TestWorkingLag(t *testing.T) {
 		dir := t.TempDir()
 		count := countWrites()
 		clock := clockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-		o := &Options{NoBackground: true, Clock: clock.tick, System: &vfs.System{FS: count}}
+		o := open.In(&Options{NoBackground: true, Clock: clock.tick}, open.Environment{System: vfs.System{FS: count}})
 		st, err := Open(t.Context(), dir, o)
 		must(t, err)
-		w, err := st.Working(t.Context(), working.Scope{Session: "s"}, nil)
+		w, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 		must(t, err)
 		for i := range mib*4 - 1 {
 			must(t, w.Set(t.Context(), fmt.Sprint("k", i), strings.Repeat("x", 256<<10)))
@@ -89,7 +90,7 @@ func TestWorkingLag(t *testing.T) {
 		for _, to := range []string{killed, dir} {
 			other, err := Open(t.Context(), to, &Options{NoBackground: true})
 			must(t, err)
-			v, err := other.Working(t.Context(), working.Scope{Session: "s"}, nil)
+			v, err := other.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 			must(t, err)
 			if got, _, err := v.Get(t.Context(), "small"); err != nil || got != "last" {
 				t.Errorf("%v %v", got, err)
@@ -120,7 +121,7 @@ func TestWorkingLagRests(t *testing.T) {
 	clock := clockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	o := &Options{NoBackground: true, Clock: clock.tick}
 	st := openTest(t, t.TempDir(), o)
-	w, err := st.Working(t.Context(), working.Scope{Session: "s"}, nil)
+	w, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 	must(t, err)
 	must(t, w.Set(t.Context(), "large", strings.Repeat("x", 3<<20)))
 	must(t, st.Flush(t.Context()))
@@ -146,11 +147,11 @@ func TestWorkingLagAfterFailure(t *testing.T) {
 		return nil
 	})
 	clock := clockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	o := &Options{NoBackground: true, Clock: clock.tick, System: &vfs.System{FS: fsys}}
+	o := open.In(&Options{NoBackground: true, Clock: clock.tick}, open.Environment{System: vfs.System{FS: fsys}})
 	st, err := Open(t.Context(), dir, o)
 	must(t, err)
 	defer st.Close()
-	w, err := st.Working(t.Context(), working.Scope{Session: "s"}, nil)
+	w, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 	must(t, err)
 	must(t, w.Set(t.Context(), "large", strings.Repeat("x", 3<<20)))
 	must(t, st.Flush(t.Context()))
@@ -194,22 +195,22 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 		return nil
 	})
 	clock := clockAt(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	o := &Options{NoBackground: true, Clock: clock.tick, System: &vfs.System{FS: fsys}}
+	o := open.In(&Options{NoBackground: true, Clock: clock.tick}, open.Environment{System: vfs.System{FS: fsys}})
 	st, err := Open(t.Context(), dir, o)
 	must(t, err)
 	defer st.Close()
 	st.working.Least = 1
-	w, err := st.Working(t.Context(), working.Scope{Session: "s"}, nil)
+	w, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 	must(t, err)
 	for i := range 20 {
 		must(t, w.Set(t.Context(), fmt.Sprint("k", i), strings.Repeat("x", 20<<10)))
 	}
-	b := st.NewBatch()
+	b := new(Batch)
 	for i := range 1200 { // an index that is not written each round, which would write the scope as well
 		b.Put(Memory{ID: fmt.Sprint("m", i), Content: "x"})
 	}
 	must(t, st.Apply(t.Context(), b))
-	must(t, st.Compact(t.Context()))
+	must(t, st.Admin().Compact(t.Context()))
 	clock.add(20 * time.Millisecond) // the log's clock went ahead of it
 	must(t, w.Set(t.Context(), "small", "value"))
 	st.flusher.FlushBackground(t.Context())
@@ -233,7 +234,7 @@ func lagAfterFailedRebuild(t *testing.T, why error) {
 	other, err := Open(t.Context(), killed, &Options{NoBackground: true})
 	must(t, err)
 	defer other.Close()
-	v, err := other.Working(t.Context(), working.Scope{Session: "s"}, nil)
+	v, err := other.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 	must(t, err)
 	for key, want := range map[string]string{"small": "value", "later": "other"} {
 		if got, _, err := v.Get(t.Context(), key); err != nil || got != want {
@@ -270,7 +271,7 @@ func TestWorkingLagRandom(t *testing.T) {
 		open := func() []*Store {
 			var list []*Store
 			for range 2 {
-				st, err := Open(t.Context(), dir, &Options{NoBackground: true, Clock: clock.tick, SegmentSize: 64 << 10, System: &vfs.System{SpillBytes: spill}})
+				st, err := Open(t.Context(), dir, open.In(&Options{NoBackground: true, Clock: clock.tick, SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: spill}}))
 				must(t, err)
 				st.working.Least = 1
 				list = append(list, st)
@@ -283,7 +284,7 @@ func TestWorkingLagRandom(t *testing.T) {
 			name := fmt.Sprint("s", rng.IntN(3))
 			switch rng.IntN(12) {
 			default:
-				w, err := st.Working(t.Context(), working.Scope{Session: name}, nil)
+				w, err := st.Working().Open(t.Context(), working.Scope{Session: name}, nil)
 				must(t, err)
 				key, value := fmt.Sprint("k", rng.IntN(5)), strings.Repeat("v", rng.IntN(4000)+1)+fmt.Sprint(rng.Uint32())
 				must(t, w.Set(t.Context(), key, value))
@@ -313,7 +314,7 @@ func TestWorkingLagRandom(t *testing.T) {
 				stores = open()
 			}
 			for name, values := range want {
-				w, err := stores[rng.IntN(2)].Working(t.Context(), working.Scope{Session: name}, nil)
+				w, err := stores[rng.IntN(2)].Working().Open(t.Context(), working.Scope{Session: name}, nil)
 				must(t, err)
 				got, err := w.All(t.Context())
 				must(t, err)
@@ -337,6 +338,6 @@ func TestWorkingLagRandom(t *testing.T) {
 }
 
 func dropAll(t *testing.T, st *Store, session string) error {
-	_, err := st.WorkingHome().Do(t.Context(), &working.Request{Scope: working.Scope{Session: session}, Op: working.OpDrop{}})
+	_, err := st.Working().Home().Do(t.Context(), &working.Request{Scope: working.Scope{Session: session}, Op: working.OpDrop{}})
 	return err
 }

@@ -17,7 +17,7 @@ func TestWorkingLarge(t *testing.T) {
 	}
 	defer st.Close()
 	st.working.Most = 100 << 10
-	m, err := st.Working(t.Context(), working.Scope{Session: "s"}, nil)
+	m, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

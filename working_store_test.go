@@ -19,7 +19,7 @@ const workFile = "working/project-p-session-s~"
 // wm opens the working memory of workScope.
 func wm(t testing.TB, st *varve.Store) *working.Memory {
 	t.Helper()
-	m, err := st.Working(t.Context(), workScope, &working.Options{MaxNotes: working.Unlimited})
+	m, err := st.Working().Open(t.Context(), workScope, &working.Options{MaxNotes: working.Unlimited})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func scopeFile(t testing.TB, dir string) string {
 
 func verifyClean(t testing.TB, st *varve.Store) {
 	t.Helper()
-	for f, err := range st.Verify(t.Context(), varve.VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestWorkingAgain(t *testing.T) {
 		}
 		must(t, m.Set(t.Context(), "round", round))
 		if round%2 == 0 {
-			must(t, st.Compact(t.Context()))
+			must(t, st.Admin().Compact(t.Context()))
 		}
 		verifyClean(t, st)
 		must(t, st.Close())
@@ -202,11 +202,11 @@ func TestWorkingEdited(t *testing.T) {
 	must(t, os.WriteFile(scopeFile(t, dir), []byte("{ no JSON"), 0o600))
 	st = open()
 	defer st.Close()
-	fine, err := st.Working(t.Context(), working.Scope{Session: "fine"}, nil)
+	fine, err := st.Working().Open(t.Context(), working.Scope{Session: "fine"}, nil)
 	must(t, err)
 	must(t, fine.Set(t.Context(), "k", 1))
 	listed, wrong := 0, 0
-	for _, err := range st.WorkingHome().Scopes(t.Context()) {
+	for _, err := range st.Working().Home().Scopes(t.Context()) {
 		if err != nil {
 			wrong++
 		} else {
@@ -218,11 +218,11 @@ func TestWorkingEdited(t *testing.T) {
 	}
 	_, err = fine.Drop(t.Context())
 	must(t, err)
-	_, err = st.Working(t.Context(), workScope, nil)
+	_, err = st.Working().Open(t.Context(), workScope, nil)
 	if err == nil || !strings.Contains(err.Error(), workFile) {
 		t.Fatalf("a file that is no document: %v", err)
 	}
-	_, err = st.WorkingHome().Do(context.Background(), &working.Request{Scope: workScope, Op: working.OpDrop{}})
+	_, err = st.Working().Home().Do(context.Background(), &working.Request{Scope: workScope, Op: working.OpDrop{}})
 	must(t, err)
 	m = wm(t, st)
 	must(t, m.Set(t.Context(), "k", "new"))
@@ -254,7 +254,7 @@ func TestWorkingTwo(t *testing.T) {
 			must(t, err)
 			must(t, ma.Set(t.Context(), fmt.Sprint("k", j), strings.Repeat("y", 3000)))
 			if j%9 == 0 {
-				must(t, a.Compact(t.Context()))
+				must(t, a.Admin().Compact(t.Context()))
 			}
 		}
 		must(t, ma.Set(t.Context(), "last", fmt.Sprint(i)))
@@ -265,7 +265,7 @@ func TestWorkingTwo(t *testing.T) {
 			must(t, err)
 		}
 		if i%4 == 1 {
-			must(t, a.Compact(t.Context()))
+			must(t, a.Admin().Compact(t.Context()))
 		}
 	}
 	hasValue(t, mb, "n", 400.0)

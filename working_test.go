@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
-	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/working"
 	"github.com/varve-db/varve/working/workingtest"
 )
@@ -49,7 +49,7 @@ func openWorkStore(t testing.TB, dir string, c *workClock) *varve.Store {
 	if c != nil {
 		// Each process has its own fixed moment; here they share one.
 		started := c.passed()
-		o.Clock, o.System = c.now, &vfs.System{Mono: func() time.Duration { return c.passed() - started }}
+		o.Clock, open.Of(o).System.Mono = c.now, func() time.Duration { return c.passed() - started }
 	}
 	st, err := varve.Open(t.Context(), dir, o)
 	if err != nil {
@@ -70,8 +70,8 @@ func TestConformance(t *testing.T) {
 			dir := t.TempDir()
 			st := openWorkStore(t, dir, c)
 			return &workingtest.Fixture{
-				Home:    st.WorkingHome(),
-				Again:   func(t *testing.T) working.Home { return openWorkStore(t, dir, c).WorkingHome() },
+				Home:    st.Working().Home(),
+				Again:   func(t *testing.T) working.Home { return openWorkStore(t, dir, c).Working().Home() },
 				Advance: c.advance, Jump: c.jump,
 			}
 		})
@@ -84,5 +84,5 @@ func BenchmarkWorking(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer st.Close()
-	workingtest.Bench(b, st.WorkingHome())
+	workingtest.Bench(b, st.Working().Home())
 }

@@ -29,13 +29,15 @@ func (v *varveStore) Put(d Doc) error {
 }
 
 func (v *varveStore) PutBatch(docs []Doc) error {
-	b := v.st.NewBatch()
+	b := new(varve.Batch)
 	for _, d := range docs {
 		b.Put(v.memory(d))
 	}
 	return v.st.Apply(context.Background(), b)
 }
 
-func (v *varveStore) Get(id string) ([]byte, error) { return v.st.GetRaw(context.Background(), id) }
-func (v *varveStore) Flush() error                  { return v.st.Flush(context.Background()) }
-func (v *varveStore) Close() error                  { return v.st.Close() }
+func (v *varveStore) Get(id string) ([]byte, error) {
+	return v.st.Admin().GetRaw(context.Background(), id)
+}
+func (v *varveStore) Flush() error { return v.st.Flush(context.Background()) }
+func (v *varveStore) Close() error { return v.st.Close() }

@@ -38,7 +38,7 @@ func BenchmarkAdopt(b *testing.B) {
 				}
 				put := func(text string) {
 					for i := 0; i < n; i += 1000 {
-						batch := st.NewBatch()
+						batch := new(varve.Batch)
 						for j := i; j < min(n, i+1000); j++ {
 							batch.Put(varve.Memory{ID: fmt.Sprint("k", j), Content: fmt.Sprint(text, j)})
 						}

@@ -96,9 +96,9 @@ func TestDeletedAndSaved(t *testing.T) {
 // With adopt_deletions off the file is put back.
 func TestRestored(t *testing.T) {
 	h := watched(t, quick, "a", "one", "b", "two")
-	c, off := h.st.Config(), false
+	c, off := h.st.Admin().Config(), false
 	c.AdoptDeletions = &off
-	if err := h.st.SetConfig(c); err != nil {
+	if err := h.st.Admin().SetConfig(c); err != nil {
 		t.Fatal(err)
 	}
 	text := h.text("a")

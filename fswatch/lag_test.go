@@ -17,7 +17,7 @@ import (
 // is taken over as ever: it need not wait until that file is written.
 func TestWhileAScopeLags(t *testing.T) {
 	h := watched(t, quick)
-	w, err := h.st.Working(t.Context(), working.Scope{Session: "large"}, nil)
+	w, err := h.st.Working().Open(t.Context(), working.Scope{Session: "large"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestWhileAScopeLags(t *testing.T) {
 		}
 	}
 	h.flush()
-	lagging := func() bool { s := h.st.Stats(); return s.Flushed < s.Durable }
+	lagging := func() bool { s := h.st.Admin().Stats(); return s.Flushed < s.Durable }
 	put := func(id string) {
 		t.Helper()
 		if err := w.Set(t.Context(), "small", id); err != nil {

@@ -81,7 +81,7 @@ func TestTakeOver(t *testing.T) {
 	h.put("a", "one")
 	h.put("b", "two")
 	h.flush()
-	if got := h.st.Stats().Watcher; got != cmd.Process.Pid {
+	if got := h.st.Admin().Stats().Watcher; got != cmd.Process.Pid {
 		t.Fatalf("%d watches, want %d", got, cmd.Process.Pid)
 	}
 	h.save(h.path("a"), h.edited("a", "one", "seen by the other"))
@@ -105,7 +105,7 @@ func TestTakeOver(t *testing.T) {
 	h.await(varve.EventWatching, "", nil)
 	h.await(varve.EventAdopted, "b", nil)
 	h.want("b", "by nobody")
-	if got := h.st.Stats().Watcher; got != os.Getpid() {
+	if got := h.st.Admin().Stats().Watcher; got != os.Getpid() {
 		t.Errorf("%d watches, want %d", got, os.Getpid())
 	}
 }
@@ -187,7 +187,7 @@ func TestCheckout(t *testing.T) {
 		n = 100
 	}
 	h := watched(t, quick)
-	b := h.st.NewBatch()
+	b := new(varve.Batch)
 	for i := range n {
 		b.Put(varve.Memory{ID: fmt.Sprint("k", i), Content: fmt.Sprint("main ", i)})
 	}

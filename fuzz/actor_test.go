@@ -180,7 +180,7 @@ type change struct {
 
 func (a *actor) batch(changes ...change) error {
 	a.h.batches++
-	b := a.st.NewBatch()
+	b := new(varve.Batch)
 	var ws []*write
 	last := map[string]int{}
 	for i, c := range changes {
@@ -314,7 +314,7 @@ func (a *actor) do(what string, err error) error {
 	return err
 }
 
-func (a *actor) flush() error { return a.do("flush", a.st.Compact(ctx)) }
+func (a *actor) flush() error { return a.do("flush", a.st.Admin().Compact(ctx)) }
 
 func (a *actor) close() error { return a.do("close", a.st.Close()) }
 

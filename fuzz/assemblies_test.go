@@ -112,7 +112,7 @@ func (g *grouper) step(who string, st *varve.Store, rng *rand.Rand) {
 	case n < 44:
 		what = "batch"
 		other := groupMemory(rng.IntN(groupMemories))
-		b := st.NewBatch()
+		b := new(varve.Batch)
 		b.Delete(m)
 		b.Delete(other)
 		b.Put(varve.Memory{ID: groupMemory(rng.IntN(groupMemories)), Embedding: []float32{1, 2, float32(rng.IntN(9))}})
@@ -165,7 +165,7 @@ func (g *grouper) step(who string, st *varve.Store, rng *rand.Rand) {
 		err = st.Flush(ctx)
 	default:
 		what = "compact"
-		err = st.Compact(ctx)
+		err = st.Admin().Compact(ctx)
 	}
 	g.did[what]++
 	if err != nil && !isRefusal(err) {
@@ -180,7 +180,7 @@ func (g *grouper) look(fsys vfs.FS, o *varve.Options) {
 		g.bad("the store does not open: %v", err)
 		return
 	}
-	if r := st.OpenReport(); r.Damage != nil || r.Rebuilt != nil || len(r.Problems) > 0 {
+	if r := st.Admin().OpenReport(); r.Damage != nil || r.Rebuilt != nil || len(r.Problems) > 0 {
 		g.bad("open: damage %v, rebuilt %v, problems %v", r.Damage, r.Rebuilt, r.Problems)
 	}
 	g.compare("opened", st)
@@ -188,7 +188,7 @@ func (g *grouper) look(fsys vfs.FS, o *varve.Options) {
 		g.bad("flush: %v", err)
 	}
 	g.compare("flushed", st)
-	for f, err := range st.Verify(ctx, varve.VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		if err != nil || f.Severity != varve.SeverityInfo {
 			g.bad("verify: %s %v", f.String(), err)
 		}
@@ -493,7 +493,7 @@ func groupScript(m *machine, g *grouper, faulty bool) (errs []error) {
 	merge("g0", "g1")
 	ok("flush", st.Flush(ctx))
 	merge("g2", "g0")
-	b := st.NewBatch()
+	b := new(varve.Batch)
 	b.Put(varve.Memory{ID: "m5", Embedding: []float32{0, 1}})
 	if a, err := as.Get(ctx, "g2"); ok("get", err) {
 		if g.merged["g0"] == "" && len(a.MergedFrom) == 0 {

@@ -65,7 +65,7 @@ func (a *actor) calmOnce() (raw map[string][]byte) {
 		if a.h.harmed[id] {
 			continue
 		}
-		b, rawErr := a.st.GetRaw(ctx, id)
+		b, rawErr := a.st.Admin().GetRaw(ctx, id)
 		if (err == nil) != (rawErr == nil) || err != nil && !errors.Is(rawErr, varve.ErrNotFound) {
 			a.h.bad("%s: %.20q: Get says %v, GetRaw %v", a.name, id, err, rawErr)
 		}
@@ -91,7 +91,7 @@ func (a *actor) calmOnce() (raw map[string][]byte) {
 		return raw // the numbers have theirs in it
 	}
 	if n, err := a.st.Count(ctx); err != nil || n != int64(len(list)) {
-		a.h.bad("%s: Count is %d (%v), %d are there; %+v", a.name, n, err, len(list), a.st.OpenReport())
+		a.h.bad("%s: Count is %d (%v), %d are there; %+v", a.name, n, err, len(list), a.st.Admin().OpenReport())
 	}
 	for _, s := range []string{"s1", "s2"} {
 		if n, err := a.st.Count(ctx, varve.InSession(s)); err != nil || n != sessions[s] {
@@ -182,7 +182,7 @@ func (a *actor) settled(fsys vfs.FS, raw map[string][]byte) {
 
 // opened judges an OpenReport after a crash.
 func (a *actor) opened() {
-	r := a.st.OpenReport()
+	r := a.st.Admin().OpenReport()
 	if r.Damage != nil {
 		a.h.bad("%s: damage after a crash: %v", a.name, r.Damage)
 	}
@@ -205,7 +205,7 @@ func recovery(h *history, fsys vfs.FS, o *varve.Options, deep bool) (torn bool) 
 	}
 	a.st = st
 	a.opened()
-	torn = st.OpenReport().TornTail != nil
+	torn = st.Admin().OpenReport().TornTail != nil
 	a.calm()
 	if deep {
 		a.vectors()
@@ -228,8 +228,8 @@ func recovery(h *history, fsys vfs.FS, o *varve.Options, deep bool) (torn bool) 
 		return torn
 	}
 	a.opened()
-	if !a.st.OpenReport().Clean {
-		h.bad("a clean close was not clean: %+v", a.st.OpenReport())
+	if !a.st.Admin().OpenReport().Clean {
+		h.bad("a clean close was not clean: %+v", a.st.Admin().OpenReport())
 	}
 	a.calm()
 	a.vectors()

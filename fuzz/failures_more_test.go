@@ -15,6 +15,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -125,7 +126,7 @@ func TestFailures17(t *testing.T) {
 			}
 			_, o := b.m.process("unlucky")
 			if st, err := varve.Open(ctx, dir, o); err == nil {
-				r := st.OpenReport()
+				r := st.Admin().OpenReport()
 				if r.Damage != nil || r.Rebuilt != nil || r.TornTail != nil {
 					t.Fatalf("%v at read %d was taken for damage: %+v", fault, n, r)
 				}
@@ -221,7 +222,7 @@ func TestFailures20(t *testing.T) {
 // keeps to its budget, tmp/ to its pool: after as much again nothing has grown.
 func TestFailures23(t *testing.T) {
 	b := newBench(t)
-	a, _ := b.start("a", func(o *varve.Options) { o.System.ArchiveBytes = 100 << 10 })
+	a, _ := b.start("a", func(o *varve.Options) { open.Of(o).System.ArchiveBytes = 100 << 10 })
 	used := func() int64 {
 		for i := range 100 {
 			a.put(fmt.Sprint("k", i%7), 8000+i, "", 0)

@@ -14,6 +14,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -46,7 +47,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) start(name string, change ...func(*varve.Options)) (*actor, vfs.FS) {
 	b.t.Helper()
 	fsys, o := b.m.process(name)
-	o.System.FS = wrap.New(fsys, func(op *wrap.Op, call func() error) error {
+	open.Of(o).System.FS = wrap.New(fsys, func(op *wrap.Op, call func() error) error {
 		if b.before != nil && !b.busy {
 			b.busy = true
 			b.before(name, op)
@@ -172,7 +173,7 @@ func TestFailures02(t *testing.T) {
 		b.edit(name, func(d []byte) []byte { d[at+80] ^= 4; before = bytes.Clone(d); return d })
 		after, fsys := b.start("after")
 		var damage *varve.CorruptionError
-		if r := after.st.OpenReport(); r.Damage == nil || r.TornTail != nil {
+		if r := after.st.Admin().OpenReport(); r.Damage == nil || r.TornTail != nil {
 			t.Fatalf("%s boot: %+v", boot, r)
 		}
 		if _, err := after.st.Put(ctx, varve.Memory{Content: "no"}); !errors.Is(err, varve.ErrReadOnly) || !errors.As(err, &damage) {
@@ -195,7 +196,7 @@ func (b *bench) view(name string) *crash.Process { return b.m.views[name] }
 // between the open is damage.
 func TestFailures03(t *testing.T) {
 	b := newBench(t)
-	a, _ := b.start("a", func(o *varve.Options) { o.System.BacklogBytes = 1 << 30 })
+	a, _ := b.start("a", func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 })
 	var versions []uint64
 	for i := range 12 {
 		m, _ := a.put(fmt.Sprint("k", i), 19000, "", 0)
@@ -211,8 +212,8 @@ func TestFailures03(t *testing.T) {
 	kept, _ := vfs.ReadFile(fsys, filepath.Join(dir, last), 1<<30)
 	st, err := varve.Open(ctx, dir, o)
 	if err == nil {
-		if st.OpenReport().Damage == nil {
-			t.Fatalf("a hole was not seen: %+v", st.OpenReport())
+		if st.Admin().OpenReport().Damage == nil {
+			t.Fatalf("a hole was not seen: %+v", st.Admin().OpenReport())
 		}
 		if _, err := st.Get(ctx, "k11"); err == nil {
 			t.Fatal("what lies behind the hole was replayed")
@@ -231,7 +232,7 @@ func TestFailures03Roll(t *testing.T) {
 	for seed := range uint64(40) {
 		for _, p := range []crash.Pattern{crash.KeepRandom, crash.KeepLate, crash.LoseAll, crash.KeepAll} {
 			b := newBench(t)
-			big := func(o *varve.Options) { o.System.BacklogBytes = 1 << 30 }
+			big := func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 }
 			other, _ := b.start("other", big)
 			a, _ := b.start("a", big)
 			for i := range 3 {
@@ -362,7 +363,7 @@ func TestFailures05Making(t *testing.T) {
 // writes into it. The SyncDir in wal/prepare.go enter.
 func TestFailures05Roll(t *testing.T) {
 	b := newBench(t)
-	big := func(o *varve.Options) { o.System.BacklogBytes = 1 << 30 }
+	big := func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 }
 	other, _ := b.start("other", big)
 	a, _ := b.start("a", big)
 	named, killed := false, false
@@ -421,7 +422,7 @@ func (b *bench) failSyncs(n int, kind, suffix string) {
 func TestFailures07(t *testing.T) {
 	for spare := int64(0); spare < 200<<10; spare += 12 << 10 {
 		b := newBench(t)
-		a, _ := b.start("a", func(o *varve.Options) { o.System.BacklogBytes = 1 << 30 })
+		a, _ := b.start("a", func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 })
 		a.faulty = true
 		a.put("x", 100, "", 0)
 		b.m.disk.SetCapacity(b.m.disk.Used() + spare)
@@ -681,7 +682,7 @@ func TestFailures64(t *testing.T) {
 func TestFailures64Roll(t *testing.T) {
 	for _, p := range []crash.Pattern{crash.KeepAll, crash.LoseAll, crash.KeepRandom, crash.KeepLate} {
 		b := newBench(t)
-		big := func(o *varve.Options) { o.System.BacklogBytes = 1 << 30 }
+		big := func(o *varve.Options) { open.Of(o).System.BacklogBytes = 1 << 30 }
 		other, _ := b.start("other", big)
 		reader, _ := b.start("reader", big)
 		for i := range 3 {
@@ -719,7 +720,7 @@ func TestFailures65(t *testing.T) {
 	reader, _ := b.start("reader", func(o *varve.Options) { o.ReadOnly = true })
 	reader.get("x")
 	writer, _ := b.start("writer")
-	if r := writer.st.OpenReport(); !r.Recovered {
+	if r := writer.st.Admin().OpenReport(); !r.Recovered {
 		t.Fatalf("%+v", r)
 	}
 	writer.put("y", 100, "", 0)
@@ -771,7 +772,7 @@ func TestFailures67(t *testing.T) {
 		name, at := segmentOf(m.Version)
 		b.edit(name, func(d []byte) []byte { d[at+3] ^= 1; return d })
 		after, _ := b.start("after")
-		if r := after.st.OpenReport(); r.Healed == nil || r.TornTail != nil {
+		if r := after.st.Admin().OpenReport(); r.Healed == nil || r.TornTail != nil {
 			t.Fatalf("%s boot: %+v", boot, r)
 		}
 		// Close had put it into its file.
@@ -796,13 +797,13 @@ func TestFailures70(t *testing.T) {
 			m, _ := a.put(id, 100+i, "", 0)
 			versions[id] = m.Version
 		}
-		uuid := a.st.Stats().UUID
+		uuid := a.st.Admin().Stats().UUID
 		a.close()
 		for _, name := range lost {
 			b.removeAll(filepath.Join(dir, name))
 		}
 		after, _ := b.start("after")
-		if after.st.Stats().UUID == uuid {
+		if after.st.Admin().Stats().UUID == uuid {
 			t.Errorf("without %v: the UUID is that of the old log", lost)
 		}
 		if n, err := after.st.Count(ctx); err != nil || n != 8 {
@@ -844,8 +845,8 @@ func TestFailures71(t *testing.T) {
 		for n := 1; n < 4; n++ {
 			b := newBench(t)
 			a, _ := b.start("a", func(o *varve.Options) {
-				o.System.RoundBytes = 1 << 20
-				o.System.ArchiveBytes = -1 // or its copies heal what was lost
+				open.Of(o).System.RoundBytes = 1 << 20
+				open.Of(o).System.ArchiveBytes = -1 // or its copies heal what was lost
 			})
 			a.faulty = true
 			for range 2 {

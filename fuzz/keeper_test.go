@@ -308,7 +308,7 @@ func (k *keeper) repairOpen() {
 	if k.refused("open", err) {
 		return
 	}
-	if !k.refused("flush", st.Compact(ctx)) {
+	if !k.refused("flush", st.Admin().Compact(ctx)) {
 		k.repair(true)
 	}
 	k.refused("close", st.Close())
@@ -373,7 +373,7 @@ func (w *world) lookAround(p *sim.Proc) {
 	if len(w.h.harmed) > 0 {
 		k := &keeper{w: w, p: p, o: w.options(p)}
 		st, err := w.open(k.o)
-		if k.refused("open", err) || k.refused("flush", st.Compact(ctx)) || k.refused("close", st.Close()) {
+		if k.refused("open", err) || k.refused("flush", st.Admin().Compact(ctx)) || k.refused("close", st.Close()) {
 			return
 		}
 		k.repair(true)

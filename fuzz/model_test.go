@@ -41,7 +41,7 @@ func TestModel(t *testing.T) {
 			if err != nil {
 				t.Fatalf("open: %v", err)
 			}
-			if r := st.OpenReport(); r.Damage != nil || r.Rebuilt != nil {
+			if r := st.Admin().OpenReport(); r.Damage != nil || r.Rebuilt != nil {
 				t.Fatalf("open: %+v", r)
 			}
 			open = append(open, handle{st, name})
@@ -112,7 +112,7 @@ func TestModel(t *testing.T) {
 			},
 			"batch": func(t *rapid.T) {
 				h, next := any(t), maps.Clone(is)
-				b := h.st.NewBatch()
+				b := new(varve.Batch)
 				for _, k := range rapid.SliceOfNDistinct(id, 1, 4, func(s string) string { return s }).Draw(t, "ids") {
 					if _, there := next[k]; there && rapid.Bool().Draw(t, "delete") {
 						b.Delete(k)
@@ -131,7 +131,7 @@ func TestModel(t *testing.T) {
 				is = next
 			},
 			"flush":   func(t *rapid.T) { check("flush", any(t).st.Flush(ctx)) },
-			"compact": func(t *rapid.T) { check("compact", any(t).st.Compact(ctx)) },
+			"compact": func(t *rapid.T) { check("compact", any(t).st.Admin().Compact(ctx)) },
 			"open": func(t *rapid.T) {
 				if len(open) > 3 {
 					t.Skip("four are enough")

@@ -127,7 +127,7 @@ func (w *purging) purge(p *sim.Proc) {
 			w.begun = true
 			w.s.Disk().KeepFreed()
 		}
-		_, err := st.Purge(ctx, purgedID)
+		_, err := st.Admin().Purge(ctx, purgedID)
 		w.done = err == nil || errors.Is(err, varve.ErrNotFound)
 		if !w.done && !errors.Is(err, varve.ErrLocked) {
 			w.bad(fmt.Errorf("purge: %w", err))

@@ -14,6 +14,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
 
@@ -120,7 +121,7 @@ func (g *embedders) change(p *sim.Proc) {
 			g.bad("%s: open: %v", p.Name, err)
 			return
 		}
-		_, err = st.Reembed(ctx, varve.ReembedOptions{Anew: rng.IntN(20) == 0, Progress: func(varve.ReembedReport) {
+		_, err = st.Vectors().Reembed(ctx, varve.ReembedOptions{Anew: rng.IntN(20) == 0, Progress: func(varve.ReembedReport) {
 			if g.keeps && rng.IntN(4) == 0 {
 				g.backup(p.Name, st)
 			}
@@ -193,7 +194,7 @@ func (g *embedders) step(who string, st *varve.Store, rng *rand.Rand, kept []var
 		_, err = st.Put(ctx, varve.Memory{ID: id, Content: g.say(id)})
 	case n < 26:
 		what = "batch"
-		b := st.NewBatch()
+		b := new(varve.Batch)
 		for range 3 {
 			id := groupMemory(rng.IntN(embedMemories))
 			b.Put(varve.Memory{ID: id, Content: g.say(id)})
@@ -244,7 +245,7 @@ func (g *embedders) step(who string, st *varve.Store, rng *rand.Rand, kept []var
 		err = g.empty(st)
 	case n < 91:
 		what = "embed pending"
-		_, err = st.EmbedPending(ctx)
+		_, err = st.Vectors().EmbedPending(ctx)
 		var me *varve.ModelError
 		if errors.Is(err, errEmbedder) || errors.As(err, &me) {
 			err = nil
@@ -254,7 +255,7 @@ func (g *embedders) step(who string, st *varve.Store, rng *rand.Rand, kept []var
 		err = st.Flush(ctx)
 	default:
 		what = "compact"
-		err = st.Compact(ctx)
+		err = st.Admin().Compact(ctx)
 	}
 	g.did[what]++
 	var missing *varve.MissingMembersError
@@ -341,7 +342,7 @@ func (g *embedders) look(p *sim.Proc, end bool) {
 		g.bad("the store does not open: %v", err)
 		return
 	}
-	if r := st.OpenReport(); r.Damage != nil || r.Rebuilt != nil || len(r.Problems) > 0 {
+	if r := st.Admin().OpenReport(); r.Damage != nil || r.Rebuilt != nil || len(r.Problems) > 0 {
 		g.bad("open: damage %v, rebuilt %v, problems %v", r.Damage, r.Rebuilt, r.Problems)
 	}
 	g.compare("opened", st)
@@ -364,13 +365,13 @@ func (g *embedders) look(p *sim.Proc, end bool) {
 		return
 	}
 	if end {
-		if _, err := st.Reembed(ctx, varve.ReembedOptions{}); err != nil {
+		if _, err := st.Vectors().Reembed(ctx, varve.ReembedOptions{}); err != nil {
 			g.bad("going on: %v", err)
 		}
 		g.model = g.target
 		g.whole(st)
 		g.takes(st)
-	} else if _, err := st.EmbedPending(ctx); err != nil {
+	} else if _, err := st.Vectors().EmbedPending(ctx); err != nil {
 		var me *varve.ModelError
 		if !errors.As(err, &me) {
 			g.bad("embed pending: %v", err)
@@ -399,10 +400,10 @@ func (g *embedders) solidify(st *varve.Store) {
 }
 
 func (g *embedders) compare(when string, st *varve.Store) {
-	if r, err := st.CheckVectors(ctx); err != nil || r.Drift() != 0 {
+	if r, err := storetest.CheckVectors(ctx, st); err != nil || r.Drift() != 0 {
 		g.bad("%s: vectors: %+v, %v", when, r, err)
 	}
-	for f, err := range st.Verify(ctx, varve.VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		if err != nil || f.Severity != varve.SeverityInfo {
 			g.bad("%s: verify: %s %v", when, f.String(), err)
 		}
@@ -411,7 +412,7 @@ func (g *embedders) compare(when string, st *varve.Store) {
 
 // whole: everything has the model's vector, in its document and in the index.
 func (g *embedders) whole(st *varve.Store) {
-	if s := st.Stats(); s.Switching || s.NextModel != "" || s.Model != models[g.model].name && s.Model != "" {
+	if s := st.Admin().Stats(); s.Switching || s.NextModel != "" || s.Model != models[g.model].name && s.Model != "" {
 		g.bad("after all the model is %q, switching %v, next %q", s.Model, s.Switching, s.NextModel)
 	}
 	vectors := map[string][]float32{}
@@ -531,9 +532,9 @@ func (g *embedders) restored(p *sim.Proc, rng *rand.Rand, backup, to string, o *
 	}
 	// It is another store: what is known of the first one does not hold in it.
 	r := &embedders{s: g.s, rng: rng, model: 0, target: target, any: true, said: g.said, solid: map[string]bool{}, did: g.did}
-	if st.Stats().Switching {
+	if st.Admin().Stats().Switching {
 		g.did["restored amid a change"]++
-	} else if st.Stats().NextModel != "" {
+	} else if st.Admin().Stats().NextModel != "" {
 		g.did["restored before a change"]++
 	}
 	r.compare(to, st)
@@ -541,12 +542,12 @@ func (g *embedders) restored(p *sim.Proc, rng *rand.Rand, backup, to string, o *
 		r.search(to, st, rng)
 	}
 	if rng.IntN(3) == 0 {
-		if _, err := st.CancelReembed(ctx); err != nil && !errors.Is(err, varve.ErrConflict) {
+		if _, err := st.Vectors().CancelReembed(ctx); err != nil && !errors.Is(err, varve.ErrConflict) {
 			g.bad("%s: canceling in %s: %v", p.Name, to, err)
 		}
 		r.search(to, st, rng)
 	}
-	if _, err := st.Reembed(ctx, varve.ReembedOptions{}); err != nil {
+	if _, err := st.Vectors().Reembed(ctx, varve.ReembedOptions{}); err != nil {
 		g.bad("%s: going on in %s to %s: %v", p.Name, to, models[target].name, err)
 	}
 	r.model = target

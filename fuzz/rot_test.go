@@ -66,7 +66,7 @@ func rotSmall(m *machine, h *history) *actor {
 	a.st = st
 	member := func(id string, size int, session string) { // of an assembly that it takes along
 		a.put(id, size, session, 0)
-		h.writes[len(h.writes)-1].commit = st.Stats().Durable
+		h.writes[len(h.writes)-1].commit = st.Admin().Stats().Durable
 	}
 	a.put("a", 100, "s1", 0)
 	a.put("long", 9000, "s1", time.Hour*10000) // compressed in the log
@@ -195,10 +195,10 @@ func (r *rotten) learn(t *testing.T) {
 	if a.st, err = varve.Open(ctx, dir, o); err != nil {
 		t.Fatal(err)
 	}
-	r.end = a.st.Stats().Durable
+	r.end = a.st.Admin().Stats().Durable
 	r.want, r.version = map[string][]byte{}, map[string]uint64{}
 	for _, id := range r.h.known() {
-		b, err := a.st.GetRaw(ctx, id)
+		b, err := a.st.Admin().GetRaw(ctx, id)
 		if errors.Is(err, varve.ErrNotFound) {
 			continue
 		}
@@ -424,7 +424,7 @@ func (c *rotCase) run(m *machine, damage func(fsys vfs.FS) error) {
 	if err != nil {
 		c.told("put", err)
 	}
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		c.told("flush", err)
 	}
 	c.read(st, "flushed")
@@ -451,7 +451,7 @@ func (c *rotCase) run(m *machine, damage func(fsys vfs.FS) error) {
 // verify reads on a handle that changes nothing, or where there is none to be had
 // on the first that changes something.
 func (c *rotCase) verify(st *varve.Store) {
-	for f, err := range st.Verify(ctx, varve.VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		if err != nil {
 			c.told("verify", err)
 			break
@@ -469,7 +469,7 @@ func (c *rotCase) open(m *machine, what string, readOnly bool) *varve.Store {
 		c.told(what, err)
 		return nil
 	}
-	r := st.OpenReport()
+	r := st.Admin().OpenReport()
 	if r.TornTail != nil {
 		if c.r.closed && r.TornTail.LSN < c.r.end {
 			c.bad("%s: %d bytes behind %d, which is attested, were taken for a torn tail", what, r.TornTail.Bytes, r.TornTail.LSN)
@@ -496,7 +496,7 @@ func (c *rotCase) read(st *varve.Store, when string) {
 			continue
 		}
 		want := c.r.want[id]
-		b, err := st.GetRaw(ctx, id)
+		b, err := st.Admin().GetRaw(ctx, id)
 		m, err2 := st.Get(ctx, id)
 		switch {
 		case err == nil && bytes.Equal(b, want):

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
@@ -74,7 +75,7 @@ func (w *world) now(p *sim.Proc) time.Time { return p.Now().Add(w.ahead) }
 
 func (w *world) options(p *sim.Proc) *varve.Options {
 	o := options(p.FS, p.Rand(), func() time.Time { return w.now(p) }, p.Wait)
-	o.System.ArchiveBytes = w.archive
+	open.Of(o).System.ArchiveBytes = w.archive
 	if w.editing {
 		o.Listener = w.h.adopts(w.s.Disk)
 	}
@@ -86,7 +87,7 @@ func (w *world) options(p *sim.Proc) *varve.Options {
 		}
 	}
 	if w.watching != nil {
-		o.System.Sleep = func(ctx context.Context, d time.Duration) error {
+		open.Of(o).System.Sleep = func(ctx context.Context, d time.Duration) error {
 			if waits := w.waits[p]; waits != nil {
 				waits()
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs/trace"
 )
 
@@ -23,7 +24,7 @@ func TestTrace(t *testing.T) {
 	a := &actor{h: h, name: "trace", now: m.now}
 	open := func() {
 		fsys, o := m.process("trace")
-		o.System.FS = trace.New(fsys, dir, trace.Changing, func(line string) {
+		open.Of(o).System.FS = trace.New(fsys, dir, trace.Changing, func(line string) {
 			if lines != nil {
 				fmt.Fprintln(lines, line)
 			}

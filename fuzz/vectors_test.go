@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
 
@@ -12,7 +13,7 @@ import (
 // has exactly one vector, whose bits are its own, and no other vector is there;
 // and whether a search finds each of them first.
 func (a *actor) vectors() {
-	r, err := a.st.CheckVectors(ctx)
+	r, err := storetest.CheckVectors(ctx, a.st)
 	if err != nil {
 		a.h.bad("%s: vectors: %v", a.name, err)
 		return

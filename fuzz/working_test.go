@@ -11,6 +11,7 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -147,16 +148,16 @@ func expectedWork(t *testing.T) []string {
 // lag lets files of scopes lag that have a few KiB, and does a round as in the background
 // after each commit.
 func lag(o *varve.Options) {
-	o.System.LagBytes, o.System.Rounds = 1, 1
-	o.System.SpillBytes, o.System.BacklogBytes = 40<<10, 100<<10
+	open.Of(o).System.LagBytes, open.Of(o).System.Rounds = 1, 1
+	open.Of(o).System.SpillBytes, open.Of(o).System.BacklogBytes = 40<<10, 100<<10
 }
 
 func noLag(*varve.Options) {}
 
 // lags says that a round in the background has left something to lag.
 func lags(o *varve.Options, st *varve.Store) bool {
-	s := st.Stats()
-	return o.System.Rounds == 1 && s.Flushed < s.Durable
+	s := st.Admin().Stats()
+	return open.Of(o).System.Rounds == 1 && s.Flushed < s.Durable
 }
 
 // workScript does these steps in a store, among memories, flushes and closes. at is
@@ -170,7 +171,7 @@ func workScript(m *machine, change func(*varve.Options), at *int, bad func(forma
 	open := func() bool {
 		var err error
 		if st, err = varve.Open(ctx, dir, o); err == nil {
-			w, err = st.Working(ctx, workScope, random)
+			w, err = st.Working().Open(ctx, workScope, random)
 		}
 		if err != nil {
 			bad("open: %v", err)
@@ -199,7 +200,7 @@ func workScript(m *machine, change func(*varve.Options), at *int, bad func(forma
 			}
 		case i%4 == 1:
 			for _, other := range otherScopes { // several files in one round
-				o, err := st.Working(ctx, other, nil)
+				o, err := st.Working().Open(ctx, other, nil)
 				ok(err)
 				ok(o.Set(ctx, "k", strings.Repeat("v", 100*i)))
 			}
@@ -222,11 +223,11 @@ func lookWork(o *varve.Options, bad func(format string, args ...any), want ...st
 			bad("the store does not open: %v", err)
 			return
 		}
-		if r := st.OpenReport(); r.Damage != nil || r.Rebuilt != nil || len(r.Problems) > 0 {
+		if r := st.Admin().OpenReport(); r.Damage != nil || r.Rebuilt != nil || len(r.Problems) > 0 {
 			bad("open: damage %v, rebuilt %v, problems %v", r.Damage, r.Rebuilt, r.Problems)
 		}
 		for _, what := range []string{when, when + " and flushed"} {
-			w, err := st.Working(ctx, workScope, workOptions())
+			w, err := st.Working().Open(ctx, workScope, workOptions())
 			if err != nil {
 				bad("%s: %v", what, err)
 				break
@@ -239,7 +240,7 @@ func lookWork(o *varve.Options, bad func(format string, args ...any), want ...st
 				want = want[i : i+1]
 			}
 			for _, other := range otherScopes {
-				if o, err := st.Working(ctx, other, nil); err != nil {
+				if o, err := st.Working().Open(ctx, other, nil); err != nil {
 					bad("%s: %v", what, err)
 				} else if err := o.Set(ctx, "looked", when); err != nil {
 					bad("%s: %v", what, err)
@@ -249,7 +250,7 @@ func lookWork(o *varve.Options, bad func(format string, args ...any), want ...st
 				bad("flush: %v", err)
 			}
 		}
-		for f, err := range st.Verify(ctx, varve.VerifyOptions{}) {
+		for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 			if err != nil || f.Severity != varve.SeverityInfo {
 				bad("verify: %s %v", f.String(), err)
 			}
@@ -304,7 +305,7 @@ func cutWork(t *testing.T, change func(*varve.Options)) {
 		t.Errorf("%d steps done, not %d", at, len(want)-1)
 	}
 	_, o := m.process("end")
-	if change(o); o.System.Rounds > 0 && lagged < 5 {
+	if change(o); open.Of(o).System.Rounds > 0 && lagged < 5 {
 		t.Errorf("a file lagged after %d steps only", lagged)
 	}
 	t.Logf("%d cuts before %d operations that change the disk; a file lagged after %d steps", cuts, changes, lagged)
@@ -425,7 +426,7 @@ func (w *worker) work(p *sim.Proc) {
 			w.bad("open: %v", err)
 			return
 		}
-		h := st.WorkingHome()
+		h := st.Working().Home()
 		wo := &working.Options{Checkpoints: working.Unlimited, MaxNotes: working.Unlimited, Random: p.Rand()}
 		for n := 5 + rng.IntN(40); n > 0 && w.acts > 0; n-- {
 			w.acts--
@@ -503,7 +504,7 @@ func (w *worker) step(who string, st *varve.Store, h working.Home, so *varve.Opt
 		err = st.Flush(ctx)
 	default:
 		what = "compact"
-		err = st.Compact(ctx)
+		err = st.Admin().Compact(ctx)
 	}
 	if w.did[what]++; lags(so, st) {
 		w.did["lagged"]++
@@ -620,16 +621,16 @@ func (w *worker) final(fsys vfs.FS, o *varve.Options) {
 		w.bad("the store does not open: %v", err)
 		return
 	}
-	if r := st.OpenReport(); r.Damage != nil || r.Rebuilt != nil || len(r.Problems) > 0 {
+	if r := st.Admin().OpenReport(); r.Damage != nil || r.Rebuilt != nil || len(r.Problems) > 0 {
 		w.bad("open: damage %v, rebuilt %v, problems %v", r.Damage, r.Rebuilt, r.Problems)
 	}
 	w.compare("opened", st)
 	if err := st.Flush(ctx); err != nil {
 		w.bad("flush: %v", err)
 	}
-	st.WorkingHome().Release(ctx, shared)
+	st.Working().Home().Release(ctx, shared)
 	w.compare("flushed", st)
-	for f, err := range st.Verify(ctx, varve.VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		if err != nil || f.Severity != varve.SeverityInfo {
 			w.bad("verify: %s %v", f.String(), err)
 		}
@@ -640,7 +641,7 @@ func (w *worker) final(fsys vfs.FS, o *varve.Options) {
 }
 
 func (w *worker) compare(when string, st *varve.Store) {
-	m, err := st.Working(ctx, shared, &working.Options{Checkpoints: working.Unlimited, MaxNotes: working.Unlimited})
+	m, err := st.Working().Open(ctx, shared, &working.Options{Checkpoints: working.Unlimited, MaxNotes: working.Unlimited})
 	if err != nil {
 		w.bad("%s: %v", when, err)
 		return
@@ -667,7 +668,7 @@ func (w *worker) compare(when string, st *varve.Store) {
 		}
 	}
 	w.count(when, st)
-	if p, err := st.Working(ctx, passing, nil); err != nil {
+	if p, err := st.Working().Open(ctx, passing, nil); err != nil {
 		w.bad("%s: %v", when, err)
 	} else if all, err := p.All(ctx); err != nil || len(all) > 0 && w.dropped > w.refilled {
 		w.bad("%s: what was dropped is there: %v, %v", when, all, err)
@@ -676,7 +677,7 @@ func (w *worker) compare(when string, st *varve.Store) {
 
 // count wants every increment and every entry that was acknowledged, once.
 func (w *worker) count(when string, st *varve.Store) {
-	m, err := st.Working(ctx, counting, nil)
+	m, err := st.Working().Open(ctx, counting, nil)
 	if err != nil {
 		w.bad("%s: %v", when, err)
 		return

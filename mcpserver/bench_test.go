@@ -19,7 +19,7 @@ func BenchmarkReadGraph(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer st.Close()
-	batch := st.NewBatch()
+	batch := new(varve.Batch)
 	for i := range 1000 {
 		e := graph.Entity{Name: fmt.Sprint("entity ", i), Type: "kind", Observations: []string{"was seen at place 1", fmt.Sprint("weighs ", i, " grams")}}
 		batch.Put(e.Memory(time.Unix(1, 0), nil))

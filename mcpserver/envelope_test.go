@@ -67,7 +67,7 @@ func TestIDKeys(t *testing.T) {
 // ends what belongs to the line.
 func transcript(t *testing.T, lines []string) []string {
 	t.Helper()
-	st := open(t, t.TempDir(), nil)
+	st := openStore(t, t.TempDir(), nil)
 	in, send := io.Pipe()
 	receive, out := io.Pipe()
 	ended := make(chan error, 1)

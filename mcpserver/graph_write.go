@@ -232,7 +232,7 @@ func (s *server) deleteRelations(ctx context.Context, list []graph.Relation) err
 	if len(list) == 0 {
 		return nil
 	}
-	b := s.st.NewBatch()
+	b := new(varve.Batch)
 	seen := map[string]bool{}
 	for _, r := range list {
 		if id := r.ID(); !seen[id] {

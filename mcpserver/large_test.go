@@ -70,7 +70,7 @@ func TestLargeIsTheSame(t *testing.T) {
 	for _, version := range []string{"2024-11-05", "2025-06-18", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			st := open(t, t.TempDir(), nil)
+			st := openStore(t, t.TempDir(), nil)
 			c, other := speak(t, st), connect(t, st, Options{}, nil)
 			meta := ""
 			if version < newProtocol {
@@ -132,7 +132,7 @@ func TestLargeAnswerIsRefused(t *testing.T) {
 		if bytes < 0 && testing.Short() {
 			continue
 		}
-		st := open(t, t.TempDir(), nil)
+		st := openStore(t, t.TempDir(), nil)
 		c := connect(t, st, Options{GraphBytes: bytes}, nil)
 		for i := range 3 { // each byte takes 13 in the answer, \u0001 and \\u0001
 			e := graph.Entity{Name: fmt.Sprint("e", i), Observations: []string{strings.Repeat("\x01", 900<<10)}}
@@ -167,7 +167,7 @@ func TestLargeAnswerIsRefused(t *testing.T) {
 // Of a call that does not fit one thing is told for each fault, but not of a million faults.
 func TestManyFaults(t *testing.T) {
 	t.Parallel()
-	c := connect(t, open(t, t.TempDir(), nil), Options{}, nil)
+	c := connect(t, openStore(t, t.TempDir(), nil), Options{}, nil)
 	text, _, isError := c.call("create_entities", `{"entities":[`+strings.Repeat("1,", 50_000)+`1]}`)
 	if n := strings.Count(text, "Invalid input"); !isError || n != maxLines {
 		t.Errorf("%d lines: %.200s", n, text)

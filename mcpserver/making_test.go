@@ -18,7 +18,7 @@ import (
 // deletion that waits for the makers.
 func TestMakersAndWhoGivesUp(t *testing.T) {
 	dir := t.TempDir()
-	st, beside := open(t, dir, nil), open(t, dir, nil)
+	st, beside := openStore(t, dir, nil), openStore(t, dir, nil)
 	s := &server{st: st, o: Options{Clock: time.Now}, making: semaphore.NewWeighted(makers)}
 	ended := func(what string, f func() error) {
 		t.Helper()

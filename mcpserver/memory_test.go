@@ -71,7 +71,7 @@ func TestMemory(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
 	clock := func() time.Time { return time.Unix(0, now.Load()).UTC() }
-	st := open(t, dir, &varve.Options{Clock: clock})
+	st := openStore(t, dir, &varve.Options{Clock: clock})
 	c := connect(t, st, Options{Clock: clock}, nil)
 
 	a := as[remembered](t, c, "remember", `{"text":"The user prefers short answers","session":"s1","category":"preference","tags":["style","user"]}`)
@@ -134,7 +134,7 @@ func TestMemory(t *testing.T) {
 
 // Pages hold what was asked for, and together everything once.
 func TestPages(t *testing.T) {
-	st := open(t, t.TempDir(), nil)
+	st := openStore(t, t.TempDir(), nil)
 	c := connect(t, st, Options{}, nil)
 	const n = 40
 	for i := range n {
@@ -195,7 +195,7 @@ func TestRecallByMeaning(t *testing.T) {
 		}
 		return all, nil
 	}
-	st := open(t, t.TempDir(), &varve.Options{Embed: embed})
+	st := openStore(t, t.TempDir(), &varve.Options{Embed: embed})
 	c := connect(t, st, Options{Embed: embed}, nil)
 	cat := as[remembered](t, c, "remember", `{"text":"she has a cat"}`)
 	as[remembered](t, c, "remember", `{"text":"the kettle is broken"}`)
@@ -219,7 +219,7 @@ func TestRecallByMeaning(t *testing.T) {
 // Labels of any size do not make an answer larger than it may be, and what says that
 // the old file was taken over is not forgotten: it would be taken over again.
 func TestLabelsAndTakenOver(t *testing.T) {
-	c := connect(t, open(t, t.TempDir(), nil), Options{}, nil)
+	c := connect(t, openStore(t, t.TempDir(), nil), Options{}, nil)
 	long := strings.Repeat("t", 1<<20)
 	c.call("remember", map[string]any{"text": "apple pie", "tags": []string{long}, "session": "s"})
 	c.call("remember", map[string]any{"text": "apple tart", "key": long})

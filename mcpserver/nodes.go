@@ -134,7 +134,7 @@ func (s scan) every(ctx context.Context, f func(*entity, *relation), lost func(i
 		}
 	}
 	for _, prefix := range []string{graph.EntityPrefix, graph.RelationPrefix} {
-		err := s.st.ScanRaw(within, take, varve.WithPrefix(prefix))
+		err := s.st.Admin().ScanRaw(within, take, varve.WithPrefix(prefix))
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

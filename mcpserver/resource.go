@@ -78,7 +78,7 @@ func (s *server) subscribe(session *mcp.ServerSession) {
 		ctx, stop := context.WithCancel(context.Background())
 		u.stop = stop
 		// Its changes count from here on: the answer to the client comes behind it.
-		go s.watch(ctx, s.st.Stats().Durable)
+		go s.watch(ctx, s.st.Admin().Stats().Durable)
 	}
 	if u.ended[session] {
 		return
@@ -143,7 +143,7 @@ func (s *server) watch(ctx context.Context, from uint64) {
 			case <-time.After(retryWatch):
 			}
 		}
-		from = s.st.Stats().Durable
+		from = s.st.Admin().Stats().Durable
 		tell() // what was missed may have been one
 	}
 }

@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// open opens a store; two of one folder are as two processes.
-func open(t *testing.T, dir string, o *varve.Options) *varve.Store {
+// openStore opens a store; two of one folder are as two processes.
+func openStore(t *testing.T, dir string, o *varve.Options) *varve.Store {
 	t.Helper()
 	st, err := varve.Open(t.Context(), dir, o)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *client) refuses(tool, args, part string) {
 const deleted = `{"success":true,"message":"%s deleted successfully"}`
 
 func TestGraph(t *testing.T) {
-	st := open(t, t.TempDir(), nil)
+	st := openStore(t, t.TempDir(), nil)
 	for _, bytes := range []int64{0, -1} { // kept in memory, and read from the store
 		c := connect(t, st, Options{GraphBytes: bytes}, nil)
 		c.want("read_graph", `{}`, `{"entities":[],"relations":[]}`)
@@ -143,7 +143,7 @@ func TestGraph(t *testing.T) {
 
 // A bad argument is an answer, in the words of the reference server.
 func TestRefusals(t *testing.T) {
-	c := connect(t, open(t, t.TempDir(), nil), Options{}, nil)
+	c := connect(t, openStore(t, t.TempDir(), nil), Options{}, nil)
 	const bad = "MCP error -32602: Input validation error: Invalid arguments for tool "
 	c.refuses("create_entities", `{}`, bad+"create_entities: Invalid input: expected array, received undefined at entities")
 	c.refuses("create_entities", `{"entities":[{"name":"small","entityType":"t","observations":[]},{"name":"large","entityType":"t","observations":["`+strings.Repeat("x", 9<<20)+`"]}]}`,
@@ -236,10 +236,10 @@ func TestConcurrentObservations(t *testing.T) {
 	dir := t.TempDir()
 	const processes, calls = 4, 25
 	var all sync.WaitGroup
-	first := connect(t, open(t, dir, nil), Options{}, nil)
+	first := connect(t, openStore(t, dir, nil), Options{}, nil)
 	first.call("create_entities", `{"entities":[{"name":"hub","entityType":"t","observations":[]}]}`)
 	for p := range processes {
-		c := connect(t, open(t, dir, nil), Options{}, nil)
+		c := connect(t, openStore(t, dir, nil), Options{}, nil)
 		for i := range calls {
 			all.Go(func() {
 				args := fmt.Sprintf(`{"observations":[{"entityName":"hub","contents":["%d of %d"]}]}`, i, p)
@@ -261,8 +261,8 @@ func TestConcurrentObservations(t *testing.T) {
 // also those that others have just made.
 func TestDeletesTakeEveryRelation(t *testing.T) {
 	dir := t.TempDir()
-	stores := []*varve.Store{open(t, dir, nil), open(t, dir, nil)}
-	from := stores[0].Stats().Durable
+	stores := []*varve.Store{openStore(t, dir, nil), openStore(t, dir, nil)}
+	from := stores[0].Admin().Stats().Durable
 	ctx, stop := context.WithCancel(t.Context())
 	var makers sync.WaitGroup
 	for k, from := range []string{"hub", strings.Repeat("hub", 300), "another", "a third"} {
@@ -288,7 +288,7 @@ func TestDeletesTakeEveryRelation(t *testing.T) {
 	stop()
 	makers.Wait()
 	alive, deletes, gone := map[string]bool{}, 0, false
-	for c, err := range stores[0].Changes(t.Context(), from) {
+	for c, err := range stores[0].Admin().Changes(t.Context(), from) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -325,7 +325,7 @@ func TestViewIsTheStore(t *testing.T) {
 	t.Logf("VARVE_SEED=%d go test -run TestViewIsTheStore ./mcpserver", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
-	stores := []*varve.Store{open(t, dir, &varve.Options{SegmentSize: 64 << 10}), open(t, dir, nil)}
+	stores := []*varve.Store{openStore(t, dir, &varve.Options{SegmentSize: 64 << 10}), openStore(t, dir, nil)}
 	clients := []*client{
 		connect(t, stores[0], Options{}, nil), connect(t, stores[1], Options{}, nil),
 		connect(t, stores[1], Options{GraphBytes: -1}, nil), connect(t, stores[0], Options{GraphBytes: 4000}, nil),
@@ -383,10 +383,10 @@ func TestViewIsTheStore(t *testing.T) {
 func TestSubscription(t *testing.T) {
 	dir := t.TempDir()
 	told := make(chan string, 100)
-	here := connect(t, open(t, dir, nil), Options{}, &mcp.ClientOptions{
+	here := connect(t, openStore(t, dir, nil), Options{}, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { told <- r.Params.URI },
 	})
-	other := connect(t, open(t, dir, nil), Options{}, nil)
+	other := connect(t, openStore(t, dir, nil), Options{}, nil)
 	if err := here.Subscribe(t.Context(), &mcp.SubscribeParams{URI: resourceURI}); err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func TestServerAsks(t *testing.T) {
 // What a call that listens is told carries the client's id of that call.
 func TestListenHasItsID(t *testing.T) {
 	t.Parallel()
-	st := open(t, t.TempDir(), nil)
+	st := openStore(t, t.TempDir(), nil)
 	say, said := talk(t, New(st, Options{}))
 	const (
 		meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`

@@ -22,7 +22,7 @@ func (s *server) listSessions(ctx context.Context, cursor string, limit int) (*a
 	}
 	var all []varve.Session
 	next, i := "", 0
-	for session, err := range s.st.Sessions(ctx) {
+	for session, err := range s.st.Sessions().All(ctx) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

@@ -47,7 +47,7 @@ func serve(t *testing.T, st *varve.Store, in io.Reader) map[float64]map[string]a
 // Everything that came in before the end of the input is answered, and durable.
 func TestEndOfInput(t *testing.T) {
 	dir := t.TempDir()
-	st := open(t, dir, nil)
+	st := openStore(t, dir, nil)
 	var in strings.Builder
 	in.WriteString(hello)
 	const n = 200
@@ -63,7 +63,7 @@ func TestEndOfInput(t *testing.T) {
 			t.Fatalf("call %d: %v", i, a)
 		}
 	}
-	if m, err := open(t, dir, nil).Count(t.Context()); m != n || err != nil {
+	if m, err := openStore(t, dir, nil).Count(t.Context()); m != n || err != nil {
 		t.Error(m, err)
 	}
 }
@@ -96,7 +96,7 @@ func TestDependentCalls(t *testing.T) {
 		}
 	}
 	call("search_nodes", `{"query":"e"}`, `"relations": []`)
-	for id, a := range serve(t, open(t, t.TempDir(), nil), strings.NewReader(in.String())) {
+	for id, a := range serve(t, openStore(t, t.TempDir(), nil), strings.NewReader(in.String())) {
 		if id == 0 {
 			continue
 		}
@@ -237,7 +237,7 @@ not json
 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}
 {"jsonrpc":"2.0","id":6,"method":"ping"}
 `+"\xff\xfe\n\x00\n"+strings.Repeat("[", 5000)+"\n"+`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read_graph"}}`))
-	answers := serve(t, open(t, t.TempDir(), nil), long)
+	answers := serve(t, openStore(t, t.TempDir(), nil), long)
 	for id, isError := range map[float64]bool{0: false, 2: true, 3: true, 4: true, 5: false, 6: false, 7: false} {
 		if a := answers[id]; a == nil || (a["error"] != nil) != isError {
 			t.Errorf("call %v: %v", id, a)
@@ -289,7 +289,7 @@ func TestEndByContext(t *testing.T) {
 	in, send := io.Pipe()
 	receive, out := io.Pipe()
 	ended := make(chan error)
-	go func() { ended <- New(open(t, t.TempDir(), nil), Options{}).Run(ctx, Stdio(in, out, nil)) }()
+	go func() { ended <- New(openStore(t, t.TempDir(), nil), Options{}).Run(ctx, Stdio(in, out, nil)) }()
 	if _, err := io.WriteString(send, hello); err != nil {
 		t.Fatal(err)
 	}

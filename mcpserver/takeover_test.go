@@ -46,7 +46,7 @@ func TestTakeOver(t *testing.T) {
 		"\xff",
 		`{"type":"weather"}`,
 	}, "\n")
-	st := open(t, filepath.Join(dir, "s"), nil)
+	st := openStore(t, filepath.Join(dir, "s"), nil)
 	if taken := take(t, st, path); taken.Before || taken.Entities != 0 {
 		t.Errorf("there is no file: %+v", taken)
 	}
@@ -80,7 +80,7 @@ func TestTakeOver(t *testing.T) {
 	if b, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(b), text) {
 		t.Error("the file was changed", err)
 	}
-	if _, err := TakeOver(t.Context(), open(t, filepath.Join(dir, "other"), nil), dir, time.Now()); !errors.Is(err, varve.ErrInvalid) {
+	if _, err := TakeOver(t.Context(), openStore(t, filepath.Join(dir, "other"), nil), dir, time.Now()); !errors.Is(err, varve.ErrInvalid) {
 		t.Error(err)
 	}
 }
@@ -103,7 +103,7 @@ func TestTakeOverTooLarge(t *testing.T) {
 	}
 	text.WriteString(`{"type":"relation","from":"e1","to":"e2","relationType":"` + large + `"}`)
 	write(t, path, text.String())
-	st := open(t, filepath.Join(dir, "s"), nil)
+	st := openStore(t, filepath.Join(dir, "s"), nil)
 	taken := take(t, st, path)
 	if taken.Entities != 20 || taken.Relations != 0 || len(taken.Aside) != 5003 {
 		t.Errorf("%d entities, %d relations, %d aside", taken.Entities, taken.Relations, len(taken.Aside))
@@ -143,7 +143,7 @@ func TestTakeOverInParts(t *testing.T) {
 		}
 	}
 	write(t, path, text.String())
-	st := open(t, filepath.Join(dir, "s"), &varve.Options{SegmentSize: 64 << 10})
+	st := openStore(t, filepath.Join(dir, "s"), &varve.Options{SegmentSize: 64 << 10})
 	taken := take(t, st, path)
 	if taken.Entities != 50 || len(taken.Aside) != 1 || taken.Aside[0].Line != 22 {
 		t.Errorf("%d entities, %d aside", taken.Entities, len(taken.Aside))
@@ -170,7 +170,7 @@ func TestTakeOverTogether(t *testing.T) {
 	whole := make(chan *Taken, 4)
 	var all sync.WaitGroup
 	for range 4 {
-		st := open(t, filepath.Join(dir, "s"), nil)
+		st := openStore(t, filepath.Join(dir, "s"), nil)
 		all.Go(func() {
 			taken, err := TakeOver(t.Context(), st, path, time.Now().Add(-time.Duration(rand.IntN(int(time.Minute)))))
 			if err != nil {
@@ -192,7 +192,7 @@ func TestTakeOverTogether(t *testing.T) {
 			finished++
 		}
 	}
-	st := open(t, filepath.Join(dir, "s"), nil)
+	st := openStore(t, filepath.Join(dir, "s"), nil)
 	if count, err := st.Count(t.Context(), varve.WithPrefix("entity")); count != n-1 || err != nil || finished != 1 {
 		t.Errorf("%d entities of %d, %v; %d took it over", count, n-1, err, finished)
 	}
@@ -205,7 +205,7 @@ func TestTakeOverTogether(t *testing.T) {
 		}
 	}
 	// Interrupted: some are there, the memory that says that it is done is not.
-	other := open(t, filepath.Join(dir, "o"), nil)
+	other := openStore(t, filepath.Join(dir, "o"), nil)
 	if _, err := other.Put(t.Context(), varve.Memory{ID: "entity:e0005", Content: "mine"}); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestTakeOverTogether(t *testing.T) {
 func TestTakeOverLater(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "memory.jsonl")
-	st := open(t, filepath.Join(dir, "s"), nil)
+	st := openStore(t, filepath.Join(dir, "s"), nil)
 	const ada = `{"type":"entity","name":"Ada","entityType":"t","observations":[]}`
 	for _, text := range []string{"", "\n \n", "\xef\xbb\xbf"} {
 		write(t, path, text)
@@ -279,7 +279,7 @@ func TestTakeOverWhileWritten(t *testing.T) {
 	for _, half := range []int{0, 80} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "memory.jsonl")
-		st := open(t, filepath.Join(dir, "s"), nil)
+		st := openStore(t, filepath.Join(dir, "s"), nil)
 		write(t, path, whole[:half])
 		var writing sync.WaitGroup
 		timer := time.AfterFunc(2*settlePause, func() {

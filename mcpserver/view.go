@@ -143,7 +143,7 @@ func (v *view) load(ctx context.Context) (small bool, err error) {
 	}
 	v.drop()
 	v.byID, v.edges, v.ends = map[string]*entity{}, map[string]*relation{}, map[string]map[string]*relation{}
-	v.from = v.st.Stats().Durable
+	v.from = v.st.Admin().Stats().Durable
 	all := scan{v.st, v.bad}
 	ctx, full := context.WithCancelCause(ctx)
 	defer full(nil)
@@ -155,7 +155,7 @@ func (v *view) load(ctx context.Context) (small bool, err error) {
 	switch {
 	case errors.Is(context.Cause(ctx), errLarge):
 		v.drop()
-		v.large = max(1, v.st.Stats().Memories)
+		v.large = max(1, v.st.Admin().Stats().Memories)
 		return false, nil
 	case err != nil:
 		v.drop()
@@ -177,9 +177,9 @@ func (v *view) drop() {
 func (v *view) catchUp(ctx context.Context) error {
 	to, now := v.from, v.clock()
 	if passed := now.Sub(v.stood); passed >= between || passed < 0 { // not each time, for Stats looks at much
-		v.stood, to = now, v.st.Stats().Durable
+		v.stood, to = now, v.st.Admin().Stats().Durable
 	}
-	for c, err := range v.st.Changes(ctx, v.from) {
+	for c, err := range v.st.Admin().Changes(ctx, v.from) {
 		if err != nil && c.Next == 0 {
 			return err
 		}
@@ -202,7 +202,7 @@ func (v *view) catchUp(ctx context.Context) error {
 	v.from = max(v.from, to) // working memory, say, is not looked through once more
 	if v.bytes > v.limit {
 		v.drop()
-		v.large = max(1, v.st.Stats().Memories)
+		v.large = max(1, v.st.Admin().Stats().Memories)
 	}
 	return nil
 }

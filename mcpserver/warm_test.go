@@ -15,6 +15,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/working"
@@ -28,7 +29,7 @@ func entities(t *testing.T) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := first.NewBatch()
+	b := new(varve.Batch)
 	for i := range 1100 {
 		e := graph.Entity{Name: fmt.Sprint("e", i)}
 		b.Put(e.Memory(time.Unix(1, int64(i)), nil))
@@ -55,7 +56,7 @@ func TestGraphIsReadBeforeItIsAskedFor(t *testing.T) {
 		}
 		return nil
 	})
-	st := open(t, dir, &varve.Options{System: &vfs.System{FS: fsys}})
+	st := openStore(t, dir, open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fsys}}))
 	connected := func(groups ...string) (*mcp.ClientSession, *mcp.ServerSession) {
 		a, b := mcp.NewInMemoryTransports()
 		ss, err := New(st, Options{Groups: groups}).Connect(t.Context(), a, nil)
@@ -97,7 +98,7 @@ func TestGraphAfterAReadThatFailed(t *testing.T) {
 		}
 		return nil
 	})
-	st := open(t, dir, &varve.Options{NoBackground: true, System: &vfs.System{FS: fsys}})
+	st := openStore(t, dir, open.In(&varve.Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
 	s := &server{st: st}
 	s.view = newView(st, defaultGraphBytes, func(err error) { t.Error(err) }, time.Now)
 	if f, err := s.searchNodes(t.Context(), "e7"); !errors.Is(err, syscall.EIO) {
@@ -123,7 +124,7 @@ func TestGraphAndWhoGivesUp(t *testing.T) {
 		}
 		return nil
 	})
-	st := open(t, entities(t), &varve.Options{NoBackground: true, System: &vfs.System{FS: fsys}})
+	st := openStore(t, entities(t), open.In(&varve.Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
 	s := &server{st: st}
 	s.view = newView(st, defaultGraphBytes, func(err error) { t.Error(err) }, time.Now)
 	first := make(chan error)
@@ -174,7 +175,7 @@ func TestGraphHasAgainWhatCanBeReadAgain(t *testing.T) {
 		}
 		return nil
 	})
-	st := open(t, entities(t), &varve.Options{NoBackground: true, System: &vfs.System{FS: fsys}})
+	st := openStore(t, entities(t), open.In(&varve.Options{NoBackground: true}, open.Environment{System: vfs.System{FS: fsys}}))
 	s, told, now := &server{st: st}, 0, time.Now()
 	s.view = newView(st, defaultGraphBytes, func(err error) { told++; t.Log(err) }, func() time.Time { return now })
 	has := func(n int) {
@@ -198,7 +199,7 @@ func TestGraphHasAgainWhatCanBeReadAgain(t *testing.T) {
 
 // What is not the graph's is looked through once, and not at each question from then on.
 func TestViewPassesWhatIsNotTheGraphs(t *testing.T) {
-	st, now := open(t, t.TempDir(), &varve.Options{NoBackground: true}), time.Now()
+	st, now := openStore(t, t.TempDir(), &varve.Options{NoBackground: true}), time.Now()
 	s := &server{st: st}
 	s.view = newView(st, defaultGraphBytes, func(err error) { t.Error(err) }, func() time.Time { return now })
 	ask := func(n int) {
@@ -208,7 +209,7 @@ func TestViewPassesWhatIsNotTheGraphs(t *testing.T) {
 		}
 	}
 	ask(0)
-	w, err := st.Working(t.Context(), working.Scope{Session: "s"}, nil)
+	w, err := st.Working().Open(t.Context(), working.Scope{Session: "s"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func TestViewPassesWhatIsNotTheGraphs(t *testing.T) {
 	}
 	now = now.Add(between)
 	ask(0)
-	if at := st.Stats().Durable; s.view.from != at {
+	if at := st.Admin().Stats().Durable; s.view.from != at {
 		t.Errorf("it goes on from %d, and the log ends at %d", s.view.from, at)
 	}
 	e := graph.Entity{Name: "e"}

@@ -6,7 +6,7 @@ import (
 )
 
 func TestWorking(t *testing.T) {
-	st := open(t, t.TempDir(), nil)
+	st := openStore(t, t.TempDir(), nil)
 	offered, err := connect(t, st, Options{}, nil).ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

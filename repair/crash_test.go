@@ -16,8 +16,8 @@ func TestAfterCrash(t *testing.T) {
 	copyTree(t, live, dir)
 	write(t, file(dir, memoryPath(settled+unspilt+3)), []byte("half a round"))
 	flip(t, file(dir, memoryPath(7)), 30)
-	st := open(t, dir, &varve.Options{NoBackground: true})
-	if st.OpenReport().Clean {
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
+	if st.Admin().OpenReport().Clean {
 		t.Fatal("it opened cleanly")
 	}
 	rot := want{repair.MemoryRot, memoryPath(7), 30, repair.ByArchive, repair.Healable}

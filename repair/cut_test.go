@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -51,13 +52,12 @@ func (m *machine) options() (vfs.FS, *varve.Options) {
 		}
 		return call()
 	})
-	return fsys, &varve.Options{
-		System: &vfs.System{
-			FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{m.started}), SpillBytes: 12 << 10, RoundBytes: 8 << 10,
-			Sleep: func(ctx context.Context, d time.Duration) error { m.clock = m.clock.Add(d); return ctx.Err() },
-		},
+	return fsys, open.In(&varve.Options{
 		Clock: m.now, SegmentSize: 64 << 10, NoBackground: true, CacheBytes: -1, MustExist: true,
-	}
+	}, open.Environment{System: vfs.System{
+		FS: fsys, Inline: true, Rand: rand.NewChaCha8([32]byte{m.started}), SpillBytes: 12 << 10, RoundBytes: 8 << 10,
+		Sleep: func(ctx context.Context, d time.Duration) error { m.clock = m.clock.Add(d); return ctx.Err() },
+	}})
 }
 
 // load copies a folder onto the disk, durably, with its times.

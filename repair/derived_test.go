@@ -29,8 +29,8 @@ type stored struct {
 // does not compare them with the documents.
 func rewriteVectors(t *testing.T, dir string, change func(all [2]map[string]stored)) {
 	t.Helper()
-	st := open(t, dir, &varve.Options{NoBackground: true, ReadOnly: true})
-	store := st.Stats().UUID
+	st := openStore(t, dir, &varve.Options{NoBackground: true, ReadOnly: true})
+	store := st.Admin().Stats().UUID
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestComposite(t *testing.T) {
 		t.Fatal(err)
 	}
 	edit(t, file(dir, groupPath(1)), fmt.Sprint(a.CompositeEmbedding[4]), "0.123456")
-	st := open(t, dir, &varve.Options{NoBackground: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
 	if _, err := st.Assemblies().Get(t.Context(), groupID(1)); err != nil { // adopted
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func sameComposite(t *testing.T, a, b string) {
 // TestMissingMembers: they are told, and stay unless it is asked for.
 func TestMissingMembers(t *testing.T) {
 	dir := groupStore(t)
-	st := open(t, dir, &varve.Options{NoBackground: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
 	if _, err := st.Assemblies().Add(t.Context(), groupID(1), []string{"no-such", "nor-this"}, varve.AllowMissing()); err != nil {
 		t.Fatal(err)
 	}
@@ -280,8 +280,8 @@ func TestMissingMembers(t *testing.T) {
 func TestIndexMembers(t *testing.T) {
 	dir := groupStore(t)
 	before := everything(t, dir)
-	st := open(t, dir, &varve.Options{NoBackground: true, ReadOnly: true})
-	store := st.Stats().UUID
+	st := openStore(t, dir, &varve.Options{NoBackground: true, ReadOnly: true})
+	store := st.Admin().Stats().UUID
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestIndexMembers(t *testing.T) {
 // TestNoEmbeddingLeft: where nothing has a vector any more, the files go.
 func TestNoEmbeddingLeft(t *testing.T) {
 	dir := groupStore(t)
-	st := open(t, dir, &varve.Options{NoBackground: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
 	ctx := context.Background()
 	for g := range groups {
 		if err := st.Assemblies().Delete(ctx, groupID(g)); err != nil {

@@ -173,7 +173,7 @@ func TestUndoForged(t *testing.T) {
 func smallStore(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "s")
-	st := open(t, dir, &varve.Options{NoBackground: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
 	put(t, st, 0, 10)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)

@@ -28,9 +28,9 @@ func cutGroups(t *testing.T) (dir, store string) {
 	remove(t, file(dir, groupPath(2)))
 	remove(t, file(dir, memoryPath(3)))
 	edit(t, file(dir, groupPath(3)), `"memory_ids": [`, `"memory_ids": [ "no-such", "`+id(46)+`",`)
-	st := open(t, dir, &varve.Options{NoBackground: true, ReadOnly: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true, ReadOnly: true})
 	defer func() { _ = st.Close() }()
-	return dir, st.Stats().UUID
+	return dir, st.Admin().Stats().UUID
 }
 
 // mendAll repairs, and takes out what is missing.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -21,8 +22,8 @@ func TestNoFalseAlarmGroups(t *testing.T) {
 		rounds = 6
 	}
 	dir := filepath.Join(t.TempDir(), "s")
-	o := varve.Options{System: &vfs.System{SpillBytes: 60 << 10, RoundBytes: 32 << 10}}
-	a, b := open(t, dir, &o), open(t, dir, &varve.Options{System: o.System})
+	o := *open.In(&varve.Options{}, open.Environment{System: vfs.System{SpillBytes: 60 << 10, RoundBytes: 32 << 10}})
+	a, b := openStore(t, dir, &o), openStore(t, dir, open.In(&varve.Options{}, open.Environment{System: open.Of(&o).System}))
 	fillGroups(t, a)
 	put(t, a, 1000, 1200) // so that the index is not small
 	if err := a.Flush(t.Context()); err != nil {
@@ -60,7 +61,7 @@ func TestNoFalseAlarmGroups(t *testing.T) {
 	}
 	stop()
 	writers.Wait()
-	t.Logf("%d rounds, %d vectors read, the log is at %d", rounds, vectors, a.Stats().Durable)
+	t.Logf("%d rounds, %d vectors read, the log is at %d", rounds, vectors, a.Admin().Stats().Durable)
 	if list := alarms(t, a, varve.VerifyOptions{}); len(list) > 0 {
 		t.Error(list)
 	}

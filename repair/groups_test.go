@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -40,7 +41,7 @@ func groupPath(i int) string { return "assemblies/" + groupID(i) + ".json" }
 func groupStore(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "g")
-	st := open(t, dir, &varve.Options{NoBackground: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
 	fillGroups(t, st)
 	if err := st.Flush(context.Background()); err != nil {
 		t.Fatal(err)
@@ -77,7 +78,7 @@ func fillGroups(t testing.TB, st *varve.Store) {
 // everything is all that a store serves: documents, and what is near to what.
 func everything(t testing.TB, dir string) map[string]string {
 	t.Helper()
-	st := open(t, dir, &varve.Options{NoBackground: true, MustExist: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true, MustExist: true})
 	defer func() { _ = st.Close() }()
 	all, err := served(st)
 	if err != nil {
@@ -93,7 +94,7 @@ func served(st *varve.Store) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		b, err := st.GetRaw(ctx, m.ID)
+		b, err := st.Admin().GetRaw(ctx, m.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +136,7 @@ func served(st *varve.Store) (map[string]string, error) {
 		}
 		all[fmt.Sprintf("near %d", i)] = near
 	}
-	r, err := st.CheckVectors(ctx)
+	r, err := storetest.CheckVectors(ctx, st)
 	if err == nil && r.Drift() != 0 {
 		err = fmt.Errorf("%d documents and vectors do not agree: %+v", r.Drift(), r)
 	}
@@ -293,7 +294,7 @@ var groupHarms = []groupHarm{
 	}, wants: []want{vectorsDamaged("mapping.json", anyOffset)}, plan: []repair.Verb{repair.Revector}},
 	{name: "old vectors are put in", do: func(t *testing.T, dir string) {
 		copyTree(t, file(dir, "vector_index"), dir+".old")
-		st := open(t, dir, &varve.Options{NoBackground: true})
+		st := openStore(t, dir, &varve.Options{NoBackground: true})
 		for i := range 3 {
 			m, err := st.Get(t.Context(), id(i))
 			if err != nil {
@@ -369,7 +370,7 @@ func TestGroupsNew(t *testing.T) {
 	write(t, file(dir, "assemblies/new.json"), bytes.Replace(bytesOf(t, file(dir, groupPath(0))), []byte(`"a-0"`), []byte(`"new"`), 1))
 	check(t, folder(t, dir), []want{{repair.Stranger, "assemblies/new.json", -1, repair.ByAdoption, repair.Healable}})
 	apply(t, planOf(t, dir))
-	st := open(t, dir, &varve.Options{NoBackground: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
 	a, err := st.Assemblies().Get(t.Context(), "new")
 	if err != nil || len(a.MemoryIDs) == 0 {
 		t.Error(a, err)
@@ -386,7 +387,7 @@ func TestGroupsPartial(t *testing.T) {
 	write(t, file(dir, groupPath(2)), b[:at+30])
 	check(t, folder(t, dir), []want{{repair.AssemblyInvalid, groupPath(2), anyOffset, "", repair.Lost}})
 	apply(t, planOf(t, dir))
-	st := open(t, dir, &varve.Options{NoBackground: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
 	a, err := st.Assemblies().Get(t.Context(), groupID(2))
 	if err != nil || len(a.MemoryIDs) == 0 || a.Name != "group 2" {
 		t.Error(a, err)
@@ -401,11 +402,11 @@ func TestGroupsPartial(t *testing.T) {
 // what was archived away: what the files hold is all that there is.
 func noLogCopies(t *testing.T, dir string) {
 	t.Helper()
-	st := open(t, dir, &varve.Options{NoBackground: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
 	if _, err := st.Put(t.Context(), varve.Memory{ID: "to-be-purged", Content: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.Purge(t.Context(), "to-be-purged"); err != nil {
+	if _, err := st.Admin().Purge(t.Context(), "to-be-purged"); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {

@@ -72,7 +72,7 @@ func TestDeletedStaysDeleted(t *testing.T) {
 	if err := st.Delete(t.Context(), id(9)); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Compact(t.Context()); err != nil {
+	if err := st.Admin().Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {
@@ -100,12 +100,12 @@ func TestAutoRepair(t *testing.T) {
 		}
 		n := settled + unspilt + pending - 1
 		remove(t, file(dir, memoryPath(n)))
-		st := open(t, dir, &varve.Options{})
+		st := openStore(t, dir, &varve.Options{})
 		deadline := time.Now().Add(20 * time.Second)
-		for st.OpenReport().Drift == nil && time.Now().Before(deadline) {
+		for st.Admin().OpenReport().Drift == nil && time.Now().Before(deadline) {
 			time.Sleep(5 * time.Millisecond)
 		}
-		d := st.OpenReport().Drift
+		d := st.Admin().OpenReport().Drift
 		if d == nil || !slices.Equal(d.Missing, []string{id(n)}) || auto != slices.Equal(d.Restored, d.Missing) {
 			t.Errorf("auto_repair %v: %+v", auto, d)
 		}
@@ -122,10 +122,10 @@ func TestAutoRepair(t *testing.T) {
 // TestRebuildIndex makes the index anew beside a writer; the old one is kept.
 func TestRebuildIndex(t *testing.T) {
 	st, dir := store(t)
-	other := open(t, dir, &varve.Options{NoBackground: true})
+	other := openStore(t, dir, &varve.Options{NoBackground: true})
 	before := contentsOf(t, st)
 	for range 3 {
-		if err := st.RebuildIndex(context.Background()); err != nil {
+		if err := st.Admin().RebuildIndex(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		put(t, other, 2000, 2010)

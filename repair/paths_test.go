@@ -25,7 +25,7 @@ func TestPathsOfNotes(t *testing.T) {
 	use := func(t *testing.T, dir string) {
 		if st, err := varve.Open(t.Context(), dir, options()); err == nil {
 			_, perr := st.Put(t.Context(), varve.Memory{ID: "m-00003", Content: "another"})
-			_, verr := st.Purge(t.Context(), "m-00004")
+			_, verr := st.Admin().Purge(t.Context(), "m-00004")
 			t.Log(perr, verr, st.Flush(t.Context()), st.Close())
 		} else {
 			t.Log(err)
@@ -97,7 +97,7 @@ func TestPathsOfNotes(t *testing.T) {
 // TestPathsOfBackup: a backup names its files; one that names others is damaged.
 func TestPathsOfBackup(t *testing.T) {
 	dir := smallStore(t)
-	st := open(t, dir, options())
+	st := openStore(t, dir, options())
 	made := filepath.Join(t.TempDir(), "backup")
 	if _, err := st.Backup(t.Context(), made, varve.BackupOptions{}); err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestPathsOfBackup(t *testing.T) {
 func TestPathsThroughLinks(t *testing.T) {
 	dir := smallStore(t)
 	at := home(t, dir)
-	st := open(t, dir, options())
+	st := openStore(t, dir, options())
 	to := filepath.Join(t.TempDir(), "backup")
 	link(t, at, to+".partial")
 	was := outside(t, at)

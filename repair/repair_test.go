@@ -39,7 +39,7 @@ func closedStore(t testing.TB) string {
 
 func memories(t testing.TB, dir string) map[string]string {
 	t.Helper()
-	st := open(t, dir, &varve.Options{NoBackground: true, MustExist: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true, MustExist: true})
 	defer func() { _ = st.Close() }()
 	all := map[string]string{}
 	for m, err := range st.Memories(t.Context()) {
@@ -243,8 +243,8 @@ var harms = []harm{
 
 // spill writes the index, so that the log's older segments are not needed.
 func spill(t *testing.T, dir string) {
-	st := open(t, dir, &varve.Options{NoBackground: true})
-	if err := st.Compact(t.Context()); err != nil {
+	st := openStore(t, dir, &varve.Options{NoBackground: true})
+	if err := st.Admin().Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {
@@ -413,7 +413,7 @@ func TestRepairCopies(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "copy")
 	copyTree(t, dir, other)
 	for i, d := range []string{dir, other} {
-		st := open(t, d, &varve.Options{NoBackground: true})
+		st := openStore(t, d, &varve.Options{NoBackground: true})
 		if _, err := st.Put(t.Context(), varve.Memory{ID: "both", Content: fmt.Sprint(i)}); err != nil {
 			t.Fatal(err)
 		}
@@ -491,7 +491,7 @@ func TestRepairLog(t *testing.T) {
 				t.Errorf("there is more to do: %s", again.Actions)
 			}
 			// It is a store like any other: what is written now survives.
-			st := open(t, dir, &varve.Options{NoBackground: true})
+			st := openStore(t, dir, &varve.Options{NoBackground: true})
 			put(t, st, 1000, 1100)
 			if err := st.Close(); err != nil {
 				t.Fatal(err)

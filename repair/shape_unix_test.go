@@ -174,7 +174,7 @@ func TestSparse(t *testing.T) {
 					before[id(0)] = after[id(0)]
 				}
 				compare(t, before, after)
-				st := open(t, dir, options())
+				st := openStore(t, dir, options())
 				backup := filepath.Join(t.TempDir(), "b")
 				if _, err := st.Backup(t.Context(), backup, varve.BackupOptions{}); err != nil {
 					t.Error(err)

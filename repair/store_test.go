@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -85,12 +86,12 @@ func store(t testing.TB) (*varve.Store, string) {
 	template.once.Do(func() { makeTemplate(t) })
 	dir := filepath.Join(t.TempDir(), "s")
 	copyTree(t, template.dir, dir)
-	st := open(t, dir, &varve.Options{NoBackground: true, MustExist: true})
+	st := openStore(t, dir, &varve.Options{NoBackground: true, MustExist: true})
 	put(t, st, settled+unspilt, settled+unspilt+pending)
 	return st, dir
 }
 
-func open(t testing.TB, dir string, o *varve.Options) *varve.Store {
+func openStore(t testing.TB, dir string, o *varve.Options) *varve.Store {
 	t.Helper()
 	o.SegmentSize, o.CacheBytes = segments, -1
 	st, err := varve.Open(context.Background(), dir, o)
@@ -107,7 +108,7 @@ func makeTemplate(t testing.TB) {
 		t.Fatal(err)
 	}
 	template.dir = filepath.Join(parent, "s")
-	st := open(t, template.dir, &varve.Options{NoBackground: true})
+	st := openStore(t, template.dir, &varve.Options{NoBackground: true})
 	for i := range 4 {
 		put(t, st, i*100, (i+1)*100)
 		if err := st.Flush(context.Background()); err != nil {
@@ -118,21 +119,20 @@ func makeTemplate(t testing.TB) {
 		t.Fatal(err)
 	}
 	delta := make(chan struct{}, 1000)
-	st = open(t, template.dir, &varve.Options{
-		System: &vfs.System{SpillBytes: 1},
+	st = openStore(t, template.dir, open.In(&varve.Options{
 		Listener: func(e varve.Event) {
 			if e.Kind == varve.EventIndex && strings.HasSuffix(e.Path, "delta.json") {
 				delta <- struct{}{}
 			}
 		},
-	})
+	}, open.Environment{System: vfs.System{SpillBytes: 1}}))
 	put(t, st, 400, settled)
 	<-delta
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
 	// In files, but not in the index: a round that is not due to write it.
-	st = open(t, template.dir, &varve.Options{NoBackground: true})
+	st = openStore(t, template.dir, &varve.Options{NoBackground: true})
 	put(t, st, settled, settled+unspilt)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func copyTree(t testing.TB, from, to string) {
 
 func verify(t testing.TB, st *varve.Store, o varve.VerifyOptions) (list []varve.Finding) {
 	t.Helper()
-	for f, err := range st.Verify(context.Background(), o) {
+	for f, err := range st.Admin().Verify(context.Background(), o) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -113,7 +113,7 @@ func TestUndoRefused(t *testing.T) {
 		change func(t *testing.T, dir string)
 	}{
 		{"the memory was written", func(t *testing.T, dir string) { remove(t, file(dir, memoryPath(9))) }, func(t *testing.T, dir string) {
-			st := open(t, dir, &varve.Options{NoBackground: true})
+			st := openStore(t, dir, &varve.Options{NoBackground: true})
 			if _, err := st.Put(t.Context(), varve.Memory{ID: id(9), Content: "later"}); err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func TestUndoRefused(t *testing.T) {
 			b := bytesOf(t, file(dir, memoryPath(9)))
 			write(t, file(dir, "memories/new.json"), bytes.Replace(b, []byte(id(9)), []byte("new"), 1))
 		}, func(t *testing.T, dir string) {
-			st := open(t, dir, &varve.Options{NoBackground: true})
+			st := openStore(t, dir, &varve.Options{NoBackground: true})
 			if _, err := st.Put(t.Context(), varve.Memory{ID: "new", Content: "later"}); err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestUndoRefused(t *testing.T) {
 			name, at := lastFrame(t, dir)
 			flip(t, name, at)
 		}, func(t *testing.T, dir string) {
-			st := open(t, dir, &varve.Options{NoBackground: true})
+			st := openStore(t, dir, &varve.Options{NoBackground: true})
 			put(t, st, 1000, 1001)
 			if err := st.Close(); err != nil {
 				t.Fatal(err)

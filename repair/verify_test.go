@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -52,7 +53,7 @@ func TestCleanStore(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	st, dir := store(t)
-	ro := open(t, dir, &varve.Options{ReadOnly: true})
+	ro := openStore(t, dir, &varve.Options{ReadOnly: true})
 	if list := verify(t, ro, varve.VerifyOptions{}); len(list) > 0 {
 		t.Fatal(list)
 	}
@@ -62,7 +63,7 @@ func TestReadOnly(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "wal", "shared")); err != nil { // as after a reboot
 		t.Fatal(err)
 	}
-	ro = open(t, dir, &varve.Options{ReadOnly: true})
+	ro = openStore(t, dir, &varve.Options{ReadOnly: true})
 	if list := verify(t, ro, varve.VerifyOptions{}); len(list) > 0 {
 		t.Fatal(list)
 	}
@@ -97,18 +98,18 @@ func TestStops(t *testing.T) {
 		}
 	}
 	n := 0
-	for range st.Verify(t.Context(), varve.VerifyOptions{}) {
+	for range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
 		n++
 		break
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, err := range st.Verify(ctx, varve.VerifyOptions{}) {
+	for _, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		if n++; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	}
-	for _, err := range st.Verify(t.Context(), varve.VerifyOptions{Part: 3, Parts: 2}) {
+	for _, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{Part: 3, Parts: 2}) {
 		if n++; !errors.Is(err, errs.ErrInvalid) {
 			t.Error(err)
 		}
@@ -126,8 +127,8 @@ func TestNoFalseAlarm(t *testing.T) {
 		rounds = 5
 	}
 	dir := filepath.Join(t.TempDir(), "s")
-	o := varve.Options{System: &vfs.System{SpillBytes: 100 << 10, RoundBytes: 32 << 10}}
-	a, b := open(t, dir, &o), open(t, dir, &varve.Options{System: o.System})
+	o := *open.In(&varve.Options{}, open.Environment{System: vfs.System{SpillBytes: 100 << 10, RoundBytes: 32 << 10}})
+	a, b := openStore(t, dir, &o), openStore(t, dir, open.In(&varve.Options{}, open.Environment{System: open.Of(&o).System}))
 	put(t, a, 0, 900)
 	if err := a.Flush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -177,7 +178,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 	stop()
 	writers.Wait()
-	t.Logf("%d rounds, %d segments read, the log is at %d", rounds, segments, a.Stats().Durable)
+	t.Logf("%d rounds, %d segments read, the log is at %d", rounds, segments, a.Admin().Stats().Durable)
 	if list := alarms(t, a, varve.VerifyOptions{}); len(list) > 0 {
 		t.Error(list)
 	}

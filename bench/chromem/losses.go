@@ -214,7 +214,7 @@ func tornRow(dir, name string, repair bool, docs []document) error {
 		return nil
 	}
 	found := false
-	for f, err := range s.st.Verify(ctx, varve.VerifyOptions{}) {
+	for f, err := range s.st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		if err != nil {
 			return err
 		}

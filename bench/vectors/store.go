@@ -20,16 +20,16 @@ func measureStore(dir string, n, d int, metric string, rounds int) error {
 	if err != nil {
 		return err
 	}
-	c := st.Config()
+	c := st.Admin().Config()
 	c.Vectors = &varve.VectorConfig{Dimension: d, Metric: metric}
-	if err := st.SetConfig(c); err != nil {
+	if err := st.Admin().SetConfig(c); err != nil {
 		return err
 	}
 	if _, err := st.PutAll(ctx, memories(n, d)); err != nil {
 		return err
 	}
 	put := time.Since(began)
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		return err
 	}
 	if err := st.Close(); err != nil {

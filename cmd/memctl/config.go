@@ -120,7 +120,7 @@ func configCommand(a *cli.App) *cobra.Command {
 
 func listConfig(a *cli.App, cmd *cobra.Command) error {
 	return a.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
-		c := st.Config()
+		c := st.Admin().Config()
 		for _, s := range settings() {
 			if a.Document != nil {
 				a.Document.Member(s.name, s.value(&c))
@@ -138,7 +138,7 @@ func getConfig(a *cli.App, cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return a.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
-		c := st.Config()
+		c := st.Admin().Config()
 		if a.Document != nil {
 			a.Document.Member(s.name, s.value(&c))
 		} else {
@@ -155,7 +155,7 @@ func setConfig(a *cli.App, cmd *cobra.Command, args []string) error {
 	}
 	return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
 		var c varve.Config
-		err := st.UpdateConfig(cmd.Context(), func(now *varve.Config) error {
+		err := st.Admin().UpdateConfig(cmd.Context(), func(now *varve.Config) error {
 			err := assign(now, s.name, args[1])
 			c = *now
 			return err

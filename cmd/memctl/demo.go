@@ -80,7 +80,7 @@ func runDemo(ctx context.Context, a *cli.App, dir string) error {
 		}
 		findings := 0
 		var sum varve.VerifySummary
-		for f, err := range st.Verify(ctx, varve.VerifyOptions{Summary: &sum}) {
+		for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{Summary: &sum}) {
 			if err != nil {
 				return err
 			}

@@ -51,7 +51,7 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 		if err != nil {
 			return err
 		}
-		version, limits = m.Version, cli.LimitsOf(st.Config())
+		version, limits = m.Version, cli.LimitsOf(st.Admin().Config())
 		doc, err = m.Encode(cli.NoLimits())
 		return err
 	})

@@ -18,10 +18,10 @@ memory_index.json. Nothing is at stake without it: what is committed is in the l
 		Example: "  memctl flush && git add storage",
 		Args:    cli.NoArguments,
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, _ []string) error {
-			if err := st.Compact(ctx); err != nil {
+			if err := st.Admin().Compact(ctx); err != nil {
 				return err
 			}
-			s := st.Stats()
+			s := st.Admin().Stats()
 			a.Document.Member("memories", s.Memories)
 			a.Document.Member("flushed", s.Flushed)
 			a.Say("files and index have all %d memories", s.Memories)

@@ -65,7 +65,7 @@ func showJSON(ctx context.Context, a *cli.App, st *varve.Store, id string) error
 
 // memoryAt is the memory that ID or ID@VERSION names.
 func memoryAt(ctx context.Context, st *varve.Store, arg string) (varve.Memory, error) {
-	v, ok, err := versionOf(ctx, st, arg)
+	v, ok, err := versionOf(ctx, memories{st}, arg)
 	if err != nil {
 		return varve.Memory{}, err
 	}
@@ -93,10 +93,10 @@ func showContent(several bool) func(context.Context, *cli.App, *varve.Store, str
 }
 
 func showRaw(ctx context.Context, a *cli.App, st *varve.Store, id string) error {
-	v, ok, err := versionOf(ctx, st, id)
+	v, ok, err := versionOf(ctx, memories{st}, id)
 	doc := v.Document
 	if !ok && err == nil {
-		doc, err = st.GetRaw(ctx, id)
+		doc, err = st.Admin().GetRaw(ctx, id)
 	}
 	if err != nil {
 		return err

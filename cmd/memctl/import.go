@@ -89,7 +89,7 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 		return err
 	}
 	return a.WithIn(ctx, dir, how, more, func(st *varve.Store) error {
-		in := &intake.Intake{Store: st, Limits: cli.LimitsOf(st.Config()), Groups: cli.AssemblyLimitsOf(st.Config()), Zone: zone, Replace: f.replace, Progress: counter(a), Began: a.Clock()}
+		in := &intake.Intake{Store: st, Limits: cli.LimitsOf(st.Admin().Config()), Groups: cli.AssemblyLimitsOf(st.Admin().Config()), Zone: zone, Replace: f.replace, Progress: counter(a), Began: a.Clock()}
 		in.Report = intake.Report{From: string(src.Format()), Source: from, Store: dir, Problems: []importer.Problem{}}
 		err := in.Run(ctx, src)
 		if ferr := st.Flush(ctx); err == nil { // of one that was interrupted, closing the store does it

@@ -25,7 +25,7 @@ func TestMCPDeleteBesideMakers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	from := st.Stats().Durable
+	from := st.Admin().Stats().Durable
 	stop := make(chan struct{})
 	var makers sync.WaitGroup
 	for k := range 2 {
@@ -57,7 +57,7 @@ func TestMCPDeleteBesideMakers(t *testing.T) {
 		t.Error(err)
 	}
 	alive, made, deleted, gone := map[string]bool{}, 0, 0, false
-	for c, err := range st.Changes(t.Context(), from) {
+	for c, err := range st.Admin().Changes(t.Context(), from) {
 		if err != nil {
 			t.Fatal(err)
 		}

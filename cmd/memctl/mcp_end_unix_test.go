@@ -75,7 +75,7 @@ func stillGood(t *testing.T, store string, want ...string) {
 			t.Error(err)
 		}
 	}
-	for f, err := range st.Verify(t.Context(), varve.VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
 		t.Errorf("%v %v", f, err)
 	}
 }

@@ -138,7 +138,7 @@ func makeNewest(t *testing.T, dir, killed string) {
 		}
 	}
 	put("a")
-	if err := st.Compact(t.Context()); err != nil {
+	if err := st.Admin().Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	put("b")

@@ -138,7 +138,7 @@ func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 
 // putOne stores what arguments and flags say.
 func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *putFlags, options []varve.PutOption) error {
-	limit := cli.LimitsOf(st.Config()).MemoryBytes
+	limit := cli.LimitsOf(st.Admin().Config()).MemoryBytes
 	m := varve.Memory{ID: f.id, ExpiresAt: f.until}
 	var err error
 	if m.Content, err = content(ctx, a, args, f.file, limit); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // putInput stores whole memories. All are read before any is written.
 func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, options []varve.PutOption) error {
-	limits := cli.LimitsOf(st.Config())
+	limits := cli.LimitsOf(st.Admin().Config())
 	all, err := intake.ReadEach(ctx, a.In, name, "memory", func(raw []byte) (varve.Memory, error) { return intake.DecodeMemory(raw, limits, a.NewID) })
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, opt
 
 // putTogether writes one commit, or several when one cannot hold them.
 func putTogether(ctx context.Context, st *varve.Store, all []varve.Memory, options []varve.PutOption) (int, error) {
-	b := st.NewBatch()
+	b := new(varve.Batch)
 	for _, m := range all {
 		b.Put(m, options...)
 	}

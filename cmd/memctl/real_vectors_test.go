@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -45,11 +46,11 @@ func TestRealVectors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	report, err := st.CheckVectors(ctx)
+	report, err := storetest.CheckVectors(ctx, st)
 	if err != nil || report.Drift() != 0 || len(report.Misfits) != 0 || report.Vectors != 358 || report.Dimension != 768 {
 		t.Fatalf("%+v, %v", report, err)
 	}
-	if err := st.Compact(ctx); err != nil {
+	if err := st.Admin().Compact(ctx); err != nil {
 		t.Fatal(err)
 	}
 	mapping, err := os.Open(filepath.Join(cl.store(), filepath.FromSlash(vector.BaseMapping)))

@@ -60,7 +60,7 @@ little-endian, one behind the other.`,
 			q := varve.Query{Text: strings.Join(args, " "), Like: f.like, Limit: f.limit + 1, Offset: f.offset, MinScore: f.least}
 			return a.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				if f.vector != "" {
-					if q.Vector, err = intake.Vector(cmd.Context(), a.In, "--vector", f.vector, cli.LimitsOf(st.Config())); err != nil {
+					if q.Vector, err = intake.Vector(cmd.Context(), a.In, "--vector", f.vector, cli.LimitsOf(st.Admin().Config())); err != nil {
 						return err
 					}
 				}

@@ -59,7 +59,7 @@ files, when the first was made and when one was last written.`,
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, _ []string) error {
 			a.Document.Begin("sessions")
 			n := 0
-			for s, err := range st.Sessions(ctx) {
+			for s, err := range st.Sessions().All(ctx) {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
@@ -86,7 +86,7 @@ func sessionsShowCommand(a *cli.App) *cobra.Command {
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
 			a.Document.Begin("sessions")
 			return a.Each(ctx, args, func(id string) error {
-				s, err := st.Session(ctx, id)
+				s, err := st.Sessions().Get(ctx, id)
 				if err == nil {
 					tellSession(a, s)
 				}
@@ -123,7 +123,7 @@ there: run it again.`,
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
 			a.Document.Begin("sessions")
 			return a.Each(ctx, args, func(id string) error {
-				n, err := st.DeleteSession(ctx, id)
+				n, err := st.Sessions().Delete(ctx, id)
 				switch {
 				case err != nil:
 				case a.Document != nil:
@@ -175,7 +175,7 @@ that is written to meanwhile is spared.`,
 				how = cli.Write
 			}
 			return a.With(cmd.Context(), how, func(st *varve.Store) error {
-				swept, err := st.SweepSessions(cmd.Context(), o)
+				swept, err := st.Sessions().Sweep(cmd.Context(), o)
 				tellSwept(a, swept, apply)
 				return err
 			})
@@ -221,7 +221,7 @@ func completeSessions(a *cli.App) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		var ids []string
 		_ = a.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
-			for s, err := range st.Sessions(cmd.Context()) {
+			for s, err := range st.Sessions().All(cmd.Context()) {
 				if err == nil && strings.HasPrefix(s.ID, begun) && cli.PrintableID(s.ID) == s.ID && !strings.ContainsAny(s.ID, "\t\n") {
 					ids = append(ids, s.ID)
 				}

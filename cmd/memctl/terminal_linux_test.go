@@ -36,7 +36,7 @@ func hostileStore(t *testing.T, dir string) {
 		_, err = st.Assemblies().Put(ctx, varve.Assembly{ID: id, Name: evil.Text, Description: evil.Text, MemoryIDs: []string{evil.Text, "plain"}, Tags: []string{evil.Text}, Keywords: []string{evil.Text}})
 		must(err)
 	}
-	m, err := st.Working(ctx, working.Scope{Session: evil.Text}, nil)
+	m, err := st.Working().Open(ctx, working.Scope{Session: evil.Text}, nil)
 	must(err)
 	must(m.Set(ctx, evil.Text, evil.Text))
 	must(m.Set(ctx, "object", map[string]any{evil.Text: evil.Text}))

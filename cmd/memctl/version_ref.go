@@ -34,7 +34,14 @@ func versionsOf(st *varve.Store, assemblies bool) versions {
 	if assemblies {
 		return st.Assemblies()
 	}
-	return st
+	return memories{st}
+}
+
+// memories are the versions of memories.
+type memories struct{ *varve.Store }
+
+func (m memories) GetRaw(ctx context.Context, id string) ([]byte, error) {
+	return m.Admin().GetRaw(ctx, id)
 }
 
 // versionOf gets the version that ID@LSN names; false when the argument is an

@@ -89,7 +89,7 @@ func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err 
 // position is what --since names.
 func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (uint64, error) {
 	if since == "now" {
-		return st.Stats().Durable, nil
+		return st.Admin().Stats().Durable, nil
 	}
 	if n, err := strconv.ParseUint(since, 10, 64); err == nil {
 		return n, nil
@@ -98,7 +98,7 @@ func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (ui
 	if err != nil {
 		return 0, cli.Usagef(cmd.CommandPath(), "--since %q: it is neither now, nor a version, nor a time (2026-01-31T15:04:05Z), a day (2026-01-31), or how long ago (24h, 7d)", since)
 	}
-	return st.PositionAt(cmd.Context(), t)
+	return st.Admin().PositionAt(cmd.Context(), t)
 }
 
 // change is a line of watch.

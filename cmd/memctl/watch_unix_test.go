@@ -113,8 +113,8 @@ func TestWatchBrokenPipe(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, errOut)
 	}
 	st, err := varve.Open(t.Context(), c.store(), nil)
-	if err != nil || !st.OpenReport().Clean {
-		t.Errorf("it did not close the store: %+v, %v", st.OpenReport(), err)
+	if err != nil || !st.Admin().OpenReport().Clean {
+		t.Errorf("it did not close the store: %+v, %v", st.Admin().OpenReport(), err)
 	}
 	if err := st.Close(); err != nil {
 		t.Error(err)

@@ -74,7 +74,7 @@ func (h *health) Edit() {
 	h.Edits++
 }
 
-// opened is what was met since the store was opened: see Store.OpenReport.
+// opened is what was met since the store was opened: see OpenReport of the root.
 type opened struct {
 	Mu       sync.Mutex
 	Remade   *remadeIndex // the index was made again

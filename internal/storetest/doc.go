@@ -6,7 +6,8 @@
 //	states              memories and assemblies that say their state, so that a torn or mixed
 //	                    one is known
 //	clean               a store in which nothing is wrong and nothing was left behind
+//	vectors             the vectors of a store compared with its documents (CheckVectors)
 //	files               a file that is changed behind a store's back; seeds; texts compared
 //
-// It imports nothing above package repair, so that the tests inside package varve can use it.
+// It does not import package varve, so that the tests inside that can use it.
 package storetest

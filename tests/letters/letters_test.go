@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/repair"
@@ -24,14 +25,14 @@ func TestMain(m *testing.M) {
 }
 
 func options(letters bool) *varve.Options {
-	views.All = nil
+	o := &varve.Options{NoBackground: true}
 	if letters {
-		views.All = []views.Maker{New}
+		o = open.In(o, open.Environment{Views: []views.Maker{New}})
 	}
-	return &varve.Options{NoBackground: true}
+	return o
 }
 
-func open(t *testing.T, dir string, letters bool) *varve.Store {
+func opened(t *testing.T, dir string, letters bool) *varve.Store {
 	t.Helper()
 	st, err := varve.Open(t.Context(), dir, options(letters))
 	if err != nil {
@@ -83,17 +84,17 @@ func expect(t *testing.T, dir string, ids ...string) {
 
 func clean(t *testing.T, st *varve.Store) {
 	t.Helper()
-	storetest.AllWell(t, st.Verify(t.Context(), varve.VerifyOptions{}))
+	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{}))
 }
 
 // TestRounds: each flush makes the file complete, whoever wrote.
 func TestRounds(t *testing.T) {
 	dir := t.TempDir()
-	st := open(t, dir, true)
+	st := opened(t, dir, true)
 	put(t, st, "anna", "bert", "alma")
 	flush(t, st)
 	expect(t, dir, "alma", "anna", "bert")
-	other := open(t, dir, true)
+	other := opened(t, dir, true)
 	put(t, other, "cleo")
 	if err := other.Delete(t.Context(), "bert"); err != nil {
 		t.Fatal(err)
@@ -110,10 +111,10 @@ func TestRounds(t *testing.T) {
 // the files are not there, from the index.
 func TestBehind(t *testing.T) {
 	dir := t.TempDir()
-	st := open(t, dir, true)
+	st := opened(t, dir, true)
 	put(t, st, "anna")
 	flush(t, st)
-	without := open(t, dir, false)
+	without := opened(t, dir, false)
 	put(t, without, "bert")
 	flush(t, without)
 	expect(t, dir, "anna")
@@ -132,12 +133,12 @@ func TestBehind(t *testing.T) {
 // TestFirstFlush: a store that has memories and no files yet gets them without a further write.
 func TestFirstFlush(t *testing.T) {
 	dir := t.TempDir()
-	st := open(t, dir, false)
+	st := opened(t, dir, false)
 	put(t, st, "anna")
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	flush(t, open(t, dir, true))
+	flush(t, opened(t, dir, true))
 	expect(t, dir, "anna")
 }
 
@@ -150,12 +151,12 @@ func TestWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			st := open(t, dir, true)
+			st := opened(t, dir, true)
 			put(t, st, "anna", "bert")
 			flush(t, st)
 			spoil(t, dir, change)
 			var found []varve.Finding
-			for f, err := range st.Verify(t.Context(), varve.VerifyOptions{}) {
+			for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -181,11 +182,11 @@ func TestWrong(t *testing.T) {
 // moment.
 func TestRebuild(t *testing.T) {
 	dir := t.TempDir()
-	st := open(t, dir, true)
+	st := opened(t, dir, true)
 	put(t, st, "anna", "bert")
 	flush(t, st)
 	spoil(t, dir, func(b []byte) []byte { return bytes.Replace(b, []byte("anna"), []byte("otto"), 1) })
-	if err := st.RebuildIndex(t.Context()); err != nil {
+	if err := st.Admin().RebuildIndex(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, dir, "anna", "bert")
@@ -211,14 +212,14 @@ func TestPurge(t *testing.T) {
 	for _, knows := range []bool{true, false} {
 		t.Run(fmt.Sprint(knows), func(t *testing.T) {
 			dir := t.TempDir()
-			st := open(t, dir, true)
+			st := opened(t, dir, true)
 			put(t, st, "anna", "secret")
 			flush(t, st)
 			if err := st.Close(); err != nil {
 				t.Fatal(err)
 			}
-			st = open(t, dir, knows)
-			r, err := st.Purge(t.Context(), "secret")
+			st = opened(t, dir, knows)
+			r, err := st.Admin().Purge(t.Context(), "secret")
 			if err != nil || len(r.Left)+len(r.Unlinked)+len(r.Mentions) > 0 {
 				t.Errorf("purge: %+v, %v", r, err)
 			}
@@ -249,7 +250,7 @@ func TestPurge(t *testing.T) {
 // moved has it.
 func TestCopies(t *testing.T) {
 	dir := t.TempDir()
-	st := open(t, dir, true)
+	st := opened(t, dir, true)
 	put(t, st, "anna", "bert")
 	flush(t, st)
 	backup, restored, moved := filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "r"), filepath.Join(t.TempDir(), "m")
@@ -263,14 +264,14 @@ func TestCopies(t *testing.T) {
 	if _, err := varve.Restore(t.Context(), backup, restored, &varve.RestoreOptions{Options: options(true)}); err != nil {
 		t.Fatal(err)
 	}
-	st = open(t, restored, true)
+	st = opened(t, restored, true)
 	flush(t, st)
 	expect(t, restored, "anna", "bert")
 	clean(t, st)
 	if _, err := varve.Migrate(t.Context(), dir, moved, &varve.MigrateOptions{Options: options(true), Switch: true}); err != nil {
 		t.Fatal(err)
 	}
-	st = open(t, moved, true)
+	st = opened(t, moved, true)
 	expect(t, moved, "anna", "bert", "cleo")
 	clean(t, st)
 }
@@ -299,7 +300,7 @@ func TestKilled(t *testing.T) {
 		}
 		_ = child.Process.Kill()
 		_ = child.Wait()
-		st := open(t, dir, true)
+		st := opened(t, dir, true)
 		clean(t, st)
 		flush(t, st)
 		n, err := st.Count(t.Context())

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -26,7 +27,7 @@ const linearWorkers = 4
 
 // linearOptions make everything happen every few histories.
 func linearOptions() *varve.Options {
-	return &varve.Options{SegmentSize: 64 << 10, CacheBytes: 64 << 10, System: &vfs.System{SpillBytes: 64 << 10, BacklogBytes: 1 << 20, ArchiveBytes: 256 << 10}}
+	return open.In(&varve.Options{SegmentSize: 64 << 10, CacheBytes: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 64 << 10, BacklogBytes: 1 << 20, ArchiveBytes: 256 << 10}})
 }
 
 // linearProcess is one process of the histories.
@@ -139,7 +140,7 @@ func (p *linearProcess) keep(ctx context.Context, rng *rand.Rand) {
 		var err error
 		switch rng.IntN(4) {
 		case 0:
-			err = p.st.Compact(ctx)
+			err = p.st.Admin().Compact(ctx)
 		default:
 			err = p.st.Flush(ctx)
 		}
@@ -332,7 +333,7 @@ func (w *linearWorker) remove(ctx context.Context, wr linearWrite) {
 // batch writes two or three keys at once, now and then on a condition.
 func (w *linearWorker) batch(ctx context.Context) {
 	op := &linearOp{Kind: "batch"}
-	b := w.p.st.NewBatch()
+	b := new(varve.Batch)
 	for _, k := range w.rng.Perm(linearKeys)[:2+w.rng.IntN(2)] {
 		wr := linearWrite{Key: k}
 		switch w.rng.IntN(6) {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/storetest"
 )
@@ -90,10 +91,10 @@ func TestLinearizable(t *testing.T) {
 	if st, err = varve.Open(context.Background(), l.dir, linearOptions()); err != nil {
 		t.Fatal(err)
 	}
-	if r := st.OpenReport(); r.Damage != nil || r.Rebuilt != nil || r.Healed != nil || r.ProblemCount > 0 {
+	if r := st.Admin().OpenReport(); r.Damage != nil || r.Rebuilt != nil || r.Healed != nil || r.ProblemCount > 0 {
 		t.Errorf("nothing was damaged, but: %+v", r)
 	}
-	storetest.ExpectClean(t, st.Verify(context.Background(), varve.VerifyOptions{}), l.dir, true)
+	storetest.ExpectClean(t, st.Admin().Verify(context.Background(), varve.VerifyOptions{}), l.dir, true)
 	if err := st.Close(); err != nil {
 		t.Error(err)
 	}

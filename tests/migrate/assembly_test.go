@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -50,13 +51,13 @@ func TestMigrateRotOfAnAssembly(t *testing.T) {
 		t.Fatal(err)
 	}
 	flips := 0
-	o := &varve.Options{System: &vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+	o := open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 		if b, _ := os.ReadFile(target); op.Kind == wrap.Open && op.Path == source && string(b) == string(good) && flips == 0 {
 			flips++
 			storetest.Rewrite(t, source, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
 		}
 		return nil
-	})}}
+	})}})
 	r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: o})
 	if !errors.Is(err, varve.ErrCorrupt) || r.Switched || flips != 1 || !strings.Contains(err.Error(), target) {
 		t.Errorf("%d flips, %+v, %v", flips, r, err)

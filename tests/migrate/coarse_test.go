@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -37,7 +38,7 @@ func TestMigrateToCoarseTimes(t *testing.T) {
 	ctx := context.Background()
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
 	movable(t, dir)
-	o := &varve.Options{System: &vfs.System{FS: coarse{vfs.OS(), to}}}
+	o := open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: coarse{vfs.OS(), to}}})
 	for want := range 2 {
 		r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Options: o})
 		if err != nil || r.Copied != int64(1-want) || r.Compared != 1 {
@@ -63,7 +64,7 @@ func TestMigrateToCoarseTimes(t *testing.T) {
 	if err != nil || m.Content != "y" {
 		t.Errorf("%+v, %v", m, err)
 	}
-	for f, err := range st.Verify(ctx, varve.VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 		if err != nil || f.Severity != varve.SeverityInfo {
 			t.Errorf("%v, %v", f, err)
 		}

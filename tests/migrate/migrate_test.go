@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -247,7 +248,7 @@ func TestMigrateUnderOneWhoOpens(t *testing.T) {
 	})
 	opened := make(chan error)
 	go func() {
-		st, err := varve.Open(ctx, dir, &varve.Options{System: &vfs.System{FS: fsys}})
+		st, err := varve.Open(ctx, dir, open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fsys}}))
 		if err == nil {
 			err = errors.Join(st.Close(), errors.New("it is open"))
 		}

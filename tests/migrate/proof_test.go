@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -36,12 +37,12 @@ func TestMigrateRemovesOnlyWhatIsProven(t *testing.T) {
 		if err := st.Close(); err != nil {
 			t.Fatal(err)
 		}
-		o := &varve.Options{System: &vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+		o := open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 			if full && op.Kind == wrap.Rename && strings.Contains(op.Path, "moved.json.files") {
 				return syscall.ENOSPC
 			}
 			return nil
-		})}}
+		})}})
 		if _, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: o}); err != nil {
 			t.Fatal(err)
 		}
@@ -106,14 +107,14 @@ func TestMigrateRotBeforeTheSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	flips := 0
-	o := &varve.Options{System: &vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
+	o := open.In(&varve.Options{}, open.Environment{System: vfs.System{FS: fault.New(vfs.OS(), func(op *fault.Op) error {
 		// The copy is whole, and nobody has the store open any more.
 		if b, _ := os.ReadFile(target); op.Kind == wrap.OpenLock && filepath.Base(op.Path) == "attach.lock" && string(b) == string(good) && flips == 0 {
 			flips++
 			storetest.Rewrite(t, source, func(b []byte) []byte { b[len(b)/2] ^= 4; return b })
 		}
 		return nil
-	})}}
+	})}})
 	r, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true, Options: o})
 	if !errors.Is(err, varve.ErrCorrupt) || r.Switched || flips != 1 || !strings.Contains(err.Error(), target) {
 		t.Errorf("%d flips, %+v, %v", flips, r, err)

@@ -30,7 +30,7 @@ func workChild(ctx context.Context, arg, dir string) error {
 	if err != nil {
 		return err
 	}
-	m, err := st.Working(ctx, processScope, &working.Options{MaxNotes: working.Unlimited})
+	m, err := st.Working().Open(ctx, processScope, &working.Options{MaxNotes: working.Unlimited})
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func checkWork(t *testing.T, dir string, told map[string]bool) int {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	m, err := st.Working(t.Context(), processScope, nil)
+	m, err := st.Working().Open(t.Context(), processScope, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func checkWork(t *testing.T, dir string, told map[string]bool) int {
 	if short := len(notes) - int(n); short < 0 || short > workGoroutines || told == nil && short != 0 {
 		t.Errorf("%d entries, the counter is %v", len(notes), n)
 	}
-	for f, err := range st.Verify(t.Context(), varve.VerifyOptions{}) {
+	for f, err := range st.Admin().Verify(t.Context(), varve.VerifyOptions{}) {
 		if err != nil || f.Severity != varve.SeverityInfo {
 			t.Errorf("verify: %v %v", f, err)
 		}

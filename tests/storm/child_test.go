@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -21,7 +22,7 @@ import (
 // stormOptions make everything happen often: segments are left, released,
 // archived and recycled within a second.
 func stormOptions() *varve.Options {
-	return &varve.Options{SegmentSize: 64 << 10, System: &vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}}
+	return open.In(&varve.Options{SegmentSize: 64 << 10}, open.Environment{System: vfs.System{SpillBytes: 256 << 10, BacklogBytes: 4 << 20, ArchiveBytes: 512 << 10}})
 }
 
 // What one process of a storm has.
@@ -163,7 +164,7 @@ func (s *stormer) write(ctx context.Context, key, state string, size int, rng *r
 	ids := storetest.MemberIDs(key)
 	switch async := rng.IntN(4) == 0; {
 	case len(ids) > 1:
-		b := s.st.NewBatch()
+		b := new(varve.Batch)
 		for _, id := range ids {
 			if state == "-" {
 				b.Delete(id)
@@ -252,7 +253,7 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 		case 0:
 			what, err = "flush", s.st.Flush(ctx)
 		case 1:
-			what, err = "compact", s.st.Compact(ctx)
+			what, err = "compact", s.st.Admin().Compact(ctx)
 		case 2:
 			what = "list"
 			for _, e := range s.st.Memories(ctx) {
@@ -269,7 +270,7 @@ func (s *stormer) keep(ctx context.Context, dir string, rng *rand.Rand) {
 			}
 		case 4:
 			what = "verify"
-			for f, e := range s.st.Verify(ctx, varve.VerifyOptions{}) {
+			for f, e := range s.st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 				err = errors.Join(err, e)
 				if f.Severity != varve.SeverityInfo && !ofEditor(f.Path) {
 					err = errors.Join(err, fmt.Errorf("%+v", f))

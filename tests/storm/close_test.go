@@ -74,7 +74,7 @@ func TestCloseBesideEverything(t *testing.T) {
 			})
 		}
 		loop("flush", func() error { return st.Flush(ctx) })
-		loop("compact", func() error { return st.Compact(ctx) })
+		loop("compact", func() error { return st.Admin().Compact(ctx) })
 		loop("count", func() error { _, err := st.Count(ctx); return err })
 		loop("list", func() error {
 			var err error
@@ -95,7 +95,7 @@ func TestCloseBesideEverything(t *testing.T) {
 			return err
 		})
 		loop("verify", func() error {
-			for f, e := range st.Verify(ctx, varve.VerifyOptions{}) {
+			for f, e := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 				if e != nil {
 					return e
 				}

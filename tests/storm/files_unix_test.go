@@ -104,7 +104,7 @@ func fewFiles(ctx context.Context, _, dir string) error {
 			}
 		}
 		_, gerr := st.Get(ctx, key(n))
-		err = errors.Join(err, check("get", gerr), check("compact", st.Compact(ctx)))
+		err = errors.Join(err, check("get", gerr), check("compact", st.Admin().Compact(ctx)))
 		for _, lerr := range st.Memories(ctx) {
 			err = errors.Join(err, check("list", lerr))
 		}
@@ -113,7 +113,7 @@ func fewFiles(ctx context.Context, _, dir string) error {
 				err = errors.Join(err, check("history", herr))
 			}
 		}
-		for f, verr := range st.Verify(ctx, varve.VerifyOptions{}) {
+		for f, verr := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 			err = errors.Join(err, check("verify", verr))
 			if f.Severity != varve.SeverityInfo {
 				err = errors.Join(err, fmt.Errorf("verify took too few files for damage: %+v", f))

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -80,14 +81,14 @@ func imagesOf(t *testing.T, fs, host string) {
 	for _, m := range moments {
 		unmount := mountImage(t, m.image, at)
 		o := stormOptions()
-		o.System.FS = otherBoot{vfs.OS()}
+		open.Of(o).System.FS = otherBoot{vfs.OS()}
 		o.Clock = func() time.Time { return time.Now().Add(time.Minute) } // nobody else's heartbeat is young
 		ctx := context.Background()
 		st, err := varve.Open(ctx, s.dir, o)
 		if err != nil {
 			t.Fatalf("%s: %v", m.image, err)
 		}
-		r := st.OpenReport()
+		r := st.Admin().OpenReport()
 		if r.Damage != nil || r.Healed != nil {
 			t.Errorf("%s: %+v", m.image, r)
 		}
@@ -107,7 +108,7 @@ func imagesOf(t *testing.T, fs, host string) {
 			t.Errorf("%s: flush: %v", m.image, err)
 		}
 		s.told.checkSince(m.since, func(key string) string { return storetest.OneState(key, storetest.StatesBelow(s.dir)) })
-		for f, err := range st.Verify(ctx, varve.VerifyOptions{}) {
+		for f, err := range st.Admin().Verify(ctx, varve.VerifyOptions{}) {
 			if err != nil || f.Severity != varve.SeverityInfo {
 				t.Errorf("%s: verify: %+v, %v", m.image, f, err)
 			}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+
 	"github.com/varve-db/varve"
 )
 
@@ -102,7 +103,7 @@ func purgeImage(t *testing.T, fs string) {
 	if before["plain"] < count || before["packed"] < count/5 || before["vectors"] < count {
 		t.Errorf("%s: the case is too weak: %v", fs, before)
 	}
-	r, err := st.Purge(ctx, ids...)
+	r, err := st.Admin().Purge(ctx, ids...)
 	if err != nil {
 		t.Fatal(err)
 	}

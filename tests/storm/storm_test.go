@@ -320,7 +320,7 @@ func (s *storm) check() {
 		s.t.Fatalf("open after a round: %v", err)
 	}
 	defer st.Close()
-	if r := st.OpenReport(); r.Damage != nil || r.Rebuilt != nil || r.Healed != nil || r.ProblemCount > 0 {
+	if r := st.Admin().OpenReport(); r.Damage != nil || r.Rebuilt != nil || r.Healed != nil || r.ProblemCount > 0 {
 		s.t.Errorf("nothing was damaged, but: %+v", r)
 	}
 	if s.elder != nil {
@@ -342,10 +342,10 @@ func (s *storm) check() {
 		s.t.Errorf("flush: %v", err)
 	}
 	s.told.check(func(key string) string { return storetest.OneState(key, storetest.StatesBelow(s.dir)) })
-	if r, err := st.CheckVectors(ctx); err != nil || r.Drift() > 0 || len(r.Unread) > 0 {
+	if r, err := storetest.CheckVectors(ctx, st); err != nil || r.Drift() > 0 || len(r.Unread) > 0 {
 		s.t.Errorf("vectors: %+v, %v", r, err)
 	}
-	storetest.ExpectClean(s.t, st.Verify(context.Background(), varve.VerifyOptions{}), s.dir, s.elder == nil)
+	storetest.ExpectClean(s.t, st.Admin().Verify(context.Background(), varve.VerifyOptions{}), s.dir, s.elder == nil)
 	for _, w := range s.told.wrong {
 		s.t.Error(w)
 	}

@@ -54,7 +54,7 @@ are all looked at before any is written, and written together.`,
 				}}
 				if f.input != "" {
 					var err error
-					limits := cli.AssemblyLimitsOf(st.Config())
+					limits := cli.AssemblyLimitsOf(st.Admin().Config())
 					all, err = intake.ReadEach(cmd.Context(), a.In, f.input, "assembly", func(raw []byte) (varve.Assembly, error) {
 						return intake.DecodeAssembly(raw, limits, a.NewID)
 					})
@@ -113,7 +113,7 @@ func putAssemblies(ctx context.Context, a *cli.App, st *varve.Store, all []varve
 		}
 		all[0] = as
 	} else {
-		b := st.NewBatch()
+		b := new(varve.Batch)
 		for _, as := range all {
 			b.PutAssembly(as, options...)
 		}

@@ -111,13 +111,13 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	if err != nil {
 		return err
 	}
-	if d := st.OpenReport().Damage; d != nil && how != Look {
+	if d := st.Admin().OpenReport().Damage; d != nil && how != Look {
 		a.Note("the log is damaged and the store is read-only until it is repaired: %v", d)
 	}
 	err = f(st)
 	closed := st.Close
 	if how == Serve { // whose client may be gone
-		closed = func() error { return st.CloseWithin(lastLocks) }
+		closed = func() error { return st.Admin().CloseWithin(lastLocks) }
 	}
 	if cerr := closed(); cerr != nil {
 		cerr = fmt.Errorf("closing the store %s: %w", dir, cerr)

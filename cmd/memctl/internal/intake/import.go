@@ -201,7 +201,7 @@ func (in *Intake) write(ctx context.Context) error {
 	if len(chunk) == 0 {
 		return nil
 	}
-	b := in.Store.NewBatch()
+	b := new(varve.Batch)
 	for i := range chunk {
 		b.Put(chunk[i].memory, chunk[i].options()...)
 	}

@@ -54,7 +54,7 @@ func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile
 	}
 	switch {
 	case t.Before && t.Changed:
-		a.Note("%s has changed since it was taken over; to bring in what the store does not have, also what was deleted there: memctl import --from server-memory %s --store %s", file, cli.ShellQuote(file), cli.ShellQuote(st.Stats().Dir))
+		a.Note("%s has changed since it was taken over; to bring in what the store does not have, also what was deleted there: memctl import --from server-memory %s --store %s", file, cli.ShellQuote(file), cli.ShellQuote(st.Admin().Stats().Dir))
 	case t.Entities+t.Relations+len(t.Aside) > 0:
 		a.Note("took over %s and %s from %s, which stays as it is", cli.Count(t.Entities, "entity", "entities"), cli.Count(t.Relations, "relation", "relations"), file)
 	}

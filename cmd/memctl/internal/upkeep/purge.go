@@ -66,7 +66,7 @@ there is nothing of one of them, which may be mistyped (exit status 4).`,
 				}
 			}
 			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error {
-				unknown, purge := st.Unknown, st.Purge
+				unknown, purge := st.Admin().Unknown, st.Admin().Purge
 				if groups {
 					unknown, purge = st.Assemblies().Unknown, st.Assemblies().Purge
 				}

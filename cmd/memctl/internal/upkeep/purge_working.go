@@ -41,7 +41,7 @@ func purgeScopes(st *varve.Store) func(context.Context, ...string) (*varve.Purge
 		if err != nil {
 			return nil, err
 		}
-		return st.PurgeWorking(ctx, scopes...)
+		return st.Working().Purge(ctx, scopes...)
 	}
 }
 
@@ -51,7 +51,7 @@ func unknownScopes(st *varve.Store) func(context.Context, ...string) ([]string, 
 		if err != nil {
 			return nil, err
 		}
-		unknown, err := st.UnknownWorking(ctx, scopes...)
+		unknown, err := st.Working().Unknown(ctx, scopes...)
 		var list []string
 		for _, s := range unknown {
 			list = append(list, s.Key())

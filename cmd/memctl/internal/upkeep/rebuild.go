@@ -18,10 +18,10 @@ sound. Others may go on using the store. memctl repair does this where it is nee
 		Example: "  memctl rebuild-index",
 		Args:    cli.NoArguments,
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, _ []string) error {
-			if err := st.RebuildIndex(ctx); err != nil {
+			if err := st.Admin().RebuildIndex(ctx); err != nil {
 				return err
 			}
-			n := st.Stats().Memories
+			n := st.Admin().Stats().Memories
 			a.Document.Member("memories", n)
 			a.Say("the index has all %d memories", n)
 			return nil

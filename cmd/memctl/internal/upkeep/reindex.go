@@ -103,7 +103,7 @@ func reindexStore(ctx context.Context, a *cli.App, st *varve.Store, o varve.Reem
 		}
 		done = func() { _ = bar.Finish() }
 	}
-	r, err := st.Reembed(ctx, o)
+	r, err := st.Vectors().Reembed(ctx, o)
 	done()
 	if r == nil {
 		return err
@@ -141,7 +141,7 @@ func resumed(n int64) string {
 }
 
 func embedMissing(ctx context.Context, a *cli.App, st *varve.Store) error {
-	n, err := st.EmbedPending(ctx)
+	n, err := st.Vectors().EmbedPending(ctx)
 	if a.Document != nil {
 		a.Document.Member("embedded", n)
 	} else if err == nil || n > 0 {
@@ -151,7 +151,7 @@ func embedMissing(ctx context.Context, a *cli.App, st *varve.Store) error {
 }
 
 func cancelReindex(ctx context.Context, a *cli.App, st *varve.Store) error {
-	model, err := st.CancelReembed(ctx)
+	model, err := st.Vectors().CancelReembed(ctx)
 	if err != nil {
 		return err
 	}

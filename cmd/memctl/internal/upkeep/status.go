@@ -98,7 +98,7 @@ func (s *State) failure() *cli.Failure {
 
 func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 	files := vfs.Below(vfs.OS(), dir)
-	n, report, health := st.Stats(), st.OpenReport(), st.Health(ctx)
+	n, report, health := st.Admin().Stats(), st.Admin().OpenReport(), st.Health(ctx)
 	s := State{
 		Store: dir, UUID: n.UUID, Memories: n.Memories, Assemblies: n.Assemblies, IndexBytes: n.IndexSize, LogBytes: n.Backlog, Unflushed: n.Unflushed,
 		Writable: report.Damage == nil, Processes: n.Processes, Problems: []string{},
@@ -134,15 +134,15 @@ func stateOf(ctx context.Context, dir string, st *varve.Store) State {
 			s.Problems = append(s.Problems, text)
 		}
 	}
-	if u, err := st.Usage(ctx); err == nil {
+	if u, err := st.Admin().Usage(ctx); err == nil {
 		s.Bytes, s.Expired = u.Bytes, u.Expired
 	}
-	for _, err := range st.WorkingHome().Scopes(ctx) {
+	for _, err := range st.Working().Home().Scopes(ctx) {
 		if err == nil {
 			s.Scopes++
 		}
 	}
-	s.Limits = limitsIn(st.Config())
+	s.Limits = limitsIn(st.Admin().Config())
 	s.Next = next(&s)
 	return s
 }

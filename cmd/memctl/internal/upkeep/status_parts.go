@@ -34,7 +34,7 @@ func refusedIn(ctx context.Context, st *varve.Store) (r *refused, problems []err
 	within, cancel := context.WithTimeout(ctx, refusedWait)
 	defer cancel()
 	r = &refused{Complete: true, Files: []refusedEdit{}}
-	for e, err := range st.RefusedEdits(within) {
+	for e, err := range st.Admin().RefusedEdits(within) {
 		switch {
 		case err != nil:
 			if r.Complete = false; within.Err() == nil {
@@ -77,7 +77,7 @@ func vectorsOf(ctx context.Context, st *varve.Store, n *varve.Stats) (*vectors, 
 	if n.Memories+n.Assemblies > mostCounted {
 		return v, nil
 	}
-	d, err := st.VectorDrift(ctx)
+	d, err := st.Vectors().Drift(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func (w *scopeApp) export(cmd *cobra.Command, st *varve.Store, out io.Writer) (n
 		}
 		return n, one(scope)
 	}
-	for scope, err := range st.WorkingHome().Scopes(ctx) {
+	for scope, err := range st.Working().Home().Scopes(ctx) {
 		if ctx.Err() != nil {
 			return n, ctx.Err()
 		}
@@ -101,7 +101,7 @@ func (w *scopeApp) export(cmd *cobra.Command, st *varve.Store, out io.Writer) (n
 }
 
 func exportScope(ctx context.Context, st *varve.Store, scope working.Scope) ([]byte, error) {
-	m, err := st.Working(ctx, scope, nil)
+	m, err := st.Working().Open(ctx, scope, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func (w *scopeApp) on(cmd *cobra.Command, how cli.Access, f func(ctx context.Con
 				return err
 			}
 		}
-		m, err := st.Working(ctx, scope, nil)
+		m, err := st.Working().Open(ctx, scope, nil)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (w *scopeApp) onScope(how cli.Access, f func(ctx context.Context, m *workin
 }
 
 func exists(ctx context.Context, st *varve.Store, scope working.Scope) error {
-	res, err := st.WorkingHome().Do(ctx, &working.Request{Scope: scope, Op: working.OpCount{}})
+	res, err := st.Working().Home().Do(ctx, &working.Request{Scope: scope, Op: working.OpCount{}})
 	if err == nil && res.Counts.Created.IsZero() {
 		err = cli.WithFix(fmt.Errorf("scope %s: %w", scope.Key(), varve.ErrNotFound), "memctl working list shows what there is")
 	}
@@ -94,7 +94,7 @@ func exists(ctx context.Context, st *varve.Store, scope working.Scope) error {
 func (w *scopeApp) completeScopes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var all []string
 	_ = w.With(cmd.Context(), cli.Look, func(st *varve.Store) error {
-		for s, err := range st.WorkingHome().Scopes(cmd.Context()) {
+		for s, err := range st.Working().Home().Scopes(cmd.Context()) {
 			if err == nil {
 				all = append(all, s.Key())
 			}
@@ -116,7 +116,7 @@ at which it was made, and how many keys, entries of the scratchpad and checkpoin
 			ctx := cmd.Context()
 			return w.With(ctx, cli.Read, func(st *varve.Store) error {
 				w.Document.Begin("scopes")
-				n, home := 0, st.WorkingHome()
+				n, home := 0, st.Working().Home()
 				for scope, err := range home.Scopes(ctx) {
 					var res working.Result
 					if err == nil {
@@ -197,7 +197,7 @@ archive have it for a while: memctl purge --working leaves no trace.`,
 				if err := exists(cmd.Context(), st, scope); err != nil && !errors.Is(err, varve.ErrCorrupt) {
 					return err
 				}
-				_, err := st.WorkingHome().Do(cmd.Context(), &working.Request{Scope: scope, Op: working.OpDrop{}})
+				_, err := st.Working().Home().Do(cmd.Context(), &working.Request{Scope: scope, Op: working.OpDrop{}})
 				if err == nil && w.Document != nil {
 					w.Document.Member("dropped", scope.Key())
 				} else if err == nil {

@@ -6,7 +6,13 @@ import (
 	"github.com/varve-db/varve/internal/embedding"
 )
 
-// ReembedOptions says how. The zero value is right.
+// Vectors are the embeddings of a store and the files with their vectors.
+type Vectors struct{ st *Store }
+
+// Vectors returns those of the store.
+func (st *Store) Vectors() Vectors { return Vectors{st} }
+
+// ReembedOptions says how Vectors.Reembed works. The zero value is right.
 type ReembedOptions struct {
 	Anew     bool // forget what an earlier run with this model has computed
 	Progress func(ReembedReport)
@@ -59,19 +65,19 @@ type Refusal struct {
 // Where no memory has a content the model is changed all the same. If no document has a
 // vector either, the embedder is asked for one, and its dimension becomes the store's:
 // a store that was emptied keeps the one that it had until then.
-func (st *Store) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport, error) {
-	if err := st.engine.Begun(); err != nil {
+func (vs Vectors) Reembed(ctx context.Context, o ReembedOptions) (*ReembedReport, error) {
+	if err := vs.st.engine.Begun(); err != nil {
 		return nil, err
 	}
-	defer st.engine.Ended()
-	if err := st.engine.Writable(); err != nil {
+	defer vs.st.engine.Ended()
+	if err := vs.st.engine.Writable(); err != nil {
 		return nil, err
 	}
 	in := embedding.Options{Anew: o.Anew}
 	if o.Progress != nil {
 		in.Progress = func(r *embedding.Report) { o.Progress(*reembedReport(r)) }
 	}
-	r, err := st.embedding.Reembed(ctx, in)
+	r, err := vs.st.embedding.Reembed(ctx, in)
 	return reembedReport(r), err
 }
 
@@ -90,28 +96,53 @@ func reembedReport(r *embedding.Report) *ReembedReport {
 // has not changed the store's model yet: what it computed is removed, and the vectors
 // that serve go on to. It says which model would have come, "" when none was told. One
 // that has changed the model can only go on: ErrConflict. While it runs: ErrLocked.
-func (st *Store) CancelReembed(ctx context.Context) (model string, err error) {
-	if err := st.engine.Begun(); err != nil {
+func (vs Vectors) CancelReembed(ctx context.Context) (model string, err error) {
+	if err := vs.st.engine.Begun(); err != nil {
 		return "", err
 	}
-	defer st.engine.Ended()
-	if err := st.engine.Writable(); err != nil {
+	defer vs.st.engine.Ended()
+	if err := vs.st.engine.Writable(); err != nil {
 		return "", err
 	}
-	return st.embedding.Cancel(ctx)
+	return vs.st.embedding.Cancel(ctx)
 }
 
 // EmbedPending gives vectors to the memories that have a content and no
 // embedding, and says how many got one. A store with an embedder does it in the
 // background; this is for hosts without one (NoBackground). It ends at the first
 // failure of the embedder.
-func (st *Store) EmbedPending(ctx context.Context) (int64, error) {
-	if err := st.engine.Begun(); err != nil {
+func (vs Vectors) EmbedPending(ctx context.Context) (int64, error) {
+	if err := vs.st.engine.Begun(); err != nil {
 		return 0, err
 	}
-	defer st.engine.Ended()
-	if err := st.engine.Writable(); err != nil {
+	defer vs.st.engine.Ended()
+	if err := vs.st.engine.Writable(); err != nil {
 		return 0, err
 	}
-	return st.embedding.Pending(ctx)
+	return vs.st.embedding.Pending(ctx)
+}
+
+// VectorDrift is by how much the vectors' files lag behind the index, as both
+// stand: nothing is read but these, and nothing is changed. What is missing, stale
+// or too much is made good by the next flush or search. Memories and assemblies
+// count alike.
+type VectorDrift struct {
+	Missing int64 // an embedding without a vector
+	Stale   int64 // another vector than the embedding's
+	Ghosts  int64 // a vector without an embedding
+	Misfits int64 // embeddings of another dimension, which have no vector
+	Older   int64 // documents with an embedding by the model before: a re-embedding is rewriting them
+	Without int64 // memories without an embedding, be it that it is pending or that there is no content
+	Unknown int64 // lines from before there were vectors: only their documents know
+	Pending int64 // what changed since the index was written; a search sees it all the same
+}
+
+// None says that nothing lags.
+func (d *VectorDrift) None() bool { return d.Missing+d.Stale+d.Ghosts == 0 }
+
+// Drift compares the numbers of the vectors with the lines of the index. It reads both,
+// and no document.
+func (vs Vectors) Drift(ctx context.Context) (VectorDrift, error) {
+	d, err := vs.st.vectors.Compare(ctx)
+	return VectorDrift(d), err
 }

@@ -1,13 +1,17 @@
-package varve
+package storetest
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 
+	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -39,21 +43,22 @@ func listID(list []string, id string) []string {
 }
 
 // CheckVectors compares every memory's embedding, and every assembly's composite,
-// with its vector, bit by bit. It reads all of them.
-func (st *Store) CheckVectors(ctx context.Context) (VectorReport, error) {
+// with its vector, bit by bit. It reads all of them. S is varve.Store.
+func CheckVectors[S any](ctx context.Context, store *S) (VectorReport, error) {
+	st := open.Inside(store)
 	var r VectorReport
-	if err := st.engine.Begun(); err != nil {
+	if err := st.Engine.Begun(); err != nil {
 		return r, err
 	}
-	defer st.engine.Ended()
-	view, err := st.vectors.View(ctx)
+	defer st.Engine.Ended()
+	view, err := st.Vectors.View(ctx)
 	if err != nil {
 		return r, err
 	}
 	defer func() { _ = view.Release() }()
 	r.Vectors, r.Composites, r.Dimension = view.Count(vector.Memories), view.Count(vector.Assemblies), view.Dim()
-	c := vectorChecker{st: st, ctx: ctx, view: view, r: &r, model: st.vectors.Model()}
-	for m, err := range st.Memories(ctx) {
+	c := vectorChecker{st: st, ctx: ctx, view: view, r: &r, model: st.Vectors.Model()}
+	for m, err := range memories(ctx, st.Engine) {
 		if err = c.unread(err); err == nil {
 			err = c.one(vector.Memories, m.ID, m.Version, m.Embedding)
 		}
@@ -61,7 +66,7 @@ func (st *Store) CheckVectors(ctx context.Context) (VectorReport, error) {
 			return r, err
 		}
 	}
-	for a, err := range st.Assemblies().All(ctx) {
+	for a, err := range assemblies(ctx, st.Engine) {
 		if err = c.unread(err); err == nil {
 			err = c.one(vector.Assemblies, a.ID, a.Version, a.CompositeEmbedding)
 		}
@@ -75,8 +80,32 @@ func (st *Store) CheckVectors(ctx context.Context) (VectorReport, error) {
 	return r, c.ghosts()
 }
 
+func memories(ctx context.Context, eng *engine.Engine) iter.Seq2[memstore.Memory, error] {
+	return engine.Reading(ctx, eng, func(yield func(memstore.Memory, error) bool) { eng.Each(ctx, engine.Filters{}, yield) })
+}
+
+func assemblies(ctx context.Context, eng *engine.Engine) iter.Seq2[assembly.Assembly, error] {
+	return engine.Reading(ctx, eng, func(yield func(assembly.Assembly, error) bool) {
+		for id, err := range eng.IDs(ctx, eng.Kinds.Assemblies, engine.Filters{}) {
+			var a assembly.Assembly
+			if err == nil {
+				var v engine.Version
+				if v, err = eng.Load(ctx, eng.Kinds.Assemblies, id); err == nil {
+					a, err = eng.DecodeAssembly(id, v)
+				}
+			}
+			if errors.Is(err, errs.ErrNotFound) {
+				continue // gone since
+			}
+			if !yield(a, err) || ctx.Err() != nil {
+				return
+			}
+		}
+	})
+}
+
 type vectorChecker struct {
-	st        *Store
+	st        open.Parts
 	ctx       context.Context
 	view      *vector.View
 	r         *VectorReport
@@ -105,7 +134,7 @@ func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []
 	if id == "" {
 		return nil // it could not be read
 	}
-	embedding, err := c.st.vectors.EmbeddingNow(c.ctx, &c.model, c.st.engine.Kinds.All[kind], id, at, embedding)
+	embedding, err := c.st.Vectors.EmbeddingNow(c.ctx, &c.model, c.st.Engine.Kinds.All[kind], id, at, embedding)
 	if err != nil {
 		return err
 	}
@@ -138,13 +167,13 @@ func (c *vectorChecker) one(kind vector.Kind, id string, at uint64, embedding []
 
 // ghosts looks for vectors of what is not there; what has expired still is.
 func (c *vectorChecker) ghosts() error {
-	for i, k := range []*engine.Kind{c.st.engine.Kinds.Memories, c.st.engine.Kinds.Assemblies} {
+	for i, k := range []*engine.Kind{c.st.Engine.Kinds.Memories, c.st.Engine.Kinds.Assemblies} {
 		kind := vector.Kind(i)
 		if c.rows[kind] >= c.view.Count(kind) {
 			continue
 		}
 		err := c.view.Walk(kind, func(id string) error {
-			_, err := c.st.engine.Find(c.ctx, k, id, false)
+			_, err := c.st.Engine.Find(c.ctx, k, id, false)
 			if errors.Is(err, errs.ErrNotFound) {
 				c.r.Ghosts = listID(c.r.Ghosts, vectorName(kind, id))
 				c.r.counts[2]++

@@ -1,0 +1,47 @@
+package open
+
+import (
+	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/internal/views"
+)
+
+// Environment is what a store is opened in.
+type Environment struct {
+	// System replaces the machine. A nil FS is the operating system's, a size of 0 the default.
+	System vfs.System
+	// Views are views beside those of every store.
+	Views []views.Maker
+}
+
+// In returns a copy of options that has the environment. O is varve.Options.
+func In[O any](o *O, e Environment) *O {
+	c := *o
+	*Of(&c) = e
+	return &c
+}
+
+// Of is the environment that options have, to be read and changed. O is varve.Options.
+func Of[O any](o *O) *Environment { return environment(o) }
+
+// Parts are those of an open store that tests look at.
+type Parts struct {
+	Engine  *engine.Engine
+	Vectors *vectors.Vectors
+}
+
+// Inside gives the parts of a store. S is varve.Store.
+func Inside[S any](st *S) Parts { return inside(st) }
+
+// Of package varve, which imports this one.
+var (
+	environment func(o any) *Environment
+	inside      func(st any) Parts
+)
+
+// Register says how to reach the environment of options (a *varve.Options), and the parts of a
+// store (a *varve.Store). Package varve calls it when it is initialized.
+func Register(of func(o any) *Environment, parts func(st any) Parts) {
+	environment, inside = of, parts
+}
