@@ -3,8 +3,6 @@ package varve
 import (
 	"context"
 	"iter"
-
-	"github.com/varve-db/varve/internal/edits"
 )
 
 // RefusedEdit is a file that somebody left as it cannot be taken over: not valid, with the
@@ -37,16 +35,3 @@ type Drift struct {
 	Count    int      // of both; the lists hold the first of them
 	Restored []string // ids of those missing whose file was put back, by auto_repair
 }
-
-// Watcher has what users do to the files taken over while a store is open: see
-// Options.Watcher. Package fswatch has one.
-type Watcher interface {
-	// Watch is called in a goroutine of its own when the store is open, and returns when
-	// ctx ends: Close waits for it.
-	Watch(ctx context.Context, f *Files)
-}
-
-// Files are the files of a store for its Watcher, who finds out which to look at,
-// and when. What is taken over, and what is not, is decided here, as for a file
-// that is edited while nobody watches; see the package comment.
-type Files = edits.Files

@@ -65,6 +65,7 @@ var order = []string{
 	"internal/flush",
 	"internal/view/scopes",
 	"internal/edits",
+	"internal/fswatch",
 	"internal/embedding",
 	"internal/history",
 	"internal/search",
@@ -74,7 +75,6 @@ var order = []string{
 	"internal/storetest", // for tests
 	"",                   // the root
 	"importer",
-	"fswatch",
 	"mcpserver",
 	"cmd/memctl/internal/evil", // for tests
 	"cmd/memctl/internal/cli",
@@ -98,6 +98,7 @@ var coreModules = []string{
 	"github.com/cespare/xxhash/v2",
 	"github.com/go-json-experiment/json",
 	"github.com/maypok86/otter/v2",
+	"github.com/fsnotify/fsnotify",
 	"golang.org/x/sys",
 	"golang.org/x/sync",
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/fswatch"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/scopes"
@@ -51,10 +52,11 @@ type Options struct {
 	// pending, until Vectors.Reembed has changed the store's model to it (ModelError).
 	EmbedModel string
 	EmbedBatch int
-	// Watcher has edits of the files taken over while the store is open; package
-	// fswatch has one. Of the processes that have one, one watches. Without it edits
-	// are found when their files are read or replaced, and by Verify.
-	Watcher Watcher
+	// WatchFiles adopts edits of the files while the store is open to write, within a second
+	// or so; NoBackground turns it off. Of the processes that have it set one watches, and
+	// another takes over when that one ends: see EventWatching and Stats.Watcher. Without it
+	// an edit is found when its file is read or replaced, and by Admin.Verify.
+	WatchFiles bool
 	// Clock is time.Now when nil.
 	Clock func() time.Time
 	// NaiveTimes is the zone of times that name none; UTC when nil.
@@ -132,6 +134,9 @@ func (o *Options) fill() {
 	}
 	if o.StateDir == "" {
 		o.StateDir = env.StateFolder(os.Getenv, runtime.GOOS)
+	}
+	if o.WatchFiles && o.env.Watcher == nil {
+		o.env.Watcher = fswatch.New(fswatch.Options{})
 	}
 	s := &o.env.System
 	if s.FS == nil {

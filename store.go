@@ -181,8 +181,8 @@ func (st *Store) open(ctx context.Context) error {
 		st.stop = stop
 		st.running.Go(func() { st.flusher.Run(run) })
 		st.running.Go(func() { st.edits.Reconcile(run) })
-		if st.o.Watcher != nil {
-			st.running.Go(func() { st.o.Watcher.Watch(run, edits.NewFiles(&st.edits)) })
+		if w := st.o.env.Watcher; w != nil {
+			st.running.Go(func() { w.Watch(run, edits.NewFiles(&st.edits)) })
 		}
 		if st.o.Embed != nil {
 			st.running.Go(func() { st.embedding.Run(run) })

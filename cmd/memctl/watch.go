@@ -13,7 +13,6 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/assemblycmd"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/fswatch"
 )
 
 // watchFlags say what is watched.
@@ -123,7 +122,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 		a.Document.Lines = true
 	}
 	defer cli.LeaveBrokenPipes()()
-	return a.WithIn(cmd.Context(), dir, cli.Read, func(o *varve.Options) { o.NoBackground, o.Watcher = false, fswatch.New(fswatch.Options{}) }, func(st *varve.Store) error {
+	return a.WithIn(cmd.Context(), dir, cli.Read, func(o *varve.Options) { o.NoBackground, o.WatchFiles = false, true }, func(st *varve.Store) error {
 		from, err := position(a, cmd, st, f.since)
 		if err != nil {
 			return kept(err)

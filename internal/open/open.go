@@ -1,6 +1,9 @@
 package open
 
 import (
+	"context"
+
+	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -13,6 +16,15 @@ type Environment struct {
 	System vfs.System
 	// Views are views beside those of every store.
 	Views []views.Maker
+	// Watcher watches the files of the store instead of the one that Options.WatchFiles stands for.
+	Watcher Watcher
+}
+
+// Watcher watches the files of a store.
+type Watcher interface {
+	// Watch is called in a goroutine of its own when the store is open, and returns when
+	// ctx ends: Close waits for it.
+	Watch(ctx context.Context, f *edits.Files)
 }
 
 // In returns a copy of options that has the environment. O is varve.Options.

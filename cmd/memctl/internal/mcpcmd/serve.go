@@ -16,7 +16,6 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/fswatch"
 	"github.com/varve-db/varve/mcpserver"
 )
 
@@ -105,7 +104,7 @@ func serveStore(ctx context.Context, a *cli.App, dir string, file *memoryFile, o
 		return err
 	}
 	more := func(v *varve.Options) {
-		v.NoBackground, v.Watcher = false, fswatch.New(fswatch.Options{})
+		v.NoBackground, v.WatchFiles = false, true
 		v.Logger = o.Logger
 		if e != nil {
 			v.Embed, v.EmbedModel = e.Embed, e.Model()

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/errs"
 )
 
-// look is what a session asks of *varve.Files.
+// look is what a session asks of *edits.Files.
 type look interface {
 	Look(ctx context.Context, folder string, names []string) (absent []string, err error)
 	Gone(ctx context.Context, folder string, absent []string) (ids []string, err error)
@@ -121,7 +121,7 @@ func (s *session) happened(ctx context.Context, e event) (ended bool) {
 		s.restoreFolders(ctx)
 		return true
 	case e.all:
-		s.f.Say("by looking at everything: more happened than the system could tell", varve.ErrLimit)
+		s.f.Say("by looking at everything: more happened than the system could tell", errs.ErrLimit)
 		s.sweep(ctx)
 	default:
 		s.note(e.folder, e.name, time.Now())
@@ -282,7 +282,7 @@ func (s *session) restoreFolders(ctx context.Context) {
 }
 
 func (s *session) failed(folder string, err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, varve.ErrClosed) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, errs.ErrClosed) {
 		return
 	}
 	s.f.Say("looking at "+folder, err)

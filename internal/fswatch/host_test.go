@@ -1,4 +1,4 @@
-package fswatch
+package fswatch_test
 
 import (
 	"bufio"
@@ -15,6 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fswatch"
+	"github.com/varve-db/varve/internal/open"
 )
 
 // The test binary is its own other host: FSWATCH_CHILD says what it does.
@@ -30,18 +32,18 @@ func TestMain(m *testing.M) {
 }
 
 // quick is as patient as a test is.
-var quick = Options{Quiet: 60 * time.Millisecond, Gone: 150 * time.Millisecond, Sweep: 200 * time.Millisecond}
+var quick = fswatch.Options{Quiet: 60 * time.Millisecond, Gone: 150 * time.Millisecond, Sweep: 200 * time.Millisecond}
 
 // child has the store open, with a watcher. "watch" does nothing until it is killed,
 // "puts:N" writes N memories beside that, "unclean" writes two and is killed.
 func child(job, dir string) error {
 	ctx := context.Background()
-	st, err := varve.Open(ctx, dir, &varve.Options{Watcher: New(quick), Listener: func(e varve.Event) {
+	st, err := varve.Open(ctx, dir, open.In(&varve.Options{Listener: func(e varve.Event) {
 		switch e.Kind {
 		case varve.EventWatching, varve.EventAdopted, varve.EventEdit, varve.EventDrift, varve.EventDeleted, varve.EventCorruption, varve.EventRestored:
 			fmt.Printf("event %s %s %s %v\n", e.Kind, e.ID, e.Path, e.Err)
 		}
-	}})
+	}}, open.Environment{Watcher: fswatch.New(quick)}))
 	if err != nil {
 		return err
 	}
@@ -103,11 +105,11 @@ type host struct {
 	read   int // of the events, by await
 }
 
-func open(t *testing.T, dir string, o Options) *host {
+func openHost(t *testing.T, dir string, o fswatch.Options) *host {
 	t.Helper()
 	h := &host{t: t, dir: dir}
 	h.more = sync.NewCond(&h.mu)
-	st, err := varve.Open(t.Context(), dir, &varve.Options{Watcher: New(o), Listener: h.heard, CacheBytes: -1})
+	st, err := varve.Open(t.Context(), dir, open.In(&varve.Options{Listener: h.heard, CacheBytes: -1}, open.Environment{Watcher: fswatch.New(o)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,9 +130,9 @@ func open(t *testing.T, dir string, o Options) *host {
 }
 
 // watched is a host that watches, and has put what is given as id and content.
-func watched(t *testing.T, o Options, puts ...string) *host {
+func watched(t *testing.T, o fswatch.Options, puts ...string) *host {
 	t.Helper()
-	h := open(t, filepath.Join(t.TempDir(), "store"), o)
+	h := openHost(t, filepath.Join(t.TempDir(), "store"), o)
 	h.await(varve.EventWatching, "", nil)
 	for i := 0; i < len(puts); i += 2 {
 		h.put(puts[i], puts[i+1])

@@ -1,4 +1,4 @@
-package fswatch
+package fswatch_test
 
 import (
 	"fmt"
@@ -183,7 +183,7 @@ func TestForeignBytesAfterUncleanEnd(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "memories", "a.json"), []byte(foreign), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := open(t, dir, quick)
+	h := openHost(t, dir, quick)
 	h.await(varve.EventWatching, "", nil)
 	h.until("both are in their files", func() bool {
 		return h.exists("a") && h.exists("b") && strings.Contains(h.text("a"), "acknowledged a") && strings.Contains(h.text("b"), "acknowledged b")

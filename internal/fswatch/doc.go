@@ -1,5 +1,5 @@
-// Package fswatch has edits of a store's files taken over while the store is open: give
-// New to varve.Options.Watcher. It finds out which files to look at, and when; what an
+// Package fswatch has edits of a store's files taken over while the store is open: the root
+// uses it for Options.WatchFiles. It finds out which files to look at, and when; what an
 // edit is, and what becomes of it, is the store's business.
 //
 //	system's notifications ──► names, each with the time of its last event ──► quiet for 300 ms ──► Files.Look

@@ -1,4 +1,4 @@
-package fswatch
+package fswatch_test
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ func BenchmarkAdopt(b *testing.B) {
 				b.StopTimer()
 				dir := filepath.Join(b.TempDir(), "store")
 				adopted, all := 0, make(chan struct{})
-				st, err := varve.Open(b.Context(), dir, &varve.Options{Watcher: New(Options{}), Listener: func(e varve.Event) {
+				st, err := varve.Open(b.Context(), dir, &varve.Options{WatchFiles: true, Listener: func(e varve.Event) {
 					if e.Kind == varve.EventAdopted || e.Kind == varve.EventEdit && e.Err != nil {
 						if adopted++; adopted == n { // all by one goroutine
 							close(all)

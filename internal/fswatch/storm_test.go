@@ -1,4 +1,4 @@
-package fswatch
+package fswatch_test
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fswatch"
 )
 
 // FAILURES 68 live: two hosts, both with a watcher, write the same memories. Neither
@@ -77,7 +78,7 @@ func TestTakeOver(t *testing.T) {
 			break
 		}
 	}
-	h := open(t, dir, quick)
+	h := openHost(t, dir, quick)
 	h.put("a", "one")
 	h.put("b", "two")
 	h.flush()
@@ -110,22 +111,14 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// told is a source of what a test wants to tell.
-type told struct{ c chan event }
-
-func (s told) Events() <-chan event { return s.c }
-func (s told) Close()               {}
-
 // More happened than the system could tell: everything is looked at.
 func TestOverflow(t *testing.T) {
-	o := quick
-	src := told{make(chan event)}
-	o.source = func(map[string]string) (source, error) { return src, nil }
-	h := watched(t, o, "a", "one", "b", "two", "c", "three")
+	src := fswatch.NewTold()
+	h := watched(t, quick.ByTold(src), "a", "one", "b", "two", "c", "three")
 	h.saveByRename(h.path("a"), h.edited("a", "one", "not told"))
 	h.save(h.path("new"), `{"id":"new","content":"neither"}`)
 	h.remove("c")
-	src.c <- event{all: true}
+	src.All()
 	h.await(varve.EventWatching, "", func(e varve.Event) bool { return errors.Is(e.Err, varve.ErrLimit) })
 	h.until("all was found", func() bool {
 		return h.count(varve.EventAdopted) == 2 && h.count(varve.EventDeleted) == 1
@@ -139,21 +132,20 @@ func TestOverflow(t *testing.T) {
 // Where nothing can be watched, the limit being reached, everything is looked at again
 // and again, which is told once; and notifications are used when there are some again.
 func TestLimit(t *testing.T) {
-	o := quick
 	limit := &os.SyscallError{Syscall: "inotify_init1", Err: syscall.EMFILE}
 	fail := make(chan bool, 1000)
 	for range 6 {
 		fail <- true
 	}
-	o.source = func(folders map[string]string) (source, error) {
+	o := quick.Failing(func() error {
 		select {
 		case <-fail:
-			return nil, limit
+			return limit
 		default:
-			return notify(folders)
+			return nil
 		}
-	}
-	h := open(t, filepath.Join(t.TempDir(), "store"), o)
+	})
+	h := openHost(t, filepath.Join(t.TempDir(), "store"), o)
 	e := h.await(varve.EventWatching, "", nil)
 	if !errors.Is(e.Err, syscall.EMFILE) || !strings.Contains(e.Note, "looking at everything") {
 		t.Errorf("%+v", e)

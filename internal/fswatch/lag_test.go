@@ -1,4 +1,4 @@
-package fswatch
+package fswatch_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package fswatch
+package fswatch_test
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/fswatch"
 )
 
 func (h *host) remove(ids ...string) {
@@ -82,7 +83,7 @@ func TestDeleted(t *testing.T) {
 
 // Deleted and made again, as some editors save, is an edit.
 func TestDeletedAndSaved(t *testing.T) {
-	h := watched(t, Options{Quiet: 50 * time.Millisecond, Gone: time.Second}, "a", "one", "b", "two")
+	h := watched(t, fswatch.Options{Quiet: 50 * time.Millisecond, Gone: time.Second}, "a", "one", "b", "two")
 	text := h.edited("a", "one", "edited")
 	h.remove("a")
 	h.put("c", "something else goes on")

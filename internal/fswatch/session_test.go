@@ -110,8 +110,8 @@ func TestSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := New(Options{}).(*watcher).o
-				src := told{make(chan event)}
+				o := New(Options{}).o
+				src := Told{make(chan event)}
 				f := &noted{began: time.Now(), absent: map[string]bool{}}
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan struct{})

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/edits"
+	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -24,8 +24,11 @@ type Options struct {
 	source func(folders map[string]string) (source, error) // for tests
 }
 
-// New returns a watcher for varve.Options.
-func New(o Options) varve.Watcher {
+// Watcher watches the files of one store.
+type Watcher struct{ o Options }
+
+// New returns a watcher.
+func New(o Options) *Watcher {
 	if o.Quiet <= 0 {
 		o.Quiet = 300 * time.Millisecond
 	}
@@ -38,12 +41,10 @@ func New(o Options) varve.Watcher {
 	if o.source == nil {
 		o.source = notify
 	}
-	return &watcher{o}
+	return &Watcher{o}
 }
 
-type watcher struct{ o Options }
-
-// files is *varve.Files.
+// files is *edits.Files.
 type files interface {
 	look
 	Lead(ctx context.Context) (release func(), err error)
@@ -56,15 +57,15 @@ type files interface {
 // somebody else does.
 const leadAgain = 10 * time.Second
 
-// Watch implements varve.Watcher.
-func (w *watcher) Watch(ctx context.Context, f *edits.Files) { w.run(ctx, f) }
+// Watch watches the files until ctx ends, or the store is closed.
+func (w *Watcher) Watch(ctx context.Context, f *edits.Files) { w.run(ctx, f) }
 
-func (w *watcher) run(ctx context.Context, f files) {
+func (w *Watcher) run(ctx context.Context, f files) {
 	var release func()
 	for release == nil {
 		var err error
 		if release, err = f.Lead(ctx); err != nil {
-			if ctx.Err() != nil || errors.Is(err, varve.ErrReadOnly) || errors.Is(err, varve.ErrClosed) {
+			if ctx.Err() != nil || errors.Is(err, errs.ErrReadOnly) || errors.Is(err, errs.ErrClosed) {
 				return
 			}
 			f.Say("not yet", err)

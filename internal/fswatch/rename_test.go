@@ -1,4 +1,4 @@
-package fswatch
+package fswatch_test
 
 import (
 	"errors"
@@ -72,7 +72,7 @@ func TestRenamed(t *testing.T) {
 						t.Fatal(err)
 					}
 					h.rename(h.path("d"), other)
-					h = open(t, dir, quick)
+					h = openHost(t, dir, quick)
 				}
 				h.until("d is in its file again", func() bool { return h.exists("d") })
 				h.until("the other is told of", func() bool { return h.told(to) > 0 })
