@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -166,6 +167,7 @@ func (a *actor) settled(fsys vfs.FS, raw map[string][]byte) {
 			a.h.bad("%s: memory_index.json does not name %.20q", a.name, id)
 		}
 	}
+	a.lettered(fsys, slices.Sorted(maps.Keys(ix.Memories)))
 	names, err := fsys.ReadDir(filepath.Join(a.h.dir, "memories"))
 	if err != nil {
 		a.h.bad("%s: %v", a.name, err)

@@ -22,6 +22,7 @@ type history struct {
 	edits   []*edit         // by hand
 	jumps   bool            // the clock goes back: what has expired may be there again
 	harmed  map[string]bool // a hand may have taken away what these held
+	plugged bool            // the stores have the view of package letters
 }
 
 const never = math.MaxInt

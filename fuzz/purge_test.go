@@ -28,12 +28,18 @@ type purging struct {
 	done   bool // a purge said that no trace is left
 	acts   int
 	wrong  []error
+
+	plugged bool // the stores have the view of package letters, which says ids
 }
 
 const purgedID = "forget-this-one"
 
 func (w *purging) options(p *sim.Proc) *varve.Options {
-	return options(p.FS, p.Rand(), p.Now, p.Wait)
+	o := options(p.FS, p.Rand(), p.Now, p.Wait)
+	if w.plugged {
+		plug(o)
+	}
+	return o
 }
 
 func (w *purging) bad(err error) { w.wrong = append(w.wrong, err) }
@@ -210,7 +216,7 @@ func (w *purging) look() error {
 	}
 	var all []error
 	for _, piece := range w.s.Disk().Freed() {
-		if holds(piece.Data, 2) {
+		if holds(piece.Data, 2) || w.plugged && strings.Contains(piece.Name, "view") && bytes.Contains(piece.Data, []byte(purgedID)) {
 			all = append(all, fmt.Errorf("a free block, once of %s, has it", piece.Name))
 		}
 	}
@@ -233,7 +239,8 @@ func (w *purging) look() error {
 			case strings.HasPrefix(path, dir+"/wal/shared"), strings.HasPrefix(path, dir+"/wal/owner"):
 				// Never synced: after a loss of power they have what their blocks held before.
 			default:
-				if b, err := vfs.ReadFile(fsys, path, 1<<30); err != nil || holds(b, 2) {
+				b, err := vfs.ReadFile(fsys, path, 1<<30)
+				if err != nil || holds(b, 2) || w.plugged && strings.Contains(path, "view") && bytes.Contains(b, []byte(purgedID)) {
 					all = append(all, fmt.Errorf("%s has it (%v)", path, err))
 				}
 			}
@@ -245,8 +252,12 @@ func (w *purging) look() error {
 
 // When a purge said that no trace is left there is none, in no file and in no free block,
 // whoever was killed meanwhile and however often the power went.
-func TestPurgeBesideWriters(t *testing.T) {
-	seeds := 60
+func TestPurgeBesideWriters(t *testing.T) { purgeBesideWriters(t, 60, false) }
+
+// Nor in the files of a view that plugs in.
+func TestPurgePlugged(t *testing.T) { purgeBesideWriters(t, 60, true) }
+
+func purgeBesideWriters(t *testing.T, seeds int, plugged bool) {
 	if testing.Short() {
 		seeds = 8
 	}
@@ -255,9 +266,9 @@ func TestPurgeBesideWriters(t *testing.T) {
 	}
 	for i := range seeds {
 		seed := *seedFlag + uint64(i)
-		w := &purging{s: sim.New(seed), rng: rand.New(rand.NewPCG(seed, 13))}
+		w := &purging{s: sim.New(seed), rng: rand.New(rand.NewPCG(seed, 13)), plugged: plugged}
 		if err := w.run(); err != nil {
-			t.Errorf("seed %d: go test ./fuzz -run 'TestPurgeBesideWriters$' -seed %d -seeds 1\n%v", seed, seed, err)
+			t.Errorf("seed %d: go test ./fuzz -run '%s$' -seed %d -seeds 1\n%v", seed, t.Name(), seed, err)
 		}
 	}
 }

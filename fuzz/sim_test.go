@@ -39,6 +39,7 @@ type world struct {
 	ahead   time.Duration                          // by how much it is, in this boot
 
 	watching *watching // nil: nobody watches
+	plugged  bool      // the stores have the view of package letters
 	waits    map[*sim.Proc]func()
 }
 
@@ -76,6 +77,9 @@ func (w *world) now(p *sim.Proc) time.Time { return p.Now().Add(w.ahead) }
 func (w *world) options(p *sim.Proc) *varve.Options {
 	o := options(p.FS, p.Rand(), func() time.Time { return w.now(p) }, p.Wait)
 	open.Of(o).System.ArchiveBytes = w.archive
+	if w.plugged {
+		plug(o)
+	}
 	if w.editing {
 		o.Listener = w.h.adopts(w.s.Disk)
 	}

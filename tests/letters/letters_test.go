@@ -313,3 +313,28 @@ func TestKilled(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherLog: files of a store that went another way, put here by hand, are not gone on with.
+func TestOtherLog(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	for _, d := range []string{dir, other} {
+		st := opened(t, d, true)
+		put(t, st, filepath.Base(filepath.Dir(d))+"-"+filepath.Base(d))
+		flush(t, st)
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(other, "views", Name, File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, dir, func([]byte) []byte { return data })
+	st := opened(t, dir, true)
+	put(t, st, "next")
+	flush(t, st)
+	if has := stored(t, dir); len(has) != 2 || slices.Contains(has, filepath.Base(filepath.Dir(other))+"-"+filepath.Base(other)) {
+		t.Errorf("the file has %q", has)
+	}
+	clean(t, st)
+}

@@ -1,0 +1,68 @@
+package fuzz
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/views"
+	"github.com/varve-db/varve/tests/letters"
+)
+
+// plug has stores opened with the view of package letters.
+func plug(o *varve.Options) { open.Of(o).Views = []views.Maker{letters.New} }
+
+// lettered looks at the view's file after a flush: it is there, where any process of the store
+// has the view, and has the ids of the index.
+func (a *actor) lettered(fsys vfs.FS, ids []string) {
+	if !a.h.plugged {
+		return
+	}
+	text, err := vfs.ReadFile(fsys, filepath.Join(a.h.dir, "views", letters.Name, letters.File), 1<<30)
+	var has struct {
+		IDs []string `json:"ids"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &has)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		a.h.bad("%s: after a flush the view has no file", a.name)
+	case err != nil:
+		a.h.bad("%s: the view's file: %v", a.name, err)
+	case !slices.Equal(has.IDs, ids):
+		a.h.bad("%s: the view's file has %q, the index %q", a.name, has.IDs, ids)
+	}
+	for f, err := range a.st.Admin().Verify(ctx, varve.VerifyOptions{}) {
+		if err != nil || f.Path == "views/"+letters.Name {
+			a.h.bad("%s: verify: %+v, %v", a.name, f, err)
+		}
+	}
+}
+
+// plugged: one more view, of which nothing but internal/views knows.
+func plugged(w *world) { w.plugged, w.h.plugged = true, true }
+
+func TestSimPlugged(t *testing.T) { simulate(t, 3, 60, plugged) }
+
+// Beside somebody who edits, on volumes that lack something.
+func TestSimPluggedEdits(t *testing.T) {
+	simulate(t, 2, 40, func(w *world) {
+		editingLacking(w)
+		plugged(w)
+	})
+}
+
+// Beside somebody who backs up, restores, spoils, repairs and moves the store.
+func TestSimPluggedUpkeep(t *testing.T) {
+	simulate(t, 2, 40, func(w *world) {
+		keeping(w)
+		plugged(w)
+	})
+}
