@@ -22,6 +22,8 @@ import (
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
+	"github.com/varve-db/varve/internal/views"
+	"github.com/varve-db/varve/tests/letters"
 )
 
 // secrets are memories that are going to be purged, and all that must not be
@@ -354,6 +356,13 @@ func TestPurgeCut(t *testing.T) {
 			var want map[string]Memory
 			var pasts map[string][]uint64
 			var made *rig // once; each cut has a copy, as the next boot finds it
+			options := func(r *rig, seed byte) *Options {
+				o := r.options(seed)
+				if what == "killed" {
+					open.Of(o).Views = []views.Maker{letters.New} // which has a file with ids
+				}
+				return o
+			}
 			cuts(t, func(t *testing.T) *rig {
 				if made != nil {
 					return made.lose(crash.KeepAll, 1)
@@ -362,7 +371,7 @@ func TestPurgeCut(t *testing.T) {
 				if what == "lacking" {
 					r.disk.SetLacks(crash.Lacks{Exchange: true, Link: true, Lease: true, Barrier: true})
 				}
-				o := r.options(2)
+				o := options(r, 2)
 				st, err := Open(ctx, "/s", o)
 				if err != nil {
 					t.Fatal(err)
@@ -376,7 +385,7 @@ func TestPurgeCut(t *testing.T) {
 				made = r
 				return made.lose(crash.KeepAll, 1)
 			}, fault, func(r *rig) error {
-				st, err := Open(ctx, "/s", r.options(3))
+				st, err := Open(ctx, "/s", options(r, 3))
 				if err != nil {
 					return err
 				}
@@ -384,7 +393,7 @@ func TestPurgeCut(t *testing.T) {
 				_, err = st.Admin().Purge(ctx, s.ids...)
 				return errors.Join(err, st.Close())
 			}, func(t *testing.T, r *rig, done bool) {
-				o := r.options(4)
+				o := options(r, 4)
 				if done {
 					// After a loss of power a file that is never synced has what its blocks
 					// held when they were another's. The next open writes it anew.

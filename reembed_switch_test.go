@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/storetest"
+	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -213,5 +215,46 @@ func TestReembedSwitch(t *testing.T) {
 				t.Errorf("config.json says %+v", v)
 			}
 		})
+	}
+}
+
+// Who has not seen yet that a change of the model has ended does not take the file of the
+// next run for one that has no vector of anything: he begins again.
+func TestReembedFileOfTheNextRun(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	e := &teller{}
+	e.set(asking(modelOf("new", 3)))
+	plain := openTest(t, dir, &Options{NoBackground: true})
+	v, err := plain.Put(ctx, Memory{ID: "m", Content: "text"})
+	must(t, err)
+	st := openTest(t, dir, &Options{NoBackground: true, Embed: e.embed, EmbedModel: "new"})
+	var amid index.Model
+	reembed := func(f func()) {
+		t.Helper()
+		_, err := st.Vectors().Reembed(ctx, ReembedOptions{Anew: true, Progress: func(ReembedReport) { f() }})
+		must(t, err)
+	}
+	reembed(func() {
+		if m := st.vectors.Model(); m.Switching() {
+			amid = m
+		}
+	})
+	if !amid.Switching() {
+		t.Fatal("the case is too weak: nobody looked amid the change")
+	}
+	looked := false
+	reembed(func() {
+		if st.vectors.Model().Since != amid.Since {
+			return
+		}
+		looked = true
+		got, err := plain.vectors.EmbeddingNow(ctx, &amid, plain.engine.Kinds.Memories, "m", v.Version, nil)
+		if !errors.Is(err, vectors.ErrBehind) {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+	if !looked {
+		t.Fatal("the case is too weak: there was no next run")
 	}
 }

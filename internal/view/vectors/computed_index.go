@@ -99,11 +99,8 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 	path := vs.ComputedPath(ComputedName)
 	f, err := vs.Engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := vs.Engine.Sight(ctx); err != nil {
+		if err := vs.stillSwitching(ctx, model); err != nil {
 			return err
-		}
-		if now := vs.Model(); now.Since != model.Since || now.Done {
-			return ErrBehind
 		}
 		x.since = model.Since
 		return nil
@@ -132,7 +129,12 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 		return nil
 	})
 	if errors.Is(err, ErrComputed) {
-		err, at = nil, nil // of another run
+		// Of another run, maybe one that began when this switch had ended: then what is missing
+		// here is not missing in the store, and must not be written as such.
+		if err := vs.stillSwitching(ctx, model); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		err, at = nil, nil
 	}
 	if err != nil {
 		return errors.Join(vs.Engine.Env.IOError("reading", path, err), f.Close())
@@ -141,6 +143,17 @@ func (vs *Vectors) openComputedIndex(ctx context.Context, model *index.Model) er
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.place, b.place))
 	})
 	x.since, x.f, x.at = model.Since, f, at
+	return nil
+}
+
+// stillSwitching is ErrBehind when a switch has ended meanwhile.
+func (vs *Vectors) stillSwitching(ctx context.Context, model *index.Model) error {
+	if err := vs.Engine.Sight(ctx); err != nil {
+		return err
+	}
+	if now := vs.Model(); now.Since != model.Since || now.Done {
+		return ErrBehind
+	}
 	return nil
 }
 
