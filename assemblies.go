@@ -9,9 +9,10 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Assembly is a group of memories; see package assembly.
@@ -85,7 +86,7 @@ func (as Assemblies) Update(ctx context.Context, id string, f func(a *Assembly) 
 			return err
 		}
 		if changed.ID != id {
-			return &errs.FieldError{Field: "assembly_id", Value: errs.Quote(changed.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, errs.Quote(id))}
+			return &errs.FieldError{Field: "assembly_id", Value: human.Quote(changed.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, human.Quote(id))}
 		}
 		result = &changed
 		tx.tx.PutAssemblyAt(&changed, conditionsOf(options))
@@ -220,7 +221,7 @@ func (st *Store) yieldAssembly(ctx context.Context, id string, yield func(Assemb
 	if err == nil {
 		a, err = st.engine.DecodeAssembly(id, v)
 	} else {
-		err = fmt.Errorf("assembly %s: %w", errs.Quote(id), err)
+		err = fmt.Errorf("assembly %s: %w", human.Quote(id), err)
 	}
 	return yield(a, err)
 }

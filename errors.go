@@ -1,7 +1,7 @@
 package varve
 
 import (
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -29,6 +29,7 @@ var (
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError
 	ErrModel          = errs.ErrModel          // see ModelError
 	ErrMoved          = errs.ErrMoved          // see MovedError
+	ErrSkip           = errs.ErrSkip           // returned by the function of Update or Transact: ends it without writing and without an error
 )
 
 // The error types of the store; reach them with errors.As.

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Get returns a memory, or ErrNotFound; with InSession ErrSession when it is not of
@@ -18,7 +19,7 @@ func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memor
 		return Memory{}, err
 	}
 	if err := commit.Admits(sessionOf(in), v.Line.SessionID); err != nil {
-		return Memory{}, fmt.Errorf("memory %s: %w", errs.Quote(id), err)
+		return Memory{}, fmt.Errorf("memory %s: %w", human.Quote(id), err)
 	}
 	return st.engine.Decode(id, v)
 }

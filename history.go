@@ -6,9 +6,10 @@ import (
 	"iter"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Version is one version of one memory, or of one assembly.
@@ -51,7 +52,7 @@ func (st *Store) versionsOf(ctx context.Context, k *engine.Kind, id string) iter
 		}
 		defer st.engine.Ended()
 		if !st.history.Each(ctx, k, id, func(v history.Version, err error) bool { return yield(Version(v), err) }) {
-			yield(Version{}, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), errs.ErrNotFound))
+			yield(Version{}, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), errs.ErrNotFound))
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/migrate"
 	"github.com/varve-db/varve/internal/settings"

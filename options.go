@@ -9,10 +9,10 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/embedding"
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/fswatch"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/vfs"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // PutAll limits a chunk to whichever comes first.

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/search"
 )
@@ -102,7 +103,7 @@ func (r *rawReader) Read(ctx context.Context, l engine.Listing) bool {
 		return false
 	}
 	if err != nil {
-		r.take(Raw{ID: l.ID}, fmt.Errorf("memory %s: %w", errs.Quote(l.ID), err))
+		r.take(Raw{ID: l.ID}, fmt.Errorf("memory %s: %w", human.Quote(l.ID), err))
 		return true
 	}
 	r.take(Raw{l.ID, v.LSN, v.Doc}, nil)

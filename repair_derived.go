@@ -4,9 +4,9 @@ import (
 	"context"
 	"path"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"

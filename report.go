@@ -1,7 +1,7 @@
 package varve
 
 import (
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // OpenReport says what Open found and did.

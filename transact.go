@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 )
-
-// ErrSkip, returned by the function of Update or Transact, ends it without
-// writing and without an error.
-var ErrSkip = commit.ErrSkip
 
 // Tx reads several memories and assemblies and writes several, in one commit. It
 // is used in the function of Transact only, by one goroutine.
@@ -54,7 +51,7 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error,
 			return err
 		}
 		if m.ID != id {
-			return &errs.FieldError{Field: "id", Value: errs.Quote(m.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, errs.Quote(id))}
+			return &errs.FieldError{Field: "id", Value: human.Quote(m.ID), Err: fmt.Errorf("%w: Update cannot change it from %s", errs.ErrInvalid, human.Quote(id))}
 		}
 		result = m
 		tx.PutAt(&result, c)

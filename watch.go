@@ -43,23 +43,33 @@ func (st *Store) Watch(ctx context.Context, from uint64, filters ...WatchFilter)
 	return func(yield func(Change, error) bool) {
 		var f history.Filter
 		for _, filter := range filters {
-			filter(&f)
+			filter.narrow(&f)
 		}
 		st.history.Watch(ctx, from, f, func(c history.Change, err error) bool { return yield(Change(c), err) })
 	}
 }
 
-// WatchFilter chooses changes. Several filters all have to pass.
-type WatchFilter func(*history.Filter)
+// WatchFilter chooses changes. Several filters all have to pass. The zero one passes all.
+type WatchFilter struct {
+	kind    string // "": any
+	session *string
+}
+
+func (w WatchFilter) narrow(f *history.Filter) {
+	if w.kind != "" {
+		f.Kind = w.kind
+	}
+	if w.session != nil {
+		f.Session, f.Only = *w.session, true
+	}
+}
 
 // WatchKind passes the changes of one kind: "memory" or "assembly".
-func WatchKind(kind string) WatchFilter { return func(f *history.Filter) { f.Kind = kind } }
+func WatchKind(kind string) WatchFilter { return WatchFilter{kind: kind} }
 
 // WatchSession passes the changes of the memories of one session, and the deletions of
 // those that were of it; also the deletions of which that is no longer known.
-func WatchSession(id string) WatchFilter {
-	return func(f *history.Filter) { f.Session, f.Only = id, true }
-}
+func WatchSession(id string) WatchFilter { return WatchFilter{session: &id} }
 
 // Changes yields what is committed from a position on, by whatever process, in the
 // order of the commits, and ends with what is committed when it is called, where

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // DefaultHalfLife is the time in which an activation fades to half when nothing

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 6789, time.UTC)

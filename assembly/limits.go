@@ -3,8 +3,9 @@ package assembly
 import (
 	"fmt"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Limits bounds one assembly. They hold alike for writing and reading. A zero
@@ -60,6 +61,6 @@ func (l Limits) checkName(name string) error {
 	if len(name) <= l.IDBytes {
 		return nil
 	}
-	return &errs.FieldError{Field: memberName, Value: errs.Quote(name), Limit: fmt.Sprintf("%d bytes", l.IDBytes),
+	return &errs.FieldError{Field: memberName, Value: human.Quote(name), Limit: fmt.Sprintf("%d bytes", l.IDBytes),
 		Err: fmt.Errorf("%w: put what is longer into the description", errs.ErrTooLarge)}
 }

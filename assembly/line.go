@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
 )
 
 // Line is the line of a with this document, as the log carries it; see the

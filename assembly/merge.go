@@ -5,7 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Merge takes what the sources hold into dst. The sources stay as they are; that
@@ -35,7 +36,7 @@ func Merge(dst *Assembly, halfLife time.Duration, sources ...*Assembly) error {
 	all := []*Assembly{dst}
 	for _, s := range sources {
 		if s.ID == dst.ID {
-			return &errs.FieldError{Field: memberMergedFrom, Value: errs.Quote(s.ID), Err: errors.New("an assembly cannot be merged into itself")}
+			return &errs.FieldError{Field: memberMergedFrom, Value: human.Quote(s.ID), Err: errors.New("an assembly cannot be merged into itself")}
 		}
 		if !slices.ContainsFunc(all, func(o *Assembly) bool { return o.ID == s.ID }) {
 			all = append(all, s)

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
 )
 
 // The names of other systems: old, present.

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/vector"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // TestIndexForms: each form names a and b, and leaves the file of c out.

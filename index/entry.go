@@ -9,8 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Entry is a line of the index.
@@ -130,7 +131,7 @@ func AppendTombstone(dst []byte, version uint64) []byte {
 func (e *Entry) check() error {
 	for _, s := range []struct{ name, value string }{{"filepath", e.Filepath}, {"session_id", e.SessionID}} {
 		if !utf8.ValidString(s.value) {
-			return &errs.FieldError{Field: s.name, Value: errs.Quote(s.value), Err: errNotUTF8}
+			return &errs.FieldError{Field: s.name, Value: human.Quote(s.value), Err: errNotUTF8}
 		}
 	}
 	for _, t := range []struct {

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 const contractLine = `{"filepath":"memories/id-1.json","created_at":"2026-01-02T03:04:05.000006Z","updated_at":"2026-01-02T03:04:05.000006Z","quickrecal_score":0.85,"content_hash":"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855","size":1043,"mtime":1767323045000006,"version":17,"dimension":768,"vector_id":16,"session_id":"s1","expires_at":"2026-01-02T03:04:05.000006Z"}`

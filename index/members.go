@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // Who is in an assembly stands in its document and, for whoever replays the log,

@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 

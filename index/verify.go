@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/errs"
 )
 
 // Verify reads the whole set and yields every fault of its files, and then,

@@ -10,8 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Previous is what a write needs to know of the version that it replaces.
@@ -156,11 +157,11 @@ func (m *Memory) checkSession(lim Limits) error {
 	case v == nil:
 		return nil
 	case !ok:
-		return &errs.FieldError{Field: metadataSessionPath, Value: errs.Quote(fmt.Sprint(v)), Err: fmt.Errorf("it is a %T, not a string", v)}
+		return &errs.FieldError{Field: metadataSessionPath, Value: human.Quote(fmt.Sprint(v)), Err: fmt.Errorf("it is a %T, not a string", v)}
 	case len(s) > lim.IDBytes:
-		return &errs.FieldError{Field: metadataSessionPath, Value: errs.Quote(s), Limit: fmt.Sprintf("%d bytes", lim.IDBytes), Err: errs.ErrTooLarge}
+		return &errs.FieldError{Field: metadataSessionPath, Value: human.Quote(s), Limit: fmt.Sprintf("%d bytes", lim.IDBytes), Err: errs.ErrTooLarge}
 	case !utf8.ValidString(s):
-		return &errs.FieldError{Field: metadataSessionPath, Value: errs.Quote(s), Err: errors.New("it is not valid UTF-8")}
+		return &errs.FieldError{Field: metadataSessionPath, Value: human.Quote(s), Err: errors.New("it is not valid UTF-8")}
 	}
 	return nil
 }

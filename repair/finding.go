@@ -3,7 +3,7 @@ package repair
 import (
 	"fmt"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -182,7 +182,7 @@ func (f Finding) String() string {
 	}
 	s += fmt.Sprintf(": %s (%s)", f.Kind, f.Severity)
 	if f.ID != "" {
-		s += " of " + errs.Quote(f.ID)
+		s += " of " + human.Quote(f.ID)
 	}
 	if f.Err != nil {
 		s += ": " + f.Err.Error()

@@ -6,7 +6,7 @@ import (
 	"iter"
 
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Verb is what an action does.
@@ -60,7 +60,7 @@ func (a Action) String() string {
 		s += " " + a.Path
 	}
 	if k := document.At(a.Path); a.ID != "" && (k == nil || a.Path != k.File(a.ID)) {
-		s += " (" + errs.Quote(a.ID) + ")"
+		s += " (" + human.Quote(a.ID) + ")"
 	}
 	if a.From != "" {
 		s += ", from " + a.From

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // The FAISS file; drawn in the package comment.

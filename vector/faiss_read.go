@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // Index is a FAISS file of somebody else, opened to take its vectors over.

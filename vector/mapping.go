@@ -10,8 +10,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Kind is what a vector belongs to: the section of the mapping.
@@ -198,7 +199,7 @@ func (p *mappingReader) pair(kind Kind, id string) error {
 	}
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	if err != nil {
-		err = &errs.FieldError{Field: "vector of " + errs.Quote(id), Value: errs.Quote(string(v)), Err: errors.New("it is no 64-bit integer")}
+		err = &errs.FieldError{Field: "vector of " + human.Quote(id), Value: human.Quote(string(v)), Err: errors.New("it is no 64-bit integer")}
 		n = 0
 	}
 	return p.add(kind, id, n, err)

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Metric says how near two vectors are. Its number is FAISS's.
@@ -37,7 +38,7 @@ func ParseMetric(s string) (Metric, error) {
 	case "l2":
 		return L2, nil
 	}
-	return 0, &errs.FieldError{Field: "metric", Value: errs.Quote(s), Err: errors.New(`it is "ip" or "l2"`)}
+	return 0, &errs.FieldError{Field: "metric", Value: human.Quote(s), Err: errors.New(`it is "ip" or "l2"`)}
 }
 
 // Score turns what a kernel found into a score: the cosine, or 1/(1+d²). Greater

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/errs"
 )
 
 // ErrDimension: a vector does not have the store's number of dimensions.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/refs"
 	"github.com/varve-db/varve/internal/vfs"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // grouping is a model with groups: an entry of one is also the newest of its keys.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // totals is a model with running totals of the keys that begin with m: how many, how large.

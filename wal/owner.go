@@ -11,7 +11,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // Two kernels on one folder (a container's and its host's, through different

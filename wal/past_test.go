@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // A read-only handle attaches to nothing and changes nothing. Where the shared

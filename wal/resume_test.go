@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // From any position on the entries at or behind it are read, also from one at which

@@ -3,7 +3,7 @@ package wal
 import (
 	"fmt"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // noSpace says how much is missing for the log to go on: the next step that is

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // The errors of working memory; test for them with errors.Is. Those that the
@@ -76,6 +77,6 @@ type CheckpointError struct {
 }
 
 func (e *CheckpointError) Error() string {
-	return "checkpoint " + errs.Quote(e.ID) + ": " + e.Err.Error()
+	return "checkpoint " + human.Quote(e.ID) + ": " + e.Err.Error()
 }
 func (e *CheckpointError) Unwrap() error { return e.Err }

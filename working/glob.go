@@ -4,7 +4,8 @@ import (
 	"errors"
 	"unicode/utf8"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Match tells whether a key matches a pattern: * stands for any run of
@@ -20,7 +21,7 @@ func Match(pattern, key string) (bool, error) {
 
 func checkGlob(pattern string) error {
 	bad := func(why string) error {
-		return &errs.FieldError{Field: "pattern", Value: errs.Quote(pattern), Err: errors.New(why)}
+		return &errs.FieldError{Field: "pattern", Value: human.Quote(pattern), Err: errors.New(why)}
 	}
 	if err := checkText("pattern", pattern, MaxKey); err != nil {
 		return err

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // MaxKey is the longest key, in bytes.
@@ -35,12 +36,12 @@ func UserKey(name string) (string, bool) {
 // display is an item's name for a message.
 func display(name string) string {
 	if key, ok := UserKey(name); ok {
-		return "key " + errs.Quote(key)
+		return "key " + human.Quote(key)
 	}
 	if name == taskName {
 		return "the task state"
 	}
-	return errs.Quote(name)
+	return human.Quote(name)
 }
 
 // checkKey is asked by every operation that takes a key, so that what one
@@ -50,7 +51,7 @@ func checkKey(key string) error {
 	case key == "":
 		return &errs.FieldError{Field: "key", Limit: fmt.Sprintf("1 to %d bytes", MaxKey), Err: errors.New("a key must not be empty")}
 	case strings.HasPrefix(key, "_"):
-		return &errs.FieldError{Field: "key", Value: errs.Quote(key), Err: ErrReserved}
+		return &errs.FieldError{Field: "key", Value: human.Quote(key), Err: ErrReserved}
 	}
 	return checkText("key", key, MaxKey)
 }

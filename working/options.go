@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // Limits when Options says nothing.

@@ -6,7 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // MaxID is the longest id within a scope, in bytes.
@@ -64,10 +65,10 @@ func (s Scope) Validate() error {
 func checkText(field, text string, limit int) error {
 	switch {
 	case len(text) > limit:
-		return &errs.FieldError{Field: field, Value: errs.Quote(text), Limit: fmt.Sprintf("%d bytes", limit),
+		return &errs.FieldError{Field: field, Value: human.Quote(text), Limit: fmt.Sprintf("%d bytes", limit),
 			Err: fmt.Errorf("%w: it has %d bytes", errs.ErrTooLarge, len(text))}
 	case !utf8.ValidString(text):
-		return &errs.FieldError{Field: field, Value: errs.Quote(text), Err: errors.New("it is not valid UTF-8")}
+		return &errs.FieldError{Field: field, Value: human.Quote(text), Err: errors.New("it is not valid UTF-8")}
 	}
 	return nil
 }
@@ -154,7 +155,7 @@ func ParseScope(key string) (Scope, error) {
 		return s, nil
 	}
 	bad := func(why string) (Scope, error) {
-		return Scope{}, &errs.FieldError{Field: "scope", Value: errs.Quote(key), Err: fmt.Errorf(
+		return Scope{}, &errs.FieldError{Field: "scope", Value: human.Quote(key), Err: fmt.Errorf(
 			`%s; it looks like "global" or "project:p1/agent_type:t/agent_instance:a/session:s1", where levels may be left out and %% / : { } in an id are written %%XX`, why)}
 	}
 	ids, next := s.ids(), 0
@@ -165,11 +166,11 @@ func ParseScope(key string) (Scope, error) {
 			at++
 		}
 		if at == len(levels) {
-			return bad(fmt.Sprintf("%s is no level that may stand here", errs.Quote(name)))
+			return bad(fmt.Sprintf("%s is no level that may stand here", human.Quote(name)))
 		}
 		id, ok := unescapeID(escaped)
 		if !ok || id == "" {
-			return bad(fmt.Sprintf("%s is not an id", errs.Quote(escaped)))
+			return bad(fmt.Sprintf("%s is not an id", human.Quote(escaped)))
 		}
 		*ids[at], next = id, at+1
 	}

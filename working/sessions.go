@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // DefaultOpen is how many scopes Sessions keeps open when SessionsOptions says

@@ -10,8 +10,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // The document of a scope; the package comment draws it. Ticks are Unix
@@ -239,14 +240,14 @@ func byVersion(values map[string]*cellJSON) []string {
 
 func (s *State) read(name, field string, j *cellJSON, version uint64) error {
 	if j == nil {
-		return fmt.Errorf("%s: nothing where a value should be", errs.Quote(field))
+		return fmt.Errorf("%s: nothing where a value should be", human.Quote(field))
 	}
 	c, err := j.decode(version)
 	if err == nil && isUser(name) {
 		err = checkKey(name[1:])
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", errs.Quote(field), err)
+		return fmt.Errorf("%s: %w", human.Quote(field), err)
 	}
 	s.put(name, *c)
 	return nil
@@ -290,7 +291,7 @@ func (j *markJSON) decode(version uint64) (*mark, error) {
 		if v != nil {
 			c, err := v.decode(version)
 			if err != nil {
-				return nil, fmt.Errorf("values %s: %w", errs.Quote(key), err)
+				return nil, fmt.Errorf("values %s: %w", human.Quote(key), err)
 			}
 			m.cells[ValueName(key)] = c
 		}

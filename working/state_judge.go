@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // Judge says what an operation yields and would change at a moment; nothing is
@@ -187,7 +188,7 @@ func (s *State) judgeIncrement(at Moment, r *Request, op OpIncrement, d *Delta) 
 	if was := s.live(op.Name, at.Tick); was != nil {
 		var err error
 		if n, err = parseInteger(was.value); err != nil {
-			return Result{}, &errs.FieldError{Field: display(op.Name), Value: errs.Quote(string(was.value)), Err: err}
+			return Result{}, &errs.FieldError{Field: display(op.Name), Value: human.Quote(string(was.value)), Err: err}
 		}
 	}
 	sum := n + op.By

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // mark is a checkpoint: what differed from the mark before it, or all there was

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/varve-db/varve/cmd/memctl/internal/evil"
 	"golang.org/x/sys/unix"
+
+	"github.com/varve-db/varve/cmd/memctl/internal/evil"
 )
 
 // The same of what strangers wrote elsewhere than in memories: notes of migrations and

@@ -7,8 +7,9 @@ import (
 	"math/bits"
 	"unicode/utf8"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 var errKeyText = errors.New("the key is not valid UTF-8")
@@ -27,7 +28,7 @@ func EncodeKey(key string) (string, error) {
 		}
 	}
 	if !ascii && !utf8.ValidString(key) {
-		return "", &errs.FieldError{Field: "id", Value: errs.Quote(key), Err: errKeyText}
+		return "", &errs.FieldError{Field: "id", Value: human.Quote(key), Err: errKeyText}
 	}
 	if clean {
 		return key, nil

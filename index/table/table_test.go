@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 

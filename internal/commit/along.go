@@ -8,9 +8,10 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/view/vectors"
@@ -36,7 +37,7 @@ func (a *along) explain(err error) error {
 	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
 	}
-	return fmt.Errorf("%w; with it change %d assemblies that contain what it deletes or embeds anew (%s is in some): take these memories out of some of them first", err, len(a.entries), errs.Quote(a.of))
+	return fmt.Errorf("%w; with it change %d assemblies that contain what it deletes or embeds anew (%s is in some): take these memories out of some of them first", err, len(a.entries), human.Quote(a.of))
 }
 
 // Joint prepares the assemblies of a commit: those that it names and those that
@@ -218,12 +219,12 @@ func (j *Joint) others() error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("assembly %s, which contains memory %s: %w", errs.Quote(id), errs.Quote(t.of), err)
+			return fmt.Errorf("assembly %s, which contains memory %s: %w", human.Quote(id), human.Quote(t.of), err)
 		}
 		was := a.Clone()
 		removed := a.Remove(t.gone...)
 		if err := j.Compose(a, was); err != nil {
-			return fmt.Errorf("assembly %s, which contains memory %s: %w", errs.Quote(id), errs.Quote(t.of), err)
+			return fmt.Errorf("assembly %s, which contains memory %s: %w", human.Quote(id), human.Quote(t.of), err)
 		}
 		p := wal.Precondition{Key: j.st.Engine.Kinds.Assemblies.Key(id), LSN: old.LSN}
 		j.out.preconditions = append(j.out.preconditions, p)
@@ -235,7 +236,7 @@ func (j *Joint) others() error {
 		}
 		entry, err := j.Entry(a, &old, old.LSN)
 		if err != nil {
-			return fmt.Errorf("assembly %s, which contains memory %s: %w", errs.Quote(id), errs.Quote(t.of), err)
+			return fmt.Errorf("assembly %s, which contains memory %s: %w", human.Quote(id), human.Quote(t.of), err)
 		}
 		j.out.entries, j.out.of = append(j.out.entries, entry), t.of
 	}
@@ -357,7 +358,7 @@ func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 		v, err := j.find(id)
 		gone := errors.Is(err, errs.ErrNotFound)
 		if err != nil && !gone {
-			return fmt.Errorf("member %s: %w", errs.Quote(id), err)
+			return fmt.Errorf("member %s: %w", human.Quote(id), err)
 		}
 		if gone || v.Expired(j.st.Engine.Env.Clock()) {
 			missing = append(missing, id)

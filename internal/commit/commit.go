@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/view/counts"
@@ -216,7 +217,7 @@ func (cm *Committer) prepare(ctx context.Context, w *work, ops []Op, seen Reads,
 			if ops[i].ID == "" {
 				return nil, fmt.Errorf("new %s: %w", ops[i].kind.Noun, p.err)
 			}
-			return nil, fmt.Errorf("%s %s: %w", ops[i].kind.Noun, errs.Quote(ops[i].ID), p.err)
+			return nil, fmt.Errorf("%s %s: %w", ops[i].kind.Noun, human.Quote(ops[i].ID), p.err)
 		case !p.wanted:
 			continue
 		}

@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"github.com/varve-db/varve/assembly"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
@@ -37,7 +38,7 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 		for _, id := range a.MemoryIDs {
 			var v []float32
 			if v, failed = j.vector(id); failed != nil {
-				failed = fmt.Errorf("member %s: %w", errs.Quote(id), failed)
+				failed = fmt.Errorf("member %s: %w", human.Quote(id), failed)
 				return
 			}
 			counted = counted || len(v) > 0

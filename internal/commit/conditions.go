@@ -3,7 +3,7 @@ package commit
 import (
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/wal"
 )
 

@@ -7,8 +7,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/view/counts"
 	"github.com/varve-db/varve/wal"
@@ -132,7 +133,7 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 		p := prepared{wanted: true}
 		if err := cm.prepareOne(ctx, &o, &p, w.arena(0)); err != nil && !errors.Is(err, errs.ErrNotFound) {
 			cm.Counts.Evictions.Release([]counts.Candidate{*c}, true) // another one may do
-			return nil, fmt.Errorf("making room: memory %s: %w", errs.Quote(c.ID), err)
+			return nil, fmt.Errorf("making room: memory %s: %w", human.Quote(c.ID), err)
 		}
 		if !o.Written || p.precondition.LSN != c.Version || d.Session != "" && p.effect.WasSession != d.Session {
 			cm.Counts.Evictions.Release([]counts.Candidate{*c}, true)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/wal"
 )
 

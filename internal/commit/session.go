@@ -4,7 +4,7 @@ import (
 	"errors"
 	"maps"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/memstore"
 )
 

@@ -7,16 +7,13 @@ import (
 	"iter"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
-
-// ErrSkip, returned by the function of a transaction, ends it without writing and
-// without an error.
-var ErrSkip = errors.New("skip")
 
 // Write commits operations on the condition that what was seen still is; see Commit,
 // which is one.
@@ -47,7 +44,7 @@ func (cm *Committer) Transact(ctx context.Context, session *string, write Write,
 		if err == nil {
 			err = f(tx)
 		}
-		if errors.Is(err, ErrSkip) || err == nil && len(tx.ops) == 0 {
+		if errors.Is(err, errs.ErrSkip) || err == nil && len(tx.ops) == 0 {
 			return nil
 		}
 		if err == nil {
@@ -69,14 +66,14 @@ func (tx *Tx) Get(id string) (memstore.Memory, error) {
 		if m := tx.ops[i].Memory; m != nil {
 			return *m.Clone(), nil
 		}
-		return memstore.Memory{}, fmt.Errorf("memory %s: %w", errs.Quote(id), errs.ErrNotFound)
+		return memstore.Memory{}, fmt.Errorf("memory %s: %w", human.Quote(id), errs.ErrNotFound)
 	}
 	v, err := tx.Load(tx.cm.Engine.Kinds.Memories, id)
 	if err != nil {
 		return memstore.Memory{}, err
 	}
 	if err := Admits(tx.session, v.Line.SessionID); err != nil {
-		return memstore.Memory{}, fmt.Errorf("memory %s: %w", errs.Quote(id), err)
+		return memstore.Memory{}, fmt.Errorf("memory %s: %w", human.Quote(id), err)
 	}
 	return tx.cm.Engine.Decode(id, v)
 }
@@ -89,7 +86,7 @@ func (tx *Tx) Assembly(id string) (assembly.Assembly, error) {
 		if a := tx.ops[i].Assembly; a != nil {
 			return *a.Clone(), nil
 		}
-		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w", errs.Quote(id), errs.ErrNotFound)
+		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w", human.Quote(id), errs.ErrNotFound)
 	}
 	v, err := tx.Load(k, id)
 	if err != nil {
@@ -103,13 +100,13 @@ func (tx *Tx) Load(k *engine.Kind, id string) (engine.Version, error) {
 	v, err := tx.cm.Engine.Load(tx.ctx, k, id)
 	gone := errors.Is(err, errs.ErrNotFound)
 	if err != nil && !gone {
-		return v, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), err)
+		return v, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)
 	}
 	if err := tx.See(k.Key(id), v.LSN); err != nil {
 		return v, err
 	}
 	if gone || v.Expired(tx.cm.Engine.Env.Clock()) {
-		return v, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), errs.ErrNotFound)
+		return v, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), errs.ErrNotFound)
 	}
 	return v, nil
 }
@@ -137,7 +134,7 @@ func (tx *Tx) Put(m memstore.Memory, c Conditions) (memstore.Memory, error) {
 		c.Session = tx.session
 	}
 	if err := Join(c.Session, &m); err != nil {
-		return memstore.Memory{}, fmt.Errorf("memory %s: %w", errs.Quote(m.ID), err)
+		return memstore.Memory{}, fmt.Errorf("memory %s: %w", human.Quote(m.ID), err)
 	}
 	tx.PutAt(&m, c)
 	return m, nil

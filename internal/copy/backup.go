@@ -17,10 +17,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -248,7 +249,7 @@ func (b *backup) copy(ctx context.Context, out io.Writer, folder string, ids fun
 			b.info.Damaged = append(b.info.Damaged, d)
 			continue
 		case err != nil:
-			return fmt.Errorf("%s of %s: %w", folder, errs.Quote(id), err)
+			return fmt.Errorf("%s of %s: %w", folder, human.Quote(id), err)
 		}
 		if doc.Version >= b.from.LSN {
 			b.whole = max(b.whole, doc.Version+1)

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -46,7 +47,7 @@ func (o *Options) setDefaults() error {
 	}
 	if o.Token == "" || len(o.Token) > 40 || o.Token == parkedFolder ||
 		strings.ContainsFunc(o.Token, func(r rune) bool { return !plain(r) }) {
-		return &errs.FieldError{Field: "token", Value: errs.Quote(o.Token), Limit: "[A-Za-z0-9_-]{1,40}",
+		return &errs.FieldError{Field: "token", Value: human.Quote(o.Token), Limit: "[A-Za-z0-9_-]{1,40}",
 			Err: errors.New("names a folder in tmp/")}
 	}
 	if o.Workers < 1 {

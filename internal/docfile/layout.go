@@ -8,7 +8,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -108,7 +109,7 @@ func kindOf(m fs.FileMode) string {
 // checkName refuses what is not one plain element of a path.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\\x00") {
-		return &errs.FieldError{Field: "file name", Value: errs.Quote(name), Err: errors.New("must be one element of a path")}
+		return &errs.FieldError{Field: "file name", Value: human.Quote(name), Err: errors.New("must be one element of a path")}
 	}
 	return nil
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 const (
@@ -51,10 +52,10 @@ func CheckID(field, id string, limit int) error {
 	case id == "":
 		return &errs.FieldError{Field: field, Limit: fmt.Sprintf("1 to %d bytes", limit), Err: errors.New("an id must not be empty")}
 	case len(id) > limit:
-		return &errs.FieldError{Field: field, Value: errs.Quote(id), Limit: fmt.Sprintf("%d bytes", limit),
+		return &errs.FieldError{Field: field, Value: human.Quote(id), Limit: fmt.Sprintf("%d bytes", limit),
 			Err: fmt.Errorf("%w: the id has %d bytes", errs.ErrTooLarge, len(id))}
 	case !utf8.ValidString(id):
-		return &errs.FieldError{Field: field, Value: errs.Quote(id), Err: errors.New("the id is not valid UTF-8")}
+		return &errs.FieldError{Field: field, Value: human.Quote(id), Err: errors.New("the id is not valid UTF-8")}
 	}
 	return nil
 }
@@ -67,7 +68,7 @@ func CheckDocumentID(field, id, want string, optional bool, limit int) error {
 	case id == "" && optional && want == "":
 		return nil
 	case want != "" && id != want:
-		return &errs.FieldError{Field: field, Value: errs.Quote(id), Err: fmt.Errorf("the document should be that of %s", errs.Quote(want))}
+		return &errs.FieldError{Field: field, Value: human.Quote(id), Err: fmt.Errorf("the document should be that of %s", human.Quote(want))}
 	}
 	return CheckID(field, id, limit)
 }

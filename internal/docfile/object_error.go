@@ -8,7 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // SyntaxError says at which byte a document stops being one. A reader of a file
@@ -28,7 +29,7 @@ func (e *SyntaxError) Error() string {
 	}
 	s = fmt.Sprintf("%s%d", s, e.Offset)
 	if e.Pointer != "" {
-		s += " in " + errs.Quote(e.Pointer)
+		s += " in " + human.Quote(e.Pointer)
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()

@@ -11,7 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // DecodeFloats reads a vector: a list of numbers, null (nil), or what numpy's
@@ -27,7 +28,7 @@ func DecodeFloats(raw []byte, maxDims int) ([]float32, error) {
 	case '"':
 		return printedFloats(unquote(raw), maxDims)
 	}
-	return nil, &errs.FieldError{Value: errs.Quote(string(raw)), Err: errors.New("it is not a list of numbers")}
+	return nil, &errs.FieldError{Value: human.Quote(string(raw)), Err: errors.New("it is not a list of numbers")}
 }
 
 func floatList(raw []byte, maxDims int) ([]float32, error) {
@@ -45,7 +46,7 @@ func floatList(raw []byte, maxDims int) ([]float32, error) {
 			return nil, tooManyDims(maxDims)
 		}
 		if !isNumber(v) {
-			return nil, &errs.FieldError{Field: index(len(list)), Value: errs.Quote(string(v)), Err: errors.New("it is not a number")}
+			return nil, &errs.FieldError{Field: index(len(list)), Value: human.Quote(string(v)), Err: errors.New("it is not a number")}
 		}
 		if list, err = appendParsed(list, v); err != nil {
 			return nil, err
@@ -71,14 +72,14 @@ func tooManyDims(maxDims int) error {
 func appendParsed[T ~string | ~[]byte](list []float32, text T) ([]float32, error) {
 	f, err := strconv.ParseFloat(string(text), 32)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, &errs.FieldError{Field: index(len(list)), Value: errs.Quote(string(text)), Err: errors.New("it is not a number that float32 can hold")}
+		return nil, &errs.FieldError{Field: index(len(list)), Value: human.Quote(string(text)), Err: errors.New("it is not a number that float32 can hold")}
 	}
 	return append(list, float32(f)), nil
 }
 
 func printedFloats(s string, maxDims int) ([]float32, error) {
 	refuse := func(why string) ([]float32, error) {
-		return nil, &errs.FieldError{Value: errs.Quote(s), Err: errors.New(why)}
+		return nil, &errs.FieldError{Value: human.Quote(s), Err: errors.New(why)}
 	}
 	body := strings.TrimSpace(s)
 	if len(body) < 2 || body[0] != '[' || body[len(body)-1] != ']' {
@@ -94,7 +95,7 @@ func printedFloats(s string, maxDims int) ([]float32, error) {
 			return nil, tooManyDims(maxDims)
 		}
 		if strings.ContainsAny(field, "xX_") { // ParseFloat reads Go's hexadecimal floats too
-			return nil, &errs.FieldError{Field: index(len(list)), Value: errs.Quote(field), Err: errors.New("it is not a number")}
+			return nil, &errs.FieldError{Field: index(len(list)), Value: human.Quote(field), Err: errors.New("it is not a number")}
 		}
 		var err error
 		if list, err = appendParsed(list, field); err != nil {

@@ -3,7 +3,7 @@ package docfile
 import (
 	"fmt"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // DeepestDepth is where jsontext stops, whatever the limit.

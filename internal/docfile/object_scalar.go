@@ -8,14 +8,15 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // What a member may be, read. In all of these null is the zero value, as for a
 // member that is absent; an error is a *errs.FieldError without a field.
 
 func refuse(raw []byte, why string) error {
-	return &errs.FieldError{Value: errs.Quote(string(raw)), Err: errors.New(why)}
+	return &errs.FieldError{Value: human.Quote(string(raw)), Err: errors.New(why)}
 }
 
 // DecodeText reads a string.

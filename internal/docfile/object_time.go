@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // millisFrom is the magnitude from which a whole number counts milliseconds:
@@ -42,7 +43,7 @@ func DecodeTime(raw []byte, loc *time.Location) (time.Time, error) {
 		err = fmt.Errorf("it lies outside the years 1 to 9999; numbers from %.0e count milliseconds", float64(millisFrom))
 	}
 	if err != nil {
-		return time.Time{}, &errs.FieldError{Value: errs.Quote(string(raw)), Err: err}
+		return time.Time{}, &errs.FieldError{Value: human.Quote(string(raw)), Err: err}
 	}
 	return t, nil
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // The functions on a raw text, here and in the files beside, take the Value of a
@@ -155,7 +156,7 @@ func AppendValue(dst []byte, v any, level, maxDepth int) ([]byte, error) {
 
 func appendNumber(dst []byte, n stdjson.Number) ([]byte, error) {
 	if raw := jsontext.Value(n); raw.Kind() != '0' || !raw.IsValid() || strings.TrimSpace(string(n)) != string(n) {
-		return dst, &errs.FieldError{Value: errs.Quote(string(n)), Err: errors.New("it is not a JSON number")}
+		return dst, &errs.FieldError{Value: human.Quote(string(n)), Err: errors.New("it is not a JSON number")}
 	}
 	return append(dst, n...), nil
 }
@@ -255,7 +256,7 @@ func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 func step(name string) string {
 	for i := range len(name) {
 		if c := name[i]; c != '_' && c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
-			return "[" + errs.Quote(name) + "]"
+			return "[" + human.Quote(name) + "]"
 		}
 	}
 	if name == "" {

@@ -9,7 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // AppendDocument appends the whole as a file holds it: indent 2, a line feed at
@@ -61,7 +62,7 @@ func AppendString(dst []byte, s string) ([]byte, error) {
 		return append(append(append(dst, '"'), s...), '"'), nil
 	}
 	if !utf8.ValidString(s[n:]) {
-		return dst, &errs.FieldError{Value: errs.Quote(s), Err: fmt.Errorf("it is not valid UTF-8 at byte %d", invalidAt(s))}
+		return dst, &errs.FieldError{Value: human.Quote(s), Err: fmt.Errorf("it is not valid UTF-8 at byte %d", invalidAt(s))}
 	}
 	return appendQuoted(dst, s), nil
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // FAILURES 24: the same file is set aside once, not on each start.

@@ -8,7 +8,7 @@ import (
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
@@ -98,7 +98,7 @@ func (k *Kind) Decode(data []byte, o memstore.DecodeOptions) (Content, error) {
 
 // Elsewhere says of a document in a place that is not its id's where that is.
 func (k *Kind) Elsewhere(id string) error {
-	return fmt.Errorf("it holds the id %s, whose file is %s", errs.Quote(id), docfile.FileName(id))
+	return fmt.Errorf("it holds the id %s, whose file is %s", human.Quote(id), docfile.FileName(id))
 }
 
 // Size says how much was read.

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/errs"
 )
 
 // Drift is how files and index differ, by name: what somebody did to the folder

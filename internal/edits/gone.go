@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/errs"
 )
 
 // settling deletes documents whose files somebody has deleted, or puts these back, as it

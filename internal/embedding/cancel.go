@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/view/vectors"
 )
 
@@ -24,7 +25,7 @@ func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 		}
 		m := em.Vectors.Model()
 		if m.Switching() {
-			return "", fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that model, which ends it, or with another, which the store changes to then", errs.ErrConflict, errs.Quote(m.Name))
+			return "", fmt.Errorf("%w: the store has changed to %s, and its memories are being rewritten: run memctl reindex with that model, which ends it, or with another, which the store changes to then", errs.ErrConflict, human.Quote(m.Name))
 		}
 		if m.Next != "" {
 			model = m.Next

@@ -8,7 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -151,7 +152,7 @@ func (r *reembed) askAgain(ctx context.Context) error {
 // none says why no content has a vector, if there is any that should.
 func (r *reembed) none() error {
 	for _, id := range slices.Sorted(maps.Keys(r.refused)) {
-		return fmt.Errorf("the embedder takes none of the %d contents, the first is that of memory %s: %w", len(r.refused), errs.Quote(id), r.refused[id].err)
+		return fmt.Errorf("the embedder takes none of the %d contents, the first is that of memory %s: %w", len(r.refused), human.Quote(id), r.refused[id].err)
 	}
 	return nil
 }

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
@@ -226,7 +227,7 @@ func (r *reembed) computeSome(ctx context.Context, ids []string, known map[strin
 		return nil, nil
 	}
 	if n := len(list[0].Vector); r.file.Dim != 0 && n != r.file.Dim {
-		return nil, &errs.FieldError{Field: "embeddings of " + errs.Quote(em.Model), Value: fmt.Sprintf("of %d dimensions", n),
+		return nil, &errs.FieldError{Field: "embeddings of " + human.Quote(em.Model), Value: fmt.Sprintf("of %d dimensions", n),
 			Limit: fmt.Sprintf("%d dimensions, which those have that an earlier run has computed", r.file.Dim),
 			Err:   fmt.Errorf("%w: to forget these, run memctl reindex --anew", vector.ErrDimension)}
 	}

@@ -7,9 +7,10 @@ import (
 	"io/fs"
 	"math"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/state"
@@ -123,7 +124,7 @@ func (em *Embedding) anyRow(ctx context.Context) (found bool, err error) {
 func (r *reembed) askDimension(ctx context.Context) (int, error) {
 	list, err := r.em.embedContents(ctx, map[string]string{"": ProbeText}, true)
 	if err != nil {
-		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w", errs.Quote(ProbeText), err)
+		return 0, fmt.Errorf("no memory has a content, so the embedder was asked for %s, to know its dimension: %w", human.Quote(ProbeText), err)
 	}
 	return len(list[ProbeText]), nil
 }

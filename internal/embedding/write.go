@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/view/vectors"
 )
@@ -212,7 +212,7 @@ func (r *reembed) writeSome(ctx context.Context, model *index.Model, ids []strin
 			}
 		}
 		if puts == 0 {
-			return commit.ErrSkip
+			return errs.ErrSkip
 		}
 		return tx.See(state.ModelKey, model.LSN)
 	})

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"path/filepath"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
 )

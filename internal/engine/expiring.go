@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -65,7 +66,7 @@ func (x *Expiring) Apply(_ context.Context, set *index.Set, e *wal.Entry) error 
 		return err
 	}
 	if line, err = index.ParseLine(x.buf); err != nil {
-		return fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(id), err)
+		return fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(id), err)
 	}
 	if !line.ExpiresAt.IsZero() {
 		x.over[id] = true
@@ -126,7 +127,7 @@ func (x *Expiring) below(set *index.Set, at time.Time, yield func(id string) boo
 		}
 		t, id, ok := index.SplitExpiryKey(string(e.Key))
 		if !ok {
-			return fmt.Errorf("%w: by_expiry has the key %s", errs.ErrCorrupt, errs.Quote(string(e.Key)))
+			return fmt.Errorf("%w: by_expiry has the key %s", errs.ErrCorrupt, human.Quote(string(e.Key)))
 		}
 		if t.After(at) {
 			break

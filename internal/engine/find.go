@@ -8,9 +8,10 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -78,7 +79,7 @@ func (eng *Engine) Find(ctx context.Context, k *Kind, id string, doc bool) (Vers
 		}
 		last = err
 	}
-	return Version{}, fmt.Errorf("reading %s %s: it changes faster than it can be read: %w", k.Noun, errs.Quote(id), last)
+	return Version{}, fmt.Errorf("reading %s %s: it changes faster than it can be read: %w", k.Noun, human.Quote(id), last)
 }
 
 // Rot notes that the index is damaged: it is made again in the next round.
@@ -93,7 +94,7 @@ func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	assemblies, newest, err := eng.State.Containing(id)
 	if err != nil {
 		eng.Rot(err)
-		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", errs.Quote(id), err)
+		return nil, 0, fmt.Errorf("the assemblies of memory %s: %w", human.Quote(id), err)
 	}
 	return assemblies, newest, nil
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/wal"
 )

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/memstore"
@@ -97,7 +98,7 @@ func parsedMemory(m *memstore.Memory) Parsed {
 
 // Misplaced says of a document in a file that is not its id's whose it is.
 func (k *Kind) Misplaced(id string) error {
-	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", errs.ErrInvalid, errs.Quote(id), k.File(id))
+	return fmt.Errorf("%w: it holds the id %s, whose file is %s: give it that name, or another id", errs.ErrInvalid, human.Quote(id), k.File(id))
 }
 
 // Elsewhere says of a document that is none of its folder's, for it has no such id,
@@ -109,7 +110,7 @@ func (ks *kinds) Elsewhere(k *Kind, data []byte, why error) error {
 	}
 	for _, other := range ks.All {
 		if p, err := other.Parse(data, ""); other != k && err == nil {
-			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", errs.ErrInvalid, other.Noun, errs.Quote(p.ID), other.File(p.ID))
+			return fmt.Errorf("%w: it is the %s %s, whose file is %s: move it there", errs.ErrInvalid, other.Noun, human.Quote(p.ID), other.File(p.ID))
 		}
 	}
 	return why

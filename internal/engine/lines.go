@@ -9,9 +9,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
@@ -51,7 +52,7 @@ func (eng *Engine) Each(ctx context.Context, f Filters, yield func(memstore.Memo
 		if err == nil {
 			m, err = eng.Decode(id, v)
 		} else {
-			err = fmt.Errorf("memory %s: %w", errs.Quote(id), err)
+			err = fmt.Errorf("memory %s: %w", human.Quote(id), err)
 		}
 		if err == nil && !f.Memory(&m) {
 			continue
@@ -178,7 +179,7 @@ func (eng *Engine) Lines(ctx context.Context, k *Kind, f Filters) iter.Seq2[List
 		}
 		after, err := table.EncodeKey(f.After)
 		if err != nil {
-			yield(Listing{}, &errs.FieldError{Field: "id", Value: errs.Quote(f.After), Err: err})
+			yield(Listing{}, &errs.FieldError{Field: "id", Value: human.Quote(f.After), Err: err})
 			return
 		}
 		list := changed.List
@@ -289,9 +290,9 @@ func lines(set *index.Set, k *Kind, f Filters) iter.Seq2[Item, error] {
 			if f.Session != nil {
 				var ok bool
 				if _, it.ID, ok = index.SplitSessionKey(it.ID); !ok {
-					err = fmt.Errorf("%w: by_session has the key %s", errs.ErrCorrupt, errs.Quote(it.ID))
+					err = fmt.Errorf("%w: by_session has the key %s", errs.ErrCorrupt, human.Quote(it.ID))
 				} else if buf, ok, err = set.Get(buf[:0], index.Memories, it.ID); err == nil && !ok {
-					err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, errs.Quote(it.ID))
+					err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, human.Quote(it.ID))
 				}
 				line = buf
 			}
@@ -300,7 +301,7 @@ func lines(set *index.Set, k *Kind, f Filters) iter.Seq2[Item, error] {
 			}
 			if err == nil {
 				if it.Line, err = index.ParseLine(line); err != nil {
-					err = fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(it.ID), err)
+					err = fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(it.ID), err)
 				}
 			}
 			if !yield(it, err) {

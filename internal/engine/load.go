@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/wal"
 )
@@ -42,7 +43,7 @@ func (eng *Engine) Get(ctx context.Context, k *Kind, id string) (Version, error)
 		err = errs.ErrNotFound
 	}
 	if err != nil {
-		return v, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), err)
+		return v, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)
 	}
 	return v, nil
 }
@@ -91,9 +92,9 @@ func (eng *Engine) Decode(id string, v Version) (memstore.Memory, error) {
 // document of that id: no input that was refused, but damage.
 func (eng *Engine) undecoded(k *Kind, id string, at wal.LSN, err error) error {
 	if errors.Is(err, errs.ErrNewerFormat) {
-		return fmt.Errorf("%s %s, version %d: %w", k.Noun, errs.Quote(id), at, err)
+		return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at, err)
 	}
-	return fmt.Errorf("%s %s, version %d: %w", k.Noun, errs.Quote(id), at, &errs.CorruptionError{Path: k.File(id), LSN: at, Offset: -1, Err: err})
+	return fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), at, &errs.CorruptionError{Path: k.File(id), LSN: at, Offset: -1, Err: err})
 }
 
 // DecodeAssembly makes an assembly of a version.

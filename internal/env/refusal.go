@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 

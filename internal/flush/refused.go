@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/segment"
 	"github.com/varve-db/varve/wal"
 )

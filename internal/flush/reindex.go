@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/errs"
 )
 
 // ReindexNow makes the index again; why says what is not believed of it.

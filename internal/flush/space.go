@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 )
 
 // A full disk refuses puts, so the store warns while it can still go on. The
@@ -36,7 +36,7 @@ func (s Space) Short() bool { return s.Total > 0 && s.Free < s.Low }
 
 // Say is what Health and the event say of it.
 func (s Space) Say(dir string) string {
-	return fmt.Sprintf("%s are left for %s, it should be %s: make room, or delete memories", errs.Bytes(s.Free), dir, errs.Bytes(s.Low))
+	return fmt.Sprintf("%s are left for %s, it should be %s: make room, or delete memories", human.Bytes(s.Free), dir, human.Bytes(s.Low))
 }
 
 // LookAtSpace asks the file system.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // look is what a session asks of *edits.Files.

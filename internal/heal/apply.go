@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/internal/vfs"

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/repair"
 )

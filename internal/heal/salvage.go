@@ -10,8 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
@@ -35,7 +36,7 @@ func salvaged(v *verify.Run, k *document.Kind, data []byte, id string) (document
 		c.ID = id
 	}
 	if id != "" && c.ID != id {
-		return document.Content{}, nil, fmt.Errorf("%w: it holds the id %s", errs.ErrInvalid, errs.Quote(c.ID))
+		return document.Content{}, nil, fmt.Errorf("%w: it holds the id %s", errs.ErrInvalid, human.Quote(c.ID))
 	}
 	if a := c.Group; a != nil {
 		if a.ID = c.ID; a.Name == "" && len(a.MemoryIDs) == 0 {

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/versions"
@@ -240,9 +241,9 @@ func (u *undo) versionsSince() (reasons []string, err error) {
 		switch {
 		case errors.Is(err, errs.ErrNotFound) && c.Was == 0:
 		case err != nil:
-			reasons = append(reasons, fmt.Sprintf("%s: %v", errs.Quote(c.ID), err))
+			reasons = append(reasons, fmt.Sprintf("%s: %v", human.Quote(c.ID), err))
 		case p.Version != c.Now && !(c.Was != 0 && p.Version > c.Now && u.former(s, c, p.Version)):
-			reasons = append(reasons, fmt.Sprintf("%s was written again since", errs.Quote(c.ID)))
+			reasons = append(reasons, fmt.Sprintf("%s was written again since", human.Quote(c.ID)))
 		}
 	}
 	return reasons, nil
@@ -312,7 +313,7 @@ func (u *undo) version(s Store, c journal.Change) error {
 		if err := s.Delete(u.ctx, document.At(c.Path).Letter, c.ID, c.Now); err != nil {
 			return err
 		}
-		u.rep.Undone = append(u.rep.Undone, errs.Quote(c.ID)+" is unknown again")
+		u.rep.Undone = append(u.rep.Undone, human.Quote(c.ID)+" is unknown again")
 		return nil
 	}
 	doc := u.document(s, document.At(c.Path), c.ID, c.Was)
@@ -320,13 +321,13 @@ func (u *undo) version(s Store, c journal.Change) error {
 		doc = u.kept(c)
 	}
 	if doc == nil {
-		u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: no copy holds its version %d", errs.Quote(c.ID), c.Was))
+		u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: no copy holds its version %d", human.Quote(c.ID), c.Was))
 		return nil
 	}
 	if _, err := s.Adopt(u.ctx, document.At(c.Path).Letter, doc, u.o.Clock(), c.Now); err != nil {
 		return err
 	}
-	u.rep.Undone = append(u.rep.Undone, errs.Quote(c.ID)+" has its former version")
+	u.rep.Undone = append(u.rep.Undone, human.Quote(c.ID)+" has its former version")
 	return nil
 }
 

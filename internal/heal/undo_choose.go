@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/repair"
@@ -29,7 +30,7 @@ func (u *undo) chosen(id string) (string, error) {
 		for _, id := range ids[max(0, len(ids)-few):] {
 			known = append(known, places.Shown(id))
 		}
-		return "", fmt.Errorf("no repair %s; the newest of %d known are %q: %w", errs.Quote(id), len(ids), known, errs.ErrNotFound)
+		return "", fmt.Errorf("no repair %s; the newest of %d known are %q: %w", human.Quote(id), len(ids), known, errs.ErrNotFound)
 	}
 	u.id = id
 	err = u.load()

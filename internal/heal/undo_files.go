@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/journal"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/repair"
@@ -24,7 +25,7 @@ func (u *undo) files() error {
 	paths, by := u.first()
 	for _, c := range u.list {
 		if c.Do == repair.RecordLost && c.ID != "" {
-			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: its entry had no document; what was known of it is in quarantine", errs.Quote(c.ID)))
+			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: its entry had no document; what was known of it is in quarantine", human.Quote(c.ID)))
 		}
 		if err := c.Unlikely(); err != nil {
 			u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: %v; what was there is in quarantine", places.Shown(c.Path), err))

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
@@ -37,11 +38,11 @@ type Version struct {
 // Decode is the version's document as a Memory. ErrNotFound for a deletion.
 func (v *Version) Decode() (memstore.Memory, error) {
 	if v.Deleted {
-		return memstore.Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", errs.Quote(v.ID), errs.ErrNotFound, v.LSN)
+		return memstore.Memory{}, fmt.Errorf("memory %s: %w: version %d is its deletion", human.Quote(v.ID), errs.ErrNotFound, v.LSN)
 	}
 	m, err := memstore.Decode(v.Document, memstore.DecodeOptions{Limits: document.Stored, ID: v.ID})
 	if err != nil {
-		return memstore.Memory{}, fmt.Errorf("memory %s, version %d: %w", errs.Quote(v.ID), v.LSN, err)
+		return memstore.Memory{}, fmt.Errorf("memory %s, version %d: %w", human.Quote(v.ID), v.LSN, err)
 	}
 	m.Version = v.LSN
 	return *m, nil
@@ -50,11 +51,11 @@ func (v *Version) Decode() (memstore.Memory, error) {
 // DecodeAssembly is the document of an assembly's version. ErrNotFound for a deletion.
 func (v *Version) DecodeAssembly() (assembly.Assembly, error) {
 	if v.Deleted {
-		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", errs.Quote(v.ID), errs.ErrNotFound, v.LSN)
+		return assembly.Assembly{}, fmt.Errorf("assembly %s: %w: version %d is its deletion", human.Quote(v.ID), errs.ErrNotFound, v.LSN)
 	}
 	a, err := assembly.Decode(v.Document, assembly.DecodeOptions{Limits: document.StoredAssembly, ID: v.ID})
 	if err != nil {
-		return assembly.Assembly{}, fmt.Errorf("assembly %s, version %d: %w", errs.Quote(v.ID), v.LSN, err)
+		return assembly.Assembly{}, fmt.Errorf("assembly %s, version %d: %w", human.Quote(v.ID), v.LSN, err)
 	}
 	a.Version = v.LSN
 	return *a, nil
@@ -67,7 +68,7 @@ func (h *History) Each(ctx context.Context, k *engine.Kind, id string, yield fun
 		return yield(v, err) && ctx.Err() == nil
 	}
 	standing, err := h.Engine.Find(ctx, k, id, true)
-	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), err)) {
+	if err != nil && !errors.Is(err, errs.ErrNotFound) && !give(Version{}, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)) {
 		return any
 	}
 	known := err == nil
@@ -150,7 +151,7 @@ func (h *History) At(ctx context.Context, k *engine.Kind, id string, lsn uint64)
 		return h.standingVersion(k, id, &v), nil
 	}
 	if err != nil && !errors.Is(err, errs.ErrNotFound) && !errors.Is(err, errs.ErrTruncated) {
-		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.Noun, errs.Quote(id), lsn, err)
+		return Version{}, fmt.Errorf("%s %s, version %d: %w", k.Noun, human.Quote(id), lsn, err)
 	}
 	missing := &errs.NoVersionError{Kind: k.Noun, ID: id, Version: lsn}
 	h.Each(ctx, k, id, func(v Version, err error) bool {

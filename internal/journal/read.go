@@ -14,7 +14,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -119,7 +119,7 @@ func (r *manifestReader) line(n int, line []byte) error {
 	switch {
 	case n == 1:
 		if c.Began != r.id || c.Folder == 0 {
-			return Foreign(r.id, "its first line is that of repair %s", errs.Quote(c.Began))
+			return Foreign(r.id, "its first line is that of repair %s", human.Quote(c.Began))
 		}
 		r.folder, r.at = c.Folder, map[int]int{}
 	case c.Moved != 0:
@@ -134,7 +134,7 @@ func (r *manifestReader) line(n int, line []byte) error {
 			return nil
 		}
 		if err := c.check(); err != nil {
-			return Foreign(r.id, "line %d names %s: %v", n, errs.Quote(c.Path), err)
+			return Foreign(r.id, "line %d names %s: %v", n, human.Quote(c.Path), err)
 		}
 		r.at[c.N] = len(r.list)
 	}
@@ -149,11 +149,11 @@ func (c *Change) check() error {
 		return err
 	}
 	if k := document.At(c.Path); c.ID != "" && (k == nil || c.Path != k.Folder+"/"+docfile.FileName(c.ID)) {
-		return fmt.Errorf("it is not the file of the id %s", errs.Quote(c.ID))
+		return fmt.Errorf("it is not the file of the id %s", human.Quote(c.ID))
 	}
 	if c.Before != nil && c.Before.Kept != "" {
 		if err := keptAt(c.Before.Kept); err != nil && !errors.Is(err, places.ErrUnlikely) {
-			return fmt.Errorf("its bytes are said to be at %s: %w", errs.Quote(c.Before.Kept), err)
+			return fmt.Errorf("its bytes are said to be at %s: %w", human.Quote(c.Before.Kept), err)
 		}
 	}
 	if c.Before != nil && c.Before.Size < 0 {

@@ -13,10 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
@@ -158,7 +159,7 @@ func (m *migrate) memory(ctx context.Context, id, name string, compare bool) (in
 		m.report.Damaged = append(m.report.Damaged, repair.DamagedFile{ID: id, Why: err.Error()})
 		return unreadable, nil
 	case err != nil:
-		return -1, fmt.Errorf("memory %s: %w", errs.Quote(id), err)
+		return -1, fmt.Errorf("memory %s: %w", human.Quote(id), err)
 	}
 	path := m.to(document.Memories.Folder, name)
 	info, err := m.fs.Stat(path)
@@ -198,7 +199,7 @@ func (m *migrate) assemblies(ctx context.Context) error {
 			m.report.Damaged = append(m.report.Damaged, repair.DamagedFile{ID: id, In: document.Assemblies.Folder, Why: err.Error()})
 			continue
 		case err != nil:
-			return fmt.Errorf("assembly %s: %w", errs.Quote(id), err)
+			return fmt.Errorf("assembly %s: %w", human.Quote(id), err)
 		}
 		path, err := places.Enter(m.fs, m.s.To, document.Assemblies.File(id))
 		var info vfs.Info

@@ -11,8 +11,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/copy"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -270,7 +271,7 @@ func (m *migrate) empty(names []string) error {
 		switch name {
 		case migrationLock, places.MigrationName + ".new", places.MovedName:
 		default:
-			return fmt.Errorf("%s is not empty (it holds %s) and no unfinished migration: %w: name a new folder", m.s.To, errs.Quote(name), errs.ErrInvalid)
+			return fmt.Errorf("%s is not empty (it holds %s) and no unfinished migration: %w: name a new folder", m.s.To, human.Quote(name), errs.ErrInvalid)
 		}
 	}
 	return nil

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -19,7 +20,7 @@ import (
 func (m *migrate) switchOver(ctx context.Context) error {
 	if n := len(m.report.Damaged); n > 0 {
 		return fmt.Errorf("%d memories or assemblies cannot be read, the first of them is %s: %w: heal the store before it is moved: memctl --store %s repair --apply",
-			n, errs.Quote(m.report.Damaged[0].ID), errs.ErrCorrupt, m.s.From)
+			n, human.Quote(m.report.Damaged[0].ID), errs.ErrCorrupt, m.s.From)
 	}
 	release, err := m.alone(ctx)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -50,7 +51,7 @@ func Enter(fsys vfs.FS, dir, rel string) (string, error) {
 // it for something else.
 func Shown(rel string) string {
 	if q := strconv.Quote(rel); len(rel) > 200 || q[1:len(q)-1] != rel {
-		return errs.Quote(rel)
+		return human.Quote(rel)
 	}
 	return rel
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"
 )
@@ -25,7 +25,7 @@ func (p *Purger) purgedVectors(k *engine.Kind, ids []string, r *Report) error {
 				break
 			}
 			if n != 0 {
-				why = fmt.Errorf("vector %d of %s is still there", n, errs.Quote(id))
+				why = fmt.Errorf("vector %d of %s is still there", n, human.Quote(id))
 				break
 			}
 		}

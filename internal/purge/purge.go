@@ -11,12 +11,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/history"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
@@ -125,7 +126,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	for _, id := range ids {
 		if err := p.there(ctx, k, id); err == nil {
 			found, _ := p.Engine.State.Current(k.Key(id))
-			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id),
+			r.Left = append(r.Left, fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id),
 				&errs.ConflictError{ID: id, Found: found, Remedy: "it was written again while it was purged: purge again"}))
 		}
 	}
@@ -144,7 +145,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	if !r.found() {
 		names := make([]string, len(ids))
 		for i, id := range ids {
-			names[i] = errs.Quote(id)
+			names[i] = human.Quote(id)
 		}
 		return r, fmt.Errorf("%s %s: %w: there is nothing of it in the store", k.Noun, strings.Join(names, ", "), errs.ErrNotFound)
 	}
@@ -209,7 +210,7 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 		if err := p.there(ctx, k, id); err == nil {
 			r.Deleted = append(r.Deleted, id)
 		} else if !errors.Is(err, errs.ErrNotFound) {
-			return fmt.Errorf("%s %s: %w", k.Noun, errs.Quote(id), err)
+			return fmt.Errorf("%s %s: %w", k.Noun, human.Quote(id), err)
 		}
 	}
 	for _, id := range r.Deleted {
@@ -220,7 +221,7 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 			err = p.Commits.Commit(ctx, []commit.Op{{Group: k == p.Engine.Kinds.Assemblies, ID: id}}, nil, 0)
 		}
 		if err != nil {
-			return fmt.Errorf("deleting %s: %w", errs.Quote(id), err)
+			return fmt.Errorf("deleting %s: %w", human.Quote(id), err)
 		}
 	}
 	if k == p.Engine.Kinds.Scopes {
@@ -241,7 +242,7 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 				return ctx.Err()
 			}
 			if err != nil {
-				r.Left = append(r.Left, fmt.Errorf("an assembly that names memory %s: %w", errs.Quote(id), err))
+				r.Left = append(r.Left, fmt.Errorf("an assembly that names memory %s: %w", human.Quote(id), err))
 				continue
 			}
 			in = append(in, a.ID)
@@ -251,7 +252,7 @@ func (p *Purger) purgeEntries(ctx context.Context, k *engine.Kind, ids []string,
 			case err == nil:
 				r.TakenOut = append(r.TakenOut, a)
 			case !errors.Is(err, errs.ErrNotFound): // deleted meanwhile
-				return fmt.Errorf("taking %s out of assembly %s: %w", errs.Quote(id), errs.Quote(a), err)
+				return fmt.Errorf("taking %s out of assembly %s: %w", human.Quote(id), human.Quote(a), err)
 			}
 		}
 	}
@@ -266,7 +267,7 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 			return err
 		}
 		if a.Remove(id) == 0 {
-			return commit.ErrSkip
+			return errs.ErrSkip
 		}
 		tx.PutAssemblyAt(&a, commit.Conditions{Missing: true})
 		return nil

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/trace"
 	"github.com/varve-db/varve/working"
 )
@@ -26,7 +27,7 @@ func (p *Purger) there(ctx context.Context, k *engine.Kind, id string) error {
 		return nil
 	}
 	if err == nil && res.Counts.Created.IsZero() {
-		return fmt.Errorf("scope %s: %w", errs.Quote(id), errs.ErrNotFound)
+		return fmt.Errorf("scope %s: %w", human.Quote(id), errs.ErrNotFound)
 	}
 	return err
 }

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
@@ -68,7 +69,7 @@ func (r *Retention) SweepSessions(ctx context.Context, o SweepOptions) ([]Swept,
 		if o.Apply {
 			var err error
 			if w, err = r.sweepSession(ctx, s); err != nil {
-				return append(list, w), fmt.Errorf("session %s: %w", errs.Quote(s.ID), err)
+				return append(list, w), fmt.Errorf("session %s: %w", human.Quote(s.ID), err)
 			}
 		}
 		list = append(list, w)

@@ -9,10 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/segment"
 )
 
@@ -50,7 +51,7 @@ func (r *Retention) One(ctx context.Context, id string) (Session, error) {
 		s.add(&l.Line)
 	}
 	if s.Memories == 0 {
-		return s, fmt.Errorf("session %s: %w", errs.Quote(id), errs.ErrNotFound)
+		return s, fmt.Errorf("session %s: %w", human.Quote(id), errs.ErrNotFound)
 	}
 	return s, nil
 }
@@ -160,7 +161,7 @@ func (r *Retention) inSessions() iter.Seq2[engine.Item, error] {
 					it.Line.SessionID, it.ID, _ = index.SplitSessionKey(string(e.Key))
 					var ok bool
 					if buf, ok, err = set.Get(buf[:0], index.Memories, it.ID); err == nil && !ok {
-						err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, errs.Quote(it.ID))
+						err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, human.Quote(it.ID))
 					}
 				}
 				if err == nil {
@@ -192,19 +193,19 @@ func (r *Retention) Delete(ctx context.Context, id string) (int64, error) {
 	var ids []string
 	for l, err := range r.Engine.Lines(ctx, r.Engine.Kinds.Memories, engine.Filters{Session: &id, Expired: true}) {
 		if err != nil {
-			return 0, fmt.Errorf("session %s: %w", errs.Quote(id), err)
+			return 0, fmt.Errorf("session %s: %w", human.Quote(id), err)
 		}
 		ids = append(ids, l.ID)
 	}
 	if len(ids) == 0 {
-		return 0, fmt.Errorf("session %s: %w", errs.Quote(id), errs.ErrNotFound)
+		return 0, fmt.Errorf("session %s: %w", human.Quote(id), errs.ErrNotFound)
 	}
 	var done int64
 	for len(ids) > 0 {
 		part := ids[:r.deletable(len(ids), func(i int) string { return ids[i] })]
 		n, err := r.deleteIf(ctx, part, func(line *index.Entry) bool { return line.SessionID == id })
 		if done += int64(n); err != nil {
-			return done, fmt.Errorf("session %s: %w", errs.Quote(id), err)
+			return done, fmt.Errorf("session %s: %w", human.Quote(id), err)
 		}
 		ids = ids[len(part):]
 	}

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/commit"
-	"github.com/varve-db/varve/internal/errs"
 )
 
 // touchEvery is how long accesses are collected before they are written.

@@ -6,7 +6,8 @@ import (
 	"fmt"
 
 	"github.com/varve-db/varve/assembly"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -39,10 +40,10 @@ func (s *Search) Assemblies(ctx context.Context, q Query) ([]AssemblyHit, error)
 			return nil, err
 		}
 		if len(q.Vector) == 0 {
-			return nil, &errs.FieldError{Field: "query Like", Value: errs.Quote(q.Like), Err: fmt.Errorf("%w: this assembly has no composite embedding", errs.ErrInvalid)}
+			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like), Err: fmt.Errorf("%w: this assembly has no composite embedding", errs.ErrInvalid)}
 		}
 		if vector.Norm(q.Vector) == 0 {
-			return nil, &errs.FieldError{Field: "query Like", Value: errs.Quote(q.Like), Err: fmt.Errorf("%w: the composite of this assembly is all zero, which is like nothing: its members need embeddings that are not (memctl reindex)", errs.ErrInvalid)}
+			return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(q.Like), Err: fmt.Errorf("%w: the composite of this assembly is all zero, which is like nothing: its members need embeddings that are not (memctl reindex)", errs.ErrInvalid)}
 		}
 	}
 	v := vector.Query{Kind: vector.Assemblies, Vector: q.Vector, Limit: q.Offset + q.limit(), MinScore: q.MinScore, Workers: s.Scanners()}

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -57,7 +58,7 @@ func (r *contentReader) Read(ctx context.Context, l engine.Listing) bool {
 	if err == nil {
 		m, err = r.s.Engine.Decode(l.ID, v)
 	} else {
-		err = fmt.Errorf("memory %s: %w", errs.Quote(l.ID), err)
+		err = fmt.Errorf("memory %s: %w", human.Quote(l.ID), err)
 	}
 	switch {
 	case err == nil && r.f.Still(&m):

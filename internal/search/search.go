@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/memstore"
@@ -151,7 +152,7 @@ func (q *Query) validate() error {
 	case math.IsNaN(q.MinScore) || math.IsInf(q.MinScore, 0):
 		return bad("MinScore", fmt.Sprint(q.MinScore), "it must be a number")
 	case q.Model != "" && q.Vector == nil:
-		return bad("Model", errs.Quote(q.Model), "it is about Vector, and there is none")
+		return bad("Model", human.Quote(q.Model), "it is about Vector, and there is none")
 	case q.Vector != nil && len(q.Vector) == 0:
 		return bad("Vector", "", "it has no dimensions")
 	}
@@ -163,7 +164,7 @@ func (q *Query) validate() error {
 	if q.Text != "" {
 		switch n := text.Parse(q.Text).Terms(); {
 		case n == 0:
-			return bad("Text", errs.Quote(q.Text), "it has no word")
+			return bad("Text", human.Quote(q.Text), "it has no word")
 		case n > text.MaxTerms:
 			return &errs.FieldError{Field: "query Text", Value: fmt.Sprintf("of %d different words", n), Limit: fmt.Sprintf("%d words", text.MaxTerms), Err: errs.ErrInvalid}
 		}
@@ -221,10 +222,10 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 		return nil, err
 	}
 	if len(m.Embedding) == 0 {
-		return nil, &errs.FieldError{Field: "query Like", Value: errs.Quote(id), Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
 	}
 	if vector.Norm(m.Embedding) == 0 {
-		return nil, &errs.FieldError{Field: "query Like", Value: errs.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: have it made anew (memctl reindex), or search by words", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: have it made anew (memctl reindex), or search by words", errs.ErrInvalid)}
 	}
 	found, err := s.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
 	for i := range found {

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"math"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/text"
 	"github.com/varve-db/varve/internal/view/vectors"
 	"github.com/varve-db/varve/vector"

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"
 )
@@ -200,7 +201,7 @@ func (c *Config) Validate() error {
 	switch c.AtLimit {
 	case "", AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest:
 	default:
-		return &errs.FieldError{Field: Name + " at_limit", Value: errs.Quote(c.AtLimit), Limit: strings.Join([]string{AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest}, ", "), Err: errs.ErrInvalid}
+		return &errs.FieldError{Field: Name + " at_limit", Value: human.Quote(c.AtLimit), Limit: strings.Join([]string{AtLimitRefuse, AtLimitEvictOldest, AtLimitEvictLowest}, ", "), Err: errs.ErrInvalid}
 	}
 	if v := c.VectorSettings(); v.Dimension < 0 || v.Dimension > 1<<20 {
 		return bad("vectors.dimension", v.Dimension, fmt.Sprintf("%d to %d", 0, 1<<20))

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 	"github.com/varve-db/varve/working"
@@ -81,10 +82,10 @@ func checkKey(e *wal.Entry) error {
 			_, err = working.ParseScope(e.Key[1:])
 		case record.Model:
 			if kind = record.KindModel; e.Key != ModelKey || e.Delete {
-				err = fmt.Errorf("%s is no key", errs.Quote(e.Key))
+				err = fmt.Errorf("%s is no key", human.Quote(e.Key))
 			}
 		default:
-			err = fmt.Errorf("%s is no key", errs.Quote(e.Key))
+			err = fmt.Errorf("%s is no key", human.Quote(e.Key))
 		}
 		if err != nil {
 			return err
@@ -93,7 +94,7 @@ func checkKey(e *wal.Entry) error {
 		return errors.New("it has no key")
 	}
 	if e.Kind != kind {
-		return fmt.Errorf("an entry of %s is not of kind %d", errs.Quote(e.Key), e.Kind)
+		return fmt.Errorf("an entry of %s is not of kind %d", human.Quote(e.Key), e.Kind)
 	}
 	return nil
 }
@@ -168,7 +169,7 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 			}
 		}
 	} else if e.Key[0] != record.Memory {
-		return fmt.Errorf("%s is not the key of a document", errs.Quote(e.Key))
+		return fmt.Errorf("%s is not the key of a document", human.Quote(e.Key))
 	}
 	if !view.Finite() {
 		return errors.New("its vector has a number that is none")
@@ -177,7 +178,7 @@ func checkLine(e *wal.Entry, view *record.View, line *index.Entry) error {
 	case line.Deleted || line.Version != 0 || line.Mtime != 0:
 		return errors.New("it is one that a table has")
 	case line.Filepath != file:
-		return fmt.Errorf("it names the file %s, not %s", errs.Quote(line.Filepath), file)
+		return fmt.Errorf("it names the file %s, not %s", human.Quote(line.Filepath), file)
 	case line.Size != int64(view.Size()):
 		return fmt.Errorf("it names a document of %d bytes, not %d", line.Size, view.Size())
 	case line.Dimension != index.UnknownDimension && line.Dimension != view.Dims():

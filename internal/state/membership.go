@@ -8,8 +8,9 @@ import (
 	"sync/atomic"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 )
@@ -217,12 +218,12 @@ func (s *State) below(id string) ([]group, error) {
 			return nil, err
 		}
 		if !ok {
-			return nil, fmt.Errorf("%w: by_member names the assembly %s, which is not in the index", errs.ErrCorrupt, errs.Quote(a))
+			return nil, fmt.Errorf("%w: by_member names the assembly %s, which is not in the index", errs.ErrCorrupt, human.Quote(a))
 		}
 		buf = line
 		e, err := index.ParseLine(line)
 		if err != nil {
-			return nil, fmt.Errorf("index line of %s: %w", errs.Quote(a), err)
+			return nil, fmt.Errorf("index line of %s: %w", human.Quote(a), err)
 		}
 		list = append(list, group{assembly: a, version: e.Version})
 	}

@@ -7,8 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/wal"
 )
@@ -245,7 +246,7 @@ func (s *State) Line(kind byte, id string) (index.Entry, error) {
 	}
 	e, err := index.ParseLine(line)
 	if err != nil {
-		return e, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(id), err)
+		return e, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(id), err)
 	}
 	return e, nil
 }

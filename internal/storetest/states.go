@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/docfile"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/memstore"
 )
 

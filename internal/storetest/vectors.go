@@ -7,9 +7,9 @@ import (
 	"iter"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/vector"

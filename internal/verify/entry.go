@@ -11,9 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/repair"
@@ -162,7 +163,7 @@ func (v *Run) record(k *document.Kind, e *wal.Entry) (index.Entry, error) {
 	}
 	c, err := v.Decode(k, doc)
 	if err == nil && c.ID != e.Key[1:] {
-		err = fmt.Errorf("it holds the id %s", errs.Quote(c.ID))
+		err = fmt.Errorf("it holds the id %s", human.Quote(c.ID))
 	}
 	if err != nil {
 		err = fmt.Errorf("its document: %w", err)

@@ -9,10 +9,11 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
@@ -96,7 +97,7 @@ func (s *vectors) missing(c *document.Content) *repair.Finding {
 	const most = 5
 	var names []string
 	for _, id := range gone[:min(most, len(gone))] {
-		names = append(names, errs.Quote(id))
+		names = append(names, human.Quote(id))
 	}
 	more := ""
 	if n := len(gone) - len(names); n > 0 {

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/memstore"
@@ -139,7 +140,7 @@ func (v *Run) content(k *document.Kind, id string, f *File, version wal.LSN) (*r
 	out := &repair.Finding{Kind: KindOf(k, repair.MemoryInvalid), Severity: repair.Lost, Path: k.File(id), Offset: document.OffsetOf(err), ID: id, LSN: version,
 		Stake: "this " + k.Noun + ": it was stored as it stands", Heals: repair.ByHand, Next: repair.NextRepair, Err: err}
 	if err == nil {
-		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("it holds the id %s", errs.Quote(c.ID))
+		out.Kind, out.Err = KindOf(k, repair.MemoryWrongID), fmt.Errorf("it holds the id %s", human.Quote(c.ID))
 	}
 	return out, nil
 }
@@ -175,7 +176,7 @@ func (v *Run) classify(k *document.Kind, out *repair.Finding, f *File, want *Sta
 	case err != nil:
 		out.Kind, out.Err, out.Offset, out.Stake = repair.MemoryInvalid, err, document.OffsetOf(err), byHand(k, out, f)
 	case c.ID != out.ID:
-		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryWrongID, -1, fmt.Errorf("it holds the id %s", errs.Quote(c.ID)), byHand(k, out, f)
+		out.Kind, out.Offset, out.Err, out.Stake = repair.MemoryWrongID, -1, fmt.Errorf("it holds the id %s", human.Quote(c.ID)), byHand(k, out, f)
 	case v.Past.Older(want.Version, f.Has):
 		out.Kind, out.Offset, out.Err = repair.MemoryStale, -1, fmt.Errorf("it holds an older version than %d", want.Version)
 	case v.Fits(k, f.Data) != nil:

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"
 )
@@ -78,7 +79,7 @@ func (v *Run) inSet(k *document.Kind, id string) (Standing, error) {
 	case errors.Is(err, errs.ErrCorrupt):
 		return Standing{}, errUnjudged
 	case err != nil:
-		return Standing{}, fmt.Errorf("looking up %s: %w", errs.Quote(id), err)
+		return Standing{}, fmt.Errorf("looking up %s: %w", human.Quote(id), err)
 	}
 	return Standing{Version: line.Version, Line: line}, nil
 }

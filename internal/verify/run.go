@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/versions"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"

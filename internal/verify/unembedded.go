@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/memstore"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/vector"
@@ -52,7 +52,7 @@ func (v *Run) reportUnembedded() error {
 	}
 	names := make([]string, len(u.ids))
 	for i, id := range u.ids {
-		names[i] = errs.Quote(id)
+		names[i] = human.Quote(id)
 	}
 	more := ""
 	if u.count > int64(len(names)) {

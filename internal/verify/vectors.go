@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/index/table"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/vector"
 )
@@ -199,7 +200,7 @@ func (s *vectors) line(k *document.Kind, id string, line *index.Entry, embedding
 		out.Kind, out.Path, out.Heals, out.Next = repair.IndexLine, index.BaseName, repair.ByIndex, repair.NextRebuild
 		out.Err = fmt.Errorf("its line names an embedding of %d dimensions, its document has %d", dims, len(*embedding))
 	case dims == 0 && row != nil:
-		out.Kind, out.Err = repair.VectorGhost, fmt.Errorf("vector %d is of %s %s, which has no embedding", number, k.Noun, errs.Quote(id))
+		out.Kind, out.Err = repair.VectorGhost, fmt.Errorf("vector %d is of %s %s, which has no embedding", number, k.Noun, human.Quote(id))
 	case dims > 0 && dims != s.set.Dim() && s.set.Exists():
 		out.Kind, out.Severity, out.Heals, out.Next, out.Path = repair.VectorMisfit, repair.Info, repair.ByHand, "", k.File(id)
 		out.Err = fmt.Errorf("its embedding has %d dimensions, the vectors of this store have %d: it has none", dims, s.set.Dim())

@@ -7,9 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/document"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -120,7 +121,7 @@ func (v *Run) entry(job *entryJob, swaps uint64, buf *[]byte) Judged {
 		return Judged{Finding: &repair.Finding{
 			Kind: repair.IndexLine, Severity: repair.Healable, Path: index.BaseName, Offset: -1, ID: job.id, LSN: line.Version,
 			Stake: "who reads the index and not the names: the file is found all the same", Heals: repair.ByIndex, Next: repair.NextRebuild,
-			Err: fmt.Errorf("its line names the file %s, not %s", errs.Quote(line.Filepath), job.kind.File(job.id)),
+			Err: fmt.Errorf("its line names the file %s, not %s", human.Quote(line.Filepath), job.kind.File(job.id)),
 		}}
 	}
 	if j, ok := v.glance(job, &line, swaps, buf); ok {

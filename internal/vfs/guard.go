@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // Guard runs f, which reads mapped memory. When the file behind the mapping was

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 func write(t *testing.T, name, content string) {

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 )
 
 // wipeStep is how many zeros are written at once.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/wal"
 )

@@ -9,7 +9,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/working"
 )
 
@@ -127,7 +128,7 @@ func refusal(r *working.Request, err error) error {
 		need, _ := strconv.ParseInt(part[2], 10, 64)
 		return &working.LimitError{Scope: r.Scope, What: part[0], Limit: limit, Need: need}
 	case "VARVEINTEGER":
-		return &errs.FieldError{Field: incremented(r), Value: errs.Quote(rest), Err: working.ErrNotInteger}
+		return &errs.FieldError{Field: incremented(r), Value: human.Quote(rest), Err: working.ErrNotInteger}
 	case "VARVEOVERFLOW":
 		return &errs.FieldError{Field: incremented(r), Value: rest, Err: working.ErrOverflow}
 	case "VARVEMISSING":
@@ -141,5 +142,5 @@ func refusal(r *working.Request, err error) error {
 func incremented(r *working.Request) string {
 	op, _ := r.Op.(working.OpIncrement)
 	key, _ := working.UserKey(op.Name)
-	return "key " + errs.Quote(key)
+	return "key " + human.Quote(key)
 }

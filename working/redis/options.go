@@ -9,7 +9,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/working"
 )
 
@@ -68,7 +69,7 @@ func (o *Options) client() (goredis.UniversalClient, error) {
 // again by go-redis: it cannot know whether they were carried out.
 func (o *Options) parse() (*goredis.Options, *goredis.ClusterOptions, error) {
 	bad := func(field, value string, err error) (*goredis.Options, *goredis.ClusterOptions, error) {
-		return nil, nil, &errs.FieldError{Field: field, Value: errs.Quote(value), Err: err}
+		return nil, nil, &errs.FieldError{Field: field, Value: human.Quote(value), Err: err}
 	}
 	if strings.ContainsAny(o.Prefix, "{}") {
 		return bad("Options.Prefix", o.Prefix, errors.New("braces mark the part of a key by which a cluster is divided; leave them out"))

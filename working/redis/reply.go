@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/working"
 )
 

@@ -3,7 +3,7 @@ package counts
 import (
 	"strings"
 
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/wal"

@@ -7,9 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -153,7 +154,7 @@ func (t *Tally) before(set *index.Set, id string) (tallyLine, error) {
 	}
 	e, err := index.ParseLine(line)
 	if err != nil {
-		return tallyLine{}, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(id), err)
+		return tallyLine{}, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(id), err)
 	}
 	return tallyLine{e.Version, e.SessionID, e.Size}, nil
 }
@@ -195,14 +196,14 @@ func (t *Tally) session(set *index.Set, session string) (s Sum, err error) {
 		}
 		var ok bool
 		if line, ok, err = set.Get(line[:0], index.Memories, id); err == nil && !ok {
-			err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, errs.Quote(id))
+			err = fmt.Errorf("%w: by_session names %s, which is not in the index", errs.ErrCorrupt, human.Quote(id))
 		}
 		if err != nil {
 			return s, err
 		}
 		l, err := index.ParseLine(line)
 		if err != nil {
-			return s, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, errs.Quote(id), err)
+			return s, fmt.Errorf("%w: index line of %s: %w", errs.ErrCorrupt, human.Quote(id), err)
 		}
 		s = s.Plus(Sum{1, l.Size})
 	}

@@ -7,8 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/env"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
@@ -228,7 +229,7 @@ func (s *scope) judge(list []*asked) (e *working.LogEntry, body []byte, n int, e
 	for _, q := range list {
 		d, res, err := s.ahead.Judge(now, q.r)
 		if err == nil && s.grows(&d) {
-			err = &errs.FieldError{Field: "scope", Value: errs.Quote(s.key), Limit: fmt.Sprintf("%d bytes", s.ws.Most),
+			err = &errs.FieldError{Field: "scope", Value: human.Quote(s.key), Limit: fmt.Sprintf("%d bytes", s.ws.Most),
 				Err: fmt.Errorf("%w: its file has about %d bytes; delete checkpoints or values", errs.ErrTooLarge, s.file.size+s.grown)}
 		}
 		if err == nil && !d.Empty() {

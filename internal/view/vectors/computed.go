@@ -15,8 +15,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
-	"github.com/varve-db/varve/internal/errs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 

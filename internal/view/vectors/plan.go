@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
-	"github.com/varve-db/varve/internal/errs"
+	"github.com/varve-db/varve/internal/human"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/vector"
 	"github.com/varve-db/varve/wal"
@@ -111,7 +112,7 @@ func (p *vectorPlan) edit(c *index.Change) (vector.Edit, error) {
 	}
 	entry, err := index.ParseLine(line)
 	if err != nil {
-		return e, fmt.Errorf("the line of %s: %w", errs.Quote(c.ID), err)
+		return e, fmt.Errorf("the line of %s: %w", human.Quote(c.ID), err)
 	}
 	if e.ID = entry.VectorNumber(); dims != 0 {
 		p.dims.add(dims, e.ID, c.Version)
@@ -135,7 +136,7 @@ func (p *vectorPlan) compare(kind vector.Kind, changed map[string]bool) error {
 		}
 		line, err := index.ParseLine(it.Value)
 		if err != nil {
-			return fmt.Errorf("the line of %s: %w", errs.Quote(string(it.Key)), err)
+			return fmt.Errorf("the line of %s: %w", human.Quote(string(it.Key)), err)
 		}
 		e := vector.Edit{Key: string(it.Key), ID: line.VectorNumber(), Handle: line.Version}
 		if dims != 0 {

@@ -3,6 +3,8 @@ package errs
 import (
 	"fmt"
 	"time"
+
+	"github.com/varve-db/varve/internal/human"
 )
 
 // ConflictError says what a condition on a write expected and what it found. It matches
@@ -17,8 +19,9 @@ type ConflictError struct {
 	Remedy         string // "": read it again and repeat
 }
 
+// Error is the message, in one line.
 func (e *ConflictError) Error() string {
-	id, remedy := Quote(e.ID), e.Remedy
+	id, remedy := human.Quote(e.ID), e.Remedy
 	if remedy == "" {
 		remedy = "read it again and repeat"
 	}

@@ -3,20 +3,23 @@ package errs
 import (
 	"fmt"
 	"strings"
+
+	"github.com/varve-db/varve/internal/human"
 )
 
 // MissingMembersError says which memories an assembly names that are not there.
 // It matches ErrNotFound.
 type MissingMembersError struct {
-	Assembly string
-	IDs      []string
+	Assembly string   // the id of the assembly
+	IDs      []string // of the memories that are missing
 }
 
+// Error is the message, in one line.
 func (e *MissingMembersError) Error() string {
 	const most = 5
 	var list []string
 	for _, id := range e.IDs[:min(most, len(e.IDs))] {
-		list = append(list, Quote(id))
+		list = append(list, human.Quote(id))
 	}
 	s := strings.Join(list, ", ")
 	if n := len(e.IDs) - most; n > 0 {

@@ -3,6 +3,8 @@ package errs
 import (
 	"errors"
 	"fmt"
+
+	"github.com/varve-db/varve/internal/human"
 )
 
 // ErrModel: a vector, or what makes them, is of another model than the store's. See
@@ -19,13 +21,14 @@ type ModelError struct {
 	Next      string // a re-embedding by this model is under way: its vectors serve when all are there
 	Since     uint64 // the store has changed to Model at this position, and rewrites its documents
 	Query     bool   // it was the vector of a query
-	Err       error
+	Err       error  // ErrDimension of package vector where the dimension is wrong; may be nil
 }
 
+// Error is the message, in one line.
 func (e *ModelError) Error() string {
 	have := "the store's vectors"
 	if e.Model != "" {
-		have += " are by " + Quote(e.Model)
+		have += " are by " + human.Quote(e.Model)
 	}
 	var s string
 	switch {
@@ -35,15 +38,15 @@ func (e *ModelError) Error() string {
 			s = fmt.Sprintf("%s are of %d dimensions, this one of %d", have, e.Dimension, e.Got)
 		}
 	case e.Query:
-		s = fmt.Sprintf("%s, that of the query is by %s", have, Quote(e.Other))
+		s = fmt.Sprintf("%s, that of the query is by %s", have, human.Quote(e.Other))
 	case e.Next != "" && e.Next == e.Other:
-		s = have + ", these by " + Quote(e.Other)
+		s = have + ", these by " + human.Quote(e.Other)
 	default:
-		s = fmt.Sprintf("%s, the embedder asks %s", have, Quote(e.Other))
+		s = fmt.Sprintf("%s, the embedder asks %s", have, human.Quote(e.Other))
 	}
 	switch {
 	case e.Next != "":
-		s += fmt.Sprintf(": a re-embedding by %s is under way, and its vectors serve as soon as all of them are there (memctl reindex goes on with it, --cancel calls it off)", Quote(e.Next))
+		s += fmt.Sprintf(": a re-embedding by %s is under way, and its vectors serve as soon as all of them are there (memctl reindex goes on with it, --cancel calls it off)", human.Quote(e.Next))
 	case e.Since != 0:
 		s += ": the model was changed, and the last documents are being rewritten (memctl reindex goes on with it)"
 	case e.Dimension == 0:

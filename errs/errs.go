@@ -5,30 +5,57 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/varve-db/varve/internal/human"
 )
 
 // The sentinels. Test for them with errors.Is.
 var (
-	ErrNotFound       = errors.New("not found")
-	ErrConflict       = errors.New("conflict: it was changed meanwhile")
-	ErrClosed         = errors.New("the store is closed")
-	ErrReadOnly       = errors.New("the store is read-only")
-	ErrDiskFull       = errors.New("disk full")
-	ErrPermission     = errors.New("permission denied")
-	ErrLocked         = errors.New("locked by another process")
-	ErrTooLarge       = errors.New("too large")
-	ErrBatchTooLarge  = errors.New("batch too large")
-	ErrInvalid        = errors.New("invalid")
-	ErrNoStore        = errors.New("no store here")
-	ErrNewerFormat    = errors.New("written by a newer version: open it with that one or a later one")
-	ErrSyncFailed     = errors.New("the disk did not accept a sync; writes wait until it does")
-	ErrTooManyFiles   = errors.New("this process or the system has no more open files to give: close some, or raise the limit (ulimit -n)")
+	// ErrNotFound: there is no such memory, assembly, session, scope or version.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: a condition on a write did not hold. See ConflictError.
+	ErrConflict = errors.New("conflict: it was changed meanwhile")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("the store is closed")
+	// ErrReadOnly: the store was opened read-only, or its log is damaged below what was durable.
+	ErrReadOnly = errors.New("the store is read-only")
+	// ErrDiskFull: the disk has no room. Deletions still work; writes work again once there is room.
+	// See DiskFullError.
+	ErrDiskFull = errors.New("disk full")
+	// ErrPermission: the system refuses access to a file. See PermissionError.
+	ErrPermission = errors.New("permission denied")
+	// ErrLocked: another process has a lock. See LockError.
+	ErrLocked = errors.New("locked by another process")
+	// ErrTooLarge: one document passes a limit. See FieldError.
+	ErrTooLarge = errors.New("too large")
+	// ErrBatchTooLarge: a batch is larger than half a segment of the log.
+	ErrBatchTooLarge = errors.New("batch too large")
+	// ErrInvalid: the input is not valid. See FieldError.
+	ErrInvalid = errors.New("invalid")
+	// ErrNoStore: the folder holds no store.
+	ErrNoStore = errors.New("no store here")
+	// ErrNewerFormat: a newer version of this library has written the store. See NewerError and
+	// FeatureError.
+	ErrNewerFormat = errors.New("written by a newer version: open it with that one or a later one")
+	// ErrSyncFailed: the disk refuses to sync the log. Reads go on, writes fail until a sync works.
+	ErrSyncFailed = errors.New("the disk did not accept a sync; writes wait until it does")
+	// ErrTooManyFiles: no more files can be opened. Nothing was changed; repeat the call later.
+	ErrTooManyFiles = errors.New("this process or the system has no more open files to give: close some, or raise the limit (ulimit -n)")
+	// ErrOutcomeUnknown: the write may or may not have happened.
 	ErrOutcomeUnknown = errors.New("outcome unknown: the write may or may not have happened")
-	ErrTruncated      = errors.New("no longer in the log")
-	ErrLimit          = errors.New("limit reached")
-	ErrSession        = errors.New("belongs to another session")
-	ErrCorrupt        = errors.New("corrupt")
-	ErrMoved          = errors.New("the store was moved")
+	// ErrTruncated: the log and its archive no longer reach back so far. See TruncatedError.
+	ErrTruncated = errors.New("no longer in the log")
+	// ErrLimit: a limit of config.json, or of the operation, is reached. See LimitError.
+	ErrLimit = errors.New("limit reached")
+	// ErrSession: the memory belongs to another session. See SessionError.
+	ErrSession = errors.New("belongs to another session")
+	// ErrCorrupt: stored data is damaged. See CorruptionError.
+	ErrCorrupt = errors.New("corrupt")
+	// ErrMoved: the store was moved to another folder. See MovedError.
+	ErrMoved = errors.New("the store was moved")
+	// ErrSkip, returned by the function of Update or Transact, ends the call without writing and
+	// without an error.
+	ErrSkip = errors.New("skip")
 )
 
 // CorruptionError says where damage was found. It matches ErrCorrupt.
@@ -40,6 +67,7 @@ type CorruptionError struct {
 	Err     error  // what is wrong
 }
 
+// Error is the message, in one line.
 func (e *CorruptionError) Error() string {
 	s := "damaged: " + e.Path
 	if e.Offset >= 0 {
@@ -54,6 +82,7 @@ func (e *CorruptionError) Error() string {
 	return s
 }
 
+// Unwrap gives the sentinel, and the cause if there is one.
 func (e *CorruptionError) Unwrap() []error { return appendErr([]error{ErrCorrupt}, e.Err) }
 
 // FieldError says which member of the input was refused, and why. It matches
@@ -65,6 +94,7 @@ type FieldError struct {
 	Err   error  // why
 }
 
+// Error is the message, in one line.
 func (e *FieldError) Error() string {
 	s := e.Field
 	if e.Value != "" {
@@ -77,17 +107,19 @@ func (e *FieldError) Error() string {
 	return s
 }
 
+// Unwrap gives the sentinel, and the cause if there is one.
 func (e *FieldError) Unwrap() []error { return appendErr([]error{ErrInvalid}, e.Err) }
 
 // Holder is a process that holds a lock.
 type Holder struct {
-	PID          int
-	Command      string
-	Host         string
+	PID          int       // 0 when the process is not known
+	Command      string    // the name of its program, "" when unknown
+	Host         string    // the name of its machine, "" when unknown
 	PIDNamespace string    // as the system names it, "" where there is none
-	Since        time.Time // zero when unknown
+	Since        time.Time // when it took the lock, zero when unknown
 }
 
+// String describes the process for a message.
 func (h Holder) String() string {
 	if h.PID == 0 {
 		return "an unknown process"
@@ -110,11 +142,12 @@ func (h Holder) String() string {
 
 // LockError says which lock could not be had and who holds it. It matches ErrLocked.
 type LockError struct {
-	Path   string
-	Holder Holder
-	Err    error // what ended the wait, a context's error or nil
+	Path   string // of the lock file
+	Holder Holder // the process that has the lock
+	Err    error  // what ended the wait, a context's error or nil
 }
 
+// Error is the message, in one line.
 func (e *LockError) Error() string {
 	s := fmt.Sprintf("%s is locked by %s", e.Path, e.Holder)
 	if e.Err != nil {
@@ -123,22 +156,25 @@ func (e *LockError) Error() string {
 	return s
 }
 
+// Unwrap gives the sentinel, and the cause if there is one.
 func (e *LockError) Unwrap() []error { return appendErr([]error{ErrLocked}, e.Err) }
 
 // SessionError says to which session a memory belongs, and to which a write or a
 // read was confined. It matches ErrSession.
 type SessionError struct {
 	Session string // the memory's, "" when it has none
-	Wanted  string
+	Wanted  string // to which the operation was confined
 }
 
+// Error is the message, in one line.
 func (e *SessionError) Error() string {
 	if e.Session == "" {
-		return fmt.Sprintf("it belongs to no session, not to %s", Quote(e.Wanted))
+		return fmt.Sprintf("it belongs to no session, not to %s", human.Quote(e.Wanted))
 	}
-	return fmt.Sprintf("it belongs to session %s, not to %s", Quote(e.Session), Quote(e.Wanted))
+	return fmt.Sprintf("it belongs to session %s, not to %s", human.Quote(e.Session), human.Quote(e.Wanted))
 }
 
+// Unwrap makes the error match ErrSession.
 func (e *SessionError) Unwrap() error { return ErrSession }
 
 // LimitError says which limit a write would have passed. It matches ErrLimit.
@@ -146,65 +182,66 @@ type LimitError struct {
 	Session string // whose limit it is, "" for the store's
 	What    string // "memories" or "bytes"
 	Setting string // the member of config.json
-	Limit   int64
-	Have    int64 // at the moment of the refusal
-	Add     int64 // what the write would have added
+	Limit   int64  // memories or bytes
+	Have    int64  // memories or bytes at the moment of the refusal
+	Add     int64  // what the write would have added
 }
 
+// Error is the message, in one line.
 func (e *LimitError) Error() string {
 	who := "the store"
 	if e.Session != "" {
-		who = "session " + Quote(e.Session)
+		who = "session " + human.Quote(e.Session)
 	}
 	return fmt.Sprintf("%v: %s has %d of at most %d %s (%s), and this would add %d: delete some, raise the limit (memctl config set %s N), or let others make room (memctl config set at_limit evict_oldest)",
 		ErrLimit, who, e.Have, e.Limit, e.What, e.Setting, e.Add, e.Setting)
 }
 
+// Unwrap makes the error match ErrLimit.
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
-// BatchError says which operation of a batch was refused.
+// BatchError says which operation of a batch was refused. It matches what Err matches.
 type BatchError struct {
 	Index int    // of the operation, from 0
 	Key   string // its id
-	Err   error
+	Err   error  // why
 }
 
+// Error is the message, in one line.
 func (e *BatchError) Error() string {
-	return fmt.Sprintf("operation %d (%s): %v", e.Index, Quote(e.Key), e.Err)
+	return fmt.Sprintf("operation %d (%s): %v", e.Index, human.Quote(e.Key), e.Err)
 }
 
+// Unwrap gives the cause.
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // TruncatedError says how far back the log still reaches. It matches ErrTruncated.
-type TruncatedError struct{ Oldest uint64 }
+type TruncatedError struct {
+	Oldest uint64 // the oldest position that can still be read
+}
 
+// Error is the message, in one line.
 func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("%v: the oldest position is %d", ErrTruncated, e.Oldest)
 }
 
+// Unwrap makes the error match ErrTruncated.
 func (e *TruncatedError) Unwrap() error { return ErrTruncated }
 
 // MovedError says where a store went. It matches ErrMoved.
 type MovedError struct {
-	From, To string // folders
-	Store    string // its UUID, which it keeps
-	When     time.Time
+	From, To string    // folders
+	Store    string    // its UUID, which it keeps
+	When     time.Time // of the switch
 }
 
+// Error is the message, in one line.
 func (e *MovedError) Error() string {
 	return fmt.Sprintf("%v from %s to %s at %s", ErrMoved, e.From, e.To, e.When.UTC().Format(time.RFC3339))
 }
 
+// Unwrap makes the error match ErrMoved.
 func (e *MovedError) Unwrap() error { return ErrMoved }
-
-// Quote shortens and quotes an id or a value for a message.
-func Quote(s string) string {
-	const limit = 60
-	if len(s) > limit {
-		return fmt.Sprintf("%q… (%d bytes)", s[:limit], len(s))
-	}
-	return fmt.Sprintf("%q", s)
-}
 
 func appendErr(list []error, err error) []error {
 	if err != nil {
@@ -213,13 +250,14 @@ func appendErr(list []error, err error) []error {
 	return list
 }
 
-// NewerError says of what that a newer version has written it. It matches ErrNewerFormat.
+// NewerError says which file a newer version has written. It matches ErrNewerFormat.
 type NewerError struct {
 	Path   string // of the file, "" where it is not known
 	Format uint64 // that it has
 	Reads  uint64 // the newest that this program reads
 }
 
+// Error is the message, in one line.
 func (e *NewerError) Error() string {
 	where := ""
 	if e.Path != "" {
@@ -239,6 +277,7 @@ type FeatureError struct {
 	Readable bool     // none of them keeps the store from being opened read-only
 }
 
+// Error is the message, in one line.
 func (e *FeatureError) Error() string {
 	s := fmt.Sprintf("%s has features that this program does not know (%s): %v", e.Path, strings.Join(e.Lacks, ", "), ErrNewerFormat)
 	if e.Readable {

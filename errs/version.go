@@ -1,6 +1,10 @@
 package errs
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/varve-db/varve/internal/human"
+)
 
 // NoVersionError says that a memory or an assembly has no such version. It matches ErrNotFound.
 type NoVersionError struct {
@@ -8,11 +12,12 @@ type NoVersionError struct {
 	ID      string
 	Version uint64 // that was asked for
 	Oldest  uint64 // the oldest version of it that is kept, 0 when none is
-	Newest  uint64
+	Newest  uint64 // the newest version of it, 0 when none is kept
 }
 
+// Error is the message, in one line.
 func (e *NoVersionError) Error() string {
-	s := fmt.Sprintf("%s %s has no version %d", e.Kind, Quote(e.ID), e.Version)
+	s := fmt.Sprintf("%s %s has no version %d", e.Kind, human.Quote(e.ID), e.Version)
 	switch {
 	case e.Oldest == 0:
 		return s + "; none of it is kept"

@@ -1,0 +1,2 @@
+// Package human writes values as people read them in messages.
+package human
