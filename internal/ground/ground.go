@@ -171,7 +171,7 @@ func (g *ground) add(f repair.Finding) {
 	}
 	f.Remarks |= repair.Unopened
 	if f.Offset == 0 {
-		_, f.Offset = verify.Place(f.Err, f.Path)
+		_, f.Offset = view.Place(f.Err, f.Path)
 	}
 	g.list = append(g.list, f)
 }
@@ -289,7 +289,7 @@ func (g *ground) index() error {
 		return err
 	}
 	if err != nil {
-		path, offset := verify.Place(err, index.BaseName)
+		path, offset := view.Place(err, index.BaseName)
 		_, noBase := g.o.FS.Stat(g.path(index.BaseName))
 		_, noDelta := g.o.FS.Stat(g.path(index.DeltaName))
 		if places.Gone(noBase) {

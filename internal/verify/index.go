@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/record"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -48,7 +49,7 @@ func (v *Run) index() error {
 	}
 	v.indexBad = true
 	for _, err := range distinct(faults) {
-		path, offset := Place(err, index.BaseName)
+		path, offset := view.Place(err, index.BaseName)
 		if errors.Is(err, errs.ErrNewerFormat) {
 			return err
 		}
@@ -66,9 +67,9 @@ func (v *Run) index() error {
 // distinct leaves out what is said of a place of which something was said before.
 func distinct(faults []error) (list []error) {
 	for _, err := range faults {
-		path, offset := Place(err, "")
+		path, offset := view.Place(err, "")
 		if offset < 0 || !slices.ContainsFunc(list, func(e error) bool {
-			p, o := Place(e, "")
+			p, o := view.Place(e, "")
 			return p == path && o == offset
 		}) {
 			list = append(list, err)
@@ -162,7 +163,7 @@ func (v *Run) backups() error {
 			}
 		}
 		for _, err := range distinct(faults) {
-			path, offset := Place(err, b.Name)
+			path, offset := view.Place(err, b.Name)
 			err := v.report(repair.Finding{Kind: repair.BackupDamaged, Severity: repair.Healable, Path: path, Offset: offset, LSN: b.LSN, Err: err,
 				Stake: "falling back on this older index; the present one serves", Heals: repair.ByMoving, Next: repair.NextRepair})
 			if err != nil {

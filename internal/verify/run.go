@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
@@ -222,13 +221,4 @@ func (v *Run) config() error {
 		Kind: repair.ConfigInvalid, Severity: repair.Healable, Path: "config.json", Offset: -1, Err: err,
 		Stake: "limits and intervals: the last good ones or the defaults hold", Heals: repair.ByDefaults, Next: repair.NextRepair,
 	})
-}
-
-// Place takes path and offset out of damage.
-func Place(err error, path string) (string, int64) {
-	var c *errs.CorruptionError
-	if errors.As(err, &c) {
-		return c.Path, c.Offset
-	}
-	return path, -1
 }

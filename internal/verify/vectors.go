@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/document"
 	"github.com/varve-db/varve/internal/human"
+	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/vector"
 )
@@ -55,7 +56,7 @@ func (v *Run) vectorFiles() error {
 		if errors.Is(err, errs.ErrNewerFormat) {
 			return err
 		}
-		path, offset := Place(err, vector.BaseMapping)
+		path, offset := view.Place(err, vector.BaseMapping)
 		if err := v.report(repair.Finding{
 			Kind: repair.VectorsDamaged, Severity: repair.Healable, Path: path, Offset: offset, Err: err,
 			Stake: "searching by vector; the embeddings themselves are in their documents", Heals: repair.ByDocuments, Next: repair.NextRepair,

@@ -2,9 +2,11 @@ package view
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
+	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/state"
 	"github.com/varve-db/varve/internal/vfs"
@@ -37,4 +39,13 @@ type Source struct {
 	Location  *time.Location // of times without a zone
 	// Fits says why a document of a kind may not be written by today's limits.
 	Fits func(kind byte, doc []byte) error
+}
+
+// Place takes path and offset out of damage.
+func Place(err error, path string) (string, int64) {
+	var c *errs.CorruptionError
+	if errors.As(err, &c) {
+		return c.Path, c.Offset
+	}
+	return path, -1
 }
