@@ -346,7 +346,7 @@ func TestPurgeUnreadableAssembly(t *testing.T) {
 // it open reads on what it said.
 func TestPurgeMappedAside(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("-short: who has a file mapped is known on Linux only")
+		t.Skip("who has a file mapped is known on Linux only")
 	}
 	ctx := context.Background()
 	for _, held := range []bool{true, false} {

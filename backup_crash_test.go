@@ -16,6 +16,7 @@ import (
 
 	"github.com/varve-db/varve/internal/copy"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -85,7 +86,7 @@ func alone(f func() error) (err error, died bool) {
 func cuts(t *testing.T, prepare func(t *testing.T) *rig, fault error, job func(r *rig) error, check func(t *testing.T, r *rig, done bool)) {
 	patterns := []crash.Pattern{crash.KeepAll, crash.LoseAll, crash.KeepRandom, crash.KeepNames}
 	begin, step := 1, 13 // VARVE_STEP=1 go test . -run 'BackupCut|RestoreCut' cuts everywhere: a minute and a half
-	if testing.Short() {
+	if !proofs.Long() {
 		step = 61
 	}
 	if s := os.Getenv("VARVE_CUT"); s != "" { // this one and the rest

@@ -12,6 +12,7 @@ import (
 
 	"github.com/varve-db/varve/internal/edits"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -318,7 +319,7 @@ func TestHealthOfRefusedEdits(t *testing.T) {
 // of them back.
 func TestRepairAdoptsTogether(t *testing.T) {
 	n := 1100
-	if testing.Short() {
+	if !proofs.Long() {
 		n = 400
 	}
 	e := edited(t, n, &Options{CacheBytes: -1})

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/wal"
 )
 
@@ -25,9 +26,7 @@ const beforeFeatures = "bf55b51cb08f9d0b1006ca11298e79abc4cf2dd8"
 // olderMemctl builds memctl as it was before there were features.
 func olderMemctl(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: it builds memctl of an older commit")
-	}
+	proofs.ManyProcesses(t, "it builds memctl of an older commit")
 	if out, err := exec.Command("git", "cat-file", "-e", beforeFeatures+"^{commit}").CombinedOutput(); err != nil {
 		t.Skipf("a shallow clone: its history does not reach back to commit %s: git fetch --unshallow (%v: %s)", beforeFeatures, err, out)
 	}

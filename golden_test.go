@@ -37,7 +37,7 @@ const goldenRoot = "testdata/golden"
 func TestMakeGolden(t *testing.T) {
 	name := os.Getenv("VARVE_GOLDEN")
 	if name == "" {
-		t.Skip("-short: golden stores are made by VARVE_GOLDEN=v1, once")
+		t.Skip("golden stores are made by VARVE_GOLDEN=v1, once")
 	}
 	into := filepath.Join(goldenRoot, name)
 	if err := os.MkdirAll(into, 0o755); err != nil {

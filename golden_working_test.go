@@ -72,7 +72,7 @@ func goldenScopes(t *testing.T, dir string, readOnly bool) map[string]string {
 
 func TestMakeGoldenWorking(t *testing.T) {
 	if os.Getenv("VARVE_GOLDEN") != "working" {
-		t.Skip("-short: the golden stores of working memory are made by VARVE_GOLDEN=working, once")
+		t.Skip("the golden stores of working memory are made by VARVE_GOLDEN=working, once")
 	}
 	must(t, os.MkdirAll(goldenWorking, 0o755))
 	ctx := context.Background()

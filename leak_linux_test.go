@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 )
 
@@ -75,7 +76,7 @@ func TestNothingIsKept(t *testing.T) {
 	}
 	files, mapped, goroutines := take()
 	n := 60
-	if testing.Short() {
+	if !proofs.Long() {
 		n = 12
 	}
 	for i := range n {

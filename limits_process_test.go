@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 )
 
@@ -63,9 +64,7 @@ func TestLimitOfWhatAnotherPut(t *testing.T) {
 // Four processes put against a limit: exactly as many as it allows remain, and these are
 // those that were acknowledged, but for what was evicted.
 func TestLimitProcesses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: it starts processes")
-	}
+	proofs.ManyProcesses(t, "it starts processes")
 	ctx := context.Background()
 	const limit = 120
 	for _, policy := range []string{AtLimitRefuse, AtLimitEvictOldest} {

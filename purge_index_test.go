@@ -21,7 +21,7 @@ import (
 // names are gone, unless somebody has them mapped: he goes on reading what they say.
 func TestPurgeOverwritesTheIndex(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("-short: who has a file mapped is known on Linux only")
+		t.Skip("who has a file mapped is known on Linux only")
 	}
 	ctx := context.Background()
 	for _, mapped := range []bool{false, true} {

@@ -23,7 +23,7 @@ import (
 // process has just searched them, and what a repair has set aside of them goes.
 func TestPurgeOverwritesTheVectors(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("-short: who has a file mapped is known on Linux only")
+		t.Skip("who has a file mapped is known on Linux only")
 	}
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "s")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 )
@@ -101,9 +102,7 @@ func watchUntil(ctx context.Context, st *Store, from uint64, n int, again func()
 // starts again and again in another handle. All see the same: each acknowledged
 // change once, in the order of the commits, each batch whole.
 func TestWatchProcesses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: several processes")
-	}
+	proofs.ManyProcesses(t, "several processes")
 	ctx := context.Background()
 	dir := t.TempDir()
 	var segments openSegments

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/working"
 )
 
@@ -65,7 +66,7 @@ func TestWorkingFlat(t *testing.T) {
 		total, err = strconv.Atoi(s)
 		must(t, err)
 		sessions = 5000
-	} else if testing.Short() {
+	} else if !proofs.Long() {
 		total, sessions = 5_000, 300
 	}
 	st, err := varve.Open(t.Context(), t.TempDir(), nil)

@@ -11,6 +11,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/assembly"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -351,7 +352,7 @@ func TestSimAssembliesAlone(t *testing.T) { simulateGroups(t, 1, 60, nil) }
 func TestSimMemberRace(t *testing.T) {
 	t.Parallel()
 	seeds := 300
-	if testing.Short() {
+	if !proofs.Long() {
 		seeds = 30
 	}
 	if *seedsFlag > 0 {
@@ -527,7 +528,7 @@ func (f *ofGroups) check(fsys vfs.FS, o *varve.Options, _ bool) []string {
 func TestAssembliesCut(t *testing.T) {
 	t.Parallel()
 	step := 1
-	if testing.Short() {
+	if !proofs.Long() {
 		step = 9
 	}
 	m, g := newMachine(), newGrouper(nil, 1)

@@ -29,7 +29,8 @@
 //
 // How to run it:
 //
-//	go test ./fuzz                                        two minutes at most, on two cores
+//	go test ./fuzz                                        the everyday share
+//	VARVE_LONG=1 go test ./fuzz -timeout 1h               all of it
 //	go test ./fuzz -v                                     and what was reached, and what not
 //	go test ./fuzz -run Long -duration 10m -seed 1        until something breaks, from a seed on
 //	go test ./fuzz -run Script -stride 1                  all second cuts of all first ones

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -125,7 +126,7 @@ func injectFaults(t *testing.T, step int, workload func() faulted) {
 	if errs := workload().work(count, true); len(errs) > 0 { // the same operations as with a fault
 		t.Fatal(errs)
 	}
-	if testing.Short() {
+	if !proofs.Long() {
 		step *= 150
 	}
 	if *stride > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
@@ -258,7 +259,7 @@ func TestPurgeBesideWriters(t *testing.T) { purgeBesideWriters(t, 60, false) }
 func TestPurgePlugged(t *testing.T) { purgeBesideWriters(t, 60, true) }
 
 func purgeBesideWriters(t *testing.T, seeds int, plugged bool) {
-	if testing.Short() {
+	if !proofs.Long() {
 		seeds = 8
 	}
 	if *seedsFlag > 0 {

@@ -18,6 +18,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/docfile"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -684,7 +685,7 @@ func TestRot(t *testing.T) {
 	stores := rotStores(t)
 	t.Run("stores", func(t *testing.T) {
 		for _, r := range stores {
-			if testing.Short() && strings.HasPrefix(r.name, "large") {
+			if !proofs.Long() && strings.HasPrefix(r.name, "large") {
 				continue
 			}
 			t.Run(r.name, func(t *testing.T) {
@@ -815,7 +816,7 @@ func (r *rotten) isBulk(name string) bool {
 func rotFew(r *rotten, name string) int64 {
 	large := strings.HasPrefix(r.name, "large")
 	switch {
-	case testing.Short(), large && !strings.HasPrefix(name, "memory_index"):
+	case !proofs.Long(), large && !strings.HasPrefix(name, "memory_index"):
 		return 1
 	case name == "checkpoint", strings.HasSuffix(name, ".wal"), strings.HasPrefix(name, "memory_index"):
 		return 20

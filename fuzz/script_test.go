@@ -9,6 +9,7 @@ import (
 	"time"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -233,7 +234,7 @@ func cutEverywhere(t *testing.T, name string, part, parts int, prepare, work fun
 	}
 	m.coverage = n.coverage
 	step := max(1, *stride)
-	if *stride == 0 && testing.Short() {
+	if *stride == 0 && !proofs.Long() {
 		step = 61
 	}
 	patterns := patternsFor(t)
@@ -436,7 +437,7 @@ func TestScriptKilled(t *testing.T) {
 	step := max(1, *stride)
 	if *stride == 0 {
 		step = 1
-		if testing.Short() {
+		if !proofs.Long() {
 			step = 101
 		}
 	}

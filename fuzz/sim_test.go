@@ -11,6 +11,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
 )
@@ -253,13 +254,13 @@ func simulate(t *testing.T, processes, seeds int, change func(*world)) *simTally
 	return n
 }
 
-// howMany seeds a test runs: those it asks for, with -short a few of them, with -seeds
+// howMany seeds a test runs: with VARVE_LONG=1 those it asks for, else a few of them, with -seeds
 // as many as that says.
 func howMany(seeds int) int {
 	if *seedsFlag > 0 {
 		return *seedsFlag
 	}
-	if testing.Short() {
+	if !proofs.Long() {
 		return max(1, seeds/25)
 	}
 	return seeds

@@ -12,6 +12,7 @@ import (
 
 	varve "github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/sim"
@@ -272,7 +273,7 @@ func TestWorkingCutLagging(t *testing.T) { cutWork(t, lag) }
 func cutWork(t *testing.T, change func(*varve.Options)) {
 	t.Parallel()
 	step := 1
-	if testing.Short() {
+	if !proofs.Long() {
 		step = 13
 	}
 	want := expectedWork(t)
@@ -331,7 +332,7 @@ func killWork(t *testing.T, change func(*varve.Options)) {
 	workScript(count, change, &at, func(format string, args ...any) { t.Fatalf(format, args...) })
 	step := max(1, *stride)
 	if *stride == 0 {
-		if step = 7; testing.Short() {
+		if step = 7; !proofs.Long() {
 			step = 61
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -99,9 +100,7 @@ func TestSourceHoldsSpecial(t *testing.T) {
 // A file of 8 TiB that holds nothing ends, whatever it is read as, and its end is told.
 func TestSourceIsSparse(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("-short: it reads a gigabyte of nothing")
-	}
+	proofs.ManyProcesses(t, "it reads a gigabyte of nothing")
 	for _, name := range []string{"b.jsonl", "b.json", "logs/merge_log.jsonl"} {
 		dir := tree(t, "a.jsonl", mem("a")+"\n")
 		path := filepath.Join(dir, name)

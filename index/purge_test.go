@@ -17,7 +17,7 @@ import (
 // that it was not overwritten.
 func TestBackupsThatGoWhileTheyAreMapped(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("-short: who has a file mapped is known on Linux only")
+		t.Skip("who has a file mapped is known on Linux only")
 	}
 	for name, damaged := range map[string]bool{"no room to write it again": false, "damaged": true} {
 		for _, mapped := range []bool{true, false} {

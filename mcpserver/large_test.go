@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // stdioClient speaks lines with a server.
@@ -129,7 +130,7 @@ func TestLargeIsTheSame(t *testing.T) {
 func TestLargeAnswerIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int64{0, -1} { // from memory, and from the store
-		if bytes < 0 && testing.Short() {
+		if bytes < 0 && !proofs.Long() {
 			continue
 		}
 		st := openStore(t, t.TempDir(), nil)
@@ -142,7 +143,7 @@ func TestLargeAnswerIsRefused(t *testing.T) {
 		}
 		const large = "the answer is larger than the 33554432 bytes that one answer may be: "
 		c.refuses("read_graph", `{}`, large+"read it in parts, with search_nodes or open_nodes")
-		if testing.Short() {
+		if !proofs.Long() {
 			continue
 		}
 		c.refuses("search_nodes", `{"query":"e"}`, large+"search for something more special, or use open_nodes")

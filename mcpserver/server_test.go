@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -333,7 +334,7 @@ func TestViewIsTheStore(t *testing.T) {
 	name := func() string { return string(rune('a' + r.IntN(8))) }
 	var order []string // of creation
 	steps := 300
-	if testing.Short() {
+	if !proofs.Long() {
 		steps = 60
 	}
 	for step := range steps {

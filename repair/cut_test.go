@@ -14,6 +14,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -274,7 +275,7 @@ func TestRepairCut(t *testing.T) {
 			}
 			checkCut(t, want, log)
 			step := *cutStep
-			if testing.Short() {
+			if !proofs.Long() {
 				step = 10 * max(step, 1)
 			}
 			patterns := []crash.Pattern{crash.LoseAll, crash.KeepAll, crash.KeepRandom, crash.KeepNames}
@@ -352,7 +353,7 @@ func TestUndoCut(t *testing.T) {
 	}
 	checkCut(t, want, false)
 	step := *cutStep
-	if testing.Short() {
+	if !proofs.Long() {
 		step = 10 * max(step, 1)
 	}
 	for i := 0; i < len(changing); i += step {

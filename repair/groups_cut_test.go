@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/repair"
@@ -121,7 +122,7 @@ func TestRepairGroupsCut(t *testing.T) {
 	}
 	stamps(want)
 	step := *cutStep
-	if testing.Short() {
+	if !proofs.Long() {
 		step = 10 * max(step, 1)
 	}
 	patterns := []crash.Pattern{crash.LoseAll, crash.KeepAll, crash.KeepRandom, crash.KeepNames}

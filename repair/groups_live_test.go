@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 )
 
@@ -18,7 +19,7 @@ import (
 // assemblies, flush, write vectors as deltas and merge them.
 func TestNoFalseAlarmGroups(t *testing.T) {
 	rounds := 60
-	if testing.Short() {
+	if !proofs.Long() {
 		rounds = 6
 	}
 	dir := filepath.Join(t.TempDir(), "s")

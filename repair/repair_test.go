@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -288,7 +289,7 @@ func lastFrame(t *testing.T, dir string) (string, int64) {
 
 func TestRepair(t *testing.T) {
 	for i, h := range harms {
-		if testing.Short() && i%3 != 0 {
+		if !proofs.Long() && i%3 != 0 {
 			continue
 		}
 		t.Run(strings.ReplaceAll(h.name, " ", "_"), func(t *testing.T) {
@@ -384,7 +385,7 @@ func tree(t testing.TB, dir string) string {
 // TestRepairClone: a clone that git made has neither log nor index.
 func TestRepairClone(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not there; install it for -short or not")
+		t.Skip("git is not there; install it")
 	}
 	dir := closedStore(t)
 	before := memories(t, dir)

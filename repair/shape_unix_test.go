@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -60,7 +61,7 @@ func TestWrongKind(t *testing.T) {
 	}
 	for i, place := range places {
 		for kind, put := range inPlaceOf {
-			if kind != "fifo" && i%3 != 1 || testing.Short() && i%5 != 0 {
+			if kind != "fifo" && i%3 != 1 || !proofs.Long() && i%5 != 0 {
 				continue
 			}
 			t.Run(strings.ReplaceAll(place, "/", "_")+"/"+kind, func(t *testing.T) {

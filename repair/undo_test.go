@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/repair"
 )
 
@@ -45,7 +46,7 @@ func files(t *testing.T, dir string) map[string]string {
 // heals again.
 func TestUndo(t *testing.T) {
 	for i, h := range harms {
-		if testing.Short() && i%5 != 0 {
+		if !proofs.Long() && i%5 != 0 {
 			continue
 		}
 		t.Run(strings.ReplaceAll(h.name, " ", "_"), func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/repair"
 )
@@ -123,7 +124,7 @@ func TestStops(t *testing.T) {
 // with two handles that know nothing of each other.
 func TestNoFalseAlarm(t *testing.T) {
 	rounds := 50
-	if testing.Short() {
+	if !proofs.Long() {
 		rounds = 5
 	}
 	dir := filepath.Join(t.TempDir(), "s")

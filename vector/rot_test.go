@@ -180,7 +180,7 @@ func TestCutWhileMapped(t *testing.T) {
 	q := Query{Vector: randomVector(r, m.dim), Limit: 3, Workers: 2}
 	for range 2 { // with blocks unseen, and seen
 		if err := os.Truncate(filepath.Join(dir, filepath.FromSlash(baseFAISS)), 5<<12); err != nil {
-			t.Skip("the system does not cut what is mapped:", err, "(nothing to test; not -short)")
+			t.Skip("the system does not cut what is mapped:", err, "(nothing to test)")
 		}
 		if _, err := v.Search(context.Background(), q); !errors.Is(err, errs.ErrCorrupt) {
 			t.Fatal(err)

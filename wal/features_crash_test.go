@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -39,7 +40,7 @@ func TestFeaturesRaiseCut(t *testing.T) {
 	patterns := []crash.Pattern{crash.KeepAll, crash.LoseAll, crash.KeepRandom, crash.KeepRandom, crash.KeepNames}
 	results := map[Features]int{}
 	step := 1
-	if testing.Short() {
+	if !proofs.Long() {
 		step = 13
 	}
 	for at, last := 1, false; !last; at += step {

@@ -15,6 +15,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
@@ -351,7 +352,7 @@ func TestFeaturesSaid(t *testing.T) {
 // when it is, or later.
 func TestFeaturesRaiseBesideAttaching(t *testing.T) {
 	rounds := 20
-	if testing.Short() {
+	if !proofs.Long() {
 		rounds = 4
 	}
 	for range rounds {

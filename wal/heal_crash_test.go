@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 	"github.com/varve-db/varve/internal/vfs/wrap"
@@ -48,7 +49,7 @@ func TestHealCut(t *testing.T) {
 		return disk, want
 	}
 	step := 5
-	if testing.Short() {
+	if !proofs.Long() {
 		step = 41
 	}
 	healed, n := 0, 0

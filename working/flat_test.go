@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/working"
 )
 
@@ -13,7 +14,7 @@ import (
 // gather, however many there were.
 func TestMemoryFlat(t *testing.T) {
 	sets, opened := 1_000_000, 5_000
-	if testing.Short() {
+	if !proofs.Long() {
 		sets, opened = 50_000, 500
 	}
 	c := newTestClock()

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // TestDamage runs testdata/damage.sh: the script that shows what verify and
@@ -39,12 +41,10 @@ func isFolder(path string) bool {
 
 func damage(t *testing.T, store string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: every line of the script is a process")
-	}
+	proofs.ManyProcesses(t, "every line of the script is a process")
 	for _, tool := range []string{"sh", "git", "dd", "truncate", "grep"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not there; the script needs it (not run with -short)", tool)
+			t.Skipf("%s is not there; the script needs it", tool)
 		}
 	}
 	bin := t.TempDir()
@@ -54,7 +54,7 @@ func damage(t *testing.T, store string) {
 	}
 	memctl := filepath.Join(bin, "memctl")
 	if err := os.Symlink(exe, memctl); err != nil {
-		t.Skip("no symbolic links here; not run with -short:", err)
+		t.Skip("no symbolic links here:", err)
 	}
 	cmd := exec.Command("sh", filepath.Join("testdata", "damage.sh"), store)
 	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "TMPDIR="+t.TempDir(), "MEMCTL_STORE=")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/tests/forgery"
 )
 
@@ -50,9 +51,7 @@ func newForged(t *testing.T) *forged {
 // within seconds and says so, the rest of the store goes on, and after a repair verify
 // has nothing to say.
 func TestForged(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: every step is a process")
-	}
+	proofs.ManyProcesses(t, "every step is a process")
 	for _, c := range forgery.All() {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
@@ -78,9 +77,7 @@ func TestForged(t *testing.T) {
 // TestRestoreBesideForged: an entry that the store has not taken in does not keep it from
 // being restored to a moment.
 func TestRestoreBesideForged(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: every step is a process")
-	}
+	proofs.ManyProcesses(t, "every step is a process")
 	f := newForged(t)
 	saved, restored := f.dir+".saved", f.dir+".restored"
 	f.run([]int{cli.CodeOK}, "backup", saved)

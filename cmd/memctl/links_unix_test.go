@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // secret is in each file outside of the store, and must be nowhere in it.
@@ -196,7 +197,7 @@ func TestLinksInside(t *testing.T) {
 			for i := range linkCommands(&inProcess{t, ""}) {
 				n++
 				// All 1,632 take minutes: VARVE_LONG=1. Every place and every command is among the rest.
-				if os.Getenv("VARVE_LONG") == "" && n%23 != 0 {
+				if !proofs.Long() && n%23 != 0 {
 					continue
 				}
 				args := linkCommands(&inProcess{t, ""})[i]
@@ -241,7 +242,7 @@ func TestLinksHealed(t *testing.T) {
 	n := 0
 	for _, place := range linkPlaces {
 		for _, target := range slices.Sorted(maps.Keys(linkTargets)) {
-			if n++; os.Getenv("VARVE_LONG") == "" && n%3 != 0 { // each place once, and each target
+			if n++; !proofs.Long() && n%3 != 0 { // each place once, and each target
 				continue
 			}
 			t.Run(place+"/"+target, func(t *testing.T) {

@@ -9,14 +9,13 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // The deletion of an entity takes every relation of its name along, in its own commit,
 // while clients of two other servers make more of them without a pause.
 func TestMCPDeleteBesideMakers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: many processes")
-	}
+	proofs.ManyProcesses(t, "many processes")
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
 	env := []string{cli.StoreVariable + "=" + store}
 	deleter := mcpStart(t, env, memctl, "mcp", "--tools", "graph")

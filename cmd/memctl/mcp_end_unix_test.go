@@ -18,6 +18,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // soon is how long a server may take to end, on a machine that does much else.
@@ -82,9 +83,7 @@ func stillGood(t *testing.T, store string, want ...string) {
 
 // A server ends soon after its input, whatever a call waits for.
 func TestMCPEndsWhileLocked(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: processes that wait")
-	}
+	proofs.ManyProcesses(t, "processes that wait")
 	memctl := memctlBinary(t)
 	for _, lock := range []string{"append.lock", "sync.lock", "flush.lock"} {
 		t.Run(lock, func(t *testing.T) {
@@ -112,9 +111,7 @@ func TestMCPEndsWhileLocked(t *testing.T) {
 // A server ends soon after its input also when nobody reads what it writes, and when it does
 // not read its input any more for that; and when it is told to end.
 func TestMCPEndsUnread(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: processes that wait")
-	}
+	proofs.ManyProcesses(t, "processes that wait")
 	memctl := memctlBinary(t)
 	for _, c := range []struct {
 		name  string
@@ -148,9 +145,7 @@ func TestMCPEndsUnread(t *testing.T) {
 // While one call waits for another process, a second one with its id is refused, a ping is
 // answered, and a call can be given up; then all goes on.
 func TestMCPSameID(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: a process")
-	}
+	proofs.ManyProcesses(t, "a process")
 	store := filepath.Join(t.TempDir(), "s")
 	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctlBinary(t), "mcp")
 	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))

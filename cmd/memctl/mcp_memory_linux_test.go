@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/internal/graph"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // mostRSS is what a server may take, whatever its client does.
@@ -80,9 +81,7 @@ func graphOf(t *testing.T, n, bytes int) string {
 // A server stays within its memory whatever a client sends, or does not read; and what it is
 // asked is answered when somebody reads.
 func TestMCPMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: gigabytes")
-	}
+	proofs.ManyProcesses(t, "gigabytes")
 	memctl := memctlBinary(t)
 	start := func(t *testing.T, store string) *mcpProcess {
 		if store == "" {

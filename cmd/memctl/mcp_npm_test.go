@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // What the reference is: the server whose place memctl mcp takes, and the SDK that
@@ -63,9 +64,7 @@ func npmRoot(t *testing.T) string {
 // FAILURES 12: the reference server keeps 3 of 200 when 4 clients write at once. Here
 // every one that clients in TypeScript make survives, from processes of their own.
 func TestMCPStorm(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: up to 49 processes")
-	}
+	proofs.ManyProcesses(t, "up to 49 processes")
 	root, memctl := npmRoot(t), memctlBinary(t)
 	script, err := filepath.Abs(filepath.Join("testdata", "mcp", "storm.mjs"))
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // memctl is this program as a process of its own: the test's binary, which is memctl
@@ -188,9 +189,7 @@ const createOne = `{"entities":[{"name":%q,"entityType":"t","observations":["o"]
 
 // Which store is served, and that the file of the server it replaces is taken over.
 func TestMCPStore(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: every case is a process")
-	}
+	proofs.ManyProcesses(t, "every case is a process")
 	memctl, dir := memctlBinary(t), t.TempDir()
 	file := filepath.Join(dir, "old", "memory.jsonl")
 	old := `{"type":"entity","name":"old","entityType":"t","observations":[]}` + "\n" + `{"type":"entity","na`
@@ -273,9 +272,7 @@ func TestDataFolder(t *testing.T) {
 // Servers that are killed in the middle of a storm lose nothing that they have
 // acknowledged, and the others go on.
 func TestMCPKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: many processes")
-	}
+	proofs.ManyProcesses(t, "many processes")
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
 	env := []string{cli.StoreVariable + "=" + store}
 	const rounds, calls = 5, 400

@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // exchange is one request of the script; differs names why the answers may differ, and
@@ -31,9 +32,7 @@ func (e exchange) but(why string) exchange { e.differs = why; return e }
 // TestAsReference has the reference server and ours answer one script of calls, answer
 // by answer. The differences are those that mcpserver's doc.go lists.
 func TestAsReference(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: a long script")
-	}
+	proofs.ManyProcesses(t, "a long script")
 	root, memctl, dir := npmRoot(t), memctlBinary(t), t.TempDir()
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("VARVE_SEED"); s != "" {

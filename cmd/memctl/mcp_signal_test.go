@@ -10,13 +10,12 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // A server that is told to end does so with everything durable and in its files.
 func TestMCPTerminated(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: processes")
-	}
+	proofs.ManyProcesses(t, "processes")
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
 	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp", "--tools", "memory,graph")
 	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))
@@ -43,9 +42,7 @@ func TestMCPTerminated(t *testing.T) {
 // A server whose client is gone, with all that it read from, ends as at the end of the
 // input: with everything in its files.
 func TestMCPClientGone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: processes")
-	}
+	proofs.ManyProcesses(t, "processes")
 	memctl, store := memctlBinary(t), filepath.Join(t.TempDir(), "s")
 	p := mcpStart(t, []string{cli.StoreVariable + "=" + store}, memctl, "mcp")
 	p.tool("create_entities", fmt.Sprintf(createOne, "kept"))

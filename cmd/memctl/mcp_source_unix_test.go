@@ -15,14 +15,13 @@ import (
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
 	"github.com/varve-db/varve/cmd/memctl/internal/mcpcmd"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // A pipe in the place of the old server's file is refused at once, and a file that may not
 // be read with what helps; neither leaves a store behind.
 func TestMCPSource(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: every case is a process")
-	}
+	proofs.ManyProcesses(t, "every case is a process")
 	memctl, dir := memctlBinary(t), t.TempDir()
 	pipe, device, closed := filepath.Join(dir, "pipe"), filepath.Join(dir, "device"), filepath.Join(dir, "closed")
 	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("/dev/null", device), os.WriteFile(closed, []byte("x"), 0)); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/cmd/memctl/internal/intake"
 	"github.com/varve-db/varve/importer"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // shared finds a real store of another system; see CONTRIBUTING.
@@ -112,9 +113,7 @@ func TestRealImport(t *testing.T) {
 
 // TestRealUnindexed: the 7 that their index did not name are there.
 func TestRealUnindexed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: a real store, whole")
-	}
+	proofs.ManyProcesses(t, "a real store, whole")
 	source := shared(t, "synthians-6ac7868")
 	cl := &inProcess{t, t.TempDir()}
 	cl.ok("import", source, "--store", cl.store())

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	varve "github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/vector"
 )
@@ -26,9 +27,7 @@ json.dump({'n': index.ntotal, 'd': index.d, 'ids': i.tolist(), 'scores': d.tolis
 // the 10 nearest are those that FAISS finds in the same file, number by number
 // (neighbours of one score may change places).
 func TestRealVectors(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: a real store, whole")
-	}
+	proofs.ManyProcesses(t, "a real store, whole")
 	source := shared(t, "synthians-6ac7868")
 	const interpreter = "/usr/bin/python3"
 	if err := exec.Command(interpreter, "-c", "import faiss").Run(); err != nil {

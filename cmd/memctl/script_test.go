@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 func TestMain(m *testing.M) {
@@ -17,9 +18,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: every line of a script is a process")
-	}
+	proofs.ManyProcesses(t, "every line of a script is a process")
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

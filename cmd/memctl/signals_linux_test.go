@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // A signal ends a command within promised; a loaded machine, on which the processes of a
@@ -92,9 +93,7 @@ type waits struct {
 
 func newWaits(t *testing.T) *waits {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: every command is a process, and waits")
-	}
+	proofs.ManyProcesses(t, "every command is a process, and waits")
 	path, err := exec.LookPath("memctl") // demo starts itself by its name
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/cmd/memctl/internal/evil"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/working"
 )
 
@@ -157,9 +158,7 @@ var screenCases = map[string][][]string{
 // Nothing that a stranger wrote makes a terminal do anything: no command sends it a
 // control that is not its own, with and without --json.
 func TestTerminalObeysNobodyElse(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: every command is a process")
-	}
+	proofs.ManyProcesses(t, "every command is a process")
 	everyCommand(t, screenCases)
 	template := t.TempDir()
 	memctl, err := exec.LookPath("memctl") // demo starts itself by its name

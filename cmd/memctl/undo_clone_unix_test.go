@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // tool is a program that a test needs.
@@ -60,9 +61,7 @@ func mustRun(t *testing.T, who, dir string, args ...string) string {
 // key of his own repairs, has memctl repair --undo touch nothing, in a clone as in what an
 // archive unpacks to. What is repaired there is undone there.
 func TestUndoInClone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: some forty processes")
-	}
+	proofs.ManyProcesses(t, "some forty processes")
 	tool(t, "git")
 	tool(t, "tar")
 	root := t.TempDir()

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/crash"
 )
@@ -276,7 +277,7 @@ func TestPowerLoss(t *testing.T) {
 func seeds(p crash.Pattern) int {
 	switch p {
 	case crash.KeepPrefix, crash.KeepRandom, crash.KeepLate:
-		if testing.Short() {
+		if !proofs.Long() {
 			return 2
 		}
 		return 8

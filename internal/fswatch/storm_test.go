@@ -13,6 +13,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/fswatch"
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // FAILURES 68 live: two hosts, both with a watcher, write the same memories. Neither
@@ -21,7 +22,7 @@ import (
 func TestTwoHosts(t *testing.T) {
 	h := watched(t, quick, "mine", "one")
 	n := 1500
-	if testing.Short() {
+	if !proofs.Long() {
 		n = 500
 	}
 	_, out := startChild(t, fmt.Sprintf("puts:%d", n), h.dir)
@@ -175,7 +176,7 @@ func TestCheckout(t *testing.T) {
 		t.Skip("shared data: git is not installed; apt install git")
 	}
 	n := *checkoutFiles
-	if testing.Short() {
+	if !proofs.Long() {
 		n = 100
 	}
 	h := watched(t, quick)

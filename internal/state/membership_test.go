@@ -11,6 +11,7 @@ import (
 
 	"github.com/varve-db/varve/assembly"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/record"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/wal"
@@ -108,7 +109,7 @@ func (g *groups) spill(t testing.TB, dir string, s *State, lsn uint64) *index.Se
 // a plain model. The answers are the same before and after each spill.
 func TestMembership(t *testing.T) {
 	seed := rand.Uint64()
-	if testing.Short() {
+	if !proofs.Long() {
 		seed = 1
 	}
 	t.Logf("seed %d", seed)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // Main is TestMain of a package whose tests start their own binary again: there, child does the
@@ -87,7 +89,7 @@ func Repeat(t testing.TB, n int) int {
 		}
 		return v
 	}
-	if testing.Short() {
+	if !proofs.Long() {
 		return max(1, n/5)
 	}
 	return n

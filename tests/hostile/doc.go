@@ -24,7 +24,7 @@
 //
 // # Running it
 //
-//	go test ./tests/hostile                     a sample, for a minute; 10 s with -short
+//	go test ./tests/hostile                     a sample of 10 s
 //	VARVE_HOSTILE=full go test ./tests/hostile -timeout 2h
 //	VARVE_HOSTILE=5m   go test ./tests/hostile
 //	go test ./tests/hostile -hostile.seed 7     the sample of seed 7

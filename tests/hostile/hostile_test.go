@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 // optional are names that a store may have; where they are not there, they are put there.
@@ -214,7 +216,7 @@ func choose(t *testing.T, all []*trial) (chosen []*trial, until time.Time) {
 	t.Logf("%d cases; again in this order: go test ./tests/hostile -hostile.seed %d", len(all), seed)
 	chosen = slices.Clone(all)
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
-	size := time.Minute
+	size := 10 * time.Second
 	switch {
 	case *sizeFlag == "full":
 		return chosen, never
@@ -224,8 +226,8 @@ func choose(t *testing.T, all []*trial) (chosen []*trial, until time.Time) {
 			t.Fatalf("-hostile wants full, or a time: %v", err)
 		}
 		size = d
-	case testing.Short():
-		size = 10 * time.Second
+	case proofs.Long():
+		return chosen, never
 	}
 	return chosen, time.Now().Add(size)
 }

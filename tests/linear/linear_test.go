@@ -22,6 +22,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 )
 
@@ -47,7 +48,7 @@ const (
 //	go test ./tests/linear -artifacts -outputdir DIR      keeps the drawing of a history that is wrong
 func TestLinearizable(t *testing.T) {
 	if _, ok := storetest.Monotonic(); !ok || runtime.GOOS == "windows" {
-		t.Skip("processes share no clock here that this test knows: run it on Linux; -short of it nothing is lost, fuzz/ judges histories of simulated processes")
+		t.Skip("processes share no clock here that this test knows: run it on Linux; fuzz/ judges histories of simulated processes")
 	}
 	seed := *historySeed
 	if seed == 0 {
@@ -70,14 +71,11 @@ func TestLinearizable(t *testing.T) {
 	})
 	go l.judgeAll()
 	most, end := *histories, time.Time{}
-	if most == 0 && os.Getenv("VARVE_LONG") == "1" {
+	if most == 0 && proofs.Long() {
 		most = 300
 	}
 	if most == 0 {
-		most, end = math.MaxInt, time.Now().Add(8*time.Second)
-		if testing.Short() {
-			end = time.Now().Add(2 * time.Second)
-		}
+		most, end = math.MaxInt, time.Now().Add(2*time.Second)
 	}
 	began := time.Now()
 	for h := 1; h <= most && (end.IsZero() || time.Now().Before(end)) && !t.Failed(); h++ {

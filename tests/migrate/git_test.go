@@ -23,7 +23,7 @@ func TestMigrateNoteIsIgnoredByGit(t *testing.T) {
 
 func cleanedByGit(t *testing.T, older bool) {
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("-short: no git: install it")
+		t.Skip("no git: install it")
 	}
 	dir, to := filepath.Join(t.TempDir(), "s"), filepath.Join(t.TempDir(), "t")
 	movable(t, dir)

@@ -24,7 +24,7 @@ func TestMigrateFollowsNoLinkInTheCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := os.Symlink(mine, link); err != nil {
-			t.Skip("-short: no links here:", err)
+			t.Skip("no links here:", err)
 		}
 		if _, err := varve.Migrate(ctx, dir, to, &varve.MigrateOptions{Switch: true}); !errors.Is(err, varve.ErrInvalid) {
 			t.Errorf("%s: %v", folder, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/varve-db/varve"
 	"github.com/varve-db/varve/internal/open"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/internal/vfs/fault"
@@ -71,7 +72,7 @@ func TestMigrateBesideWriters(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 9))
 	caught := int64(0)
 	rounds := 6
-	if testing.Short() {
+	if !proofs.Long() {
 		rounds = 2
 	}
 	for n := 0; n < rounds || caught == 0 && n < rounds+10; n++ {

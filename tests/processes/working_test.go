@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/working"
 )
@@ -69,7 +70,7 @@ func workChild(ctx context.Context, arg, dir string) error {
 func TestWorkingProcesses(t *testing.T) {
 	const processes = 4
 	total := 10_000
-	if testing.Short() {
+	if !proofs.Long() {
 		total = 1_000
 	}
 	each := total/(processes*workGoroutines) + 1

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/varve-db/varve"
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/internal/storetest"
 )
 
@@ -75,9 +76,9 @@ func TestStorm(t *testing.T) {
 	s.create()
 	long := max(*stormFor, 4*time.Second)
 	switch {
-	case *stormFor == 0 && os.Getenv("VARVE_LONG") == "1":
+	case *stormFor == 0 && proofs.Long():
 		long = 2 * time.Minute
-	case testing.Short():
+	case *stormFor == 0:
 		long = time.Second
 	}
 	s.long = long >= time.Minute

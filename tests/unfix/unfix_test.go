@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/varve-db/varve/internal/proofs"
 )
 
 const root = "../.."
@@ -25,8 +27,8 @@ func TestApplies(t *testing.T) {
 
 // TestRed takes each fix out and wants its command to fail.
 func TestRed(t *testing.T) {
-	if os.Getenv("VARVE_LONG") == "" {
-		t.Skip("this takes an hour: VARVE_LONG=1 go test ./tests/unfix -timeout 2h (skipped as by -short)")
+	if !proofs.Long() {
+		t.Skip("this takes an hour: VARVE_LONG=1 go test ./tests/unfix -timeout 2h")
 	}
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("there is no sh to run the commands")
@@ -55,7 +57,7 @@ func judge(t *testing.T, c *Case, dir string) {
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", c.Command)
 	cmd.Dir = dir
 	// With -trimpath the copy shares the build cache with every other copy.
-	cmd.Env = append(os.Environ(), "VARVE_LONG=", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -buildvcs=false")
+	cmd.Env = append(os.Environ(), "VARVE_LONG=1", "GOFLAGS="+os.Getenv("GOFLAGS")+" -trimpath -buildvcs=false")
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err == nil:

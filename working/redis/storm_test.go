@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/varve-db/varve/internal/proofs"
 	"github.com/varve-db/varve/working"
 	"github.com/varve-db/varve/working/redis"
 )
@@ -18,7 +19,7 @@ import (
 func TestProcesses(t *testing.T) {
 	const processes, goroutines = 4, 8
 	total := 10_000
-	if testing.Short() {
+	if !proofs.Long() {
 		total = 1_000
 	}
 	each := total/(processes*goroutines) + 1

@@ -1,0 +1,9 @@
+// Package proofs says how much of the tests' long proofs runs:
+//
+//	go test ./...                 each proof's everyday share: seconds
+//	.ci/run (VARVE_CI=1)          that, and the tests that start many processes
+//	.ci/long (VARVE_LONG=1)       all: hours
+//
+// A proof is a test that tries many cases: cuts, faults, seeds, histories. Flags and variables
+// of the packages choose a case, or other numbers; their doc.go says which.
+package proofs
