@@ -59,6 +59,7 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		}
 		puts = puts || !ops[i].deletes()
 	}
+	var waited time.Duration // for others that make room
 	for {
 		if puts { // a deletion makes room
 			if err := cm.Flush.Pressure(ctx); err != nil {
@@ -67,8 +68,11 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		}
 		w := cm.work()
 		all, err := cm.attempt(ctx, w, ops, seen, listed, puts)
-		if errors.Is(err, errBusy) {
-			if err := cm.Engine.Env.Sleep(ctx, time.Millisecond); err != nil {
+		if busy := (*busyError)(nil); errors.As(err, &busy) {
+			if waited += busyPause; waited > cm.Engine.Env.LockWait {
+				return busy.refusal
+			}
+			if err := cm.Engine.Env.Sleep(ctx, busyPause); err != nil {
 				return err
 			}
 			continue
@@ -94,6 +98,9 @@ func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wa
 		return nil
 	}
 }
+
+// busyPause is between two looks for room.
+const busyPause = time.Millisecond
 
 // attempt prepares the operations and appends them, once. What it returns are they with
 // the deletions that the store's limits have added; nil when there was nothing to do.

@@ -71,6 +71,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	if err != nil {
 		return nil, err
 	}
+	looked := cm.Engine.Log.Applied()
 	given := len(ops)
 	for i, d := range list {
 		if d.Have = all; d.Session != "" {
@@ -85,7 +86,7 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 			if l.At == "" || l.At == settings.AtLimitRefuse {
 				return nil, d.Refusal()
 			}
-			if ops, err = cm.evict(ctx, w, ops, seen, d, o, at); err != nil {
+			if ops, err = cm.evict(ctx, w, ops, seen, d, o, looked); err != nil {
 				return nil, err
 			}
 		}
@@ -101,9 +102,9 @@ func (cm *Committer) keepLimits(ctx context.Context, w *work, ops []Op, seen Rea
 	return ops, nil
 }
 
-// evict adds the deletions that make room for a demand, which was looked at when the log
-// was applied up to at.
-func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum, at wal.LSN) ([]Op, error) {
+// evict adds the deletions that make room for a demand; looked is how far the log was applied
+// when the tally was read.
+func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d *counts.Demand, need counts.Sum, looked wal.LSN) ([]Op, error) {
 	if d.Never() {
 		return nil, d.Refusal()
 	}
@@ -146,19 +147,22 @@ func (cm *Committer) evict(ctx context.Context, w *work, ops []Op, seen Reads, d
 	}
 	d.Add = d.Add.Minus(freed)
 	if o := d.Over(); o != (counts.Sum{}) {
-		// It is a refusal only if nobody stood in the way. Those whom other commits have
-		// taken may come back; and where the log has moved since the look, what there is
-		// less of now was asked to make room twice.
-		if busy || cm.Engine.Log.Applied() != at {
-			return nil, errBusy
+		// A refusal is right only if no other commit was in the way: candidates that others
+		// have taken may be released, and where the log has moved since the tally was read,
+		// others may have deleted some of what this commit counts on deleting.
+		if busy || cm.Engine.Log.Applied() != looked {
+			return nil, &busyError{d.Refusal()}
 		}
 		return nil, d.Refusal()
 	}
 	return ops, nil
 }
 
-// errBusy says that other commits make room, so that this one has to look again.
-var errBusy = errors.New("others are making room")
+// busyError says that other commits are making room, so this one has to look again. It is the
+// refusal if that takes too long.
+type busyError struct{ refusal error }
+
+func (e *busyError) Error() string { return "other commits are making room: " + e.refusal.Error() }
 
 // mostEvict is in one commit: a limit that was lowered is reached step by step.
 const mostEvict = 1000
