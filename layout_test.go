@@ -308,9 +308,9 @@ func TestPackagesAreSmall(t *testing.T) {
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
 	"internal/engine":       74,
-	"internal/commit":       29,
+	"internal/commit":       30,
 	"internal/flush":        37,
-	"internal/views":        8,
+	"internal/views":        12,
 	"internal/edits":        24,
 	"internal/embedding":    15,
 	"internal/history":      6,

@@ -24,7 +24,7 @@ func (r repairStore) RemakeView(ctx context.Context, folder string) error {
 	if err := r.st.engine.Sight(ctx); err != nil {
 		return err
 	}
-	return r.st.views.Remake(ctx, path.Base(folder))
+	return r.st.views.Rebuild(ctx, path.Base(folder))
 }
 
 // revector makes all vectors anew, whatever those that stand say of themselves;

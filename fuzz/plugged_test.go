@@ -24,7 +24,7 @@ func (a *actor) lettered(fsys vfs.FS, ids []string) {
 	if !a.h.plugged {
 		return
 	}
-	text, err := vfs.ReadFile(fsys, filepath.Join(a.h.dir, "views", letters.Name, letters.File), 1<<30)
+	text, err := vfs.ReadFile(fsys, filepath.Join(a.h.dir, letters.Folder, letters.File), 1<<30)
 	var has struct {
 		IDs []string `json:"ids"`
 	}
@@ -40,7 +40,7 @@ func (a *actor) lettered(fsys vfs.FS, ids []string) {
 		a.h.bad("%s: the view's file has %q, the index %q", a.name, has.IDs, ids)
 	}
 	for f, err := range a.st.Admin().Verify(ctx, varve.VerifyOptions{}) {
-		if err != nil || f.Path == "views/"+letters.Name {
+		if err != nil || f.Path == letters.Folder {
 			a.h.bad("%s: verify: %+v, %v", a.name, f, err)
 		}
 	}

@@ -34,6 +34,7 @@
 //	find past    the newest version of a document; versions of which log and archive have the bytes
 //	load         the same by way of the cache
 //	lines filter share expiring   listings in the order of ids, what they pass, reading them in parallel, what has expired
+//	follower     keeping a fold of the log up to date
 //	as_of        what changed between two positions
 //	kind stored name              kinds of documents in an open store, and their files
 //	moved        a store that has gone elsewhere

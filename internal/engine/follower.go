@@ -44,12 +44,15 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 		}
 		live, err := f.catchUp(ctx, eng, set)
 		if err == nil {
-			if err = use(set, live); err != nil {
+			if err = use(set, live); errors.Is(err, errs.ErrCorrupt) {
 				f.valid = false
 			}
 			return errors.Join(err, set.Release())
 		}
 		_ = set.Release()
+		if ctx.Err() != nil {
+			return err // an entry may come twice: the next look continues
+		}
 		f.valid = false // half looked at
 		if !errors.Is(err, errs.ErrTruncated) && !errors.Is(err, ErrMoved) {
 			return err

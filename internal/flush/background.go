@@ -119,7 +119,7 @@ func (fl *Flusher) beat(ctx context.Context) {
 // was nothing to do.
 func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did bool) {
 	durable := fl.Engine.Log.Durable()
-	if fl.Engine.Log.Damage() != nil || fl.Engine.Log.Flushed() >= durable && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() {
+	if fl.Engine.Log.Damage() != nil || fl.Engine.Log.Flushed() >= durable && !fl.Engine.Log.Distrusted() && !fl.Engine.Rotten.Load() && !fl.Views.Due() {
 		fl.unflushed.Store(0) // another process has done it
 		return 0, false
 	}

@@ -3,10 +3,10 @@ package flush
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/docfile"
@@ -23,8 +23,8 @@ type oldTable struct {
 	info vfs.Info
 }
 
-// DoomIndex takes hold of base and delta, of the vectors and of the views: who still has them
-// mapped must not read zeros, and that is known only when their names are gone.
+// DoomIndex takes hold of base and delta, of the vectors and of the views: a process that
+// still has them mapped must not read zeros, and that is known only when their names are gone.
 func (fl *Flusher) DoomIndex(ctx context.Context) (oldIndex, error) {
 	if err := fl.Vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
@@ -34,24 +34,30 @@ func (fl *Flusher) DoomIndex(ctx context.Context) (oldIndex, error) {
 	if err != nil {
 		return nil, err
 	}
-	views, err := fl.Views.Files()
-	if err != nil {
-		return nil, err
-	}
-	fl.Views.Anew()
+	names := append([]string{index.BaseName, index.DeltaName}, vector.Files()...)
+	indexes := len(names)
 	var old oldIndex
-	for _, name := range slices.Concat([]string{index.BaseName, index.DeltaName}, vector.Files(), views) {
+	for i, name := range append(names, fl.Views.Doom()...) {
 		path := filepath.Join(fl.Engine.Env.Dir, name)
 		info, err := fl.Engine.Env.FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			return old, errors.Join(fl.Engine.Env.IOError("looking at", path, err), old.Close())
+		var f *vfs.Doomed
+		second := filepath.Base(name)
+		if i >= indexes {
+			second = fmt.Sprint("view.", i) // a view's names are its own: two may be equal, or too long
 		}
-		f, err := vfs.Doom(fl.Engine.Env.FS, path, filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder), strings.ReplaceAll(filepath.ToSlash(name), "/", "."))+docfile.DoomedSuffix, true)
-		if err != nil {
+		if err == nil {
+			f, err = vfs.Doom(fl.Engine.Env.FS, path, filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder), second+docfile.DoomedSuffix), true)
+		}
+		switch {
+		case err == nil:
+		case i < indexes:
 			return old, errors.Join(fl.Engine.Env.IOError("opening", path, err), old.Close())
+		default:
+			fl.Views.Missed(fl.Engine.Env.IOError("opening", path, err))
+			continue
 		}
 		old = append(old, oldTable{name, f, info})
 	}
@@ -69,6 +75,9 @@ func (o oldIndex) Close() (err error) {
 // Wipe overwrites what has lost its name since. What is a backup now is written
 // again as one.
 func (o oldIndex) Wipe(fl *Flusher, r *Remains) (err error) {
+	if verr := fl.Views.Left(); verr != nil {
+		r.Left = append(r.Left, verr)
+	}
 	for _, t := range o {
 		path := filepath.Join(fl.Engine.Env.Dir, t.name)
 		if ino := t.file.Named(); ino != 0 && !fl.indexHas(path, ino) {

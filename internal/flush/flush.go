@@ -178,7 +178,7 @@ func (fl *Flusher) FlushRound(ctx context.Context, m Merge) error {
 		fl.failed.Store(0)
 	}
 	if err == nil && !spilled {
-		fl.Views.Round(ctx, false)
+		fl.Views.Round(ctx, m == MergeAlways)
 	}
 	if err == nil && m == MergeAlways {
 		err = fl.Vectors.Merge(ctx)

@@ -57,9 +57,7 @@ type known struct {
 // Files that are damaged are left where they are and reported; one that cannot
 // be read now ends it: not read is not absent.
 func (fl *Flusher) rebuildIndex(ctx context.Context, r Remake) (*index.Set, int, error) {
-	if err := fl.Views.Forget(); err != nil { // what is made from the files may differ, as of the same moment
-		return nil, 0, err
-	}
+	fl.Views.Rebuilding(ctx) // what is made from the files may differ, as of the same moment
 	var list []index.Change
 	vectors := map[string]int64{} // by key
 	target := fl.Engine.Target(r.Store, r.At)

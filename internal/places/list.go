@@ -18,7 +18,7 @@ const (
 )
 
 // Views is the folder of the views that plug in, each with a folder of its own.
-const Views = "views"
+const Views = "view_index"
 
 // Working is the folder of the scopes of working memory.
 const Working = "working"

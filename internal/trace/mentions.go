@@ -99,7 +99,7 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 			break
 		}
 		switch {
-		case name == "assemblies", name == "working", !places.IsTopFile(name) && !places.IsTopFolder(name):
+		case name == "assemblies", name == "working", name == places.Views, !places.IsTopFile(name) && !places.IsTopFolder(name):
 			err = walk(name, 12)
 		case name == document.Memories.Folder, name == "backups":
 			err = foldersIn(fsys, dir, name, func(rel string) error { return walk(rel, 12) })

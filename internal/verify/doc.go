@@ -14,7 +14,7 @@
 //	assemblies/      the same; its members: are there, and the pairs of the index;
 //	                 its composite: is what the vectors of its members give
 //	vector_index/    mapping and FAISS file: blocks, heads, ids, none twice
-//	views/           each view's files: are what the index of the same moment gives
+//	view_index/      each view's files: are what the index of the same moment gives
 //	wal/             each segment from the oldest: frames verify and link up to
 //	                 durable; no segment is missing between them; nothing foreign
 //	                 lies there; each entry is a record whose document has the hash

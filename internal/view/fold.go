@@ -11,9 +11,10 @@ import (
 type Fold interface {
 	// Reset makes it exactly as of an index, whatever it was.
 	Reset(ctx context.Context, set *index.Set) error
-	// Apply takes in an entry of the log that is not in what it has so far. set is the
-	// index that it goes on over. Of several entries of one key only the last is sure to
-	// come, and an entry may come twice. The bytes of the entry are only lent.
+	// Apply takes in an entry of the log that is not in what it has so far. set is the index
+	// that it continues from; nil where the entry is older than the index that is mapped. Of
+	// several entries of one key only the last is sure to come, and an entry may come twice.
+	// The bytes of the entry are valid during the call only.
 	Apply(ctx context.Context, set *index.Set, e *wal.Entry) error
 	// Covered says whether what it has goes on being right over a newer index, whose log it
 	// has seen to the end; false: Reset follows.
@@ -25,15 +26,16 @@ type Fold interface {
 // One that is registered in internal/views is made complete each time the index is written,
 // with flush.lock held, by one instance in each process: Load, Apply for what the log has
 // since, Save. Where the files cannot be used, or the log does not reach back so far, it is
-// Reset. It is never waited for: an error is told, and the next round begins again. Whoever
-// asks a view has an instance of its own, in an engine.Follower.
+// Reset. This is done inside a flush, so a View bounds what a Save costs. An error does not fail
+// the flush: it is told, and a later round tries again. Queries use an instance of their own,
+// in an engine.Follower.
 //
 // So a View keeps nothing from being released, and needs no method for backup (it is not in
 // one), purge (all its files are overwritten, and it is made again) and rebuilding (the same):
 // internal/views does these for all.
 type View interface {
 	Fold
-	// Name is that of its folder below views/: lower-case letters, digits, '-'.
+	// Name is that of its folder below view_index/: lower-case letters, digits, '-'.
 	Name() string
 	// Load takes in what the files have, and says as of which moment of the log that is.
 	// Files that are not there are fs.ErrNotExist, others that cannot be used are
@@ -42,6 +44,8 @@ type View interface {
 	// Save makes the files those of a moment, that of what it has. A Save that is cut leaves
 	// the files of the last one, or none that Load believes.
 	Save(f *Folder, at wal.Mark) error
+	// Close releases what Load has opened or mapped; Load may be called again.
+	Close() error
 	// Verify compares the files with an index of the same moment: errs.ErrCorrupt.
 	Verify(ctx context.Context, f *Folder, set *index.Set) error
 }

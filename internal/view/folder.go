@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -30,11 +31,23 @@ func (f *Folder) Write(name string, data []byte) error {
 	return vfs.WriteDurable(f.FS, f.Temp, filepath.Join(f.Path, name), data, f.FileMode)
 }
 
-// Names are the files that there are, sorted.
-func (f *Folder) Names() ([]string, error) {
+// Names are the files that there are, sorted. Links, folders and the like are not the view's.
+func (f *Folder) Names() (files []string, err error) {
 	names, err := f.FS.ReadDir(f.Path)
 	slices.Sort(names)
-	return names, err
+	for _, name := range names {
+		info, err := f.FS.Stat(filepath.Join(f.Path, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return files, err
+		}
+		if info.Mode.IsRegular() {
+			files = append(files, name)
+		}
+	}
+	return files, err
 }
 
 // Clear removes all files, durably, so that Load finds none.

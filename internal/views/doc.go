@@ -1,6 +1,6 @@
 // Package views keeps the files of the views that plug in, each in its own folder:
 //
-//	views/
+//	view_index/
 //	  .gitignore     "*": all of it can be made again
 //	  NAME/…         of one view, in a form of its own; each says as of which moment of the
 //	                 log it is (position and chain hash, see wal.Mark)

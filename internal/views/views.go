@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
@@ -22,23 +24,41 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Views keeps the files of the views of an open store. But for Findings, which changes nothing,
-// flush.lock is held in all methods.
+// Views keeps the files of the views of an open store. flush.lock is held in all methods except
+// Init, Due, Findings and Close.
 type Views struct {
 	Engine *engine.Engine
 	Makers []Maker
 
-	list []view.View // the instances that write
-	due  bool        // files may be missing or behind, whether an index was written or not
-	anew bool        // the next round makes all again
+	list  []view.View // the instances that write
+	due   atomic.Bool // files may be missing or behind, whether an index was written or not
+	retry atomic.Int64
+	stale bool  // the next index that is written has all files made again
+	left  error // why something of it will not be overwritten
 }
+
+// retryAfter is between two tries in the background where files could not be made.
+const retryAfter = time.Minute
 
 // Init makes it ready.
 func (vs *Views) Init() {
 	for _, maker := range vs.Makers {
 		vs.list = append(vs.list, maker(vs.Engine))
 	}
-	vs.due = true
+	vs.due.Store(len(vs.list) > 0)
+}
+
+// Due says whether a round is wanted though no document has changed.
+func (vs *Views) Due() bool {
+	return vs.due.Load() && vs.Engine.Env.Clock().UnixNano() >= vs.retry.Load()
+}
+
+// Close releases what the views have open.
+func (vs *Views) Close() (err error) {
+	for _, v := range vs.list {
+		err = errors.Join(err, v.Close())
+	}
+	return err
 }
 
 func (vs *Views) path(elem ...string) string {
@@ -48,29 +68,31 @@ func (vs *Views) path(elem ...string) string {
 // Folder is that of a view.
 func (vs *Views) Folder(name string) *view.Folder {
 	return &view.Folder{
-		FS: vs.Engine.Env.FS, Path: vs.path(name), Temp: filepath.Join(vs.Engine.Env.Dir, "tmp", "view."+vs.Engine.Token),
+		FS: vs.Engine.Env.FS, Path: vs.path(name), Temp: filepath.Join(vs.Engine.Env.Dir, "tmp", "index."+vs.Engine.Token),
 		FileMode: vs.Engine.Env.FileMode, FolderMode: vs.Engine.Env.FolderMode,
 	}
 }
 
-// Round makes the files complete as of the index that is mapped; written says that it is
+// Round makes the files complete as of the index that is mapped; written says that it may be
 // another one than in the last round.
 func (vs *Views) Round(ctx context.Context, written bool) {
-	if vs.anew {
+	if vs.stale && written {
 		if err := vs.Forget(); err != nil {
-			vs.failed("", err)
+			vs.Missed(err)
+			vs.failed(ctx, "", err)
 			return
 		}
-		vs.anew = false
+		vs.stale = false
 	}
-	if len(vs.list) == 0 || !written && !vs.due {
+	if len(vs.list) == 0 || !written && !vs.Due() {
 		return
 	}
-	ready, err := vs.enter()
-	if err != nil {
-		vs.failed("", err)
-	}
-	if vs.due = !ready; vs.due {
+	vs.due.Store(true)
+	vs.retry.Store(vs.Engine.Env.Clock().Add(retryAfter).UnixNano())
+	if ready, err := vs.enter(); err != nil || !ready {
+		if err != nil {
+			vs.failed(ctx, "", err)
+		}
 		return
 	}
 	set := vs.Engine.State.Set()
@@ -78,27 +100,41 @@ func (vs *Views) Round(ctx context.Context, written bool) {
 		return
 	}
 	defer set.Release()
+	done := true
 	for _, v := range vs.list {
 		if err := vs.complete(ctx, v, set); err != nil {
-			vs.failed(v.Name(), err)
-			vs.due = true
+			vs.failed(ctx, v.Name(), err)
+			done = false
 		}
 	}
+	vs.due.Store(!done)
 }
 
-// failed tells that a view could not be made complete.
-func (vs *Views) failed(name string, err error) {
+// failed reports that a view could not be made complete.
+func (vs *Views) failed(ctx context.Context, name string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
 	err = vs.Engine.Env.Explain(err)
 	path := places.Views
 	if name != "" {
 		path += "/" + name
 	}
-	vs.Engine.Env.Logger.Warn("a view was not written; the next flush tries again", "path", path, "err", err)
+	vs.Engine.Env.Logger.Warn("a view was not written; a later flush tries again", "path", path, "err", err)
 	vs.Engine.Env.Event(env.Event{Kind: env.EventViewError, Path: path, Err: err})
 }
 
-// enter makes the folder, and has every process that writes know of it. false: there is one
-// that does not, or somebody just opens the store; the next round tries again.
+// ignoreText is the .gitignore in the folder. It also says that the folder is the store's: in
+// one without it, which the user may have made, nothing is removed.
+const ignoreText = "# Made by varve: all of it can be rebuilt.\n*\n"
+
+func (vs *Views) ours() bool {
+	b, err := vfs.ReadFile(vs.Engine.Env.FS, vs.path(".gitignore"), 1024)
+	return err == nil && string(b) == ignoreText
+}
+
+// enter makes the folder once every process that writes knows of it. false: one does not, or a
+// process is just opening the store.
 func (vs *Views) enter() (bool, error) {
 	if ok, err := vs.Engine.Log.RaiseFlushing(wal.FeatureViews); err != nil || !ok {
 		return false, err
@@ -107,10 +143,15 @@ func (vs *Views) enter() (bool, error) {
 	if err := vfs.MkdirAll(eng.FS, vs.path(), eng.FolderMode); err != nil {
 		return false, err
 	}
-	ignore := vs.path(".gitignore")
-	_, err := eng.FS.Stat(ignore)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = vfs.WriteDurable(eng.FS, vs.Folder("").Temp, ignore, []byte("*\n"), eng.FileMode)
+	if vs.ours() {
+		return true, nil
+	}
+	names, err := eng.FS.ReadDir(vs.path())
+	if err == nil && len(names) > 0 && !slices.Equal(names, []string{".gitignore"}) {
+		err = fmt.Errorf("%w: it has files that are not the store's: move them elsewhere", errs.ErrInvalid)
+	}
+	if err == nil {
+		err = vfs.WriteDurable(eng.FS, vs.Folder("").Temp, vs.path(".gitignore"), []byte(ignoreText), eng.FileMode)
 	}
 	return err == nil, err
 }
@@ -127,14 +168,14 @@ func (vs *Views) complete(ctx context.Context, v view.View, set *index.Set) erro
 		return nil
 	}
 	if err == nil {
-		err = vs.catchUp(ctx, v, set, at, to)
+		err = vs.catchUp(ctx, v, at, to)
 	}
 	if err != nil {
-		if env.Passing(err) || ctx.Err() != nil {
+		if vfs.IsStarved(err) || vfs.IsDiskFull(err) || ctx.Err() != nil {
 			return err
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			vs.Engine.Env.Logger.Info("a view is made again", "name", v.Name(), "why", err)
+			vs.Engine.Env.Logger.Info("rebuilding a view", "name", v.Name(), "why", err)
 		}
 		if err := v.Reset(ctx, set); err != nil {
 			return err
@@ -153,7 +194,7 @@ var errAhead = errors.New("its files are ahead of the index")
 
 // catchUp applies what the log has between two moments. Log and archive are read, for the
 // overlay has let go of what the index has taken in.
-func (vs *Views) catchUp(ctx context.Context, v view.View, set *index.Set, at, to wal.Mark) error {
+func (vs *Views) catchUp(ctx context.Context, v view.View, at, to wal.Mark) error {
 	if at.LSN >= to.LSN {
 		return errAhead
 	}
@@ -164,35 +205,42 @@ func (vs *Views) catchUp(ctx context.Context, v view.View, set *index.Set, at, t
 		if _, err := state.Check(&e); errors.Is(err, state.ErrEntry) {
 			continue
 		}
-		if err := v.Apply(ctx, set, &e); err != nil {
+		if err := v.Apply(ctx, nil, &e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Anew has the next round make all files again: what stands is to be nowhere.
-func (vs *Views) Anew() { vs.anew = true }
-
-// Files are the names of all files below the folder, relative to the store, also of views
-// that this program does not know.
-func (vs *Views) Files() (names []string, err error) {
-	err = vs.folders(func(f *view.Folder, name string) error {
+// Doom has the next index that is written make all files again, and names the files that are
+// there, relative to the store, also of views that this program does not know: what they have
+// is to be overwritten once they are replaced. What this process has mapped is released.
+func (vs *Views) Doom() (names []string) {
+	vs.stale, vs.left = true, nil
+	err := vs.Close()
+	ferr := vs.folders(func(f *view.Folder, name string) error {
 		files, err := f.Names()
 		for _, file := range files {
 			names = append(names, filepath.Join(places.Views, name, file))
 		}
 		return err
 	})
-	return names, err
+	vs.Missed(errors.Join(err, ferr))
+	return names
 }
+
+// Missed notes why something that is to be overwritten cannot be.
+func (vs *Views) Missed(err error) { vs.left = errors.Join(vs.left, err) }
+
+// Left says why something of what Doom found is still there, or was not overwritten.
+func (vs *Views) Left() error { return vs.left }
 
 // folders visits the folder of each view that has one.
 func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
-	names, err := vs.Engine.Env.FS.ReadDir(vs.path())
-	if errors.Is(err, fs.ErrNotExist) {
+	if !vs.ours() {
 		return nil
 	}
+	names, err := vs.Engine.Env.FS.ReadDir(vs.path())
 	if err != nil {
 		return vs.Engine.Env.IOError("reading", vs.path(), err)
 	}
@@ -203,27 +251,43 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 			err = visit(vs.Folder(name), name)
 		}
 		if err != nil {
-			return vs.Engine.Env.IOError("reading", vs.path(name), err)
+			return vs.Engine.Env.IOError("clearing", vs.path(name), err)
 		}
 	}
 	return nil
 }
 
-// Forget removes all files: what they say of a moment is not believed any more.
+// Forget removes all files: what they say of a moment is no longer believed.
 func (vs *Views) Forget() error {
-	vs.due = true
+	vs.due.Store(len(vs.list) > 0)
 	return vs.folders(func(f *view.Folder, _ string) error { return f.Clear() })
 }
 
-// Remake makes one view again; "" is every one.
-func (vs *Views) Remake(ctx context.Context, name string) error {
+// Rebuilding is Forget before an index is made again. Where that fails, the round behind the
+// index tries again, so that a view does not keep a store from being opened.
+func (vs *Views) Rebuilding(ctx context.Context) {
+	if err := vs.Forget(); err != nil {
+		vs.stale = true
+		vs.failed(ctx, "", err)
+	}
+}
+
+// Rebuild makes the files of one view again.
+func (vs *Views) Rebuild(ctx context.Context, name string) error {
 	set := vs.Engine.State.Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
 	defer set.Release()
+	ready, err := vs.enter()
+	if err != nil {
+		return err
+	}
+	if !ready {
+		return fmt.Errorf("%w: a process of an older version has the store open, or is opening it: close it", errs.ErrLocked)
+	}
 	if err := vs.folders(func(f *view.Folder, n string) error {
-		if name != "" && n != name {
+		if n != name {
 			return nil
 		}
 		return f.Clear()
@@ -231,9 +295,9 @@ func (vs *Views) Remake(ctx context.Context, name string) error {
 		return err
 	}
 	for _, v := range vs.list {
-		if name == "" || v.Name() == name {
+		if v.Name() == name {
 			if err := vs.complete(ctx, v, set); err != nil {
-				return fmt.Errorf("the view %s: %w", v.Name(), err)
+				return fmt.Errorf("the view %s: %w", name, err)
 			}
 		}
 	}
@@ -257,12 +321,13 @@ func (vs *Views) Findings(ctx context.Context) iter.Seq[repair.Finding] {
 				}
 				_ = vs.Engine.Sight(ctx)
 			}
+			_ = v.Close()
 			if err == nil || ctx.Err() != nil {
 				continue
 			}
 			if !yield(repair.Finding{
 				Kind: repair.ViewWrong, Severity: repair.Healable, Path: places.Views + "/" + v.Name(), Offset: -1, Err: err,
-				Stake: "nothing that is stored: it is made of the documents", Heals: repair.ByIndex, Next: repair.NextRepair,
+				Stake: "nothing: the view can be rebuilt from the documents", Heals: repair.ByIndex, Next: repair.NextRepair,
 			}) {
 				return
 			}

@@ -3,7 +3,7 @@
 // is opened), and holds the seam to its promises: beside the views of the store it is killed,
 // cut, rebuilt, verified, repaired, backed up and purged.
 //
-// The file, views/letters/ids.json, is one JSON object:
+// The file, view_index/letters/ids.json, is one JSON object:
 //
 //	{"lsn": 4096, "sum": 77, "ids": ["anna", "bert"]}
 //

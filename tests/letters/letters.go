@@ -11,14 +11,16 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
 	"github.com/varve-db/varve/internal/engine"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/wal"
 )
 
-// Name is the view's, File that of its file.
+// Name is the view's, Folder where it has its File.
 const (
-	Name = "letters"
-	File = "ids.json"
+	Name   = "letters"
+	Folder = places.Views + "/" + Name
+	File   = "ids.json"
 )
 
 // Letters is the view.
@@ -90,6 +92,9 @@ func (l *Letters) Save(f *view.Folder, at wal.Mark) error {
 	}
 	return f.Write(File, data)
 }
+
+// Close implements view.View.
+func (l *Letters) Close() error { return nil }
 
 // Verify implements view.View.
 func (l *Letters) Verify(ctx context.Context, f *view.Folder, set *index.Set) error {

@@ -61,7 +61,7 @@ func flush(t *testing.T, st *varve.Store) {
 // stored are the ids that the view's file has; nil when there is none.
 func stored(t *testing.T, dir string) []string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, "views", Name, File))
+	data, err := os.ReadFile(filepath.Join(dir, Folder, File))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -122,7 +122,7 @@ func TestBehind(t *testing.T) {
 	put(t, st, "cleo")
 	flush(t, st)
 	expect(t, dir, "anna", "bert", "cleo")
-	if err := os.Remove(filepath.Join(dir, "views", Name, File)); err != nil {
+	if err := os.Remove(filepath.Join(dir, Folder, File)); err != nil {
 		t.Fatal(err)
 	}
 	put(t, st, "dora")
@@ -162,7 +162,7 @@ func TestWrong(t *testing.T) {
 				}
 				found = append(found, f)
 			}
-			if len(found) != 1 || found[0].Kind != repair.ViewWrong || found[0].Path != "views/letters" {
+			if len(found) != 1 || found[0].Kind != repair.ViewWrong || found[0].Path != Folder {
 				t.Fatalf("verify found %+v", found)
 			}
 			plan, err := varve.PlanRepair(t.Context(), dir, options(true), varve.VerifyOptions{})
@@ -196,7 +196,7 @@ func TestRebuild(t *testing.T) {
 // spoil changes the view's file.
 func spoil(t *testing.T, dir string, change func([]byte) []byte) {
 	t.Helper()
-	path := filepath.Join(dir, "views", Name, File)
+	path := filepath.Join(dir, Folder, File)
 	data, err := os.ReadFile(path)
 	if err == nil {
 		err = os.WriteFile(path, change(data), 0o600)
@@ -325,7 +325,7 @@ func TestOtherLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	data, err := os.ReadFile(filepath.Join(other, "views", Name, File))
+	data, err := os.ReadFile(filepath.Join(other, Folder, File))
 	if err != nil {
 		t.Fatal(err)
 	}
