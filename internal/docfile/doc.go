@@ -47,7 +47,8 @@
 //
 // Unlinking a file leaves its bytes in free blocks, where no purge reaches them. So what is
 // surplus is overwritten before its last name goes, in this order: its places are synced
-// (what was displaced has left them durably), it is opened and leased, renamed to
+// (what was displaced has left them durably), it is opened and leased, its name still leads
+// to it (else another process has parked it, and deals with it), it is renamed to
 // <n>.doomed, the folder is synced, zeros are written and synced, the name is removed, and
 // the lease ends with the last descriptor. A process that dies in between leaves a name that
 // says what the file is. Files that are linked, open elsewhere or not writable are parked:

@@ -2,6 +2,7 @@ package docfile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -88,6 +89,57 @@ func TestWipe(t *testing.T) {
 	}
 	if left := b.files("tmp"); len(left) != 0 {
 		t.Fatal(left)
+	}
+}
+
+// Close has no flush.lock: another process may empty tmp/ after it has opened a file of its
+// pool and before it has the lease. That one parks the file and removes the folder.
+func TestEmptiedAmidClose(t *testing.T) {
+	for _, last := range []bool{false, true} {
+		for _, stays := range []bool{false, true} {
+			t.Run(fmt.Sprintf("last %v, folder stays %v", last, stays), func(t *testing.T) {
+				b := newBed(t, nil)
+				skipWithoutLeases(t, b)
+				b.put(b.change("a.json", 0, 1))
+				if last {
+					b.fl.Last()
+				}
+				b.put(b.change("a.json", 1, 2))
+				if pool := b.files("tmp"); len(pool) != 1 {
+					t.Fatal(pool)
+				}
+				if stays {
+					if err := os.Mkdir(b.path("tmp", "tok", "0", "somebody's"), 0o700); err != nil {
+						t.Fatal(err)
+					}
+				}
+				other, emptied := b.flusher("other", nil), false
+				b.fs.on = func(op, name string) error {
+					if op != "lease" || emptied {
+						return nil
+					}
+					emptied = true
+					if edits, err := other.EmptyTemp(b.surplus); err != nil || len(edits) != 0 {
+						t.Errorf("emptying: %+v %v", edits, err)
+					}
+					return nil
+				}
+				err := b.fl.Close()
+				b.fs.on = nil
+				if err != nil || !emptied {
+					t.Errorf("close: %v, emptied amid it: %v", err, emptied)
+				}
+				// What was parked is nobody's edit, and goes.
+				if edits, err := other.EmptyTemp(b.surplus); err != nil || len(edits) != 0 {
+					t.Errorf("emptying again: %+v %v", edits, err)
+				}
+				b.wantSetAside()
+				if left := b.files("tmp"); len(left) != 0 {
+					t.Error(left)
+				}
+				b.want("a.json", 2)
+			})
+		}
 	}
 }
 

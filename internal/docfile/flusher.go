@@ -67,7 +67,8 @@ func (o *Options) setDefaults() error {
 
 // Flusher puts documents into their files. Its methods are for the holder of
 // flush.lock, one at a time; between two of them another process may hold that
-// lock and empty tmp/.
+// lock and empty tmp/. Close and Wipe may be called without it: others may empty
+// tmp/ meanwhile.
 type Flusher struct {
 	o          Options
 	quarantine *Quarantine

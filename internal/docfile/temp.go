@@ -53,6 +53,11 @@ func (w *worker) take() (*temp, error) {
 
 // reopen takes a file out of the pool; nil if it is not there or not as it was.
 // What somebody did to it is left for EmptyTemp to judge.
+//
+// Close does this without flush.lock, so another process may empty tmp/ between our open
+// and our lease: it finds the file open, parks it, and removes our folder. Then the inode
+// is no longer ours to overwrite. Once we have the lease it cannot open the file, so the
+// name stays.
 func (w *worker) reopen(path string) (*temp, error) {
 	file, err := w.f.o.FS.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,11 +69,17 @@ func (w *worker) reopen(path string) (*temp, error) {
 	granted, err := file.Lease()
 	if err == nil && granted {
 		var info vfs.Info
-		if info, err = file.Stat(); err == nil && w.reusable(info) && info.Mtime.Equal(surplusTime) {
+		if info, err = file.Stat(); err == nil && w.reusable(info) && info.Mtime.Equal(surplusTime) && w.leadsTo(path, info) {
 			return &temp{path: path, file: file, size: info.Size}, nil
 		}
 	}
 	return nil, file.Close()
+}
+
+// leadsTo says whether the name is still that of this inode.
+func (w *worker) leadsTo(path string, info vfs.Info) bool {
+	at, err := w.f.o.FS.Stat(path)
+	return err == nil && inodeOf(at) == inodeOf(info)
 }
 
 func (w *worker) create() (*temp, error) {
