@@ -22,20 +22,18 @@ type Assembly = assembly.Assembly
 // files and index as memories: what is said of Put, Get, conditions and edits by
 // hand holds for them.
 //
-// An assembly and its members never disagree. Whoever deletes a memory takes it out
-// of its assemblies in the same commit; a new embedding of a member changes their
-// CompositeEmbedding in the same commit, and so does every change of who is in it.
-// The composite is the store's: what a caller puts there counts only where no
-// member has an embedding. A member whose time is over counts as absent for those
-// who read, and leaves the assembly when it is deleted.
+// An assembly and its members never disagree. Deleting a memory also removes it from its
+// assemblies, in the same commit; a new embedding of a member changes their CompositeEmbedding in
+// the same commit, and so does every change of who is in it. The composite is the store's: what a
+// caller puts there counts only where no member has an embedding. A member whose time is over
+// counts as absent for those who read, and leaves the assembly when it is deleted.
 type Assemblies struct{ st *Store }
 
 // Assemblies are those of the store.
 func (st *Store) Assemblies() Assemblies { return Assemblies{st} }
 
-// Put stores an assembly and returns it as stored, with its id, times, composite
-// and Version. Memories that it takes in must be there (*MissingMembersError), but
-// for AllowMissing. See Store.Put.
+// Put stores an assembly and returns it as stored, with its id, times, composite and Version. Its
+// new members must exist (*MissingMembersError) unless AllowMissing is given. See Store.Put.
 func (as Assemblies) Put(ctx context.Context, a Assembly, options ...PutOption) (Assembly, error) {
 	st := as.st
 	if err := st.engine.Begun(); err != nil {
@@ -111,8 +109,8 @@ func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error
 	return st.commits.Commit(ctx, []commit.Op{{Group: true, ID: id, Conds: conditionsOf(conds), Must: true}}, nil, 0)
 }
 
-// Add puts memories behind the members; those that are members already stay where
-// they are. They must be there, but for AllowMissing.
+// Add puts memories behind the members; those that are members already stay where they are. They
+// must exist unless AllowMissing is given.
 func (as Assemblies) Add(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly, error) {
 	return as.change(ctx, id, options, func(a *Assembly) int { return a.Add(memories...) })
 }

@@ -33,8 +33,8 @@ func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 	if !model.Switching() {
 		return nil
 	}
-	// Whoever has lost index and log knows by this file that the documents may be two
-	// models', and that there is something to go on with.
+	// When index and log are lost, this file tells that the documents may be two models', and that
+	// there is something to go on with.
 	path := st.vectors.ComputedPath(vectors.ComputedName)
 	if _, err := st.engine.Env.FS.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -50,9 +50,9 @@ func (st *Store) restoreModel(ctx context.Context, as *copy.Restored) error {
 	return errors.Join(err, unlock())
 }
 
-// restoreComputed drops what a re-embedding has computed that was not under way at the
-// moment, but when the backup ended: nobody would go on with it, and whoever lost log and
-// index would take it for one.
+// restoreComputed drops what a re-embedding has computed that was not under way at the moment, but
+// when the backup ended: nothing would continue it, and after a loss of log and index it would be
+// taken for one.
 func (st *Store) restoreComputed(model *index.Model) error {
 	path := st.vectors.ComputedPath(vectors.ComputedName)
 	f, err := st.engine.Env.FS.OpenFile(path, os.O_RDONLY, 0)

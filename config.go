@@ -54,8 +54,8 @@ const (
 	AtLimitEvictLowest = settings.AtLimitEvictLowest // those of the lowest quickrecal_score go, of several the oldest
 )
 
-// VectorConfig fixes what is otherwise decided by the first embedding. A store
-// whose vectors are others makes them anew; embeddings that do not fit have none.
+// VectorConfig fixes what is otherwise decided by the first embedding. A store whose vectors differ
+// from this rebuilds them; embeddings that do not fit have none.
 type VectorConfig struct {
 	Dimension int    `json:"dimension,omitempty"` // 0: that of the first embedding
 	Metric    string `json:"metric,omitempty"`    // "ip", the cosine, or "l2"; "ip" when empty

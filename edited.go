@@ -13,9 +13,9 @@ type RefusedEdit struct {
 	Err  error  // why
 }
 
-// RefusedEdits yields the files that cannot be taken over as they stand now, whoever left
-// them and whoever was told. It looks at the size and the time of every file, and reads
-// those that are not what the index has. An error ends it, that of ctx among them.
+// RefusedEdits yields the files that cannot be taken over as they are now, no matter which process
+// left them or was told. It looks at the size and the time of every file, and reads those that are
+// not what the index has. An error ends it, that of ctx among them.
 func (ad Admin) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return func(yield func(RefusedEdit, error) bool) {
 		for e, err := range ad.st.edits.Refused(ctx) {

@@ -215,13 +215,12 @@ func (r repairStore) Reindex(ctx context.Context, wrong bool) error {
 	return r.st.flusher.ReindexNow(ctx, flush.ErrFound)
 }
 
-// RebuildIndex makes the index anew from the log and the files, whatever the one
-// that stands and its backups say. A memory keeps its version where log, index or
-// a backup name it for the bytes that its file has; one that somebody edited, or
-// that none of them knows, has another one, and conditions on the old one fail. The
-// old index goes to backups/, if it is sound. Others may go on using the store. A folder
-// that is empty, of whose documents the index names some, is a *CorruptionError: the
-// index is all that still knows where the log has them.
+// RebuildIndex rebuilds the index from the log and the files, whatever the current one and its
+// backups say. A memory keeps its version where log, index or a backup name it for the bytes that
+// its file has; one that somebody edited, or that none of them knows, has another one, and
+// conditions on the old one fail. The old index goes to backups/, if it is sound. Others may go on
+// using the store. A folder that is empty, of whose documents the index names some, is a
+// *CorruptionError: the index is all that still knows where the log has them.
 func (ad Admin) RebuildIndex(ctx context.Context) error {
 	if err := ad.st.engine.Begun(); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// What repair has made anew of what is derived.
+// What repair has rebuilt of the derived files.
 
 func (r repairStore) Revector(ctx context.Context) error { return r.st.revector(ctx, flush.ErrFound) }
 
@@ -27,8 +27,8 @@ func (r repairStore) RemakeView(ctx context.Context, folder string) error {
 	return r.st.views.Rebuild(ctx, path.Base(folder))
 }
 
-// revector makes all vectors anew, whatever those that stand say of themselves;
-// these stay until the new ones are complete.
+// revector rebuilds all vectors, whatever the current ones say of themselves; these stay until the
+// new ones are complete.
 func (st *Store) revector(ctx context.Context, why error) error {
 	return st.vectors.CompleteBy(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
 		set := vector.Empty()
@@ -57,7 +57,7 @@ func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []
 	}
 	before := a.Clone()
 	if a.Remove(out...) == 0 {
-		before = nil // all of it counts anew
+		before = nil // all of it counts again
 	}
 	if err := j.Compose(a, before); err != nil {
 		return 0, err

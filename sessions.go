@@ -59,13 +59,12 @@ func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
 	return Session(s), err
 }
 
-// Delete deletes the memories that a session has, and says how many; ErrNotFound
-// when there are none. They go in one commit: whoever reads sees all of them or none. What
-// others put into the session meanwhile is as if put after it, and stays; what they take
-// out of it stays too. One commit takes half a segment of the log, with the default size
-// about 300,000 deletions. A larger session goes in several, each of them whole; when an
-// error or a crash comes between them, the rest is still there, and the call may be
-// repeated.
+// Delete deletes the memories that a session has, and says how many; ErrNotFound when there are
+// none. They go in one commit: a reader sees all of them or none. What others put into the session
+// meanwhile is as if put after it, and stays; what they take out of it stays too. One commit takes
+// half a segment of the log, with the default size about 300,000 deletions. A larger session goes
+// in several, each of them whole; when an error or a crash comes between them, the rest is still
+// there, and the call may be repeated.
 func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
 	if err := ss.st.engine.Begun(); err != nil {
 		return 0, err

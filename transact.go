@@ -91,10 +91,9 @@ func (tx *Tx) PutAssembly(a Assembly, options ...PutOption) (Assembly, error) {
 // DeleteAssembly deletes an assembly, not its members; ErrNotFound if there is none.
 func (tx *Tx) DeleteAssembly(id string) error { return tx.tx.DeleteAssembly(id) }
 
-// List yields the memories that pass the filters, by id, without what the
-// transaction itself wrote. Whoever lists sees to it that nothing at all is
-// committed between the listing and the commit, or the function runs again: use
-// it where writers are few.
+// List yields the memories that pass the filters, by id, without what the transaction itself wrote.
+// Listing requires that nothing at all is committed between the listing and the commit, or the
+// function runs again: use it where writers are few.
 func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 	return tx.tx.List(filtersOf(filters))
 }

@@ -43,8 +43,8 @@ func (a *Assembly) encode(lim Limits, buffer []byte) (doc []byte, err error) {
 // MarshalJSON gives the document; encoding/json writes it without its white space.
 func (a Assembly) MarshalJSON() ([]byte, error) { return a.Encode(Limits{}) }
 
-// encodeNew writes an Assembly that has no text yet, in one pass. What it has
-// not is left out, but for the members that every reader expects.
+// encodeNew writes an Assembly that has no text yet, in one pass. Empty members are left out,
+// except those that every reader expects.
 func (a *Assembly) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	if n := a.sizeHint(); cap(buffer) < n {
 		buffer = make([]byte, 0, n)

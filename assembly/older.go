@@ -27,10 +27,10 @@ func isMemory(o *docfile.Object) bool {
 	return ok
 }
 
-// takeCopies makes memory_ids of a member memories that holds whole memories, or
-// ids, and takes it out: the copies in it are stale, and would be for ever. Where
-// both stand, what only memories has comes behind. A memories that is something
-// else stays, beside memory_ids; alone, it is an error: members would be lost.
+// takeCopies makes memory_ids of a member memories that holds whole memories, or ids, and takes it
+// out: the copies in it are stale, and would stay so forever. Where both stand, what only memories
+// has comes behind. A memories that is something else stays, beside memory_ids; alone, it is an
+// error: members would be lost.
 func takeCopies(o *docfile.Object) (taken bool, err error) {
 	raw, ok := o.Get(olderMembers)
 	if !ok || raw[0] == 'n' {
@@ -81,9 +81,9 @@ func idsOf(raw []byte) ([]string, error) {
 	return ids, err
 }
 
-// dropStale takes an older name out that stood beside the present one, when the
-// present one now says something else: it would lie. It is not written anew,
-// since only one reader in the wild looks at it, and that one reads both.
+// dropStale takes an older name out that stood beside the present one, when the present one now
+// says something else: it would lie. It is not written again, since only one reader in the wild
+// looks at it, and that one reads both.
 func (a *Assembly) dropStale(e *docfile.MemberEditor) {
 	if raw, ok := a.source.Get(memberID); ok && !docfile.EqualString(raw, a.ID) {
 		e.Remove(olderID)

@@ -3,10 +3,9 @@ package main
 import badger "github.com/dgraph-io/badger/v4"
 
 // badgerDB is Badger with SyncWrites, without which it loses acknowledged
-// writes; the rest are its defaults (64 MiB memtables, values of 1 KB in the
-// tables), but for conflict detection, which a blind put does not need. Its
-// write channel gathers commits, but syncs the log for each of them
-// (db.go, writeToLSM): many goroutines gain it little.
+// writes; the rest are its defaults (64 MiB memtables, values of 1 KB in the tables), except for
+// conflict detection, which a blind put does not need. Its write channel gathers commits, but syncs
+// the log for each of them (db.go, writeToLSM): many goroutines gain it little.
 type badgerDB struct{ db *badger.DB }
 
 func (b *badgerDB) Name() string       { return "Badger" }

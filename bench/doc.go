@@ -34,9 +34,9 @@
 // hash, or finding it.
 //
 // Documents are made before a burst begins, and from the second time round have
-// fresh ids: making text would be a tenth of a fast put. What is not written yet when
-// a workload begins is written first (sync), whoever left it: else a barrier of the
-// next engine would wait for the files of the one before.
+// fresh ids: making text would be a tenth of a fast put. What is not written yet when a workload
+// begins is written first (sync), whichever workload left it: else a barrier of the next engine
+// would wait for the files of the one before.
 //
 // Every engine acknowledges a put only when it is durable. Its other settings
 // are the best that its documentation or its large users know; they stand as
@@ -44,8 +44,8 @@
 //
 // The folder must not be on tmpfs. Folders with many files are removed only
 // at the end, because ext4 without a journal does not reuse inodes within a minute
-// of their deletion (five minutes if that is not written yet), and passes over each
-// when it looks for one: creation then falls to a sixth, in the burst of whoever comes
-// next. Folders of few files, however large, are removed at once. The end of
-// one run spoils the beginning of the next in the same way: wait some minutes.
+// of their deletion (five minutes if that is not written yet), and passes over each when it looks
+// for one: creation then falls to a sixth, in the burst of the next engine. Folders of few files,
+// however large, are removed at once. The end of one run spoils the beginning of the next in the
+// same way: wait some minutes.
 package main

@@ -36,7 +36,7 @@ type Flusher interface{ Flush() error }
 // Filler is an engine that can be filled faster than durably.
 type Filler interface{ Fill([]Doc) error }
 
-// engines makes each of them anew; Varve is last, and is there with its build tag.
+// engines creates each of them afresh; Varve is last, and is there with its build tag.
 func engines() []func() Engine {
 	peers := []func() Engine{
 		func() Engine { return &sqlite{driver: "sqlite3", name: "SQLite (mattn, C)"} },

@@ -263,10 +263,9 @@ func setTime(fd int) error {
 	return nil
 }
 
-// replacer looks at the place and exchanges: the displaced file is the next
-// temp, once a lease has shown that nobody has it open (whoever opens it later
-// sends SIGURG and not SIGIO, which would end us), and a look that it is the one
-// expected. The lease goes with the descriptor.
+// replacer looks at the place and exchanges: the displaced file is the next temp, once a lease has
+// shown that no process has it open (one that opens it later sends SIGURG and not SIGIO, which
+// would end us), and a look that it is the one expected. The lease goes with the descriptor.
 func replacer(dir, home string, w int, reads bool) (func(Doc) error, error) {
 	tmp := filepath.Join(dir, fmt.Sprint("tmp", w))
 	if err := os.MkdirAll(tmp, 0o700); err != nil {
@@ -314,8 +313,8 @@ func replacer(dir, home string, w int, reads bool) (func(Doc) error, error) {
 	}, nil
 }
 
-// readFile is how a reader makes sure that the file it has opened stood in this
-// place while it was read, whoever recycles files meanwhile.
+// readFile is how a reader makes sure that the file it has opened stood in this place while it was
+// read, even if files are recycled meanwhile.
 func readFile(name string, b []byte) error {
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// mostPuts keeps a burst within 600 MB, whoever is fast: it is to be within
-// the log budget of the one as in the memtables of the other.
+// mostPuts keeps a burst within 600 MB, however fast the engine is: it is to be within the log
+// budget of the one as in the memtables of the other.
 const mostPuts = 600_000
 
 type config struct {

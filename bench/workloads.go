@@ -152,7 +152,7 @@ func (c *config) filled(make func() Engine, dir string, seed uint64) (map[string
 	return out, e.Close()
 }
 
-// heapMiB is what lies in Go's heap, mapped files and C not counted.
+// heapMiB is the size of Go's heap, mapped files and C not counted.
 func heapMiB() float64 {
 	runtime.GC()
 	runtime.GC()

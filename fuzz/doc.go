@@ -63,15 +63,14 @@
 // acknowledged is there; they are the store as it was at one moment of the backup, or at
 // the version that was asked for. Of the places between which a store is moved one is
 // the store, the one that was acknowledged. What was spoilt and is in log or archive
-// has come back after repair, and in a sound store repair finds nothing to do,
-// whoever works on it.
+// has come back after repair, and in a sound store repair finds nothing to do, whichever process
+// works on it.
 //
 // After rot: what is served is what was put, or an error that names the damage.
 // A log that is damaged below what is attested serves the state as of the damage,
 // read-only, and its report says so; one that was torn behind it, the state as of
-// the tear. Nothing else: no other value, no deleted memory, no panic, no endless
-// work, no heap out of proportion. In a store that was closed, whoever verifies
-// it is told the file, and an offset at or before the damage. Only what has no
-// second copy that the engine reads is lost: the file of a memory whose entry the
-// log has let go of.
+// the tear. Nothing else: no other value, no deleted memory, no panic, no endless work, no heap out
+// of proportion. In a store that was closed, verify names the file, and an offset at or before the
+// damage. Only what has no second copy that the engine reads is lost: the file of a memory whose
+// entry the log has let go of.
 package fuzz

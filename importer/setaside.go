@@ -11,10 +11,9 @@ import (
 // stamp is what backups append to an id in a file name.
 var stamp = regexp.MustCompile(`[_.-]\d{8}[_-]?\d{6}.*$`)
 
-// setAside looks through a folder of copies. Most of what lies in
-// corrupted_backups/ is valid: it was set aside by false alarm, thousands of
-// times over. So an id that is taken from elsewhere is only counted, one that
-// is nowhere else is reported, and the newest copy of it taken by option.
+// setAside looks through a folder of copies. Most of what is in corrupted_backups/ is valid: it was
+// set aside by false alarm, thousands of times over. So an id that is taken from elsewhere is only
+// counted, one that is nowhere else is reported, and the newest copy of it taken by option.
 func (f *folder) setAside(dir string) error {
 	names, err := f.tree(dir)
 	if err != nil {

@@ -49,9 +49,8 @@
 // # Three levels
 //
 // Base and delta (a Set, in files) cover everything below their lsn. The Overlay
-// (heap) has, for each key changed since, the position of its newest version.
-// It knows keys only by two hashes: whoever follows a position compares the key
-// that it finds there.
+// (heap) has, for each key changed since, the position of its newest version. It knows keys only by
+// two hashes: a reader that follows a position compares the key that it finds there.
 //
 // # Writing
 //

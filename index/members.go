@@ -9,10 +9,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Who is in an assembly stands in its document and, for whoever replays the log,
-// at the end of its line there: ,"members":["id", …]}. The tables have it as
-// pairs instead, in both directions, so that neither a line nor a look-up grows
-// with the assembly.
+// The members of an assembly are listed in its document and, for replaying the log, at the end of
+// its line there: ,"members":["id", …]}. The tables have it as pairs instead, in both directions,
+// so that neither a line nor a look-up grows with the assembly.
 
 var membersMember = []byte(`,"members":[`)
 

@@ -25,9 +25,9 @@ type Target struct {
 	LSN   uint64    // the set with the changes covers everything below it
 	Now   time.Time // what last_updated will say
 
-	// Vectors is the LSN of the vectors (package vector) that are complete as of
-	// LSN, when VectorsKnown: none of them changed since theirs. Else nobody knows,
-	// and whoever needs them compares. Dimension is theirs, or was; 0 while there was none.
+	// Vectors is the LSN of the vectors (package vector) that are complete as of LSN, when
+	// VectorsKnown: none of them changed since theirs. Otherwise this is unknown, and a caller that
+	// needs them compares. Dimension is theirs, or was; 0 while there was none.
 	Vectors      uint64
 	Dimension    int
 	VectorsKnown bool

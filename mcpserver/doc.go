@@ -23,9 +23,9 @@
 //     survives a crash before the client hears of it. Calls of any number of
 //     processes on one store are linearizable; what two add to one entity at once
 //     is there, both.
-//   - delete_entities takes every relation with one of its names at an end along, in the
-//     same commit, whoever makes more of them meanwhile (graph.AloneAt). Where others make
-//     them faster than that can be done it says so in the end, and has deleted nothing.
+//   - delete_entities also removes every relation with one of its names at an end, in the same
+//     commit, even those made meanwhile (graph.AloneAt). Where others make them faster than that
+//     can be done it says so in the end, and has deleted nothing.
 //   - Entities and relations are memories like any others; package internal/graph
 //     says how they are written. Members that other programs or people add to them
 //     stay. The id follows from the name, so that a look-up is one look-up.
@@ -34,10 +34,9 @@
 //     processes within the same nanosecond are ordered by id.
 //   - The graph is kept in memory, up to Options.GraphBytes, and before each answer
 //     brought up to what every process has committed, so that an answer is of one
-//     moment; beyond that it is read from the store, entity by entity. Writes never
-//     need it but for the relations of deleted entities. It is read at the first
-//     message of the first client, beside what else goes on; a question that comes
-//     before it is there waits for it.
+//     moment; beyond that it is read from the store, entity by entity. Writes never need it except
+//     for the relations of deleted entities. It is read at the first message of the first client,
+//     beside what else goes on; a question that comes before it is there waits for it.
 //   - A memory that cannot be read is left out, and reported to the logger; the
 //     others are served. It is tried again by questions that come some seconds later.
 //   - What a client sends without waiting for answers is as if it had waited (Stdio):
@@ -81,7 +80,7 @@
 // The id of an error is the call's, also of a line that is too long or too deep to be read, if
 // the id has at most 256 bytes there; else null. Nothing of what is refused was done. A
 // notification of more than 64 KiB is passed over. An answer to a request of the server that is
-// beyond a limit, or has more than 4 MiB, is an error to whoever made the request.
+// beyond a limit, or has more than 4 MiB, is an error to the caller.
 //
 // Memory. What has come in and is not answered counts as in flight. No line is read beyond
 // maxQueued bytes, with queuedEach more for each line; one of more than 64 KiB is read to its end

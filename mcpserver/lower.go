@@ -28,8 +28,8 @@ func lower(s string) string {
 	return b.String()
 }
 
-// isFinal says that the sigma at i has a letter before it and none behind it, but
-// for what stands on letters or between them.
+// isFinal says that the sigma at i has a letter before it and none behind it, not counting marks on
+// letters or between them.
 func isFinal(s string, i int) bool {
 	before := false
 	for rest := s[:i]; rest != ""; {

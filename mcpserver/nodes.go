@@ -69,8 +69,7 @@ type nodes interface {
 	touching(ctx context.Context, names map[string]bool, f func(*relation)) error
 }
 
-// scan reads the store anew for each question, in memory that does not depend on
-// the graph's size.
+// scan reads the store again for each question, in memory that does not depend on the graph's size.
 type scan struct {
 	st  *varve.Store
 	bad func(error) // hears of memories that cannot be read

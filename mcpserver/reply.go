@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Write writes a message whole, whoever else writes. An answer that cannot be written is
-// over as well.
+// Write writes a message whole, even beside other writers. An answer that cannot be written is over
+// as well.
 func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	r, ok := m.(*jsonrpc.Response)
 	if !ok {

@@ -56,7 +56,7 @@ type group struct {
 	unasked      bool // offered where no groups are named
 }
 
-// groups are built anew for each server; one more group is one more line here.
+// groups are built for each server; one more group is one more line here.
 func groups() []group {
 	return []group{
 		{Graph, graphTools(), graphInstructions, true},

@@ -283,7 +283,7 @@ func noAnswer(id []byte, why error) jsonrpc.Message {
 	return &jsonrpc.Response{ID: m.(*jsonrpc.Response).ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: why.Error()}}
 }
 
-// manyTells is of how many lines the logger hears: whoever reads it may read nothing.
+// manyTells is of how many lines the logger hears: its reader may read nothing.
 const manyTells = 100
 
 // told tells the logger what is wrong with a line.

@@ -57,8 +57,8 @@ func (m *Memory) times() [6]namedTime {
 	}
 }
 
-// encodeNew writes a Memory that has no text yet, in one pass. What it has not
-// is left out, but for the members that every reader expects.
+// encodeNew writes a Memory that has no text yet, in one pass. Empty members are left out, except
+// those that every reader expects.
 func (m *Memory) encodeNew(lim Limits, buffer []byte) ([]byte, error) {
 	if n := m.sizeHint(); cap(buffer) < n {
 		buffer = make([]byte, 0, n)

@@ -20,7 +20,7 @@ const (
 	NewMarks      Verb = "write the checkpoint anew"
 	NewLog        Verb = "begin the log anew"       // what can be read of the old one goes to files and index
 	SetSegment    Verb = "set the segment aside"    // released: all that it held is elsewhere, or history
-	SetIndexAside Verb = "set the index aside"      // opening makes it anew
+	SetIndexAside Verb = "set the index aside"      // opening rebuilds it
 	Reopen        Verb = "make log and index anew"  // opening does
 	Rebuild       Verb = "rebuild the index"        // from log and files
 	SetAside      Verb = "set aside"                // into quarantine/, with a note

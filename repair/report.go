@@ -18,7 +18,7 @@ type RepairReport struct {
 	Waiting   []Action
 	Processes []int
 	Unsure    []int // those of them that may be dead: they cannot be seen from here
-	// Remaining is what verify says now, without what lies in quarantine.
+	// Remaining is what verify says now, without the files in quarantine.
 	Remaining []Finding
 	Summary   Summary
 	Worst     Severity // of Remaining

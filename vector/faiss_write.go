@@ -9,8 +9,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// faissWriter writes a FAISS file from its first byte to its last but for the
-// numbers of rows in its head, which come last. Heap: two blocks and the hashes.
+// faissWriter writes a FAISS file from its first byte to its last, except for the numbers of rows
+// in its head, which come last. Heap: two blocks and the hashes.
 type faissWriter struct {
 	f      vfs.File
 	shape  shape

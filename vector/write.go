@@ -275,9 +275,9 @@ func both(s *Set, to Target, p Plan, which int, f [2]vfs.File, w *Written) error
 	return err
 }
 
-// stamp is the time that the FAISS file gets: now, but for the microseconds,
-// which the LSN sets, so that two writes have two times where the clock stands. No
-// file that stands has it: it is how a mapping tells its own from the one before.
+// stamp is the time that the FAISS file gets: now, except for the microseconds, which the LSN sets,
+// so that two writes have two times where the clock stands. No file that stands has it: it is how a
+// mapping tells its own from the one before.
 func stamp(s *Set, to Target) time.Time {
 	t := to.Now.Truncate(time.Second).Add(time.Duration(to.LSN/8%1e6) * time.Microsecond)
 	for slices.ContainsFunc(s.levels[:], func(l *level) bool { return l != nil && l.x.FAISS.Mtime == t.UnixMicro() }) {

@@ -200,8 +200,8 @@ func (q *queue) take() []*request {
 	return taken
 }
 
-// giveBack puts what the leader did not write back at the head of the queue, but
-// for those that nobody waits for any more: they are not written.
+// giveBack puts what the leader did not write back at the head of the queue, except entries without
+// a waiter: they are not written.
 func (q *queue) giveBack(list []*request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -68,7 +68,7 @@ func (s *state) dropBeside(at LSN) {
 	delete(s.beside, at)
 }
 
-// forgetPending begins anew: nothing is read that is not applied.
+// forgetPending starts over: nothing is read that is not applied.
 func (s *state) forgetPending() {
 	s.pending, s.deleted = map[string]LSN{}, map[string]bool{}
 	s.beside, s.totals = map[LSN]beside{}, map[string]uint64{}

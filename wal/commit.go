@@ -164,8 +164,8 @@ func (l *FileLog) appendable(ctx context.Context) error {
 }
 
 // endSegment writes a header of zeros at the tail when the group opens the next
-// segment: a writer that was killed before it published may have left frames
-// there that link to the last one, and whoever reads would follow them.
+// segment: a writer that was killed before it published may have left frames there that link to the
+// last one, and a reader would follow them.
 func (l *FileLog) endSegment(at LSN) error {
 	tail := l.state.w.at.LSN
 	if at == tail || l.geo.Offset(tail) == 0 {

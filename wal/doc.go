@@ -32,7 +32,8 @@
 //	12      1 from an unclean recovery until all files above flushed were written again
 //	13      the newest segment that some process makes in the background
 //	14      1 from when a holder of flush.lock died until tmp/ was looked through
-//	15      how often the index was made anew where one stood: who has that mapped looks again
+//	15      how often the index was rebuilt in place of an existing one: a process that has that
+//	        mapped looks again
 //	16–21   who took each lock last: process id and Unix seconds; for messages, flock is the truth
 //	22      where the tail was when the oldest of those began who copy from the log
 //	23      where durable was for the newest of those who sleep until it moves, 0 when nobody does
@@ -118,8 +119,8 @@
 //
 // # Invariants
 //
-//   - Nobody writes before the tail but to write the same bytes again. Whoever
-//     has append.lock writes behind it.
+//   - Nobody writes before the tail but to write the same bytes again. The holder of append.lock
+//     writes behind it.
 //   - durable, flushed and spilled only move up, within one generation.
 //   - tail, durable and attested stand at ends of batches. flushed and spilled may
 //     stand within one: it is durable as a whole by then.
@@ -154,10 +155,10 @@
 // they become the files' mtimes, and so two versions never share one.
 //
 // append.lock and sync.lock keep their descriptors; see package vfs for what opening them
-// for each commit would cost. They are waited for on the shared page first, where there is
-// such a thing: whoever lets one go wakes the others, who try for it. flock decides as
-// ever; a wait in it costs a thread of its own that hands the lock to a goroutine of
-// another, at every commit. A wait of some milliseconds goes on in flock.
+// for each commit would cost. They are waited for on the shared page first, where there is such a
+// thing: releasing one wakes the others, which try for it. flock decides as ever; a wait in it
+// costs a thread of its own that hands the lock to a goroutine of another, at every commit. A wait
+// of some milliseconds goes on in flock.
 //
 // # Assumed
 //

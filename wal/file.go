@@ -189,8 +189,8 @@ func (l *FileLog) forgetFiles(below uint64) {
 	}
 }
 
-// LetGo closes the segments that lie wholly below spilled. Whoever releases them, other
-// processes would keep what was recycled or removed.
+// LetGo closes the segments that lie wholly below spilled. Otherwise, when one process releases
+// them, the others would keep what was recycled or removed.
 func (l *FileLog) LetGo() {
 	if spilled := l.Spilled(); spilled > 0 {
 		l.forgetFiles(l.geo.Number(spilled - 1))

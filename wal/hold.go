@@ -12,9 +12,9 @@ import (
 
 // Hold keeps the log from being recycled while somebody copies from it. It is a
 // promise within Options.HoldBytes: when more than that has piled up since, who
-// releases the log goes on without asking, for a backup that hangs must not have
-// the disk fill up until every put fails. Whoever holds asks Held, and gives up.
-// Both ask overstayed; what lay in the log before is not the holder's doing.
+// releases the log goes on without asking, for a backup that hangs must not have the disk fill up
+// until every put fails. A holder asks Held, and gives up. Both ask overstayed; what lay in the log
+// before is not the holder's doing.
 type Hold struct {
 	l    *FileLog
 	lock vfs.Lock
@@ -39,8 +39,8 @@ func (l *FileLog) Hold(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
-// lockHold waits for who is releasing right now. Who is the only one to hold begins
-// to count anew: one before may have been killed.
+// lockHold waits for who is releasing right now. The only holder starts counting from zero: one
+// before may have been killed.
 func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) error {
 	ok, err := lock.TryLock(vfs.ModeExclusive)
 	if err == nil && ok {

@@ -20,8 +20,8 @@ import (
 )
 
 // What verify and repair read of a log. Nothing here changes a file or takes a
-// lock, and no file stays open: a segment may be recycled while it is read, and
-// whoever finds something wrong looks whether that is why.
+// lock, and no file stays open: a segment may be recycled while it is read, and a caller that finds
+// something wrong checks whether that is why.
 
 // SegmentFile is a file in wal/ with a segment's name.
 type SegmentFile struct {

@@ -161,7 +161,7 @@ func (l *FileLog) stillOurs() error {
 	return l.still()
 }
 
-// lost is stillOurs but for the features: what is written already is as durable as ever.
+// lost is stillOurs without the features: what is written already is as durable as ever.
 func (l *FileLog) lost() error {
 	if l.shared.valid(l.host) && l.shared.generation() == l.generation.Load() {
 		return nil

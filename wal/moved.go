@@ -61,8 +61,8 @@ func (l *FileLog) Moved() <-chan struct{} {
 	return s.moved
 }
 
-// InPlace is errs.ErrNoStore when the log is not where it was opened any more: its folder
-// was removed or renamed, or another one stands there. Who only waits would wait for ever.
+// InPlace is errs.ErrNoStore when the log is not where it was opened any more: its folder was
+// removed or renamed, or another one stands there. A process that only waits would wait forever.
 func (l *FileLog) InPlace() error {
 	if l.private.Load() || l.shared.Shared == nil {
 		return nil

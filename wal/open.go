@@ -13,10 +13,10 @@ import (
 // Open opens the log of a store.
 //
 // Under open.lock it asks whether anybody else is attached, by trying for
-// attach.lock exclusively. Nobody: the log is recovered. Somebody: the shared
-// page tells where the log stands; when it does not, that is an error, for to
-// make it anew under somebody's feet would lose what he writes. A read-only
-// handle attaches to nothing and changes nothing.
+// attach.lock exclusively. Nobody: the log is recovered. Somebody: the shared page tells where the
+// log stands; when it does not, that is an error, since recreating it while another process has it
+// open would lose what that process writes. A read-only handle attaches to nothing and changes
+// nothing.
 func Open(ctx context.Context, o Options) (*FileLog, error) {
 	if o.Machine == nil {
 		return nil, fmt.Errorf("%w options: a log needs a Machine", errs.ErrInvalid)
@@ -86,7 +86,8 @@ func (l *FileLog) openShared(ctx context.Context) error {
 		}
 		return l.join(ctx)
 	}
-	// Whoever made folders and segments may have been killed before their names were durable.
+	// The process that made folders and segments may have been killed before their names were
+	// durable.
 	for _, dir := range []string{l.o.Dir, l.o.walDir()} {
 		if err := l.o.FS.SyncDir(dir); err != nil {
 			return l.ioError("syncing", dir, err)
@@ -202,7 +203,7 @@ func (l *FileLog) folders() error {
 	return nil
 }
 
-// Close detaches. Whoever wants a clean end flushes and attests before.
+// Close detaches. For a clean end, flush and attest before.
 func (l *FileLog) Close() error {
 	l.q.close()
 	close(l.prep.stop)

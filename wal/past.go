@@ -35,8 +35,8 @@ func (l *FileLog) Past() *Past {
 }
 
 // History reads the durable entries from an LSN on, also those that only the
-// archive still has; from 0 as far back as there is no hole. After an error that
-// is damage or a hole, who goes on reading is given what lies behind it.
+// archive still has; from 0 as far back as there is no hole. After an error that is damage or a
+// hole, reading on yields what follows it.
 func (l *FileLog) History(ctx context.Context, from LSN) iter.Seq2[Entry, error] {
 	return l.Past().Entries(ctx, Mark{LSN: from}, l.Durable())
 }

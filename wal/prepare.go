@@ -204,8 +204,8 @@ func (l *FileLog) nameSegment(tmp string, number uint64) error {
 	return l.o.FS.SyncDir(l.o.walDir())
 }
 
-// enter begins to use a segment; append.lock is held. Whoever made the file may
-// have been killed before its name was durable.
+// enter begins to use a segment; append.lock is held. The process that made the file may have been
+// killed before its name was durable.
 func (l *FileLog) enter(number uint64) error {
 	if err := l.ensureSegment(number); err != nil {
 		return l.full(err)

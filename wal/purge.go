@@ -16,11 +16,10 @@ import (
 
 // A purge takes the frames of some keys out of all that is kept of the log. First
 // Roll: the log goes on in a new segment, and once files and index cover
-// everything before it, no older segment is needed. Then Purge archives those,
-// overwrites and removes them, overwrites what lies behind the tail (recycled
-// files hold older frames there), and writes each copy in the archive that has
-// such frames again, with these erased: positions, chain and everybody else's
-// history stay. It may be killed anywhere and done again.
+// everything before it, no older segment is needed. Then Purge archives those, overwrites and
+// removes them, overwrites what is behind the tail (recycled files hold older frames there), and
+// writes each copy in the archive that has such frames again, with these erased: positions, chain
+// and everybody else's history stay. It may be killed anywhere and done again.
 
 // Roll begins a new segment, unless the newest has nothing in it, and returns
 // once that is durable and applied.
@@ -157,8 +156,8 @@ func (l *FileLog) wipeSegments(ctx context.Context, p *Purged) error {
 	return nil
 }
 
-// wipeAhead overwrites what lies behind the tail, in its segment and in those
-// that wait for it. Under append.lock it belongs to nobody.
+// wipeAhead overwrites what is behind the tail, in its segment and in those that wait for it. Under
+// append.lock it belongs to nobody.
 func (l *FileLog) wipeAhead(ctx context.Context) error {
 	if err := l.lock(ctx, roleAppend, vfs.ModeExclusive); err != nil {
 		return err

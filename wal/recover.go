@@ -192,13 +192,11 @@ func (b before) sound(geo segment.Geometry) bool {
 		b.spilled <= b.flushed && b.flushed <= b.durable
 }
 
-// takePage maps the shared page, made anew where it is missing or unusable, and
-// clears recovered: from here on it counts for nothing until publish. What was
-// durable stays in it, so that a recovery that is killed leaves it to the next;
-// flushed and spilled do, because who reads without being attached goes by them
-// meanwhile: with none, every segment below them would be missing.
-// A page that was copied with its folder knows nothing of the copy: its inode
-// tells.
+// takePage maps the shared page, recreated where it is missing or unusable, and clears recovered:
+// from here on it counts for nothing until publish. What was durable stays in it, so that a
+// recovery that is killed leaves it to the next; flushed and spilled do, because who reads without
+// being attached goes by them meanwhile: with none, every segment below them would be missing. A
+// page that was copied with its folder knows nothing of the copy: its inode tells.
 func (l *FileLog) takePage() error {
 	name := l.o.wal("shared")
 	if l.shared.Shared == nil {

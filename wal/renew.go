@@ -61,9 +61,8 @@ func mayChange(fsys vfs.FS, dir string, known Features) error {
 	return (c.Features | noted).Lacking(known, dir, false)
 }
 
-// NewSegment makes a segment that begins a log anew, as the first one of its
-// store does, and makes it durable: nothing in it says that anything came
-// before. It returns the mark behind its start.
+// NewSegment makes a segment that restarts a log, as the first one of its store does, and makes it
+// durable: nothing in it says that anything came before. It returns the mark behind its start.
 func NewSegment(fsys vfs.FS, dir string, g segment.Geometry, number uint64, h segment.Header, mode fs.FileMode) (Mark, error) {
 	b := segment.AppendStart(nil, segment.Start{Geometry: g, Number: number}, &h)
 	end := Mark{h.End(), h.Sum}

@@ -23,7 +23,7 @@ const (
 	wordDistrust // 1 from an unclean recovery until every file above flushed was written again
 	wordMaking   // the newest segment that some process makes in the background
 	wordAbandon  // 1 from when a holder of flush.lock died until tmp/ was looked through
-	wordRemade   // how often the index was made anew where one stood
+	wordRemade   // how often the index was rebuilt in place of an existing one
 
 	wordHolders = 16                  // one for each lock role
 	wordHeld    = wordHolders + roles // where the tail was when the oldest hold was taken, 0 when there is none

@@ -13,10 +13,10 @@ import (
 
 // After a sync that failed, the kernel marks the pages clean although they were
 // not written: the next sync returns 0 and the data is gone once the cache drops
-// them. So syncing is set before every sync and cleared after one that
-// succeeded; whoever takes sync.lock and finds it set (the one before failed, or
-// was killed before he could know) reads the frames from durable to the tail,
-// checks them, writes the same bytes again in place, and only then syncs.
+// them. So syncing is set before every sync and cleared after one that succeeded; a process that
+// takes sync.lock and finds it set (the one before failed, or was killed before he could know)
+// reads the frames from durable to the tail, checks them, writes the same bytes again in place, and
+// only then syncs.
 
 // backoff is how long a waiter pauses between two tries to sync.
 const (

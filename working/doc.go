@@ -29,23 +29,22 @@
 //     the sake of its limits, and everybody who writes would fail because of
 //     everybody else; an append would be sent as often as somebody else appends.
 //
-// What needs all of a scope (limits, eviction, checkpoints, counts) is therefore
-// an operation, and what is the same whoever keeps it (JSON, keys that are
-// reserved, patterns, defaults, clamping, differences) is Memory's, above Home.
+// What needs all of a scope (limits, eviction, checkpoints, counts) is therefore an operation, and
+// what is the same in every home (JSON, keys that are reserved, patterns, defaults, clamping,
+// differences) is Memory's, above Home.
 //
 // A Go process that keeps a scope uses State: Judge says what an operation would
 // change, as a Delta of plain data, without changing anything; Play changes it.
 // A home that has a log writes the Delta in between, under the condition that
 // nobody wrote to the scope since (Delta.Blind: without one), and plays what
 // others have written. To take many operations into one commit it judges and plays
-// them on a Clone, one after another, and plays what was committed on the State
-// itself; when the condition fails, it catches up and clones anew. Versions are
-// whatever the home counts up, the same for all who play: State.Version plus one,
-// but for a new scope, which begins where no earlier one of its name has been.
-// Deltas hold outcomes, not conditions: the value that an
-// increment came to, the keys that an eviction took. Only a checkpoint and its
-// restoring are named by id, so that their entries are small; State gets the
-// same out of the same. Play reads no clock and follows no map order.
+// them on a Clone, one after another, and plays what was committed on the State itself; when the
+// condition fails, it catches up and clones again. Versions are whatever the home counts up, the
+// same for all who play: State.Version plus one, except for a new scope, which begins where no
+// earlier one of its name has been. Deltas hold outcomes, not conditions: the value that an
+// increment came to, the keys that an eviction took. Only a checkpoint and its restoring are named
+// by id, so that their entries are small; State gets the same out of the same. Play reads no clock
+// and follows no map order.
 //
 // # Checkpoints
 //
@@ -74,14 +73,13 @@
 //
 // Lifetimes go by the home's clock: a monotonic one in the process, the server's
 // in Redis. In a store it is the machine's uptime, which all processes share, tied to
-// the wall clock as it was when the first of them needed it in this boot. So a wall
-// clock that jumps, either way, expires nothing and keeps nothing, whoever opens the
-// store then. A machine that starts with a wrong time is the exception: in the first
-// hour, what its clock makes look old is gone for every read, but comes back when
-// the clock is put back; only what is over after that hour is freed (but a write that
-// meets a limit takes what room it sees). Nothing goes by
-// an earlier time than the scope's newest change. Entries and checkpoints are
-// ordered by sequence, not by time.
+// the wall clock as it was when the first of them needed it in this boot. So a wall clock that
+// jumps, either way, expires nothing and keeps nothing, even when another process opens the store
+// then. A machine that starts with a wrong time is the exception: in the first hour, what its clock
+// makes look old is gone for every read, but comes back when the clock is put back; only what is
+// over after that hour is freed (but a write that meets a limit takes what room it sees). Nothing
+// goes by an earlier time than the scope's newest change. Entries and checkpoints are ordered by
+// sequence, not by time.
 //
 // What expired is gone for every read from that moment on. Its room is taken back
 // by later writes, a few at a time, and at once when a limit is reached.
@@ -207,11 +205,10 @@
 //
 // What is least recently used is known exactly to Local and, of Memories that
 // evict, to Redis; a home that plays a log knows its own reads only. Lookup asks
-// scope after scope, each at its own moment. Drop forgets everything of a scope,
-// and what a second process does to it at that moment may make it anew.
-// Checkpoints of a store lie in the scope's file, which is written as a whole; beyond
-// 128 MiB of it what would make it larger is refused (ErrTooLarge). While the store is
-// open, a file of more than 1 MiB may lag behind the log for as many seconds as it has
-// MiB, lest a small change each second writes all of it each second; Flush and Close
-// bring it up.
+// scope after scope, each at its own moment. Drop forgets everything of a scope, and what a second
+// process does to it at that moment may create it again. Checkpoints of a store lie in the scope's
+// file, which is written as a whole; beyond 128 MiB of it what would make it larger is refused
+// (ErrTooLarge). While the store is open, a file of more than 1 MiB may lag behind the log for as
+// many seconds as it has MiB, lest a small change each second writes all of it each second; Flush
+// and Close bring it up.
 package working

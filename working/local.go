@@ -83,7 +83,7 @@ func (h *Local) scope(s Scope, create bool) (*localScope, error) {
 	return sc, nil
 }
 
-// on is false when the scope was dropped meanwhile: the caller looks it up anew.
+// on is false when the scope was dropped meanwhile: the caller looks it up again.
 func (h *Local) on(sc *localScope, r *Request) (Result, bool, error) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()

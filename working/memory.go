@@ -73,9 +73,8 @@ func (m *Memory) Check(ctx context.Context) error {
 	return m.home.Check(ctx)
 }
 
-// Drop removes the scope and all that it holds, its checkpoints too, and tells
-// whether there was one. The Memory stays open; the next write makes the scope
-// anew.
+// Drop removes the scope and all that it holds, its checkpoints too, and tells whether there was
+// one. The Memory stays open; the next write creates the scope again.
 func (m *Memory) Drop(ctx context.Context) (bool, error) {
 	res, err := m.do(ctx, OpDrop{})
 	return res.N > 0, err

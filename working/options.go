@@ -101,8 +101,8 @@ func millis(d time.Duration) (int64, error) {
 	return ms, nil
 }
 
-// fresh is the lifetime of a value that is set anew, changed that of one whose
-// remaining lifetime is kept.
+// fresh is the lifetime of a value that is set again, changed that of one whose remaining lifetime
+// is kept.
 func (m *Memory) fresh(opts []SetOption) (lifetime, error) { return m.lifetime(m.defaultTTL, opts) }
 
 func (m *Memory) changed(opts []SetOption) (lifetime, error) { return m.lifetime(KeepTTL, opts) }

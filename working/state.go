@@ -85,8 +85,8 @@ func (s *State) Empty() bool { return s.created == 0 }
 func (s *State) Version() uint64 { return s.version }
 
 // Tick is that of the newest change. A home whose ticks come from several clocks
-// judges nothing at an earlier one: then what Sweep frees at this tick is over for
-// whatever is played later, whoever plays it.
+// judges nothing at an earlier one: then what Sweep frees at this tick is over for whatever is
+// played later, in any process.
 func (s *State) Tick() int64 { return s.tick }
 
 // live is an item that is there and not over.
@@ -166,9 +166,9 @@ func (s *State) Expires() (int64, bool) {
 	return s.expiry[0].deadline, true
 }
 
-// Clone is a State of its own, equal to this one; values, which never change, are
-// shared. A home that judges ahead of its log keeps one for that, and clones anew
-// when the log takes something else.
+// Clone is a State of its own, equal to this one; values, which never change, are shared. A home
+// that judges ahead of its log keeps one for that, and clones again when the log takes something
+// else.
 func (s *State) Clone() *State {
 	c := NewState()
 	c.created, c.version, c.tick = s.created, s.version, s.tick

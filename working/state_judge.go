@@ -12,10 +12,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Judge says what an operation yields and would change at a moment; nothing is
-// changed, but for what reading counts as use. Versions, sequence numbers and
-// what is told of a new checkpoint are not known before Play: Complete adds
-// them to the Result.
+// Judge says what an operation yields and would change at a moment; nothing is changed, except for
+// what reading counts as use. Versions, sequence numbers and what is told of a new checkpoint are
+// not known before Play: Complete adds them to the Result.
 func (s *State) Judge(at Moment, r *Request) (Delta, Result, error) {
 	var d Delta
 	res, err := s.judge(at, r, &d)

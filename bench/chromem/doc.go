@@ -28,8 +28,8 @@
 // Linux an fsync of each file), behind Varve's a Flush, which ends with files and
 // index durable.
 //
-// Both search exactly, on all cores, and must find the same ids (but for
-// neighbours that rounding exchanges).
+// Both search exactly, on all cores, and must find the same ids (except for neighbours that
+// rounding exchanges).
 //
 // # Two losses
 //

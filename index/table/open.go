@@ -117,8 +117,8 @@ func (t *Table) readEnd() error {
 // mostLSN is behind every position of a log (segment.MaxNumber).
 const mostLSN = 1 << 62
 
-// checkSpans checks that the sections fill the file before the metadata, but for their
-// heads, and adds those that it may lack.
+// checkSpans checks that the sections fill the file before the metadata, except for their heads,
+// and adds those that it may lack.
 func (t *Table) checkSpans() error {
 	at := int64(0)
 	for i, s := range t.sections {

@@ -41,11 +41,10 @@ type Want struct {
 // before spilled moves, so one more look is enough for each round that ends meanwhile.
 const loadTries = 8
 
-// Load maps what the folder holds. The delta comes first: whoever merges puts
-// the new base in place before the delta goes, so a missing delta means that
-// the base is the new one. A file that is torn, foreign or too old is an error
-// that names it; it is never taken for an empty table. Tables that prev has
-// open are shared with it. The caller owns one reference.
+// Load maps what the folder holds. The delta comes first: a merge puts the new base in place before
+// the delta goes, so a missing delta means that the base is the new one. A file that is torn,
+// foreign or too old is an error that names it; it is never taken for an empty table. Tables that
+// prev has open are shared with it. The caller owns one reference.
 func Load(fsys vfs.FS, dir string, sch *Schema, want Want, prev *Set) (*Set, error) {
 	var err error
 	for range loadTries {

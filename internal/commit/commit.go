@@ -48,9 +48,9 @@ func (o *Op) deletes() bool { return o.Memory == nil && o.Assembly == nil }
 type Reads map[string]wal.LSN
 
 // Commit prepares the operations, each from the version that is newest now, and
-// appends them as one batch on the condition that these versions still are.
-// When one is not, it prepares again; what the caller demanded is judged anew
-// each time and ends it. It returns the memories as written, by operation.
+// appends them as one batch on the condition that these versions still are. When one is not, it
+// prepares again; what the caller demanded is judged again each time and ends it. It returns the
+// memories as written, by operation.
 func (cm *Committer) Commit(ctx context.Context, ops []Op, seen Reads, listed wal.LSN) error {
 	puts := false
 	for i := range ops {

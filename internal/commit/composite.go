@@ -147,7 +147,7 @@ func (j *Joint) counted(was *assembly.Assembly) (bool, error) {
 	return false, nil
 }
 
-// curve makes the hyperbolic form anew, if there is one.
+// curve recomputes the hyperbolic form, if there is one.
 func (j *Joint) curve(a *assembly.Assembly) {
 	switch {
 	case len(a.CompositeEmbedding) == 0:

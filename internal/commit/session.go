@@ -45,7 +45,7 @@ func Join(want *string, m *memstore.Memory) error {
 	return nil
 }
 
-// Confine confines operations to a session, but for those that name one.
+// Confine confines operations to a session, except those that name one.
 func Confine(ops []Op, session *string) {
 	for i := range ops {
 		if c := &ops[i].Conds; c.Session == nil {

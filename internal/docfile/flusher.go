@@ -142,8 +142,8 @@ func (f *Flusher) Wipe() error {
 	return errors.Join(all...)
 }
 
-// Close overwrites and removes this engine's pool; while a purge is under way that does
-// it. Parked files stay for whoever comes next.
+// Close overwrites and removes this engine's pool; while a purge is under way that does it. Parked
+// files stay for the next flusher.
 func (f *Flusher) Close() error {
 	var all []error
 	if !f.keeps() {

@@ -8,9 +8,9 @@ import (
 )
 
 // Glance reads what a document's place holds, once, into buf, grown where it is
-// too small: with the fewest calls of the system. Unlike Read it may be met by a
-// replacement or a save in place; whoever knows the hash of what should stand
-// there knows whether it was, and then reads again.
+// too small: with the fewest calls of the system. Unlike Read it may be met by a replacement or a
+// save in place; a caller that knows the hash of what should be there can tell whether it was, and
+// then reads again.
 func (f *Folder) Glance(name string, buf []byte, limit int64) ([]byte, vfs.Info, error) {
 	if g, ok := f.l.FS.(vfs.Glancer); ok {
 		return g.Glance(f.Path(name), buf, limit)

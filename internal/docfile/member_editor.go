@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// MemberEditor writes a document over the text that it was decoded from: every
-// member is compared with its text, and only what differs is written anew. A
-// zero value leaves a member that is null or absent as it is.
+// MemberEditor writes a document over the text that it was decoded from: every member is compared
+// with its text, and only what differs is written again. A zero value leaves a member that is null
+// or absent as it is.
 type MemberEditor struct {
 	source *Object
 	doc    *Object

@@ -115,7 +115,7 @@ func (p *parkedList) load() error {
 	}
 	slices.Sort(names)
 	p.names, p.loaded = names, true
-	p.dirty = p.dirty || len(names) > 0 // whoever parked them may have been killed before he synced
+	p.dirty = p.dirty || len(names) > 0 // the process that parked them may have been killed before it synced
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (p *parkedList) retryOne(name string, report func(Edit)) (gone bool) {
 	if p.f.keeps() {
 		return false // it is the purge's to judge
 	}
-	// A clock that was put back does not keep the file for ever.
+	// A clock that was put back does not keep the file forever.
 	age := p.f.o.Clock().Sub(since)
 	if granted || noLeases && (age >= parkedFor || age < 0) {
 		if isDoomed(b.name) && info.Nlink == 1 && vfs.Zero(f, 0) != nil { // what a purge that was killed was to overwrite

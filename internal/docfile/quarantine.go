@@ -34,14 +34,14 @@ type Quarantine struct {
 	l     Layout
 	clock func() time.Time
 
-	// While nobody else adds to it, as during a round: what lies there, by the hash
-	// with which the names begin. nil: not listed yet.
+	// While nobody else adds to it, as during a round: the files there, by the hash with which the
+	// names begin. nil: not listed yet.
 	mu      sync.Mutex
 	listing bool
 	listed  map[string][]string
 }
 
-// list begins to remember what lies in the folder, and forgets what it knew.
+// list begins to remember the files of the folder, and forgets what it knew.
 func (q *Quarantine) list(on bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -269,8 +269,8 @@ func (q *Quarantine) keep(f vfs.File, name string, n Note, equalWillDo bool) (ke
 		case err != nil:
 			return k, failure("link", q.l.rel(name), err)
 		}
-		// What has two names is what stood there at that moment, perhaps saved
-		// anew since it was opened.
+		// What has two names is what stood there at that moment, perhaps saved again since it was
+		// opened.
 		if k.info, err = q.l.FS.Stat(k.target); err != nil {
 			return k, failure("look at", k.where, err)
 		}

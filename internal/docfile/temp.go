@@ -102,7 +102,7 @@ func (w *worker) create() (*temp, error) {
 	}
 }
 
-// reusable: the file has one name, and looks like one that we would make anew.
+// reusable: the file has one name, and looks like one that we would make ourselves.
 func (w *worker) reusable(info vfs.Info) bool {
 	return info.Mode.IsRegular() && info.Nlink == 1 && w.like.Ino != 0 &&
 		info.Mode == w.like.Mode && info.UID == w.like.UID && info.GID == w.like.GID

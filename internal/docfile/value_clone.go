@@ -2,9 +2,8 @@ package docfile
 
 import "reflect"
 
-// CloneMap copies what DecodeMap gives, and typed lists and maps one level down.
-// It stops at maxDepth: a map that contains itself is left to whoever encodes it
-// and refuses it.
+// CloneMap copies what DecodeMap gives, and typed lists and maps one level down. It stops at
+// maxDepth: a map that contains itself is left to the encoder, which refuses it.
 func CloneMap(m map[string]any, maxDepth int) map[string]any {
 	c := make(map[string]any, len(m))
 	for k, v := range m {

@@ -22,7 +22,7 @@ type worker struct {
 	cur        *temp    // displaced a moment ago, still open and leased
 	spare      []string // the pool: closed and marked
 	doomed     []string // of the last round: marked, and named as what is overwritten
-	like       vfs.Info // what a file made anew looks like; Ino 0: not known yet
+	like       vfs.Info // what a newly made file looks like; Ino 0: not known yet
 	noExchange bool
 }
 

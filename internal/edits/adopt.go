@@ -22,9 +22,8 @@ type Adoption struct {
 	stood *engine.Version // what there is already: nothing else was edited, and nothing is written
 }
 
-// Adoption prepares the bytes of an edited file for the log, but for an embedding that
-// is an older model's. old is the version that it replaces, zero where it is a file
-// that somebody made.
+// Adoption prepares the bytes of an edited file for the log, except for an embedding of an older
+// model. old is the version that it replaces, zero where it is a file that somebody made.
 func (ed *Edits) Adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (*Adoption, error) {
 	a := &Adoption{file: data, doc: data}
 	doc, stood, renewed, err := ed.withoutOlder(ctx, k, p, data, old)

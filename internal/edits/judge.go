@@ -164,8 +164,8 @@ func (ed *Edits) conflict(ctx context.Context, k *engine.Kind, old engine.Versio
 	if !ok {
 		return engine.Version{}, false
 	}
-	// One that was edited by hand itself says the time of the version before it, and
-	// so does whoever goes on editing it.
+	// One that was edited by hand itself says the time of the version before it, and so does a
+	// program that goes on editing it.
 	if stood, err := k.Parse(v.Doc, p.ID); err == nil && p.Updated.Equal(*stood.Updated) {
 		return engine.Version{}, false
 	}

@@ -25,9 +25,9 @@ type RefusedEdit struct {
 	Err  error  // why
 }
 
-// Refused yields the files that cannot be taken over as they stand now, whoever left
-// them and whoever was told. It looks at the size and the time of every file, and reads
-// those that are not what the index has. An error ends it, that of ctx among them.
+// Refused yields the files that cannot be taken over as they are now, no matter which process left
+// them or was told. It looks at the size and the time of every file, and reads those that are not
+// what the index has. An error ends it, that of ctx among them.
 func (ed *Edits) Refused(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return engine.Reading(ctx, ed.Engine, func(yield func(RefusedEdit, error) bool) {
 		for _, k := range ed.Engine.Kinds.All {

@@ -298,7 +298,7 @@ func (em *Embedding) setEmbeddings(ctx context.Context, ids []string, contents m
 				return err
 			}
 			if len(m.Embedding) > 0 || m.Content != text {
-				continue // somebody was faster; whoever changed the content has asked for its vector
+				continue // another write was faster; the one that changed the content has asked for its vector
 			}
 			commit.SetEmbedding(&m, known[text])
 			tx.PutEmbedded(&m)

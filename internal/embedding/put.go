@@ -56,9 +56,8 @@ func (em *Embedding) Commit(ctx context.Context, ops []commit.Op, seen commit.Re
 }
 
 // embedAll gives the memories of operations their vectors, in batches, and
-// returns those that got one and those that have none because the embedder failed.
-// After a failure it is not asked again: whoever puts does not wait for a service
-// that is down longer than once.
+// returns those that got one and those that have none because the embedder failed. After a failure
+// it is not asked again: puts wait for a service that is down only once.
 func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedded) (got, waiting []*memstore.Memory, err error) {
 	var want []*memstore.Memory
 	of := map[*memstore.Memory]*commit.Op{}
@@ -115,10 +114,10 @@ func (em *Embedding) embedAll(ctx context.Context, ops []commit.Op, known embedd
 }
 
 // wantsEmbedding says whether the embedder is to be asked about a memory: it has
-// none, or that which it was read with and another content, or its content has changed and its embedding is that of the version which
-// it replaces. One that was made anew, with the content that is there, takes the
-// embedding over. What is stored may change until the commit; the vector belongs
-// to the content in any case.
+// none, or that which it was read with and another content, or its content has changed and its
+// embedding is that of the version which it replaces. One that was computed again, with the content
+// that is there, takes the embedding over. What is stored may change until the commit; the vector
+// belongs to the content in any case.
 func (em *Embedding) wantsEmbedding(ctx context.Context, o *commit.Op) (bool, error) {
 	m := o.Memory
 	if !vectors.Embeddable(m.Content) || o.Derived {

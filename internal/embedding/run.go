@@ -194,8 +194,8 @@ func (r *reembed) contented(ctx context.Context, ids []string) (map[string]conte
 	})
 }
 
-// computeSome adds the vectors of memories to the file, but for those that have the
-// very content that known says.
+// computeSome adds the vectors of memories to the file, except for those that have the very content
+// that known says.
 func (r *reembed) computeSome(ctx context.Context, ids []string, known map[string][32]byte) ([]vectors.ComputedVector, error) {
 	em := r.em
 	all, err := r.contented(ctx, ids)

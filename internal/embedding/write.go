@@ -74,8 +74,8 @@ func (r *reembed) finish(ctx context.Context) error {
 	return r.forget(ctx)
 }
 
-// forget removes what was computed: not while somebody makes the vectors anew from
-// it, who may not know yet that nobody needs it.
+// forget removes what was computed: not while a process is rebuilding the vectors from it, which
+// may not know yet that it is no longer needed.
 func (r *reembed) forget(ctx context.Context) error {
 	if err := r.em.Engine.Log.LockFlush(ctx); err != nil {
 		return err

@@ -70,8 +70,8 @@ func (eng *Engine) versionBefore(ctx context.Context, e wal.Entry, from wal.LSN)
 	return view.Previous, before, err
 }
 
-// IndexChange is what an entry changes in the index, but for its line; false when
-// the index has nothing of its kind.
+// IndexChange is what an entry changes in the index, except for its line; false when the index has
+// nothing of its kind.
 func (eng *Engine) IndexChange(e *wal.Entry) (index.Change, bool, error) {
 	k := eng.Kinds.Of(e.Key)
 	if k == nil {

@@ -135,7 +135,7 @@ func (eng *Engine) makeStore() error {
 	if err := vfs.MkdirAll(eng.Env.FS, eng.Env.Dir, eng.Env.FolderMode); err != nil {
 		return eng.Env.IOError("making", eng.Env.Dir, err)
 	}
-	// Whoever made it may have been killed before its name was durable.
+	// The process that made it may have been killed before its name was durable.
 	if err := eng.Env.FS.SyncDir(filepath.Dir(eng.Env.Dir)); err != nil && !vfs.IsPermission(err) {
 		return eng.Env.IOError("syncing", filepath.Dir(eng.Env.Dir), err)
 	}

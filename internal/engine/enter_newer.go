@@ -12,8 +12,8 @@ import (
 )
 
 // NewerVectors refuses a store whose vectors a newer program has written, as one whose
-// index it has: they are derived, but this program could not write them on, and what it
-// put would hold the log back for ever. Nothing was changed yet.
+// index it has: they are derived, but this program could not write them on, and what it put would
+// hold the log back forever. Nothing was changed yet.
 func (eng *Engine) NewerVectors() error {
 	for _, name := range []string{vector.BaseMapping, vector.DeltaMapping} {
 		t, err := table.Open(eng.Env.FS, eng.Env.Dir, name, vector.Schema())

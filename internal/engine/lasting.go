@@ -15,8 +15,8 @@ import (
 )
 
 // lasting are the operations that no caller's ctx ends: what PutAsync began, and
-// what goes into the log for several callers at once. Close waits for them as for all
-// others, but not for ever: a log that cannot be made durable takes nothing.
+// what goes into the log for several callers at once. Close waits for them as for all others, but
+// not without end: a log that cannot be made durable takes nothing.
 type lasting struct {
 	Context context.Context
 	giveUp  context.CancelFunc

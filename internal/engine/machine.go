@@ -28,9 +28,8 @@ type machine struct {
 func (m *machine) Deletion(key string) wal.LSN { return m.State.Deletion(key[0], key[1:]) }
 
 // Begin loads the index for the log's replay. An index that cannot be trusted
-// (of another store, cut, behind what was released) is made again, from an older
-// one and the log or from the files, by whoever is alone; it is never taken for
-// an empty one.
+// (of another store, cut, behind what was released) is made again, from an older one and the log or
+// from the files, by a process that is alone; it is never taken for an empty one.
 func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	eng := m.eng
 	var set *index.Set
@@ -40,8 +39,8 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 	}
 	alone := start.Alone && !eng.Env.ReadOnly
 	if err == nil && set.Base() == nil {
-		// The index is gone, or this is a new store, which gets an empty one at once:
-		// then whoever joins in the middle of the first flush finds one.
+		// The index is gone, or this is a new store, which gets an empty one at once: then a
+		// process that joins in the middle of the first flush finds one.
 		var any bool
 		if any, err = eng.hasFiles(); err == nil && (alone || any) {
 			err = fmt.Errorf("%s: %w", index.BaseName, fs.ErrNotExist)

@@ -28,8 +28,8 @@ func RestAfter(took time.Duration, wrote, more bool) time.Duration {
 	return min(RestFactor*took, FlushEvery)
 }
 
-// Resting is how much of a rest is left that a process has said for all. What lies
-// farther ahead than any rest is not believed.
+// Resting is how much of a rest is left that a process has said for all. A time farther ahead than
+// any rest is not believed.
 func (fl *Flusher) Resting() time.Duration {
 	if fl.uptime == nil {
 		return 0

@@ -307,8 +307,8 @@ func (fl *Flusher) Due(ctx context.Context, m Merge, c wal.Checkpoint) ([]index.
 }
 
 // makeRoomFirst orders the changes of a round that is repeated: where the disk is full
-// nothing can be put in place before the files of what was deleted are gone, and files in
-// the order of the log would wait for them for ever.
+// nothing can be put in place before the files of what was deleted are gone, and files in the order
+// of the log would wait for them forever.
 func makeRoomFirst(list []index.At) {
 	slices.SortStableFunc(list, func(a, b index.At) int {
 		switch {

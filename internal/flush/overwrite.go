@@ -62,7 +62,7 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, m Merge) error {
 	if err := fl.FlushRound(ctx, m); err != nil {
 		return errors.Join(err, old.Close())
 	}
-	err = old.Wipe(fl, &r) // the folder stays until a purge is done: whoever opens the store later is to know
+	err = old.Wipe(fl, &r) // the folder stays until a purge is done: the next process to open the store is to know
 	fl.Unlinked = append(fl.Unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
 		fl.Engine.Env.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or nobody can tell", "name", name)

@@ -20,9 +20,9 @@ func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
 	return fl.reindexRound(ctx, why)
 }
 
-// reindexRound is a round whose index is made anew, once the files hold all that
-// the log has; flush.lock is held. One that fails is repeated as a whole by the next
-// round: what it was putting into files is not known to be there.
+// reindexRound is a round whose index is rebuilt, once the files hold all that the log has;
+// flush.lock is held. One that fails is repeated as a whole by the next round: what it was putting
+// into files is not known to be there.
 func (fl *Flusher) reindexRound(ctx context.Context, why error) error {
 	err := fl.reindexAll(ctx, why)
 	if err != nil {
@@ -92,7 +92,7 @@ func (fl *Flusher) reindexAll(ctx context.Context, why error) error {
 	return nil
 }
 
-// Why an index is made anew, beside damage that was met.
+// Why an index is rebuilt, apart from damage that was met.
 var (
 	ErrAsked = errors.New("it was asked for")
 	ErrFound = errors.New("repair found it damaged")

@@ -72,7 +72,7 @@ func (fl *Flusher) WatchSpace() {
 	fl.Engine.Health.Mu.Unlock()
 	s, err := fl.LookAtSpace()
 	if err != nil {
-		return // whoever writes will hear of it
+		return // the next write reports it
 	}
 	short := s.Short() || was.Short && s.Free < s.Low+s.Low/4
 	fl.Engine.Health.Mu.Lock()

@@ -44,11 +44,10 @@ func small(set *index.Set) bool {
 	return set.Base() == nil || set.Base().Size() < smallBase
 }
 
-// spill writes the state as of a mark as a new delta, or merged, as a new base.
-// What it says of a memory must have been in its file at some time, or whoever
-// replaces that file next would take our own older version for an edit: so a
-// memory that was changed before the mark, and again since, is put into its file
-// first, as it is now.
+// spill writes the state as of a mark as a new delta, or merged, as a new base. What it says of a
+// memory must have been in its file at some time, or the next process to replace that file would
+// take our own older version for an edit: so a memory that was changed before the mark, and again
+// since, is put into its file first, as it is now.
 //
 // It is written while the files are on their way to the disk, and takes its
 // place when these are durable.

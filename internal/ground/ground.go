@@ -275,7 +275,7 @@ var errAbsent = errors.New("there is no such file")
 // index loads base and delta as an opening does.
 func (g *ground) index() error {
 	if g.noLog {
-		return nil // made anew with the log, from the files
+		return nil // rebuilt with the log, from the files
 	}
 	var err error
 	if _, err = g.o.FS.Stat(g.path(index.BaseName)); err == nil && g.hasMark {

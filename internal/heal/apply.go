@@ -14,8 +14,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// rounds bounds how often Apply looks again: each step can uncover what the one
-// before hid (an index made anew shows the files that it does not account for).
+// rounds bounds how often Apply looks again: each step can uncover what the one before hid (a
+// rebuilt index shows the files that it does not account for).
 const rounds = 6
 
 // repairer is one Apply.

@@ -78,7 +78,7 @@ func (r *repairer) newMarks(d *repair.Done) error {
 	return wal.NewCheckpoint(r.o.FS, r.Dir, c, r.o.fileMode())
 }
 
-// indexAside takes base and delta away; opening makes the index anew.
+// indexAside takes base and delta away; opening rebuilds the index.
 func (r *repairer) indexAside(d *repair.Done) error {
 	for _, name := range []string{index.BaseName, index.DeltaName} {
 		if err := r.IntendAny(d, name); err != nil {

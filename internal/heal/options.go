@@ -38,17 +38,16 @@ type Store interface {
 	// Settle makes files and index durable up to now, all of the index in its base,
 	// and looks through what processes left in tmp/.
 	Settle(ctx context.Context) error
-	// Reindex makes the index anew from log and files, and where the one that stands is
-	// sound but wrong, from the files only. The old one goes to backups/.
+	// Reindex rebuilds the index from log and files, or, where the current one is sound but wrong,
+	// from the files only. The old one goes to backups/.
 	Reindex(ctx context.Context, wrong bool) error
-	// Revector makes the vectors anew from the embeddings of all documents. Those that
-	// stand stay until the new ones are complete.
+	// Revector rebuilds the vectors from the embeddings of all documents. Those that stand stay
+	// until the new ones are complete.
 	Revector(ctx context.Context) error
 	// RemakeView makes the files of a view again, from the index.
 	RemakeView(ctx context.Context, folder string) error
-	// Rework makes working memory anew, of what log and archive have of the scope to
-	// which a file belongs that cannot be used, and says how much that was; "" when the
-	// file can be used after all.
+	// Rework rebuilds a scope of working memory whose file cannot be used from what log and archive
+	// have of it, and says how much that was; "" when the file can be used after all.
 	Rework(ctx context.Context, file string) (string, error)
 	// Regroup takes members out of an assembly, if its version is still this one, and
 	// gives it the composite of those that are left. flush.lock is held.
@@ -74,8 +73,8 @@ type Judgement struct {
 
 // Options is what Plan needs besides the folder. The root fills them.
 type Options struct {
-	// Open opens the store; readOnly changes nothing on disk. The other way it
-	// may make log and index anew, as everybody's opening does.
+	// Open opens the store; readOnly changes nothing on disk. Otherwise it may rebuild log and
+	// index, as every opening does.
 	Open func(ctx context.Context, readOnly bool) (Store, error)
 	// Config says what is wrong with the text of a config.json.
 	Config func(text []byte) error

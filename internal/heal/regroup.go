@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// regroup takes members that are not there out of an assembly, or leaves them, and
-// has its composite made anew. The document of before is kept.
+// regroup takes members that are not there out of an assembly, or leaves them, and has its
+// composite recomputed. The document of before is kept.
 func (h *healer) regroup(k *document.Kind, d *repair.Done) error {
 	v := h.v
 	j := v.Document(k, d.ID, nil, 0)

@@ -24,11 +24,10 @@ import (
 )
 
 // A log with damage in it cannot be mended in place: each frame names the one
-// before it. So everything that can be read of it, also behind the damage, goes
-// into files and index, and the log begins anew: under its UUID, so that the
-// archive stays its history and versions keep their meaning, in a segment above
-// every position that was ever given, so that none means two things. In this
-// order, so that it may be cut anywhere and run again:
+// before it. So everything that can be read of it, also behind the damage, goes into files and
+// index, and the log is restarted: under its UUID, so that the archive stays its history and
+// versions keep their meaning, in a segment above every position that was ever given, so that none
+// means two things. In this order, so that it may be cut anywhere and run again:
 //
 //  1. the newest versions above flushed into files, durable; of working memory all
 //     that is above spilled

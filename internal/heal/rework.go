@@ -20,8 +20,8 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// rework makes a scope anew whose file cannot be used. What stands there is set aside;
-// flush.lock is held, or that might be what somebody has just flushed.
+// rework rebuilds a scope whose file cannot be used. What stands there is set aside; flush.lock is
+// held, or that might be what somebody has just flushed.
 func (h *healer) rework(d *repair.Done) error {
 	how, err := h.s.Rework(h.r.ctx, path.Base(d.Path))
 	if err != nil {

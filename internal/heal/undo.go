@@ -42,8 +42,8 @@ type undo struct {
 // repair (*UndoForeign), which is so in a clone and wherever a store was copied to. Nobody
 // else may have the store open. It may be interrupted, and run again.
 //
-// Some things do not come back: a log that was lost and made anew; an entry that was recorded as lost, which had no
-// document; and the index entry of a version that was salvaged over, whose
+// Some things do not come back: a log that was lost and created again; an entry that was recorded
+// as lost, which had no document; and the index entry of a version that was salvaged over, whose
 // document no copy holds. Their files do.
 func Undo(ctx context.Context, dir, id string, o Options) (*repair.UndoReport, error) {
 	u := &undo{repairer: repairer{ctx: ctx, Changer: o.changer(dir), o: o, report: &repair.RepairReport{}}}

@@ -44,9 +44,9 @@
 //     mode 0600, made by the first repair) is in no clone, outlasts everything but the
 //     user's home, and nothing has to be written down for each repair.
 //
-// The sum is in the line itself: there is no moment at which a kill leaves a manifest without
-// its note, and a log that begins anew, or a wal/ that is lost, takes nothing along. A line that
-// does not verify was cut as it was written, and what it is about had not begun.
+// The sum is in the line itself: there is no moment at which a kill leaves a manifest without its
+// note, and a restarted log, or a wal/ that is lost, takes nothing along. A line that does not
+// verify was cut as it was written, and what it is about had not begun.
 //
 // The key is the user's, so it vouches for his other stores and copies too. The folder's
 // number tells these apart: it stays when the folder is renamed on its file system, and

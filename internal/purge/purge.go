@@ -70,7 +70,7 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	if k == p.Engine.Kinds.Memories {
 		p.Retention.ForgetTouched(ids)
 	}
-	// From before the first deletion: whoever flushes that keeps the file for this purge.
+	// From before the first deletion: the process that flushes that keeps the file for this purge.
 	if err := p.Engine.Log.BeginPurge(ctx); err != nil {
 		return r, err
 	}

@@ -24,9 +24,9 @@ import (
 // replaced as well.
 //
 // So what expires is deleted between one and two hours later. A clock that jumps ahead
-// and is put right within an hour, by whatever process seen, deletes nothing, however
-// often it jumps. In another boot the hour begins anew; where no uptime can be known, one
-// process has to see it pass. max_age of config.json is kept by the same rule.
+// and is put right within an hour, by whatever process seen, deletes nothing, however often it
+// jumps. In another boot the hour starts over; where no uptime can be known, one process has to see
+// it pass. max_age of config.json is kept by the same rule.
 
 const (
 	SweepMost = 1000 // memories in one go

@@ -81,8 +81,8 @@ func (s *Search) passes(ctx context.Context, f *engine.Filters, bad *unreadable)
 	}
 }
 
-// searchVectors searches the vectors as of now. What is damaged in them is made
-// anew, and searched again. model made q.Vector, "" when nobody says.
+// searchVectors searches the vectors as of now. What is damaged in them is rebuilt, and searched
+// again. model made q.Vector, "" when nobody says.
 func (s *Search) searchVectors(ctx context.Context, q vector.Query, model string) ([]vector.Hit, error) {
 	for tries, changes := 0, 0; ; tries++ {
 		was := s.Engine.State.Model().LSN

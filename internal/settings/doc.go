@@ -6,6 +6,6 @@
 // decode the store is in it, so a store without the file is a store all the same.
 //
 // What holds is behind one atomic pointer (Settings.Now), so that a put costs no lock. Every
-// process looks for a change of the file once a second, by its size, time and inode; whoever
-// changes it holds flush.lock.
+// process looks for a change of the file once a second, by its size, time and inode; changing it
+// requires flush.lock.
 package settings

@@ -3,9 +3,9 @@
 // there is one replay, for the store and for repair. Vectors and working memory
 // are brought up by who needs them, from the positions that it knows.
 //
-// A look-up asks the overlay, then the set of base and delta, in this order:
-// whoever moves a version from the one to the other swaps the set first and
-// drops from the overlay after, so no order of the two looks misses it.
+// A look-up asks the overlay, then the set of base and delta, in this order: a version that moves
+// from the one to the other is swapped into the set first and dropped from the overlay after, so no
+// order of the two looks misses it.
 //
 // A set is the state exactly as of its lsn. A key that changed again since is
 // taken with the version that it had then, found along the chain of previous

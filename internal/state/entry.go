@@ -16,10 +16,10 @@ import (
 )
 
 // What an entry says is input: none of the checksums over it is keyed, so a log that
-// came with a folder may say anything. An entry that is not valid counts as if it were
-// not in the log: State does not take it in, and whoever walks along a chain of versions
-// meets an error there. Whether it is valid depends on nothing but its own bytes, so all
-// processes, and every replay, agree on it.
+// came with a folder may say anything. An entry that is not valid counts as if it were not in the
+// log: State does not take it in, and a walk along a chain of versions meets an error there.
+// Whether it is valid depends on nothing but its own bytes, so all processes, and every replay,
+// agree on it.
 
 // ErrEntry is matched by the error of an entry that says what none can say; so is
 // errs.ErrCorrupt. It is not that of an entry which a newer program wrote.

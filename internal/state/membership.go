@@ -15,12 +15,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Who is in which assembly changes with the entries of assemblies alone: each
-// names all its members. So whoever writes an assembly can name, as preconditions,
-// the memories that it takes in as it saw them. But whoever deletes a memory, or
-// changes what an assembly derives from it, has to write all assemblies that
-// contain it in the same commit, and that there is not one more of them by then is
-// no version of any key.
+// Who is in which assembly changes with the entries of assemblies alone: each names all its
+// members. So a writer of an assembly can name, as preconditions, the new members as it saw them.
+// But deleting a memory, or changing what an assembly derives from it, requires writing all
+// assemblies that contain it in the same commit, and no version of a key says that there is not one
+// more of them by then.
 //
 // It is made one: the key 'r' + id of a memory has as its version the highest
 // version among the assemblies that contain the memory now, 0 if none does. Who

@@ -14,8 +14,8 @@ import (
 // rest on it. It is made one, a running total (wal.Machine.Counts): 'n' counts the
 // memories that were put, 'b' the bytes of their documents; each followed by nothing for
 // the store, or by a slot for the sessions that share it. A commit names a total as it
-// saw it and by how much it may have grown since; the log judges that behind everything
-// that comes before it, whoever wrote it.
+// saw it and by how much it may have grown since; the log judges that behind everything that comes
+// before it, from any process.
 //
 // Totals only grow: what is deleted or replaced makes room that a commit need not know of.
 // So they say at most too much. In the store a memory counts for 'n' where none was

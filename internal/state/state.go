@@ -48,8 +48,8 @@ type Place struct {
 	Entry   index.Entry // the line of the index, when it is not in the log
 }
 
-// Begin starts anew from a set, whose reference it takes over. inexact says that
-// it was made from the files and not by a spill.
+// Begin starts over from a set, whose reference it takes over. inexact says that it was made from
+// the files and not by a spill.
 func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,8 @@ func (s *State) count(set *index.Set) {
 	s.live[record.Assembly] = set.Count(index.Assemblies)
 }
 
-// recount takes in what a set that was made anew knows and the current one, which
-// covers the same, had lost, or the other way round.
+// recount takes in what a rebuilt set knows and the current one, which covers the same, had lost,
+// or the other way round.
 func (s *State) recount(set *index.Set) {
 	old := s.sets.Acquire()
 	if old == nil {

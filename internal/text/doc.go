@@ -32,7 +32,6 @@
 // often the shorter one ranks first. So a Collector keeps, for each combination
 // of term counts that it meets, the best k by length, and ranks those at the
 // end: the same ones, in the same order, as the formula over all. When the
-// combinations are too many it gives that up, keeps the numbers alone, and says
-// so; whoever sees that goes over the texts once more, with a Top, which
-// needs k places and the numbers.
+// combinations are too many it gives that up, keeps the numbers alone, and says so; a caller that
+// sees that goes over the texts once more, with a Top, which needs k places and the numbers.
 package text

@@ -282,9 +282,9 @@ func (t *Set) purgeManifest(dir, name string, away map[string]bool, o Options) (
 	return true, t.replace(o, temp, path, out)
 }
 
-// PurgeParked overwrites and removes what lies in tmp/parked/ of some memories:
-// files that somebody had open when they were displaced. Those that still are
-// cannot go, for he may save into them; they are returned.
+// PurgeParked overwrites and removes the files of some memories in tmp/parked/: files that somebody
+// had open when they were displaced. Those that still are cannot go, for he may save into them;
+// they are returned.
 func PurgeParked(dir string, t *Set, o Options) (removed, held []string, err error) {
 	folder := filepath.Join(dir, "tmp", "parked")
 	names, err := o.FS.ReadDir(folder)

@@ -38,8 +38,8 @@
 //     there is. flushed is read before the file and the newest version after
 //     it, so what stood in between is among them, also while others write. The
 //     versions are found along the chain that the records form.
-//   - A chain begins anew with a memory written after its deletion. As long as
-//     that is not flushed, a scan of the log finds what may still stand there.
+//   - A chain starts again with a memory written after its deletion. As long as that is not
+//     flushed, a scan of the log finds what may still stand there.
 //   - An absent file is right where that chain has a deletion or begins, and as long
 //     as a newer version waits to be flushed: where files cannot be exchanged the old
 //     one is taken away before the new one comes, and the flusher may be stopped or

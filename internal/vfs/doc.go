@@ -21,11 +21,11 @@
 // # Locks
 //
 // A lock is a flock (LockFileEx on Windows). After every acquire the inode of the open file
-// is compared with the one its path names; when they differ, or the path names nothing, the
-// lock is let go, the file is opened anew (created when it is missing) and locked again. So
-// after somebody unlinked a lock file, the next two acquires still meet on one file. What
-// this cannot mend is a file unlinked while its lock is held: who comes next locks a new file
-// beside the old owner. Nobody may unlink lock files.
+// is compared with the one its path names; when they differ, or the path names nothing, the lock is
+// released, the file is opened again (created when it is missing) and locked again. So after
+// somebody unlinked a lock file, the next two acquires still meet on one file. What this cannot
+// mend is a file unlinked while its lock is held: who comes next locks a new file beside the old
+// owner. Nobody may unlink lock files.
 //
 // The flock itself is github.com/gofrs/flock's (lock_fresh.go): a handle that is opened for
 // one acquire and closed by the unlock, so that its habits are never met (a second Lock on a

@@ -13,7 +13,7 @@ type flock struct {
 	name string
 	perm fs.FileMode
 	look func(name string) error // at the way to it, each time it is opened; nil: it may lead anywhere
-	turn chan struct{}           // taken by whoever holds the lock or is after it
+	turn chan struct{}           // taken by the one that holds the lock or waits for it
 
 	mu      sync.Mutex
 	keep    bool     // KeepOpen: fd outlives an acquire
@@ -40,7 +40,7 @@ type waiter struct {
 	wanted  bool          // somebody waits for it
 	granted bool          // it was handed over
 	err     error         // of flock
-	done    chan struct{} // made anew by each who starts to wait, closed when granted or failed
+	done    chan struct{} // replaced by each caller that starts to wait, closed when granted or failed
 }
 
 func openLock(name string, perm fs.FileMode) (Lock, error) {
@@ -223,7 +223,7 @@ func (l *flock) startWaiting(mode Mode) (*waiter, error) {
 	return w, nil
 }
 
-// block waits in flock and hands the lock to whoever wants it by then.
+// block waits in flock and hands the lock to a caller that wants it by then.
 func (l *flock) block(w *waiter, mode Mode) {
 	err := w.fd.lock(mode)
 	l.mu.Lock()

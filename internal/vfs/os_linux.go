@@ -59,9 +59,9 @@ func setMtime(f *os.File, t time.Time) error {
 	})
 }
 
-// lease asks for a write lease. Whoever opens the file meanwhile has the kernel
-// send us a signal: SIGURG, which Go programs ignore, and not SIGIO, which ends
-// a process that has no handler for it.
+// lease asks for a write lease. When a process opens the file meanwhile, the kernel sends us a
+// signal: SIGURG, which Go programs ignore, and not SIGIO, which ends a process that has no handler
+// for it.
 func lease(f *os.File) (bool, error) {
 	err := control(f, func(fd uintptr) error {
 		if _, err := unix.FcntlInt(fd, unix.F_SETSIG, int(unix.SIGURG)); err != nil {

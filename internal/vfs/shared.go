@@ -24,8 +24,8 @@ func (p *page) CompareAndSwap(word int, old, new uint64) bool {
 	return p.words[word].CompareAndSwap(old, new)
 }
 
-// openShared writes a new page in place: whoever asks for one knows that nobody
-// is attached, and the inode stays what it was.
+// openShared writes a new page in place: a caller that asks for one knows that no process is
+// attached, and the inode stays what it was.
 func openShared(name string, create bool, perm fs.FileMode) (Shared, error) {
 	return openSharedBy(nil, name, create, perm)
 }

@@ -36,9 +36,8 @@ type FS interface {
 	// refused here and by OpenShared. One handle is one
 	// owner: two handles in one process exclude each other.
 	OpenLock(name string, perm fs.FileMode) (Lock, error)
-	// OpenShared maps a page of words that all processes share. Without create a
-	// missing or short file is an error; with it the page is made anew, all zero,
-	// written out in full.
+	// OpenShared maps a page of words that all processes share. Without create a missing or short
+	// file is an error; with it the page is recreated, all zero, written out in full.
 	OpenShared(name string, create bool, perm fs.FileMode) (Shared, error)
 	// OpenBarrier opens a descriptor on which Sync makes everything durable that
 	// was written to the file system since it was opened. errors.ErrUnsupported
@@ -63,10 +62,9 @@ type File interface {
 	Stat() (Info, error)
 	// SetMtime sets the modification time, in full precision of the system.
 	SetMtime(t time.Time) error
-	// Lease reports whether nobody else has the file open. While it is granted
-	// (until Unlease or Close) whoever opens the file waits. The file must have
-	// been opened by us for reading or writing, and by us only once.
-	// errors.ErrUnsupported where there are no leases.
+	// Lease reports whether nobody else has the file open. While it is granted (until Unlease or
+	// Close) opening the file waits. The file must have been opened by us for reading or writing,
+	// and by us only once. errors.ErrUnsupported where there are no leases.
 	Lease() (granted bool, err error)
 	Unlease() error
 	// Map maps the whole file for reading as it is now.
@@ -107,8 +105,8 @@ const (
 // Lock is an advisory lock between owners, in one process or in several.
 // A lock is never converted: Unlock comes before another mode.
 type Lock interface {
-	// Lock waits until the lock is had or ctx ends (then it returns ctx.Err()).
-	// A lock file that was replaced meanwhile is opened anew.
+	// Lock waits until the lock is had or ctx ends (then it returns ctx.Err()). A lock file that
+	// was replaced meanwhile is opened again.
 	Lock(ctx context.Context, mode Mode) error
 	TryLock(mode Mode) (bool, error)
 	Unlock() error

@@ -157,7 +157,7 @@ func wipe(fsys FS, name string, leased bool) error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	// Under the lease: whoever opens it now finds that it is gone.
+	// Under the lease: opening it now fails, as it is gone.
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, f.Close())
 	}

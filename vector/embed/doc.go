@@ -41,6 +41,6 @@
 //	VARVE_EMBED_DIMENSIONS  how many dimensions to ask for; another number is refused
 //
 // OPENAI_API_KEY is the key when VARVE_EMBED_KEY is not set and the service is
-// OpenAI's own; it is sent nowhere else. That it is set does not make anything
-// being sent: whoever wants memories to leave the machine names the service.
+// OpenAI's own; it is sent nowhere else. That it is set does not make anything being sent: memories
+// leave the machine only if the user names a service.
 package embed

@@ -1,6 +1,6 @@
 // Package redis keeps working memory in Redis or Valkey, alone or as a cluster:
-// plain commands and Lua, no modules. It is tested with Redis 7.0 and uses no
-// command that came after version 5, but for ACLs (6).
+// plain commands and Lua, no modules. It is tested with Redis 7.0 and uses no command that came
+// after version 5, except ACLs (6).
 //
 //	home, err := redis.Open(ctx, redis.Options{URL: "rediss://agent:secret@host:6379/0?read_timeout=1s&pool_size=20"})
 //	m, err := working.Open(ctx, home, scope, nil)

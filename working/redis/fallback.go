@@ -29,8 +29,8 @@ type Event struct {
 }
 
 // Written is what a scope came to hold while the process stood in for Redis. It
-// began as nothing: what Redis had could not be seen. It is in no home any more;
-// whoever wants it there has to write it.
+// began as nothing: what Redis had could not be seen. It is in no home any more; to have it there,
+// write it.
 type Written struct {
 	Scope       working.Scope
 	State       *working.Snapshot
@@ -138,8 +138,8 @@ func (s *standIn) close() {
 	s.watch.Wait()
 }
 
-// collect reads everything of a home. It is in this process and cannot fail,
-// but for what somebody wrote that cannot be read back.
+// collect reads everything of a home. It is in this process and cannot fail, except for a written
+// value that cannot be read back.
 func collect(l *working.Local) []Written {
 	ctx := context.Background()
 	var all []Written

@@ -172,8 +172,8 @@ func (h *Home) Scopes(ctx context.Context) iter.Seq2[working.Scope, error] {
 	}
 }
 
-// scan collects before anything is yielded: whoever ranges may write, and SCAN
-// may name a key twice.
+// scan collects before anything is yielded: the caller may write while ranging, and SCAN may name a
+// key twice.
 func (h *Home) scan(ctx context.Context, pattern string) (map[string]bool, error) {
 	keys := map[string]bool{}
 	var mu sync.Mutex

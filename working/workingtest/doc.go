@@ -1,6 +1,6 @@
-// Package workingtest is the conformance suite for homes of working memory: one
-// behaviour, whoever keeps it. A home's own tests call Run; what only that home
-// can do wrong (a server that goes away, a power cut) is tested beside it.
+// Package workingtest is the conformance suite for homes of working memory: one behaviour in every
+// home. A home's own tests call Run; what only that home can do wrong (a server that goes away, a
+// power cut) is tested beside it.
 //
 // A case whose name begins with F and a number is that row of the list of
 // failures that other systems had.

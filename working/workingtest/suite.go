@@ -117,7 +117,7 @@ func (t *T) Has(m *working.Memory, key string, want any) {
 	t.Equal(key, v, want)
 }
 
-// Lacks wants a key not to be there, whoever asks.
+// Lacks wants a key not to be there, for every caller.
 func (t *T) Lacks(m *working.Memory, key string) {
 	t.Helper()
 	v, found, err := m.Get(t.Ctx, key)

@@ -1,6 +1,6 @@
 package crash
 
-// sync makes the content durable, but for what an earlier failed sync lost.
+// sync makes the content durable, except what an earlier failed sync lost.
 func (in *inode) sync(d *Disk, times bool) {
 	whole := len(in.lost) > 0
 	for _, c := range in.pending {

@@ -3,9 +3,9 @@
 //
 // # How a limit holds though several processes write
 //
-// Whoever writes looks at the tally and names, as a precondition of the commit, something that
-// fails if others may have used up the room in between; limits.go says which. A commit asks
-// (package varve, commit_limits.go); nothing here writes.
+// A writer looks at the tally and names, as a precondition of the commit, something that fails if
+// others may have used up the room in between; limits.go says which. A commit asks (package varve,
+// commit_limits.go); nothing here writes.
 //
 // # Files
 //

@@ -157,7 +157,7 @@ func (x *Evictions) reset() {
 	x.lists = nil
 }
 
-// fill makes a list anew.
+// fill rebuilds a list.
 func (x *Evictions) fill(ctx context.Context, cs *Counts, session string, least int) (*queue, error) {
 	f := engine.Filters{Expired: true}
 	n := cs.Engine.State.Live(record.Memory)

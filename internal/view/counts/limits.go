@@ -9,9 +9,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// How a limit holds though several processes write. Whoever writes looks at the tally
-// and names, as a precondition of the commit, something that fails if others may have
-// used up the room in between:
+// How a limit holds though several processes write. A writer looks at the tally and names, as a
+// precondition of the commit, something that fails if others may have used up the room in between:
 //
 //   - There is room: that no more was put since the look, into the store or into the
 //     session, than this room allows (state.PutsKey, state.PutBytesKey). Nobody disturbs

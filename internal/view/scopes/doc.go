@@ -11,8 +11,8 @@
 //
 // # Operations
 //
-// Those of one scope are committed together, by whoever comes first (write.go). Reads are
-// answered by the state at hand, once it has what others made durable (read.go).
+// Those of one scope are committed together, by the first to come (write.go). Reads are answered by
+// the state at hand, once it has what others made durable (read.go).
 //
 // # Time
 //

@@ -96,8 +96,8 @@ func (s *scopeFiles) Change(_, i int, c *docfile.Change) (bool, error) {
 		}
 	}
 	if errors.Is(err, errs.ErrCorrupt) {
-		// Nothing can be made of it. The scope says so to whoever asks, verify too;
-		// the others are not to wait.
+		// Nothing can be made of it. The scope reports that to every caller, verify too; the others
+		// are not to wait.
 		ws.Engine.Env.Logger.Error("working memory cannot be read: run memctl verify", "scope", key, "err", err)
 		return false, nil
 	}
@@ -259,7 +259,7 @@ func (ws *Scopes) scopeOf(name string) (string, error) {
 		}
 		key, ok = flush.LeadingScope(head[:n])
 	}
-	if !ok { // somebody has edited it, and his editor laid it out anew
+	if !ok { // it was edited, and the editor changed its layout
 		if doc, _, err := ws.Engine.Kinds.Scopes.Read(name, scopeLimit); err == nil {
 			if f, err := working.DecodeFile(doc); err == nil {
 				key, ok = f.Scope.Key(), true

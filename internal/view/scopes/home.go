@@ -54,7 +54,7 @@ func (h *Home) Do(ctx context.Context, r *working.Request) (working.Result, erro
 
 // Do carries out one operation.
 func (ws *Scopes) Do(ctx context.Context, r *working.Request) (working.Result, error) {
-	// Whoever opens a scope that is there has nothing to write.
+	// Opening an existing scope writes nothing.
 	_, attaches := r.Op.(working.OpAttach)
 	reads := !working.Writes(r.Op)
 	if !reads && !attaches || attaches && !ws.Engine.Env.ReadOnly {

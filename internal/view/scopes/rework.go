@@ -64,8 +64,8 @@ func (ws *Scopes) Rework(ctx context.Context, file string) (string, error) {
 	return how, err
 }
 
-// recall makes the state of a scope that cannot be read of what log and archive have
-// of it. It is as of an entry of the log: whoever has the scope at hand need not learn of it.
+// recall makes the state of a scope that cannot be read of what log and archive have of it. It is
+// as of an entry of the log: callers that have the scope open need not learn of it.
 func (s *scope) recall(ctx context.Context, why error) error {
 	ws := s.ws
 	s.mu.Lock()

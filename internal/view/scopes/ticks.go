@@ -70,8 +70,8 @@ func (ws *Scopes) sharedTick(up int64) (now, doubted int64, ok bool) {
 
 // moment is now, as operations are judged, and what the log is told; mu is held. now
 // never comes before the newest change, whosever clock that went by. An entry has an
-// earlier tick when the clock is in doubt: what it carries out says itself when it is
-// over, but for checkpoints, which marks says that there are.
+// earlier tick when the clock is in doubt: what it carries out says itself when it is over, except
+// checkpoints, which are reported by marks.
 func (s *scope) moment(marks bool) (now, logged working.Moment) {
 	tick, doubted := s.ws.Tick()
 	tick += s.offset

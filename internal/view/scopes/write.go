@@ -309,7 +309,7 @@ func (s *scope) adopt(ctx context.Context) error {
 	_, err = ws.Engine.Log.Append(ctx, b)
 	var conflict *wal.ConflictError
 	if errors.As(err, &conflict) {
-		return nil // judged anew by whoever asked
+		return nil // judged again by the caller
 	}
 	if err != nil {
 		return fmt.Errorf("taking over what was edited in %s: %w", s.path(), err)

@@ -71,8 +71,8 @@ func (vs *Vectors) ComputedPath(name string) string {
 	return filepath.Join(vs.Engine.Env.Dir, VectorFolder, name)
 }
 
-// OpenComputed opens the file, made anew when there is none, or one of another
-// model, or when that is wanted.
+// OpenComputed opens the file, and creates it when there is none, when it is of another model, or
+// when anew is set.
 func (vs *Vectors) OpenComputed(model string, anew bool) (*Computed, error) {
 	by := vs.Model()
 	path := vs.ComputedPath(ComputedName)

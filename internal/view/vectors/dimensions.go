@@ -16,8 +16,8 @@ type dimensionSeen struct {
 	oldest uint64 // position of the write that brought the first one
 }
 
-// add takes a vector in: the number that it has and the version of its memory. A
-// number is the position of the write that brought it, but for one from elsewhere.
+// add takes a vector in: the number that it has and the version of its memory. A number is the
+// position of the write that brought it, except for one from elsewhere.
 func (d dimensions) add(dim int, number int64, version uint64) {
 	at := version
 	if number > 0 && number%8 == 0 && uint64(number) < at {

@@ -31,8 +31,7 @@ type decider struct {
 	alone  bool    // no vector of another dimension was seen
 }
 
-// A store that has been emptied keeps its dimension: whoever puts the next memory has
-// not said that he wants another one.
+// A store that has been emptied keeps its dimension: the next put did not ask for another one.
 var errOtherDimension = fmt.Errorf(`%w: another model, and its dimension, come with memctl reindex (Reembed); where no embedding is left, also with "vectors": {"dimension": N} in config.json`, vector.ErrDimension)
 
 // OtherDimension refuses a vector of another dimension than the store's, and says

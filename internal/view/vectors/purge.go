@@ -64,7 +64,7 @@ func (vs *Vectors) wipeComputedOld(path, old string, left *[]error) error {
 	return vfs.Unwiped(left, vfs.Wipe(vs.Engine.Env.FS, old))
 }
 
-// copyComputed copies what is whole, but for some memories.
+// copyComputed copies what is whole, except some memories.
 func (vs *Vectors) copyComputed(ctx context.Context, from vfs.File, temp string, without []string) error {
 	to, err := vs.Engine.Env.FS.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, vs.Engine.Env.FileMode)
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 // the index which ones are complete as of it. idx is the index that stands, list
 // what changed since. flush.lock is held.
 //
-// They are derived: when they cannot be written the index goes on without, and
-// says that nobody knows which are complete. Whoever needs them then compares.
+// They are derived: when they cannot be written the index goes on without, and says that nobody
+// knows which are complete. A caller that needs them then compares.
 func (vs *Vectors) Spill(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool, target *index.Target) error {
 	at, dim, err := vs.Write(ctx, idx, to, list, always)
 	switch {
@@ -149,8 +149,8 @@ func (vs *Vectors) dropOlderVectors() error {
 	return vs.Engine.Env.IOError("removing", filepath.Join(vs.Engine.Env.Dir, vector.Folder), vector.Remove(vs.Engine.Env.FS, vs.Engine.Env.Dir))
 }
 
-// WriteOver writes over the vectors that stand, or, where why says that they
-// cannot be used, all of them anew. What stands stays until the new is in place.
+// WriteOver writes over the existing vectors, or, where why says that they cannot be used, all of
+// them again. What stands stays until the new is in place.
 func (vs *Vectors) WriteOver(ctx context.Context, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	if why != nil {
 		set = vector.Empty()
@@ -195,8 +195,8 @@ func (vs *Vectors) WriteOver(ctx context.Context, set *vector.Set, why error, id
 		Store: uuid.UUID(vs.Engine.Log.UUID()).String(), LSN: to.LSN, Chain: to.Sum, Now: vs.Engine.Env.Clock(), Metric: metric, Dim: p.dim, Model: vs.Recorded(set),
 	}
 	write := vector.WriteDelta
-	// Over a base as of the same position there is no delta: nothing was written since,
-	// but the index was made anew.
+	// Over a base as of the same position there is no delta: nothing was written since, but the
+	// index was rebuilt.
 	if always || set.MergeDue(vs.Engine.Env.System.SmallVectors) || !set.HasDelta() && set.LSN() == to.LSN {
 		write = vector.WriteBase
 	}

@@ -34,7 +34,7 @@ type Vectors struct {
 	by   uint64        // index.Model.Since of what its vectors are made by
 	of   engine.Tables // of the index that from was found with
 
-	Rotten atomic.Bool // a search met damage: they are to be verified, and made anew if need be
+	Rotten atomic.Bool // a search met damage: they are to be verified, and rebuilt if need be
 
 	Mu     sync.Mutex
 	Heal   Healed
@@ -68,8 +68,8 @@ func (vs *Vectors) Close() error {
 	return err
 }
 
-// ErrBehind says that the overlay cannot be filled any more, for the index that stands now
-// took in what lies between.
+// ErrBehind says that the overlay cannot be filled any more, since the current index took in what
+// is between.
 var ErrBehind = errors.New("the index has gone on")
 
 // View is the vectors as of now, with a reference for the caller.

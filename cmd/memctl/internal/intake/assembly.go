@@ -46,7 +46,7 @@ func (in *Intake) takeAssembly(ctx context.Context, it *importer.Item) error {
 	return nil
 }
 
-// sameAssembly compares what is to come with what is there, but for what a store
+// sameAssembly compares what is to be imported with what the store has, except for what a store
 // makes itself: times, and the composite of the members.
 func sameAssembly(as, there *varve.Assembly) (bool, error) {
 	n := *as

@@ -241,9 +241,9 @@ func (in *Intake) stored(it *importer.Item, replaces bool) {
 	in.Progress(1)
 }
 
-// saysTheSame compares what is to come with what is there, but for the times
-// that a store sets itself, and for the embedding that it had made. An embedding
-// that the document had not itself is no reason to call it another.
+// saysTheSame compares what is to be imported with what the store has, except for the times that a
+// store sets itself, and the embedding that it had made. An embedding that the document had not
+// itself is no reason to call it another.
 func saysTheSame(m, there *varve.Memory, borrowed bool) (bool, error) {
 	n := *m
 	n.CreatedAt, n.UpdatedAt = there.CreatedAt, there.UpdatedAt
