@@ -24,7 +24,7 @@ type Assembly = assembly.Assembly
 //
 // An assembly and its members never disagree. Deleting a memory also removes it from its
 // assemblies, in the same commit; a new embedding of a member changes their CompositeEmbedding in
-// the same commit, and so does every change of who is in it. The composite is the store's: what a
+// the same commit, and so does every change of its members. The composite is the store's: what a
 // caller puts there counts only where no member has an embedding. A member whose time is over
 // counts as absent for those who read, and leaves the assembly when it is deleted.
 type Assemblies struct{ st *Store }

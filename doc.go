@@ -34,9 +34,9 @@
 // # Assemblies
 //
 // Store.Assemblies has groups of memories; they are stored, listed, edited by hand
-// and looked back on as memories are. An assembly and its members never disagree:
-// who deletes a memory takes it out of its assemblies in the same commit, and a new
-// embedding changes theirs in the same commit. Merge takes several into one.
+// and looked back on as memories are. An assembly and its members never disagree: deleting a memory
+// also removes it from its assemblies in the same commit, and a new embedding changes theirs in the
+// same commit. Merge takes several into one.
 //
 // # Embeddings
 //
@@ -63,10 +63,10 @@
 //
 // config.json may limit memories and bytes, of the store and of each session. A write
 // that would pass a limit is refused (ErrLimit), or with at_limit the oldest memories, or
-// those of the lowest score, go in the same commit. No reader ever sees more than the
-// limit, however many processes write; who changes a limit waits a second for the others
-// to have read it. Edits by hand are adopted whatever these limits, and what the store adds
-// by itself (embeddings that come later, Touch) is not held to them.
+// those of the lowest score, go in the same commit. No reader ever sees more than the limit,
+// however many processes write; changing a limit waits a second for the others to have read it.
+// Edits by hand are adopted whatever these limits, and what the store adds by itself (embeddings
+// that come later, Touch) is not held to them.
 //
 // A memory is absent from every read from its ExpiresAt on. It is deleted an hour or two
 // later, and only if some process has seen an hour before that it was over: a clock that

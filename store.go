@@ -221,7 +221,7 @@ func (st *Store) close(ctx context.Context, wait time.Duration) error {
 	if was {
 		return nil
 	}
-	st.embedding.Close() // who waits for the embedder stores without it
+	st.embedding.Close() // puts that wait for the embedder store without it
 	unwritten := st.engine.Finish(wait)
 	if st.stop != nil {
 		st.stop()

@@ -33,9 +33,9 @@ const FromNow uint64 = history.FromNow
 // It reads as the loop asks for it, and keeps nothing from being released: a loop that
 // is slow is read for from the archive, and once that has moved on the error is a
 // *TruncatedError, whose Oldest is the oldest position that still works: list the
-// memories, then watch from there. Changes of one commit come only once all of them
-// are read, however slow the loop is. Who goes on later and wants whole commits keeps the
-// Next of a change without More.
+// memories, then watch from there. Changes of one commit come only once all of them are read,
+// however slow the loop is. To go on later with whole commits, keep the Next of a change without
+// More.
 //
 // A change that cannot be decoded is yielded with an error, and the next ones follow. Any
 // other error is the last.

@@ -140,7 +140,7 @@ func (h Holder) String() string {
 	return s
 }
 
-// LockError says which lock could not be had and who holds it. It matches ErrLocked.
+// LockError says which lock could not be taken and which process holds it. It matches ErrLocked.
 type LockError struct {
 	Path   string // of the lock file
 	Holder Holder // the process that has the lock

@@ -31,7 +31,7 @@ const (
 // assemblyPrefix marks an assembly in the mappings of other systems.
 const assemblyPrefix = "asm:"
 
-// key is who a vector belongs to.
+// key is the id that a vector belongs to.
 type key struct {
 	kind vector.Kind
 	id   string

@@ -181,8 +181,8 @@ const (
 	either
 )
 
-// numbering finds out. Numbers that could all be rows and of which some are ids, but not
-// all, are either: who counts rows from 0 and ids from 1 would take the neighbour's.
+// numbering finds out. Numbers that could all be rows and of which some are ids, but not all, are
+// either: a reader that counts rows from 0 and ids from 1 would take the neighbour's.
 func (v *vectors) numbering(m mapping, dirs []string) numbering {
 	if base := path.Base(m.name); base != ordinalMapping && base != "id_to_index.json" {
 		return ids

@@ -27,9 +27,9 @@
 // where that is the version itself, which is so whenever this write brought the
 // vector. mtime (microseconds since 1970, an integer) and version (the LSN of the frame)
 // are not known when a record is prepared; Finish adds them when the line enters
-// a table. session_id and expires_at are left out when there is none. members, the
-// ids of who is in an assembly, stands in the log only: Finish takes it away, and
-// the table has the pairs. Readers skip members that they do not know.
+// a table. session_id and expires_at are left out when there is none. members, the ids of an
+// assembly's members, is in the log only: Finish takes it away, and the table has the pairs.
+// Readers skip members that they do not know.
 //
 // The metadata's extra is {"chain":"<16 hex digits>","vectors":N,"dimension":D,
 // "memory_bytes":B,"model":{…}}: the chain hash of the log at lsn, the lsn of the vectors that are

@@ -26,8 +26,8 @@ func MemberKey(first, second string) string { return MemberPrefix(first) + secon
 // SplitMemberKey undoes MemberKey.
 func SplitMemberKey(key string) (first, second string, ok bool) { return SplitSessionKey(key) }
 
-// Pairs are the second ids of the pairs of a set that begin with an id: who is in
-// an assembly (Members), what a memory is in (ByMember).
+// Pairs are the second ids of the pairs of a set that begin with an id: the members of an assembly
+// (Members), the assemblies of a memory (ByMember).
 func Pairs(s *Set, sec int, first string) ([]string, error) {
 	if s.Count(sec) == 0 {
 		return nil, nil
@@ -77,8 +77,8 @@ func (p *pairs) pair(assembly, memory string, live bool) {
 	p.byMember = append(p.byMember, pairEdit{escape(MemberKey(memory, assembly)), live})
 }
 
-// counted says that an assembly's line names as many members as its change: who
-// brings a line without them must not lose them.
+// counted says that an assembly's line names as many members as its change: a writer that brings a
+// line without them must not lose them.
 func counted(line []byte, c *Change) error {
 	e, err := ParseLine(line)
 	if err == nil && e.MemberCount != int64(len(c.Members)) {

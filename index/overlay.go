@@ -8,9 +8,8 @@ import (
 )
 
 // Overlay knows where the newest version of each key lies that changed since
-// the files were written. It holds two 64-bit hashes of a key instead of the
-// key: who follows a position compares the key found there. One goroutine puts
-// and drops, any number gets.
+// the files were written. It holds two 64-bit hashes of a key instead of the key: a reader that
+// follows a position compares the key found there. One goroutine puts and drops, any number gets.
 //
 //	changes, in LSN order       chunk 0: [entry … ] chunk 1: [entry … ] …
 //	  entry, 24 bytes           first hash │ second hash │ position and two flags

@@ -144,8 +144,8 @@ func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	return *x.Vectors, x.Dimension, true
 }
 
-// MemoryBytes is the sum of the sizes of a set's memories; false where nobody
-// knows but who reads all lines.
+// MemoryBytes is the sum of the sizes of a set's memories; false where that is known only after
+// reading all lines.
 func MemoryBytes(s *Set) (sum int64, known bool) {
 	if s.Base() == nil {
 		return 0, s.Count(Memories) == 0

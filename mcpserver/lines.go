@@ -153,7 +153,7 @@ func (c *connection) holdsLarge(n int64) {
 	signal(c.room)
 }
 
-// signal never waits; who waits for it looks at what has changed.
+// signal never waits; the waiting goroutine looks at what has changed.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:

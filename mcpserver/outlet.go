@@ -12,7 +12,7 @@ import (
 // goroutine of one that nobody reads ends with the reader, or with the process.
 type outlet struct {
 	to     io.Writer
-	turn   chan struct{} // who has put something in writes
+	turn   chan struct{} // taken by the goroutine that has put something in, to write it
 	closed chan struct{}
 	wrote  atomic.Int64 // when something was last written
 }

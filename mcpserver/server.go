@@ -24,7 +24,7 @@ const (
 	Graph  = "graph"  // the nine of the reference server, and its resource
 	Memory = "memory" // remember, recall, forget, list_memories
 
-	// Working memory: working_set and so on. It is offered only to who names it.
+	// Working memory: working_set and so on. It is offered only to hosts that name it.
 	Working = "working"
 )
 

@@ -21,7 +21,7 @@ type view struct {
 	bad   func(error)
 	clock func() time.Time
 
-	turn chan struct{} // to refresh it; who waits for it may give up
+	turn chan struct{} // to refresh it; a waiter may give up
 
 	mu     sync.RWMutex
 	loaded bool

@@ -65,7 +65,7 @@
 //
 // # Invariants
 //
-// No checksum is keyed: who can write a file can compute all of them. So a number is
+// No checksum is keyed: anyone able to write a file can compute all of them. So a number is
 // believed within its bounds only, also when its checksum holds.
 //
 // A length is believed only after its header has verified. Nothing is allocated

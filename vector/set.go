@@ -57,8 +57,8 @@ func Empty() *Set {
 	return s
 }
 
-// loadOnce opens the delta's mapping first, then the base: who merges puts the new
-// base in place before the delta goes.
+// loadOnce opens the delta's mapping first, then the base: a merge puts the new base in place
+// before the delta goes.
 func loadOnce(fsys vfs.FS, dir, store string, prev *Set) (_ *Set, err error) {
 	s := Empty()
 	defer func() {

@@ -31,7 +31,7 @@ func (l *FileLog) CastAnchor(was, is Anchor) bool {
 	if was != (Anchor{}) {
 		old = uint64(was.Offset) ^ anchorBit
 	}
-	// Who sees the one sees the other. The moment only goes up: one who was stopped here
+	// A process that sees the one sees the other. The moment only goes up: one who was stopped here
 	// and has been overtaken takes nothing from the newer one.
 	l.shared.raise(wordTicksAt, uint64(is.At))
 	return l.shared.CompareAndSwap(wordTicks, old, uint64(is.Offset)^anchorBit)

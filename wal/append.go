@@ -171,8 +171,8 @@ func (q *queue) syncEnds(n int) {
 	}
 }
 
-// remove takes a request back that no leader has taken yet. One that was taken
-// is left to the leader, who will not give the lead to it: nobody waits for it.
+// remove takes a request back that no leader has taken yet. One that was taken is left to the
+// leader, which will not give the lead to it: nobody waits for it.
 func (q *queue) remove(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

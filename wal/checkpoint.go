@@ -83,7 +83,7 @@ func (c *Checkpoint) encode() []byte {
 }
 
 // errSlot: neither slot verifies, or there is no such file.
-var errSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("neither slot verifies: close the store everywhere and open it again: it is made anew from the log")}
+var errSlot = &errs.CorruptionError{Path: "checkpoint", Offset: -1, Err: errors.New("neither slot verifies: close the store everywhere and open it again: it is rebuilt from the log")}
 
 func decodeCheckpoint(b []byte) (Checkpoint, error) {
 	le := binary.LittleEndian

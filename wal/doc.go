@@ -126,8 +126,8 @@
 //     stand within one: it is durable as a whole by then.
 //   - A frame is in the log when it links to the one before it. What a killed
 //     writer left behind the tail is not, whatever it says.
-//   - syncing is set before every sync. Who finds it set writes the frames from
-//     durable to tail again before he syncs: pages of a failed sync look clean.
+//   - syncing is set before every sync. A process that finds it set writes the frames from durable
+//     to tail again before it syncs: pages of a failed sync look clean.
 //   - Nothing is served after a recovery that was not synced in it.
 //   - A segment goes when a checkpoint that releases it is durable, and one more
 //     round after it.

@@ -19,7 +19,7 @@ type Features uint64
 
 // The features, each with its name in Features.name. A bit is never used twice.
 const (
-	// FeatureViews: view_index/ holds what is made of documents. Who purges overwrites it.
+	// FeatureViews: view_index/ holds what is made of documents. A purge overwrites it.
 	FeatureViews Features = 1 << 0
 
 	// Reserved for tests: no build knows these two by itself, see Options.Known.

@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Hold keeps the log from being recycled while somebody copies from it. It is a
-// promise within Options.HoldBytes: when more than that has piled up since, who
-// releases the log goes on without asking, for a backup that hangs must not have the disk fill up
-// until every put fails. A holder asks Held, and gives up. Both ask overstayed; what lay in the log
-// before is not the holder's doing.
+// Hold keeps the log from being recycled while somebody copies from it. It is a promise within
+// Options.HoldBytes: when more than that has piled up since, a release of the log goes on without
+// asking, for a backup that hangs must not have the disk fill up until every put fails. A holder
+// asks Held, and gives up. Both ask overstayed; what lay in the log before is not the holder's
+// doing.
 type Hold struct {
 	l    *FileLog
 	lock vfs.Lock
@@ -39,7 +39,7 @@ func (l *FileLog) Hold(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
-// lockHold waits for who is releasing right now. The only holder starts counting from zero: one
+// lockHold waits for a release that is under way. The only holder starts counting from zero: one
 // before may have been killed.
 func (l *FileLog) lockHold(ctx context.Context, lock vfs.Lock, name string) error {
 	ok, err := lock.TryLock(vfs.ModeExclusive)

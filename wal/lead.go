@@ -16,8 +16,8 @@ type Lead struct {
 	lock vfs.Lock
 }
 
-// Lead waits until nobody else leads, or until ctx ends. Who leads and dies is
-// followed by the next.
+// Lead waits until nobody else leads, or until ctx ends. A leader that dies is followed by the
+// next.
 func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
 	name := l.o.wal("watch.lock")
 	lock, err := l.openLock(name)

@@ -134,8 +134,8 @@ func (l *FileLog) unlock(role int) {
 	}
 }
 
-// holder is who last said that he took the lock; flock is the truth, and is asked
-// where nobody says so: between taking it and that, who is stopped may stay for long.
+// holder is the process that last said that it took the lock; flock is the truth, and is asked
+// where nobody says so: between taking it and that, a stopped process may stay for long.
 func (l *FileLog) holder(role int) errs.Holder {
 	v := uint64(0)
 	if l.shared.Shared != nil {

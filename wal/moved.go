@@ -20,15 +20,14 @@ type sentry struct {
 	done   sync.WaitGroup
 }
 
-// sentryMost is how long one sleeps at most: who moved durable may have been killed
-// before he woke the others.
+// sentryMost is how long one sleeps at most: the process that moved durable may have been killed
+// before it woke the others.
 const sentryMost = time.Second
 
 // Moved returns a channel that is closed when durable has moved since, whichever
-// process moved it, when the log is closed, and for no reason after a second. It is nil
-// where one has to look: where the system has no such thing, and for who is read-only
-// and so cannot say that he sleeps. Between two calls nothing is watched: look at
-// Durable after the call, not before.
+// process moved it, when the log is closed, and for no reason after a second. It is nil where one
+// has to look: where the system has no such thing, and for a read-only process, which cannot say
+// that it sleeps. Between two calls nothing is watched: look at Durable after the call, not before.
 func (l *FileLog) Moved() <-chan struct{} {
 	if l.o.Inline || l.o.ReadOnly {
 		return nil
@@ -79,11 +78,11 @@ func (l *FileLog) InPlace() error {
 
 // wake tells all processes that durable has moved.
 //
-// Who is about to sleep has raised the word to where he saw durable, and does not fall
-// asleep if that is another one by then. So the word is taken back only where durable
-// has passed it: all who raised it as far, or found it as far, were woken or will not
-// sleep. One who saw durable where it is now may be about to: he is left to the next.
-// Who was killed in his sleep is forgotten with the others.
+// A process about to sleep has raised the word to where it saw durable, and does not fall asleep if
+// that is another one by then. So the word is taken back only where durable has passed it: all who
+// raised it as far, or found it as far, were woken or will not sleep. One who saw durable where it
+// is now may be about to: he is left to the next. One that was killed in its sleep is forgotten
+// with the others.
 func (l *FileLog) wake() {
 	page, ok := l.shared.Shared.(vfs.Awaiter)
 	if !ok {

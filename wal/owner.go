@@ -25,9 +25,9 @@ const (
 	ownerOld       = time.Minute
 	HeartbeatEvery = 3 * time.Second // how often Heartbeat wants to be called
 	ownerWatch     = HeartbeatEvery + time.Second
-	// A file that is being written reads as nothing: through another kernel a write
-	// is not one step, and who is used to truncate first does so. It is asked again
-	// before it counts as saying nothing.
+	// A file that is being written reads as nothing: through another kernel a write is not one
+	// step, and a program that truncates first does so. It is asked again before it counts as
+	// saying nothing.
 	ownerTries = 6
 	ownerPause = 20 * time.Millisecond
 )

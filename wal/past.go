@@ -219,7 +219,7 @@ func (p *Past) Oldest(to LSN) (oldest LSN, whole bool, err error) {
 	return oldest, whole, err
 }
 
-// oldest says as well where that segment goes on from: who has seen everything before
+// oldest says as well where that segment goes on from: a reader that has seen everything before
 // began has missed nothing.
 func (p *Past) oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	oldest, began = to, to

@@ -39,7 +39,7 @@ func (f *pastFiles) open(number uint64) (source, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("opening a segment: %w", err)
 	}
-	// Who recycles makes the copy first.
+	// Recycling makes the copy first.
 	return f.src, f.openCopy()
 }
 

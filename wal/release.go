@@ -104,8 +104,8 @@ const spares = 2
 
 // recycle gives a segment's file the number of the next one that will be
 // needed, or removes it. Its first block is zeroed and synced before the rename,
-// so under the new number there is no start; the frames behind it fail their
-// seed. Who still reads it by the old number finds that they do, too.
+// so under the new number there is no start; the frames behind it fail their seed. A process that
+// still reads it by the old number finds that they do, too.
 func (l *FileLog) recycle(number uint64) error {
 	name := l.o.wal(segment.Name(number))
 	info, err := l.o.FS.Stat(name)

@@ -15,8 +15,8 @@ import (
 // The log writes into files where they are: the checkpoint, the segments, the shared page, the
 // owner's note. A hard link in the place of one, as an archive may bring along or cp -al makes,
 // is a file that somebody else has as well. So a process that opens a log alone gives it files
-// of its own before it writes. Nobody else has the old ones open then, and no link is made while a
-// log is open but by who copies it like this: that is his copy to lose.
+// of its own before it writes. No other process has the old ones open then. A link made while a log
+// is open comes only from someone who copies the store like this, at the risk of that copy.
 
 // sever does that; attach.lock is held exclusively, and nothing is mapped.
 func (l *FileLog) sever() error {

@@ -160,8 +160,8 @@ func (l *FileLog) Abandoned() bool {
 // Tidied says that tmp/ was looked through; flush.lock is held.
 func (l *FileLog) Tidied() { l.shared.Store(wordAbandon, 0) }
 
-// Remade is how often, in this boot, the index was rebuilt in place of an existing one. Who finds
-// another number than last time maps what stands there now, also when spilled has not moved.
+// Remade is how often, in this boot, the index was rebuilt in place of an existing one. A process
+// that finds another number than last time maps the current one, also when spilled has not moved.
 func (l *FileLog) Remade() uint64 {
 	if l.shared.Shared == nil {
 		return 0

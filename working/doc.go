@@ -10,7 +10,7 @@
 //	cp, err := m.Checkpoint(ctx, "before the refactoring")
 //	undo, err := m.Restore(ctx, cp.ID)
 //
-// # Who keeps it
+// # Homes
 //
 // Local keeps it in the process, package working/redis in Redis or Valkey, and a
 // store in its log and files. All of them pass the suite of

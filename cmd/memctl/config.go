@@ -79,7 +79,7 @@ func choices(name string) []string {
 	return nil
 }
 
-// configArguments tells who leaves out get or set what he wants.
+// configArguments tells a user who leaves out get or set what to write.
 func configArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

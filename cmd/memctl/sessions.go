@@ -114,7 +114,7 @@ type sweptSession struct {
 func sessionsRmCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm SESSION...", Aliases: []string{"delete"}, Short: "Delete sessions with their memories",
-		Long: `Delete all memories of a session, in one commit: whoever reads sees all of them or none. What
+		Long: `Delete all memories of a session, in one commit: a reader sees all of them or none. What
 others put into it meanwhile stays. With segments of the default size one commit takes about
 300,000 memories; a larger session goes in several, and if it is interrupted the rest is still
 there: run it again.`,

@@ -157,7 +157,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 	})
 }
 
-// ended tells how to go on. That it was told to end is no news to who told it.
+// ended tells how to go on. That it was told to end is no news to the one that told it.
 func ended(ctx context.Context, a *cli.App, at uint64, err error) error {
 	if ctx.Err() == nil {
 		return kept(err)

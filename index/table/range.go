@@ -29,8 +29,8 @@ func (s *Set) Range(sec int, sp Span) iter.Seq2[Item, error] {
 			yield(Item{}, err)
 			return
 		}
-		// The mapping is read under guard, the caller's code is not: batches
-		// that grow, so that who stops early pays little.
+		// The mapping is read under guard, the caller's code is not: batches that grow, so that
+		// stopping early costs little.
 		for n := 4; ; n = min(n*2, 256) {
 			more, err := w.fill(n)
 			for i := range w.ends {

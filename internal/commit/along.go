@@ -18,11 +18,10 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// along is what a commit writes beside its own operations. Who deletes a memory
-// takes it out of the assemblies that contain it, who gives it another embedding
-// changes what these derive from it, in the same batch. So an assembly never names
-// a memory that is gone, and its composite is that of its members, whatever crash
-// comes between any two steps.
+// along is what a commit writes beside its own operations. Deleting a memory also removes it from
+// the assemblies that contain it, and giving it another embedding changes what these derive from
+// it, in the same batch. So an assembly never names a memory that is gone, and its composite is
+// that of its members, whatever crash comes between any two steps.
 //
 // That no assembly takes the memory in between the look and the commit is said by a
 // precondition on state.MembersKey: see package state.
@@ -37,7 +36,7 @@ func (a *along) explain(err error) error {
 	if len(a.entries) == 0 || !errors.Is(err, errs.ErrBatchTooLarge) {
 		return err
 	}
-	return fmt.Errorf("%w; with it change %d assemblies that contain what it deletes or embeds anew (%s is in some): take these memories out of some of them first", err, len(a.entries), human.Quote(a.of))
+	return fmt.Errorf("%w; the batch also rewrites %d assemblies (%s is in some of them): remove the memories from some of them first", err, len(a.entries), human.Quote(a.of))
 }
 
 // Joint prepares the assemblies of a commit: those that it names and those that
@@ -228,9 +227,9 @@ func (j *Joint) others() error {
 		}
 		p := wal.Precondition{Key: j.st.Engine.Kinds.Assemblies.Key(id), LSN: old.LSN}
 		j.out.preconditions = append(j.out.preconditions, p)
-		// One whose members move is written even if they leave its composite where it is:
-		// who is just composing it may have read some of them before and some after, and
-		// learns of that by its version alone.
+		// One whose members move is written even if they leave its composite where it is: a process
+		// that is just composing it may have read some of them before and some after, and learns of
+		// that by its version alone.
 		if removed == 0 && !t.moved && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) && slices.Equal(a.HyperbolicEmbedding, was.HyperbolicEmbedding) {
 			continue
 		}
@@ -331,8 +330,8 @@ func (j *Joint) deletedAfter(i int) []string {
 }
 
 // check names the members that an assembly takes in as preconditions: there as
-// they were read, or not there, if that is allowed. Those that it had need none:
-// who deletes one writes this assembly.
+// they were read, or not there, if that is allowed. Those that it had need none: deleting one
+// writes this assembly.
 func (j *Joint) check(a, was *assembly.Assembly, allowed bool) error {
 	if err := assembly.CheckMembers(a.MemoryIDs, j.st.Engine.Settings.Now().AssemblyLimits()); err != nil {
 		return err

@@ -297,11 +297,11 @@ func (cm *Committer) before(ctx context.Context, o *Op) (engine.Version, error) 
 }
 
 // unheard says that this process knows nothing of a document, without asking what
-// others have made durable since it last did. For who demands nothing that is
-// enough: the log judges by everything whether there is none, and who is refused has
-// heard of it by then. It is not enough under a limit, which refuses what is new before
-// the log is asked. Measured, 4 processes of 16 goroutines that put: to catch up for
-// each put took the log's mutex from the one who was writing it.
+// others have made durable since it last did. For who demands nothing that is enough: the log
+// judges by everything whether there is none, and a refused writer has heard of it by then. It is
+// not enough under a limit, which refuses what is new before the log is asked. Measured, 4
+// processes of 16 goroutines that put: to catch up for each put took the log's mutex from the one
+// who was writing it.
 func (cm *Committer) unheard(k *engine.Kind, id string) bool {
 	if cm.Engine.Log.Damage() != nil || counts.LimitsOf(cm.Engine.Settings.Now()) != nil {
 		return false

@@ -61,8 +61,8 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 	return nil
 }
 
-// Dimension is the store's: members of another do not count. Who has flush.lock
-// must not wait for those who look for it, and may wait for that lock.
+// Dimension is the store's: members of another do not count. The holder of flush.lock must not wait
+// for those that look for it, and may wait for that lock.
 func (j *Joint) Dimension() (int, error) {
 	if !j.Held && !j.model.Switching() {
 		dim, _, err := j.st.Vectors.Dimension(j.ctx)

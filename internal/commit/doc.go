@@ -15,8 +15,8 @@
 //
 // # What goes along
 //
-// An assembly and its members never disagree: who deletes a memory, or gives it another
-// vector, writes its assemblies in the same commit. A Joint is one commit with all of them.
+// An assembly and its members never disagree: deleting a memory, or giving it another vector,
+// writes its assemblies in the same commit. A Joint is one commit with all of them.
 //
 // # Transactions, and parts
 //

@@ -152,10 +152,10 @@ func overwritten(f vfs.File) bool {
 	return err == nil && head == [8]byte{}
 }
 
-// models says by which models the vectors are where the log begins and now that config.json
-// was read, if anybody ever spoke of one: then who does not know of this must not restore
-// it. A change is written to config.json behind its entry in the log: of none that stands
-// there this knows nothing.
+// models says by which models the vectors are where the log begins and now that config.json was
+// read, if anybody ever spoke of one: then a program that does not know of this must not restore
+// it. A change is written to config.json behind its entry in the log: of none that stands there
+// this knows nothing.
 func (b *backup) models(ctx context.Context) error {
 	if err := b.s.Sight(ctx); err != nil {
 		return err
@@ -290,8 +290,8 @@ func (r *restore) note(name string, marked bool, version uint64, number int64) {
 	}
 }
 
-// computed takes along what was computed. Where it is damaged its sound part is taken:
-// each of its records has a sum, and who needs one that is missing computes it.
+// computed takes along what was computed. Where it is damaged its sound part is taken: each of its
+// records has a sum, and one that is missing is computed when needed.
 func (r *restore) computed(ctx context.Context) error {
 	info := r.info.Computed
 	if info == nil {

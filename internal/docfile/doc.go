@@ -102,14 +102,13 @@
 //
 // # Assumptions
 //
-// Rename and exchange are atomic for who looks on. Across a power loss they are
-// not assumed to be: an edit that stands in a place when a round starts gets its
-// second name in quarantine/, durably, before the exchange takes the first. What
-// remains is an edit that arrives between that look and the exchange, a few
-// microseconds later, followed by a power loss, on a file system that keeps one
+// Rename and exchange are atomic for readers. Across a power loss they are not assumed to be: an
+// edit that stands in a place when a round starts gets its second name in quarantine/, durably,
+// before the exchange takes the first. What remains is an edit that arrives between that look and
+// the exchange, a few microseconds later, followed by a power loss, on a file system that keeps one
 // half of an exchange; with a journal there are no halves.
 //
-// An mtime that we set is not met by chance: it is the commit time of a frame,
-// to the microsecond, and any save moves it. Who sets the old time on other bytes
-// of the same size is found when Before.Hash is given.
+// An mtime that we set is not met by chance: it is the commit time of a frame, to the microsecond,
+// and any save moves it. Other bytes of the same size and with the old time are found when
+// Before.Hash is given.
 package docfile

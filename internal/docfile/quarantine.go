@@ -320,7 +320,7 @@ func (q *Quarantine) settle(f vfs.File, from string, info *vfs.Info) (sum []byte
 	if st, err := f.Stat(); err == nil {
 		*info = st
 	}
-	// Who saved it may not have. A file open for reading only cannot be synced everywhere.
+	// The one that saved it may not have. A file open for reading only cannot be synced everywhere.
 	if err := f.Sync(); err != nil && !vfs.IsPermission(err) {
 		return nil, err
 	}

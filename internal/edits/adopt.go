@@ -39,13 +39,13 @@ func (ed *Edits) Adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed,
 		if err != nil {
 			return nil, err
 		}
-		*again.Created, *again.Updated = *p.Created, *p.Updated // who adopts may have filled them in
+		*again.Created, *again.Updated = *p.Created, *p.Updated // the adoption may have filled them in
 		p, a.doc = &again, doc
 	}
 	if p.Created.IsZero() {
 		*p.Created = old.Line.CreatedAt
 	}
-	if !p.Updated.After(old.Line.UpdatedAt) { // who edits by hand seldom thinks of it
+	if !p.Updated.After(old.Line.UpdatedAt) { // an edit by hand seldom moves it
 		*p.Updated = ed.Engine.Env.Clock().UTC()
 	}
 	number, counts, model := int64(0), p.Vector, ed.Vectors.Model()

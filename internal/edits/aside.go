@@ -37,7 +37,7 @@ func (ed *Edits) AdoptAside(ctx context.Context, aside []docfile.Edit) {
 			}
 		}
 		bytes = 0
-		_ = ed.Engine.Sight(ctx) // who cannot see what was committed meets a conflict
+		_ = ed.Engine.Sight(ctx) // a process that cannot see what was committed meets a conflict
 	}
 	for _, e := range aside {
 		k, v := ed.asideOf(ctx, &e)
@@ -95,8 +95,8 @@ func (ed *Edits) asideOf(ctx context.Context, e *docfile.Edit) (*engine.Kind, *V
 	return k, v
 }
 
-// How often a displaced file that somebody has open is looked at again, while no
-// flush does: who saves into it is to hear of it, also where nothing else happens.
+// How often a displaced file that somebody has open is looked at again, while no flush does: a save
+// into it is to be reported, also where nothing else happens.
 const (
 	parkedFirst = flush.FlushEvery
 	parkedMost  = time.Minute
@@ -113,7 +113,7 @@ func (ed *Edits) LookAtParked(ctx context.Context) {
 		return
 	}
 	if ok, err := ed.Engine.Log.TryLockFlush(); err != nil || !ok {
-		return // who has it looks
+		return // the holder looks
 	}
 	defer ed.Engine.Log.UnlockFlush()
 	f.pause = min(2*f.pause, parkedMost)

@@ -3,9 +3,9 @@
 //
 // # A verdict
 //
-// A file that is not as the index has it is met when it is read, replaced, verified, or
-// seen by who watches. Under flush.lock nobody of ours changes files: then it is somebody's
-// edit, or damage. judge.go decides:
+// A file that is not as the index has it is met when it is read, replaced, verified, or seen by the
+// process that watches. Under flush.lock nobody of ours changes files: then it is somebody's edit,
+// or damage. judge.go decides:
 //
 //	valid, and newer than what stood there    adopted: a new version, through the log (adopt.go)
 //	valid, beside a newer version             put aside in quarantine/ with a note (aside.go)
@@ -15,7 +15,7 @@
 // A vector in an edited file that an older model made is replaced by the one that counts
 // (model.go). What differed when the store was opened is found by names alone (drift.go).
 //
-// # Who watches
+// # Which process watches
 //
 // Files is what a watcher is given: which files are suspect (suspects.go), and to look at
 // some (look.go), at those that are gone (gone.go), or whose names are no document's

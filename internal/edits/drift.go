@@ -126,7 +126,7 @@ func (ed *Edits) ReallyMissing(ctx context.Context, k *engine.Kind, id, name str
 	return err == nil && v.LSN < flushed
 }
 
-// reallyStrange looks again: who was deleted stands there until that is flushed.
+// reallyStrange looks again: a deleted document is still there until that is flushed.
 func (ed *Edits) reallyStrange(ctx context.Context, k *engine.Kind, name string) bool {
 	flushed := ed.Engine.Log.Flushed()
 	p, _, err := ed.Flusher.ParseFile(k, name)

@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Files are the files of a store for its Watcher, who finds out which to look at,
-// and when. What is taken over, and what is not, is decided here, as for a file
-// that is edited while nobody watches; see the package comment.
+// Files are the files of a store for its Watcher, which finds out which to look at, and when. What
+// is taken over, and what is not, is decided here, as for a file that is edited while nobody
+// watches; see the package comment.
 type Files struct{ ed *Edits }
 
 // NewFiles gives those of a store.
@@ -29,8 +29,8 @@ func (f *Files) Folders() []string {
 // Path is where a folder is.
 func (f *Files) Path(folder string) string { return filepath.Join(f.ed.Engine.Env.Dir, folder) }
 
-// Lead returns once this process is the one that watches the store: when nobody does,
-// or when who did has closed it or died. release ends that.
+// Lead returns once this process is the one that watches the store: when no process does, or when
+// the one that did has closed it or died. release ends that.
 func (f *Files) Lead(ctx context.Context) (release func(), err error) {
 	lead, err := f.ed.Engine.Log.Lead(ctx)
 	if err != nil {
@@ -61,8 +61,8 @@ func (f *Files) folder(name string) *engine.Kind {
 	return nil
 }
 
-// deletesByHand says that a file which somebody deletes is for the process that watches
-// to judge: who meets its absence does not put it back.
+// deletesByHand says that a file which was deleted by hand is for the process that watches to
+// judge: others that find it missing do not put it back.
 func (ed *Edits) deletesByHand() bool {
 	adopt := ed.Engine.Settings.Now().AdoptsDeletions()
 	return adopt && ed.Engine.Log.Leader() != 0

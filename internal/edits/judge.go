@@ -101,7 +101,7 @@ func (ed *Edits) decide(ctx context.Context, k *engine.Kind, is *Verdict) error 
 	switch {
 	case errors.Is(rerr, fs.ErrNotExist) && ed.deletesByHand():
 		if v, ok := ed.Engine.FromLog(ctx, k, id, old.LSN); ok {
-			is.Version = v // who watches decides whether it was deleted
+			is.Version = v // the process that watches decides whether it was deleted
 			return nil
 		}
 		return ed.restore(ctx, k, is, old, rerr)

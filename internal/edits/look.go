@@ -53,8 +53,8 @@ func (f *Files) Look(ctx context.Context, folder string, names []string) (absent
 	if err != nil || ed.Engine.Health.Adoptions() == before || ctx.Err() != nil {
 		return absent, errors.Join(err, ctx.Err())
 	}
-	// The next save may come at once: see AdoptAside for what that costs before this one
-	// is in its file. Half a round is none, so who closes the store waits.
+	// The next save may come at once: see AdoptAside for what that costs before this one is in its
+	// file. Half a round is none, so closing the store waits.
 	return absent, ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
@@ -194,7 +194,7 @@ func (ed *Edits) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (
 	return n, late, nil
 }
 
-// judgeEach judges each of its own, as who reads it does.
+// judgeEach judges each of its own, as reading it does.
 func (ed *Edits) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect) error {
 	for _, s := range due {
 		_, err := ed.Engine.Find(ctx, k, s.ID, true)

@@ -67,7 +67,7 @@ func (em *Embedding) LockComputed() (unlock func() error, err error) {
 	case err != nil:
 		return nil, errors.Join(em.Engine.Env.IOError("locking", path, err), lock.Close())
 	case !ok:
-		return nil, errors.Join(fmt.Errorf("%w: embeddings are being made anew already", errs.ErrLocked), lock.Close())
+		return nil, errors.Join(fmt.Errorf("%w: another reindex is under way", errs.ErrLocked), lock.Close())
 	}
 	return func() error { return errors.Join(lock.Unlock(), lock.Close()) }, nil
 }

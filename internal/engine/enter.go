@@ -54,7 +54,7 @@ func (eng *Engine) Enter(ctx context.Context, mustExist bool) error {
 		// A slip of the pen in config.json, or a flipped bit, must not keep anybody
 		// from his memories.
 		if errors.Is(err, settings.ErrForeign) {
-			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair makes it anew", errs.ErrInvalid, err)
+			err = fmt.Errorf("%w: %w: the log beside it is a store's, so it was damaged: memctl repair rebuilds it", errs.ErrInvalid, err)
 		}
 		eng.Env.Logger.Warn("config.json is not valid; what is wrong has its default", "err", err)
 		eng.Env.Event(env.Event{Kind: env.EventConfig, Path: settings.Name, Note: "what is wrong has its default", Err: err})

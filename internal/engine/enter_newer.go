@@ -21,7 +21,7 @@ func (eng *Engine) NewerVectors() error {
 			return err
 		}
 		if err != nil {
-			continue // who needs them says so
+			continue // code that needs them says so
 		}
 		if err := t.Release(); err != nil {
 			return err

@@ -36,8 +36,8 @@ type Parsed struct {
 	Line             func(doc []byte, vectorID int64) ([]byte, error) // vectorID: 0 when it is the version itself
 }
 
-// CacheKey is what a document is cached under. Ids are valid UTF-8; who looks for
-// one that is not compares the kind.
+// CacheKey is what a document is cached under. Ids are valid UTF-8; a look-up of one that is not
+// compares the kind.
 func (k *Kind) CacheKey(id string) string {
 	if k.Letter == record.Memory {
 		return id

@@ -59,7 +59,7 @@ func (m *machine) Begin(ctx context.Context, start wal.Start) error {
 		if !errors.Is(err, errs.ErrCorrupt) { // older than the log, of another one, or gone
 			err = &errs.CorruptionError{Path: index.BaseName, Offset: -1, Err: err}
 		}
-		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be made anew from the files", err)
+		return fmt.Errorf("the index cannot be used: %w: close the other processes and open the store again: it will be rebuilt from the files", err)
 	}
 	set, from, n, rerr := eng.RemakeIndex(ctx, &start)
 	if rerr != nil {

@@ -178,8 +178,8 @@ func (s *frames) Change(worker, i int, c *docfile.Change) (bool, error) {
 	var plain bool
 	if c.Bytes, plain = view.Plain(); !plain {
 		if c.Bytes, err = fl.Engine.Codec.Doc(&view, places.StoredMost); err != nil {
-			// No document comes of it, now or later, and the others are not to wait: who
-			// reads it is told, and verify.
+			// No document comes of it, now or later, and the others are not to wait: readers are
+			// told, and verify.
 			fl.Refused(&e, state.Invalid(&e, err))
 			return false, nil
 		}

@@ -14,8 +14,8 @@ import (
 // background let it lag: it is written when half as much has changed, or after so many
 // seconds as it has MiB. What is flushed stands still then before the first entry that
 // the file lacks, and with it the log that is kept: below flushed the files are the truth, of
-// scopes too. What else was put into files behind it is remembered by who has put it
-// there (filed); another flusher, or one after a failure, does it once more.
+// scopes too. What else was put into files behind it is remembered by the process that put it there
+// (filed); another flusher, or one after a failure, does it once more.
 //
 // Flush, Close, purge, a log that has passed its budget and a file that somebody edits or
 // deletes meanwhile (Files.Look, Files.Gone) let nothing lag.

@@ -142,11 +142,10 @@ func (fl *Flusher) scanFiles(ctx context.Context, k *engine.Kind, r Remake, list
 }
 
 // reindex replaces the index of a store that is in use; flush.lock is held, and
-// the files are durable up to the mark. One that has rotted is made as
-// RemakeFrom does it, which keeps every version. Who asks for it (ErrAsked) does
-// not believe what index and backups say, however sound they look: then it is
-// made from the files. Of the versions those are kept whose document the file
-// still holds; see versions.
+// the files are durable up to the mark. One that has rotted is made as RemakeFrom does it, which
+// keeps every version. A rebuild on request (ErrAsked) does not believe what index and backups say,
+// however sound they look: then it is made from the files. Of the versions those are kept whose
+// document the file still holds; see versions.
 func (fl *Flusher) reindex(ctx context.Context, at wal.Mark, recent []index.Change, why error) error {
 	past := fl.versions(recent)
 	defer past.release()

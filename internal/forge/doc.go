@@ -2,9 +2,9 @@
 // checkpoints that say anything at all under checksums that are right. Only tests
 // import it.
 //
-// What a store's files say is input, also when its checksum matches: none of the
-// checksums is keyed, so who can write a file can compute them. A test that flips bytes
-// and leaves the checksum wrong reaches nothing behind it.
+// What a store's files say is input, also when its checksum matches: none of the checksums is
+// keyed, so anyone able to write a file can compute them. A test that flips bytes and leaves the
+// checksum wrong reaches nothing behind it.
 //
 //	l, err := forge.Open(vfs.OS(), dir)           // the end of a store's log that is closed
 //	at := l.End()                                 // the LSN of the next frame

@@ -6,7 +6,7 @@
 //	a sweep over all files ──►        (pending)
 //	absent in Look ──► the same ones still gone at two looks, a second apart ──► Files.Settle
 //
-// Of all processes that have the store open and a watcher, one watches: who has
+// Of all processes that have the store open and a watcher, one watches: the holder of
 // wal/watch.lock. When it ends or dies another one takes over, and begins with a sweep.
 //
 // # What becomes of what somebody does

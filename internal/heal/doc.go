@@ -15,7 +15,7 @@
 //	  write the checkpoint anew      the slot that holds; else opening reads the segments
 //	  begin the log anew             see renew.go
 //	  set the segment aside          it was released: into the archive if it is sound
-//	  set the index aside            opening makes it anew
+//	  set the index aside            opening rebuilds it
 //	beside others, each under flush.lock
 //	  rebuild the index              from log and files
 //	  set aside                      strangers that are no memories, copies, damaged backups

@@ -301,8 +301,8 @@ func (m *migrate) own() error {
 	if state.Store != m.report.Store {
 		return fmt.Errorf("%s is the unfinished copy of another store, the one in %s: %w: name a new folder", m.s.To, state.From, errs.ErrInvalid)
 	}
-	// Ready, and the place it was copied from says so: it is the store, though nobody
-	// has opened it yet. Who has the same UUID now is an older copy of it.
+	// Ready, and the place it was copied from says so: it is the store, though nobody has opened it
+	// yet. A store with the same UUID now is an older copy of it.
 	if state.State == stateReady {
 		note, gone, err := readMoved(m.fs, state.From)
 		if err == nil && gone && note.ID == state.ID {

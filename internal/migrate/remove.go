@@ -128,8 +128,8 @@ func (m *migrate) continues(ctx context.Context, note *moved) error {
 	return m.s.Sound(ctx)
 }
 
-// ofTheLog says whether a file needs no proof: who opens the old place may recover
-// the log before he sees the note.
+// ofTheLog says whether a file needs no proof: a process that opens the old place may recover the
+// log before it sees the note.
 func ofTheLog(name string) bool {
 	dir, base := filepath.Split(name)
 	_, segments := segment.ParseName(base)

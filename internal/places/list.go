@@ -147,7 +147,8 @@ func IsChanged(rel string) bool { return is(rel, changed) }
 // a name of one element.
 func IsHolder(rel string) bool { return is(rel, folder|holds) }
 
-// OfTheMachine says whether a path is that of a file that says who uses a store, here and now.
+// OfTheMachine says whether a path is that of a file that says which processes use a store, here
+// and now.
 func OfTheMachine(rel string) bool {
 	return is(rel, machine) || path.Dir(rel) == "wal" && strings.HasSuffix(rel, ".lock")
 }

@@ -71,7 +71,7 @@ func (p *Purger) knownBackups(_ context.Context, k *engine.Kind, left map[string
 	for _, b := range backups {
 		set, err := index.OpenBackup(p.Engine.Env.FS, p.Engine.Env.Dir, b, uuid.UUID(p.Engine.Log.UUID()).String())
 		if err != nil {
-			continue // who purges it is told
+			continue // its purge is told
 		}
 		for _, id := range sorted(left) {
 			if _, ok, err := set.Get(nil, k.Section, id); ok && err == nil {

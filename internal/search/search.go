@@ -225,7 +225,7 @@ func (s *Search) searchLike(ctx context.Context, id string, f *engine.Filters, n
 		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: this memory has no embedding", errs.ErrInvalid)}
 	}
 	if vector.Norm(m.Embedding) == 0 {
-		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: have it made anew (memctl reindex), or search by words", errs.ErrInvalid)}
+		return nil, &errs.FieldError{Field: "query Like", Value: human.Quote(id), Err: fmt.Errorf("%w: the embedding of this memory is all zero, which is like nothing: compute it again (memctl reindex), or search by words", errs.ErrInvalid)}
 	}
 	found, err := s.nearest(ctx, m.Embedding, f, n+1, least, bad, "")
 	for i := range found {

@@ -122,7 +122,7 @@ func Write(fsys vfs.FS, dir, temp string, c *Config, mode fs.FileMode) error {
 	members := map[string]json.RawMessage{}
 	if b, err := vfs.ReadFile(fsys, name, Limit); err == nil {
 		if err := json.Unmarshal(b, &members); err != nil {
-			return fmt.Errorf("%w: %w: correct it, or let memctl repair make it anew", errs.ErrInvalid, err)
+			return fmt.Errorf("%w: %w: correct it, or let memctl repair rebuild it", errs.ErrInvalid, err)
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -1,7 +1,7 @@
 // Package state is what the log's entries add up to: where the newest version
 // of everything is. It applies records to the overlay over the index, so that
-// there is one replay, for the store and for repair. Vectors and working memory
-// are brought up by who needs them, from the positions that it knows.
+// there is one replay, for the store and for repair. Vectors and working memory are brought up when
+// they are needed, from the positions that it knows.
 //
 // A look-up asks the overlay, then the set of base and delta, in this order: a version that moves
 // from the one to the other is swapped into the set first and dropped from the overlay after, so no

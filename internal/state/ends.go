@@ -9,11 +9,11 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Who deletes an entity of a graph (package graph) deletes the relations that begin or
-// end at its name with it. That there is not one more of them by then is no version of
-// any key. It is made one: 'e' + slot has as its version the position of the newest
-// relation that this process has seen put with a name of this slot at an end. What others
-// have appended is laid over these keys by Also, as it is over the membership's.
+// Deleting an entity of a graph (package graph) also deletes the relations that begin or end at its
+// name. That there is not one more of them by then is no version of any key. It is made one: 'e' +
+// slot has as its version the position of the newest relation that this process has seen put with a
+// name of this slot at an end. What others have appended is laid over these keys by Also, as it is
+// over the membership's.
 //
 // Unlike a membership this is no function of the state: it begins when a process asks
 // for it (WatchEnds), and two processes have different versions. That is enough for a

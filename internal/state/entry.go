@@ -127,8 +127,8 @@ func Check(e *wal.Entry) (record.View, error) {
 	return view, err
 }
 
-// LineIn is the line of the index that a document's entry stands for, with version and
-// time; of a deletion nothing but that it is one. The record is for who needs more.
+// LineIn is the line of the index that a document's entry stands for, with version and time; of a
+// deletion nothing but that it is one. The record is for callers that need more.
 func LineIn(e *wal.Entry) (index.Entry, record.View, error) {
 	view, err := Read(e)
 	if err != nil {

@@ -15,16 +15,15 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Who is in which assembly changes with the entries of assemblies alone: each names all its
-// members. So a writer of an assembly can name, as preconditions, the new members as it saw them.
-// But deleting a memory, or changing what an assembly derives from it, requires writing all
+// Which memories are in which assembly changes with the entries of assemblies alone: each names all
+// its members. So a writer of an assembly can name, as preconditions, the new members as it saw
+// them. But deleting a memory, or changing what an assembly derives from it, requires writing all
 // assemblies that contain it in the same commit, and no version of a key says that there is not one
 // more of them by then.
 //
-// It is made one: the key 'r' + id of a memory has as its version the highest
-// version among the assemblies that contain the memory now, 0 if none does. Who
-// writes a memory names it as he saw it, beside the versions of the assemblies that
-// he saw. Between his look and his commit
+// It is made one: the key 'r' + id of a memory has as its version the highest version among the
+// assemblies that contain the memory now, 0 if none does. A writer of a memory names it as it saw
+// it, beside the versions of the assemblies that it saw. Between his look and his commit
 //
 //   - an assembly took the memory in: its version is higher than all there were, so
 //     this one's is another;
@@ -81,7 +80,7 @@ func MembersKey(id string) string { return string(rune(Members)) + id }
 // its lines: it has the assemblies that changed since.
 type membership struct {
 	mu    sync.Mutex          // all that changes changes under it
-	epoch atomic.Uint64       // goes up behind every change, also of the set below: who reads it first has seen what it stands for
+	epoch atomic.Uint64       // goes up behind every change, also of the set below: a reader that reads it first has seen all that it counts
 	any   atomic.Bool         // there may be an assembly
 	of    map[string]*group   // by assembly, those that are gone as well
 	in    map[string][]*group // by memory; also groups that do not count any more

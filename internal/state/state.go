@@ -332,9 +332,9 @@ func (s *State) Swap(set *index.Set) error {
 // log, taken in one moment.
 func (s *State) Changes(from, to uint64) []index.At { return s.FirstChanges(from, to, math.MaxInt) }
 
-// Moment is the number of live memories, the Changes from a position on, and up to
-// where the set covers the log, all of one moment. Who asks only for what is mortal
-// gets no changes when none of them has a time to live.
+// Moment is the number of live memories, the Changes from a position on, and up to where the set
+// covers the log, all of one moment. A caller that asks only for what is mortal gets no changes
+// when none of them has a time to live.
 func (s *State) Moment(from uint64, mortal bool) (live int64, list []index.At, covered uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,9 +14,8 @@ import (
 //
 // So a scope has a version as long as it changed since the index was written; for
 // all others there is one number, which is another one after every swap. A
-// precondition on it fails when the scope changed, and also when it did not but
-// the index was replaced: who fails looks again. Positions are multiples of 8, so
-// that number is none.
+// precondition on it fails when the scope changed, and also when it did not but the index was
+// replaced: a writer that fails looks again. Positions are multiples of 8, so that number is none.
 
 // Work is the position of a scope's newest entry, or a number that is none and
 // changes whenever the overlay may have let such a position go.

@@ -76,7 +76,7 @@ func Strangers(ctx context.Context, fsys vfs.FS, dir string) (paths []string, er
 		case places.Gone(err):
 			return nil
 		case err != nil || info.Mode.IsRegular():
-			paths = append(paths, rel) // who looks into it says what is in the way
+			paths = append(paths, rel) // the code that looks into it says what is in the way
 			return nil
 		case !info.Mode.IsDir() || depth == 0 || filepath.Base(rel) == ".git":
 			return nil

@@ -30,7 +30,7 @@ func (t *Set) keepOthers(o Options, folder, name string) (bool, error) {
 	if g.EraseIn(b, at, t.Entry) == 0 || t.proof(b) {
 		return false, nil
 	}
-	return true, t.replace(o, path+".reduced"+doomedSuffix, path, b) // who finds that overwrites it
+	return true, t.replace(o, path+".reduced"+doomedSuffix, path, b) // the purge that finds it overwrites it
 }
 
 // replace puts other bytes in the place of a file in quarantine, and overwrites the old ones.

@@ -14,9 +14,8 @@ import (
 	"github.com/varve-db/varve/repair"
 )
 
-// temp looks for what processes left in tmp/ that are gone. Who a folder there
-// belongs to is not written down, so this can be told only while nobody else
-// has the store open.
+// temp looks for what processes left in tmp/ that are gone. The owner of a folder there is not
+// written down, so this can be told only while nobody else has the store open.
 func (v *Run) temp() error {
 	names, err := v.Source.FS.ReadDir(v.path("tmp"))
 	if places.Gone(err) {

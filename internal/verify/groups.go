@@ -174,9 +174,9 @@ func floats(row []byte) []float32 {
 	return v
 }
 
-// recent judges an assembly that the index does not know as it is. Who changes the
-// embedding of a member, or deletes it, writes the assembly in the same commit: so
-// what was read of the members belongs together if that is still the same version.
+// recent judges an assembly that the index does not know as it is. Changing the embedding of a
+// member, or deleting it, writes the assembly in the same commit: so what was read of the members
+// belongs together if that is still the same version.
 func (s *vectors) recent(hash [32]byte, c *document.Content) []repair.Finding {
 	v := s.v
 	was, err := v.Source.State.Find(document.Assemblies.Letter, c.ID)

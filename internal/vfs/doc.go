@@ -24,7 +24,7 @@
 // is compared with the one its path names; when they differ, or the path names nothing, the lock is
 // released, the file is opened again (created when it is missing) and locked again. So after
 // somebody unlinked a lock file, the next two acquires still meet on one file. What this cannot
-// mend is a file unlinked while its lock is held: who comes next locks a new file beside the old
+// mend is a file unlinked while its lock is held: the next process locks a new file beside the old
 // owner. Nobody may unlink lock files.
 //
 // The flock itself is github.com/gofrs/flock's (lock_fresh.go): a handle that is opened for

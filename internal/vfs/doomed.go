@@ -97,7 +97,7 @@ func (d *Doomed) link(second string) error {
 	if errors.Is(err, errors.ErrUnsupported) || IsPermission(err) {
 		return nil
 	}
-	if IsDiskFull(err) { // who is killed now leaves it in free blocks
+	if IsDiskFull(err) { // a process killed now leaves it in free blocks
 		return nil
 	}
 	if err != nil {

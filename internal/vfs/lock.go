@@ -52,7 +52,7 @@ func openLockBy(look func(name string) error, name string, perm fs.FileMode) (Lo
 	if err := l.mayOpen(); err != nil {
 		return nil, err
 	}
-	// It is made now, and who may not open it hears of it now.
+	// It is made now, and a caller that may not open it hears of it now.
 	f, err := openLockFile(name, perm)
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func (l *freshLock) lock(mode Mode) error {
 
 func (l *freshLock) acquire(by func(*gofrs.Flock) (bool, error)) (bool, error) {
 	ok, err := uninterrupted(func() (bool, error) { return by(l.f) })
-	if errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EACCES) { // who only reads the store must lock it too
+	if errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EACCES) { // a reader must lock the store too
 		ro := gofrs.New(l.name, gofrs.SetFlag(os.O_RDONLY|lockFlags))
 		if got, roErr := uninterrupted(func() (bool, error) { return by(ro) }); roErr == nil {
 			l.f, ok, err = ro, got, nil

@@ -20,7 +20,7 @@ func openLockFile(name string, perm fs.FileMode) (*lockFile, error) {
 		return nil, &NotRegularError{Path: name, Mode: i.Mode}
 	}
 	fd, err := openFD(name, unix.O_RDWR|unix.O_CREAT|unix.O_NONBLOCK, perm)
-	if err == unix.EROFS || err == unix.EACCES { // who only reads the store must lock it too
+	if err == unix.EROFS || err == unix.EACCES { // a reader must lock the store too
 		if ro, roErr := openFD(name, unix.O_RDONLY|unix.O_NONBLOCK, 0); roErr == nil {
 			fd, err = ro, nil
 		}

@@ -21,8 +21,8 @@ func LockedBy(name string) (pid int) {
 	if err != nil {
 		return 0
 	}
-	// 8: FLOCK  ADVISORY  WRITE 5333 fe:00:10142682 0 EOF
-	// Who waits has an arrow in front of FLOCK; a process of another namespace is 0.
+	// 8: FLOCK  ADVISORY  WRITE 5333 fe:00:10142682 0 EOF A waiting process has an arrow in front
+	// of FLOCK; a process of another namespace is 0.
 	for line := range bytes.Lines(list) {
 		f := bytes.Fields(line)
 		if len(f) < 6 || string(f[1]) != "FLOCK" || !bytes.Equal(f[5], file) {

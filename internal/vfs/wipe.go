@@ -170,10 +170,10 @@ func wipe(fsys FS, name string, leased bool) error {
 	return nil
 }
 
-// WipeUnmapped is Wipe for a file that others may have mapped, who would read zeros for
-// what they know to be sound: it is overwritten only where nobody else has it open. left
-// says that its last name went and its bytes did not: somebody has, or there are no leases
-// and nobody can tell.
+// WipeUnmapped is Wipe for a file that other processes may have mapped, which would read zeros for
+// what they know to be sound: it is overwritten only where nobody else has it open. left says that
+// its last name went and its bytes did not: somebody has, or there are no leases and nobody can
+// tell.
 func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	switch {

@@ -6,6 +6,6 @@
 // failures that other systems had.
 //
 // Homes measure lifetimes by different clocks, a server's among them, so cases
-// never read a clock and never wait: Fixture.Advance lets time pass for the
-// home. How it does that is the business of who makes the Fixture.
+// never read a clock and never wait: Fixture.Advance lets time pass for the home. How it does that
+// is up to the code that makes the Fixture.
 package workingtest

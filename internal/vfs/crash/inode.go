@@ -14,7 +14,7 @@ type inode struct {
 	name  string // the last one that it was given
 	early bool   // it lost its last name before KeepFreed
 	descs int    // open descriptions, in any process
-	lease *file  // who has it
+	lease *file  // its holder
 
 	entries, durable map[string]*inode // of a folder: as seen, and as on the disk
 	steps            []*step           // of a folder: pending ones that touch it

@@ -32,7 +32,7 @@ func (s *Sim) interfere(p *Proc, op *wrap.Op, call func() error) {
 	}
 }
 
-// anyone picks a process that is alive. There is one: who asks.
+// anyone picks a process that is alive. There is one: the caller.
 func (s *Sim) anyone() *Proc {
 	alive := make([]*Proc, 0, len(s.procs))
 	for _, p := range s.procs {

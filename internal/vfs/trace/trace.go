@@ -15,8 +15,8 @@ import (
 // Op is one operation, of the kinds of package wrap.
 type Op = wrap.Op
 
-// Changing is a filter for New: what a reader of a golden file wants to see of
-// who changes, syncs, locks and publishes; no reads, no closes.
+// Changing is a filter for New: what a reader of a golden file wants to see of changes, syncs,
+// locks and publications; no reads, no closes.
 func Changing(op *Op) bool {
 	switch op.Kind {
 	case wrap.Lock, wrap.TryLock, wrap.Unlock, wrap.Lease:

@@ -1,5 +1,5 @@
-// Package counts knows how much a store holds, in all and in each session that was asked
-// about, and who goes where a limit is reached.
+// Package counts knows how much a store holds, in all and in each session that was asked about, and
+// what is evicted where a limit is reached.
 //
 // # How a limit holds though several processes write
 //

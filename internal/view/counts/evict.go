@@ -41,7 +41,7 @@ type Candidate struct {
 	score   float64
 }
 
-// before says who goes first.
+// before says which goes first.
 func (x *Evictions) before(a, b *Candidate) int {
 	if x.policy == settings.AtLimitEvictLowest {
 		if c := cmp.Compare(a.score, b.score); c != 0 {

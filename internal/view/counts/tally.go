@@ -14,7 +14,7 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Counts knows how much there is, and who goes where room has to be made.
+// Counts knows how much there is, and what goes where room has to be made.
 type Counts struct {
 	Engine    *engine.Engine
 	Tally     Tally

@@ -212,8 +212,8 @@ func (s *scope) load(ctx context.Context, breaks uint64) error {
 		s.lsn, s.edited = told, found
 	}
 	s.play(list)
-	// What was played on an edit is not what others have, who knew the file before
-	// it: they shall follow.
+	// What was played on an edit is not what others have, which knew the file before it: they shall
+	// follow.
 	s.edited = s.edited || rests && found && !f.Intact
 	return nil
 }

@@ -80,7 +80,7 @@ func (s *scope) recall(ctx context.Context, why error) error {
 	}
 	s.state, s.lsn, s.time, s.breaks = is.state, is.lsn, is.time, breaks
 	s.ahead, s.edited, s.file, s.lacks = nil, false, believed{}, lacks{}
-	ws.Engine.Env.Logger.Error("working memory was made anew: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
+	ws.Engine.Env.Logger.Error("working memory was rebuilt: its file cannot be used", "scope", s.key, "err", why, "how", is.how(missing))
 	ws.Engine.Env.Event(env.Event{Kind: env.EventCorruption, ID: s.key, Path: s.path(), Err: why, Note: is.how(missing)})
 	return nil
 }

@@ -72,7 +72,7 @@ func (vs *Vectors) ComputedPath(name string) string {
 }
 
 // OpenComputed opens the file, and creates it when there is none, when it is of another model, or
-// when anew is set.
+// when it is to begin empty.
 func (vs *Vectors) OpenComputed(model string, anew bool) (*Computed, error) {
 	by := vs.Model()
 	path := vs.ComputedPath(ComputedName)

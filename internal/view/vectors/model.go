@@ -25,7 +25,7 @@ import (
 // Model is what makes the store's vectors, as of what is applied.
 func (vs *Vectors) Model() index.Model {
 	m := vs.Engine.State.Model()
-	vs.Engine.Settings.AsOf(m.LSN) // who changes the model writes it there too
+	vs.Engine.Settings.AsOf(m.LSN) // a change of the model is written there too
 	return m
 }
 

@@ -206,7 +206,7 @@ func (vs *Vectors) WriteOver(ctx context.Context, set *vector.Set, why error, id
 	}
 	took := vs.Engine.Env.Clock().Sub(began)
 	if why != nil {
-		vs.Engine.Env.Logger.Warn("the vectors were made anew", "why", why, "vectors", w.Vectors)
+		vs.Engine.Env.Logger.Warn("the vectors were rebuilt", "why", why, "vectors", w.Vectors)
 		vs.Engine.Env.Event(env.Event{Kind: env.EventRevectored, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took, Err: why})
 	} else {
 		vs.Engine.Env.Event(env.Event{Kind: env.EventVectors, Path: w.Name, LSN: w.LSN, Bytes: w.Size, Count: int(w.Vectors), Took: took})

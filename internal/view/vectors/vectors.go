@@ -361,10 +361,10 @@ func (vs *Vectors) Recorded(set *vector.Set) string {
 // Cover says as of which position the vectors are complete, if they are as
 // of the index's at least.
 //
-// Who found them complete as of a position up to model.Since found it of another model's.
-// An empty set (LSN 0) is the same before a change of the model and behind it, but what it
-// lacks is not: memories that had no embedding before the change have a vector behind it,
-// the one that was computed for them.
+// Vectors found complete as of a position up to model.Since are another model's. An empty set (LSN
+// 0) is the same before a change of the model and behind it, but what it lacks is not: memories
+// that had no embedding before the change have a vector behind it, the one that was computed for
+// them.
 func (vs *Vectors) Cover(set *vector.Set, idx *index.Set) (wal.LSN, bool) {
 	since := vs.Model().Since
 	if at, _, known := index.Vectors(idx); known && set.LSN() >= at {

@@ -69,7 +69,7 @@ var classes = []struct {
 	fix  string
 }{
 	{as[*usageError], codeUsage, "usage", "memctl help shows the commands"},
-	{as[*unready], CodeDamage, "not ready", "memctl flush makes index and log anew from the files"},
+	{as[*unready], CodeDamage, "not ready", "memctl flush rebuilds index and log from the files"},
 	{is(varve.ErrMoved), CodeNoStore, "moved", "use the store where it is now"},
 	{is(varve.ErrNewerFormat), CodeNewer, "newer format", "install the newest memctl"},
 	{both(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", "run it again"},

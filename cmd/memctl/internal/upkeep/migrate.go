@@ -27,7 +27,7 @@ interrupted anywhere and goes on when it is called again.
 The copy is no store yet. --switch makes it one, and needs that nobody else has the store
 open: the rest is copied, every byte is compared, the copy is verified, and a note in
 the old folder says where the store went. It is the same store, with the same versions.
---remove-source empties the old folder after that, but for the note, once the new one
+--remove-source empties the old folder after that, except for the note, once the new one
 was verified again; it may be given with --switch or later. Only files whose bytes were
 copied go: what somebody has put there or changed since stays, and is named.
 
@@ -51,7 +51,7 @@ moved.json and wal/moved.json in the old one.`,
 	}
 	c.Flags().StringVar(&to, "to", "", "the new `folder`: not there, empty, or begun by an earlier call")
 	c.Flags().BoolVar(&o.Switch, "switch", false, "make the new folder the store; nobody else may have it open")
-	c.Flags().BoolVar(&o.RemoveSource, "remove-source", false, "after the switch: empty the old folder, but for the note")
+	c.Flags().BoolVar(&o.RemoveSource, "remove-source", false, "after the switch: empty the old folder, except for the note")
 	return c
 }
 

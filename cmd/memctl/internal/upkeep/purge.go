@@ -22,12 +22,12 @@ func Purge(a *cli.App) *cobra.Command {
 		Short: "Delete memories, assemblies or working memory, and every trace of them",
 		Long: `Delete memories, or with --assembly assemblies, or with --working scopes of working memory, and
 take every trace of them out of the store's folder: files, all versions
-in log and archive, index and its backups, displaced files, what lies in quarantine. What was
-there is overwritten before its last name goes, but for an index file that another process has
+in log and archive, index and its backups, displaced files, and quarantine. What was
+there is overwritten before its last name goes, except an index file that another process has
 mapped, or where the system cannot tell (all but Linux): that is removed, and named. A file that
 another program has open, that has a second name (a hard link) or may not be written is named
 with what helps; the rest goes, and the exit status is not 0. It cannot be undone.
-Others keep their history, but for the versions of assemblies that had a purged memory: a
+Others keep their history, except for the versions of assemblies that had a purged memory: a
 composite is made of its members. The members of a purged assembly stay as they are.
 What the log has of working memory goes where it has 24 bytes or more of what a purged memory
 said; a scope that still has them is named, and stays: purge it with --working. Of a piece of the log in quarantine the sound entries of

@@ -12,8 +12,8 @@ import (
 func RebuildIndex(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rebuild-index",
-		Short: "Make the index anew from log and files",
-		Long: `Make memory_index.json anew from the log and the files. The old one goes to backups/ if it is
+		Short: "Rebuild the index from log and files",
+		Long: `Rebuild memory_index.json from the log and the files. The old one goes to backups/ if it is
 sound. Others may go on using the store. memctl repair does this where it is needed.`,
 		Example: "  memctl rebuild-index",
 		Args:    cli.NoArguments,

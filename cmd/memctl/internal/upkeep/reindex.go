@@ -17,9 +17,9 @@ func Reindex(a *cli.App) *cobra.Command {
 	var anew, missing, cancel bool
 	c := &cobra.Command{
 		Use:   "reindex",
-		Short: "Make all embeddings anew",
-		Long: `Make the embedding of every memory that has a text anew, with the service that
-VARVE_EMBED_URL and VARVE_EMBED_MODEL name, as after a change of the model, also to one
+		Short: "Compute all embeddings again",
+		Long: `Compute the embedding of every memory that has a text again, with the service that
+VARVE_EMBED_URL and VARVE_EMBED_MODEL name: after a change of the model, also to one
 of another dimension. With --missing only memories that have none get one.
 
 First all embeddings are computed, beside the store. Until all of them are there the old

@@ -22,8 +22,8 @@ func Repair(a *cli.App) *cobra.Command {
 Nothing is changed until --apply. What is replaced or taken away lies in quarantine/ afterwards,
 with a note that says why, and verify finds nothing any more.
 
-An assembly may name memories that are not there, when an import has brought it so. That is no
-damage, and is left alone but for --missing-members: then they are taken out.
+An assembly may name memories that do not exist, if it was imported so. That is no damage, and is
+left alone; with --missing-members they are removed from it.
 
 --undo puts things back as they were before the newest repair, or the one with this ID, with
 the damage. It is refused where the store has changed since, and where another copy of the

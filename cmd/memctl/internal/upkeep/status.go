@@ -24,7 +24,7 @@ func Status(a *cli.App) *cobra.Command {
 		Short: "Show the state of the store",
 		Long: `Show where the store is, how much it holds, who has it open, whether anything is wrong
 with it, and what to do next. It is what memctl without a command shows. Nothing is
-changed, but for what a clone lacks: its log and its index are made from the files.`,
+changed, except in a clone: the log and the index that it lacks are made from the files.`,
 		Example: "  memctl status\n  memctl status --json | jq .memories",
 		Args:    cli.NoArguments,
 		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return ShowStatus(cmd.Context(), a) }),
