@@ -102,10 +102,10 @@ func (ad Admin) SetConfig(c Config) error {
 	})
 }
 
-// UpdateConfig changes config.json as it stands: nobody else changes it between the
-// reading and the writing. A member that is not valid gives way to its default; a file of
-// a newer format is ErrNewerFormat. An error of change is returned, and nothing is written.
-// change must not use the store. Other processes read the file within a second.
+// UpdateConfig changes config.json as it stands: no other caller changes it between the reading and
+// the writing. A member that is not valid gives way to its default; a file of a newer format is
+// ErrNewerFormat. An error of change is returned, and nothing is written. change must not use the
+// store. Other processes read the file within a second.
 func (ad Admin) UpdateConfig(ctx context.Context, change func(c *Config) error) error {
 	if ad.st.engine.Env.ReadOnly {
 		return ErrReadOnly

@@ -16,8 +16,8 @@
 // a whole or not at all.
 //
 // A memory's Version is the place of its newest write in the log; it is never
-// used twice. IfVersion makes a write conditional on it. Update and Transact
-// read, change and write, and run again when somebody else was faster.
+// used twice. IfVersion makes a write conditional on it. Update and Transact read, change and
+// write, and run again when another writer was faster.
 //
 // Search finds memories by words, by a vector, or by what is like another one;
 // it takes the filters that Memories takes.
@@ -42,8 +42,8 @@
 //
 // With Options.Embed (package vector/embed has embedders) every memory that has
 // a content gets its embedding when it is written; when the embedder fails, the
-// memory is stored without one and gets it later. An embedding that the store fills in
-// leaves updated_at alone: it is nobody's update.
+// memory is stored without one and gets it later. An embedding that the store fills in leaves
+// updated_at alone: this does not count as an update.
 //
 // All vectors are by one model at any moment. Vectors.Reembed changes it, also to another
 // dimension: all new embeddings are computed first, then one entry of the log makes

@@ -23,6 +23,8 @@ var habits = []struct {
 	{regexp.MustCompile(`(?i)\bfor\s+ever\b`), "forever, without end"},
 	{regexp.MustCompile(`(?i)\bbut\s+for\b`), "except, except for, unless"},
 	{regexp.MustCompile(`(?i)\bwhat\s+lies\b`), "what is, what follows, the files in"},
+	{regexp.MustCompile(`(?i)\b(no|some|every|any)body's\b`), "name the owner: a user's, no id's, another process's"},
+	{regexp.MustCompile(`(?i)\bnobody\s+(knows|can\s+tell)\b`), "it is unknown, it cannot be told"},
 	{regexp.MustCompile(`(^|[.:;]\s+)Who\s`), "name the actor: a process that, a caller that; deleting a memory"},
 }
 

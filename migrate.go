@@ -29,7 +29,7 @@ type (
 // MigrateOptions say how far a migration goes. The zero value copies, while
 // everybody goes on using the store, and compares.
 type MigrateOptions struct {
-	// Switch makes the new folder the store, when nobody else has the old one open.
+	// Switch makes the new folder the store, when no other process has the old one open.
 	Switch bool
 	// RemoveSource empties the old folder after that, once the new one was verified
 	// again. A note stays, and what is not of the store, or not as it was copied.

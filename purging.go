@@ -19,7 +19,7 @@ type PurgeReport struct {
 	Dropped   int       // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
 	Removed   []string  // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has; an undo manifest was rewritten
 	Left      []error   // where something may still be, and what helps; then Purge returns these, joined. Among them what could not be overwritten
-	Mentions  []Mention // files that are nobody's but the user's, and have something of it: they stay, for him to see to
+	Mentions  []Mention // the user's own files that have something of it: they stay, for the user to deal with
 	Unlinked  []string  // files that can be made again, mostly of the index, which went without being overwritten: another process has them mapped, or the system cannot tell
 	Device    string    // why overwriting may not reach what the device has, and what helps; "" where the file system overwrites in place
 	Backup    []string  // full backups within the folder, and .git: not covered
@@ -47,10 +47,10 @@ type Mention = repair.Mention
 // do and to purge again. It may be interrupted anywhere, and repeated. Not covered:
 // backups elsewhere, git's history, what a device keeps of overwritten bytes, and what other
 // memories and the user's own files say; the latter are looked through and named. An index file
-// that another process has mapped, or where nobody can tell, goes without being overwritten,
-// and is in Unlinked. A file that holds one of them is overwritten, durably, before its last
-// name goes; where that cannot be (somebody has it open, it has a second name, it may not be
-// written) Left has the reason, and what helps.
+// that another process has mapped, or where that cannot be told, goes without being overwritten,
+// and is in Unlinked. A file that holds one of them is overwritten, durably, before its last name
+// goes; where that cannot be (somebody has it open, it has a second name, it may not be written)
+// Left has the reason, and what helps.
 //
 // What was removed before the purge it cannot reach: versions that were replaced or deleted
 // earlier, segments of the log and lines of the index that were let go may persist in free

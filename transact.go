@@ -35,9 +35,9 @@ func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *com
 	return st.embedding.Transact(ctx, session, f)
 }
 
-// Update changes one memory by a function, which may run again when somebody
-// else changes it meanwhile. ErrNotFound if there is none; ErrSkip, returned by
-// the function, writes nothing. It returns the memory as it is then.
+// Update changes one memory by a function, which may run again when another writer changes it
+// meanwhile. ErrNotFound if there is none; ErrSkip, returned by the function, writes nothing. It
+// returns the memory as it is then.
 func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error, options ...PutOption) (Memory, error) {
 	var result Memory
 	c := conditionsOf(options)

@@ -23,9 +23,8 @@ import (
 const samples = 32
 
 // Detect finds out the format of a folder or file, from names where they are
-// telling, else from the first files' contents. A store of this project is no
-// foreign format: it is refused with ErrInvalid, as is what nobody knows; an
-// empty folder, too.
+// telling, else from the first files' contents. A store of this project is no foreign format: it is
+// refused with ErrInvalid, as is any unknown format; an empty folder, too.
 func Detect(path string) (Format, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -54,11 +54,10 @@
 // file, as the file has it (KindVector): of length 1 from an IndexFlatIP, as it was
 // given to an IndexFlatL2. A row that is neither the embedding nor that of length 1
 // is stale (KindStale). An id that a mapping names and nobody has is a ghost, and so
-// is a row that belongs to nobody. Whose a row is: that of whom its number is the
-// md5; else of whom the first mapping that names it says so; two claims make
-// it nobody's. Where documents have embeddings, but none of the file's dimension,
-// nothing is taken from it. A file that is damaged, or another sort of index, is reported
-// (KindVectors) and not used.
+// is a row that belongs to nobody. Whose a row is: that of whom its number is the md5; else of whom
+// the first mapping that names it says so; one with two claims belongs to neither id. Where
+// documents have embeddings, but none of the file's dimension, nothing is taken from it. A file
+// that is damaged, or another sort of index, is reported (KindVectors) and not used.
 //
 // # What holds
 //

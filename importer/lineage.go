@@ -248,8 +248,8 @@ func (f *folder) unknownHistory() error {
 			}
 		}
 		for _, s := range m.sources {
-			// FAILURES 42: a crash between a merge and its clean-up. Nobody knows
-			// whether it was made again since, so nothing is dropped.
+			// FAILURES 42: a crash between a merge and its clean-up. Whether it was made again
+			// since is unknown, so nothing is dropped.
 			if o, ok := f.run.groups[s]; ok && there && s != m.target && f.run.groups[m.target] != o {
 				reason := fmt.Sprintf("it went into %s by the log (clean-up: %s) and is still there; both were taken, merging them again finishes it",
 					m.target, cleanup(f.history.status[m.event]))

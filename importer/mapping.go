@@ -112,8 +112,8 @@ func (r *run) readMapping(m *mapping) error {
 	})
 }
 
-// number notes the numbers, so that vectors can keep them. Two vectors with one
-// number (FAILURES 34) both lose it: nobody knows whose it is.
+// number notes the numbers, so that vectors can keep them. Two vectors with one number (FAILURES
+// 34) both lose it: its owner is unknown.
 func (r *run) number() error {
 	r.numbers = map[key]int64{}
 	owner := map[int64]key{}

@@ -109,8 +109,9 @@ func (r *run) closeVectors() {
 //
 // A row whose number is the md5 of an id is that id's, whatever else is said of it.
 // The numbers of a mapping are those of the file; but where none of them is one, an
-// ordinal mapping gives rows, and so does id_to_index.json, of which both exist; where they could be either, that mapping leads to none. The
-// first mapping that names an id counts, also where the file has no such row. A row that two ids claim is nobody's.
+// ordinal mapping gives rows, and so does id_to_index.json, of which both exist; where they could
+// be either, that mapping leads to none. The first mapping that names an id counts, also where the
+// file has no such row. A row that two ids claim belongs to neither.
 func (r *run) placeRows() error {
 	v := &r.vectors
 	if !v.any() {
@@ -221,7 +222,7 @@ func (v *vectors) find(dirs []string, number int64) (place, bool) {
 	return place{}, false
 }
 
-// row is a row of the only file of a folder: of several nobody knows which is meant.
+// row is a row of the only file of a folder: of several it is unknown which is meant.
 func (v *vectors) row(dirs []string, row int64) (at place, ok bool) {
 	for _, f := range v.files {
 		if slices.Contains(dirs, path.Dir(f.Path)) {
@@ -266,7 +267,7 @@ func (r *run) unclaimed() error {
 				continue
 			}
 			err := r.problem(Problem{Path: f.Path, Kind: KindGhost,
-				Reason: fmt.Sprintf("vector %d, row %d: it is nobody's, by the mappings and by the ids that are there", f.index.ID(int64(row)), row)})
+				Reason: fmt.Sprintf("vector %d, row %d: no id owns it, by the mappings and by the existing ids", f.index.ID(int64(row)), row)})
 			if err != nil {
 				return err
 			}

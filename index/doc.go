@@ -21,23 +21,21 @@
 //	assembly: filepath created_at updated_at member_count content_hash size
 //	          [mtime version] [dimension] [vector_id] … [members]
 //
-// dimension is that of the vector, 0 where there is none; only lines from before
-// there were vectors lack it, and then nobody knows without the document.
-// vector_id (an integer above 0) is the FAISS id of the vector; it is left out
-// where that is the version itself, which is so whenever this write brought the
-// vector. mtime (microseconds since 1970, an integer) and version (the LSN of the frame)
-// are not known when a record is prepared; Finish adds them when the line enters
-// a table. session_id and expires_at are left out when there is none. members, the ids of an
-// assembly's members, is in the log only: Finish takes it away, and the table has the pairs.
-// Readers skip members that they do not know.
+// dimension is that of the vector, 0 where there is none; only lines from before there were vectors
+// lack it, and then only the document tells. vector_id (an integer above 0) is the FAISS id of the
+// vector; it is left out where that is the version itself, which is so whenever this write brought
+// the vector. mtime (microseconds since 1970, an integer) and version (the LSN of the frame) are
+// not known when a record is prepared; Finish adds them when the line enters a table. session_id
+// and expires_at are left out when there is none. members, the ids of an assembly's members, is in
+// the log only: Finish takes it away, and the table has the pairs. Readers skip members that they
+// do not know.
 //
 // The metadata's extra is {"chain":"<16 hex digits>","vectors":N,"dimension":D,
 // "memory_bytes":B,"model":{…}}: the chain hash of the log at lsn, the lsn of the vectors that are
-// complete as of this one, and their dimension; these two are missing where nobody
-// knows. B is the sum of the sizes of all memories, with the delta over the base; it
-// is missing in an index from before, and wherever that is the ground of another,
-// until somebody has to know it and reads all lines. model is a Model, missing where
-// the log never told one.
+// complete as of this one, and their dimension; these two are missing where they are unknown. B is
+// the sum of the sizes of all memories, with the delta over the base; it is missing in an index
+// from before, and wherever that is the ground of another, until somebody has to know it and reads
+// all lines. model is a Model, missing where the log never told one.
 //
 // In a delta {"deleted":true,"version":N} hides a memory or an assembly, and 0
 // in a section of pairs hides a pair.

@@ -36,8 +36,8 @@ type Entry struct {
 // whether there is a vector.
 const UnknownDimension = -1
 
-// Vector is the FAISS id that the vector of a finished line has, if it has one:
-// that of the write that brought the vector. 0 if there is none, or nobody knows.
+// Vector is the FAISS id that the vector of a finished line has, if it has one: that of the write
+// that brought the vector. 0 if there is none, or it is unknown.
 func (e *Entry) Vector() int64 {
 	switch {
 	case e.Deleted || e.Dimension <= 0:
@@ -62,9 +62,8 @@ func (e *Entry) VectorNumber() int64 {
 	return int64(e.Version)
 }
 
-// StrayVector is the FAISS id of the vector of bytes whose version nobody knows
-// any more. It lies above every LSN, and is the same whenever the same bytes are
-// met.
+// StrayVector is the FAISS id of the vector of bytes whose version is no longer known. It lies
+// above every LSN, and is the same whenever the same bytes are met.
 func StrayVector(sum [32]byte) int64 {
 	return 1<<62 | int64(binary.LittleEndian.Uint64(sum[:])>>2)
 }

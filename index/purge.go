@@ -17,7 +17,7 @@ type PurgedBackups struct {
 	Rewritten []string // names, as Backup has them
 	Removed   []string // damaged ones, or another store's, that had a line of it
 	Unread    []string // damaged ones that may have: they stay
-	Unlinked  []string // whose old bytes were not overwritten, for somebody has them mapped or nobody can tell
+	Unlinked  []string // whose old bytes were not overwritten, since a process has them mapped, or that cannot be told
 	Unwiped   []error  // likewise, for they have another name, or may not be written: *vfs.UnwipedError
 }
 
@@ -129,9 +129,9 @@ func whole(fsys vfs.FS, dir string, b Backup) bool {
 }
 
 // DropBackups removes the backups that have a line of one of some memories, also as members,
-// or of some assemblies, by the section, where there is no room to write them again: the index can do without. unlinked are those of them that
-// were not overwritten, for somebody has them mapped or nobody can tell: the newest backup
-// was the base a moment ago.
+// or of some assemblies, by the section, where there is no room to write them again: the index can
+// do without. unlinked are those of them that were not overwritten, since a process has them
+// mapped, or that cannot be told: the newest backup was the base a moment ago.
 func DropBackups(fsys vfs.FS, dir, store string, section int, ids []string) (dropped, unlinked []string, err error) {
 	list, err := Backups(fsys, dir)
 	if err != nil {

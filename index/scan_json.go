@@ -221,7 +221,7 @@ func (s *scanner) float() float64 {
 	return f
 }
 
-// maxDepth bounds the recursion over a value that nobody knows.
+// maxDepth bounds the recursion over a value of unknown shape.
 const maxDepth = 100
 
 // skip steps over a value.

@@ -134,8 +134,8 @@ func Chain(s *Set) (uint64, bool) {
 	return sum, err == nil
 }
 
-// Vectors is the LSN of the vectors that are complete as of the set's LSN, and
-// their dimension, 0 while there is none; false where nobody knows.
+// Vectors is the LSN of the vectors that are complete as of the set's LSN, and their dimension, 0
+// while there is none; false where that is unknown.
 func Vectors(s *Set) (lsn uint64, dimension int, known bool) {
 	x, ok := extraOf(s)
 	if !ok || x.Vectors == nil {

@@ -48,7 +48,7 @@ type Action struct {
 	ID       string // of the memory or assembly, "" when it is none
 	From     string // the copy that it heals from, "" when there is none
 	Loses    string // what no copy holds, "" when nothing is lost
-	Alone    bool   // nobody else may have the store open meanwhile
+	Alone    bool   // no other process may have the store open meanwhile
 	Findings []Finding
 }
 
@@ -133,7 +133,7 @@ func (p *RepairPlan) TakeOutMissing() {
 	p.Actions = list.sorted()
 }
 
-// Alone are the actions that need that nobody else has the store open.
+// Alone are the actions that need that no other process has the store open.
 func (p *RepairPlan) Alone() (n int) {
 	for _, a := range p.Actions {
 		if a.Alone {

@@ -10,8 +10,8 @@ const KindErased = 2
 // filled with: no device invents them, as it does zeros.
 const erasedWord = 0x4445534152455645 // "EVERASED"
 
-// Erase overwrites the payload of a frame for good. The frame stays in its place
-// and in the chain; nobody can tell any more whose it was, or what it said.
+// Erase overwrites the payload of a frame for good. The frame stays in its place and in the chain;
+// whose it was, or what it said, cannot be told any more.
 func (h *Header) Erase(payload []byte) {
 	var word [8]byte
 	binary.LittleEndian.PutUint64(word[:], h.Sum^erasedWord)

@@ -14,8 +14,8 @@ func Files() []string {
 	return []string{d.mapping, d.faiss, d.next, b.mapping, b.faiss, b.next}
 }
 
-// Remove takes the files away, where nothing is left that has a vector. The mappings go
-// first, durably: one without its vectors would be damage, vectors without one are nobody's.
+// Remove takes the files away, where nothing is left that has a vector. The mappings go first,
+// durably: one without its vectors would be damage, vectors without one belong to no memory.
 func Remove(fsys vfs.FS, dir string) error {
 	for _, step := range [][]string{
 		{levelNames[delta].mapping, levelNames[base].mapping},

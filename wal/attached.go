@@ -43,7 +43,7 @@ func (l *FileLog) Processes() (pids []int) {
 // left was looked after. One that has died since is none of them, and is left for the next.
 func (l *FileLog) Bury(list []Attached) {
 	for _, a := range list {
-		// The number last: until then nobody else takes the place.
+		// The number last: until then no other process takes the place.
 		l.shared.unsay(a.slot)
 		l.shared.Store(wordBirths+a.slot, 0)
 		l.shared.CompareAndSwap(wordPIDs+a.slot, uint64(a.PID), 0)

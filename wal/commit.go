@@ -18,8 +18,7 @@ import (
 // has returned, and the tail is published only after it: whatever lies behind
 // the tail belongs to nobody, and the next writer writes over it.
 //
-// A leader whose own ctx ends passes the work on; nobody's request fails
-// because of another one's ctx.
+// A leader whose own ctx ends passes the work on; no request fails because of another one's ctx.
 
 // group is what one write carries.
 type group struct {

@@ -66,7 +66,7 @@ func (p page) place(known Features) int {
 
 // putSaid writes a field. Two other processes at most write to the word, so a few tries are enough;
 // a simulated process that was killed would try forever. A field that could not be written does no
-// harm: the process counts as an old one, or its field as nobody's.
+// harm: the process counts as an old one, or its field as belonging to no process.
 func (p page) putSaid(slot int, field uint64) {
 	word, shift := wordKnows+slot/sayPerWord, slot%sayPerWord*sayBits
 	for range 100 {

@@ -16,7 +16,7 @@ type Lead struct {
 	lock vfs.Lock
 }
 
-// Lead waits until nobody else leads, or until ctx ends. A leader that dies is followed by the
+// Lead waits until no other process leads, or until ctx ends. A leader that dies is followed by the
 // next.
 func (l *FileLog) Lead(ctx context.Context) (*Lead, error) {
 	name := l.o.wal("watch.lock")

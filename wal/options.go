@@ -75,7 +75,7 @@ type Start struct {
 	Sum     uint64 // the chain hash there
 	Fresh   bool   // nothing was ever spilled
 	Rebuild bool   // the index is not to be believed: make it from the files, which are the truth below Spilled
-	Alone   bool   // nobody else has the store open, and open.lock is held
+	Alone   bool   // no other process has the store open, and open.lock is held
 	Past    *Past  // the log as far back as it is kept
 }
 

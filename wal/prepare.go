@@ -190,8 +190,7 @@ func (l *FileLog) makeSegment(size uint64, pace func(f vfs.File, made uint64, to
 	return tmp, nil
 }
 
-// nameSegment gives a file of zeros the number of a segment, unless somebody
-// else was faster.
+// nameSegment gives a file of zeros the number of a segment, unless another writer was faster.
 func (l *FileLog) nameSegment(tmp string, number uint64) error {
 	err := l.o.FS.RenameNew(tmp, l.o.wal(segment.Name(number)))
 	if err != nil {

@@ -91,7 +91,7 @@ func (l *FileLog) mayRaise(f Features) (known bool, err error) {
 // raise raises features; open.lock and flush.lock are held.
 func (l *FileLog) raise(f Features) error {
 	if l.Features()&f == f {
-		return nil // somebody else was faster
+		return nil // another writer was faster
 	}
 	if l.shared.Load(wordPoison) == poisonDamaged {
 		return fmt.Errorf("raising the features %s of %s: the log is damaged: run memctl repair: %w", f, l.o.Dir, errs.ErrReadOnly)
@@ -253,9 +253,9 @@ func (s *Slot) carries(f Features) bool { return s.Err == nil && s.Features&f ==
 
 // wal/features is a copy of the features beside the checkpoint: a log opens without its
 // checkpoint, by its segments, and these do not say them. It is written before the checkpoint
-// and read by recoveries only, so a program that finds features there but not in the
-// checkpoint either finishes a raise that was cut, when nobody else has the store open, or
-// puts back what was lost. There is no such file before the first raise.
+// and read by recoveries only, so a program that finds features there but not in the checkpoint
+// either finishes a raise that was cut, when no other process has the store open, or puts back what
+// was lost. There is no such file before the first raise.
 //
 //	0  "VARVEFEA", 8 uint64 features, 16 uint64 xxhash64 of both
 const (

@@ -64,10 +64,10 @@ func sameJSON(a, b []byte) bool {
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
-// Update replaces a value by what fn makes of it, atomically: when somebody
-// else writes meanwhile, fn runs again on what is there then. found is false
-// where there is none. ErrSkip from fn writes nothing and is no error; any other
-// error is returned as it is. It returns the value that is there in the end.
+// Update replaces a value by what fn makes of it, atomically: when another writer writes meanwhile,
+// fn runs again on what is there then. found is false where there is none. ErrSkip from fn writes
+// nothing and is no error; any other error is returned as it is. It returns the value that is there
+// in the end.
 func (m *Memory) Update(ctx context.Context, key string, fn func(value any, found bool) (any, error), opts ...SetOption) (any, error) {
 	it, err := m.change(ctx, key, opts, func(now []byte, found bool) (_ []byte, err error) {
 		var v any

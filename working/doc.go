@@ -26,8 +26,8 @@
 //     is still the one it read (IfVersion); so do CompareAndSet and UpdateTask.
 //   - Get and conditional put as the only operations, everything else made of
 //     them. Then each Set would have to read and guard the counts of the scope for
-//     the sake of its limits, and everybody who writes would fail because of
-//     everybody else; an append would be sent as often as somebody else appends.
+//     the sake of its limits, and everybody who writes would fail because of everybody else; an
+//     append would be sent as often as another writer appends.
 //
 // What needs all of a scope (limits, eviction, checkpoints, counts) is therefore an operation, and
 // what is the same in every home (JSON, keys that are reserved, patterns, defaults, clamping,

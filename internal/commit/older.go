@@ -9,8 +9,8 @@ import (
 )
 
 // OlderComposite is the composite that counts for an assembly which was composed
-// under an older model: that of the vectors which count for its members. One that
-// no member has given is somebody's own.
+// under an older model: that of the vectors which count for its members. One that no member has
+// given was set by a user.
 func (cm *Committer) OlderComposite(ctx context.Context, model *index.Model, p *engine.Parsed) ([]float32, error) {
 	counted := false
 	var failed error

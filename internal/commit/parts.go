@@ -26,9 +26,8 @@ type Part struct {
 	Err          error // what became of it
 }
 
-// Parts commits what can be, in few commits, and says of each part what became of
-// it: one that does not fit, or that somebody else changed meanwhile, keeps only itself
-// out. flush.lock is held.
+// Parts commits what can be, in few commits, and says of each part what became of it: one that does
+// not fit, or that another writer changed meanwhile, keeps only itself out. flush.lock is held.
 func (cm *Committer) Parts(ctx context.Context, k *engine.Kind, list []*Part) {
 	for len(list) > 0 {
 		n, bytes := 0, 0

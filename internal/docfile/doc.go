@@ -3,9 +3,8 @@
 // business of the packages above; this one knows bytes, names and times, and the
 // JSON that all documents are written in.
 //
-// Which file an id has: FileName. How a document is read and written so that
-// members nobody knows survive: Object. Folder, Flusher and Quarantine do what
-// follows.
+// Which file an id has: FileName. How a document is read and written so that unknown members
+// survive: Object. Folder, Flusher and Quarantine do what follows.
 //
 // # On disk
 //
@@ -34,7 +33,7 @@
 // what stood in a document's place under that very name. Its mtime does:
 //
 //	Surplus time (1985-10-26 01:20:00 UTC)   looked at, and surplus: may be overwritten and removed
-//	anything else                            half written, or displaced and not yet looked at: may be somebody's work
+//	anything else                            half written, or displaced and not yet looked at: may be a user's work
 //
 // So a process may die between any two steps, and EmptyTemp tells the pool
 // from an edit that was displaced in the last microsecond. What it cannot tell

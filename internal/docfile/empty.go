@@ -74,7 +74,7 @@ type emptying struct {
 	f       *Flusher
 	surplus Surplus
 	all     bool                   // for a purge
-	of      func(name string) bool // whose; nil: everybody's
+	of      func(name string) bool // whose; nil: all
 	edits   []Edit
 	fails   []error
 	placed  bool // what was displaced is so durably

@@ -109,8 +109,8 @@ func (f *Flusher) Repeat() { f.fresh, f.distrust = true, true }
 // well, where a file system has one journal, and Close finds nothing left to write.
 func (f *Flusher) Last() { f.last = true }
 
-// prepare makes the folders. They are durable, so that what is displaced into
-// them does not go with them. Each time: somebody else may have emptied tmp/.
+// prepare makes the folders. They are durable, so that what is displaced into them does not go with
+// them. Each time: another process may have emptied tmp/.
 func (f *Flusher) prepare() error {
 	for i := range f.workers {
 		if err := f.o.makeFolder(tempFolder, f.o.Token, strconv.Itoa(i)); err != nil {

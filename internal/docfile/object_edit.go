@@ -71,8 +71,8 @@ func (o *Object) Arrange(order []string) {
 	}
 }
 
-// ReadAs is the member that one of this name is read as, among those in order and
-// the older names (old, present); "" for one that nobody knows.
+// ReadAs is the member that one of this name is read as, among those in order and the older names
+// (old, present); "" for an unknown one.
 func ReadAs(name string, order []string, older ...[2]string) string {
 	for _, o := range older {
 		if name == o[0] {

@@ -10,11 +10,11 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// surplusTime marks a file in tmp/ that was looked at and is nobody's work. A
-// whole, even second, so that every file system can hold it; any save moves it.
+// surplusTime marks a file in tmp/ that was looked at and holds no user's work. A whole, even
+// second, so that every file system can hold it; any save moves it.
 var surplusTime = time.Date(1985, 10, 26, 1, 20, 0, 0, time.UTC)
 
-// temp is a file in this worker's temp folder that is nobody's work.
+// temp is a file in this worker's temp folder that holds no user's work.
 type temp struct {
 	path string
 	file vfs.File // open and, when it was used before, leased; nil once closed
@@ -175,7 +175,7 @@ func (w *worker) rest() error {
 	return nil
 }
 
-// pool takes the names of all files that are nobody's work.
+// pool takes the names of all files that hold no user's work.
 func (w *worker) pool() []string {
 	list := append(w.spare, w.doomed...)
 	w.spare, w.doomed = nil, nil

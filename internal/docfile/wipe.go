@@ -10,9 +10,9 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// DoomedSuffix marks a file in tmp/ that is being overwritten. Cut amid it, half of a
-// document would look like somebody's work; its mtime may be lost with the power, its
-// name is durable before the first byte goes.
+// DoomedSuffix marks a file in tmp/ that is being overwritten. Cut amid it, half of a document
+// would look like a user's work; its mtime may be lost with the power, its name is durable before
+// the first byte goes.
 const DoomedSuffix = ".doomed"
 
 func isDoomed(path string) bool { return strings.HasSuffix(path, DoomedSuffix) }

@@ -86,9 +86,9 @@ func (ed *Edits) Adopt(ctx context.Context, k *engine.Kind, p *engine.Parsed, da
 	return v.Version, v.Err
 }
 
-// AdoptAll takes over what was judged to be an edit, in as few commits as may be. Each
-// has its own outcome: one that somebody else wrote meanwhile is ErrConflict, and the
-// others go on. flush.lock is held.
+// AdoptAll takes over what was judged to be an edit, in as few commits as may be. Each has its own
+// outcome: one that another writer wrote meanwhile is ErrConflict, and the others go on. flush.lock
+// is held.
 func (ed *Edits) AdoptAll(ctx context.Context, k *engine.Kind, list []*Verdict) {
 	var parts []*commit.Part
 	for _, v := range list {

@@ -4,8 +4,8 @@
 // # A verdict
 //
 // A file that is not as the index has it is met when it is read, replaced, verified, or seen by the
-// process that watches. Under flush.lock nobody of ours changes files: then it is somebody's edit,
-// or damage. judge.go decides:
+// process that watches. Under flush.lock no process of ours changes files: then it is an edit by
+// hand, or damage. judge.go decides:
 //
 //	valid, and newer than what stood there    adopted: a new version, through the log (adopt.go)
 //	valid, beside a newer version             put aside in quarantine/ with a note (aside.go)

@@ -16,9 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// JudgeEdit decides about a file that is not what the index names, also after
-// another look. Under flush.lock nobody of ours changes files, so it is
-// somebody's edit, or damage.
+// JudgeEdit decides about a file that is not what the index names, also after another look. Under
+// flush.lock no process of ours changes files, so it is an edit by hand, or damage.
 //
 // A valid edit is adopted: it goes through the log like every change. What
 // cannot be adopted stays where it is, and is an error that says why; while the

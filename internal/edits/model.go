@@ -18,9 +18,9 @@ const olderLook = 100
 // withoutOlder gives an edited file of a memory the embedding that the memory has, if
 // its own is that of a version from before a change of the model: a checkout, or an
 // editor that had the file open, brings it back unmeant, and its updated_at does not
-// tell, for a re-embedding leaves that. ok is false where it is to be taken as it is;
-// a vector that the log no longer has nobody can tell from a person's. stood is the
-// version that the edit replaces.
+// tell, for a re-embedding leaves that. ok is false where it is to be taken as it is; a vector that
+// the log no longer has cannot be told from a person's. stood is the version that the edit
+// replaces.
 func (ed *Edits) withoutOlder(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (doc []byte, stood engine.Version, ok bool, err error) {
 	model := ed.Vectors.Model()
 	if k != ed.Engine.Kinds.Memories || model.Since == 0 || old.LSN < model.Since || len(p.Vector) == 0 || model.Older(old.LSN, old.Line.VectorNumber()) {

@@ -183,7 +183,7 @@ func (em *Embedding) unsuited(ctx context.Context, got []*memstore.Memory, err e
 	return true
 }
 
-// embeddingDimension is what vectors have here; 0 while nobody knows.
+// embeddingDimension is what vectors have here; 0 while it is unknown.
 func (em *Embedding) embeddingDimension() int {
 	em.mu.Lock()
 	defer em.mu.Unlock()

@@ -11,8 +11,8 @@
 // document's bytes.
 //
 // Before each look-up the process catches up with what every process has made durable
-// (Sight). What it then finds may be replaced, flushed or released while it is read: the
-// look-up starts again, at most FindTries times, each time for somebody's progress.
+// (Sight). What it then finds may be replaced, flushed or released while it is read: the look-up
+// starts again, at most FindTries times, each time because another process made progress.
 //
 // # Lifecycle
 //

@@ -37,8 +37,8 @@ func (v *Version) Left(f *Filters, id string, now time.Time) bool {
 	return v.Expired(now) || !f.Line(id, &v.Line, now)
 }
 
-// FindTries bounds how often a look-up starts again because what it found was
-// replaced, flushed or released meanwhile. Each time it is somebody's progress.
+// FindTries bounds how often a look-up starts again because what it found was replaced, flushed or
+// released meanwhile. Each time another process has made progress.
 const FindTries = 100
 
 // Find returns the newest durable version of a document, with its document if
@@ -172,8 +172,8 @@ func NotOurs(err error) bool {
 	return errors.Is(err, errs.ErrInvalid) || errors.Is(err, errs.ErrTooLarge)
 }
 
-// readLog reads a version from its frame. Below flushed the file must agree: a
-// size or time that does not is somebody's edit.
+// readLog reads a version from its frame. Below flushed the file must agree: a size or time that
+// does not is an edit by hand.
 func (eng *Engine) readLog(ctx context.Context, k *Kind, id string, at wal.LSN, doc bool) (Version, error) {
 	v, view, err := eng.Frame(ctx, k, id, at)
 	if err != nil || !doc {

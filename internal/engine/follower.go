@@ -17,8 +17,8 @@ import (
 //
 // The overlay lets go of what a newer index has taken in. So the changes and the position up
 // to which the index covers the log are taken in one moment; where that index is not the one
-// that the fold goes on over, the look begins again with the newer one, at most FindTries
-// times, each time for somebody's progress.
+// that the fold goes on over, the look begins again with the newer one, at most FindTries times,
+// each time because another process made progress.
 type Follower struct {
 	Fold view.Fold
 	// Passes says of a fold as it is that what has no time to live does not change it.

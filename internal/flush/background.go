@@ -128,7 +128,7 @@ func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did
 		fl.Engine.Env.Logger.Warn("flush", "err", err)
 	}
 	if !ok {
-		return RestAfter(time.Millisecond, true, false), true // somebody else is at it
+		return RestAfter(time.Millisecond, true, false), true // another process is at it
 	}
 	began := time.Now()
 	err = fl.FlushLocked(ctx, MergeWhenDue)

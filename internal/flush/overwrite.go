@@ -65,7 +65,7 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, m Merge) error {
 	err = old.Wipe(fl, &r) // the folder stays until a purge is done: the next process to open the store is to know
 	fl.Unlinked = append(fl.Unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
-		fl.Engine.Env.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or nobody can tell", "name", name)
+		fl.Engine.Env.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or that cannot be told", "name", name)
 	}
 	for _, left := range r.Left {
 		fl.Engine.Env.Logger.Warn("after a purge that has not finished", "err", left)
@@ -118,7 +118,7 @@ func (fl *Flusher) lookForPurge() {
 	stale := fl.Engine.Log.DropPurge()
 	if !stale && !fl.Engine.Log.Purging() && !fl.Engine.Log.Overwrites() {
 		info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder)))
-		stale = err == nil && info.Mode.IsDir() // anything else is nobody's: EmptyTemp deals with it
+		stale = err == nil && info.Mode.IsDir() // anything else belongs to no worker: EmptyTemp deals with it
 	}
 	if stale {
 		fl.Engine.Log.FailPurge()

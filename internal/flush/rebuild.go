@@ -33,9 +33,9 @@ type Remake struct {
 	restored *copy.Restored // nil: the store is not being restored
 }
 
-// stray is the version of a document of which nobody knows one. While a change of the
-// model is under way it is from before that: what was computed for its content counts.
-// Of one that is being restored it is known whether it is.
+// stray is the version of a document whose version is unknown. While a change of the model is under
+// way it is from before that: what was computed for its content counts. Of one that is being
+// restored it is known whether it is.
 func (r *Remake) stray(file string) wal.LSN {
 	if r.model.Switching() && (r.restored == nil || r.restored.Older(file)) {
 		return r.model.Since - 1
@@ -50,9 +50,9 @@ type known struct {
 	vector int64
 }
 
-// rebuildIndex makes a new base from the files of all kinds. A version that nobody knows any
-// more becomes one that no frame can have (LSNs are multiples of 8), so a
-// condition on the old one fails and never falsely holds.
+// rebuildIndex makes a new base from the files of all kinds. A version that is no longer known
+// becomes one that no frame can have (LSNs are multiples of 8), so a condition on the old one fails
+// and never falsely holds.
 //
 // Files that are damaged are left where they are and reported; one that cannot
 // be read now ends it: not read is not absent.

@@ -16,9 +16,8 @@ import (
 	"github.com/varve-db/varve/internal/vfs"
 )
 
-// EmptyTemp removes what killed processes left in tmp/. What is neither a temp
-// file of ours nor a version that we know is somebody's work, and goes to
-// quarantine.
+// EmptyTemp removes what killed processes left in tmp/. What is neither a temp file of ours nor a
+// version that we know is a user's work, and goes to quarantine.
 func (fl *Flusher) EmptyTemp(ctx context.Context) error {
 	edits, err := fl.Files.EmptyTemp(fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
@@ -65,7 +64,7 @@ func leftByDead(own vfs.Host, name string) bool {
 	return err == nil && err2 == nil && vfs.LifeOf(own, pid, birth) == vfs.Dead
 }
 
-// Surplus says of a file in tmp/ that nobody's work is lost with it.
+// Surplus says of a file in tmp/ that no user's work is lost with it.
 func (fl *Flusher) Surplus(ctx context.Context) func(path string, info vfs.Info, data func() ([]byte, error)) bool {
 	return func(path string, info vfs.Info, data func() ([]byte, error)) bool {
 		switch filepath.Dir(path) {

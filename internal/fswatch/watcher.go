@@ -53,8 +53,8 @@ type files interface {
 	Say(note string, err error)
 }
 
-// leadAgain is how long one waits who could not lead for another reason than that
-// somebody else does.
+// leadAgain is how long one waits who could not lead for another reason than that another process
+// does.
 const leadAgain = 10 * time.Second
 
 // Watch watches the files until ctx ends, or the store is closed.

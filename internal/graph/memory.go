@@ -101,7 +101,7 @@ func EntityOf(m *memstore.Memory) (Entity, bool) {
 		}
 	case nil:
 	default:
-		e.Observations = []string{text(list)} // somebody's edit
+		e.Observations = []string{text(list)} // an edit by hand
 	}
 	return e, true
 }

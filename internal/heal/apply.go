@@ -89,7 +89,7 @@ func (r *repairer) remaining(p *repair.RepairPlan) {
 	}
 }
 
-// round does what needs that nobody else is there, then the rest.
+// round does what needs that no other process is there, then the rest.
 func (r *repairer) round(todo []repair.Action) error {
 	var out []repair.Action
 	for _, a := range todo {

@@ -22,9 +22,8 @@ import (
 
 func hashOf(b []byte) [32]byte { return sha256.Sum256(b) }
 
-// healer works on an open store, beside others that have it open. Each action
-// looks again under flush.lock at what it is about: only then nobody of ours
-// changes files.
+// healer works on an open store, beside others that have it open. Each action looks again under
+// flush.lock at what it is about: only then no process of ours changes files.
 type healer struct {
 	r *repairer
 	s Store

@@ -38,9 +38,9 @@ type undo struct {
 
 // Undo puts things back as they were before a repair, id "" being the newest:
 // also the damage. It is refused, with all reasons, when something changed since
-// in one of the places (*UndoRefused), and when this copy of the store did not make that
-// repair (*UndoForeign), which is so in a clone and wherever a store was copied to. Nobody
-// else may have the store open. It may be interrupted, and run again.
+// in one of the places (*UndoRefused), and when this copy of the store did not make that repair
+// (*UndoForeign), which is so in a clone and wherever a store was copied to. No other process may
+// have the store open. It may be interrupted, and run again.
 //
 // Some things do not come back: a log that was lost and created again; an entry that was recorded
 // as lost, which had no document; and the index entry of a version that was salvaged over, whose

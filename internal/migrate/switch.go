@@ -15,8 +15,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// switchOver copies what is left while nobody else is there, compares every byte,
-// and writes the note.
+// switchOver copies what is left while no other process is there, compares every byte, and writes
+// the note.
 func (m *migrate) switchOver(ctx context.Context) error {
 	if n := len(m.report.Damaged); n > 0 {
 		return fmt.Errorf("%d memories or assemblies cannot be read, the first of them is %s: %w: heal the store before it is moved: memctl --store %s repair --apply",

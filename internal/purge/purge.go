@@ -35,7 +35,7 @@ type Report struct {
 	Dropped   int              // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
 	Removed   []string         // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has; an undo manifest was rewritten
 	Left      []error          // where something may still be, and what helps; then Purge returns these, joined. Among them what could not be overwritten
-	Mentions  []repair.Mention // files that are nobody's but the user's, and have something of it: they stay, for him to see to
+	Mentions  []repair.Mention // the user's own files that have something of it: they stay, for the user to deal with
 	Unlinked  []string         // files that can be made again, mostly of the index, which went without being overwritten: another process has them mapped, or the system cannot tell
 	Device    string           // why overwriting may not reach what the device has, and what helps; "" where the file system overwrites in place
 	Backup    []string         // full backups within the folder, and .git: not covered

@@ -64,8 +64,8 @@ func (p *Purger) purgeStrangers(ctx context.Context, k *engine.Kind, traces *tra
 	return p.dropPurgeFolder()
 }
 
-// wipeStranger overwrites and removes a file. It leaves its place before: half of it gone,
-// a killed purge would leave it there as somebody's document that is damaged.
+// wipeStranger overwrites and removes a file. It leaves its place before: half of it gone, a killed
+// purge would leave it there as a damaged document of a user.
 func (p *Purger) wipeStranger(path string, n int) error {
 	dir := filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
 	if err := vfs.MkdirAll(p.Engine.Env.FS, dir, p.Engine.Env.FolderMode); err != nil {

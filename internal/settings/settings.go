@@ -79,9 +79,9 @@ func (s *Settings) Make() error {
 	return nil
 }
 
-// Update changes the file as it stands. The caller holds flush.lock, so nobody else changes
-// it between the reading and the writing. A member that is not valid gives way to its
-// default; an error of change is returned, and nothing is written.
+// Update changes the file as it stands. The caller holds flush.lock, so no other caller changes it
+// between the reading and the writing. A member that is not valid gives way to its default; an
+// error of change is returned, and nothing is written.
 func (s *Settings) Update(change func(*Config) error) error {
 	c := s.Now().Clone() // the last good one
 	// Two changes may leave one size and, where the clock of the files is coarse, one time.

@@ -74,7 +74,7 @@ func (n *ends) note(e *wal.Entry) {
 // unseen marks the versions that begin gives, which no entry has.
 const unseen = 1 << 62
 
-// begin says of everything that it is another version: nobody knows what was put meanwhile.
+// begin says of everything that it is another version: what was put meanwhile is unknown.
 func (n *ends) begin(epoch uint64) {
 	for i := range n.newest {
 		n.newest[i].Store(unseen | epoch)

@@ -97,8 +97,8 @@ func (p *puts) note(e *wal.Entry) {
 	}
 }
 
-// skip is what totals grow by when nobody knows what was put. They wrap around: MostPuts
-// is the most that a commit may allow them to grow.
+// skip is what totals grow by when it is unknown what was put. They wrap around: MostPuts is the
+// most that a commit may allow them to grow.
 const (
 	skip     = 1 << 48
 	MostPuts = skip / 2

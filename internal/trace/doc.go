@@ -20,9 +20,9 @@
 //	not writable        likewise
 //	a second name       its name in the store is removed, its bytes are that name's
 //
-// Only files that others may have mapped, of the index and the vectors, are removed without
-// being overwritten when somebody has them open, or nobody can tell: unlinked names them, and
-// varve.PurgeReport.Unlinked. Any other failure of a write or sync ends the purge with an
-// error, and the file keeps the name under which the next one finds it. Unread are files
-// that may hold something and cannot be read through; they stay.
+// Only files that others may have mapped, of the index and the vectors, are removed without being
+// overwritten when a process has them open, or that cannot be told: unlinked names them, and
+// varve.PurgeReport.Unlinked. Any other failure of a write or sync ends the purge with an error,
+// and the file keeps the name under which the next one finds it. Unread are files that may hold
+// something and cannot be read through; they stay.
 package trace

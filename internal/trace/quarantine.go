@@ -31,8 +31,8 @@ const doomedSuffix = ".purged"
 // the rest of such a repair can still be undone. flush.lock is held. It may be
 // killed anywhere and done again.
 //
-// An index or vectors that were set aside a moment ago may still be mapped: unlinked
-// are those that went without being overwritten, for somebody has them open or nobody can tell.
+// An index or vectors that were set aside a moment ago may still be mapped: unlinked are those that
+// went without being overwritten, since a process has them open, or that cannot be told.
 func PurgeQuarantine(ctx context.Context, dir string, t *Set, o Options) (removed, unlinked []string, err error) {
 	folder := filepath.Join(dir, "quarantine")
 	names, err := o.FS.ReadDir(folder)
@@ -95,7 +95,7 @@ func PurgeQuarantine(ctx context.Context, dir string, t *Set, o Options) (remove
 		case reduced[name], reduced[base] && !found[name]:
 		case away["quarantine/"+name], away["quarantine/"+base]:
 			if info, err := o.FS.Stat(path); err == nil && !info.Mode.IsRegular() {
-				continue // somebody's folder or link, that stood in the way
+				continue // a user's folder or link that was in the way
 			}
 			if err := o.FS.Rename(path, path+doomedSuffix); err != nil {
 				return removed, unlinked, fmt.Errorf("taking away quarantine/%s: %w", name, err)

@@ -44,7 +44,7 @@ type Set struct {
 	unread []string // pieces that only mention it, or cannot be read whole: their owner decides
 
 	unwiped  []error  // what was not overwritten: *vfs.UnwipedError
-	unlinked []string // likewise, for somebody has it open or nobody can tell
+	unlinked []string // likewise, since a process has it open, or that cannot be told
 }
 
 // Unwiped is what PurgeQuarantine and PurgeParked could not overwrite: each is an

@@ -51,9 +51,9 @@
 //     these there is not judged. Segments go in rising order, so one that is
 //     missing while an older one is there was not recycled.
 //   - A base or a delta never changes; the pair is loaded as a reader does it.
-//   - Vectors are compared with the index that says that they are complete as of
-//     it: both are files that never change. Where they are ahead of it, or nobody
-//     knows, what changed since is not judged, and what lacks is no damage.
+//   - Vectors are compared with the index that says that they are complete as of it: both are files
+//     that never change. Where they are ahead of it, or that is unknown, what changed since is not
+//     judged, and what lacks is no damage.
 //   - An assembly is written in the commit that changes a member's embedding or
 //     deletes it. So what was read of an assembly and its members belongs together
 //     if the assembly is still the same version afterwards.

@@ -15,7 +15,7 @@ import (
 )
 
 // temp looks for what processes left in tmp/ that are gone. The owner of a folder there is not
-// written down, so this can be told only while nobody else has the store open.
+// written down, so this can be told only while no other process has the store open.
 func (v *Run) temp() error {
 	names, err := v.Source.FS.ReadDir(v.path("tmp"))
 	if places.Gone(err) {

@@ -76,8 +76,8 @@ type vectors struct {
 	swaps uint64      // of the state when it had this index
 	model index.Model // as of the index
 	set   *vector.Set // nil: not to be compared with
-	// exact: the index says that these are complete as of it. Else they are ahead of
-	// it, or nobody knows, and what the overlay has is not judged.
+	// exact: the index says that these are complete as of it. Otherwise they are ahead of it, or
+	// that is unknown, and what the overlay has is not judged.
 	exact, known bool
 	behind       uint64 // the index wants vectors of this LSN, and these are older
 

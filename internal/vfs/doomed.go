@@ -21,9 +21,9 @@ type Doomed struct {
 // Doom takes hold of a file before its name goes. It gives it a second name, durably, on
 // the same file system: a process that is killed leaves it there, for the next to overwrite.
 // What such a one has left there goes first; while somebody has that open it stays, and the
-// second name is another one. nil where the file is not there or may not
-// be written; and, of one that others map, where there are no leases: nobody can tell
-// then whether somebody has it mapped.
+// second name is another one. nil where the file is not there or may not be written; and, of one
+// that others map, where there are no leases: it cannot be told then whether a process has it
+// mapped.
 func Doom(fsys FS, name, second string, mapped bool) (*Doomed, error) {
 	second, err := freeSecond(fsys, name, second)
 	if err != nil {
@@ -143,7 +143,7 @@ func (d *Doomed) names() (n uint64, info Info, err error) {
 	return n, info, err
 }
 
-// Named says what has a name still: ino is 0 where it has none, or nobody can tell.
+// Named says what has a name still: ino is 0 where it has none, or it cannot be told.
 func (d *Doomed) Named() (ino uint64) {
 	if d == nil {
 		return 0
@@ -154,10 +154,9 @@ func (d *Doomed) Named() (ino uint64) {
 	return 0
 }
 
-// Wipe overwrites what has no name any more but the second one, which must be durable,
-// and lets the file go. left says that it was not overwritten: somebody else still has it
-// open or mapped, and would read zeros for what he knows to be sound. One that has a name
-// stays as it is: see Named.
+// Wipe overwrites what has no name any more but the second one, which must be durable, and lets the
+// file go. left says that it was not overwritten: another process still has it open or mapped, and
+// would read zeros for what it knows to be sound. One that has a name stays as it is: see Named.
 func (d *Doomed) Wipe() (left bool, err error) {
 	if d == nil {
 		return true, nil

@@ -35,7 +35,7 @@ func MkdirAll(fsys FS, name string, perm fs.FileMode) error {
 	if err := fsys.Mkdir(name, perm); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return fsys.SyncDir(parent) // also when somebody else was faster
+	return fsys.SyncDir(parent) // also when another writer was faster
 }
 
 // ReadFile reads a regular file of at most limit bytes.

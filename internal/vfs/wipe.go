@@ -130,8 +130,8 @@ func Unwiped(list *[]error, err error) error {
 func Wipe(fsys FS, name string) error { return wipe(fsys, name, false) }
 
 // WipeAlone is Wipe for what others may be working on: while somebody has the file open
-// it stays as it is, with its name, and that is an *UnwipedError. Where there are no
-// leases nobody can tell, and it goes.
+// it stays as it is, with its name, and that is an *UnwipedError. Where there are no leases that
+// cannot be told, and it goes.
 func WipeAlone(fsys FS, name string) error { return wipe(fsys, name, true) }
 
 func wipe(fsys FS, name string, leased bool) error {
@@ -172,8 +172,8 @@ func wipe(fsys FS, name string, leased bool) error {
 
 // WipeUnmapped is Wipe for a file that other processes may have mapped, which would read zeros for
 // what they know to be sound: it is overwritten only where nobody else has it open. left says that
-// its last name went and its bytes did not: somebody has, or there are no leases and nobody can
-// tell.
+// its last name went and its bytes did not: another process has, or there are no leases and that
+// cannot be told.
 func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 	f, err := fsys.OpenFile(name, os.O_RDWR, 0)
 	switch {
@@ -207,7 +207,7 @@ func WipeUnmapped(fsys FS, name string) (left bool, err error) {
 	return left, nil
 }
 
-// alone takes the lease. Where there are none nobody can tell.
+// alone takes the lease. Where there are none that cannot be told.
 func alone(f File, name string, info Info) error {
 	granted, err := f.Lease()
 	switch {

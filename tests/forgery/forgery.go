@@ -12,8 +12,8 @@ type Forgery struct {
 	// Codes are those that memctl verify may give before the repair; without them it must
 	// find something that repair can heal, or that is lost.
 	Codes []int
-	// Lost: nobody can tell it from a log of which the end was lost. The store can be read,
-	// and is written to again after the repair.
+	// Lost: it cannot be told from a log of which the end was lost. The store can be read, and is
+	// written to again after the repair.
 	Lost bool
 
 	do func(s *Store)

@@ -44,7 +44,7 @@ var kinds = []struct {
 	{"NOREPLICAS", errs.ErrReadOnly, "the server has fewer replicas than it needs to take writes"},
 	{"OOM", errs.ErrLimit, "the server is at its maxmemory"},
 	{"LOADING", working.ErrUnavailable, "the server is reading its data"},
-	{"BUSY", working.ErrUnavailable, "the server runs somebody's script"},
+	{"BUSY", working.ErrUnavailable, "the server is running a script"},
 	{"MASTERDOWN", working.ErrUnavailable, ""},
 	{"CLUSTERDOWN", working.ErrUnavailable, ""},
 	{"TRYAGAIN", working.ErrUnavailable, ""},

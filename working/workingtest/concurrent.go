@@ -144,7 +144,7 @@ var concurrentCases = []Case{
 				var list []working.CheckpointInfo
 				if list, err = m.Checkpoints(t.Ctx); err == nil && len(list) > 0 {
 					if _, err = m.Restore(t.Ctx, list[0].ID); errors.Is(err, working.ErrNotFound) {
-						err = nil // somebody's retention was faster
+						err = nil // another goroutine's retention was faster
 					}
 				}
 			case 5:

@@ -199,7 +199,7 @@ func (ws *Scopes) KeysToCopy(ctx context.Context) iter.Seq2[string, error] {
 // ReadCopy is a scope as a copy of the store gets it.
 func (ws *Scopes) ReadCopy(ctx context.Context, key string) (copy.Document, error) {
 	of, err := working.ParseScope(key)
-	if err != nil { // a file of which nobody can tell whose it is
+	if err != nil { // a file whose scope cannot be told
 		return copy.Document{}, &errs.CorruptionError{Path: key, Offset: -1, Err: err}
 	}
 	s := ws.acquire(of)

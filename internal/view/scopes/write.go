@@ -112,9 +112,8 @@ func (s *scope) drain(ctx context.Context) {
 }
 
 // commit carries out the first of some operations, as many as go into one entry,
-// and tells how many these are. Each is judged on what the one before it leaves, and
-// all on the condition that nobody else has written by then; else they are judged
-// again.
+// and tells how many these are. Each is judged on what the one before it leaves, and all on the
+// condition that no other writer has written by then; else they are judged again.
 func (s *scope) commit(ctx context.Context, list []*asked) int {
 	for {
 		n, again, err := s.try(ctx, list)

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// dimensions are those that vectors were met with. The oldest vector decides about
-// the store's. Of vectors whose age nobody knows, for their versions are lost, most
-// decide, and then the greater dimension.
+// dimensions are those that vectors were met with. The oldest vector decides about the store's.
+// Among vectors of unknown age, whose versions are lost, the majority decides, and then the greater
+// dimension.
 type dimensions map[int]dimensionSeen
 
 type dimensionSeen struct {

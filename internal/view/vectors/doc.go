@@ -4,8 +4,8 @@
 //
 // Nothing of it exists in a process before the first search: putting and deleting pays nothing
 // for it. A View is the vectors as of now: the files, and on the heap what the log has since.
-// The files are derived: when they cannot be written the index goes on without, and says that
-// nobody knows which are complete; a caller that needs them then compares them with the documents.
+// The files are derived: when they cannot be written the index goes on without, and says that it is
+// unknown which are complete; a caller that needs them then compares them with the documents.
 //
 // # The model
 //

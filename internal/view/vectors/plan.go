@@ -17,8 +17,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// vectorPlan finds out what vectors have to be written: from what changed, or,
-// where nobody knows what the standing ones lack, by comparing all.
+// vectorPlan finds out what vectors have to be written: from what changed, or, where it is unknown
+// what the existing ones lack, by comparing all.
 type vectorPlan struct {
 	st    *Vectors
 	ctx   context.Context

@@ -24,8 +24,8 @@ import (
 // the index which ones are complete as of it. idx is the index that stands, list
 // what changed since. flush.lock is held.
 //
-// They are derived: when they cannot be written the index goes on without, and says that nobody
-// knows which are complete. A caller that needs them then compares.
+// They are derived: when they cannot be written the index goes on without, and says that it is
+// unknown which are complete. A caller that needs them then compares.
 func (vs *Vectors) Spill(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool, target *index.Target) error {
 	at, dim, err := vs.Write(ctx, idx, to, list, always)
 	switch {

@@ -119,7 +119,7 @@ func serveStore(ctx context.Context, a *cli.App, dir string, file *memoryFile, o
 			return err
 		}
 		if abs, err := filepath.Abs(dir); err == nil {
-			dir = abs // of a client nobody knows from where it starts a server
+			dir = abs // where a client starts its servers is unknown
 		}
 		a.Note("serving the store %s", dir)
 		if _, ok := cli.Terminal(a.In); ok {

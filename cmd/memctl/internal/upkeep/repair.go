@@ -66,7 +66,7 @@ type action struct {
 	ID     string   `json:"id,omitempty"`
 	From   string   `json:"from,omitempty"`
 	Loses  string   `json:"loses,omitempty"`
-	Alone  bool     `json:"alone,omitempty"` // nobody else may have the store open
+	Alone  bool     `json:"alone,omitempty"` // no other process may have the store open
 	For    []string `json:"for"`             // the findings
 	Result string   `json:"result,omitempty"`
 	Where  string   `json:"where,omitempty"`
