@@ -127,6 +127,11 @@ func (l *FileLog) writeArchive(number uint64) error {
 
 // writeCopy writes the copy of a segment, under a name of its own, and syncs it.
 func (l *FileLog) writeCopy(name string, number uint64, in source) error {
+	if l.Overwrites() { // a copy that was cut has left one of this name
+		if err := l.letGo(name); err != nil {
+			return err
+		}
+	}
 	out, err := vfs.CreateNew(l.o.FS, name, l.o.FileMode)
 	if err != nil {
 		return err
