@@ -427,7 +427,7 @@ func TestAssemblyBatchTooLarge(t *testing.T) {
 		group(t, st, fmt.Sprint("a", i), "x")
 	}
 	err := st.Delete(ctx, "x")
-	if !errors.Is(err, ErrBatchTooLarge) || !strings.Contains(err.Error(), "60 assemblies that contain") {
+	if !errors.Is(err, ErrBatchTooLarge) || !strings.Contains(err.Error(), "also rewrites 60 assemblies") {
 		t.Fatalf("%v", err)
 	}
 	for i := range 40 {
