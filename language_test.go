@@ -29,12 +29,12 @@ var habits = []struct {
 }
 
 // pinned are phrases and whole strings that stay: values in --json, which programs compare, and
-// names of flags and methods.
+// names of flags.
 var (
 	pinned = []string{
 		"write the checkpoint anew", "begin the log anew", "make log and index anew",
 		"make the scope anew", "make the vectors anew", "vectors made anew", // repair's verbs, an event
-		"reindex --anew", "Anew makes the next round",
+		"reindex --anew",
 	}
 	pinnedStrings = []string{"made anew", "opening makes it anew", "anew"}
 )

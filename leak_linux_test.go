@@ -59,7 +59,7 @@ func TestNothingIsKept(t *testing.T) {
 		}
 		use(st, i)
 		if !st.engine.Env.ReadOnly {
-			if err := st.Admin().Compact(ctx); err != nil { // index and vectors anew
+			if err := st.Admin().Compact(ctx); err != nil { // rewrites index and vectors
 				t.Fatal(err)
 			}
 		}

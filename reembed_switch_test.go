@@ -218,8 +218,8 @@ func TestReembedSwitch(t *testing.T) {
 	}
 }
 
-// Who has not seen yet that a change of the model has ended does not take the file of the
-// next run for one that has no vector of anything: he begins again.
+// A process that has not seen yet that a change of the model has ended does not take the file of
+// the next run for one that has no vector of anything: it begins again.
 func TestReembedFileOfTheNextRun(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()

@@ -1,7 +1,7 @@
 // Package views keeps the files of the views that plug in, each in its own folder:
 //
 //	view_index/
-//	  .gitignore     "*": all of it can be made again
+//	  .gitignore     says that the folder is the store's, and has git ignore it
 //	  NAME/…         of one view, in a form of its own; each says as of which moment of the
 //	                 log it is (position and chain hash, see wal.Mark)
 //
@@ -18,8 +18,8 @@
 // What holds for every view, and is done here:
 //
 //   - An index that is made again may say something else of the same moment, so the files go
-//     before it does (Forget).
-//   - A purge takes hold of all files (Files), and once they are replaced overwrites them. What
+//     before it does (Rebuilding).
+//   - A purge takes hold of all files (Doom), and once they are replaced overwrites them. What
 //     a view has of a purged document is only in those.
 //   - A program that does not know this folder would leave purged words in it: before the
 //     first file wal.FeatureViews is raised, behind which no such program writes. A folder of a

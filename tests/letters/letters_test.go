@@ -87,7 +87,7 @@ func clean(t *testing.T, st *varve.Store) {
 	storetest.AllWell(t, st.Admin().Verify(t.Context(), varve.VerifyOptions{}))
 }
 
-// TestRounds: each flush makes the file complete, whoever wrote.
+// TestRounds: each flush makes the file complete, also for what other processes wrote.
 func TestRounds(t *testing.T) {
 	dir := t.TempDir()
 	st := opened(t, dir, true)

@@ -4,8 +4,8 @@
 // # How a limit holds though several processes write
 //
 // A writer looks at the tally and names, as a precondition of the commit, something that fails if
-// others may have used up the room in between; limits.go says which. A commit asks (package varve,
-// commit_limits.go); nothing here writes.
+// others may have used up the room in between; limits.go says which. A commit asks (internal/commit,
+// limits.go); nothing here writes.
 //
 // # Files
 //
