@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -188,6 +190,49 @@ func TestTally(t *testing.T) {
 	for f, err := range st.Admin().Verify(ctx, VerifyOptions{}) {
 		t.Errorf("verify: %+v, %v", f, err)
 	}
+}
+
+// An index that is rebuilt may have other documents below the moment that the sums are of, and
+// they are those of the newer one then.
+func TestTallyOfRebuilt(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	o := &Options{NoBackground: true}
+	st, other := openTest(t, dir, o), openTest(t, dir, o)
+	put := func(id string) {
+		t.Helper()
+		if _, err := other.Put(ctx, Memory{ID: id, Content: "text of " + id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counted := func() {
+		t.Helper()
+		all, _, err := st.counts.Tally.Look(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := bytesIn(t, st); all != want {
+			t.Errorf("%+v, not %+v", all, want)
+		}
+	}
+	put("m1")
+	if err := other.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	counted()
+	put("m2")
+	counted()
+	doc := []byte(`{"id":"m3","content":"of another program"}`)
+	if err := os.WriteFile(filepath.Join(dir, "memories", "m3.json"), doc, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Admin().RebuildIndex(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := bytesIn(t, st).N; n != 3 {
+		t.Fatalf("%d memories", n)
+	}
+	counted()
 }
 
 func TestLimitEvicts(t *testing.T) {

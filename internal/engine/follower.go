@@ -19,6 +19,10 @@ import (
 // to which the index covers the log are taken in one moment; where that index is not the one
 // that the fold goes on over, the look begins again with the newer one, at most FindTries times,
 // each time because another process made progress.
+//
+// An index that was rebuilt may say something else of what the fold has seen: then it begins
+// again with Reset. How often that happened is known of the index that is mapped once it is, so it
+// is asked before the index is, at each look.
 type Follower struct {
 	Fold view.Fold
 	// Passes says of a fold as it is that what has no time to live does not change it.
@@ -28,6 +32,7 @@ type Follower struct {
 	of    Tables  // of the index that the fold goes on over
 	from  wal.LSN // which covers the log up to here
 	at    wal.LSN // below which the fold has all
+	built uint64  // how often the index was rebuilt by then
 	valid bool
 }
 
@@ -38,6 +43,9 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 	defer f.mu.Unlock()
 	var last error
 	for range FindTries {
+		if built := eng.Remade.Load(); built != f.built {
+			f.built, f.valid = built, false
+		}
 		set := eng.State.Set()
 		if set == nil {
 			return errs.ErrClosed
@@ -66,7 +74,7 @@ func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Se
 func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (live int64, err error) {
 	if of := TablesOf(set); !f.valid || f.of != of {
 		// What an index takes in that the fold has already changes nothing. One that goes
-		// less far, or was made again, may say anything.
+		// less far may say anything.
 		if !f.valid || set.LSN() > f.at || set.LSN() <= f.from || !f.Fold.Covered(set) {
 			if err := f.Fold.Reset(ctx, set); err != nil {
 				return 0, err

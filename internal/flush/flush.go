@@ -219,6 +219,9 @@ func (fl *Flusher) round(ctx context.Context, m Merge) (n int, spilled bool, err
 			return 0, false, err
 		}
 		fl.Leftovers = false
+		if fl.Engine.Log.Abandoned() {
+			fl.Engine.Log.SayRemade() // it may have put one in place, and not have come to say so
+		}
 		fl.Engine.Log.Tidied()
 	}
 	if err := fl.sweepTemp(ctx); err != nil {
