@@ -308,7 +308,7 @@ func TestPackagesAreSmall(t *testing.T) {
 // others grows on purpose. The public API is counted by itself.
 var exported = map[string]int{
 	"internal/engine":       74,
-	"internal/commit":       30,
+	"internal/commit":       31,
 	"internal/flush":        37,
 	"internal/views":        12,
 	"internal/edits":        24,

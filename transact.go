@@ -103,3 +103,15 @@ func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 // who decide by what they keep of the store (see Admin.Changes) and not by what tx reads; with
 // many writers beside it a transaction may run often.
 func (tx *Tx) Alone() error { return tx.tx.Alone() }
+
+// AloneAmong holds the transaction to this moment as Alone does, but only to memories that matches
+// wants: when one of these is put, even as it was, between here and the commit, the function runs
+// again. It is for those who decide by all memories of a kind of their own.
+//
+// matches gets the id and the document, nil where it is not at hand, which is to say yes if it may
+// be wanted. It is called by any goroutine, several at a time, and with the log locked: it must be
+// quick, keep nothing of the document, and not use the store. Where the function runs again, it
+// asks for the same.
+func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
+	return tx.tx.AloneAmong(matches)
+}

@@ -24,7 +24,7 @@
 //     processes on one store are linearizable; what two add to one entity at once
 //     is there, both.
 //   - delete_entities also removes every relation with one of its names at an end, in the same
-//     commit, even those made meanwhile (graph.AloneAt). Where others make them faster than that
+//     commit, even those made meanwhile (varve.Tx.AloneAmong). Where others make them faster than that
 //     can be done it says so in the end, and has deleted nothing.
 //   - Entities and relations are memories like any others; package internal/graph
 //     says how they are written. Members that other programs or people add to them

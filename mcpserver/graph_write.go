@@ -203,7 +203,11 @@ func (s *server) deleteEntities(ctx context.Context, names []string) error {
 			s.making.Release(makers)
 		}
 	}()
-	return s.st.Transact(graph.AloneAt(ctx, names...), func(tx *varve.Tx) error {
+	touching := graph.Touching(names...)
+	return s.st.Transact(ctx, func(tx *varve.Tx) error {
+		if err := tx.AloneAmong(touching); err != nil {
+			return err
+		}
 		if tries++; tries > aloneTries {
 			return fmt.Errorf("relations of these entities are made faster than they can be deleted (tried %d times): nothing was deleted; call it again", aloneTries)
 		}

@@ -48,7 +48,7 @@ func (l *FileLog) History(ctx context.Context, from LSN) iter.Seq2[Entry, error]
 func (p *Past) Entries(ctx context.Context, from Mark, to LSN) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if from.LSN == 0 {
-			oldest, _, err := p.Oldest(to)
+			oldest, _, _, err := p.oldest(to)
 			if err != nil {
 				yield(Entry{}, err)
 				return
@@ -179,7 +179,7 @@ func (p *Past) hole(none *errNoFrame, to LSN) (lost error, next LSN, err error) 
 		next = to
 	}
 	if missing {
-		oldest, _, err := p.Oldest(to)
+		oldest, _, _, err := p.oldest(to)
 		return &errs.TruncatedError{Oldest: oldest}, next, err
 	}
 	return p.damage(none), next, nil
@@ -212,15 +212,9 @@ func (p *Past) start(number uint64) (segment.Start, segment.Header, error) {
 	return s, h, err
 }
 
-// Oldest is how far back the log below an LSN is kept without a hole: the first
-// position behind a segment's start. whole says that nothing was before it.
-func (p *Past) Oldest(to LSN) (oldest LSN, whole bool, err error) {
-	oldest, _, whole, err = p.oldest(to)
-	return oldest, whole, err
-}
-
-// oldest says as well where that segment goes on from: a reader that has seen everything before
-// began has missed nothing.
+// oldest is how far back the log below an LSN is kept without a hole: the first position behind a
+// segment's start. whole says that nothing was before it, began where that segment goes on from: a
+// reader that has seen everything before began has missed nothing.
 func (p *Past) oldest(to LSN) (oldest, began LSN, whole bool, err error) {
 	oldest, began = to, to
 	if to == 0 {
@@ -331,7 +325,7 @@ func (p *Past) within(ctx context.Context, at, to LSN, visit func(*segment.Heade
 	number := p.Geometry.Number(at)
 	_, h, err := p.start(number)
 	if gone(err) {
-		oldest, _, oerr := p.Oldest(to)
+		oldest, _, _, oerr := p.oldest(to)
 		return errors.Join(&errs.TruncatedError{Oldest: oldest}, oerr)
 	}
 	if err != nil {

@@ -99,7 +99,7 @@ func TestPastReadsArchiveAndLog(t *testing.T) {
 				t.Fatalf("At where no entry begins: %v", err)
 			}
 		}
-		if oldest, whole, err := h.Past().Oldest(h.Durable()); err != nil || !whole || oldest != l.geo.Size+segment.StartSize {
+		if oldest, _, whole, err := h.Past().oldest(h.Durable()); err != nil || !whole || oldest != l.geo.Size+segment.StartSize {
 			t.Fatalf("oldest %d, %v, %v", oldest, whole, err)
 		}
 	}

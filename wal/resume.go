@@ -55,7 +55,7 @@ func (p *Past) From(ctx context.Context, from, to LSN) (LSN, error) {
 // Since is where the first entry that was committed at a time or later begins, or the end.
 // *errs.TruncatedError when the log is not kept back to then.
 func (p *Past) Since(ctx context.Context, t time.Time, to LSN) (LSN, error) {
-	oldest, whole, err := p.Oldest(to)
+	oldest, _, whole, err := p.oldest(to)
 	if err != nil || oldest >= to {
 		return to, err
 	}

@@ -60,7 +60,7 @@ func TestFrom(t *testing.T) {
 	if err := os.Remove(copyPath(dir, 4)); err != nil {
 		t.Fatal(err)
 	}
-	oldest, _, err := l.Past().Oldest(l.Durable())
+	oldest, _, _, err := l.Past().oldest(l.Durable())
 	if err != nil || l.geo.Number(oldest) != 5 {
 		t.Fatal(oldest, err)
 	}
@@ -111,7 +111,7 @@ func TestSince(t *testing.T) {
 	if err := os.Remove(copyPath(dir, 2)); err != nil {
 		t.Fatal(err)
 	}
-	oldest, _, err := l.Past().Oldest(l.Durable())
+	oldest, _, _, err := l.Past().oldest(l.Durable())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,21 +29,23 @@ type Tx struct {
 	listed  wal.LSN
 	ops     []Op
 	wrote   map[string]int // by key
+
+	interests *[]interest // of all runs
+	among     int         // how many of them this one has asked for
 }
 
 // Transact runs a function that reads and writes through tx, and gives what it wrote to
 // write; when something that it read was changed meanwhile, the function runs again. A
 // session confines it to the memories of one.
 func (cm *Committer) Transact(ctx context.Context, session *string, write Write, f func(tx *Tx) error) error {
+	var interests []interest
+	defer func() { cm.endInterests(interests) }()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		tx := &Tx{cm: cm, ctx: ctx, session: session, seen: Reads{}, wrote: map[string]int{}}
-		err := tx.begin()
-		if err == nil {
-			err = f(tx)
-		}
+		tx := &Tx{cm: cm, ctx: ctx, session: session, seen: Reads{}, wrote: map[string]int{}, interests: &interests}
+		err := f(tx)
 		if errors.Is(err, errs.ErrSkip) || err == nil && len(tx.ops) == 0 {
 			return nil
 		}
@@ -232,18 +234,6 @@ func (tx *Tx) List(f engine.Filters) iter.Seq2[memstore.Memory, error] {
 		}
 		tx.cm.Engine.Each(tx.ctx, f, yield)
 	}
-}
-
-// Alone holds the transaction to this moment: when anything at all is committed between
-// here and its own commit, by whatever process, the function runs again.
-func (tx *Tx) Alone() error {
-	if err := tx.cm.Engine.Sight(tx.ctx); err != nil {
-		return err
-	}
-	if tx.listed == 0 {
-		tx.listed = tx.cm.Engine.Log.Applied()
-	}
-	return nil
 }
 
 func (tx *Tx) newID() (string, error) {

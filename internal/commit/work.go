@@ -17,8 +17,7 @@ type Committer struct {
 	Vectors *vectors.Vectors
 	Counts  *counts.Counts
 	works   sync.Pool // of *work
-	ends    ends
-	Fit     bool // cut or pad an embedding of another dimension than the store's
+	Fit     bool      // cut or pad an embedding of another dimension than the store's
 
 	// What stands above gives these.
 

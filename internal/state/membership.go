@@ -53,7 +53,7 @@ const Members = 'r'
 // Also is wal.Machine.Also.
 func (s *State) Also(e *wal.Entry) []string {
 	if isOf(e, record.Memory) {
-		return s.ends.keys(e)
+		return s.interests.keys(e)
 	}
 	if !isOf(e, record.Assembly) || e.Delete {
 		return nil

@@ -35,10 +35,10 @@ type State struct {
 
 	// Worked is told of each entry of working memory, before the overlay has it.
 	// It is set before Begin, and must be quick.
-	Worked func(scope string, at uint64)
-	puts   puts
-	ends   ends
-	models models
+	Worked    func(scope string, at uint64)
+	puts      puts
+	interests interests
+	models    models
 }
 
 // Place is where the newest version of a key is.
@@ -70,7 +70,7 @@ func (s *State) Begin(set *index.Set, inexact bool) error {
 	s.models.begin(set)
 	s.swaps.Add(1)
 	s.puts.begin()
-	s.ends.begin(s.swaps.Load())
+	s.interests.begin(s.swaps.Load())
 	return err
 }
 
@@ -99,7 +99,7 @@ func (s *State) Apply(entries []wal.Entry) error {
 	overlay := s.overlay.Load()
 	for i := range entries {
 		e := &entries[i]
-		s.ends.note(e)
+		s.interests.note(e)
 		s.puts.note(e) // also what the set covers: somebody has put it since
 		if e.LSN < s.from.Load() || e.LSN <= s.applied {
 			continue
@@ -181,8 +181,8 @@ func (s *State) Current(key string) (wal.LSN, error) {
 		return s.currentMembers(key[1:])
 	case record.Working:
 		return s.Work(key[1:]), nil
-	case Ends:
-		return s.currentEnds(key), nil
+	case Interests:
+		return s.interests.current(key), nil
 	case Puts:
 		return s.puts.counts[slotOfKey(key)].Load(), nil
 	case PutBytes:
@@ -271,7 +271,7 @@ func (s *State) Unchanged(p wal.Precondition) bool {
 	switch p.Key[0] {
 	case Members:
 		return s.MembersHint() == p.Hint
-	case Puts, PutBytes, Ends:
+	case Puts, PutBytes, Interests:
 		return false // Current does not have to look
 	case record.Model:
 		return false // it costs nothing to ask

@@ -13,9 +13,9 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// A relation that is put counts for both its names, one whose names cannot be told
-// without inflating it for "", and what is no relation for none.
-func TestEnds(t *testing.T) {
+// An interest is told of what is put, pending and applied, and of nothing else; a document that is
+// compressed counts where it may be wanted.
+func TestInterests(t *testing.T) {
 	var s State
 	if err := s.Begin(index.Empty(8), false); err != nil {
 		t.Fatal(err)
@@ -38,44 +38,53 @@ func TestEnds(t *testing.T) {
 	if a := relation("x", "y"); len(s.Also(&a)) > 0 {
 		t.Error("before anybody asks")
 	}
-	s.WatchEnds()
 	long, huge := strings.Repeat("long", 200), strings.Repeat("huge", 2000)
+	all := []string{"a|b", "c%", long, "d", huge, "e", "", "f", "g", "h", "i"}
+	interests := map[string]*Interest{}
+	for _, n := range all {
+		interests[n] = s.Observe(graph.Touching(n))
+	}
 	for _, c := range []struct {
 		entry wal.Entry
 		names []string
 	}{
 		{relation("a|b", "c%"), []string{"a|b", "c%"}},
 		{relation(long, "d"), []string{long, "d"}}, // its id is a hash
-		{relation(huge, "e"), []string{""}},
+		{relation(huge, "e"), all},
 		{relation("", "f"), []string{"", "f"}},
 		{put((&graph.Entity{Name: "g"}).Memory(time.Unix(1, 0), nil)), nil},
-		{put(memstore.Memory{ID: "relation:h|r|i", Content: "somebody's"}), []string{""}},
+		{put(memstore.Memory{ID: "relation:h|r|i", Content: "somebody's"}), nil},
 	} {
-		all := []string{"a|b", "c%", long, "d", huge, "e", "", "f", "g", "h", "i"}
 		before := map[string]uint64{}
 		for _, n := range all {
-			before[n] = s.NewestEnd(n)
+			before[n] = interests[n].Newest()
 		}
 		keys := s.Also(&c.entry)
 		if err := s.Apply([]wal.Entry{c.entry}); err != nil {
 			t.Fatal(err)
 		}
 		for _, n := range all {
-			want := slices.Contains(c.names, n)
-			at, err := s.Current(EndsKey(n))
-			if err != nil || at != s.NewestEnd(n) || want != (at == c.entry.LSN) || !want && at != before[n] {
+			i, want := interests[n], slices.Contains(c.names, n)
+			at, err := s.Current(i.Key())
+			if err != nil || at != i.Newest() || want != (at == c.entry.LSN) || !want && at != before[n] {
 				t.Errorf("%.20q: %.20q is at %d, was %d, %v", c.entry.Key, n, at, before[n], err)
 			}
-			if slices.Contains(keys, EndsKey(n)) != want {
+			if slices.Contains(keys, i.Key()) != want {
 				t.Errorf("%.20q: pending, %.20q is %v", c.entry.Key, n, !want)
 			}
 		}
 	}
-	before := s.NewestEnd("d")
+	before := interests["d"].Newest()
 	if err := s.Begin(index.Empty(8), false); err != nil {
 		t.Fatal(err)
 	}
-	if s.NewestEnd("d") == before {
+	if interests["d"].Newest() == before {
 		t.Error("the same after a gap")
+	}
+	for _, i := range interests {
+		s.Unobserve(i)
+	}
+	if a := relation("d", "d"); len(s.Also(&a)) > 0 {
+		t.Error("when nobody asks any more")
 	}
 }
