@@ -309,6 +309,11 @@ func (u *undo) version(s Store, c journal.Change) error {
 			}
 		}
 	}
+	log := s.Source().Log
+	if err := log.LockFlush(u.ctx); err != nil {
+		return err
+	}
+	defer log.UnlockFlush()
 	if c.Was == 0 {
 		if err := s.Delete(u.ctx, document.At(c.Path).Letter, c.ID, c.Now); err != nil {
 			return err
