@@ -70,13 +70,14 @@ func TestBackgroundRounds(t *testing.T) {
 	if rest, did := st.flusher.FlushBackground(t.Context()); !did || rest != 0 {
 		t.Errorf("after a round that left more, while nobody writes: rests %v, %v", rest, did)
 	}
-	if err := st.engine.Log.LockFlush(t.Context()); err != nil {
+	held, err := st.engine.Log.LockFlush(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	if rest, did := st.flusher.FlushBackground(t.Context()); !did || rest == 0 {
 		t.Errorf("asks to be called again at once while somebody else is at it: %v, %v", rest, did)
 	}
-	st.engine.Log.UnlockFlush()
+	held.Unlock()
 	if err := st.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,14 @@ func TestRestForAll(t *testing.T) {
 	if one.flusher.Resting() != 0 || two.flusher.Resting() != 0 {
 		t.Error("the rest has no end", one.flusher.Resting(), two.flusher.Resting())
 	}
-	two.engine.Log.SetRest((up + 2*flush.FlushEvery).Milliseconds())
+	held, err := two.engine.Log.LockFlush(t.Context())
+	if err == nil {
+		err = two.engine.Log.SetRest(held, (up + 2*flush.FlushEvery).Milliseconds())
+		held.Unlock()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got := one.flusher.Resting(); got != 0 {
 		t.Errorf("believes in a rest of %v", got)
 	}

@@ -85,7 +85,12 @@ func TestDimensionBesideWhoLooks(t *testing.T) {
 	put(t, st, "a", 1, 0)
 	put(t, st, "b", 0, 1) // it is looked for by the second
 	j := st.commits.Joint(context.Background())
-	j.Held = true
+	held, err := st.engine.Log.LockFlush(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Unlock()
+	j.Held = held
 	st.vectors.Mu.Lock()
 	defer st.vectors.Mu.Unlock()
 	if d, err := j.Dimension(); d != 2 || err != nil {

@@ -310,7 +310,7 @@ var exported = map[string]int{
 	"internal/engine":       74,
 	"internal/commit":       31,
 	"internal/flush":        37,
-	"internal/views":        12,
+	"internal/views":        11,
 	"internal/edits":        24,
 	"internal/embedding":    15,
 	"internal/history":      6,

@@ -81,7 +81,7 @@ func TestPurgeSparesSecondNames(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(parked, 0o700), os.WriteFile(snapshot, []byte(text), 0o600), os.Link(snapshot, name)); err != nil {
 		t.Fatal(err)
 	}
-	removed, held, err := trace.PurgeParked(dir, trace.Of('m', []string{"a"}), trace.Options{FS: vfs.OS()})
+	removed, held, err := trace.PurgeParked(nil, dir, trace.Of('m', []string{"a"}), trace.Options{FS: vfs.OS()})
 	if err != nil || len(removed) != 1 || len(held) != 0 {
 		t.Fatal(removed, held, err)
 	}

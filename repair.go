@@ -115,15 +115,15 @@ func (r repairStore) Source() view.Source { return r.st.source() }
 
 func (r repairStore) Close() error { return r.st.Close() }
 
-func (r repairStore) PutBack(ctx context.Context, letter byte, id string, version wal.LSN, mtime time.Time, doc []byte) error {
-	return r.st.edits.PutBack(ctx, r.st.engine.Kinds.Named(letter), id, versionOf(version, mtime, doc))
+func (r repairStore) PutBack(ctx context.Context, held *wal.Held, letter byte, id string, version wal.LSN, mtime time.Time, doc []byte) error {
+	return r.st.edits.PutBack(ctx, held, r.st.engine.Kinds.Named(letter), id, versionOf(version, mtime, doc))
 }
 
 func versionOf(lsn wal.LSN, mtime time.Time, doc []byte) engine.Version {
 	return engine.Version{LSN: lsn, Doc: doc, Line: index.Entry{Mtime: mtime.UnixMicro(), Size: int64(len(doc)), Version: lsn, Dimension: index.UnknownDimension}}
 }
 
-func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
+func (r repairStore) Adopt(ctx context.Context, held *wal.Held, letter byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error) {
 	st, k := r.st, r.st.engine.Kinds.Named(letter)
 	p, err := k.Parse(doc, "")
 	if err != nil {
@@ -148,11 +148,11 @@ func (r repairStore) Adopt(ctx context.Context, letter byte, doc []byte, mtime t
 	if p.Updated.IsZero() {
 		*p.Updated = mtime
 	}
-	v, err := st.edits.Adopt(ctx, k, &p, doc, old)
+	v, err := st.edits.Adopt(ctx, held, k, &p, doc, old)
 	return v.LSN, err
 }
 
-func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*heal.Adoption) {
+func (r repairStore) AdoptNew(ctx context.Context, held *wal.Held, letter byte, list []*heal.Adoption) {
 	st, k := r.st, r.st.engine.Kinds.Named(letter)
 	verdicts := make([]*edits.Verdict, len(list))
 	for i, a := range list {
@@ -171,7 +171,7 @@ func (r repairStore) AdoptNew(ctx context.Context, letter byte, list []*heal.Ado
 		}
 		v.Adopt, v.Err = st.edits.Adoption(ctx, k, &p, a.Doc, engine.Version{})
 	}
-	st.edits.AdoptAll(ctx, k, verdicts)
+	st.edits.AdoptAll(ctx, held, k, verdicts)
 	for i, v := range verdicts {
 		list[i].Version, list[i].Err = v.Version.LSN, v.Err
 	}
@@ -191,21 +191,22 @@ func (r repairStore) Judge(ctx context.Context, letter byte, list []*heal.Judgem
 	}
 }
 
-func (r repairStore) Delete(ctx context.Context, letter byte, id string, was wal.LSN) error {
+func (r repairStore) Delete(ctx context.Context, held *wal.Held, letter byte, id string, was wal.LSN) error {
 	k := r.st.engine.Kinds.Named(letter)
-	return r.st.commits.Together(ctx, k, []*commit.Part{r.st.edits.DeletionPart(k, id, was)})
+	return r.st.commits.Together(ctx, held, k, []*commit.Part{r.st.edits.DeletionPart(k, id, was)})
 }
 
 func (r repairStore) Settle(ctx context.Context) error {
 	st := r.st
-	if err := st.engine.Log.LockFlush(ctx); err != nil {
+	held, err := st.engine.Log.LockFlush(ctx)
+	if err != nil {
 		return err
 	}
-	defer st.engine.Log.UnlockFlush()
-	if err := st.flusher.EmptyTemp(ctx); err != nil {
+	defer held.Unlock()
+	if err := st.flusher.EmptyTemp(ctx, held); err != nil {
 		return err
 	}
-	return st.flusher.FlushLocked(ctx, flush.MergeAlways)
+	return st.flusher.FlushLocked(ctx, held, flush.MergeAlways)
 }
 
 func (r repairStore) Reindex(ctx context.Context, wrong bool) error {

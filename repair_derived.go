@@ -17,23 +17,24 @@ import (
 func (r repairStore) Revector(ctx context.Context) error { return r.st.revector(ctx, flush.ErrFound) }
 
 func (r repairStore) RemakeView(ctx context.Context, folder string) error {
-	if err := r.st.engine.Log.LockFlush(ctx); err != nil {
+	held, err := r.st.engine.Log.LockFlush(ctx)
+	if err != nil {
 		return err
 	}
-	defer r.st.engine.Log.UnlockFlush()
+	defer held.Unlock()
 	if err := r.st.engine.Sight(ctx); err != nil {
 		return err
 	}
-	return r.st.views.Rebuild(ctx, path.Base(folder))
+	return r.st.views.Rebuild(ctx, held, path.Base(folder))
 }
 
 // revector rebuilds all vectors, whatever the current ones say of themselves; these stay until the
 // new ones are complete.
 func (st *Store) revector(ctx context.Context, why error) error {
-	return st.vectors.CompleteBy(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
+	return st.vectors.CompleteBy(ctx, func(held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
 		set := vector.Empty()
 		defer func() { _ = set.Release() }()
-		at, _, err := st.vectors.WriteOver(ctx, set, why, idx, to, list, true)
+		at, _, err := st.vectors.WriteOver(ctx, held, set, why, idx, to, list, true)
 		if err == nil && at == 0 {
 			err = vector.Remove(st.engine.Env.FS, st.engine.Env.Dir) // no document has an embedding
 		}
@@ -44,7 +45,7 @@ func (st *Store) revector(ctx context.Context, why error) error {
 	})
 }
 
-func (r repairStore) Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error) {
+func (r repairStore) Regroup(ctx context.Context, _ *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error) {
 	st := r.st
 	j := st.commits.Joint(ctx)
 	j.Load = st.engine.Settled

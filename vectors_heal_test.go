@@ -400,7 +400,12 @@ func TestVectorsAhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, _, err := st.vectors.Write(ctx, idx, to, list, false)
+		held, err := st.engine.Log.LockFlush(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, _, err := st.vectors.Write(ctx, held, idx, to, list, false)
+		held.Unlock()
 		if err != nil || at <= to.LSN {
 			t.Fatal(at, err)
 		}

@@ -39,15 +39,19 @@ func (l *FileLog) Processes() (pids []int) {
 	return pids
 }
 
-// Bury takes processes that are Dead off the list; flush.lock is held, and what they
-// left was looked after. One that has died since is none of them, and is left for the next.
-func (l *FileLog) Bury(list []Attached) {
+// Bury takes processes that are Dead off the list, once what they left was looked after. One that
+// has died since is none of them, and is left for the next.
+func (l *FileLog) Bury(held *Held, list []Attached) error {
+	if err := held.proves(l); err != nil {
+		return err
+	}
 	for _, a := range list {
 		// The number last: until then no other process takes the place.
 		l.shared.unsay(a.slot)
 		l.shared.Store(wordBirths+a.slot, 0)
 		l.shared.CompareAndSwap(wordPIDs+a.slot, uint64(a.PID), 0)
 	}
+	return nil
 }
 
 // Dead are those on the list that are dead for certain, and have not been taken off

@@ -117,6 +117,13 @@
 // Readers see what is durable. Between durable and tail only preconditions look;
 // a refusal that rests on something there is answered once that is durable.
 //
+// # flush.lock
+//
+// Its holder puts files in place, writes the index, and changes what the log and its page say of
+// both: the checkpoint, what is released, words 12, 14, 15 and 27. FileLog.LockFlush returns a
+// Held, which proves it. What only the holder may do takes one, here and in the packages above; a
+// Held that was unlocked is refused.
+//
 // # Invariants
 //
 //   - Nobody writes before the tail but to write the same bytes again. The holder of append.lock

@@ -99,13 +99,11 @@ func TestFeaturesRaiseCut(t *testing.T) {
 			if beside != nil {
 				// The others go on; what they write keeps what was raised.
 				mustAppend(t, beside, put("mk", "2"))
-				if err := beside.LockFlush(context.Background()); err != nil {
+				held := mustHold(t, beside)
+				if err := beside.SetCheckpoint(held, beside.AppliedMark(), beside.AppliedMark(), [Folders]int64{}); err != nil {
 					t.Fatal(err)
 				}
-				if err := beside.SetCheckpoint(beside.AppliedMark(), beside.AppliedMark(), [Folders]int64{}); err != nil {
-					t.Fatal(err)
-				}
-				beside.UnlockFlush()
+				held.Unlock()
 				if now, _ := raised(fsys); now != inSlots {
 					t.Fatalf("killed at %d: in the slots %v, and after a flush by another process %v", at, inSlots, now)
 				}

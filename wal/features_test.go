@@ -171,13 +171,11 @@ func TestFeaturesRaised(t *testing.T) {
 	}
 	for range 3 {
 		mustAppend(t, l, put("mk", "1"))
-		if err := l.LockFlush(context.Background()); err != nil {
+		held := mustHold(t, l)
+		if err := l.SetCheckpoint(held, l.AppliedMark(), l.AppliedMark(), [Folders]int64{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.SetCheckpoint(l.AppliedMark(), l.AppliedMark(), [Folders]int64{}); err != nil {
-			t.Fatal(err)
-		}
-		l.UnlockFlush()
+		held.Unlock()
 		for i, s := range slotsOf(t, vfs.OS(), dir) {
 			if s.Err != nil || s.Features != testFeatures {
 				t.Fatalf("slot %d: %s, %v", i, s.Features, s.Err)
@@ -277,9 +275,7 @@ func TestFeaturesRaiseBesideFlush(t *testing.T) {
 	defer l.Close()
 	other, _ := open(t, dir, knowing(testFeatures))
 	defer other.Close()
-	if err := other.LockFlush(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	held := mustHold(t, other)
 	done := make(chan error, 1)
 	go func() { done <- l.Raise(context.Background(), FeatureTestWrite) }()
 	third, _ := open(t, dir, knowing(testFeatures), func(o *Options) { o.LockWait = time.Second })
@@ -288,7 +284,7 @@ func TestFeaturesRaiseBesideFlush(t *testing.T) {
 	if err := <-done; !errors.As(err, &locked) || !strings.Contains(locked.Path, "flush.lock") || errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("raised beside one that flushes: %v", err)
 	}
-	other.UnlockFlush()
+	held.Unlock()
 	mustRaise(t, l, FeatureTestWrite)
 }
 

@@ -27,13 +27,11 @@ func copied(t *testing.T) (dir string, want []Entry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.LockFlush(context.Background()); err != nil {
+	held := mustHold(t, l)
+	if err := l.SetCheckpoint(held, l.AppliedMark(), c.Spilled, [Folders]int64{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.SetCheckpoint(l.AppliedMark(), c.Spilled, [Folders]int64{}); err != nil {
-		t.Fatal(err)
-	}
-	l.UnlockFlush()
+	held.Unlock()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

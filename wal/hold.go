@@ -88,9 +88,9 @@ func (l *FileLog) overstayed() (piled uint64, over bool) {
 	return tail - from, tail-from > l.holdLimit()
 }
 
-// held says whether somebody copies from the log for whom the segments from the
-// oldest on are to stay. flush.lock is held; locked says that hold.lock is as well.
-func (l *FileLog) held(oldest uint64) (held, locked bool, err error) {
+// copied says whether somebody copies from the log for whom the segments from the
+// oldest on are to stay; locked says that hold.lock is held as well.
+func (l *FileLog) copied(_ *Held, oldest uint64) (copied, locked bool, err error) {
 	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
 	if err != nil || ok {
 		return false, ok, err

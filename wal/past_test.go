@@ -39,16 +39,14 @@ func fill(t testing.TB, l *FileLog, until uint64) (list []Entry) {
 // let moves spilled up to the end and releases the log twice, so that all goes that may.
 func let(t testing.TB, l *FileLog) {
 	t.Helper()
-	if err := l.LockFlush(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	defer l.UnlockFlush()
+	held := mustHold(t, l)
+	defer held.Unlock()
 	m := l.AppliedMark()
-	if err := l.SetCheckpoint(m, m, [Folders]int64{}); err != nil {
+	if err := l.SetCheckpoint(held, m, m, [Folders]int64{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := l.Forget("index", m.LSN); err != nil {
+		if err := l.Forget(held, "index", m.LSN); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -92,12 +92,14 @@ type Purged struct {
 	Unwiped  []error // what went, or stays, without being overwritten: *vfs.UnwipedError
 }
 
-// Purge takes the frames that are wanted out of segments and archive,
-// below spilled; flush.lock is held, Roll was called before files and index were
-// brought up to the end, and the checkpoint that says so is in both slots. A copy
-// that cannot be read through is left, and named in Damaged. A backup that
+// Purge takes the frames that are wanted out of segments and archive, below spilled. Roll was
+// called before files and index were brought up to the end, and the checkpoint that says so is in
+// both slots. A copy that cannot be read through is left, and named in Damaged. A backup that
 // copies from the log is errs.ErrLocked.
-func (l *FileLog) Purge(ctx context.Context, wanted func(key string, value []byte) bool) (p Purged, err error) {
+func (l *FileLog) Purge(ctx context.Context, held *Held, wanted func(key string, value []byte) bool) (p Purged, err error) {
+	if err := held.proves(l); err != nil {
+		return p, err
+	}
 	ok, err := l.locks[roleHold].TryLock(vfs.ModeExclusive)
 	if err != nil {
 		return p, l.ioError("locking", l.o.wal(roleNames[roleHold]), err)

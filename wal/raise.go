@@ -44,18 +44,21 @@ func (l *FileLog) Raise(ctx context.Context, f Features) error {
 	if known, err := l.mayRaise(f); known || err != nil {
 		return err
 	}
-	if err := l.lockToRaise(ctx, f); err != nil {
+	held, err := l.lockToRaise(ctx, f)
+	if err != nil {
 		return err
 	}
 	defer l.unlock(roleOpen)
-	defer l.UnlockFlush()
-	return l.raise(f)
+	defer held.Unlock()
+	return l.raise(held, f)
 }
 
-// RaiseFlushing is Raise for one who holds flush.lock, and waits for nobody: false says that
-// a process which lacks one of the features has the store open, or that somebody just opens
-// it.
-func (l *FileLog) RaiseFlushing(f Features) (bool, error) {
+// RaiseFlushing is Raise for the holder of flush.lock, and waits for nobody: false says that
+// a process which lacks one of the features has the store open, or is just opening it.
+func (l *FileLog) RaiseFlushing(held *Held, f Features) (bool, error) {
+	if err := held.proves(l); err != nil {
+		return false, err
+	}
 	if known, err := l.mayRaise(f); known || err != nil {
 		return known, err
 	}
@@ -72,7 +75,7 @@ func (l *FileLog) RaiseFlushing(f Features) (bool, error) {
 	if lacking, more := l.lacking(f); len(lacking) > 0 || more != "" {
 		return false, nil
 	}
-	err = l.raise(f)
+	err = l.raise(held, f)
 	return err == nil, err
 }
 
@@ -88,8 +91,8 @@ func (l *FileLog) mayRaise(f Features) (known bool, err error) {
 	return l.Features()&f == f, nil
 }
 
-// raise raises features; open.lock and flush.lock are held.
-func (l *FileLog) raise(f Features) error {
+// raise raises features; open.lock is held as well.
+func (l *FileLog) raise(_ *Held, f Features) error {
 	if l.Features()&f == f {
 		return nil // another writer was faster
 	}
@@ -125,7 +128,7 @@ const (
 
 // lockToRaise takes open.lock, while every attached process knows the features, and
 // flush.lock, for which it does not wait while it has the other.
-func (l *FileLog) lockToRaise(ctx context.Context, f Features) error {
+func (l *FileLog) lockToRaise(ctx context.Context, f Features) (*Held, error) {
 	wait, cancel := context.WithTimeout(ctx, l.o.LockWait)
 	defer cancel()
 	var lacking []Attached
@@ -133,23 +136,23 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) error {
 	for {
 		if err := l.lock(wait, roleOpen, vfs.ModeExclusive); err != nil {
 			if len(lacking) > 0 || more != "" {
-				return l.inTheWay(f, lacking, more, context.Cause(ctx))
+				return nil, l.inTheWay(f, lacking, more, context.Cause(ctx))
 			}
-			if held := (*errs.LockError)(nil); errors.As(err, &held) {
-				held.Err = context.Cause(ctx) // it was the wait that ended
+			if locked := (*errs.LockError)(nil); errors.As(err, &locked) {
+				locked.Err = context.Cause(ctx) // it was the wait that ended
 			}
-			return err
+			return nil, err
 		}
 		flushing := false
 		for range raiseHolds / raiseLooks {
 			if lacking, more = l.lacking(f); len(lacking) == 0 && more == "" {
-				ok, err := l.TryLockFlush()
+				held, err := l.TryLockFlush()
 				if err != nil {
 					l.unlock(roleOpen)
-					return err
+					return nil, err
 				}
-				if ok {
-					return nil
+				if held != nil {
+					return held, nil
 				}
 				flushing = true
 				break
@@ -161,9 +164,9 @@ func (l *FileLog) lockToRaise(ctx context.Context, f Features) error {
 		l.unlock(roleOpen)
 		if err := l.o.Sleep(wait, raiseRests); err != nil || wait.Err() != nil {
 			if flushing {
-				return &errs.LockError{Path: l.o.wal(roleNames[roleFlush]), Holder: l.holder(roleFlush), Err: context.Cause(ctx)}
+				return nil, &errs.LockError{Path: l.o.wal(roleNames[roleFlush]), Holder: l.holder(roleFlush), Err: context.Cause(ctx)}
 			}
-			return l.inTheWay(f, lacking, more, context.Cause(ctx))
+			return nil, l.inTheWay(f, lacking, more, context.Cause(ctx))
 		}
 	}
 }

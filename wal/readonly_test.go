@@ -15,9 +15,11 @@ func TestMarksWhileOthersRecover(t *testing.T) {
 	l, _ := open(t, dir)
 	mustAppend(t, l, put("m1", "v"))
 	to := l.AppliedMark()
-	if err := l.SetCheckpoint(to, to, [Folders]int64{}); err != nil {
+	held := mustHold(t, l)
+	if err := l.SetCheckpoint(held, to, to, [Folders]int64{}); err != nil {
 		t.Fatal(err)
 	}
+	held.Unlock()
 	ro, _ := open(t, dir, func(o *Options) { o.ReadOnly = true })
 	defer ro.Close()
 	flushed, spilled := ro.Flushed(), ro.Spilled()

@@ -238,17 +238,15 @@ func TestRegressRestartMissesCommitsForTheLog(t *testing.T) {
 		mustAppend(t, b, put(fmt.Sprint("k", i), strings.Repeat("v", 1000)))
 	}
 	for range 2 {
-		if err := b.LockFlush(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		held := mustHold(t, b)
 		mk := b.AppliedMark()
-		if err := b.SetCheckpoint(mk, mk, [Folders]int64{}); err != nil {
+		if err := b.SetCheckpoint(held, mk, mk, [Folders]int64{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Forget("index", mk.LSN); err != nil {
+		if err := b.Forget(held, "index", mk.LSN); err != nil {
 			t.Fatal(err)
 		}
-		b.UnlockFlush()
+		held.Unlock()
 	}
 	a.closeFiles() // a recycled file's frames no longer verify; an unlinked one that is still open would hide it
 	x := put("m3", "v")
@@ -273,17 +271,15 @@ func TestRegressReleaseTakesTheLastStart(t *testing.T) {
 		t.Fatal("not at the end")
 	}
 	for range 2 {
-		if err := l.LockFlush(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		held := mustHold(t, l)
 		mk := l.AppliedMark()
-		if err := l.SetCheckpoint(mk, mk, [Folders]int64{}); err != nil {
+		if err := l.SetCheckpoint(held, mk, mk, [Folders]int64{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Forget("index", mk.LSN); err != nil {
+		if err := l.Forget(held, "index", mk.LSN); err != nil {
 			t.Fatal(err)
 		}
-		l.UnlockFlush()
+		held.Unlock()
 	}
 	l.Close()
 	m := &model{}
@@ -307,13 +303,11 @@ func TestRegressUnflushedIsNotClean(t *testing.T) {
 	l, _ := open(t, dir)
 	from := l.AppliedMark()
 	mustAppend(t, l, put("m", "v"))
-	if err := l.LockFlush(context.Background()); err != nil {
+	held := mustHold(t, l)
+	if err := l.SetCheckpoint(held, from, from, [Folders]int64{}); err != nil { // attests the entry, flushed lies below it
 		t.Fatal(err)
 	}
-	if err := l.SetCheckpoint(from, from, [Folders]int64{}); err != nil { // attests the entry, flushed lies below it
-		t.Fatal(err)
-	}
-	l.UnlockFlush()
+	held.Unlock()
 	l.Close()
 	os.Remove(filepath.Join(dir, "wal", "shared"))
 	l, _ = open(t, dir)

@@ -28,9 +28,12 @@ func (f *freer) start(spilled LSN) {
 }
 
 // Forget allows everything below an LSN to be dropped, as far as this named holder is
-// concerned; the lowest of all holders wins. flush.lock must be held: it is the flusher's
-// work. The holders of other processes speak through the spilled mark and hold.lock.
-func (l *FileLog) Forget(holder string, below LSN) error {
+// concerned; the lowest of all holders wins. It is the flusher's work. The holders of other
+// processes speak through the spilled mark and hold.lock.
+func (l *FileLog) Forget(held *Held, holder string, below LSN) error {
+	if err := held.proves(l); err != nil {
+		return err
+	}
 	l.free.mu.Lock()
 	if l.free.holders == nil {
 		l.free.holders = map[string]LSN{}
@@ -46,11 +49,11 @@ func (l *FileLog) Forget(holder string, below LSN) error {
 	if ripe == 0 {
 		return nil
 	}
-	return l.release(ripe)
+	return l.release(held, ripe)
 }
 
 // release archives and recycles the segments that lie wholly below a mark.
-func (l *FileLog) release(below LSN) error {
+func (l *FileLog) release(held *Held, below LSN) error {
 	numbers, err := l.numbers()
 	// The segment in which the last released frame lies stays: a mark at its very
 	// end is found in no other.
@@ -59,8 +62,8 @@ func (l *FileLog) release(below LSN) error {
 		return err
 	}
 	// A backup is copying: nothing goes while it does, within the budget.
-	held, locked, err := l.held(numbers[0])
-	if err != nil || held {
+	copied, locked, err := l.copied(held, numbers[0])
+	if err != nil || copied {
 		return err
 	}
 	if locked {

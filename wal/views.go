@@ -6,48 +6,11 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/segment"
 )
 
 // What those who keep views of the log (files, index) write down here.
-
-// LockFlush takes flush.lock: only its holder puts files in place, writes the
-// index and releases the log.
-func (l *FileLog) LockFlush(ctx context.Context) error {
-	if l.o.ReadOnly {
-		return errs.ErrReadOnly
-	}
-	if err := l.lock(ctx, roleFlush, vfs.ModeExclusive); err != nil {
-		return err
-	}
-	if err := l.stillOurs(); err != nil {
-		l.unlock(roleFlush)
-		return err
-	}
-	return nil
-}
-
-// TryLockFlush takes flush.lock if nobody has it.
-func (l *FileLog) TryLockFlush() (bool, error) {
-	if l.o.ReadOnly {
-		return false, errs.ErrReadOnly
-	}
-	ok, err := l.locks[roleFlush].TryLock(vfs.ModeExclusive)
-	if err != nil || !ok {
-		return false, err
-	}
-	l.took(roleFlush)
-	if err := l.stillOurs(); err != nil {
-		l.unlock(roleFlush)
-		return false, err
-	}
-	return true, nil
-}
-
-// UnlockFlush lets flush.lock go.
-func (l *FileLog) UnlockFlush() { l.unlock(roleFlush) }
 
 // Checkpoint reads what was written last.
 func (l *FileLog) Checkpoint() (Checkpoint, error) {
@@ -58,9 +21,12 @@ func (l *FileLog) Checkpoint() (Checkpoint, error) {
 	return c, nil
 }
 
-// SetCheckpoint makes new marks durable and then known; flush.lock is held. The
-// attested mark is where this process has applied to: it is durable.
-func (l *FileLog) SetCheckpoint(flushed, spilled Mark, mtimes [Folders]int64) error {
+// SetCheckpoint makes new marks durable and then known. The attested mark is where this process
+// has applied to: it is durable.
+func (l *FileLog) SetCheckpoint(held *Held, flushed, spilled Mark, mtimes [Folders]int64) error {
+	if err := held.proves(l); err != nil {
+		return err
+	}
 	attested := l.AppliedMark()
 	if attested.LSN < flushed.LSN || attested.LSN < spilled.LSN {
 		return fmt.Errorf("checkpoint: flushed %d and spilled %d beyond what is applied, %d", flushed.LSN, spilled.LSN, attested.LSN)
@@ -157,8 +123,14 @@ func (l *FileLog) Abandoned() bool {
 	return l.shared.Shared != nil && l.shared.Load(wordAbandon) != 0
 }
 
-// Tidied says that tmp/ was looked through; flush.lock is held.
-func (l *FileLog) Tidied() { l.shared.Store(wordAbandon, 0) }
+// Tidied says that tmp/ was looked through.
+func (l *FileLog) Tidied(held *Held) error {
+	if err := held.proves(l); err != nil {
+		return err
+	}
+	l.shared.Store(wordAbandon, 0)
+	return nil
+}
 
 // Remade is how often, in this boot, the index was rebuilt in place of an existing one. A process
 // that finds another number than last time maps the current one, also when spilled has not moved.
@@ -169,12 +141,24 @@ func (l *FileLog) Remade() uint64 {
 	return l.shared.Load(wordRemade)
 }
 
-// SayRemade says that it was; flush.lock is held, and the new one is in its place.
-func (l *FileLog) SayRemade() { l.shared.raise(wordRemade, l.shared.Load(wordRemade)+1) }
+// SayRemade says that it was, once the new one is in its place.
+func (l *FileLog) SayRemade(held *Held) error {
+	if err := held.proves(l); err != nil {
+		return err
+	}
+	l.shared.raise(wordRemade, l.shared.Load(wordRemade)+1)
+	return nil
+}
 
 // SetRest says until when nobody in any process need put files in place in the
-// background, in milliseconds of the machine's uptime; flush.lock is held.
-func (l *FileLog) SetRest(until int64) { l.shared.Store(wordRest, uint64(until)) }
+// background, in milliseconds of the machine's uptime.
+func (l *FileLog) SetRest(held *Held, until int64) error {
+	if err := held.proves(l); err != nil {
+		return err
+	}
+	l.shared.Store(wordRest, uint64(until))
+	return nil
+}
 
 // Rest is what SetRest said last, 0 if nothing.
 func (l *FileLog) Rest() int64 {
@@ -184,8 +168,14 @@ func (l *FileLog) Rest() int64 {
 	return int64(l.shared.Load(wordRest))
 }
 
-// Trust says that they have been; flush.lock is held.
-func (l *FileLog) Trust() { l.shared.Store(wordDistrust, 0) }
+// Trust says that they have been.
+func (l *FileLog) Trust(held *Held) error {
+	if err := held.proves(l); err != nil {
+		return err
+	}
+	l.shared.Store(wordDistrust, 0)
+	return nil
+}
 
 // MarkBefore is the mark at which an entry begins.
 func (l *FileLog) MarkBefore(_ context.Context, at LSN) (Mark, error) {

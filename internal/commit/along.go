@@ -49,8 +49,9 @@ type Joint struct {
 	out      along
 	// Load is how documents are read: as everybody does, or as one may who holds
 	// flush.lock.
-	Load  func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
-	Held  bool // flush.lock is
+	Load func(ctx context.Context, k *engine.Kind, id string) (engine.Version, error)
+	// Held is that of the holder of flush.lock, who must not look for the dimension; else nil.
+	Held  *wal.Held
 	model index.Model
 }
 
@@ -124,9 +125,8 @@ func (cm *Committer) prepareAlong(ctx context.Context, w *work, ops []Op) error 
 	return nil
 }
 
-// goAlong adds to a batch what changes along with the memories that it writes or
-// deletes; flush.lock is held.
-func (cm *Committer) goAlong(ctx context.Context, memories map[string]MemoryChange, b *wal.Batch) error {
+// goAlong adds to a batch what changes along with the memories that it writes or deletes.
+func (cm *Committer) goAlong(ctx context.Context, held *wal.Held, memories map[string]MemoryChange, b *wal.Batch) error {
 	b.Frees = true
 	for _, c := range memories {
 		b.Frees = b.Frees && c.Deleted
@@ -137,7 +137,7 @@ func (cm *Committer) goAlong(ctx context.Context, memories map[string]MemoryChan
 		return nil
 	}
 	j := cm.Joint(ctx)
-	j.Load, j.Held = cm.Engine.Settled, true
+	j.Load, j.Held = cm.Engine.Settled, held
 	j.memories = memories
 	for _, id := range slices.Sorted(maps.Keys(memories)) {
 		if err := j.changes(id, memories[id]); err != nil {

@@ -64,7 +64,7 @@ func (j *Joint) Compose(a, was *assembly.Assembly) error {
 // Dimension is the store's: members of another do not count. The holder of flush.lock must not wait
 // for those that look for it, and may wait for that lock.
 func (j *Joint) Dimension() (int, error) {
-	if !j.Held && !j.model.Switching() {
+	if j.Held == nil && !j.model.Switching() {
 		dim, _, err := j.st.Vectors.Dimension(j.ctx)
 		return dim, err
 	}
@@ -79,7 +79,7 @@ func (j *Joint) Dimension() (int, error) {
 // found. Where no vector has decided it yet this one does; see fitVectors.
 func (j *Joint) fits(a, given, was *assembly.Assembly) error {
 	n := len(a.CompositeEmbedding)
-	if j.Held || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) || was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
+	if j.Held != nil || n == 0 || !slices.Equal(a.CompositeEmbedding, given.CompositeEmbedding) || was != nil && slices.Equal(a.CompositeEmbedding, was.CompositeEmbedding) {
 		return nil
 	}
 	dim, decided, err := j.st.Vectors.Dimension(j.ctx)

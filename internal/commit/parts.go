@@ -27,22 +27,22 @@ type Part struct {
 }
 
 // Parts commits what can be, in few commits, and says of each part what became of it: one that does
-// not fit, or that another writer changed meanwhile, keeps only itself out. flush.lock is held.
-func (cm *Committer) Parts(ctx context.Context, k *engine.Kind, list []*Part) {
+// not fit, or that another writer changed meanwhile, keeps only itself out.
+func (cm *Committer) Parts(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) {
 	for len(list) > 0 {
 		n, bytes := 0, 0
 		for n < len(list) && (n == 0 || n < PartsMost && bytes+len(list[n].Entry.Value) <= PartsBytes) {
 			bytes += len(list[n].Entry.Value)
 			n++
 		}
-		cm.commitTogether(ctx, k, list[:n:n])
+		cm.commitTogether(ctx, held, k, list[:n:n])
 		list = list[n:]
 	}
 }
 
-func (cm *Committer) commitTogether(ctx context.Context, k *engine.Kind, list []*Part) {
+func (cm *Committer) commitTogether(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) {
 	for len(list) > 0 {
-		err := cm.Together(ctx, k, list)
+		err := cm.Together(ctx, held, k, list)
 		var conflict *wal.ConflictError
 		switch {
 		case err == nil:
@@ -59,7 +59,7 @@ func (cm *Committer) commitTogether(ctx context.Context, k *engine.Kind, list []
 			return
 		}
 		// One of them will not go, or all together are too much.
-		cm.commitTogether(ctx, k, list[:len(list)/2:len(list)/2])
+		cm.commitTogether(ctx, held, k, list[:len(list)/2:len(list)/2])
 		list = list[len(list)/2:]
 	}
 }
@@ -96,7 +96,7 @@ func (cm *Committer) unchanged(ctx context.Context, k *engine.Kind, list []*Part
 
 // Together commits all of them or none. The preconditions of the batch begin with
 // theirs, in order.
-func (cm *Committer) Together(ctx context.Context, k *engine.Kind, list []*Part) error {
+func (cm *Committer) Together(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Part) error {
 	b := &wal.Batch{}
 	var model wal.Precondition
 	changes := make(map[string]MemoryChange, len(list))
@@ -116,7 +116,7 @@ func (cm *Committer) Together(ctx context.Context, k *engine.Kind, list []*Part)
 		b.Preconditions = append(b.Preconditions, model)
 	}
 	if k == cm.Engine.Kinds.Memories {
-		if err := cm.goAlong(ctx, changes, b); err != nil {
+		if err := cm.goAlong(ctx, held, changes, b); err != nil {
 			return err
 		}
 	}

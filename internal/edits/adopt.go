@@ -75,21 +75,20 @@ func (ed *Edits) Adoption(ctx context.Context, k *engine.Kind, p *engine.Parsed,
 	return a, nil
 }
 
-// Adopt takes over one file; flush.lock is held.
-func (ed *Edits) Adopt(ctx context.Context, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (engine.Version, error) {
+// Adopt takes over one file.
+func (ed *Edits) Adopt(ctx context.Context, held *wal.Held, k *engine.Kind, p *engine.Parsed, data []byte, old engine.Version) (engine.Version, error) {
 	a, err := ed.Adoption(ctx, k, p, data, old)
 	if err != nil {
 		return engine.Version{}, err
 	}
 	v := &Verdict{ID: p.ID, Adopt: a}
-	ed.AdoptAll(ctx, k, []*Verdict{v})
+	ed.AdoptAll(ctx, held, k, []*Verdict{v})
 	return v.Version, v.Err
 }
 
 // AdoptAll takes over what was judged to be an edit, in as few commits as may be. Each has its own
-// outcome: one that another writer wrote meanwhile is ErrConflict, and the others go on. flush.lock
-// is held.
-func (ed *Edits) AdoptAll(ctx context.Context, k *engine.Kind, list []*Verdict) {
+// outcome: one that another writer wrote meanwhile is ErrConflict, and the others go on.
+func (ed *Edits) AdoptAll(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
 	var parts []*commit.Part
 	for _, v := range list {
 		switch a := v.Adopt; {
@@ -100,7 +99,7 @@ func (ed *Edits) AdoptAll(ctx context.Context, k *engine.Kind, list []*Verdict) 
 			parts = append(parts, &a.Part)
 		}
 	}
-	ed.Commits.Parts(ctx, k, parts)
+	ed.Commits.Parts(ctx, held, k, parts)
 	adopted := 0
 	for _, v := range list {
 		a := v.Adopt

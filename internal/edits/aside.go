@@ -13,13 +13,14 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 // AdoptAside takes over what a round has set aside although it was made of the newest version:
 // somebody saved twice, and the second time between the adoption of the first and the
 // moment in which that was put into its file. What was set aside stays there as well.
-// flush.lock is held. Where nobody watches, nothing was adopted a moment ago.
-func (ed *Edits) AdoptAside(ctx context.Context, aside []docfile.Edit) {
+// Where nobody watches, nothing was adopted a moment ago.
+func (ed *Edits) AdoptAside(ctx context.Context, held *wal.Held, aside []docfile.Edit) {
 	if len(aside) == 0 || ed.Engine.Log.Leader() == 0 {
 		return
 	}
@@ -29,7 +30,7 @@ func (ed *Edits) AdoptAside(ctx context.Context, aside []docfile.Edit) {
 		for _, k := range ed.Engine.Kinds.All {
 			list := lists[k]
 			delete(lists, k)
-			ed.AdoptAll(ctx, k, list)
+			ed.AdoptAll(ctx, held, k, list)
 			for _, v := range list {
 				if v.Err != nil {
 					ed.Engine.Env.Logger.Warn("taking over an edit that was set aside", "path", v.name, "err", v.Err)
@@ -112,10 +113,11 @@ func (ed *Edits) LookAtParked(ctx context.Context) {
 	if n == 0 || now.Before(f.due) {
 		return
 	}
-	if ok, err := ed.Engine.Log.TryLockFlush(); err != nil || !ok {
+	held, err := ed.Engine.Log.TryLockFlush()
+	if err != nil || held == nil {
 		return // the holder looks
 	}
-	defer ed.Engine.Log.UnlockFlush()
+	defer held.Unlock()
 	f.pause = min(2*f.pause, parkedMost)
 	f.due = now.Add(f.pause)
 	if err := ed.Engine.Sight(ctx); err != nil {
@@ -123,7 +125,7 @@ func (ed *Edits) LookAtParked(ctx context.Context) {
 	}
 	result, err := ed.Flusher.Files.Round(ctx, nil)
 	ed.Flusher.Edited(ctx, result.Edits)
-	ed.AdoptAside(ctx, result.Edits)
+	ed.AdoptAside(ctx, held, result.Edits)
 	if err != nil && ctx.Err() == nil {
 		ed.Engine.Env.Logger.Warn("looking at displaced files", "err", err)
 	}

@@ -121,9 +121,8 @@ func (f *Files) Settle(ctx context.Context, folder string, ids []string) error {
 	return ed.Flusher.Flush(context.WithoutCancel(ctx), flush.MergeWhenDue)
 }
 
-// stillGone says whether the file of a document's newest version is gone. flush.lock
-// is held.
-func (ed *Edits) stillGone(ctx context.Context, k *engine.Kind, id string) (v engine.Version, gone bool, err error) {
+// stillGone says whether the file of a document's newest version is gone.
+func (ed *Edits) stillGone(ctx context.Context, _ *wal.Held, k *engine.Kind, id string) (v engine.Version, gone bool, err error) {
 	v, flushed, err := ed.newestOf(ctx, k, id)
 	if err != nil || !flushed {
 		return v, false, ignoreNotFound(err) // written again meanwhile, or deleted

@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 // JudgeEdit decides about a file that is not what the index names, also after another look. Under
@@ -26,11 +27,12 @@ func (ed *Edits) JudgeEdit(ctx context.Context, k *engine.Kind, id string) (engi
 	if err := ed.Engine.Writable(); err != nil {
 		return ed.unread(ctx, k, id)
 	}
-	if err := ed.Engine.Log.LockFlush(ctx); err != nil {
+	held, err := ed.Engine.Log.LockFlush(ctx)
+	if err != nil {
 		return engine.Version{}, err
 	}
-	v, err := ed.judgeLocked(ctx, k, id)
-	ed.Engine.Log.UnlockFlush()
+	v, err := ed.judgeLocked(ctx, held, k, id)
+	held.Unlock()
 	if errors.Is(err, errs.ErrConflict) || errors.Is(err, engine.ErrMoved) {
 		return ed.Engine.Find(ctx, k, id, true) // somebody wrote it meanwhile
 	}
@@ -52,12 +54,12 @@ func (ed *Edits) unread(ctx context.Context, k *engine.Kind, id string) (engine.
 	return engine.Version{}, &errs.CorruptionError{Path: k.File(id), Offset: -1, LSN: place.Version, Err: engine.ErrMismatch}
 }
 
-func (ed *Edits) judgeLocked(ctx context.Context, k *engine.Kind, id string) (engine.Version, error) {
+func (ed *Edits) judgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, id string) (engine.Version, error) {
 	if err := ed.Engine.Sight(ctx); err != nil {
 		return engine.Version{}, err
 	}
-	v := ed.verdict(ctx, k, id)
-	ed.carryOut(ctx, k, []*Verdict{v})
+	v := ed.verdict(ctx, held, k, id)
+	ed.carryOut(ctx, held, k, []*Verdict{v})
 	return v.Version, v.Err
 }
 
@@ -72,8 +74,8 @@ type Verdict struct {
 	Err      error
 }
 
-// verdict judges one file. It changes nothing; flush.lock is held.
-func (ed *Edits) verdict(ctx context.Context, k *engine.Kind, id string) *Verdict {
+// verdict judges one file. It changes nothing.
+func (ed *Edits) verdict(ctx context.Context, _ *wal.Held, k *engine.Kind, id string) *Verdict {
 	is := &Verdict{ID: id, name: docfile.FileName(id)}
 	is.Err = ed.decide(ctx, k, is)
 	return is

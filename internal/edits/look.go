@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/flush"
 	"github.com/varve-db/varve/internal/places"
+	"github.com/varve-db/varve/wal"
 )
 
 // Look judges files of a folder in which something may have happened. What we put
@@ -157,10 +158,11 @@ func (ed *Edits) JudgeAll(ctx context.Context, k *engine.Kind, due []Suspect) er
 // judgeSome judges as many of the first as one commit takes, under one flush.lock. late
 // are those that somebody wrote meanwhile.
 func (ed *Edits) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (n int, late []Suspect, err error) {
-	if err := ed.Engine.Log.LockFlush(ctx); err != nil {
+	held, err := ed.Engine.Log.LockFlush(ctx)
+	if err != nil {
 		return 0, nil, err
 	}
-	defer ed.Engine.Log.UnlockFlush()
+	defer held.Unlock()
 	if err := ed.Engine.Sight(ctx); err != nil {
 		return 0, nil, err
 	}
@@ -169,14 +171,14 @@ func (ed *Edits) judgeSome(ctx context.Context, k *engine.Kind, due []Suspect) (
 		if ctx.Err() != nil {
 			return n, nil, ctx.Err()
 		}
-		v := ed.verdictOf(ctx, k, &due[n])
+		v := ed.verdictOf(ctx, held, k, &due[n])
 		bytes += len(v.Version.Doc)
 		if v.Adopt != nil {
 			bytes += len(v.Adopt.file)
 		}
 		list = append(list, v)
 	}
-	ed.carryOut(ctx, k, list)
+	ed.carryOut(ctx, held, k, list)
 	for i, v := range list {
 		if a := v.Adopt; a != nil && a.stood == nil && a.Err == nil && due[i].Adopted != nil {
 			due[i].Adopted(a)
@@ -209,10 +211,10 @@ func (ed *Edits) judgeEach(ctx context.Context, k *engine.Kind, due []Suspect) e
 	return nil
 }
 
-// verdictOf judges a file; flush.lock is held.
-func (ed *Edits) verdictOf(ctx context.Context, k *engine.Kind, s *Suspect) *Verdict {
+// verdictOf judges a file.
+func (ed *Edits) verdictOf(ctx context.Context, held *wal.Held, k *engine.Kind, s *Suspect) *Verdict {
 	if !s.unknown {
-		return ed.verdict(ctx, k, s.ID)
+		return ed.verdict(ctx, held, k, s.ID)
 	}
 	v := &Verdict{ID: s.ID, name: s.Name}
 	p, doc, err := ed.Flusher.ParseFile(k, s.Name)

@@ -6,11 +6,12 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/wal"
 )
 
-// carryOut does what was judged; flush.lock is held. Each verdict has its own outcome.
-func (ed *Edits) carryOut(ctx context.Context, k *engine.Kind, list []*Verdict) {
-	ed.AdoptAll(ctx, k, list)
+// carryOut does what was judged. Each verdict has its own outcome.
+func (ed *Edits) carryOut(ctx context.Context, held *wal.Held, k *engine.Kind, list []*Verdict) {
+	ed.AdoptAll(ctx, held, k, list)
 	var back []*Verdict
 	for _, v := range list {
 		if v.Err == nil && v.back {
@@ -20,7 +21,7 @@ func (ed *Edits) carryOut(ctx context.Context, k *engine.Kind, list []*Verdict) 
 	if len(back) == 0 {
 		return
 	}
-	edits, err := ed.putAllBack(ctx, k, back)
+	edits, err := ed.putAllBack(ctx, held, k, back)
 	var restored []docfile.Edit
 	for _, v := range back {
 		if v.restored {
@@ -40,18 +41,18 @@ func (ed *Edits) carryOut(ctx context.Context, k *engine.Kind, list []*Verdict) 
 		}
 	}
 	// A file that was empty may have been half saved, and the rest have come since.
-	ed.AdoptAside(ctx, restored)
+	ed.AdoptAside(ctx, held, restored)
 }
 
-// PutBack puts a version into its file again; flush.lock is held.
-func (ed *Edits) PutBack(ctx context.Context, k *engine.Kind, id string, v engine.Version) error {
-	_, err := ed.putAllBack(ctx, k, []*Verdict{{ID: id, Version: v}})
+// PutBack puts a version into its file again.
+func (ed *Edits) PutBack(ctx context.Context, held *wal.Held, k *engine.Kind, id string, v engine.Version) error {
+	_, err := ed.putAllBack(ctx, held, k, []*Verdict{{ID: id, Version: v}})
 	return err
 }
 
-// putAllBack puts versions into their files again; flush.lock is held. What stands
-// there is not ours, and the round sets it aside: the edits.
-func (ed *Edits) putAllBack(ctx context.Context, k *engine.Kind, list []*Verdict) ([]docfile.Edit, error) {
+// putAllBack puts versions into their files again. What stands there is not ours, and the round
+// sets it aside: the edits.
+func (ed *Edits) putAllBack(ctx context.Context, _ *wal.Held, k *engine.Kind, list []*Verdict) ([]docfile.Edit, error) {
 	changes := make([]docfile.Change, len(list))
 	for i, is := range list {
 		v := is.Version

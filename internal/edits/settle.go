@@ -8,6 +8,7 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/env"
+	"github.com/varve-db/varve/wal"
 )
 
 // settling deletes documents whose files somebody has deleted, or puts these back, as it
@@ -26,29 +27,30 @@ type settling struct {
 }
 
 func (s *settling) all(ids []string) error {
-	if err := s.ed.Engine.Log.LockFlush(s.ctx); err != nil {
+	held, err := s.ed.Engine.Log.LockFlush(s.ctx)
+	if err != nil {
 		return err
 	}
-	defer s.ed.Engine.Log.UnlockFlush()
+	defer held.Unlock()
 	if err := s.ed.Engine.Sight(s.ctx); err != nil {
 		return err
 	}
 	for _, id := range ids {
-		if err := s.one(id); err != nil {
+		if err := s.one(held, id); err != nil {
 			if err := s.failed(id, err); err != nil {
 				return err
 			}
 		}
 		if s.bytes >= commit.PartsBytes {
-			if err := s.putBack(); err != nil {
+			if err := s.putBack(held); err != nil {
 				return err
 			}
 		}
 	}
-	if err := s.putBack(); err != nil {
+	if err := s.putBack(held); err != nil {
 		return err
 	}
-	s.ed.Commits.Parts(s.ctx, s.k, s.deleted)
+	s.ed.Commits.Parts(s.ctx, held, s.k, s.deleted)
 	for _, p := range s.deleted {
 		switch {
 		case p.Err == nil:
@@ -66,8 +68,8 @@ func (s *settling) all(ids []string) error {
 }
 
 // one says what is to become of one.
-func (s *settling) one(id string) error {
-	v, gone, err := s.ed.stillGone(s.ctx, s.k, id)
+func (s *settling) one(held *wal.Held, id string) error {
+	v, gone, err := s.ed.stillGone(s.ctx, held, s.k, id)
 	if err != nil || !gone {
 		return err
 	}
@@ -78,7 +80,7 @@ func (s *settling) one(id string) error {
 	}
 	is := &Verdict{ID: id}
 	if len(strays) > 0 {
-		is, err = s.ed.renamed(s.ctx, s.k, id, v, strays)
+		is, err = s.ed.renamed(s.ctx, held, s.k, id, v, strays)
 	} else {
 		is.Version, err = s.ed.kept(s.ctx, s.k, id, v.LSN)
 	}
@@ -94,11 +96,11 @@ func (s *settling) one(id string) error {
 }
 
 // putBack does that with what has been found so far.
-func (s *settling) putBack() error {
+func (s *settling) putBack(held *wal.Held) error {
 	back, edits := s.back, s.edits
 	s.back, s.edits, s.bytes = nil, nil, 0
 	if len(back) > 0 {
-		_, err := s.ed.putAllBack(s.ctx, s.k, back)
+		_, err := s.ed.putAllBack(s.ctx, held, s.k, back)
 		for _, is := range back {
 			if err == nil {
 				s.restored(is)
@@ -107,7 +109,7 @@ func (s *settling) putBack() error {
 			}
 		}
 	}
-	s.ed.AdoptAll(s.ctx, s.k, edits)
+	s.ed.AdoptAll(s.ctx, held, s.k, edits)
 	for _, is := range edits {
 		switch {
 		case is.Err == nil:

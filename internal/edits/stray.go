@@ -13,6 +13,7 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 // stray is a file in which a document stands that has another one, by its id.
@@ -70,8 +71,8 @@ func (s *stray) read(k *engine.Kind) (data []byte, p engine.Parsed, err error) {
 // then deleted: that is not its deletion. Where neither log nor archive have the version,
 // one of the files with another name does, or is an edit of it, which is taken over then;
 // not an older copy. They stay as they are, and are told as every one that is in the wrong
-// place. flush.lock is held.
-func (ed *Edits) renamed(ctx context.Context, k *engine.Kind, id string, was engine.Version, strays []*stray) (*Verdict, error) {
+// place.
+func (ed *Edits) renamed(ctx context.Context, _ *wal.Held, k *engine.Kind, id string, was engine.Version, strays []*stray) (*Verdict, error) {
 	is := &Verdict{ID: id, name: docfile.FileName(id)}
 	var err error
 	if is.Version, err = ed.kept(ctx, k, id, was.LSN); err == nil {

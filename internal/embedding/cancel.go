@@ -37,11 +37,12 @@ func (em *Embedding) Cancel(ctx context.Context) (model string, err error) {
 				return "", err
 			}
 		}
-		if err := em.Engine.Log.LockFlush(ctx); err != nil {
+		held, err := em.Engine.Log.LockFlush(ctx)
+		if err != nil {
 			return model, err
 		}
-		err := em.Vectors.DropComputed()
-		em.Engine.Log.UnlockFlush()
+		err = em.Vectors.DropComputed()
+		held.Unlock()
 		em.kickEmbedding()
 		return model, err
 	}

@@ -147,10 +147,11 @@ var errPurged = errors.New("what was computed was removed by a purge")
 // purge removes it, under the same lock.
 func (r *reembed) standing(ctx context.Context, f func() error) error {
 	em := r.em
-	if err := em.Engine.Log.LockFlush(ctx); err != nil {
+	held, err := em.Engine.Log.LockFlush(ctx)
+	if err != nil {
 		return err
 	}
-	defer em.Engine.Log.UnlockFlush()
+	defer held.Unlock()
 	var there vfs.Info
 	mine, err := r.file.F.Stat()
 	if err == nil {

@@ -77,11 +77,12 @@ func (r *reembed) finish(ctx context.Context) error {
 // forget removes what was computed: not while a process is rebuilding the vectors from it, which
 // may not know yet that it is no longer needed.
 func (r *reembed) forget(ctx context.Context) error {
-	if err := r.em.Engine.Log.LockFlush(ctx); err != nil {
+	held, err := r.em.Engine.Log.LockFlush(ctx)
+	if err != nil {
 		return err
 	}
-	defer r.em.Engine.Log.UnlockFlush()
-	err := r.file.F.Close()
+	defer held.Unlock()
+	err = r.file.F.Close()
 	r.file = nil
 	return errors.Join(err, r.em.Vectors.Side.Close(), r.em.Vectors.DropComputed())
 }

@@ -99,9 +99,9 @@ func (eng *Engine) Containing(id string) ([]string, wal.LSN, error) {
 	return assemblies, newest, nil
 }
 
-// Settled reads the newest version and its document for one who has flush.lock,
-// and so must not judge edits: what does not match is ErrCorrupt, unless the log
-// has it.
+// Settled reads the newest version and its document without judging edits, which the holder of
+// flush.lock must not, nor anybody for whom it may wait: what does not match is ErrCorrupt, unless
+// the log has it.
 func (eng *Engine) Settled(ctx context.Context, k *Kind, id string) (Version, error) {
 	place, err := eng.State.Find(k.Letter, id)
 	if err != nil {

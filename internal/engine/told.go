@@ -113,9 +113,10 @@ const ProblemsShown = 3
 
 // UpdateSettings changes config.json under flush.lock.
 func (eng *Engine) UpdateSettings(ctx context.Context, change func(*settings.Config) error) error {
-	if err := eng.Log.LockFlush(ctx); err != nil {
+	held, err := eng.Log.LockFlush(ctx)
+	if err != nil {
 		return err
 	}
-	defer eng.Log.UnlockFlush()
-	return eng.Settings.Update(change)
+	defer held.Unlock()
+	return eng.Settings.Update(held, change)
 }

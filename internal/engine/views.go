@@ -95,9 +95,8 @@ func (eng *Engine) Healed(swaps uint64) bool {
 }
 
 // KeepUp maps the index that stands in the folder, before another one is made of
-// the one that is mapped; flush.lock is held. Where it cannot be used the one that
-// is mapped goes on.
-func (eng *Engine) KeepUp() {
+// the one that is mapped. Where it cannot be used the one that is mapped goes on.
+func (eng *Engine) KeepUp(_ *wal.Held) {
 	eng.refreshing.Lock()
 	defer eng.refreshing.Unlock()
 	if !eng.stands() {

@@ -123,22 +123,24 @@ func (fl *Flusher) FlushBackground(ctx context.Context) (rest time.Duration, did
 		fl.unflushed.Store(0) // another process has done it
 		return 0, false
 	}
-	ok, err := fl.Engine.Log.TryLockFlush()
+	held, err := fl.Engine.Log.TryLockFlush()
 	if err != nil {
 		fl.Engine.Env.Logger.Warn("flush", "err", err)
 	}
-	if !ok {
+	if held == nil {
 		return RestAfter(time.Millisecond, true, false), true // another process is at it
 	}
 	began := time.Now()
-	err = fl.FlushLocked(ctx, MergeWhenDue)
+	err = fl.FlushLocked(ctx, held, MergeWhenDue)
 	wrote, more := fl.Engine.Log.Durable() != durable, err == nil && fl.More.Load()
 	fl.Quiet.Store(!wrote)
 	rest = RestAfter(max(time.Since(began), time.Millisecond), wrote, more)
 	if fl.uptime != nil {
-		fl.Engine.Log.SetRest((fl.uptime() + rest).Milliseconds())
+		if err := fl.Engine.Log.SetRest(held, (fl.uptime() + rest).Milliseconds()); err != nil {
+			fl.Engine.Env.Logger.Warn("flush", "err", err)
+		}
 	}
-	fl.Engine.Log.UnlockFlush()
+	held.Unlock()
 	if err != nil && !errors.Is(err, context.Canceled) && !fl.Engine.Env.System.Inline {
 		fl.pause(ctx)
 	}

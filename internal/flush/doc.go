@@ -1,5 +1,8 @@
 // Package flush turns what is durable in the log into files and index. Any process may do
-// it for all; the holder of flush.lock does.
+// it for all; the holder of flush.lock does. What is done under that lock takes a wal.Held: a
+// round, rebuilding the index, looking through tmp/, and the judging of what a round has set
+// aside. Rebuilding the index of a store that is being opened (RemakeFrom) takes none: then no
+// other process has it open.
 //
 // # A round
 //

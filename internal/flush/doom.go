@@ -12,6 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
 	"github.com/varve-db/varve/vector"
+	"github.com/varve-db/varve/wal"
 )
 
 // oldIndex is what the index is made of before it is written without what is purged.
@@ -25,7 +26,7 @@ type oldTable struct {
 
 // DoomIndex takes hold of base and delta, of the vectors and of the views: a process that
 // still has them mapped must not read zeros, and that is known only when their names are gone.
-func (fl *Flusher) DoomIndex(ctx context.Context) (oldIndex, error) {
+func (fl *Flusher) DoomIndex(ctx context.Context, held *wal.Held) (oldIndex, error) {
 	if err := fl.Vectors.Lock.Lock(ctx); err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func (fl *Flusher) DoomIndex(ctx context.Context) (oldIndex, error) {
 	names := append([]string{index.BaseName, index.DeltaName}, vector.Files()...)
 	indexes := len(names)
 	var old oldIndex
-	for i, name := range append(names, fl.Views.Doom()...) {
+	for i, name := range append(names, fl.Views.Doom(held)...) {
 		path := filepath.Join(fl.Engine.Env.Dir, name)
 		info, err := fl.Engine.Env.FS.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +57,7 @@ func (fl *Flusher) DoomIndex(ctx context.Context) (oldIndex, error) {
 		case i < indexes:
 			return old, errors.Join(fl.Engine.Env.IOError("opening", path, err), old.Close())
 		default:
-			fl.Views.Missed(fl.Engine.Env.IOError("opening", path, err))
+			fl.Views.Missed(held, fl.Engine.Env.IOError("opening", path, err))
 			continue
 		}
 		old = append(old, oldTable{name, f, info})
@@ -74,8 +75,8 @@ func (o oldIndex) Close() (err error) {
 
 // Wipe overwrites what has lost its name since. What is a backup now is written
 // again as one.
-func (o oldIndex) Wipe(fl *Flusher, r *Remains) (err error) {
-	if verr := fl.Views.Left(); verr != nil {
+func (o oldIndex) Wipe(held *wal.Held, fl *Flusher, r *Remains) (err error) {
+	if verr := fl.Views.Left(held); verr != nil {
 		r.Left = append(r.Left, verr)
 	}
 	for _, t := range o {

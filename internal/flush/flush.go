@@ -32,9 +32,9 @@ type Flusher struct {
 	// What stands above gives these.
 
 	Scopes Scopes
-	Judge  func(ctx context.Context, aside []docfile.Edit) // judges what a round has set aside; flush.lock is held
-	Upkeep func(ctx context.Context)                       // what is done every few seconds
-	Parked func(ctx context.Context)                       // looks at displaced files that somebody may save into
+	Judge  func(ctx context.Context, held *wal.Held, aside []docfile.Edit) // judges what a round has set aside
+	Upkeep func(ctx context.Context)                                       // what is done every few seconds
+	Parked func(ctx context.Context)                                       // looks at displaced files that somebody may save into
 
 	Files     *docfile.Flusher
 	workers   int
@@ -47,7 +47,7 @@ type Flusher struct {
 	uptime    func() time.Duration // by which processes tell each other to rest; nil: there is none
 	refusals  refusals
 
-	// Under flush.lock.
+	// Guarded by flush.lock.
 	backupAt  time.Time      // of the newest index backup
 	Leftovers bool           // tmp/ may hold what killed processes left
 	aside     []docfile.Edit // by this round, and by those before it that failed
@@ -139,49 +139,51 @@ func (fl *Flusher) FlushClosing(ctx context.Context) error {
 			return nil
 		}
 	}
-	if err := fl.Engine.Log.LockFlush(ctx); err != nil {
+	held, err := fl.Engine.Log.LockFlush(ctx)
+	if err != nil {
 		return err
 	}
-	defer fl.Engine.Log.UnlockFlush()
+	defer held.Unlock()
 	fl.Files.Last()
-	return fl.FlushLocked(context.WithoutCancel(ctx), mergeClosing) // ctx is how long the lock is waited for
+	return fl.FlushLocked(context.WithoutCancel(ctx), held, mergeClosing) // ctx is how long the lock is waited for
 }
 
 // Flush is a round.
 func (fl *Flusher) Flush(ctx context.Context, m Merge) error {
-	if err := fl.Engine.Log.LockFlush(ctx); err != nil {
+	held, err := fl.Engine.Log.LockFlush(ctx)
+	if err != nil {
 		return err
 	}
-	defer fl.Engine.Log.UnlockFlush()
-	return fl.FlushLocked(ctx, m)
+	defer held.Unlock()
+	return fl.FlushLocked(ctx, held, m)
 }
 
 // FlushLocked is a round, and after a purge that was cut, or beside one, what the round
 // replaces of the index is overwritten.
-func (fl *Flusher) FlushLocked(ctx context.Context, m Merge) error {
-	fl.lookForPurge()
+func (fl *Flusher) FlushLocked(ctx context.Context, held *wal.Held, m Merge) error {
+	fl.lookForPurge(held)
 	if fl.Engine.Log.Overwrites() {
-		return fl.flushOverwriting(ctx, m)
+		return fl.flushOverwriting(ctx, held, m)
 	}
-	return fl.FlushRound(ctx, m)
+	return fl.FlushRound(ctx, held, m)
 }
 
 // FlushRound is a round: what changed since flushed is put into files, these
 // are made durable, then the index if it is due, and only then the marks move.
-func (fl *Flusher) FlushRound(ctx context.Context, m Merge) error {
+func (fl *Flusher) FlushRound(ctx context.Context, held *wal.Held, m Merge) error {
 	began := fl.Engine.Env.Clock()
 	fl.unflushed.Store(0)
-	n, spilled, err := fl.round(ctx, m)
+	n, spilled, err := fl.round(ctx, held, m)
 	if vfs.IsDiskFull(err) && fl.failed.CompareAndSwap(0, 1) {
-		fl.endPurge(ctx)                   // what it displaced takes room
-		n, spilled, err = fl.round(ctx, m) // as what is repeated: deletions first
+		fl.endPurge(ctx, held)                   // what it displaced takes room
+		n, spilled, err = fl.round(ctx, held, m) // as what is repeated: deletions first
 		fl.failed.Store(0)
 	}
 	if err == nil && !spilled {
-		fl.Views.Round(ctx, m == MergeAlways)
+		fl.Views.Round(ctx, held, m == MergeAlways)
 	}
 	if err == nil && m == MergeAlways {
-		err = fl.Vectors.Merge(ctx)
+		err = fl.Vectors.Merge(ctx, held)
 	}
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // it was given up, or the store is being closed
 		fl.failed.Add(1)
@@ -197,14 +199,14 @@ func (fl *Flusher) FlushRound(ctx context.Context, m Merge) error {
 		return err
 	}
 	fl.failed.Store(0)
-	fl.judgeAside(ctx)
+	fl.judgeAside(ctx, held)
 	if n > 0 || spilled {
 		fl.Engine.Env.Event(env.Event{Kind: env.EventFlush, Count: n, LSN: fl.Engine.Log.Flushed(), Took: fl.Engine.Env.Clock().Sub(began)})
 	}
 	return nil
 }
 
-func (fl *Flusher) round(ctx context.Context, m Merge) (n int, spilled bool, err error) {
+func (fl *Flusher) round(ctx context.Context, held *wal.Held, m Merge) (n int, spilled bool, err error) {
 	if err := fl.Engine.Sight(ctx); err != nil {
 		return 0, false, err
 	}
@@ -215,16 +217,20 @@ func (fl *Flusher) round(ctx context.Context, m Merge) (n int, spilled bool, err
 	}
 	distrusted := fl.Engine.Log.Distrusted()
 	if distrusted || fl.Leftovers || fl.Engine.Log.Abandoned() {
-		if err := fl.EmptyTemp(ctx); err != nil {
+		if err := fl.EmptyTemp(ctx, held); err != nil {
 			return 0, false, err
 		}
 		fl.Leftovers = false
 		if fl.Engine.Log.Abandoned() {
-			fl.Engine.Log.SayRemade() // it may have put one in place, and not have come to say so
+			if err := fl.Engine.Log.SayRemade(held); err != nil { // it may have put one in place, and not have come to say so
+				return 0, false, err
+			}
 		}
-		fl.Engine.Log.Tidied()
+		if err := fl.Engine.Log.Tidied(held); err != nil {
+			return 0, false, err
+		}
 	}
-	if err := fl.sweepTemp(ctx); err != nil {
+	if err := fl.sweepTemp(ctx, held); err != nil {
 		fl.Engine.Env.Logger.Warn("sweeping up after a process that was killed", "err", err) // nothing depends on it
 	}
 	if distrusted {
@@ -241,32 +247,34 @@ func (fl *Flusher) round(ctx context.Context, m Merge) (n int, spilled bool, err
 		c.Flushed, err = files.hold(ctx, c, to, m)
 	}
 	if err == nil && fl.spillDue(m, c) {
-		err = fl.spill(ctx, c.Flushed, files, m == MergeAlways)
+		err = fl.spill(ctx, held, c.Flushed, files, m == MergeAlways)
 		c.Spilled, spilled = c.Flushed, true
 	}
 	if err = files.end(err); err != nil {
 		fl.Lagging = lag{}
 		return 0, false, err
 	}
-	fl.keepRefused(ctx, c.Flushed.LSN)
+	fl.keepRefused(ctx, held, c.Flushed.LSN)
 	fl.Lagging.filed = to.LSN
 	fl.More.Store(to.LSN < fl.Engine.Log.AppliedMark().LSN)
-	fl.endPurge(ctx)
+	fl.endPurge(ctx, held)
 	if len(list) == 0 && !spilled && !distrusted && c.Flushed == before && before.LSN < to.LSN {
 		return 0, false, nil // what lags goes on lagging
 	}
-	if err := fl.Engine.Log.SetCheckpoint(c.Flushed, c.Spilled, fl.FolderTimes()); err != nil {
+	if err := fl.Engine.Log.SetCheckpoint(held, c.Flushed, c.Spilled, fl.FolderTimes()); err != nil {
 		return len(list), false, err
 	}
 	if distrusted {
-		fl.Engine.Log.Trust()
+		if err := fl.Engine.Log.Trust(held); err != nil {
+			return len(list), false, err
+		}
 	}
 	if spilled {
 		if err := fl.Engine.Refresh(); err != nil {
 			return len(list), true, err
 		}
-		fl.Views.Round(ctx, true)
-		if err := fl.Engine.Log.Forget("index", fl.Engine.Log.Spilled()); err != nil {
+		fl.Views.Round(ctx, held, true)
+		if err := fl.Engine.Log.Forget(held, "index", fl.Engine.Log.Spilled()); err != nil {
 			// The log keeps what it could not let go; nothing else depends on it.
 			fl.Engine.Env.Logger.Warn("releasing the log", "err", err)
 		}
@@ -336,8 +344,8 @@ func (fl *Flusher) FolderTimes() [wal.Folders]int64 {
 }
 
 // judgeAside has judged what this round has set aside, and those before it that failed.
-func (fl *Flusher) judgeAside(ctx context.Context) {
+func (fl *Flusher) judgeAside(ctx context.Context, held *wal.Held) {
 	aside := fl.aside
 	fl.aside = nil
-	fl.Judge(ctx, aside)
+	fl.Judge(ctx, held, aside)
 }

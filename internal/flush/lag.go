@@ -20,7 +20,7 @@ import (
 // Flush, Close, purge, a log that has passed its budget and a file that somebody edits or
 // deletes meanwhile (Files.Look, Files.Gone) let nothing lag.
 
-// lag is under flush.lock.
+// lag is guarded by flush.lock.
 type lag struct {
 	Scopes map[string]bool // whose files lag
 	filed  wal.LSN         // up to here all else is in files

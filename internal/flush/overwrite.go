@@ -9,6 +9,7 @@ import (
 
 	"github.com/varve-db/varve/internal/docfile"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 // A purge may be killed, or fail, when what it deletes is in the log and has its files
@@ -39,7 +40,7 @@ func (fl *Flusher) purgesIn(name string) bool {
 // flushOverwriting is a round while nothing that may have something of a purged memory is
 // let go without being overwritten: a purge is under way in some process, or one has failed
 // and none was done since. The index that the round replaces has lines of it.
-func (fl *Flusher) flushOverwriting(ctx context.Context, m Merge) error {
+func (fl *Flusher) flushOverwriting(ctx context.Context, held *wal.Held, m Merge) error {
 	var r Remains
 	dir := filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder))
 	err := error(nil)
@@ -48,21 +49,21 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, m Merge) error {
 			err = nil
 		}
 	} else {
-		err = fl.EnterPurgeFolder(&r)
+		err = fl.EnterPurgeFolder(held, &r)
 	}
 	if err != nil {
 		return fl.Engine.Env.IOError("making", dir, err)
 	}
 	fl.dooming = true
 	defer func() { fl.dooming = false }()
-	old, err := fl.DoomIndex(ctx)
+	old, err := fl.DoomIndex(ctx, held)
 	if err != nil {
 		return err
 	}
-	if err := fl.FlushRound(ctx, m); err != nil {
+	if err := fl.FlushRound(ctx, held, m); err != nil {
 		return errors.Join(err, old.Close())
 	}
-	err = old.Wipe(fl, &r) // the folder stays until a purge is done: the next process to open the store is to know
+	err = old.Wipe(held, fl, &r) // the folder stays until a purge is done: the next process to open the store is to know
 	fl.Unlinked = append(fl.Unlinked, r.Unlinked...)
 	for _, name := range r.Unlinked {
 		fl.Engine.Env.Logger.Warn("part of the index was replaced after a purge that has not finished, and could not be overwritten: another process has it mapped, or that cannot be told", "name", name)
@@ -79,7 +80,7 @@ func (fl *Flusher) flushOverwriting(ctx context.Context, m Merge) error {
 // EnterPurgeFolder makes the folder that says it, and overwrites what a purge that was cut
 // has left there: it is nobody else's while this one lasts. On a full disk it goes on
 // without.
-func (fl *Flusher) EnterPurgeFolder(r *Remains) error {
+func (fl *Flusher) EnterPurgeFolder(_ *wal.Held, r *Remains) error {
 	// A round that failed has left the old index mapped in this process.
 	_ = fl.Engine.Refresh()
 	dir := filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder))
@@ -112,9 +113,9 @@ func (fl *Flusher) EnterPurgeFolder(r *Remains) error {
 	return fl.Engine.Env.FS.SyncDir(dir)
 }
 
-// lookForPurge looks whether one was cut, and none was done since; flush.lock is held. What
-// that one displaced is overwritten once by each process that comes.
-func (fl *Flusher) lookForPurge() {
+// lookForPurge looks whether one was cut, and none was done since. What that one displaced is
+// overwritten once by each process that comes.
+func (fl *Flusher) lookForPurge(_ *wal.Held) {
 	stale := fl.Engine.Log.DropPurge()
 	if !stale && !fl.Engine.Log.Purging() && !fl.Engine.Log.Overwrites() {
 		info, err := fl.Engine.Env.FS.Stat(filepath.Join(fl.Engine.Env.Dir, filepath.FromSlash(PurgeFolder)))
@@ -127,8 +128,7 @@ func (fl *Flusher) lookForPurge() {
 }
 
 // endPurge overwrites what a purge that was cut would have; the round is in place durably.
-// flush.lock is held.
-func (fl *Flusher) endPurge(ctx context.Context) {
+func (fl *Flusher) endPurge(ctx context.Context, _ *wal.Held) {
 	if !fl.Unpurged.Load() || fl.Engine.Log.Purging() { // a purge does it itself
 		return
 	}

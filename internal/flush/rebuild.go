@@ -141,12 +141,12 @@ func (fl *Flusher) scanFiles(ctx context.Context, k *engine.Kind, r Remake, list
 	return list, nil
 }
 
-// reindex replaces the index of a store that is in use; flush.lock is held, and
-// the files are durable up to the mark. One that has rotted is made as RemakeFrom does it, which
+// reindex replaces the index of a store that is in use, when the files are durable up to the mark.
+// One that has rotted is made as RemakeFrom does it, which
 // keeps every version. A rebuild on request (ErrAsked) does not believe what index and backups say,
 // however sound they look: then it is made from the files. Of the versions those are kept whose
 // document the file still holds; see versions.
-func (fl *Flusher) reindex(ctx context.Context, at wal.Mark, recent []index.Change, why error) error {
+func (fl *Flusher) reindex(ctx context.Context, held *wal.Held, at wal.Mark, recent []index.Change, why error) error {
 	past := fl.versions(recent)
 	defer past.release()
 	r := Remake{Store: fl.Engine.Log.UUID(), At: at, version: func(k *engine.Kind, id string, sum [32]byte) (known, error) {
@@ -164,7 +164,9 @@ func (fl *Flusher) reindex(ctx context.Context, at wal.Mark, recent []index.Chan
 	if err != nil {
 		return err
 	}
-	fl.Engine.Log.SayRemade()
+	if err := fl.Engine.Log.SayRemade(held); err != nil {
+		return errors.Join(err, set.Release())
+	}
 	if !errors.Is(why, ErrAsked) {
 		fl.Engine.Env.Logger.Error("the index was damaged and was made again", "from", engine.Origin(from), "why", why, "memories", n)
 	}

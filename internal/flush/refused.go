@@ -72,9 +72,9 @@ func (fl *Flusher) RefusedEntries() (problems []error) {
 }
 
 // keepRefused puts the entries below a position into quarantine that are not valid:
-// behind it the log may let go of them. flush.lock is held. One that cannot be kept
-// delays nothing: the log has it for now, and verify names it.
-func (fl *Flusher) keepRefused(ctx context.Context, to wal.LSN) {
+// behind it the log may let go of them. One that cannot be kept delays nothing: the log has it for
+// now, and verify names it.
+func (fl *Flusher) keepRefused(ctx context.Context, _ *wal.Held, to wal.LSN) {
 	r := &fl.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()

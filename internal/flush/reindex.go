@@ -9,37 +9,39 @@ import (
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/wal"
 )
 
 // ReindexNow makes the index again; why says what is not believed of it.
 func (fl *Flusher) ReindexNow(ctx context.Context, why error) error {
-	if err := fl.Engine.Log.LockFlush(ctx); err != nil {
+	held, err := fl.Engine.Log.LockFlush(ctx)
+	if err != nil {
 		return err
 	}
-	defer fl.Engine.Log.UnlockFlush()
-	return fl.reindexRound(ctx, why)
+	defer held.Unlock()
+	return fl.reindexRound(ctx, held, why)
 }
 
-// reindexRound is a round whose index is rebuilt, once the files hold all that the log has;
-// flush.lock is held. One that fails is repeated as a whole by the next round: what it was putting
-// into files is not known to be there.
-func (fl *Flusher) reindexRound(ctx context.Context, why error) error {
-	err := fl.reindexAll(ctx, why)
+// reindexRound is a round whose index is rebuilt, once the files hold all that the log has. One that
+// fails is repeated as a whole by the next round: what it was putting into files is not known to be
+// there.
+func (fl *Flusher) reindexRound(ctx context.Context, held *wal.Held, why error) error {
+	err := fl.reindexAll(ctx, held, why)
 	if err != nil {
 		fl.Lagging = lag{}
 		fl.failed.Add(1)
 		return err
 	}
 	fl.failed.Store(0)
-	fl.judgeAside(ctx)
+	fl.judgeAside(ctx, held)
 	return nil
 }
 
-func (fl *Flusher) reindexAll(ctx context.Context, why error) error {
+func (fl *Flusher) reindexAll(ctx context.Context, held *wal.Held, why error) error {
 	if err := fl.Engine.Sight(ctx); err != nil && !errors.Is(err, errs.ErrCorrupt) {
 		return err
 	}
-	fl.Engine.KeepUp()
+	fl.Engine.KeepUp(held)
 	c, err := fl.Engine.Log.Checkpoint()
 	if err != nil {
 		return err
@@ -75,20 +77,22 @@ func (fl *Flusher) reindexAll(ctx context.Context, why error) error {
 	if err := fl.keepIndex(set); err != nil {
 		return err
 	}
-	if err := fl.reindex(ctx, to, recent, why); err != nil {
+	if err := fl.reindex(ctx, held, to, recent, why); err != nil {
 		return err
 	}
-	if err := fl.Engine.Log.SetCheckpoint(to, to, fl.FolderTimes()); err != nil {
+	if err := fl.Engine.Log.SetCheckpoint(held, to, to, fl.FolderTimes()); err != nil {
 		return err
 	}
 	if distrusted {
-		fl.Engine.Log.Trust()
+		if err := fl.Engine.Log.Trust(held); err != nil {
+			return err
+		}
 	}
 	fl.Engine.Rotten.Store(false)
 	if err := fl.Engine.Refresh(); err != nil {
 		return err
 	}
-	fl.Views.Round(ctx, true)
+	fl.Views.Round(ctx, held, true)
 	return nil
 }
 

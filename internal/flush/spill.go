@@ -51,8 +51,8 @@ func small(set *index.Set) bool {
 //
 // It is written while the files are on their way to the disk, and takes its
 // place when these are durable.
-func (fl *Flusher) spill(ctx context.Context, to wal.Mark, files *filing, always bool) error {
-	fl.Engine.KeepUp()
+func (fl *Flusher) spill(ctx context.Context, held *wal.Held, to wal.Mark, files *filing, always bool) error {
+	fl.Engine.KeepUp(held)
 	set := fl.Engine.State.Set()
 	if set == nil {
 		return errs.ErrClosed
@@ -71,7 +71,7 @@ func (fl *Flusher) spill(ctx context.Context, to wal.Mark, files *filing, always
 	}
 	target := fl.Engine.Target(fl.Engine.Log.UUID(), to)
 	target.Ready = files.wait
-	if err := fl.Vectors.Spill(ctx, set, to, list, always, &target); err != nil {
+	if err := fl.Vectors.Spill(ctx, held, set, to, list, always, &target); err != nil {
 		return err
 	}
 	ch := index.Changes{List: list, Line: func(dst []byte, c index.Change) ([]byte, error) {
@@ -91,7 +91,7 @@ func (fl *Flusher) spill(ctx context.Context, to wal.Mark, files *filing, always
 			if err := files.wait(); err != nil {
 				return err
 			}
-			return fl.reindex(ctx, to, list, rot)
+			return fl.reindex(ctx, held, to, list, rot)
 		}
 	}
 	began := fl.Engine.Env.Clock()
@@ -113,7 +113,7 @@ func (fl *Flusher) spill(ctx context.Context, to wal.Mark, files *filing, always
 		if err := files.wait(); err != nil {
 			return err
 		}
-		return fl.reindex(ctx, to, list, err)
+		return fl.reindex(ctx, held, to, list, err)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the index: %w", fl.Engine.Env.IOError("writing", filepath.Join(fl.Engine.Env.Dir, index.BaseName), err))

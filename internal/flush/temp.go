@@ -14,11 +14,12 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 // EmptyTemp removes what killed processes left in tmp/. What is neither a temp file of ours nor a
 // version that we know is a user's work, and goes to quarantine.
-func (fl *Flusher) EmptyTemp(ctx context.Context) error {
+func (fl *Flusher) EmptyTemp(ctx context.Context, _ *wal.Held) error {
 	edits, err := fl.Files.EmptyTemp(fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,16 +29,16 @@ func (fl *Flusher) EmptyTemp(ctx context.Context) error {
 }
 
 // ClearTemp makes way for a folder in tmp/; see docfile.
-func (fl *Flusher) ClearTemp(folder string) error {
+func (fl *Flusher) ClearTemp(_ *wal.Held, folder string) error {
 	edits, err := fl.Files.ClearTemp(strings.TrimPrefix(folder, "tmp/"))
 	fl.Edited(context.Background(), edits)
 	return err
 }
 
 // sweepTemp removes what processes left in tmp/ that were killed while others have
-// the store open, so that it does not stay until the log is recovered one day;
-// flush.lock is held. What may be a living one's is not touched.
-func (fl *Flusher) sweepTemp(ctx context.Context) error {
+// the store open, so that it does not stay until the log is recovered one day. What may be a
+// living one's is not touched.
+func (fl *Flusher) sweepTemp(ctx context.Context, held *wal.Held) error {
 	dead := fl.Engine.Log.Dead()
 	if len(dead) == 0 {
 		return nil
@@ -46,8 +47,7 @@ func (fl *Flusher) sweepTemp(ctx context.Context) error {
 	edits, err := fl.Files.SweepTemp(func(name string) bool { return leftByDead(own, name) }, fl.Surplus(ctx))
 	fl.Edited(ctx, edits)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		fl.Engine.Log.Bury(dead)
-		err = nil
+		err = fl.Engine.Log.Bury(held, dead)
 	}
 	return err
 }

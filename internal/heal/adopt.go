@@ -14,6 +14,7 @@ import (
 	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/verify"
 	"github.com/varve-db/varve/repair"
+	"github.com/varve-db/varve/wal"
 )
 
 // Bounds on the files that are adopted together: what their documents take in memory, and
@@ -48,11 +49,12 @@ func (h *healer) adoptAll(list []*repair.Done) []error {
 			return all(len(list), err)
 		}
 	}
-	if err := h.v.Source.Log.LockFlush(h.r.ctx); err != nil {
+	held, err := h.v.Source.Log.LockFlush(h.r.ctx)
+	if err != nil {
 		return all(len(list), err)
 	}
-	defer h.v.Source.Log.UnlockFlush()
-	return h.strays(k, list)
+	defer held.Unlock()
+	return h.strays(held, k, list)
 }
 
 // all is the same error for each.
@@ -136,8 +138,7 @@ type newcomer struct {
 }
 
 // strays judges files that no entry accounts for, and adopts those that are new.
-// flush.lock is held, here and below.
-func (h *healer) strays(k *document.Kind, list []*repair.Done) []error {
+func (h *healer) strays(held *wal.Held, k *document.Kind, list []*repair.Done) []error {
 	fails := make([]error, len(list))
 	if err := h.v.Source.Sight(h.r.ctx); err != nil {
 		return all(len(list), err)
@@ -146,17 +147,17 @@ func (h *healer) strays(k *document.Kind, list []*repair.Done) []error {
 	var some []*newcomer
 	bytes := 0
 	adopt := func() {
-		for n, err := range h.adoptNew(k, some) {
+		for n, err := range h.adoptNew(held, k, some) {
 			fails[due[n]] = err
 		}
 		due, some, bytes = nil, nil, 0
 	}
 	for i, d := range list {
-		a, err := h.stray(k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
+		a, err := h.stray(held, k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
 		if a != nil && slices.ContainsFunc(some, func(b *newcomer) bool { return b.id == a.id }) {
 			adopt() // then it is judged by what became of the first: one commit has an id once
 			if err = h.v.Source.Sight(h.r.ctx); err == nil {
-				a, err = h.stray(k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
+				a, err = h.stray(held, k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
 			}
 		}
 		if fails[i] = err; err == nil && a != nil {
@@ -171,7 +172,7 @@ func (h *healer) strays(k *document.Kind, list []*repair.Done) []error {
 }
 
 // stray judges a file that no entry accounts for; what it returns is to be adopted.
-func (h *healer) stray(k *document.Kind, d *repair.Done, name string) (*newcomer, error) {
+func (h *healer) stray(held *wal.Held, k *document.Kind, d *repair.Done, name string) (*newcomer, error) {
 	v := h.v
 	f := v.Read(k, name)
 	if places.Gone(f.Err) {
@@ -184,12 +185,12 @@ func (h *healer) stray(k *document.Kind, d *repair.Done, name string) (*newcomer
 	if err != nil {
 		for _, other := range document.Kinds { // moved into the folder of another kind
 			if c, oerr := v.Decode(other, append([]byte(nil), f.Data...)); other != k && oerr == nil {
-				if back, err := h.putBack(other, d, &f, c.ID); back || err != nil {
+				if back, err := h.putBack(held, other, d, &f, c.ID); back || err != nil {
 					return nil, err
 				}
 			}
 		}
-		return nil, h.unparsable(k, d, name, &f)
+		return nil, h.unparsable(held, k, d, name, &f)
 	}
 	d.ID = c.ID
 	_, err = v.Source.State.Find(k.Letter, c.ID)
@@ -197,7 +198,7 @@ func (h *healer) stray(k *document.Kind, d *repair.Done, name string) (*newcomer
 	case err == nil && docfile.FileName(c.ID) == name:
 		return nil, journal.ErrNothing // it has an entry by now
 	case err == nil: // the document is in its place, or should be
-		if back, err := h.putBack(k, d, &f, c.ID); back || err != nil {
+		if back, err := h.putBack(held, k, d, &f, c.ID); back || err != nil {
 			return nil, err
 		}
 		return nil, h.r.Aside(d, d.Path, journal.Why(d.Findings))
@@ -225,7 +226,7 @@ func (h *healer) stray(k *document.Kind, d *repair.Done, name string) (*newcomer
 // putBack gives a document its file back that lies under another name, where that is the
 // only copy: what no log and no archive has any more. false: there is another, or its
 // file is in its place.
-func (h *healer) putBack(k *document.Kind, d *repair.Done, f *verify.File, id string) (bool, error) {
+func (h *healer) putBack(held *wal.Held, k *document.Kind, d *repair.Done, f *verify.File, id string) (bool, error) {
 	v := h.v
 	if !places.Gone(v.Read(k, docfile.FileName(id)).Err) {
 		return false, nil
@@ -241,7 +242,7 @@ func (h *healer) putBack(k *document.Kind, d *repair.Done, f *verify.File, id st
 	d.ID = id
 	const result = "it lay under a name that is not its id's"
 	if f.Has(&newest.Line) {
-		if err := h.restore(k, d, newest.Version, newest.Line.Mtime, f.Data, d.Path); err != nil {
+		if err := h.restore(held, k, d, newest.Version, newest.Line.Mtime, f.Data, d.Path); err != nil {
 			return true, err
 		}
 		d.Do = repair.Restore
@@ -253,7 +254,7 @@ func (h *healer) putBack(k *document.Kind, d *repair.Done, f *verify.File, id st
 	if err := h.formerly(k, d, nil, newest.Version); err != nil {
 		return true, err
 	}
-	version, err := h.s.Adopt(h.r.ctx, k.Letter, f.Data, f.Info.Mtime, newest.Version)
+	version, err := h.s.Adopt(h.r.ctx, held, k.Letter, f.Data, f.Info.Mtime, newest.Version)
 	if err == nil {
 		err = h.r.Manifest.Became(version)
 	}
@@ -266,7 +267,7 @@ func (h *healer) putBack(k *document.Kind, d *repair.Done, f *verify.File, id st
 
 // adoptNew takes files into the log as documents, and gives the error of each; one that
 // lies under another name is set aside then.
-func (h *healer) adoptNew(k *document.Kind, list []*newcomer) []error {
+func (h *healer) adoptNew(held *wal.Held, k *document.Kind, list []*newcomer) []error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -283,7 +284,7 @@ func (h *healer) adoptNew(k *document.Kind, list []*newcomer) []error {
 	if err := h.r.Manifest.Intend(changes...); err != nil {
 		return all(len(list), err)
 	}
-	h.s.AdoptNew(h.r.ctx, k.Letter, docs)
+	h.s.AdoptNew(h.r.ctx, held, k.Letter, docs)
 	fails := make([]error, len(list))
 	var became []journal.Change
 	for i, doc := range docs {

@@ -71,28 +71,29 @@ func (h *healer) heal(d *repair.Done) error {
 			return err
 		}
 	}
-	if err := log.LockFlush(h.r.ctx); err != nil {
+	held, err := log.LockFlush(h.r.ctx)
+	if err != nil {
 		return err
 	}
-	defer log.UnlockFlush()
+	defer held.Unlock()
 	if err := h.v.Source.Sight(h.r.ctx); err != nil {
 		return err
 	}
 	switch {
 	case d.Do == repair.Rework:
-		return h.rework(d)
+		return h.rework(held, d)
 	case k == nil:
 		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	case d.Do == repair.TakeOut, d.Do == repair.Recompute:
-		return h.regroup(k, d)
+		return h.regroup(held, k, d)
 	case d.Do == repair.SetAside, d.Findings[0].Kind == repair.Unparsable:
-		a, err := h.stray(k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
+		a, err := h.stray(held, k, d, strings.TrimPrefix(d.Path, k.Folder+"/"))
 		if err == nil && a != nil {
-			err = h.adoptNew(k, []*newcomer{a})[0]
+			err = h.adoptNew(held, k, []*newcomer{a})[0]
 		}
 		return err
 	}
-	return h.document(k, d)
+	return h.document(held, k, d)
 }
 
 // recall reads log and archive once for what they know of the files that no
@@ -141,7 +142,7 @@ func (h *healer) formerly(k *document.Kind, d *repair.Done, was *journal.Stands,
 }
 
 // document heals one whose file holds none of its versions.
-func (h *healer) document(k *document.Kind, d *repair.Done) error {
+func (h *healer) document(held *wal.Held, k *document.Kind, d *repair.Done) error {
 	v, id := h.v, d.ID
 	j := v.Document(k, id, nil, 0)
 	if j.Err != nil {
@@ -162,20 +163,20 @@ func (h *healer) document(k *document.Kind, d *repair.Done) error {
 		return journal.ErrNothing
 	}
 	if doc, mtime, from := v.Past.Document(k, id, newest.Version, newest.Line.ContentHash); doc != nil {
-		return h.restore(k, d, newest.Version, mtime.UnixMicro(), doc, from)
+		return h.restore(held, k, d, newest.Version, mtime.UnixMicro(), doc, from)
 	}
 	f := v.Read(k, docfile.FileName(id))
 	if f.Err == nil {
 		if c, doc, err := salvaged(v, k, f.Data, id); err == nil {
-			return h.salvage(k, d, c, doc, newest.Version)
+			return h.salvage(held, k, d, c, doc, newest.Version)
 		}
 	}
-	return h.lost(k, d, &newest)
+	return h.lost(held, k, d, &newest)
 }
 
 // lost sets what is left of a document aside, with all that is known of it, and
 // takes its entry away.
-func (h *healer) lost(k *document.Kind, d *repair.Done, newest *verify.Standing) error {
+func (h *healer) lost(held *wal.Held, k *document.Kind, d *repair.Done, newest *verify.Standing) error {
 	line, err := h.rawLine(k, d.ID)
 	if err != nil {
 		return err
@@ -194,7 +195,7 @@ func (h *healer) lost(k *document.Kind, d *repair.Done, newest *verify.Standing)
 		return err
 	}
 	d.Result = "recorded in " + d.Where
-	return h.s.Delete(h.r.ctx, k.Letter, d.ID, newest.Version)
+	return h.s.Delete(h.r.ctx, held, k.Letter, d.ID, newest.Version)
 }
 
 // rawLine is the index line of a document, as it stands in index or log.
@@ -212,7 +213,7 @@ func (h *healer) rawLine(k *document.Kind, id string) ([]byte, error) {
 }
 
 // salvage takes what could be read of a document as its newest version.
-func (h *healer) salvage(k *document.Kind, d *repair.Done, c document.Content, doc []byte, was wal.LSN) error {
+func (h *healer) salvage(held *wal.Held, k *document.Kind, d *repair.Done, c document.Content, doc []byte, was wal.LSN) error {
 	d.ID = c.ID
 	kept, err := h.r.Keep(d.Path, journal.NoteOf(d))
 	if err != nil {
@@ -225,7 +226,7 @@ func (h *healer) salvage(k *document.Kind, d *repair.Done, c document.Content, d
 	if err := h.formerly(k, d, kept, was); err != nil {
 		return err
 	}
-	version, err := h.s.Adopt(h.r.ctx, k.Letter, doc, kept.Mtime, was)
+	version, err := h.s.Adopt(h.r.ctx, held, k.Letter, doc, kept.Mtime, was)
 	if err != nil {
 		return err
 	}
@@ -235,7 +236,7 @@ func (h *healer) salvage(k *document.Kind, d *repair.Done, c document.Content, d
 }
 
 // restore puts a document back. What stands in its place is kept.
-func (h *healer) restore(k *document.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte, from string) error {
+func (h *healer) restore(held *wal.Held, k *document.Kind, d *repair.Done, version wal.LSN, mtime int64, doc []byte, from string) error {
 	rel := k.File(d.ID)
 	if err := h.r.Clear(d, rel); err != nil {
 		return err
@@ -251,7 +252,7 @@ func (h *healer) restore(k *document.Kind, d *repair.Done, version wal.LSN, mtim
 		return err
 	}
 	d.From, d.Result = from, "put back, from the "+from
-	return h.s.PutBack(h.r.ctx, k.Letter, d.ID, version, time.UnixMicro(mtime), doc)
+	return h.s.PutBack(h.r.ctx, held, k.Letter, d.ID, version, time.UnixMicro(mtime), doc)
 }
 
 // stale says whether a file is an old version of what was deleted: that must not
@@ -271,7 +272,7 @@ func (h *healer) stale(k *document.Kind, f *verify.File, id string) bool {
 
 // unparsable looks whether log or archive have the document whose place a file
 // takes that is none; else what can be read of the file is taken.
-func (h *healer) unparsable(k *document.Kind, d *repair.Done, name string, f *verify.File) error {
+func (h *healer) unparsable(held *wal.Held, k *document.Kind, d *repair.Done, name string, f *verify.File) error {
 	v := h.v
 	list := h.known[k.At][name]
 	if n := len(list); n > 0 {
@@ -284,7 +285,7 @@ func (h *healer) unparsable(k *document.Kind, d *repair.Done, name string, f *ve
 			if err != nil {
 				return err
 			}
-			if err := h.salvage(k, d, c, doc, 0); err != nil {
+			if err := h.salvage(held, k, d, c, doc, 0); err != nil {
 				return err
 			}
 			d.Do, d.From, d.Result, d.Loses = repair.Restore, from, "from the "+from, ""
@@ -298,5 +299,5 @@ func (h *healer) unparsable(k *document.Kind, d *repair.Done, name string, f *ve
 	if _, err := v.Source.State.Find(k.Letter, c.ID); !errors.Is(err, errs.ErrNotFound) {
 		return h.r.Aside(d, d.Path, journal.Why(d.Findings))
 	}
-	return h.salvage(k, d, c, doc, 0)
+	return h.salvage(held, k, d, c, doc, 0)
 }

@@ -20,21 +20,20 @@ type Store interface {
 	Source() view.Source
 	// kind is that of the document: the first byte of its key in the log.
 
-	// PutBack puts a document that the store knows into its file again. flush.lock
-	// is held. What stands there is set aside.
-	PutBack(ctx context.Context, kind byte, id string, version wal.LSN, mtime time.Time, doc []byte) error
+	// PutBack puts a document that the store knows into its file again. What stands there is set
+	// aside.
+	PutBack(ctx context.Context, held *wal.Held, kind byte, id string, version wal.LSN, mtime time.Time, doc []byte) error
 	// Adopt takes a document, byte for byte, into the log as a new version over
 	// version was (0: there is none); errs.ErrConflict when it is another by now.
-	Adopt(ctx context.Context, kind byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error)
+	Adopt(ctx context.Context, held *wal.Held, kind byte, doc []byte, mtime time.Time, was wal.LSN) (wal.LSN, error)
 	// AdoptNew takes documents that are not there yet in as few commits as may be.
-	// flush.lock is held.
-	AdoptNew(ctx context.Context, kind byte, list []*Adoption)
+	AdoptNew(ctx context.Context, held *wal.Held, kind byte, list []*Adoption)
 	// Judge reads documents as everybody does, and says what became of each: an edited file
 	// is adopted, many in one commit, or set aside if it was made of an older version than
 	// the present one.
 	Judge(ctx context.Context, kind byte, list []*Judgement)
 	// Delete writes a document's deletion into the log, if its version is still this one.
-	Delete(ctx context.Context, kind byte, id string, was wal.LSN) error
+	Delete(ctx context.Context, held *wal.Held, kind byte, id string, was wal.LSN) error
 	// Settle makes files and index durable up to now, all of the index in its base,
 	// and looks through what processes left in tmp/.
 	Settle(ctx context.Context) error
@@ -50,8 +49,8 @@ type Store interface {
 	// have of it, and says how much that was; "" when the file can be used after all.
 	Rework(ctx context.Context, file string) (string, error)
 	// Regroup takes members out of an assembly, if its version is still this one, and
-	// gives it the composite of those that are left. flush.lock is held.
-	Regroup(ctx context.Context, id string, was wal.LSN, out []string) (wal.LSN, error)
+	// gives it the composite of those that are left.
+	Regroup(ctx context.Context, held *wal.Held, id string, was wal.LSN, out []string) (wal.LSN, error)
 	Close() error
 }
 

@@ -20,9 +20,9 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// rework rebuilds a scope whose file cannot be used. What stands there is set aside; flush.lock is
-// held, or that might be what somebody has just flushed.
-func (h *healer) rework(d *repair.Done) error {
+// rework rebuilds a scope whose file cannot be used. What stands there is set aside: without
+// flush.lock that might be what somebody has just flushed.
+func (h *healer) rework(_ *wal.Held, d *repair.Done) error {
 	how, err := h.s.Rework(h.r.ctx, path.Base(d.Path))
 	if err != nil {
 		return err

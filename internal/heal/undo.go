@@ -309,13 +309,13 @@ func (u *undo) version(s Store, c journal.Change) error {
 			}
 		}
 	}
-	log := s.Source().Log
-	if err := log.LockFlush(u.ctx); err != nil {
+	held, err := s.Source().Log.LockFlush(u.ctx)
+	if err != nil {
 		return err
 	}
-	defer log.UnlockFlush()
+	defer held.Unlock()
 	if c.Was == 0 {
-		if err := s.Delete(u.ctx, document.At(c.Path).Letter, c.ID, c.Now); err != nil {
+		if err := s.Delete(u.ctx, held, document.At(c.Path).Letter, c.ID, c.Now); err != nil {
 			return err
 		}
 		u.rep.Undone = append(u.rep.Undone, human.Quote(c.ID)+" is unknown again")
@@ -329,7 +329,7 @@ func (u *undo) version(s Store, c journal.Change) error {
 		u.rep.Left = append(u.rep.Left, fmt.Sprintf("%s: no copy holds its version %d", human.Quote(c.ID), c.Was))
 		return nil
 	}
-	if _, err := s.Adopt(u.ctx, document.At(c.Path).Letter, doc, u.o.Clock(), c.Now); err != nil {
+	if _, err := s.Adopt(u.ctx, held, document.At(c.Path).Letter, doc, u.o.Clock(), c.Now); err != nil {
 		return err
 	}
 	u.rep.Undone = append(u.rep.Undone, human.Quote(c.ID)+" has its former version")

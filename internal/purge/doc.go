@@ -9,7 +9,7 @@
 //	overwritten segments, archive, displaced files, backups of the index (index.go)
 //	looked for  in the documents' folder, in quarantine, in parked files (strangers.go)
 //
-// flush.lock is held from the rolling on. A purge that is cut anywhere is known until one
+// From the rolling on all is done under flush.lock. A purge that is cut anywhere is known until one
 // is done: see package flush, overwrite.go.
 //
 // unknown.go says of which ids a store has nothing at all, before something is purged;

@@ -104,17 +104,18 @@ func (p *Purger) Purge(ctx context.Context, k *engine.Kind, ids []string) (*Repo
 	if err := p.purgeEntries(ctx, k, ids, r); err != nil {
 		return r, err
 	}
-	if err := p.Engine.Log.LockFlush(ctx); err != nil {
+	held, err := p.Engine.Log.LockFlush(ctx)
+	if err != nil {
 		return r, err
 	}
-	defer p.Engine.Log.UnlockFlush()
+	defer held.Unlock()
 	defer end()
 	if k == p.Engine.Kinds.Memories {
-		if err := p.Vectors.PurgeComputed(ctx, ids, &r.Left, &r.Unlinked); err != nil {
+		if err := p.Vectors.PurgeComputed(ctx, held, ids, &r.Left, &r.Unlinked); err != nil {
 			return r, err
 		}
 	}
-	err := p.purgeLocked(ctx, k, ids, traces, r)
+	err = p.purgeLocked(ctx, held, k, ids, traces, r)
 	if deleted = err != nil; !deleted {
 		p.Engine.Log.DonePurge()
 	} else {
@@ -190,12 +191,13 @@ func (p *Purger) learn(ctx context.Context, k *engine.Kind, ids []string, traces
 
 // preparePurge enters the folder under flush.lock: a round beside may be using it.
 func (p *Purger) preparePurge(ctx context.Context, r *Report) error {
-	if err := p.Engine.Log.LockFlush(ctx); err != nil {
+	held, err := p.Engine.Log.LockFlush(ctx)
+	if err != nil {
 		return err
 	}
-	defer p.Engine.Log.UnlockFlush()
+	defer held.Unlock()
 	var m flush.Remains
-	err := p.Flusher.EnterPurgeFolder(&m)
+	err = p.Flusher.EnterPurgeFolder(held, &m)
 	r.remains(&m)
 	if err != nil {
 		return p.Engine.Env.IOError("making", filepath.Join(p.Engine.Env.Dir, flush.PurgeFolder), err)
@@ -274,10 +276,10 @@ func (p *Purger) takeOut(ctx context.Context, from, id string) error {
 	})
 }
 
-// purgeLocked removes the traces; flush.lock is held. In this order: the log goes
-// on in a new segment; files and index cover all that came before; then nothing
-// needs the older segments, and every place is gone through.
-func (p *Purger) purgeLocked(ctx context.Context, k *engine.Kind, ids []string, traces *trace.Set, r *Report) error {
+// purgeLocked removes the traces. In this order: the log goes on in a new segment; files and index
+// cover all that came before; then nothing needs the older segments, and every place is gone
+// through.
+func (p *Purger) purgeLocked(ctx context.Context, held *wal.Held, k *engine.Kind, ids []string, traces *trace.Set, r *Report) error {
 	made := false
 	room := func(step func() error) error {
 		err := step()
@@ -293,15 +295,15 @@ func (p *Purger) purgeLocked(ctx context.Context, k *engine.Kind, ids []string, 
 	if err := room(func() error { return p.Engine.Log.Roll(ctx) }); err != nil {
 		return fmt.Errorf("beginning a new segment: %w", err)
 	}
-	old, err := p.Flusher.DoomIndex(ctx)
+	old, err := p.Flusher.DoomIndex(ctx, held)
 	if err != nil {
 		return err
 	}
-	if err := room(func() error { return p.Flusher.FlushRound(ctx, flush.MergeAlways) }); err != nil {
+	if err := room(func() error { return p.Flusher.FlushRound(ctx, held, flush.MergeAlways) }); err != nil {
 		return errors.Join(err, old.Close())
 	}
 	var m flush.Remains
-	err = old.Wipe(p.Flusher, &m)
+	err = old.Wipe(held, p.Flusher, &m)
 	r.remains(&m)
 	if err != nil {
 		return err
@@ -317,10 +319,10 @@ func (p *Purger) purgeLocked(ctx context.Context, k *engine.Kind, ids []string, 
 	if err != nil {
 		return err
 	}
-	if err := p.Engine.Log.SetCheckpoint(c.Flushed, c.Spilled, p.Flusher.FolderTimes()); err != nil {
+	if err := p.Engine.Log.SetCheckpoint(held, c.Flushed, c.Spilled, p.Flusher.FolderTimes()); err != nil {
 		return err
 	}
-	done, err := p.Engine.Log.Purge(ctx, traces.Entry)
+	done, err := p.Engine.Log.Purge(ctx, held, traces.Entry)
 	r.Segments, r.Copies, r.Frames, r.Left = done.Segments, done.Copies, done.Frames, slices.Concat(r.Left, done.Damaged, done.Unwiped)
 	if err != nil {
 		return err
@@ -330,13 +332,13 @@ func (p *Purger) purgeLocked(ctx context.Context, k *engine.Kind, ids []string, 
 	if err != nil {
 		return fmt.Errorf("overwriting tmp: %w", err)
 	}
-	if err := p.purgeBackups(k, ids, c, r); err != nil {
+	if err := p.purgeBackups(held, k, ids, c, r); err != nil {
 		return fmt.Errorf("rewriting the backups of the index: %w", err)
 	}
 	if err := p.purgeStrangers(ctx, k, traces, r); err != nil {
 		return err
 	}
-	return p.purgeAside(ctx, traces, r)
+	return p.purgeAside(ctx, held, traces, r)
 }
 
 // purgeRoom frees on a full disk what can be had without any room: the pool, and the
@@ -360,9 +362,9 @@ func (p *Purger) purgeRoom(ctx context.Context, k *engine.Kind, ids []string, r 
 }
 
 // purgeBackups rewrites those of the index, and names full ones.
-func (p *Purger) purgeBackups(k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
+func (p *Purger) purgeBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
 	if k != p.Engine.Kinds.Scopes {
-		if err := p.purgeIndexBackups(k, ids, c, r); err != nil {
+		if err := p.purgeIndexBackups(held, k, ids, c, r); err != nil {
 			return err
 		}
 	}
@@ -382,9 +384,9 @@ func (p *Purger) purgeBackups(k *engine.Kind, ids []string, c wal.Checkpoint, r 
 	return nil
 }
 
-func (p *Purger) purgeIndexBackups(k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
+func (p *Purger) purgeIndexBackups(held *wal.Held, k *engine.Kind, ids []string, c wal.Checkpoint, r *Report) error {
 	dir := filepath.Join(p.Engine.Env.Dir, filepath.FromSlash(flush.PurgeFolder))
-	if err := p.Flusher.ClearTemp(flush.PurgeFolder); err != nil {
+	if err := p.Flusher.ClearTemp(held, flush.PurgeFolder); err != nil {
 		return err
 	}
 	if err := vfs.MkdirAll(p.Engine.Env.FS, dir, p.Engine.Env.FolderMode); err != nil {
@@ -407,19 +409,19 @@ func (p *Purger) purgeIndexBackups(k *engine.Kind, ids []string, c wal.Checkpoin
 }
 
 // purgeAside goes through what was set aside.
-func (p *Purger) purgeAside(ctx context.Context, traces *trace.Set, r *Report) error {
+func (p *Purger) purgeAside(ctx context.Context, held *wal.Held, traces *trace.Set, r *Report) error {
 	o := trace.Options{FS: p.Engine.Env.FS, FileMode: p.Engine.Env.FileMode, FolderMode: p.Engine.Env.FolderMode}
-	if err := p.Flusher.ClearTemp("tmp/parked"); err != nil {
+	if err := p.Flusher.ClearTemp(held, "tmp/parked"); err != nil {
 		return err
 	}
-	parked, held, err := trace.PurgeParked(p.Engine.Env.Dir, traces, o)
+	parked, open, err := trace.PurgeParked(held, p.Engine.Env.Dir, traces, o)
 	if err != nil {
 		return err
 	}
-	for _, name := range held {
+	for _, name := range open {
 		r.Left = append(r.Left, fmt.Errorf("%s: %w: another program has this file open, and may save into it: close it there, then purge again", name, errs.ErrLocked))
 	}
-	aside, unlinked, err := trace.PurgeQuarantine(ctx, p.Engine.Env.Dir, traces, o)
+	aside, unlinked, err := trace.PurgeQuarantine(ctx, held, p.Engine.Env.Dir, traces, o)
 	r.Unlinked = append(r.Unlinked, unlinked...)
 	r.Left = append(r.Left, traces.Unwiped()...)
 	if err != nil {

@@ -96,11 +96,11 @@ func (r *Retention) ReadSweepNote() (n SweepNote, err error) {
 
 // NoteSweep writes wal/expiry, unless somebody is flushing: then the next sweep does.
 func (r *Retention) NoteSweep(cut time.Time) error {
-	ok, err := r.Engine.Log.TryLockFlush()
-	if err != nil || !ok {
+	held, err := r.Engine.Log.TryLockFlush()
+	if err != nil || held == nil {
 		return err
 	}
-	defer r.Engine.Log.UnlockFlush()
+	defer held.Unlock()
 	n := SweepNote{Cut: cut}
 	if up := r.Uptime.Uptime; up != nil {
 		n.Boot, n.Up = r.Engine.Env.FS.Host().Boot, up()

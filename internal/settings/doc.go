@@ -7,5 +7,5 @@
 //
 // What holds is behind one atomic pointer (Settings.Now), so that a put costs no lock. Every
 // process looks for a change of the file once a second, by its size, time and inode; changing it
-// requires flush.lock.
+// takes a wal.Held.
 package settings

@@ -11,6 +11,7 @@ import (
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/internal/env"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
 // Settings are those of an open store, as last read.
@@ -79,10 +80,10 @@ func (s *Settings) Make() error {
 	return nil
 }
 
-// Update changes the file as it stands. The caller holds flush.lock, so no other caller changes it
-// between the reading and the writing. A member that is not valid gives way to its default; an
+// Update changes the file as it stands. Under flush.lock no other caller changes it between the
+// reading and the writing. A member that is not valid gives way to its default; an
 // error of change is returned, and nothing is written.
-func (s *Settings) Update(change func(*Config) error) error {
+func (s *Settings) Update(_ *wal.Held, change func(*Config) error) error {
 	c := s.Now().Clone() // the last good one
 	// Two changes may leave one size and, where the clock of the files is coarse, one time.
 	read, _, err := Read(s.env.FS, s.env.Dir)

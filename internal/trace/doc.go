@@ -5,9 +5,9 @@
 // # Purging
 //
 // PurgeQuarantine and PurgeParked overwrite what was set aside or parked of some documents
-// (Traces says what is). flush.lock is held. In this order: the undo manifests are rewritten
-// without the lines about it; what goes is renamed to <name>.purged, and the folder synced
-// (a parked file keeps its name, which says what was known of it); each file is opened and
+// (Traces says what is), for the holder of flush.lock. In this order: the undo manifests are
+// rewritten without the lines about it; what goes is renamed to <name>.purged, and the folder
+// synced (a parked file keeps its name, which says what was known of it); each file is opened and
 // leased, overwritten, synced, and removed. A piece of the log that
 // has entries of others is written again without those that go, and takes the place of the
 // old one, which is overwritten under its second name <name>.purged. Done again after a kill

@@ -28,12 +28,11 @@ const doomedSuffix = ".purged"
 // PurgeQuarantine overwrites and removes what was set aside of some memories:
 // their files, the notes about them, and what else names them, as a whole (an index, the
 // copy of a segment). A segment, or a torn tail, keeps the sound entries of others. From the undo manifests go the lines that speak of these;
-// the rest of such a repair can still be undone. flush.lock is held. It may be
-// killed anywhere and done again.
+// the rest of such a repair can still be undone. It may be killed anywhere and done again.
 //
 // An index or vectors that were set aside a moment ago may still be mapped: unlinked are those that
 // went without being overwritten, since a process has them open, or that cannot be told.
-func PurgeQuarantine(ctx context.Context, dir string, t *Set, o Options) (removed, unlinked []string, err error) {
+func PurgeQuarantine(ctx context.Context, _ *wal.Held, dir string, t *Set, o Options) (removed, unlinked []string, err error) {
 	folder := filepath.Join(dir, "quarantine")
 	names, err := o.FS.ReadDir(folder)
 	if places.Gone(err) {
@@ -285,7 +284,7 @@ func (t *Set) purgeManifest(dir, name string, away map[string]bool, o Options) (
 // PurgeParked overwrites and removes the files of some memories in tmp/parked/: files that somebody
 // had open when they were displaced. Those that still are cannot go, for he may save into them;
 // they are returned.
-func PurgeParked(dir string, t *Set, o Options) (removed, held []string, err error) {
+func PurgeParked(_ *wal.Held, dir string, t *Set, o Options) (removed, held []string, err error) {
 	folder := filepath.Join(dir, "tmp", "parked")
 	names, err := o.FS.ReadDir(folder)
 	if places.Gone(err) {

@@ -24,7 +24,7 @@ type Fold interface {
 // View is a Fold that is kept in files.
 //
 // One that is registered in internal/views is made complete each time the index is written,
-// with flush.lock held, by one instance in each process: Load, Apply for what the log has
+// by the holder of flush.lock, with one instance in each process: Load, Apply for what the log has
 // since, Save. Where the files cannot be used, or the log does not reach back so far, it is
 // Reset. This is done inside a flush, so a View bounds what a Save costs. An error does not fail
 // the flush: it is told, and a later round tries again. Queries use an instance of their own,

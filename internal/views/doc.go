@@ -8,8 +8,8 @@
 // All is the list of them: what Open, repair and purge get. A further view is a folder of code
 // with a view.View and a line in All.
 //
-// A view is made complete with flush.lock held, behind each index that is written and before the
-// log lets go of what that index has taken in: Load, Apply for each entry between the moment of
+// A view is made complete by the holder of flush.lock (wal.Held), behind each index that is written
+// and before the log lets go of what that index has taken in: Load, Apply for each entry between the moment of
 // the files and that of the index, Save. Files that are not there, damaged, of another log, or so
 // old that log and archive do not reach back to them, are made from the index: Reset, Save. An
 // error is told, as an event, and nothing waits for it: the index is the truth, and the next

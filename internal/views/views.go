@@ -24,8 +24,8 @@ import (
 	"github.com/varve-db/varve/wal"
 )
 
-// Views keeps the files of the views of an open store. flush.lock is held in all methods except
-// Init, Due, Findings and Close.
+// Views keeps the files of the views of an open store. All methods are for the holder of flush.lock
+// except Init, Due, Folder, Rebuilding, Findings and Close.
 type Views struct {
 	Engine *engine.Engine
 	Makers []Maker
@@ -75,10 +75,10 @@ func (vs *Views) Folder(name string) *view.Folder {
 
 // Round makes the files complete as of the index that is mapped; written says that it may be
 // another one than in the last round.
-func (vs *Views) Round(ctx context.Context, written bool) {
+func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
 	if vs.stale && written {
-		if err := vs.Forget(); err != nil {
-			vs.Missed(err)
+		if err := vs.forget(); err != nil {
+			vs.Missed(held, err)
 			vs.failed(ctx, "", err)
 			return
 		}
@@ -89,7 +89,7 @@ func (vs *Views) Round(ctx context.Context, written bool) {
 	}
 	vs.due.Store(true)
 	vs.retry.Store(vs.Engine.Env.Clock().Add(retryAfter).UnixNano())
-	if ready, err := vs.enter(); err != nil || !ready {
+	if ready, err := vs.enter(held); err != nil || !ready {
 		if err != nil {
 			vs.failed(ctx, "", err)
 		}
@@ -102,7 +102,7 @@ func (vs *Views) Round(ctx context.Context, written bool) {
 	defer set.Release()
 	done := true
 	for _, v := range vs.list {
-		if err := vs.complete(ctx, v, set); err != nil {
+		if err := vs.complete(ctx, held, v, set); err != nil {
 			vs.failed(ctx, v.Name(), err)
 			done = false
 		}
@@ -135,8 +135,8 @@ func (vs *Views) ours() bool {
 
 // enter makes the folder once every process that writes knows of it. false: one does not, or a
 // process is just opening the store.
-func (vs *Views) enter() (bool, error) {
-	if ok, err := vs.Engine.Log.RaiseFlushing(wal.FeatureViews); err != nil || !ok {
+func (vs *Views) enter(held *wal.Held) (bool, error) {
+	if ok, err := vs.Engine.Log.RaiseFlushing(held, wal.FeatureViews); err != nil || !ok {
 		return false, err
 	}
 	eng := vs.Engine.Env
@@ -157,7 +157,7 @@ func (vs *Views) enter() (bool, error) {
 }
 
 // complete brings one view to the moment of an index.
-func (vs *Views) complete(ctx context.Context, v view.View, set *index.Set) error {
+func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *index.Set) error {
 	to, ok := markOf(set)
 	if !ok {
 		return nil // of a store without a log yet
@@ -215,7 +215,7 @@ func (vs *Views) catchUp(ctx context.Context, v view.View, at, to wal.Mark) erro
 // Doom has the next index that is written make all files again, and names the files that are
 // there, relative to the store, also of views that this program does not know: what they have
 // is to be overwritten once they are replaced. What this process has mapped is released.
-func (vs *Views) Doom() (names []string) {
+func (vs *Views) Doom(held *wal.Held) (names []string) {
 	vs.stale, vs.left = true, nil
 	err := vs.Close()
 	ferr := vs.folders(func(f *view.Folder, name string) error {
@@ -225,15 +225,15 @@ func (vs *Views) Doom() (names []string) {
 		}
 		return err
 	})
-	vs.Missed(errors.Join(err, ferr))
+	vs.Missed(held, errors.Join(err, ferr))
 	return names
 }
 
 // Missed notes why something that is to be overwritten cannot be.
-func (vs *Views) Missed(err error) { vs.left = errors.Join(vs.left, err) }
+func (vs *Views) Missed(_ *wal.Held, err error) { vs.left = errors.Join(vs.left, err) }
 
 // Left says why something of what Doom found is still there, or was not overwritten.
-func (vs *Views) Left() error { return vs.left }
+func (vs *Views) Left(_ *wal.Held) error { return vs.left }
 
 // folders visits the folder of each view that has one.
 func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
@@ -257,29 +257,30 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	return nil
 }
 
-// Forget removes all files: what they say of a moment is no longer believed.
-func (vs *Views) Forget() error {
+// forget removes all files: what they say of a moment is no longer believed.
+func (vs *Views) forget() error {
 	vs.due.Store(len(vs.list) > 0)
 	return vs.folders(func(f *view.Folder, _ string) error { return f.Clear() })
 }
 
-// Rebuilding is Forget before an index is made again. Where that fails, the round behind the
-// index tries again, so that a view does not keep a store from being opened.
+// Rebuilding is called before an index is made again, and removes all files. flush.lock is held, or
+// the store is being opened, when no other process has it open. Where that fails, the round behind
+// the index tries again, so that a view does not keep a store from being opened.
 func (vs *Views) Rebuilding(ctx context.Context) {
-	if err := vs.Forget(); err != nil {
+	if err := vs.forget(); err != nil {
 		vs.stale = true
 		vs.failed(ctx, "", err)
 	}
 }
 
 // Rebuild makes the files of one view again.
-func (vs *Views) Rebuild(ctx context.Context, name string) error {
+func (vs *Views) Rebuild(ctx context.Context, held *wal.Held, name string) error {
 	set := vs.Engine.State.Set()
 	if set == nil {
 		return errs.ErrClosed
 	}
 	defer set.Release()
-	ready, err := vs.enter()
+	ready, err := vs.enter(held)
 	if err != nil {
 		return err
 	}
@@ -296,7 +297,7 @@ func (vs *Views) Rebuild(ctx context.Context, name string) error {
 	}
 	for _, v := range vs.list {
 		if v.Name() == name {
-			if err := vs.complete(ctx, v, set); err != nil {
+			if err := vs.complete(ctx, held, v, set); err != nil {
 				return fmt.Errorf("the view %s: %w", name, err)
 			}
 		}

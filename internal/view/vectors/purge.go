@@ -11,13 +11,14 @@ import (
 
 	"github.com/varve-db/varve/internal/settings"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/wal"
 )
 
-// PurgeComputed takes memories out of what a re-embedding has computed; flush.lock is
-// held. Before the switch the run begins again; behind it searches live on the file, so
-// that a copy without them takes its place. What could not be overwritten is added to left,
-// and to unlinked, by name, where it went all the same.
-func (vs *Vectors) PurgeComputed(ctx context.Context, ids []string, left *[]error, unlinked *[]string) error {
+// PurgeComputed takes memories out of what a re-embedding has computed. Before the switch the run
+// begins again; behind it searches live on the file, so that a copy without them takes its place.
+// What could not be overwritten is added to left, and to unlinked, by name, where it went all the
+// same.
+func (vs *Vectors) PurgeComputed(ctx context.Context, _ *wal.Held, ids []string, left *[]error, unlinked *[]string) error {
 	if model := vs.Model(); !model.Switching() {
 		return vs.WipeComputed(left)
 	}

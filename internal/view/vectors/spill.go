@@ -22,12 +22,12 @@ import (
 
 // Spill writes the vectors as of a mark, before the index does, and tells
 // the index which ones are complete as of it. idx is the index that stands, list
-// what changed since. flush.lock is held.
+// what changed since.
 //
 // They are derived: when they cannot be written the index goes on without, and says that it is
 // unknown which are complete. A caller that needs them then compares.
-func (vs *Vectors) Spill(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool, target *index.Target) error {
-	at, dim, err := vs.Write(ctx, idx, to, list, always)
+func (vs *Vectors) Spill(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change, always bool, target *index.Target) error {
+	at, dim, err := vs.Write(ctx, held, idx, to, list, always)
 	switch {
 	case err == nil:
 		target.Vectors, target.Dimension, target.VectorsKnown = at, dim, true
@@ -45,19 +45,20 @@ func (vs *Vectors) Spill(ctx context.Context, idx *index.Set, to wal.Mark, list 
 // Complete makes the vectors complete as of now, because somebody needs them
 // and the last round could not, or did not know.
 func (vs *Vectors) Complete(ctx context.Context) error {
-	return vs.CompleteBy(ctx, func(idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
-		at, _, err := vs.Write(ctx, idx, to, list, false)
+	return vs.CompleteBy(ctx, func(held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change) (wal.LSN, error) {
+		at, _, err := vs.Write(ctx, held, idx, to, list, false)
 		return at, err
 	})
 }
 
 // CompleteBy has the vectors written as of now, under flush.lock, and
 // remembers that they are complete as of then.
-func (vs *Vectors) CompleteBy(ctx context.Context, write func(*index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
-	if err := vs.Engine.Log.LockFlush(ctx); err != nil {
+func (vs *Vectors) CompleteBy(ctx context.Context, write func(*wal.Held, *index.Set, wal.Mark, []index.Change) (wal.LSN, error)) error {
+	held, err := vs.Engine.Log.LockFlush(ctx)
+	if err != nil {
 		return err
 	}
-	defer vs.Engine.Log.UnlockFlush()
+	defer held.Unlock()
 	if err := vs.Engine.Sight(ctx); err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (vs *Vectors) CompleteBy(ctx context.Context, write func(*index.Set, wal.Ma
 	if err != nil {
 		return err
 	}
-	at, err := write(idx, to, list)
+	at, err := write(held, idx, to, list)
 	if err != nil {
 		return err
 	}
@@ -81,9 +82,8 @@ func (vs *Vectors) CompleteBy(ctx context.Context, write func(*index.Set, wal.Ma
 	return nil
 }
 
-// Merge leaves all vectors in one pair of files; flush.lock is held, and
-// the index has just been written.
-func (vs *Vectors) Merge(ctx context.Context) error {
+// Merge leaves all vectors in one pair of files, when the index has just been written.
+func (vs *Vectors) Merge(ctx context.Context, held *wal.Held) error {
 	idx := vs.Engine.State.Set()
 	if idx == nil {
 		return errs.ErrClosed
@@ -95,14 +95,14 @@ func (vs *Vectors) Merge(ctx context.Context) error {
 	to := vs.Engine.Log.AppliedMark()
 	list, _, err := vs.Engine.StateAt(ctx, idx.LSN(), to.LSN)
 	if err == nil {
-		_, _, err = vs.Write(ctx, idx, to, list, true)
+		_, _, err = vs.Write(ctx, held, idx, to, list, true)
 	}
 	return err
 }
 
 // Write makes the vectors complete as of a mark, by writing no more than
 // has changed, and returns the LSN of those that are, and their dimension.
-func (vs *Vectors) Write(ctx context.Context, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+func (vs *Vectors) Write(ctx context.Context, held *wal.Held, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	// What an index from before a change of the model says holds no longer (Cover): vectors may
 	// be due by this one, and a search may have written some, which the deletions in list end.
 	if at, dim, known := index.Vectors(idx); known && at == 0 && !always && !vs.Rotten.Load() && !anyVector(list) && idx.LSN() > vs.Model().Since {
@@ -122,12 +122,12 @@ func (vs *Vectors) Write(ctx context.Context, idx *index.Set, to wal.Mark, list 
 	if why != nil && !vs.Engine.Settings.Now().MayRepair() {
 		return 0, 0, why
 	}
-	at, dim, err := vs.WriteOver(ctx, set, why, idx, to, list, always)
+	at, dim, err := vs.WriteOver(ctx, held, set, why, idx, to, list, always)
 	if err == nil && at == 0 && why == nil {
 		err = vs.dropOlderVectors()
 	}
 	if err != nil && why == nil && errors.Is(err, errs.ErrCorrupt) && vs.Engine.Settings.Now().MayRepair() {
-		at, dim, err = vs.WriteOver(ctx, set, err, idx, to, list, always)
+		at, dim, err = vs.WriteOver(ctx, held, set, err, idx, to, list, always)
 	}
 	if err == nil {
 		vs.Rotten.Store(false)
@@ -151,7 +151,7 @@ func (vs *Vectors) dropOlderVectors() error {
 
 // WriteOver writes over the existing vectors, or, where why says that they cannot be used, all of
 // them again. What stands stays until the new is in place.
-func (vs *Vectors) WriteOver(ctx context.Context, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
+func (vs *Vectors) WriteOver(ctx context.Context, _ *wal.Held, set *vector.Set, why error, idx *index.Set, to wal.Mark, list []index.Change, always bool) (wal.LSN, int, error) {
 	if why != nil {
 		set = vector.Empty()
 	}

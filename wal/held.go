@@ -1,0 +1,71 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/varve-db/varve/errs"
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// Held proves that flush.lock is held. A function that may only be called by the holder takes
+// one. LockFlush and TryLockFlush are all that makes one, and Unlock ends it: the methods of this
+// package that take a Held refuse one that was unlocked, and that of another log.
+type Held struct {
+	l        *FileLog
+	unlocked atomic.Bool
+}
+
+// errNotHeld is a bug in the caller.
+var errNotHeld = errors.New("wal: flush.lock is not held: the Held was unlocked, or belongs to another log")
+
+// LockFlush takes flush.lock: only its holder puts files in place, writes the
+// index and releases the log.
+func (l *FileLog) LockFlush(ctx context.Context) (*Held, error) {
+	if l.o.ReadOnly {
+		return nil, errs.ErrReadOnly
+	}
+	if err := l.lock(ctx, roleFlush, vfs.ModeExclusive); err != nil {
+		return nil, err
+	}
+	return l.heldNow()
+}
+
+// TryLockFlush takes flush.lock if it is free. Otherwise it returns nil without an error.
+func (l *FileLog) TryLockFlush() (*Held, error) {
+	if l.o.ReadOnly {
+		return nil, errs.ErrReadOnly
+	}
+	ok, err := l.locks[roleFlush].TryLock(vfs.ModeExclusive)
+	if err != nil || !ok {
+		return nil, err
+	}
+	l.took(roleFlush)
+	return l.heldNow()
+}
+
+// heldNow is the proof, just after flush.lock was taken, or lets go of it where the log is no
+// longer ours.
+func (l *FileLog) heldNow() (*Held, error) {
+	if err := l.stillOurs(); err != nil {
+		l.unlock(roleFlush)
+		return nil, err
+	}
+	return &Held{l: l}, nil
+}
+
+// Unlock releases flush.lock. A second call does nothing.
+func (h *Held) Unlock() {
+	if h.unlocked.CompareAndSwap(false, true) {
+		h.l.unlock(roleFlush)
+	}
+}
+
+// proves says that h proves that flush.lock of l is held.
+func (h *Held) proves(l *FileLog) error {
+	if h == nil || h.l != l || h.unlocked.Load() {
+		return errNotHeld
+	}
+	return nil
+}

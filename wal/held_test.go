@@ -1,0 +1,93 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/varve-db/varve/internal/vfs"
+)
+
+// mustHold takes flush.lock.
+func mustHold(t testing.TB, l *FileLog) *Held {
+	t.Helper()
+	held, err := l.LockFlush(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return held
+}
+
+// TestHeldProves: what is for the holder of flush.lock refuses a Held that was unlocked, that of
+// another log, and none.
+func TestHeldProves(t *testing.T) {
+	one, _ := open(t, t.TempDir(), knowing(testFeatures))
+	defer one.Close()
+	two, _ := open(t, t.TempDir())
+	defer two.Close()
+	mustAppend(t, one, put("m1", "v"))
+	before, err := one.Checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, other := mustHold(t, one), mustHold(t, two)
+	defer other.Unlock()
+	m, nobody := one.AppliedMark(), func(string, []byte) bool { return false }
+	calls := map[string]func(*Held) error{
+		"SetCheckpoint": func(h *Held) error { return one.SetCheckpoint(h, m, m, [Folders]int64{}) },
+		"Forget":        func(h *Held) error { return one.Forget(h, "index", 0) },
+		"Bury":          func(h *Held) error { return one.Bury(h, nil) },
+		"Tidied":        func(h *Held) error { return one.Tidied(h) },
+		"SayRemade":     func(h *Held) error { return one.SayRemade(h) },
+		"SetRest":       func(h *Held) error { return one.SetRest(h, 0) },
+		"Trust":         func(h *Held) error { return one.Trust(h) },
+		"Purge":         func(h *Held) error { _, err := one.Purge(context.Background(), h, nobody); return err },
+		"RaiseFlushing": func(h *Held) error { _, err := one.RaiseFlushing(h, FeatureTestWrite); return err },
+	}
+	refused := func(what string, h *Held) {
+		t.Helper()
+		for name, call := range calls {
+			if err := call(h); !errors.Is(err, errNotHeld) {
+				t.Errorf("%s with %s: %v", name, what, err)
+			}
+		}
+	}
+	refused("none", nil)
+	refused("another log's", other)
+	if now, err := one.Checkpoint(); err != nil || now != before || one.Features() != 0 || one.Remade() != 0 {
+		t.Errorf("something was done all the same: %+v, %s, %d, %v", now, one.Features(), one.Remade(), err)
+	}
+	for name, call := range calls {
+		if err := call(held); err != nil {
+			t.Errorf("%s by the holder: %v", name, err)
+		}
+	}
+	held.Unlock()
+	refused("one that was unlocked", held)
+}
+
+// TestHeldUnlockTwice: the second Unlock does not release what somebody else has taken since.
+func TestHeldUnlockTwice(t *testing.T) {
+	l, _ := open(t, t.TempDir())
+	defer l.Close()
+	first := mustHold(t, l)
+	if held, err := l.TryLockFlush(); held != nil || err != nil {
+		t.Fatalf("taken twice: %v, %v", held, err)
+	}
+	first.Unlock()
+	second, err := l.TryLockFlush()
+	if second == nil || err != nil {
+		t.Fatalf("not to be had once it was let go: %v, %v", second, err)
+	}
+	first.Unlock()
+	if ok, err := l.locks[roleFlush].TryLock(vfs.ModeExclusive); ok || err != nil {
+		t.Errorf("the lock was let go by one who no longer had it: %v, %v", ok, err)
+	}
+	if err := first.proves(l); err == nil {
+		t.Error("one that was unlocked proves that the lock is held, which another holds")
+	}
+	if err := second.proves(l); err != nil {
+		t.Error(err)
+	}
+	second.Unlock()
+}
