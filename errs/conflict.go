@@ -7,9 +7,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// ConflictError says what a condition on a write expected and what it found. It matches
-// ErrConflict. A conflict that is about no one document (the model that makes the
-// embeddings) has none.
+// ConflictError reports what a condition on a write expected and what was found. It matches
+// ErrConflict. A conflict that does not concern a single document (one about the embedding model)
+// has no ConflictError.
 type ConflictError struct {
 	ID       string // of the memory or assembly; of working memory the key
 	Expected uint64 // the version; 0: that there is none (IfAbsent), or that none was asked for (see Since)

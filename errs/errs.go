@@ -19,31 +19,32 @@ var (
 	ErrClosed = errors.New("the store is closed")
 	// ErrReadOnly: the store was opened read-only, or its log is damaged below what was durable.
 	ErrReadOnly = errors.New("the store is read-only")
-	// ErrDiskFull: the disk has no room. Deletions still work; writes work again once there is room.
-	// See DiskFullError.
+	// ErrDiskFull: the disk has no free space. Deletions still work; writes work again once there
+	// is space. See DiskFullError.
 	ErrDiskFull = errors.New("disk full")
-	// ErrPermission: the system refuses access to a file. See PermissionError.
+	// ErrPermission: the operating system refuses access to a file. See PermissionError.
 	ErrPermission = errors.New("permission denied")
-	// ErrLocked: another process has a lock. See LockError.
+	// ErrLocked: another process holds a lock. See LockError.
 	ErrLocked = errors.New("locked by another process")
-	// ErrTooLarge: one document passes a limit. See FieldError.
+	// ErrTooLarge: one document exceeds a limit. See FieldError.
 	ErrTooLarge = errors.New("too large")
 	// ErrBatchTooLarge: a batch is larger than half a segment of the log.
 	ErrBatchTooLarge = errors.New("batch too large")
 	// ErrInvalid: the input is not valid. See FieldError.
 	ErrInvalid = errors.New("invalid")
-	// ErrNoStore: the folder holds no store.
+	// ErrNoStore: the folder is not a store.
 	ErrNoStore = errors.New("no store here")
-	// ErrNewerFormat: a newer version of this library has written the store. See NewerError and
+	// ErrNewerFormat: a newer version of this library wrote the store. See NewerError and
 	// FeatureError.
 	ErrNewerFormat = errors.New("written by a newer version: open it with that one or a later one")
-	// ErrSyncFailed: the disk refuses to sync the log. Reads go on, writes fail until a sync works.
+	// ErrSyncFailed: the disk refuses to sync the log. Reads continue; writes fail until a sync
+	// succeeds.
 	ErrSyncFailed = errors.New("the disk did not accept a sync; writes wait until it does")
 	// ErrTooManyFiles: no more files can be opened. Nothing was changed; repeat the call later.
 	ErrTooManyFiles = errors.New("this process or the system has no more open files to give: close some, or raise the limit (ulimit -n)")
 	// ErrOutcomeUnknown: the write may or may not have happened.
 	ErrOutcomeUnknown = errors.New("outcome unknown: the write may or may not have happened")
-	// ErrTruncated: the log and its archive no longer reach back so far. See TruncatedError.
+	// ErrTruncated: the log and its archive no longer reach back that far. See TruncatedError.
 	ErrTruncated = errors.New("no longer in the log")
 	// ErrLimit: a limit of config.json, or of the operation, is reached. See LimitError.
 	ErrLimit = errors.New("limit reached")
@@ -58,7 +59,7 @@ var (
 	ErrSkip = errors.New("skip")
 )
 
-// CorruptionError says where damage was found. It matches ErrCorrupt.
+// CorruptionError reports where damage was found. It matches ErrCorrupt.
 type CorruptionError struct {
 	Path    string // file, relative to the store
 	Segment uint64 // segment number, 0 when the file is not a segment
@@ -85,8 +86,8 @@ func (e *CorruptionError) Error() string {
 // Unwrap gives the sentinel, and the cause if there is one.
 func (e *CorruptionError) Unwrap() []error { return appendErr([]error{ErrCorrupt}, e.Err) }
 
-// FieldError says which member of the input was refused, and why. It matches
-// ErrInvalid, or ErrTooLarge when Err does.
+// FieldError reports which member of the input was refused, and why. It matches ErrInvalid, and
+// also ErrTooLarge if Err does.
 type FieldError struct {
 	Field string // the member as JSON names it, "id", "embedding[3]"
 	Value string // the offending value, shortened
@@ -140,7 +141,7 @@ func (h Holder) String() string {
 	return s
 }
 
-// LockError says which lock could not be taken and which process holds it. It matches ErrLocked.
+// LockError reports which lock could not be taken and which process holds it. It matches ErrLocked.
 type LockError struct {
 	Path   string // of the lock file
 	Holder Holder // the process that has the lock
@@ -159,8 +160,8 @@ func (e *LockError) Error() string {
 // Unwrap gives the sentinel, and the cause if there is one.
 func (e *LockError) Unwrap() []error { return appendErr([]error{ErrLocked}, e.Err) }
 
-// SessionError says to which session a memory belongs, and to which a write or a
-// read was confined. It matches ErrSession.
+// SessionError reports the session of a memory, and the session to which a write or a read was
+// confined. It matches ErrSession.
 type SessionError struct {
 	Session string // the memory's, "" when it has none
 	Wanted  string // to which the operation was confined
@@ -177,7 +178,7 @@ func (e *SessionError) Error() string {
 // Unwrap makes the error match ErrSession.
 func (e *SessionError) Unwrap() error { return ErrSession }
 
-// LimitError says which limit a write would have passed. It matches ErrLimit.
+// LimitError reports which limit a write would have exceeded. It matches ErrLimit.
 type LimitError struct {
 	Session string // whose limit it is, "" for the store's
 	What    string // "memories" or "bytes"
@@ -200,7 +201,7 @@ func (e *LimitError) Error() string {
 // Unwrap makes the error match ErrLimit.
 func (e *LimitError) Unwrap() error { return ErrLimit }
 
-// BatchError says which operation of a batch was refused. It matches what Err matches.
+// BatchError reports which operation of a batch was refused. It matches what Err matches.
 type BatchError struct {
 	Index int    // of the operation, from 0
 	Key   string // its id
@@ -215,7 +216,7 @@ func (e *BatchError) Error() string {
 // Unwrap gives the cause.
 func (e *BatchError) Unwrap() error { return e.Err }
 
-// TruncatedError says how far back the log still reaches. It matches ErrTruncated.
+// TruncatedError reports how far back the log still reaches. It matches ErrTruncated.
 type TruncatedError struct {
 	Oldest uint64 // the oldest position that can still be read
 }
@@ -228,7 +229,7 @@ func (e *TruncatedError) Error() string {
 // Unwrap makes the error match ErrTruncated.
 func (e *TruncatedError) Unwrap() error { return ErrTruncated }
 
-// MovedError says where a store went. It matches ErrMoved.
+// MovedError reports the folder to which a store was moved. It matches ErrMoved.
 type MovedError struct {
 	From, To string    // folders
 	Store    string    // its UUID, which it keeps
@@ -250,7 +251,7 @@ func appendErr(list []error, err error) []error {
 	return list
 }
 
-// NewerError says which file a newer version has written. It matches ErrNewerFormat.
+// NewerError reports which file was written by a newer version. It matches ErrNewerFormat.
 type NewerError struct {
 	Path   string // of the file, "" where it is not known
 	Format uint64 // that it has
@@ -269,7 +270,7 @@ func (e *NewerError) Error() string {
 // Unwrap makes the error match ErrNewerFormat.
 func (e *NewerError) Unwrap() error { return ErrNewerFormat }
 
-// FeatureError says that a store has features that this program does not know. It matches
+// FeatureError reports that a store has features that this program does not know. It matches
 // ErrNewerFormat.
 type FeatureError struct {
 	Path     string   // the store's folder

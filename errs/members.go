@@ -7,8 +7,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// MissingMembersError says which memories an assembly names that are not there.
-// It matches ErrNotFound.
+// MissingMembersError reports the members of an assembly that do not exist. It matches ErrNotFound.
 type MissingMembersError struct {
 	Assembly string   // the id of the assembly
 	IDs      []string // of the memories that are missing

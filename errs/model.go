@@ -7,12 +7,12 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// ErrModel: a vector, or what makes them, is of another model than the store's. See
-// ModelError, which names both.
+// ErrModel: a vector, or the model that makes vectors, differs from the model of the store. See
+// ModelError.
 var ErrModel = errors.New("another model")
 
-// ModelError says that a vector, or what makes them, is of another model than the
-// store's. It matches ErrModel, and ErrDimension where the dimensions are what tells.
+// ModelError reports that a vector, or the model that makes vectors, differs from the model of the
+// store. It matches ErrModel, and also ErrDimension if the dimensions differ.
 type ModelError struct {
 	Model     string // of the store's vectors, "" when nobody said
 	Dimension int    // of them, 0: not known, or not what is wrong

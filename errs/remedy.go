@@ -7,7 +7,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// DiskFullError says how much is missing where. It matches ErrDiskFull.
+// DiskFullError reports on which volume how much space is missing. It matches ErrDiskFull.
 type DiskFullError struct {
 	Path string // a folder of the volume that is full
 	Free int64  // bytes that may still be written there, -1 when unknown
@@ -38,8 +38,8 @@ func (e *DiskFullError) Error() string {
 // Unwrap gives the sentinel, and the cause if there is one.
 func (e *DiskFullError) Unwrap() []error { return appendErr([]error{ErrDiskFull}, e.Err) }
 
-// PermissionError says what the system refuses, to whom, and what would change
-// that. It matches ErrPermission.
+// PermissionError reports what the operating system refuses to which user, and a remedy. It matches
+// ErrPermission.
 type PermissionError struct {
 	Path  string      // what stands in the way: the file, or a folder above it
 	Why   string      // what about it

@@ -6,7 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// NoVersionError says that a memory or an assembly has no such version. It matches ErrNotFound.
+// NoVersionError reports that a memory or an assembly does not have the requested version. It
+// matches ErrNotFound.
 type NoVersionError struct {
 	Kind    string // "memory" or "assembly"
 	ID      string

@@ -31,23 +31,23 @@ func orElse[T any](p *T, d T) any {
 // settings are those that a user may change, with the values that hold.
 func settings() []setting {
 	return []setting{
-		{"index_backup_count", "older indexes that are kept in backups/", func(c *varve.Config) any { return orElse(c.IndexBackupCount, 3) }},
-		{"auto_repair", "heal at once what costs little", func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
-		{"adopt_deletions", "while a process watches, deleting a file deletes what it holds", func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
+		{"index_backup_count", "number of older indexes kept in backups/", func(c *varve.Config) any { return orElse(c.IndexBackupCount, 3) }},
+		{"auto_repair", "repair at once what is cheap to repair", func(c *varve.Config) any { return orElse(c.AutoRepair, true) }},
+		{"adopt_deletions", "while a process watches, deleting a file deletes its memories", func(c *varve.Config) any { return orElse(c.AdoptDeletions, true) }},
 		{"backup_interval", "seconds between two backups of the index", func(c *varve.Config) any { return orElse(c.BackupInterval, 3600) }},
 		{"flush_threshold", "changes that start a flush; one also starts within a second", func(c *varve.Config) any { return orElse(c.FlushThreshold, 20) }},
-		{"max_memory_bytes", "of one memory's JSON", func(c *varve.Config) any { return cli.LimitsOf(*c).MemoryBytes }},
-		{"max_id_bytes", "of an id", func(c *varve.Config) any { return cli.LimitsOf(*c).IDBytes }},
-		{"max_depth", "of nesting in one memory", func(c *varve.Config) any { return cli.LimitsOf(*c).Depth }},
+		{"max_memory_bytes", "bytes of one memory's JSON", func(c *varve.Config) any { return cli.LimitsOf(*c).MemoryBytes }},
+		{"max_id_bytes", "bytes of an id", func(c *varve.Config) any { return cli.LimitsOf(*c).IDBytes }},
+		{"max_depth", "levels of nesting in one memory", func(c *varve.Config) any { return cli.LimitsOf(*c).Depth }},
 		{"max_embedding_dims", "numbers in one embedding", func(c *varve.Config) any { return cli.LimitsOf(*c).EmbeddingDim }},
 		{"max_assembly_members", "memories in one assembly", func(c *varve.Config) any { return c.Resolved().MaxAssemblyMembers }},
-		{"activation_half_life", "seconds in which an assembly's activation fades to half", func(c *varve.Config) any { return c.Resolved().ActivationHalfLife }},
-		{"max_memories", "in the store; 0 is any number", func(c *varve.Config) any { return c.MaxMemories }},
-		{"max_bytes", "of all memories' JSON files, embeddings included; 0 is any", func(c *varve.Config) any { return c.MaxBytes }},
-		{"max_session_memories", "in each session; 0 is any number", func(c *varve.Config) any { return c.MaxSessionMemories }},
-		{"max_session_bytes", "of the JSON files of each session; 0 is any", func(c *varve.Config) any { return c.MaxSessionBytes }},
-		{"at_limit", "what makes room for more: refuse (nothing does), evict_oldest, evict_lowest (score)", func(c *varve.Config) any { return cmp.Or(c.AtLimit, varve.AtLimitRefuse) }},
-		{"max_age", "seconds after its last write until a memory is deleted, an hour or two later; reads have it until then; 0 is never", func(c *varve.Config) any { return c.MaxAge }},
+		{"activation_half_life", "seconds in which an assembly's activation halves", func(c *varve.Config) any { return c.Resolved().ActivationHalfLife }},
+		{"max_memories", "memories in the store; 0 means unlimited", func(c *varve.Config) any { return c.MaxMemories }},
+		{"max_bytes", "bytes of all memories' JSON files, embeddings included; 0 means unlimited", func(c *varve.Config) any { return c.MaxBytes }},
+		{"max_session_memories", "memories in each session; 0 means unlimited", func(c *varve.Config) any { return c.MaxSessionMemories }},
+		{"max_session_bytes", "bytes of the JSON files of each session; 0 means unlimited", func(c *varve.Config) any { return c.MaxSessionBytes }},
+		{"at_limit", "what a put does at a limit: refuse, evict_oldest, evict_lowest (score)", func(c *varve.Config) any { return cmp.Or(c.AtLimit, varve.AtLimitRefuse) }},
+		{"max_age", "seconds from its last write after which a memory expires; it is deleted an hour or two later and can be read until then; 0 means never", func(c *varve.Config) any { return c.MaxAge }},
 	}
 }
 

@@ -24,10 +24,10 @@ func demoCommand(a *cli.App) *cobra.Command {
 	var writer bool
 	c := &cobra.Command{
 		Use:   "demo [DIR]",
-		Short: "Show that nothing is lost: put, look, kill -9, verify",
-		Long: `Make a store in DIR (else in a new temporary folder), put memories into it, show one
-as the file that it is, let a second process write and kill it with SIGKILL in the
-middle, and check that everything that was acknowledged is there.`,
+		Short: "Demonstrate crash safety: put, read, kill -9, verify",
+		Long: `Create a store in DIR (by default in a new temporary folder), put memories into it, print the
+file of one, start a second process that writes, kill it with SIGKILL, and check that every
+acknowledged memory is still there.`,
 		Example: "  memctl demo",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -53,7 +53,7 @@ func runDemo(ctx context.Context, a *cli.App, dir string) error {
 	if dir == "" {
 		temp, err := os.MkdirTemp("", "varve-demo-")
 		if err != nil {
-			return fmt.Errorf("making a temporary folder: %w", err)
+			return fmt.Errorf("creating a temporary folder: %w", err)
 		}
 		dir = filepath.Join(temp, "storage")
 	}
@@ -100,7 +100,7 @@ func runDemo(ctx context.Context, a *cli.App, dir string) error {
 		a.Say("   acknowledged and missing: %d", lost)
 		a.Say("   verify: %d memories in %d files, %d findings", sum.Memories, sum.Files, findings)
 		if lost > 0 || findings > 0 {
-			return errors.New("this should not have happened: please report it")
+			return errors.New("this is a bug: please report it")
 		}
 		a.Say("\nThe files are yours: ls %s/memories. Next: memctl --store %s status", dir, dir)
 		return nil

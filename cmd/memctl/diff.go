@@ -18,21 +18,21 @@ func diffCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff ID@VERSION [ID[@VERSION]]",
 		Short: "Show what has changed between two versions",
-		Long: `Compare two versions of a memory, or one with what it is now. Members are compared by
-their values: neither their order nor white space counts. --json lists the members that
-differ, each with its path (RFC 6901) and both values.`,
+		Long: `Compare two versions of a memory, or one version with the current one. Members are compared
+by value: order and white space are ignored. --json lists the members that differ, each with
+its path (RFC 6901) and both values.`,
 		Example: "  memctl diff notes@65664 notes\n  memctl diff notes@65664 notes@70112 --json | jq '.changes[].path'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 2 {
 				return nil
 			}
-			return cli.Usagef(cmd.CommandPath(), "%s wants one or two versions, not %d arguments", cmd.CommandPath(), len(args))
+			return cli.Usagef(cmd.CommandPath(), "%s takes one or two versions, not %d arguments", cmd.CommandPath(), len(args))
 		},
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
 			return diffVersions(ctx, a, st, assemblies, args)
 		}),
 	}
-	cmd.Flags().BoolVar(&assemblies, "assembly", false, "of an assembly")
+	cmd.Flags().BoolVar(&assemblies, "assembly", false, "compare versions of an assembly")
 	return cmd
 }
 
@@ -74,7 +74,7 @@ func diffVersions(ctx context.Context, a *cli.App, st *varve.Store, assemblies b
 	}
 	hunks := diff.Unified(diff.Lines(old), diff.Lines(now))
 	if len(hunks) == 0 {
-		a.Note("%s and %s say the same", label(&was), label(&is))
+		a.Note("%s and %s are equal", label(&was), label(&is))
 		return nil
 	}
 	fmt.Fprintf(a.Out, "--- %s\n+++ %s\n", label(&was), label(&is))

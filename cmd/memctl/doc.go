@@ -1,36 +1,36 @@
-// Command memctl works on a Varve store from the shell. It is thin: what a
-// store does is done by package varve and those below it; here are arguments,
-// words and exit codes.
+// Command memctl manages a Varve store from the shell. It is thin: package varve and the packages
+// below it implement the operations; this command has the arguments, the messages and the exit
+// codes.
 //
 // # The store
 //
-// Named by --store, by MEMCTL_STORE, or else the nearest folder, from the
-// current one upwards, that is a store (its config.json has the member "varve")
-// or holds a folder storage/ that is one. Only init makes a store, and import
-// where the store was named. Commands that write flush before they end; those
-// that read open the store read-only where it cannot be written; status, config
-// and verify always do, but that status makes of a clone a store.
+// The store is named by --store or MEMCTL_STORE, or else is the nearest folder, from the current
+// one upwards, that is a store (its config.json has the member "varve") or contains a folder
+// storage/ that is one. Only init creates a store, and import if the store was named. Commands
+// that write flush before they end. Commands that read open the store read-only where it cannot be
+// written; status, config and verify always open it read-only, except that status makes a clone a
+// store.
 //
 // # Output
 //
-// Results go to stdout, all else to stderr. With --json exactly one document is
-// on stdout, a JSON object, also when the command fails; docs/json.md draws the
-// document of each command, and TestJSONDocuments holds both to each other.
+// Results go to stdout, everything else to stderr. With --json, stdout has exactly one document, a
+// JSON object, also when the command fails; docs/json.md describes the document of each command,
+// and TestJSONDocuments compares the two.
 //
 // # Exit codes
 //
-// See internal/cli/exitcode.go. Of several failures the gravest decides; those that do not
-// end the command (one of several ids is missing) let the rest go on.
+// See internal/cli/exitcode.go. Of several failures the gravest decides. A failure that concerns
+// one of several ids (a missing one) does not end the command.
 //
 // # How it is laid out
 //
-// A command is a file, and a line in root.go. A new one goes beside those that are like it:
+// Each command has a file, and a line in root.go. A new command goes beside similar ones:
 //
-//	cmd/memctl             on memories, and on the store's settings
+//	cmd/memctl             memories, and the settings of the store
 //	internal/assemblycmd   memctl assembly
 //	internal/workingcmd    memctl working
 //	internal/mcpcmd        memctl mcp
-//	internal/upkeep        on the store as a whole: status, verify, repair, purge, backup, …
+//	internal/upkeep        the store as a whole: status, verify, repair, purge, backup, …
 //
 // What they share:
 //

@@ -26,9 +26,9 @@ func editCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change a memory in an editor",
-		Long: `Open the memory's document in $VISUAL or $EDITOR and store what was saved, if nobody else
-has changed the memory meanwhile. A text that is refused, or came too late, is kept in
-a file that the message names.`,
+		Long: `Open the memory's document in $VISUAL or $EDITOR and store the saved text, unless another
+process has changed the memory meanwhile. A text that is refused, or that came too late, is
+kept in a file that the message names.`,
 		Example: "  memctl edit notes\n  EDITOR='code --wait' memctl edit notes",
 		Args:    cli.Exactly(1, "the id of a memory"),
 		RunE:    a.Do(func(cmd *cobra.Command, args []string) error { return editMemory(cmd.Context(), a, args[0]) }),
@@ -60,7 +60,7 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 	}
 	temp, err := os.MkdirTemp("", "memctl-edit-")
 	if err != nil {
-		return fmt.Errorf("making a folder for the text to edit: %w", err)
+		return fmt.Errorf("creating a folder for the text to edit: %w", err)
 	}
 	file := filepath.Join(temp, docfile.FileName(id))
 	if err := os.WriteFile(file, doc, 0o600); err != nil {
@@ -71,7 +71,7 @@ func editMemory(ctx context.Context, a *cli.App, id string) error {
 		err = saveEdited(ctx, a, dir, m, version)
 	}
 	if err != nil {
-		return cli.WithFix(fmt.Errorf("%w; the text is kept in %s", err, file), "put what you want to keep into: memctl edit "+cli.ShellQuote(id))
+		return cli.WithFix(fmt.Errorf("%w; the text is kept in %s", err, file), "copy what you want to keep into the current version: memctl edit "+cli.ShellQuote(id))
 	}
 	if err := os.RemoveAll(temp); err != nil {
 		a.Note("the edited text could not be removed: %v", err)

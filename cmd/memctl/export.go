@@ -21,20 +21,20 @@ func exportCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export",
 		Short: "Write memories and assemblies as lines of JSON",
-		Long: `Write the documents of memories, one a line (JSONL), to stdout or into a file, which
-appears when it is whole; behind them those of the assemblies, unless a filter chooses
-among the memories. memctl import reads it. Working memory is not in it: see memctl working export.
+		Long: `Write the documents of memories, one per line (JSONL), to stdout or into a file, which appears
+when it is complete. The assemblies follow, unless a filter selects memories. memctl import
+reads this format. Working memory is not exported: see memctl working export.
 
-With --to server-memory only the entities and relations of the knowledge graph that
-memctl mcp serves, as the MCP reference memory server keeps them.`,
+With --to server-memory, write only the entities and relations of the knowledge graph that
+memctl mcp serves, in the format of the MCP reference memory server.`,
 		Example: "  memctl export --file all.jsonl\n  memctl export --session s1 | jq .content\n  memctl export --to server-memory --file memory.jsonl",
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if to != "" && to != string(importer.JSONL) && to != string(importer.ServerMemory) {
-				return cli.Usagef(cmd.CommandPath(), "--to %q: it must be jsonl or server-memory", to)
+				return cli.Usagef(cmd.CommandPath(), "--to %q: must be jsonl or server-memory", to)
 			}
 			if a.Document != nil && (file == "" || file == "-") {
-				return cli.Usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or leave --json out")
+				return cli.Usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or omit --json")
 			}
 			filters, err := f.filters(cmd, a.Clock())
 			if err != nil {
@@ -67,7 +67,7 @@ memctl mcp serves, as the MCP reference memory server keeps them.`,
 				if groups > 0 {
 					and = " and " + cli.Count(groups, "assembly", "assemblies")
 				}
-				a.Say("%d memories%s are in %s", n, and, file)
+				a.Say("exported %s%s to %s", cli.Count(n, "memory", "memories"), and, file)
 				return nil
 			})
 		}),

@@ -71,7 +71,7 @@ func exportGraph(ctx context.Context, a *cli.App, st *varve.Store, filters []var
 		}
 	}
 	if others > 0 {
-		a.Note("%s left out: neither entity nor relation", cli.Count(others, "memory is", "memories are"))
+		a.Note("left out %s: neither entity nor relation", cli.Count(others, "memory", "memories"))
 	}
 	return n, nil
 }

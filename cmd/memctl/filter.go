@@ -17,12 +17,12 @@ type filterFlags struct {
 
 func (f *filterFlags) add(a *cli.App, c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.session, "session", "", "those of a `session`")
-	fl.StringVar(&f.category, "category", "", "those of a `category`")
-	fl.StringVar(&f.key, "key", "", "those with a `key` (metadata.key)")
-	fl.StringVar(&f.prefix, "prefix", "", "those whose id begins with this `text`")
-	fl.StringVar(&f.since, "since", "", "those written at this `time` or later: 2026-01-31, 2026-01-31T15:04:05Z, or 90m, 24h, 7d ago")
-	fl.StringVar(&f.until, "until", "", "those written before this `time`")
+	fl.StringVar(&f.session, "session", "", "only memories of this `session`")
+	fl.StringVar(&f.category, "category", "", "only memories of this `category`")
+	fl.StringVar(&f.key, "key", "", "only memories with this `key` (metadata.key)")
+	fl.StringVar(&f.prefix, "prefix", "", "only memories whose id begins with this `prefix`")
+	fl.StringVar(&f.since, "since", "", "only memories written at this `time` or later: 2026-01-31, 2026-01-31T15:04:05Z, or 90m, 24h, 7d ago")
+	fl.StringVar(&f.until, "until", "", "only memories written before this `time`")
 	_ = c.RegisterFlagCompletionFunc("session", completeSessions(a)) // it exists
 }
 

@@ -12,9 +12,9 @@ import (
 func flushCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "flush",
-		Short: "Bring files and index up to date",
-		Long: `Write everything that any process has committed into its files, and all of the index into
-memory_index.json. Nothing is at stake without it: what is committed is in the log.`,
+		Short: "Write pending changes to the files and the index",
+		Long: `Write everything that any process has committed to the files of the store, and the whole index
+to memory_index.json. Committed changes are safe in the log without a flush.`,
 		Example: "  memctl flush && git add storage",
 		Args:    cli.NoArguments,
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, _ []string) error {
@@ -24,7 +24,7 @@ memory_index.json. Nothing is at stake without it: what is committed is in the l
 			s := st.Admin().Stats()
 			a.Document.Member("memories", s.Memories)
 			a.Document.Member("flushed", s.Flushed)
-			a.Say("files and index have all %d memories", s.Memories)
+			a.Say("files and index are up to date: %s", cli.Count(int(s.Memories), "memory", "memories"))
 			return nil
 		}),
 	}

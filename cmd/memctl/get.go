@@ -16,16 +16,17 @@ func getCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "get ID[@VERSION]...",
 		Short: "Print memories",
-		Long: `Print the document of each memory, to the byte as its file has it. One that is missing
-does not keep the others from being printed. With @VERSION it is that version, as long
-as log and archive have it; memctl history lists them. Where an id itself ends so, the id goes first.`,
+		Long: `Print the document of each memory, byte for byte as in its file. A missing id does not keep
+the others from being printed. With @VERSION, print that version, as long as the log or the
+archive has it; memctl history lists the versions. If an id itself ends in @ and a number, the
+id takes precedence.`,
 		Example: "  memctl get notes\n  memctl get notes --content\n  memctl get notes@65664\n  memctl get a b c --json | jq '.memories[].version'",
 		Args:    cli.AtLeastOne("the id of a memory"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			show := showRaw
 			switch {
 			case content && a.Document != nil:
-				return cli.Usagef(cmd.CommandPath(), "--content and --json exclude each other")
+				return cli.Usagef(cmd.CommandPath(), "--content and --json cannot be combined")
 			case content:
 				show = showContent(len(args) > 1)
 			case a.Document != nil:

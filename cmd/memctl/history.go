@@ -18,16 +18,17 @@ func historyCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history ID",
 		Short: "List the versions of a memory",
-		Long: `List the versions of a memory that log and archive still have, the oldest first, also of
-one that was deleted; with --assembly of an assembly. One a line, with tabs between version, time, size and hash.
-memctl get ID@VERSION prints one, memctl diff ID@VERSION ID what has changed since.`,
+		Long: `List the versions of a memory that the log and the archive still have, oldest first, including
+those of a deleted memory; with --assembly, of an assembly. One per line: version, time, size
+and hash, separated by tabs. memctl get ID@VERSION prints a version, memctl diff ID@VERSION ID
+what has changed since.`,
 		Example: "  memctl history notes\n  memctl history notes --json | jq '.versions[-2].version'",
 		Args:    cli.Exactly(1, "the id of a memory"),
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
 			return listVersions(ctx, a, versionsOf(st, assemblies), args[0])
 		}),
 	}
-	cmd.Flags().BoolVar(&assemblies, "assembly", false, "of an assembly")
+	cmd.Flags().BoolVar(&assemblies, "assembly", false, "list the versions of an assembly")
 	return cmd
 }
 
@@ -75,7 +76,7 @@ func listVersions(ctx context.Context, a *cli.App, vs versions, id string) error
 	case a.Document != nil:
 		a.Document.Member("complete", complete)
 	case !complete:
-		a.Note("what came before the first of these, if anything did, is no longer kept")
+		a.Note("older versions, if there were any, are no longer kept")
 	}
 	return nil
 }

@@ -27,31 +27,32 @@ func importCommand(a *cli.App) *cobra.Command {
 	var f importFlags
 	c := &cobra.Command{
 		Use:   "import DIR|FILE|-",
-		Short: "Take over memories of another system",
-		Long: `Take over memories and assemblies of another system, or lines of JSON as memctl export
-writes them. The source is only read. Every file that could not be taken is named with
-the reason, and so is how members were read that have another name here, or none.
+		Short: "Import memories of another system",
+		Long: `Import memories and assemblies of another system, or lines of JSON as memctl export writes them.
+The source is only read. The report names every file that could not be imported, with the
+reason, and every member that was read under another name or that Varve does not know.
 
-Where a folder has vectors for FAISS (faiss_index.bin, or vector_index/ of a store) with a mapping
-of ids to them, or numbers that are the md5 of the ids, memories and assemblies whose document
-has no embedding get theirs from there, and their numbers are kept. The documents count: a vector that differs
-from an embedding is named as stale, one whose id nobody has as a ghost, and a file that cannot be
-read is no reason to take less of the documents. --json counts them under "vectors".
+If the folder has a FAISS index (faiss_index.bin, or vector_index/ of a store) with a mapping
+from ids to vectors, or with vector numbers that are the md5 of the ids, memories and assemblies
+whose document has no embedding get theirs from the index, and the vector numbers are kept. The
+documents take precedence: a vector that differs from the embedding of its document is reported
+as stale, a vector whose id no document has as a ghost, and an unreadable index does not affect
+the import of the documents. --json counts them under "vectors".
 
-A second run adds only what is new. A memory or an assembly that is there already with
-another text is kept as it is and named, unless --replace is given. Where --store names a folder that
-is no store yet, one is made.`,
+A second run adds only what is new. A memory or an assembly that the store already has with
+another text is kept as it is and reported, unless --replace is given. If --store names a folder
+that is not a store yet, a store is created there.`,
 		Example: `  memctl import --from synthians ~/synthians/storage --store memory
   memctl import sessions/ --zone Europe/Berlin
   memctl export -s old | memctl import - -s new`,
-		Args: cli.Exactly(1, "one folder or file, or - for stdin"),
+		Args: cli.Exactly(1, "a folder or file, or - for stdin"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error { return importFrom(a, cmd, args[0], &f) }),
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.from, "from", "", "`format`: synthians, vizor, jsonl or server-memory; found out if not given")
-	fl.StringVar(&f.zone, "zone", "UTC", "the `zone` of times that name none: UTC, Local, Europe/Berlin, +02:00")
-	fl.BoolVar(&f.setAside, "set-aside", false, "also take from backups/, corrupted_backups/ and ltm/ what is nowhere else")
-	fl.BoolVar(&f.replace, "replace", false, "replace memories and assemblies that are there with another text")
+	fl.StringVar(&f.from, "from", "", "`format`: synthians, vizor, jsonl or server-memory; detected if omitted")
+	fl.StringVar(&f.zone, "zone", "UTC", "time `zone` of times without one: UTC, Local, Europe/Berlin, +02:00")
+	fl.BoolVar(&f.setAside, "set-aside", false, "also import from backups/, corrupted_backups/ and ltm/ what is found nowhere else")
+	fl.BoolVar(&f.replace, "replace", false, "replace memories and assemblies that the store has with another text")
 	_ = c.RegisterFlagCompletionFunc("from", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		var names []string
 		for _, format := range importer.Formats() {
@@ -69,7 +70,7 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 		return cli.Usagef(cmd.CommandPath(), "--zone %w", err)
 	}
 	if f.from != "" && !slices.Contains(importer.Formats(), importer.Format(f.from)) {
-		return cli.Usagef(cmd.CommandPath(), "--from %q: it must be synthians, vizor, jsonl or server-memory", f.from)
+		return cli.Usagef(cmd.CommandPath(), "--from %q: must be synthians, vizor, jsonl or server-memory", f.from)
 	}
 	dir, err := a.Locate()
 	if err != nil {
@@ -98,8 +99,8 @@ func importFrom(a *cli.App, cmd *cobra.Command, from string, f *importFlags) err
 		reportImport(a, &in.Report)
 		if in.Failed > 0 {
 			a.Tell(&cli.Failure{
-				Kind: "refused", Message: fmt.Sprintf("%d of the source could not be taken; see the problems", in.Failed),
-				Path: from, Fix: "correct the files that are named and import again", Code: cli.CodeRefused,
+				Kind: "refused", Message: fmt.Sprintf("%s of the source could not be imported; see the problems", cli.Count(in.Failed, "entry", "entries")),
+				Path: from, Fix: "correct the files that the problems name, then import again", Code: cli.CodeRefused,
 			})
 		}
 		return err
@@ -115,7 +116,7 @@ func openSource(a *cli.App, cmd *cobra.Command, from string, f *importFlags, o i
 		return src, err
 	}
 	if f.from == string(importer.Synthians) || f.from == string(importer.Vizor) {
-		return nil, cli.Usagef(cmd.CommandPath(), "only lines can be read from stdin; %s wants a folder or file", f.from)
+		return nil, cli.Usagef(cmd.CommandPath(), "only lines can be read from stdin; --from %s needs a folder or file", f.from)
 	}
 	return importer.OpenLines(intake.Interruptible(cmd.Context(), a.In), "stdin", o), nil
 }
@@ -141,10 +142,10 @@ func reportImport(a *cli.App, r *intake.Report) {
 		a.Document.All(r)
 		return
 	}
-	a.Say("%s: %d memories (%s) into %s: %d new, %d there already, %d kept as they were here, %d replaced",
-		cli.Printable(r.Source), r.Total(), r.From, cli.Printable(r.Store), r.New, r.Same, r.Kept, r.Replaced)
+	a.Say("%s: %s (%s) into %s: %d new, %d present already, %d different and kept, %d replaced",
+		cli.Printable(r.Source), cli.Count(r.Total(), "memory", "memories"), r.From, cli.Printable(r.Store), r.New, r.Same, r.Kept, r.Replaced)
 	if as := &r.Assemblies; as.Total() > 0 {
-		a.Say("%s: %d new, %d there already, %d kept as they were here, %d replaced", cli.Count(as.Total(), "assembly", "assemblies"), as.New, as.Same, as.Kept, as.Replaced)
+		a.Say("%s: %d new, %d present already, %d different and kept, %d replaced", cli.Count(as.Total(), "assembly", "assemblies"), as.New, as.Same, as.Kept, as.Replaced)
 	}
 	sayRead(a, &r.Report)
 	counts := map[importer.Kind]int{}
@@ -185,7 +186,7 @@ func sayRead(a *cli.App, r *importer.Report) {
 	for _, l := range []struct {
 		what string
 		list []string
-	}{{"read under another name", under}, {"kept as they are, unknown here", kept}} {
+	}{{"read under another name", under}, {"unknown members, kept unchanged", kept}} {
 		if len(l.list) > 0 {
 			a.Say("%s: %s", l.what, cli.Printable(strings.Join(l.list, ", ")))
 		}
@@ -212,7 +213,7 @@ func parseZone(s string) (*time.Location, error) {
 	}
 	l, err := time.LoadLocation(s)
 	if err != nil || s == "" {
-		return nil, fmt.Errorf("%q: it is neither a zone's name (Europe/Berlin, UTC, Local) nor a distance (+02:00)", s)
+		return nil, fmt.Errorf("%q is neither the name of a time zone (Europe/Berlin, UTC, Local) nor an offset (+02:00)", s)
 	}
 	return l, nil
 }

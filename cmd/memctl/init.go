@@ -15,9 +15,9 @@ func initCommand(a *cli.App) *cobra.Command {
 	var segment int
 	c := &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Make a store",
-		Long: `Make a store in DIR, else in the folder that --store or MEMCTL_STORE names, else in
-./storage. Where there is a store already nothing changes.`,
+		Short: "Create a store",
+		Long: `Create a store in DIR, or in the folder that --store or MEMCTL_STORE names, or in ./storage.
+An existing store is not changed.`,
 		Example: "  memctl init\n  memctl init ~/agent/memory",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -44,18 +44,18 @@ func initCommand(a *cli.App) *cobra.Command {
 				a.Document.Member("store", path)
 				a.Document.Member("created", made)
 				if !made {
-					a.Say("%s is a store already; nothing was changed", path)
+					a.Say("%s is already a store; nothing was changed", path)
 					return nil
 				}
-				a.Say("made a store in %s", path)
+				a.Say("created a store in %s", path)
 				if found, err := a.Locate(); err != nil || !sameFolder(found, dir) {
-					a.Say("name it by --store %s, or once: export %s=%s", dir, cli.StoreVariable, path)
+					a.Say("name this store with --store %s, or once with: export %s=%s", dir, cli.StoreVariable, path)
 				}
 				return nil
 			})
 		}),
 	}
-	c.Flags().IntVar(&segment, "segment-size", 0, "`bytes` of one segment of the log; one commit takes at most half (default 67108864)")
+	c.Flags().IntVar(&segment, "segment-size", 0, "size of a segment of the log in `bytes`; one commit takes at most half (default 67108864)")
 	return c
 }
 

@@ -19,15 +19,15 @@ func listCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List memories",
-		Long: `List memories by id. On a terminal as a table; elsewhere one a line, with tabs between
-id, time of writing, session and text, and of what expires the time of that behind it
-("expires 2026-01-31T15:04:05Z"). When there are more, the command that goes on
-is named, and "next" in the JSON document is what --after wants.`,
+		Long: `List memories by id: on a terminal as a table, otherwise one per line with id, time of the last
+write (UTC), session and text, separated by tabs, and for a memory that expires the time when
+("expires 2026-01-31T15:04:05Z"). If there are more, a note has the command that continues, and
+"next" in the JSON document is the value for --after.`,
 		Example: "  memctl list --session s1 --since 24h\n  memctl list --prefix note- --limit 0 --json\n  memctl list --after note-050",
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
-				return cli.Usagef(cmd.CommandPath(), "--limit %d: it must be 0 (all) or more", limit)
+				return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 0 (all) or more", limit)
 			}
 			filters, err := f.filters(cmd, a.Clock())
 			if err != nil {
@@ -37,8 +37,8 @@ is named, and "next" in the JSON document is what --after wants.`,
 		}),
 	}
 	f.add(a, c)
-	c.Flags().StringVar(&f.after, "after", "", "those behind this `id`")
-	c.Flags().IntVarP(&limit, "limit", "n", 50, "how many; 0 is all")
+	c.Flags().StringVar(&f.after, "after", "", "only memories after this `id`")
+	c.Flags().IntVarP(&limit, "limit", "n", 50, "list at most `N` memories; 0 means all")
 	return c
 }
 

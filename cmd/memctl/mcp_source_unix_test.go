@@ -56,5 +56,5 @@ func TestMCPSource(t *testing.T) {
 	if os.Getuid() == 0 { // who may read anything: of all files these refuse
 		return
 	}
-	refuses(closed, cli.CodePermission, "taking over "+closed, "make it readable for who runs memctl")
+	refuses(closed, cli.CodePermission, "taking over "+closed, "make the file readable for the user who runs memctl")
 }

@@ -34,17 +34,15 @@ func putCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "put TEXT | - | --file FILE | --json-input FILE|-",
 		Short: "Store a memory",
-		Long: `Store a memory and print its id. The text is the argument, or what stands in a file or
-on stdin (-), to the byte. With an id that exists, the memory is replaced; see edit for
-changing one.
+		Long: `Store a memory and print its id. The text is the argument, or the bytes of a file or of
+stdin (-). A memory with the same id is replaced; to change one, use memctl edit.
 
-Where VARVE_EMBED_URL and VARVE_EMBED_MODEL name a service that makes embeddings, the
-memory gets one, if it brings none; when the service fails it is stored without
-(memctl reindex --missing makes up for that). VARVE_EMBED_KEY is the service's key.
+If VARVE_EMBED_URL and VARVE_EMBED_MODEL name an embedding service, a memory without an
+embedding gets one; if the service fails, the memory is stored without an embedding
+(memctl reindex --missing computes it later). VARVE_EMBED_KEY is the key of the service.
 
---json-input takes whole memories: one object, an array of them, or one a line. They
-are all looked at before any is written, and written together if one commit can hold
-them.`,
+--json-input reads whole memories: one object, an array of objects, or one object per line. All
+are validated before any is written, and they are written in one commit if it can hold them.`,
 		Example: `  memctl put "prefers short answers" --session s1 --category preferences
   memctl put --file notes.txt --id notes --meta source=desk --meta 'importance:=0.8'
   memctl put "the build is red" --session s1 --ttl 24h
@@ -71,17 +69,17 @@ them.`,
 		}),
 	}
 	fl := c.Flags()
-	fl.StringVarP(&f.file, "file", "f", "", "take the text from a `file`, - is stdin")
-	fl.StringVar(&f.input, "json-input", "", "take whole memories as JSON from a `file`, - is stdin")
-	fl.StringVar(&f.id, "id", "", "the memory's `id`; made up if not given")
-	fl.StringVar(&f.session, "session", "", "the `session` that it belongs to (metadata.session_id)")
-	fl.StringVar(&f.category, "category", "", "its `category` (metadata.category)")
-	fl.StringVar(&f.key, "key", "", "its `key` (metadata.key)")
+	fl.StringVarP(&f.file, "file", "f", "", "read the text from a `file`; - is stdin")
+	fl.StringVar(&f.input, "json-input", "", "read whole memories as JSON from a `file`; - is stdin")
+	fl.StringVar(&f.id, "id", "", "`id` of the memory; generated if omitted")
+	fl.StringVar(&f.session, "session", "", "`session` of the memory (metadata.session_id)")
+	fl.StringVar(&f.category, "category", "", "`category` of the memory (metadata.category)")
+	fl.StringVar(&f.key, "key", "", "`key` of the memory (metadata.key)")
 	fl.StringArrayVarP(&f.meta, "meta", "m", nil, "metadata: `name=text`, or name:=JSON; may be repeated")
-	fl.StringVar(&f.embedding, "embedding", "", "the embedding: a `JSON` list of numbers, or a file with one")
-	fl.StringVar(&f.ttl, "ttl", "", "how `long` it is there: 90m, 24h, 7d")
-	fl.StringVar(&f.expires, "expires", "", "the `time` from which on it is not there any more: 2026-01-31, 2026-01-31T15:04:05Z")
-	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if there is no memory of this id")
+	fl.StringVar(&f.embedding, "embedding", "", "embedding: a `JSON` list of numbers, or a file with one")
+	fl.StringVar(&f.ttl, "ttl", "", "`duration` after which the memory expires: 90m, 24h, 7d")
+	fl.StringVar(&f.expires, "expires", "", "`time` at which the memory expires: 2026-01-31, 2026-01-31T15:04:05Z")
+	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if no memory has this id")
 	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
 	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
 	c.MarkFlagsMutuallyExclusive("ttl", "expires")
@@ -105,7 +103,7 @@ func (f *putFlags) options(cmd *cobra.Command) []varve.PutOption {
 func (f *putFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && f.file == "":
-		return cli.Usagef(cmd.CommandPath(), "there is no text: give it as an argument, as - for stdin, or with --file")
+		return cli.Usagef(cmd.CommandPath(), "the text is missing: give it as an argument, on stdin (-), or with --file")
 	case len(args) == 1 && f.file != "":
 		return cli.Usagef(cmd.CommandPath(), "the text is given twice: as an argument and by --file")
 	case cmd.Flags().Changed("id") && f.id == "":
@@ -126,10 +124,10 @@ func (f *putFlags) expiry(cmd *cobra.Command, now time.Time) error {
 	case cmd.Flags().Changed("expires"):
 		t, ok := cli.ParseMoment(f.expires)
 		if !ok {
-			return cli.Usagef(cmd.CommandPath(), "--expires %q: it is neither a time (2026-01-31T15:04:05Z) nor a day (2026-01-31); --ttl says how long", f.expires)
+			return cli.Usagef(cmd.CommandPath(), "--expires %q is neither a time (2026-01-31T15:04:05Z) nor a day (2026-01-31); --ttl takes a duration", f.expires)
 		}
 		if !t.After(now) {
-			return cli.Usagef(cmd.CommandPath(), "--expires %s: that is over already", f.expires)
+			return cli.Usagef(cmd.CommandPath(), "--expires %s is in the past", f.expires)
 		}
 		f.until = t
 	}
@@ -154,7 +152,7 @@ func putOne(ctx context.Context, a *cli.App, st *varve.Store, args []string, f *
 	}
 	if m.Content == "" && len(m.Embedding) == 0 && len(f.meta) == 0 {
 		return fmt.Errorf("the text is empty: %w", &varve.FieldError{Field: "content", Value: `""`,
-			Err: errors.New("a memory without text needs an --embedding or --meta to say anything")})
+			Err: errors.New("a memory without text needs --embedding or --meta")})
 	}
 	if m, err = st.Put(ctx, m, options...); err != nil {
 		return err
@@ -196,7 +194,7 @@ func (f *putFlags) metadata() (map[string]any, error) {
 	for _, s := range f.meta {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok || name == "" || name == ":" {
-			return nil, cli.Usagef("memctl put", "--meta %q: it must be name=text or name:=JSON", s)
+			return nil, cli.Usagef("memctl put", "--meta %q: must be name=text or name:=JSON", s)
 		}
 		if j, ok := strings.CutSuffix(name, ":"); ok {
 			d := json.NewDecoder(strings.NewReader(value))

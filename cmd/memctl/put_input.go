@@ -35,7 +35,7 @@ func putInput(ctx context.Context, a *cli.App, st *varve.Store, name string, opt
 		}
 	}
 	if err != nil && n > 0 {
-		err = cli.WithFix(fmt.Errorf("the first %d of %d are stored: %w", n, len(all), err), "correct the input and put the rest")
+		err = cli.WithFix(fmt.Errorf("stored the first %d of %d memories: %w", n, len(all), err), "correct the input, then put the remaining memories")
 	}
 	return err
 }

@@ -101,7 +101,7 @@ func TestRealImport(t *testing.T) {
 				t.Errorf("the second run: %+v", r)
 			}
 			compare(t, source, cl.store(), c.form)
-			if out := cl.ok("verify"); !strings.Contains(out, "all is well") {
+			if out := cl.ok("verify"); !strings.Contains(out, "no damage found") {
 				t.Error(out)
 			}
 			if !slices.Equal(sums(t, source), before) {

@@ -48,7 +48,7 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 	}
 	// There is space in the log still, for a few.
 	if code, _, errOut := c.run("", "put", strings.Repeat("y", 1_000_000), "--id", "b"); code != cli.CodeDiskFull ||
-		!strings.Contains(errOut, "it is done, and safe in the log; its files follow") || !strings.Contains(errOut, "low space") {
+		!strings.Contains(errOut, "the change is committed and safe in the log; the files are written") || !strings.Contains(errOut, "low space") {
 		t.Errorf("a put whose file has no space: %d, %s", code, errOut)
 	}
 	puts := 0
@@ -58,16 +58,16 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 		return hex.EncodeToString(b)
 	}
 	for ; puts < 200; puts++ {
-		if _, _, errOut := c.run("", "put", noise(), "-q"); !strings.Contains(errOut, "it is done") {
+		if _, _, errOut := c.run("", "put", noise(), "-q"); !strings.Contains(errOut, "the change is committed") {
 			break
 		}
 	}
-	told(cli.CodeDiskFull, "disk full", filepath.Join(c.store(), "wal"), "make room on the disk of ", "put", noise())
+	told(cli.CodeDiskFull, "disk full", filepath.Join(c.store(), "wal"), "free space on the disk of ", "put", noise())
 	if _, out, errOut := c.run("", "rm", "a"); out != "deleted a\n" {
 		t.Errorf("deleting, after %d puts: %s%s", puts, out, errOut)
 	}
 	to := filepath.Join(dir, "moved")
-	told(cli.CodeDiskFull, "disk full", to, "make room on the disk of ", "migrate", "--store", source.store(), "--to", to, "--switch")
+	told(cli.CodeDiskFull, "disk full", to, "free space on the disk of ", "migrate", "--store", source.store(), "--to", to, "--switch")
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestFullAndReadOnlyDisk(t *testing.T) {
 	if m := p.tool("remember", `{"text":"no"}`); !strings.Contains(fmt.Sprint(m), "the store is read-only") {
 		t.Error(m)
 	}
-	if err := p.end(); err != nil || !strings.Contains(p.stderr.String(), "the store can be read only") {
+	if err := p.end(); err != nil || !strings.Contains(p.stderr.String(), "the store is opened read-only") {
 		t.Errorf("%v, %s", err, p.stderr.String())
 	}
 }

@@ -14,7 +14,7 @@ import (
 func rmCommand(a *cli.App) *cobra.Command {
 	return a.Deletes("memory", &cobra.Command{
 		Short:   "Delete memories",
-		Long:    `Delete memories. One that is missing does not keep the others from being deleted.`,
+		Long:    `Delete memories. A missing id does not keep the others from being deleted.`,
 		Example: "  memctl rm notes\n  memctl rm notes --if-version 4096",
 	}, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
 		if id == memstore.TakeOverID {

@@ -51,13 +51,13 @@ var commands = []func(*cli.App) *cobra.Command{
 func root(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "memctl",
-		Short: "Work on a store of AI-agent memory",
-		Long: `memctl works on a Varve store: the memory of AI agents as plain JSON files,
-with the durability of a database.
+		Short: "Manage a store of AI-agent memory",
+		Long: `memctl manages a Varve store: the memory of AI agents as plain JSON files, with a write-ahead
+log.
 
-The store is the one that --store or MEMCTL_STORE names, else the nearest folder,
-from the current one upwards, that is a store or holds one in storage/. Without a
-command memctl shows the status of the store.`,
+The store is the one that --store or MEMCTL_STORE names, or else the nearest folder, from the
+current one upwards, that is a store or contains one in storage/. Without a command, memctl
+shows the status of the store.`,
 		Example: `  memctl init
   memctl put "prefers short answers" --session s1
   memctl list --session s1
@@ -77,8 +77,8 @@ func bare(a *cli.App, cmd *cobra.Command) error {
 	_, err := a.Locate()
 	if errors.Is(err, varve.ErrNoStore) && a.Document == nil {
 		fmt.Fprint(a.Out, `memctl keeps the memory of AI agents as plain JSON files. There is no store here yet.
-  memctl init                            makes one in ./storage
-  memctl put "prefers short answers"     puts a memory into it; memctl help shows the rest
+  memctl init                            creates a store in ./storage
+  memctl put "prefers short answers"     stores a memory; memctl help lists all commands
 `)
 		return nil
 	}

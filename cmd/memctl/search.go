@@ -28,20 +28,20 @@ func searchCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search WORDS | --like ID | --vector FILE",
 		Short: "Find memories",
-		Long: `Find the memories whose text has the words, in any case, the best first; or those whose
-embeddings are nearest to that of a memory, or to a vector. On a terminal as a table;
-elsewhere one a line, with tabs between score, id, session and text.
+		Long: `Find the memories whose text has the words, ignoring case, best first; or those whose embeddings
+are nearest to the embedding of a memory, or to a vector. On a terminal the result is a table,
+otherwise one memory per line with score, id, session and text, separated by tabs.
 
-Where VARVE_EMBED_URL names a service that makes embeddings, words are looked for by
-what they mean, if the store has embeddings; --by words looks for the words themselves.
+If VARVE_EMBED_URL names an embedding service and the store has embeddings, the search is by
+meaning; --by words searches for the words themselves.
 
-The score of words is BM25; that of embeddings the cosine, or 1/(1+d²) where the store
-measures distances. A vector's file holds a JSON list of numbers, or these as float32,
-little-endian, one behind the other.`,
+The score of a search by words is BM25; that of embeddings the cosine, or 1/(1+d²) if the store
+measures distances. The file of a vector holds a JSON list of numbers, or the numbers as
+consecutive float32, little-endian.`,
 		Example: "  memctl search \"short answers\" --session s1\n  memctl search --like note-7 --limit 3 --min-score 0.5\n  memctl search --vector query.f32 --json | jq -r '.hits[].id'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && (cmd.Flags().Changed("like") || cmd.Flags().Changed("vector")) {
-				return cli.Usagef(cmd.CommandPath(), "words, --like and --vector exclude each other")
+				return cli.Usagef(cmd.CommandPath(), "words, --like and --vector cannot be combined")
 			}
 			return nil
 		},
@@ -73,12 +73,12 @@ little-endian, one behind the other.`,
 	}
 	f.add(a, c)
 	fl := c.Flags()
-	fl.StringVar(&f.like, "like", "", "find what is like the memory of this `id`")
-	fl.StringVar(&f.vector, "vector", "", "find what is near to the vector in a `file`, - is stdin; or the JSON list itself")
-	fl.StringVar(&f.by, "by", "", "look for the words by their `meaning` or as words; by meaning where that can be")
-	fl.IntVarP(&f.limit, "limit", "n", 10, "how many")
-	fl.IntVar(&f.offset, "offset", 0, "leave out so many at the top")
-	fl.Float64Var(&f.least, "min-score", 0, "leave out what scores below this; 0: nothing")
+	fl.StringVar(&f.like, "like", "", "find memories similar to the memory with this `id`")
+	fl.StringVar(&f.vector, "vector", "", "find memories near the vector in a `file`; - is stdin; or the JSON list itself")
+	fl.StringVar(&f.by, "by", "", "search `mode`: meaning or words; by default meaning, where possible")
+	fl.IntVarP(&f.limit, "limit", "n", 10, "show at most `N` memories")
+	fl.IntVar(&f.offset, "offset", 0, "skip the first `N` memories")
+	fl.Float64Var(&f.least, "min-score", 0, "leave out memories with a lower `score`; 0 keeps all")
 	c.MarkFlagsMutuallyExclusive("like", "vector")
 	_ = c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions([]string{byMeaning, byWords}, cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -87,17 +87,17 @@ little-endian, one behind the other.`,
 func (f *searchFlags) check(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0 && f.like == "" && f.vector == "":
-		return cli.Usagef(cmd.CommandPath(), "there is nothing to look for: give words, --like or --vector")
+		return cli.Usagef(cmd.CommandPath(), "the query is missing: give words, --like or --vector")
 	case f.by != "" && f.by != byMeaning && f.by != byWords:
-		return cli.Usagef(cmd.CommandPath(), "--by %q: it must be meaning or words", f.by)
+		return cli.Usagef(cmd.CommandPath(), "--by %q: must be meaning or words", f.by)
 	case f.by != "" && len(args) == 0:
-		return cli.Usagef(cmd.CommandPath(), "--by is about words, and there are none")
+		return cli.Usagef(cmd.CommandPath(), "--by needs words to search for")
 	case f.limit < 1:
-		return cli.Usagef(cmd.CommandPath(), "--limit %d: it must be 1 or more", f.limit)
+		return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 1 or more", f.limit)
 	case f.offset < 0:
-		return cli.Usagef(cmd.CommandPath(), "--offset %d: it must be 0 or more", f.offset)
+		return cli.Usagef(cmd.CommandPath(), "--offset %d: must be 0 or more", f.offset)
 	case math.IsNaN(f.least) || math.IsInf(f.least, 0):
-		return cli.Usagef(cmd.CommandPath(), "--min-score %v: it must be a number", f.least)
+		return cli.Usagef(cmd.CommandPath(), "--min-score %v: must be a number", f.least)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (f *searchFlags) embedder(a *cli.App, cmd *cobra.Command, args []string) (*
 	}
 	e, err := a.Embedder()
 	if e == nil && err == nil && f.by == byMeaning {
-		err = cli.Usagef(cmd.CommandPath(), "--by meaning needs a service that makes embeddings: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
+		err = cli.Usagef(cmd.CommandPath(), "--by meaning needs an embedding service: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
 	}
 	return e, err
 }
@@ -134,7 +134,7 @@ func searchMeaning(ctx context.Context, a *cli.App, st *varve.Store, e *embed.Em
 	case asked, err == nil && (len(hits) > 0 || q.Offset > 0 || q.MinScore > 0), err != nil && hits != nil:
 		return showHits(a, hits, err, near, byMeaning)
 	case err != nil:
-		a.Note("by words, for by meaning it cannot be done: %v", err)
+		a.Note("searching by words, since searching by meaning failed: %v", err)
 	}
 	return searchMemories(ctx, a, st, q, filters)
 }
@@ -186,7 +186,7 @@ func showHits(a *cli.App, hits []varve.Hit, err error, q varve.Query, by string)
 	case more:
 		a.Note("there are more: memctl search … --offset %d", q.Offset+len(hits))
 	case len(hits) == 0 && err == nil:
-		a.Note("nothing is found")
+		a.Note("no memory found")
 	}
 	return err
 }

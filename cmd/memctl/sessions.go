@@ -16,9 +16,9 @@ import (
 func sessionsCommand(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:   "sessions",
-		Short: "Look after sessions",
-		Long: `Look after sessions. A memory belongs to the session that its metadata.session_id names;
-a session is there as long as it has a memory.`,
+		Short: "Manage sessions",
+		Long: `Manage sessions. A memory belongs to the session that its metadata.session_id names; a session
+exists as long as it has a memory.`,
 		Example: `  memctl sessions list
   memctl sessions show s1
   memctl sessions sweep --older-than 30d
@@ -52,8 +52,8 @@ func sessionsListCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List sessions",
-		Long: `List sessions by id, one a line, with tabs between id, number of memories, bytes of their
-files, when the first was made and when one was last written.`,
+		Long: `List sessions by id, one per line with id, number of memories, bytes of their files, time of
+the first memory and time of the last write (both UTC), separated by tabs.`,
 		Example: "  memctl sessions list\n  memctl sessions list --json | jq '.sessions[].id'",
 		Args:    cli.NoArguments,
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, _ []string) error {
@@ -71,7 +71,7 @@ files, when the first was made and when one was last written.`,
 				tellSession(a, s)
 			}
 			if n == 0 && a.Document == nil {
-				a.Note("there is no session")
+				a.Note("no sessions")
 			}
 			return nil
 		}),
@@ -80,7 +80,7 @@ files, when the first was made and when one was last written.`,
 
 func sessionsShowCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "show SESSION...", Short: "Show sessions", Long: `Show sessions, one a line as memctl sessions list does.`,
+		Use: "show SESSION...", Short: "Show sessions", Long: `Show sessions, one per line, in the format of memctl sessions list.`,
 		Example: "  memctl sessions show s1\n  memctl sessions show s1 --json",
 		Args:    cli.AtLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
 		RunE: a.OnStore(cli.Read, func(ctx context.Context, st *varve.Store, args []string) error {
@@ -99,7 +99,7 @@ func sessionsShowCommand(a *cli.App) *cobra.Command {
 // aboutSession puts the right remedy to an error.
 func aboutSession(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
-		return cli.WithFix(err, "memctl sessions list shows what there is")
+		return cli.WithFix(err, "memctl sessions list shows the sessions of the store")
 	}
 	return err
 }
@@ -114,10 +114,10 @@ type sweptSession struct {
 func sessionsRmCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm SESSION...", Aliases: []string{"delete"}, Short: "Delete sessions with their memories",
-		Long: `Delete all memories of a session, in one commit: a reader sees all of them or none. What
-others put into it meanwhile stays. With segments of the default size one commit takes about
-300,000 memories; a larger session goes in several, and if it is interrupted the rest is still
-there: run it again.`,
+		Long: `Delete all memories of a session in one commit: a reader sees all of them or none. Memories that
+other processes add meanwhile are kept. With segments of the default size one commit takes about
+300,000 memories; a larger session is deleted in several commits. If that is interrupted, the
+rest is still there: run the command again.`,
 		Example: "  memctl sessions rm s1\n  memctl sessions rm -- '../../etc/passwd'",
 		Args:    cli.AtLeastOne("the id of a session"), ValidArgsFunction: completeSessions(a),
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
@@ -147,11 +147,11 @@ func sessionsSweepCommand(a *cli.App) *cobra.Command {
 		apply bool
 	)
 	c := &cobra.Command{
-		Use:   "sweep --older-than TIME | --keep N",
-		Short: "Delete sessions that nobody uses",
-		Long: `Say which sessions were not written to for some time, or are more than a number to keep, those
-written to last; with both, which of them are either. Nothing is changed until --apply. One
-that is written to meanwhile is spared.`,
+		Use:   "sweep --older-than DURATION | --keep N",
+		Short: "Delete sessions that are no longer used",
+		Long: `List the sessions that were not written to for some time (--older-than), or all except the N
+written to last (--keep); with both flags, the sessions to which either applies. Nothing is
+deleted without --apply. A session that is written to meanwhile is kept.`,
 		Example: "  memctl sessions sweep --older-than 30d\n  memctl sessions sweep --older-than 30d --apply\n  memctl sessions sweep --keep 100 --apply --json",
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
@@ -166,9 +166,9 @@ that is written to meanwhile is spared.`,
 			}
 			switch {
 			case cmd.Flags().Changed("keep") && keep < 1:
-				return cli.Usagef(path, "--keep %d: it must be 1 or more", keep)
+				return cli.Usagef(path, "--keep %d: must be 1 or more", keep)
 			case o.IdleFor == 0 && o.Keep == 0:
-				return cli.Usagef(path, "say which: --older-than 30d, or --keep 100")
+				return cli.Usagef(path, "choose the sessions with --older-than 30d, or with --keep 100")
 			}
 			how := cli.Read
 			if apply {
@@ -181,9 +181,9 @@ that is written to meanwhile is spared.`,
 			})
 		}),
 	}
-	c.Flags().StringVar(&older, "older-than", "", "those not written to for this `time`: 90m, 24h, 30d")
-	c.Flags().IntVar(&keep, "keep", 0, "all but `N`, those written to last")
-	c.Flags().BoolVar(&apply, "apply", false, "delete them")
+	c.Flags().StringVar(&older, "older-than", "", "sessions not written to for this `duration`: 90m, 24h, 30d")
+	c.Flags().IntVar(&keep, "keep", 0, "all sessions except the `N` written to last")
+	c.Flags().BoolVar(&apply, "apply", false, "delete the sessions")
 	return c
 }
 
@@ -201,18 +201,18 @@ func tellSwept(a *cli.App, list []varve.SessionSweep, apply bool) {
 	for _, s := range list {
 		tellSession(a, s.Session)
 		if s.Spared {
-			a.Note("session %s was used meanwhile, and is spared", cli.PrintableID(s.ID))
+			a.Note("session %s was kept: it was written to meanwhile", cli.PrintableID(s.ID))
 			spared++
 		}
 		memories += s.Deleted
 	}
 	switch {
 	case len(list) == 0:
-		a.Note("no session is meant")
+		a.Note("no session to delete")
 	case apply:
 		a.Note("deleted %s of %s", cli.Count(int(memories), "memory", "memories"), cli.Count(len(list)-spared, "session", "sessions"))
 	default:
-		a.Note("%s would go; --apply deletes them", cli.Count(len(list), "session", "sessions"))
+		a.Note("would delete %s; --apply does", cli.Count(len(list), "session", "sessions"))
 	}
 }
 

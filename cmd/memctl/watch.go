@@ -27,13 +27,13 @@ func watchCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Show changes as they are committed",
-		Long: `Show each change that any process commits, in the order of the commits and each once,
-until interrupted or until there were as many as --limit says. One a line, with tabs
-between version, time, what was done, id, session and text; with --json each line is a
-document, and a failure is the last of them. --since goes back as far as log and archive
-reach; "next" of a line is where to go on behind it.
+		Long: `Show each change that any process commits, once and in the order of the commits, until
+interrupted or until --limit changes were shown. One change per line with version, time (UTC),
+operation, id, session and text, separated by tabs; with --json each line is a document, and a
+failure is the last line. --since goes back as far as the log and the archive reach; "next" of a
+line is the --since that continues after it.
 
-While it runs, edits of the files by hand are taken over at once.`,
+While memctl watch runs, edits of the files by hand are taken over at once.`,
 		Example: `  memctl watch
   memctl watch --since 10m --session s1
   memctl watch --json --since 0 | jq -r .id
@@ -48,11 +48,11 @@ While it runs, edits of the files by hand are taken over at once.`,
 		}),
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.since, "since", "now", "from `where` on: now, a version or next of before, 0 for all that is kept, or a time as in list")
-	fl.StringVar(&f.kind, "kind", "", "only a `kind`: memory or assembly")
-	fl.BoolVar(&f.assembly, "assembly", false, "only assemblies")
-	fl.StringVar(&f.session, "session", "", "only memories of a `session`")
-	fl.IntVarP(&f.limit, "limit", "n", 0, "end after so many; 0 is never")
+	fl.StringVar(&f.since, "since", "now", "start at this `position`: now, a version, a line's next, 0 for everything that is kept, or a time as in list")
+	fl.StringVar(&f.kind, "kind", "", "only changes of this `kind`: memory or assembly")
+	fl.BoolVar(&f.assembly, "assembly", false, "only changes of assemblies")
+	fl.StringVar(&f.session, "session", "", "only changes of memories of this `session`")
+	fl.IntVarP(&f.limit, "limit", "n", 0, "stop after `N` changes; 0 means never")
 	_ = c.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]string{"memory", "assembly"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("since", cobra.FixedCompletions([]string{"now", "0", "1h", "24h"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("session", completeSessions(a))
@@ -61,11 +61,11 @@ While it runs, edits of the files by hand are taken over at once.`,
 
 func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err error) {
 	if f.limit < 0 {
-		return nil, cli.Usagef(cmd.CommandPath(), "--limit %d: it must be 0 (no end) or more", f.limit)
+		return nil, cli.Usagef(cmd.CommandPath(), "--limit %d: must be 0 (no end) or more", f.limit)
 	}
 	if f.assembly {
 		if f.kind != "" && f.kind != "assembly" {
-			return nil, cli.Usagef(cmd.CommandPath(), "--assembly and --kind %s exclude each other", f.kind)
+			return nil, cli.Usagef(cmd.CommandPath(), "--assembly and --kind %s cannot be combined", f.kind)
 		}
 		f.kind = "assembly"
 	}
@@ -74,11 +74,11 @@ func (f *watchFlags) filters(cmd *cobra.Command) (list []varve.WatchFilter, err 
 	case "memory", "assembly":
 		list = append(list, varve.WatchKind(f.kind))
 	default:
-		return nil, cli.Usagef(cmd.CommandPath(), "--kind %q: it must be memory or assembly", f.kind)
+		return nil, cli.Usagef(cmd.CommandPath(), "--kind %q: must be memory or assembly", f.kind)
 	}
 	if cmd.Flags().Changed("session") {
 		if f.kind == "assembly" {
-			return nil, cli.Usagef(cmd.CommandPath(), "assemblies have no session: leave --session out")
+			return nil, cli.Usagef(cmd.CommandPath(), "assemblies have no session: omit --session")
 		}
 		list = append(list, varve.WatchSession(f.session))
 	}
@@ -95,7 +95,7 @@ func position(a *cli.App, cmd *cobra.Command, st *varve.Store, since string) (ui
 	}
 	t, err := cli.ParseTime(since, a.Clock())
 	if err != nil {
-		return 0, cli.Usagef(cmd.CommandPath(), "--since %q: it is neither now, nor a version, nor a time (2026-01-31T15:04:05Z), a day (2026-01-31), or how long ago (24h, 7d)", since)
+		return 0, cli.Usagef(cmd.CommandPath(), "--since %q is neither now, nor a version, nor a time (2026-01-31T15:04:05Z), a day (2026-01-31), or how long ago (24h, 7d)", since)
 	}
 	return st.Admin().PositionAt(cmd.Context(), t)
 }
@@ -128,7 +128,7 @@ func follow(a *cli.App, cmd *cobra.Command, f watchFlags, filters []varve.WatchF
 			return kept(err)
 		}
 		if !a.Quiet && a.Document == nil {
-			a.Note("watching from position %d on; Ctrl-C ends it", from)
+			a.Note("watching from position %d; Ctrl-C ends memctl", from)
 		}
 		n, at := 0, from
 		for c, err := range st.Watch(cmd.Context(), from, filters...) {
@@ -162,7 +162,7 @@ func ended(ctx context.Context, a *cli.App, at uint64, err error) error {
 	if ctx.Err() == nil {
 		return kept(err)
 	}
-	f := &cli.Failure{Kind: "interrupted", Message: "interrupted", Fix: fmt.Sprintf("to go on where it ended: memctl watch --since %d", at), Code: cli.CodeInterrupted}
+	f := &cli.Failure{Kind: "interrupted", Message: "interrupted", Fix: fmt.Sprintf("to continue: memctl watch --since %d", at), Code: cli.CodeInterrupted}
 	a.Tell(f)
 	if a.Document == nil {
 		a.Note("%s", f.Fix)
@@ -174,7 +174,7 @@ func ended(ctx context.Context, a *cli.App, at uint64, err error) error {
 func kept(err error) error {
 	var gone *varve.TruncatedError
 	if errors.As(err, &gone) {
-		return cli.WithFix(err, fmt.Sprintf("list the memories (memctl list --limit 0), then go on from the oldest that is kept: memctl watch --since %d", gone.Oldest))
+		return cli.WithFix(err, fmt.Sprintf("list the memories (memctl list --limit 0), then watch from the oldest change that is kept: memctl watch --since %d", gone.Oldest))
 	}
 	return err
 }

@@ -172,7 +172,7 @@ func TestWatchEdits(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.ok("status", "--json")), &s); err != nil {
 		t.Error(err)
 	}
-	if out := c.ok("verify"); !strings.Contains(out, "all is well") {
+	if out := c.ok("verify"); !strings.Contains(out, "no damage found") {
 		t.Error(out)
 	}
 }

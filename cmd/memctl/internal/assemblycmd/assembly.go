@@ -15,9 +15,9 @@ func Command(a *cli.App) *cobra.Command {
 	return a.Group(&cobra.Command{
 		Use:     "assembly",
 		Aliases: []string{"assemblies"},
-		Short:   "Work on assemblies: groups of memories",
-		Long: `Work on assemblies: groups of memories, each with a composite of the embeddings of its
-members. A memory may be in several; deleting it takes it out of all of them.`,
+		Short:   "Manage assemblies: groups of memories",
+		Long: `Manage assemblies: groups of memories, each with a composite of the embeddings of its members. A
+memory may be a member of several; deleting a memory removes it from all of them.`,
 		Example: `  memctl assembly put --id rome --name "the trip to Rome" m1 m2
   memctl assembly add rome m3
   memctl assembly list --containing m1`,
@@ -46,11 +46,11 @@ func aboutAssembly(id string, err error) error {
 	var missing *varve.MissingMembersError
 	switch {
 	case errors.As(err, &missing):
-		return cli.WithFix(err, "put the memories first, or name them all the same: --allow-missing")
+		return cli.WithFix(err, "put the memories first, or allow missing members with --allow-missing")
 	case errors.Is(err, varve.ErrNotFound):
-		return cli.WithFix(err, "memctl assembly list shows what there is")
+		return cli.WithFix(err, "memctl assembly list shows the assemblies of the store")
 	case errors.Is(err, varve.ErrConflict):
-		return cli.WithFix(err, "read it again (memctl assembly show ID) and repeat")
+		return cli.WithFix(err, "read the current version (memctl assembly show ID) and retry")
 	}
 	return err
 }

@@ -15,7 +15,7 @@ func idAndMore(what string) cobra.PositionalArgs {
 		if len(args) > 1 {
 			return nil
 		}
-		return cli.Usagef(cmd.CommandPath(), "%s wants the id of an assembly and %s", cmd.CommandPath(), what)
+		return cli.Usagef(cmd.CommandPath(), "%s takes the id of an assembly and %s", cmd.CommandPath(), what)
 	}
 }
 
@@ -23,11 +23,11 @@ func assemblyAddCommand(a *cli.App) *cobra.Command {
 	var missing bool
 	c := &cobra.Command{
 		Use:   "add ID MEMORY...",
-		Short: "Take memories into an assembly",
-		Long: `Take memories into an assembly, behind its members. Those that are members already stay
-where they are; those that do not exist are refused, and then none is taken in.`,
+		Short: "Add memories to an assembly",
+		Long: `Add memories to an assembly, after its members. Memories that are members already keep their
+place. If one of the memories does not exist, none is added.`,
 		Example: "  memctl assembly add rome m3 m4",
-		Args:    idAndMore("memories to take in"),
+		Args:    idAndMore("memories to add"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			var options []varve.PutOption
 			if missing {
@@ -44,11 +44,12 @@ where they are; those that do not exist are refused, and then none is taken in.`
 
 func assemblyRemoveCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
-		Use:     "remove ID MEMORY...",
-		Short:   "Take memories out of an assembly",
-		Long:    `Take memories out of an assembly. The memories themselves stay; what is no member stays none.`,
+		Use:   "remove ID MEMORY...",
+		Short: "Remove memories from an assembly",
+		Long: `Remove memories from an assembly. The memories themselves are kept; ids that are not members are
+ignored.`,
 		Example: "  memctl assembly remove rome m3",
-		Args:    idAndMore("memories to take out"),
+		Args:    idAndMore("memories to remove"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			return changeAssembly(cmd.Context(), a, args[0], func(ctx context.Context, as varve.Assemblies) (varve.Assembly, error) {
 				return as.Remove(ctx, args[0], args[1:])
@@ -61,8 +62,8 @@ func assemblyMergeCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "merge INTO FROM...",
 		Short: "Merge assemblies into one",
-		Long: `Merge assemblies into one that exists, and delete them, all at once: members, keywords,
-tags and topics are united, counts are summed, and merged_from says what went into it.`,
+		Long: `Merge assemblies into an existing one and delete them, in one commit: members, keywords, tags and
+topics are united, counts are added up, and merged_from lists the merged assemblies.`,
 		Example: "  memctl assembly merge rome rome-2 italy",
 		Args:    idAndMore("assemblies to merge into it"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -91,8 +92,8 @@ func assemblyActivateCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "activate ID...",
 		Short: "Activate assemblies",
-		Long: `Activate assemblies: add to what is left of the activation of each, within 0 and 1, and
-count it. An activation fades by half in a day, or in what activation_half_life says.`,
+		Long: `Activate assemblies: add --boost to the remaining activation of each, limited to 0 to 1, and count
+the activation. An activation halves in a day, or in the time set as activation_half_life.`,
 		Example: "  memctl assembly activate rome\n  memctl assembly activate rome italy --boost 0.5",
 		Args:    cli.AtLeastOne("the id of an assembly"),
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, args []string) error {
@@ -100,20 +101,20 @@ count it. An activation fades by half in a day, or in what activation_half_life 
 			return eachAssembly(ctx, a, args, func(id string) error {
 				as, err := st.Assemblies().Activate(ctx, id, boost)
 				if err == nil {
-					tellWritten(a, &as, "%s is at %.3f, activated %s", cli.PrintableID(id), as.ActivationLevel, cli.Count(int(as.ActivationCount), "time", "times"))
+					tellWritten(a, &as, "%s: activation %.3f, activated %s", cli.PrintableID(id), as.ActivationLevel, cli.Count(int(as.ActivationCount), "time", "times"))
 				}
 				return err
 			})
 		}),
 	}
-	c.Flags().Float64Var(&boost, "boost", 0.1, "what is added; may be negative")
+	c.Flags().Float64Var(&boost, "boost", 0.1, "number to add; may be negative")
 	return c
 }
 
 func assemblyRmCommand(a *cli.App) *cobra.Command {
 	return a.Deletes("assembly", &cobra.Command{
 		Short:   "Delete assemblies",
-		Long:    `Delete assemblies, not their members. One that is missing does not keep the others from being deleted.`,
+		Long:    `Delete assemblies, not their members. A missing id does not keep the others from being deleted.`,
 		Example: "  memctl assembly rm rome",
 	}, func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error {
 		return aboutAssembly(id, st.Assemblies().Delete(ctx, id, conds...))

@@ -1,3 +1,3 @@
 // Package assemblycmd is memctl assembly: one file for each command of the group, or for a few
-// that are alike. Listed is an assembly as lists show it; memctl watch shows it too.
+// similar ones. Listed is an assembly as lists and memctl watch show it.
 package assemblycmd

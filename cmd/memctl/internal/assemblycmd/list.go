@@ -21,13 +21,13 @@ func assemblyListCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List assemblies",
-		Long: `List assemblies by id, one a line, with tabs between id, time of writing, number of
-members, activation as it is now, and name.`,
+		Long: `List assemblies by id, one per line with id, time of the last write (UTC), number of members,
+current activation and name, separated by tabs.`,
 		Example: "  memctl assembly list --containing notes\n  memctl assembly list --limit 0 --json",
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
-				return cli.Usagef(cmd.CommandPath(), "--limit %d: it must be 0 (all) or more", limit)
+				return cli.Usagef(cmd.CommandPath(), "--limit %d: must be 0 (all) or more", limit)
 			}
 			var filters []varve.Filter
 			if cmd.Flags().Changed("after") {
@@ -46,11 +46,11 @@ members, activation as it is now, and name.`,
 		}),
 	}
 	fl := c.Flags()
-	fl.StringVar(&containing, "containing", "", "those that this memory (`id`) is in")
-	fl.BoolVar(&active, "active", false, "those that are active")
-	fl.StringVar(&prefix, "prefix", "", "those whose id begins with this `text`")
-	fl.StringVar(&after, "after", "", "those behind this `id`")
-	fl.IntVarP(&limit, "limit", "n", 50, "how many; 0 is all")
+	fl.StringVar(&containing, "containing", "", "only assemblies that have the memory with this `id`")
+	fl.BoolVar(&active, "active", false, "only active assemblies")
+	fl.StringVar(&prefix, "prefix", "", "only assemblies whose id begins with this `prefix`")
+	fl.StringVar(&after, "after", "", "only assemblies after this `id`")
+	fl.IntVarP(&limit, "limit", "n", 50, "list at most `N` assemblies; 0 means all")
 	c.MarkFlagsMutuallyExclusive("containing", "after")
 	c.MarkFlagsMutuallyExclusive("containing", "prefix")
 	return c

@@ -27,19 +27,19 @@ func assemblyPutCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "put [MEMORY...] | --json-input FILE|-",
 		Short: "Store an assembly",
-		Long: `Store an assembly of the memories that are named, and print its id. With an id that
-exists, the assembly is replaced; add and remove change who is in it.
+		Long: `Store an assembly of the named memories, and print its id. An assembly with the same id is
+replaced; add and remove change its members.
 
---json-input takes whole assemblies: one object, an array of them, or one a line. They
-are all looked at before any is written, and written together.`,
+--json-input reads whole assemblies: one object, an array of objects, or one object per line. All
+are validated before any is written, and they are written in one commit.`,
 		Example: `  memctl assembly put --id rome --name "the trip to Rome" --tag travel m1 m2
   memctl assembly put --json-input assemblies.json --allow-missing`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.input != "" && len(args) > 0 {
-				return cli.Usagef(cmd.CommandPath(), "the members are in the JSON already: leave %q out", args[0])
+				return cli.Usagef(cmd.CommandPath(), "with --json-input the members are in the JSON: omit %q", args[0])
 			}
 			if f.input == "" && len(args) == 0 && f.name == "" {
-				return cli.Usagef(cmd.CommandPath(), "there is nothing to store: name memories, or give it a --name")
+				return cli.Usagef(cmd.CommandPath(), "the assembly is empty: name memories, or give a --name")
 			}
 			return nil
 		},
@@ -67,15 +67,15 @@ are all looked at before any is written, and written together.`,
 		}),
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.id, "id", "", "the assembly's `id`; made up if not given")
-	fl.StringVar(&f.name, "name", "", "its `name`")
-	fl.StringVar(&f.description, "description", "", "what it is about, as `text`")
+	fl.StringVar(&f.id, "id", "", "`id` of the assembly; generated if omitted")
+	fl.StringVar(&f.name, "name", "", "`name` of the assembly")
+	fl.StringVar(&f.description, "description", "", "description of the assembly, as `text`")
 	fl.StringArrayVar(&f.keywords, "keyword", nil, "a `keyword`; may be repeated")
 	fl.StringArrayVar(&f.tags, "tag", nil, "a `tag`; may be repeated")
 	fl.StringArrayVar(&f.topics, "topic", nil, "a `topic`; may be repeated")
-	fl.BoolVar(&f.inactive, "inactive", false, "it is not active")
-	fl.StringVar(&f.input, "json-input", "", "take whole assemblies as JSON from a `file`, - is stdin")
-	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if there is no assembly of this id")
+	fl.BoolVar(&f.inactive, "inactive", false, "store the assembly as not active")
+	fl.StringVar(&f.input, "json-input", "", "read whole assemblies as JSON from a `file`; - is stdin")
+	fl.BoolVar(&f.ifAbsent, "if-absent", false, "only if no assembly has this id")
 	fl.Uint64Var(&f.ifVersion, "if-version", 0, "only if this `version` is the newest")
 	allowMissing(c, &f.allowMissing)
 	c.MarkFlagsMutuallyExclusive("if-absent", "if-version")
@@ -87,7 +87,7 @@ are all looked at before any is written, and written together.`,
 
 // allowMissing adds the flag that put and add have.
 func allowMissing(c *cobra.Command, v *bool) {
-	c.Flags().BoolVar(v, "allow-missing", false, "take in also the ids of memories that are not there")
+	c.Flags().BoolVar(v, "allow-missing", false, "also accept ids of memories that do not exist")
 }
 
 func (f *assemblyFlags) options(cmd *cobra.Command) []varve.PutOption {

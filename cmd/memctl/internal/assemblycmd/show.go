@@ -16,13 +16,13 @@ func assemblyShowCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show ID...",
 		Short: "Print assemblies",
-		Long: `Print the document of each assembly, to the byte as its file has it, or the ids of its
-members, one a line. One that is missing does not keep the others from being printed.`,
+		Long: `Print the document of each assembly, byte for byte as in its file, or the ids of its members, one
+per line. A missing id does not keep the others from being printed.`,
 		Example: "  memctl assembly show rome\n  memctl assembly show rome --members | xargs memctl get --content",
 		Args:    cli.AtLeastOne("the id of an assembly"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if ids && a.Document != nil {
-				return cli.Usagef(cmd.CommandPath(), "--members and --json exclude each other")
+				return cli.Usagef(cmd.CommandPath(), "--members and --json cannot be combined")
 			}
 			ctx := cmd.Context()
 			return a.With(ctx, cli.Read, func(st *varve.Store) error {

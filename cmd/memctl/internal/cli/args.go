@@ -13,7 +13,7 @@ func Exactly(n int, what string) cobra.PositionalArgs {
 		if len(args) == n {
 			return nil
 		}
-		return Usagef(cmd.CommandPath(), "%s wants %s, not %d arguments", cmd.CommandPath(), what, len(args))
+		return Usagef(cmd.CommandPath(), "%s takes %s, not %d arguments", cmd.CommandPath(), what, len(args))
 	}
 }
 
@@ -21,7 +21,7 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return Usagef(cmd.CommandPath(), "%s takes no arguments, but there is %q", cmd.CommandPath(), args[0])
+	return Usagef(cmd.CommandPath(), "%s takes no arguments, but got %q", cmd.CommandPath(), args[0])
 }
 
 func AtLeastOne(what string) cobra.PositionalArgs {
@@ -29,7 +29,7 @@ func AtLeastOne(what string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return Usagef(cmd.CommandPath(), "%s wants %s", cmd.CommandPath(), what)
+		return Usagef(cmd.CommandPath(), "%s needs %s", cmd.CommandPath(), what)
 	}
 }
 
@@ -39,7 +39,7 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	_, in, _ := strings.Cut(cmd.CommandPath()+" ", " ") // memctl itself says nothing
-	s := fmt.Sprintf("there is no command %q", in+args[0])
+	s := fmt.Sprintf("unknown command %q", in+args[0])
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		s += "; did you mean " + strings.Join(near, " or ") + "?"
 	}

@@ -1,15 +1,14 @@
-// Package cli is the frame of every command of memctl. What a command does is elsewhere; here
-// is what all of them share.
+// Package cli has what all commands of memctl share.
 //
 //	run, program   App, one run of the program: its flags, its streams, its failures
 //	locate, open   which store, and how it is opened and closed: OnStore, With
-//	failure        an error as the user hears of it: kind, message, remedy
+//	failure        an error as the user sees it: kind, message, remedy
 //	exitcode       the exit codes, and which of several counts
 //	output         stdout and stderr: no text of a store reaches a terminal as it is
 //	document       the one JSON object of --json
-//	signals, pipe  a signal ends a command within 2 s; a reader that is gone is no crash
+//	signals, pipe  a signal ends a command within 2 s; a closed pipe is no crash
 //	table, text    how ids, sizes, times and lists are written
-//	args, ids      arguments, and what is done for several of them
+//	args, ids      arguments, and commands that take several ids
 //
 // A command is a function that takes an App and gives a cobra.Command whose RunE is made by
 // App.OnStore, or by App.Do where it needs more than the store. It writes results with

@@ -37,12 +37,12 @@ func graver(a, b int) int {
 
 // exitStatus is part of every help.
 const exitStatus = `EXIT STATUS
-  0  fine                                  11  locked; the message names the holder
+  0  success                               11  locked; the message names the holder
   1  internal error                        12  written by a newer version
-  2  damage that repair can heal           13  disk full
+  2  damage that memctl repair can heal    13  disk full
   3  data lost or unreadable               14  permission; the message has the remedy
   4  no such memory or assembly            64  wrong usage
   5  conflict: it was changed meanwhile   130  interrupted
-  6  refused input, or a limit             Of several the gravest. --json has it as "error".
- 10  no store, or it was moved
+  6  refused input, or a limit             Of several errors the gravest counts; it is
+ 10  no store, or it was moved                  "error" in the document of --json.
 `

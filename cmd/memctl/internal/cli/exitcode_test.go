@@ -64,10 +64,10 @@ func TestRemedy(t *testing.T) {
 		err error
 		fix string
 	}{
-		{&varve.DiskFullError{Path: "/d", Free: 1 << 20, Need: 3 << 20}, "make room on the disk of /d, about 2.0 MiB; deleting still works: memctl rm ID"},
-		{&varve.DiskFullError{Path: "/d", Free: -1, Need: -1}, "make room on the disk of /d; deleting still works: memctl rm ID"},
+		{&varve.DiskFullError{Path: "/d", Free: 1 << 20, Need: 3 << 20}, "free space on the disk of /d, about 2.0 MiB; deleting still works: memctl rm ID"},
+		{&varve.DiskFullError{Path: "/d", Free: -1, Need: -1}, "free space on the disk of /d; deleting still works: memctl rm ID"},
 		{&varve.PermissionError{Path: "/d/x", Fix: "chattr -i /d/x"}, "chattr -i /d/x"},
-		{&varve.PermissionError{Path: "/d/x"}, "change the owner or the mode, or run it as the owner"},
+		{&varve.PermissionError{Path: "/d/x"}, "change the owner or the mode, or run memctl as the owner"},
 		{&varve.MovedError{From: "/a", To: "/b c"}, "use the store where it is now: memctl --store '/b c' status"},
 		{&varve.UnfinishedError{From: "/a", To: "/b"}, "finish it: memctl --store /a migrate --to /b --switch"},
 	} {

@@ -72,36 +72,36 @@ var classes = []struct {
 	{as[*unready], CodeDamage, "not ready", "memctl flush rebuilds index and log from the files"},
 	{is(varve.ErrMoved), CodeNoStore, "moved", "use the store where it is now"},
 	{is(varve.ErrNewerFormat), CodeNewer, "newer format", "install the newest memctl"},
-	{both(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", "run it again"},
+	{both(varve.ErrLocked, context.Canceled), CodeInterrupted, "interrupted", "run the command again"},
 	{is(varve.ErrLocked), CodeLocked, "locked", "wait for that process or end it; --wait says how long to wait"},
 	{as[*vfs.NotFolderError], CodeDamage, "not a folder", "memctl repair --apply moves the link (or file) out of the way, and nothing that it leads to"},
 	{is(varve.ErrCorrupt), CodeLost, "unreadable", "memctl verify says what is damaged and what helps"},
-	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted", "look whether it is there: memctl get ID"},
-	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "look whether it is there: memctl get ID"},
-	{is(varve.ErrConflict), CodeConflict, "conflict", "read it again (memctl get ID) and repeat"},
+	{both(varve.ErrOutcomeUnknown, context.Canceled), CodeInterrupted, "interrupted", "check whether it was stored: memctl get ID"},
+	{is(varve.ErrOutcomeUnknown), CodeInternal, "outcome unknown", "check whether it was stored: memctl get ID"},
+	{is(varve.ErrConflict), CodeConflict, "conflict", "read the current version (memctl get ID) and retry"},
 	{as[*varve.NoVersionError], CodeNotFound, "not found", "memctl history ID lists the versions that are kept"},
-	{is(varve.ErrNotFound), CodeNotFound, "not found", "memctl list shows what there is"},
-	{is(varve.ErrTruncated), CodeRefused, "no longer kept", "log and archive do not reach so far back; a backup may: memctl restore BACKUP DIR --at TIME"},
-	{is(varve.ErrNoStore), CodeNoStore, "no store", "make one with: memctl init DIR; or name one with --store DIR"},
-	{vfs.IsDiskFull, CodeDiskFull, "disk full", "make room; deleting still works: memctl rm ID"},
-	{vfs.IsPermission, CodePermission, "permission", "change the owner or the mode, or run it as the owner"},
+	{is(varve.ErrNotFound), CodeNotFound, "not found", "memctl list shows the memories of the store"},
+	{is(varve.ErrTruncated), CodeRefused, "no longer kept", "log and archive do not reach back that far; a backup may: memctl restore BACKUP DIR --at TIME"},
+	{is(varve.ErrNoStore), CodeNoStore, "no store", "create one with memctl init DIR, or name one with --store DIR"},
+	{vfs.IsDiskFull, CodeDiskFull, "disk full", "free disk space; deleting still works: memctl rm ID"},
+	{vfs.IsPermission, CodePermission, "permission", "change the owner or the mode, or run memctl as the owner"},
 	{is(varve.ErrReadOnly), CodePermission, "read-only", "memctl status says why"},
 	{is(varve.ErrTooLarge), CodeRefused, "too large", "limits are in config.json: memctl config"},
-	{is(varve.ErrBatchTooLarge), CodeRefused, "too large", "put fewer at once, or use memctl import --from jsonl"},
+	{is(varve.ErrBatchTooLarge), CodeRefused, "too large", "put fewer memories at once, or use memctl import --from jsonl"},
 	{is(varve.ErrLimit), CodeRefused, "limit", "limits are in config.json: memctl config"},
-	{vfs.IsStarved, CodeRefused, "limit", "this process may not have enough files or memory: ulimit -n shows and raises it; then run it again"},
+	{vfs.IsStarved, CodeRefused, "limit", "raise the limit of open files or of memory (ulimit -n shows and sets the number of files), then run the command again"},
 	{is(varve.ErrSession), CodeRefused, "refused", ""},
 	{as[*keptError], CodeRefused, "refused", ""},
 	{is(vfs.ErrNotFolder), CodeRefused, "wrong kind", "memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
 	{is(vfs.ErrNotRegular), CodeRefused, "wrong kind", "memctl verify names what is in the way; memctl repair --apply moves it into quarantine/"},
 	{is(syscall.ENXIO), CodeRefused, "not a file", "name a file; a socket or a device without a driver cannot be read"},
-	{is(syscall.ENOTDIR), CodeRefused, "wrong kind", "something else is in the place of a folder: memctl verify names it in a store; else check the name"},
+	{is(syscall.ENOTDIR), CodeRefused, "wrong kind", "a file is in the place of a folder: in a store memctl verify names it; elsewhere check the path"},
 	{is(varve.ErrInvalid), CodeRefused, "invalid", "correct the input; nothing was written"},
-	{is(varve.ErrModel), CodeRefused, "another model", "ask the store's model (VARVE_EMBED_MODEL), look for the words (memctl search --by words), or change the store's model: memctl reindex"},
+	{is(varve.ErrModel), CodeRefused, "another model", "use the store's model (VARVE_EMBED_MODEL), search by words (memctl search --by words), or switch the store to another model with memctl reindex"},
 	{is(fs.ErrNotExist), CodeRefused, "no such file", "check the name"},
-	{is(syscall.EISDIR), CodeRefused, "not a file", "name a file; a folder is what memctl import takes"},
-	{as[*embed.Error], CodeInternal, "embedding service", "look at VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --by words does without"},
-	{is(context.Canceled), CodeInterrupted, "interrupted", "run it again"},
+	{is(syscall.EISDIR), CodeRefused, "not a file", "name a file; only memctl import reads folders"},
+	{as[*embed.Error], CodeInternal, "embedding service", "check VARVE_EMBED_URL, VARVE_EMBED_MODEL and VARVE_EMBED_KEY; memctl search --by words does not need the service"},
+	{is(context.Canceled), CodeInterrupted, "interrupted", "run the command again"},
 }
 
 func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
@@ -134,7 +134,7 @@ func Classify(err error) *Failure {
 	}
 	var full *varve.DiskFullError
 	if errors.As(err, &full) {
-		f.Fix = "make room on the disk of " + full.Path
+		f.Fix = "free space on the disk of " + full.Path
 		if full.Need > full.Free && full.Free >= 0 {
 			f.Fix += fmt.Sprintf(", about %s", Size(full.Need-full.Free))
 		}

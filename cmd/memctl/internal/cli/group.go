@@ -16,7 +16,7 @@ func (a *App) Group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command
 			names[i] = sub.Name()
 		}
 		last := len(names) - 1
-		return Usagef(cmd.CommandPath(), "say what to do: %s or %s", strings.Join(names[:last], ", "), names[last])
+		return Usagef(cmd.CommandPath(), "name a command: %s or %s", strings.Join(names[:last], ", "), names[last])
 	})
 	c.SuggestionsMinimumDistance = 2
 	c.AddCommand(commands...)

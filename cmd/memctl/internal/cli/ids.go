@@ -28,12 +28,12 @@ func (a *App) Each(ctx context.Context, ids []string, f func(id string) error) e
 func (a *App) Deletes(what string, c *cobra.Command, del func(ctx context.Context, st *varve.Store, id string, conds []varve.Cond) error) *cobra.Command {
 	var version uint64
 	c.Use, c.Aliases = "rm ID...", []string{"delete"}
-	c.Args = AtLeastOne("the id of what is to be deleted")
+	c.Args = AtLeastOne("at least one id")
 	c.RunE = a.Do(func(cmd *cobra.Command, args []string) error {
 		var conds []varve.Cond
 		if cmd.Flags().Changed("if-version") {
 			if len(args) > 1 {
-				return Usagef(cmd.CommandPath(), "--if-version is about one %s, not %d", what, len(args))
+				return Usagef(cmd.CommandPath(), "--if-version takes one %s, not %d", what, len(args))
 			}
 			conds = append(conds, varve.IfVersion(version))
 		}

@@ -42,7 +42,7 @@ func (a *App) Locate() (string, error) {
 	found, err := nearest(dir)
 	if err != nil {
 		if served, derr := DataFolder(a.Getenv, runtime.GOOS); derr == nil && IsStore(served) {
-			err = WithFix(err, "make one with: memctl init DIR; or name one with --store DIR; that of memctl mcp is "+ShellQuote(served))
+			err = WithFix(err, "create one with memctl init DIR, or name one with --store DIR; the store of memctl mcp is "+ShellQuote(served))
 		}
 	}
 	return found, err

@@ -40,7 +40,7 @@ func (a *App) open(ctx context.Context, dir string, how Access, more func(*varve
 		o.ReadOnly = true
 		if ro, roErr := varve.Open(ctx, dir, &o); roErr == nil {
 			if how == Serve {
-				a.Note("the store can be read only: %v", err)
+				a.Note("the store is opened read-only: %v", err)
 			}
 			return ro, nil
 		}
@@ -122,7 +122,7 @@ func (a *App) WithIn(ctx context.Context, dir string, how Access, more func(*var
 	if cerr := closed(); cerr != nil {
 		cerr = fmt.Errorf("closing the store %s: %w", dir, cerr)
 		if err == nil && errors.Is(cerr, varve.ErrDiskFull) {
-			cerr = fmt.Errorf("it is done, and safe in the log; its files follow when there is space: %w", cerr)
+			cerr = fmt.Errorf("the change is committed and safe in the log; the files are written when there is space: %w", cerr)
 		}
 		err = errors.Join(err, cerr)
 	}

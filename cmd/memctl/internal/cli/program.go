@@ -15,18 +15,18 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 	c.SilenceErrors, c.SilenceUsage, c.SuggestionsMinimumDistance = true, true, 2
 	c.Version = ThisBuild().Version
 	c.SetVersionTemplate(ThisBuild().Line())
-	c.PersistentFlags().StringVarP(&a.Store, "store", "s", "", "the store's `folder`")
+	c.PersistentFlags().StringVarP(&a.Store, "store", "s", "", "`folder` of the store")
 	_ = c.MarkPersistentFlagDirname("store") // it exists
-	c.PersistentFlags().BoolVar(&a.json, "json", false, "one JSON document on stdout, also for failures")
-	c.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "say only what went wrong")
-	c.PersistentFlags().DurationVar(&a.Wait, "wait", defaultWait, "how `long` to wait for a lock of another process")
+	c.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document to stdout, also for failures")
+	c.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print only errors")
+	c.PersistentFlags().DurationVar(&a.Wait, "wait", defaultWait, "`duration` to wait for a lock of another process")
 	c.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.chooseOutput()
 		if p := cmd.Parent(); p != nil && p.Name() == "completion" && a.json {
-			return Usagef(cmd.CommandPath(), "a completion script is not JSON: leave --json out")
+			return Usagef(cmd.CommandPath(), "a completion script is not JSON: omit --json")
 		}
 		if a.Wait <= 0 {
-			return Usagef(cmd.CommandPath(), "--wait %s: it must be more than 0", a.Wait)
+			return Usagef(cmd.CommandPath(), "--wait %s: must be more than 0", a.Wait)
 		}
 		if cmd.Flags().Changed("store") && a.Store == "" {
 			return Usagef(cmd.CommandPath(), "--store is empty")
@@ -44,10 +44,10 @@ func (a *App) Program(commands func(*App) *cobra.Command) *cobra.Command {
 			case "ParseFloat":
 				want = "a number"
 			}
-			err = fmt.Errorf("%s: it must be %s", what, want)
+			err = fmt.Errorf("%s: must be %s", what, want)
 		}
 		if strings.HasPrefix(err.Error(), "unknown ") && cmd.HasParent() { // a text or an id, perhaps
-			return WithFix(Usage(cmd.CommandPath(), err), cmd.CommandPath()+" --help shows the flags; what begins with - and is none goes behind --")
+			return WithFix(Usage(cmd.CommandPath(), err), cmd.CommandPath()+" --help shows the flags; an argument that begins with - goes after --")
 		}
 		return Usage(cmd.CommandPath(), err)
 	})

@@ -57,8 +57,8 @@ func (a *App) guard(ctx context.Context) {
 		}
 		done := make(chan int, 1)
 		go func() {
-			a.Fail(WithFix(fmt.Errorf("%w: it did not end within %v, and was left where it was", context.Canceled, patience),
-				"what was stored before is safe, in its file or in the log; memctl status looks at the store"))
+			a.Fail(WithFix(fmt.Errorf("%w: the command did not end within %v and was aborted", context.Canceled, patience),
+				"what was stored before is safe in the files or in the log; memctl status shows the state of the store"))
 			done <- a.finish()
 		}()
 		select {

@@ -17,7 +17,7 @@ func (a *App) ListEnd(command, what string, n int, last string, more bool) {
 	case more:
 		a.Note("there are more: memctl %s … --after %s", command, ShellQuote(last))
 	case n == 0:
-		a.Note("no %s passes", what)
+		a.Note("no %s found", what)
 	}
 }
 

@@ -33,7 +33,7 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, fmt.Errorf("%q: it is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31), nor how long ago (24h, 7d)", s)
+	return time.Time{}, fmt.Errorf("%q is neither a time (2026-01-31T15:04:05Z), nor a day (2026-01-31), nor how long ago (24h, 7d)", s)
 }
 
 // ParseSpan reads how long: 90m, 24h, 30d.
@@ -46,5 +46,5 @@ func ParseSpan(s string) (time.Duration, error) {
 	if d, err := time.ParseDuration(s); err == nil && d > 0 {
 		return d, nil
 	}
-	return 0, fmt.Errorf("%q: it is not how long (90m, 24h, 30d)", s)
+	return 0, fmt.Errorf("%q is not a duration (90m, 24h, 30d)", s)
 }

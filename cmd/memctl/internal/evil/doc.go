@@ -1,3 +1,3 @@
-// Package evil has text that a terminal would obey, and tells what of an output a terminal
-// would obey. Tests of memctl use it; nothing else does.
+// Package evil has text that a terminal would obey, and finds such text in an output. Only the
+// tests of memctl use it.
 package evil

@@ -180,7 +180,7 @@ func (in *Intake) decide(it *importer.Item, there uint64, err error, same func()
 		in.tally(it).Same++
 		return nil, false, nil
 	case !in.Replace:
-		in.keep(it, "the store has another text under this id; --replace would take this one")
+		in.keep(it, "the store has another text under this id; --replace replaces it")
 		return nil, false, nil
 	}
 	return varve.IfVersion(there), true, nil

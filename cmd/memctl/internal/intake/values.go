@@ -56,7 +56,7 @@ func decodeEach[T any](r io.Reader, what string, decode func(raw []byte) (T, err
 		all = append(all, v)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%w: there is no %s in it", varve.ErrInvalid, what)
+		return nil, fmt.Errorf("%w: the input contains no %s", varve.ErrInvalid, what)
 	}
 	return all, nil
 }
@@ -129,7 +129,7 @@ func Invalid(what string, err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return fmt.Errorf("%s: %w: the JSON breaks off", what, varve.ErrInvalid)
+		return fmt.Errorf("%s: %w: the JSON is incomplete", what, varve.ErrInvalid)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("%s: %w: not JSON at byte %d: %w", what, varve.ErrInvalid, syntax.Offset, err)
 	}

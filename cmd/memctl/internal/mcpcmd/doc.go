@@ -2,6 +2,6 @@
 // mcpserver.
 //
 //	serve      which store, and how the server ends
-//	takeover   the file of the server whose place is taken
-//	mark       the memory by which a take-over is known, for memctl rm and memctl purge
+//	takeover   the file of the replaced server
+//	mark       the memory that records a take-over, for memctl rm and memctl purge
 package mcpcmd

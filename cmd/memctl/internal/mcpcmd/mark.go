@@ -10,7 +10,7 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-const withoutMark = "without it the next memctl mcp takes that file over again, and what was deleted since comes back"
+const withoutMark = "without this memory the next memctl mcp takes the file over again and restores what was deleted since"
 
 // KeepMark says why rm leaves the memory by which a take-over is known.
 func KeepMark(ctx context.Context, st *varve.Store) error {
@@ -22,8 +22,8 @@ func KeepMark(ctx context.Context, st *varve.Store) error {
 	if aside, _ := m.Metadata["aside"].([]any); len(aside) > 0 {
 		lines = " and keeps " + cli.Count(len(aside), "line", "lines") + " that could not be read,"
 	}
-	err = cli.NotDeleted(fmt.Errorf("memory %q was not deleted: it says that %s was taken over into this store,%s and %s", m.ID, takenFrom(&m), lines, withoutMark))
-	return cli.WithFix(err, "leave it; or, to have the file taken over once more: memctl purge "+m.ID)
+	err = cli.NotDeleted(fmt.Errorf("memory %q was not deleted: it records that %s was taken over into this store,%s and %s", m.ID, takenFrom(&m), lines, withoutMark))
+	return cli.WithFix(err, "to take the file over once more, delete the memory with: memctl purge "+m.ID)
 }
 
 // MarkGoes warns who purges it.
@@ -32,7 +32,7 @@ func MarkGoes(ctx context.Context, a *cli.App, st *varve.Store, ids []string) {
 		return
 	}
 	if m, err := st.Get(ctx, memstore.TakeOverID); err == nil {
-		a.Note("%s says that %s was taken over: %s", m.ID, takenFrom(&m), withoutMark)
+		a.Note("%s records that %s was taken over: %s", m.ID, takenFrom(&m), withoutMark)
 	}
 }
 

@@ -25,17 +25,17 @@ func Command(a *cli.App) *cobra.Command {
 		Use:   "mcp",
 		Short: "Serve a store to an agent (Model Context Protocol)",
 		Long: `Serve a store over stdin and stdout to an agent that speaks the Model Context Protocol.
-It takes the place of @modelcontextprotocol/server-memory, with the same tools and
-results; any number of agents may use one store at once.
+It replaces @modelcontextprotocol/server-memory, with the same tools and results; any number of
+agents may use one store at once.
 
-The store is the one that --store or MEMCTL_STORE names; else, where MEMORY_FILE_PATH names
-the file of the server it replaces, the folder beside it: memory.jsonl.varve beside
-memory.jsonl, into which the file is taken over at the first start that finds something in
-it, and then left alone; else varve/memory in the user's data folder. It is made where there
-is none, and one that may not be written is served for reading.
+The store is the one that --store or MEMCTL_STORE names. Otherwise, if MEMORY_FILE_PATH names the
+file of the replaced server, it is the folder beside that file: memory.jsonl.varve beside
+memory.jsonl. The first start that finds the file not empty takes it over into the store; the file
+is not changed and not read again. Otherwise it is varve/memory in the user's data folder. A
+missing store is created; a store without write permission is served read-only.
 
-Where VARVE_EMBED_URL names a service that makes embeddings, recall looks for meaning.
-What goes wrong is told on stderr; stdout carries only the protocol.`,
+If VARVE_EMBED_URL names an embedding service, recall searches by meaning. Errors go to stderr;
+stdout carries only the protocol.`,
 		Example: "  memctl mcp\n  memctl mcp --store ~/agent/memory --tools graph\n  claude mcp add memory -- memctl mcp",
 		Args:    cli.NoArguments,
 	}
@@ -43,10 +43,10 @@ What goes wrong is told on stderr; stdout carries only the protocol.`,
 	_ = c.RegisterFlagCompletionFunc("tools", cobra.FixedCompletions(mcpserver.Groups(), cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = a.Do(func(cmd *cobra.Command, _ []string) error {
 		if a.Document != nil {
-			return cli.Usagef(cmd.CommandPath(), "stdout carries the protocol: leave --json out")
+			return cli.Usagef(cmd.CommandPath(), "stdout carries the protocol: omit --json")
 		}
 		if len(groups) == 0 {
-			return cli.Usagef(cmd.CommandPath(), "--tools is empty: there are %s", strings.Join(mcpserver.Groups(), ", "))
+			return cli.Usagef(cmd.CommandPath(), "--tools is empty: choose from %s", strings.Join(mcpserver.Groups(), ", "))
 		}
 		for i := range groups {
 			groups[i] = strings.TrimSpace(groups[i])
@@ -76,7 +76,7 @@ func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err err
 			return "", nil, err
 		}
 		if !filepath.IsAbs(path) { // which the old server looks for beside its own program
-			a.Note("%s is no absolute path: it is taken for %s, as seen from the folder in which the server was started", MemoryFileVariable, file.path)
+			a.Note("%s is not an absolute path: using %s, relative to the folder in which the server was started", MemoryFileVariable, file.path)
 		}
 		return file.path + ".varve", file, nil
 	}
@@ -88,7 +88,7 @@ func mcpStore(a *cli.App, command string) (dir string, file *memoryFile, err err
 // made a home folder of ~.
 func whole(command, of, path string) (string, error) {
 	if path == "~" || strings.HasPrefix(path, "~/") || strings.HasPrefix(path, `~\`) {
-		return "", cli.Usagef(command, "%s is %s, in which no shell has replaced the ~: give the whole path", of, path)
+		return "", cli.Usagef(command, "%s is %s, and no shell has expanded the ~: give the absolute path", of, path)
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -123,7 +123,7 @@ func serveStore(ctx context.Context, a *cli.App, dir string, file *memoryFile, o
 		}
 		a.Note("serving the store %s", dir)
 		if _, ok := cli.Terminal(a.In); ok {
-			a.Note("it waits for a client on stdin: let your agent start it, or end it with Ctrl-C")
+			a.Note("waiting for a client on stdin: let your agent start memctl mcp, or press Ctrl-C to end it")
 		}
 		return serveOn(ctx, a, st, o)
 	})
@@ -168,7 +168,7 @@ func serveOn(ctx context.Context, a *cli.App, st *varve.Store, o mcpserver.Optio
 	case <-time.After(lastCalls):
 	}
 	if n := client.Undone(); n > 0 && ctx.Err() == nil {
-		return cli.WithFix(fmt.Errorf("%w: %d calls were given up %v after the end of stdin", varve.ErrOutcomeUnknown, n, mcpserver.Patience), "read the answers while there are calls to come, then close stdin")
+		return cli.WithFix(fmt.Errorf("%w: %s abandoned %v after the end of stdin", varve.ErrOutcomeUnknown, cli.Count(int(n), "call was", "calls were"), mcpserver.Patience), "read the answers to all calls before closing stdin")
 	}
 	return nil
 }

@@ -42,11 +42,11 @@ func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile
 	}
 	file := from.path
 	if from.missing {
-		a.Note("there is no %s to take over: the store begins empty", file)
+		a.Note("%s does not exist, nothing to take over: the store starts empty", file)
 	}
 	t, err := mcpserver.TakeOver(ctx, st, file, a.Clock())
 	if errors.Is(err, varve.ErrReadOnly) {
-		a.Note("%s is not taken over, for nothing can be written; the first start that can write does it", file)
+		a.Note("%s is not taken over, since the store is read-only; the first start that can write takes it over", file)
 		return nil
 	}
 	if err != nil {
@@ -54,16 +54,16 @@ func takeOver(ctx context.Context, a *cli.App, st *varve.Store, from *memoryFile
 	}
 	switch {
 	case t.Before && t.Changed:
-		a.Note("%s has changed since it was taken over; to bring in what the store does not have, also what was deleted there: memctl import --from server-memory %s --store %s", file, cli.ShellQuote(file), cli.ShellQuote(st.Admin().Stats().Dir))
+		a.Note("%s has changed since it was taken over; to add what the store does not have, including what was deleted from it: memctl import --from server-memory %s --store %s", file, cli.ShellQuote(file), cli.ShellQuote(st.Admin().Stats().Dir))
 	case t.Entities+t.Relations+len(t.Aside) > 0:
-		a.Note("took over %s and %s from %s, which stays as it is", cli.Count(t.Entities, "entity", "entities"), cli.Count(t.Relations, "relation", "relations"), file)
+		a.Note("took over %s and %s from %s; the file was not changed", cli.Count(t.Entities, "entity", "entities"), cli.Count(t.Relations, "relation", "relations"), file)
 	}
 	if t.There > 0 {
-		a.Note("%d of them were in the store already, and stay as they are there", t.There)
+		a.Note("%d of them were in the store already and were not changed", t.There)
 	}
 	for i, s := range t.Aside {
 		if i == asideTold {
-			a.Note("and %d more lines; memctl get %s shows them", len(t.Aside)-i, memstore.TakeOverID)
+			a.Note("%d more lines were kept aside; memctl get %s shows them", len(t.Aside)-i, memstore.TakeOverID)
 			break
 		}
 		a.Note("%s:%d was kept aside in the memory %s: %s", file, s.Line, memstore.TakeOverID, s.Why)
@@ -77,13 +77,13 @@ func withRemedy(err error) error {
 	if !errors.As(err, &source) {
 		return err
 	}
-	const orStore = ", or name the store by --store or " + cli.StoreVariable
-	fix := "set " + MemoryFileVariable + " to the file of the old server, which need not be there yet" + orStore
+	const orStore = ", or name the store with --store or " + cli.StoreVariable
+	fix := "set " + MemoryFileVariable + " to the file of the old server, which need not exist yet" + orStore
 	switch {
 	case cli.IsStore(source.Path):
-		fix = "it is a store: leave " + MemoryFileVariable + " out, and name it by --store or " + cli.StoreVariable
+		fix = "the path is a store: unset " + MemoryFileVariable + ", and name the store with --store or " + cli.StoreVariable
 	case vfs.IsPermission(err):
-		fix = "make it readable for who runs memctl" + orStore
+		fix = "make the file readable for the user who runs memctl" + orStore
 	default:
 		for _, name := range []string{"memory.jsonl", "memory.json"} {
 			in := filepath.Join(source.Path, name)

@@ -15,19 +15,19 @@ func Backup(a *cli.App) *cobra.Command {
 	var check bool
 	c := &cobra.Command{
 		Use:   "backup DIR",
-		Short: "Copy the store, while others go on using it",
-		Long: `Copy all memories into a new folder, and the log from when the copying began to when it
-ended, so that memctl restore can make a store of every moment between the two. Nobody
-has to stop. The folder has its name only when all of it is there and has been read
-again; if much more is written meanwhile than the log may hold, the backup fails and
-nobody else does. --check reads a backup from end to end instead.`,
+		Short: "Copy the store while other processes use it",
+		Long: `Copy all memories into a new folder, and the log from the start of the copy to its end, so that
+memctl restore can restore every moment between the two. No process has to stop. The folder gets
+its name only after everything was written and read back; if much more is written meanwhile than
+the log may hold, the backup fails, and no other process is affected. --check reads a backup from
+end to end instead.`,
 		Example: "  memctl backup /mnt/backups/$(date +%F)\n  memctl backup --check /mnt/backups/2026-01-31",
 		Args:    cli.Exactly(1, "the folder of the backup"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if check {
 				info, err := varve.CheckBackup(cmd.Context(), args[0])
 				if err != nil {
-					return cli.WithFix(err, "restore another backup; where the store still lives, make a new one: memctl backup DIR")
+					return cli.WithFix(err, "restore another backup; if the store still exists, make a new backup: memctl backup DIR")
 				}
 				backedUp(a, "is sound", args[0], &info)
 				return nil
@@ -35,7 +35,7 @@ nobody else does. --check reads a backup from end to end instead.`,
 			return a.With(cmd.Context(), cli.Write, func(st *varve.Store) error { return backUp(cmd.Context(), a, st, args[0]) })
 		}),
 	}
-	c.Flags().BoolVar(&check, "check", false, "read a backup from end to end, make none")
+	c.Flags().BoolVar(&check, "check", false, "read a backup from end to end instead of making one")
 	return c
 }
 
@@ -46,7 +46,7 @@ func backUp(ctx context.Context, a *cli.App, st *varve.Store, dir string) error 
 	if err != nil {
 		return err
 	}
-	backedUp(a, "is made", dir, &info)
+	backedUp(a, "is complete", dir, &info)
 	return nil
 }
 
@@ -71,7 +71,7 @@ type savedBackup struct {
 
 // documents says how many there are of both kinds.
 func documents(memories, assemblies int64) string {
-	s := fmt.Sprintf("%d memories", memories)
+	s := cli.Count(int(memories), "memory", "memories")
 	if assemblies > 0 {
 		s += ", " + cli.Count(int(assemblies), "assembly", "assemblies")
 	}
@@ -96,7 +96,7 @@ func backedUp(a *cli.App, what, dir string, info *varve.BackupInfo) {
 		a.Document.Member("backup", s)
 	} else {
 		a.Say("%s %s: %s, %s", dir, what, documents(s.Memories, s.Assemblies), cli.Size(s.Bytes))
-		a.Say("it restores each moment from %s to %s: memctl restore %s NEW-DIR --at TIME",
+		a.Say("any moment from %s to %s can be restored: memctl restore %s NEW-DIR --at TIME",
 			s.First.Time.Format(time.RFC3339Nano), s.Last.Time.Format(time.RFC3339Nano), cli.ShellQuote(dir))
 	}
 	for _, d := range info.Damaged {

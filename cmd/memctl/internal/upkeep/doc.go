@@ -1,5 +1,4 @@
-// Package upkeep has the commands that look after a store as a whole: status, verify, repair,
-// rebuild-index, reindex, purge, backup, restore, migrate. A file for each; the exported
-// functions give the commands. What they do to a store is done by package varve and those
-// below it.
+// Package upkeep has the commands that maintain a store as a whole: status, verify, repair,
+// rebuild-index, reindex, purge, backup, restore, migrate. Each has a file; the exported functions
+// return the commands. Package varve and the packages below it implement the operations.
 package upkeep

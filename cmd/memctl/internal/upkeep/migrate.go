@@ -20,23 +20,23 @@ func Migrate(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "migrate --to DIR",
 		Short: "Move the store to another folder or disk",
-		Long: `Copy the store to another folder, on another disk or file system if need be, while others
-go on using it, catch up with what they write, and compare every memory. It may be
-interrupted anywhere and goes on when it is called again.
+		Long: `Copy the store to another folder, which may be on another disk or file system, while other
+processes use it; then copy what they have written meanwhile, and compare every memory. The
+migration may be interrupted at any point and continues when it is called again.
 
-The copy is no store yet. --switch makes it one, and needs that nobody else has the store
-open: the rest is copied, every byte is compared, the copy is verified, and a note in
-the old folder says where the store went. It is the same store, with the same versions.
---remove-source empties the old folder after that, except for the note, once the new one
-was verified again; it may be given with --switch or later. Only files whose bytes were
-copied go: what somebody has put there or changed since stays, and is named.
+The copy is not a store yet. --switch makes it one; for that, no other process may have the store
+open: the rest is copied, every byte is compared, the copy is verified, and a note in the old
+folder says where the store is now. It is the same store, with the same versions. --remove-source
+empties the old folder after that, except for the note, once the new one was verified again; it
+may be given with --switch or later. Only files whose bytes were copied are removed: files that
+were added or changed since are kept and named.
 
 To upgrade: there is one format so far. A newer program opens older formats as they are, and
-migrate writes the newest one where it copies to; the old folder is the way back until
-it is emptied: while nothing was written in the new one, remove that, and then the notes
-moved.json and wal/moved.json in the old one.`,
+migrate writes the newest format to the copy. Until the old folder is emptied you can go back, as
+long as nothing was written to the new one: remove the new folder, then the notes moved.json and
+wal/moved.json in the old one.`,
 		Example: "  memctl migrate --to /mnt/new/storage\n  memctl migrate --to /mnt/new/storage --switch\n  memctl --store storage migrate --to /mnt/new/storage --remove-source",
-		Args:    cli.Exactly(0, "the new folder in --to"),
+		Args:    cli.Exactly(0, "no arguments, but the new folder in --to"),
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
 				return cli.Usagef(cmd.CommandPath(), "name the new folder with --to")
@@ -49,9 +49,9 @@ moved.json and wal/moved.json in the old one.`,
 			return migrateStore(cmd.Context(), a, from, to, &o)
 		}),
 	}
-	c.Flags().StringVar(&to, "to", "", "the new `folder`: not there, empty, or begun by an earlier call")
-	c.Flags().BoolVar(&o.Switch, "switch", false, "make the new folder the store; nobody else may have it open")
-	c.Flags().BoolVar(&o.RemoveSource, "remove-source", false, "after the switch: empty the old folder, except for the note")
+	c.Flags().StringVar(&to, "to", "", "the new `folder`: missing, empty, or begun by an earlier call")
+	c.Flags().BoolVar(&o.Switch, "switch", false, "make the new folder the store; no other process may have the store open")
+	c.Flags().BoolVar(&o.RemoveSource, "remove-source", false, "after the switch, empty the old folder, except for the note")
 	return c
 }
 
@@ -90,7 +90,7 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 	again := fmt.Sprintf("memctl --store %s migrate --to %s", cli.ShellQuote(from), cli.ShellQuote(to))
 	switch {
 	case errors.Is(err, context.Canceled):
-		return cli.WithFix(err, "it goes on where it was: "+again+flags(o))
+		return cli.WithFix(err, "to continue: "+again+flags(o))
 	case errors.Is(err, varve.ErrLocked) && o.Switch && !r.Switched:
 		return cli.WithFix(err, "stop the processes that have the store open, then: "+again+flags(o))
 	case err != nil:
@@ -100,7 +100,7 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 		a.Note("the store belongs to user %d, the copy to you (user %d): chown -R %d %s", info.UID, os.Getuid(), info.UID, cli.ShellQuote(to))
 	}
 	for _, d := range r.Damaged {
-		a.Fail(cli.WithFix(fmt.Errorf("memory %s is not in the copy: %w: %s", cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why), "heal the store, then go on: memctl repair --apply"))
+		a.Fail(cli.WithFix(fmt.Errorf("memory %s is not in the copy: %w: %s", cli.PrintableID(d.ID), varve.ErrCorrupt, d.Why), "repair the store with memctl repair --apply, then continue the migration"))
 	}
 	if a.Document != nil {
 		m := migrated{from, to, r.Store.String(), r.LSN, r.Memories, r.Bytes, r.Copied, r.CaughtUp, r.Compared, r.Switched, r.Removed, []string{}, []string{}}
@@ -112,20 +112,20 @@ func migrateStore(ctx context.Context, a *cli.App, from, to string, o *varve.Mig
 		return nil
 	}
 	if r.Compared > 0 || !r.Switched {
-		a.Say("%d memories, %s: %d copied now, %d of them written meanwhile, %d compared", r.Memories, cli.Size(r.Bytes), r.Copied, r.CaughtUp, r.Compared)
+		a.Say("%s, %s: %d copied now, %d of them written meanwhile, %d compared", cli.Count(int(r.Memories), "memory", "memories"), cli.Size(r.Bytes), r.Copied, r.CaughtUp, r.Compared)
 	}
 	switch {
 	case !r.Switched:
-		a.Say("%s is a copy, the store is still %s", to, from)
+		a.Say("%s is a copy; the store is still %s", to, from)
 		a.Say("next: %s --switch", again)
 	case !r.Removed:
 		a.Say("%s is the store now; %s holds a note that says so", to, from)
-		a.Say("next: memctl --store %s status; the old files go with %s --remove-source", cli.ShellQuote(to), again)
+		a.Say("next: memctl --store %s status; to remove the old files: %s --remove-source", cli.ShellQuote(to), again)
 	default:
-		a.Say("%s is the store now; of %s only the note is left%s", to, from, map[bool]string{true: ", and what follows"}[len(r.Left) > 0])
+		a.Say("%s is the store now; in %s only the note is left%s", to, from, map[bool]string{true: ", and the files named below"}[len(r.Left) > 0])
 	}
 	for _, name := range r.Left {
-		a.Note("%s stays where it is: it is not of the store, or not as it was copied", filepath.Join(from, name))
+		a.Note("%s was kept: it is not a file of the store, or was changed after it was copied", filepath.Join(from, name))
 	}
 	return nil
 }

@@ -19,42 +19,46 @@ func Purge(a *cli.App) *cobra.Command {
 	var yes, groups, scopes bool
 	c := &cobra.Command{
 		Use:   "purge ID...",
-		Short: "Delete memories, assemblies or working memory, and every trace of them",
-		Long: `Delete memories, or with --assembly assemblies, or with --working scopes of working memory, and
-take every trace of them out of the store's folder: files, all versions
-in log and archive, index and its backups, displaced files, and quarantine. What was
-there is overwritten before its last name goes, except an index file that another process has
-mapped, or where the system cannot tell (all but Linux): that is removed, and named. A file that
-another program has open, that has a second name (a hard link) or may not be written is named
-with what helps; the rest goes, and the exit status is not 0. It cannot be undone.
-Others keep their history, except for the versions of assemblies that had a purged memory: a
-composite is made of its members. The members of a purged assembly stay as they are.
-What the log has of working memory goes where it has 24 bytes or more of what a purged memory
-said; a scope that still has them is named, and stays: purge it with --working. Of a piece of the log in quarantine the sound entries of
-others stay; an index or an archived segment there goes as a whole. Your own files in the folder are looked through, up to 64 MiB each:
-those that have something of it are named, and stay.
+		Short: "Delete memories, assemblies or working memory and every trace of them",
+		Long: `Delete memories (with --assembly assemblies, with --working scopes of working memory) and remove
+every trace of them from the store's folder: files, all versions in the log and the archive, the
+index and its backups, displaced files, and quarantine. A purge cannot be undone.
 
-Others may go on using the store; while a backup is being made it waits for nobody and ends with
-exit status 11. It may be interrupted, and run again, also for what is deleted already. Not
-covered are backups elsewhere, git's history, and what a device keeps of overwritten bytes:
+The bytes are overwritten before their last name is removed, except an index file that another
+process has mapped, or any index file where the system cannot tell (every system except Linux):
+that file is removed, and named. A file that another program has open, that has a second name (a
+hard link) or that may not be written is named with a remedy; everything else is purged, and the
+exit status is not 0.
+
+Other memories keep their history, except for the versions of assemblies that had a purged
+memory: a composite is computed from its members. The members of a purged assembly are not
+changed. Entries of working memory are removed from the log where they have 24 bytes or more of
+the text of a purged memory; a scope that still has them is named and kept: purge it with
+--working. In a piece of the log in quarantine, the sound entries of other memories are kept; an
+index or an archived segment there is removed as a whole. Your own files in the folder are
+searched, up to 64 MiB each: those that contain part of what was purged are named and kept.
+
+Other processes may use the store meanwhile. During a backup, purge does not wait but ends with
+exit status 11. It may be interrupted and run again, also for ids that are already deleted. Not
+covered are backups elsewhere, the history of git, and overwritten bytes that a device keeps:
 delete old backups and make a new one.
 
-What was removed before the purge it cannot reach: the bytes of versions that were replaced or
-deleted earlier, of segments of the log, archived ones and states of the index that were let go,
-may persist in blocks of the file system that are free now, and the names of files in its folders and
-its journal, until they are used again. Where overwriting a file writes to new blocks (btrfs, zfs,
-bcachefs, f2fs, apfs) that holds of all of it, and purge says so; snapshots, files that share
-their blocks (cp --reflink) and the spare blocks of an SSD keep it as well. What helps: fstrim,
-deleting snapshots, a balance on btrfs, and from the start an encrypted file system whose key
-can be destroyed.
+Purge cannot reach what was removed before it ran: the bytes of versions that were replaced or
+deleted earlier, and of segments of the log, archived segments and states of the index that were
+released, may persist in free blocks of the file system, and file names in its folders and its
+journal, until these are used again. Where overwriting a file writes to new blocks (btrfs, zfs,
+bcachefs, f2fs, apfs), this applies to all purged bytes, and purge says so; snapshots, files that
+share their blocks (cp --reflink) and the spare blocks of an SSD keep them as well. Remedies:
+fstrim, deleting snapshots, a balance on btrfs, and from the start an encrypted file system whose
+key can be destroyed.
 
-On a terminal it asks before; elsewhere it wants --yes. Of several ids none is purged when
-there is nothing of one of them, which may be mistyped (exit status 4).`,
+On a terminal purge asks for confirmation; elsewhere it requires --yes. With several ids, nothing
+is purged if the store has no trace of one of them, since it may be mistyped (exit status 4).`,
 		Example: "  memctl purge notes\n  memctl purge notes draft --yes --json\n  memctl purge --assembly project-x\n  memctl purge --working session:s1",
 		Args:    cli.AtLeastOne("the id of a memory, or with --assembly of an assembly, or with --working a scope"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if _, ok := cli.Terminal(a.In); !ok && !yes {
-				return cli.Usagef(cmd.CommandPath(), "nothing was purged: it cannot be undone, and without a terminal nobody can be asked: give --yes")
+				return cli.Usagef(cmd.CommandPath(), "nothing was purged: a purge cannot be undone, and without a terminal it needs --yes")
 			}
 			if groups && scopes {
 				return cli.Usagef(cmd.CommandPath(), "purge takes --assembly or --working, not both")
@@ -101,9 +105,9 @@ there is nothing of one of them, which may be mistyped (exit status 4).`,
 			})
 		}),
 	}
-	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	c.Flags().BoolVar(&scopes, "working", false, "the ids are scopes of working memory")
-	c.Flags().BoolVar(&groups, "assembly", false, "the ids are those of assemblies")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	c.Flags().BoolVar(&scopes, "working", false, "the arguments are scopes of working memory")
+	c.Flags().BoolVar(&groups, "assembly", false, "the ids are ids of assemblies")
 	return c
 }
 
@@ -127,8 +131,8 @@ func allKnown(ctx context.Context, unknownOf func(context.Context, ...string) ([
 	for i, id := range unknown {
 		unknown[i] = cli.PrintableID(id)
 	}
-	return cli.WithFix(fmt.Errorf("%w: there is nothing of %s in the store: %w", varve.ErrNotFound, strings.Join(unknown, ", "), errUnconfirmed),
-		"correct the ids; one that is named alone is looked for in every corner all the same")
+	return cli.WithFix(fmt.Errorf("%w: the store has no trace of %s: %w", varve.ErrNotFound, strings.Join(unknown, ", "), errUnconfirmed),
+		"correct the ids; to search the whole store for one of them, purge it alone")
 }
 
 // confirmPurge asks, on a terminal.
@@ -140,13 +144,13 @@ func confirmPurge(ctx context.Context, a *cli.App, ids []string, yes bool) error
 	for i, id := range ids {
 		list[i] = cli.PrintableID(id)
 	}
-	fmt.Fprintf(a.ErrOut, "Every version of %s goes, and nothing can bring it back. Type yes: ", strings.Join(list, ", "))
+	fmt.Fprintf(a.ErrOut, "Every version of %s will be removed. This cannot be undone. Type yes to continue: ", strings.Join(list, ", "))
 	answer, err := cli.Await(ctx, func() ([]byte, error) {
 		s, err := bufio.NewReader(a.In).ReadString('\n')
 		return []byte(s), err
 	})
 	if err != nil && len(answer) == 0 || strings.TrimSpace(string(answer)) != "yes" {
-		return fmt.Errorf("%w: it was not confirmed: %w", varve.ErrInvalid, errUnconfirmed)
+		return fmt.Errorf("%w: the purge was not confirmed: %w", varve.ErrInvalid, errUnconfirmed)
 	}
 	return nil
 }
@@ -183,26 +187,26 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		case len(r.Unlinked) > 0:
 			rest = cli.Count(len(r.Unlinked), "file", "files") + " could not be overwritten"
 		case len(r.Backup) > 0:
-			rest = "what follows was not looked into"
+			rest = "the files named below were not searched"
 		}
-		a.Say("purged: %d versions and deletions in the archive, %d index backups, %d things set aside; %s",
-			r.Frames, r.Backups+r.Dropped, len(r.Removed), rest)
+		a.Say("purged: %d versions and deletions in the archive, %s, %s set aside; %s",
+			r.Frames, cli.Count(r.Backups+r.Dropped, "index backup", "index backups"), cli.Count(len(r.Removed), "file", "files"), rest)
 	}
 	for _, id := range r.TakenOut {
-		a.Note("assembly %s named a memory that is not there, and does no more", cli.PrintableID(id))
+		a.Note("a purged memory that did not exist was removed from the members of assembly %s", cli.PrintableID(id))
 	}
 	for _, m := range r.Mentions {
 		if strings.HasPrefix(m.Path, "working/") {
-			a.Note("%s %s: that scope of working memory is not what was purged, and stays: look into it, then memctl working rm, or memctl purge --working", m.Path, m.How)
+			a.Note("%s %s; this scope of working memory was not purged and is kept: inspect it, then use memctl working rm or memctl purge --working", m.Path, m.How)
 			continue
 		}
-		a.Note("%s %s, and is not the file of what was purged: it stays: look into it, and remove it yourself if it is to go", m.Path, m.How)
+		a.Note("%s %s; it does not belong to what was purged and is kept: inspect the file, and remove it yourself if necessary", m.Path, m.How)
 	}
 	for _, name := range r.Unlinked {
-		a.Note("%s as it was is removed, but could not be overwritten: another process has it mapped, or the system does not tell; the disk frees it when that one reads on", name)
+		a.Note("the former %s was removed, but not overwritten: another process has it mapped, or the system does not tell; its blocks are freed when that process reads on", name)
 	}
 	for _, name := range r.Backup {
-		a.Note("%s keeps old states, and was not touched: what is in it is not purged", name)
+		a.Note("%s keeps old states and was not changed: its contents are not purged", name)
 	}
 	if complete && len(r.Backup) == 0 {
 		a.Note("backups outside the store's folder are not covered")
@@ -214,7 +218,7 @@ func tellPurged(a *cli.App, ids []string, r *varve.PurgeReport, complete bool) {
 		a.Note("files that were removed before this purge, of versions replaced or deleted earlier, may persist in free blocks of the file system: memctl purge --help says what helps")
 	}
 	if len(r.Processes) > 0 {
-		a.Note("processes %v have the store open, and may have some of it in memory until they read on", r.Processes)
+		a.Note("processes %v have the store open, and may have purged data in memory until they read on", r.Processes)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 func RebuildIndex(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rebuild-index",
-		Short: "Rebuild the index from log and files",
-		Long: `Rebuild memory_index.json from the log and the files. The old one goes to backups/ if it is
-sound. Others may go on using the store. memctl repair does this where it is needed.`,
+		Short: "Rebuild the index from the log and the files",
+		Long: `Rebuild memory_index.json from the log and the files. The old index is moved to backups/ if it is
+sound. Other processes may use the store meanwhile. memctl repair does this where necessary.`,
 		Example: "  memctl rebuild-index",
 		Args:    cli.NoArguments,
 		RunE: a.OnStore(cli.Write, func(ctx context.Context, st *varve.Store, _ []string) error {

@@ -19,23 +19,21 @@ func Reindex(a *cli.App) *cobra.Command {
 		Use:   "reindex",
 		Short: "Compute all embeddings again",
 		Long: `Compute the embedding of every memory that has a text again, with the service that
-VARVE_EMBED_URL and VARVE_EMBED_MODEL name: after a change of the model, also to one
-of another dimension. With --missing only memories that have none get one.
+VARVE_EMBED_URL and VARVE_EMBED_MODEL name: after a change of the model, which may have another
+dimension. With --missing, only memories without an embedding get one.
 
-First all embeddings are computed, beside the store. Until all of them are there the old
-ones serve; what other processes put meanwhile with the new model is stored without one
-and gets it with the rest. Then the store changes its model in one step, for all
-processes: every search finds by the new embeddings, never by a mixture. Then the memories
-are rewritten; their updated_at stays. Processes that still ask the old model leave their
-memories without an embedding from the step on: end them, or give them the new model.
+First all embeddings are computed, beside the store. Until then searches use the old ones; a
+memory that another process puts meanwhile with the new model is stored without an embedding and
+gets one with the rest. Then the store changes its model in one step, for all processes: a search
+uses the new embeddings, never a mixture. Then the memories are rewritten; their updated_at does
+not change. From that step on, memories of processes that still use the old model are stored
+without an embedding: end these processes, or configure the new model for them.
 
-When it is interrupted, killed too, the next run with the same model goes on where this
-one was; --cancel calls it off instead, as long as the store has not changed its model.
-A text that the service refuses, while it takes others, leaves its memory without an
-embedding; it is named here and by memctl verify, and asked about again by the next run,
-or when the text changes.
-Memories without a text keep their embedding; if it has another dimension they
-are not found by it any more.`,
+After an interruption or a kill, the next run with the same model continues; --cancel discards
+the run instead, as long as the store has not changed its model. A text that the service refuses,
+while it accepts others, leaves its memory without an embedding; reindex and memctl verify name
+the memory, and the next run, or a change of the text, tries again. Memories without a text keep
+their embedding; if it has another dimension, searches no longer find them by it.`,
 		Example: "  memctl reindex\n  memctl reindex --model nomic-embed-text\n  memctl reindex --missing",
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
@@ -53,7 +51,7 @@ are not found by it any more.`,
 			}
 			e, err := a.Embedder()
 			if err == nil && e == nil {
-				err = cli.Usagef(cmd.CommandPath(), "there is no service that makes embeddings: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
+				err = cli.Usagef(cmd.CommandPath(), "no embedding service is configured: set VARVE_EMBED_URL and VARVE_EMBED_MODEL")
 			}
 			if err != nil {
 				return err
@@ -66,10 +64,10 @@ are not found by it any more.`,
 			})
 		}),
 	}
-	c.Flags().StringVar(&model, "model", "", "the `model`, instead of VARVE_EMBED_MODEL")
-	c.Flags().BoolVar(&anew, "anew", false, "forget what an interrupted run has computed")
-	c.Flags().BoolVar(&missing, "missing", false, "only for memories that have none")
-	c.Flags().BoolVar(&cancel, "cancel", false, "call an interrupted run off, and remove what it has computed")
+	c.Flags().StringVar(&model, "model", "", "use this `model` instead of VARVE_EMBED_MODEL")
+	c.Flags().BoolVar(&anew, "anew", false, "discard what an interrupted run has computed")
+	c.Flags().BoolVar(&missing, "missing", false, "only for memories without an embedding")
+	c.Flags().BoolVar(&cancel, "cancel", false, "cancel an interrupted run and remove what it has computed")
 	c.MarkFlagsMutuallyExclusive("anew", "missing", "cancel")
 	c.MarkFlagsMutuallyExclusive("model", "cancel")
 	return c
@@ -115,20 +113,20 @@ func reindexStore(ctx context.Context, a *cli.App, st *varve.Store, o varve.Reem
 		}
 		a.Document.All(d)
 	} else if err == nil {
-		a.Say("%d embeddings made%s, %d memories have another one", r.Computed, resumed(r.Resumed), r.Written)
+		a.Say("computed %s%s, rewrote %s", cli.Count(int(r.Computed), "embedding", "embeddings"), resumed(r.Resumed), cli.Count(int(r.Written), "memory", "memories"))
 	}
 	if err == nil && r.Refused > 0 {
 		for _, f := range r.Refusals[:min(len(r.Refusals), 10)] {
-			a.Note("the embedder does not take the text of memory %s: %v", cli.PrintableID(f.ID), f.Err)
+			a.Note("the embedding service refused the text of memory %s: %v", cli.PrintableID(f.ID), f.Err)
 		}
-		a.Note("%d memories are left without an embedding: shorten their texts, which has them asked about again; memctl verify names them", r.Refused)
+		a.Note("%s left without an embedding: shorten the texts, and they are tried again; memctl verify names them", cli.Count(int(r.Refused), "memory is", "memories are"))
 	}
 	if err != nil && r.Resumed+r.Computed > 0 {
-		again := "memctl reindex goes on from here"
+		again := "memctl reindex continues"
 		if f := cli.Classify(err); f.Fix != "" && !errors.Is(err, context.Canceled) {
 			again = f.Fix + "; then " + again
 		}
-		err = cli.WithFix(fmt.Errorf("%d embeddings are made and %d memories have theirs: %w", r.Resumed+r.Computed, r.Written, err), again)
+		err = cli.WithFix(fmt.Errorf("%s computed, %s rewritten: %w", cli.Count(int(r.Resumed+r.Computed), "embedding", "embeddings"), cli.Count(int(r.Written), "memory", "memories"), err), again)
 	}
 	return err
 }
@@ -137,7 +135,7 @@ func resumed(n int64) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" and %d by an earlier run", n)
+	return fmt.Sprintf(" (and %d in an earlier run)", n)
 }
 
 func embedMissing(ctx context.Context, a *cli.App, st *varve.Store) error {
@@ -145,7 +143,7 @@ func embedMissing(ctx context.Context, a *cli.App, st *varve.Store) error {
 	if a.Document != nil {
 		a.Document.Member("embedded", n)
 	} else if err == nil || n > 0 {
-		a.Say("%d memories got an embedding", n)
+		a.Say("%s got an embedding", cli.Count(int(n), "memory", "memories"))
 	}
 	return err
 }
@@ -159,9 +157,9 @@ func cancelReindex(ctx context.Context, a *cli.App, st *varve.Store) error {
 	case a.Document != nil:
 		a.Document.Member("canceled", model)
 	case model == "":
-		a.Say("no other model was to come; what was computed is removed")
+		a.Say("there was no run to cancel; leftovers are removed")
 	default:
-		a.Say("the re-embedding by %s is called off", model)
+		a.Say("canceled the re-embedding by %s", model)
 	}
 	return nil
 }

@@ -17,27 +17,27 @@ func Repair(a *cli.App) *cobra.Command {
 	var apply, undo, members bool
 	c := &cobra.Command{
 		Use:   "repair [ID]",
-		Short: "Heal what verify finds",
-		Long: `Say what would heal the store: each step, the copy that it heals from, and what no copy holds.
-Nothing is changed until --apply. What is replaced or taken away lies in quarantine/ afterwards,
-with a note that says why, and verify finds nothing any more.
+		Short: "Repair what verify finds",
+		Long: `Print what would repair the store: each step, the copy from which it restores, and what no copy
+has. Nothing is changed without --apply. Replaced or removed files are in quarantine/ afterwards,
+with a note that says why, and verify no longer finds anything.
 
-An assembly may name memories that do not exist, if it was imported so. That is no damage, and is
-left alone; with --missing-members they are removed from it.
+An assembly may name memories that do not exist, if it was imported that way. This is not damage
+and is not changed; with --missing-members those ids are removed from the assembly.
 
---undo puts things back as they were before the newest repair, or the one with this ID, with
-the damage. It is refused where the store has changed since, and where another copy of the
-store was repaired: in a clone, and wherever a store was copied to other than by migrate.`,
+--undo restores the state before the newest repair, or before the repair with this ID, including
+the damage. It is refused if the store has changed since, and if another copy of the store was
+repaired: in a clone, and wherever a store was copied to other than by migrate.`,
 		Example: "  memctl repair                    what would be done\n  memctl repair --apply\n  memctl repair --undo",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && !undo {
-				return cli.Usagef(cmd.CommandPath(), "an ID goes with --undo, and only one")
+				return cli.Usagef(cmd.CommandPath(), "one ID may be given, and only with --undo")
 			}
 			return nil
 		},
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
 			if (apply || members) && undo {
-				return cli.Usagef(cmd.CommandPath(), "--undo goes with neither --apply nor --missing-members")
+				return cli.Usagef(cmd.CommandPath(), "--undo cannot be combined with --apply or --missing-members")
 			}
 			dir, err := a.Locate()
 			if err != nil {
@@ -53,9 +53,9 @@ store was repaired: in a clone, and wherever a store was copied to other than by
 			return repairStore(cmd.Context(), a, dir, apply, members)
 		}),
 	}
-	c.Flags().BoolVar(&apply, "apply", false, "do it")
-	c.Flags().BoolVar(&members, "missing-members", false, "take memories that are not there out of assemblies")
-	c.Flags().BoolVar(&undo, "undo", false, "put things back as they were before a repair")
+	c.Flags().BoolVar(&apply, "apply", false, "perform the repair")
+	c.Flags().BoolVar(&members, "missing-members", false, "remove ids of missing memories from assemblies")
+	c.Flags().BoolVar(&undo, "undo", false, "restore the state before a repair")
 	return c
 }
 
@@ -112,7 +112,7 @@ func mayBeDead(pids []int) string {
 	if len(pids) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%v may be dead, or in another container: they cannot be seen from here)", pids)
+	return fmt.Sprintf(" (%v may be dead, or in another container: they are not visible from here)", pids)
 }
 
 // showPlan tells what would be done. That something is to be done is the exit code.
@@ -146,21 +146,21 @@ func showPlan(a *cli.App, p *varve.RepairPlan) {
 	}
 	showMembers(a, p)
 	if len(p.Actions) == 0 && lost+healable == 0 {
-		a.Say("there is nothing to do")
+		a.Say("nothing to repair")
 		return
 	}
 	if n, pids := p.Alone(), others(p.Processes); n > 0 && len(pids) > 0 {
-		a.Note("%d of these need that nobody else has the store open; stop the processes %v first%s", n, pids, mayBeDead(p.Unsure))
+		a.Note("%s that no other process has the store open; first stop the processes %v%s", cli.Count(n, "step requires", "steps require"), pids, mayBeDead(p.Unsure))
 	}
 	for _, f := range p.Left {
 		if f.Severity != repair.Info && a.Document == nil {
-			a.Say("nothing is known that heals %s", cli.Printable(f.String()))
+			a.Say("no known repair for %s", cli.Printable(f.String()))
 		}
 	}
 	if len(p.Actions) > 0 {
-		a.Say("\nnothing was changed; memctl repair --apply does it")
+		a.Say("\nnothing was changed; memctl repair --apply performs the steps")
 	}
-	noteVerdict(a, lost, healable, "memctl repair --apply does what is planned")
+	noteVerdict(a, lost, healable, "memctl repair --apply performs the planned steps")
 }
 
 // showMembers tells of assemblies that name what is not there, which is left alone.
@@ -172,7 +172,7 @@ func showMembers(a *cli.App, p *varve.RepairPlan) {
 		}
 	}
 	if n > 0 && a.Document == nil {
-		a.Say("%d assemblies name memories that are not there; --missing-members takes these out", n)
+		a.Say("%s; --missing-members removes these ids", cli.Count(n, "assembly names missing memories", "assemblies name missing memories"))
 	}
 }
 
@@ -231,7 +231,7 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 		a.Say("remains: %s", cli.Printable(r.Remaining[i].String()))
 	}
 	if pids := others(r.Processes); len(r.Waiting) > 0 {
-		a.Note("%d steps wait until nobody else has the store open; stop the processes %v%s and run memctl repair --apply again", len(r.Waiting), pids, mayBeDead(r.Unsure))
+		a.Note("%s until no other process has the store open; stop the processes %v%s and run memctl repair --apply again", cli.Count(len(r.Waiting), "step waits", "steps wait"), pids, mayBeDead(r.Unsure))
 	}
 	if a.Document != nil {
 		a.Document.Begin("waiting")
@@ -246,16 +246,16 @@ func showRepair(a *cli.App, r *varve.RepairReport, err error) {
 	if r.NoUndo != nil {
 		a.Note("this repair cannot be undone by memctl: %s", cli.Printable(r.NoUndo.Error()))
 	} else if r.ID != "" && len(r.Done) > 0 {
-		a.Say("memctl repair --undo %s puts things back as they were", r.ID)
+		a.Say("to undo: memctl repair --undo %s", r.ID)
 	}
-	noteVerdict(a, lost, healable, "what remains was told; memctl verify says what would heal each")
+	noteVerdict(a, lost, healable, "memctl verify names the remedy for each remaining finding")
 }
 
 func undoRepair(ctx context.Context, a *cli.App, dir, id string) error {
 	r, err := varve.UndoRepair(ctx, dir, storeOptions(a), id)
 	var refused *varve.UndoRefused
 	if errors.As(err, &refused) {
-		return cli.WithFix(err, "what the repair set aside lies in quarantine/, each with a note")
+		return cli.WithFix(err, "the files that the repair set aside are in quarantine/, each with a note")
 	}
 	var foreign *varve.UndoForeign
 	if errors.As(err, &foreign) {
@@ -263,7 +263,7 @@ func undoRepair(ctx context.Context, a *cli.App, dir, id string) error {
 	}
 	if err != nil {
 		if errors.Is(err, varve.ErrNotFound) {
-			return cli.WithFix(fmt.Errorf("%w", err), "repairs are named in quarantine/repair-*.undo.jsonl")
+			return cli.WithFix(fmt.Errorf("%w", err), "the files quarantine/repair-*.undo.jsonl name the repairs")
 		}
 		return err
 	}
@@ -278,7 +278,7 @@ func undoRepair(ctx context.Context, a *cli.App, dir, id string) error {
 	for _, s := range r.Left {
 		a.Say("not put back: %s", cli.Printable(s))
 	}
-	a.Say("repair %s is undone", r.ID)
+	a.Say("undid repair %s", r.ID)
 	return nil
 }
 

@@ -16,13 +16,12 @@ func Restore(a *cli.App) *cobra.Command {
 	var at, log string
 	c := &cobra.Command{
 		Use:   "restore BACKUP DIR",
-		Short: "Make a new store of a backup, as of any moment",
-		Long: `Make a store of a backup in a new folder, as of the end of the backup or, with --at, of
-any moment that its log reaches. With --log it goes on in the log and archive of the
-store that was backed up, where that still lives: so a backup of yesterday and the store
-of today give every moment between. What is there is never written over; the new store
-has a UUID of its own, and its folder has its name only when all of it is there and
-was read again.`,
+		Short: "Create a new store from a backup, as of any moment",
+		Long: `Create a store from a backup in a new folder, as of the end of the backup or, with --at, as of any
+moment that its log covers. With --log, the restore continues in the log and the archive of the
+store that was backed up, if it still exists: a backup of yesterday and the store of today give
+every moment between. Existing files are never overwritten; the new store has its own UUID, and
+its folder gets its name only after everything was written and read back.`,
 		Example: "  memctl restore /mnt/backups/2026-01-31 restored\n  memctl restore /mnt/backups/2026-01-31 before --at 2026-01-31T09:59:00Z --log storage\n  memctl restore /mnt/backups/2026-01-31 before --at 67108992",
 		Args:    cli.Exactly(2, "a backup and the folder of the new store"),
 		RunE: a.Do(func(cmd *cobra.Command, args []string) error {
@@ -37,8 +36,8 @@ was read again.`,
 			return restoreBackup(cmd.Context(), a, args[0], args[1], o)
 		}),
 	}
-	c.Flags().StringVar(&at, "at", "", "the `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, 90m, 7d ago) or a version")
-	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, where it still lives; it is only read")
+	c.Flags().StringVar(&at, "at", "", "restore this `moment`: a time (2026-01-31T15:04:05Z, 2026-01-31, 90m, 7d ago) or a version")
+	c.Flags().StringVar(&log, "log", "", "the `store` that was backed up, if it still exists; it is only read")
 	return c
 }
 
@@ -60,14 +59,14 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	done()
 	var moment *varve.MomentError
 	if errors.As(err, &moment) {
-		fix := "name a moment between these, or an older backup"
+		fix := "give a moment in this range, or use an older backup"
 		if o.Log == "" {
-			fix += ", or with --log the store that was backed up"
+			fix += ", or name the store that was backed up with --log"
 		}
 		err = cli.WithFix(err, fix)
 	}
 	if errors.Is(err, varve.ErrNoStore) {
-		err = cli.WithFix(err, "name a folder that memctl backup has made, and with --log a store")
+		err = cli.WithFix(err, "name a folder made by memctl backup, and a store with --log")
 	}
 	if err != nil {
 		return err
@@ -76,7 +75,7 @@ func restoreBackup(ctx context.Context, a *cli.App, backup, dir string, o varve.
 	for _, d := range r.Damaged {
 		if d.In == "vector_index" { // no memory
 			s.Damaged = append(s.Damaged, d.In+"/"+d.ID)
-			a.Note("%s/%s is damaged in the backup, which is the embeddings of an unfinished re-embedding: memctl reindex computes what is missing again: %s", d.In, d.ID, d.Why)
+			a.Note("%s/%s, the embeddings of an unfinished re-embedding, is damaged in the backup; memctl reindex computes them again: %s", d.In, d.ID, d.Why)
 			continue
 		}
 		s.Damaged = append(s.Damaged, d.ID)

@@ -22,9 +22,9 @@ func Status(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show the state of the store",
-		Long: `Show where the store is, how much it holds, who has it open, whether anything is wrong
-with it, and what to do next. It is what memctl without a command shows. Nothing is
-changed, except in a clone: the log and the index that it lacks are made from the files.`,
+		Long: `Show the folder of the store, its size, the processes that have it open, known problems, and the
+next command. memctl without a command shows the same. Nothing is changed, except in a clone: its
+missing log and index are built from the files.`,
 		Example: "  memctl status\n  memctl status --json | jq .memories",
 		Args:    cli.NoArguments,
 		RunE:    a.Do(func(cmd *cobra.Command, _ []string) error { return ShowStatus(cmd.Context(), a) }),
@@ -151,7 +151,7 @@ func (s *State) expired() string {
 	if s.Expired == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d of them expired, and deleted an hour or two later", s.Expired)
+	return fmt.Sprintf("; %d of them expired, to be deleted within an hour or two", s.Expired)
 }
 
 // next is the command that makes most sense now.
@@ -181,32 +181,32 @@ func showState(a *cli.App, s State) {
 	}
 	line("assemblies", "%d", s.Assemblies)
 	if s.Scopes > 0 {
-		line("working", "%d scopes have working memory: memctl working list", s.Scopes)
+		line("working", "%s: memctl working list", cli.Count(int(s.Scopes), "scope has working memory", "scopes have working memory"))
 	}
 	line("vectors", "%s", s.Vectors)
 	line("index", "%s", cli.Size(s.IndexBytes))
-	line("log", "%s to read at the next open, %s of it not in files yet", cli.Size(s.LogBytes), cli.Size(s.Unflushed))
-	processes := "none has it open"
+	line("log", "%s to read at the next open, %s of it not yet in files", cli.Size(s.LogBytes), cli.Size(s.Unflushed))
+	processes := "no other process has the store open"
 	if len(s.Processes) > 0 {
 		processes = strings.Trim(fmt.Sprint(s.Processes), "[]")
 	}
 	if n := len(s.Unseen); n > 0 {
-		processes += fmt.Sprintf("; %d more said so and are not seen here: killed, or in another container", n)
+		processes += fmt.Sprintf("; %d more are registered but not visible from here: killed, or in another container", n)
 	}
 	line("processes", "%s", processes)
 	if s.Watcher == nil {
 		line("edits", "no process watches the files: edits are found when they are read, and by memctl verify")
 	} else {
-		line("edits", "process %d takes edits of the files over", *s.Watcher)
+		line("edits", "process %d watches the files and takes edits over", *s.Watcher)
 	}
 	line("last flush", "%s", ago(a, s.LastFlush))
 	if s.LastBackup == nil {
-		line("last backup", "none in backups/; elsewhere is not looked for")
+		line("last backup", "none in backups/; other places are not searched")
 	} else {
 		line("last backup", "%s", ago(a, s.LastBackup))
 	}
 	if len(s.Problems) == 0 {
-		line("problems", "none known; memctl verify looks at everything")
+		line("problems", "none known; memctl verify reads everything")
 	}
 	for _, p := range s.Problems {
 		line("problem", "%s", cli.Printable(p))

@@ -88,7 +88,7 @@ func vectorsOf(ctx context.Context, st *varve.Store, n *varve.Stats) (*vectors, 
 
 func (v *vectors) String() string {
 	if v == nil {
-		return "not to be read now"
+		return "not readable now"
 	}
 	s := "none"
 	if v.Dimension != 0 {
@@ -98,19 +98,19 @@ func (v *vectors) String() string {
 		s += ", by " + v.Model
 	}
 	if v.Without != 0 && v.Model != "" {
-		s += fmt.Sprintf("; %d memories without", v.Without)
+		s += "; " + cli.Count(int(v.Without), "memory", "memories") + " without"
 	}
 	if v.Next != "" {
-		s += fmt.Sprintf("; a reindex by %s is not complete: memctl reindex goes on", v.Next)
+		s += fmt.Sprintf("; a reindex by %s is not complete: memctl reindex continues it", v.Next)
 	}
 	if v.Older != 0 {
-		s += fmt.Sprintf("; %d documents by the model before are to be rewritten: memctl reindex goes on", v.Older)
+		s += "; " + cli.Count(int(v.Older), "document has", "documents have") + " the previous model's embedding: memctl reindex rewrites them"
 	}
 	if v.Drift != nil && *v.Drift != 0 {
-		s += fmt.Sprintf("; %d not as the index has them: the next flush or search makes that good", *v.Drift)
+		s += fmt.Sprintf("; %d differ from the index: the next flush or search corrects them", *v.Drift)
 	}
 	if v.Misfits != 0 {
-		s += fmt.Sprintf("; %d embeddings of another dimension have none", v.Misfits)
+		s += fmt.Sprintf("; %d embeddings of another dimension have no vector", v.Misfits)
 	}
 	if v.Pending != 0 && v.Dimension != 0 {
 		s += fmt.Sprintf("; %d changes since", v.Pending)

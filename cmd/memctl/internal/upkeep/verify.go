@@ -19,10 +19,10 @@ func Verify(a *cli.App) *cobra.Command {
 	var sample string
 	c := &cobra.Command{
 		Use:   "verify",
-		Short: "Look for damage",
-		Long: `Read everything, compare index, files and log, and name what is not as it should be:
-where, what is at stake, what would heal it, and the next command. Nothing is changed, and
-others may go on using the store. Also a store that cannot be opened is looked at.`,
+		Short: "Check the store for damage",
+		Long: `Read everything, compare the index, the files and the log, and report each finding: the place,
+what is at stake, what would repair it, and the next command. Nothing is changed, and other
+processes may use the store meanwhile. A store that cannot be opened is checked as well.`,
 		Example: "  memctl verify\n  memctl verify --sample 1/7       one part of seven, for every day of the week\n  memctl verify --json | jq .summary",
 		Args:    cli.NoArguments,
 		RunE: a.Do(func(cmd *cobra.Command, _ []string) error {
@@ -49,7 +49,7 @@ func parseSample(s string) (part, parts int, err error) {
 	part, err1 := strconv.Atoi(n)
 	parts, err2 := strconv.Atoi(t)
 	if !ok || err1 != nil || err2 != nil || part < 1 || part > parts {
-		return 0, 0, fmt.Errorf("%q: it must be N/T with 1 ≤ N ≤ T", s)
+		return 0, 0, fmt.Errorf("%q: must be N/T with 1 ≤ N ≤ T", s)
 	}
 	return part, parts, nil
 }
@@ -116,7 +116,7 @@ func verifyStore(ctx context.Context, a *cli.App, dir string, o varve.VerifyOpti
 		a.Say("read %s, %s, %s, %s, %s of the log, %s: %s", cli.Count(int(s.Memories), "memory", "memories"), cli.Count(int(s.Assemblies), "assembly", "assemblies"),
 			cli.Count(int(s.Vectors), "vector", "vectors"), cli.Count(int(s.Files), "file", "files"), cli.Count(int(s.Entries), "entry", "entries"), cli.Size(s.Bytes), verdict(lost, healable))
 	}
-	noteVerdict(a, lost, healable, "memctl repair says what would heal them")
+	noteVerdict(a, lost, healable, "memctl repair shows what would repair them")
 	return nil
 }
 
@@ -127,7 +127,7 @@ const fewInfos = 3
 func tellMore(a *cli.App, infos map[varve.FindingKind]int64) {
 	for _, kind := range slices.Sorted(maps.Keys(infos)) {
 		if n := infos[kind] - fewInfos; n > 0 {
-			a.Say("%s: %d more; --json names all", kind, n)
+			a.Say("%s: %d more; --json lists all", kind, n)
 		}
 	}
 }
@@ -135,11 +135,11 @@ func tellMore(a *cli.App, infos map[varve.FindingKind]int64) {
 func verdict(lost, healable int) string {
 	switch {
 	case lost > 0:
-		return fmt.Sprintf("%d lost or unreadable, %d that can be healed", lost, healable)
+		return fmt.Sprintf("%d lost or unreadable, %d repairable", lost, healable)
 	case healable > 0:
-		return fmt.Sprintf("%d that can be healed, nothing is lost", healable)
+		return fmt.Sprintf("%d repairable, nothing is lost", healable)
 	}
-	return "all is well"
+	return "no damage found"
 }
 
 func summaryOf(s *varve.VerifySummary, n int) summary {

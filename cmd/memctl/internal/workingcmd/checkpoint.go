@@ -18,9 +18,9 @@ import (
 func (w *scopeApp) checkpointCommand() *cobra.Command {
 	return w.Group(&cobra.Command{
 		Use:   "checkpoint",
-		Short: "Make, show, restore and compare checkpoints",
-		Long: `Make, show, restore and compare checkpoints: values with what remained of their lifetimes,
-task state and scratchpad. Each costs what changed since the one before.`,
+		Short: "Create, show, restore and compare checkpoints",
+		Long: `Create, show, restore and compare checkpoints. A checkpoint has the values with their remaining
+lifetimes, the task state and the scratchpad; it takes space for what changed since the one before.`,
 		Example: `  memctl working checkpoint create "before the refactoring" --scope session:s1
   memctl working checkpoint list --scope session:s1
   memctl working checkpoint restore 6f1f… --scope session:s1`,
@@ -30,7 +30,7 @@ task state and scratchpad. Each costs what changed since the one before.`,
 // aboutCheckpoint puts the right remedy to an error.
 func aboutCheckpoint(err error) error {
 	if errors.Is(err, varve.ErrNotFound) {
-		return cli.WithFix(err, "memctl working checkpoint list shows what there is")
+		return cli.WithFix(err, "memctl working checkpoint list shows the checkpoints of the scope")
 	}
 	return err
 }
@@ -38,8 +38,8 @@ func aboutCheckpoint(err error) error {
 func (w *scopeApp) createCheckpointCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "create [DESCRIPTION]",
-		Short:   "Keep the present state",
-		Long:    `Keep the present state as a checkpoint. Beyond 100 the oldest go.`,
+		Short:   "Save the current state",
+		Long:    `Save the current state as a checkpoint. Of more than 100 checkpoints, the oldest are deleted.`,
 		Example: `  memctl working checkpoint create "before the refactoring" --scope session:s1`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: w.Do(func(cmd *cobra.Command, args []string) error {
@@ -67,8 +67,8 @@ func (w *scopeApp) checkpointsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List checkpoints, oldest first",
-		Long: `List checkpoints, oldest first, one a line, with tabs between id, time, number of keys, number
-of entries of the scratchpad, and description.`,
+		Long: `List checkpoints, oldest first, one per line with id, time, number of keys, number of entries of
+the scratchpad and description, separated by tabs.`,
 		Example: "  memctl working checkpoint list --scope session:s1",
 		Args:    cli.NoArguments,
 		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, _ []string) error {
@@ -104,8 +104,8 @@ type shownState struct {
 func (w *scopeApp) showCheckpointCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "show ID",
-		Short:   "Show what a checkpoint holds",
-		Long:    `Show what a checkpoint holds, as JSON.`,
+		Short:   "Show the content of a checkpoint",
+		Long:    `Show the content of a checkpoint as JSON.`,
 		Example: "  memctl working checkpoint show 6f1f… --scope session:s1",
 		Args:    cli.Exactly(1, "the id of a checkpoint"),
 		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, args []string) error {
@@ -129,8 +129,8 @@ func (w *scopeApp) restoreCheckpointCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore ID",
 		Short: "Go back to a checkpoint",
-		Long: `Make the present state what it was at a checkpoint, in one step. All checkpoints stay. What the
-state was before becomes a checkpoint, whose id is shown: restoring that one undoes this.`,
+		Long: `Replace the current state by that of a checkpoint, in one step. All checkpoints are kept. The
+previous state becomes a checkpoint, whose id is shown: restoring it undoes the restore.`,
 		Example: "  memctl working checkpoint restore 6f1f… --scope session:s1",
 		Args:    cli.Exactly(1, "the id of a checkpoint"),
 		RunE: w.onScope(cli.Write, func(ctx context.Context, m *working.Memory, args []string) error {
@@ -148,15 +148,15 @@ state was before becomes a checkpoint, whose id is shown: restoring that one und
 func (w *scopeApp) diffCheckpointCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff ID [ID]",
-		Short: "Compare two checkpoints, or one with the present",
-		Long: `Compare two checkpoints, or one with the present state: a line for each key, which begins with
-+ where only the second has it, with - where only the first has it, with ~ where they differ.`,
+		Short: "Compare two checkpoints, or one with the current state",
+		Long: `Compare two checkpoints, or one with the current state. Each key has a line that begins with + if
+only the second has it, with - if only the first has it, and with ~ if they differ.`,
 		Example: "  memctl working checkpoint diff 6f1f… --scope session:s1",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 || len(args) == 2 {
 				return nil
 			}
-			return cli.Usagef(cmd.CommandPath(), "%s wants one checkpoint or two, not %d arguments", cmd.CommandPath(), len(args))
+			return cli.Usagef(cmd.CommandPath(), "%s takes one or two checkpoints, not %d arguments", cmd.CommandPath(), len(args))
 		},
 		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, args []string) error {
 			d, err := m.Diff(ctx, args[0], append(args, "")[1])
@@ -209,7 +209,7 @@ func (w *scopeApp) rmCheckpointCommand() *cobra.Command {
 		Use:     "rm ID...",
 		Aliases: []string{"delete"},
 		Short:   "Delete checkpoints",
-		Long:    `Delete checkpoints. One that is not there does not keep the others from being deleted.`,
+		Long:    `Delete checkpoints. A missing one does not keep the others from being deleted.`,
 		Example: "  memctl working checkpoint rm 6f1f… --scope session:s1",
 		Args:    cli.AtLeastOne("the id of a checkpoint"),
 		RunE: w.onScope(cli.Write, func(ctx context.Context, m *working.Memory, args []string) error {

@@ -25,22 +25,23 @@ func (w *scopeApp) exportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export",
 		Short: "Write scopes as lines of JSON",
-		Long: `Write what scopes hold, one a line (JSONL), to stdout or into a file, which appears when it is
-whole: --scope one, or all. A line has these members:
+		Long: `Write the content of scopes, one per line (JSONL), to stdout or into a file, which appears when it
+is complete: the scope of --scope, or all. A line has these members:
 
   scope         as memctl working list shows it
   values        key: value
-  ttl_seconds   key: what remains, of the values that expire
+  ttl_seconds   key: remaining seconds, for the values that expire
   task          null when none is set
   scratchpad    [{"seq", "content", "timestamp"}]
-  checkpoints   [{"checkpoint": {"id", "description", …}, and the members above but scope}], oldest first
+  checkpoints   [{"checkpoint": {"id", "description", …}, and the members above except scope}], oldest first
 
-It is for other programs to read. memctl export leaves working memory out; memctl backup has all of it.`,
+The output is meant for other programs. memctl export omits working memory; memctl backup includes
+all of it.`,
 		Example: "  memctl working export | jq .values\n  memctl working export --scope session:s1 --file s1.jsonl",
 		Args:    cli.NoArguments,
 		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
 			if w.Document != nil && (file == "" || file == "-") {
-				return cli.Usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or leave --json out")
+				return cli.Usagef(cmd.CommandPath(), "export writes lines to stdout, --json one document: give --file, or omit --json")
 			}
 			return w.With(cmd.Context(), cli.Read, func(st *varve.Store) error {
 				n := 0
@@ -56,12 +57,12 @@ It is for other programs to read. memctl export leaves working memory out; memct
 				}
 				w.Document.Member("exported", n)
 				w.Document.Member("file", file)
-				w.Say("%s in %s", cli.Count(n, "scope is", "scopes are"), file)
+				w.Say("exported %s to %s", cli.Count(n, "scope", "scopes"), file)
 				return nil
 			})
 		}),
 	}
-	c.Flags().StringVarP(&file, "file", "f", "", "write into this `file`; - is stdout")
+	c.Flags().StringVarP(&file, "file", "f", "", "write to this `file`; - is stdout")
 	return c
 }
 

@@ -15,7 +15,7 @@ func (w *scopeApp) scratchpadCommand() *cobra.Command {
 	return w.Group(&cobra.Command{
 		Use:   "scratchpad",
 		Short: "Show, append to or clear the scratchpad",
-		Long:  `Show the scratchpad, append to it, or clear it. Entries have one order for all who append.`,
+		Long:  `Show the scratchpad, append to it, or clear it. Entries have one order, whichever process appends them.`,
 		Example: `  memctl working scratchpad list -n 10 --scope session:s1
   memctl working scratchpad append "the tests fail on Windows only" --scope session:s1`,
 	}, w.notesCommand(), w.appendCommand(), w.clearNotesCommand())
@@ -26,12 +26,12 @@ func (w *scopeApp) notesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "Show the entries, oldest first",
-		Long:    `Show the entries, oldest first, one a line: time, tab, text.`,
+		Long:    `Show the entries, oldest first, one per line with time (UTC) and text, separated by a tab.`,
 		Example: "  memctl working scratchpad list -n 10 --scope session:s1",
 		Args:    cli.NoArguments,
 		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
 			if last < 0 {
-				return cli.Usagef(cmd.CommandPath(), "--last %d: it must be 0 (all) or more", last)
+				return cli.Usagef(cmd.CommandPath(), "--last %d: must be 0 (all) or more", last)
 			}
 			if last == 0 {
 				last = -1
@@ -52,7 +52,7 @@ func (w *scopeApp) notesCommand() *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().IntVarP(&last, "last", "n", 0, "the last so many; 0 is all")
+	c.Flags().IntVarP(&last, "last", "n", 0, "show the last `N` entries; 0 means all")
 	return c
 }
 
@@ -60,7 +60,7 @@ func (w *scopeApp) appendCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "append TEXT",
 		Short:   "Append an entry",
-		Long:    `Append an entry; "-" reads it from stdin. The scope is made if it is new.`,
+		Long:    `Append an entry; "-" reads it from stdin. A new scope is created.`,
 		Example: `  memctl working scratchpad append "the tests fail on Windows only" --scope session:s1`,
 		Args:    cli.Exactly(1, "a text"),
 		RunE: w.Do(func(cmd *cobra.Command, args []string) error {

@@ -27,8 +27,8 @@ func (w *scopeApp) taskCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "task",
 		Short: "Show or change the state of the task",
-		Long: `Show the state of the task; with flags, change what they name, and make one where none is.
-Progress is kept within 0 and 100.`,
+		Long: `Show the state of the task. Flags change the members that they name, and create the state if there
+is none. Progress is limited to 0 to 100.`,
 		Example: `  memctl working task --scope session:s1
   memctl working task --description "port the parser" --steps 5 --scope session:s1
   memctl working task --step 2 --progress 40 --set branch='"main"' --scope session:s1`,
@@ -49,7 +49,7 @@ Progress is kept within 0 and 100.`,
 			for _, m := range more {
 				name, value, ok := strings.Cut(m, "=")
 				if !ok || name == "" {
-					return cli.Usagef(cmd.CommandPath(), "--set %q: it looks like name=value", m)
+					return cli.Usagef(cmd.CommandPath(), "--set %q: must be name=value", m)
 				}
 				v, err := w.value(cmd.Context(), value, false)
 				if err != nil {
@@ -84,13 +84,13 @@ Progress is kept within 0 and 100.`,
 		}),
 	}
 	fl := c.Flags()
-	fl.StringVar(&text[0], "description", "", "what it is about")
-	fl.StringVar(&text[1], "status", "", "where it is")
-	fl.IntVar(&numbers[0], "step", 0, "the current step")
-	fl.IntVar(&numbers[1], "steps", 0, "how many steps there are")
-	fl.Float64Var(&progress, "progress", 0, "how much is done, in percent")
-	fl.StringArrayVar(&more, "set", nil, "another member, as `name=value`; the value is JSON or a text")
-	fl.StringArrayVar(&u.Remove, "unset", nil, "remove another member of this `name`")
+	fl.StringVar(&text[0], "description", "", "`text` that describes the task")
+	fl.StringVar(&text[1], "status", "", "`text` of the status")
+	fl.IntVar(&numbers[0], "step", 0, "number of the current step")
+	fl.IntVar(&numbers[1], "steps", 0, "total number of steps")
+	fl.Float64Var(&progress, "progress", 0, "progress in percent")
+	fl.StringArrayVar(&more, "set", nil, "set another member, as `name=value`; the value is JSON or a text")
+	fl.StringArrayVar(&u.Remove, "unset", nil, "remove another member with this `name`")
 	fl.BoolVar(&clear, "clear", false, "remove the state of the task")
 	return c
 }

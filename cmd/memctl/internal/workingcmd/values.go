@@ -18,15 +18,15 @@ import (
 )
 
 func missingKey(key string) error {
-	return cli.WithFix(fmt.Errorf("key %q: %w", key, varve.ErrNotFound), "memctl working keys shows what there is")
+	return cli.WithFix(fmt.Errorf("key %q: %w", key, varve.ErrNotFound), "memctl working keys shows the keys of the scope")
 }
 
 func (w *scopeApp) getCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "get KEY...",
 		Short: "Show values",
-		Long: `Show values, one a line: a text as it is, everything else as JSON. A key that is not there
-does not keep the others from being shown; a value that is null is there.`,
+		Long: `Show values, one per line: a text as it is, everything else as JSON. A missing key does not keep
+the others from being shown; a key whose value is null is not missing.`,
 		Example: "  memctl working get draft --scope session:s1",
 		Args:    cli.AtLeastOne("a key"),
 		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, args []string) error {
@@ -75,8 +75,8 @@ func (w *scopeApp) setCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "set KEY VALUE",
 		Short: "Set a value",
-		Long: `Set a value: any JSON, or a text, which is what is not JSON. "-" reads it from stdin. A key
-does not begin with "_". The scope is made if it is new.`,
+		Long: `Set a value: JSON, or a text if the argument is not JSON. "-" reads the value from stdin. A key
+does not begin with "_". A new scope is created.`,
 		Example: `  memctl working set attempts 3 --scope session:s1
   memctl working set draft "to be done" --ttl 1h --scope session:s1
   memctl working set zip 01234 --text --scope session:s1`,
@@ -96,7 +96,7 @@ does not begin with "_". The scope is made if it is new.`,
 					if err == nil && !done {
 						var e working.Entry
 						if e, _, err = m.Entry(ctx, args[0]); err == nil {
-							err = cli.WithFix(fmt.Errorf("key %q is there: %w", args[0], &working.ConflictError{Name: args[0], Found: e.Version}), "leave --if-absent out to replace it")
+							err = cli.WithFix(fmt.Errorf("key %q exists: %w", args[0], &working.ConflictError{Name: args[0], Found: e.Version}), "omit --if-absent to replace the value")
 						}
 					}
 					if err != nil {
@@ -121,9 +121,9 @@ does not begin with "_". The scope is made if it is new.`,
 			})
 		}),
 	}
-	c.Flags().BoolVar(&text, "text", false, "the value is a text, also if it is JSON")
-	c.Flags().BoolVar(&absent, "if-absent", false, "only where there is none; else exit 5")
-	c.Flags().DurationVar(&ttl, "ttl", 0, "how `long` it lives; 0 is over at once; without it, it stays")
+	c.Flags().BoolVar(&text, "text", false, "store the value as a text, even if it is JSON")
+	c.Flags().BoolVar(&absent, "if-absent", false, "only if the key has no value; otherwise exit status 5")
+	c.Flags().DurationVar(&ttl, "ttl", 0, "`duration` after which the value expires, 0 at once; by default it does not expire")
 	return c
 }
 
@@ -157,12 +157,12 @@ func (w *scopeApp) rmCommand() *cobra.Command {
 		Use:     "rm KEY...",
 		Aliases: []string{"delete"},
 		Short:   "Remove values",
-		Long: `Remove values. A key that is not there does not keep the others from being removed.
---all removes all of them; task state, scratchpad and checkpoints stay.`,
+		Long: `Remove values. A missing key does not keep the others from being removed. --all removes all
+values; task state, scratchpad and checkpoints are kept.`,
 		Example: "  memctl working rm draft --scope session:s1\n  memctl working rm --all --scope session:s1",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all != (len(args) == 0) {
-				return cli.Usagef(cmd.CommandPath(), "name keys, or say --all")
+				return cli.Usagef(cmd.CommandPath(), "name keys, or give --all")
 			}
 			return nil
 		},
@@ -187,7 +187,7 @@ func (w *scopeApp) rmCommand() *cobra.Command {
 			})
 		}),
 	}
-	c.Flags().BoolVar(&all, "all", false, "all values of the scope")
+	c.Flags().BoolVar(&all, "all", false, "remove all values of the scope")
 	return c
 }
 
@@ -205,8 +205,8 @@ func (w *scopeApp) keysCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "keys [PATTERN]",
 		Short: "List keys",
-		Long: `List the keys that match a pattern, sorted: * is any run of characters, ? one, [a-z] one of
-a set, \ takes the next character as it is.`,
+		Long: `List the keys that match a pattern, sorted: * matches any run of characters, ? one character,
+[a-z] one of a set, and \ makes the next character literal.`,
 		Example: "  memctl working keys --scope session:s1\n  memctl working keys 'draft.*' --scope session:s1",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: w.Do(func(cmd *cobra.Command, args []string) error {

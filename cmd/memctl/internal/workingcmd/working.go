@@ -19,20 +19,19 @@ func Command(a *cli.App) *cobra.Command {
 	w := &scopeApp{App: a}
 	c := w.Group(&cobra.Command{
 		Use:   "working",
-		Short: "Work on working memory: what an agent has in hand",
-		Long: `Work on working memory: what an agent has in hand right now. Values with a time to
-live, the state of its task, a scratchpad, and checkpoints to go back to. Each belongs to a
-scope, which --scope names:
+		Short: "Manage working memory: the current state of an agent",
+		Long: `Manage working memory, the current state of an agent: values with a time to live, the state of its
+task, a scratchpad, and checkpoints to go back to. Each belongs to a scope, which --scope names:
 
   global
-  project:p1/agent_type:coder/agent_instance:a/session:s1      levels may be left out`,
+  project:p1/agent_type:coder/agent_instance:a/session:s1      levels may be omitted`,
 		Example: `  memctl working set draft "to be done" --scope session:s1
   memctl working get draft --scope session:s1
   memctl working checkpoint create --scope session:s1
   memctl working list`,
 	}, w.listCommand(), w.getCommand(), w.setCommand(), w.rmCommand(), w.keysCommand(), w.taskCommand(), w.scratchpadCommand(),
 		w.checkpointCommand(), w.exportCommand(), w.statsCommand(), w.dropCommand())
-	c.PersistentFlags().StringVar(&w.scope, "scope", "", "whose working memory: a `scope` as memctl working list shows it")
+	c.PersistentFlags().StringVar(&w.scope, "scope", "", "`scope` of the working memory, as memctl working list shows it")
 	_ = c.RegisterFlagCompletionFunc("scope", w.completeScopes)
 	return c
 }
@@ -46,7 +45,7 @@ type scopeApp struct {
 // named is the scope that --scope names.
 func (w *scopeApp) named(cmd *cobra.Command) (working.Scope, error) {
 	if w.scope == "" {
-		return working.Scope{}, cli.Usagef(cmd.CommandPath(), "say whose working memory: --scope session:s1")
+		return working.Scope{}, cli.Usagef(cmd.CommandPath(), "--scope is missing, for example --scope session:s1")
 	}
 	s, err := working.ParseScope(w.scope)
 	if err != nil {
@@ -86,7 +85,7 @@ func (w *scopeApp) onScope(how cli.Access, f func(ctx context.Context, m *workin
 func exists(ctx context.Context, st *varve.Store, scope working.Scope) error {
 	res, err := st.Working().Home().Do(ctx, &working.Request{Scope: scope, Op: working.OpCount{}})
 	if err == nil && res.Counts.Created.IsZero() {
-		err = cli.WithFix(fmt.Errorf("scope %s: %w", scope.Key(), varve.ErrNotFound), "memctl working list shows what there is")
+		err = cli.WithFix(fmt.Errorf("scope %s: %w", scope.Key(), varve.ErrNotFound), "memctl working list shows the scopes of the store")
 	}
 	return err
 }
@@ -108,8 +107,8 @@ func (w *scopeApp) listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List scopes",
-		Long: `List the scopes that have working memory, one a line, with tabs between the scope, the time
-at which it was made, and how many keys, entries of the scratchpad and checkpoints it has.`,
+		Long: `List the scopes that have working memory, one per line with scope, time of creation (UTC), number
+of keys, number of entries of the scratchpad and number of checkpoints, separated by tabs.`,
 		Example: "  memctl working list\n  memctl working list --json",
 		Args:    cli.NoArguments,
 		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
@@ -160,8 +159,8 @@ func (w *scopeApp) listed(scope working.Scope, c working.Counts) {
 func (w *scopeApp) statsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "stats",
-		Short:   "Show how a scope stands",
-		Long:    `Show how a scope stands: what it holds, in numbers of one moment.`,
+		Short:   "Show statistics of a scope",
+		Long:    `Show statistics of a scope, all as of one moment.`,
 		Example: "  memctl working stats --scope session:s1",
 		Args:    cli.NoArguments,
 		RunE: w.onScope(cli.Read, func(ctx context.Context, m *working.Memory, _ []string) error {
@@ -173,7 +172,7 @@ func (w *scopeApp) statsCommand() *cobra.Command {
 				w.Document.Member("stats", s)
 				return nil
 			}
-			w.Say("scope\t%s\nmade\t%s\nkeys\t%d\nexpired\t%d\nbytes\t%d\nscratchpad\t%d\ncheckpoints\t%d\ntask\t%v\nhome\t%s",
+			w.Say("scope\t%s\ncreated\t%s\nkeys\t%d\nexpired\t%d\nbytes\t%d\nscratchpad\t%d\ncheckpoints\t%d\ntask\t%v\nhome\t%s",
 				cli.Printable(s.Scope), s.Created.Format(time.RFC3339), s.UserKeys, s.Expired, s.Bytes, s.Notes, s.Checkpoints, s.HasTask, s.Home)
 			return nil
 		}),
@@ -183,9 +182,9 @@ func (w *scopeApp) statsCommand() *cobra.Command {
 func (w *scopeApp) dropCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "drop",
-		Short: "Remove a scope with all that it holds",
-		Long: `Remove a scope with all that it holds, its checkpoints too. Nothing brings it back, but log and
-archive have it for a while: memctl purge --working leaves no trace.`,
+		Short: "Remove a scope and everything in it",
+		Long: `Remove a scope and everything in it, including its checkpoints. This cannot be undone, but the log
+and the archive keep the data for a while: memctl purge --working leaves no trace.`,
 		Example: "  memctl working drop --scope session:s1",
 		Args:    cli.NoArguments,
 		RunE: w.Do(func(cmd *cobra.Command, _ []string) error {
