@@ -18,18 +18,17 @@ import (
 // Assembly is a group of memories; see package assembly.
 type Assembly = assembly.Assembly
 
-// Assemblies are the groups of memories of a store. They go through the same log,
-// files and index as memories: what is said of Put, Get, conditions and edits by
-// hand holds for them.
+// Assemblies are the groups of memories of a store. They use the same log, files and index as
+// memories: Put, Get, conditions and edits by hand work as they do for memories.
 //
 // An assembly and its members never disagree. Deleting a memory also removes it from its
 // assemblies, in the same commit; a new embedding of a member changes their CompositeEmbedding in
-// the same commit, and so does every change of its members. The composite is the store's: what a
-// caller puts there counts only where no member has an embedding. A member whose time is over
-// counts as absent for those who read, and leaves the assembly when it is deleted.
+// the same commit, and so does every change of its members. The store computes the composite: a
+// value given by a caller counts only if no member has an embedding. An expired member is absent
+// for readers, and is removed from the assembly when it is deleted.
 type Assemblies struct{ st *Store }
 
-// Assemblies are those of the store.
+// Assemblies returns the assemblies of the store.
 func (st *Store) Assemblies() Assemblies { return Assemblies{st} }
 
 // Put stores an assembly and returns it as stored, with its id, times, composite and Version. Its
@@ -60,8 +59,7 @@ func (as Assemblies) Get(ctx context.Context, id string) (Assembly, error) {
 	return as.st.engine.DecodeAssembly(id, v)
 }
 
-// GetRaw returns the exact bytes of an assembly's file, or what they will be once
-// it is flushed.
+// GetRaw returns the exact bytes of an assembly's file, or those that the next flush will write.
 func (as Assemblies) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	v, err := as.st.engine.Get(ctx, as.st.engine.Kinds.Assemblies, id)
 	if err != nil {
@@ -109,13 +107,13 @@ func (as Assemblies) Delete(ctx context.Context, id string, conds ...Cond) error
 	return st.commits.Commit(ctx, []commit.Op{{Group: true, ID: id, Conds: conditionsOf(conds), Must: true}}, nil, 0)
 }
 
-// Add puts memories behind the members; those that are members already stay where they are. They
+// Add appends memories to the members; memories that are members already keep their place. They
 // must exist unless AllowMissing is given.
 func (as Assemblies) Add(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly, error) {
 	return as.change(ctx, id, options, func(a *Assembly) int { return a.Add(memories...) })
 }
 
-// Remove takes memories out. Those that are no members stay so.
+// Remove removes memories from the members. Ids that are not members are ignored.
 func (as Assemblies) Remove(ctx context.Context, id string, memories []string, options ...PutOption) (Assembly, error) {
 	return as.change(ctx, id, options, func(a *Assembly) int { return a.Remove(memories...) })
 }
@@ -131,23 +129,23 @@ func (as Assemblies) change(ctx context.Context, id string, options []PutOption,
 	}, options...)
 }
 
-// Activate adds boost to what is left of an assembly's activation, within 0 and 1,
-// and counts it. An activation fades by half in activation_half_life of config.json
-// (a day), for which nothing is written: Level is what it is now.
+// Activate adds boost to the remaining activation of an assembly, limited to 0 to 1, and counts the
+// activation. An activation halves in activation_half_life of config.json (default: a day) without
+// a write: Level returns the current value.
 func (as Assemblies) Activate(ctx context.Context, id string, boost float64) (Assembly, error) {
 	return as.Update(ctx, id, func(a *Assembly) error {
 		return a.Activate(as.st.engine.Env.Clock(), boost, as.st.engine.Settings.Now().HalfLife())
 	})
 }
 
-// Level is an assembly's activation as it is now.
+// Level returns the current activation of an assembly, 0 to 1.
 func (as Assemblies) Level(a *Assembly) float64 {
 	return a.ActivationAt(as.st.engine.Env.Clock(), as.st.engine.Settings.Now().HalfLife())
 }
 
-// Merge takes assemblies into one that is there, and deletes them, all in one
-// commit: see assembly.Merge for what becomes of it. Its MergedFrom says what went
-// into it, History what these were.
+// Merge merges assemblies into an existing one and deletes them, all in one commit: see
+// assembly.Merge for the result. Its MergedFrom lists the merged assemblies, whose versions History
+// still returns.
 func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (Assembly, error) {
 	from = slices.Compact(slices.Sorted(slices.Values(from)))
 	if len(from) == 0 {
@@ -185,9 +183,8 @@ func (as Assemblies) Merge(ctx context.Context, into string, from ...string) (As
 	return *result.Clone(), nil
 }
 
-// All yields the assemblies that pass the filters, by id as JSON writes it. Those
-// of sessions and categories, which assemblies have not, pass none. See
-// Store.Memories.
+// All yields the assemblies that pass the filters, in the order of their ids as JSON writes them.
+// Filters of sessions and categories, which assemblies do not have, pass none. See Store.Memories.
 func (as Assemblies) All(ctx context.Context, filters ...Filter) iter.Seq2[Assembly, error] {
 	st := as.st
 	return engine.Reading(ctx, st.engine, func(yield func(Assembly, error) bool) {
@@ -224,7 +221,7 @@ func (st *Store) yieldAssembly(ctx context.Context, id string, yield func(Assemb
 	return yield(a, err)
 }
 
-// Count is the number of assemblies.
+// Count returns the number of assemblies.
 func (as Assemblies) Count(ctx context.Context) (int64, error) {
 	st := as.st
 	if err := st.engine.Begun(); err != nil {
@@ -237,7 +234,7 @@ func (as Assemblies) Count(ctx context.Context) (int64, error) {
 	return st.engine.State.Live(st.engine.Kinds.Assemblies.Letter), nil
 }
 
-// Containing yields the assemblies that contain a memory, by id. It reads no other.
+// Containing yields the assemblies that contain a memory, by id. It reads no other assembly.
 func (as Assemblies) Containing(ctx context.Context, memory string) iter.Seq2[Assembly, error] {
 	st := as.st
 	return engine.Reading(ctx, st.engine, func(yield func(Assembly, error) bool) {

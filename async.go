@@ -10,15 +10,14 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Pending is a Put on its way.
+// Pending is a Put that is under way.
 type Pending struct {
 	memory Memory
 	err    error
 	done   chan struct{}
 }
 
-// Wait returns what Put would have. When ctx ends first the outcome is
-// unknown: ErrOutcomeUnknown.
+// Wait returns the result of the Put. If ctx ends first, the outcome is unknown: ErrOutcomeUnknown.
 func (p *Pending) Wait(ctx context.Context) (Memory, error) {
 	select {
 	case <-p.done:
@@ -67,9 +66,9 @@ func (a *async) leave(id string, done chan struct{}) {
 	}
 }
 
-// PutAsync starts a Put and returns at once, or when less than 64 MiB are on
-// their way. The memory is invisible until it is durable. Puts of one id keep
-// their order; those of different ids become durable in any. Close waits for all.
+// PutAsync starts a Put and returns at once, or as soon as less than 64 MiB are under way. The
+// memory is invisible until it is durable. Puts of one id keep their order; those of different ids
+// become durable in any order. Close waits for all.
 func (st *Store) PutAsync(m Memory, options ...PutOption) *Pending {
 	p := &Pending{done: make(chan struct{})}
 	if err := st.engine.Begun(); err != nil {

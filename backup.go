@@ -25,11 +25,10 @@ type (
 	MomentError   = repair.MomentError
 )
 
-// Backup copies the store into a new folder while everybody goes on using it:
-// every memory, and the log from when it began to when it ended, so that each
-// moment between the two can be restored. The folder has its name only when all
-// of it is there, durable and read again. When more log piles up meanwhile than
-// the store's budget allows (1 GiB), the backup fails with ErrLimit.
+// Backup copies the store into a new folder while other processes use it: every memory, and the log
+// from the start of the backup to its end, so that each moment between the two can be restored. The
+// folder gets its name only after everything in it is durable and was read back. If more log
+// accumulates meanwhile than the store's budget allows (1 GiB), the backup fails with ErrLimit.
 func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (BackupInfo, error) {
 	if err := st.engine.Begun(); err != nil {
 		return BackupInfo{}, err
@@ -50,38 +49,39 @@ func (st *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Backu
 	return copy.Backup(ctx, source, dir, o)
 }
 
-// CheckBackup reads a backup from end to end; a fault is a *CorruptionError.
+// CheckBackup reads a backup from end to end; a fault is returned as a *CorruptionError.
 func CheckBackup(ctx context.Context, dir string) (BackupInfo, error) {
 	return copy.Check(ctx, vfs.Below(vfs.OS(), dir), dir, nil)
 }
 
-// RestoreOptions say what is restored. The zero value is all that the backup has.
+// RestoreOptions are the settings of Restore. The zero value restores everything that the backup
+// has.
 type RestoreOptions struct {
-	// Version: everything committed at this LSN or before it. Time: at this time
-	// or before it. One of them at most.
+	// Version restores everything committed at this LSN or before it, Time everything committed at
+	// this time or before it. At most one of them may be set.
 	Version uint64
 	Time    time.Time
-	// Log is the folder of the store that was backed up, if it still lives: its log
-	// and archive go on where the backup ends, up to the moment or to their end. It is
+	// Log is the folder of the store that was backed up, if it still exists: the restore continues
+	// in its log and archive where the backup ends, up to the moment or to their end. The folder is
 	// only read.
 	Log string
-	// Options of the new store; ReadOnly and MustExist do not count.
+	// Options are those of the new store; ReadOnly and MustExist are ignored.
 	Options *Options
-	// Progress hears now and then how many memories of how many are written.
+	// Progress is called from time to time with the number of memories written, and of all.
 	Progress func(done, total int64)
 }
 
-// Restore makes a new store of a backup, in a folder that is not there or empty.
-// The new store has a UUID of its own and its memories new versions. The moment
-// that is asked for must lie between the time at which the backup was whole and
-// where its log ends, or that of the living store; it is a *MomentError where it
-// does not, a *TruncatedError where the log has a hole before it.
+// Restore creates a new store from a backup, in a folder that is missing or empty. The new store
+// has its own UUID and its memories have new versions. The requested moment must be between the
+// time at which the backup was complete and the end of its log, or of the log of the living store;
+// otherwise the error is a *MomentError, or a *TruncatedError if the log has a hole before the
+// moment.
 func Restore(ctx context.Context, backup, dir string, o *RestoreOptions) (RestoreReport, error) {
 	if o == nil {
 		o = new(RestoreOptions)
 	}
 	if o.Version != 0 && !o.Time.IsZero() {
-		return RestoreReport{}, &errs.FieldError{Field: "Version and Time", Err: fmt.Errorf("a moment is one of them: %w", errs.ErrInvalid)}
+		return RestoreReport{}, &errs.FieldError{Field: "Version and Time", Err: fmt.Errorf("give one of the two: %w", errs.ErrInvalid)}
 	}
 	var opt Options
 	if o.Options != nil {
@@ -140,7 +140,7 @@ func openRestored(ctx context.Context, dir string, o *Options) error {
 		case ferr != nil:
 			err = ferr
 		case f.Severity != SeverityInfo && err == nil:
-			err = fmt.Errorf("the restored store is not sound: %s: %w", f.String(), errors.Join(f.Err, errs.ErrCorrupt))
+			err = fmt.Errorf("the restored store is damaged: %s: %w", f.String(), errors.Join(f.Err, errs.ErrCorrupt))
 		}
 	}
 	return errors.Join(err, st.Close())

@@ -5,17 +5,17 @@ import (
 	"iter"
 )
 
-// RefusedEdit is a file that somebody left as it cannot be taken over: not valid, with the
-// id of another document, over a limit, or not to be read. It stays as it is, and what was
-// there before it is served as far as log and archive have it.
+// RefusedEdit is a file whose edit cannot be adopted: it is not valid, has the id of another
+// document, exceeds a limit, or cannot be read. It is kept as it is, and the version before it is
+// served as long as the log or the archive has it.
 type RefusedEdit struct {
 	Path string // relative to the store
 	Err  error  // why
 }
 
-// RefusedEdits yields the files that cannot be taken over as they are now, no matter which process
-// left them or was told. It looks at the size and the time of every file, and reads those that are
-// not what the index has. An error ends it, that of ctx among them.
+// RefusedEdits yields the files that cannot be adopted in their current state, whichever process
+// wrote them or was notified. It checks the size and the time of every file, and reads those that
+// differ from the index. An error, including that of ctx, is the last value.
 func (ad Admin) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] {
 	return func(yield func(RefusedEdit, error) bool) {
 		for e, err := range ad.st.edits.Refused(ctx) {
@@ -26,12 +26,12 @@ func (ad Admin) RefusedEdits(ctx context.Context) iter.Seq2[RefusedEdit, error] 
 	}
 }
 
-// Drift is how files and index differ, by name: what somebody did to the folder
-// while nobody had the store open.
+// Drift reports how the files and the index differ, by name: changes to the folder made while no
+// process had the store open.
 type Drift struct {
 	Checked  bool     // the comparison is done
-	Missing  []string // ids whose file is gone
-	Stranger []string // files in the folder that no document of its kind has
-	Count    int      // of both; the lists hold the first of them
-	Restored []string // ids of those missing whose file was put back, by auto_repair
+	Missing  []string // ids whose file is missing
+	Stranger []string // files in the folder that belong to no document
+	Count    int      // number of both; the lists hold the first of them
+	Restored []string // ids of Missing whose file was restored, by auto_repair
 }

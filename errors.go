@@ -12,24 +12,24 @@ var (
 	ErrDimension      = vector.ErrDimension    // an embedding does not have the store's number of dimensions
 	ErrClosed         = errs.ErrClosed         // the store was closed
 	ErrReadOnly       = errs.ErrReadOnly       // opened read-only, or damaged below what was durable
-	ErrDiskFull       = errs.ErrDiskFull       // deletes still work; service returns by itself
-	ErrPermission     = errs.ErrPermission     // the system refuses; the message has path, mode and owner
+	ErrDiskFull       = errs.ErrDiskFull       // deletions still work; writes work again once there is space
+	ErrPermission     = errs.ErrPermission     // the system refuses access; the message has path, mode and owner
 	ErrLocked         = errs.ErrLocked         // see LockError
-	ErrTooLarge       = errs.ErrTooLarge       // one memory passes a limit
-	ErrBatchTooLarge  = errs.ErrBatchTooLarge  // a batch passes half a segment
+	ErrTooLarge       = errs.ErrTooLarge       // one memory exceeds a limit
+	ErrBatchTooLarge  = errs.ErrBatchTooLarge  // a batch is larger than half a segment
 	ErrInvalid        = errs.ErrInvalid        // see FieldError
-	ErrNoStore        = errs.ErrNoStore        // the folder holds no store
+	ErrNoStore        = errs.ErrNoStore        // the folder is not a store
 	ErrNewerFormat    = errs.ErrNewerFormat    // written by a newer version of this library
-	ErrSyncFailed     = errs.ErrSyncFailed     // the disk refuses to sync; reads go on
-	ErrTooManyFiles   = errs.ErrTooManyFiles   // nothing was tried; it is as soon as files can be opened
+	ErrSyncFailed     = errs.ErrSyncFailed     // the disk refuses to sync; reads continue
+	ErrTooManyFiles   = errs.ErrTooManyFiles   // no more files can be opened; nothing was changed
 	ErrOutcomeUnknown = errs.ErrOutcomeUnknown // the write may or may not have happened
-	ErrTruncated      = errs.ErrTruncated      // the log no longer reaches back so far
+	ErrTruncated      = errs.ErrTruncated      // the log no longer reaches back that far
 	ErrLimit          = errs.ErrLimit          // a limit of config.json is reached
-	ErrSession        = errs.ErrSession        // it belongs to another session
+	ErrSession        = errs.ErrSession        // the memory belongs to another session
 	ErrCorrupt        = errs.ErrCorrupt        // see CorruptionError
 	ErrModel          = errs.ErrModel          // see ModelError
 	ErrMoved          = errs.ErrMoved          // see MovedError
-	ErrSkip           = errs.ErrSkip           // returned by the function of Update or Transact: ends it without writing and without an error
+	ErrSkip           = errs.ErrSkip           // returned by the function of Update or Transact: ends the call without writing and without an error
 )
 
 // The error types of the store; reach them with errors.As.

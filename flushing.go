@@ -6,13 +6,13 @@ import (
 	"github.com/varve-db/varve/internal/flush"
 )
 
-// Flush makes the files and the index durable up to what was committed before
-// the call, by whatever process. What it costs depends on what has changed, not
-// on how much there is: the index may be left in two files, see Admin.Compact.
+// Flush writes what was committed before the call, by any process, durably to the files and the
+// index. Its cost depends on what has changed, not on the size of the store: the index may remain
+// in two files, see Admin.Compact.
 func (st *Store) Flush(ctx context.Context) error { return st.flushNow(ctx, flush.MergeFlush) }
 
-// Compact is Store.Flush, and leaves all of the index in memory_index.json, for those
-// who read it with other tools. It writes the whole index.
+// Compact is Store.Flush, and also writes the whole index to memory_index.json, for other tools
+// that read it.
 func (ad Admin) Compact(ctx context.Context) error { return ad.st.flushNow(ctx, flush.MergeAlways) }
 
 func (st *Store) flushNow(ctx context.Context, m flush.Merge) error {

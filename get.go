@@ -11,8 +11,8 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Get returns a memory, or ErrNotFound; with InSession ErrSession when it is not of
-// that session. It never writes; see Touch.
+// Get returns a memory, or ErrNotFound; with InSession, ErrSession if the memory is not of that
+// session. It never writes; see Touch.
 func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memory, error) {
 	v, err := st.engine.Get(ctx, st.engine.Kinds.Memories, id)
 	if err != nil {
@@ -24,8 +24,7 @@ func (st *Store) Get(ctx context.Context, id string, in ...SessionOption) (Memor
 	return st.engine.Decode(id, v)
 }
 
-// GetRaw returns the exact bytes of a memory's file, or what they will be once
-// it is flushed.
+// GetRaw returns the exact bytes of a memory's file, or those that the next flush will write.
 func (ad Admin) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	v, err := ad.st.engine.Get(ctx, ad.st.engine.Kinds.Memories, id)
 	if err != nil {
@@ -34,8 +33,8 @@ func (ad Admin) GetRaw(ctx context.Context, id string) ([]byte, error) {
 	return bytes.Clone(v.Doc), nil
 }
 
-// GetMany returns several memories in the order of their ids. The errors of
-// those that cannot be had are *BatchError, joined; the others are there.
+// GetMany returns several memories in the order of their ids. The errors of those that cannot be
+// returned are *BatchError, joined; the others are returned.
 func (st *Store) GetMany(ctx context.Context, ids ...string) ([]Memory, error) {
 	all := make([]Memory, len(ids))
 	var failed []error

@@ -14,26 +14,26 @@ import (
 	"github.com/varve-db/varve/vector"
 )
 
-// Space is how much of the disk is left for a store, in bytes.
+// Space reports how much of the disk is available to a store, in bytes.
 type Space struct {
-	Free  int64 // that may still be written
+	Free  int64 // available for writing
 	Total int64 // of the volume, 0 when unknown
-	Low   int64 // below this the store warns
+	Low   int64 // the store warns below this
 }
 
-// Short says that the space is low.
+// Short reports whether the space is below the warning level.
 func (s Space) Short() bool { return flush.Space(s).Short() }
 
-// Health is whether the store does what it should.
+// Health reports whether the store works as it should.
 type Health struct {
 	OK       bool
 	Writable bool
-	Problems []error // what is wrong, the gravest first
+	Problems []error // the problems, gravest first
 	Space    Space
 	Pending  int64 // memories that wait for their embedding, as far as this process knows; Problems has why
 }
 
-// Health looks for what keeps the store from doing its work.
+// Health returns the problems that keep the store from working as it should.
 func (st *Store) Health(ctx context.Context) Health {
 	h := Health{Writable: true}
 	bad := func(err error, writable bool) {
@@ -61,7 +61,7 @@ func (st *Store) Health(ctx context.Context) Health {
 		bad(fmt.Errorf("the last flush failed: %w", st.engine.Health.Err), true)
 	}
 	if err := st.engine.Health.Vectors; err != nil {
-		bad(fmt.Errorf("the vectors are behind: %w", err), true)
+		bad(fmt.Errorf("the vectors lag behind: %w", err), true)
 	}
 	st.engine.Health.Mu.Unlock()
 	pending, err := st.embedding.Waiting()
@@ -86,37 +86,37 @@ func (st *Store) Health(ctx context.Context) Health {
 	return h
 }
 
-// Stats are the numbers of a store.
+// Stats are numbers about a store.
 type Stats struct {
 	Dir        string
 	UUID       string
 	Memories   int64
 	Assemblies int64
-	Durable    uint64 // how far the log is durable
-	Flushed    uint64 // below it the files are the truth
-	Spilled    uint64 // below it the index is
+	Durable    uint64 // position up to which the log is durable
+	Flushed    uint64 // position up to which the files are complete
+	Spilled    uint64 // position up to which the index is complete
 	Backlog    int64  // bytes of log that an open would read
 	Unflushed  int64  // bytes of log that are not in files yet
 	Overlay    int    // keys that changed since the index was written
 	IndexSize  int64  // bytes of base and delta
-	Processes  []int  // that have it open to write
-	Unsure     []int  // those of them that may be dead: they cannot be seen from here
+	Processes  []int  // ids of those that have the store open to write
+	Unsure     []int  // those of Processes that may be dead: they are not visible from here
 	LastFlush  time.Time
 	Edits      int // edited files met by this process
 	Watcher    int // id of the process that watches the files for edits, 0 when none does
 
 	Vectors      int64  // of memories and assemblies, in the files
-	Dimension    int    // of each, 0 while there is none
+	Dimension    int    // of each vector, 0 while there is none
 	Metric       string // "ip" or "l2"
 	VectorBytes  int64  // of their files
-	VectorsUpTo  uint64 // the position that they are as of
-	Model        string // what makes them, "" when nobody said
-	NextModel    string // a re-embedding by this one is under way, and has not changed Model yet
-	Switching    bool   // Model was changed, and documents by the one before are still being rewritten
-	VectorsKnown bool   // they lack nothing as of the index; else the next search or flush makes them complete
+	VectorsUpTo  uint64 // position in the log up to which the vectors are complete
+	Model        string // the model that makes the vectors, "" when unknown
+	NextModel    string // a re-embedding by this model is under way and has not changed Model yet
+	Switching    bool   // Model was changed, and documents with embeddings by the previous one are still being rewritten
+	VectorsKnown bool   // the vectors are complete as of the index; otherwise the next search or flush completes them
 }
 
-// Stats are the numbers of the store as they are now.
+// Stats returns the current numbers about the store.
 func (ad Admin) Stats() Stats {
 	if ad.st.engine.Begun() != nil {
 		return Stats{Dir: ad.st.engine.Env.Dir}

@@ -7,14 +7,14 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// Memories yields the memories that pass the filters, by id as JSON writes it.
-// One that cannot be read yields its error and the rest goes on. What is
-// written meanwhile is seen or not.
+// Memories yields the memories that pass the filters, in the order of their ids as JSON writes
+// them. A memory that cannot be read yields its error, and the next ones follow. Concurrent writes
+// may or may not be seen.
 func (st *Store) Memories(ctx context.Context, filters ...Filter) iter.Seq2[Memory, error] {
 	return engine.Reading(ctx, st.engine, func(yield func(Memory, error) bool) { st.engine.Each(ctx, filtersOf(filters), yield) })
 }
 
-// Count is the number of memories that pass the filters.
+// Count returns the number of memories that pass the filters.
 func (st *Store) Count(ctx context.Context, filters ...Filter) (int64, error) {
 	if err := st.engine.Begun(); err != nil {
 		return 0, err

@@ -26,27 +26,29 @@ type (
 	UnfinishedError = repair.UnfinishedError
 )
 
-// MigrateOptions say how far a migration goes. The zero value copies, while
-// everybody goes on using the store, and compares.
+// MigrateOptions are the settings of Migrate. The zero value copies the store, while other
+// processes use it, and compares the copy.
 type MigrateOptions struct {
-	// Switch makes the new folder the store, when no other process has the old one open.
+	// Switch makes the new folder the store, if no other process has the old one open.
 	Switch bool
-	// RemoveSource empties the old folder after that, once the new one was verified
-	// again. A note stays, and what is not of the store, or not as it was copied.
+	// RemoveSource empties the old folder after the switch, once the new one was verified again. A
+	// note is kept, and so are files that do not belong to the store or were changed after they
+	// were copied.
 	RemoveSource bool
-	// Options of both; ReadOnly and MustExist do not count. Without modes in them the
-	// new place has those of the old one.
+	// Options are those of both stores; ReadOnly and MustExist are ignored. If they have no modes,
+	// the new folder gets those of the old one.
 	Options *Options
-	// Progress hears now and then how much of how much of a step is done; total may grow.
+	// Progress is called from time to time with the name of the step, the amount done and the
+	// total, which may grow.
 	Progress func(step string, done, total int64)
 }
 
-// Migrate brings a store to another folder, which must not be there, or be
-// empty, or hold what an earlier call has begun: it may end anywhere and goes on
-// when it is called again. The store keeps its UUID and its versions. Until the
-// switch the new folder is no store; after it opening the old one is a *MovedError.
-// ErrLocked names who has the store open when it is to be switched; ErrInvalid
-// is a folder that will not do; ErrDiskFull says what is missing.
+// Migrate copies a store to another folder, which must be missing, empty, or left by an earlier
+// call. It may be interrupted at any point, and continues when it is called again. The store keeps
+// its UUID and its versions. Until the switch the new folder is not a store; after the switch,
+// opening the old one returns a *MovedError. Errors: ErrLocked names the processes that have the
+// store open when it is to be switched; ErrInvalid is an unsuitable folder; ErrDiskFull says how
+// much space is missing.
 func Migrate(ctx context.Context, from, to string, o *MigrateOptions) (MigrateReport, error) {
 	if o == nil {
 		o = new(MigrateOptions)
@@ -175,7 +177,7 @@ func sound(ctx context.Context, from, dir string, o *Options) error {
 			err = ferr
 		case f.Severity == SeverityInfo || f.Kind == repair.Leftover || f.Kind == repair.Foreign:
 		case err == nil:
-			err = fmt.Errorf("it is not sound: %s: %w: heal the store before it is moved: memctl --store %s repair --apply", f.String(), errors.Join(f.Err, errs.ErrCorrupt), from)
+			err = fmt.Errorf("the store is damaged: %s: %w: repair it before moving it: memctl --store %s repair --apply", f.String(), errors.Join(f.Err, errs.ErrCorrupt), from)
 		}
 	}
 	return errors.Join(err, st.Close())

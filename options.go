@@ -20,64 +20,65 @@ import (
 	"github.com/varve-db/varve/segment"
 )
 
-// Options is what belongs to this process; what belongs to the store is in its
-// config.json. The zero value is right.
+// Options are the settings of this process; the settings of the store are in its config.json. The
+// zero value has the defaults.
 type Options struct {
-	// ReadOnly changes nothing, on disk or in memory that others share. It works
-	// in folders and on media that cannot be written.
+	// ReadOnly opens the store without changing anything on disk or in memory shared with other
+	// processes. It works in folders and on media that cannot be written.
 	ReadOnly bool
-	// MustExist refuses to make a store where there is none, with ErrNoStore.
+	// MustExist makes Open fail with ErrNoStore, instead of creating a store, if there is none.
 	MustExist bool
-	// CacheBytes bounds the cache of documents; 16 MiB when 0, none when negative.
+	// CacheBytes is the maximum size of the cache of documents in bytes; 0 means 16 MiB, a negative
+	// number no cache.
 	CacheBytes int64
-	// LockWait is how long a lock of another process is waited for; 30 s when 0.
+	// LockWait is how long to wait for a lock of another process; 0 means 30 s.
 	LockWait time.Duration
-	// Logger hears of conflicts, retries and waits (Debug), of low space, slow
-	// syncs and drift (Warn), of damage (Error). The library prints nothing.
+	// Logger receives conflicts, retries and waits (Debug), low space, slow syncs and drift (Warn),
+	// and damage (Error). The library prints nothing.
 	Logger *slog.Logger
-	// Listener is told what happens, where it does, with locks held: it must
-	// neither block nor call the store.
+	// Listener is called for each Event, on the goroutine where it occurs and with locks held: it
+	// must neither block nor call the store.
 	Listener func(Event)
-	// Embed gives each text its vector, in the order of the texts, all of one dimension. It is
-	// called without any lock, by several goroutines at once, with at most EmbedBatch texts (64
-	// when 0): when a memory is written that has a content and no embedding, or another content
-	// than the stored version and the same embedding. When it fails the memory is stored without
-	// an embedding, and gets one later, in the background; see Health and Vectors.EmbedPending. A
-	// panic is a failure; an embedder that ignores its ctx is left behind. When the write's ctx
-	// ends meanwhile, the write ends with its error and nothing is stored. Package vector/embed
-	// has embedders.
+	// Embed returns the vector of each text, in the order of the texts, all of one dimension. It is
+	// called without any lock, by several goroutines at once, with at most EmbedBatch texts (0
+	// means 64): when a memory is written that has a content and no embedding, or a content other
+	// than that of the stored version with the same embedding. If it fails, the memory is stored
+	// without an embedding and gets one later, in the background; see Health and
+	// Vectors.EmbedPending. A panic is a failure; an embedder that ignores its ctx is abandoned. If
+	// the ctx of the write ends meanwhile, the write returns its error and nothing is stored.
+	// Package vector/embed has embedders.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
-	// EmbedModel is the name of what Embed asks. The first one by which a vector is put
-	// is the store's; a process with another one stores its memories without a vector,
+	// EmbedModel is the name of the model that Embed uses. The model of the first vector that is
+	// put becomes the store's; a process with another model stores its memories without a vector,
 	// pending, until Vectors.Reembed has changed the store's model to it (ModelError).
 	EmbedModel string
 	EmbedBatch int
-	// WatchFiles adopts edits of the files while the store is open to write, within a second
-	// or so; NoBackground turns it off. Of the processes that have it set one watches, and
-	// another takes over when that one ends: see EventWatching and Stats.Watcher. Without it
-	// an edit is found when its file is read or replaced, and by Admin.Verify.
+	// WatchFiles adopts edits of the files within a second or so while the store is open to write;
+	// NoBackground turns this off. One of the processes that set it watches, and another takes over
+	// when that one ends: see EventWatching and Stats.Watcher. Without it an edit is found when its
+	// file is read or replaced, and by Admin.Verify.
 	WatchFiles bool
-	// Clock is time.Now when nil.
+	// Clock returns the current time; nil means time.Now.
 	Clock func() time.Time
-	// NaiveTimes is the zone of times that name none; UTC when nil.
+	// NaiveTimes is the zone of times without a zone; nil means UTC.
 	NaiveTimes *time.Location
-	// VectorFit cuts an embedding of more dimensions than the store's, and pads one
-	// of fewer with zeros, instead of refusing it; each is an Event.
+	// VectorFit truncates an embedding of more dimensions than the store's, and pads one of fewer
+	// with zeros, instead of refusing it; each is an Event.
 	VectorFit bool
-	// NoBackground leaves flushing to Flush and Close.
+	// NoBackground disables background flushes: only Flush and Close write to the files.
 	NoBackground bool
 
-	// For a store that is made: the size of its log's segments, 64 MiB when 0.
-	// One commit takes at most half of one.
+	// SegmentSize is the size in bytes of the log's segments in a new store; 0 means 64 MiB. One
+	// commit takes at most half a segment.
 	SegmentSize int
-	// Modes of files and folders: 0600 and 0700 when 0.
+	// FileMode and FolderMode are the modes of files and folders; 0 means 0600 and 0700.
 	FileMode   fs.FileMode
 	FolderMode fs.FileMode
 
-	// StateDir is a folder of this user's, outside of every store, for what belongs to
-	// neither: the key by which a repair is known as made here, so that UndoRepair obeys no
-	// file that came with a clone. "" means $XDG_STATE_HOME/varve, or what the system has
-	// for that. Without such a folder stores are repaired, and repairs not undone.
+	// StateDir is a folder of this user, outside of every store. It holds the key that identifies
+	// repairs made here, so that UndoRepair does not obey a file that came with a clone. "" means
+	// $XDG_STATE_HOME/varve, or the folder that the system has for this purpose. Without such a
+	// folder, stores can be repaired, but repairs cannot be undone.
 	StateDir string
 
 	// env is what internal/open puts here, for the project's own tests.
@@ -90,7 +91,7 @@ type Options struct {
 	restored *copy.Restored
 }
 
-// Validate says what is wrong, as a *FieldError.
+// Validate returns the first invalid option as a *FieldError, or nil.
 func (o *Options) Validate() error {
 	switch {
 	case o.LockWait < 0:

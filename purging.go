@@ -8,61 +8,61 @@ import (
 	"github.com/varve-db/varve/working"
 )
 
-// PurgeReport is what a purge did.
+// PurgeReport reports what a purge did.
 type PurgeReport struct {
-	Deleted   []string  // ids that there was one of
-	TakenOut  []string  // assemblies that named a memory which was not there, and do no more
+	Deleted   []string  // ids that existed and were deleted
+	TakenOut  []string  // assemblies from which a purged memory that did not exist was removed
 	Frames    int       // versions and deletions that were erased from the archive
-	Segments  int       // of the log, overwritten
-	Copies    int       // of segments in the archive, written again
-	Backups   int       // of the index, written again
-	Dropped   int       // backups of the index that had a line of it, and went: damaged, another store's, or there was no room to write them again
-	Removed   []string  // what was overwritten in quarantine, of parked files, and in memories/, assemblies/ or working/, of what none has; an undo manifest was rewritten
-	Left      []error   // where something may still be, and what helps; then Purge returns these, joined. Among them what could not be overwritten
-	Mentions  []Mention // the user's own files that have something of it: they stay, for the user to deal with
-	Unlinked  []string  // files that can be made again, mostly of the index, which went without being overwritten: another process has them mapped, or the system cannot tell
-	Device    string    // why overwriting may not reach what the device has, and what helps; "" where the file system overwrites in place
+	Segments  int       // segments of the log that were overwritten
+	Copies    int       // segments in the archive that were rewritten
+	Backups   int       // backups of the index that were rewritten
+	Dropped   int       // backups of the index that had a purged line and were removed: damaged, of another store, or no space to rewrite them
+	Removed   []string  // what was overwritten in quarantine, among parked files, and files in memories/, assemblies/ or working/ that belong to no document; an undo manifest was rewritten
+	Left      []error   // where traces may remain, with a remedy, including what could not be overwritten; Purge also returns these, joined
+	Mentions  []Mention // the user's own files that contain part of what was purged: they are kept
+	Unlinked  []string  // derived files, mostly of the index, that were removed without being overwritten: another process has them mapped, or the system cannot tell
+	Device    string    // why the device may keep overwritten bytes, with a remedy; "" if the file system overwrites in place
 	Backup    []string  // full backups within the folder, and .git: not covered
-	Processes []int     // others that have the store open: what they have in memory goes as they read on
+	Processes []int     // other processes that have the store open: purged data leaves their memory as they read on
 }
 
-// Mention is a file that is not a memory's, and has something of one.
+// Mention is a file that does not belong to a memory and contains part of one.
 type Mention = repair.Mention
 
-// Purge deletes memories, and takes every trace of them out of the store's
-// folder: their files, all versions in log and archive, the index and its
-// backups, displaced files in tmp/, what was set aside of them and what undo
-// manifests say. Log and pool are overwritten with zeros, durably, before they
-// go. All other memories keep their history, and assemblies the versions that had none of
-// them: a composite is made of the members' embeddings. An id that is not there now is looked
-// for all the same: ErrNotFound if it was nowhere.
+// Purge deletes memories and removes every trace of them from the store's folder: their files, all
+// versions in the log and the archive, the index and its backups, displaced files in tmp/, what was
+// set aside of them, and what undo manifests contain. The log and its pool are overwritten with
+// zeros, durably, before they are removed. All other memories keep their history, and assemblies
+// those versions that had none of the purged memories: a composite is computed from the members'
+// embeddings. Traces of an id that does not exist now are searched as well: ErrNotFound if there
+// are none.
 //
-// On a full disk it makes room: the pool goes first, and backups of the index that have
-// the memories. What stands in the log only must become files before the log can go: where
-// that lacks room the memories are deleted, the error is ErrDiskFull, and traces are left.
+// On a full disk Purge makes room: it removes the pool first, then backups of the index that have
+// the memories. What is only in the log must be written to files before the log can be removed: if
+// there is no space for that, the memories are deleted, the error is ErrDiskFull, and traces are
+// left.
 //
-// Others may have the store open. While a backup copies the log it is ErrLocked.
-// Where something cannot go (a file that somebody has open; a damaged copy of the
-// log) the rest does, and the errors, which the report has as well, say what to
-// do and to purge again. It may be interrupted anywhere, and repeated. Not covered:
-// backups elsewhere, git's history, what a device keeps of overwritten bytes, and what other
-// memories and the user's own files say; the latter are looked through and named. An index file
-// that another process has mapped, or where that cannot be told, goes without being overwritten,
-// and is in Unlinked. A file that holds one of them is overwritten, durably, before its last name
-// goes; where that cannot be (somebody has it open, it has a second name, it may not be written)
-// Left has the reason, and what helps.
+// Other processes may have the store open. While a backup copies the log, the error is ErrLocked.
+// If something cannot be removed (a file that another program has open; a damaged copy of the log),
+// the rest is, and the errors, which the report has as well, name a remedy and ask to purge again.
+// Purge may be interrupted at any point and repeated. It does not cover backups elsewhere, git's
+// history, overwritten bytes that a device keeps, and the text of other memories and of the user's
+// own files; the latter are searched and named. An index file that another process has mapped, or
+// for which that is unknown, is removed without being overwritten, and is in Unlinked. A file that
+// holds a purged memory is overwritten, durably, before its last name is removed; if that is
+// impossible (a program has it open, it has a second name, it may not be written), Left has the
+// reason and a remedy.
 //
-// What was removed before the purge it cannot reach: versions that were replaced or deleted
-// earlier, segments of the log and lines of the index that were let go may persist in free
-// blocks of the file system.
+// Purge cannot reach what was removed before it: versions that were replaced or deleted earlier,
+// released segments of the log and released lines of the index may persist in free blocks of the
+// file system.
 func (ad Admin) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	return ad.st.purgeAll(ctx, ad.st.engine.Kinds.Memories, ids)
 }
 
-// Purge deletes assemblies, and takes every trace of them out of the store's folder,
-// as Admin.Purge does it with memories. Their members stay as they are. An assembly
-// that one of them was merged into goes on saying so (MergedFrom), and is named as a
-// mention.
+// Purge deletes assemblies and removes every trace of them from the store's folder, as Admin.Purge
+// does with memories. Their members are not changed. An assembly into which one of them was merged
+// still has its id in MergedFrom, and is reported as a mention.
 func (as Assemblies) Purge(ctx context.Context, ids ...string) (*PurgeReport, error) {
 	return as.st.purgeAll(ctx, as.st.engine.Kinds.Assemblies, ids)
 }
@@ -79,15 +79,15 @@ func (st *Store) purgeAll(ctx context.Context, k *engine.Kind, ids []string) (*P
 	return (*PurgeReport)(r), err
 }
 
-// Unknown says of which of some memories a store has nothing: none is there, neither
-// log nor archive has a version that can be read, nor a backup of the index a line,
-// and nothing that was set aside is about it. It changes nothing. Purge looks further
-// still: this is to find an id that was mistyped before the others are gone.
+// Unknown returns those of the given memories of which a store has nothing: no memory, no readable
+// version in the log or the archive, no line in a backup of the index, and nothing that was set
+// aside. It changes nothing. Purge searches further than Unknown does: this method finds a mistyped
+// id before the other memories are purged.
 func (ad Admin) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 	return ad.st.unknownOf(ctx, ad.st.engine.Kinds.Memories, ids)
 }
 
-// Unknown says of which of some assemblies a store has nothing; see Admin.Unknown.
+// Unknown returns those of the given assemblies of which a store has nothing; see Admin.Unknown.
 func (as Assemblies) Unknown(ctx context.Context, ids ...string) ([]string, error) {
 	return as.st.unknownOf(ctx, as.st.engine.Kinds.Assemblies, ids)
 }
@@ -100,16 +100,15 @@ func (st *Store) unknownOf(ctx context.Context, k *engine.Kind, ids []string) ([
 	return st.purging.Unknown(ctx, k, ids)
 }
 
-// Purge drops scopes of working memory, with their checkpoints, and takes every
-// trace of them out of the store's folder, as Admin.Purge does it with memories: their
-// files, what log and archive have of them, what was set aside. Memories that were made of
-// them (Consolidate) are not theirs, and stay. A scope that is not there now is looked
-// for all the same: ErrNotFound if it was nowhere.
+// Purge removes scopes of working memory with their checkpoints, and every trace of them from the
+// store's folder, as Admin.Purge does with memories: their files, their entries in the log and the
+// archive, and what was set aside. Memories that were made from them (Consolidate) are kept. Traces
+// of a scope that does not exist now are searched as well: ErrNotFound if there are none.
 func (wm Working) Purge(ctx context.Context, scopes ...working.Scope) (*PurgeReport, error) {
 	return wm.st.purgeAll(ctx, wm.st.engine.Kinds.Scopes, scopeKeysOf(scopes))
 }
 
-// Unknown says of which of some scopes a store has nothing; see Admin.Unknown.
+// Unknown returns those of the given scopes of which a store has nothing; see Admin.Unknown.
 func (wm Working) Unknown(ctx context.Context, scopes ...working.Scope) ([]working.Scope, error) {
 	keys, err := wm.st.unknownOf(ctx, wm.st.engine.Kinds.Scopes, scopeKeysOf(scopes))
 	if err != nil {

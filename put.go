@@ -6,12 +6,12 @@ import (
 	"github.com/varve-db/varve/internal/commit"
 )
 
-// Put stores a memory and returns it as stored, with its id, times and Version.
-// When it returns nil the memory survives a crash of the process, of the system
-// and of the power. A memory of this id is replaced: created_at and the members
-// that Memory has no fields for are kept, and so is everything that a Memory
-// that was read before and changed leaves as it was. Content may be empty: what
-// was imported, or has an embedding or metadata alone, is a memory too.
+// Put stores a memory and returns it as stored, with its id, times and Version. When it returns
+// nil, the memory survives a crash of the process and of the system, and a loss of power. A memory
+// with this id is replaced: created_at is kept, and so are the members for which Memory has no
+// field, and everything that a Memory that was read before and then changed leaves unchanged.
+// Content may be empty: an imported memory, or one that has only an embedding or metadata, is
+// valid.
 func (st *Store) Put(ctx context.Context, m Memory, options ...PutOption) (Memory, error) {
 	if err := st.engine.Begun(); err != nil {
 		return Memory{}, err
@@ -43,7 +43,7 @@ func (st *Store) Delete(ctx context.Context, id string, conds ...Cond) error {
 	return st.commits.Commit(ctx, []commit.Op{{ID: id, Conds: conditionsOf(conds), Must: true}}, nil, 0)
 }
 
-// Batch is a list of operations that Store.Apply writes as a whole or not at all. The zero
+// Batch is a list of operations that Store.Apply writes completely or not at all. The zero
 // Batch is empty and ready for use. A batch takes at most half a segment of the log
 // (ErrBatchTooLarge); PutAll takes more.
 type Batch struct{ ops []commit.Op }
@@ -54,23 +54,23 @@ func (b *Batch) Put(m Memory, options ...PutOption) {
 	b.ops = append(b.ops, commit.Op{ID: m.ID, Memory: &m, Conds: conditionsOf(options)})
 }
 
-// Delete adds a deletion. What is not there stays not there.
+// Delete adds a deletion. Deleting a missing id is a no-op.
 func (b *Batch) Delete(id string, conds ...Cond) {
 	b.ops = append(b.ops, commit.Op{ID: id, Conds: conditionsOf(conds)})
 }
 
-// PutAssembly adds an assembly. Memories that the batch puts count as there, those
-// that it deletes later leave it.
+// PutAssembly adds an assembly. Memories that the batch puts count as existing; those that it
+// deletes later are removed from the assembly.
 func (b *Batch) PutAssembly(a Assembly, options ...PutOption) {
 	b.ops = append(b.ops, commit.Op{Group: true, ID: a.ID, Assembly: a.Clone(), Conds: conditionsOf(options)})
 }
 
-// DeleteAssembly adds the deletion of an assembly. What is not there stays not there.
+// DeleteAssembly adds the deletion of an assembly. Deleting a missing id is a no-op.
 func (b *Batch) DeleteAssembly(id string, conds ...Cond) {
 	b.ops = append(b.ops, commit.Op{Group: true, ID: id, Conds: conditionsOf(conds)})
 }
 
-// Len is the number of operations.
+// Len returns the number of operations.
 func (b *Batch) Len() int { return len(b.ops) }
 
 // Apply writes the batch as one commit. An error that is about one operation is

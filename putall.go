@@ -17,9 +17,9 @@ const (
 
 // PutAll stores any number of memories in bounded memory: in chunks of at most
 // 1,000 memories or 4 MiB (or half of what one commit may take), each of them
-// all or nothing. It returns how many are stored; when there is an error, these
-// are the first ones. An error that is about one memory is a *BatchError with
-// its index; those before it in its chunk are stored.
+// written completely or not at all. It returns the number of stored memories; after an error,
+// these are the first ones. An error about one memory is a *BatchError with its index; those before
+// it in its chunk are stored.
 func (st *Store) PutAll(ctx context.Context, memories iter.Seq[Memory], options ...PutOption) (int64, error) {
 	limit := min(int64(putAllBytes), int64(st.engine.Log.Limit())/2)
 	var done int64

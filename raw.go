@@ -15,21 +15,20 @@ import (
 	"github.com/varve-db/varve/internal/search"
 )
 
-// Raw is a memory as its file has it, or will have it once it is flushed.
+// Raw is a memory as its file has it, or will have it after the next flush.
 type Raw struct {
 	ID      string
 	Version uint64
 	Doc     []byte // the exact bytes
 }
 
-// ScanRaw hands the memories that pass the filters to f, for those who read of many
-// memories only what they need. It is several times as fast as Memories: f is called
-// from several goroutines at once, in no order, and nothing is decoded, nor left in the
-// cache. Doc is valid during the call, and not to be changed; of a memory that cannot be
-// read f gets the error instead, with the id, and the others come all the same. What is
-// written meanwhile is seen or not. The error that it returns is that of a listing which
-// could not begin (ErrClosed, ErrMoved), the context's, or one of the index, behind which
-// there may be more memories that f did not get.
+// ScanRaw calls f with the memories that pass the filters, for callers that need only a part of
+// many memories. It is several times as fast as Memories: f is called from several goroutines at
+// once, in no order, and nothing is decoded or kept in the cache. Doc is valid during the call and
+// must not be changed. For a memory that cannot be read, f gets the error instead, with the id, and
+// the scan continues. Concurrent writes may or may not be seen. The returned error is that of a
+// listing that could not begin (ErrClosed, ErrMoved), that of the context, or one of the index,
+// after which there may be more memories that f did not get.
 func (ad Admin) ScanRaw(ctx context.Context, f func(r Raw, err error), filters ...Filter) error {
 	if err := ad.st.engine.Begun(); err != nil {
 		return err

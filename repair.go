@@ -37,8 +37,8 @@ type (
 	UndoForeign  = repair.UndoForeign
 )
 
-// PlanRepair looks at the store in a folder, also one that cannot be opened, and
-// says what would heal it. It changes nothing; RepairPlan.Apply does.
+// PlanRepair examines the store in a folder, even one that cannot be opened, and returns a plan of
+// what would repair it. It changes nothing; RepairPlan.Apply does.
 func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*RepairPlan, error) {
 	ro, err := repairOptions(dir, o, v)
 	if err != nil {
@@ -47,9 +47,9 @@ func PlanRepair(ctx context.Context, dir string, o *Options, v VerifyOptions) (*
 	return heal.Plan(ctx, dir, ro)
 }
 
-// UndoRepair puts things back as they were before a repair, "" being the newest
-// one. It is refused with a *UndoRefused when the store changed since in these
-// places, and with a *UndoForeign when this copy of the store did not make that repair.
+// UndoRepair restores the state before a repair; "" means the newest one. It is refused with an
+// *UndoRefused if the store has changed since in the same places, and with an *UndoForeign if this
+// copy of the store did not make that repair.
 func UndoRepair(ctx context.Context, dir string, o *Options, id string) (*UndoReport, error) {
 	ro, err := repairOptions(dir, o, VerifyOptions{})
 	if err != nil {
@@ -58,8 +58,8 @@ func UndoRepair(ctx context.Context, dir string, o *Options, id string) (*UndoRe
 	return heal.Undo(ctx, dir, id, ro)
 }
 
-// VerifyFolder is Admin.Verify for a folder: of a store that cannot be opened it
-// says why, and what that means.
+// VerifyFolder is Admin.Verify for a folder: for a store that cannot be opened it reports why, and
+// what that means.
 func VerifyFolder(ctx context.Context, dir string, o *Options, v VerifyOptions) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
 		ro, err := repairOptions(dir, o, v)
@@ -216,12 +216,12 @@ func (r repairStore) Reindex(ctx context.Context, wrong bool) error {
 	return r.st.flusher.ReindexNow(ctx, flush.ErrFound)
 }
 
-// RebuildIndex rebuilds the index from the log and the files, whatever the current one and its
-// backups say. A memory keeps its version where log, index or a backup name it for the bytes that
-// its file has; one that somebody edited, or that none of them knows, has another one, and
-// conditions on the old one fail. The old index goes to backups/, if it is sound. Others may go on
-// using the store. A folder that is empty, of whose documents the index names some, is a
-// *CorruptionError: the index is all that still knows where the log has them.
+// RebuildIndex rebuilds the index from the log and the files, regardless of the content of the
+// current one and its backups. A memory keeps its version if the log, the index or a backup has
+// that version for the bytes of its file; a memory that was edited, or that none of them knows,
+// gets another one, and conditions on the old version fail. The old index is moved to backups/ if
+// it is sound. Other processes may use the store meanwhile. A folder without documents although the
+// index names some is a *CorruptionError: only the index still knows where they are in the log.
 func (ad Admin) RebuildIndex(ctx context.Context) error {
 	if err := ad.st.engine.Begun(); err != nil {
 		return err
@@ -252,8 +252,8 @@ func (st *Store) emptied() error {
 			return st.engine.Env.IOError("reading", filepath.Join(st.engine.Env.Dir, c.folder), err)
 		}
 		if !slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".json") }) {
-			return &errs.CorruptionError{Path: c.folder, Offset: -1, Err: fmt.Errorf("it is empty, and the index names %d %s: "+
-				"put it back, or have memctl repair take from the log what that still has", c.n, c.folder)}
+			return &errs.CorruptionError{Path: c.folder, Offset: -1, Err: fmt.Errorf("the folder is empty, but the index names %d %s: "+
+				"restore the folder, or run memctl repair to restore what the log still has", c.n, c.folder)}
 		}
 	}
 	return nil

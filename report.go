@@ -4,38 +4,38 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// OpenReport says what Open found and did.
+// OpenReport reports what Open found and did.
 type OpenReport struct {
-	Created   bool  // a new store
-	Recovered bool  // nobody had it open: the log's end was read and made durable again
-	Clean     bool  // it had been closed, or nothing came after the last flush
-	Replayed  int   // entries of the log
-	LogBytes  int64 // that were read for it
+	Created   bool  // Open created the store
+	Recovered bool  // no process had the store open: the end of the log was read and synced
+	Clean     bool  // the store had been closed, or nothing was written after the last flush
+	Replayed  int   // entries of the log that were read
+	LogBytes  int64 // bytes of the log that were read
 
-	TornTail   *TornTail             // unacknowledged bytes behind the last commit were cut
-	Healed     *errs.CorruptionError // damage in the log that cost nothing
-	HealedFrom string                // the copy in the archive that the segment was put back from; "" when the files had it all
-	Damage     *errs.CorruptionError // below what was durable: the store is read-only
-	Rebuilt    *Rebuilt              // the index was made again
+	TornTail   *TornTail             // unacknowledged bytes after the last commit were cut
+	Healed     *errs.CorruptionError // damage in the log that lost nothing
+	HealedFrom string                // the copy in the archive from which the segment was restored; "" if the files had everything
+	Damage     *errs.CorruptionError // damage in the durable part of the log: the store is read-only
+	Rebuilt    *Rebuilt              // the index was rebuilt
 
-	Drift         *Drift // of memories/; nil while nothing was compared: the folder is as we left it, or it is being done
-	AssemblyDrift *Drift // of assemblies/, likewise
+	Drift         *Drift // of memories/; nil if nothing was compared: the folder is unchanged, or the comparison is running
+	AssemblyDrift *Drift // of assemblies/, in the same way
 
 	Problems     []error // the first of them
 	ProblemCount int
 }
 
-// TornTail is what was cut off the log.
+// TornTail describes what was cut off the end of the log.
 type TornTail struct {
 	LSN   uint64
 	Bytes int64
-	Path  string // where the bytes were put aside, relative to the store
+	Path  string // the file to which the bytes were moved, relative to the store
 }
 
-// Rebuilt says that the index was made again.
+// Rebuilt describes how the index was rebuilt.
 type Rebuilt struct {
 	Why      error
-	From     string // the older index that it was made from, with the log; "" when it was made from the files
+	From     string // the older index from which it was rebuilt, together with the log; "" if it was rebuilt from the files
 	Memories int
 }
 

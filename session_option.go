@@ -5,18 +5,17 @@ import (
 	"github.com/varve-db/varve/internal/engine"
 )
 
-// SessionOption is what InSession makes: a Filter for reads, a Cond and a PutOption for writes.
+// SessionOption is the result of InSession: a Filter for reads, a Cond and a PutOption for writes.
 type SessionOption struct{ id string }
 
 // InSession confines an operation to the memories of one session.
 //
-// As a Filter it passes these and no others. As a Cond of a write, and as an option
-// of Get, Apply and Transact, it refuses to touch any other memory, of another
-// session or of none: the error is a *SessionError, which matches ErrSession. That is
-// judged of the version that the write replaces, in the commit itself. A memory that is
-// put with it and names no session gets this one as its metadata.session_id; one
-// that names another is refused. Assemblies belong to no session, and it does not
-// concern them.
+// As a Filter it passes only these. As a Cond of a write, and as an option of Get, Apply and
+// Transact, it refuses to touch any other memory, of another session or of none: the error is a
+// *SessionError, which matches ErrSession. The check uses the version that the write replaces, in
+// the commit itself. A memory that is put with it and names no session gets this one as its
+// metadata.session_id; a memory that names another session is refused. Assemblies belong to no
+// session and are not affected.
 func InSession(id string) SessionOption { return SessionOption{id} }
 
 func (s SessionOption) choose(f *engine.Filters) { f.Session = &s.id }

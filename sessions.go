@@ -9,9 +9,9 @@ import (
 	"github.com/varve-db/varve/internal/retention"
 )
 
-// Touch counts an access to memories: access_count and last_access_time. Counts
-// are collected for a minute, then written as an Update each; those of a
-// process that is killed meanwhile are lost.
+// Touch counts an access to memories: access_count and last_access_time. Counts are collected for a
+// minute and then written, one Update for each memory; if the process is killed meanwhile, they are
+// lost.
 func (st *Store) Touch(ctx context.Context, ids ...string) error {
 	if err := st.engine.Begun(); err != nil {
 		return err
@@ -23,33 +23,32 @@ func (st *Store) Touch(ctx context.Context, ids ...string) error {
 	return st.kept.Touch(ctx, ids)
 }
 
-// Session is what the index knows of one session. A session is there as long as it has
-// a memory.
+// Session is the summary of one session in the index. A session exists as long as it has a memory.
 type Session struct {
 	ID       string
 	Memories int64
 	Bytes    int64     // of their files
-	First    time.Time // when the first of them was made
-	Last     time.Time // when one of them was last written
+	First    time.Time // when the first memory was created
+	Last     time.Time // when a memory was last written
 }
 
 // Sessions are the sessions of a store. A memory belongs to the session that its
 // metadata.session_id names, if any.
 type Sessions struct{ st *Store }
 
-// Sessions returns those of the store.
+// Sessions returns the sessions of the store.
 func (st *Store) Sessions() Sessions { return Sessions{st} }
 
-// All yields the sessions, by id as JSON writes it, in one pass over the index and
-// in memory that does not grow with it. What is written meanwhile is seen or not. A part
-// of the index that cannot be read yields its error, and the rest goes on.
+// All yields the sessions, in the order of their ids as JSON writes them, in one pass over the
+// index; its memory use does not grow with the index. Concurrent writes may or may not be seen. A
+// part of the index that cannot be read yields its error, and the rest follows.
 func (ss Sessions) All(ctx context.Context) iter.Seq2[Session, error] {
 	return engine.Reading(ctx, ss.st.engine, func(yield func(Session, error) bool) {
 		ss.st.kept.Each(ctx, func(s retention.Session, err error) bool { return yield(Session(s), err) })
 	})
 }
 
-// Get returns one session, or ErrNotFound when it has no memory.
+// Get returns one session, or ErrNotFound if it has no memory.
 func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
 	if err := ss.st.engine.Begun(); err != nil {
 		return Session{}, err
@@ -59,12 +58,12 @@ func (ss Sessions) Get(ctx context.Context, id string) (Session, error) {
 	return Session(s), err
 }
 
-// Delete deletes the memories that a session has, and says how many; ErrNotFound when there are
-// none. They go in one commit: a reader sees all of them or none. What others put into the session
-// meanwhile is as if put after it, and stays; what they take out of it stays too. One commit takes
-// half a segment of the log, with the default size about 300,000 deletions. A larger session goes
-// in several, each of them whole; when an error or a crash comes between them, the rest is still
-// there, and the call may be repeated.
+// Delete deletes the memories of a session and returns their number; ErrNotFound if there are none.
+// They are deleted in one commit: a reader sees all of them or none. Memories that other processes
+// add to the session meanwhile are treated as if added afterwards, and are kept; memories that they
+// move out of it are kept too. One commit takes half a segment of the log, with the default size
+// about 300,000 deletions. A larger session is deleted in several commits; if an error or a crash
+// comes between them, the rest is still there, and the call may be repeated.
 func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
 	if err := ss.st.engine.Begun(); err != nil {
 		return 0, err
@@ -76,27 +75,26 @@ func (ss Sessions) Delete(ctx context.Context, id string) (int64, error) {
 	return ss.st.kept.Delete(ctx, id)
 }
 
-// SweepOptions says which sessions Sessions.Sweep takes. One that either of the two
-// means is taken.
+// SweepOptions select the sessions for Sessions.Sweep. A session is selected if one of the two
+// criteria applies.
 type SweepOptions struct {
-	IdleFor time.Duration // those in which nothing was written for so long; 0: none
-	Keep    int           // all but so many, those that were written to last; 0: none
-	Apply   bool          // delete them; else they are only named
+	IdleFor time.Duration // sessions without a write for this long; 0 selects none
+	Keep    int           // all except this many, those written to last; 0 selects none
+	Apply   bool          // delete the sessions; otherwise they are only returned
 }
 
-// SessionSweep is what became of a session that Sessions.Sweep has taken.
+// SessionSweep is the result for a session that Sessions.Sweep has selected.
 type SessionSweep struct {
-	Session       // as it was found
+	Session       // as found
 	Deleted int64 // memories
-	Spared  bool  // it was used meanwhile
+	Spared  bool  // the session was used meanwhile and kept
 }
 
-// Sweep deletes sessions that nobody uses any more, those unused longest first,
-// and says which. Without Apply it changes nothing. They are chosen before anything is
-// locked, and each is deleted in a commit that holds only if nothing in it was changed
-// and nothing put into it since: one that is used meanwhile is spared. A session that one
-// commit cannot take goes in several, as with Delete; then what is used after the
-// first is spared alone.
+// Sweep deletes sessions that are no longer used, those unused longest first, and returns them.
+// Without Apply it changes nothing. Sessions are selected before anything is locked, and each is
+// deleted in a commit that fails if the session was changed since: a session that is used meanwhile
+// is kept. A session too large for one commit is deleted in several, as with Delete; then only the
+// memories that are used after the first commit are kept.
 func (ss Sessions) Sweep(ctx context.Context, o SweepOptions) ([]SessionSweep, error) {
 	list, err := ss.st.kept.SweepSessions(ctx, retention.SweepOptions(o))
 	var all []SessionSweep

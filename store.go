@@ -60,8 +60,8 @@ type Store struct {
 // Memory is one memory; see package memstore.
 type Memory = memstore.Memory
 
-// Open opens the store in a folder, and makes one where there is none. Any
-// number of processes may have it open. nil options are the defaults.
+// Open opens the store in a folder, and creates one if there is none. Any number of processes may
+// have it open. nil options are the defaults.
 func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	st := &Store{engine: new(engine.Engine)}
 	if o != nil {
@@ -196,17 +196,16 @@ func (st *Store) background() bool {
 	return !st.engine.Env.ReadOnly && !st.engine.Env.NoBackground && !st.engine.Env.System.Inline
 }
 
-// Close flushes, writes what is needed for the next open to be quick, and lets
-// the store go. Operations that are under way finish first. Those that no caller's
-// ctx ends any more (PutAsync; working memory whose caller has gone) are given up
-// after LockWait, when the log takes nothing: the error names them, and is
-// ErrOutcomeUnknown.
+// Close flushes, writes what makes the next open quick, and closes the store. It waits for
+// operations that are under way. Those that no caller's ctx can end (PutAsync; working memory whose
+// caller has returned) are abandoned after LockWait if the log accepts nothing: the error names
+// them and is ErrOutcomeUnknown.
 func (st *Store) Close() error { return st.close(context.Background(), st.engine.Env.LockWait) }
 
-// CloseWithin is Store.Close where a process must end soon: it waits so long, and no longer, for
-// locks that others have and for operations that do not move. What then could not be put into
-// files is durable in the log, the error says why, and the next flush by whatever process puts
-// it there.
+// CloseWithin is Store.Close with a time limit, for a process that must end soon: it waits at most
+// that long for locks of other processes and for operations that make no progress. Changes that
+// could then not be written to files are durable in the log, the error says why, and the next flush
+// by any process writes them.
 func (ad Admin) CloseWithin(wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()

@@ -10,16 +10,15 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Tx reads several memories and assemblies and writes several, in one commit. It
-// is used in the function of Transact only, by one goroutine.
+// Tx reads and writes several memories and assemblies in one commit. It is valid only inside the
+// function of Transact, for one goroutine.
 type Tx struct{ tx *commit.Tx }
 
-// Transact runs a function that reads and writes through tx, and commits what
-// it wrote if everything that it read is still so at that moment; otherwise the
-// function runs again. It must not do anything else that cannot be repeated.
-// Within one run, two reads may see different moments; a run that did is not
-// committed. With InSession the transaction neither reads nor writes the memories of
-// any other session.
+// Transact runs a function that reads and writes through tx, and commits what it wrote if
+// everything that it read is unchanged at that moment; otherwise the function runs again. It must
+// have no other effects that cannot be repeated. Within one run, two reads may see different
+// moments; such a run is not committed. With InSession the transaction neither reads nor writes the
+// memories of any other session.
 func (st *Store) Transact(ctx context.Context, f func(tx *Tx) error, in ...SessionOption) error {
 	return st.transactIn(ctx, sessionOf(in), func(tx *commit.Tx) error { return f(&Tx{tx}) })
 }
@@ -35,9 +34,9 @@ func (st *Store) transactIn(ctx context.Context, session *string, f func(tx *com
 	return st.embedding.Transact(ctx, session, f)
 }
 
-// Update changes one memory by a function, which may run again when another writer changes it
-// meanwhile. ErrNotFound if there is none; ErrSkip, returned by the function, writes nothing. It
-// returns the memory as it is then.
+// Update changes one memory by a function, which may run again if another writer changes the memory
+// meanwhile. ErrNotFound if there is none; if the function returns ErrSkip, nothing is written.
+// Update returns the resulting memory.
 func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error, options ...PutOption) (Memory, error) {
 	var result Memory
 	c := conditionsOf(options)
@@ -66,8 +65,8 @@ func (st *Store) Update(ctx context.Context, id string, f func(m *Memory) error,
 // Get reads a memory, also one that the transaction has written.
 func (tx *Tx) Get(id string) (Memory, error) { return tx.tx.Get(id) }
 
-// Assembly reads an assembly, also one that the transaction has written: that one
-// as it was given, without what the commit makes of it.
+// Assembly reads an assembly, also one that the transaction has written: such an assembly is
+// returned as it was given, without what the commit computes for it.
 func (tx *Tx) Assembly(id string) (Assembly, error) { return tx.tx.Assembly(id) }
 
 // Put writes a memory; its id is set if it had none.
@@ -78,12 +77,12 @@ func (tx *Tx) Put(m Memory, options ...PutOption) (Memory, error) {
 // Delete deletes a memory; ErrNotFound if there is none.
 func (tx *Tx) Delete(id string, conds ...Cond) error { return tx.tx.Delete(id, conditionsOf(conds)) }
 
-// DeleteAll deletes those of some memories that are there, without reading them first:
-// much quicker than Delete where they are many.
+// DeleteAll deletes those of the given memories that exist, without reading them first: much faster
+// than Delete for many memories.
 func (tx *Tx) DeleteAll(ids ...string) { tx.tx.DeleteAll(ids...) }
 
-// PutAssembly writes an assembly; its id is set if it had none. Memories that the
-// transaction has put count as there; those that it deletes later leave it.
+// PutAssembly writes an assembly; its id is set if it had none. Memories that the transaction has
+// put count as existing; those that it deletes later are removed from the assembly.
 func (tx *Tx) PutAssembly(a Assembly, options ...PutOption) (Assembly, error) {
 	return tx.tx.PutAssembly(a, conditionsOf(options))
 }
@@ -98,20 +97,21 @@ func (tx *Tx) List(filters ...Filter) iter.Seq2[Memory, error] {
 	return tx.tx.List(filtersOf(filters))
 }
 
-// Alone holds the transaction to this moment: when anything at all is committed between
-// here and its own commit, by whatever process, the function runs again. It is for those
-// who decide by what they keep of the store (see Admin.Changes) and not by what tx reads; with
-// many writers beside it a transaction may run often.
+// Alone binds the transaction to this moment: if anything at all is committed between here and its
+// own commit, by any process, the function runs again. It is for callers that decide by data they
+// keep about the store (see Admin.Changes) and not by what tx reads; with many concurrent writers a
+// transaction may run often.
 func (tx *Tx) Alone() error { return tx.tx.Alone() }
 
-// AloneAmong holds the transaction to this moment as Alone does, but only to memories that matches
-// wants: when one of these is put, even as it was, between here and the commit, the function runs
-// again. It is for those who decide by all memories of a kind of their own.
+// AloneAmong binds the transaction to this moment as Alone does, but only with regard to memories
+// for which matches returns true: if one of these is put, even unchanged, between here and the
+// commit, the function runs again. It is for callers that decide by all memories of a kind of their
+// own.
 //
-// matches gets the id and the document, nil where it is not at hand, which is to say yes if it may
-// be wanted. It is called by any goroutine, several at a time, and with the log locked: it must be
-// quick, keep nothing of the document, and not use the store. Where the function runs again, it
-// asks for the same.
+// matches gets the id and the document, or nil if the document is not at hand; then it must return
+// true if the memory might match. It is called by any goroutine, several at a time, and with the
+// log locked: it must be quick, keep nothing of the document, and not use the store. When the
+// function runs again, it must call AloneAmong for the same memories.
 func (tx *Tx) AloneAmong(matches func(id string, doc []byte) bool) error {
 	return tx.tx.AloneAmong(matches)
 }

@@ -2,14 +2,14 @@ package varve
 
 import "context"
 
-// Usage is how much there is, as the limits of config.json count it.
+// Usage is the size of the store, as the limits of config.json count it.
 type Usage struct {
 	Memories int64 // those in the files, with Expired
 	Bytes    int64 // of their files
-	Expired  int64 // of Memories: absent already, and not deleted yet
+	Expired  int64 // those of Memories that have expired and are not deleted yet
 }
 
-// Usage says how much there is. What it costs does not grow with the store.
+// Usage returns the size of the store. Its cost does not grow with the store.
 func (ad Admin) Usage(ctx context.Context) (Usage, error) {
 	if err := ad.st.engine.Begun(); err != nil {
 		return Usage{}, err

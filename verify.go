@@ -25,13 +25,12 @@ type (
 const (
 	SeverityInfo     = repair.Info     // nothing is wrong with the store
 	SeverityHealable = repair.Healable // a second copy exists
-	SeverityLost     = repair.Lost     // none is known
+	SeverityLost     = repair.Lost     // no other copy is known
 )
 
-// Verify reads the whole store, or a sample of it, and yields what is not as it
-// should be: with path, offset, what is at stake and what would heal it. It
-// changes nothing and runs beside everybody who uses the store. An error ends
-// it. The store must not be closed from within the loop.
+// Verify reads the whole store, or a sample of it, and yields each finding: path, offset, what is
+// at stake and what would repair it. It changes nothing, and other processes may use the store
+// meanwhile. An error ends it. The store must not be closed from within the loop.
 func (ad Admin) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
 		if err := ad.st.engine.Begun(); err != nil {

@@ -8,37 +8,36 @@ import (
 	"github.com/varve-db/varve/internal/history"
 )
 
-// Change is one committed change of one memory or one assembly, by whatever process.
+// Change is one committed change of one memory or one assembly, by any process.
 type Change struct {
-	LSN      uint64    // the version that it made; the changes of a batch have rising ones
-	Next     uint64    // where to go on: Watch(ctx, Next)
+	LSN      uint64    // the resulting version; versions increase within a batch
+	Next     uint64    // position after the change, to continue: Watch(ctx, Next)
 	Time     time.Time // of the commit
 	Kind     string    // "memory" or "assembly"
 	ID       string
 	Deleted  bool
 	Memory   Memory   // as it was written; zero when deleted
 	Assembly Assembly // likewise
-	More     bool     // the batch goes on in the next change
+	More     bool     // the next change is of the same batch
 }
 
-// FromNow, given to Watch, is the position of what is to come.
+// FromNow, passed to Watch, is the position of the next change.
 const FromNow uint64 = history.FromNow
 
-// Watch yields every change from a position on, in the order of their commits, each
-// once, and then waits for more until ctx ends, which is the last error, the store is
-// closed, or the loop is left. Where to start: at FromNow for what is to come,
-// at the Next of the last change seen to go on, at Admin.PositionAt a time, at 0 for as far
-// back as log and archive reach.
+// Watch yields every change from a position on, in the order of the commits, each once, and then
+// waits for more until ctx ends, which is the last error, the store is closed, or the loop is left.
+// Start at FromNow for new changes only, at the Next of the last change seen to continue, at
+// Admin.PositionAt a time, or at 0 for everything that the log and the archive have.
 //
-// It reads as the loop asks for it, and keeps nothing from being released: a loop that
-// is slow is read for from the archive, and once that has moved on the error is a
-// *TruncatedError, whose Oldest is the oldest position that still works: list the
-// memories, then watch from there. Changes of one commit come only once all of them are read,
-// however slow the loop is. To go on later with whole commits, keep the Next of a change without
-// More.
+// It reads when the loop asks for a change, and keeps nothing from being released: for a slow loop
+// it reads from the archive, and once that no longer has the position the error is a
+// *TruncatedError, whose Oldest is the oldest position that still works: list the memories, then
+// watch from there. Changes of one commit are yielded only after all of them were read, however
+// slow the loop is. To continue later at the beginning of a commit, keep the Next of a change
+// without More.
 //
-// A change that cannot be decoded is yielded with an error, and the next ones follow. Any
-// other error is the last.
+// A change that cannot be decoded is yielded with an error, and the next ones follow. Any other
+// error is the last.
 func (st *Store) Watch(ctx context.Context, from uint64, filters ...WatchFilter) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		var f history.Filter
@@ -49,7 +48,8 @@ func (st *Store) Watch(ctx context.Context, from uint64, filters ...WatchFilter)
 	}
 }
 
-// WatchFilter chooses changes. Several filters all have to pass. The zero one passes all.
+// WatchFilter selects changes. A change must pass all of several filters. The zero value passes
+// all.
 type WatchFilter struct {
 	kind    string // "": any
 	session *string
@@ -67,25 +67,24 @@ func (w WatchFilter) narrow(f *history.Filter) {
 // WatchKind passes the changes of one kind: "memory" or "assembly".
 func WatchKind(kind string) WatchFilter { return WatchFilter{kind: kind} }
 
-// WatchSession passes the changes of the memories of one session, and the deletions of
-// those that were of it; also the deletions of which that is no longer known.
+// WatchSession passes the changes of the memories of one session, and deletions of memories that
+// were in it, including deletions for which the session is no longer known.
 func WatchSession(id string) WatchFilter { return WatchFilter{session: &id} }
 
-// Changes yields what is committed from a position on, by whatever process, in the
-// order of the commits, and ends with what is committed when it is called, where
-// Store.Watch waits for more. It is for those who keep something that follows from
-// memories and bring it up to date when they are asked: begin with Stats().Durable,
-// list, then go on from the last change's Next. Positions that come from elsewhere
-// are not looked at; errors are those of Watch.
+// Changes yields what was committed from a position on, by any process, in the order of the
+// commits, and ends at the last commit before the call, where Store.Watch waits for more. It is for
+// callers that keep data derived from memories and update it on demand: begin with Stats().Durable,
+// list, then continue from the last change's Next. Positions from other sources are not checked;
+// errors are those of Watch.
 func (ad Admin) Changes(ctx context.Context, from uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		ad.st.history.Until(ctx, from, func(c history.Change, err error) bool { return yield(Change(c), err) })
 	}
 }
 
-// PositionAt is where the first change begins that was committed at a time or later:
-// from there on Watch yields them. A *TruncatedError when log and archive do not reach
-// back to that time.
+// PositionAt returns the position of the first change committed at a time or later: Watch yields
+// the changes from there on. A *TruncatedError if the log and the archive do not reach back to that
+// time.
 func (ad Admin) PositionAt(ctx context.Context, t time.Time) (uint64, error) {
 	if err := ad.st.engine.Begun(); err != nil {
 		return 0, err

@@ -12,27 +12,27 @@ import (
 // has no ConflictError.
 type ConflictError struct {
 	ID       string // of the memory or assembly; of working memory the key
-	Expected uint64 // the version; 0: that there is none (IfAbsent), or that none was asked for (see Since)
-	Found    uint64 // the newest version; 0: there is none
+	Expected uint64 // the version; 0: no document (IfAbsent), or no version was given (see Since)
+	Found    uint64 // the newest version; 0: no document
 	// Of IfUnmodifiedSince: the time that was given, and that of the newest version.
 	Since, Written time.Time
-	Remedy         string // "": read it again and repeat
+	Remedy         string // "": read the current version and try again
 }
 
 // Error is the message, in one line.
 func (e *ConflictError) Error() string {
 	id, remedy := human.Quote(e.ID), e.Remedy
 	if remedy == "" {
-		remedy = "read it again and repeat"
+		remedy = "read the current version and try again"
 	}
 	switch {
 	case !e.Since.IsZero() || !e.Written.IsZero():
-		return fmt.Sprintf("%v: %s was written at %s, as version %d, which is after %s: %s", ErrConflict, id,
+		return fmt.Sprintf("%v: %s was written at %s, as version %d, after %s: %s", ErrConflict, id,
 			e.Written.UTC().Format(time.RFC3339Nano), e.Found, e.Since.UTC().Format(time.RFC3339Nano), remedy)
 	case e.Found == 0:
-		return fmt.Sprintf("conflict: %s: expected version %d, but there is none: it is gone, or never was: %s", id, e.Expected, remedy)
+		return fmt.Sprintf("conflict: %s: expected version %d, but there is none (deleted, or never written): %s", id, e.Expected, remedy)
 	case e.Expected == 0:
-		return fmt.Sprintf("conflict: %s exists, as version %d, and was expected not to: %s", id, e.Found, remedy)
+		return fmt.Sprintf("conflict: %s exists as version %d, but was expected not to exist: %s", id, e.Found, remedy)
 	}
 	return fmt.Sprintf("%v: %s: expected version %d, found version %d: %s", ErrConflict, id, e.Expected, e.Found, remedy)
 }

@@ -14,7 +14,7 @@ var (
 	// ErrNotFound: there is no such memory, assembly, session, scope or version.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict: a condition on a write did not hold. See ConflictError.
-	ErrConflict = errors.New("conflict: it was changed meanwhile")
+	ErrConflict = errors.New("conflict: changed meanwhile")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 	// ErrReadOnly: the store was opened read-only, or its log is damaged below what was durable.
@@ -36,7 +36,7 @@ var (
 	ErrNoStore = errors.New("no store here")
 	// ErrNewerFormat: a newer version of this library wrote the store. See NewerError and
 	// FeatureError.
-	ErrNewerFormat = errors.New("written by a newer version: open it with that one or a later one")
+	ErrNewerFormat = errors.New("written by a newer version: open it with that version or a later one")
 	// ErrSyncFailed: the disk refuses to sync the log. Reads continue; writes fail until a sync
 	// succeeds.
 	ErrSyncFailed = errors.New("the disk did not accept a sync; writes wait until it does")
@@ -62,8 +62,8 @@ var (
 // CorruptionError reports where damage was found. It matches ErrCorrupt.
 type CorruptionError struct {
 	Path    string // file, relative to the store
-	Segment uint64 // segment number, 0 when the file is not a segment
-	Offset  int64  // byte offset in the file, -1 when it is the file as a whole
+	Segment uint64 // number of the segment, 0 when the file is not a segment
+	Offset  int64  // byte offset in the file, -1 when the whole file is meant
 	LSN     uint64 // position in the log, 0 when unknown
 	Err     error  // what is wrong
 }
@@ -83,15 +83,15 @@ func (e *CorruptionError) Error() string {
 	return s
 }
 
-// Unwrap gives the sentinel, and the cause if there is one.
+// Unwrap returns the sentinel, and the cause if there is one.
 func (e *CorruptionError) Unwrap() []error { return appendErr([]error{ErrCorrupt}, e.Err) }
 
 // FieldError reports which member of the input was refused, and why. It matches ErrInvalid, and
 // also ErrTooLarge if Err does.
 type FieldError struct {
-	Field string // the member as JSON names it, "id", "embedding[3]"
+	Field string // the name of the member in JSON: "id", "embedding[3]"
 	Value string // the offending value, shortened
-	Limit string // the limit that was passed, "" when there is none
+	Limit string // the limit that was exceeded, "" when there is none
 	Err   error  // why
 }
 
@@ -108,7 +108,7 @@ func (e *FieldError) Error() string {
 	return s
 }
 
-// Unwrap gives the sentinel, and the cause if there is one.
+// Unwrap returns the sentinel, and the cause if there is one.
 func (e *FieldError) Unwrap() []error { return appendErr([]error{ErrInvalid}, e.Err) }
 
 // Holder is a process that holds a lock.
@@ -116,7 +116,7 @@ type Holder struct {
 	PID          int       // 0 when the process is not known
 	Command      string    // the name of its program, "" when unknown
 	Host         string    // the name of its machine, "" when unknown
-	PIDNamespace string    // as the system names it, "" where there is none
+	PIDNamespace string    // as the system names it, "" when there is none
 	Since        time.Time // when it took the lock, zero when unknown
 }
 
@@ -157,22 +157,22 @@ func (e *LockError) Error() string {
 	return s
 }
 
-// Unwrap gives the sentinel, and the cause if there is one.
+// Unwrap returns the sentinel, and the cause if there is one.
 func (e *LockError) Unwrap() []error { return appendErr([]error{ErrLocked}, e.Err) }
 
 // SessionError reports the session of a memory, and the session to which a write or a read was
 // confined. It matches ErrSession.
 type SessionError struct {
-	Session string // the memory's, "" when it has none
-	Wanted  string // to which the operation was confined
+	Session string // of the memory, "" when it has none
+	Wanted  string // the session to which the operation was confined
 }
 
 // Error is the message, in one line.
 func (e *SessionError) Error() string {
 	if e.Session == "" {
-		return fmt.Sprintf("it belongs to no session, not to %s", human.Quote(e.Wanted))
+		return fmt.Sprintf("belongs to no session, not to %s", human.Quote(e.Wanted))
 	}
-	return fmt.Sprintf("it belongs to session %s, not to %s", human.Quote(e.Session), human.Quote(e.Wanted))
+	return fmt.Sprintf("belongs to session %s, not to %s", human.Quote(e.Session), human.Quote(e.Wanted))
 }
 
 // Unwrap makes the error match ErrSession.
@@ -180,7 +180,7 @@ func (e *SessionError) Unwrap() error { return ErrSession }
 
 // LimitError reports which limit a write would have exceeded. It matches ErrLimit.
 type LimitError struct {
-	Session string // whose limit it is, "" for the store's
+	Session string // the session that has the limit, "" for a limit of the store
 	What    string // "memories" or "bytes"
 	Setting string // the member of config.json
 	Limit   int64  // memories or bytes
@@ -194,7 +194,7 @@ func (e *LimitError) Error() string {
 	if e.Session != "" {
 		who = "session " + human.Quote(e.Session)
 	}
-	return fmt.Sprintf("%v: %s has %d of at most %d %s (%s), and this would add %d: delete some, raise the limit (memctl config set %s N), or let others make room (memctl config set at_limit evict_oldest)",
+	return fmt.Sprintf("%v: %s has %d of at most %d %s (%s), and the write would add %d: delete memories, raise the limit (memctl config set %s N), or let the store evict memories (memctl config set at_limit evict_oldest)",
 		ErrLimit, who, e.Have, e.Limit, e.What, e.Setting, e.Add, e.Setting)
 }
 
@@ -213,7 +213,7 @@ func (e *BatchError) Error() string {
 	return fmt.Sprintf("operation %d (%s): %v", e.Index, human.Quote(e.Key), e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // TruncatedError reports how far back the log still reaches. It matches ErrTruncated.
@@ -232,8 +232,8 @@ func (e *TruncatedError) Unwrap() error { return ErrTruncated }
 // MovedError reports the folder to which a store was moved. It matches ErrMoved.
 type MovedError struct {
 	From, To string    // folders
-	Store    string    // its UUID, which it keeps
-	When     time.Time // of the switch
+	Store    string    // its UUID, which does not change
+	When     time.Time // time of the switch
 }
 
 // Error is the message, in one line.
@@ -253,9 +253,9 @@ func appendErr(list []error, err error) []error {
 
 // NewerError reports which file was written by a newer version. It matches ErrNewerFormat.
 type NewerError struct {
-	Path   string // of the file, "" where it is not known
-	Format uint64 // that it has
-	Reads  uint64 // the newest that this program reads
+	Path   string // of the file, "" when unknown
+	Format uint64 // the format of the file
+	Reads  uint64 // the newest format that this program reads
 }
 
 // Error is the message, in one line.
@@ -275,14 +275,14 @@ func (e *NewerError) Unwrap() error { return ErrNewerFormat }
 type FeatureError struct {
 	Path     string   // the store's folder
 	Lacks    []string // the names of the features
-	Readable bool     // none of them keeps the store from being opened read-only
+	Readable bool     // the store can be opened read-only
 }
 
 // Error is the message, in one line.
 func (e *FeatureError) Error() string {
 	s := fmt.Sprintf("%s has features that this program does not know (%s): %v", e.Path, strings.Join(e.Lacks, ", "), ErrNewerFormat)
 	if e.Readable {
-		s += "; reading works: this program can open it read-only"
+		s += "; reading works: this program can open the store read-only"
 	}
 	return s
 }

@@ -24,7 +24,7 @@ func (e *MissingMembersError) Error() string {
 	if n := len(e.IDs) - most; n > 0 {
 		s = fmt.Sprintf("%s and %d more", s, n)
 	}
-	return fmt.Sprintf("no such memory: %s: an assembly takes memories that exist; AllowMissing lets it name others", s)
+	return fmt.Sprintf("no such memory: %s: members must exist unless AllowMissing is given", s)
 }
 
 // Unwrap makes the error match ErrNotFound.

@@ -14,13 +14,13 @@ var ErrModel = errors.New("another model")
 // ModelError reports that a vector, or the model that makes vectors, differs from the model of the
 // store. It matches ErrModel, and also ErrDimension if the dimensions differ.
 type ModelError struct {
-	Model     string // of the store's vectors, "" when nobody said
-	Dimension int    // of them, 0: not known, or not what is wrong
-	Other     string // what was refused, "" when it does not say
-	Got       int    // its dimension
-	Next      string // a re-embedding by this model is under way: its vectors serve when all are there
-	Since     uint64 // the store has changed to Model at this position, and rewrites its documents
-	Query     bool   // it was the vector of a query
+	Model     string // of the store's vectors, "" when unknown
+	Dimension int    // of the store's vectors, 0: unknown, or not the problem
+	Other     string // the refused model, "" when unknown
+	Got       int    // the dimension of the refused vector
+	Next      string // a re-embedding by this model is under way: its vectors are used once all are computed
+	Since     uint64 // the store changed to Model at this position of the log, and is rewriting its documents
+	Query     bool   // the refused vector is that of a query
 	Err       error  // ErrDimension of package vector where the dimension is wrong; may be nil
 }
 
@@ -33,24 +33,24 @@ func (e *ModelError) Error() string {
 	var s string
 	switch {
 	case e.Dimension != 0:
-		s = fmt.Sprintf("%s of %d dimensions, this vector of %d", have, e.Dimension, e.Got)
+		s = fmt.Sprintf("%s and have %d dimensions, this vector has %d", have, e.Dimension, e.Got)
 		if e.Model == "" {
-			s = fmt.Sprintf("%s are of %d dimensions, this one of %d", have, e.Dimension, e.Got)
+			s = fmt.Sprintf("%s have %d dimensions, this vector has %d", have, e.Dimension, e.Got)
 		}
 	case e.Query:
-		s = fmt.Sprintf("%s, that of the query is by %s", have, human.Quote(e.Other))
+		s = fmt.Sprintf("%s, the vector of the query is by %s", have, human.Quote(e.Other))
 	case e.Next != "" && e.Next == e.Other:
-		s = have + ", these by " + human.Quote(e.Other)
+		s = have + ", these vectors are by " + human.Quote(e.Other)
 	default:
-		s = fmt.Sprintf("%s, the embedder asks %s", have, human.Quote(e.Other))
+		s = fmt.Sprintf("%s, the embedder uses %s", have, human.Quote(e.Other))
 	}
 	switch {
 	case e.Next != "":
-		s += fmt.Sprintf(": a re-embedding by %s is under way, and its vectors serve as soon as all of them are there (memctl reindex goes on with it, --cancel calls it off)", human.Quote(e.Next))
+		s += fmt.Sprintf(": a re-embedding by %s is under way, and its vectors are used once all are computed (memctl reindex continues it, memctl reindex --cancel cancels it)", human.Quote(e.Next))
 	case e.Since != 0:
-		s += ": the model was changed, and the last documents are being rewritten (memctl reindex goes on with it)"
+		s += ": the model was changed, and the last documents are being rewritten (memctl reindex continues)"
 	case e.Dimension == 0:
-		s += ": ask that one, or change the store's with memctl reindex"
+		s += ": use the store's model, or switch the store with memctl reindex"
 	}
 	return s
 }
@@ -58,5 +58,5 @@ func (e *ModelError) Error() string {
 // Is makes the error match ErrModel.
 func (e *ModelError) Is(target error) bool { return target == ErrModel }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *ModelError) Unwrap() error { return e.Err }

@@ -11,7 +11,7 @@ import (
 type DiskFullError struct {
 	Path string // a folder of the volume that is full
 	Free int64  // bytes that may still be written there, -1 when unknown
-	Need int64  // about how many bytes the refused operation takes, -1 when unknown
+	Need int64  // approximate number of bytes that the refused operation takes, -1 when unknown
 	Err  error  // the system's error, may be nil
 }
 
@@ -25,9 +25,9 @@ func (e *DiskFullError) Error() string {
 	}
 	switch {
 	case e.Need > e.Free && e.Free >= 0:
-		s += fmt.Sprintf(", about %s more are needed", human.Bytes(e.Need-e.Free))
+		s += fmt.Sprintf(", about %s more needed", human.Bytes(e.Need-e.Free))
 	case e.Need > 0:
-		s += fmt.Sprintf(", about %s are needed at once (a quota may be smaller than the disk)", human.Bytes(e.Need))
+		s += fmt.Sprintf(", about %s needed at once (a quota may be smaller than the disk)", human.Bytes(e.Need))
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
@@ -35,29 +35,29 @@ func (e *DiskFullError) Error() string {
 	return s
 }
 
-// Unwrap gives the sentinel, and the cause if there is one.
+// Unwrap returns the sentinel, and the cause if there is one.
 func (e *DiskFullError) Unwrap() []error { return appendErr([]error{ErrDiskFull}, e.Err) }
 
 // PermissionError reports what the operating system refuses to which user, and a remedy. It matches
 // ErrPermission.
 type PermissionError struct {
-	Path  string      // what stands in the way: the file, or a folder above it
-	Why   string      // what about it
+	Path  string      // the file that refuses access, or a folder above it
+	Why   string      // the reason
 	Mode  fs.FileMode // of Path
 	Owner uint32      // the user id of Path's owner
 	You   int         // the user id of this process
-	Fix   string      // a command that helps, "" when none is known
+	Fix   string      // a command that remedies it, "" when none is known
 	Err   error       // the system's error
 }
 
 // Error is the message, in one line.
 func (e *PermissionError) Error() string {
-	s := fmt.Sprintf("%v: %s %s (it has mode %s and belongs to user %d; you are user %d)", e.Err, e.Path, e.Why, e.Mode, e.Owner, e.You)
+	s := fmt.Sprintf("%v: %s %s (mode %s, owned by user %d; you are user %d)", e.Err, e.Path, e.Why, e.Mode, e.Owner, e.You)
 	if e.Fix != "" {
 		s += ": " + e.Fix
 	}
 	return s
 }
 
-// Unwrap gives the sentinel, and the cause if there is one.
+// Unwrap returns the sentinel, and the cause if there is one.
 func (e *PermissionError) Unwrap() []error { return appendErr([]error{ErrPermission}, e.Err) }

@@ -11,7 +11,7 @@ import (
 type NoVersionError struct {
 	Kind    string // "memory" or "assembly"
 	ID      string
-	Version uint64 // that was asked for
+	Version uint64 // the requested version
 	Oldest  uint64 // the oldest version of it that is kept, 0 when none is
 	Newest  uint64 // the newest version of it, 0 when none is kept
 }
@@ -21,11 +21,11 @@ func (e *NoVersionError) Error() string {
 	s := fmt.Sprintf("%s %s has no version %d", e.Kind, human.Quote(e.ID), e.Version)
 	switch {
 	case e.Oldest == 0:
-		return s + "; none of it is kept"
+		return s + "; no version is kept"
 	case e.Oldest == e.Newest:
-		return fmt.Sprintf("%s; the only one that is kept is %d", s, e.Oldest)
+		return fmt.Sprintf("%s; the only version kept is %d", s, e.Oldest)
 	}
-	return fmt.Sprintf("%s; those that are kept go from %d to %d", s, e.Oldest, e.Newest)
+	return fmt.Sprintf("%s; the versions kept are %d to %d", s, e.Oldest, e.Newest)
 }
 
 // Unwrap makes the error match ErrNotFound.

@@ -42,7 +42,7 @@ const exitStatus = `EXIT STATUS
   2  damage that memctl repair can heal    13  disk full
   3  data lost or unreadable               14  permission; the message has the remedy
   4  no such memory or assembly            64  wrong usage
-  5  conflict: it was changed meanwhile   130  interrupted
+  5  conflict: changed meanwhile          130  interrupted
   6  refused input, or a limit             Of several errors the gravest counts; it is
  10  no store, or it was moved                  "error" in the document of --json.
 `
