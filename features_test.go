@@ -15,6 +15,7 @@ import (
 	"github.com/varve-db/varve/internal/open"
 	"github.com/varve-db/varve/internal/storetest"
 	"github.com/varve-db/varve/internal/vfs"
+	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/repair"
 	"github.com/varve-db/varve/wal"
 )
@@ -23,7 +24,7 @@ const bothFeatures = wal.FeatureTestWrite | wal.FeatureTestRead
 
 // knowing are the options of a build that knows features.
 func knowing(f wal.Features) *Options {
-	return open.In(&Options{}, open.Environment{System: vfs.System{Features: uint64(f)}})
+	return open.In(&Options{}, open.Environment{System: vfs.System{Features: uint64(f)}, Views: []views.Maker{}})
 }
 
 func mustRaise(t testing.TB, st *Store, f wal.Features) {

@@ -18,6 +18,7 @@ import (
 	"github.com/varve-db/varve/internal/vfs/fault"
 	"github.com/varve-db/varve/internal/vfs/wrap"
 	"github.com/varve-db/varve/internal/view/vectors"
+	"github.com/varve-db/varve/internal/views"
 	"github.com/varve-db/varve/vector"
 )
 
@@ -519,7 +520,7 @@ func TestBackupFormat(t *testing.T) {
 	for name, want := range map[string]int{"": 1, "old": 2} {
 		dir := t.TempDir()
 		e := &teller{}
-		o := &Options{NoBackground: true}
+		o := open.In(&Options{NoBackground: true}, open.Environment{Views: []views.Maker{}})
 		if name != "" {
 			o.Embed, o.EmbedModel = e.embed, name
 		}

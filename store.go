@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -88,7 +87,10 @@ func Open(ctx context.Context, dir string, o *Options) (*Store, error) {
 	pu.Containing = st.Assemblies().Containing
 	st.history.Engine = st.engine
 	st.search.Engine, st.search.Vectors = st.engine, &st.vectors
-	st.views.Engine, st.views.Makers = st.engine, slices.Concat(views.All, st.o.env.Views)
+	st.views.Engine, st.views.Makers = st.engine, views.All
+	if st.o.env.Views != nil {
+		st.views.Makers = st.o.env.Views
+	}
 	fl := &st.flusher
 	fl.Engine, fl.Vectors, fl.Views, fl.Restored, fl.Scopes = st.engine, &st.vectors, &st.views, st.o.restored, &st.working
 	fl.Judge, fl.Upkeep, fl.Parked = st.edits.AdoptAside, st.kept.Upkeep, st.edits.LookAtParked

@@ -63,6 +63,10 @@ func geometryOf(i *repair.BackupInfo) segment.Geometry {
 	return segment.Geometry{UUID: i.Store, Size: i.SegmentSize}
 }
 
+// notCopied are features of files that a backup has none of: the new store gets each again with
+// the first of these files.
+const notCopied = wal.FeatureViews
+
 // featuresOf are those of the store that was backed up.
 func featuresOf(i *repair.BackupInfo) (wal.Features, error) {
 	if i.Features == "" {

@@ -70,7 +70,7 @@ func Restore(ctx context.Context, s RestoreSource) (report repair.RestoreReport,
 	if err != nil {
 		return report, damagedBackup(repair.BackupName, err)
 	}
-	features |= s.Features
+	features = (features | s.Features) &^ notCopied
 	if err := features.Lacking(s.Known|wal.KnownFeatures, s.Backup, false); err != nil {
 		return report, err
 	}

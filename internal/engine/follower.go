@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"github.com/varve-db/varve/errs"
 	"github.com/varve-db/varve/index"
+	"github.com/varve-db/varve/internal/places"
 	"github.com/varve-db/varve/internal/view"
 	"github.com/varve-db/varve/wal"
 )
@@ -38,6 +40,9 @@ type Follower struct {
 
 // With calls use, once, with the index that the fold goes on over; live is how many memories
 // there are in that moment. The fold does not change as long as use runs.
+//
+// It is as of what this process knows. To have all that any process has made durable, call
+// Engine.Sight before; give an error to Engine.Rot, which has a damaged index made again.
 func (f *Follower) With(ctx context.Context, eng *Engine, use func(set *index.Set, live int64) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,4 +105,12 @@ func (f *Follower) catchUp(ctx context.Context, eng *Engine, set *index.Set) (li
 	}
 	f.at = max(f.at, at)
 	return live, nil
+}
+
+// ViewFolder is where a view that plugs in has its files; see package internal/views.
+func (eng *Engine) ViewFolder(name string) *view.Folder {
+	return &view.Folder{
+		FS: eng.Env.FS, Path: filepath.Join(eng.Env.Dir, places.Views, name), Temp: filepath.Join(eng.Env.Dir, "tmp", "index."+eng.Token),
+		FileMode: eng.Env.FileMode, FolderMode: eng.Env.FolderMode,
+	}
 }

@@ -14,7 +14,8 @@ import (
 type Environment struct {
 	// System replaces the machine. A nil FS is the operating system's, a size of 0 the default.
 	System vfs.System
-	// Views are views beside those of every store.
+	// Views are the views that plug in; nil: views.All, those of every store. A test of what no
+	// view should change says that there are none ([]views.Maker{}).
 	Views []views.Maker
 	// Watcher watches the files of the store instead of the one that Options.WatchFiles stands for.
 	Watcher Watcher

@@ -12,6 +12,7 @@
 //	memories/, assemblies/      a file for each document
 //	working/                    a file for each scope of working memory
 //	vector_index/               vectors, and what a re-embedding has computed
+//	view_index/                 a folder for each view that plugs in
 //	wal/                        segments, locks, what processes share; wal/archive/
 //	backups/, quarantine/       older indexes and backups; what was set aside
 //	tmp/                        a folder for each process; tmp/parked/, tmp/purge/

@@ -14,7 +14,11 @@ type Fold interface {
 	// Apply takes in an entry of the log that is not in what it has so far. set is the index
 	// that it continues from; nil where the entry is older than the index that is mapped. Of
 	// several entries of one key only the last is sure to come, and an entry may come twice.
-	// The bytes of the entry are valid during the call only.
+	// A deletion does not say what is deleted. So a fold that counts keeps, by id, what it has
+	// counted. The bytes of the entry are valid during the call only.
+	//
+	// What the index says of a document, its line, is index.ParseLine of a value in Reset, and
+	// engine.LineOf of an entry here.
 	Apply(ctx context.Context, set *index.Set, e *wal.Entry) error
 	// Covered says whether what it has goes on being right over a newer index, whose log it
 	// has seen to the end; false: Reset follows.
@@ -27,8 +31,8 @@ type Fold interface {
 // by the holder of flush.lock, with one instance in each process: Load, Apply for what the log has
 // since, Save. Where the files cannot be used, or the log does not reach back so far, it is
 // Reset. This is done inside a flush, so a View bounds what a Save costs. An error does not fail
-// the flush: it is told, and a later round tries again. Queries use an instance of their own,
-// in an engine.Follower.
+// the flush: it is told, and a later round tries again. A query uses an instance of
+// its own, in an engine.Follower, by way of FromFiles.
 //
 // So a View keeps nothing from being released, and needs no method for backup (it is not in
 // one), purge (all its files are overwritten, and it is made again) and rebuilding (the same):

@@ -6,14 +6,21 @@
 //	                 log it is (position and chain hash, see wal.Mark)
 //
 // All is the list of them: what Open, repair and purge get. A further view is a folder of code
-// with a view.View and a line in All.
+// with a view.View and a line in All (tests/letters is one that only tests have), and:
+//
+//   - its place in order, in layout_test.go, behind internal/engine;
+//   - where the store offers it: Store is full, an accessor is not. A query is an engine.Follower
+//     over view.FromFiles (tests/letters, Query);
+//   - the golden traces, which show its files from then on (go test ./fuzz -run Trace -update);
+//   - with the first view, every store gets wal.FeatureViews at the first index that is written,
+//     and older programs refuse to write to it. Backups do not have that feature.
 //
 // A view is made complete by the holder of flush.lock (wal.Held), behind each index that is written
-// and before the log lets go of what that index has taken in: Load, Apply for each entry between the moment of
-// the files and that of the index, Save. Files that are not there, damaged, of another log, or so
-// old that log and archive do not reach back to them, are made from the index: Reset, Save. An
-// error is told, as an event, and nothing waits for it: the index is the truth, and the next
-// round begins again. So views never stop a flush, and keep nothing of the log.
+// and before the log lets go of what that index has taken in: Load, Apply for each entry between
+// the moment of the files and that of the index, Save. Files that are not there, damaged, of
+// another log, or so old that log and archive do not reach back to them, are made from the index:
+// Reset, Save. An error is told, as an event, and nothing waits for it: the index is the truth, and
+// the next round begins again. So views never stop a flush, and keep nothing of the log.
 //
 // What holds for every view, and is done here:
 //

@@ -65,14 +65,6 @@ func (vs *Views) path(elem ...string) string {
 	return filepath.Join(append([]string{vs.Engine.Env.Dir, places.Views}, elem...)...)
 }
 
-// Folder is that of a view.
-func (vs *Views) Folder(name string) *view.Folder {
-	return &view.Folder{
-		FS: vs.Engine.Env.FS, Path: vs.path(name), Temp: filepath.Join(vs.Engine.Env.Dir, "tmp", "index."+vs.Engine.Token),
-		FileMode: vs.Engine.Env.FileMode, FolderMode: vs.Engine.Env.FolderMode,
-	}
-}
-
 // Round makes the files complete as of the index that is mapped; written says that it may be
 // another one than in the last round.
 func (vs *Views) Round(ctx context.Context, held *wal.Held, written bool) {
@@ -151,18 +143,18 @@ func (vs *Views) enter(held *wal.Held) (bool, error) {
 		err = fmt.Errorf("%w: it has files that are not the store's: move them elsewhere", errs.ErrInvalid)
 	}
 	if err == nil {
-		err = vfs.WriteDurable(eng.FS, vs.Folder("").Temp, vs.path(".gitignore"), []byte(ignoreText), eng.FileMode)
+		err = vfs.WriteDurable(eng.FS, vs.Engine.ViewFolder("").Temp, vs.path(".gitignore"), []byte(ignoreText), eng.FileMode)
 	}
 	return err == nil, err
 }
 
 // complete brings one view to the moment of an index.
 func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *index.Set) error {
-	to, ok := markOf(set)
+	to, ok := view.MarkOf(set)
 	if !ok {
 		return nil // of a store without a log yet
 	}
-	f := vs.Folder(v.Name())
+	f := vs.Engine.ViewFolder(v.Name())
 	at, err := v.Load(f)
 	if err == nil && at == to {
 		return nil
@@ -182,11 +174,6 @@ func (vs *Views) complete(ctx context.Context, _ *wal.Held, v view.View, set *in
 		}
 	}
 	return v.Save(f, to)
-}
-
-func markOf(set *index.Set) (wal.Mark, bool) {
-	sum, ok := index.Chain(set)
-	return wal.Mark{LSN: set.LSN(), Sum: sum}, ok
 }
 
 // errAhead says that the files are of a moment that the index has not come to.
@@ -248,7 +235,7 @@ func (vs *Views) folders(visit func(f *view.Folder, name string) error) error {
 	for _, name := range names {
 		info, err := vs.Engine.Env.FS.Stat(vs.path(name))
 		if err == nil && info.Mode.IsDir() && !strings.HasPrefix(name, ".") {
-			err = visit(vs.Folder(name), name)
+			err = visit(vs.Engine.ViewFolder(name), name)
 		}
 		if err != nil {
 			return vs.Engine.Env.IOError("clearing", vs.path(name), err)
@@ -342,7 +329,7 @@ func (vs *Views) check(ctx context.Context, v view.View) error {
 		return nil
 	}
 	defer set.Release()
-	f := vs.Folder(v.Name())
+	f := vs.Engine.ViewFolder(v.Name())
 	at, err := v.Load(f)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -350,7 +337,7 @@ func (vs *Views) check(ctx context.Context, v view.View) error {
 	if err != nil {
 		return err
 	}
-	if to, ok := markOf(set); !ok || at != to {
+	if to, ok := view.MarkOf(set); !ok || at != to {
 		return nil
 	}
 	return v.Verify(ctx, f, set)

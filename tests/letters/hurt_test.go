@@ -103,7 +103,7 @@ func TestHalfWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	flush(t, st)
-	own := filepath.Base((&views.Views{Engine: open.Inside(st).Engine}).Folder(Name).Temp)
+	own := filepath.Base(open.Inside(st).Engine.ViewFolder(Name).Temp)
 	_, rest, _ := strings.Cut(own, "-")
 	write(t, filepath.Join(dir, "tmp", "index.999999-"+rest), "terms: beside river sleeps the zebra")
 	if !strings.HasPrefix(own, "index.") {

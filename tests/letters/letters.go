@@ -27,6 +27,8 @@ const (
 type Letters struct {
 	eng *engine.Engine
 	ids map[string]bool
+
+	resets int // how often it was made from the index
 }
 
 // New implements views.Maker.
@@ -37,7 +39,7 @@ func (l *Letters) Name() string { return Name }
 
 // Reset implements view.Fold.
 func (l *Letters) Reset(_ context.Context, set *index.Set) error {
-	l.ids = map[string]bool{}
+	l.ids, l.resets = map[string]bool{}, l.resets+1
 	for e, err := range set.Range(index.Memories, index.Span{}) {
 		if err != nil {
 			return err
@@ -108,15 +110,34 @@ func (l *Letters) Verify(ctx context.Context, f *view.Folder, set *index.Set) er
 	return nil
 }
 
-// Counts are the numbers of memories by first letter as this process knows the store now.
-func Counts(ctx context.Context, eng *engine.Engine) (map[byte]int, error) {
+// Query answers from an open store, as of each call or later.
+type Query struct {
+	eng    *engine.Engine
+	view   *Letters
+	follow engine.Follower
+}
+
+// NewQuery makes one; it may be kept as long as the store is open.
+func NewQuery(eng *engine.Engine) *Query {
+	q := &Query{eng: eng, view: &Letters{eng: eng}}
+	q.follow.Fold = view.FromFiles{View: q.view, Folder: eng.ViewFolder(Name)}
+	return q
+}
+
+// Counts are the numbers of memories by first letter.
+func (q *Query) Counts(ctx context.Context) (map[byte]int, error) {
+	if err := q.eng.Sight(ctx); err != nil {
+		return nil, err
+	}
 	counts := map[byte]int{}
-	follow := engine.Follower{Fold: &Letters{eng: eng}}
-	err := follow.With(ctx, eng, func(*index.Set, int64) error {
-		for id := range follow.Fold.(*Letters).ids {
+	err := q.follow.With(ctx, q.eng, func(*index.Set, int64) error {
+		for id := range q.view.ids {
 			counts[id[0]]++
 		}
 		return nil
 	})
+	if err != nil {
+		q.eng.Rot(err)
+	}
 	return counts, err
 }

@@ -25,11 +25,11 @@ func TestMain(m *testing.M) {
 }
 
 func options(letters bool) *varve.Options {
-	o := &varve.Options{NoBackground: true}
+	list := []views.Maker{}
 	if letters {
-		o = open.In(o, open.Environment{Views: []views.Maker{New}})
+		list = append(list, New)
 	}
-	return o
+	return open.In(&varve.Options{NoBackground: true}, open.Environment{Views: list})
 }
 
 func opened(t *testing.T, dir string, letters bool) *varve.Store {
@@ -105,6 +105,41 @@ func TestRounds(t *testing.T) {
 	flush(t, other)
 	expect(t, dir, "alma", "anna", "cleo", "dora")
 	clean(t, st)
+}
+
+// TestQuery: a query knows what any process has made durable, and begins with the files.
+func TestQuery(t *testing.T) {
+	dir := t.TempDir()
+	st := opened(t, dir, true)
+	put(t, st, "anna", "bert")
+	flush(t, st)
+	other := opened(t, dir, true)
+	q := NewQuery(open.Inside(other).Engine)
+	counted := func(want string) {
+		t.Helper()
+		counts, err := q.Counts(t.Context())
+		if err != nil || fmt.Sprint(counts) != want {
+			t.Errorf("%v, %v; want %s", counts, err, want)
+		}
+	}
+	counted("map[97:1 98:1]")
+	put(t, st, "alma")
+	counted("map[97:2 98:1]")
+	if err := st.Delete(t.Context(), "bert"); err != nil {
+		t.Fatal(err)
+	}
+	counted("map[97:2]")
+	flush(t, st)
+	counted("map[97:2]")
+	if q.view.resets != 0 {
+		t.Errorf("it was made from the index %d times", q.view.resets)
+	}
+	write(t, filepath.Join(dir, Folder, File), "damaged")
+	q = NewQuery(open.Inside(other).Engine)
+	counted("map[97:2]")
+	if q.view.resets != 1 {
+		t.Errorf("with a damaged file it was made from the index %d times", q.view.resets)
+	}
 }
 
 // TestBehind: what a program without the view writes is made up for, from the log or, where
@@ -254,8 +289,9 @@ func TestCopies(t *testing.T) {
 	put(t, st, "anna", "bert")
 	flush(t, st)
 	backup, restored, moved := filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "r"), filepath.Join(t.TempDir(), "m")
-	if _, err := st.Backup(t.Context(), backup, varve.BackupOptions{}); err != nil {
-		t.Fatal(err)
+	// A program that knows of no views restores it as any other.
+	if info, err := st.Backup(t.Context(), backup, varve.BackupOptions{}); err != nil || info.Format != 1 || info.Features != "" {
+		t.Fatalf("%+v, %v", info, err)
 	}
 	put(t, st, "cleo")
 	if err := st.Close(); err != nil {
