@@ -93,7 +93,7 @@ type Stats struct {
 	Memories   int64
 	Assemblies int64
 	Durable    uint64 // position up to which the log is durable
-	Flushed    uint64 // position up to which the files are complete
+	Flushed    uint64 // position up to which all files are complete; stays behind with a large scope of working memory
 	Spilled    uint64 // position up to which the index is complete
 	Backlog    int64  // bytes of log that an open would read
 	Unflushed  int64  // bytes of log that are not in files yet

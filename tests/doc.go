@@ -5,7 +5,8 @@
 // writes tests.list: a line for each test, "shard package name". A shard is what a test
 // runs in:
 //
-//	daily   go test ./...
+//	daily   go test ./...; some of these skip there for the processes they start, and run with
+//	        VARVE_CI=1 or VARVE_LONG=1 (package internal/proofs)
 //	fuzz    the seeds with the daily tests, the fuzzing itself in .ci/run
 //	bench   by hand
 //

@@ -38,6 +38,12 @@
 //	internal/intake   reading documents, and importing
 //	internal/diff     comparing two documents
 //
+// A new command also has a row in docs/json.md and a call in json_test.go, cases in
+// terminal_linux_test.go and signals_cases_linux_test.go, a line in CHANGELOG.md, and, where it
+// does more than print, a script in testdata/script. The tests name what is missing:
+//
+//	VARVE_LONG=1 go test ./cmd/memctl -run 'JSON|Tables|Terminal|Signal|Scripts'
+//
 // run is the whole program with its streams and its environment passed in. A test runs it in
 // its own process (inProcess), or as a program (testdata/script).
 package main

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/varve-db/varve/cmd/memctl/internal/cli"
-	"github.com/varve-db/varve/internal/proofs"
 )
 
 // shape is a document as docs/json.md draws it: the members of an object, or of the
@@ -106,7 +105,6 @@ func drawnShapes(t *testing.T) map[string]*shape {
 
 // Every command gives the document that docs/json.md draws, when it works and when not.
 func TestJSONDocuments(t *testing.T) {
-	proofs.ManyProcesses(t, "some seventy commands")
 	shapes := drawnShapes(t)
 	c := newCLI(t)
 	t.Setenv("XDG_STATE_HOME", t.TempDir())

@@ -204,3 +204,9 @@ func oneCheckpoint(t *testing.T, memctl, store string) string {
 	}
 	return d.Checkpoints[0].ID
 }
+
+// Every command has its cases, where the tests that run them skip as well.
+func TestTables(t *testing.T) {
+	everyCommand(t, screenCases)
+	everyCommand(t, waitCases)
+}
