@@ -13,10 +13,10 @@ import (
 // else is said.
 const DefaultHalfLife = 24 * time.Hour
 
-// ActivationAt is the level at now: the stored one, halved for each half-life
-// (0: DefaultHalfLife) that has passed since LastActivation. So nothing has to be
-// written for a level to fade. A level without a LastActivation stands; so does
-// one whose LastActivation is not past yet, by a clock that was set back.
+// ActivationAt returns the level at now: the stored level, halved for each half-life (0:
+// DefaultHalfLife) since LastActivation. So a level fades without a write. A level without a
+// LastActivation does not fade; neither does one whose LastActivation is in the future, because a
+// clock was set back.
 func (a *Assembly) ActivationAt(now time.Time, halfLife time.Duration) float64 {
 	if halfLife <= 0 {
 		halfLife = DefaultHalfLife

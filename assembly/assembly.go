@@ -99,8 +99,8 @@ func (a *Assembly) Clone() *Assembly {
 	return &c
 }
 
-// Equal says whether the fields of both say the same; what they were decoded
-// from and Version do not count.
+// Equal reports whether the fields of both are equal; the documents from which they were decoded,
+// and Version, are not compared.
 func (a *Assembly) Equal(o *Assembly) bool {
 	mine, other := a.lists(), o.lists()
 	for i := range mine {
@@ -121,8 +121,8 @@ func (a *Assembly) Equal(o *Assembly) bool {
 		(len(a.EmotionProfile) == 0 && len(o.EmotionProfile) == 0 || reflect.DeepEqual(a.EmotionProfile, o.EmotionProfile))
 }
 
-// Decoded says that a remembers a document: what it does not know of a document
-// it leaves as it was there.
+// Decoded reports whether a remembers a document: members that it does not know are left as in that
+// document.
 func (a *Assembly) Decoded() bool { return a.source != nil }
 
 type namedTime struct {

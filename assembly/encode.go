@@ -2,8 +2,8 @@ package assembly
 
 import "github.com/varve-db/varve/internal/docfile"
 
-// Encode gives the document of a as it stands: nothing is set or defaulted.
-// Errors are *errs.FieldError.
+// Encode returns the document of a without setting or defaulting anything. Errors are
+// *errs.FieldError.
 func (a *Assembly) Encode(limits Limits) ([]byte, error) { return a.encode(limits.Resolved(), nil) }
 
 // encode puts the document into the buffer if it fits.
@@ -40,7 +40,7 @@ func (a *Assembly) encode(lim Limits, buffer []byte) (doc []byte, err error) {
 	return doc, lim.checkSize(len(doc))
 }
 
-// MarshalJSON gives the document; encoding/json writes it without its white space.
+// MarshalJSON returns the document; encoding/json writes it without its white space.
 func (a Assembly) MarshalJSON() ([]byte, error) { return a.Encode(Limits{}) }
 
 // encodeNew writes an Assembly that has no text yet, in one pass. Empty members are left out,

@@ -2,9 +2,9 @@ package assembly
 
 import "slices"
 
-// CheckMembers refuses a list of members that is too long (ErrLimit) or holds
-// what is no id (*errs.FieldError). That an id stands twice is no error: an
-// assembly is a set, and Prepare keeps the first.
+// CheckMembers refuses a list of members that is too long (ErrLimit) or contains an invalid id
+// (*errs.FieldError). A repeated id is not an error: an assembly is a set, and Prepare keeps the
+// first.
 func CheckMembers(ids []string, limits Limits) error {
 	return limits.Resolved().checkIDs(memberMemoryIDs, ids)
 }
@@ -12,17 +12,16 @@ func CheckMembers(ids []string, limits Limits) error {
 // Has says whether a memory is a member.
 func (a *Assembly) Has(id string) bool { return slices.Contains(a.MemoryIDs, id) }
 
-// Add puts memories behind the members, those that are members already stay
-// where they are. It says how many were new. What the slice held before is not
-// written to.
+// Add appends memories to the members; memories that are members already keep their place. It
+// returns how many were new. The previous contents of the slice are not written to.
 func (a *Assembly) Add(ids ...string) int {
 	was := len(a.MemoryIDs)
 	a.MemoryIDs = united(a.MemoryIDs, ids)
 	return len(a.MemoryIDs) - was
 }
 
-// Remove takes memories out and says how many were members. What the slice held
-// before is not written to.
+// Remove removes memories and returns how many were members. The previous contents of the slice are
+// not written to.
 func (a *Assembly) Remove(ids ...string) int {
 	out := make(map[string]bool, len(ids))
 	for _, id := range ids {

@@ -97,8 +97,8 @@ func (a *Assembly) dropStale(e *docfile.MemberEditor) {
 	}
 }
 
-// ReadAs is the member that one of this name is read as, "" for one that is kept
-// as it is.
+// ReadAs returns the name of the member as which a member of this name is read, "" for a member
+// that is kept unchanged.
 func ReadAs(name string) string {
 	older := olderNames()
 	return docfile.ReadAs(name, memberOrder(), append(older[:], [2]string{olderMembers, memberMemoryIDs})...)

@@ -12,20 +12,20 @@ import (
 	"github.com/varve-db/varve/memstore"
 )
 
-// Previous is what a write needs to know of the version that it replaces.
+// Previous is what a write needs of the version that it replaces.
 type Previous struct {
 	CreatedAt time.Time
-	// Document is its text. An Assembly that was not decoded takes over the
-	// members that it does not know, and the text of those that it leaves as they
-	// are. It also says whether the composite is a new one. A text that cannot be
-	// read is passed over: a damaged version must not stand in the way of a good one.
+	// Document is its text. An Assembly that was not decoded takes over the members that it does
+	// not know, and the text of those that it does not change. It also shows whether the composite
+	// is a new one. A text that cannot be read is ignored: a damaged version must not prevent a
+	// good one.
 	Document []byte
 	// VectorID is the number that the composite has in the vector file; 0: none,
 	// or not known.
 	VectorID int64
 }
 
-// PrepareOptions is what the store has decided. The zero value is right.
+// PrepareOptions are settings of the store. The zero value has the defaults.
 type PrepareOptions struct {
 	Limits Limits
 	Rand   io.Reader // for ids; nil: crypto/rand

@@ -17,11 +17,11 @@ type DecodeOptions struct {
 	Owned      bool           // data is the Memory's from now on and need not be copied
 }
 
-// Decode reads one memory in any of the forms that the package's comment lists.
-// The result shares nothing with data, unless opts.Owned.
+// Decode reads one memory in any of the forms that the package comment lists. The result shares
+// nothing with data, unless opts.Owned.
 //
-// A text that is not JSON gives a *docfile.SyntaxError with its offset, a member
-// that cannot be read a *errs.FieldError; both match errs.ErrInvalid.
+// A text that is not JSON is a *docfile.SyntaxError with its offset, a member that cannot be read a
+// *errs.FieldError; both match errs.ErrInvalid.
 func Decode(data []byte, opts DecodeOptions) (*Memory, error) {
 	lim := opts.Limits.Resolved()
 	if err := lim.checkSize(len(data)); err != nil {

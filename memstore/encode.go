@@ -6,8 +6,8 @@ import (
 	"github.com/varve-db/varve/internal/docfile"
 )
 
-// Encode gives the document of m as it stands: nothing is set or defaulted.
-// Errors are *errs.FieldError.
+// Encode returns the document of m without setting or defaulting anything. Errors are
+// *errs.FieldError.
 func (m *Memory) Encode(limits Limits) ([]byte, error) {
 	doc, _, err := m.encode(limits.Resolved(), nil)
 	return doc, err
@@ -42,7 +42,7 @@ func (m *Memory) encode(lim Limits, buffer []byte) (doc []byte, kept bool, err e
 	return doc, kept, lim.checkSize(len(doc))
 }
 
-// MarshalJSON gives the document; encoding/json writes it without its white space.
+// MarshalJSON returns the document; encoding/json writes it without its white space.
 func (m Memory) MarshalJSON() ([]byte, error) { return m.Encode(Limits{}) }
 
 type namedTime struct {

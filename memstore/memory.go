@@ -97,8 +97,8 @@ func (m *Memory) Clone() *Memory {
 	return &c
 }
 
-// Equal says whether the fields of both say the same; what they were decoded
-// from and Version do not count.
+// Equal reports whether the fields of both are equal; the documents from which they were decoded,
+// and Version, are not compared.
 func (m *Memory) Equal(o *Memory) bool {
 	return m.ID == o.ID && m.Content == o.Content && m.QuickRecalScore == o.QuickRecalScore && m.AccessCount == o.AccessCount &&
 		m.Timestamp.Equal(o.Timestamp) && m.QuickRecalUpdated.Equal(o.QuickRecalUpdated) && m.LastAccessTime.Equal(o.LastAccessTime) &&
@@ -107,12 +107,12 @@ func (m *Memory) Equal(o *Memory) bool {
 		(len(m.Metadata) == 0 && len(o.Metadata) == 0 || reflect.DeepEqual(m.Metadata, o.Metadata))
 }
 
-// Decoded says that m remembers a document: what it does not know of a document
-// it leaves as it was there.
+// Decoded reports whether m remembers a document: members that it does not know are left as in that
+// document.
 func (m *Memory) Decoded() bool { return m.source != nil }
 
-// ReadAs is the member that one of this name is read as, "" for one that is kept
-// as it is.
+// ReadAs returns the name of the member as which a member of this name is read, "" for a member
+// that is kept unchanged.
 func ReadAs(name string) string {
 	older := olderNames()
 	return docfile.ReadAs(name, memberOrder(), older[:]...)

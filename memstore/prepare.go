@@ -15,13 +15,12 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Previous is what a write needs to know of the version that it replaces.
+// Previous is what a write needs of the version that it replaces.
 type Previous struct {
 	CreatedAt time.Time
-	// Document is its text, when at hand. A Memory that was not decoded takes over
-	// the members that it does not know, and the text of those that it leaves as
-	// they are. A text that cannot be read is passed over: a damaged version must
-	// not stand in the way of a good one.
+	// Document is its text, if available. A Memory that was not decoded takes over the members that
+	// it does not know, and the text of those that it does not change. A text that cannot be read
+	// is ignored: a damaged version must not prevent a good one.
 	Document []byte
 	// VectorID is the FAISS id of its vector (index.Entry.Vector), 0 when it has
 	// none. A write that leaves the embedding as it was keeps the id.
@@ -31,7 +30,7 @@ type Previous struct {
 	Version uint64
 }
 
-// PrepareOptions is what the store has decided. The zero value is right.
+// PrepareOptions are settings of the store. The zero value has the defaults.
 type PrepareOptions struct {
 	Limits Limits
 	Rand   io.Reader // for ids; nil: crypto/rand
@@ -42,22 +41,21 @@ type PrepareOptions struct {
 	// elsewhere. It counts unless the embedding is that of the version before;
 	// 0: the id will be the version of this write.
 	VectorID int64
-	// KeepUpdated leaves UpdatedAt as m has it: what changes is what the store
-	// derives, not what somebody said.
+	// KeepUpdated keeps the UpdatedAt of m: only derived data changes, not what a caller wrote.
 	KeepUpdated bool
 }
 
-// Prepare completes m and gives what the log is to carry: the document and the
-// index line (see the package's comment). old is nil for a new memory.
+// Prepare completes m and returns the document and the index line for the log (see the package
+// comment). old is nil for a new memory.
 //
 //	ID          a UUIDv7 if there is none
 //	CreatedAt   old's; else m's; else now
 //	UpdatedAt   now; m's with KeepUpdated
 //	Timestamp   now if there is none
 //
-// now counts in whole microseconds; all times become UTC. Nothing is kept of m,
-// and m is changed only when err is nil; its slices and maps are not written to.
-// What may not be stored gives a *errs.FieldError that names member, value, limit.
+// now is truncated to microseconds; all times become UTC. Nothing of m is retained, and m is
+// changed only if err is nil; its slices and maps are not written to. A value that may not be
+// stored is a *errs.FieldError that names member, value and limit.
 func Prepare(m *Memory, old *Previous, now time.Time, opts PrepareOptions) (doc, line []byte, err error) {
 	lim := opts.Limits.Resolved()
 	now = now.UTC().Truncate(time.Microsecond)

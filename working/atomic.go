@@ -10,7 +10,7 @@ import (
 // ErrSkip, returned by the function of Update, leaves everything as it is.
 var ErrSkip = errors.New("skip: nothing is written")
 
-// SetIfAbsent stores a value where there is none, and tells whether it did.
+// SetIfAbsent stores a value if there is none, and reports whether it did.
 func (m *Memory) SetIfAbsent(ctx context.Context, key string, value any, opts ...SetOption) (bool, error) {
 	life, err := m.fresh(opts)
 	if err != nil {
@@ -36,10 +36,9 @@ func (m *Memory) try(ctx context.Context, p PutItem) (Item, bool, error) {
 	return it, err == nil, err
 }
 
-// CompareAndSet stores a value where the present one equals old, as JSON does:
-// the order of members and the form of numbers do not count. It tells whether it
-// did. Where nothing is, nothing equals; see SetIfAbsent. What remains of the
-// lifetime stays, unless an option gives another.
+// CompareAndSet stores a value if the current one equals old as JSON: the order of members and the
+// form of numbers are ignored. It reports whether it did. A missing value equals nothing; see
+// SetIfAbsent. The remaining lifetime is kept, unless an option gives another.
 func (m *Memory) CompareAndSet(ctx context.Context, key string, old, value any, opts ...SetOption) (bool, error) {
 	want, err := encodeValue("old", old)
 	if err != nil {
@@ -64,10 +63,9 @@ func sameJSON(a, b []byte) bool {
 	return errX == nil && errY == nil && reflect.DeepEqual(x, y)
 }
 
-// Update replaces a value by what fn makes of it, atomically: when another writer writes meanwhile,
-// fn runs again on what is there then. found is false where there is none. ErrSkip from fn writes
-// nothing and is no error; any other error is returned as it is. It returns the value that is there
-// in the end.
+// Update replaces a value by the result of fn, atomically: if another writer writes meanwhile, fn
+// runs again on the new value. found is false if there is none. ErrSkip from fn writes nothing and
+// is not returned; any other error is returned unchanged. Update returns the resulting value.
 func (m *Memory) Update(ctx context.Context, key string, fn func(value any, found bool) (any, error), opts ...SetOption) (any, error) {
 	it, err := m.change(ctx, key, opts, func(now []byte, found bool) (_ []byte, err error) {
 		var v any

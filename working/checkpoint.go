@@ -12,7 +12,7 @@ import (
 // MaxDescription is the longest description of a checkpoint, in bytes.
 const MaxDescription = 64 << 10
 
-// Snapshot is what a scope had, or has, at one moment.
+// Snapshot is the state of a scope at one moment.
 type Snapshot struct {
 	Info   CheckpointInfo // zero for the present
 	Values map[string]any
@@ -57,17 +57,17 @@ func (m *Memory) mark(ctx context.Context, op Op) (CheckpointInfo, error) {
 	return res.Checkpoints[0], nil
 }
 
-// Checkpoints lists the checkpoints, oldest first, without reading what they
-// hold. One that is damaged says so in Err and hides no other.
+// Checkpoints lists the checkpoints, oldest first, without reading their contents. A damaged one
+// has its error in Err and hides no other.
 func (m *Memory) Checkpoints(ctx context.Context) ([]CheckpointInfo, error) {
 	res, err := m.do(ctx, OpCheckpoints{})
 	return res.Checkpoints, err
 }
 
-// Restore makes the present state what it was at a checkpoint; a value that
-// expires lives for as long as it still had then. All checkpoints stay, newer
-// ones too. What the state was before Restore becomes a checkpoint, which is
-// returned: restoring that one undoes this. Nobody sees a state in between.
+// Restore replaces the current state by that of a checkpoint; a value that expires gets the
+// lifetime that remained then. All checkpoints are kept, newer ones too. The state before Restore
+// becomes a checkpoint, which is returned: restoring it undoes this. No reader sees a state in
+// between.
 func (m *Memory) Restore(ctx context.Context, id string) (CheckpointInfo, error) {
 	if err := checkCheckpoint(id); err != nil {
 		return CheckpointInfo{}, err
@@ -87,7 +87,7 @@ func checkCheckpoint(id string) error {
 	return nil
 }
 
-// DeleteCheckpoint removes a checkpoint and tells whether there was one.
+// DeleteCheckpoint removes a checkpoint and reports whether there was one.
 func (m *Memory) DeleteCheckpoint(ctx context.Context, id string) (bool, error) {
 	if checkCheckpoint(id) != nil {
 		return false, nil
@@ -96,7 +96,7 @@ func (m *Memory) DeleteCheckpoint(ctx context.Context, id string) (bool, error) 
 	return res.N > 0, err
 }
 
-// LoadCheckpoint reads what a checkpoint holds.
+// LoadCheckpoint reads the contents of a checkpoint.
 func (m *Memory) LoadCheckpoint(ctx context.Context, id string) (*Snapshot, error) {
 	if err := checkCheckpoint(id); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ type Clock interface {
 	Mono() time.Duration // since any fixed moment; never runs backwards
 }
 
-// SystemClock is the clock of the system. While a machine sleeps its monotonic
-// clock stands still, and with it lifetimes.
+// SystemClock is the clock of the system. While a machine sleeps, its monotonic clock does not
+// advance, and neither do lifetimes.
 func SystemClock() Clock { return systemClock{start: time.Now()} }
 
 type systemClock struct{ start time.Time }

@@ -12,7 +12,7 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// ChangeKind is what a Change does.
+// ChangeKind is the kind of a Change.
 type ChangeKind string
 
 // The kinds of changes.
@@ -49,7 +49,7 @@ type Delta struct {
 	Blind bool
 }
 
-// Empty tells whether nothing changes.
+// Empty reports whether nothing changes.
 func (d *Delta) Empty() bool { return len(d.Changes) == 0 }
 
 func (d *Delta) add(c Change) { d.Changes = append(d.Changes, c) }

@@ -20,12 +20,12 @@ type Difference struct {
 	NotesRemoved []Note // those that only the first has
 }
 
-// Empty tells whether the two states are equal.
+// Empty reports whether the two states are equal.
 func (d *Difference) Empty() bool {
 	return len(d.Added)+len(d.Removed)+len(d.Changed)+len(d.NotesAdded)+len(d.NotesRemoved) == 0 && d.Task == nil
 }
 
-// Diff compares two checkpoints; an empty id stands for the present state.
+// Diff compares two checkpoints; an empty id means the current state.
 func (m *Memory) Diff(ctx context.Context, from, to string) (*Difference, error) {
 	var both [2]*Snapshot
 	for i, id := range []string{from, to} {

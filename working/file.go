@@ -50,8 +50,8 @@ func (f *File) Encode() ([]byte, error) {
 	return append(doc, "\"\n}\n"...), nil
 }
 
-// DecodeFile reads a file. Somebody may have edited it: what is not needed to know
-// the State may be missing, and Intact is false.
+// DecodeFile reads a file. The file may have been edited: members that are not needed to know the
+// State may be missing, and then Intact is false.
 func DecodeFile(doc []byte) (*File, error) {
 	s, scope, err := DecodeState(doc)
 	if err != nil {

@@ -8,10 +8,9 @@ import (
 	"github.com/varve-db/varve/internal/human"
 )
 
-// Match tells whether a key matches a pattern: * stands for any run of
-// characters, ? for one, [abc], [a-z] and [^a-z] for one of a set, \ takes the
-// next one as it is. Nothing is special about a slash. A pattern that is not
-// well formed is an error whatever the key is.
+// Match reports whether a key matches a pattern: * matches any run of characters, ? one, [abc],
+// [a-z] and [^a-z] one of a set, and \ makes the next character literal. A slash has no special
+// meaning. A malformed pattern is an error for every key.
 func Match(pattern, key string) (bool, error) {
 	if err := checkGlob(pattern); err != nil {
 		return false, err

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Home keeps the working memory of any number of scopes. It knows nothing of
-// JSON, of reserved keys and of defaults: that is the business of Memory. It
-// does one thing: an operation, as a whole or not at all, in one order for all
-// who share the home. See the package comment for why operations are data.
+// Home keeps the working memory of any number of scopes. It knows nothing of JSON, reserved keys
+// and defaults: these are handled by Memory. It does one thing: it performs an operation,
+// completely or not at all, in one order for all who share the home. See the package comment for
+// why operations are data.
 //
-// What a Result holds is the caller's, what an Op holds is kept: neither may be
-// written to by the other side.
+// The caller owns what a Result holds, the home what an Op holds: neither may be written to by the
+// other side.
 type Home interface {
 	// Do carries out one operation. An error that does not match
 	// ErrOutcomeUnknown means that nothing was done.
@@ -29,7 +29,7 @@ type Home interface {
 	Close() error
 }
 
-// Fallback is implemented by a Home that may stand in for itself.
+// Fallback is implemented by a Home that may be replaced by a substitute when it cannot be reached.
 type Fallback interface {
 	// UsingFallback tells whether operations go elsewhere at the moment.
 	UsingFallback() bool
@@ -49,8 +49,8 @@ type Limits struct {
 	Evict bool  // the least recently used give way; else LimitError
 }
 
-// Lifetimes of a value in milliseconds; 0 is over at once, so that nothing is
-// stored and what was there is gone.
+// Lifetimes of a value in milliseconds; 0 expires at once: nothing is stored, and an existing value
+// is removed.
 const (
 	Forever = -1 // it does not expire
 	KeepTTL = -2 // what remains of what is there; IfNew where nothing is
@@ -92,7 +92,7 @@ type (
 	}
 	// OpDelete removes items. Result: Items; Found says whether it was there.
 	OpDelete struct{ Names []string }
-	// OpIncrement adds to an integer; what is not there is 0. Result: N, the sum.
+	// OpIncrement adds to an integer; a missing value counts as 0. Result: N, the sum.
 	OpIncrement struct {
 		Name  string
 		By    int64
@@ -165,7 +165,7 @@ func (OpDiscard) op()     {}
 func (OpCount) op()       {}
 func (OpDrop) op()        {}
 
-// Writes tells whether an operation may change anything.
+// Writes reports whether an operation may change anything.
 func Writes(op Op) bool {
 	switch op.(type) {
 	case OpGet, OpList, OpNotes, OpCheckpoints, OpLoad, OpCount:
@@ -174,7 +174,7 @@ func Writes(op Op) bool {
 	return true
 }
 
-// Result is what an operation yields; see the operation for what is set.
+// Result is the result of an operation; see the operation for the fields that are set.
 type Result struct {
 	Items       []Item
 	Notes       []Note
@@ -184,7 +184,7 @@ type Result struct {
 	Counts      Counts
 }
 
-// Item is what a home says of one item.
+// Item is one item as a home returns it.
 type Item struct {
 	Name    string
 	Found   bool
@@ -201,7 +201,7 @@ type Note struct {
 	Time time.Time `json:"timestamp"` // by the home's clock; it may run backwards, Seq does not
 }
 
-// CheckpointInfo is what a list of checkpoints tells.
+// CheckpointInfo describes a checkpoint in a list.
 type CheckpointInfo struct {
 	ID          string    `json:"id"` // a UUID
 	Description string    `json:"description,omitempty"`

@@ -2,9 +2,8 @@ package working
 
 import "context"
 
-// Lookup reads a value from the scope or, where it is not there, from the
-// nearest scope above that has it, and tells which one that was. Each scope is
-// asked at its own moment.
+// Lookup reads a value from the scope or, if it is missing, from the nearest scope above that has
+// it, and returns that scope. Each scope is read at its own moment.
 func (m *Memory) Lookup(ctx context.Context, key string) (any, Scope, bool, error) {
 	if err := checkKey(key); err != nil {
 		return nil, Scope{}, false, err

@@ -8,9 +8,9 @@ import (
 	"github.com/varve-db/varve/errs"
 )
 
-// Memory is what one scope has in hand. It keeps nothing itself: any number of
-// them, in any number of processes, may be open on one scope of one home. For
-// concurrent use. Values that it returns are the caller's own.
+// Memory is the working memory of one scope. It holds no data itself: any number of them, in any
+// number of processes, may be open on one scope of one home. It is safe for concurrent use. The
+// caller owns the values that it returns.
 type Memory struct {
 	home       Home
 	scope      Scope
@@ -59,7 +59,7 @@ func (m *Memory) Created() time.Time { return m.created }
 // Home names what keeps it: "memory", "store" or "redis".
 func (m *Memory) Home() string { return m.home.Name() }
 
-// UsingFallback tells whether something else stands in for the home right now.
+// UsingFallback reports whether the home is replaced by its substitute at the moment.
 func (m *Memory) UsingFallback() bool {
 	f, ok := m.home.(Fallback)
 	return ok && f.UsingFallback()
@@ -73,8 +73,8 @@ func (m *Memory) Check(ctx context.Context) error {
 	return m.home.Check(ctx)
 }
 
-// Drop removes the scope and all that it holds, its checkpoints too, and tells whether there was
-// one. The Memory stays open; the next write creates the scope again.
+// Drop removes the scope and everything in it, including its checkpoints, and reports whether there
+// was one. The Memory stays open; the next write creates the scope again.
 func (m *Memory) Drop(ctx context.Context) (bool, error) {
 	res, err := m.do(ctx, OpDrop{})
 	return res.N > 0, err

@@ -31,7 +31,7 @@ type Options struct {
 	Random      io.Reader     // for the UUIDs of checkpoints, safe for concurrent use; nil: crypto/rand
 }
 
-// Validate says what is wrong.
+// Validate returns the first invalid option as an error, or nil.
 func (o *Options) Validate() error {
 	bad := func(field string, v any, why string) error {
 		return &errs.FieldError{Field: "Options." + field, Value: fmt.Sprint(v), Err: errors.New(why)}
@@ -65,17 +65,16 @@ func (o *Options) limits() Limits {
 	return Limits{Keys: limit(o.MaxKeys, DefaultKeys), Bytes: limit(o.MaxBytes, DefaultBytes), Evict: o.Evict}
 }
 
-// SetOption says how long a value lives. Without one, what is written by Set and
-// SetMany, or is new, has Options.TTL; what is changed keeps what remains.
+// SetOption sets the lifetime of a value. Without one, a value written by Set and SetMany, or a new
+// value, has Options.TTL; a changed value keeps its remaining lifetime.
 type SetOption func(*lifetime) error
 
 type lifetime struct {
 	ttl, ifNew int64
 }
 
-// Expires gives a lifetime, counted from the write, in whole milliseconds,
-// rounded up. 0 is over at once: nothing is stored and what was there is gone.
-// Negative ones are refused.
+// Expires sets a lifetime, counted from the write, in whole milliseconds, rounded up. 0 expires at
+// once: nothing is stored, and an existing value is removed. Negative lifetimes are refused.
 func Expires(d time.Duration) SetOption {
 	return func(l *lifetime) error {
 		ms, err := millis(d)
@@ -84,7 +83,7 @@ func Expires(d time.Duration) SetOption {
 	}
 }
 
-// NoExpiry makes the value stay, whatever Options.TTL says.
+// NoExpiry makes the value permanent, regardless of Options.TTL.
 func NoExpiry() SetOption {
 	return func(l *lifetime) error { l.ttl = Forever; return nil }
 }

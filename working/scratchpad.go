@@ -32,7 +32,7 @@ func (m *Memory) Notes(ctx context.Context, n int) ([]Note, error) {
 	return res.Notes, err
 }
 
-// ClearScratchpad removes all entries and tells how many.
+// ClearScratchpad removes all entries and returns their number.
 func (m *Memory) ClearScratchpad(ctx context.Context) (int, error) {
 	res, err := m.do(ctx, OpClearNotes{})
 	return int(res.N), err

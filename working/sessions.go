@@ -30,18 +30,18 @@ const (
 type SessionsOptions struct {
 	Open   int     // how many stay open when nobody uses them; 0: DefaultOpen
 	Memory Options // of each
-	// OnClose runs before a session is closed, while nobody else can use it: the
-	// place to consolidate, and the last chance if the home lives in the process.
-	// On an error the session stays open. It must not ask Sessions for the same scope.
+	// OnClose runs before a session is closed, while no other caller can use it: the place to
+	// consolidate, and the last chance to do so if the home is in the process. On an error the
+	// session stays open. It must not ask Sessions for the same scope.
 	OnClose func(ctx context.Context, m *Memory, why Reason) error
-	// Failed is told of what nobody waits for: an error of OnClose or of the home
-	// when a session was to be evicted.
+	// Failed receives errors that no caller waits for: those of OnClose or of the home when a
+	// session was to be evicted.
 	Failed func(s Scope, err error)
 }
 
-// Sessions keeps the working memory of many scopes at hand in one host: they are
-// opened when they are used, and the least recently used are closed. What a
-// durable home holds stays there. For concurrent use.
+// Sessions keeps the working memory of many scopes open in one host: scopes are opened on use, and
+// the least recently used are closed. The contents of a durable home are kept. It is safe for
+// concurrent use.
 type Sessions struct {
 	home  Home
 	opts  SessionsOptions
@@ -234,9 +234,8 @@ func (s *Sessions) shut(ctx context.Context, o *opened, why Reason, drop bool) e
 	return err
 }
 
-// End closes a session that is over, once nobody uses it: OnClose, then, if drop
-// is set, the scope goes with all that it holds. A session that is not open is
-// opened for that.
+// End closes a finished session once no caller uses it: OnClose runs, then, if drop is set, the
+// scope is removed with everything in it. A session that is not open is opened for that.
 func (s *Sessions) End(ctx context.Context, scope Scope, drop bool) error {
 	for {
 		o, err := s.acquire(ctx, scope)
@@ -270,13 +269,13 @@ func (s *Sessions) End(ctx context.Context, scope Scope, drop bool) error {
 	}
 }
 
-// Sweep closes the sessions that nobody used for so long, and tells how many.
+// Sweep closes the sessions that were not used for this long, and returns their number.
 func (s *Sessions) Sweep(ctx context.Context, idle time.Duration) (int, error) {
 	return s.shutAll(ctx, Idle, func(o *opened) bool { return s.clock.Mono()-o.used >= idle })
 }
 
-// Close closes all that nobody uses; those in use are an error, as are those
-// whose OnClose fails, which stay open. Nothing can be opened after.
+// Close closes all sessions that are not in use; those in use are an error, and so are those whose
+// OnClose fails, which stay open. Nothing can be opened afterwards.
 func (s *Sessions) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true

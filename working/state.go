@@ -78,7 +78,7 @@ func NewState() *State {
 	return s
 }
 
-// Empty tells whether the scope does not exist.
+// Empty reports whether the scope does not exist.
 func (s *State) Empty() bool { return s.created == 0 }
 
 // Version is that of the newest change.

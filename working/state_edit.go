@@ -1,7 +1,7 @@
 package working
 
-// Edited takes in that somebody changed the document of this State by hand, at a
-// version: whatever he may have changed counts as changed then.
+// Edited records that the document of this State was changed by hand, at a version: everything that
+// may have been changed counts as changed then.
 func (s *State) Edited(version uint64) {
 	s.version = version
 	for _, it := range s.items {

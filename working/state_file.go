@@ -168,8 +168,8 @@ func dirtyNames(dirty map[string]struct{}) *dirtyJSON {
 	return &j
 }
 
-// DecodeState reads the document of a scope. What is not one is an error of
-// ErrInvalid that says where.
+// DecodeState reads the document of a scope. An invalid document is an error that matches
+// ErrInvalid and says where.
 func DecodeState(doc []byte) (*State, Scope, error) {
 	var f stateJSON
 	bad := func(field string, err error) (*State, Scope, error) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Stats says how a scope stands. The counts are of one moment.
+// Stats are statistics of a scope. The counts are of one moment.
 type Stats struct {
 	Level       Level     `json:"scope_type"`
 	ID          string    `json:"scope_id"`

@@ -68,8 +68,8 @@ func (m *Memory) Task(ctx context.Context) (Task, bool, error) {
 	return t, err == nil, err
 }
 
-// UpdateTask changes some fields, atomically, and returns what they are then;
-// false when no task state is set, which is no error.
+// UpdateTask changes some fields, atomically, and returns the resulting task; false if no task
+// state is set, which is not an error.
 func (m *Memory) UpdateTask(ctx context.Context, u TaskUpdate) (Task, bool, error) {
 	it, err := m.changeItem(ctx, TaskName, lifetime{ttl: Forever}, func(now []byte, found bool) ([]byte, error) {
 		if !found {
@@ -89,7 +89,7 @@ func (m *Memory) UpdateTask(ctx context.Context, u TaskUpdate) (Task, bool, erro
 	return t, err == nil, err
 }
 
-// ClearTask removes the state of the task and tells whether there was one.
+// ClearTask removes the state of the task and reports whether there was one.
 func (m *Memory) ClearTask(ctx context.Context) (bool, error) {
 	it, err := m.one(ctx, OpDelete{Names: []string{TaskName}})
 	return it.Found, err

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TTL tells how long a value still lives: a negative duration means that it does
-// not expire; false that there is no such value.
+// TTL returns the remaining lifetime of a value: a negative duration means that it does not expire;
+// false means that there is no such value.
 func (m *Memory) TTL(ctx context.Context, key string) (time.Duration, bool, error) {
 	if err := checkKey(key); err != nil {
 		return 0, false, err
@@ -23,8 +23,8 @@ func remaining(ms int64) time.Duration {
 	return time.Duration(min(ms, most)) * time.Millisecond
 }
 
-// Touch gives a value another lifetime, Options.TTL without an option, and tells
-// whether there is one.
+// Touch sets the lifetime of a value, Options.TTL without an option, and reports whether there is
+// one.
 func (m *Memory) Touch(ctx context.Context, key string, opts ...SetOption) (bool, error) {
 	if err := checkKey(key); err != nil {
 		return false, err
@@ -37,7 +37,7 @@ func (m *Memory) Touch(ctx context.Context, key string, opts ...SetOption) (bool
 	return res.N > 0, err
 }
 
-// Entry is a value with what is known of it.
+// Entry is a value with its metadata.
 type Entry struct {
 	Key     string
 	Value   any
@@ -46,7 +46,7 @@ type Entry struct {
 	Version uint64        // another one with every write
 }
 
-// Entry reads a value with what is known of it. It does not count as use.
+// Entry reads a value with its metadata. It does not count as use.
 func (m *Memory) Entry(ctx context.Context, key string) (Entry, bool, error) {
 	if err := checkKey(key); err != nil {
 		return Entry{}, false, err

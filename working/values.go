@@ -41,9 +41,9 @@ func putItem(key string, value any, life lifetime) (PutItem, error) {
 	return PutItem{Name: ValueName(key), Value: raw, TTL: life.ttl, IfNew: life.ifNew}, err
 }
 
-// Get reads a value, and tells whether there is one: a stored null is nil and
-// true. It is nil, bool, string, float64, []any, map[string]any, or json.Number
-// where float64 would lose something.
+// Get reads a value, and reports whether there is one: for a stored null the results are nil and
+// true. The value is nil, bool, string, float64, []any, map[string]any, or json.Number if float64
+// would lose precision.
 func (m *Memory) Get(ctx context.Context, key string) (any, bool, error) {
 	it, err := m.item(ctx, key)
 	if err != nil || !it.Found {
@@ -131,7 +131,7 @@ func (m *Memory) one(ctx context.Context, op Op) (Item, error) {
 	return res.Items[0], nil
 }
 
-// Exists tells whether there is a value. It does not count as use.
+// Exists reports whether there is a value. It does not count as use.
 func (m *Memory) Exists(ctx context.Context, key string) (bool, error) {
 	if err := checkKey(key); err != nil {
 		return false, err
@@ -140,7 +140,7 @@ func (m *Memory) Exists(ctx context.Context, key string) (bool, error) {
 	return it.Found, err
 }
 
-// Delete removes a value and tells whether there was one.
+// Delete removes a value and reports whether there was one.
 func (m *Memory) Delete(ctx context.Context, key string) (bool, error) {
 	if err := checkKey(key); err != nil {
 		return false, err
@@ -167,8 +167,8 @@ func (m *Memory) Keys(ctx context.Context, pattern string) ([]string, error) {
 	return keys, nil
 }
 
-// Clear removes all values and tells how many. Task state, scratchpad and
-// checkpoints stay.
+// Clear removes all values and returns their number. Task state, scratchpad and checkpoints are
+// kept.
 func (m *Memory) Clear(ctx context.Context) (int, error) {
 	res, err := m.do(ctx, OpClear{})
 	return int(res.N), err
